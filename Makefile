@@ -38,7 +38,6 @@ CRD_REF_DOCS := $(TOOLS)/crd-ref-docs-$(CRD_REF_DOCS_VERSION)/crd-ref-docs
 
 LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
 GO_BUILD := go build -ldflags '$(LDFLAGS)'
-GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
 # Lint runs vet.
 GO_TEST := go test -vet=off
 # Packages with goroutines that share state, which do not link Kubernetes: their unit tests run with the race detector. `make race` runs it everywhere.
@@ -364,8 +363,8 @@ vet: ## Run go vet with all build tags
 	cd hack/lab && go vet ./...
 
 .PHONY: fmt
-fmt: ## Run gofmt over all Go files
-	gofmt -s -w $(GO_FILES)
+fmt: $(GOLANGCI_LINT) ## Format all Go files (gofumpt, gci)
+	$(GOLANGCI_LINT) fmt
 
 ## Generate and build
 
@@ -384,7 +383,7 @@ manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from ma
 .PHONY: docs
 docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field, and what docs/redisfault.md and docs/security.md say of each kind of fault
 	mkdir -p docs
-	$(CRD_REF_DOCS) --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --max-depth=20 --output-path=docs/api.md
+	CRD_REF_DOCS=$(CRD_REF_DOCS) hack/tools/api-docs.sh docs/api.md
 	go run ./hack/tools/kinds docs
 
 .PHONY: build

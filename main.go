@@ -1,4 +1,5 @@
-// Command manager is the Redquake operator: it runs RedisLoadTests, RedisFaults and RedisExperiments.
+// Command manager is the Redquake operator: it runs RedisLoadTests, RedisFaults and
+// RedisExperiments.
 package main
 
 import (
@@ -41,17 +42,32 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.image, "agent-image", os.Getenv("REDQUAKE_IMAGE"), "image of the load pods, unless a test names one; the operator's own. Also $REDQUAKE_IMAGE")
-	flag.StringVar(&s.namespaces, "namespaces", os.Getenv("WATCH_NAMESPACE"), "comma-separated namespaces to watch; all where empty. Also $WATCH_NAMESPACE")
-	flag.StringVar(&s.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+"=true reverts and ends all faults, and the Lease of --leader-elect is there. Also $POD_NAMESPACE")
-	flag.StringVar(&s.faults, "faults", "*", "comma-separated types of faults that may be injected: * is all that do not taint nodes, NAME adds one, -NAME removes one")
-	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 switches it off")
-	flag.BoolVar(&s.secureMetrics, "metrics-secure", true, "serve metrics over HTTPS, to clients that are authorized to read /metrics")
-	flag.StringVar(&s.dashboardAddress, "dashboard-bind-address", "0", "address of the dashboard, over HTTPS, such as :8082; 0 switches it off. Who may see what is decided by TokenReviews and SubjectAccessReviews")
-	flag.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-	flag.BoolVar(&s.leaderElect, "leader-elect", false, "enable leader election, so that only one of several replicas reconciles")
-	flag.StringVar(&s.prometheusHosts, "prometheus-hosts", "", "comma-separated hosts that the queries of stop conditions may be sent to, such as prometheus.monitoring.svc, *.example.com or an address; where empty none, and no fault with a query begins")
-	flag.StringVar(&s.notifyHosts, "notify-hosts", "", "comma-separated hosts that notifications of schedules may be sent to, such as hooks.slack.com, *.example.com or an address; where empty none")
+	flag.StringVar(&s.image, "agent-image", os.Getenv("REDQUAKE_IMAGE"),
+		"image of the load pods, unless a test names one; the operator's own. Also $REDQUAKE_IMAGE")
+	flag.StringVar(&s.namespaces, "namespaces", os.Getenv("WATCH_NAMESPACE"),
+		"comma-separated namespaces to watch; all where empty. Also $WATCH_NAMESPACE")
+	flag.StringVar(&s.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+
+			"=true reverts and ends all faults, and the Lease of --leader-elect is there. Also $POD_NAMESPACE")
+	flag.StringVar(&s.faults, "faults", "*",
+		"comma-separated types of faults that may be injected: * is all that do not taint nodes, NAME adds one, -NAME removes one")
+	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0",
+		"address of the metrics endpoint, such as :8443; 0 switches it off")
+	flag.BoolVar(&s.secureMetrics, "metrics-secure", true,
+		"serve metrics over HTTPS, to clients that are authorized to read /metrics")
+	flag.StringVar(&s.dashboardAddress, "dashboard-bind-address", "0",
+		"address of the dashboard, over HTTPS, such as :8082; 0 switches it off. Who may see what is "+
+			"decided by TokenReviews and SubjectAccessReviews")
+	flag.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081",
+		"address of /healthz and /readyz")
+	flag.BoolVar(&s.leaderElect, "leader-elect", false,
+		"enable leader election, so that only one of several replicas reconciles")
+	flag.StringVar(&s.prometheusHosts, "prometheus-hosts", "",
+		"comma-separated hosts that the queries of stop conditions may be sent to, such as "+
+			"prometheus.monitoring.svc, *.example.com or an address; where empty none, and no fault with a query begins")
+	flag.StringVar(&s.notifyHosts, "notify-hosts", "",
+		"comma-separated hosts that notifications of schedules may be sent to, such as "+
+			"hooks.slack.com, *.example.com or an address; where empty none")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -99,14 +115,31 @@ func run(s settings) error {
 	}
 	var pages *dashboardserver.Server
 	if s.dashboardAddress != "" && s.dashboardAddress != "0" {
-		pages = &dashboardserver.Server{Address: s.dashboardAddress, Secure: true, Log: ctrl.Log.WithName("dashboard")}
+		pages = &dashboardserver.Server{
+			Address: s.dashboardAddress,
+			Secure:  true,
+			Log:     ctrl.Log.WithName("dashboard"),
+		}
 	}
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
 	process := controllers.Process{
-		Config: paced(ctrl.GetConfigOrDie()), Election: election, MetricsServer: metrics, ProbeAddress: s.probeAddress,
+		Config:        paced(ctrl.GetConfigOrDie()),
+		Election:      election,
+		MetricsServer: metrics,
+		ProbeAddress:  s.probeAddress,
 		Settings: controllers.Settings{
-			Image: s.image, OperatorNamespace: s.namespace, Namespaces: split(s.namespaces), Faults: faults, Runs: loads, Servers: servers, Sessions: sessions,
-			Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: queried}, Notify: notify.Client{Hosts: notified}, Metrics: counted, Dashboard: pages,
+			Image:             s.image,
+			OperatorNamespace: s.namespace,
+			Namespaces:        split(s.namespaces),
+			Faults:            faults,
+			Runs:              loads,
+			Servers:           servers,
+			Sessions:          sessions,
+			Lookup:            net.DefaultResolver.LookupNetIP,
+			Prometheus:        prometheus.Client{Hosts: queried},
+			Notify:            notify.Client{Hosts: notified},
+			Metrics:           counted,
+			Dashboard:         pages,
 		},
 	}
 	return process.Run(ctrl.SetupSignalHandler())
@@ -118,13 +151,21 @@ func (s *settings) election() (*controllers.Election, error) {
 		return nil, nil
 	}
 	if s.namespace == "" {
-		return nil, fmt.Errorf("--leader-elect needs the namespace of the Lease: set --namespace or $POD_NAMESPACE")
+		return nil, fmt.Errorf(
+			"--leader-elect needs the namespace of the Lease: set --namespace or $POD_NAMESPACE")
 	}
-	return &controllers.Election{Namespace: s.namespace, Name: "redquake.redquake.dev", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}, nil
+	return &controllers.Election{
+		Namespace:     s.namespace,
+		Name:          "redquake.redquake.dev",
+		LeaseDuration: 15 * time.Second,
+		RenewDeadline: 10 * time.Second,
+		RetryPeriod:   2 * time.Second,
+	}, nil
 }
 
-// paced limits the manager's requests of each kind to the API server: so many that the reads of a revert of 1,000 targets take no more than a second, and
-// that no fault of ours floods it. Workers wait for their requests, so there is never a queue of more than some tens.
+// paced limits the manager's requests of each kind to the API server: so many that the reads of a
+// revert of 1,000 targets take no more than a second, and that no fault of ours floods it. Workers
+// wait for their requests, so there is never a queue of more than some tens.
 func paced(config *rest.Config) *rest.Config {
 	config.QPS, config.Burst = 500, 1000
 	return config

@@ -15,8 +15,9 @@ import (
 	"github.com/redquake/redquake/internal/fault/declared"
 )
 
-// TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no use for the engine, for
-// drivers of databases or for a second validation of what the API server has admitted, in a process that may change much in a cluster.
+// TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no
+// use for the engine, for drivers of databases or for a second validation of what the API server has admitted, in a
+// process that may change much in a cluster.
 func TestManagerLinksNoEngine(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
 	if err != nil {
@@ -28,7 +29,8 @@ func TestManagerLinksNoEngine(t *testing.T) {
 	}
 	for _, path := range linked {
 		for _, forbidden := range []string{
-			"github.com/redquake/redquake/internal/engine", "github.com/redquake/redquake/internal/engine/workload", "github.com/redquake/redquake/internal/testing",
+			"github.com/redquake/redquake/internal/engine", "github.com/redquake/redquake/internal/engine/workload",
+			"github.com/redquake/redquake/internal/testing",
 			"github.com/jackc/pgx", "github.com/go-sql-driver/mysql", "github.com/redis/go-redis",
 			"github.com/redquake/redquake/internal/manifest", "k8s.io/apiextensions-apiserver/pkg/apiserver",
 		} {
@@ -42,12 +44,14 @@ func TestManagerLinksNoEngine(t *testing.T) {
 // TestUnknownFault holds that a manager does not start with a list of faults that it cannot have been meant to have.
 func TestUnknownFault(t *testing.T) {
 	err := run(settings{image: "redquake:test", faults: "PodKill,NodeLos"})
-	if err == nil || !strings.Contains(err.Error(), `--faults: "NodeLos" is no type of fault; there are`) || !strings.Contains(err.Error(), "NodeLoss, PodKill") {
+	if err == nil || !strings.Contains(err.Error(), `--faults: "NodeLos" is no type of fault; there are`) ||
+		!strings.Contains(err.Error(), "NodeLoss, PodKill") {
 		t.Errorf("started with an unknown fault: %v", err)
 	}
 }
 
-// TestHostsOfRequests holds that a manager does not start with a list of hosts that allows another one, or none, than was meant.
+// TestHostsOfRequests holds that a manager does not start with a list of hosts that allows another one, or none, than
+// was meant.
 func TestHostsOfRequests(t *testing.T) {
 	for flag, s := range map[string]settings{
 		"--prometheus-hosts": {image: "redquake:test", faults: "*", prometheusHosts: "*"},
@@ -59,16 +63,21 @@ func TestHostsOfRequests(t *testing.T) {
 	}
 }
 
-// TestNodeFaultsAreApart holds that the rights for faults on nodes come with the component that switches these on, and with nothing else.
+// TestNodeFaultsAreApart holds that the rights for faults on nodes come with the component that switches these on, and
+// with nothing else.
 func TestNodeFaultsAreApart(t *testing.T) {
-	ofNodes := rightsIn(t, "config/components/node-faults/nodeloss.yaml", "config/components/node-faults/volumeattachdelay.yaml")
+	ofNodes := rightsIn(t, "config/components/node-faults/nodeloss.yaml",
+		"config/components/node-faults/volumeattachdelay.yaml")
 	others := []string{"config/rbac/cluster_role.yaml", "config/rbac/role.yaml"}
 	byKind, err := filepath.Glob("config/rbac/faults/[^k]*.yaml")
 	if err != nil || len(byKind) < 10 {
 		t.Fatalf("config/rbac/faults has %v, %v", byKind, err)
 	}
 	elsewhere := rightsIn(t, append(others, byKind...)...)
-	for _, right := range []string{"patch nodes", "list nodes", "get persistentvolumes", "list volumeattachments", "create pods"} {
+	for _, right := range []string{
+		"patch nodes", "list nodes", "get persistentvolumes", "list volumeattachments",
+		"create pods",
+	} {
 		if !slices.Contains(ofNodes, right) {
 			t.Errorf("the component does not grant %s", right)
 		}
@@ -93,7 +102,8 @@ func TestNodeFaultsAreApart(t *testing.T) {
 	}
 }
 
-// TestRolesOfANamespace holds that an operator with Roles has the rights of one with ClusterRoles, and may read its namespace in addition.
+// TestRolesOfANamespace holds that an operator with Roles has the rights of one with ClusterRoles, and may read its
+// namespace in addition.
 func TestRolesOfANamespace(t *testing.T) {
 	paths := map[string]string{"config/namespaced/roles/role.yaml": "config/rbac/role.yaml"}
 	for _, o := range declared.All {

@@ -31,7 +31,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// argo is a real Argo CD: an application controller and a repo server, with Redis and a Git repository, on a control plane of its own.
+// argo is a real Argo CD: an application controller and a repo server, with Redis and a Git repository, on a control
+// plane of its own.
 type argo struct {
 	*place
 	program    string
@@ -40,8 +41,9 @@ type argo struct {
 	folder     string // with the logs
 }
 
-// A real Argo CD syncs an application with a PostSync hook: the sync waits for the run, succeeds if its verdict is Pass, and fails if an objective is missed. The
-// sync of the next release runs the test again. The samples show no difference afterwards.
+// A real Argo CD syncs an application with a PostSync hook: the sync waits for the run, succeeds if its verdict is
+// Pass, and fails if an objective is missed. The sync of the next release runs the test again. The samples show no
+// difference afterwards.
 func TestRealArgoCD(t *testing.T) {
 	a := startArgo(t)
 	redis := startRedis(a.place)
@@ -50,16 +52,22 @@ func TestRealArgoCD(t *testing.T) {
 	startOperator(a.place, spy{})
 	hookOf := func(name string, objectives *v1alpha1.Objectives) *v1alpha1.RedisLoadTest {
 		test := newLoadTest(name, redis.address(), withTolerance)
-		test.Annotations = map[string]string{"argocd.argoproj.io/hook": "PostSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
+		test.Annotations = map[string]string{
+			"argocd.argoproj.io/hook":               "PostSync",
+			"argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation",
+		}
 		test.Spec.Load.Duration = length(5 * time.Second)
 		test.Spec.Objectives = objectives
 		return test
 	}
-	a.commit("passes", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "passes"}}, hookOf("passes", &v1alpha1.Objectives{MaxErrorRate: new("50%")}))
-	a.commit("misses", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "misses"}}, hookOf("misses", &v1alpha1.Objectives{MinThroughput: new("1000000")}))
+	a.commit("passes", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "passes"}},
+		hookOf("passes", &v1alpha1.Objectives{MaxErrorRate: new("50%")}))
+	a.commit("misses", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "misses"}},
+		hookOf("misses", &v1alpha1.Objectives{MinThroughput: new("1000000")}))
 	waited := false
 	operation := a.sync("passes", func(phase, message string) {
-		waited = waited || phase == "Running" && strings.Contains(message, "waiting for completion of hook redquake.dev/RedisLoadTest/passes")
+		waited = waited || phase == "Running" &&
+			strings.Contains(message, "waiting for completion of hook redquake.dev/RedisLoadTest/passes")
 	})
 	if phase := textAt(operation, "phase"); phase != "Succeeded" || !waited {
 		t.Errorf("with a hook that passes the sync is %s: %s; it has waited: %v", phase, textAt(operation, "message"), waited)
@@ -68,14 +76,21 @@ func TestRealArgoCD(t *testing.T) {
 	if first.Status.Verdict != v1alpha1.VerdictPass {
 		t.Errorf("the verdict of the hook is %s", first.Status.Verdict)
 	}
-	a.commit("passes", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "passes"}, Data: map[string]string{"release": "2"}},
+	a.commit("passes", &corev1.ConfigMap{
+		TypeMeta:   configMapType,
+		ObjectMeta: metav1.ObjectMeta{Name: "passes"},
+		Data:       map[string]string{"release": "2"},
+	},
 		hookOf("passes", &v1alpha1.Objectives{MaxErrorRate: new("50%")}))
 	operation = a.syncAgain("passes", operation)
-	if second := a.loadTest("passes"); textAt(operation, "phase") != "Succeeded" || second.UID == first.UID || second.Status.Verdict != v1alpha1.VerdictPass {
-		t.Errorf("the sync of the next release is %s: %s; a new hook: %v, its verdict %s", textAt(operation, "phase"), textAt(operation, "message"), second.UID != first.UID, second.Status.Verdict)
+	if second := a.loadTest("passes"); textAt(operation, "phase") != "Succeeded" || second.UID == first.UID ||
+		second.Status.Verdict != v1alpha1.VerdictPass {
+		t.Errorf("the sync of the next release is %s: %s; a new hook: %v, its verdict %s", textAt(operation, "phase"),
+			textAt(operation, "message"), second.UID != first.UID, second.Status.Verdict)
 	}
 	operation = a.sync("misses", func(string, string) {})
-	if phase := textAt(operation, "phase"); phase != "Failed" || !strings.Contains(fmt.Sprint(operation), "verdict Fail: ") {
+	if phase := textAt(operation, "phase"); phase != "Failed" ||
+		!strings.Contains(fmt.Sprint(operation), "verdict Fail: ") {
 		t.Errorf("with a hook that misses an objective the sync is %s: %v", phase, operation)
 	}
 	a.runActions()
@@ -91,7 +106,8 @@ func startArgo(t *testing.T) *argo {
 	if program == "" || crds == "" {
 		t.Fatal("REDQUAKE_ARGOCD and REDQUAKE_ARGOCD_CRDS must be set: run make argocd")
 	}
-	env, err := cluster.StartControlPlane(filepath.Join(crds, "application-crd.yaml"), filepath.Join(crds, "appproject-crd.yaml"), filepath.Join(crds, "applicationset-crd.yaml"))
+	env, err := cluster.StartControlPlane(filepath.Join(crds, "application-crd.yaml"),
+		filepath.Join(crds, "appproject-crd.yaml"), filepath.Join(crds, "applicationset-crd.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,22 +123,28 @@ func startArgo(t *testing.T) *argo {
 	a.git("init", "--quiet", "--initial-branch=main", a.repository)
 	store, repo := a.freeAddress(), a.freeAddress()
 	host, port, _ := net.SplitHostPort(store)
-	a.startProcess("redis", exec.Command(redistest.ServerProgram(t), "--bind", host, "--port", port, "--save", "", "--dir", a.folder))
+	a.startProcess("redis", exec.Command(redistest.ServerProgram(t), "--bind", host, "--port", port, "--save", "", "--dir",
+		a.folder))
 	host, port, _ = net.SplitHostPort(repo)
-	a.startArgoProcess("argocd-repo-server", "--disable-tls", "--address", host, "--port", port, "--metrics-port", a.freePort(), "--redis", store)
-	a.startArgoProcess("argocd-application-controller", "--kubeconfig", a.kubeconfig, "--namespace", "argocd", "--repo-server", repo, "--repo-server-plaintext",
+	a.startArgoProcess("argocd-repo-server", "--disable-tls", "--address", host, "--port", port, "--metrics-port",
+		a.freePort(), "--redis", store)
+	a.startArgoProcess("argocd-application-controller", "--kubeconfig", a.kubeconfig, "--namespace", "argocd",
+		"--repo-server", repo, "--repo-server-plaintext",
 		"--metrics-port", a.freePort(), "--redis", store, "--app-resync", "5")
 	return a
 }
 
-// collectGarbage starts the garbage collector of Kubernetes: Argo CD deletes the hook of the last sync in the foreground, which it completes. It would also delete
-// the pod of Redis, whose StatefulSet does not exist.
+// collectGarbage starts the garbage collector of Kubernetes: Argo CD deletes the hook of the last sync in the
+// foreground, which it completes. It would also delete the pod of Redis, whose StatefulSet does not exist.
 func (a *argo) collectGarbage() {
 	a.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: redisName}}
-	a.mustChange(a.client.Patch(a.t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))))
-	a.startProcess("kube-controller-manager", exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
-		"--kubeconfig", a.kubeconfig, "--controllers", "garbage-collector-controller", "--leader-elect=false", "--secure-port", "0"))
+	a.mustChange(a.client.Patch(a.t.Context(), pod,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))))
+	a.startProcess("kube-controller-manager",
+		exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
+			"--kubeconfig", a.kubeconfig, "--controllers", "garbage-collector-controller", "--leader-elect=false",
+			"--secure-port", "0"))
 }
 
 // writeKubeconfig writes how Argo CD reaches the API server.
@@ -131,7 +153,11 @@ func (a *argo) writeKubeconfig() {
 	a.kubeconfig = filepath.Join(a.folder, "kubeconfig")
 	config := clientcmdapi.NewConfig()
 	config.Clusters["test"] = &clientcmdapi.Cluster{Server: a.config.Host, CertificateAuthorityData: a.config.CAData}
-	config.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: a.config.CertData, ClientKeyData: a.config.KeyData, Token: a.config.BearerToken}
+	config.AuthInfos["test"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: a.config.CertData,
+		ClientKeyData:         a.config.KeyData,
+		Token:                 a.config.BearerToken,
+	}
 	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: "argocd"}
 	config.CurrentContext = "test"
 	a.mustChange(clientcmd.WriteToFile(*config, a.kubeconfig))
@@ -147,12 +173,18 @@ func (a *argo) configure() {
 	a.mustChange(yaml.UnmarshalStrict(text, settings))
 	a.create(inArgo(settings))
 	part := map[string]string{"app.kubernetes.io/part-of": "argocd"}
-	for _, name := range []string{"argocd-rbac-cm", "argocd-cmd-params-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"} {
+	for _, name := range []string{
+		"argocd-rbac-cm", "argocd-cmd-params-cm", "argocd-ssh-known-hosts-cm",
+		"argocd-tls-certs-cm", "argocd-gpg-keys-cm",
+	} {
 		a.create(inArgo(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: part}}))
 	}
-	a.create(inArgo(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "argocd-secret", Labels: part}, StringData: map[string]string{
-		"server.secretkey": base64.StdEncoding.EncodeToString([]byte("of a test")),
-	}}))
+	a.create(inArgo(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "argocd-secret", Labels: part},
+		StringData: map[string]string{
+			"server.secretkey": base64.StdEncoding.EncodeToString([]byte("of a test")),
+		},
+	}))
 	project := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": map[string]any{"name": "default"},
 		"spec": map[string]any{
@@ -191,7 +223,8 @@ func (a *argo) commitText(folder string, text []byte) {
 	a.mustChange(os.MkdirAll(filepath.Join(a.repository, folder), 0o755))
 	a.mustChange(os.WriteFile(filepath.Join(a.repository, folder, "all.yaml"), text, 0o600))
 	a.git("-C", a.repository, "add", ".")
-	a.git("-C", a.repository, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "-m", folder)
+	a.git("-C", a.repository, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "-m",
+		folder)
 }
 
 func (a *argo) git(words ...string) {
@@ -205,16 +238,23 @@ func (a *argo) git(words ...string) {
 func (a *argo) application(name string, automated bool) *unstructured.Unstructured {
 	a.t.Helper()
 	spec := map[string]any{
-		"project": "default", "source": map[string]any{"repoURL": "file://" + a.repository, "path": name, "targetRevision": "main"},
+		"project":     "default",
+		"source":      map[string]any{"repoURL": "file://" + a.repository, "path": name, "targetRevision": "main"},
 		"destination": map[string]any{"server": "https://kubernetes.default.svc", "namespace": a.namespace},
 	}
 	if automated {
 		spec["syncPolicy"] = map[string]any{
-			"automated": map[string]any{}, "syncOptions": []any{"ServerSideApply=true"}, "retry": map[string]any{"limit": int64(0)}, // the default is 5, each of which runs the test again
+			// the default is 5, each of which runs the test again
+			"automated":   map[string]any{},
+			"syncOptions": []any{"ServerSideApply=true"},
+			"retry":       map[string]any{"limit": int64(0)},
 		}
 	}
 	app := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": map[string]any{"name": name, "namespace": "argocd"}, "spec": spec,
+		"apiVersion": "argoproj.io/v1alpha1",
+		"kind":       "Application",
+		"metadata":   map[string]any{"name": name, "namespace": "argocd"},
+		"spec":       spec,
 	}}
 	a.create(app)
 	return app
@@ -233,13 +273,16 @@ func (a *argo) syncAgain(name string, earlier map[string]any) map[string]any {
 	app.SetAPIVersion("argoproj.io/v1alpha1")
 	app.SetKind("Application")
 	app.SetName(name)
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"hard"}}}`))
+	patch := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"hard"}}}`))
 	a.mustChange(a.client.Patch(context.Background(), inArgo(app), patch))
 	return a.awaitSync(app, textAt(earlier, "startedAt"), func(string, string) {})
 }
 
 // awaitSync waits for the end of a sync that did not start at an earlier instant.
-func (a *argo) awaitSync(app *unstructured.Unstructured, earlier string, see func(phase, message string)) map[string]any {
+func (a *argo) awaitSync(
+	app *unstructured.Unstructured, earlier string, see func(phase, message string),
+) map[string]any {
 	a.t.Helper()
 	last := ""
 	var operation map[string]any
@@ -314,8 +357,10 @@ func (a *argo) samplesDoNotDrift() {
 	a.commitText("samples", all.Bytes())
 	app := a.application("samples", false)
 	a.mustChange(unstructured.SetNestedField(app.Object, "true", "metadata", "annotations", "argocd.argoproj.io/refresh"))
-	a.mustChange(unstructured.SetNestedMap(app.Object, map[string]any{"sync": map[string]any{"syncOptions": []any{"ServerSideApply=true"}}}, "operation"))
-	a.mustChange(unstructured.SetNestedField(app.Object, "ServerSideDiff=true", "metadata", "annotations", "argocd.argoproj.io/compare-options"))
+	a.mustChange(unstructured.SetNestedMap(app.Object,
+		map[string]any{"sync": map[string]any{"syncOptions": []any{"ServerSideApply=true"}}}, "operation"))
+	a.mustChange(unstructured.SetNestedField(app.Object, "ServerSideDiff=true", "metadata", "annotations",
+		"argocd.argoproj.io/compare-options"))
 	a.mustChange(a.client.Update(context.Background(), app))
 	status := ""
 	a.until("the samples are synced", 3*time.Minute, func() bool {
@@ -337,7 +382,8 @@ func textAt(of map[string]any, key string) string {
 func (a *argo) startArgoProcess(role string, flags ...string) {
 	a.t.Helper()
 	command := exec.Command(a.program, append(flags, "--logformat", "text")...)
-	command.Env = append(os.Environ(), "ARGOCD_BINARY_NAME="+role, "ARGOCD_GPG_ENABLED=false", "KUBECONFIG="+a.kubeconfig, "HOME="+a.folder, "ARGOCD_FAKE_IN_CLUSTER=true")
+	command.Env = append(os.Environ(), "ARGOCD_BINARY_NAME="+role, "ARGOCD_GPG_ENABLED=false", "KUBECONFIG="+a.kubeconfig,
+		"HOME="+a.folder, "ARGOCD_FAKE_IN_CLUSTER=true")
 	a.startProcess(role, command)
 }
 

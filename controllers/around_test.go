@@ -38,15 +38,24 @@ func (w *world) metricsAPI(list func(*unstructured.UnstructuredList) error) {
 	})
 }
 
-// metricsServer returns the metrics API of one pod: every 15 s a reading of the last 15 s, with a usage of CPU as cpu returns it.
+// metricsServer returns the metrics API of one pod: every 15 s a reading of the last 15 s, with a usage of CPU as cpu
+// returns it.
 func metricsServer(pod string, cpu func(since time.Duration) string) func(*unstructured.UnstructuredList) error {
 	began := time.Now()
 	return func(l *unstructured.UnstructuredList) error {
 		since := time.Since(began).Truncate(15 * time.Second)
 		l.Items = []unstructured.Unstructured{{Object: map[string]any{
-			"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics", "metadata": map[string]any{"name": pod, "namespace": "test"},
-			"timestamp": began.Add(since).UTC().Format(time.RFC3339), "window": "15s",
-			"containers": []any{map[string]any{"name": "app", "usage": map[string]any{"cpu": cpu(since), "memory": fmt.Sprintf("%dMi", 100+since/time.Second)}}},
+			"apiVersion": "metrics.k8s.io/v1beta1",
+			"kind":       "PodMetrics",
+			"metadata":   map[string]any{"name": pod, "namespace": "test"},
+			"timestamp":  began.Add(since).UTC().Format(time.RFC3339),
+			"window":     "15s",
+			"containers": []any{
+				map[string]any{
+					"name":  "app",
+					"usage": map[string]any{"cpu": cpu(since), "memory": fmt.Sprintf("%dMi", 100+since/time.Second)},
+				},
+			},
 		}}}
 		return nil
 	}
@@ -56,8 +65,12 @@ func metricsServer(pod string, cpu func(since time.Duration) string) func(*unstr
 func (w *world) runningPod(app, name, ip, limit string) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}},
-		Spec: corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Name: "app", Image: app,
-			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}}}}},
+		Spec: corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{
+			Name: "app", Image: app,
+			Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)},
+			},
+		}}},
 	}
 	w.create(pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip}
@@ -69,14 +82,21 @@ func (w *world) runningPod(app, name, ip, limit string) {
 // loadOfShop is a load on an API for two minutes, whose pods are observed.
 func loadOfShop(address string) *v1alpha1.RedisLoadTest {
 	return newLoadTest("run", address, func(test *v1alpha1.RedisLoadTest) {
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(10)), WarmUp: length(20 * time.Second), Duration: length(2 * time.Minute)}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Rate:     new(int32(10)),
+			WarmUp:   length(20 * time.Second),
+			Duration: length(2 * time.Minute),
+		}
 		test.Spec.Workload = v1alpha1.Workload{HTTP: &v1alpha1.HTTPWorkload{URL: "http://shop/"}}
 		test.Spec.Observe.Interval = metav1.Duration{Duration: time.Second}
-		test.Spec.Observe.Pods = []v1alpha1.ObservedPods{{Name: "shop", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}}
+		test.Spec.Observe.Pods = []v1alpha1.ObservedPods{
+			{Name: "shop", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
+		}
 	})
 }
 
-// The application in front of Redis uses all its CPU: its pods are in the status and named as the bottleneck, also if the operator ends meanwhile.
+// The application in front of Redis uses all its CPU: its pods are in the status and named as the bottleneck, also if
+// the operator ends meanwhile.
 func TestApplicationIsTheBottleneck(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -104,7 +124,8 @@ func TestApplicationIsTheBottleneck(t *testing.T) {
 					w.t.Fatalf("%s, pods %+v", where(test.Status.Conditions), test.Status.Pods)
 				}
 				got := test.Status.Pods[0]
-				if got.Name != "shop" || got.Count != 1 || got.Message != "" || got.CPU == nil || got.CPU.Mean != 490 || got.CPU.Max != 490 || got.CPU.Limit == nil || *got.CPU.Limit != 500 {
+				if got.Name != "shop" || got.Count != 1 || got.Message != "" || got.CPU == nil || got.CPU.Mean != 490 ||
+					got.CPU.Max != 490 || got.CPU.Limit == nil || *got.CPU.Limit != 500 {
 					w.t.Errorf("pods: %+v, CPU %+v", got, got.CPU)
 				}
 				if got.Memory == nil || got.Memory.Max < 190<<20 {
@@ -132,8 +153,10 @@ func TestMetricsAPIThatDoesNotAnswer(t *testing.T) {
 		"its role needs list of pods in metrics.k8s.io": func(*unstructured.UnstructuredList) error {
 			return apierrors.NewForbidden(pods, "", fmt.Errorf("no"))
 		},
-		"the metrics API cannot be read: ": func(*unstructured.UnstructuredList) error { return apierrors.NewServiceUnavailable("starting") },
-		"has no readings of the pods yet":  func(*unstructured.UnstructuredList) error { return nil },
+		"the metrics API cannot be read: ": func(*unstructured.UnstructuredList) error {
+			return apierrors.NewServiceUnavailable("starting")
+		},
+		"has no readings of the pods yet": func(*unstructured.UnstructuredList) error { return nil },
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -160,8 +183,8 @@ func TestMetricsAPIThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Readings that are old, that end, or that are outside of the measured time are told as such: there is no figure without a word, and no figure of a part
-// that is not said to be one.
+// Readings that are old, that end, or that are outside of the measured time are told as such: there is no figure
+// without a word, and no figure of a part that is not said to be one.
 func TestMetricsAPIWithoutNewReadings(t *testing.T) {
 	t.Parallel()
 	cpu := func(time.Duration) string { return "250m" }
@@ -194,8 +217,13 @@ func TestMetricsAPIWithoutNewReadings(t *testing.T) {
 		{"a minute late, as its readings are of a minute", func() func(*unstructured.UnstructuredList) error {
 			return minutes(metricsServer("shop-0", cpu))
 		}, 3 * time.Minute, true, ""},
-		{"too short a load", func() func(*unstructured.UnstructuredList) error { return metricsServer("shop-0", cpu) }, 5 * time.Second, false,
-			"no reading falls into the measured time"},
+		{
+			"too short a load", func() func(*unstructured.UnstructuredList) error {
+				return metricsServer("shop-0",
+					cpu)
+			}, 5 * time.Second, false,
+			"no reading falls into the measured time",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -210,7 +238,8 @@ func TestMetricsAPIWithoutNewReadings(t *testing.T) {
 				w.create(test)
 				test = w.testEnds("run", 5*time.Minute)
 				got := test.Status.Pods
-				if len(got) != 1 || (got[0].CPU != nil) != c.figures || !strings.Contains(got[0].Message, c.message) || (got[0].Message == "") != (c.message == "") {
+				if len(got) != 1 || (got[0].CPU != nil) != c.figures || !strings.Contains(got[0].Message, c.message) ||
+					(got[0].Message == "") != (c.message == "") {
 					w.t.Errorf("pods %+v; want figures %v and a message with %q", got, c.figures, c.message)
 				}
 			})
@@ -219,7 +248,9 @@ func TestMetricsAPIWithoutNewReadings(t *testing.T) {
 }
 
 // each changes the readings of a metrics API.
-func each(list func(*unstructured.UnstructuredList) error, change func(reading map[string]any, at time.Time)) func(*unstructured.UnstructuredList) error {
+func each(
+	list func(*unstructured.UnstructuredList) error, change func(reading map[string]any, at time.Time),
+) func(*unstructured.UnstructuredList) error {
 	return func(l *unstructured.UnstructuredList) error {
 		if err := list(l); err != nil {
 			return err
@@ -235,14 +266,18 @@ func each(list func(*unstructured.UnstructuredList) error, change func(reading m
 	}
 }
 
-func shifted(list func(*unstructured.UnstructuredList) error, by time.Duration) func(*unstructured.UnstructuredList) error {
+func shifted(
+	list func(*unstructured.UnstructuredList) error, by time.Duration,
+) func(*unstructured.UnstructuredList) error {
 	return each(list, func(reading map[string]any, at time.Time) {
 		reading["timestamp"] = at.Add(by).UTC().Format(time.RFC3339)
 	})
 }
 
 // frozen repeats the readings from an age of the API on.
-func frozen(list func(*unstructured.UnstructuredList) error, age time.Duration) func(*unstructured.UnstructuredList) error {
+func frozen(
+	list func(*unstructured.UnstructuredList) error, age time.Duration,
+) func(*unstructured.UnstructuredList) error {
 	last := time.Now().Add(age)
 	return each(list, func(reading map[string]any, at time.Time) {
 		if at.After(last) {
@@ -254,7 +289,8 @@ func frozen(list func(*unstructured.UnstructuredList) error, age time.Duration) 
 // minutes has a reading per minute, 30 s after its end.
 func minutes(list func(*unstructured.UnstructuredList) error) func(*unstructured.UnstructuredList) error {
 	return each(list, func(reading map[string]any, at time.Time) {
-		reading["timestamp"], reading["window"] = at.Add(-30*time.Second).Truncate(time.Minute).UTC().Format(time.RFC3339), "1m"
+		reading["timestamp"], reading["window"] = at.Add(-30*time.Second).Truncate(time.Minute).UTC().
+			Format(time.RFC3339), "1m"
 	})
 }
 
@@ -294,15 +330,18 @@ func useOfServers(w *world, app, ip string) {
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(10 * time.Second)}
 	}))
 	test := w.testEnds("run", time.Minute)
-	if got := test.Status.Servers; len(got) != 1 || got[0].Address != redis.Address() || got[0].Pod != "redis-0" || got[0].Role != v1alpha1.ServerPrimary || got[0].CPU == nil {
+	if got := test.Status.Servers; len(got) != 1 || got[0].Address != redis.Address() || got[0].Pod != "redis-0" ||
+		got[0].Role != v1alpha1.ServerPrimary || got[0].CPU == nil {
 		w.t.Errorf("servers %+v", got)
-	} else if limit := got[0].CPU.Limit; app == "redis" && (limit == nil || *limit != 1000) || app != "redis" && limit != nil {
+	} else if limit := got[0].CPU.Limit; app == "redis" && (limit == nil || *limit != 1000) ||
+		app != "redis" && limit != nil {
 		w.t.Errorf("CPU %+v of a server in a pod of %s, want the limit of 1 core if it is the target's", got[0].CPU, app)
 	}
 	if got := test.Status.RoundTrip; got == nil || got.Idle == nil || got.UnderLoad == nil {
 		w.t.Errorf("round trip %+v", got)
 	}
-	if got := test.Status.LoadPods; got == nil || got.CPU == nil || *got.CPU != (v1alpha1.CPUUse{Mean: 250, Max: 250, Limit: got.CPU.Limit}) || *got.CPU.Limit != 1000 {
+	if got := test.Status.LoadPods; got == nil || got.CPU == nil ||
+		*got.CPU != (v1alpha1.CPUUse{Mean: 250, Max: 250, Limit: got.CPU.Limit}) || *got.CPU.Limit != 1000 {
 		w.t.Errorf("load pods %+v", got)
 	}
 }
@@ -327,7 +366,8 @@ func TestPodOfAReplacedServer(t *testing.T) {
 		}
 		gone := func(name string) {
 			w.t.Helper()
-			w.mustChange(w.client.Delete(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, client.GracePeriodSeconds(0)))
+			w.mustChange(w.client.Delete(w.t.Context(),
+				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, client.GracePeriodSeconds(0)))
 		}
 		named("redis-0", 0)
 		gone("redis-0")
@@ -348,8 +388,15 @@ func TestRedisThatIsNotObserved(t *testing.T) {
 		name, want string
 		change     func(*memredis.Server, *v1alpha1.RedisLoadTest)
 	}{
-		{"no permission", "INFO: " + denied, func(redis *memredis.Server, _ *v1alpha1.RedisLoadTest) { redis.Answer("INFO", "-"+denied) }},
-		{"disabled", "observe.redisInfo is 0s", func(_ *memredis.Server, test *v1alpha1.RedisLoadTest) { test.Spec.Observe.RedisInfo = length(0) }},
+		{"no permission", "INFO: " + denied, func(redis *memredis.Server, _ *v1alpha1.RedisLoadTest) {
+			redis.Answer("INFO",
+				"-"+denied)
+		}},
+		{
+			"disabled",
+			"observe.redisInfo is 0s",
+			func(_ *memredis.Server, test *v1alpha1.RedisLoadTest) { test.Spec.Observe.RedisInfo = length(0) },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -361,7 +408,8 @@ func TestRedisThatIsNotObserved(t *testing.T) {
 					c.change(redis, test)
 				}))
 				test := w.testEnds("run", time.Minute)
-				if got := test.Status; got.Target == nil || got.Target.Message != c.want || len(got.Servers) > 0 || got.Redis != nil {
+				if got := test.Status; got.Target == nil || got.Target.Message != c.want || len(got.Servers) > 0 ||
+					got.Redis != nil {
 					w.t.Errorf("target %+v, want the message %q; servers %+v, %+v", got.Target, c.want, got.Servers, got.Redis)
 				}
 				if b := test.Status.Bottleneck; b == nil || !strings.HasSuffix(b.Evidence, "; Redis was not observed: "+c.want) {

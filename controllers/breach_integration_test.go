@@ -28,12 +28,16 @@ func (p *plantedMetric) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE planted_error_rate gauge\nplanted_error_rate %v\n", p.value.Load())
 }
 
-// startPrometheus starts Debian's Prometheus, which reads the planted metric every 10 s, in which a machine that stalls answers, and waits until it has it.
+// startPrometheus starts Debian's Prometheus, which reads the planted metric every 10 s, in which a machine that stalls
+// answers, and waits until it has it.
 func startPrometheus(t *testing.T, metric *plantedMetric) (url string, process *os.Process) {
 	t.Helper()
 	scraped := httptest.NewServer(metric)
 	t.Cleanup(scraped.Close)
-	server := prometheustest.Start(t, "prometheus", fmt.Sprintf("global: {scrape_interval: 10s, scrape_timeout: 10s}\nscrape_configs:\n- job_name: planted\n  static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(scraped.URL, "http://")))
+	server := prometheustest.Start(t, "prometheus",
+		fmt.Sprintf(
+			"global: {scrape_interval: 10s, scrape_timeout: 10s}\nscrape_configs:\n- job_name: planted\n  static_configs: "+
+				"[{targets: [%q]}]\n", strings.TrimPrefix(scraped.URL, "http://")))
 	server.Has(t, "the planted metric", "planted_error_rate")
 	return server.URL, server.Process
 }
@@ -46,8 +50,15 @@ func TestPrometheusBreach(t *testing.T) {
 		says    string
 		verdict v1alpha1.Verdict
 	}{
-		"the planted metric rises": {func(metric *plantedMetric, _ *os.Process) { metric.value.Store(0.25) }, "the result is 0.25, above 0.01", v1alpha1.VerdictFail},
-		"Prometheus is killed":     {func(_ *plantedMetric, server *os.Process) { _ = server.Kill() }, "spec.stopIf.queries[slo]: ", v1alpha1.VerdictInconclusive},
+		"the planted metric rises": {func(metric *plantedMetric, _ *os.Process) {
+			metric.value.Store(
+				0.25)
+		}, "the result is 0.25, above 0.01", v1alpha1.VerdictFail},
+		"Prometheus is killed": {
+			func(_ *plantedMetric, server *os.Process) { _ = server.Kill() },
+			"spec.stopIf.queries[slo]: ",
+			v1alpha1.VerdictInconclusive,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +69,10 @@ func TestPrometheusBreach(t *testing.T) {
 			metric.value.Store(0.001)
 			url, server := startPrometheus(t, metric)
 			startOperator(p, spy{})
-			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+				test.Spec.Load.Duration = length(
+					time.Hour)
+			}))
 			f := hzFor("stops", "50", time.Hour)
 			f.Spec.Trigger.After = length(2 * time.Second)
 			f.Spec.StopIf = &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{
@@ -74,12 +88,15 @@ func TestPrometheusBreach(t *testing.T) {
 			test.breach(metric, server)
 			reverted := hzIs(t, redis, "10", await.Limit)
 			var b *v1alpha1.Breach
-			p.until("the breach is stored", await.Limit, func() bool { b = p.fault("stops").Status.Breach; return b != nil }, func() string { return where(p.fault("stops").Status.Conditions) })
-			t.Logf("from the cause to the breach %s, from the breach to Redis as before %s: %s", b.At.Sub(began), reverted.Sub(b.At.Time), b.Message)
+			p.until("the breach is stored", await.Limit, func() bool { b = p.fault("stops").Status.Breach; return b != nil },
+				func() string { return where(p.fault("stops").Status.Conditions) })
+			t.Logf("from the cause to the breach %s, from the breach to Redis as before %s: %s", b.At.Sub(began),
+				reverted.Sub(b.At.Time), b.Message)
 			if !strings.Contains(b.Message, test.says) || b.Answered != (test.verdict == v1alpha1.VerdictFail) {
 				t.Errorf("breach %+v, want %q", b, test.says)
 			}
-			p.mustChange(change(p, p.fault("stops"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true })) // the observation of the recovery
+			// the observation of the recovery
+			p.mustChange(change(p, p.fault("stops"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 			f = p.faultEnds("stops", await.Limit)
 			if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet || f.Status.Verdict != test.verdict {
 				t.Errorf("%s, verdict %s; want %s", where(f.Status.Conditions), f.Status.Verdict, test.verdict)
@@ -88,7 +105,8 @@ func TestPrometheusBreach(t *testing.T) {
 	}
 }
 
-// Real load pods find what a real server has lost while the load runs, and the fault is reverted; the ledger that is read afterwards has the same writes.
+// Real load pods find what a real server has lost while the load runs, and the fault is reverted; the ledger that is
+// read afterwards has the same writes.
 func TestLostWritesBreach(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -115,13 +133,17 @@ func TestLostWritesBreach(t *testing.T) {
 	}
 	reverted := hzIs(t, redis, "10", await.Limit)
 	var b *v1alpha1.Breach
-	p.until("the breach is stored", await.Limit, func() bool { b = p.fault("stops").Status.Breach; return b != nil }, func() string { return where(p.fault("stops").Status.Conditions) })
-	t.Logf("from the loss to the breach %s, from the breach to Redis as before %s: %s", b.At.Sub(began), reverted.Sub(b.At.Time), b.Message)
+	p.until("the breach is stored", await.Limit, func() bool { b = p.fault("stops").Status.Breach; return b != nil },
+		func() string { return where(p.fault("stops").Status.Conditions) })
+	t.Logf("from the loss to the breach %s, from the breach to Redis as before %s: %s", b.At.Sub(began),
+		reverted.Sub(b.At.Time), b.Message)
 	var found int64
-	if _, err := fmt.Sscanf(b.Message, "spec.stopIf.lostWrites: %d acknowledged ledger writes are lost, limit 1", &found); err != nil || !b.Answered || found < 1 {
+	if _, err := fmt.Sscanf(b.Message, "spec.stopIf.lostWrites: %d acknowledged ledger writes are lost, limit 1",
+		&found); err != nil || !b.Answered || found < 1 {
 		t.Fatalf("breach %+v", b)
 	}
-	p.mustChange(change(p, p.fault("stops"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true })) // the observation of the recovery
+	// the observation of the recovery
+	p.mustChange(change(p, p.fault("stops"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 	f = p.faultEnds("stops", await.Limit)
 	if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet || f.Status.Verdict != v1alpha1.VerdictFail {
 		t.Errorf("%s, verdict %s", where(f.Status.Conditions), f.Status.Verdict)

@@ -24,7 +24,8 @@ func hzUnlessLost(lasts time.Duration) *v1alpha1.RedisFault {
 	return f
 }
 
-// Lost writes revert the fault while the load runs; the final figure is that of the ledger, which is read after the load.
+// Lost writes revert the fault while the load runs; the final figure is that of the ledger, which is read after the
+// load.
 func TestLostWritesAreABreach(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -40,7 +41,8 @@ func TestLostWritesAreABreach(t *testing.T) {
 		reverted := hzIs(t, redis, "10", 10*time.Second)
 		f := w.faultEnds("stops", 5*time.Minute)
 		b := f.Status.Breach
-		if b == nil || b.Condition != "spec.stopIf.lostWrites" || !b.Answered || !strings.Contains(b.Message, "acknowledged ledger writes are lost, limit 10") {
+		if b == nil || b.Condition != "spec.stopIf.lostWrites" || !b.Answered ||
+			!strings.Contains(b.Message, "acknowledged ledger writes are lost, limit 10") {
 			t.Fatalf("breach %+v", b)
 		}
 		if seen := b.At.Sub(began); seen < 0 || seen > 3*time.Second || reverted.Sub(b.At.Time) > time.Second {
@@ -88,7 +90,8 @@ func TestUnknowableLostWritesAreABreach(t *testing.T) {
 		w.redis.FailChecks(record.LedgerCheck{Failure: "the ledger may have been evicted", Unknowable: true})
 		hzIs(t, redis, "10", 10*time.Second)
 		f := w.faultEnds("stops", 5*time.Minute)
-		if b := f.Status.Breach; b == nil || b.Answered || !strings.Contains(b.Message, "the ledger may have been evicted") || f.Status.Verdict != v1alpha1.VerdictInconclusive {
+		if b := f.Status.Breach; b == nil || b.Answered || !strings.Contains(b.Message, "the ledger may have been evicted") ||
+			f.Status.Verdict != v1alpha1.VerdictInconclusive {
 			t.Errorf("verdict %s, breach %+v", f.Status.Verdict, b)
 		}
 	})
@@ -102,14 +105,27 @@ func TestLostWritesThatCannotBeKnown(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"no ledger": {func(_ *world, test *v1alpha1.RedisLoadTest) { test.Spec.Verify, test.Spec.Objectives = nil, nil }, v1alpha1.ReasonInvalidSpec,
-			"spec.stopIf.lostWrites: RedisLoadTest run does not verify its writes: set verify.acknowledgedWrites there"},
-		"eviction": {func(w *world, _ *v1alpha1.RedisLoadTest) {
-			w.redis.FailChecks(record.LedgerCheck{Failure: "maxmemory-policy is not noeviction", Unknowable: true})
-		}, v1alpha1.ReasonStopConditionMet, "spec.stopIf.lostWrites: lost writes are not known while the load runs: maxmemory-policy is not noeviction"},
-		"forbidden": {func(w *world, _ *v1alpha1.RedisLoadTest) {
-			w.redis.FailChecks(record.LedgerCheck{Failure: "10.0.0.2:6379 replied with an error: NOPERM"})
-		}, v1alpha1.ReasonStopConditionMet, "spec.stopIf.lostWrites: the load pods cannot look for lost writes: 10.0.0.2:6379 replied with an error: NOPERM"},
+		"no ledger": {
+			func(_ *world, test *v1alpha1.RedisLoadTest) {
+				test.Spec.Verify, test.Spec.Objectives = nil,
+					nil
+			}, v1alpha1.ReasonInvalidSpec,
+			"spec.stopIf.lostWrites: RedisLoadTest run does not verify its writes: set verify.acknowledgedWrites there",
+		},
+		"eviction": {
+			func(w *world, _ *v1alpha1.RedisLoadTest) {
+				w.redis.FailChecks(record.LedgerCheck{Failure: "maxmemory-policy is not noeviction", Unknowable: true})
+			},
+			v1alpha1.ReasonStopConditionMet,
+			"spec.stopIf.lostWrites: lost writes are not known while the load runs: maxmemory-policy is not noeviction",
+		},
+		"forbidden": {
+			func(w *world, _ *v1alpha1.RedisLoadTest) {
+				w.redis.FailChecks(record.LedgerCheck{Failure: "10.0.0.2:6379 replied with an error: NOPERM"})
+			},
+			v1alpha1.ReasonStopConditionMet,
+			"spec.stopIf.lostWrites: the load pods cannot look for lost writes: 10.0.0.2:6379 replied with an error: NOPERM",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +180,8 @@ func TestStopConditionsOfAFaultThatDoesNotLast(t *testing.T) {
 			f.Spec.StopIf = &v1alpha1.StopConditions{LostWrites: new(int64(1))}
 		}))
 		f := w.faultEnds("crash", 5*time.Minute)
-		if f.Status.InjectedAt == nil || !strings.Contains(strings.Join(f.Status.Warnings, "; "), "spec.stopIf is only evaluated before the injection") {
+		if f.Status.InjectedAt == nil ||
+			!strings.Contains(strings.Join(f.Status.Warnings, "; "), "spec.stopIf is only evaluated before the injection") {
 			t.Errorf("%s; warnings %q", where(f.Status.Conditions), f.Status.Warnings)
 		}
 	})

@@ -82,11 +82,16 @@ func (m *queried) silent() {
 
 func (m *queried) query() *v1alpha1.StopConditions {
 	return &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{
-		Name: "slo", Prometheus: v1alpha1.PrometheusServer{URL: m.url}, Query: "errors", Above: new("0.01"), Every: metav1.Duration{Duration: 2 * time.Second},
+		Name:       "slo",
+		Prometheus: v1alpha1.PrometheusServer{URL: m.url},
+		Query:      "errors",
+		Above:      new("0.01"),
+		Every:      metav1.Duration{Duration: 2 * time.Second},
 	}}}
 }
 
-// A stop condition that holds while a fault is active reverts it at once; the fault is then measured to its end, and says which condition it was.
+// A stop condition that holds while a fault is active reverts it at once; the fault is then measured to its end, and
+// says which condition it was.
 func TestStopConditions(t *testing.T) {
 	t.Parallel()
 	outage := func(*queried) *v1alpha1.StopConditions {
@@ -102,23 +107,37 @@ func TestStopConditions(t *testing.T) {
 		says    string
 		verdict v1alpha1.Verdict
 	}{
-		"outage": {outage, func(_ *world, redis *redisSet, _ *queried) { redis.silence() }, 6 * time.Second,
-			"spec.stopIf.outage", "limit 3s", v1alpha1.VerdictFail},
-		"error rate": {errors, func(_ *world, redis *redisSet, _ *queried) { redis.silence() }, 3 * time.Second,
-			"spec.stopIf.errorRate", "limit 50%", v1alpha1.VerdictFail},
-		"above": {query, func(_ *world, _ *redisSet, m *queried) { m.returns("0.001", "0.25") }, 3 * time.Second,
-			"spec.stopIf.queries[slo]", "the result is 0.25, above 0.01", v1alpha1.VerdictFail},
-		"no data": {query, func(_ *world, _ *redisSet, m *queried) { m.returns() }, 3 * time.Second,
-			"spec.stopIf.queries[slo]", "no data", v1alpha1.VerdictInconclusive},
-		"NaN": {query, func(_ *world, _ *redisSet, m *queried) { m.returns("NaN") }, 3 * time.Second,
-			"spec.stopIf.queries[slo]", "NaN", v1alpha1.VerdictInconclusive},
+		"outage": {
+			outage, func(_ *world, redis *redisSet, _ *queried) { redis.silence() }, 6 * time.Second,
+			"spec.stopIf.outage", "limit 3s", v1alpha1.VerdictFail,
+		},
+		"error rate": {
+			errors, func(_ *world, redis *redisSet, _ *queried) { redis.silence() }, 3 * time.Second,
+			"spec.stopIf.errorRate", "limit 50%", v1alpha1.VerdictFail,
+		},
+		"above": {
+			query, func(_ *world, _ *redisSet, m *queried) { m.returns("0.001", "0.25") }, 3 * time.Second,
+			"spec.stopIf.queries[slo]", "the result is 0.25, above 0.01", v1alpha1.VerdictFail,
+		},
+		"no data": {
+			query, func(_ *world, _ *redisSet, m *queried) { m.returns() }, 3 * time.Second,
+			"spec.stopIf.queries[slo]", "no data", v1alpha1.VerdictInconclusive,
+		},
+		"NaN": {
+			query, func(_ *world, _ *redisSet, m *queried) { m.returns("NaN") }, 3 * time.Second,
+			"spec.stopIf.queries[slo]", "NaN", v1alpha1.VerdictInconclusive,
+		},
 		"error": {query, func(_ *world, _ *redisSet, m *queried) {
 			m.says(http.StatusUnprocessableEntity, `{"status":"error","errorType":"execution","error":"out of memory"}`)
 		}, 3 * time.Second, "spec.stopIf.queries[slo]", "out of memory", v1alpha1.VerdictInconclusive},
-		"no answer": {query, func(_ *world, _ *redisSet, m *queried) { m.silent() }, 5 * time.Second,
-			"spec.stopIf.queries[slo]", "no answer within 1.8s", v1alpha1.VerdictInconclusive},
-		"killed": {query, func(_ *world, _ *redisSet, m *queried) { _ = m.server.Close() }, 3 * time.Second,
-			"spec.stopIf.queries[slo]", "refused", v1alpha1.VerdictInconclusive},
+		"no answer": {
+			query, func(_ *world, _ *redisSet, m *queried) { m.silent() }, 5 * time.Second,
+			"spec.stopIf.queries[slo]", "no answer within 1.8s", v1alpha1.VerdictInconclusive,
+		},
+		"killed": {
+			query, func(_ *world, _ *redisSet, m *queried) { _ = m.server.Close() }, 3 * time.Second,
+			"spec.stopIf.queries[slo]", "refused", v1alpha1.VerdictInconclusive,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +167,8 @@ func TestStopConditions(t *testing.T) {
 				reverted := hzIs(t, redis, "10", 10*time.Second)
 				f = w.faultEnds("stops", 3*time.Minute)
 				b := f.Status.Breach
-				if b == nil || b.Condition != test.field || !strings.Contains(b.Message, test.field) || !strings.Contains(b.Message, test.says) || b.Answered != (test.verdict == v1alpha1.VerdictFail) {
+				if b == nil || b.Condition != test.field || !strings.Contains(b.Message, test.field) ||
+					!strings.Contains(b.Message, test.says) || b.Answered != (test.verdict == v1alpha1.VerdictFail) {
 					t.Fatalf("breach %+v, want %s with %q", b, test.field, test.says)
 				}
 				t.Logf("seen after %s, reverted %s later: %s", b.At.Sub(began), reverted.Sub(b.At.Time), where(f.Status.Conditions))
@@ -167,7 +187,8 @@ func TestStopConditions(t *testing.T) {
 // checkStopped checks what every fault shows that a stop condition ended.
 func checkStopped(t *testing.T, w *world, f *v1alpha1.RedisFault, verdict v1alpha1.Verdict) {
 	t.Helper()
-	if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet || !strings.Contains(where(f.Status.Conditions), f.Status.Breach.Message) {
+	if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet ||
+		!strings.Contains(where(f.Status.Conditions), f.Status.Breach.Message) {
 		t.Errorf("%s; want the breach", where(f.Status.Conditions))
 	}
 	if f.Status.Verdict != verdict || hasDoubt(f, "CutShort") || f.Status.Impact == nil || !f.Status.Impact.Recovered {
@@ -207,7 +228,8 @@ func TestNotInjectedIfStopConditionHolds(t *testing.T) {
 				f.Spec.StopIf = m.query()
 				w.create(f)
 				f = w.faultEnds("stops", time.Minute)
-				if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet || !strings.Contains(where(f.Status.Conditions), test.says) || f.Status.Breach == nil {
+				if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet ||
+					!strings.Contains(where(f.Status.Conditions), test.says) || f.Status.Breach == nil {
 					t.Errorf("%s, %+v; want %q", where(f.Status.Conditions), f.Status.Breach, test.says)
 				}
 				if f.Status.InjectedAt != nil || redis.hz("") != "10" || len(f.Status.Targets) > 0 {
@@ -218,7 +240,8 @@ func TestNotInjectedIfStopConditionHolds(t *testing.T) {
 	}
 }
 
-// A fault whose stop condition may not be asked is refused as soon as it is seen, also by a dry run, and not injected without its guard.
+// A fault whose stop condition may not be asked is refused as soon as it is seen, also by a dry run, and not injected
+// without its guard.
 func TestRefusedIfStopConditionMayNotBeAsked(t *testing.T) {
 	t.Parallel()
 	for _, dryRun := range []bool{false, true} {
@@ -236,7 +259,8 @@ func TestRefusedIfStopConditionMayNotBeAsked(t *testing.T) {
 				w.create(f)
 				f = w.faultEnds("stops", time.Minute)
 				for _, want := range []string{"spec.stopIf.queries[slo].prometheus.url", "host 10.0.0.6", "--prometheus-hosts"} {
-					if reason(f.Status.Conditions) != v1alpha1.ReasonForbiddenByPolicy || !strings.Contains(where(f.Status.Conditions), want) {
+					if reason(f.Status.Conditions) != v1alpha1.ReasonForbiddenByPolicy ||
+						!strings.Contains(where(f.Status.Conditions), want) {
 						t.Errorf("%s; want %q", where(f.Status.Conditions), want)
 					}
 				}
@@ -271,7 +295,8 @@ func TestQueriesOnlyWhileInjected(t *testing.T) {
 	})
 }
 
-// Evaluation goes on when the API server stops, and when another process takes over; the breach is in the status afterwards.
+// Evaluation goes on when the API server stops, and when another process takes over; the breach is in the status
+// afterwards.
 func TestStopConditionWhateverIsLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range outages {
@@ -327,7 +352,9 @@ func TestUnreadableRecordIsABreach(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		began := time.Now()
 		var pods corev1.PodList
-		if err := w.client.List(t.Context(), &pods, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil || len(pods.Items) == 0 {
+		if err := w.client.List(t.Context(), &pods, client.InNamespace(w.namespace), client.HasLabels{
+			v1alpha1.LabelLoadTest,
+		}); err != nil || len(pods.Items) == 0 {
 			t.Fatalf("%d load pods, %v", len(pods.Items), err)
 		}
 		for i := range pods.Items {
@@ -337,8 +364,10 @@ func TestUnreadableRecordIsABreach(t *testing.T) {
 		if after := reverted.Sub(began); after < 4*time.Second {
 			t.Errorf("reverted after %s", after)
 		}
-		w.until("the breach is stored", time.Minute, func() bool { return w.fault("stops").Status.Breach != nil }, func() string { return "" })
-		if b := w.fault("stops").Status.Breach; b.Answered || !strings.Contains(b.Message, "the load's record cannot be read") {
+		w.until("the breach is stored", time.Minute, func() bool { return w.fault("stops").Status.Breach != nil },
+			func() string { return "" })
+		if b := w.fault("stops").Status.Breach; b.Answered ||
+			!strings.Contains(b.Message, "the load's record cannot be read") {
 			t.Errorf("breach %+v", b)
 		}
 	})

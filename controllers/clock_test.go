@@ -9,8 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// TestTruthWallClockOfTheOperatorIsSet: somebody sets the clock of the operator's node between the start of a load and a fault. The figures of the
-// fault, an outage of 400 ms, are those without it.
+// TestTruthWallClockOfTheOperatorIsSet: somebody sets the clock of the operator's node between the start of a load and
+// a fault. The figures of the fault, an outage of 400 ms, are those without it.
 func TestTruthWallClockOfTheOperatorIsSet(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{5 * time.Second, -5 * time.Second} {
@@ -18,7 +18,10 @@ func TestTruthWallClockOfTheOperatorIsSet(t *testing.T) {
 			redis := w.startRedis("")
 			w.kubelet.Start()
 			startOperator(w.place, spy{})
-			w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(60 * time.Second) }))
+			w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+				test.Spec.Load.Duration = length(
+					60 * time.Second)
+			}))
 			w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 				f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(20 * time.Second)}
 			}))

@@ -26,7 +26,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// apiServer is a real kube-apiserver with its etcd, shared by all tests of this package. Each test has its own namespace and loopback addresses.
+// apiServer is a real kube-apiserver with its etcd, shared by all tests of this package. Each test has its own
+// namespace and loopback addresses.
 var apiServer struct {
 	config *rest.Config
 	client client.WithWatch // not cached
@@ -94,7 +95,8 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// reserveBlock reserves 127.B.0.0/16 for this process: ports are fixed, so test binaries that run at the same time need different addresses.
+// reserveBlock reserves 127.B.0.0/16 for this process: ports are fixed, so test binaries that run at the same time need
+// different addresses.
 // Other processes detect the reservation by the listener that it returns.
 func reserveBlock() (net.Listener, error) {
 	var last error
@@ -126,10 +128,12 @@ func placeOn(t *testing.T, on func(*testing.T) *place) *place {
 
 func newPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *place {
 	t.Helper()
-	t.TempDir() // cleanups run in reverse order: background users of temporary directories end before the directories are removed
+	// cleanups run in reverse order: background users of temporary directories end before the directories are removed
+	t.TempDir()
 	n := apiServer.next.Add(1)
 	p := &place{
-		t: t, namespace: fmt.Sprintf("controllers-%d", n), config: config, client: to, subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n), lookEvery: 300 * time.Millisecond, patience: 5 * time.Minute,
+		t: t, namespace: fmt.Sprintf("controllers-%d", n), config: config, client: to,
+		subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n), lookEvery: 300 * time.Millisecond, patience: 5 * time.Minute,
 	}
 	p.operate = p.startManager
 	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})

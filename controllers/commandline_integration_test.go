@@ -60,18 +60,22 @@ func (p *place) writeObjects(objects ...client.Object) string {
 	return file
 }
 
-// The command line with the operator, on a real Redis: a plan changes nothing; Ctrl-C reverts what acts; a run ends with the verdict and its report.
+// The command line with the operator, on a real Redis: a plan changes nothing; Ctrl-C reverts what acts; a run ends
+// with the verdict and its report.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	redquake, p := program(t), newPlace(t)
 	redis := startRedis(p)
 	startKubelet(p, nil)
 	startOperator(p, spy{})
-	load := newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) })
+	load := newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.Duration = length(time.Hour)
+	})
 	file := p.writeObjects(hzFault(nil), load)
 
 	process := p.commandLine(redquake, "plan", "-f", file)
-	if code := process.Code(); code != 0 || !strings.Contains(process.Out.String(), "hz") || !strings.Contains(process.Out.String(), "Revert") || redis.hz("") != "10" {
+	if code := process.Code(); code != 0 || !strings.Contains(process.Out.String(), "hz") ||
+		!strings.Contains(process.Out.String(), "Revert") || redis.hz("") != "10" {
 		t.Errorf("plan: exit code %d, hz is %s", code, redis.hz(""))
 	}
 	if left := p.faults(); len(left) > 0 || p.loadTestExists("run") {
@@ -87,7 +91,8 @@ func TestCommandLine(t *testing.T) {
 	if code := process.Code(); code != 130 || redis.hz("") != "10" {
 		t.Errorf("Ctrl-C: exit code %d, hz is %s", code, redis.hz(""))
 	}
-	if !strings.Contains(process.Out.String(), ": fault "+p.namespace+"/break\n") || !strings.Contains(process.Err.String(), "redisfault/break  Aborted: ") {
+	if !strings.Contains(process.Out.String(), ": fault "+p.namespace+"/break\n") ||
+		!strings.Contains(process.Err.String(), "redisfault/break  Aborted: ") {
 		t.Error("the fault is not shown")
 	}
 
@@ -100,10 +105,14 @@ func TestCommandLine(t *testing.T) {
 	process = p.commandLine(redquake, "run", "-f", p.writeObjects(short), "--report", report)
 	code := process.Code()
 	test := p.loadTest("short")
-	if want := map[v1alpha1.Verdict]int{v1alpha1.VerdictFail: 1, v1alpha1.VerdictInconclusive: 2}[test.Status.Verdict]; code != want || want == 0 {
+	if want := map[v1alpha1.Verdict]int{
+		v1alpha1.VerdictFail:         1,
+		v1alpha1.VerdictInconclusive: 2,
+	}[test.Status.Verdict]; code != want || want == 0 {
 		t.Errorf("exit code %d, verdict %s", code, test.Status.Verdict)
 	}
-	if !strings.Contains(process.Out.String(), string(test.Status.Verdict)+": load test "+p.namespace+"/short") || !strings.Contains(process.Out.String(), "minThroughput") {
+	if !strings.Contains(process.Out.String(), string(test.Status.Verdict)+": load test "+p.namespace+"/short") ||
+		!strings.Contains(process.Out.String(), "minThroughput") {
 		t.Error("the results lack the verdict or the objective")
 	}
 	if text, err := os.ReadFile(report); err != nil || !bytes.Contains(text, []byte("short")) {

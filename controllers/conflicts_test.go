@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// An operator whose writes all end in a conflict from some instant on, as its cache has old copies, tries again with a back-off: one that stays in that state must
-// not occupy the API server.
+// An operator whose writes all end in a conflict from some instant on, as its cache has old copies, tries again with a
+// back-off: one that stays in that state must not occupy the API server.
 func TestConflictsAreNoLoop(t *testing.T) {
 	t.Parallel()
 	for _, writes := range []int{0, 1, 2, 3, 5, 8, 13, 21, 34} { // so many are accepted
@@ -32,7 +32,10 @@ func TestConflictsAreNoLoop(t *testing.T) {
 					refused[fmt.Sprintf("%s %T %s", by.Verb, by.Object, by.Object.GetName())]++
 					return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, by.Object.GetName(), nil)
 				}})
-				w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(20 * time.Second) }))
+				w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+					test.Spec.Load.Duration = length(
+						20 * time.Second)
+				}))
 				w.create(newFault("kill", "run", v1alpha1.FaultPodKill, nil))
 				w.create(newExperiment("compare", redis.address(), nil))
 				time.Sleep(5 * time.Minute)

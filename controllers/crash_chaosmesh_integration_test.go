@@ -25,25 +25,72 @@ import (
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
-// meshKinds are those that Chaos Mesh injects. A stand-in replaces its controller: it deletes pods, and has no other effect.
+// meshKinds are those that Chaos Mesh injects. A stand-in replaces its controller: it deletes pods, and has no other
+// effect.
 var meshKinds = []crashKind{
-	{name: "PodKill by Chaos Mesh", quick: true, fault: v1alpha1.FaultPodKill, needs: needsMesh, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
-	})},
-	{name: "NetworkDelay", fault: v1alpha1.FaultNetworkDelay, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(delays)},
-	{name: "NetworkLoss", fault: v1alpha1.FaultNetworkLoss, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%"}
-	})},
-	{name: "NetworkPartition", fault: v1alpha1.FaultNetworkPartition, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.NetworkPartition = &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}
-	})},
-	{name: "DiskDelay", fault: v1alpha1.FaultDiskDelay, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.DiskDelay = &v1alpha1.DiskDelay{Delay: *length(time.Second)}
-	})},
-	{name: "CPUStress", fault: v1alpha1.FaultCPUStress, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.CPUStress = &v1alpha1.CPUStress{Workers: 1, Load: 50}
-	})},
-	{name: "ClockSkew", fault: v1alpha1.FaultClockSkew, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(skews)},
+	{
+		name:  "PodKill by Chaos Mesh",
+		quick: true,
+		fault: v1alpha1.FaultPodKill,
+		needs: needsMesh,
+		on:    newMeshPlace,
+		scene: meshed(podsDeleted),
+		spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+			s.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
+		}),
+	},
+	{
+		name: "NetworkDelay", fault: v1alpha1.FaultNetworkDelay, needs: needsMesh, on: newMeshPlace, scene: meshed(nil),
+		fades: true, spec: byMesh(delays),
+	},
+	{
+		name:  "NetworkLoss",
+		fault: v1alpha1.FaultNetworkLoss,
+		needs: needsMesh,
+		on:    newMeshPlace,
+		scene: meshed(nil),
+		fades: true,
+		spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+			s.Action.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%"}
+		}),
+	},
+	{
+		name:  "NetworkPartition",
+		fault: v1alpha1.FaultNetworkPartition,
+		needs: needsMesh,
+		on:    newMeshPlace,
+		scene: meshed(nil),
+		fades: true,
+		spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+			s.Action.NetworkPartition = &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}
+		}),
+	},
+	{
+		name:  "DiskDelay",
+		fault: v1alpha1.FaultDiskDelay,
+		needs: needsMesh,
+		on:    newMeshPlace,
+		scene: meshed(nil),
+		fades: true,
+		spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+			s.Action.DiskDelay = &v1alpha1.DiskDelay{Delay: *length(time.Second)}
+		}),
+	},
+	{
+		name:  "CPUStress",
+		fault: v1alpha1.FaultCPUStress,
+		needs: needsMesh,
+		on:    newMeshPlace,
+		scene: meshed(nil),
+		fades: true,
+		spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+			s.Action.CPUStress = &v1alpha1.CPUStress{Workers: 1, Load: 50}
+		}),
+	},
+	{
+		name: "ClockSkew", fault: v1alpha1.FaultClockSkew, needs: needsMesh, on: newMeshPlace, scene: meshed(nil),
+		fades: true, spec: byMesh(skews),
+	},
 }
 
 func delays(s *v1alpha1.RedisFaultSpec) {
@@ -78,8 +125,8 @@ func meshed(broken func(*redisSet) int) func(*place) scene {
 	}
 }
 
-// meshServer is a second kube-apiserver with Chaos Mesh's kinds, which the first one must not have. It is started on first use and ends with the
-// process.
+// meshServer is a second kube-apiserver with Chaos Mesh's kinds, which the first one must not have. It is started on
+// first use and ends with the process.
 var meshServer struct {
 	once sync.Once
 	apiServerOfMesh
@@ -141,7 +188,8 @@ func startMesh(p *place) {
 	for _, kind := range kindsOfMesh() {
 		lists = append(lists, object.NewList(kind))
 	}
-	p.stopMesh = p.standIn("Chaos Mesh", p.lookEvery, func(ctx context.Context) error { return syncMesh(ctx, p) }, lists...)
+	p.stopMesh = p.standIn("Chaos Mesh", p.lookEvery, func(ctx context.Context) error { return syncMesh(ctx, p) },
+		lists...)
 }
 
 // uninstall deletes a CRD and waits until its kind is no longer served.
@@ -174,7 +222,10 @@ func syncMesh(ctx context.Context, p *place) error {
 
 func kindsOfMesh() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
-	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew} {
+	for _, fault := range []v1alpha1.FaultType{
+		v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay,
+		v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew,
+	} {
 		kind, _ := object.Kind(fault) // the other faults of the network are of NetworkDelay's kind
 		kinds = append(kinds, kind)
 	}
@@ -201,7 +252,8 @@ func syncMeshKind(ctx context.Context, p *place, kind schema.GroupVersionKind) e
 			meshtest.SetStatus(p.t, child, pod, meshtest.Selected)
 		case !state.Injected:
 			if kind.Kind == "PodChaos" {
-				if err := p.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}, client.GracePeriodSeconds(0)); err != nil {
+				if err := p.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}},
+					client.GracePeriodSeconds(0)); err != nil {
 					return err
 				}
 			}

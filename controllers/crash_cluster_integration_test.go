@@ -17,14 +17,45 @@ import (
 
 // clusterKinds are those that work differently in a Redis Cluster.
 var clusterKinds = []crashKind{
-	{name: "Failover in a cluster", fault: v1alpha1.FaultFailover, needs: needsCluster, scene: clustered, spec: failsOver(v1alpha1.FailoverPlain)},
-	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, needs: needsCluster, scene: clustered, spec: failsOver(v1alpha1.FailoverForce)},
-	{name: "Failover in a cluster, Takeover", fault: v1alpha1.FaultFailover, needs: needsCluster, scene: clustered, spec: failsOver(v1alpha1.FailoverTakeover)},
-	{name: "ReplicaScale in a cluster, one more", fault: v1alpha1.FaultReplicaScale, needs: needsCluster, scene: clusterFleet, spec: scales(1)},
-	{name: "ReplicaScale in a cluster, one less", fault: v1alpha1.FaultReplicaScale, needs: needsCluster, scene: clusterFleet, spec: scales(-1)},
+	{
+		name:  "Failover in a cluster",
+		fault: v1alpha1.FaultFailover,
+		needs: needsCluster,
+		scene: clustered,
+		spec:  failsOver(v1alpha1.FailoverPlain),
+	},
+	{
+		name:  "Failover in a cluster, Force",
+		fault: v1alpha1.FaultFailover,
+		needs: needsCluster,
+		scene: clustered,
+		spec:  failsOver(v1alpha1.FailoverForce),
+	},
+	{
+		name:  "Failover in a cluster, Takeover",
+		fault: v1alpha1.FaultFailover,
+		needs: needsCluster,
+		scene: clustered,
+		spec:  failsOver(v1alpha1.FailoverTakeover),
+	},
+	{
+		name:  "ReplicaScale in a cluster, one more",
+		fault: v1alpha1.FaultReplicaScale,
+		needs: needsCluster,
+		scene: clusterFleet,
+		spec:  scales(1),
+	},
+	{
+		name:  "ReplicaScale in a cluster, one less",
+		fault: v1alpha1.FaultReplicaScale,
+		needs: needsCluster,
+		scene: clusterFleet,
+		spec:  scales(-1),
+	},
 }
 
-// A server can be elected again only after four times cluster-node-timeout, at least 4 s: a fault that fails back earlier has no effect.
+// A server can be elected again only after four times cluster-node-timeout, at least 4 s: a fault that fails back
+// earlier has no effect.
 const (
 	electionTimeout = time.Second
 	untilReelection = 4*electionTimeout + 500*time.Millisecond
@@ -48,7 +79,8 @@ func clustered(p *place) scene {
 	return scene{target: target, shows: func() map[string]string { return serversShow(addresses) }}
 }
 
-// clusterFleet is the scene of a StatefulSet of four servers in a cluster: three primaries, and redis-3 a replica of redis-0.
+// clusterFleet is the scene of a StatefulSet of four servers in a cluster: three primaries, and redis-3 a replica of
+// redis-0.
 func clusterFleet(p *place) scene {
 	return clusterFleetOf(nil)(p)
 }

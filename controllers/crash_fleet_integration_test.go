@@ -25,7 +25,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// fleet is a StatefulSet of a place whose pods are real servers: redis-0 starts as the primary, the others as its replicas.
+// fleet is a StatefulSet of a place whose pods are real servers: redis-0 starts as the primary, the others as its
+// replicas.
 type fleet struct {
 	*place
 	pods *cluster.StatefulSet
@@ -35,8 +36,9 @@ type fleet struct {
 	file      bool     // the servers have a configuration file, which they can rewrite
 
 	mu      sync.Mutex
-	stopped int               // servers that ended with their pods
-	dirs    map[string]string // of the servers, by the UID of the pod; in a cluster by its name, as there they must find their node again
+	stopped int // servers that ended with their pods
+	// of the servers, by the UID of the pod; in a cluster by its name, as there they must find their node again
+	dirs map[string]string
 }
 
 // startFleet creates a StatefulSet and waits until all its pods are in sync.
@@ -48,13 +50,19 @@ func startFleet(p *place, replicas int32, change func(*fleet, *appsv1.StatefulSe
 		Address: func(pod *corev1.Pod) string { return f.ipOf(cluster.Ordinal(pod)) },
 	}
 	labels := map[string]string{"app": "redis"}
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("256Mi")}
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("4"),
+		corev1.ResourceMemory: resource.MustParse("256Mi"),
+	}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: appsv1.StatefulSetSpec{
 		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: new(int64(5)),
 			Containers: []corev1.Container{{
-				Name: "redis", Image: "redis:7", Args: []string{"redis-server"}, Ports: []corev1.ContainerPort{{ContainerPort: 6379}},
+				Name:      "redis",
+				Image:     "redis:7",
+				Args:      []string{"redis-server"},
+				Ports:     []corev1.ContainerPort{{ContainerPort: 6379}},
 				Resources: corev1.ResourceRequirements{Limits: room, Requests: room},
 			}},
 		}},
@@ -74,7 +82,8 @@ func startFleet(p *place, replicas int32, change func(*fleet, *appsv1.StatefulSe
 	}
 	p.until("the fleet is in sync", time.Minute, func() bool {
 		shows := f.shows()
-		return shows["roles"] == f.inSync(replicas) && (!f.clustered || shows["nodes"] == fmt.Sprintf("ok, 3 primaries of %d nodes", replicas))
+		return shows["roles"] == f.inSync(replicas) &&
+			(!f.clustered || shows["nodes"] == fmt.Sprintf("ok, 3 primaries of %d nodes", replicas))
 	}, func() string { return fmt.Sprint(f.shows()) })
 	return f
 }
@@ -111,7 +120,8 @@ func (f *fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err
 	}
 	switch {
 	case f.clustered:
-		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip", ip)
+		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip",
+			ip)
 	default:
 		if primary := f.primaryFor(cluster.Ordinal(pod)); primary != "" {
 			arguments = append(arguments, "--replicaof", primary, "6379")
@@ -155,7 +165,10 @@ func (f *fleet) forget(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.dirs, func(pod, _ string) bool { return f.clustered && cluster.OrdinalOf(pod) >= int(*set.Spec.Replicas) })
+	maps.DeleteFunc(f.dirs, func(pod, _ string) bool {
+		return f.clustered &&
+			cluster.OrdinalOf(pod) >= int(*set.Spec.Replicas)
+	})
 	return nil
 }
 
@@ -171,8 +184,8 @@ func (f *fleet) primaryOf() string {
 	return redisName
 }
 
-// primaryFor is the address that a server replicates which starts, as an entrypoint script finds it: the present primary; "" if that is itself, or if
-// there is none yet.
+// primaryFor is the address that a server replicates which starts, as an entrypoint script finds it: the present
+// primary; "" if that is itself, or if there is none yet.
 func (f *fleet) primaryFor(ordinal int) string {
 	replicated := false // by others
 	for i := range 8 {
@@ -196,7 +209,13 @@ func (f *fleet) primaryFor(ordinal int) string {
 func roleAt(address string) (role, primary string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true})
+	c := goredis.NewClient(&goredis.Options{
+		Addr:                  address,
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		ContextTimeoutEnabled: true,
+		DisableIdentity:       true,
+	})
 	defer c.Close()
 	info, _ := c.Info(ctx, "replication").Result()
 	for line := range strings.Lines(info) {
@@ -220,7 +239,9 @@ func (f *fleet) serversStopped() int {
 func (f *fleet) shows() map[string]string {
 	shows := map[string]string{}
 	var all corev1.PodList
-	if err := f.client.List(context.Background(), &all, client.InNamespace(f.namespace), client.MatchingLabels{"app": "redis"}); err != nil {
+	if err := f.client.List(context.Background(), &all, client.InNamespace(f.namespace), client.MatchingLabels{
+		"app": "redis",
+	}); err != nil {
 		shows["pods"] = err.Error()
 	}
 	addresses := map[string]string{}
@@ -249,7 +270,8 @@ func serversShow(addresses map[string]string) map[string]string {
 			inSync++
 		}
 		if one["setting cluster-enabled"] == "yes" {
-			nodes[fmt.Sprintf("%s, %s primaries of %s nodes", one["setting cluster_state"], one["setting cluster_size"], one["setting cluster_known_nodes"])] = true
+			nodes[fmt.Sprintf("%s, %s primaries of %s nodes", one["setting cluster_state"], one["setting cluster_size"],
+				one["setting cluster_known_nodes"])] = true
 		}
 		shows[server+" publishes"] = one["publishes"]
 		for name, value := range one {

@@ -18,15 +18,18 @@ import (
 
 // How the end of a fault was measured, in the rows of losses.
 const (
-	byServers     = "servers"               // their settings, and whether they answer
-	byStatefulSet = "StatefulSet"           // its number of replicas and its template, which its controller then puts into effect
+	byServers = "servers" // their settings, and whether they answer
+	// its number of replicas and its template, which its controller then puts into effect
+	byStatefulSet = "StatefulSet"
 	byPods        = "pods"                  // their resources
 	byNodes       = "nodes"                 // their taints, and the pods that hold volumes on them
 	byChaosMesh   = "objects of Chaos Mesh" // those that are not deleted: its stand-in has no other effect
 	nothingToDo   = "nothing to restore"    // the fault leaves nothing
 	notInjected   = "not injected"          // it needs the API server, which was stopped
-	notComplete   = "not complete"          // an injection of several steps that nobody led: it is given up after lifecycle.StepsPatience, or goes on with the next leader
-	unobserved    = "its end was not seen"  // a failure
+	// an injection of several steps that nobody led: it is given up after lifecycle.StepsPatience, or goes on with the
+	// next leader
+	notComplete = "not complete"
+	unobserved  = "its end was not seen" // a failure
 )
 
 // gauge shows from outside whether a fault is there, by what its revert changes itself.
@@ -87,7 +90,9 @@ func (p *place) only(prefix string) func() map[string]string {
 func (p *place) nodes() map[string]string {
 	shows := p.only("node ")()
 	var holders corev1.PodList
-	if err := p.client.List(context.Background(), &holders, client.InNamespace(p.namespace), client.HasLabels{v1alpha1.LabelFault}); err != nil {
+	if err := p.client.List(context.Background(), &holders, client.InNamespace(p.namespace), client.HasLabels{
+		v1alpha1.LabelFault,
+	}); err != nil {
 		shows["holders"] = err.Error()
 	}
 	for i := range holders.Items {

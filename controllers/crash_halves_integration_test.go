@@ -22,24 +22,45 @@ var halves = []struct {
 	kind crashKind
 	call string // the second of this name breaks the second server
 }{
-	{crashKind{name: "Config on three servers", fault: v1alpha1.FaultConfig, scene: threeServers, spec: onAll(func(spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
-	})}, "CONFIG SET"},
-	{crashKind{name: "ClientPause on three servers", fault: v1alpha1.FaultClientPause, scene: threeServers, fades: true, spec: onAll(func(spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.ClientPause = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}
-	})}, "CLIENT PAUSE"},
+	{
+		crashKind{
+			name:  "Config on three servers",
+			fault: v1alpha1.FaultConfig,
+			scene: threeServers,
+			spec: onAll(func(spec *v1alpha1.RedisFaultSpec) {
+				spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
+			}),
+		},
+		"CONFIG SET",
+	},
+	{
+		crashKind{
+			name:  "ClientPause on three servers",
+			fault: v1alpha1.FaultClientPause,
+			scene: threeServers,
+			fades: true,
+			spec: onAll(func(spec *v1alpha1.RedisFaultSpec) {
+				spec.Action.ClientPause = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}
+			}),
+		},
+		"CLIENT PAUSE",
+	},
 }
 
 // threeServers is the scene of a replication in pods that nothing replaces.
 func threeServers(p *place) scene {
 	set := redistest.NewReplication(p.t, 2, redistest.Options{})
 	addresses := p.podsOf(set.Servers())
-	return scene{target: redisPods(set.Primary.Address()), shows: func() map[string]string { return serversShow(addresses) }}
+	return scene{
+		target: redisPods(set.Primary.Address()),
+		shows:  func() map[string]string { return serversShow(addresses) },
+	}
 }
 
 func onAll(change func(*v1alpha1.RedisFaultSpec)) func(*place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Select, spec.Duration = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}, length(time.Second)
+		spec.Select = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}
+		spec.Duration = length(time.Second)
 		change(spec)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 )
 
-// crashOut is the file that the table is written to. If it is set, every point of every kind is tested, otherwise two points of one kind for each
-// mechanism.
+// crashOut is the file that the table is written to. If it is set, every point of every kind is tested, otherwise two
+// points of one kind for each mechanism.
 const crashOut = "REDQUAKE_CRASH_OUT"
 
 // crashRow is a kill of the operator at one point of one kind of fault, and what was found when the fault was over.
@@ -31,7 +31,8 @@ type crashRow struct {
 	Point    string `json:"point"`
 	Reverted bool   `json:"reverted"` // Redis and the cluster are in their previous state
 	Orphans  int    `json:"orphans"`  // objects that the fault created and that still exist
-	// Late is how many seconds after its end what the fault had broken was restored, for a point that is a loss instead of a kill; negative if it ended early.
+	// Late is how many seconds after its end what the fault had broken was restored, for a point that is a loss instead of
+	// a kill; negative if it ended early.
 	Late *float64 `json:"late,omitempty"`
 	// Measured is by what the end of the fault was seen, for such a point.
 	Measured string `json:"measured,omitempty"`
@@ -60,8 +61,8 @@ func storeCrashes(t *testing.T, out string) {
 	}
 }
 
-// The operator is killed before and after calls by which a fault changes something. After another process has continued, Redis and the cluster are
-// in their previous state, and there is one record of one injection.
+// The operator is killed before and after calls by which a fault changes something. After another process has
+// continued, Redis and the cluster are in their previous state, and there is one record of one injection.
 func TestCrashSafety(t *testing.T) {
 	t.Parallel()
 	out := os.Getenv(crashOut)
@@ -115,7 +116,8 @@ func pointsOf(calls []string) []string {
 	return points
 }
 
-// sampleOf returns the two most critical points: after the injection and after the revert, both before they are recorded.
+// sampleOf returns the two most critical points: after the injection and after the revert, both before they are
+// recorded.
 func sampleOf(calls []string) []string {
 	var points []string
 	for i, call := range calls {
@@ -159,7 +161,8 @@ func (s *crashStage) live(kind crashKind, dieAt string) crashRun {
 		return s.pushOn(name)
 	})
 	when, _, _ := strings.Cut(dieAt, " ")
-	if !c.died && slices.ContainsFunc(s.operator.calls(), func(call string) bool { return isAt(dieAt, when+" "+call) }) { // it was the last one: the process is about to end
+	// it was the last one: the process is about to end
+	if !c.died && slices.ContainsFunc(s.operator.calls(), func(call string) bool { return isAt(dieAt, when+" "+call) }) {
 		s.within(time.Minute, func() bool {
 			s.revive(&c)
 			return c.died
@@ -170,7 +173,8 @@ func (s *crashStage) live(kind crashKind, dieAt string) crashRun {
 	}
 	f := s.fault(name)
 	if !over {
-		c.problems = append(c.problems, fmt.Sprintf("it is not over after 2 minutes: %s; targets %+v", where(f.Status.Conditions), f.Status.Targets))
+		c.problems = append(c.problems,
+			fmt.Sprintf("it is not over after 2 minutes: %s; targets %+v", where(f.Status.Conditions), f.Status.Targets))
 	}
 	c.problems = append(c.problems, kind.problemsIn(f)...)
 	if kind.pauses {
@@ -190,14 +194,16 @@ func (s *crashStage) live(kind crashKind, dieAt string) crashRun {
 		c.problems = append(c.problems, fmt.Sprintf("it was broken %d times", s.broken()-broken))
 	}
 	s.mustChange(s.client.Delete(s.t.Context(), f))
-	if !s.within(time.Minute, func() bool { return !s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}) }) {
+	if !s.within(time.Minute, func() bool {
+		return !s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}) {
 		c.problems = append(c.problems, "it cannot be deleted")
 	}
 	return c
 }
 
-// leftPaused returns the servers that are paused although the fault has finished. A pause expires, so it must be detected at once. After a stall of
-// the machine the result is not reliable.
+// leftPaused returns the servers that are paused although the fault has finished. A pause expires, so it must be
+// detected at once. After a stall of the machine the result is not reliable.
 func (s *crashStage) leftPaused() (paused []string) {
 	free := func() bool {
 		paused = waitingIn(s.shows())
@@ -213,7 +219,8 @@ func (s *crashStage) leftPaused() (paused []string) {
 func waitingIn(shows map[string]string) []string {
 	var waiting []string
 	for name, value := range shows {
-		if strings.HasSuffix(name, "publishes") && (strings.Contains(value, "timeout") || strings.Contains(value, "deadline")) {
+		if strings.HasSuffix(name, "publishes") &&
+			(strings.Contains(value, "timeout") || strings.Contains(value, "deadline")) {
 			waiting = append(waiting, name+": "+value)
 		}
 	}
@@ -244,7 +251,8 @@ func (s *crashStage) pushOn(name string) bool {
 // problemsIn returns what is wrong in the record of a fault.
 func (k crashKind) problemsIn(f *v1alpha1.RedisFault) []string {
 	var wrong []string
-	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete); c == nil || c.Status != metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete); c == nil ||
+		c.Status != metav1.ConditionTrue {
 		wrong = append(wrong, "it is not complete: "+where(f.Status.Conditions))
 	}
 	if n := len(f.Status.Targets); n != 1 {

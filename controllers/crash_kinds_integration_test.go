@@ -30,91 +30,281 @@ var crashKinds = slices.Concat(nativeKinds, clusterKinds, meshKinds)
 
 // nativeKinds are those that Redquake injects itself.
 var nativeKinds = []crashKind{
-	{name: "IOThreads by a roll", quick: true, fault: v1alpha1.FaultIOThreads, needs: needsWorkload, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, length(time.Second)
-	}, wild: func(d draw, a *v1alpha1.Action) {
-		a.IOThreads = &v1alpha1.IOThreads{Count: pick(d, int32(0), 1, 2, 128), Reads: d.yes(), Method: pick(d, "", v1alpha1.ApplyAuto, v1alpha1.ApplyLive, v1alpha1.ApplyRoll)}
-	}},
-	{name: "PodTemplate", quick: true, fault: v1alpha1.FaultPodTemplate, needs: needsWorkload, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.PodTemplate, spec.Duration = templatePatch(`{"terminationGracePeriodSeconds": 4, "containers": [{"name": "redis", "env": [{"name": "TOKEN", "value": "`+plantedInPatch+`"}]}]}`), length(time.Second)
-	}, wild: func(d draw, a *v1alpha1.Action) {
-		a.PodTemplate = pick(d, nil, &v1alpha1.PodTemplate{}, templatePatch(`{"priorityClassName": "high"}`), templatePatch(`{"containers": [{"name": "redis"}], "nonsense": [1]}`),
-			templatePatch(`{"containers": [{"image": "x"}]}`), templatePatch(`{"containers": null, "$patch": "replace"}`), templatePatch(`[]`))
-	}},
-	{name: "PodKill", quick: true, fault: v1alpha1.FaultPodKill, scene: single(podsDeleted), spec: plainSpec, wild: func(d draw, a *v1alpha1.Action) {
-		a.PodKill = maybe(d, v1alpha1.PodKill{GracePeriodSeconds: maybe(d, int64(0), 3600)})
-	}},
-	{name: "PodKill, kept down", fault: v1alpha1.FaultPodKill, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Duration = length(time.Second)
-	}},
-	{name: "ProcessCrash", fault: v1alpha1.FaultProcessCrash, scene: single(serversEnded), spec: plainSpec, wild: func(d draw, a *v1alpha1.Action) {
-		a.ProcessCrash = maybe(d, v1alpha1.ProcessCrash{Method: pick(d, "", v1alpha1.CrashShutdown, v1alpha1.CrashSegfault)})
-	}},
-	{name: "Config", quick: true, fault: v1alpha1.FaultConfig, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
-		spec.Duration = length(time.Second)
-	}, wild: func(d draw, a *v1alpha1.Action) {
-		a.Config = &v1alpha1.Config{Parameters: pick(d, map[string]v1alpha1.ParameterValue{"appendfsync": "always"}, map[string]v1alpha1.ParameterValue{"port": "1", "maxclients": "0"},
-			map[string]v1alpha1.ParameterValue{"Bad Name": "x"}, nil, map[string]v1alpha1.ParameterValue{"maxmemory": ""})}
-	}},
-	{name: "Config, a setting", fault: v1alpha1.FaultConfig, needs: needsLoad, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
-		spec.Setting, spec.Trigger, spec.Duration = true, v1alpha1.FaultTrigger{}, length(time.Second)
-	}},
-	{name: "Config, rewritten meanwhile", fault: v1alpha1.FaultConfig, needs: needsFile, scene: rewritten, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.Config, spec.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}, length(time.Second)
-	}},
-	{name: "ClientPause", pauses: true, fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Duration = length(time.Second)
-	}, wild: func(d draw, a *v1alpha1.Action) {
-		a.ClientPause = maybe(d, v1alpha1.ClientPause{Mode: pick(d, "", v1alpha1.PauseAll, v1alpha1.PauseWrite)})
-	}},
-	{name: "ClientPause of writes", pauses: true, fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.ClientPause, spec.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, length(3*time.Second)
-	}},
-	{name: "Hang by DEBUG SLEEP", fault: v1alpha1.FaultHang, scene: single(slowly("debug"), "--enable-debug-command", "yes"), spec: hangs(v1alpha1.HangDebugSleep), wild: func(d draw, a *v1alpha1.Action) {
-		a.Hang = maybe(d, v1alpha1.Hang{Method: pick(d, "", v1alpha1.HangAuto, v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause)})
-	}},
-	{name: "Hang by a script", fault: v1alpha1.FaultHang, scene: single(slowly("eval_ro")), spec: hangs(v1alpha1.HangScript)},
-	{name: "Hang by CLIENT PAUSE", pauses: true, fault: v1alpha1.FaultHang, scene: single(nil), fades: true, spec: hangs(v1alpha1.HangClientPause)},
-	{name: "ClientKill", fault: v1alpha1.FaultClientKill, scene: single(executed("client|kill")), spec: plainSpec, wild: func(d draw, a *v1alpha1.Action) {
-		a.ClientKill = maybe(d, v1alpha1.ClientKill{Type: pick(d, "", v1alpha1.ClientNormal, v1alpha1.ClientReplica, v1alpha1.ClientPubSub)})
-	}},
-	{name: "Resources", fault: v1alpha1.FaultResources, needs: needsNodes, scene: fleetOf(1, onNodes), gauge: ofPods, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.Resources, spec.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}, length(time.Second)
-	}, wild: func(d draw, a *v1alpha1.Action) {
-		a.Resources = &v1alpha1.Resources{CPU: d.quantity("100m", "0", "-1", "1e9"), Memory: d.quantity("64Mi", "1", "0")}
-	}},
-	{name: "ReplicaScale, one more", quick: true, fault: v1alpha1.FaultReplicaScale, needs: needsScaling, scene: fleetOf(2, nil), spec: scales(1), wild: func(d draw, a *v1alpha1.Action) {
-		a.ReplicaScale = &v1alpha1.ReplicaScale{By: pick(d, int32(-16), -1, 0, 1, 16), SyncTimeout: d.value(time.Second, time.Hour)}
-	}},
-	{name: "ReplicaScale, one less", fault: v1alpha1.FaultReplicaScale, needs: needsScaling, scene: fleetOf(3, nil), spec: scales(-1)},
-	{name: "Failover without sentinels", fault: v1alpha1.FaultFailover, needs: needsReplication, scene: fleetOf(3, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}
-	}, wild: func(d draw, a *v1alpha1.Action) {
-		a.Failover = maybe(d, v1alpha1.Failover{
-			Method:  pick(d, "", v1alpha1.FailoverAuto, v1alpha1.FailoverSentinel, v1alpha1.FailoverCluster, v1alpha1.FailoverReplication),
-			Mode:    pick(d, "", v1alpha1.FailoverPlain, v1alpha1.FailoverCoordinated, v1alpha1.FailoverForce, v1alpha1.FailoverTakeover),
-			Timeout: d.value(time.Second, time.Minute),
-		})
-	}},
-	{name: "Failover by sentinels", quick: true, fault: v1alpha1.FaultFailover, needs: needsSentinels, scene: watched, spec: plainSpec},
-	{name: "Failover by sentinels, coordinated", pauses: true, fault: v1alpha1.FaultFailover, needs: needsSentinels, scene: patientlyWatched, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.Failover = &v1alpha1.Failover{Mode: v1alpha1.FailoverCoordinated}
-	}},
-	{name: "NodeLoss", fault: v1alpha1.FaultNodeLoss, needs: needsNodes, scene: fleetOf(1, onNodes), gauge: ofNodes, spec: func(p *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.NodeLoss, spec.Duration = &v1alpha1.NodeLoss{Node: redisPodOf(p).Spec.NodeName}, length(time.Second)
-	}, wild: func(d draw, a *v1alpha1.Action) {
-		a.NodeLoss = &v1alpha1.NodeLoss{Node: d.text("node-1", "gone", "")}
-	}},
-	{name: "VolumeAttachDelay", quick: true, fault: v1alpha1.FaultVolumeAttachDelay, needs: needsNodes, scene: fleetOf(1, onVolume), gauge: ofNodes, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Duration = length(3 * time.Second)
-	}, wild: func(d draw, a *v1alpha1.Action) {
-		a.VolumeAttachDelay = maybe(d, v1alpha1.VolumeAttachDelay{KeepAway: pick(d, "", v1alpha1.KeepAwayTaint, v1alpha1.KeepAwayNone), Image: d.text("", "x", "a b")})
-	}},
-	{name: "BackgroundSave", fault: v1alpha1.FaultBackgroundSave, scene: single(executed("bgsave")), spec: plainSpec, wild: func(d draw, a *v1alpha1.Action) {
-		a.BackgroundSave = maybe(d, v1alpha1.BackgroundSave{Kind: pick(d, "", v1alpha1.SaveSnapshot, v1alpha1.SaveAppendOnlyRewrite)})
-	}},
+	{
+		name:  "IOThreads by a roll",
+		quick: true,
+		fault: v1alpha1.FaultIOThreads,
+		needs: needsWorkload,
+		scene: fleetOf(2, nil),
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, length(time.Second)
+		},
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.IOThreads = &v1alpha1.IOThreads{
+				Count:  pick(d, int32(0), 1, 2, 128),
+				Reads:  d.yes(),
+				Method: pick(d, "", v1alpha1.ApplyAuto, v1alpha1.ApplyLive, v1alpha1.ApplyRoll),
+			}
+		},
+	},
+	{
+		name:  "PodTemplate",
+		quick: true,
+		fault: v1alpha1.FaultPodTemplate,
+		needs: needsWorkload,
+		scene: fleetOf(2, nil),
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.PodTemplate, spec.Duration = templatePatch(
+				`{"terminationGracePeriodSeconds": 4, "containers": [{"name": "redis", "env": [{"name": "TOKEN", "value": "`+
+					plantedInPatch+`"}]}]}`), length(time.Second)
+		},
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.PodTemplate = pick(d, nil, &v1alpha1.PodTemplate{}, templatePatch(`{"priorityClassName": "high"}`),
+				templatePatch(`{"containers": [{"name": "redis"}], "nonsense": [1]}`),
+				templatePatch(`{"containers": [{"image": "x"}]}`), templatePatch(`{"containers": null, "$patch": "replace"}`),
+				templatePatch(`[]`))
+		},
+	},
+	{
+		name:  "PodKill",
+		quick: true,
+		fault: v1alpha1.FaultPodKill,
+		scene: single(podsDeleted),
+		spec:  plainSpec,
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.PodKill = maybe(d, v1alpha1.PodKill{GracePeriodSeconds: maybe(d, int64(0), 3600)})
+		},
+	},
+	{
+		name:  "PodKill, kept down",
+		fault: v1alpha1.FaultPodKill,
+		scene: single(nil),
+		fades: true,
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Duration = length(time.Second)
+		},
+	},
+	{
+		name:  "ProcessCrash",
+		fault: v1alpha1.FaultProcessCrash,
+		scene: single(serversEnded),
+		spec:  plainSpec,
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.ProcessCrash = maybe(d, v1alpha1.ProcessCrash{Method: pick(d, "", v1alpha1.CrashShutdown, v1alpha1.CrashSegfault)})
+		},
+	},
+	{
+		name:  "Config",
+		quick: true,
+		fault: v1alpha1.FaultConfig,
+		scene: single(nil),
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.Config = &v1alpha1.Config{
+				Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"},
+			}
+			spec.Duration = length(time.Second)
+		},
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.Config = &v1alpha1.Config{
+				Parameters: pick(d, map[string]v1alpha1.ParameterValue{"appendfsync": "always"},
+					map[string]v1alpha1.ParameterValue{"port": "1", "maxclients": "0"},
+					map[string]v1alpha1.ParameterValue{"Bad Name": "x"}, nil, map[string]v1alpha1.ParameterValue{"maxmemory": ""}),
+			}
+		},
+	},
+	{
+		name:  "Config, a setting",
+		fault: v1alpha1.FaultConfig,
+		needs: needsLoad,
+		scene: single(nil),
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.Config = &v1alpha1.Config{
+				Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"},
+			}
+			spec.Setting, spec.Trigger, spec.Duration = true, v1alpha1.FaultTrigger{}, length(time.Second)
+		},
+	},
+	{
+		name:  "Config, rewritten meanwhile",
+		fault: v1alpha1.FaultConfig,
+		needs: needsFile,
+		scene: rewritten,
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.Config, spec.Duration = &v1alpha1.Config{
+				Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"},
+			}, length(time.Second)
+		},
+	},
+	{
+		name:   "ClientPause",
+		pauses: true,
+		fault:  v1alpha1.FaultClientPause,
+		scene:  single(nil),
+		fades:  true,
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Duration = length(time.Second)
+		},
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.ClientPause = maybe(d, v1alpha1.ClientPause{Mode: pick(d, "", v1alpha1.PauseAll, v1alpha1.PauseWrite)})
+		},
+	},
+	{
+		name:   "ClientPause of writes",
+		pauses: true,
+		fault:  v1alpha1.FaultClientPause,
+		scene:  single(nil),
+		fades:  true,
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.ClientPause, spec.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, length(3*time.Second)
+		},
+	},
+	{
+		name:  "Hang by DEBUG SLEEP",
+		fault: v1alpha1.FaultHang,
+		scene: single(slowly("debug"), "--enable-debug-command", "yes"),
+		spec:  hangs(v1alpha1.HangDebugSleep),
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.Hang = maybe(d, v1alpha1.Hang{
+				Method: pick(d, "", v1alpha1.HangAuto, v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause),
+			})
+		},
+	},
+	{
+		name:  "Hang by a script",
+		fault: v1alpha1.FaultHang,
+		scene: single(slowly("eval_ro")),
+		spec:  hangs(v1alpha1.HangScript),
+	},
+	{
+		name:   "Hang by CLIENT PAUSE",
+		pauses: true,
+		fault:  v1alpha1.FaultHang,
+		scene:  single(nil),
+		fades:  true,
+		spec:   hangs(v1alpha1.HangClientPause),
+	},
+	{
+		name:  "ClientKill",
+		fault: v1alpha1.FaultClientKill,
+		scene: single(executed("client|kill")),
+		spec:  plainSpec,
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.ClientKill = maybe(d, v1alpha1.ClientKill{
+				Type: pick(d, "", v1alpha1.ClientNormal, v1alpha1.ClientReplica, v1alpha1.ClientPubSub),
+			})
+		},
+	},
+	{
+		name:  "Resources",
+		fault: v1alpha1.FaultResources,
+		needs: needsNodes,
+		scene: fleetOf(1, onNodes),
+		gauge: ofPods,
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.Resources, spec.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}, length(time.Second)
+		},
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.Resources = &v1alpha1.Resources{CPU: d.quantity("100m", "0", "-1", "1e9"), Memory: d.quantity("64Mi", "1", "0")}
+		},
+	},
+	{
+		name:  "ReplicaScale, one more",
+		quick: true,
+		fault: v1alpha1.FaultReplicaScale,
+		needs: needsScaling,
+		scene: fleetOf(2, nil),
+		spec:  scales(1),
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.ReplicaScale = &v1alpha1.ReplicaScale{
+				By:          pick(d, int32(-16), -1, 0, 1, 16),
+				SyncTimeout: d.value(time.Second, time.Hour),
+			}
+		},
+	},
+	{
+		name:  "ReplicaScale, one less",
+		fault: v1alpha1.FaultReplicaScale,
+		needs: needsScaling,
+		scene: fleetOf(3, nil),
+		spec:  scales(-1),
+	},
+	{
+		name:  "Failover without sentinels",
+		fault: v1alpha1.FaultFailover,
+		needs: needsReplication,
+		scene: fleetOf(3, nil),
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}
+		},
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.Failover = maybe(d, v1alpha1.Failover{
+				Method: pick(d, "", v1alpha1.FailoverAuto, v1alpha1.FailoverSentinel, v1alpha1.FailoverCluster,
+					v1alpha1.FailoverReplication),
+				Mode: pick(d, "", v1alpha1.FailoverPlain, v1alpha1.FailoverCoordinated, v1alpha1.FailoverForce,
+					v1alpha1.FailoverTakeover),
+				Timeout: d.value(time.Second, time.Minute),
+			})
+		},
+	},
+	{
+		name:  "Failover by sentinels",
+		quick: true,
+		fault: v1alpha1.FaultFailover,
+		needs: needsSentinels,
+		scene: watched,
+		spec:  plainSpec,
+	},
+	{
+		name:   "Failover by sentinels, coordinated",
+		pauses: true,
+		fault:  v1alpha1.FaultFailover,
+		needs:  needsSentinels,
+		scene:  patientlyWatched,
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.Failover = &v1alpha1.Failover{Mode: v1alpha1.FailoverCoordinated}
+		},
+	},
+	{
+		name:  "NodeLoss",
+		fault: v1alpha1.FaultNodeLoss,
+		needs: needsNodes,
+		scene: fleetOf(1, onNodes),
+		gauge: ofNodes,
+		spec: func(p *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.NodeLoss, spec.Duration = &v1alpha1.NodeLoss{Node: redisPodOf(p).Spec.NodeName}, length(time.Second)
+		},
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.NodeLoss = &v1alpha1.NodeLoss{Node: d.text("node-1", "gone", "")}
+		},
+	},
+	{
+		name:  "VolumeAttachDelay",
+		quick: true,
+		fault: v1alpha1.FaultVolumeAttachDelay,
+		needs: needsNodes,
+		scene: fleetOf(1, onVolume),
+		gauge: ofNodes,
+		spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Duration = length(3 * time.Second)
+		},
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.VolumeAttachDelay = maybe(d, v1alpha1.VolumeAttachDelay{
+				KeepAway: pick(d, "", v1alpha1.KeepAwayTaint, v1alpha1.KeepAwayNone),
+				Image:    d.text("", "x", "a b"),
+			})
+		},
+	},
+	{
+		name:  "BackgroundSave",
+		fault: v1alpha1.FaultBackgroundSave,
+		scene: single(executed("bgsave")),
+		spec:  plainSpec,
+		wild: func(d draw, a *v1alpha1.Action) {
+			a.BackgroundSave = maybe(d, v1alpha1.BackgroundSave{
+				Kind: pick(d, "", v1alpha1.SaveSnapshot, v1alpha1.SaveAppendOnlyRewrite),
+			})
+		},
+	},
 }
 
 // plantedInPatch is the value of a variable that is secret.
@@ -129,7 +319,10 @@ func plainSpec(*place, *v1alpha1.RedisFaultSpec) {}
 
 // redisPods is a target by its pods' label; the load goes to the addresses.
 func redisPods(addresses ...string) v1alpha1.RedisTarget {
-	return v1alpha1.RedisTarget{Addresses: addresses, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+	return v1alpha1.RedisTarget{
+		Addresses:   addresses,
+		PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+	}
 }
 
 // single is the scene of one server in one pod.
@@ -165,7 +358,11 @@ func watchedFor(p *place, downAfter time.Duration) scene {
 	addresses := p.podsOf(set.Servers())
 	target := redisPods()
 	target.Sentinel = &v1alpha1.SentinelTarget{Addresses: set.SentinelAddresses(), MasterName: redistest.MasterName}
-	return scene{target: target, shows: func() map[string]string { return serversShow(addresses) }, broken: func() int { return failoversOf(set) }}
+	return scene{
+		target: target,
+		shows:  func() map[string]string { return serversShow(addresses) },
+		broken: func() int { return failoversOf(set) },
+	}
 }
 
 // failoversOf returns the number of failovers by sentinels: each one increments the config epoch.
@@ -212,7 +409,8 @@ func (p *place) podAt(name string, labels map[string]string, port int) {
 	p.mustChange(p.client.Status().Update(context.Background(), pod))
 }
 
-// rewritten is the scene of a server whose configuration file is rewritten as soon as a fault has changed hz, as Sentinel does.
+// rewritten is the scene of a server whose configuration file is rewritten as soon as a fault has changed hz, as
+// Sentinel does.
 func rewritten(p *place) scene {
 	server := redistest.NewServer(p.t, redistest.Options{})
 	addresses := p.podsOf([]*redistest.Server{server})
@@ -227,7 +425,13 @@ func rewritten(p *place) scene {
 
 // rewriteOf rewrites the file of a server as soon as a fault has changed hz.
 func rewriteOf(p *place, address string) {
-	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	c := goredis.NewClient(&goredis.Options{
+		Addr:                  address,
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		DisableIdentity:       true,
+		ContextTimeoutEnabled: true,
+	})
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {
@@ -262,13 +466,15 @@ func onNodes(f *fleet, _ *appsv1.StatefulSet) {
 func onVolume(f *fleet, set *appsv1.StatefulSet) {
 	onNodes(f, set)
 	for i := range 5 {
-		f.pods.Volumes = append(f.pods.Volumes, cluster.NewVolume(f.t, f.client, f.namespace, fmt.Sprintf("%s-%d", f.namespace, i), fmt.Sprintf("data-redis-%d", i)))
+		f.pods.Volumes = append(f.pods.Volumes,
+			cluster.NewVolume(f.t, f.client, f.namespace, fmt.Sprintf("%s-%d", f.namespace, i), fmt.Sprintf("data-redis-%d", i)))
 	}
 	f.pods.Admit = func(pod *corev1.Pod) { // as of a template of claims
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + pod.Name},
 		}}}
-		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: os.TempDir()}} // the server's dir is in it
+		// the server's dir is in it
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: os.TempDir()}}
 	}
 }
 

@@ -21,12 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	faults "github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
-
-	faults "github.com/redquake/redquake/internal/fault"
 )
 
 // atMostLate is how long after its end a fault must be reverted, whatever its operator has lost.
@@ -52,8 +51,8 @@ type lossStage struct {
 	looked   time.Time // the last look at it
 }
 
-// The operator of each kind of fault loses the API server, or the leadership, just before it injects; or two operators act at once. Redis is restored
-// on time, and the cluster as soon as it can be.
+// The operator of each kind of fault loses the API server, or the leadership, just before it injects; or two operators
+// act at once. Redis is restored on time, and the cluster as soon as it can be.
 func TestLosses(t *testing.T) {
 	out := os.Getenv(crashOut)
 	if out == "" {
@@ -89,7 +88,9 @@ func TestLosses(t *testing.T) {
 			}
 			observe(stages, 15*time.Second)
 			for _, s := range stages {
-				s.mustChange(s.client.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: leaseName}}))
+				s.mustChange(s.client.Delete(t.Context(), &coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: leaseName},
+				}))
 				if s.operator.hasEnded() { // it had nothing to revert: its Deployment starts it again
 					s.operator = startProcess(s.place)
 				}
@@ -146,7 +147,8 @@ func stop(t *testing.T, pid int) (wake func()) {
 	return wake
 }
 
-// inBatches runs a few kinds at a time: each stage has servers and operators of its own, and together they must not be the reason for being late.
+// inBatches runs a few kinds at a time: each stage has servers and operators of its own, and together they must not be
+// the reason for being late.
 func inBatches(t *testing.T, kinds []crashKind, test func(t *testing.T, kinds []crashKind)) {
 	t.Helper()
 	for batch := range slices.Chunk(kinds, 6) {
@@ -196,7 +198,8 @@ func (s *lossStage) createFault() {
 	s.create(f)
 }
 
-// isByRedisAlone reports whether the fault is injected and seen without an API server: it changes nothing in Kubernetes, and is not over at once.
+// isByRedisAlone reports whether the fault is injected and seen without an API server: it changes nothing in
+// Kubernetes, and is not over at once.
 func (s *lossStage) isByRedisAlone() bool { return s.lasts > 0 && len(operationOf(s.kind).Grants) == 0 }
 
 // awaitPauses waits until the operators pause.
@@ -245,7 +248,8 @@ func (s *lossStage) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looked = begun
-	if s.broken.IsZero() && time.Since(begun) > time.Second { // a server that is paused answers when the pause is over, or not within this time
+	// a server that is paused answers when the pause is over, or not within this time
+	if s.broken.IsZero() && time.Since(begun) > time.Second {
 		s.broken = begun
 	}
 	switch {
@@ -293,7 +297,8 @@ func (s *lossStage) conclude(loss string) {
 	if !reverted || len(orphans) > 0 {
 		t.Errorf("%s, %s: left behind: %s %s", s.kind.name, loss, strings.Join(differs, "; "), strings.Join(orphans, "; "))
 	}
-	t.Logf("%s, %s: %s, reverting since %v, overstayed %v; broken %s, restored %s", s.kind.name, loss, where(f.Status.Conditions), f.Status.RevertingSince, f.Status.Overstayed,
+	t.Logf("%s, %s: %s, reverting since %v, overstayed %v; broken %s, restored %s", s.kind.name, loss,
+		where(f.Status.Conditions), f.Status.RevertingSince, f.Status.Overstayed,
 		s.broken.Format(time.StampMilli), s.restored.Format(time.StampMilli))
 	if f.Status.InjectedAt == nil && (loss != apiStopped || s.isByRedisAlone()) {
 		t.Errorf("%s, %s: not injected", s.kind.name, loss)
@@ -308,7 +313,9 @@ func (s *lossStage) conclude(loss string) {
 	}
 	addCrash(row)
 	s.mustChange(s.client.Delete(context.Background(), f))
-	if !s.within(time.Minute, func() bool { return !s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "fault"}}) }) {
+	if !s.within(time.Minute, func() bool {
+		return !s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "fault"}})
+	}) {
 		t.Errorf("%s, %s: the fault cannot be deleted", s.kind.name, loss)
 	}
 }
@@ -331,7 +338,8 @@ func (s *lossStage) late(f *v1alpha1.RedisFault) (measured string, seconds *floa
 	return s.gauge.name, new(s.restored.Sub(s.askedEnd(f)).Seconds())
 }
 
-// wasUnderWay reports whether an injection of several steps was not complete at the last look: the next leader has completed it since, or given it up.
+// wasUnderWay reports whether an injection of several steps was not complete at the last look: the next leader has
+// completed it since, or given it up.
 func (s *lossStage) wasUnderWay(t v1alpha1.FaultTarget) bool {
 	if t.ActiveAt == nil {
 		return strings.HasPrefix(t.LastError, "not complete: ")
@@ -339,7 +347,8 @@ func (s *lossStage) wasUnderWay(t v1alpha1.FaultTarget) bool {
 	return s.gauge.name == byStatefulSet && t.ActiveAt.After(s.looked) // of one step it would be late
 }
 
-// askedEnd is when a fault should end: its time runs from when it is complete on all targets. One that cannot be completed ends when the operator gives up.
+// askedEnd is when a fault should end: its time runs from when it is complete on all targets. One that cannot be
+// completed ends when the operator gives up.
 func (s *lossStage) askedEnd(f *v1alpha1.RedisFault) time.Time {
 	var complete time.Time
 	for _, t := range f.Status.Targets {

@@ -25,9 +25,11 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// failpoints are before and after each call by which a fault changes something. Calls are counted by name: the second CONFIG SET is "CONFIG SET #2".
-// Writes of the fault's status are named by their new content; those without any are no step, nor is the write of an existing finalizer. Before the
-// targets are recorded nothing is injected: the calls of a preflight are one step, however often they are repeated.
+// failpoints are before and after each call by which a fault changes something. Calls are counted by name: the second
+// CONFIG SET is "CONFIG SET #2".
+// Writes of the fault's status are named by their new content; those without any are no step, nor is the write of an
+// existing finalizer. Before the targets are recorded nothing is injected: the calls of a preflight are one step,
+// however often they are repeated.
 type failpoints struct {
 	mu       sync.Mutex
 	dieAt    string
@@ -97,7 +99,8 @@ func numbered(name string, n int) string {
 	return fmt.Sprintf("%s #%d", name, n)
 }
 
-// isAt reports whether a point is the one to end the process at. Whether a write contains that the effect is confirmed may vary.
+// isAt reports whether a point is the one to end the process at. Whether a write contains that the effect is confirmed
+// may vary.
 func isAt(dieAt, point string) bool {
 	return dieAt == point || dieAt != "" && strings.TrimSuffix(point, confirmed) == strings.TrimSuffix(dieAt, confirmed)
 }
@@ -119,7 +122,8 @@ func milestone(f *v1alpha1.RedisFault) string {
 	status := &f.Status
 	text := waiting
 	every := func(is func(*v1alpha1.FaultTarget) bool) bool {
-		return len(status.Targets) > 0 && !slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool { return !is(&t) })
+		return len(status.Targets) > 0 &&
+			!slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool { return !is(&t) })
 	}
 	switch {
 	case status.CompletionTime != nil:
@@ -161,7 +165,8 @@ func (f *failpoints) intercept() interceptor.Funcs {
 			return f.around(named("create", c, object), func() error { return c.Create(ctx, object, options...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-			if _, is := object.(*corev1.ConfigMap); is { // the result beside the record, if there is one by then: nothing is left to revert
+			// the result beside the record, if there is one by then: nothing is left to revert
+			if _, is := object.(*corev1.ConfigMap); is {
 				return c.Update(ctx, object, options...)
 			}
 			return f.around(named("update", c, object), func() error { return c.Update(ctx, object, options...) })
@@ -169,19 +174,35 @@ func (f *failpoints) intercept() interceptor.Funcs {
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			return f.around(named("delete", c, object), func() error { return c.Delete(ctx, object, options...) })
 		},
-		DeleteAllOf: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteAllOfOption) error {
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, object client.Object,
+			options ...client.DeleteAllOfOption,
+		) error {
 			return f.around(named("delete all of", c, object), func() error { return c.DeleteAllOf(ctx, object, options...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+			options ...client.PatchOption,
+		) error {
 			return f.around(named("patch", c, object), func() error { return c.Patch(ctx, object, patch, options...) })
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, object, made client.Object, options ...client.SubResourceCreateOption) error {
-			return f.around(named("create", c, object)+"/"+sub, func() error { return c.SubResource(sub).Create(ctx, object, made, options...) })
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, object, made client.Object,
+			options ...client.SubResourceCreateOption,
+		) error {
+			return f.around(named("create", c, object)+"/"+sub, func() error {
+				return c.SubResource(sub).Create(ctx, object,
+					made, options...)
+			})
 		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, options ...client.SubResourceUpdateOption) error {
-			return f.around(named("update", c, object)+"/"+sub, func() error { return c.SubResource(sub).Update(ctx, object, options...) })
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object,
+			options ...client.SubResourceUpdateOption,
+		) error {
+			return f.around(named("update", c, object)+"/"+sub, func() error {
+				return c.SubResource(sub).Update(ctx, object,
+					options...)
+			})
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption,
+		) error {
 			var asked client.SubResourcePatchOptions
 			if asked.ApplyOptions(options); len(asked.DryRun) > 0 { // changes nothing
 				return c.SubResource(sub).Patch(ctx, object, patch, options...)
@@ -201,7 +222,9 @@ type failingServers struct {
 	*failpoints
 }
 
-func (s failingServers) Do(ctx context.Context, address string, login redis.Login, command ...any) (reply any, err error) {
+func (s failingServers) Do(
+	ctx context.Context, address string, login redis.Login, command ...any,
+) (reply any, err error) {
 	name, asks := commandName(command)
 	if asks {
 		return s.Real.Do(ctx, address, login, command...)
@@ -209,7 +232,8 @@ func (s failingServers) Do(ctx context.Context, address string, login redis.Logi
 	ends, limited := ctx.Deadline()
 	left := time.Until(ends)
 	_ = s.around(name, func() error {
-		if limited && errors.Is(ctx.Err(), context.DeadlineExceeded) { // its time has passed during a pause, in which time stands still for the operator
+		// its time has passed during a pause, in which time stands still for the operator
+		if limited && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), left)
 			defer cancel()
@@ -229,7 +253,10 @@ func (s failingServers) Segfault(ctx context.Context, address string, login redi
 }
 
 func (s failingServers) Queue(ctx context.Context, key, address string, login redis.Login, commands [][]string) error {
-	return s.around("queue of "+strings.Join(commands[0][:2], " "), func() error { return s.Real.Queue(ctx, key, address, login, commands) })
+	return s.around("queue of "+strings.Join(commands[0][:2], " "), func() error {
+		return s.Real.Queue(ctx, key, address,
+			login, commands)
+	})
 }
 
 func (s failingServers) HangUp(key string) {
@@ -244,13 +271,19 @@ func (s failingServers) HangUp(key string) {
 }
 
 // twoWords are the commands with a subcommand.
-var twoWords = []string{"ACL", "CLIENT", "CLUSTER", "CONFIG", "DEBUG", "LATENCY", "MEMORY", "SCRIPT", "SENTINEL", "SLOWLOG"}
+var twoWords = []string{
+	"ACL", "CLIENT", "CLUSTER", "CONFIG", "DEBUG", "LATENCY", "MEMORY", "SCRIPT", "SENTINEL",
+	"SLOWLOG",
+}
 
 // asking are the commands that change nothing. A command that is missing here adds a failpoint.
 var asking = []string{
-	"ACL DRYRUN", "ACL WHOAMI", "CLIENT ID", "CLIENT INFO", "CLIENT LIST", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER NODES", "CLUSTER REPLICAS", "CLUSTER SLOTS",
-	"COMMAND", "CONFIG GET", "DBSIZE", "INFO", "LASTSAVE", "LATENCY LATEST", "MEMORY STATS", "PING", "ROLE", "SENTINEL CKQUORUM",
-	"SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL MASTER", "SENTINEL MASTERS", "SENTINEL MYID", "SENTINEL REPLICAS", "SENTINEL SENTINELS", "SLOWLOG GET", "TIME", "WAIT",
+	"ACL DRYRUN", "ACL WHOAMI", "CLIENT ID", "CLIENT INFO", "CLIENT LIST", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER NODES",
+	"CLUSTER REPLICAS", "CLUSTER SLOTS",
+	"COMMAND", "CONFIG GET", "DBSIZE", "INFO", "LASTSAVE", "LATENCY LATEST", "MEMORY STATS", "PING", "ROLE",
+	"SENTINEL CKQUORUM",
+	"SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL MASTER", "SENTINEL MASTERS", "SENTINEL MYID", "SENTINEL REPLICAS",
+	"SENTINEL SENTINELS", "SLOWLOG GET", "TIME", "WAIT",
 }
 
 func commandName(command []any) (name string, asks bool) {
@@ -259,6 +292,8 @@ func commandName(command []any) (name string, asks bool) {
 		name += " " + strings.ToUpper(fmt.Sprint(command[1]))
 	}
 	last := fmt.Sprint(command[len(command)-1])
-	probes := strings.HasPrefix(name, "EVAL") && (command[1] == "return 0" || last == "0") || name == "DEBUG SLEEP" && last == "0.000" // a hang of no time
+	// a hang of no time
+	probes := strings.HasPrefix(name, "EVAL") && (command[1] == "return 0" || last == "0") ||
+		name == "DEBUG SLEEP" && last == "0.000"
 	return name, probes || slices.Contains(asking, name)
 }

@@ -28,7 +28,8 @@ import (
 // asOperator is the environment variable that makes the test binary run as an operator.
 const asOperator = "REDQUAKE_TEST_AS_OPERATOR"
 
-// orders are read by an operator process from its standard input: first all of them, later only the failpoint. The process ends at the end of input.
+// orders are read by an operator process from its standard input: first all of them, later only the failpoint. The
+// process ends at the end of input.
 type orders struct {
 	Host      string               `json:"host,omitempty"`
 	TLS       rest.TLSClientConfig `json:"tls,omitzero"`
@@ -41,8 +42,8 @@ type orders struct {
 	Resume    bool                 `json:"resume,omitempty"`  // after such a pause; the rest is ignored
 }
 
-// runAsOperator runs an operator for one namespace, with a failpoint around each call by which a fault changes something. It prints the calls on
-// standard output.
+// runAsOperator runs an operator for one namespace, with a failpoint around each call by which a fault changes
+// something. It prints the calls on standard output.
 func runAsOperator() int {
 	ctrl.SetLogger(logr.Discard())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -57,7 +58,13 @@ func runAsOperator() int {
 	process := newProcess(config, order.Namespace, order.Home, interceptor.Funcs{}, points.intercept())
 	process.Servers = failingServers{topology.NewReal(), points}
 	if order.Lease {
-		process.Election = &Election{Namespace: order.Namespace, Name: leaseName, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 500 * time.Millisecond}
+		process.Election = &Election{
+			Namespace:     order.Namespace,
+			Name:          leaseName,
+			LeaseDuration: 3 * time.Second,
+			RenewDeadline: 2 * time.Second,
+			RetryPeriod:   500 * time.Millisecond,
+		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -194,7 +201,8 @@ func (o *process) died() bool {
 	if !o.hasEnded() {
 		return false
 	}
-	if status, ok := o.command.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL {
+	if status, ok := o.command.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() ||
+		status.Signal() != syscall.SIGKILL {
 		o.t.Fatalf("the operator ended by itself, %s: %s", o.command.ProcessState, o.errorOutput())
 	}
 	return true

@@ -28,8 +28,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
-// crashStage is a Redis under load in its own place, with an operator that can be killed and functions that read the state. Faults run on it one
-// after another.
+// crashStage is a Redis under load in its own place, with an operator that can be killed and functions that read the
+// state. Faults run on it one after another.
 type crashStage struct {
 	*place
 	operator *process
@@ -43,7 +43,8 @@ type crashStage struct {
 	redisShows  func() map[string]string // the part of shows that needs no API server; nil if there is none
 }
 
-// need is what a kind of fault asks of a Redis, beside a server. The stages on which kinds meet, are planned, or act with a password take their kinds by it.
+// need is what a kind of fault asks of a Redis, beside a server. The stages on which kinds meet, are planned, or act
+// with a password take their kinds by it.
 type need int
 
 const (
@@ -72,8 +73,9 @@ type crashKind struct {
 	fades  bool // the effect may be invisible: it ends with the operator process, or only the real Chaos Mesh has one
 	pauses bool // clients are paused during the fault
 
-	gauge func(*crashStage) gauge      // if it leaves its mark neither on the servers nor on their StatefulSet
-	wild  func(draw, *v1alpha1.Action) // draws settings for the fuzz test, also such that are refused; of one kind of each type that has settings
+	gauge func(*crashStage) gauge // if it leaves its mark neither on the servers nor on their StatefulSet
+	// draws settings for the fuzz test, also such that are refused; of one kind of each type that has settings
+	wild func(draw, *v1alpha1.Action)
 }
 
 // kindsThatNeed are the kinds of the crash test that need one of these.
@@ -120,7 +122,8 @@ func (k crashKind) raiseWith(t *testing.T, order orders) *crashStage {
 	return s
 }
 
-// settles waits until all servers of a scene answer and are in sync, so that what they show is what a fault must restore.
+// settles waits until all servers of a scene answer and are in sync, so that what they show is what a fault must
+// restore.
 func (p *place) settles(set scene) {
 	p.t.Helper()
 	await.Until(p.t, "the scene before the fault", func() error {
@@ -132,15 +135,18 @@ func (p *place) settles(set scene) {
 			}
 		}
 		if servers > 0 { // several
-			if _, err := fmt.Sscanf(shows["roles"], "%d primary, %d replicas in sync", &primaries, &replicas); err != nil || primaries+replicas != servers {
+			if _, err := fmt.Sscanf(shows["roles"], "%d primary, %d replicas in sync", &primaries, &replicas); err != nil ||
+				primaries+replicas != servers {
 				return fmt.Errorf("%d servers: %s, %w", servers, shows["roles"], err)
 			}
 		}
-		return await.That(len(waitingIn(shows)) == 0 && shows["writes"] == "<nil>", "%v do not answer; writes: %s", waitingIn(shows), shows["writes"])
+		return await.That(len(waitingIn(shows)) == 0 && shows["writes"] == "<nil>", "%v do not answer; writes: %s",
+			waitingIn(shows), shows["writes"])
 	})
 }
 
-// within waits for a state and reports whether it was reached. It checks when an object has changed or the operator has ended, and periodically.
+// within waits for a state and reports whether it was reached. It checks when an object has changed or the operator has
+// ended, and periodically.
 func (s *crashStage) within(patience time.Duration, came func() bool) bool {
 	if s.changed == nil {
 		s.watch()
@@ -185,7 +191,14 @@ func serverShows(address string) map[string]string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true, ReadTimeout: patience})
+	c := goredis.NewClient(&goredis.Options{
+		Addr:                  address,
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		ContextTimeoutEnabled: true,
+		DisableIdentity:       true,
+		ReadTimeout:           patience,
+	})
 	defer c.Close()
 	shows := map[string]string{}
 	settings, err := c.ConfigGet(ctx, "*").Result()
@@ -207,26 +220,34 @@ func serverShows(address string) map[string]string {
 	if shows["setting cluster-enabled"] == "yes" {
 		state, _ := c.ClusterInfo(ctx).Result()
 		for line := range strings.Lines(state) {
-			if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); slices.Contains([]string{"cluster_state", "cluster_slots_ok", "cluster_known_nodes", "cluster_size"}, name) {
+			if name, value, _ := strings.Cut(strings.TrimSpace(line),
+				":"); slices.Contains([]string{"cluster_state", "cluster_slots_ok", "cluster_known_nodes", "cluster_size"}, name) {
 				shows["setting "+name] = value
 			}
 		}
 	}
 	info, _ := c.Info(ctx, "replication").Result()
 	for line := range strings.Lines(info) {
-		if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); slices.Contains([]string{"role", "connected_slaves", "master_link_status", "master_failover_state"}, name) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line),
+			":"); slices.Contains([]string{"role", "connected_slaves", "master_link_status", "master_failover_state"}, name) {
 			shows[name] = value
 		}
 	}
 	return shows
 }
 
-// answerWithin is how long a server that counts what a fault did to it is asked for that: no answer would count as none.
+// answerWithin is how long a server that counts what a fault did to it is asked for that: no answer would count as
+// none.
 const answerWithin = 20 * time.Second
 
 // calls returns how often a server has executed a command, such as "client|kill", since its start.
 func calls(address, command string) int {
-	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DisableIdentity: true, ReadTimeout: answerWithin})
+	c := goredis.NewClient(&goredis.Options{
+		Addr:            address,
+		MaxRetries:      -1,
+		DisableIdentity: true,
+		ReadTimeout:     answerWithin,
+	})
 	defer c.Close()
 	info := ""
 	_ = await.Try(context.Background(), answerWithin, func() (err error) {
@@ -244,7 +265,12 @@ func calls(address, command string) int {
 
 // slow returns how many executions of a command took half a second or longer.
 func slow(address, command string) int {
-	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DisableIdentity: true, ReadTimeout: answerWithin})
+	c := goredis.NewClient(&goredis.Options{
+		Addr:            address,
+		MaxRetries:      -1,
+		DisableIdentity: true,
+		ReadTimeout:     answerWithin,
+	})
 	defer c.Close()
 	var entries []goredis.SlowLog
 	_ = await.Try(context.Background(), answerWithin, func() (err error) {
@@ -260,8 +286,8 @@ func slow(address, command string) int {
 	return n
 }
 
-// clusterShows returns the objects of the place that a fault can change: pods, workloads, nodes. It omits load pods and what only the control plane
-// writes.
+// clusterShows returns the objects of the place that a fault can change: pods, workloads, nodes. It omits load pods and
+// what only the control plane writes.
 func (p *place) clusterShows() map[string]string {
 	ctx, shows := context.Background(), map[string]string{}
 	add := func(err error, what string, is ...any) {
@@ -278,7 +304,8 @@ func (p *place) clusterShows() map[string]string {
 			continue
 		}
 		container := pod.Spec.Containers[0]
-		add(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Labels, pod.Annotations, container.Args, container.Command, container.Resources)
+		add(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Labels, pod.Annotations, container.Args,
+			container.Command, container.Resources)
 	}
 	var sets appsv1.StatefulSetList
 	add(p.client.List(ctx, &sets, client.InNamespace(p.namespace)), "statefulsets")
@@ -301,8 +328,15 @@ func (p *place) orphansOf(f *v1alpha1.RedisFault) []string {
 	p.t.Helper()
 	var orphans []string
 	lists := []client.ObjectList{
-		&corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{},
-		&batchv1.JobList{}, &appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &v1alpha1.RedisLoadTestList{},
+		&corev1.PodList{},
+		&corev1.ConfigMapList{},
+		&corev1.SecretList{},
+		&corev1.ServiceList{},
+		&corev1.PersistentVolumeClaimList{},
+		&batchv1.JobList{},
+		&appsv1.StatefulSetList{},
+		&appsv1.DeploymentList{},
+		&v1alpha1.RedisLoadTestList{},
 	}
 	if p.stopMesh != nil {
 		for _, kind := range kindsOfMesh() {

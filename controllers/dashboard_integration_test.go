@@ -42,15 +42,26 @@ type pages struct {
 // withDashboard makes the operators of a place have a dashboard. The function that it returns waits until it is served.
 func withDashboard(p *place) func() *pages {
 	listening := make(chan net.Addr, 1)
-	p.dashboard = &dashboardserver.Server{Address: "127.0.0.1:0", Secure: true, Log: logr.Discard(), Listening: func(a net.Addr) { listening <- a }}
+	p.dashboard = &dashboardserver.Server{
+		Address:   "127.0.0.1:0",
+		Secure:    true,
+		Log:       logr.Discard(),
+		Listening: func(a net.Addr) { listening <- a },
+	}
 	return func() *pages {
 		p.t.Helper()
 		a := await.Chan(p.t, "the dashboard is served", listening)
-		return &pages{p, "https://" + a.String(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // its certificate is its own
+		// its certificate is its own
+		return &pages{
+			p,
+			"https://" + a.String(),
+			&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}},
+		}
 	}
 }
 
-// reader creates a ServiceAccount, with the viewers' roles of the installation in the place's namespace, and returns a token of it.
+// reader creates a ServiceAccount, with the viewers' roles of the installation in the place's namespace, and returns a
+// token of it.
 func (p *place) reader(name string, views bool) string {
 	p.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -74,8 +85,9 @@ func (p *place) reader(name string, views bool) string {
 		}
 		p.create(role)
 		p.create(&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: p.namespace}},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: p.namespace}},
 		})
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3600))}}
@@ -132,7 +144,11 @@ func TestReadersOfTheDashboard(t *testing.T) {
 	p.create(suspended)
 	viewer, stranger := p.reader("viewer", true), p.reader("stranger", false)
 	page := "/" + p.namespace + "/redisloadtests/run"
-	p.until("the viewer may read", time.Minute, func() bool { code, _ := d.get(http.MethodGet, page, viewer); return code == http.StatusOK }, func() string {
+	p.until("the viewer may read", time.Minute, func() bool {
+		code, _ := d.get(http.MethodGet, page,
+			viewer)
+		return code == http.StatusOK
+	}, func() string {
 		code, body := d.get(http.MethodGet, page, viewer)
 		return fmt.Sprint(code, " ", body)
 	})
@@ -144,14 +160,21 @@ func TestReadersOfTheDashboard(t *testing.T) {
 		{http.MethodGet, page, "", http.StatusUnauthorized, "redquake dashboard"},
 		{http.MethodGet, page, "invalid", http.StatusUnauthorized, "does not accept"},
 		{http.MethodGet, page, viewer[:len(viewer)-4] + "AAAA", http.StatusUnauthorized, "does not accept"},
-		{http.MethodGet, page, stranger, http.StatusForbidden, "get redisloadtests.redquake.dev run in namespace " + p.namespace + ", which user system:serviceaccount:" + p.namespace + ":stranger"},
+		{
+			http.MethodGet, page, stranger, http.StatusForbidden,
+			"get redisloadtests.redquake.dev run in namespace " + p.namespace + ", which user system:serviceaccount:" +
+				p.namespace + ":stranger",
+		},
 		{http.MethodGet, page + "/events", stranger, http.StatusForbidden, "permission"},
 		{http.MethodGet, "/", stranger, http.StatusForbidden, "permission"},
 		{http.MethodGet, "/", viewer, http.StatusOK, page},
 		{http.MethodGet, "/" + p.namespace + "/", viewer, http.StatusOK, page},
 		{http.MethodGet, "/default/", viewer, http.StatusForbidden, "in namespace default"},
 		{http.MethodGet, "/default/redisloadtests/run", viewer, http.StatusForbidden, "in namespace default"},
-		{http.MethodGet, "/" + p.namespace + "/redisloadtests/other", viewer, http.StatusNotFound, "There is no redisloadtest other"},
+		{
+			http.MethodGet, "/" + p.namespace + "/redisloadtests/other", viewer, http.StatusNotFound,
+			"There is no redisloadtest other",
+		},
 		{http.MethodGet, page + "?form=json", viewer, http.StatusOK, `"kind": "LoadTest"`},
 		{http.MethodPost, page, viewer, http.StatusMethodNotAllowed, "only reads"},
 		{http.MethodDelete, page, viewer, http.StatusMethodNotAllowed, "only reads"},
@@ -165,8 +188,8 @@ func TestReadersOfTheDashboard(t *testing.T) {
 // points is how many steps of the record a page draws; 0 = it has no curves yet.
 const points = `(m => m ? JSON.parse(m.textContent).n : 0)(document.getElementById('meta'))`
 
-// A page in a real browser follows a real run: the line grows, the fault's mark appears, what the reader has opened stays open; at the end it is the report, and it can be
-// saved.
+// A page in a real browser follows a real run: the line grows, the fault's mark appears, what the reader has opened
+// stays open; at the end it is the report, and it can be saved.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -175,7 +198,8 @@ func TestLivePage(t *testing.T) {
 	started := withDashboard(p)
 	startOperator(p, spy{})
 	d, token := started(), p.reader("viewer", true)
-	lasts := 10 * time.Minute // the test ends it: a browser on a busy machine takes longer than any run that is worth waiting for
+	// the test ends it: a browser on a busy machine takes longer than any run that is worth waiting for
+	lasts := 10 * time.Minute
 	if os.Getenv("REDQUAKE_PICTURES_OUT") != "" {
 		lasts = 16 * time.Second // as the pictures show it
 	}
@@ -183,7 +207,9 @@ func TestLivePage(t *testing.T) {
 		withTolerance(test)
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(lasts)}
 	}))
-	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(5 * time.Second)} }))
+	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(5 * time.Second)}
+	}))
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 	address := d.as(token)
 	b := browser.Start(t)
@@ -191,7 +217,8 @@ func TestLivePage(t *testing.T) {
 	wait := func(what, expression string) {
 		t.Helper()
 		p.until(what, 2*time.Minute, func() bool { return browser.Evaluate[bool](page, expression) }, func() string {
-			return browser.Evaluate[string](page, `document.documentElement.dataset.live + ': ' + document.body.innerText.slice(0, 500)`) + fmt.Sprint(page.Errors())
+			return browser.Evaluate[string](page,
+				`document.documentElement.dataset.live + ': ' + document.body.innerText.slice(0, 500)`) + fmt.Sprint(page.Errors())
 		})
 	}
 	grows := func() {
@@ -200,15 +227,23 @@ func TestLivePage(t *testing.T) {
 	}
 	wait("there is a line", points+" > 0 && !!document.getElementById('c-tps').getAttribute('d')")
 	grows()
-	browser.Evaluate[bool](page, `(d => { d.open = true; return true })([...document.querySelectorAll('main details')].at(-1))`)
+	browser.Evaluate[bool](page,
+		`(d => { d.open = true; return true })([...document.querySelectorAll('main details')].at(-1))`)
 	zoomed := `[...document.querySelectorAll('.bar button')].every(b => b.getAttribute('aria-pressed') === 'false')`
 	// Of a record of a few steps there is nothing to zoom into yet.
-	wait("the curves are zoomed", `(e => { if (`+zoomed+`) return true; e.focus(); e.dispatchEvent(new KeyboardEvent('keydown', {key: '+', bubbles: true})); return false })(document.getElementById('curves'))`)
+	wait("the curves are zoomed",
+		`(e => { if (`+zoomed+
+			`) return true; e.focus(); e.dispatchEvent(new KeyboardEvent('keydown', {key: '+', bubbles: true})); return `+
+			`false })(document.getElementById('curves'))`)
 	grows()
-	wait("the curves are still zoomed, and have the focus; what was open is open", zoomed+` && document.activeElement.id === 'curves' && [...document.querySelectorAll('main details')].at(-1).open`)
-	browser.Evaluate[bool](page, `document.getElementById('curves').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))`)
+	wait("the curves are still zoomed, and have the focus; what was open is open",
+		zoomed+` && document.activeElement.id === 'curves' && [...document.querySelectorAll('main details')].at(-1).open`)
+	browser.Evaluate[bool](page,
+		`document.getElementById('curves').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))`)
 	visible := func(selector, text string) string {
-		return fmt.Sprintf(`[...document.querySelectorAll('#curves %s')].some(e => e.textContent.includes('%s') && getComputedStyle(e).visibility === 'visible')`, selector, text)
+		return fmt.Sprintf(
+			`[...document.querySelectorAll('#curves %s')].some(e => e.textContent.includes('%s') && getComputedStyle(e).visibility === 'visible')`,
+			selector, text)
 	}
 	wait("the fault's mark appears, with its name", visible(".mark", "")+" && "+visible(".note", "PodKill"))
 	picture(page, "live.png")
@@ -221,11 +256,13 @@ func TestLivePage(t *testing.T) {
 	}
 	p.testEnds("run", 2*time.Minute)
 	wait("the page is complete", "document.documentElement.dataset.live === 'over'")
-	if verdict := browser.Evaluate[string](page, `document.querySelector('main .badge').textContent`); verdict != string(p.loadTest("run").Status.Verdict) {
+	if verdict := browser.Evaluate[string](page,
+		`document.querySelector('main .badge').textContent`); verdict != string(p.loadTest("run").Status.Verdict) {
 		t.Errorf("the page says %s", verdict)
 	}
 	list := b.Open(t, address+"/", browser.View{})
-	if !browser.Evaluate[bool](list, `!!document.querySelector('a[href$="/redisloadtests/run"]') && !!document.querySelector('a[href$="/redisfaults/kill"]')`) {
+	if !browser.Evaluate[bool](list,
+		`!!document.querySelector('a[href$="/redisloadtests/run"]') && !!document.querySelector('a[href$="/redisfaults/kill"]')`) {
 		t.Error("the list lacks the objects")
 	}
 	picture(list, "dashboard.png")
@@ -252,7 +289,8 @@ func picture(page *browser.Page, name string) {
 	}
 }
 
-// savedPages holds that a page is a report when it was saved, by its link or by the browser: it asks for nothing, and shows as much.
+// savedPages holds that a page is a report when it was saved, by its link or by the browser: it asks for nothing, and
+// shows as much.
 func savedPages(t *testing.T, d *pages, b *browser.Browser, page *browser.Page, token string) {
 	t.Helper()
 	n := browser.Evaluate[int](page, points)
@@ -260,7 +298,8 @@ func savedPages(t *testing.T, d *pages, b *browser.Browser, page *browser.Page, 
 	if code != http.StatusOK {
 		t.Fatalf("%d %s", code, byLink)
 	}
-	byBrowser := browser.Evaluate[string](page, `(e => { e.removeAttribute('data-ready'); return '<!doctype html>' + e.outerHTML })(document.documentElement.cloneNode(true))`)
+	byBrowser := browser.Evaluate[string](page,
+		`(e => { e.removeAttribute('data-ready'); return '<!doctype html>' + e.outerHTML })(document.documentElement.cloneNode(true))`)
 	for name, text := range map[string]string{"link": byLink, "browser": byBrowser} {
 		file := filepath.Join(t.TempDir(), name+".html")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

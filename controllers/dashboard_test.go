@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/report"
 )
 
-// What the dashboard reads of a load with a fault: while it runs it changes all the time and is preliminary, at its end it is complete and changes no more.
+// What the dashboard reads of a load with a fault: while it runs it changes all the time and is preliminary, at its end
+// it is complete and changes no more.
 func TestDashboardFollowsARun(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -25,8 +26,11 @@ func TestDashboardFollowsARun(t *testing.T) {
 		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(40 * time.Second)}
 		}))
-		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(15 * time.Second)} }))
-		load, fault := served.Key{Resource: served.LoadTests, Namespace: w.namespace, Name: "run"}, served.Key{Resource: served.Faults, Namespace: w.namespace, Name: "kill"}
+		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(15 * time.Second)}
+		}))
+		load := served.Key{Resource: served.LoadTests, Namespace: w.namespace, Name: "run"}
+		fault := served.Key{Resource: served.Faults, Namespace: w.namespace, Name: "kill"}
 		revision := func(key served.Key) served.Revision {
 			t.Helper()
 			r, err := source.Revision(context.Background(), key)
@@ -94,17 +98,22 @@ func TestDashboardLists(t *testing.T) {
 			w.t.Errorf("namespaces %v, %v", all, err)
 		}
 		list, more, err := source.Objects(ctx, served.LoadTests, "", 1)
-		if runs := len(w.runsOf("latency")); err != nil || len(list) != 1 || more != runs-1 || list[0].Status != v1alpha1.ReasonSucceeded || len(list[0].Figures) == 0 {
+		if runs := len(w.runsOf("latency")); err != nil || len(list) != 1 || more != runs-1 ||
+			list[0].Status != v1alpha1.ReasonSucceeded || len(list[0].Figures) == 0 {
 			w.t.Errorf("%+v and %d more of %d, %v", list, more, runs, err)
 		}
-		if list, _, err := source.Objects(ctx, served.Experiments, w.namespace, 10); err != nil || len(list) != 1 || list[0].Name != "latency" || list[0].Verdict != d.Verdict {
+		if list, _, err := source.Objects(ctx, served.Experiments, w.namespace, 10); err != nil || len(list) != 1 ||
+			list[0].Name != "latency" || list[0].Verdict != d.Verdict {
 			w.t.Errorf("%+v, %v", list, err)
 		}
 		elsewhere := &dashboardserver.Source{Client: w.client, Runs: o.sessions, Namespaced: []string{"other"}}
 		for what, err := range map[string]error{
-			"an unknown object": second(source.Revision(ctx, served.Key{Resource: served.LoadTests, Namespace: w.namespace, Name: "unknown"})),
-			"another namespace": second(elsewhere.Revision(ctx, served.Key{Resource: served.Experiments, Namespace: w.namespace, Name: "latency"})),
-			"another resource":  second(source.Report(ctx, served.Key{Resource: "secrets", Namespace: w.namespace, Name: "latency"})),
+			"an unknown object": second(
+				source.Revision(ctx, served.Key{Resource: served.LoadTests, Namespace: w.namespace, Name: "unknown"})),
+			"another namespace": second(
+				elsewhere.Revision(ctx, served.Key{Resource: served.Experiments, Namespace: w.namespace, Name: "latency"})),
+			"another resource": second(
+				source.Report(ctx, served.Key{Resource: "secrets", Namespace: w.namespace, Name: "latency"})),
 		} {
 			if !errors.Is(err, served.ErrNotFound) {
 				w.t.Errorf("%s: %v", what, err)

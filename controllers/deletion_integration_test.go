@@ -26,23 +26,51 @@ var elsewhere = []struct {
 	spec  func(*v1alpha1.RedisFault)
 	lose  func(*place)
 }{
-	{name: "scaled, the StatefulSet deleted", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
-		p.mustChange(p.client.Delete(p.t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "redis"}}))
-	}},
-	{name: "reverting a scaling, Redis silent", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
-		silence(p, p.subnet+"2:6379")
-		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
-		p.faultHasReason("break", 20*time.Second, v1alpha1.ReasonReverting)
-	}},
-	{name: "a volume held, its node deleted", scene: fleetOf(1, onVolume), spec: asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume), lose: func(p *place) {
-		p.mustChange(p.client.Delete(p.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.namespace + "-a"}}))
-	}},
-	{name: "a held volume, aborted", scene: fleetOf(1, onVolume), spec: asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume), lose: func(p *place) {
-		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
-	}},
-	{name: "active by Chaos Mesh, whose CRD was deleted", on: newOwnMeshPlace, scene: meshed(nil), spec: asks(v1alpha1.FaultClockSkew, byMeshFor(10*time.Minute, skews)), lose: func(p *place) {
-		p.mustChange(uninstall(p.client, "timechaos.chaos-mesh.org"))
-	}},
+	{
+		name:  "scaled, the StatefulSet deleted",
+		scene: fleetOf(2, nil),
+		spec:  asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))),
+		lose: func(p *place) {
+			p.mustChange(p.client.Delete(p.t.Context(), &appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "redis"},
+			}))
+		},
+	},
+	{
+		name:  "reverting a scaling, Redis silent",
+		scene: fleetOf(2, nil),
+		spec:  asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))),
+		lose: func(p *place) {
+			silence(p, p.subnet+"2:6379")
+			p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+			p.faultHasReason("break", 20*time.Second, v1alpha1.ReasonReverting)
+		},
+	},
+	{
+		name:  "a volume held, its node deleted",
+		scene: fleetOf(1, onVolume),
+		spec:  asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume),
+		lose: func(p *place) {
+			p.mustChange(p.client.Delete(p.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.namespace + "-a"}}))
+		},
+	},
+	{
+		name:  "a held volume, aborted",
+		scene: fleetOf(1, onVolume),
+		spec:  asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume),
+		lose: func(p *place) {
+			p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+		},
+	},
+	{
+		name:  "active by Chaos Mesh, whose CRD was deleted",
+		on:    newOwnMeshPlace,
+		scene: meshed(nil),
+		spec:  asks(v1alpha1.FaultClockSkew, byMeshFor(10*time.Minute, skews)),
+		lose: func(p *place) {
+			p.mustChange(uninstall(p.client, "timechaos.chaos-mesh.org"))
+		},
+	},
 }
 
 func asks(kind v1alpha1.FaultType, spec func(*place, *v1alpha1.RedisFaultSpec)) func(*v1alpha1.RedisFault) {
@@ -71,7 +99,8 @@ func silence(p *place, address string) {
 	p.mustChange(c.Do(p.t.Context(), "CLIENT", "PAUSE", 1_200_000, "ALL").Err())
 }
 
-// A fault that acts on the cluster is removed within a minute of its deletion, whatever is lost. TestFaultIsDeletedWithinAMinute has the other cases.
+// A fault that acts on the cluster is removed within a minute of its deletion, whatever is lost.
+// TestFaultIsDeletedWithinAMinute has the other cases.
 func TestClusterFaultIsDeletedWithinAMinute(t *testing.T) {
 	t.Parallel()
 	for _, f := range elsewhere {
@@ -101,7 +130,8 @@ func TestClusterFaultIsDeletedWithinAMinute(t *testing.T) {
 			})
 			took := time.Since(since).Round(100 * time.Millisecond)
 			t.Logf("removed after %s", took)
-			if took > 2*time.Minute { // the operator's limit is exact in virtual time; a machine that stalls may take as long again
+			// the operator's limit is exact in virtual time; a machine that stalls may take as long again
+			if took > 2*time.Minute {
 				t.Errorf("removed after %s", took)
 			}
 			if left := p.leftOf(broken); len(left) > 0 {
@@ -111,7 +141,8 @@ func TestClusterFaultIsDeletedWithinAMinute(t *testing.T) {
 	}
 }
 
-// leftOf returns the remains of a fault: objects that it created, and tainted nodes. Its load is deleted by garbage collection.
+// leftOf returns the remains of a fault: objects that it created, and tainted nodes. Its load is deleted by garbage
+// collection.
 func (p *place) leftOf(f *v1alpha1.RedisFault) []string {
 	p.t.Helper()
 	left := p.orphansOf(f)

@@ -60,17 +60,41 @@ type deletion struct {
 }
 
 var deletions = []deletion{
-	{name: "waiting for a load that does not come", spec: func(f *v1alpha1.RedisFault) { f.Spec.LoadTestRef.Name = "none" }, state: v1alpha1.ReasonLoadTestNotFound, reverted: true},
-	{name: "waiting for its time", spec: func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }, state: v1alpha1.ReasonWaitingForTime, reverted: true},
-	{name: "held", spec: func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }, state: v1alpha1.ReasonSuspended, reverted: true},
+	{
+		name:     "waiting for a load that does not come",
+		spec:     func(f *v1alpha1.RedisFault) { f.Spec.LoadTestRef.Name = "none" },
+		state:    v1alpha1.ReasonLoadTestNotFound,
+		reverted: true,
+	},
+	{name: "waiting for its time", spec: func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger.After = length(
+			time.Hour)
+	}, state: v1alpha1.ReasonWaitingForTime, reverted: true},
+	{
+		name:     "held",
+		spec:     func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true },
+		state:    v1alpha1.ReasonSuspended,
+		reverted: true,
+	},
 	{name: "active", state: v1alpha1.ReasonActive, reverted: true},
-	{name: "active, the load test deleted", password: "s3cret", state: v1alpha1.ReasonActive, reverted: true, lose: func(p *place, _ *redisSet) {
-		p.mustChange(p.client.Delete(p.t.Context(), p.loadTest("run")))
-		p.until("the load test is deleted", 20*time.Second, func() bool { return !p.read(namedTest("run")) }, func() string { return "" })
-	}},
+	{
+		name:     "active, the load test deleted",
+		password: "s3cret",
+		state:    v1alpha1.ReasonActive,
+		reverted: true,
+		lose: func(p *place, _ *redisSet) {
+			p.mustChange(p.client.Delete(p.t.Context(), p.loadTest("run")))
+			p.until("the load test is deleted", 20*time.Second, func() bool { return !p.read(namedTest("run")) }, func() string {
+				return ""
+			})
+		},
+	},
 	{name: "active, the pod replaced", state: v1alpha1.ReasonActive, reverted: true, lose: func(p *place, s *redisSet) {
 		p.mustChange(p.client.Delete(p.t.Context(), redisPodOf(p)))
-		p.until("the pod is replaced", 20*time.Second, func() bool { return len(s.podsDeleted()) == 1 && s.hz("") == "10" }, func() string { return s.hz("") })
+		p.until("the pod is replaced", 20*time.Second, func() bool {
+			return len(s.podsDeleted()) == 1 &&
+				s.hz("") == "10"
+		}, func() string { return s.hz("") })
 	}},
 	{name: "active, the pod deleted and not replaced", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
 		s.leave()
@@ -82,9 +106,16 @@ var deletions = []deletion{
 		s.leave()
 		s.kill()
 	}},
-	{name: "active, the Secret deleted", password: "s3cret", state: v1alpha1.ReasonActive, lose: func(p *place, _ *redisSet) {
-		p.mustChange(p.client.Delete(p.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}}))
-	}},
+	{
+		name:     "active, the Secret deleted",
+		password: "s3cret",
+		state:    v1alpha1.ReasonActive,
+		lose: func(p *place, _ *redisSet) {
+			p.mustChange(p.client.Delete(p.t.Context(), &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"},
+			}))
+		},
+	},
 	{name: "reverting, Redis silent", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
 		s.silence()
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
@@ -141,7 +172,9 @@ func (w *world) deleteWhile(f *deletion) {
 		w.t.Errorf("removed, but these are left: %v", left)
 	}
 	if f.reverted {
-		w.until("the setting is what it was", time.Minute, func() bool { return redis.hz(f.password) == "10" }, func() string { return redis.hz(f.password) })
+		w.until("the setting is what it was", time.Minute, func() bool {
+			return redis.hz(f.password) == "10"
+		}, func() string { return redis.hz(f.password) })
 	}
 }
 
@@ -159,7 +192,8 @@ func (w *world) isDeletedWithinAMinute(f *v1alpha1.RedisFault) {
 	w.t.Logf("removed after %s", time.Since(since))
 }
 
-// A fault that Chaos Mesh has to revert is removed within a minute even if Chaos Mesh does not run any more. Its objects remain.
+// A fault that Chaos Mesh has to revert is removed within a minute even if Chaos Mesh does not run any more. Its
+// objects remain.
 func TestFaultIsDeletedWithoutChaosMesh(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -180,7 +214,10 @@ func TestFaultIsDeletedWithoutChaosMesh(t *testing.T) {
 			meshtest.SetStatus(w.t, child, w.namespace+"/"+redisName, meshtest.Injected)
 			return w.client.Update(ctx, child)
 		})
-		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				time.Hour)
+		}))
 		w.create(hzFault(func(f *v1alpha1.RedisFault) {
 			f.Spec.Action.Type, f.Spec.Action.Config, f.Spec.Engine = v1alpha1.FaultNetworkDelay, nil, v1alpha1.EngineChaosMesh
 			f.Spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *length(100 * time.Millisecond)}
@@ -198,7 +235,13 @@ func TestFaultIsDeletedWithoutChaosMesh(t *testing.T) {
 func (w *world) madeBy(f *v1alpha1.RedisFault) []string {
 	w.t.Helper()
 	var left []string
-	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &batchv1.JobList{}, &v1alpha1.RedisLoadTestList{}} {
+	for _, list := range []client.ObjectList{
+		&corev1.PodList{},
+		&corev1.ConfigMapList{},
+		&corev1.SecretList{},
+		&batchv1.JobList{},
+		&v1alpha1.RedisLoadTestList{},
+	} {
 		w.mustChange(w.client.List(context.Background(), list, client.InNamespace(w.namespace)))
 		_ = meta.EachListItem(list, func(item runtime.Object) error {
 			o := item.(client.Object)
@@ -212,8 +255,8 @@ func (w *world) madeBy(f *v1alpha1.RedisFault) []string {
 	return left
 }
 
-// The revert of a deleted fault is abandoned after 40 s, which is reported in the condition, in the record and as a warning, with the command to revert it
-// manually.
+// The revert of a deleted fault is abandoned after 40 s, which is reported in the condition, in the record and as a
+// warning, with the command to revert it manually.
 func TestAbandonedRevertIsReported(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -221,7 +264,10 @@ func TestAbandonedRevertIsReported(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		startOperator(p, spy{})
-		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				time.Hour)
+		}))
 		p.create(hzFault(func(f *v1alpha1.RedisFault) { f.Finalizers = []string{"example.com/held"} }))
 		p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 		redis.silence()

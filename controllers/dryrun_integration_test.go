@@ -12,9 +12,14 @@ import (
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
-// rehearsals are the stages of all kinds. A dry run changes nothing, so that many kinds share a stage, and are planned at the same time.
+// rehearsals are the stages of all kinds. A dry run changes nothing, so that many kinds share a stage, and are planned
+// at the same time.
 var rehearsals = []overlapping{
-	{name: "server", scene: single(injections, "--enable-debug-command", "yes"), kinds: kindsThatNeed(needsServer, needsLoad)},
+	{
+		name:  "server",
+		scene: single(injections, "--enable-debug-command", "yes"),
+		kinds: kindsThatNeed(needsServer, needsLoad),
+	},
 	{name: "configuration file", scene: rewritten, kinds: kindsThatNeed(needsFile)},
 	{name: "nodes", scene: fleetOf(1, onVolume), kinds: kindsThatNeed(needsNodes)},
 	{name: "replication", scene: fleetOf(3, nil), kinds: kindsThatNeed(needsWorkload, needsScaling, needsReplication)},
@@ -25,7 +30,8 @@ var rehearsals = []overlapping{
 
 // injections counts what faults have done to a single server.
 func injections(s *redisSet) int {
-	return podsDeleted(s) + serversEnded(s) + executed("bgsave")(s) + executed("client|kill")(s) + executed("client|pause")(s) + slowly("debug")(s) + slowly("eval_ro")(s)
+	return podsDeleted(s) + serversEnded(s) + executed("bgsave")(s) + executed("client|kill")(s) +
+		executed("client|pause")(s) + slowly("debug")(s) + slowly("eval_ro")(s)
 }
 
 // A dry run of every kind leaves real servers and the cluster as they were, and has planned the fault.
@@ -61,7 +67,8 @@ func (o overlapping) rehearse(s *crashStage) {
 	}
 	for i, kind := range o.kinds {
 		f := s.faultEnds(name(i), time.Minute)
-		if reason(f.Status.Conditions) != v1alpha1.ReasonDryRun || f.Status.Plan == nil || len(f.Status.Plan.Steps) != len(f.Status.Targets) || len(f.Status.Targets) == 0 {
+		if reason(f.Status.Conditions) != v1alpha1.ReasonDryRun || f.Status.Plan == nil ||
+			len(f.Status.Plan.Steps) != len(f.Status.Targets) || len(f.Status.Targets) == 0 {
 			s.t.Errorf("%s: %s; plan %+v", kind.name, where(f.Status.Conditions), f.Status.Plan)
 			continue
 		}

@@ -20,16 +20,20 @@ func dry(f *v1alpha1.RedisFault) { f.Spec.DryRun = true }
 func (w *world) checkDryRun(f *v1alpha1.RedisFault, redis *redisSet) {
 	w.t.Helper()
 	s := &f.Status
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionComplete); c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonDryRun {
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionComplete); c == nil ||
+		c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonDryRun {
 		w.t.Fatalf("complete: %+v", c)
 	}
-	if s.StartTime == nil || s.CompletionTime == nil || len(s.Targets) != 1 || s.Plan == nil || len(s.Plan.Steps) != 1 || s.Plan.Steps[0].Action == "" || s.Plan.Trigger == "" {
+	if s.StartTime == nil || s.CompletionTime == nil || len(s.Targets) != 1 || s.Plan == nil || len(s.Plan.Steps) != 1 ||
+		s.Plan.Steps[0].Action == "" || s.Plan.Trigger == "" {
 		w.t.Errorf("targets %+v, plan %+v", s.Targets, s.Plan)
 	}
-	if s.Verdict != v1alpha1.VerdictInconclusive || s.InjectedAt != nil || s.Holding != nil || s.Effect != "" || s.Impact != nil || len(s.Timeline) > 0 {
+	if s.Verdict != v1alpha1.VerdictInconclusive || s.InjectedAt != nil || s.Holding != nil || s.Effect != "" ||
+		s.Impact != nil || len(s.Timeline) > 0 {
 		w.t.Errorf("verdict %s, status %+v", s.Verdict, s)
 	}
-	if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionInjected) || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReverted) {
+	if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionInjected) ||
+		!meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReverted) {
 		w.t.Errorf("conditions %+v", s.Conditions)
 	}
 	if len(f.Finalizers) > 0 {
@@ -48,7 +52,10 @@ func TestDryRunWithoutALoad(t *testing.T) {
 		startOperator(w.place, spy{})
 		w.create(newFault("kill", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.DryRun, f.Spec.LoadTestRef = true, nil
-			f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.address()}, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+			f.Spec.Target = &v1alpha1.RedisTarget{
+				Addresses:   []string{redis.address()},
+				PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+			}
 		}))
 		f := w.faultEnds("kill", 5*time.Second)
 		w.checkDryRun(f, redis)
@@ -59,7 +66,8 @@ func TestDryRunWithoutALoad(t *testing.T) {
 		w.create(hzFault(dry))
 		f = w.faultEnds("break", 5*time.Second)
 		w.checkDryRun(f, redis)
-		if p := f.Status.Plan; p.Steps[0].Action != "CONFIG SET hz 50 at redis-0 (now hz 10)" || p.Steps[0].Revert != "CONFIG SET hz 10" || p.End == "" || p.LatestEnd == nil ||
+		if p := f.Status.Plan; p.Steps[0].Action != "CONFIG SET hz 50 at redis-0 (now hz 10)" ||
+			p.Steps[0].Revert != "CONFIG SET hz 10" || p.End == "" || p.LatestEnd == nil ||
 			!strings.Contains(p.Steps[0].ManualRevertCommand, "CONFIG SET hz 10") || f.Status.Targets[0].Revert == nil {
 			w.t.Errorf("plan %+v, targets %+v", p, f.Status.Targets)
 		}
@@ -78,7 +86,11 @@ func TestDryRunBesideAFault(t *testing.T) {
 		w.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, dry))
 		f := w.faultEnds("kill", 5*time.Second)
-		if reason(f.Status.Conditions) != v1alpha1.ReasonDryRun || !slices.ContainsFunc(f.Status.Warnings, func(text string) bool { return strings.Contains(text, "waiting for RedisFault break") }) {
+		if reason(f.Status.Conditions) != v1alpha1.ReasonDryRun ||
+			!slices.ContainsFunc(f.Status.Warnings, func(text string) bool {
+				return strings.Contains(text,
+					"waiting for RedisFault break")
+			}) {
 			w.t.Errorf("%s, warnings %q", where(f.Status.Conditions), f.Status.Warnings)
 		}
 		plan := w.fault("break").Status.Plan
@@ -107,7 +119,10 @@ func TestDryRunIsRefusedAsTheFault(t *testing.T) {
 			"no-load":    func(f *v1alpha1.RedisFault) { f.Spec.LoadTestRef.Name = "gone" },
 			"no-replica": func(f *v1alpha1.RedisFault) { f.Spec.Select.Role = v1alpha1.RoleReplica },
 			"no-setting": func(f *v1alpha1.RedisFault) {
-				f.Spec.Action = v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"requirepass": "x"}}}
+				f.Spec.Action = v1alpha1.Action{
+					Type:   v1alpha1.FaultConfig,
+					Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"requirepass": "x"}},
+				}
 			},
 			"held":    func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true },
 			"aborted": func(f *v1alpha1.RedisFault) { f.Spec.Abort = true },
@@ -119,15 +134,20 @@ func TestDryRunIsRefusedAsTheFault(t *testing.T) {
 			}))
 		}
 		for name, want := range map[string]string{
-			"no-load": v1alpha1.ReasonLoadTestNotFound, "no-replica": v1alpha1.ReasonNoTarget, "no-setting": v1alpha1.ReasonInvalidSpec, "aborted": v1alpha1.ReasonAborted,
-			"late": v1alpha1.ReasonDeadlineExceeded,
+			"no-load":    v1alpha1.ReasonLoadTestNotFound,
+			"no-replica": v1alpha1.ReasonNoTarget,
+			"no-setting": v1alpha1.ReasonInvalidSpec,
+			"aborted":    v1alpha1.ReasonAborted,
+			"late":       v1alpha1.ReasonDeadlineExceeded,
 		} {
-			if f := w.faultEnds(name, time.Minute); reason(f.Status.Conditions) != want || f.Status.StartTime != nil || f.Status.Verdict == v1alpha1.VerdictPass {
+			if f := w.faultEnds(name, time.Minute); reason(f.Status.Conditions) != want || f.Status.StartTime != nil ||
+				f.Status.Verdict == v1alpha1.VerdictPass {
 				w.t.Errorf("%s: %s, verdict %s, want %s", name, where(f.Status.Conditions), f.Status.Verdict, want)
 			}
 		}
 		w.faultHasReason("held", time.Second, v1alpha1.ReasonSuspended)
-		w.mustChange(change(w.place, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "held"}}, func(f *v1alpha1.RedisFault) { f.Spec.Suspend = false }))
+		w.mustChange(change(w.place, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "held"}},
+			func(f *v1alpha1.RedisFault) { f.Spec.Suspend = false }))
 		w.checkDryRun(w.faultEnds("held", 5*time.Second), redis)
 	})
 }

@@ -16,11 +16,13 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// startEngine makes the load pods run the real load, against a Redis in memory. The plan names the topology, as detecting it needs TCP.
+// startEngine makes the load pods run the real load, against a Redis in memory. The plan names the topology, as
+// detecting it needs TCP.
 func (w *world) startEngine() *memredis.Server {
 	w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
 		p.Target.Topology = plan.TopologyStandalone
-		return engine.New(p, pod, engine.WithDialer(w.network.Dial), engine.WithPatience(math.MaxInt64)) // as cmd/redquake does
+		// as cmd/redquake does
+		return engine.New(p, pod, engine.WithDialer(w.network.Dial), engine.WithPatience(math.MaxInt64))
 	}
 	w.kubelet.Start()
 	return memredis.Start(w.t, w.network, w.subnet+"2:6379", memredis.Options{})
@@ -41,7 +43,8 @@ func (w *writes) add(one write) {
 	}
 }
 
-// moving returns the times of writes that changed figures only: no status or reason of a condition, and nothing that is set once.
+// moving returns the times of writes that changed figures only: no status or reason of a condition, and nothing that is
+// set once.
 func (w *writes) moving() []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +55,8 @@ func (w *writes) moving() []time.Time {
 		if !ok {
 			continue
 		}
-		mark := string(test.Status.Verdict) + strconv.FormatBool(test.Status.StartTime != nil) + strconv.Itoa(len(test.Status.Faults))
+		mark := string(test.Status.Verdict) + strconv.FormatBool(test.Status.StartTime != nil) +
+			strconv.Itoa(len(test.Status.Faults))
 		for _, c := range test.Status.Conditions {
 			mark += c.Type + string(c.Status) + c.Reason
 		}
@@ -64,7 +68,8 @@ func (w *writes) moving() []time.Time {
 	return found
 }
 
-// From the creation of a load test to its verdict with the real load in both pods: every request is sent, and counted once.
+// From the creation of a load test to its verdict with the real load in both pods: every request is sent, and counted
+// once.
 func TestRunOfTheEngine(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -75,13 +80,18 @@ func TestRunOfTheEngine(t *testing.T) {
 		w.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			verifies(test)
 			test.Spec.Pods.Count = 2
-			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(rate)), WarmUp: length(time.Second), Duration: length(seconds * time.Second)}
+			test.Spec.Load = v1alpha1.LoadShape{
+				Rate:     new(int32(rate)),
+				WarmUp:   length(time.Second),
+				Duration: length(seconds * time.Second),
+			}
 		}))
 		test := w.testEnds("run", time.Minute)
 		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Verdict != v1alpha1.VerdictPass {
 			w.t.Fatalf("%s, verdict %s", where(test.Status.Conditions), test.Status.Verdict)
 		}
-		if got := test.Status.Summary; got.Requests != rate*seconds || got.Errors != 0 || number(w.t, string(got.Throughput)) != rate {
+		if got := test.Status.Summary; got.Requests != rate*seconds || got.Errors != 0 ||
+			number(w.t, string(got.Throughput)) != rate {
 			w.t.Errorf("%+v, want %d requests and no error", got, rate*seconds)
 		}
 		if skew := test.Status.StartSkew; skew == nil || *skew != 0 {

@@ -17,7 +17,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// A real API server takes the events about a lost node, its pod and its StatefulSet, and finds them by the fields by which kubectl describe asks for them.
+// A real API server takes the events about a lost node, its pod and its StatefulSet, and finds them by the fields by
+// which kubectl describe asks for them.
 // Each is there once, although the operator is restarted meanwhile.
 func TestEventsOnARealAPIServer(t *testing.T) {
 	t.Parallel()
@@ -27,7 +28,10 @@ func TestEventsOnARealAPIServer(t *testing.T) {
 	o := startOperator(p, spy{})
 	pod, set := redisPodOf(p), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "redis"}}
 	p.read(set)
-	p.create(newLoadTest("run", f.address(0), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+	p.create(newLoadTest("run", f.address(0), func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.Duration = length(
+			time.Hour)
+	}))
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 	p.create(newFault("lose", "run", v1alpha1.FaultNodeLoss, func(f *v1alpha1.RedisFault) {
 		f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
@@ -45,21 +49,27 @@ func TestEventsOnARealAPIServer(t *testing.T) {
 		{"StatefulSet", "redis", p.namespace, set.UID},
 		{"Node", pod.Spec.NodeName, "", types.UID(pod.Spec.NodeName)},
 	} {
-		selects := client.MatchingFields{"involvedObject.kind": described.kind, "involvedObject.name": described.name, "involvedObject.uid": string(described.uid)}
+		selects := client.MatchingFields{
+			"involvedObject.kind": described.kind,
+			"involvedObject.name": described.name,
+			"involvedObject.uid":  string(described.uid),
+		}
 		var reasons []string
 		read := func() bool {
 			var all corev1.EventList
 			p.mustChange(p.client.List(context.Background(), &all, client.InNamespace(described.namespace), selects))
 			reasons = nil
 			for _, e := range all.Items {
-				if strings.HasPrefix(e.Message, "RedisFault "+p.namespace+"/lose: NodeLoss on ") && e.Count == 0 && e.Series == nil {
+				if strings.HasPrefix(e.Message, "RedisFault "+p.namespace+"/lose: NodeLoss on ") && e.Count == 0 &&
+					e.Series == nil {
 					reasons = append(reasons, e.Type+" "+e.Reason)
 				}
 			}
 			return len(reasons) >= 2
 		}
 		p.until("events on the "+described.kind, 20*time.Second, read, func() string { return strings.Join(reasons, ", ") })
-		if got := strings.Join(reasons, ", "); got != "Warning FaultInjected, Normal FaultReverted" && got != "Normal FaultReverted, Warning FaultInjected" {
+		if got := strings.Join(reasons, ", "); got != "Warning FaultInjected, Normal FaultReverted" &&
+			got != "Normal FaultReverted, Warning FaultInjected" {
 			t.Errorf("%s %s: %s", described.kind, described.name, got)
 		}
 	}

@@ -27,7 +27,8 @@ func (p *place) eventsOn(kind, name string, uid types.UID, fault *v1alpha1.Redis
 	slices.SortFunc(all.Items, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	var found []string
 	for _, e := range all.Items {
-		if e.Regarding.Kind == kind && e.Regarding.Name == name && e.Regarding.UID == uid && e.Related != nil && e.Related.Kind == "RedisFault" && e.Related.UID == fault.UID {
+		if e.Regarding.Kind == kind && e.Regarding.Name == name && e.Regarding.UID == uid && e.Related != nil &&
+			e.Related.Kind == "RedisFault" && e.Related.UID == fault.UID {
 			found = append(found, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
 			if e.Series != nil {
 				found = append(found, fmt.Sprintf("%d times", e.Series.Count))
@@ -45,14 +46,18 @@ func sameEvents(t *testing.T, on string, got, want []string) {
 	}
 }
 
-// What a fault hits has events with the fault's name, each once, although the operator is restarted while the fault is active; also if it is deleted.
+// What a fault hits has events with the fault's name, each once, although the operator is restarted while the fault is
+// active; also if it is deleted.
 func TestEventsOnWhatIsHit(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		o := startOperator(w.place, spy{})
-		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "redis", UID: "the-set"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(1))}}
+		set := &appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "redis", UID: "the-set"},
+			Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(1))},
+		}
 		w.create(set)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: redisName}}
 		w.read(pod)
@@ -63,7 +68,8 @@ func TestEventsOnWhatIsHit(t *testing.T) {
 		startOperator(w.place, spy{})
 		slow := w.faultEnds("slow", 5*time.Minute)
 		sameEvents(t, "the pod", w.eventsOn("Pod", redisName, pod.UID, slow), []string{
-			"Warning FaultInjected: RedisFault " + w.namespace + "/slow: Config on this primary, for 1m, under the load of RedisLoadTest run",
+			"Warning FaultInjected: RedisFault " + w.namespace +
+				"/slow: Config on this primary, for 1m, under the load of RedisLoadTest run",
 			"Normal FaultReverted: RedisFault " + w.namespace + "/slow: Config on this primary was reverted 1m",
 		})
 		sameEvents(t, "the StatefulSet", w.eventsOn("StatefulSet", "redis", set.UID, slow), []string{
@@ -75,8 +81,11 @@ func TestEventsOnWhatIsHit(t *testing.T) {
 		deleted := w.faultHasReason("deleted", time.Minute, v1alpha1.ReasonActive)
 		time.Sleep(5 * time.Second)
 		w.mustChange(w.client.Delete(t.Context(), deleted))
-		w.until("the fault is gone", time.Minute, func() bool { return !w.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}}) }, func() string { return "" })
-		sameEvents(t, "the pod of the deleted fault", w.eventsOn("Pod", redisName, pod.UID, deleted), []string{"Warning FaultInjected", "Normal FaultReverted"})
+		w.until("the fault is gone", time.Minute,
+			func() bool { return !w.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}}) },
+			func() string { return "" })
+		sameEvents(t, "the pod of the deleted fault", w.eventsOn("Pod", redisName, pod.UID,
+			deleted), []string{"Warning FaultInjected", "Normal FaultReverted"})
 	})
 }
 
@@ -96,9 +105,12 @@ func TestEventsOfAFaultThatStays(t *testing.T) {
 		stuck := w.faultHasReason("stuck", time.Minute, v1alpha1.ReasonReverting)
 		time.Sleep(20 * time.Second)
 		w.mustChange(w.client.Delete(t.Context(), stuck))
-		w.until("the fault is gone", 2*time.Minute, func() bool { return !w.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "stuck"}}) }, func() string { return "" })
+		w.until("the fault is gone", 2*time.Minute,
+			func() bool { return !w.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "stuck"}}) },
+			func() string { return "" })
 		sameEvents(t, "the pod", w.eventsOn("Pod", redisName, pod.UID, stuck), []string{
-			"Warning FaultInjected", "Warning FaultOverstayed: RedisFault " + w.namespace + "/stuck: Config on this primary has stayed for longer than asked, by ",
+			"Warning FaultInjected", "Warning FaultOverstayed: RedisFault " + w.namespace +
+				"/stuck: Config on this primary has stayed for longer than asked, by ",
 			"Warning FaultRevertFailed: RedisFault " + w.namespace + "/stuck: Config on this primary could not be reverted: ",
 		})
 		redis.resume()

@@ -26,14 +26,18 @@ func (w *world) endContainer(name, reason string, code int32) {
 	c := &pod.Status.ContainerStatuses[0]
 	c.RestartCount++
 	c.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
-	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code, FinishedAt: metav1.Now()}
+	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+		Reason:     reason,
+		ExitCode:   code,
+		FinishedAt: metav1.Now(),
+	}
 	if err := w.client.Status().Update(w.t.Context(), pod); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// Containers of Redis that end during a load, also before they could be asked for INFO, are in its status with how often and why, whether or not the operator
-// ends meanwhile; those that ended before it are not.
+// Containers of Redis that end during a load, also before they could be asked for INFO, are in its status with how
+// often and why, whether or not the operator ends meanwhile; those that ended before it are not.
 func TestContainersThatEndDuringALoad(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -44,7 +48,12 @@ func TestContainersThatEndDuringALoad(t *testing.T) {
 	}{
 		{"none", nil, false, 0},
 		{"three", []time.Duration{3 * time.Second, 12 * time.Second, 31 * time.Second}, false, 3},
-		{"three, and the operator ends meanwhile", []time.Duration{3 * time.Second, 25 * time.Second, 31 * time.Second}, true, 3},
+		{
+			"three, and the operator ends meanwhile",
+			[]time.Duration{3 * time.Second, 25 * time.Second, 31 * time.Second},
+			true,
+			3,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,8 +89,11 @@ func TestContainersThatEndDuringALoad(t *testing.T) {
 					}
 					return
 				}
-				want := fmt.Sprintf("container app of pod redis-0 ended %d times without a fault, the last time with exit code 137, OOMKilled", tt.times)
-				if len(st.Exits) != 1 || st.Exits[0].Times != tt.times || st.Exits[0].Reason != "OOMKilled" || !strings.HasPrefix(strings.Join(st.Warnings, " "), want) {
+				want := fmt.Sprintf(
+					"container app of pod redis-0 ended %d times without a fault, the last time with exit code 137, OOMKilled",
+					tt.times)
+				if len(st.Exits) != 1 || st.Exits[0].Times != tt.times || st.Exits[0].Reason != "OOMKilled" ||
+					!strings.HasPrefix(strings.Join(st.Warnings, " "), want) {
 					w.t.Fatalf("exits %+v, warnings %q; want %s", st.Exits, st.Warnings, want)
 				}
 				if st.Redis == nil || st.Redis.Restarts != tt.times || len(st.Servers) != 1 || st.Servers[0].Restarts != tt.times {

@@ -14,7 +14,9 @@ import (
 
 func against(run string) func(*v1alpha1.RedisExperiment) {
 	return func(e *v1alpha1.RedisExperiment) {
-		e.Spec.CompareTo, e.Spec.Objectives = &v1alpha1.EarlierRun{Run: run}, &v1alpha1.ExperimentObjectives{NoRegression: true}
+		e.Spec.CompareTo, e.Spec.Objectives = &v1alpha1.EarlierRun{Run: run}, &v1alpha1.ExperimentObjectives{
+			NoRegression: true,
+		}
 	}
 }
 
@@ -30,14 +32,19 @@ func TestExperimentAgainstAnEarlierOne(t *testing.T) {
 		n.create(once("same", against("before")))
 		same := n.experimentEnds("same", time.Hour)
 		n.create(once("running", func(e *v1alpha1.RedisExperiment) { e.Spec.Suspend = true }))
-		n.create(once("aborted", func(e *v1alpha1.RedisExperiment) { e.Spec.Template.Spec.Load.Duration = length(time.Hour / 8) }))
+		n.create(once("aborted", func(e *v1alpha1.RedisExperiment) {
+			e.Spec.Template.Spec.Load.Duration = length(time.Hour /
+				8)
+		}))
 		n.until("aborted has figures", time.Hour, func() bool {
 			p := n.experiment("aborted").Status.Progress
 			return p != nil && p.Finished > 5
 		}, func() string { return where(n.experiment("aborted").Status.Conditions) })
 		n.mustChange(change(n.place, n.experiment("aborted"), func(e *v1alpha1.RedisExperiment) { e.Spec.Abort = true }))
 		time.Sleep(4 * time.Hour)
-		if is := regressedCondition(t, same.Status.Conditions); is.Status != metav1.ConditionFalse || is.Reason != v1alpha1.ReasonNotRegressed || same.Status.Verdict != v1alpha1.VerdictPass || len(same.Status.Earlier.Comparison) != 2 {
+		if is := regressedCondition(t, same.Status.Conditions); is.Status != metav1.ConditionFalse ||
+			is.Reason != v1alpha1.ReasonNotRegressed || same.Status.Verdict != v1alpha1.VerdictPass ||
+			len(same.Status.Earlier.Comparison) != 2 {
 			t.Errorf("same: %+v, verdict %s", is, same.Status.Verdict)
 		}
 		others := func(e *v1alpha1.RedisExperiment) {
@@ -50,15 +57,22 @@ func TestExperimentAgainstAnEarlierOne(t *testing.T) {
 			verdict v1alpha1.Verdict
 			message string
 		}{
-			"slow":   {against("before"), metav1.ConditionTrue, v1alpha1.VerdictFail, "2 of 2 comparisons with before: latency=5ms: latencyP99 "},
+			"slow": {
+				against("before"), metav1.ConditionTrue, v1alpha1.VerdictFail,
+				"2 of 2 comparisons with before: latency=5ms: latencyP99 ",
+			},
 			"alone":  {against("nobody"), metav1.ConditionUnknown, v1alpha1.VerdictPass, "there is no RedisExperiment nobody"},
 			"others": {others, metav1.ConditionUnknown, v1alpha1.VerdictPass, "before has none of the cells"},
-			"late":   {against("aborted"), metav1.ConditionUnknown, v1alpha1.VerdictPass, "aborted has not run to its end (Aborted: "},
-			"early":  {against("running"), metav1.ConditionUnknown, v1alpha1.VerdictPass, "running has not ended"},
+			"late": {
+				against("aborted"), metav1.ConditionUnknown, v1alpha1.VerdictPass,
+				"aborted has not run to its end (Aborted: ",
+			},
+			"early": {against("running"), metav1.ConditionUnknown, v1alpha1.VerdictPass, "running has not ended"},
 		} {
 			n.create(once(name, c.change))
 			e := n.experimentEnds(name, time.Hour)
-			if is := regressedCondition(t, e.Status.Conditions); is.Status != c.is || !strings.Contains(is.Message, c.message) || e.Status.Verdict != c.verdict || (e.Status.Earlier == nil) != (c.is == metav1.ConditionUnknown) {
+			if is := regressedCondition(t, e.Status.Conditions); is.Status != c.is || !strings.Contains(is.Message, c.message) ||
+				e.Status.Verdict != c.verdict || (e.Status.Earlier == nil) != (c.is == metav1.ConditionUnknown) {
 				t.Errorf("%s: %+v, verdict %s", name, is, e.Status.Verdict)
 			}
 		}
@@ -87,12 +101,15 @@ func TestScheduleOfLoads(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		exported := operator.exported(w.t)
-		if regressed, runs := exported.sum("redquake_schedule_regressed"), exported.sum("redquake_schedule_runs_total"); regressed != 1 || runs != 2 || exported["redquake_schedule_regressed"] == nil {
+		if regressed, runs := exported.sum("redquake_schedule_regressed"),
+			exported.sum("redquake_schedule_runs_total"); regressed != 1 || runs != 2 ||
+			exported["redquake_schedule_regressed"] == nil {
 			w.t.Errorf("regressed %v, runs %v", regressed, runs)
 		}
 		w.mustChange(w.client.Delete(w.t.Context(), e))
 		time.Sleep(time.Hour)
-		if left := slices.Concat(operator.exported(w.t)["redquake_schedule_info"], operator.exported(w.t)["redquake_schedule_runs_total"]); len(left) > 0 {
+		if left := slices.Concat(operator.exported(w.t)["redquake_schedule_info"],
+			operator.exported(w.t)["redquake_schedule_runs_total"]); len(left) > 0 {
 			w.t.Errorf("series of a deleted schedule: %v", left)
 		}
 	})

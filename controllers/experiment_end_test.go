@@ -17,7 +17,8 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 )
 
-// A setting does not stay because the load of its run cannot be created: the run ends, its setting is reverted, and the experiment goes on.
+// A setting does not stay because the load of its run cannot be created: the run ends, its setting is reverted, and the
+// experiment goes on.
 func TestRunThatCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	tests := v1alpha1.GroupVersion.WithResource("redisloadtests").GroupResource()
@@ -27,9 +28,19 @@ func TestRunThatCannotBeCreated(t *testing.T) {
 		says string
 		ends time.Duration
 	}{
-		"a quota":                        {apierrors.NewForbidden(tests, "x", errors.New("exceeded quota: most")), "exceeded quota: most", 15 * time.Minute},
-		"a webhook that does not answer": {apierrors.NewInternalError(errors.New("failed calling webhook")), "failed calling webhook", 15 * time.Minute},
-		"a value that is refused":        {apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(field.NewPath("spec", "load"), "s3cret", "no")}), "spec.load: no", 3 * time.Minute},
+		"a quota": {
+			apierrors.NewForbidden(tests, "x", errors.New("exceeded quota: most")),
+			"exceeded quota: most", 15 * time.Minute,
+		},
+		"a webhook that does not answer": {
+			apierrors.NewInternalError(errors.New("failed calling webhook")),
+			"failed calling webhook", 15 * time.Minute,
+		},
+		"a value that is refused": {
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(field.NewPath("spec", "load"), "s3cret", "no")}),
+			"spec.load: no",
+			3 * time.Minute,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,14 +50,16 @@ func TestRunThatCannotBeCreated(t *testing.T) {
 				before := redis.setting("hz", "")
 				startOperator(w.place, spy{Before: func(wr write) error {
 					test, is := wr.Object.(*v1alpha1.RedisLoadTest)
-					if is && wr.Verb == "create" && !strings.Contains(test.Name, "-check-") && strings.HasSuffix(test.Annotations[v1alpha1.AnnotationCell], "hz=50") {
+					if is && wr.Verb == "create" && !strings.Contains(test.Name, "-check-") &&
+						strings.HasSuffix(test.Annotations[v1alpha1.AnnotationCell], "hz=50") {
 						return refusal.err
 					}
 					return nil
 				}})
 				w.create(newExperiment("settings", redis.address(), withSetting))
 				e := w.experimentEnds("settings", refusal.ends)
-				if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 4 || e.Status.Progress.Failed != 2 {
+				if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 4 ||
+					e.Status.Progress.Failed != 2 {
 					w.t.Errorf("%s; %+v", where(e.Status.Conditions), e.Status.Progress)
 				}
 				if c := e.Status.Cells[1]; !strings.Contains(c.Message, refusal.says) || strings.Contains(c.Message, "s3cret") {
@@ -56,7 +69,8 @@ func TestRunThatCannotBeCreated(t *testing.T) {
 					w.t.Errorf("hz is %s in the end, was %s", hz, before)
 				}
 				for _, f := range w.faults() {
-					if f.Spec.Setting && reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded && reason(f.Status.Conditions) != v1alpha1.ReasonAborted {
+					if f.Spec.Setting && reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded &&
+						reason(f.Status.Conditions) != v1alpha1.ReasonAborted {
 						w.t.Errorf("%s: %s", f.Name, where(f.Status.Conditions))
 					}
 				}
@@ -84,7 +98,8 @@ func TestAbortWithARecordOfSomebodyElse(t *testing.T) {
 	})
 }
 
-// Aborted at any moment of a run, an experiment leaves neither a load that runs nor a setting, and says why the run has no figures.
+// Aborted at any moment of a run, an experiment leaves neither a load that runs nor a setting, and says why the run has
+// no figures.
 func TestExperimentIsAbortedAnywhere(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 12; n++ {
@@ -144,11 +159,15 @@ func TestRunOfAnotherVersion(t *testing.T) {
 			withSetting(e)
 			e.Spec.Order, e.Spec.Template.Spec.Load.Duration = v1alpha1.OrderSequential, length(10*time.Minute)
 		}))
-		w.mustChange(change(w.place, w.testHasReason("settings-0001", time.Minute, v1alpha1.ReasonRunning), func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
+		w.mustChange(change(w.place, w.testHasReason("settings-0001", time.Minute, v1alpha1.ReasonRunning),
+			func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
 		w.testHasReason("settings-0002", time.Minute, v1alpha1.ReasonRunning)
-		w.mustChange(change(w.place, w.experiment("settings"), func(e *v1alpha1.RedisExperiment) { e.Spec.Baseline = map[string]v1alpha1.ValueName{"hz": "none"} }))
+		w.mustChange(change(w.place, w.experiment("settings"), func(e *v1alpha1.RedisExperiment) {
+			e.Spec.Baseline = map[string]v1alpha1.ValueName{"hz": "none"}
+		}))
 		e := w.experimentEnds("settings", 2*time.Minute)
-		if reason(e.Status.Conditions) != v1alpha1.ReasonInvalidSpec || !strings.Contains(where(e.Status.Conditions), "spec.baseline.hz") {
+		if reason(e.Status.Conditions) != v1alpha1.ReasonInvalidSpec ||
+			!strings.Contains(where(e.Status.Conditions), "spec.baseline.hz") {
 			w.t.Errorf("%s", where(e.Status.Conditions))
 		}
 		if test := w.loadTest("settings-0002"); reason(test.Status.Conditions) != v1alpha1.ReasonAborted {
@@ -170,7 +189,9 @@ func TestOldRunsAreDeletedAcrossAGap(t *testing.T) {
 		w.create(newExperiment("latency", redis.address(), nil))
 		w.testHasReason("latency-0006", 10*time.Minute, v1alpha1.ReasonRunning)
 		w.mustChange(w.client.Delete(context.Background(), w.loadTest("latency-0004")))
-		w.mustChange(change(w.place, w.experiment("latency"), func(e *v1alpha1.RedisExperiment) { e.Spec.LoadTestsHistoryLimit = new(int32(2)) }))
+		w.mustChange(change(w.place, w.experiment("latency"), func(e *v1alpha1.RedisExperiment) {
+			e.Spec.LoadTestsHistoryLimit = new(int32(2))
+		}))
 		w.experimentEnds("latency", 10*time.Minute)
 		if runs := w.runsOf("latency"); len(runs) != 2 || runs[0].Name != "latency-0007" {
 			w.t.Errorf("%d load tests are left, the first is %s", len(runs), runs[0].Name)

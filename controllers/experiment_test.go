@@ -28,7 +28,11 @@ func newExperiment(name, address string, change func(*v1alpha1.RedisExperiment))
 		Spec: v1alpha1.RedisExperimentSpec{
 			Template: v1alpha1.LoadTestTemplate{Spec: newLoadTest("", address, nil).Spec},
 			Matrix: []v1alpha1.ExperimentParameter{
-				{Name: "latency", Path: "client.addedLatency", Values: []intstr.IntOrString{intstr.FromString("5ms"), intstr.FromString("10ms")}},
+				{
+					Name:   "latency",
+					Path:   "client.addedLatency",
+					Values: []intstr.IntOrString{intstr.FromString("5ms"), intstr.FromString("10ms")},
+				},
 			},
 			Repeat:  4,
 			Compare: v1alpha1.ExperimentComparison{Figures: []v1alpha1.ComparedFigure{"latencyP99"}},
@@ -65,7 +69,9 @@ func (p *place) runsOf(name string) []v1alpha1.RedisLoadTest {
 	p.t.Helper()
 	var all v1alpha1.RedisLoadTestList
 	p.mustChange(p.client.List(context.Background(), &all))
-	return slices.DeleteFunc(all.Items, func(test v1alpha1.RedisLoadTest) bool { return test.Labels[v1alpha1.LabelExperiment] != name })
+	return slices.DeleteFunc(all.Items, func(test v1alpha1.RedisLoadTest) bool {
+		return test.Labels[v1alpha1.LabelExperiment] != name
+	})
 }
 
 func TestExperiment(t *testing.T) {
@@ -78,7 +84,8 @@ func TestExperiment(t *testing.T) {
 		p.create(newExperiment("latency", redis.address(), nil))
 		e := p.experimentEnds("latency", 10*time.Minute)
 		st := &e.Status
-		if reason(st.Conditions) != v1alpha1.ReasonSucceeded || st.Verdict != v1alpha1.VerdictPass || len(st.Comparison) != 1 {
+		if reason(st.Conditions) != v1alpha1.ReasonSucceeded || st.Verdict != v1alpha1.VerdictPass ||
+			len(st.Comparison) != 1 {
 			t.Fatalf("%s, verdict %s, comparison %+v", where(st.Conditions), st.Verdict, st.Comparison)
 		}
 		if c := st.Comparison[0]; c.Verdict != v1alpha1.ComparisonWorse || c.Cell != "latency=10ms" || c.Repeats != 4 {
@@ -120,8 +127,8 @@ func ofExperiment(w write) bool {
 	return owner != nil && owner.Kind == "RedisExperiment" && w.Verb != "patch-status"
 }
 
-// The operator ends just before or after each of its writes for an experiment. Another process continues, and the result is the same: no run that has ended runs
-// again, and none is missing.
+// The operator ends just before or after each of its writes for an experiment. Another process continues, and the
+// result is the same: no run that has ended runs again, and none is missing.
 func TestExperimentSurvivesACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	for n := int32(1); n <= 32; n++ {
@@ -137,7 +144,8 @@ func TestExperimentSurvivesACrashAnywhere(t *testing.T) {
 						s := crashAtOf(n, after, &writes, ofExperiment, self)
 						also := s.After
 						s.After = func(w write) {
-							if test, is := w.Object.(*v1alpha1.RedisLoadTest); is && w.Verb == "create" && !strings.Contains(test.Name, "-check-") {
+							if test, is := w.Object.(*v1alpha1.RedisLoadTest); is && w.Verb == "create" &&
+								!strings.Contains(test.Name, "-check-") {
 								loads.Store(test.UID, test.Name)
 							}
 							if also != nil {
@@ -148,7 +156,8 @@ func TestExperimentSurvivesACrashAnywhere(t *testing.T) {
 					})
 					w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Repeat = 2 }))
 					e := w.experimentEnds("latency", 5*time.Minute)
-					if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 4 || e.Status.Progress.Inconclusive != 0 {
+					if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 4 ||
+						e.Status.Progress.Inconclusive != 0 {
 						w.t.Fatalf("%s; %+v", where(e.Status.Conditions), e.Status.Progress)
 					}
 					made := 0
@@ -174,11 +183,14 @@ func TestExperimentIsAborted(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
-		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Template.Spec.Load.Duration = length(time.Minute) }))
+		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) {
+			e.Spec.Template.Spec.Load.Duration = length(time.Minute)
+		}))
 		w.testHasReason("latency-0001", time.Minute, v1alpha1.ReasonRunning)
 		w.mustChange(change(w.place, w.experiment("latency"), func(e *v1alpha1.RedisExperiment) { e.Spec.Abort = true }))
 		e := w.experimentEnds("latency", 30*time.Second)
-		if reason(e.Status.Conditions) != v1alpha1.ReasonAborted || e.Status.Verdict != v1alpha1.VerdictInconclusive || e.Status.Progress.Finished != 1 || e.Status.Run != nil {
+		if reason(e.Status.Conditions) != v1alpha1.ReasonAborted || e.Status.Verdict != v1alpha1.VerdictInconclusive ||
+			e.Status.Progress.Finished != 1 || e.Status.Run != nil {
 			w.t.Errorf("%s, verdict %s, %+v", where(e.Status.Conditions), e.Status.Verdict, e.Status.Progress)
 		}
 		if test := w.loadTest("latency-0001"); reason(test.Status.Conditions) != v1alpha1.ReasonAborted {
@@ -202,11 +214,13 @@ func TestExperimentIsSuspended(t *testing.T) {
 		suspend(true)
 		time.Sleep(time.Minute)
 		e := w.experiment("latency")
-		if reason(e.Status.Conditions) != v1alpha1.ReasonSuspended || e.Status.Progress.Finished != 1 || len(w.runsOf("latency")) != 1 {
+		if reason(e.Status.Conditions) != v1alpha1.ReasonSuspended || e.Status.Progress.Finished != 1 ||
+			len(w.runsOf("latency")) != 1 {
 			w.t.Errorf("%s, %+v", where(e.Status.Conditions), e.Status.Progress)
 		}
 		suspend(false)
-		if e := w.experimentEnds("latency", time.Minute); reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 2 {
+		if e := w.experimentEnds("latency", time.Minute); reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded ||
+			e.Status.Progress.Finished != 2 {
 			w.t.Errorf("%s, %+v", where(e.Status.Conditions), e.Status.Progress)
 		}
 	})
@@ -229,13 +243,17 @@ func TestRunsThatFail(t *testing.T) {
 				e := w.experimentEnds("latency", 10*time.Minute)
 				st := &e.Status
 				switch {
-				case stop && (reason(st.Conditions) != v1alpha1.ReasonRunFailed || st.Progress.Finished != 2 || st.Verdict != v1alpha1.VerdictFail ||
-					!meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionObjectivesMet) || len(st.Comparison) != 1 || st.Comparison[0].Verdict != ""):
+				case stop && (reason(st.Conditions) != v1alpha1.ReasonRunFailed || st.Progress.Finished != 2 ||
+					st.Verdict != v1alpha1.VerdictFail ||
+					!meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionObjectivesMet) || len(st.Comparison) != 1 ||
+					st.Comparison[0].Verdict != ""):
 					w.t.Errorf("%s, %+v, %+v", where(st.Conditions), st.Progress, st.Comparison)
-				case !stop && (reason(st.Conditions) != v1alpha1.ReasonSucceeded || st.Progress.Finished != 8 || st.Progress.Failed != 4 || st.Verdict != v1alpha1.VerdictFail):
+				case !stop && (reason(st.Conditions) != v1alpha1.ReasonSucceeded || st.Progress.Finished != 8 ||
+					st.Progress.Failed != 4 || st.Verdict != v1alpha1.VerdictFail):
 					w.t.Errorf("%s, %+v, verdict %s", where(st.Conditions), st.Progress, st.Verdict)
 				}
-				w.t.Logf("%s; %s", where(st.Conditions), meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionObjectivesMet).Message)
+				w.t.Logf("%s; %s", where(st.Conditions),
+					meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionObjectivesMet).Message)
 			})
 		})
 	}
@@ -249,9 +267,11 @@ func TestRunIsDeleted(t *testing.T) {
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
 		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Repeat = 2 }))
-		w.mustChange(w.client.Delete(context.Background(), w.testHasReason("latency-0001", time.Minute, v1alpha1.ReasonRunning)))
+		w.mustChange(w.client.Delete(context.Background(),
+			w.testHasReason("latency-0001", time.Minute, v1alpha1.ReasonRunning)))
 		e := w.experimentEnds("latency", 5*time.Minute)
-		if e.Status.Progress.Finished != 4 || e.Status.Progress.Inconclusive != 1 || e.Status.Verdict != v1alpha1.VerdictInconclusive {
+		if e.Status.Progress.Finished != 4 || e.Status.Progress.Inconclusive != 1 ||
+			e.Status.Verdict != v1alpha1.VerdictInconclusive {
 			w.t.Errorf("%s, %+v, verdict %s", where(e.Status.Conditions), e.Status.Progress, e.Status.Verdict)
 		}
 	})
@@ -264,10 +284,13 @@ func TestOldRunsAreDeleted(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
-		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.LoadTestsHistoryLimit = new(int32(3)) }))
+		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) {
+			e.Spec.LoadTestsHistoryLimit = new(int32(3))
+		}))
 		e := w.experimentEnds("latency", 10*time.Minute)
 		runs := w.runsOf("latency")
-		if len(runs) != 3 || runs[0].Name != "latency-0006" || e.Status.Comparison[0].Repeats != 4 || e.Status.Comparison[0].Verdict != v1alpha1.ComparisonWorse {
+		if len(runs) != 3 || runs[0].Name != "latency-0006" || e.Status.Comparison[0].Repeats != 4 ||
+			e.Status.Comparison[0].Verdict != v1alpha1.ComparisonWorse {
 			w.t.Errorf("%d load tests are left; comparison %+v", len(runs), e.Status.Comparison)
 		}
 	})
@@ -280,9 +303,15 @@ func TestExperimentsThatAreRefused(t *testing.T) {
 		change       func(*v1alpha1.RedisExperiment)
 		reason, want string
 	}{
-		"unknown path": {func(e *v1alpha1.RedisExperiment) { e.Spec.Matrix[0].Path = "client.latency" }, v1alpha1.ReasonInvalidSpec, "spec.matrix[0], value 5ms: there is no field latency in client"},
+		"unknown path": {
+			func(e *v1alpha1.RedisExperiment) { e.Spec.Matrix[0].Path = "client.latency" },
+			v1alpha1.ReasonInvalidSpec,
+			"spec.matrix[0], value 5ms: there is no field latency in client",
+		},
 		"a fault that cannot be injected": {func(e *v1alpha1.RedisExperiment) {
-			e.Spec.Faults = []v1alpha1.ExperimentFault{{Name: "kill", Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}}}
+			e.Spec.Faults = []v1alpha1.ExperimentFault{
+				{Name: "kill", Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}},
+			}
 		}, v1alpha1.ReasonRefused, "cell latency=5ms: fault kill: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -335,7 +364,8 @@ func TestRecordIsChanged(t *testing.T) {
 					}
 				}))
 				e := w.experimentEnds("latency", 2*time.Minute)
-				if reason(e.Status.Conditions) != v1alpha1.ReasonResultsNotStorable || !strings.Contains(where(e.Status.Conditions), "ConfigMap latency-experiment was ") {
+				if reason(e.Status.Conditions) != v1alpha1.ReasonResultsNotStorable ||
+					!strings.Contains(where(e.Status.Conditions), "ConfigMap latency-experiment was ") {
 					w.t.Errorf("%s", where(e.Status.Conditions))
 				}
 			})
@@ -371,7 +401,8 @@ func TestSettingsOfCells(t *testing.T) {
 		before := redis.setting("hz", "")
 		w.create(newExperiment("settings", redis.address(), withSetting))
 		e := w.experimentEnds("settings", 5*time.Minute)
-		if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Inconclusive != 0 || e.Status.Progress.Finished != 4 {
+		if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Inconclusive != 0 ||
+			e.Status.Progress.Finished != 4 {
 			w.t.Fatalf("%s; %+v; %+v", where(e.Status.Conditions), e.Status.Progress, e.Status.Cells)
 		}
 		if len(seen) != 4 {
@@ -418,15 +449,20 @@ func TestSettingIsLostInARun(t *testing.T) {
 			e.Spec.Template.Spec.Load.Duration = length(40 * time.Second)
 			e.Spec.Template.Spec.Load.UntilFaultsSettle = length(time.Minute)
 			e.Spec.Compare.Figures = nil
-			e.Spec.Faults = []v1alpha1.ExperimentFault{{Name: "kill", RandomDelay: length(3 * time.Second), Spec: v1alpha1.RedisFaultSpec{
-				Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Trigger: v1alpha1.FaultTrigger{After: length(20 * time.Second)},
-			}}}
+			e.Spec.Faults = []v1alpha1.ExperimentFault{
+				{Name: "kill", RandomDelay: length(3 * time.Second), Spec: v1alpha1.RedisFaultSpec{
+					Action:  v1alpha1.Action{Type: v1alpha1.FaultPodKill},
+					Trigger: v1alpha1.FaultTrigger{After: length(20 * time.Second)},
+				}},
+			}
 		}))
 		e := w.experimentEnds("lost", 10*time.Minute)
-		if e.Status.Progress.Finished != 4 || e.Status.Progress.Inconclusive != 2 || e.Status.Verdict != v1alpha1.VerdictInconclusive {
+		if e.Status.Progress.Finished != 4 || e.Status.Progress.Inconclusive != 2 ||
+			e.Status.Verdict != v1alpha1.VerdictInconclusive {
 			w.t.Errorf("%s; %+v; %+v", where(e.Status.Conditions), e.Status.Progress, e.Status.Cells)
 		}
-		if c := e.Status.Cells[1]; c.Inconclusive != 2 || !strings.Contains(c.Message, "the setting Config was not in force for the whole load") {
+		if c := e.Status.Cells[1]; c.Inconclusive != 2 ||
+			!strings.Contains(c.Message, "the setting Config was not in force for the whole load") {
 			w.t.Errorf("%+v", c)
 		}
 		delays := map[time.Duration]bool{}
@@ -449,7 +485,10 @@ func TestRecordOfSomebodyElse(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
-		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"}, Data: map[string]string{"a": "b"}}
+		theirs := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"},
+			Data:       map[string]string{"a": "b"},
+		}
 		w.create(theirs)
 		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Repeat = 1 }))
 		w.until("it says so", time.Minute, func() bool {

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
@@ -30,7 +29,8 @@ func externalFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 func (w *world) awaitMark() *v1alpha1.RedisFault {
 	w.t.Helper()
 	f := w.faultHasReason("outage", time.Minute, v1alpha1.ReasonWaitingForMark)
-	if f.Status.StartTime == nil || f.Status.InjectedAt != nil || f.Status.Holding != nil || f.Status.Plan == nil || len(f.Status.Targets) > 0 {
+	if f.Status.StartTime == nil || f.Status.InjectedAt != nil || f.Status.Holding != nil || f.Status.Plan == nil ||
+		len(f.Status.Targets) > 0 {
 		w.t.Errorf("while it waits: %+v", f.Status)
 	}
 	time.Sleep(2 * time.Second)
@@ -40,38 +40,46 @@ func (w *world) awaitMark() *v1alpha1.RedisFault {
 // annotate marks the fault.
 func (w *world) annotate(value string) {
 	w.t.Helper()
-	w.mustChange(change(w.place, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "outage"}}, func(f *v1alpha1.RedisFault) {
-		f.Annotations = map[string]string{v1alpha1.AnnotationMark: value}
-	}))
+	w.mustChange(change(w.place, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "outage"}},
+		func(f *v1alpha1.RedisFault) {
+			f.Annotations = map[string]string{v1alpha1.AnnotationMark: value}
+		}))
 }
 
 // deletePod is what somebody does by kubectl; it returns when.
 func (w *world) deletePod() time.Time {
 	w.t.Helper()
 	at := w.clock.Now()
-	w.mustChange(w.client.Delete(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "redis-0"}}))
+	w.mustChange(w.client.Delete(context.Background(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "redis-0"},
+	}))
 	return at
 }
 
-// checkExternal checks the figures of an outage that something else caused, against when that was and for how long the server was down.
+// checkExternal checks the figures of an outage that something else caused, against when that was and for how long the
+// server was down.
 func (w *world) checkExternal(f *v1alpha1.RedisFault, by v1alpha1.MarkSource, began time.Time, redis *redisSet) {
 	w.t.Helper()
 	s := &f.Status
-	w.t.Logf("%s: marked by %s at %s, broken at %s; %s; timeline %v", where(s.Conditions), s.MarkedBy, s.InjectedAt, began, s.EffectEvidence, timelineOf(f))
+	w.t.Logf("%s: marked by %s at %s, broken at %s; %s; timeline %v", where(s.Conditions), s.MarkedBy, s.InjectedAt, began,
+		s.EffectEvidence, timelineOf(f))
 	for _, e := range s.Timeline {
 		w.t.Logf("%9s  %-18s  %s  %s", e.Offset.Duration(), e.Event, e.Object, e.Message)
 	}
-	if reason(s.Conditions) != v1alpha1.ReasonSucceeded || s.MarkedBy != by || s.Effect != v1alpha1.EffectConfirmed || s.Impact == nil || s.InjectedOffset == nil {
+	if reason(s.Conditions) != v1alpha1.ReasonSucceeded || s.MarkedBy != by || s.Effect != v1alpha1.EffectConfirmed ||
+		s.Impact == nil || s.InjectedOffset == nil {
 		w.t.Fatalf("%s, marked by %s, effect %s (%s)", where(s.Conditions), s.MarkedBy, s.Effect, s.EffectEvidence)
 	}
 	if d := s.InjectedAt.Sub(began); d < -20*time.Millisecond || d > 20*time.Millisecond {
 		w.t.Errorf("t0 is %s from when it broke", d)
 	}
-	if d := s.LoadStartTime.Add(s.InjectedOffset.Duration()).Sub(s.InjectedAt.Time); d < -time.Millisecond || d > time.Millisecond {
+	if d := s.LoadStartTime.Add(s.InjectedOffset.Duration()).Sub(s.InjectedAt.Time); d < -time.Millisecond ||
+		d > time.Millisecond {
 		w.t.Errorf("t0 by the clock of the run is %s from t0", d)
 	}
 	i, down := s.Impact, redis.downTime()
-	if d := i.Outage.Value.Duration() - down; d < 0 || d > 20*time.Millisecond || i.RecoveryTime == nil || i.RecoveryTime.Value.Duration()-down > 100*time.Millisecond {
+	if d := i.Outage.Value.Duration() - down; d < 0 || d > 20*time.Millisecond || i.RecoveryTime == nil ||
+		i.RecoveryTime.Value.Duration()-down > 100*time.Millisecond {
 		w.t.Errorf("outage %+v, recovery %+v, the server was down for %s", i.Outage, i.RecoveryTime, down)
 	}
 	for _, event := range []string{"Marked", "PodDeleted", "ReplacementCreated", "FirstSuccess", "Recovered"} {
@@ -79,7 +87,9 @@ func (w *world) checkExternal(f *v1alpha1.RedisFault, by v1alpha1.MarkSource, be
 			w.t.Errorf("no event %s: %v", event, timelineOf(f))
 		}
 	}
-	if s.Display.Target != "redis-0" || len(i.Phases) == 0 || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReverted) || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionInjected) {
+	if s.Display.Target != "redis-0" || len(i.Phases) == 0 ||
+		!meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReverted) ||
+		!meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionInjected) {
 		w.t.Errorf("display %+v, phases %+v, conditions %+v", s.Display, i.Phases, s.Conditions)
 	}
 	if s.Verdict != v1alpha1.VerdictPass {
@@ -113,7 +123,8 @@ func TestExternalByAnnotation(t *testing.T) {
 	}
 }
 
-// Without an annotation, t0 is the begin of the outage that the load shows, although it is shorter than an anomaly. The operator may have been killed before that.
+// Without an annotation, t0 is the begin of the outage that the load shows, although it is shorter than an anomaly. The
+// operator may have been killed before that.
 func TestExternalByLoad(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -149,16 +160,25 @@ func TestExternalWithABadAnnotation(t *testing.T) {
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
 		w.create(longRun(redis.address()))
-		w.create(externalFault(func(f *v1alpha1.RedisFault) { f.Annotations = map[string]string{v1alpha1.AnnotationMark: "now"} }))
+		w.create(externalFault(func(f *v1alpha1.RedisFault) {
+			f.Annotations = map[string]string{
+				v1alpha1.AnnotationMark: "now",
+			}
+		}))
 		w.faultHasReason("outage", time.Minute, v1alpha1.ReasonInvalidMark)
-		w.mustChange(change(w.place, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "outage"}}, func(f *v1alpha1.RedisFault) { f.Annotations = nil }))
+		w.mustChange(change(w.place, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "outage"}},
+			func(f *v1alpha1.RedisFault) { f.Annotations = nil }))
 		w.awaitMark()
-		for _, value := range []string{"yesterday", w.clock.Now().Add(time.Hour).Format(time.RFC3339Nano), w.clock.Now().Add(-time.Hour).Format(time.RFC3339Nano)} {
+		for _, value := range []string{
+			"yesterday", w.clock.Now().Add(time.Hour).Format(time.RFC3339Nano),
+			w.clock.Now().Add(-time.Hour).Format(time.RFC3339Nano),
+		} {
 			w.annotate(value)
 			w.until("the value "+value+" is refused", 5*time.Second, func() bool {
 				f := w.fault("outage")
 				c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete)
-				return c.Reason == v1alpha1.ReasonInvalidMark && strings.Contains(c.Message, v1alpha1.AnnotationMark) && strings.Contains(c.Message, value)
+				return c.Reason == v1alpha1.ReasonInvalidMark && strings.Contains(c.Message, v1alpha1.AnnotationMark) &&
+					strings.Contains(c.Message, value)
 			}, func() string { return where(w.fault("outage").Status.Conditions) })
 		}
 		began := w.deletePod()
@@ -179,12 +199,19 @@ func TestExternalIsNeverMarked(t *testing.T) {
 		"too long": {func(f *v1alpha1.RedisFault) {
 			f.Spec.Action.External = &v1alpha1.External{WaitFor: *length(5 * time.Second)}
 		}, nil, v1alpha1.ReasonNotMarked},
-		"past deadline":  {func(f *v1alpha1.RedisFault) { f.Spec.Deadline = length(25 * time.Second) }, nil, v1alpha1.ReasonDeadlineExceeded},
-		"load ended":     {nil, nil, v1alpha1.ReasonLoadTestEnded},
-		"dry run":        {dry, nil, v1alpha1.ReasonDryRun},
-		"nothing to see": {func(f *v1alpha1.RedisFault) { f.Spec.RecoveryDeadline = *length(12 * time.Second) }, func(w *world) { w.annotate("now") }, v1alpha1.ReasonSucceeded},
+		"past deadline": {func(f *v1alpha1.RedisFault) {
+			f.Spec.Deadline = length(25 *
+				time.Second)
+		}, nil, v1alpha1.ReasonDeadlineExceeded},
+		"load ended": {nil, nil, v1alpha1.ReasonLoadTestEnded},
+		"dry run":    {dry, nil, v1alpha1.ReasonDryRun},
+		"nothing to see": {func(f *v1alpha1.RedisFault) {
+			f.Spec.RecoveryDeadline = *length(12 *
+				time.Second)
+		}, func(w *world) { w.annotate("now") }, v1alpha1.ReasonSucceeded},
 		"aborted": {nil, func(w *world) {
-			w.mustChange(change(w.place, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "outage"}}, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+			w.mustChange(change(w.place, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "outage"}},
+				func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		}, v1alpha1.ReasonAborted},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +220,10 @@ func TestExternalIsNeverMarked(t *testing.T) {
 				redis := w.startRedis("")
 				w.kubelet.Start()
 				startOperator(w.place, spy{})
-				w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(50 * time.Second) }))
+				w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+					test.Spec.Load.Duration = length(
+						50 * time.Second)
+				}))
 				w.create(externalFault(tc.change))
 				if tc.act != nil {
 					w.awaitMark()
@@ -203,7 +233,8 @@ func TestExternalIsNeverMarked(t *testing.T) {
 				if reason(f.Status.Conditions) != tc.want || f.Status.Verdict == v1alpha1.VerdictPass {
 					w.t.Errorf("%s, verdict %s, want %s", where(f.Status.Conditions), f.Status.Verdict, tc.want)
 				}
-				if marked := f.Status.InjectedAt != nil; marked != (name == "nothing to see") || marked && f.Status.Effect != v1alpha1.EffectNotObserved {
+				if marked := f.Status.InjectedAt != nil; marked != (name == "nothing to see") ||
+					marked && f.Status.Effect != v1alpha1.EffectNotObserved {
 					w.t.Errorf("t0 %v, effect %s (%s)", f.Status.InjectedAt, f.Status.Effect, f.Status.EffectEvidence)
 				}
 				if deleted := redis.podsDeleted(); len(deleted) != 0 {
@@ -214,7 +245,8 @@ func TestExternalIsNeverMarked(t *testing.T) {
 	}
 }
 
-// What a fault on the same load causes is not taken for something else, and a fault that waits keeps no other from being injected.
+// What a fault on the same load causes is not taken for something else, and a fault that waits keeps no other from
+// being injected.
 func TestExternalBesideAFault(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -234,7 +266,8 @@ func TestExternalBesideAFault(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		began := w.deletePod()
 		f := w.faultEnds("outage", time.Minute)
-		if d := f.Status.InjectedAt.Sub(began); f.Status.MarkedBy != v1alpha1.MarkedByLoad || d < -20*time.Millisecond || d > 20*time.Millisecond {
+		if d := f.Status.InjectedAt.Sub(began); f.Status.MarkedBy != v1alpha1.MarkedByLoad || d < -20*time.Millisecond ||
+			d > 20*time.Millisecond {
 			w.t.Errorf("%s: marked by %s, %s from when it broke", where(f.Status.Conditions), f.Status.MarkedBy, d)
 		}
 	})

@@ -20,18 +20,22 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// checkImpact compares the measured impact with the time during which no server answered. The tests in virtual time check the accuracy: here an
-// apiserver, an etcd and other tests use the machine as well.
+// checkImpact compares the measured impact with the time during which no server answered. The tests in virtual time
+// check the accuracy: here an apiserver, an etcd and other tests use the machine as well.
 func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *redisSet) {
 	t.Helper()
 	st := &f.Status
 	if st.Effect != v1alpha1.EffectConfirmed || st.InjectedAt == nil || st.Impact == nil {
-		t.Fatalf("%s: effect %s (%s), injected %v, impact %+v", where(st.Conditions), st.Effect, st.EffectEvidence, st.InjectedAt, st.Impact)
+		t.Fatalf("%s: effect %s (%s), injected %v, impact %+v", where(st.Conditions), st.Effect, st.EffectEvidence,
+			st.InjectedAt, st.Impact)
 	}
 	const slack = 10 * time.Second // a busy machine may stall for as long
 	i := st.Impact
 	gone, down := redis.downBetween()
-	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "probe's outage": i.Outages.Probe} {
+	for name, figure := range map[string]*v1alpha1.BoundedDuration{
+		"outage":         &i.Outage.BoundedDuration,
+		"probe's outage": i.Outages.Probe,
+	} {
 		if figure == nil || figure.Value.Duration() < gone || figure.Value.Duration() > down+slack {
 			t.Errorf("%s is %+v, the server was down for %s to %s", name, figure, gone, down)
 		}
@@ -41,7 +45,8 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *redisSet) {
 		t.Errorf("recovered %v after %+v, the server was down for %s to %s", i.Recovered, i.RecoveryTime, gone, down)
 	}
 	// Windows in which the load generator stalled are not judged: of those with the outage perhaps none is left.
-	if dip := number(t, string(i.Dip.Value)); dip <= 0 && !stalledSince(st.InjectedAt.Time) || i.Errors == 0 || i.LostRequests < 0 {
+	if dip := number(t, string(i.Dip.Value)); dip <= 0 && !stalledSince(st.InjectedAt.Time) || i.Errors == 0 ||
+		i.LostRequests < 0 {
 		t.Errorf("dip %s, %d errors, %d lost", i.Dip.Value, i.Errors, i.LostRequests)
 	}
 	if at := i.TimeToImpact; at == nil || at.Value.Duration() > slack {
@@ -50,7 +55,8 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *redisSet) {
 	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {
 		t.Errorf("the timeline is not in order: %v", timelineOf(f))
 	}
-	t.Logf("down for %s to %s: outage %+v, probe's %+v, recovery %+v, dip %s, %d errors; %v", gone, down, i.Outage, i.Outages.Probe, i.RecoveryTime, i.Dip.Value, i.Errors, timelineOf(f))
+	t.Logf("down for %s to %s: outage %+v, probe's %+v, recovery %+v, dip %s, %d errors; %v", gone, down, i.Outage,
+		i.Outages.Probe, i.RecoveryTime, i.Dip.Value, i.Errors, timelineOf(f))
 }
 
 // ended aborts a load test whose fault has finished, and waits for its end.
@@ -74,18 +80,26 @@ func TestPodKill(t *testing.T) {
 		f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
 		f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxOutage: length(time.Millisecond)}
 	}))
-	if got := kstatusOf(t, p.faultHasReason("kill", time.Minute, v1alpha1.ReasonWaitingForLoad)); got != status.InProgressStatus {
+	if got := kstatusOf(t, p.faultHasReason("kill", time.Minute,
+		v1alpha1.ReasonWaitingForLoad)); got != status.InProgressStatus {
 		t.Errorf("kstatus %s while the load is waited for", got)
 	}
 	p.faultHasReason("kill", time.Minute, v1alpha1.ReasonWaitingForSteady)
-	p.faultHasReason("kill", 4*time.Minute, v1alpha1.ReasonObserving) // beside other tests it takes a while until 4 s are steady
+	// beside other tests it takes a while until 4 s are steady
+	p.faultHasReason("kill", 4*time.Minute, v1alpha1.ReasonObserving)
 	f := p.faultEnds("kill", 2*time.Minute)
 	checkImpact(t, f, redis)
-	ended, events := v1alpha1.ReasonSucceeded, []string{"Injected", "PodDeleted", "ReplacementCreated", "Ready", "FirstError", "FirstSuccess", "Recovered"}
-	conditions := []string{v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionRecovered}
+	ended := v1alpha1.ReasonSucceeded
+	events := []string{"Injected", "PodDeleted", "ReplacementCreated", "Ready", "FirstError", "FirstSuccess", "Recovered"}
+	conditions := []string{
+		v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted,
+		v1alpha1.ConditionRecovered,
+	}
 	if !f.Status.Impact.Recovered { // the machine stalled repeatedly
 		ended, events, conditions = v1alpha1.ReasonNotRecovered, events[:len(events)-1], conditions[:len(conditions)-1]
-		if slices.ContainsFunc(f.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == impact.RecoveryUnknown }) {
+		if slices.ContainsFunc(f.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool {
+			return d.Reason == impact.RecoveryUnknown
+		}) {
 			ended = v1alpha1.ReasonInconclusive
 		}
 	}
@@ -96,7 +110,8 @@ func TestPodKill(t *testing.T) {
 		t.Errorf("pods deleted: %v, recorded %+v", deleted, f.Status.Targets)
 	}
 	target := f.Status.Targets[0]
-	if target.Role != v1alpha1.RolePrimary || target.Attempts != 1 || target.IntendedAt == nil || target.IntendedAt.After(target.InjectedAt.Time) || target.RevertedAt == nil {
+	if target.Role != v1alpha1.RolePrimary || target.Attempts != 1 || target.IntendedAt == nil ||
+		target.IntendedAt.After(target.InjectedAt.Time) || target.RevertedAt == nil {
 		t.Errorf("record %+v", target)
 	}
 	for _, want := range events {
@@ -110,10 +125,12 @@ func TestPodKill(t *testing.T) {
 		}
 	}
 	test := p.ended("run")
-	if in := test.Status.Faults; len(in) != 1 || in[0].Name != "kill" || in[0].Verdict != f.Status.Verdict || *in[0].Outage != f.Status.Impact.Outage.Value {
+	if in := test.Status.Faults; len(in) != 1 || in[0].Name != "kill" || in[0].Verdict != f.Status.Verdict ||
+		*in[0].Outage != f.Status.Impact.Outage.Value {
 		t.Errorf("faults %+v, the fault's impact %+v", in, f.Status.Impact)
 	}
-	// In virtual time it is Inconclusive, as the baseline is too short (TestImpactOfAPodKill). Here it is longer if it took a while until 4 s were steady.
+	// In virtual time it is Inconclusive, as the baseline is too short (TestImpactOfAPodKill). Here it is longer if it
+	// took a while until 4 s were steady.
 	if o := f.Status.Objectives; f.Status.Verdict == v1alpha1.VerdictPass || len(o) != 1 || o[0].Met == nil || *o[0].Met {
 		t.Errorf("verdict %s, objectives %+v", f.Status.Verdict, o)
 	}
@@ -160,12 +177,16 @@ func TestFaultWithoutLoad(t *testing.T) {
 	startOperator(p, spy{})
 	p.create(newFault("alone", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 		f.Spec.LoadTestRef = nil
-		f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.address()}, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+		f.Spec.Target = &v1alpha1.RedisTarget{
+			Addresses:   []string{redis.address()},
+			PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+		}
 	}))
 	f := p.faultEnds("alone", 2*time.Minute)
 	checkImpact(t, f, redis)
 	probe := p.testEnds(children.ProbeName("alone"), time.Minute)
-	if !metav1.IsControlledBy(probe, f) || reason(probe.Status.Conditions) != v1alpha1.ReasonAborted || f.Status.LoadTest != probe.Name {
+	if !metav1.IsControlledBy(probe, f) || reason(probe.Status.Conditions) != v1alpha1.ReasonAborted ||
+		f.Status.LoadTest != probe.Name {
 		t.Errorf("the probe is %s; the fault names %q", where(probe.Status.Conditions), f.Status.LoadTest)
 	}
 	if probe.Status.Summary == nil || probe.Status.Summary.Requests == 0 || len(probe.Status.Faults) != 1 {
@@ -173,8 +194,8 @@ func TestFaultWithoutLoad(t *testing.T) {
 	}
 }
 
-// An operator that starts untaints a node whose fault does not exist any more, although there is no fault to reconcile. The control plane is the test's own:
-// operators of other tests would do the same.
+// An operator that starts untaints a node whose fault does not exist any more, although there is no fault to reconcile.
+// The control plane is the test's own: operators of other tests would do the same.
 func TestStartUntaintsNodesOfLostFaults(t *testing.T) {
 	t.Parallel()
 	env, err := cluster.StartControlPlane()
@@ -190,7 +211,12 @@ func TestStartUntaintsNodesOfLostFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationTaintPrefix + "gone": "shop/gone"}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "orphan",
+			Annotations: map[string]string{v1alpha1.AnnotationTaintPrefix + "gone": "shop/gone"},
+		},
+	}
 	node.Spec.Unschedulable = true // by a person, who keeps it so
 	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintFault, Value: "gone", Effect: corev1.TaintEffectNoSchedule}}
 	if err := to.Create(t.Context(), node); err != nil {
@@ -199,7 +225,8 @@ func TestStartUntaintsNodesOfLostFaults(t *testing.T) {
 	p := newPlaceOn(t, env.Config, to)
 	startOperator(p, spy{})
 	p.until("the node has no taint of a fault", 30*time.Second, func() bool {
-		return to.Get(t.Context(), client.ObjectKeyFromObject(node), node) == nil && node.Spec.Unschedulable && len(node.Annotations) == 0 &&
+		return to.Get(t.Context(), client.ObjectKeyFromObject(node), node) == nil && node.Spec.Unschedulable &&
+			len(node.Annotations) == 0 &&
 			!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault })
 	}, func() string { return fmt.Sprintf("%+v, annotations %v", node.Spec, node.Annotations) })
 }

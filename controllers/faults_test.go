@@ -23,8 +23,8 @@ func timelineOf(f *v1alpha1.RedisFault) []string {
 	return names
 }
 
-// checkExactImpact compares the measured impact with the time during which no server answered: 200 requests/s and a probe of 100/s measure it to
-// within the time between two of them.
+// checkExactImpact compares the measured impact with the time during which no server answered: 200 requests/s and a
+// probe of 100/s measure it to within the time between two of them.
 func checkExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	t.Helper()
 	st := &f.Status
@@ -35,8 +35,12 @@ func checkExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 	if i.Outage == nil || i.Outages == nil || i.Outages.Probe == nil || i.RecoveryTime == nil {
 		t.Fatalf("impact %+v", i)
 	}
-	t.Logf("down for %s: outage %+v, probe's %+v, recovery %+v, dip %s, %d errors; %v", down, *i.Outage, *i.Outages.Probe, *i.RecoveryTime, i.Dip.Value, i.Errors, timelineOf(f))
-	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "probe's outage": i.Outages.Probe} {
+	t.Logf("down for %s: outage %+v, probe's %+v, recovery %+v, dip %s, %d errors; %v", down, *i.Outage, *i.Outages.Probe,
+		*i.RecoveryTime, i.Dip.Value, i.Errors, timelineOf(f))
+	for name, figure := range map[string]*v1alpha1.BoundedDuration{
+		"outage":         &i.Outage.BoundedDuration,
+		"probe's outage": i.Outages.Probe,
+	} {
 		if d := figure.Value.Duration() - down; d < 0 || d > 20*time.Millisecond {
 			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}
@@ -75,9 +79,14 @@ func TestImpossibleFaultsFail(t *testing.T) {
 			p.create(f)
 		}
 		p.create(newFault("not-steady", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
-			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(time.Hour), Timeout: metav1.Duration{Duration: 2 * time.Second}}
+			f.Spec.Trigger = v1alpha1.FaultTrigger{
+				SteadyFor: length(time.Hour),
+				Timeout:   metav1.Duration{Duration: 2 * time.Second},
+			}
 		}))
-		p.create(newFault("too-late", "short", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }))
+		p.create(newFault("too-late", "short", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger.After = length(time.Hour)
+		}))
 		p.create(newFault("addresses", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.address()}}
 		}))
@@ -86,7 +95,8 @@ func TestImpossibleFaultsFail(t *testing.T) {
 		if got := kstatusOf(t, held); got != status.CurrentStatus {
 			t.Errorf("a held fault is %s to kstatus", got)
 		}
-		p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "held"}}, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+		p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "held"}},
+			func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		if f := p.faultEnds("held", 10*time.Second); reason(f.Status.Conditions) != v1alpha1.ReasonAborted {
 			t.Errorf("held, aborted: %s", where(f.Status.Conditions))
 		}
@@ -100,14 +110,16 @@ func TestImpossibleFaultsFail(t *testing.T) {
 		} {
 			f := p.faultEnds(name, 60*time.Second)
 			c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed)
-			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != want.reason || !strings.Contains(c.Message, want.message) {
+			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != want.reason ||
+				!strings.Contains(c.Message, want.message) {
 				t.Errorf("%s: %+v, want %s with %q", name, c, want.reason, want.message)
 			}
 			if got := kstatusOf(t, f); got != status.FailedStatus {
 				t.Errorf("%s is %s to kstatus", name, got)
 			}
 			if len(f.Status.Targets) != 0 || f.Status.InjectedAt != nil || f.Status.CompletionTime == nil {
-				t.Errorf("%s: targets %+v, injected %v, over at %v", name, f.Status.Targets, f.Status.InjectedAt, f.Status.CompletionTime)
+				t.Errorf("%s: targets %+v, injected %v, over at %v", name, f.Status.Targets, f.Status.InjectedAt,
+					f.Status.CompletionTime)
 			}
 		}
 		if deleted := redis.podsDeleted(); len(deleted) != 0 {
@@ -124,26 +136,34 @@ func TestFaultAbortAndDelete(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		startOperator(p, spy{})
-		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(14 * time.Second) }))
+		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				14 * time.Second)
+		}))
 		p.create(newFault("abort", "run", v1alpha1.FaultPodKill, nil))
 		p.create(newFault("delete", "run", v1alpha1.FaultProcessCrash, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger.After = length(6 * time.Second)
 			f.Finalizers = []string{"example.com/held"} // not ours: the object remains after ours was removed
 		}))
-		p.create(newFault("early", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }))
+		p.create(newFault("early", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger.After = length(
+				time.Hour)
+		}))
 		named := func(name string) *v1alpha1.RedisFault {
 			return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}
 		p.faultHasReason("early", 20*time.Second, v1alpha1.ReasonWaitingForTime)
 		p.mustChange(p.client.Delete(t.Context(), p.fault("early")))
-		p.until("an unrecorded fault is removed", 5*time.Second, func() bool { return !p.read(named("early")) }, func() string { return "" })
+		p.until("an unrecorded fault is removed", 5*time.Second, func() bool { return !p.read(named("early")) },
+			func() string { return "" })
 
 		p.faultHasReason("abort", 20*time.Second, v1alpha1.ReasonObserving)
 		p.mustChange(change(p, named("abort"), func(f *v1alpha1.RedisFault) {
 			f.Spec.Abort = true
 			f.Spec.TTLSecondsAfterFinished = new(int32(1))
 		}))
-		p.until("an aborted fault is over, and deleted by its TTL", 10*time.Second, func() bool { return !p.read(named("abort")) }, func() string { return where(p.fault("abort").Status.Conditions) })
+		p.until("an aborted fault is over, and deleted by its TTL", 10*time.Second,
+			func() bool { return !p.read(named("abort")) }, func() string { return where(p.fault("abort").Status.Conditions) })
 
 		f := p.faultHasReason("delete", 20*time.Second, v1alpha1.ReasonObserving)
 		p.mustChange(p.client.Delete(t.Context(), f))
@@ -151,7 +171,9 @@ func TestFaultAbortAndDelete(t *testing.T) {
 			return slices.Equal(p.fault("delete").Finalizers, []string{"example.com/held"})
 		}, func() string { return strings.Join(p.fault("delete").Finalizers, " ") })
 		p.mustChange(change(p, named("delete"), func(f *v1alpha1.RedisFault) { f.Finalizers = nil }))
-		p.until("a deleted fault is removed", 5*time.Second, func() bool { return !p.read(named("delete")) }, func() string { return "" })
+		p.until("a deleted fault is removed", 5*time.Second, func() bool { return !p.read(named("delete")) }, func() string {
+			return ""
+		})
 		if deleted := redis.podsDeleted(); len(deleted) != 1 {
 			t.Errorf("pods deleted: %v, want one", deleted)
 		}
@@ -170,7 +192,9 @@ func TestWaitForATargetBeginsAnewWithTheTrigger(t *testing.T) {
 		p.create(longRun(redis.address()))
 		p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
-			f.Spec.Target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "cache"}}}
+			f.Spec.Target = &v1alpha1.RedisTarget{
+				PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "cache"}},
+			}
 			f.Spec.Select.Pick = v1alpha1.PickRandom
 		}))
 		p.faultHasReason("kill", time.Minute, v1alpha1.ReasonNoTarget)
@@ -181,7 +205,10 @@ func TestWaitForATargetBeginsAnewWithTheTrigger(t *testing.T) {
 		}
 		seed := f.Status.Seed
 		time.Sleep(40 * time.Second)
-		p.mustChange(change(p, redisPodOf(p), func(pod *corev1.Pod) { metav1.SetMetaDataLabel(&pod.ObjectMeta, "tier", "cache") }))
+		p.mustChange(change(p, redisPodOf(p), func(pod *corev1.Pod) {
+			metav1.SetMetaDataLabel(&pod.ObjectMeta, "tier",
+				"cache")
+		}))
 		redis.resume()
 		if f := p.faultEnds("kill", 3*time.Minute); f.Status.InjectedAt == nil || !reflect.DeepEqual(f.Status.Seed, seed) {
 			t.Errorf("%s, seed %v, was %v", where(f.Status.Conditions), f.Status.Seed, seed)

@@ -18,7 +18,8 @@ func (d draw) member(spec *v1alpha1.RedisFaultSpec) {
 	}
 	spec.Deadline = d.length(time.Second, 336*time.Hour)
 	if d.IntN(4) == 0 {
-		spec.Allow = pick(d, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, []v1alpha1.Allowance{v1alpha1.AllowEviction, v1alpha1.AllowTooFewCores}, nil)
+		spec.Allow = pick(d, []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
+			[]v1alpha1.Allowance{v1alpha1.AllowEviction, v1alpha1.AllowTooFewCores}, nil)
 	}
 	if declared.IsExternal(spec) {
 		d.external(spec)
@@ -47,7 +48,10 @@ func (d draw) external(spec *v1alpha1.RedisFaultSpec) {
 
 // marks are annotations of a fault of type External, also of others.
 func (d draw) marks() map[string]string {
-	return pick(d, nil, nil, map[string]string{v1alpha1.AnnotationMark: pick(d, "", "now", time.Now().Format(time.RFC3339Nano), "9999-12-31T23:59:59Z", "\x00 nonsense")})
+	return pick(d, nil, nil, map[string]string{
+		v1alpha1.AnnotationMark: pick(d, "", "now", time.Now().Format(time.RFC3339Nano), "9999-12-31T23:59:59Z",
+			"\x00 nonsense"),
+	})
 }
 
 func (d draw) quantity(values ...string) *resource.Quantity {
@@ -60,9 +64,22 @@ func (d draw) quantity(values ...string) *resource.Quantity {
 // record is any record that a person or another version may have written of a target.
 func (d draw) record(pod string) v1alpha1.FaultTarget {
 	return v1alpha1.FaultTarget{
-		Pod: pod, UID: "u", Node: pick(d, "", "node-1"), RunID: pick(d, "", "r"), Address: pick(d, "", "127.0.0.1:1"), Role: pick(d, "", v1alpha1.RolePrimary, v1alpha1.RoleReplica),
-		IntendedAt: d.instant(), InjectedAt: d.instant(), ActiveAt: d.instant(), RevertedAt: d.instant(), LastError: pick(d, "", "x"), RevertError: pick(d, "", "y"), Progress: pick(d, "", "1 of 3"), RevertAbandoned: d.IntN(4) == 0,
-		Revert: pick(d, nil, &v1alpha1.RevertRecord{Version: 1, Data: `{"old":{"appendfsync":"no"}}`}, &v1alpha1.RevertRecord{Version: 1, Data: "{nonsense"},
+		Pod:             pod,
+		UID:             "u",
+		Node:            pick(d, "", "node-1"),
+		RunID:           pick(d, "", "r"),
+		Address:         pick(d, "", "127.0.0.1:1"),
+		Role:            pick(d, "", v1alpha1.RolePrimary, v1alpha1.RoleReplica),
+		IntendedAt:      d.instant(),
+		InjectedAt:      d.instant(),
+		ActiveAt:        d.instant(),
+		RevertedAt:      d.instant(),
+		LastError:       pick(d, "", "x"),
+		RevertError:     pick(d, "", "y"),
+		Progress:        pick(d, "", "1 of 3"),
+		RevertAbandoned: d.IntN(4) == 0,
+		Revert: pick(d, nil, &v1alpha1.RevertRecord{Version: 1, Data: `{"old":{"appendfsync":"no"}}`},
+			&v1alpha1.RevertRecord{Version: 1, Data: "{nonsense"},
 			&v1alpha1.RevertRecord{Version: 7, Data: `{"replicas":"many"}`}),
 	}
 }

@@ -61,21 +61,34 @@ func (d draw) value(values ...time.Duration) metav1.Duration {
 func (d draw) text(values ...string) string { return pick(d, values...) }
 
 func (d draw) target() v1alpha1.RedisTarget {
-	t := v1alpha1.RedisTarget{Topology: pick(d, "", v1alpha1.TopologyAuto, v1alpha1.TopologyStandalone), Database: pick(d, int32(0), 1, 15, 65535)}
+	t := v1alpha1.RedisTarget{
+		Topology: pick(d, "", v1alpha1.TopologyAuto, v1alpha1.TopologyStandalone),
+		Database: pick(d, int32(0), 1, 15, 65535),
+	}
 	switch d.IntN(3) {
 	case 0:
-		t.Service = &v1alpha1.ServiceReference{Name: d.text("redis", "gone", "a.b"), Port: pick(d, int32(0), 1, 6379, 65535, 6379, 65536)}
+		t.Service = &v1alpha1.ServiceReference{
+			Name: d.text("redis", "gone", "a.b"),
+			Port: pick(d, int32(0), 1, 6379, 65535, 6379, 65536),
+		}
 	case 1:
-		t.Addresses = pick(d, []string{"127.0.0.1:1"}, []string{"redis:6379", "[::1]:6379"}, []string{"redis:99999"}, []string{"redis:0"}, []string{"-:1"})
+		t.Addresses = pick(d, []string{"127.0.0.1:1"}, []string{"redis:6379", "[::1]:6379"}, []string{"redis:99999"},
+			[]string{"redis:0"}, []string{"-:1"})
 	}
 	if d.yes() {
-		t.PodSelector = pick(d, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+		t.PodSelector = pick(d, &metav1.LabelSelector{},
+			&metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
 			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}},
-			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn}}},
+			&metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn}},
+			},
 			&metav1.LabelSelector{MatchLabels: map[string]string{"not a label!": "x y"}})
 	}
 	if d.IntN(3) == 0 {
-		t.Auth = &v1alpha1.RedisAuth{Username: d.text("", "app"), PasswordSecretRef: v1alpha1.SecretKeyReference{Name: d.text("auth", "gone"), Key: d.text("password", "none")}}
+		t.Auth = &v1alpha1.RedisAuth{
+			Username:          d.text("", "app"),
+			PasswordSecretRef: v1alpha1.SecretKeyReference{Name: d.text("auth", "gone"), Key: d.text("password", "none")},
+		}
 	}
 	if d.IntN(3) == 0 {
 		t.TLS = &v1alpha1.RedisTLS{ServerName: d.text("", "redis"), InsecureSkipVerify: d.yes()}
@@ -94,8 +107,13 @@ func (d draw) loadTest(name string) *v1alpha1.RedisLoadTest {
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	spec := &test.Spec
 	spec.Target = d.target()
-	spec.Client = v1alpha1.LoadClient{Connections: pick(d, int32(0), 1, 10000), Pipeline: pick(d, int32(0), 1, 1000), DialTimeout: d.value(10*time.Millisecond, 60*s),
-		RequestTimeout: d.value(10*time.Millisecond, 60*s), Protocol: pick(d, "", v1alpha1.RESP2, v1alpha1.RESP3)}
+	spec.Client = v1alpha1.LoadClient{
+		Connections:    pick(d, int32(0), 1, 10000),
+		Pipeline:       pick(d, int32(0), 1, 1000),
+		DialTimeout:    d.value(10*time.Millisecond, 60*s),
+		RequestTimeout: d.value(10*time.Millisecond, 60*s),
+		Protocol:       pick(d, "", v1alpha1.RESP2, v1alpha1.RESP3),
+	}
 	shape := &spec.Load
 	if d.IntN(4) == 0 {
 		shape.ThinkTime = d.length(0, time.Hour)
@@ -122,22 +140,48 @@ func (d draw) loadTest(name string) *v1alpha1.RedisLoadTest {
 		}
 	}
 	for i := range 1 + d.IntN(3) {
-		spec.Workload.Commands = append(spec.Workload.Commands, v1alpha1.WorkloadCommand{Name: fmt.Sprintf("c%d", i), Weight: pick(d, int32(0), 1, 1_000_000),
-			Command: pick(d, []string{"GET", "{key}"}, []string{"SET", "{key}", "{value}"}, []string{""}, []string{"{value}"}, []string{"{what}"}, []string{"EVAL", "return 1", "0", "{int}{user}{seq}", "\x00ä"})})
+		spec.Workload.Commands = append(spec.Workload.Commands, v1alpha1.WorkloadCommand{
+			Name:   fmt.Sprintf("c%d", i),
+			Weight: pick(d, int32(0), 1, 1_000_000),
+			Command: pick(d, []string{"GET", "{key}"}, []string{"SET", "{key}", "{value}"}, []string{""}, []string{"{value}"},
+				[]string{"{what}"}, []string{"EVAL", "return 1", "0", "{int}{user}{seq}", "\x00ä"}),
+		})
 	}
-	spec.Workload.Keyspace = v1alpha1.Keyspace{Prefix: d.text("", "rq:", strings.Repeat("ä", 128)), Keys: pick(d, int64(0), 1, 1_000_000_000),
-		Distribution: pick[v1alpha1.KeyDistribution](d, "", "Uniform", "Zipf", "Gaussian", "Sequential"), Prefill: d.yes(), TTL: d.length(s, 8760*time.Hour)}
+	spec.Workload.Keyspace = v1alpha1.Keyspace{
+		Prefix:       d.text("", "rq:", strings.Repeat("ä", 128)),
+		Keys:         pick(d, int64(0), 1, 1_000_000_000),
+		Distribution: pick[v1alpha1.KeyDistribution](d, "", "Uniform", "Zipf", "Gaussian", "Sequential"),
+		Prefill:      d.yes(),
+		TTL:          d.length(s, 8760*time.Hour),
+	}
 	if d.IntN(4) == 0 {
-		spec.Workload.Values = v1alpha1.ValueSizes{Bytes: maybe(d, int32(1), 16777216), MinBytes: maybe(d, int32(1)), MaxBytes: maybe(d, int32(1), 16777216)}
+		spec.Workload.Values = v1alpha1.ValueSizes{
+			Bytes:    maybe(d, int32(1), 16777216),
+			MinBytes: maybe(d, int32(1)),
+			MaxBytes: maybe(d, int32(1), 16777216),
+		}
 	}
-	spec.Pods = v1alpha1.LoadPods{Count: pick(d, int32(0), 1, 1, 2, 2, 3, 7), Lost: pick(d, "", v1alpha1.LostPodFail, v1alpha1.LostPodContinue), StartDeadline: d.value(5*s, 24*time.Hour), LoadPodTemplate: v1alpha1.LoadPodTemplate{Image: d.text("", "x")}}
+	spec.Pods = v1alpha1.LoadPods{
+		Count:           pick(d, int32(0), 1, 1, 2, 2, 3, 7),
+		Lost:            pick(d, "", v1alpha1.LostPodFail, v1alpha1.LostPodContinue),
+		StartDeadline:   d.value(5*s, 24*time.Hour),
+		LoadPodTemplate: v1alpha1.LoadPodTemplate{Image: d.text("", "x")},
+	}
 	spec.Probe.Rate = maybe(d, int32(0), 1, 1000)
-	spec.Observe = v1alpha1.LoadObserve{Interval: d.value(50*time.Millisecond, s), RedisInfo: d.length(0, 100*time.Millisecond, time.Hour)}
-	if d.yes() {
-		spec.Objectives = &v1alpha1.Objectives{MinThroughput: maybe(d, "1", "0.5", "1.3", "99999999999999", "1e3"), MaxLatencyP99: d.length(time.Microsecond, time.Minute),
-			MaxErrorRate: maybe(d, "0%", "100%", "99.999999%")}
+	spec.Observe = v1alpha1.LoadObserve{
+		Interval:  d.value(50*time.Millisecond, s),
+		RedisInfo: d.length(0, 100*time.Millisecond, time.Hour),
 	}
-	spec.Abort, spec.Suspend, spec.TTLSecondsAfterFinished = d.IntN(5) == 0, d.IntN(5) == 0, maybe(d, int32(0), 1, 31536000)
+	if d.yes() {
+		spec.Objectives = &v1alpha1.Objectives{
+			MinThroughput: maybe(d, "1", "0.5", "1.3", "99999999999999", "1e3"),
+			MaxLatencyP99: d.length(time.Microsecond, time.Minute),
+			MaxErrorRate:  maybe(d, "0%", "100%", "99.999999%"),
+		}
+	}
+	spec.Abort = d.IntN(5) == 0
+	spec.Suspend = d.IntN(5) == 0
+	spec.TTLSecondsAfterFinished = maybe(d, int32(0), 1, 31536000)
 	return test
 }
 
@@ -150,7 +194,10 @@ func (d draw) fault(name string, faultType v1alpha1.FaultType, tests []string) *
 	if d.yes() {
 		spec.Target = new(d.target())
 	}
-	spec.Select = v1alpha1.FaultSelector{Role: pick(d, "", v1alpha1.RoleAny, v1alpha1.RolePrimary, v1alpha1.RoleReplica), Mode: pick(d, "", v1alpha1.SelectOne, v1alpha1.SelectAll, v1alpha1.SelectCount, v1alpha1.SelectPercent)}
+	spec.Select = v1alpha1.FaultSelector{
+		Role: pick(d, "", v1alpha1.RoleAny, v1alpha1.RolePrimary, v1alpha1.RoleReplica),
+		Mode: pick(d, "", v1alpha1.SelectOne, v1alpha1.SelectAll, v1alpha1.SelectCount, v1alpha1.SelectPercent),
+	}
 	if spec.Select.Mode == v1alpha1.SelectCount {
 		spec.Select.Count = new(pick(d, int32(1), 2, 1000))
 	}
@@ -173,15 +220,21 @@ func (d draw) fault(name string, faultType v1alpha1.FaultType, tests []string) *
 }
 
 func (d draw) instant() *metav1.MicroTime {
-	return maybe(d, metav1.NewMicroTime(time.Now()), metav1.NewMicroTime(time.Unix(0, 0)), metav1.NewMicroTime(time.Now().Add(time.Hour)))
+	return maybe(d, metav1.NewMicroTime(time.Now()), metav1.NewMicroTime(time.Unix(0, 0)),
+		metav1.NewMicroTime(time.Now().Add(time.Hour)))
 }
 
 func (d draw) conditions(kinds ...string) []metav1.Condition {
 	var list []metav1.Condition
 	for _, kind := range kinds {
 		if d.yes() {
-			list = append(list, metav1.Condition{Type: kind, Status: pick(d, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionUnknown),
-				Reason: pick(d, "X", v1alpha1.ReasonNoTarget, v1alpha1.ReasonSucceeded), LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))})
+			list = append(list, metav1.Condition{
+				Type: kind,
+				Status: pick(d, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionFalse,
+					metav1.ConditionUnknown),
+				Reason:             pick(d, "X", v1alpha1.ReasonNoTarget, v1alpha1.ReasonSucceeded),
+				LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+			})
 		}
 	}
 	return list
@@ -190,7 +243,8 @@ func (d draw) conditions(kinds ...string) []metav1.Condition {
 var words = []v1alpha1.Decimal{"", "1", "0.99", "99%", "-5", "nonsense", "NaN", "∞"}
 
 func (d draw) bounded() *v1alpha1.BoundedDuration {
-	return pick(d, nil, &v1alpha1.BoundedDuration{}, &v1alpha1.BoundedDuration{Value: -1, AtMost: math.MaxInt64}, &v1alpha1.BoundedDuration{Value: 5e6, AtLeast: 4e6, AtMost: 6e6})
+	return pick(d, nil, &v1alpha1.BoundedDuration{}, &v1alpha1.BoundedDuration{Value: -1, AtMost: math.MaxInt64},
+		&v1alpha1.BoundedDuration{Value: 5e6, AtLeast: 4e6, AtMost: 6e6})
 }
 
 func (d draw) outage() *v1alpha1.Outage {
@@ -204,27 +258,44 @@ func (d draw) impact() *v1alpha1.Impact {
 	if d.yes() {
 		return nil
 	}
-	return &v1alpha1.Impact{Dip: pick(d, nil, &v1alpha1.Dip{Value: pick(d, words...), Of: pick(d, "", v1alpha1.DipOfReads, "Other")}), Outage: d.outage(), RecoveryTime: d.bounded(), Recovered: d.yes(), LostRequests: pick(d, int64(0), 1<<62)}
+	return &v1alpha1.Impact{
+		Dip:          pick(d, nil, &v1alpha1.Dip{Value: pick(d, words...), Of: pick(d, "", v1alpha1.DipOfReads, "Other")}),
+		Outage:       d.outage(),
+		RecoveryTime: d.bounded(),
+		Recovered:    d.yes(),
+		LostRequests: pick(d, int64(0), 1<<62),
+	}
 }
 
 // faultStatus is any status that a person or another version may have written.
 func (d draw) faultStatus(f *v1alpha1.RedisFault) {
-	f.Status = v1alpha1.RedisFaultStatus{Conditions: d.conditions(v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionTargetsSelected),
-		StartTime: d.instant(), CompletionTime: d.instant(), InjectedAt: d.instant(), RevertedAt: d.instant(), RevertingSince: d.instant(), LoadTest: pick(d, "", "gone", "lt-0"), Impact: d.impact(),
+	f.Status = v1alpha1.RedisFaultStatus{
+		Conditions: d.conditions(v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionTargetsSelected),
+		StartTime:  d.instant(), CompletionTime: d.instant(), InjectedAt: d.instant(), RevertedAt: d.instant(),
+		RevertingSince: d.instant(), LoadTest: pick(d, "", "gone", "lt-0"), Impact: d.impact(),
 		MarkedBy: pick(d, "", v1alpha1.MarkedByAnnotation, v1alpha1.MarkedByLoad),
-		Effect:   pick(d, v1alpha1.EffectConfirmed, v1alpha1.EffectInconclusive, v1alpha1.EffectNotObserved)}
+		Effect:   pick(d, v1alpha1.EffectConfirmed, v1alpha1.EffectInconclusive, v1alpha1.EffectNotObserved),
+	}
 	for i := range d.IntN(3) {
 		f.Status.Targets = append(f.Status.Targets, d.record(fmt.Sprintf("redis-%d", i)))
 	}
 	for i := range d.IntN(3) * 127 {
-		f.Status.Timeline = append(f.Status.Timeline, v1alpha1.TimelineEvent{At: metav1.NowMicro(), Event: fmt.Sprint("e", i)})
+		f.Status.Timeline = append(f.Status.Timeline, v1alpha1.TimelineEvent{
+			At:    metav1.NowMicro(),
+			Event: fmt.Sprint("e", i),
+		})
 	}
 }
 
 func (d draw) testStatus(test *v1alpha1.RedisLoadTest) {
-	test.Status = v1alpha1.RedisLoadTestStatus{Conditions: d.conditions(v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended),
-		StartTime: d.instant(), CompletionTime: d.instant(), Verdict: pick(d, v1alpha1.VerdictPass, v1alpha1.VerdictFail), Progress: pick(d, int32(0), 7),
-		Faults: pick(d, nil, []v1alpha1.FaultSummary{{Name: "x"}})}
+	test.Status = v1alpha1.RedisLoadTestStatus{
+		Conditions:     d.conditions(v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended),
+		StartTime:      d.instant(),
+		CompletionTime: d.instant(),
+		Verdict:        pick(d, v1alpha1.VerdictPass, v1alpha1.VerdictFail),
+		Progress:       pick(d, int32(0), 7),
+		Faults:         pick(d, nil, []v1alpha1.FaultSummary{{Name: "x"}}),
+	}
 	if d.yes() {
 		test.Status.Target = &v1alpha1.TargetStatus{Addresses: pick(d, nil, []string{"nonsense"}, []string{"127.0.0.1:1"})}
 	}
@@ -240,12 +311,15 @@ func (silentServers) Do(context.Context, string, redis.Login, ...any) (any, erro
 func (silentServers) Ask(context.Context, string, redis.Login) (topology.Server, error) {
 	return topology.Server{}, errors.New("no answer")
 }
+
 func (silentServers) Shutdown(context.Context, string, redis.Login) error {
 	return errors.New("no answer")
 }
+
 func (silentServers) Segfault(context.Context, string, redis.Login) error {
 	return errors.New("no answer")
 }
+
 func (silentServers) Queue(context.Context, string, string, redis.Login, [][]string) error {
 	return errors.New("no answer")
 }
@@ -257,8 +331,8 @@ func sensible(err error) bool {
 	return err == nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// The operator reconciles every spec and status that the API server accepts, without a panic and without a permanent error. A real API server
-// accepts the objects; they are reconciled on one in memory.
+// The operator reconciles every spec and status that the API server accepts, without a panic and without a permanent
+// error. A real API server accepts the objects; they are reconciled on one in memory.
 func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -267,8 +341,14 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	memory := sim.NewAPI(NewScheme())
 	for _, o := range append([]client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}, StringData: map[string]string{"password": "x"}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "redis"}, Spec: corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"app": "redis"}}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"},
+			StringData: map[string]string{"password": "x"},
+		},
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "redis"},
+			Spec:       corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"app": "redis"}},
+		},
 	}, objects...) {
 		created := o.DeepCopyObject().(client.Object)
 		created.SetResourceVersion("")
@@ -276,10 +356,13 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	}
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	sessions := runs.NewRegistry()
-	sessions.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }
+	sessions.Dial = func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("connection refused")
+	}
 	t.Cleanup(sessions.Close)
 	record := func(string) events.EventRecorder { return &events.FakeRecorder{} }
-	of := reconcilers(Settings{Image: "x", Clock: clock, Runs: sessions, Servers: silentServers{}}, memory, memory, memory, record)
+	of := reconcilers(Settings{Image: "x", Clock: clock, Runs: sessions, Servers: silentServers{}}, memory, memory, memory,
+		record)
 	tests, faults := of.tests, of.faults
 	t.Cleanup(faults.Close)
 	for round := range 4 {
@@ -308,8 +391,8 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	}
 }
 
-// acceptedOf draws n objects, and returns those that the API server accepts, as it stores them: with defaults, and with a drawn status if it accepts
-// that.
+// acceptedOf draws n objects, and returns those that the API server accepts, as it stores them: with defaults, and with
+// a drawn status if it accepts that.
 func (p *place) acceptedOf(d draw, n int) []client.Object {
 	p.t.Helper()
 	var drawn []client.Object
@@ -392,6 +475,8 @@ func safely(ctx context.Context, r reconcile.Reconciler, object client.Object) (
 			err = fmt.Errorf("panic: %v\n%s", what, debug.Stack())
 		}
 	}()
-	_, err = r.Reconcile(ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}})
+	_, err = r.Reconcile(ctx, ctrl.Request{
+		NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()},
+	})
 	return err
 }

@@ -21,8 +21,8 @@ var updateObjects = flag.Bool("update-objects", false, "write the objects that t
 // customizations is the folder with the files for Argo CD, a folder for each kind.
 const customizations = "../config/argocd/resource_customizations/redquake.dev"
 
-// keep compares an object with the file testdata/NAME.yaml of its kind, which the tests of Argo CD's scripts, of kstatus and of a real Argo CD read: in all that
-// tools conclude something from. Figures and times may differ.
+// keep compares an object with the file testdata/NAME.yaml of its kind, which the tests of Argo CD's scripts, of
+// kstatus and of a real Argo CD read: in all that tools conclude something from. Figures and times may differ.
 func (w *world) keep(name string, object client.Object) {
 	w.t.Helper()
 	kinds, _, err := w.client.Scheme().ObjectKinds(object)
@@ -41,7 +41,9 @@ func (w *world) keep(name string, object client.Object) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			w.t.Fatal(err)
 		}
-		if err := os.WriteFile(path, append([]byte("# As the operator has left it in a test. Written by make objects-gitops.\n"), text...), 0o644); err != nil {
+		if err := os.WriteFile(path,
+			append([]byte("# As the operator has left it in a test. Written by make objects-gitops.\n"), text...),
+			0o644); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -76,8 +78,10 @@ func essence(t *testing.T, text []byte) map[string]any {
 		conditions[c.Type] = fmt.Sprintf("%s %s, with a message: %v", c.Status, c.Reason, c.Message != "")
 	}
 	return map[string]any{
-		"spec": o.Spec, "generation": o.Metadata.Generation, "observedGeneration": o.Status.ObservedGeneration, "conditions": conditions, "verdict": o.Status.Verdict,
-		"has begun": o.Status.StartTime != "", "has ended": o.Status.CompletionTime != "", "a run is active": o.Status.Active != "",
+		"spec": o.Spec, "generation": o.Metadata.Generation, "observedGeneration": o.Status.ObservedGeneration,
+		"conditions": conditions, "verdict": o.Status.Verdict,
+		"has begun": o.Status.StartTime != "", "has ended": o.Status.CompletionTime != "",
+		"a run is active": o.Status.Active != "",
 	}
 }
 
@@ -116,7 +120,9 @@ func TestObjectsOfLoadTests(t *testing.T) {
 		w.mustChange(change(w.place, w.loadTest("given-up"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
 		w.keep("aborted", w.testEnds("given-up", time.Minute))
 		create("no-secret", func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Target.Auth = &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "gone", Key: "password"}}
+			test.Spec.Target.Auth = &v1alpha1.RedisAuth{
+				PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "gone", Key: "password"},
+			}
 			test.Spec.Pods.StartDeadline = *length(30 * time.Second)
 		})
 		w.keep("failed", w.testEnds("no-secret", 5*time.Minute))
@@ -128,7 +134,9 @@ func TestObjectsOfFaults(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		redis := w.startRedis("")
-		w.create(plainFault("kill-primary", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(20 * time.Second) }))
+		w.create(plainFault("kill-primary", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger.After = length(20 * time.Second)
+		}))
 		w.keep("new", w.fault("kill-primary"))
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
@@ -217,20 +225,26 @@ func TestObjectsOfSchedules(t *testing.T) {
 		}))
 		n.keep("new", n.schedule("nightly"))
 		startOperator(n.place, spy{})
-		n.create(newSchedule("no-field", func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Template.Spec.Matrix[0].Path = "client.latency" }))
+		n.create(newSchedule("no-field", func(s *v1alpha1.RedisExperimentSchedule) {
+			s.Spec.Template.Spec.Matrix[0].Path = "client.latency"
+		}))
 		time.Sleep(time.Minute)
 		n.keep("waiting", n.schedule("nightly"))
 		n.keep("invalid", n.schedule("no-field"))
 		n.runsHaveEnded("nightly", 2, longAfter)
 		time.Sleep(time.Hour)
 		n.keep("passed", n.schedule("nightly"))
-		n.scheduleIs("nightly", "it runs", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool { return e.Status.Active != "" })
+		n.scheduleIs("nightly", "it runs", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool {
+			return e.Status.Active != ""
+		})
 		time.Sleep(2 * time.Second)
 		n.keep("running", n.schedule("nightly"))
 		n.runsHaveEnded("nightly", 3, longAfter)
 		time.Sleep(time.Hour)
 		n.keep("regressed", n.schedule("nightly"))
-		n.mustChange(change(n.place, n.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Suspend = true }))
+		n.mustChange(change(n.place, n.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) {
+			e.Spec.Suspend = true
+		}))
 		time.Sleep(time.Minute)
 		n.keep("suspended", n.schedule("nightly"))
 	})

@@ -39,8 +39,8 @@ type guardRow struct {
 	OK         bool   `json:"ok"`
 }
 
-// Random Services, selectors, StatefulSets, roles and disks of real servers, and random faults that meet there without an allowance: of all data that is worth a guard, which was
-// acknowledged and replicated before, a copy is left.
+// Random Services, selectors, StatefulSets, roles and disks of real servers, and random faults that meet there without
+// an allowance: of all data that is worth a guard, which was acknowledged and replicated before, a copy is left.
 func TestGuardOnRealServers(t *testing.T) {
 	seeds := 1
 	if text := os.Getenv(guardSeeds); text != "" {
@@ -92,7 +92,8 @@ func newEstate(t *testing.T, seed uint64) *estate {
 	for i := range 1 + e.random.IntN(2) {
 		d := &dataSet{name: fmt.Sprintf("d%d", i)}
 		for n := range 1 + e.random.IntN(2) {
-			e.startSet(d, fmt.Sprintf("%s-s%d", d.name, n), apps[e.random.IntN(len(apps))], 1+e.random.IntN(2), e.random.IntN(2) > 0, &next)
+			e.startSet(d, fmt.Sprintf("%s-s%d", d.name, n), apps[e.random.IntN(len(apps))], 1+e.random.IntN(2),
+				e.random.IntN(2) > 0, &next)
 		}
 		e.data = append(e.data, d)
 	}
@@ -116,14 +117,34 @@ func (e *estate) startSet(d *dataSet, name, app string, replicas int, durable bo
 		},
 	}
 	d.sets = append(d.sets, set)
-	template := corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(5)), Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Args: []string{"redis-server"}, Ports: []corev1.ContainerPort{{ContainerPort: 6379}}}}}
+	template := corev1.PodSpec{
+		TerminationGracePeriodSeconds: new(int64(5)),
+		Containers: []corev1.Container{
+			{
+				Name:  "redis",
+				Image: "redis:7",
+				Args:  []string{"redis-server"},
+				Ports: []corev1.ContainerPort{{ContainerPort: 6379}},
+			},
+		},
+	}
 	if durable {
-		template.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+		template.Volumes = []corev1.Volume{
+			{
+				Name: "data",
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+				},
+			},
+		}
 		template.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/"}}
 	}
 	e.create(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.StatefulSetSpec{
 		Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"set": name}},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app, "set": name}}, Spec: template},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app, "set": name}},
+			Spec:       template,
+		},
 	}})
 	stop := e.standIn(name, e.lookEvery, func(ctx context.Context) error {
 		_, err := set.Step(ctx)
@@ -156,7 +177,8 @@ func (e *estate) startServer(d *dataSet, index int, pod *corev1.Pod) (func(), <-
 	return cluster.RunRedis(context.Background(), dir, hostOf(d.addresses[index]), 6379, arguments...)
 }
 
-// primaryFor is the address that a server which starts replicates: the present primary, or the one of the first server; "" = none, it is the primary.
+// primaryFor is the address that a server which starts replicates: the present primary, or the one of the first server;
+// "" = none, it is the primary.
 func (d *dataSet) primaryFor(index int) string {
 	for i, address := range d.addresses {
 		if i == index {
@@ -196,7 +218,13 @@ func setPrecious(address, value string) error {
 }
 
 func clientAt(address string) *goredis.Client {
-	return goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true})
+	return goredis.NewClient(&goredis.Options{
+		Addr:                  address,
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		ContextTimeoutEnabled: true,
+		DisableIdentity:       true,
+	})
 }
 
 // copies is how many servers have the value.
@@ -213,7 +241,8 @@ func (d *dataSet) copies() (n int) {
 	return n
 }
 
-// worth reports whether data must survive: there are several copies of it, or one on a disk. A cache of one server has nothing to lose.
+// worth reports whether data must survive: there are several copies of it, or one on a disk. A cache of one server has
+// nothing to lose.
 func (d *dataSet) worth() bool { return len(d.addresses) > 1 || d.durable[0] }
 
 // breakAll lets random faults meet, and counts what they leave.
@@ -222,7 +251,10 @@ func (e *estate) breakAll() guardRow {
 	startKubelet(e.place, nil)
 	startOperator(e.place, spy{})
 	bystander := startRedis(e.place)
-	e.create(newLoadTest("run", bystander.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+	e.create(newLoadTest("run", bystander.address(), func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.Duration = length(
+			time.Hour)
+	}))
 	e.testHasReason("run", e.patience, v1alpha1.ReasonRunning)
 	for n := range 4 + e.random.IntN(5) {
 		f := e.newFault(fmt.Sprintf("f%d", n))
@@ -233,7 +265,8 @@ func (e *estate) breakAll() guardRow {
 	row := guardRow{Servers: "real", Faults: len(e.faults), CopiesLeft: len(e.data[0].addresses) * 4, OK: true}
 	for _, name := range e.faults {
 		f := e.faultEnds(name, 2*e.patience)
-		if failed := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); failed != nil && failed.Status == metav1.ConditionTrue && failed.Reason == v1alpha1.ReasonBlastRadius {
+		if failed := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); failed != nil &&
+			failed.Status == metav1.ConditionTrue && failed.Reason == v1alpha1.ReasonBlastRadius {
 			row.Refused++
 		}
 	}
@@ -280,11 +313,13 @@ func (e *estate) newFault(name string) *v1alpha1.RedisFault {
 	}
 	return newFault(name, "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 		f.Spec.Allow = nil
-		f.Spec.Trigger.After, f.Spec.Trigger.Timeout = length(time.Duration(e.random.IntN(3))*time.Second), *length(30 * time.Second)
+		f.Spec.Trigger.After, f.Spec.Trigger.Timeout = length(time.Duration(e.random.IntN(3))*
+			time.Second), *length(30 * time.Second)
 		f.Spec.Target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: e.labels()}}
 		f.Spec.Select = v1alpha1.FaultSelector{
 			Role: []v1alpha1.RedisRole{v1alpha1.RoleAny, v1alpha1.RolePrimary, v1alpha1.RoleReplica}[e.random.IntN(3)],
-			Mode: []v1alpha1.SelectMode{v1alpha1.SelectOne, v1alpha1.SelectAll, v1alpha1.SelectAll}[e.random.IntN(3)], Pick: v1alpha1.PickRandom,
+			Mode: []v1alpha1.SelectMode{v1alpha1.SelectOne, v1alpha1.SelectAll, v1alpha1.SelectAll}[e.random.IntN(3)],
+			Pick: v1alpha1.PickRandom,
 		}
 		f.Spec.RecoveryDeadline = *length(10 * time.Second)
 		kinds[e.random.IntN(len(kinds))](&f.Spec)
@@ -308,7 +343,8 @@ func (e *estate) course() string {
 	var text string
 	for _, name := range e.faults {
 		f := e.fault(name)
-		text += fmt.Sprintf("\n%s %s of %v %s %s: %s; it hit", name, f.Spec.Action.Type, f.Spec.Target.PodSelector.MatchLabels, f.Spec.Select.Mode, f.Spec.Select.Role, where(f.Status.Conditions))
+		text += fmt.Sprintf("\n%s %s of %v %s %s: %s; it hit", name, f.Spec.Action.Type,
+			f.Spec.Target.PodSelector.MatchLabels, f.Spec.Select.Mode, f.Spec.Select.Role, where(f.Status.Conditions))
 		for _, target := range f.Status.Targets {
 			if target.InjectedAt != nil {
 				text += fmt.Sprintf(" %s at %s", target.Pod, target.InjectedAt.Format("05.000"))

@@ -17,15 +17,17 @@ import (
 )
 
 const (
-	// stalledUnready and stalledDead are for how long the manager that leads may not reconcile until it is not ready, and until the kubelet is to restart it.
+	// stalledUnready and stalledDead are for how long the manager that leads may not reconcile until
+	// it is not ready, and until the kubelet is to restart it.
 	// A leader without an API server does not live as long: it loses its Lease.
 	stalledUnready, stalledDead = time.Minute, 2 * time.Minute
 	// leaseReadEvery is the time between two looks at the own Lease, and how long one may take.
 	leaseReadEvery = 5 * time.Second
 )
 
-// health measures for how long a manager that leads has not reconciled. Such a manager renews its Lease all the same: its controllers may hang, or see copies
-// of the past. One that does not lead has nothing to reconcile, and is well.
+// health measures for how long a manager that leads has not reconciled. Such a manager renews its
+// Lease all the same: its controllers may hang, or see copies of the past. One that does not lead
+// has nothing to reconcile, and is well.
 type health struct {
 	now   func() time.Time
 	lease *client.ObjectKey // nil = there is none
@@ -37,7 +39,9 @@ type health struct {
 	seenAt time.Time // when it was first seen
 }
 
-func newHealth(now func() time.Time) *health { return &health{now: now} }
+func newHealth(now func() time.Time) *health {
+	return &health{now: now}
+}
 
 // watching returns the options of a controller whose queue is watched.
 func (h *health) watching(o controller.Options) controller.Options {
@@ -45,7 +49,9 @@ func (h *health) watching(o controller.Options) controller.Options {
 	return o
 }
 
-func (h *health) newQueue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func (h *health) newQueue(
+	controller string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	q := newWatchedQueue(controller, limiter, h.now)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,8 +59,9 @@ func (h *health) newQueue(controller string, limiter workqueue.TypedRateLimiter[
 	return q
 }
 
-// lead notes that the manager leads, until ctx ends, and follows the own Lease in the cache, from which the reconcilers read. The leader renews it every few
-// seconds: a copy that does not change is one of the past.
+// lead notes that the manager leads, until ctx ends, and follows the own Lease in the cache, from
+// which the reconcilers read. The leader renews it every few seconds: a copy that does not change
+// is one of the past.
 func (h *health) lead(ctx context.Context, cached client.Reader) {
 	h.note(true, "")
 	defer h.note(false, "")
@@ -81,8 +88,8 @@ func (h *health) note(leads bool, seen string) {
 	h.leads, h.seen = leads, seen
 }
 
-// stalled returns for how long the manager has not reconciled although it leads, and why: the age of the oldest request that waits or is worked on, or of what
-// the cache has of the own Lease.
+// stalled returns for how long the manager has not reconciled although it leads, and why: the age
+// of the oldest request that waits or is worked on, or of what the cache has of the own Lease.
 func (h *health) stalled() (time.Duration, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,11 +100,14 @@ func (h *health) stalled() (time.Duration, string) {
 	var why string
 	for _, q := range h.queues {
 		if request, age := q.oldest(); age > longest {
-			longest, why = age, fmt.Sprintf("controller %s has not completed %s", q.controller, request)
+			longest = age
+			why = fmt.Sprintf("controller %s has not completed %s", q.controller, request)
 		}
 	}
 	if age := h.now().Sub(h.seenAt); h.lease != nil && age > longest {
-		longest, why = age, fmt.Sprintf("the cache does not follow the API server: it has an old copy of the Lease %s", h.lease)
+		longest = age
+		why = fmt.Sprintf("the cache does not follow the API server: it has an old copy of the Lease %s",
+			h.lease)
 	}
 	return longest, why
 }
@@ -106,7 +116,8 @@ func (h *health) stalled() (time.Duration, string) {
 func (h *health) within(limit time.Duration) healthz.Checker {
 	return func(*http.Request) error {
 		if age, why := h.stalled(); age > limit {
-			return fmt.Errorf("the manager leads but has not reconciled for %s: %s", age.Round(time.Second), why)
+			return fmt.Errorf("the manager leads but has not reconciled for %s: %s", age.Round(time.Second),
+				why)
 		}
 		return nil
 	}

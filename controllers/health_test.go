@@ -77,7 +77,8 @@ func TestOldestRequest(t *testing.T) {
 	})
 }
 
-// A leader whose cache has an old copy of its own Lease is not ready after a minute, and dead after two. So is one whose controller does not come to an end.
+// A leader whose cache has an old copy of its own Lease is not ready after a minute, and dead after two. So is one
+// whose controller does not come to an end.
 func TestHealth(t *testing.T) {
 	for name, stalls := range map[string]struct {
 		cache, queue bool
@@ -92,13 +93,17 @@ func TestHealth(t *testing.T) {
 				lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "redquake-system", Name: "redquake"}}
 				stored := fake.NewClientBuilder().WithScheme(NewScheme()).WithObjects(lease).Build()
 				var old atomic.Bool
-				cached := interceptor.NewClient(stored, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
-					if old.Load() {
-						into.SetResourceVersion("1")
-						return nil
-					}
-					return c.Get(ctx, key, into, o...)
-				}})
+				cached := interceptor.NewClient(stored, interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+						o ...client.GetOption,
+					) error {
+						if old.Load() {
+							into.SetResourceVersion("1")
+							return nil
+						}
+						return c.Get(ctx, key, into, o...)
+					},
+				})
 				h := newHealth(time.Now)
 				h.lease = new(client.ObjectKeyFromObject(lease))
 				q := h.newQueue("redisloadtest", options().RateLimiter)

@@ -83,7 +83,8 @@ func (j junk) into(v reflect.Value) {
 	}
 }
 
-// lies are the parts of what a load pod reports that a hostile one replaces. Each of the others is that of the real load.
+// lies are the parts of what a load pod reports that a hostile one replaces. Each of the others is that of the real
+// load.
 var lies = map[string]func(j junk, h *hostileLoad){
 	"counts": func(j junk, h *hostileLoad) {
 		h.interval = func(iv *record.Interval) {
@@ -95,14 +96,22 @@ var lies = map[string]func(j junk, h *hostileLoad){
 	},
 	"lists": func(j junk, h *hostileLoad) {
 		h.interval = func(iv *record.Interval) {
-			for _, list := range []any{&iv.Tallies, &iv.Shards, &iv.ProbeShards, &iv.Gaps, &iv.ProbeGaps, &iv.PartGaps, &iv.Stalls, &iv.Agents} {
+			for _, list := range []any{
+				&iv.Tallies, &iv.Shards, &iv.ProbeShards, &iv.Gaps, &iv.ProbeGaps, &iv.PartGaps,
+				&iv.Stalls, &iv.Agents,
+			} {
 				j.into(reflect.ValueOf(list).Elem())
 			}
 		}
 	},
 	"instants": func(j junk, h *hostileLoad) {
 		h.interval = func(iv *record.Interval) {
-			iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, iv.Connections = j.number, j.number, j.number, j.number, j.number, int(j.number)
+			iv.FirstError = j.number
+			iv.LastError = j.number
+			iv.FirstOK = j.number
+			iv.LastOK = j.number
+			iv.MaxLag = j.number
+			iv.Connections = int(j.number)
 		}
 	},
 	"servers": func(j junk, h *hostileLoad) {
@@ -128,9 +137,14 @@ var lies = map[string]func(j junk, h *hostileLoad){
 		j.into(reflect.ValueOf(h.ledger).Elem())
 		h.ledger.Unread = ""
 	},
-	"start":      func(j junk, h *hostileLoad) { h.started = time.Unix(0, j.number) },
-	"failure":    func(j junk, h *hostileLoad) { h.fails = &plan.Error{Reason: plan.Reason(j.text), Message: j.text} },
-	"unprepared": func(j junk, h *hostileLoad) { h.unprepared = &plan.Error{Reason: plan.Reason(j.text), Message: j.text} },
+	"start":   func(j junk, h *hostileLoad) { h.started = time.Unix(0, j.number) },
+	"failure": func(j junk, h *hostileLoad) { h.fails = &plan.Error{Reason: plan.Reason(j.text), Message: j.text} },
+	"unprepared": func(j junk, h *hostileLoad) {
+		h.unprepared = &plan.Error{
+			Reason:  plan.Reason(j.text),
+			Message: j.text,
+		}
+	},
 }
 
 // hostileLoad is a real load whose load pod lies about it.
@@ -220,7 +234,8 @@ func (r *refusals) all() []string {
 	return r.lines
 }
 
-// Whatever a load pod reports, the API server accepts the status that is made of it: the load test ends, and so does a fault on it.
+// Whatever a load pod reports, the API server accepts the status that is made of it: the load test ends, and so does a
+// fault on it.
 func TestHostileLoadPodsAndTheirStatuses(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -307,7 +322,11 @@ func (p *place) over(within time.Duration, loads bool) {
 			f := &faults.Items[i]
 			note("fault", f.Name, f.Status.Conditions)
 			if reason(f.Status.Conditions) == v1alpha1.ReasonWaitingForMark && f.Annotations == nil {
-				p.mustChange(change(p, f, func(f *v1alpha1.RedisFault) { f.Annotations = map[string]string{v1alpha1.AnnotationMark: "now"} }))
+				p.mustChange(change(p, f, func(f *v1alpha1.RedisFault) {
+					f.Annotations = map[string]string{
+						v1alpha1.AnnotationMark: "now",
+					}
+				}))
 			}
 		}
 		return await.That(len(left) == 0, "not over:\n%s\nover:\n%s", strings.Join(left, "\n"), strings.Join(over, "\n"))

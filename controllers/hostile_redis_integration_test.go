@@ -24,10 +24,16 @@ import (
 
 // falseReplies are what a hostile server says instead of a value.
 var falseReplies = map[string]string{
-	"long": strings.Repeat("x", 64<<10), "controls": "\x1b]0;owned\x07\x00\u202e\xff", "huge": "99999999999999999999999", "negative": "-9223372036854775808", "no-number": "nan", "empty": "",
+	"long":      strings.Repeat("x", 64<<10),
+	"controls":  "\x1b]0;owned\x07\x00\u202e\xff",
+	"huge":      "99999999999999999999999",
+	"negative":  "-9223372036854775808",
+	"no-number": "nan",
+	"empty":     "",
 }
 
-// lyingServer passes commands to a real server, and replaces the values in its replies: in INFO all but what makes it a primary, of settings, lists and errors all.
+// lyingServer passes commands to a real server, and replaces the values in its replies: in INFO all but what makes it a
+// primary, of settings, lists and errors all.
 func lyingServer(t *testing.T, server, lie string, refuses bool) string {
 	return tcptest.Listen(t, func(client net.Conn) {
 		real, err := net.Dial("tcp", server)
@@ -116,7 +122,8 @@ func TestHostileRepliesAndTheirStatuses(t *testing.T) {
 	p.logger = funcr.New(refused.log, funcr.Options{Verbosity: 5})
 	startKubelet(p, nil)
 	startOperator(p, spy{})
-	injected := []string{"long", "controls", "long-refused"} // with a load each, to be injected at the same time; the others are planned
+	// with a load each, to be injected at the same time; the others are planned
+	injected := []string{"long", "controls", "long-refused"}
 	for _, name := range append(injected, "run") {
 		p.create(newLoadTest(name, real, func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(20)), Duration: length(time.Hour)}
@@ -124,7 +131,10 @@ func TestHostileRepliesAndTheirStatuses(t *testing.T) {
 	}
 	planned := kindsNamed("Config", "ClientPause of writes", "ClientKill", "PodKill", "ProcessCrash", "Hang by a script")
 	for lie, text := range falseReplies {
-		for name, address := range map[string]string{lie: lyingServer(t, real, text, false), lie + "-refused": lyingServer(t, real, text, true)} {
+		for name, address := range map[string]string{
+			lie:              lyingServer(t, real, text, false),
+			lie + "-refused": lyingServer(t, real, text, true),
+		} {
 			p.hostilePod(name, address)
 			if slices.Contains(injected, name) {
 				f := hostileFault(p, name, kindsNamed("BackgroundSave")[0], 0)
@@ -147,8 +157,11 @@ func TestHostileRepliesAndTheirStatuses(t *testing.T) {
 // hostileFault is a fault on one hostile server.
 func hostileFault(p *place, server string, kind crashKind, number int) *v1alpha1.RedisFault {
 	return newFault(fmt.Sprintf("%s-%d", server, number), "run", kind.fault, func(f *v1alpha1.RedisFault) {
-		f.Spec.Target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": server}}}
-		f.Spec.Trigger.After, f.Spec.RecoveryDeadline, f.Spec.Deadline = length(0), *length(time.Second), length(20*time.Second)
+		f.Spec.Target = &v1alpha1.RedisTarget{
+			PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": server}},
+		}
+		f.Spec.Trigger.After, f.Spec.RecoveryDeadline, f.Spec.Deadline = length(0), *length(time.Second),
+			length(20*time.Second)
 		kind.spec(p, &f.Spec)
 	})
 }
@@ -163,7 +176,12 @@ func (p *place) hostilePod(name, address string) {
 	p.mustChange(err)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
-		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: int32(number)}}}}},
+		Spec: corev1.PodSpec{
+			NodeName: "node-1",
+			Containers: []corev1.Container{
+				{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: int32(number)}}},
+			},
+		},
 	}
 	p.create(pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}

@@ -35,7 +35,11 @@ func TestImpactOfAPodKill(t *testing.T) {
 			w.t.Errorf("%d errors, summary %+v; want 80 of 8000", f.Status.Impact.Errors, test.Status.Summary)
 		}
 		want := []v1alpha1.FaultSummary{{
-			Name: "kill", Type: v1alpha1.FaultPodKill, Verdict: f.Status.Verdict, Outage: &f.Status.Impact.Outage.Value, RecoveryTime: &f.Status.Impact.RecoveryTime.Value,
+			Name:         "kill",
+			Type:         v1alpha1.FaultPodKill,
+			Verdict:      f.Status.Verdict,
+			Outage:       &f.Status.Impact.Outage.Value,
+			RecoveryTime: &f.Status.Impact.RecoveryTime.Value,
 		}}
 		if diff := cmp.Diff(want, test.Status.Faults); diff != "" {
 			w.t.Errorf("the load's reference to the fault:\n%s", diff)
@@ -45,10 +49,13 @@ func TestImpactOfAPodKill(t *testing.T) {
 			w.t.Errorf("verdict of the load %s, objectives %+v", test.Status.Verdict, o)
 		}
 		// The baseline was shorter than 10 s, so the verdict is Inconclusive, however long the outage.
-		if o := f.Status.Objectives; f.Status.Verdict != v1alpha1.VerdictInconclusive || len(o) != 1 || o[0].Met == nil || *o[0].Met {
+		if o := f.Status.Objectives; f.Status.Verdict != v1alpha1.VerdictInconclusive || len(o) != 1 || o[0].Met == nil ||
+			*o[0].Met {
 			w.t.Errorf("verdict of the fault %s, objectives %+v", f.Status.Verdict, o)
 		}
-		if !slices.ContainsFunc(f.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == impact.BaselineTooShort }) {
+		if !slices.ContainsFunc(f.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool {
+			return d.Reason == impact.BaselineTooShort
+		}) {
 			w.t.Errorf("doubts %+v", f.Status.Impact.Doubts)
 		}
 	})
@@ -84,7 +91,10 @@ func TestImpactWithoutALoad(t *testing.T) {
 		startOperator(w.place, spy{})
 		w.create(newFault("alone", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.LoadTestRef = nil
-			f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.address()}, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+			f.Spec.Target = &v1alpha1.RedisTarget{
+				Addresses:   []string{redis.address()},
+				PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+			}
 		}))
 		f := w.faultEnds("alone", time.Minute)
 		checkExactImpact(w.t, f, redis.downTime())
@@ -94,14 +104,18 @@ func TestImpactWithoutALoad(t *testing.T) {
 	})
 }
 
-// A setting that is held for 5 s without an effect on the clients has figures for this time, and its whole stay is in its window.
+// A setting that is held for 5 s without an effect on the clients has figures for this time, and its whole stay is in
+// its window.
 func TestImpactOfASettingThatIsHeld(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
-		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(40 * time.Second) }))
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				40 * time.Second)
+		}))
 		w.create(hzFault(func(f *v1alpha1.RedisFault) {
 			f.Spec.Duration, f.Spec.Trigger.After = length(5*time.Second), length(12*time.Second)
 		}))
@@ -113,7 +127,8 @@ func TestImpactOfASettingThatIsHeld(t *testing.T) {
 		if d := active.Length.Duration(); d < 4900*time.Millisecond || d > 5*time.Second {
 			w.t.Errorf("the figures cover %s, want 5 s in whole intervals", d)
 		}
-		if active.Throughput != "200" || active.Change != "0" || active.ErrorRate != "0" || active.ErrorRateChange != "0" || active.LatencyP50 == nil ||
+		if active.Throughput != "200" || active.Change != "0" || active.ErrorRate != "0" || active.ErrorRateChange != "0" ||
+			active.LatencyP50 == nil ||
 			active.LatencyP99 == nil || active.LatencyP99Change == "" || f.Status.Display.WhileActive == "" {
 			w.t.Errorf("while it was active %+v, display %+v", active, f.Status.Display)
 		}
@@ -124,7 +139,8 @@ func TestImpactOfASettingThatIsHeld(t *testing.T) {
 	})
 }
 
-// A load with untilFaultsSettle ends when its last fault has settled, not at the end of its duration or of the extension.
+// A load with untilFaultsSettle ends when its last fault has settled, not at the end of its duration or of the
+// extension.
 func TestLoadContinuesUntilFaultsSettle(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -199,7 +215,8 @@ func TestAbortOfALoadThatIsExtended(t *testing.T) {
 		test := w.testHasReason("run", time.Minute, v1alpha1.ReasonWaitingForFaults)
 		w.mustChange(change(w.place, test, func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
 		test = w.testEnds("run", 20*time.Second)
-		if reason(test.Status.Conditions) != v1alpha1.ReasonAborted || test.Status.Verification == nil || test.Status.Verification.Unread == "" {
+		if reason(test.Status.Conditions) != v1alpha1.ReasonAborted || test.Status.Verification == nil ||
+			test.Status.Verification.Unread == "" {
 			w.t.Errorf("%s, verification %+v", where(test.Status.Conditions), test.Status.Verification)
 		}
 	})

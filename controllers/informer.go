@@ -16,12 +16,18 @@ import (
 // patientFor is how long an informer that may not list its objects lets the manager wait.
 const patientFor = 10 * time.Second
 
-// withoutRights makes the informer of one namespace. Where the operator may not list the objects, as in a namespace that is deleted, or to which no Role has been
-// bound yet, it starts without any: otherwise the manager would not start, for the sake of all other namespaces either. It goes on trying. Once it has
-// listed, what it holds is only replaced by what the API server has.
-func withoutRights(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+// withoutRights makes the informer of one namespace. Where the operator may not list the objects,
+// as in a namespace that is deleted, or to which no Role has been bound yet, it starts without any:
+// otherwise the manager would not start, for the sake of all other namespaces either. It goes on
+// trying. Once it has listed, what it holds is only replaced by what the API server has.
+func withoutRights(
+	from toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
 	l := &lenient{of: toolscache.ToListerWatcherWithContext(from), clock: clock.RealClock{}}
-	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}, example, resync, indexers)
+	return toolscache.NewSharedIndexInformer(
+		&toolscache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}, example,
+		resync, indexers)
 }
 
 // lenient lists nothing if it has been refused for a while, and never listed anything.

@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/fault/declared"
 )
 
-// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the planted passwords and the fuzz test.
+// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the
+// planted passwords and the fuzz test.
 func TestEveryFaultTypeIsTested(t *testing.T) {
 	for i := range declared.All {
 		declaration := &declared.All[i]
@@ -21,7 +22,8 @@ func TestEveryFaultTypeIsTested(t *testing.T) {
 		if !declaration.External && !slices.ContainsFunc(crashKinds, is) {
 			t.Errorf("crashKinds has no case for %s", name)
 		}
-		if !declaration.External && !slices.ContainsFunc(secretScenes, func(s secretScene) bool { return slices.ContainsFunc(s.kinds, is) }) {
+		if !declaration.External &&
+			!slices.ContainsFunc(secretScenes, func(s secretScene) bool { return slices.ContainsFunc(s.kinds, is) }) {
 			t.Errorf("secretScenes has no scene with %s", name)
 		}
 		if declaration.Engine == v1alpha1.EngineNative && !drawsSettings(declaration.Type) {
@@ -35,13 +37,26 @@ var apart = []struct {
 	these, those []crashKind
 	why          string
 }{
-	{ofSettings, crashKinds, "a setting: faults on its load act beside it, others wait until that has ended: setting_integration_test.go"},
-	{ofCluster, slices.Concat(ofScaling, ofReplication, ofSentinels), "a server is in a cluster or not; in one, other variants of these types meet the rest"},
-	{ofReplication, ofSentinels, "without sentinels, a Failover is refused where sentinels watch: TestFailoverBySentinelIsRefused"},
-	{ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh), "Config on a server whose file is rewritten, which stands alone; as Config it meets these"},
+	{
+		ofSettings, crashKinds,
+		"a setting: faults on its load act beside it, others wait until that has ended: setting_integration_test.go",
+	},
+	{
+		ofCluster, slices.Concat(ofScaling, ofReplication, ofSentinels),
+		"a server is in a cluster or not; in one, other variants of these types meet the rest",
+	},
+	{
+		ofReplication, ofSentinels,
+		"without sentinels, a Failover is refused where sentinels watch: TestFailoverBySentinelIsRefused",
+	},
+	{
+		ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh),
+		"Config on a server whose file is rewritten, which stands alone; as Config it meets these",
+	},
 }
 
-// TestEveryPairOfKindsMeets derives all pairs from the kinds of the crash test: each meets on a stage of TestOverlap, or is apart for a reason.
+// TestEveryPairOfKindsMeets derives all pairs from the kinds of the crash test: each meets on a stage of TestOverlap,
+// or is apart for a reason.
 func TestEveryPairOfKindsMeets(t *testing.T) {
 	for i, a := range crashKinds {
 		for _, b := range crashKinds[i:] {
@@ -66,7 +81,8 @@ func TestEveryPairOfKindsMeets(t *testing.T) {
 	}
 }
 
-// drawsSettings reports whether member sets the field of spec.action that a type has. Optional settings are omitted in half of the draws.
+// drawsSettings reports whether member sets the field of spec.action that a type has. Optional settings are omitted in
+// half of the draws.
 func drawsSettings(faultType v1alpha1.FaultType) bool {
 	d := draw{rand.New(rand.NewPCG(1, 2))}
 	for range 100 {

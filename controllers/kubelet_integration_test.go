@@ -18,8 +18,11 @@ import (
 func startKubelet(p *place, hosts map[string]string) *sim.Kubelet {
 	next := 9
 	k := &sim.Kubelet{
-		Place: sim.Place{T: p.t, Client: p.client, Namespace: p.namespace}, LookEvery: p.lookEvery, SweepEvery: time.Second, Hosts: hosts,
-		Listen: func(address string) (net.Listener, error) { return net.Listen("tcp", address) },
+		Place:      sim.Place{T: p.t, Client: p.client, Namespace: p.namespace},
+		LookEvery:  p.lookEvery,
+		SweepEvery: time.Second,
+		Hosts:      hosts,
+		Listen:     func(address string) (net.Listener, error) { return net.Listen("tcp", address) },
 		Address: func() string {
 			next++
 			return p.subnet + strconv.Itoa(next)

@@ -19,10 +19,16 @@ import (
 )
 
 // brief is an election in which the leadership is lost and won in seconds.
-var brief = Election{Name: leaseName, LeaseDuration: 6 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second}
+var brief = Election{
+	Name:          leaseName,
+	LeaseDuration: 6 * time.Second,
+	RenewDeadline: 4 * time.Second,
+	RetryPeriod:   time.Second,
+}
 
-// A process with a fault in force goes on when it loses its leadership, and leads again: with another manager. That one must act on what the cluster is now, not
-// on what it was under the first: a new object is reconciled, an abort obeyed, and both are in statuses. Whatever took the leadership, and however often.
+// A process with a fault in force goes on when it loses its leadership, and leads again: with another manager. That one
+// must act on what the cluster is now, not on what it was under the first: a new object is reconciled, an abort obeyed,
+// and both are in statuses. Whatever took the leadership, and however often.
 func TestLeadsAgain(t *testing.T) {
 	t.Parallel()
 	env, on := ownControlPlane(t)
@@ -78,9 +84,13 @@ func TestLeadsAgain(t *testing.T) {
 		p.create(newLoadTest(fresh, redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend = true }))
 		p.testHasReason(fresh, time.Minute, v1alpha1.ReasonSuspended)
 		t.Logf("%s: a new object had a status %s after its end", loss.name, time.Since(back).Round(time.Millisecond))
-		p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
-		if f := p.faultEnds(name, time.Minute); reason(f.Status.Conditions) != v1alpha1.ReasonAborted || f.Status.RevertedAt == nil || redis.setting("hz", "") != "10" {
-			t.Fatalf("%s: %s, reverted at %v, hz is %s", loss.name, where(f.Status.Conditions), f.Status.RevertedAt, redis.setting("hz", ""))
+		p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(f *v1alpha1.RedisFault) {
+			f.Spec.Abort = true
+		}))
+		if f := p.faultEnds(name, time.Minute); reason(f.Status.Conditions) != v1alpha1.ReasonAborted ||
+			f.Status.RevertedAt == nil || redis.setting("hz", "") != "10" {
+			t.Fatalf("%s: %s, reverted at %v, hz is %s", loss.name, where(f.Status.Conditions), f.Status.RevertedAt,
+				redis.setting("hz", ""))
 		}
 	}
 	// A manager that leads and reconciles is well: its probes must not end it. It follows its own Lease in the cache.
@@ -93,7 +103,8 @@ func TestLeadsAgain(t *testing.T) {
 	})
 }
 
-// A process without a fault goes on as well: the kubelet would start it again ever later. Here a restart would end the test, as the process has ended.
+// A process without a fault goes on as well: the kubelet would start it again ever later. Here a restart would end the
+// test, as the process has ended.
 func TestLeadsAgainWithoutFaults(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -114,7 +125,8 @@ func TestLeadsAgainWithoutFaults(t *testing.T) {
 	}
 }
 
-// startElected starts an operator process that acts only while it leads. It must not end before the test. Its Lease is in its own namespace, which it does not watch.
+// startElected starts an operator process that acts only while it leads. It must not end before the test. Its Lease is
+// in its own namespace, which it does not watch.
 func (p *place) startElected() *operator {
 	p.t.Helper()
 	o := newOperator(time.Now)
@@ -144,7 +156,8 @@ func (p *place) startElected() *operator {
 func (p *place) lease() *coordinationv1.Lease {
 	p.t.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := p.client.Get(context.Background(), client.ObjectKey{Namespace: p.home(), Name: leaseName}, lease); client.IgnoreNotFound(err) != nil {
+	if err := p.client.Get(context.Background(), client.ObjectKey{Namespace: p.home(), Name: leaseName},
+		lease); client.IgnoreNotFound(err) != nil {
 		p.t.Fatal(err)
 	}
 	return lease
@@ -165,7 +178,8 @@ func (p *place) takeLease() {
 	lease := p.lease()
 	before := lease.DeepCopy()
 	now := metav1.NowMicro()
-	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new("another"), new(int32(3600)), &now
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new("another"), new(int32(3600)),
+		&now
 	p.mustChange(p.client.Patch(context.Background(), lease, client.MergeFrom(before)))
 	await.Pass(brief.RenewDeadline+brief.RetryPeriod, "the time after which the holder gives up")
 	p.mustChange(p.client.Delete(context.Background(), lease))

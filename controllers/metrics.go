@@ -12,11 +12,16 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// NewMetrics returns the metrics of a process with a clock and its runs, for the caller to register.
+// NewMetrics returns the metrics of a process with a clock and its runs, for the caller to
+// register.
 func NewMetrics(now func() time.Time, of *runs.Registry) *metrics.Metrics {
 	return metrics.New(now, func() metrics.Sessions {
 		used, limit := of.Memory.Used()
-		return metrics.Sessions{Count: of.Sessions(), RecordBytes: used, RecordLimit: limit}
+		return metrics.Sessions{
+			Count:       of.Sessions(),
+			RecordBytes: used,
+			RecordLimit: limit,
+		}
 	})
 }
 
@@ -34,7 +39,12 @@ func objectsIn(cache client.Reader) func(context.Context) (*metrics.Objects, err
 				return nil, fmt.Errorf("list objects for the metrics: %w", err)
 			}
 		}
-		return &metrics.Objects{LoadTests: tests.Items, Faults: faults.Items, Experiments: experiments.Items, Schedules: schedules.Items}, nil
+		return &metrics.Objects{
+			LoadTests:   tests.Items,
+			Faults:      faults.Items,
+			Experiments: experiments.Items,
+			Schedules:   schedules.Items,
+		}, nil
 	}
 }
 
@@ -48,4 +58,6 @@ func (l lag) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (lag) NeedLeaderElection() bool { return false }
+func (lag) NeedLeaderElection() bool {
+	return false
+}

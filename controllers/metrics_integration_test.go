@@ -22,8 +22,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/prometheustest"
 )
 
-// Real Prometheus servers scrape an operator: each query of the dashboards, and each example of a metric, has a result while a fault is active, and each alert can
-// be evaluated; from classic histograms and from native ones, with Debian's Prometheus and with Prometheus 3.
+// Real Prometheus servers scrape an operator: each query of the dashboards, and each example of a metric, has a result
+// while a fault is active, and each alert can be evaluated; from classic histograms and from native ones, with Debian's
+// Prometheus and with Prometheus 3.
 func TestQueriesOfARealPrometheus(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -42,9 +43,14 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 		e.Spec.Repeat, e.Spec.Template.Spec.Load.Duration = 1, length(time.Second)
 	}))
 	p.create(newSchedule("nightly", func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Suspend = true }))
-	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.Duration = length(
+			time.Hour)
+	}))
 	p.faultEnds("kill", 2*time.Minute)
-	p.until("the experiment is over", 2*time.Minute, func() bool { return state.IsFinished(p.experiment("once").Status.Conditions) }, func() string { return where(p.experiment("once").Status.Conditions) })
+	p.until("the experiment is over", 2*time.Minute,
+		func() bool { return state.IsFinished(p.experiment("once").Status.Conditions) },
+		func() string { return where(p.experiment("once").Status.Conditions) })
 	p.create(newFault("active", "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
 		f.Spec.Duration = length(time.Hour)
@@ -59,10 +65,12 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 	}
 }
 
-// answersAll waits until a server that scrapes an operator with an active fault has a result for every query, and none for the alerts.
+// answersAll waits until a server that scrapes an operator with an active fault has a result for every query, and none
+// for the alerts.
 func answersAll(t *testing.T, server *prometheustest.Server, classic bool) {
 	t.Helper()
-	server.Has(t, "the active fault", `redquake_fault_info{fault="active",state="Active"} and on(namespace, fault) redquake_fault_outage_seconds`)
+	server.Has(t, "the active fault",
+		`redquake_fault_info{fault="active",state="Active"} and on(namespace, fault) redquake_fault_outage_seconds`)
 	one, other := `redquake_loadtest_latency_seconds_bucket`, `histogram_count(redquake_loadtest_latency_seconds) > 0`
 	if !classic {
 		one, other = other, one
@@ -85,30 +93,50 @@ func answersAll(t *testing.T, server *prometheustest.Server, classic bool) {
 	}
 }
 
-// recoveredEarlier stores a fault that was over before the operator started: on a machine that stalls, load may not recover from one within any deadline.
+// recoveredEarlier stores a fault that was over before the operator started: on a machine that stalls, load may not
+// recover from one within any deadline.
 func (p *place) recoveredEarlier(name string) {
 	p.t.Helper()
 	f := newFault(name, "earlier", v1alpha1.FaultFailover, nil)
 	p.create(f)
 	ago := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(time.Now().Add(-d))) }
 	f.Status = v1alpha1.RedisFaultStatus{
-		LoadTest: "earlier", StartTime: ago(80 * time.Second), InjectedAt: ago(60 * time.Second), RevertedAt: ago(60 * time.Second),
-		RecoveredAt: ago(59 * time.Second), SettledTime: ago(49 * time.Second), CompletionTime: ago(48 * time.Second),
-		Impact:     &v1alpha1.Impact{RecoveryTime: &v1alpha1.BoundedDuration{Value: 1_000_000, AtLeast: 1_000_000, AtMost: 1_000_000}},
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, LastTransitionTime: metav1.Now()}},
+		LoadTest:       "earlier",
+		StartTime:      ago(80 * time.Second),
+		InjectedAt:     ago(60 * time.Second),
+		RevertedAt:     ago(60 * time.Second),
+		RecoveredAt:    ago(59 * time.Second),
+		SettledTime:    ago(49 * time.Second),
+		CompletionTime: ago(48 * time.Second),
+		Impact: &v1alpha1.Impact{
+			RecoveryTime: &v1alpha1.BoundedDuration{Value: 1_000_000, AtLeast: 1_000_000, AtMost: 1_000_000},
+		},
+		Conditions: []metav1.Condition{
+			{
+				Type:               v1alpha1.ConditionComplete,
+				Status:             metav1.ConditionTrue,
+				Reason:             v1alpha1.ReasonSucceeded,
+				LastTransitionTime: metav1.Now(),
+			},
+		},
 	}
 	p.mustChange(p.client.Status().Update(context.Background(), f))
 }
 
-// scraped starts Prometheus servers that read the metrics of an operator, with those of controller-runtime. A scrape may take as long as the time between two:
-// one that is missed takes the operator's metrics away until the next.
+// scraped starts Prometheus servers that read the metrics of an operator, with those of controller-runtime. A scrape
+// may take as long as the time between two: one that is missed takes the operator's metrics away until the next.
 func (o *operator) scraped(t *testing.T) map[string]*prometheustest.Server {
 	t.Helper()
 	own := prometheus.NewRegistry()
 	own.MustRegister(o.metrics)
-	endpoint := httptest.NewServer(promhttp.HandlerFor(prometheus.Gatherers{shared.Registry, own}, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	endpoint := httptest.NewServer(
+		promhttp.HandlerFor(prometheus.Gatherers{shared.Registry, own}, promhttp.HandlerOpts{
+			ErrorHandling: promhttp.HTTPErrorOnError,
+		}))
 	t.Cleanup(endpoint.Close)
-	config := fmt.Sprintf("global: {scrape_interval: 10s, scrape_timeout: 10s}\nscrape_configs:\n- job_name: redquake\n  honor_labels: true\n  static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(endpoint.URL, "http://"))
+	config := fmt.Sprintf(
+		"global: {scrape_interval: 10s, scrape_timeout: 10s}\nscrape_configs:\n- job_name: redquake\n  honor_labels: "+
+			"true\n  static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(endpoint.URL, "http://"))
 	const native = "--enable-feature=native-histograms"
 	return map[string]*prometheustest.Server{
 		"Debian's, classic histograms":     prometheustest.Start(t, "prometheus", config),

@@ -19,7 +19,8 @@ import (
 // exported are the metrics of a process by name.
 type exported map[string][]*dto.Metric
 
-// exported returns what the process exports at this instant: when all that happens at it is done. A change is counted after its write, which a test can see before.
+// exported returns what the process exports at this instant: when all that happens at it is done. A change is counted
+// after its write, which a test can see before.
 func (o *operator) exported(t *testing.T) exported {
 	t.Helper()
 	synctest.Wait()
@@ -78,24 +79,40 @@ func TestMetricsOfAPodKill(t *testing.T) {
 		w.kubelet.Start()
 		o := startOperator(w.place, spy{})
 		idle := o.exported(w.t)
-		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(40 * time.Second) }))
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				40 * time.Second)
+		}))
 		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
 		}))
 		w.faultHasReason("kill", time.Minute, v1alpha1.ReasonObserving)
 		during := o.exported(w.t)
-		if n := during.sum("redquake_fault_info", "fault=kill", "type=PodKill", "loadtest=run", "state=Recovering"); n != 1 || during.sum("redquake_manager_sessions") != 1 {
+		if n := during.sum("redquake_fault_info", "fault=kill", "type=PodKill", "loadtest=run", "state=Recovering"); n != 1 ||
+			during.sum("redquake_manager_sessions") != 1 {
 			w.t.Errorf("%v in recovery, %v sessions", n, during.sum("redquake_manager_sessions"))
 		}
 		f := w.faultEnds("kill", time.Minute)
 		test := w.testEnds("run", time.Minute)
 		e := o.exported(w.t)
 		for name, c := range map[string]struct{ got, want float64 }{
-			"requests":   {e.sum("redquake_loadtest_requests_total"), float64(test.Status.Summary.Requests)},
-			"successes":  {e.sum("redquake_loadtest_requests_total", "outcome=ok"), float64(test.Status.Summary.Requests - test.Status.Summary.Errors)},
-			"errors":     {e.sum("redquake_loadtest_errors_total") + e.sum("redquake_loadtest_requests_total", "outcome=dropped"), float64(test.Status.Summary.Errors)},
-			"latencies":  {e.sum("redquake_loadtest_latency_seconds"), float64(test.Status.Summary.Requests - test.Status.Summary.Errors)},
-			"outage":     {1e6 * e.sum("redquake_fault_outage_seconds", "fault=kill", "type=PodKill"), float64(f.Status.Impact.Outage.Value)},
+			"requests": {e.sum("redquake_loadtest_requests_total"), float64(test.Status.Summary.Requests)},
+			"successes": {
+				e.sum("redquake_loadtest_requests_total", "outcome=ok"),
+				float64(test.Status.Summary.Requests - test.Status.Summary.Errors),
+			},
+			"errors": {
+				e.sum("redquake_loadtest_errors_total") + e.sum("redquake_loadtest_requests_total", "outcome=dropped"),
+				float64(test.Status.Summary.Errors),
+			},
+			"latencies": {
+				e.sum("redquake_loadtest_latency_seconds"),
+				float64(test.Status.Summary.Requests - test.Status.Summary.Errors),
+			},
+			"outage": {
+				1e6 * e.sum("redquake_fault_outage_seconds", "fault=kill", "type=PodKill"),
+				float64(f.Status.Impact.Outage.Value),
+			},
 			"recovery":   {1e6 * e.sum("redquake_fault_recovery_seconds"), float64(f.Status.Impact.RecoveryTime.Value)},
 			"dip":        {e.sum("redquake_fault_dip_ratio"), number(w.t, string(f.Status.Impact.Dip.Value))},
 			"injected":   {e.sum("redquake_fault_injected_timestamp_seconds"), float64(f.Status.InjectedAt.UnixMicro()) / 1e6},
@@ -120,8 +137,8 @@ func TestMetricsOfAPodKill(t *testing.T) {
 	})
 }
 
-// The operator ends just before each of its writes for a fault, or loses the leadership there: over all processes each change counts once, and what describes
-// the objects is there after the restart, from the leader only.
+// The operator ends just before each of its writes for a fault, or loses the leadership there: over all processes each
+// change counts once, and what describes the objects is there after the restart, from the leader only.
 func TestMetricsSurviveACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	for n := int32(1); n <= 10; n++ {
@@ -133,7 +150,10 @@ func TestMetricsSurviveACrashAnywhere(t *testing.T) {
 				var all processes
 				all.in(w.place)
 				var writes atomic.Int32
-				starts := keepRunning(w.place, func(self func() *operator) spy { return crashAtOf(n, false, &writes, ofFault, self) })
+				starts := keepRunning(w.place, func(self func() *operator) spy {
+					return crashAtOf(n, false, &writes, ofFault,
+						self)
+				})
 				w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 					test.Spec.Load.Rate, test.Spec.Load.Duration = new(int32(50)), length(35*time.Second)
 				}))
@@ -141,7 +161,10 @@ func TestMetricsSurviveACrashAnywhere(t *testing.T) {
 					f.Spec.Duration, f.Spec.Trigger.After = length(5*time.Second), length(3*time.Second)
 				}))
 				f := w.faultEnds("break", 2*time.Minute)
-				for _, name := range []string{"redquake_fault_injections_total", "redquake_fault_reverts_total", "redquake_fault_effects_total", "redquake_fault_ended_total"} {
+				for _, name := range []string{
+					"redquake_fault_injections_total", "redquake_fault_reverts_total",
+					"redquake_fault_effects_total", "redquake_fault_ended_total",
+				} {
 					if got := all.sum(t, name, "type=Config"); got != 1 {
 						t.Errorf("%s is %v after %d processes, want 1", name, got, starts.Load())
 					}
@@ -201,7 +224,10 @@ func TestMetricsOfWhatIsGone(t *testing.T) {
 		w.kubelet.Start()
 		first := startOperator(w.place, spy{})
 		idle := first.exported(w.t).series()
-		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(5 * time.Minute) }))
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(5 *
+				time.Minute)
+		}))
 		test := w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 		time.Sleep(5 * time.Second)
 		if n := first.exported(w.t).sum("redquake_loadtest_requests_total", "outcome=ok"); n < 500 {
@@ -249,7 +275,8 @@ func TestMetricsOfAThousandObjects(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			e := o.exported(w.t)
-			if n := e.sum("redquake_fault_info", "state=Suspended") + e.sum("redquake_loadtest_info", "state=Suspended") + e.sum("redquake_experiment_info", "state=Suspended"); n != 3*each {
+			if n := e.sum("redquake_fault_info", "state=Suspended") + e.sum("redquake_loadtest_info", "state=Suspended") +
+				e.sum("redquake_experiment_info", "state=Suspended"); n != 3*each {
 				w.t.Errorf("%v suspended objects, want %d", n, 3*each)
 			}
 			for i := range each {

@@ -25,12 +25,14 @@ func TestLoadWithoutTarget(t *testing.T) {
 		p.create(newFault("kill", "api", v1alpha1.FaultPodKill, nil))
 		f := p.faultEnds("kill", 30*time.Second)
 		c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed)
-		if c == nil || c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, "spec.target: RedisLoadTest api has no target") {
+		if c == nil || c.Reason != v1alpha1.ReasonInvalidSpec ||
+			!strings.Contains(c.Message, "spec.target: RedisLoadTest api has no target") {
 			t.Errorf("the fault: %+v", f.Status.Conditions)
 		}
 		test := p.testEnds("api", 30*time.Second)
 		s := &test.Status
-		if reason(s.Conditions) != v1alpha1.ReasonSucceeded || s.Verdict != v1alpha1.VerdictPass || s.Summary == nil || s.Summary.Requests != 1000 {
+		if reason(s.Conditions) != v1alpha1.ReasonSucceeded || s.Verdict != v1alpha1.VerdictPass || s.Summary == nil ||
+			s.Summary.Requests != 1000 {
 			t.Errorf("%s, verdict %s, %+v", where(s.Conditions), s.Verdict, s.Summary)
 		}
 		if s.Target != nil || s.Redis != nil {

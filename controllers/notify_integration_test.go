@@ -21,13 +21,15 @@ import (
 	"github.com/redquake/redquake/internal/experiment/history"
 )
 
-// A real server that fails, hangs, redirects and then accepts, and a real API server: each is said in the condition, and what was accepted came once.
+// A real server that fails, hangs, redirects and then accepts, and a real API server: each is said in the condition,
+// and what was accepted came once.
 func TestNotificationsOverHTTP(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	var answer atomic.Value // http.HandlerFunc
 	var accepted atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Load().(http.HandlerFunc)(w, r) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Load().(http.HandlerFunc)(w, r) }))
 	t.Cleanup(server.Close)
 	says := func(f http.HandlerFunc) { answer.Store(f) }
 	says(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
@@ -50,12 +52,15 @@ func TestNotificationsOverHTTP(t *testing.T) {
 	}
 	again := func(template string) {
 		t.Helper()
-		p.mustChange(change(p, p.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify.Template = template }))
+		p.mustChange(change(p, p.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) {
+			e.Spec.Notify.Template = template
+		}))
 	}
 	is(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet")
 	of := &history.History{Version: history.Version}
 	p.hasRun(of, "nightly", v1alpha1.VerdictPass)
-	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "attempt 1 of 18 to notify of run nightly-1: the server answers 500 Internal Server Error")
+	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed,
+		"attempt 1 of 18 to notify of run nightly-1: the server answers 500 Internal Server Error")
 	says(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
 		<-r.Context().Done()
@@ -66,14 +71,16 @@ func TestNotificationsOverHTTP(t *testing.T) {
 		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusPermanentRedirect)
 	})
 	again("redirects")
-	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "the server redirects to another address, which is not followed")
+	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed,
+		"the server redirects to another address, which is not followed")
 	says(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if string(text) == "redirects" { // another attempt, which began before the template changed
 			http.Error(w, "too late", http.StatusInternalServerError)
 			return
 		}
-		if err != nil || !strings.HasPrefix(string(text), "accepted: ") || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" || r.URL.Path != hookPath {
+		if err != nil || !strings.HasPrefix(string(text), "accepted: ") ||
+			r.Header.Get("Content-Type") != "text/plain; charset=utf-8" || r.URL.Path != hookPath {
 			t.Errorf("%s got %q, %v: %v", r.URL, text, err, r.Header)
 		}
 		accepted.Add(1)
@@ -93,7 +100,16 @@ func (p *place) hasRun(of *history.History, schedule string, verdict v1alpha1.Ve
 	p.t.Helper()
 	e, name := p.schedule(schedule), fmt.Sprintf("%s-%d", schedule, len(of.Runs)+1)
 	now := time.Now()
-	of.Add(history.Ended{Run: history.Run{Name: name, Scheduled: now, Start: now, End: now, Template: experiment.HashOf(&e.Spec.Template.Spec), Verdict: verdict}})
+	of.Add(history.Ended{
+		Run: history.Run{
+			Name:      name,
+			Scheduled: now,
+			Start:     now,
+			End:       now,
+			Template:  experiment.HashOf(&e.Spec.Template.Spec),
+			Verdict:   verdict,
+		},
+	})
 	data, err := of.Encode("", nil)
 	p.mustChange(err)
 	stored := children.History(e, data)
@@ -103,14 +119,18 @@ func (p *place) hasRun(of *history.History, schedule string, verdict v1alpha1.Ve
 		err = p.client.Create(p.t.Context(), stored)
 	}
 	p.mustChange(err)
-	p.mustChange(change(p, p.schedule(schedule), func(e *v1alpha1.RedisExperimentSchedule) { e.Annotations = map[string]string{"test": name} })) // which wakes the operator
+	// which wakes the operator
+	p.mustChange(change(p, p.schedule(schedule), func(e *v1alpha1.RedisExperimentSchedule) {
+		e.Annotations = map[string]string{"test": name}
+	}))
 	p.until(name+" is shown", 20*time.Second, func() bool {
 		of := p.schedule(schedule).Status
 		return len(of.History) > 0 && of.History[len(of.History)-1].Name == name
 	}, func() string { return where(p.schedule(schedule).Status.Conditions) })
 }
 
-// notifyInVain has schedules that notify servers which send the URL back, are none, or redirect, and one whose Secret holds no URL.
+// notifyInVain has schedules that notify servers which send the URL back, are none, or redirect, and one whose Secret
+// holds no URL.
 func notifyInVain(p *place, _ []crashKind) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"echo": func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +153,8 @@ func notifyInVain(p *place, _ []crashKind) {
 		if answer != nil {
 			server := httptest.NewServer(answer)
 			p.t.Cleanup(server.Close)
-			url = fmt.Sprintf("http://%[1]s-user:%[1]s-password@%[2]s/services/%[1]s-path?token=%[1]s-token", planted, strings.TrimPrefix(server.URL, "http://"))
+			url = fmt.Sprintf("http://%[1]s-user:%[1]s-password@%[2]s/services/%[1]s-path?token=%[1]s-token", planted,
+				strings.TrimPrefix(server.URL, "http://"))
 		}
 		p.plant(name, map[string]string{"url": url})
 		p.create(newSchedule(name, func(e *v1alpha1.RedisExperimentSchedule) {

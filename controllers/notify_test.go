@@ -105,7 +105,9 @@ func notifies(e *v1alpha1.RedisExperimentSchedule) {
 }
 
 // notifiedIs waits for the condition Notified.
-func (n *nights) notifiedIs(status metav1.ConditionStatus, reason, message string, within time.Duration) *v1alpha1.RedisExperimentSchedule {
+func (n *nights) notifiedIs(
+	status metav1.ConditionStatus, reason, message string, within time.Duration,
+) *v1alpha1.RedisExperimentSchedule {
 	n.t.Helper()
 	var e *v1alpha1.RedisExperimentSchedule
 	var c *metav1.Condition
@@ -131,7 +133,8 @@ func (n *nights) checkNoSecret() {
 	}
 }
 
-// A schedule whose receiver the operator may not send to says so at once, with the flag and without the host, and goes on.
+// A schedule whose receiver the operator may not send to says so at once, with the flag and without the host, and goes
+// on.
 func TestNotificationToNoNamedHost(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {
@@ -139,7 +142,9 @@ func TestNotificationToNoNamedHost(t *testing.T) {
 		n.create(hook("http://10.0.0.8:80" + hookPath))
 		startOperator(n.place, spy{})
 		n.create(newSchedule("nightly", notifies))
-		n.notifiedIs(metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "spec.notify.urlSecretRef: the operator may not send requests to this host: it is not among its --notify-hosts", time.Minute)
+		n.notifiedIs(metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec,
+			"spec.notify.urlSecretRef: the operator may not send requests to this host: it is not among its --notify-hosts",
+			time.Minute)
 		n.runsHaveEnded("nightly", 1, longAfter)
 		if got := chat.requests(); len(got) > 0 {
 			n.t.Errorf("requests at %v", got)
@@ -150,7 +155,8 @@ func TestNotificationToNoNamedHost(t *testing.T) {
 	})
 }
 
-// A schedule notifies of its first run, of what has regressed and recovered, and of another verdict; of each once, and of nothing else.
+// A schedule notifies of its first run, of what has regressed and recovered, and of another verdict; of each once, and
+// of nothing else.
 func TestScheduleNotifies(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {
@@ -170,7 +176,8 @@ func TestScheduleNotifies(t *testing.T) {
 		time.Sleep(time.Hour)
 		of := func(i int) string { return nameOf("nightly", night(i)) }
 		want := []string{
-			"test/nightly: the verdict of run " + of(1) + " is Pass. This is the first notification; the next one follows when that changes.",
+			"test/nightly: the verdict of run " + of(1) +
+				" is Pass. This is the first notification; the next one follows when that changes.",
 			"test/nightly has regressed: the verdict of run " + of(4) + " is Fail, after Pass.",
 			"test/nightly: the verdict of run " + of(5) + " is Pass, after Fail.",
 			"test/nightly has recovered: the verdict of run " + of(7) + " is Pass.",
@@ -178,11 +185,13 @@ func TestScheduleNotifies(t *testing.T) {
 		if got := chat.texts(); !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if !strings.Contains(chat.got[1], "latencyP99 ") || !strings.HasSuffix(chat.got[1], "\nkubectl -n test describe rexp "+of(4)) {
+		if !strings.Contains(chat.got[1], "latencyP99 ") ||
+			!strings.HasSuffix(chat.got[1], "\nkubectl -n test describe rexp "+of(4)) {
 			t.Errorf("%s", chat.got[1])
 		}
 		e := n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "", time.Minute)
-		if got := e.Status.Notification; got.Run != of(7) || got.Verdict != v1alpha1.VerdictPass || got.Regressed || got.Attempt != nil || got.Time == nil {
+		if got := e.Status.Notification; got.Run != of(7) || got.Verdict != v1alpha1.VerdictPass || got.Regressed ||
+			got.Attempt != nil || got.Time == nil {
 			t.Errorf("%+v", got)
 		}
 		if events := n.eventsOf(v1alpha1.ReasonNotified)["nightly"]; len(events) != 4 {
@@ -192,16 +201,19 @@ func TestScheduleNotifies(t *testing.T) {
 	})
 }
 
-// A server that refuses or hangs is asked again with growing waits, 18 times, and delays no run. A condition and events say so. What it takes in the end
-// arrives once.
+// A server that refuses or hangs is asked again with growing waits, 18 times, and delays no run. A condition and events
+// say so. What it takes in the end arrives once.
 func TestNotificationIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fails func(*receiver)
 		want  string
 	}{
-		"refuses": {func(r *receiver) { r.refuses(http.StatusNotFound) }, "the server answers 404 Not Found: no service at (redacted)"},
-		"hangs":   {(*receiver).hangs, "no answer within 10s"},
+		"refuses": {func(r *receiver) {
+			r.refuses(
+				http.StatusNotFound)
+		}, "the server answers 404 Not Found: no service at (redacted)"},
+		"hangs": {(*receiver).hangs, "no answer within 10s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -212,7 +224,9 @@ func TestNotificationIsRetried(t *testing.T) {
 				startOperator(n.place, spy{})
 				n.create(newSchedule("nightly", notifies))
 				first := nameOf("nightly", night(1))
-				n.notifiedIs(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "spec.notify: attempt 1 of 18 to notify of run "+first+": "+c.want+"; the next one is at 2000-01-01T03:", longAfter)
+				n.notifiedIs(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed,
+					"spec.notify: attempt 1 of 18 to notify of run "+first+": "+c.want+"; the next one is at 2000-01-01T03:",
+					longAfter)
 				e := n.notifiedIs(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "attempt 18 of 18", 4*time.Hour)
 				if got := e.Status.Notification; got.Run != "" || got.Attempt.Count != 18 || got.Attempt.Run != first {
 					t.Errorf("%+v", got)
@@ -223,7 +237,8 @@ func TestNotificationIsRetried(t *testing.T) {
 					t.Fatalf("%d requests, want 18", len(at))
 				}
 				for i := 1; i < len(at); i++ {
-					if wait := at[i].Sub(at[i-1]); wait < 9*time.Second || wait > 11*time.Minute || i < 6 && wait < at[i-1].Sub(at[max(0, i-2)]) {
+					if wait := at[i].Sub(at[i-1]); wait < 9*time.Second || wait > 11*time.Minute ||
+						i < 6 && wait < at[i-1].Sub(at[max(0, i-2)]) {
 						t.Errorf("request %d came %s after the one before", i, wait)
 					}
 				}
@@ -233,7 +248,8 @@ func TestNotificationIsRetried(t *testing.T) {
 				n.checkNoSecret()
 				chat.accepts()
 				n.runsHaveEnded("nightly", 2, longAfter) // as nothing was notified of, the second run is
-				e = n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run "+nameOf("nightly", night(2)), time.Minute)
+				e = n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run "+nameOf("nightly", night(2)),
+					time.Minute)
 				if got := chat.texts(); len(got) != 1 || e.Status.Skipped != 0 || e.Status.Notification.Attempt != nil {
 					t.Errorf("%q, %+v", got, e.Status)
 				}
@@ -247,7 +263,8 @@ func TestNotificationIsRetried(t *testing.T) {
 	}
 }
 
-// What was accepted is not sent again because it could not be stored at once; an operator that dies in between sends it once more.
+// What was accepted is not sent again because it could not be stored at once; an operator that dies in between sends it
+// once more.
 func TestNotificationIsStoredLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -263,7 +280,8 @@ func TestNotificationIsStoredLate(t *testing.T) {
 				keepRunning(n.place, func(self func() *operator) spy {
 					return spy{Before: func(w write) error {
 						e, is := w.Object.(*v1alpha1.RedisExperimentSchedule)
-						if !is || w.Verb != "patch-status" || e.Status.Notification == nil || e.Status.Notification.Run == "" || refused.Load() >= 8 {
+						if !is || w.Verb != "patch-status" || e.Status.Notification == nil || e.Status.Notification.Run == "" ||
+							refused.Load() >= 8 {
 							return nil
 						}
 						if c.crash {
@@ -282,7 +300,8 @@ func TestNotificationIsStoredLate(t *testing.T) {
 				if got := chat.texts(); len(got) != c.want || refused.Load() != 8 {
 					t.Errorf("%d notifications, want %d: %q; %d refused", len(got), c.want, got, refused.Load())
 				}
-				if keys := slices.Compact(slices.Clone(chat.keys)); len(keys) != 1 || !strings.HasSuffix(keys[0], nameOf("nightly", night(1))) {
+				if keys := slices.Compact(slices.Clone(chat.keys)); len(keys) != 1 ||
+					!strings.HasSuffix(keys[0], nameOf("nightly", night(1))) {
 					t.Errorf("keys %q", keys)
 				}
 			})
@@ -290,7 +309,8 @@ func TestNotificationIsStoredLate(t *testing.T) {
 	}
 }
 
-// What keeps notifications from being sent is said before the first run, with the field. Runs take place meanwhile. Once it is mended, they are sent.
+// What keeps notifications from being sent is said before the first run, with the field. Runs take place meanwhile.
+// Once it is mended, they are sent.
 func TestNotificationThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -299,13 +319,24 @@ func TestNotificationThatCannotBeSent(t *testing.T) {
 		reason string
 		want   string
 	}{
-		"no Secret": {nil, nil, v1alpha1.ReasonSecretNotFound, `spec.notify.urlSecretRef: there is no Secret "chat" in namespace test`},
-		"no key": {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "chat"}}, nil, v1alpha1.ReasonSecretNotFound,
-			`spec.notify.urlSecretRef: Secret "chat" has no key "url"`},
-		"no URL": {hook("s3cretT0KEN"), nil, v1alpha1.ReasonInvalidSpec,
-			`spec.notify.urlSecretRef: key "url" of Secret "chat": it is no URL that begins with http:// or https:// and has a host`},
-		"template": {nil, func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify.Template = "a\n{{.Verdicts}}" }, v1alpha1.ReasonInvalidSpec,
-			"spec.notify.template: line 2:2: at <.Verdicts>: can't evaluate field Verdicts"},
+		"no Secret": {
+			nil, nil, v1alpha1.ReasonSecretNotFound,
+			`spec.notify.urlSecretRef: there is no Secret "chat" in namespace test`,
+		},
+		"no key": {
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "chat"}}, nil, v1alpha1.ReasonSecretNotFound,
+			`spec.notify.urlSecretRef: Secret "chat" has no key "url"`,
+		},
+		"no URL": {
+			hook("s3cretT0KEN"), nil, v1alpha1.ReasonInvalidSpec,
+			`spec.notify.urlSecretRef: key "url" of Secret "chat": it is no URL that begins with http:// or https:// and has a host`,
+		},
+		"template": {
+			nil,
+			func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify.Template = "a\n{{.Verdicts}}" },
+			v1alpha1.ReasonInvalidSpec,
+			"spec.notify.template: line 2:2: at <.Verdicts>: can't evaluate field Verdicts",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -335,11 +366,13 @@ func TestNotificationThatCannotBeSent(t *testing.T) {
 				if c.change != nil {
 					n.mustChange(change(n.place, e, func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify.Template = "" }))
 				}
-				n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run "+nameOf("nightly", night(1)), 2*time.Minute)
+				n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run "+nameOf("nightly", night(1)),
+					2*time.Minute)
 				n.mustChange(change(n.place, e, func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify = nil }))
 				n.until("nothing is left of it", time.Minute, func() bool {
 					e = n.schedule("nightly")
-					return meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionNotified) == nil && e.Status.Notification == nil
+					return meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionNotified) == nil &&
+						e.Status.Notification == nil
 				}, func() string { return fmt.Sprintf("%+v", e.Status) })
 			})
 		})

@@ -15,7 +15,10 @@ func newLoadTest(name, address string, change func(*v1alpha1.RedisLoadTest)) *v1
 	test := &v1alpha1.RedisLoadTest{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.RedisLoadTestSpec{
-			Target: v1alpha1.RedisTarget{Addresses: []string{address}, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}},
+			Target: v1alpha1.RedisTarget{
+				Addresses:   []string{address},
+				PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+			},
 			Client: v1alpha1.LoadClient{Connections: 5},
 			Load:   v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(2 * time.Second)},
 			Workload: v1alpha1.Workload{

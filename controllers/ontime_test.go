@@ -15,13 +15,16 @@ import (
 func hzFor(name string, value v1alpha1.ParameterValue, lasts time.Duration) *v1alpha1.RedisFault {
 	return plainFault(name, "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": value}}
-		f.Spec.Duration, f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(lasts), length(15*time.Second), *length(2 * time.Minute)
+		f.Spec.Duration, f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(lasts), length(15*time.Second),
+			*length(2 * time.Minute)
 	})
 }
 
 // longRun is a load for some minutes.
 func longRun(address string) *v1alpha1.RedisLoadTest {
-	return newLoadTest("run", address, func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(10 * time.Minute) })
+	return newLoadTest("run", address, func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.Duration = length(10 * time.Minute)
+	})
 }
 
 // hzIs waits until the setting has a value, and returns when.
@@ -64,7 +67,8 @@ var outages = map[string]func(w *world, o *operator) (end func()){
 	},
 }
 
-// A fault ends on time whatever the operator loses after the injection, before it was stored. What was done is in the status afterwards.
+// A fault ends on time whatever the operator loses after the injection, before it was stored. What was done is in the
+// status afterwards.
 func TestFaultEndsOnTime(t *testing.T) {
 	t.Parallel()
 	for name, lose := range outages {
@@ -81,16 +85,19 @@ func TestFaultEndsOnTime(t *testing.T) {
 				time.Sleep(30 * time.Second)
 				end()
 				f := w.faultEnds("slow", 2*time.Minute)
-				if reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || f.Status.InjectedAt == nil || f.Status.RevertedAt == nil {
+				if reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || f.Status.InjectedAt == nil ||
+					f.Status.RevertedAt == nil {
 					t.Fatalf("%s: %+v", where(f.Status.Conditions), f.Status)
 				}
 				if d := f.Status.InjectedAt.Sub(injected); d < -100*time.Millisecond || d > 100*time.Millisecond {
 					t.Errorf("injectedAt is %s after the injection", d)
 				}
-				if d := f.Status.RevertedAt.Sub(reverted); name != "another operator leads" && (d < -100*time.Millisecond || d > 100*time.Millisecond) {
+				if d := f.Status.RevertedAt.Sub(reverted); name != "another operator leads" &&
+					(d < -100*time.Millisecond || d > 100*time.Millisecond) {
 					t.Errorf("revertedAt is %s after the revert", d)
 				}
-				if events := strings.Join(timelineOf(f), " "); !strings.Contains(events, "Injected") || !strings.Contains(events, "Reverted") {
+				if events := strings.Join(timelineOf(f), " "); !strings.Contains(events, "Injected") ||
+					!strings.Contains(events, "Reverted") {
 					t.Errorf("timeline: %s", events)
 				}
 			})
@@ -98,7 +105,8 @@ func TestFaultEndsOnTime(t *testing.T) {
 	}
 }
 
-// A server obeys, its response is lost, and then the operator loses something: what may have been injected is reverted when no attempt would be made any more.
+// A server obeys, its response is lost, and then the operator loses something: what may have been injected is reverted
+// when no attempt would be made any more.
 func TestPerhapsInjectedFaultEndsOnTime(t *testing.T) {
 	t.Parallel()
 	for name, lose := range outages {
@@ -147,7 +155,8 @@ func TestFaultEndsOnTimeWithoutStatus(t *testing.T) {
 		if late := reverted.Sub(injected) - 20*time.Second; late > onTime {
 			t.Errorf("the setting stayed for %s, want 20s", reverted.Sub(injected))
 		}
-		if f := w.faultEnds("slow", time.Minute); f.Status.InjectedAt == nil || f.Status.InjectedAt.Sub(injected).Abs() > 100*time.Millisecond {
+		if f := w.faultEnds("slow", time.Minute); f.Status.InjectedAt == nil ||
+			f.Status.InjectedAt.Sub(injected).Abs() > 100*time.Millisecond {
 			t.Errorf("injected at %s, in the status %v", injected, f.Status.InjectedAt)
 		}
 	})
@@ -185,13 +194,15 @@ func TestRevertGoesOn(t *testing.T) {
 		redis.silence()
 		time.Sleep(110 * time.Second)
 		f := w.faultHasReason("slow", time.Second, v1alpha1.ReasonReverting)
-		if warnings := strings.Join(w.warnings("slow"), "; "); !strings.Contains(warnings, "RevertDelayed") || !strings.Contains(warnings, "CONFIG SET hz 10") {
+		if warnings := strings.Join(w.warnings("slow"), "; "); !strings.Contains(warnings, "RevertDelayed") ||
+			!strings.Contains(warnings, "CONFIG SET hz 10") {
 			t.Errorf("%s; warnings: %s", where(f.Status.Conditions), warnings)
 		}
 		redis.resume()
 		hzIs(t, redis, "10", 15*time.Second)
 		f = w.faultEnds("slow", 2*time.Minute)
-		if reason(f.Status.Conditions) == v1alpha1.ReasonRevertFailed || f.Status.Targets[0].RevertAbandoned || f.Status.Overstayed == nil {
+		if reason(f.Status.Conditions) == v1alpha1.ReasonRevertFailed || f.Status.Targets[0].RevertAbandoned ||
+			f.Status.Overstayed == nil {
 			t.Errorf("%s, %+v", where(f.Status.Conditions), f.Status.Targets[0])
 		}
 	})
@@ -222,7 +233,8 @@ func TestStartRestoresBeforeAnythingElse(t *testing.T) {
 		began := time.Now()
 		startOperator(w.place, spy{})
 		later := func() *v1alpha1.RedisLoadTest { return w.loadTest("later") }
-		w.until("the load test is looked at", time.Minute, func() bool { return len(later().Status.Conditions) > 0 }, func() string { return "" })
+		w.until("the load test is looked at", time.Minute, func() bool { return len(later().Status.Conditions) > 0 },
+			func() string { return "" })
 		if took := time.Since(began); took < time.Second { // the first attempt waits for a server that is silent
 			t.Errorf("the load test was looked at after %s, while the fault was not restored", took)
 		}

@@ -22,8 +22,8 @@ import (
 // leaseName is the name of the Lease by which operators elect a leader, in the namespace of the place.
 const leaseName = "redquake"
 
-// newProcess returns an operator process for the namespace of a place, as main makes it: what tests need beside that are calls between its reconcilers and the
-// API server.
+// newProcess returns an operator process for the namespace of a place, as main makes it: what tests need beside that
+// are calls between its reconcilers and the API server.
 func newProcess(config *rest.Config, namespace, home string, tests, faults interceptor.Funcs) *Process {
 	between := func(funcs interceptor.Funcs) func(client.Client) client.Client {
 		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
@@ -31,9 +31,16 @@ func newProcess(config *rest.Config, namespace, home string, tests, faults inter
 	return &Process{
 		Config: config, MetricsServer: metricsserver.Options{BindAddress: "0"},
 		Settings: Settings{
-			Image: "redquake:test", OperatorNamespace: home, Namespaces: []string{namespace}, Runs: runs.NewRegistry(), Servers: topology.NewReal(), Sessions: faultrun.NewRegistry(nil),
-			Prometheus: prometheus.Client{Hosts: egress.Hosts{"127.0.0.1"}}, Notify: notify.Client{Hosts: egress.Hosts{"127.0.0.1"}, Timeout: 10 * time.Second},
-			TestClient: between(tests), FaultClient: between(faults),
+			Image:             "redquake:test",
+			OperatorNamespace: home,
+			Namespaces:        []string{namespace},
+			Runs:              runs.NewRegistry(),
+			Servers:           topology.NewReal(),
+			Sessions:          faultrun.NewRegistry(nil),
+			Prometheus:        prometheus.Client{Hosts: egress.Hosts{"127.0.0.1"}},
+			Notify:            notify.Client{Hosts: egress.Hosts{"127.0.0.1"}, Timeout: 10 * time.Second},
+			TestClient:        between(tests),
+			FaultClient:       between(faults),
 		},
 	}
 }
@@ -44,7 +51,11 @@ func (p *place) startManager(s spy) *operator {
 	o := newOperator(time.Now)
 	servers := topology.NewReal()
 	process := newProcess(p.config, p.namespace, p.home(), o.Intercept(s), o.Intercept(s))
-	process.Runs, process.Servers, process.Metrics, process.Dashboard, process.Logger = o.sessions, servers, o.metrics, p.dashboard, p.logger
+	process.Runs = o.sessions
+	process.Servers = servers
+	process.Metrics = o.metrics
+	process.Dashboard = p.dashboard
+	process.Logger = p.logger
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -16,9 +16,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/fault/contract"
-
 	faults "github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // overlapOut is the file that the table is written to. If it is set, all pairs and schedules run, otherwise a few.
@@ -52,7 +51,8 @@ func (o *overlapTable) add(row overlapRow) {
 	o.rows = append(o.rows, row)
 }
 
-// Two faults of any kinds act on the same Redis, or a few at random: they act one after the other, and leave it as it was.
+// Two faults of any kinds act on the same Redis, or a few at random: they act one after the other, and leave it as it
+// was.
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	out, table := os.Getenv(overlapOut), &overlapTable{}
@@ -88,7 +88,8 @@ type encounter interface {
 	row() overlapRow
 }
 
-// runAll runs encounters on a stage one after the other; after a problem on another one, as its remains must not be attributed to the next ones.
+// runAll runs encounters on a stage one after the other; after a problem on another one, as its remains must not be
+// attributed to the next ones.
 func runAll[E encounter](t *testing.T, o overlapping, table *overlapTable, all []E) {
 	t.Helper()
 	for stage := 1; len(all) > 0; stage++ {
@@ -112,9 +113,11 @@ func meet(t *testing.T, s *overlapStage, table *overlapTable, e encounter) bool 
 	row.Restored, problems = s.conclude(names)
 	row.Waited = s.hasWaited(names...)
 	table.add(row)
-	t.Logf("%s: %s, then %s: restored %t, waited %t, %.1f s", row.Course, row.First, row.Second, row.Restored, row.Waited, time.Since(begun).Seconds())
+	t.Logf("%s: %s, then %s: restored %t, waited %t, %.1f s", row.Course, row.First, row.Second, row.Restored, row.Waited,
+		time.Since(begun).Seconds())
 	if n := len(problems); n > 0 {
-		t.Errorf("%s on %s: %s, then %s, %d problems: %s", row.Course, row.On, row.First, row.Second, n, strings.Join(problems[:min(n, 12)], "\n\t"))
+		t.Errorf("%s on %s: %s, then %s, %d problems: %s", row.Course, row.On, row.First, row.Second, n,
+			strings.Join(problems[:min(n, 12)], "\n\t"))
 	}
 	return len(problems) == 0
 }
@@ -125,7 +128,8 @@ type pair struct {
 	course        string
 }
 
-// pairs are all pairs of a stage in each course, nested in both orders, of which each part runs some. A few are a sample, of the first part.
+// pairs are all pairs of a stage in each course, nested in both orders, of which each part runs some. A few are a
+// sample, of the first part.
 func (o overlapping) pairs(part int, few bool) []pair {
 	var all []pair
 	n := 0
@@ -161,7 +165,8 @@ func isAmong(kinds []crashKind, one crashKind) bool {
 
 // sampled are the pairs of which a fault once left something behind, or refused a state that the other one had made.
 func sampled(on string, p pair) bool {
-	return on == overlaps[0].name && p.course == nested && p.first.name == p.second.name && slices.Contains([]string{"Config", "Resources"}, p.first.name)
+	return on == overlaps[0].name && p.course == nested && p.first.name == p.second.name &&
+		slices.Contains([]string{"Config", "Resources"}, p.first.name)
 }
 
 func (p pair) of(a, b crashKind) bool {
@@ -199,7 +204,10 @@ func outcomeOf(f *v1alpha1.RedisFault) []string {
 			wrong = append(wrong, fmt.Sprintf("%s: its record: %+v", name, t))
 		}
 	}
-	done := []string{v1alpha1.ReasonSucceeded, v1alpha1.ReasonAborted, v1alpha1.ReasonNotRecovered, v1alpha1.ReasonInconclusive}
+	done := []string{
+		v1alpha1.ReasonSucceeded, v1alpha1.ReasonAborted, v1alpha1.ReasonNotRecovered,
+		v1alpha1.ReasonInconclusive,
+	}
 	if !slices.Contains(done, reason(f.Status.Conditions)) && !isExpectedRefusal(f) {
 		wrong = append(wrong, name+": "+where(f.Status.Conditions))
 	}
@@ -215,9 +223,14 @@ var expectedRefusals = []string{
 	"would hit the last copy in sync",       // PodKill and others while replicas copy the data again
 }
 
-// isExpectedRefusal reports whether a fault was refused for a reason that is right after another one, and has broken nothing.
+// isExpectedRefusal reports whether a fault was refused for a reason that is right after another one, and has broken
+// nothing.
 func isExpectedRefusal(f *v1alpha1.RedisFault) bool {
-	return f.Status.InjectedAt == nil && slices.ContainsFunc(expectedRefusals, func(text string) bool { return strings.Contains(where(f.Status.Conditions), text) })
+	return f.Status.InjectedAt == nil &&
+		slices.ContainsFunc(expectedRefusals, func(text string) bool {
+			return strings.Contains(where(f.Status.Conditions),
+				text)
+		})
 }
 
 // overlapsIn returns which faults have acted on the same thing at the same time.
@@ -226,19 +239,23 @@ func overlapsIn(all []*v1alpha1.RedisFault) []string {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			on := sharedBy(a, b)
-			if on == "" || a.Status.InjectedAt == nil || b.Status.InjectedAt == nil || a.Status.RevertedAt == nil || b.Status.RevertedAt == nil {
+			if on == "" || a.Status.InjectedAt == nil || b.Status.InjectedAt == nil || a.Status.RevertedAt == nil ||
+				b.Status.RevertedAt == nil {
 				continue
 			}
 			if a.Status.InjectedAt.Before(b.Status.RevertedAt) && b.Status.InjectedAt.Before(a.Status.RevertedAt) {
-				wrong = append(wrong, fmt.Sprintf("on %s at once: %s from %s to %s, %s from %s to %s", on, a.Name, a.Status.InjectedAt.Format(time.StampMicro),
-					a.Status.RevertedAt.Format(time.StampMicro), b.Name, b.Status.InjectedAt.Format(time.StampMicro), b.Status.RevertedAt.Format(time.StampMicro)))
+				wrong = append(wrong, fmt.Sprintf("on %s at once: %s from %s to %s, %s from %s to %s", on, a.Name,
+					a.Status.InjectedAt.Format(time.StampMicro),
+					a.Status.RevertedAt.Format(time.StampMicro), b.Name, b.Status.InjectedAt.Format(time.StampMicro),
+					b.Status.RevertedAt.Format(time.StampMicro)))
 			}
 		}
 	}
 	return wrong
 }
 
-// sharedBy is what two faults of one stage both act on: its workload if one of them changes that, a pod, or a node; "" if nothing.
+// sharedBy is what two faults of one stage both act on: its workload if one of them changes that, a pod, or a node; ""
+// if nothing.
 func sharedBy(a, b *v1alpha1.RedisFault) string {
 	traits := func(f *v1alpha1.RedisFault) contract.Traits {
 		injector, err := faults.For(&f.Spec, contract.Deps{})
@@ -263,7 +280,8 @@ func sharedBy(a, b *v1alpha1.RedisFault) string {
 	return ""
 }
 
-// report stores the rows, if a file is named, and prints a summary. Rows that the file has of other stages stay: the stages may run one by one.
+// report stores the rows, if a file is named, and prints a summary. Rows that the file has of other stages stay: the
+// stages may run one by one.
 func (o *overlapTable) report(file string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -277,10 +295,16 @@ func (o *overlapTable) report(file string) error {
 		}
 	}
 	earlier = slices.DeleteFunc(earlier, func(e overlapRow) bool {
-		return slices.ContainsFunc(o.rows, func(r overlapRow) bool { return r.On == e.On && r.isOfSchedule() == e.isOfSchedule() })
+		return slices.ContainsFunc(o.rows, func(r overlapRow) bool {
+			return r.On == e.On &&
+				r.isOfSchedule() == e.isOfSchedule()
+		})
 	})
 	o.rows = append(earlier, o.rows...)
-	slices.SortStableFunc(o.rows, func(a, b overlapRow) int { return cmp.Or(cmp.Compare(a.On, b.On), cmp.Compare(a.kind(), b.kind())) })
+	slices.SortStableFunc(o.rows, func(a, b overlapRow) int {
+		return cmp.Or(cmp.Compare(a.On, b.On),
+			cmp.Compare(a.kind(), b.kind()))
+	})
 	text, err := json.MarshalIndent(o.rows, "", "  ")
 	if err != nil {
 		return err

@@ -45,7 +45,8 @@ func seedOf(t *testing.T, few bool) uint64 {
 	return seed
 }
 
-// course is a few faults at random times, some of which are aborted or deleted, with or without a restart of the operator.
+// course is a few faults at random times, some of which are aborted or deleted, with or without a restart of the
+// operator.
 type course struct {
 	number  int
 	faults  []scheduled
@@ -81,7 +82,8 @@ func schedulesOf(seed uint64, few bool) []someSchedules {
 	}
 	for number := range count {
 		part := &all[number%parts]
-		part.schedules = append(part.schedules, drawSchedule(rand.New(rand.NewPCG(seed, uint64(number))), number, part.on.kinds))
+		part.schedules = append(part.schedules,
+			drawSchedule(rand.New(rand.NewPCG(seed, uint64(number))), number, part.on.kinds))
 	}
 	return all
 }
@@ -92,7 +94,12 @@ func drawSchedule(r *rand.Rand, number int, kinds []crashKind) course {
 	}
 	s := course{number: number}
 	for range 2 + r.IntN(3) {
-		f := scheduled{kind: kinds[r.IntN(len(kinds))], load: loads[r.IntN(len(loads))], at: within(0, 3*time.Second), lasts: within(time.Second, 2*time.Second)}
+		f := scheduled{
+			kind:  kinds[r.IntN(len(kinds))],
+			load:  loads[r.IntN(len(loads))],
+			at:    within(0, 3*time.Second),
+			lasts: within(time.Second, 2*time.Second),
+		}
 		switch r.IntN(6) {
 		case 0, 1:
 			f.aborted = f.at + within(0, 3*time.Second)
@@ -126,7 +133,11 @@ func (s course) row() overlapRow {
 	if s.restart > 0 {
 		others = append(others, fmt.Sprintf("the operator is killed at %s", s.restart))
 	}
-	return overlapRow{First: s.faults[0].String(), Second: strings.Join(others, "; "), Course: fmt.Sprintf("schedule %d", s.number)}
+	return overlapRow{
+		First:  s.faults[0].String(),
+		Second: strings.Join(others, "; "),
+		Course: fmt.Sprintf("schedule %d", s.number),
+	}
 }
 
 // step is something that happens at an instant.
@@ -148,7 +159,10 @@ func (s course) run(on *overlapStage) []string {
 		}
 		if f.ended > 0 {
 			steps = append(steps, step{f.ended, func() {
-				on.mustChange(client.IgnoreNotFound(on.client.Delete(context.Background(), &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: name}})))
+				on.mustChange(client.IgnoreNotFound(
+					on.client.Delete(context.Background(), &v1alpha1.RedisFault{
+						ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: name},
+					})))
 			}})
 		}
 	}

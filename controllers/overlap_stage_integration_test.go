@@ -47,19 +47,51 @@ var (
 	ofMesh        = kindsThatNeed(needsMesh)
 )
 
-// overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for each pod.
+// overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for
+// each pod.
 var overlaps = []overlapping{
 	{name: "standalone", splits: 12, scene: fleetOf(1, complete), kinds: oneServer},
-	{name: "replication", splits: 5, scene: followedFleet, kinds: slices.Concat(ofScaling, ofReplication, oneServer), meets: slices.Concat(ofScaling, ofReplication)},
-	{name: "sentinel", splits: 4, scene: watchedFleet, kinds: slices.Concat(ofSentinels, ofScaling, oneServer), meets: ofSentinels},
-	{name: "cluster", splits: 10, scene: clusterFleetOf(complete), shard: new(int32(0)), kinds: slices.Concat(ofCluster, oneServer), meets: ofCluster},
+	{
+		name:   "replication",
+		splits: 5,
+		scene:  followedFleet,
+		kinds:  slices.Concat(ofScaling, ofReplication, oneServer),
+		meets:  slices.Concat(ofScaling, ofReplication),
+	},
+	{
+		name:   "sentinel",
+		splits: 4,
+		scene:  watchedFleet,
+		kinds:  slices.Concat(ofSentinels, ofScaling, oneServer),
+		meets:  ofSentinels,
+	},
+	{
+		name:   "cluster",
+		splits: 10,
+		scene:  clusterFleetOf(complete),
+		shard:  new(int32(0)),
+		kinds:  slices.Concat(ofCluster, oneServer),
+		meets:  ofCluster,
+	},
 	{name: "file", splits: 2, scene: onFile, pairsOnly: true, kinds: slices.Concat(ofFile, oneServer), meets: ofFile},
-	{name: "chaosmesh", splits: 12, on: newMeshPlace, scene: withMesh(fleetOf(1, complete)), pairsOnly: true, kinds: slices.Concat(ofMesh, oneServer), meets: ofMesh},
-	{name: "chaosmesh and replication", splits: 2, on: newMeshPlace, scene: withMesh(fleetOf(3, complete)), pairsOnly: true,
-		kinds: slices.Concat(ofMesh, ofScaling, ofReplication), meets: ofMesh, across: true},
-	{name: "chaosmesh and sentinel", splits: 2, on: newMeshPlace, scene: withMesh(watchedFleet), pairsOnly: true, kinds: slices.Concat(ofMesh, ofSentinels), meets: ofMesh, across: true},
-	{name: "chaosmesh and cluster", splits: 4, on: newMeshPlace, scene: withMesh(clusterFleetOf(complete)), shard: new(int32(0)), pairsOnly: true,
-		kinds: slices.Concat(ofMesh, ofCluster), meets: ofMesh, across: true},
+	{
+		name: "chaosmesh", splits: 12, on: newMeshPlace, scene: withMesh(fleetOf(1, complete)), pairsOnly: true,
+		kinds: slices.Concat(ofMesh, oneServer), meets: ofMesh,
+	},
+	{
+		name: "chaosmesh and replication", splits: 2, on: newMeshPlace, scene: withMesh(fleetOf(3, complete)),
+		pairsOnly: true,
+		kinds:     slices.Concat(ofMesh, ofScaling, ofReplication), meets: ofMesh, across: true,
+	},
+	{
+		name: "chaosmesh and sentinel", splits: 2, on: newMeshPlace, scene: withMesh(watchedFleet), pairsOnly: true,
+		kinds: slices.Concat(ofMesh, ofSentinels), meets: ofMesh, across: true,
+	},
+	{
+		name: "chaosmesh and cluster", splits: 4, on: newMeshPlace, scene: withMesh(clusterFleetOf(complete)),
+		shard: new(int32(0)), pairsOnly: true,
+		kinds: slices.Concat(ofMesh, ofCluster), meets: ofMesh, across: true,
+	},
 }
 
 // complete gives a fleet all that a kind of fault may need.
@@ -68,10 +100,16 @@ func complete(f *fleet, set *appsv1.StatefulSet) {
 	f.options = []string{"--enable-debug-command", "yes"}
 }
 
-// followedFleet is the scene of a StatefulSet of three servers whose load follows the primary: ClientKill finds its connections there after a Failover, too.
+// followedFleet is the scene of a StatefulSet of three servers whose load follows the primary: ClientKill finds its
+// connections there after a Failover, too.
 func followedFleet(p *place) scene {
 	f := startFleet(p, 3, complete)
-	return scene{target: redisPods(f.address(0), f.address(1), f.address(2)), shows: f.shows, primary: f.primaryOf, asksAPI: true}
+	return scene{
+		target:  redisPods(f.address(0), f.address(1), f.address(2)),
+		shows:   f.shows,
+		primary: f.primaryOf,
+		asksAPI: true,
+	}
 }
 
 // onFile is the scene of one server whose configuration file is rewritten as soon as a fault has changed hz.
@@ -113,7 +151,8 @@ func kindsNamed(names ...string) []crashKind {
 	return kinds
 }
 
-// overlapStage is a stage with two loads, of which each fault refers to one: faults must take turns whatever measures them.
+// overlapStage is a stage with two loads, of which each fault refers to one: faults must take turns whatever measures
+// them.
 type overlapStage struct {
 	*crashStage
 	of overlapping
@@ -128,7 +167,12 @@ var loads = []string{"run", "other"}
 
 func (o overlapping) raise(t *testing.T) *overlapStage {
 	t.Helper()
-	s := &overlapStage{crashStage: crashKind{on: o.on, scene: o.scene}.raise(t), of: o, seen: map[string]*v1alpha1.RedisFault{}, waited: map[string]bool{}}
+	s := &overlapStage{
+		crashStage: crashKind{on: o.on, scene: o.scene}.raise(t),
+		of:         o,
+		seen:       map[string]*v1alpha1.RedisFault{},
+		waited:     map[string]bool{},
+	}
 	s.ownPods()
 	second := s.loadTest(loads[0])
 	s.create(&v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: loads[1]}, Spec: second.Spec})
@@ -147,14 +191,18 @@ func (o overlapping) raise(t *testing.T) *overlapStage {
 func (s *overlapStage) ownPods() {
 	s.t.Helper()
 	var pods corev1.PodList
-	s.mustChange(s.client.List(s.t.Context(), &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": "redis"}))
+	s.mustChange(s.client.List(s.t.Context(), &pods, client.InNamespace(s.namespace), client.MatchingLabels{
+		"app": "redis",
+	}))
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if metav1.GetControllerOf(pod) != nil {
 			continue
 		}
 		s.mustChange(change(s.place, pod, func(pod *corev1.Pod) {
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "statefulset", Controller: new(true)}}
+			pod.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "statefulset", Controller: new(true)},
+			}
 		}))
 	}
 }
@@ -194,10 +242,12 @@ func (s *overlapStage) newFault(kind crashKind, load string, lasts time.Duration
 		f.Spec.Select.Shard = s.of.shard
 		if kind.fault == v1alpha1.FaultNodeLoss { // the spec of the crash test reads the pod, which may be missing now
 			pod, node := s.primaryPod()
-			// Not the primary, whichever that is when the fault begins: a failover may have moved that role to a server on another node.
+			// Not the primary, whichever that is when the fault begins: a failover may have moved that role to a server on
+			// another node.
 			f.Spec.Select.Role, f.Spec.Select.Names = v1alpha1.RoleAny, []string{pod}
 			f.Spec.Action.NodeLoss, f.Spec.Duration = &v1alpha1.NodeLoss{Node: node}, length(lasts)
-			f.Spec.Trigger.Timeout = *length(90 * time.Second) // if the pod has been moved, which may pass: less than it may take until all is over
+			// if the pod has been moved, which may pass: less than it may take until all is over
+			f.Spec.Trigger.Timeout = *length(90 * time.Second)
 			return
 		}
 		kind.spec(s.place, &f.Spec)
@@ -220,7 +270,8 @@ func (s *overlapStage) primaryPod() (name, node string) {
 	return name, s.namespace + "-a"
 }
 
-// conclude waits until faults have finished or are deleted, and returns whether the state is that from before, and all that is wrong.
+// conclude waits until faults have finished or are deleted, and returns whether the state is that from before, and all
+// that is wrong.
 func (s *overlapStage) conclude(names []string) (restored bool, problems []string) {
 	s.t.Helper()
 	if !s.within(3*time.Minute, func() bool { return s.allOver(names) }) {
@@ -243,13 +294,17 @@ func (s *overlapStage) conclude(names []string) (restored bool, problems []strin
 		for _, orphan := range s.orphansOf(f) {
 			left = append(left, orphan+" is left behind")
 		}
-		if s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}) { // of a deleted one, what was reverted last need not be stored
+		// of a deleted one, what was reverted last need not be stored
+		if s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}) {
 			problems = append(problems, outcomeOf(f)...)
 		}
 	}
 	problems = append(problems, overlapsIn(faults)...)
 	for _, name := range names {
-		s.mustChange(client.IgnoreNotFound(s.client.Delete(s.t.Context(), &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})))
+		s.mustChange(client.IgnoreNotFound(
+			s.client.Delete(s.t.Context(), &v1alpha1.RedisFault{
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+			})))
 	}
 	return len(left) == 0, append(left, problems...)
 }

@@ -41,7 +41,9 @@ type place struct {
 func (p *place) home() string { return p.namespace + "-home" }
 
 // standIn is Place.StandIn.
-func (p *place) standIn(what string, every time.Duration, step func(context.Context) error, kinds ...client.ObjectList) (stop func()) {
+func (p *place) standIn(
+	what string, every time.Duration, step func(context.Context) error, kinds ...client.ObjectList,
+) (stop func()) {
 	here := sim.Place{T: p.t, Client: p.client, Namespace: p.namespace}
 	return here.StandIn(what, every, nil, step, kinds...)
 }
@@ -118,7 +120,13 @@ func (p *place) watch() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
-	for _, kind := range []client.ObjectList{&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &v1alpha1.RedisExperimentList{}, &v1alpha1.RedisExperimentScheduleList{}, &corev1.PodList{}} {
+	for _, kind := range []client.ObjectList{
+		&v1alpha1.RedisLoadTestList{},
+		&v1alpha1.RedisFaultList{},
+		&v1alpha1.RedisExperimentList{},
+		&v1alpha1.RedisExperimentScheduleList{},
+		&corev1.PodList{},
+	} {
 		ended.Go(func() {
 			sim.Watch(ctx, p.client, p.namespace, kind, changed, func(client.Object) { changed() })
 		})

@@ -28,10 +28,12 @@ func TestNamespaceThatAssignsUserIDs(t *testing.T) {
 		p.create(newLoadTest("run", redis.address(), nil))
 		p.testHasReason("run", 10*time.Second, v1alpha1.ReasonRunning)
 		job := &batchv1.Job{}
-		if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: p.namespace, Name: children.LoadJobName("run")}, job); err != nil {
+		if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: p.namespace, Name: children.LoadJobName("run")},
+			job); err != nil {
 			t.Fatal(err)
 		}
-		if s := job.Spec.Template.Spec.SecurityContext; s.RunAsUser != nil || s.RunAsGroup != nil || s.FSGroup != nil || !*s.RunAsNonRoot {
+		if s := job.Spec.Template.Spec.SecurityContext; s.RunAsUser != nil || s.RunAsGroup != nil || s.FSGroup != nil ||
+			!*s.RunAsNonRoot {
 			t.Errorf("security context %+v, want no fixed IDs", s)
 		}
 	})

@@ -25,7 +25,11 @@ import (
 // templateSetting is a setting of the pod template, and two fields of it.
 func templateSetting(name string) *v1alpha1.RedisFault {
 	f := settingFor(name, "hz", "50")
-	f.Spec.Action = v1alpha1.Action{Type: v1alpha1.FaultPodTemplate, PodTemplate: templatePatch(`{"terminationGracePeriodSeconds": 4, "containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}]}]}`)}
+	f.Spec.Action = v1alpha1.Action{
+		Type: v1alpha1.FaultPodTemplate,
+		PodTemplate: templatePatch(
+			`{"terminationGracePeriodSeconds": 4, "containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}]}]}`),
+	}
 	f.Spec.Select = v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}
 	return f
 }
@@ -43,7 +47,9 @@ func (f *fleet) set() *appsv1.StatefulSet {
 func (f *fleet) tiers() (all []string) {
 	f.t.Helper()
 	var pods corev1.PodList
-	f.mustChange(f.client.List(context.Background(), &pods, client.InNamespace(f.namespace), client.MatchingLabels{"app": "redis"}))
+	f.mustChange(f.client.List(context.Background(), &pods, client.InNamespace(f.namespace), client.MatchingLabels{
+		"app": "redis",
+	}))
 	for i := range pods.Items {
 		tier := "-"
 		for _, v := range pods.Items[i].Spec.Containers[0].Env {
@@ -54,7 +60,8 @@ func (f *fleet) tiers() (all []string) {
 	return all
 }
 
-// A load runs with a template on all three real servers, and a kill on the same load does not undo it. Then the StatefulSet is as it was, byte by byte.
+// A load runs with a template on all three real servers, and a kill on the same load does not undo it. Then the
+// StatefulSet is as it was, byte by byte.
 func TestPodTemplateOfALoad(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -71,7 +78,11 @@ func TestPodTemplateOfALoad(t *testing.T) {
 	}
 	p.create(newLoadTest("run", f.address(0), func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Target = redisPods(f.address(0))
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(8 * time.Second), UntilFaultsSettle: length(10 * time.Minute)}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Rate:              new(int32(100)),
+			Duration:          length(8 * time.Second),
+			UntilFaultsSettle: length(10 * time.Minute),
+		}
 	}))
 	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(k *v1alpha1.RedisFault) {
 		k.Spec.Select = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Names: []string{"redis-2"}}
@@ -90,7 +101,8 @@ func TestPodTemplateOfALoad(t *testing.T) {
 	}
 }
 
-// A fault that is deleted in the middle of a roll is reverted all the same, though its pods take longer until they are ready than a revert may fail.
+// A fault that is deleted in the middle of a roll is reverted all the same, though its pods take longer until they are
+// ready than a revert may fail.
 func TestDeletedDuringARoll(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -112,7 +124,8 @@ func TestDeletedDuringARoll(t *testing.T) {
 	p.faultHasReason("setting", 2*time.Minute, v1alpha1.ReasonActive)
 	slow.Store(true)
 	p.mustChange(p.client.Delete(t.Context(), setting))
-	p.until("the fault is gone", 5*time.Minute, func() bool { return !p.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "setting"}}) },
+	p.until("the fault is gone", 5*time.Minute,
+		func() bool { return !p.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "setting"}}) },
 		func() string { return where(p.fault("setting").Status.Conditions) })
 	after := f.set()
 	if !apiequality.Semantic.DeepEqual(after.Spec, before.Spec) || len(after.Annotations) != len(before.Annotations) {
@@ -123,7 +136,8 @@ func TestDeletedDuringARoll(t *testing.T) {
 	}
 }
 
-// What somebody else changes meanwhile stays: of another field without a word, of a field of the fault with a warning and an event.
+// What somebody else changes meanwhile stays: of another field without a word, of a field of the fault with a warning
+// and an event.
 func TestPodTemplateBesideSomebodyElse(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -137,19 +151,23 @@ func TestPodTemplateBesideSomebodyElse(t *testing.T) {
 		s.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(3))
 		s.Spec.Template.Annotations = map[string]string{"example.com/by": "somebody"}
 	}))
-	p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "setting"}}, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+	p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "setting"}},
+		func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 	over := p.faultEnds("setting", 2*time.Minute)
 	if over.Status.RevertedAt == nil || !slices.ContainsFunc(over.Status.Warnings, func(w string) bool {
-		return strings.Contains(w, "somebody else changed spec.terminationGracePeriodSeconds in the template of StatefulSet redis")
+		return strings.Contains(w,
+			"somebody else changed spec.terminationGracePeriodSeconds in the template of StatefulSet redis")
 	}) {
 		t.Errorf("%s, warnings %q", where(over.Status.Conditions), over.Status.Warnings)
 	}
 	set := f.set()
 	spec := set.Spec.Template.Spec
-	if *spec.TerminationGracePeriodSeconds != 3 || set.Spec.Template.Annotations["example.com/by"] != "somebody" || len(spec.Containers[0].Env) != 0 {
+	if *spec.TerminationGracePeriodSeconds != 3 || set.Spec.Template.Annotations["example.com/by"] != "somebody" ||
+		len(spec.Containers[0].Env) != 0 {
 		t.Errorf("the template in the end: %+v", set.Spec.Template)
 	}
-	if set.Annotations[v1alpha1.AnnotationFormerPodTemplate] != "" || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
+	if set.Annotations[v1alpha1.AnnotationFormerPodTemplate] != "" ||
+		set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
 		t.Errorf("strategy %s, annotations %v", set.Spec.UpdateStrategy.Type, set.Annotations)
 	}
 	if got := f.tiers(); !slices.Equal(got, []string{"-", "-"}) {
@@ -179,19 +197,27 @@ func TestExperimentOnPodTemplates(t *testing.T) {
 		e.Spec.Template.Spec.Target = redisPods(f.address(0))
 		e.Spec.Repeat = 1
 		e.Spec.Matrix = []v1alpha1.ExperimentParameter{{Name: "tier", Settings: []v1alpha1.ExperimentSetting{
-			{Name: "none"}, {Name: "gold", PodTemplate: templatePatch(`{"containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}]}]}`)},
+			{Name: "none"},
+			{
+				Name:        "gold",
+				PodTemplate: templatePatch(`{"containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}]}]}`),
+			},
 		}, Allow: []v1alpha1.Allowance{v1alpha1.AllowDataLoss}}} // these servers write nothing to a disk
 	}))
 	e := p.experimentEnds("tiers", 10*time.Minute)
-	if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 2 || e.Status.Progress.Failed != 0 {
+	if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 2 ||
+		e.Status.Progress.Failed != 0 {
 		t.Errorf("%s; %+v", where(e.Status.Conditions), e.Status.Cells)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if !slices.Equal(tiers["tier=gold"], []string{"gold", "gold"}) || !slices.Equal(tiers["tier=none"], []string{"-", "-"}) {
+	if !slices.Equal(tiers["tier=gold"], []string{"gold", "gold"}) ||
+		!slices.Equal(tiers["tier=none"], []string{"-", "-"}) {
 		t.Errorf("the runs had %v", tiers)
 	}
-	if after := f.set(); !apiequality.Semantic.DeepEqual(before.Spec, after.Spec) || !apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !slices.Equal(f.tiers(), []string{"-", "-"}) {
+	if after := f.set(); !apiequality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+		!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+		!slices.Equal(f.tiers(), []string{"-", "-"}) {
 		t.Errorf("in the end: %+v, %v", after.Spec, f.tiers())
 	}
 }

@@ -31,14 +31,20 @@ func TestPolicyWithTwoOperators(t *testing.T) {
 	}))
 	for i := range faults {
 		f := hzFor(fmt.Sprint("fault-", i), v1alpha1.ParameterValue(fmt.Sprint(100+i)), time.Second)
-		f.Spec.Select = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll, Names: []string{fmt.Sprint("redis-", i)}}
+		f.Spec.Select = v1alpha1.FaultSelector{
+			Role:  v1alpha1.RoleAny,
+			Mode:  v1alpha1.SelectAll,
+			Names: []string{fmt.Sprint("redis-", i)},
+		}
 		f.Spec.Trigger.After = length(0)
 		p.create(f)
 	}
 	var all v1alpha1.RedisFaultList
 	waited, recorded := map[string]bool{}, 0
 	over := func() bool {
-		if err := p.client.List(t.Context(), &all, client.InNamespace(p.namespace), client.MatchingFields{"status.holding": "true"}); err != nil {
+		if err := p.client.List(t.Context(), &all, client.InNamespace(p.namespace), client.MatchingFields{
+			"status.holding": "true",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		acting := 0
@@ -72,6 +78,7 @@ func TestPolicyWithTwoOperators(t *testing.T) {
 	if most := mostAtOnce(t, spans); most != 1 {
 		t.Errorf("%d acted at once", most)
 	}
-	// Faults on one load are injected one after the other in any case: whether one comes as far as the limit is chance. TestPolicyLimitsFaults waits for it.
+	// Faults on one load are injected one after the other in any case: whether one comes as far as the limit is chance.
+	// TestPolicyLimitsFaults waits for it.
 	t.Logf("%d waited; at most %d were recorded at once", len(waited), recorded)
 }

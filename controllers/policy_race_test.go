@@ -11,13 +11,17 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// The policy changes between the record of a fault and its first injection: nothing is injected, and the record is withdrawn.
+// The policy changes between the record of a fault and its first injection: nothing is injected, and the record is
+// withdrawn.
 func TestPolicyChangesBeforeInjection(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ policy, reason, after string }{
 		{"version: v1\n", v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonActive},
 		{"version: v1alpha1\nmaxFaults: 0\n", v1alpha1.ReasonWaitingForPolicy, v1alpha1.ReasonActive},
-		{"version: v1alpha1\nrules:\n- {name: none, namespaces: {names: ['*']}, forbid: {faults: ['*']}}\n", v1alpha1.ReasonForbiddenByPolicy, v1alpha1.ReasonForbiddenByPolicy},
+		{
+			"version: v1alpha1\nrules:\n- {name: none, namespaces: {names: ['*']}, forbid: {faults: ['*']}}\n",
+			v1alpha1.ReasonForbiddenByPolicy, v1alpha1.ReasonForbiddenByPolicy,
+		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +44,8 @@ func TestPolicyChangesBeforeInjection(t *testing.T) {
 				}
 				w.setPolicy("version: v1alpha1\nmaxFaults: 1\n")
 				f = w.faultHasReason("break", 2*time.Minute, tc.after)
-				if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); tc.after == tc.reason && (c == nil || !strings.Contains(c.Message, `rule "none"`)) {
+				if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); tc.after == tc.reason &&
+					(c == nil || !strings.Contains(c.Message, `rule "none"`)) {
 					t.Errorf("%+v", c)
 				}
 				w.faultEnds("break", 5*time.Minute)

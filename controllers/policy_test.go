@@ -34,7 +34,9 @@ func (p *place) setPolicy(text string) {
 // aloneOn is a fault that sets hz for some time, on a server of its own: see addServers.
 func aloneOn(i int, lasts time.Duration) *v1alpha1.RedisFault {
 	f := hzFor(fmt.Sprint("fault-", i), v1alpha1.ParameterValue(fmt.Sprint(100+i)), lasts)
-	f.Spec.Target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint("other-", i)}}}
+	f.Spec.Target = &v1alpha1.RedisTarget{
+		PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint("other-", i)}},
+	}
 	return f
 }
 
@@ -49,15 +51,28 @@ func (w *world) addServers(n int) []*sim.Server {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name + "-0", Labels: map[string]string{"app": name},
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: name, UID: "statefulset", Controller: new(true)}},
+				OwnerReferences: []metav1.OwnerReference{
+					{APIVersion: "apps/v1", Kind: "StatefulSet", Name: name, UID: "statefulset", Controller: new(true)},
+				},
 			},
-			Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}}}},
+			Spec: corev1.PodSpec{
+				NodeName: "node-1",
+				Containers: []corev1.Container{
+					{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}},
+				},
+			},
 		}
 		w.create(pod)
 		pod.Status = corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{
+					Name:  "redis",
+					Ready: true,
+					State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+				},
+			},
 		}
 		w.mustChange(w.client.Status().Update(context.Background(), pod))
 		all = append(all, server)
@@ -87,7 +102,8 @@ func mostAtOnce(t *testing.T, faults []*v1alpha1.RedisFault) int {
 		}
 		n := 0
 		for _, other := range faults {
-			if !other.Status.InjectedAt.After(f.Status.InjectedAt.Time) && other.Status.RevertedAt.After(f.Status.InjectedAt.Time) {
+			if !other.Status.InjectedAt.After(f.Status.InjectedAt.Time) &&
+				other.Status.RevertedAt.After(f.Status.InjectedAt.Time) {
 				n++
 			}
 		}
@@ -96,7 +112,8 @@ func mostAtOnce(t *testing.T, faults []*v1alpha1.RedisFault) int {
 	return most
 }
 
-// As many faults act at once as the policy permits, also with two operators, and whoever has waited for the longest comes first.
+// As many faults act at once as the policy permits, also with two operators, and whoever has waited for the longest
+// comes first.
 func TestPolicyLimitsFaults(t *testing.T) {
 	t.Parallel()
 	const everywhere = "version: v1alpha1\nmaxFaults: %d\n"
@@ -107,8 +124,14 @@ func TestPolicyLimitsFaults(t *testing.T) {
 		of               v1alpha1.PolicyLimit
 		message          string
 	}{
-		{"two of all", everywhere, 2, 1, v1alpha1.LimitFaults, "2 of 2 faults act: fault-0, fault-1; longer waiting: fault-2, fault-3 (policy: maxFaults)"},
-		{"one in the namespace", within, 1, 1, v1alpha1.LimitNamespaceFaults, `1 of 1 faults act in namespace test: fault-0; longer waiting: fault-1, fault-2, fault-3 (policy: rule "ours", rules[0].maxFaults)`},
+		{
+			"two of all", everywhere, 2, 1, v1alpha1.LimitFaults,
+			"2 of 2 faults act: fault-0, fault-1; longer waiting: fault-2, fault-3 (policy: maxFaults)",
+		},
+		{
+			"one in the namespace", within, 1, 1, v1alpha1.LimitNamespaceFaults,
+			`1 of 1 faults act in namespace test: fault-0; longer waiting: fault-1, fault-2, fault-3 (policy: rule "ours", rules[0].maxFaults)`,
+		},
 		{"two operators", everywhere, 2, 2, v1alpha1.LimitFaults, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -118,15 +141,19 @@ func TestPolicyLimitsFaults(t *testing.T) {
 				w.setPolicy(fmt.Sprintf(tc.policy, tc.limit))
 				for i := range servers {
 					f := aloneOn(i, 40*time.Second)
-					f.Spec.Trigger.After = length(20*time.Second + time.Duration(i)*6*time.Second) // the load belongs to one that selects for 5 s
-					if tc.operators > 1 && i < 4 {                                                 // together; the last one comes when two of them act
+					// the load belongs to one that selects for 5 s
+					f.Spec.Trigger.After = length(20*time.Second + time.Duration(i)*6*time.Second)
+					// together; the last one comes when two of them act
+					if tc.operators > 1 && i < 4 {
 						f.Spec.Trigger.After = length(20 * time.Second)
 					}
 					w.create(f)
 				}
 				waiting := w.faultHasReason("fault-4", 2*time.Minute, v1alpha1.ReasonWaitingForPolicy)
-				if s := &waiting.Status; s.Waiting == nil || s.Waiting.Limit != tc.of || s.Waiting.For != "" || s.StartTime != nil || s.Holding != nil ||
-					!strings.Contains(where(s.Conditions), tc.message) || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionTargetsSelected) {
+				if s := &waiting.Status; s.Waiting == nil || s.Waiting.Limit != tc.of || s.Waiting.For != "" ||
+					s.StartTime != nil || s.Holding != nil ||
+					!strings.Contains(where(s.Conditions), tc.message) ||
+					meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionTargetsSelected) {
 					t.Errorf("%s, %+v", where(waiting.Status.Conditions), waiting.Status.Waiting)
 				}
 				var faults []*v1alpha1.RedisFault
@@ -144,7 +171,8 @@ func TestPolicyLimitsFaults(t *testing.T) {
 					t.Error("they did not act in the order in which they came")
 				}
 				// Nobody waits for a look at the queue: the end of one fault is the beginning of the next.
-				if last := slices.MaxFunc(faults, inOrder).Status.RevertedAt.Sub(slices.MinFunc(faults, inOrder).Status.InjectedAt.Time); tc.limit == 2 && last > 130*time.Second {
+				if last := slices.MaxFunc(faults, inOrder).Status.RevertedAt.Sub(
+					slices.MinFunc(faults, inOrder).Status.InjectedAt.Time); tc.limit == 2 && last > 130*time.Second {
 					t.Errorf("the five took %s", last)
 				}
 			})
@@ -152,8 +180,8 @@ func TestPolicyLimitsFaults(t *testing.T) {
 	}
 }
 
-// A policy that cannot be read keeps every fault from beginning, and says why; what acts is reverted as planned. A change of the policy applies to the faults
-// that wait.
+// A policy that cannot be read keeps every fault from beginning, and says why; what acts is reverted as planned. A
+// change of the policy applies to the faults that wait.
 func TestPolicyChanges(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -169,19 +197,24 @@ func TestPolicyChanges(t *testing.T) {
 		w.setPolicy("version: v1alpha1\nmaxFault: 3\n")
 		for _, name := range []string{"fault-1", "fault-2"} {
 			f := w.faultHasReason(name, 40*time.Second, v1alpha1.ReasonPolicyInvalid)
-			if !strings.Contains(where(f.Status.Conditions), "policy.yaml of ConfigMap test-home/redquake-policy: line 2: field maxFault is unknown") {
+			if !strings.Contains(where(f.Status.Conditions),
+				"policy.yaml of ConfigMap test-home/redquake-policy: line 2: field maxFault is unknown") {
 				t.Errorf("%s: %s", name, where(f.Status.Conditions))
 			}
 		}
 		time.Sleep(time.Minute) // far longer than a target may be without trouble
-		w.setPolicy("version: v1alpha1\nmaxFaults: 2\nrules:\n- name: no-config\n  namespaces: {selector: team=shop}\n  forbid: {faults: [Config]}\n")
+		w.setPolicy(
+			"version: v1alpha1\nmaxFaults: 2\nrules:\n- name: no-config\n  namespaces: {selector: team=shop}\n  forbid: {faults: [Config]}\n")
 		w.faultHasReason("fault-1", 40*time.Second, v1alpha1.ReasonActive)
 		w.faultHasReason("fault-2", 40*time.Second, v1alpha1.ReasonWaitingForPolicy)
 
 		w.label(w.namespace, "team", "shop")
 		f := w.faultEnds("fault-2", 40*time.Second)
-		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonForbiddenByPolicy ||
-			!strings.Contains(c.Message, `Config is forbidden in namespace test by rule "no-config" (rules[0].forbid.faults) of ConfigMap test-home/redquake-policy`) || f.Status.StartTime != nil {
+		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil ||
+			c.Reason != v1alpha1.ReasonForbiddenByPolicy ||
+			!strings.Contains(c.Message,
+				`Config is forbidden in namespace test by rule "no-config" (rules[0].forbid.faults) of ConfigMap test-home/redquake-policy`) ||
+			f.Status.StartTime != nil {
 			t.Errorf("fault-2: %+v", c)
 		}
 		if got := servers[0].Setting("hz") + " " + servers[1].Setting("hz"); got != "100 101" {
@@ -189,11 +222,13 @@ func TestPolicyChanges(t *testing.T) {
 		}
 		w.setPolicy("nonsense")
 		for _, name := range []string{"fault-0", "fault-1"} {
-			if f := w.faultEnds(name, 10*time.Minute); f.Status.RevertedAt == nil || f.Status.RevertedAt.Sub(f.Status.InjectedAt.Time) > 4*time.Minute+2*time.Second {
+			if f := w.faultEnds(name, 10*time.Minute); f.Status.RevertedAt == nil ||
+				f.Status.RevertedAt.Sub(f.Status.InjectedAt.Time) > 4*time.Minute+2*time.Second {
 				t.Errorf("%s: %s, %+v", name, where(f.Status.Conditions), f.Status.RevertedAt)
 			}
 		}
-		if got := servers[0].Setting("hz") + " " + servers[1].Setting("hz") + " " + servers[2].Setting("hz"); got != "10 10 10" {
+		if got := servers[0].Setting("hz") + " " + servers[1].Setting("hz") + " " +
+			servers[2].Setting("hz"); got != "10 10 10" {
 			t.Errorf("hz is %s in the end", got)
 		}
 	})
@@ -209,12 +244,15 @@ func (p *place) label(namespace, name, value string) {
 	p.mustChange(p.client.Update(context.Background(), object))
 }
 
-// What is forbidden fails before anything is done for it, also while it is suspended; without a key or with a missing value nothing begins.
+// What is forbidden fails before anything is done for it, also while it is suspended; without a key or with a missing
+// value nothing begins.
 func TestPolicyForbids(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		servers := policyWorld(w, 3, 1)
-		w.setPolicy("version: v1alpha1\nmaxTaintedNodes: 0\nrules:\n- name: all\n  namespaces: {names: ['*']}\n  forbid: {faults: [Hang, PodKill], allow: [Eviction]}\n")
+		w.setPolicy(
+			"version: v1alpha1\nmaxTaintedNodes: 0\nrules:\n- name: all\n  namespaces: {names: ['*']}\n  forbid: {faults: " +
+				"[Hang, PodKill], allow: [Eviction]}\n")
 		kill := newFault("kill", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.LoadTestRef, f.Spec.Target = nil, aloneOn(0, 0).Spec.Target
 		})
@@ -231,7 +269,8 @@ func TestPolicyForbids(t *testing.T) {
 		} {
 			f := w.faultEnds(name, 10*time.Second)
 			c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed)
-			if c == nil || c.Reason != v1alpha1.ReasonForbiddenByPolicy || !strings.Contains(c.Message, want) || f.Status.StartTime != nil {
+			if c == nil || c.Reason != v1alpha1.ReasonForbiddenByPolicy || !strings.Contains(c.Message, want) ||
+				f.Status.StartTime != nil {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}

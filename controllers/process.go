@@ -14,8 +14,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Process is an operator process. Main runs it with the values of its flags, tests with shorter limits: there is no other wiring. Settings are what belongs to
-// the process and outlives a manager. All else that a manager needs is made anew for each.
+// Process is an operator process. Main runs it with the values of its flags, tests with shorter
+// limits: there is no other wiring. Settings are what belongs to the process and outlives a
+// manager. All else that a manager needs is made anew for each.
 type Process struct {
 	Settings
 	Config        *rest.Config
@@ -36,9 +37,10 @@ type Election struct {
 // beforeNextManager is the time between the end of a manager and the start of the next.
 const beforeNextManager = time.Second
 
-// Run runs a manager until ctx ends. A manager also ends when it loses the leadership, or without the API server. Then this process goes on with another one, if
-// it has led, or has faults to revert: a kubelet that starts a container again waits longer each time, up to five minutes, in which nobody acts. One that has
-// never led may not be able to, and ends: Run returns its error.
+// Run runs a manager until ctx ends. A manager also ends when it loses the leadership, or without
+// the API server. Then this process goes on with another one, if it has led, or has faults to
+// revert: a kubelet that starts a container again waits longer each time, up to five minutes, in
+// which nobody acts. One that has never led may not be able to, and ends: Run returns its error.
 func (p *Process) Run(ctx context.Context) error {
 	hasLed := false
 	for {
@@ -48,7 +50,8 @@ func (p *Process) Run(ctx context.Context) error {
 		if ctx.Err() != nil || !hasLed && len(pending) == 0 {
 			return err
 		}
-		ctrl.Log.Error(err, "the manager has ended; this process goes on with another one", "faults to revert", pending)
+		ctrl.Log.Error(err, "the manager has ended; this process goes on with another one",
+			"faults to revert", pending)
 		p.Runs.Close() // whoever leads now collects the records
 		wait, stop := context.WithTimeout(ctx, beforeNextManager)
 		<-wait.Done()
@@ -66,7 +69,8 @@ func (p *Process) runManager(ctx context.Context) (led bool, err error) {
 	if p.Election != nil {
 		health.lease = &client.ObjectKey{Namespace: p.Election.Namespace, Name: p.Election.Name}
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("reconciles", health.within(stalledDead)), mgr.AddReadyzCheck("reconciles", health.within(stalledUnready))); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("reconciles", health.within(stalledDead)),
+		mgr.AddReadyzCheck("reconciles", health.within(stalledUnready))); err != nil {
 		return false, fmt.Errorf("set up the probes: %w", err)
 	}
 	if err := setup(mgr, p.Settings, health); err != nil {
@@ -84,15 +88,20 @@ func (p *Process) runManager(ctx context.Context) (led bool, err error) {
 	return led, nil
 }
 
-// newManager returns a manager that shares nothing with an earlier one: controller-runtime writes into its options.
+// newManager returns a manager that shares nothing with an earlier one: controller-runtime writes
+// into its options.
 func (p *Process) newManager() (ctrl.Manager, error) {
 	options := managerOptions(p.Namespaces, p.Election)
 	options.Logger = p.Logger
-	options.Metrics, options.HealthProbeBindAddress = p.MetricsServer, p.ProbeAddress
+	options.Metrics = p.MetricsServer
+	options.HealthProbeBindAddress = p.ProbeAddress
 	if e := p.Election; e != nil {
 		options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
-		options.LeaderElectionNamespace, options.LeaderElectionID = e.Namespace, e.Name
-		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(e.LeaseDuration), new(e.RenewDeadline), new(e.RetryPeriod)
+		options.LeaderElectionNamespace = e.Namespace
+		options.LeaderElectionID = e.Name
+		options.LeaseDuration = new(e.LeaseDuration)
+		options.RenewDeadline = new(e.RenewDeadline)
+		options.RetryPeriod = new(e.RetryPeriod)
 	}
 	options.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
 		return client.NewWithWatch(config, options) // that can be wrapped by an interceptor

@@ -21,15 +21,20 @@ type watchedQueue struct {
 	started map[reconcile.Request]time.Time // of those that are worked on
 }
 
-func newWatchedQueue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request], now func() time.Time) *watchedQueue {
+func newWatchedQueue(
+	controller string, limiter workqueue.TypedRateLimiter[reconcile.Request], now func() time.Time,
+) *watchedQueue {
 	return &watchedQueue{
-		PriorityQueue: priorityqueue.New(controller, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
-		controller:    controller, limiter: limiter, now: now,
+		PriorityQueue: priorityqueue.New(controller, func(o *priorityqueue.Opts[reconcile.Request]) {
+			o.RateLimiter = limiter
+		}),
+		controller: controller, limiter: limiter, now: now,
 		due: map[reconcile.Request]time.Time{}, started: map[reconcile.Request]time.Time{},
 	}
 }
 
-// AddWithOpts implements priorityqueue.PriorityQueue. The delay of a request that failed is asked for here, so that it is known.
+// AddWithOpts implements priorityqueue.PriorityQueue. The delay of a request that failed is asked
+// for here, so that it is known.
 func (q *watchedQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
 	limited := o.RateLimited
 	o.RateLimited = false

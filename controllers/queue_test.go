@@ -17,7 +17,8 @@ import (
 	"github.com/redquake/redquake/internal/children"
 )
 
-// queueJobs suspends each Job at its creation, as the webhook of a queue does. Pods of the load test slow are never made.
+// queueJobs suspends each Job at its creation, as the webhook of a queue does. Pods of the load test slow are never
+// made.
 func (w *world) queueJobs() {
 	w.client = interceptor.NewClient(w.client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -55,12 +56,14 @@ func jobOf(test string) *batchv1.Job {
 func (w *world) isQueued(name string) {
 	w.t.Helper()
 	c := w.loadTest(name).Status.Conditions
-	if reason(c) != v1alpha1.ReasonJobSuspended || !meta.IsStatusConditionTrue(c, v1alpha1.ConditionSuspended) || !meta.IsStatusConditionTrue(c, v1alpha1.ConditionReconciling) {
+	if reason(c) != v1alpha1.ReasonJobSuspended || !meta.IsStatusConditionTrue(c, v1alpha1.ConditionSuspended) ||
+		!meta.IsStatusConditionTrue(c, v1alpha1.ConditionReconciling) {
 		w.t.Fatalf("after %s in the queue: %+v", 10*time.Minute, c)
 	}
 }
 
-// The time in a queue does not count for the start deadline, also where the spec changes meanwhile, and another operator goes on.
+// The time in a queue does not count for the start deadline, also where the spec changes meanwhile, and another
+// operator goes on.
 func TestQueuedJob(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -69,7 +72,9 @@ func TestQueuedJob(t *testing.T) {
 		w.kubelet.Start()
 		first := startOperator(w.place, spy{})
 		for _, name := range []string{"run", "slow", "given-up", "deleted"} {
-			w.create(newLoadTest(name, redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Pods.StartDeadline = *length(30 * time.Second) }))
+			w.create(newLoadTest(name, redis.address(), func(test *v1alpha1.RedisLoadTest) {
+				test.Spec.Pods.StartDeadline = *length(30 * time.Second)
+			}))
 		}
 		time.Sleep(10 * time.Minute)
 		w.isQueued("run")
@@ -77,7 +82,10 @@ func TestQueuedJob(t *testing.T) {
 		first.stop()
 		startOperator(w.place, spy{})
 		before := w.job("run").UID
-		w.mustChange(change(w.place, w.loadTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(10 * time.Second) }))
+		w.mustChange(change(w.place, w.loadTest("run"), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				10 * time.Second)
+		}))
 		time.Sleep(10 * time.Minute)
 		if w.isQueued("run"); w.job("run").UID == before {
 			t.Error("the Job is that of the former spec")

@@ -65,7 +65,9 @@ func checkRecord(t *testing.T, p *place, test *v1alpha1.RedisLoadTest, due uint6
 func (p *place) podsIn(phases ...corev1.PodPhase) int {
 	p.t.Helper()
 	var pods corev1.PodList
-	if err := p.client.List(p.t.Context(), &pods, client.InNamespace(p.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil {
+	if err := p.client.List(p.t.Context(), &pods, client.InNamespace(p.namespace), client.HasLabels{
+		v1alpha1.LabelLoadTest,
+	}); err != nil {
 		p.t.Fatal(err)
 	}
 	n := 0

@@ -24,7 +24,12 @@ func startRedis(p *place, options ...string) *redisSet {
 	s := &redisSet{place: p, ip: p.subnet + "2", downFor: 400 * time.Millisecond}
 	program := redistest.ServerProgram(p.t)
 	s.launch = func() redisProcess {
-		server := &redisServer{exec.Command(program, append([]string{"--port", "6379", "--bind", s.ip, "--save", "", "--dir", p.t.TempDir(), "--loglevel", "warning"}, options...)...), make(chan struct{})}
+		server := &redisServer{
+			exec.Command(program,
+				append([]string{"--port", "6379", "--bind", s.ip, "--save", "", "--dir", p.t.TempDir(), "--loglevel", "warning"},
+					options...)...),
+			make(chan struct{}),
+		}
 		if err := server.command.Start(); err != nil {
 			p.t.Errorf("%s: %v", program, err)
 			return nil
@@ -39,7 +44,13 @@ func startRedis(p *place, options ...string) *redisSet {
 	s.setting = func(name, password string) string {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		c := goredis.NewClient(&goredis.Options{Addr: s.address(), Password: password, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
+		c := goredis.NewClient(&goredis.Options{
+			Addr:                  s.address(),
+			Password:              password,
+			MaxRetries:            -1,
+			DisableIdentity:       true,
+			ContextTimeoutEnabled: true,
+		})
 		defer c.Close()
 		settings, err := c.ConfigGet(ctx, name).Result()
 		if err != nil {

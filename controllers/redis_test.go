@@ -148,7 +148,8 @@ func (s *redisSet) downTime() time.Duration {
 	return atMost
 }
 
-// downBetween returns what the last outage took at least, while no process existed, and at most. The two differ by the stalls of a busy machine.
+// downBetween returns what the last outage took at least, while no process existed, and at most. The two differ by the
+// stalls of a busy machine.
 func (s *redisSet) downBetween() (atLeast, atMost time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +177,9 @@ func (s *redisSet) makePod(ctx context.Context) error {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.namespace, Name: redisName, Labels: map[string]string{"app": "redis"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "statefulset", Controller: new(true)}},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "statefulset", Controller: new(true)},
+			},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "node-1", TerminationGracePeriodSeconds: new(int64(5)),
@@ -184,7 +187,9 @@ func (s *redisSet) makePod(ctx context.Context) error {
 				Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: os.TempDir()}}, // the server's dir
 			}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			Volumes: []corev1.Volume{
+				{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			},
 		},
 	}
 	if err := s.client.Create(ctx, pod); err != nil {
@@ -202,11 +207,16 @@ func (s *redisSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},
 		},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: "redis", Ready: true, RestartCount: s.restart, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			Name:         "redis",
+			Ready:        true,
+			RestartCount: s.restart,
+			State:        corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		}},
 	}
 	if s.restart > 0 {
-		pod.Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}
+		pod.Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"},
+		}
 	}
 	return s.client.Status().Update(ctx, pod)
 }

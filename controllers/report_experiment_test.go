@@ -24,7 +24,8 @@ import (
 	"github.com/redquake/redquake/internal/report/study"
 )
 
-// From what real controllers keep of an experiment, its report has a curve and the phases of each run, and says what differs.
+// From what real controllers keep of an experiment, its report has a curve and the phases of each run, and says what
+// differs.
 func TestReportOfAnExperiment(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -34,18 +35,25 @@ func TestReportOfAnExperiment(t *testing.T) {
 		startOperator(w.place, spy{})
 		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) {
 			test := &e.Spec.Template.Spec
-			test.Load = v1alpha1.LoadShape{Rate: new(int32(100)), WarmUp: length(time.Second), Duration: length(28 * time.Second)}
+			test.Load = v1alpha1.LoadShape{
+				Rate:     new(int32(100)),
+				WarmUp:   length(time.Second),
+				Duration: length(28 * time.Second),
+			}
 			test.Observe.Interval.Duration = 100 * time.Millisecond
-			e.Spec.Faults = []v1alpha1.ExperimentFault{{Name: "kill", Spec: newFault("", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
-				f.Spec.LoadTestRef = nil
-				f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(11 * time.Second)}
-				f.Spec.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
-			}).Spec}}
+			e.Spec.Faults = []v1alpha1.ExperimentFault{
+				{Name: "kill", Spec: newFault("", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+					f.Spec.LoadTestRef = nil
+					f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(11 * time.Second)}
+					f.Spec.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
+				}).Spec},
+			}
 			e.Spec.Compare.Figures = []v1alpha1.ComparedFigure{"latencyP99", "outage"}
 		}))
 		e := w.experimentEnds("latency", time.Hour)
 		d := w.reportOf(e)
-		if d.Verdict != report.Pass || d.State != report.Complete || !strings.Contains(d.Finding.String(), "latency 10ms multiplies the p99 latency by ") {
+		if d.Verdict != report.Pass || d.State != report.Complete ||
+			!strings.Contains(d.Finding.String(), "latency 10ms multiplies the p99 latency by ") {
 			w.t.Errorf("%s, %s: %s", d.State, d.Verdict, d.Finding)
 		}
 		titles := map[string]*report.Section{}
@@ -81,7 +89,9 @@ func (p *place) reportOf(o *v1alpha1.RedisExperiment) *report.Document {
 	e := &study.Experiment{Object: o, Plan: plan, Record: runs, Details: map[string]*study.Detail{}}
 	for _, test := range p.runsOf(o.Name) {
 		results := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test.Name)}}
-		p.until("the record of "+test.Name+" is stored", time.Minute, func() bool { return p.read(results) }, func() string { return "" })
+		p.until("the record of "+test.Name+" is stored", time.Minute, func() bool { return p.read(results) }, func() string {
+			return ""
+		})
 		series, err := merged.Decode(results.BinaryData[children.ResultsSeriesKey])
 		must(err)
 		kept, err := children.ResultsIn(results)

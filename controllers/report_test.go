@@ -24,7 +24,9 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-var updateReports = flag.Bool("update-reports", false, "write the finished objects and records of TestReportOfARun to internal/report/run/testdata, from which the golden files of reports are made")
+var updateReports = flag.Bool("update-reports", false,
+	"write the finished objects and records of TestReportOfARun to internal/report/run/testdata, from which the golden "+
+		"files of reports are made")
 
 // reported is a run whose objects and record are kept.
 type reported struct {
@@ -54,26 +56,44 @@ func reportedRuns() []reported {
 	}
 	return []reported{
 		{name: "quiet", verdict: report.Pass, finding: "without an error"},
-		{name: "pass", downFor: 2 * time.Second, verdict: report.Pass, finding: "the throughput was back",
-			faults: []*v1alpha1.RedisFault{kill("kill-primary", within(5*time.Second, 30*time.Second))}},
-		{name: "fail", downFor: 4 * time.Second, verdict: report.Fail, finding: "maxOutage is",
-			faults: []*v1alpha1.RedisFault{kill("kill-primary", within(time.Second, 30*time.Second))}},
-		{name: "not-recovered", downFor: 25 * time.Second, verdict: report.Fail, finding: "was not back within",
+		{
+			name: "pass", downFor: 2 * time.Second, verdict: report.Pass, finding: "the throughput was back",
+			faults: []*v1alpha1.RedisFault{kill("kill-primary", within(5*time.Second, 30*time.Second))},
+		},
+		{
+			name: "fail", downFor: 4 * time.Second, verdict: report.Fail, finding: "maxOutage is",
+			faults: []*v1alpha1.RedisFault{kill("kill-primary", within(time.Second, 30*time.Second))},
+		},
+		{
+			name: "not-recovered", downFor: 25 * time.Second, verdict: report.Fail, finding: "was not back within",
 			faults: []*v1alpha1.RedisFault{kill("kill-primary", func(f *v1alpha1.RedisFault) {
 				within(30*time.Second, 30*time.Second)(f)
 				f.Spec.RecoveryDeadline.Duration = 5 * time.Second
-			})}},
-		{name: "inconclusive", downFor: 2 * time.Second, verdict: report.Inconclusive, finding: "Not conclusive",
+			})},
+		},
+		{
+			name: "inconclusive", downFor: 2 * time.Second, verdict: report.Inconclusive, finding: "Not conclusive",
 			faults: []*v1alpha1.RedisFault{kill("kill-primary", func(f *v1alpha1.RedisFault) {
 				within(5*time.Second, 30*time.Second)(f)
 				f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
-			})}},
-		{name: "several", downFor: time.Second, verdict: report.Pass, finding: "left them without a single answer",
+			})},
+		},
+		{
+			name: "several", downFor: time.Second, verdict: report.Pass, finding: "left them without a single answer",
 			load: func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(110 * time.Second) },
 			faults: []*v1alpha1.RedisFault{
-				kill("first", func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(15 * time.Second)} }),
-				kill("second", func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(60 * time.Second)} }),
-			}},
+				kill("first", func(f *v1alpha1.RedisFault) {
+					f.Spec.Trigger = v1alpha1.FaultTrigger{
+						After: length(15 * time.Second),
+					}
+				}),
+				kill("second", func(f *v1alpha1.RedisFault) {
+					f.Spec.Trigger = v1alpha1.FaultTrigger{
+						After: length(60 * time.Second),
+					}
+				}),
+			},
+		},
 		{name: "search", verdict: report.Pass, finding: "were served", load: func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Verify, test.Spec.Pods.Count = nil, 1
 			searchFor(8)(test)
@@ -119,7 +139,11 @@ func (w *world) reportedRun(tc *reported) run.Input {
 		verifies(test)
 		test.Spec.Pods.Count = 2
 		test.Spec.Client.AddedLatency = &metav1.Duration{Duration: 2 * time.Millisecond}
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(400)), WarmUp: length(2 * time.Second), Duration: length(50 * time.Second)}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Rate:     new(int32(400)),
+			WarmUp:   length(2 * time.Second),
+			Duration: length(50 * time.Second),
+		}
 		test.Spec.Observe.Interval.Duration = 100 * time.Millisecond
 		test.Spec.Objectives = &v1alpha1.Objectives{MaxErrorRate: new("1%")}
 		if tc.load != nil {
@@ -162,8 +186,8 @@ func (p *place) recordOf(test string, in *run.Input) *corev1.ConfigMap {
 	return stored
 }
 
-// statusIsDigest checks that the stored result has what the status has: a report from either has the same verdict, judges the same objectives, and shows the
-// same figures, to the digits that it shows.
+// statusIsDigest checks that the stored result has what the status has: a report from either has the same verdict,
+// judges the same objectives, and shows the same figures, to the digits that it shows.
 func (p *place) statusIsDigest(in *run.Input) {
 	p.t.Helper()
 	if in.Load == nil {
@@ -176,8 +200,10 @@ func (p *place) statusIsDigest(in *run.Input) {
 	of, from := run.LoadTest(*in), *in
 	from.Load, from.Results = nil, nil
 	status := run.LoadTest(from)
-	if of.Verdict != status.Verdict || in.Load.Verdict != string(in.Test.Status.Verdict) || of.Finding.String() != status.Finding.String() || of.Done.String() != status.Done.String() {
-		p.t.Errorf("by the result %s (%s): %s %s\nby the status %s: %s %s", of.Verdict, in.Load.Verdict, of.Finding, of.Done, status.Verdict, status.Finding, status.Done)
+	if of.Verdict != status.Verdict || in.Load.Verdict != string(in.Test.Status.Verdict) ||
+		of.Finding.String() != status.Finding.String() || of.Done.String() != status.Done.String() {
+		p.t.Errorf("by the result %s (%s): %s %s\nby the status %s: %s %s", of.Verdict, in.Load.Verdict, of.Finding, of.Done,
+			status.Verdict, status.Finding, status.Done)
 	}
 	if diff := cmp.Diff(status.Objectives, of.Objectives, cmpopts.EquateApprox(1e-5, 0)); diff != "" {
 		p.t.Errorf("objectives (-by the status +by the result):\n%s", diff)
@@ -205,8 +231,10 @@ func (p *place) faultIsDigest(f *v1alpha1.RedisFault, results []result.Fault) {
 	if diff := cmp.Diff(f.Status.Impact, digest.Impact(stored), cmpopts.EquateApproxTime(time.Microsecond)); diff != "" {
 		p.t.Errorf("-in the status +by the result:\n%s", diff)
 	}
-	if diff := cmp.Diff(f.Status.Objectives, verdict.InStatus(stored.Objectives)); diff != "" || stored.Verdict != string(f.Status.Verdict) || stored.Verdict == "" || stored.Observed == 0 {
-		p.t.Errorf("verdict %s, by the result %s, observed for %s; objectives -in the status +by the result:\n%s", f.Status.Verdict, stored.Verdict, time.Duration(stored.Observed), diff)
+	if diff := cmp.Diff(f.Status.Objectives, verdict.InStatus(stored.Objectives)); diff != "" ||
+		stored.Verdict != string(f.Status.Verdict) || stored.Verdict == "" || stored.Observed == 0 {
+		p.t.Errorf("verdict %s, by the result %s, observed for %s; objectives -in the status +by the result:\n%s",
+			f.Status.Verdict, stored.Verdict, time.Duration(stored.Observed), diff)
 	}
 }
 

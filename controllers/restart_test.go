@@ -9,7 +9,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// crashAt ends a process at the n-th write, counted over all processes: before the write reaches the API server, or just after it.
+// crashAt ends a process at the n-th write, counted over all processes: before the write reaches the API server, or
+// just after it.
 func crashAt(n int32, after bool, writes *atomic.Int32, self func() *operator) spy {
 	return crashAtOf(n, after, writes, counts, self)
 }
@@ -42,8 +43,8 @@ func crashAtOf(n int32, after bool, writes *atomic.Int32, counts func(write) boo
 // counts excludes the checkpoints, whose times are not deterministic.
 func counts(w write) bool { return w.Verb != "update" }
 
-// The operator ends just before or after each of its writes for a load test. Another process continues, and the result is the same: one run, every
-// request counted once.
+// The operator ends just before or after each of its writes for a load test. Another process continues, and the result
+// is the same: one run, every request counted once.
 func TestLoadTestSurvivesACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	for n := int32(1); n <= 12; n++ {
@@ -59,7 +60,8 @@ func TestLoadTestSurvivesACrashAnywhere(t *testing.T) {
 					if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
 						w.t.Fatalf("%s", where(test.Status.Conditions))
 					}
-					if got := test.Status.Summary; got.Requests != 400 || got.Errors != 0 || test.Status.Verdict != v1alpha1.VerdictPass {
+					if got := test.Status.Summary; got.Requests != 400 || got.Errors != 0 ||
+						test.Status.Verdict != v1alpha1.VerdictPass {
 						w.t.Errorf("%d requests, %d errors, verdict %s; want 400, 0, Pass", got.Requests, got.Errors, test.Status.Verdict)
 					}
 					checkRecord(w.t, w.place, test, 400)
@@ -110,7 +112,8 @@ func TestRestartBetweenStoringAndSendingTheStart(t *testing.T) {
 	})
 }
 
-// The operator restarts again and again during a run with a fault: one fault, one deleted pod, every request counted once.
+// The operator restarts again and again during a run with a fault: one fault, one deleted pod, every request counted
+// once.
 func TestRestartsDuringAFault(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -131,11 +134,18 @@ func TestRestartsDuringAFault(t *testing.T) {
 			}}
 		})
 		const seconds = 34
-		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(seconds * time.Second) }))
-		p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(3 * time.Second) }))
+		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				seconds * time.Second)
+		}))
+		p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger.After = length(
+				3 * time.Second)
+		}))
 		f := p.faultEnds("kill", 60*time.Second)
 		checkExactImpact(t, f, redis.downTime())
-		if deleted := redis.podsDeleted(); len(deleted) != 1 || len(f.Status.Targets) != 1 || deleted[0] != f.Status.Targets[0].UID {
+		if deleted := redis.podsDeleted(); len(deleted) != 1 || len(f.Status.Targets) != 1 ||
+			deleted[0] != f.Status.Targets[0].UID {
 			t.Errorf("pods deleted %v, recorded %+v", deleted, f.Status.Targets)
 		}
 		test := p.testEnds("run", 40*time.Second)

@@ -20,8 +20,8 @@ import (
 	"github.com/redquake/redquake/internal/children"
 )
 
-// fromBackup is what a backup creates of an object: what the API server sets is missing, and so is the status, which its kinds have as a subresource. Labels,
-// annotations and finalizers are there.
+// fromBackup is what a backup creates of an object: what the API server sets is missing, and so is the status, which
+// its kinds have as a subresource. Labels, annotations and finalizers are there.
 func fromBackup[T client.Object](object T) T {
 	o := object.DeepCopyObject().(T)
 	o.SetUID("")
@@ -50,18 +50,25 @@ func replaceByBackup[T client.Object](p *place, object T) {
 		p.t.Fatal(err)
 	}
 	gone := object.DeepCopyObject().(client.Object)
-	p.until(object.GetName()+" is gone", time.Minute, func() bool { return !p.read(gone) }, func() string { return "it is there" })
+	p.until(object.GetName()+" is gone", time.Minute, func() bool { return !p.read(gone) }, func() string {
+		return "it is there"
+	})
 	p.create(backup)
 }
 
-// isRestored fails unless an object has ended as a copy of another one, without a verdict, and its message says what that was and how to run it.
+// isRestored fails unless an object has ended as a copy of another one, without a verdict, and its message says what
+// that was and how to run it.
 func isRestored(t *testing.T, o client.Object, conditions []metav1.Condition, verdict v1alpha1.Verdict, of types.UID) {
 	t.Helper()
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRestored || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed) {
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRestored ||
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed) {
 		t.Fatalf("%s: %s, want that it is complete with reason %s", o.GetName(), where(conditions), v1alpha1.ReasonRestored)
 	}
-	for _, part := range []string{string(of), "nothing was done", "kubectl annotate -n test ", o.GetName() + " redquake.dev/begun-as-", "redquake rerun"} {
+	for _, part := range []string{
+		string(of), "nothing was done", "kubectl annotate -n test ",
+		o.GetName() + " redquake.dev/begun-as-", "redquake rerun",
+	} {
 		if !strings.Contains(c.Message, part) {
 			t.Errorf("%s: the message lacks %q: %s", o.GetName(), part, c.Message)
 		}
@@ -74,7 +81,8 @@ func isRestored(t *testing.T, o client.Object, conditions []metav1.Condition, ve
 // hz is a fault that changes a setting of the Redis of the load test run, for 5 s.
 func hz() *v1alpha1.RedisFault { return hzFor("slow", "50", 5*time.Second) }
 
-// A finished fault that is restored injects nothing, and ends at once with a message. It runs once more when somebody removes the annotation.
+// A finished fault that is restored injects nothing, and ends at once with a message. It runs once more when somebody
+// removes the annotation.
 func TestRestoredFault(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -106,13 +114,15 @@ func TestRestoredFault(t *testing.T) {
 		isRestored(t, w.fault("slow"), w.fault("slow").Status.Conditions, "", was)
 		w.mustChange(change(w.place, f, func(f *v1alpha1.RedisFault) { delete(f.Annotations, v1alpha1.AnnotationBegunAs) }))
 		w.faultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
-		if f = w.faultEnds("slow", 5*time.Minute); f.Status.InjectedAt == nil || f.Status.Verdict == "" || f.Annotations[v1alpha1.AnnotationBegunAs] != string(f.UID) {
+		if f = w.faultEnds("slow", 5*time.Minute); f.Status.InjectedAt == nil || f.Status.Verdict == "" ||
+			f.Annotations[v1alpha1.AnnotationBegunAs] != string(f.UID) {
 			t.Errorf("after the annotation was removed: %s, annotations %q", where(f.Status.Conditions), f.Annotations)
 		}
 	})
 }
 
-// A finished load test that is restored makes no load pods, and ends at once; it runs when somebody removes the annotation.
+// A finished load test that is restored makes no load pods, and ends at once; it runs when somebody removes the
+// annotation.
 func TestRestoredLoadTest(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -140,15 +150,20 @@ func TestRestoredLoadTest(t *testing.T) {
 		if ended := o.exported(t).sum("redquake_loadtest_ended_total"); ended != 1 {
 			t.Errorf("%v load tests are counted as ended, want the one that ran", ended)
 		}
-		w.mustChange(change(w.place, test, func(test *v1alpha1.RedisLoadTest) { delete(test.Annotations, v1alpha1.AnnotationBegunAs) }))
+		w.mustChange(change(w.place, test, func(test *v1alpha1.RedisLoadTest) {
+			delete(test.Annotations,
+				v1alpha1.AnnotationBegunAs)
+		}))
 		w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
-		if test = w.testEnds("run", 5*time.Minute); test.Status.Verdict == "" || test.Annotations[v1alpha1.AnnotationBegunAs] != string(test.UID) {
+		if test = w.testEnds("run", 5*time.Minute); test.Status.Verdict == "" ||
+			test.Annotations[v1alpha1.AnnotationBegunAs] != string(test.UID) {
 			t.Errorf("after the annotation was removed: %s, annotations %q", where(test.Status.Conditions), test.Annotations)
 		}
 	})
 }
 
-// A finished experiment that is restored creates nothing, and ends at once. So do its load tests, of which a backup has left out the owner.
+// A finished experiment that is restored creates nothing, and ends at once. So do its load tests, of which a backup has
+// left out the owner.
 func TestRestoredExperiment(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -171,7 +186,9 @@ func TestRestoredExperiment(t *testing.T) {
 		before := created
 		e = w.experimentEnds("latency", 10*time.Minute)
 		isRestored(t, e, e.Status.Conditions, e.Status.Verdict, was)
-		w.until("its load tests are gone", time.Minute, func() bool { return len(w.runsOf("latency")) == 0 }, func() string { return "they are there" })
+		w.until("its load tests are gone", time.Minute, func() bool { return len(w.runsOf("latency")) == 0 }, func() string {
+			return "they are there"
+		})
 		wasRun := run.UID
 		w.create(fromBackup(run))
 		run = w.testEnds("latency-0001", time.Minute)
@@ -179,19 +196,27 @@ func TestRestoredExperiment(t *testing.T) {
 		if created != before || e.Status.Seed != nil || e.Status.StartTime != nil {
 			t.Errorf("%d children were created: %+v", created-before, e.Status)
 		}
-		w.mustChange(change(w.place, run, func(test *v1alpha1.RedisLoadTest) { delete(test.Labels, v1alpha1.LabelExperiment) }))
+		w.mustChange(change(w.place, run, func(test *v1alpha1.RedisLoadTest) {
+			delete(test.Labels,
+				v1alpha1.LabelExperiment)
+		}))
 		if err := w.client.Delete(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		w.mustChange(change(w.place, e, func(e *v1alpha1.RedisExperiment) { delete(e.Annotations, v1alpha1.AnnotationBegunAs) }))
+		w.mustChange(change(w.place, e, func(e *v1alpha1.RedisExperiment) {
+			delete(e.Annotations,
+				v1alpha1.AnnotationBegunAs)
+		}))
 		w.experimentHasReason("latency", v1alpha1.ReasonRunning)
-		if e = w.experimentEnds("latency", 10*time.Minute); e.Status.Verdict != v1alpha1.VerdictPass || e.Annotations[v1alpha1.AnnotationBegunAs] != string(e.UID) {
+		if e = w.experimentEnds("latency", 10*time.Minute); e.Status.Verdict != v1alpha1.VerdictPass ||
+			e.Annotations[v1alpha1.AnnotationBegunAs] != string(e.UID) {
 			t.Errorf("after the annotation was removed: %s, annotations %q", where(e.Status.Conditions), e.Annotations)
 		}
 	})
 }
 
-// A schedule is no run: a restored one goes on at its next time, with its history, which has no owner after a restore. Its earlier runs do not run again.
+// A schedule is no run: a restored one goes on at its next time, with its history, which has no owner after a restore.
+// Its earlier runs do not run again.
 func TestRestoredSchedule(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {
@@ -212,7 +237,9 @@ func TestRestoredSchedule(t *testing.T) {
 		}
 		gone := second.DeepCopy()
 		n.until("the run is gone", longAfter, func() bool { return !n.read(gone) }, func() string { return "it is there" })
-		n.until("the history is gone", longAfter, func() bool { return !n.read(history.DeepCopy()) }, func() string { return "it is there" })
+		n.until("the history is gone", longAfter, func() bool { return !n.read(history.DeepCopy()) }, func() string {
+			return "it is there"
+		})
 		for _, o := range []client.Object{fromBackup(history), fromBackup(second), fromBackup(e)} {
 			n.create(o)
 		}
@@ -220,10 +247,12 @@ func TestRestoredSchedule(t *testing.T) {
 		isRestored(t, copied, copied.Status.Conditions, copied.Status.Verdict, second.UID)
 		e = n.runsHaveEnded("nightly", 3, longAfter)
 		last := e.Status.History[len(e.Status.History)-1]
-		if !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReady) || last.Verdict != v1alpha1.VerdictPass || e.Status.History[0].Name != nameOf("nightly", night(1)) {
+		if !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReady) ||
+			last.Verdict != v1alpha1.VerdictPass || e.Status.History[0].Name != nameOf("nightly", night(1)) {
 			t.Errorf("%s, history %+v", where(e.Status.Conditions), e.Status.History)
 		}
-		if c := regressedCondition(t, e.Status.Conditions); c.Status != metav1.ConditionFalse { // compared with the runs of the history
+		// compared with the runs of the history
+		if c := regressedCondition(t, e.Status.Conditions); c.Status != metav1.ConditionFalse {
 			t.Errorf("%+v", c)
 		}
 	})
@@ -250,7 +279,8 @@ func TestCopyUnderAnotherName(t *testing.T) {
 	})
 }
 
-// What has not begun yet is no run: a suspended object that is restored is still suspended, and a dry run may look again.
+// What has not begun yet is no run: a suspended object that is restored is still suspended, and a dry run may look
+// again.
 func TestRestoredBeforeItsRun(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -297,7 +327,8 @@ func TestAnnotationOfARunComesBack(t *testing.T) {
 			w.t.Helper()
 			w.until(what, time.Minute, func() bool {
 				f, test := w.fault("slow"), w.loadTest("run")
-				return f.Annotations[v1alpha1.AnnotationBegunAs] == string(f.UID) && test.Annotations[v1alpha1.AnnotationBegunAs] == string(test.UID)
+				return f.Annotations[v1alpha1.AnnotationBegunAs] == string(f.UID) &&
+					test.Annotations[v1alpha1.AnnotationBegunAs] == string(test.UID)
 			}, func() string { return where(w.fault("slow").Status.Conditions) })
 			if f := w.fault("slow"); reason(f.Status.Conditions) != v1alpha1.ReasonActive {
 				w.t.Errorf("%s: %s", what, where(f.Status.Conditions))
@@ -316,7 +347,8 @@ func TestAnnotationOfARunComesBack(t *testing.T) {
 	})
 }
 
-// Somebody removes the annotation and keeps the operator from writing it: the fault is active for its time and reverted all the same.
+// Somebody removes the annotation and keeps the operator from writing it: the fault is active for its time and reverted
+// all the same.
 func TestRevertWithoutTheAnnotation(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -327,7 +359,8 @@ func TestRevertWithoutTheAnnotation(t *testing.T) {
 		startOperator(w.place, spy{Before: func(w write) error {
 			if w.Verb == "patch" && refuses.Load() && state.Noted(w.Object) {
 				refused.Add(1)
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "redisfaults"}, w.Object.GetName(), errors.New("a policy"))
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "redisfaults"}, w.Object.GetName(),
+					errors.New("a policy"))
 			}
 			return nil
 		}})
@@ -337,7 +370,8 @@ func TestRevertWithoutTheAnnotation(t *testing.T) {
 		refuses.Store(true)
 		w.mustChange(change(w.place, w.fault("slow"), func(f *v1alpha1.RedisFault) { f.Annotations = nil }))
 		f := w.faultEnds("slow", 5*time.Minute)
-		if took := f.Status.RevertedAt.Sub(f.Status.InjectedAt.Time); took > 32*time.Second || reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || redis.hz("") != "10" || refused.Load() == 0 {
+		if took := f.Status.RevertedAt.Sub(f.Status.InjectedAt.Time); took > 32*time.Second ||
+			reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || redis.hz("") != "10" || refused.Load() == 0 {
 			w.t.Errorf("reverted after %s, %d writes were refused: %s", took, refused.Load(), where(f.Status.Conditions))
 		}
 	})

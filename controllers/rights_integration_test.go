@@ -41,13 +41,20 @@ func operationOf(kind crashKind) *declared.Kind {
 
 // withoutNodes is a fault that needs less than its kind does.
 var withoutNodes = crashKind{
-	name: "VolumeAttachDelay without a taint", fault: v1alpha1.FaultVolumeAttachDelay, fades: true, scene: fleetOf(1, onVolume), // its replacement may come to the same node
+	// its replacement may come to the same node
+	name:  "VolumeAttachDelay without a taint",
+	fault: v1alpha1.FaultVolumeAttachDelay,
+	fades: true,
+	scene: fleetOf(1, onVolume),
 	spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.VolumeAttachDelay, spec.Duration = &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone}, length(3*time.Second)
+		spec.Action.VolumeAttachDelay, spec.Duration = &v1alpha1.VolumeAttachDelay{
+			KeepAway: v1alpha1.KeepAwayNone,
+		}, length(3*time.Second)
 	},
 }
 
-// Every kind of fault is injected and reverted by an operator that has the Roles of one namespace and of this kind, and no other rights.
+// Every kind of fault is injected and reverted by an operator that has the Roles of one namespace and of this kind, and
+// no other rights.
 func TestEachKindWithItsRightsOnly(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(onePerKind(crashKinds), withoutNodes) {
@@ -99,7 +106,8 @@ func faultOf(p *place, kind crashKind) *v1alpha1.RedisFault {
 	})
 }
 
-// withdrawUnneeded removes what the kind of a fault may do in the cluster from the place's roles, unless the fault needs it.
+// withdrawUnneeded removes what the kind of a fault may do in the cluster from the place's roles, unless the fault
+// needs it.
 func (p *place) withdrawUnneeded(needs []rights.Right) {
 	p.t.Helper()
 	var roles rbacv1.ClusterRoleList
@@ -111,7 +119,10 @@ func (p *place) withdrawUnneeded(needs []rights.Right) {
 		}
 		before := len(role.Rules)
 		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-			return !slices.ContainsFunc(needs, func(r rights.Right) bool { return r.Cluster && slices.Contains(rule.Resources, r.Resource) })
+			return !slices.ContainsFunc(needs, func(r rights.Right) bool {
+				return r.Cluster &&
+					slices.Contains(rule.Resources, r.Resource)
+			})
 		})
 		if len(role.Rules) < before {
 			p.mustChange(p.client.Update(p.t.Context(), role))
@@ -119,7 +130,8 @@ func (p *place) withdrawUnneeded(needs []rights.Right) {
 	}
 }
 
-// A fault for which a right is missing fails before anything is broken, and names the right and the role. A dry run says the same.
+// A fault for which a right is missing fails before anything is broken, and names the right and the role. A dry run
+// says the same.
 func TestMissingRight(t *testing.T) {
 	t.Parallel()
 	for _, kind := range onePerKind(crashKinds) {
@@ -153,7 +165,8 @@ func TestMissingRight(t *testing.T) {
 func (p *place) isNotPermitted(name string, operation *declared.Kind, cluster bool) {
 	p.t.Helper()
 	f := p.faultEnds(name, time.Minute)
-	if reason(f.Status.Conditions) != v1alpha1.ReasonNotPermitted && !strings.Contains(where(f.Status.Conditions), v1alpha1.ReasonNotPermitted) {
+	if reason(f.Status.Conditions) != v1alpha1.ReasonNotPermitted &&
+		!strings.Contains(where(f.Status.Conditions), v1alpha1.ReasonNotPermitted) {
 		p.t.Errorf("%s: %s", name, where(f.Status.Conditions))
 	}
 	if len(f.Status.Targets) > 0 || f.Status.InjectedAt != nil {
@@ -199,7 +212,9 @@ func TestOneNamespace(t *testing.T) {
 	redis, others := startRedis(p), startRedis(elsewhere)
 	startKubelet(p, nil)
 	startKubelet(elsewhere, nil)
-	elsewhere.create(newLoadTest("run", others.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+	elsewhere.create(newLoadTest("run", others.address(), func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.Duration = length(time.Hour)
+	}))
 	elsewhere.create(newFault("kill", "run", v1alpha1.FaultPodKill, nil))
 	test, fault := elsewhere.loadTest("run"), elsewhere.fault("kill")
 	startOperator(p, spy{})
@@ -209,7 +224,8 @@ func TestOneNamespace(t *testing.T) {
 	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, nil))
 	f := p.faultEnds("kill", 2*time.Minute)
 	if f.Status.Effect != v1alpha1.EffectConfirmed || f.Status.Impact == nil || len(redis.podsDeleted()) != 1 {
-		t.Errorf("%s: effect %s, impact %+v, %d pods deleted", where(f.Status.Conditions), f.Status.Effect, f.Status.Impact, len(redis.podsDeleted()))
+		t.Errorf("%s: effect %s, impact %+v, %d pods deleted", where(f.Status.Conditions), f.Status.Effect, f.Status.Impact,
+			len(redis.podsDeleted()))
 	}
 	if ended := p.ended("run"); ended.Status.Summary == nil || len(ended.Status.Faults) != 1 {
 		t.Errorf("the load: %s, faults %+v", where(ended.Status.Conditions), ended.Status.Faults)
@@ -225,8 +241,8 @@ func TestOneNamespace(t *testing.T) {
 	}
 }
 
-// What the deletion of a namespace removes first may be the rights of the operator there. The faults are let go of nevertheless, and Redis is reverted as far
-// as that needs no right.
+// What the deletion of a namespace removes first may be the rights of the operator there. The faults are let go of
+// nevertheless, and Redis is reverted as far as that needs no right.
 func TestNamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -242,14 +258,19 @@ func TestNamespaceIsDeleted(t *testing.T) {
 			redis := startRedis(p)
 			startKubelet(p, nil)
 			o := startOperator(p, spy{})
-			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+				test.Spec.Load.Duration = length(
+					time.Hour)
+			}))
 			p.create(hzFault(nil))
 			f := p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 			if restarts {
 				o.stop()
 			}
 			p.loseRoles()
-			p.until("the operator has lost its rights", time.Minute, func() bool { return !p.mayDelete("jobs") }, func() string { return "" })
+			p.until("the operator has lost its rights", time.Minute, func() bool { return !p.mayDelete("jobs") }, func() string {
+				return ""
+			})
 			p.mustChange(p.client.Delete(t.Context(), f))
 			p.mustChange(p.client.Delete(t.Context(), p.loadTest("run")))
 			if restarts {
@@ -276,7 +297,12 @@ func (p *place) mayDelete(resource string) bool {
 	operator, err := client.New(p.config, client.Options{Scheme: p.client.Scheme()})
 	p.mustChange(err)
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Group: "batch", Resource: resource, Namespace: p.namespace},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb:      "delete",
+			Group:     "batch",
+			Resource:  resource,
+			Namespace: p.namespace,
+		},
 	}}
 	p.mustChange(operator.Create(p.t.Context(), review))
 	return review.Status.Allowed

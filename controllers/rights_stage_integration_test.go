@@ -18,12 +18,15 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// restrict has the operators of a place act as a ServiceAccount of its home, which has no rights yet except those there.
+// restrict has the operators of a place act as a ServiceAccount of its home, which has no rights yet except those
+// there.
 func (p *place) restrict() {
 	p.t.Helper()
 	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.home()}})
 	p.config = rest.CopyConfig(p.config)
-	p.config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + p.home() + ":" + rights.Prefix + "controller-manager"}
+	p.config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + p.home() + ":" + rights.Prefix + "controller-manager",
+	}
 	p.grantIn(p.home(), "config/rbac/policy_role.yaml", "config/rbac/policy_role_binding.yaml")
 }
 
@@ -59,7 +62,9 @@ func (p *place) grantOne(namespace string, document []byte) {
 	p.t.Helper()
 	var kind metav1.TypeMeta
 	p.mustChange(yaml.Unmarshal(document, &kind))
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.home(), Name: rights.Prefix + "controller-manager"}}
+	subjects := []rbacv1.Subject{
+		{Kind: rbacv1.ServiceAccountKind, Namespace: p.home(), Name: rights.Prefix + "controller-manager"},
+	}
 	switch kind.Kind {
 	case "Role":
 		var role rbacv1.Role

@@ -24,7 +24,8 @@ func withTolerance(test *v1alpha1.RedisLoadTest) {
 
 // starved reports whether the load pods got too little CPU time. Then the verdict is Inconclusive.
 func starved(st *v1alpha1.RedisLoadTestStatus) bool {
-	return st.Verdict == v1alpha1.VerdictInconclusive && st.Bottleneck != nil && string(st.Bottleneck.Component) == string(bottleneck.LoadGenerator)
+	return st.Verdict == v1alpha1.VerdictInconclusive && st.Bottleneck != nil &&
+		string(st.Bottleneck.Component) == string(bottleneck.LoadGenerator)
 }
 
 // A run from creation to verdict: two pods, an open loop. TestRunOfTheEngine checks the accuracy of the figures.
@@ -38,11 +39,20 @@ func TestCompleteRun(t *testing.T) {
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		withTolerance(test)
 		test.Spec.Pods.Count = 2
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(rate)), WarmUp: length(time.Second), Duration: length(seconds * time.Second)}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Rate:     new(int32(rate)),
+			WarmUp:   length(time.Second),
+			Duration: length(seconds * time.Second),
+		}
 		test.Spec.Workload.Keyspace.Prefill = true
-		test.Spec.Objectives = &v1alpha1.Objectives{MinThroughput: new("1"), MaxErrorRate: new("1%"), MaxLatencyP99: length(time.Minute)}
+		test.Spec.Objectives = &v1alpha1.Objectives{
+			MinThroughput: new("1"),
+			MaxErrorRate:  new("1%"),
+			MaxLatencyP99: length(time.Minute),
+		}
 	}))
-	waiting := p.testHasReason("run", time.Minute, v1alpha1.ReasonPreparing, v1alpha1.ReasonStarting, v1alpha1.ReasonRunning)
+	waiting := p.testHasReason("run", time.Minute, v1alpha1.ReasonPreparing, v1alpha1.ReasonStarting,
+		v1alpha1.ReasonRunning)
 	if got := kstatusOf(t, waiting); got != status.InProgressStatus {
 		t.Errorf("kstatus %s before the start", got)
 	}
@@ -65,7 +75,9 @@ func TestCompleteRun(t *testing.T) {
 	if len(sum.Operations) != 2 || sum.Operations[0].Requests+sum.Operations[1].Requests != sum.Requests {
 		t.Errorf("operations %+v", sum.Operations)
 	}
-	if len(st.Objectives) != 3 || !starved(st) && (st.Verdict != v1alpha1.VerdictPass || !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionObjectivesMet)) {
+	if len(st.Objectives) != 3 ||
+		!starved(st) && (st.Verdict != v1alpha1.VerdictPass ||
+			!meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionObjectivesMet)) {
 		t.Errorf("verdict %s, objectives %+v", st.Verdict, st.Objectives)
 	}
 	if st.Bottleneck == nil || st.Bottleneck.Component == "" || st.Bottleneck.Evidence == "" {
@@ -76,17 +88,20 @@ func TestCompleteRun(t *testing.T) {
 	if st.Progress != 100 || st.LoadPods == nil || st.LoadPods.Desired != 2 || st.LoadPods.Lost != 0 {
 		t.Errorf("progress %d%%, load pods %+v", st.Progress, st.LoadPods)
 	}
-	if st.Target == nil || st.Target.Server != "redis" || !strings.HasPrefix(st.Target.Version, "7.") || !slices.Equal(st.Target.Addresses, []string{redis.address()}) {
+	if st.Target == nil || st.Target.Server != "redis" || !strings.HasPrefix(st.Target.Version, "7.") ||
+		!slices.Equal(st.Target.Addresses, []string{redis.address()}) {
 		t.Errorf("target %+v", st.Target)
 	}
 	if st.StartSkew == nil || st.StartSkew.Duration() > 10*time.Second || st.ClockUncertainty == nil {
 		t.Fatalf("start skew %v, clock uncertainty %v", st.StartSkew, st.ClockUncertainty)
 	}
-	if st.Redis == nil || st.Redis.Restarts != 0 || st.StartTime == nil || st.CompletionTime == nil || st.ObservedGeneration != test.Generation {
+	if st.Redis == nil || st.Redis.Restarts != 0 || st.StartTime == nil || st.CompletionTime == nil ||
+		st.ObservedGeneration != test.Generation {
 		t.Errorf("redis %+v, from %v to %v, generation %d", st.Redis, st.StartTime, st.CompletionTime, st.ObservedGeneration)
 	}
 	checkRecord(t, p, test, rate*(seconds+1))
-	p.until("the load pods have ended", time.Minute, func() bool { return p.podsIn(corev1.PodSucceeded) == 2 }, func() string { return "" })
+	p.until("the load pods have ended", time.Minute, func() bool { return p.podsIn(corev1.PodSucceeded) == 2 },
+		func() string { return "" })
 	if o.sessions.Find(test.UID) != nil {
 		t.Error("the session of a finished test is kept")
 	}

@@ -27,7 +27,9 @@ func withConfirm(n *nights, change func(*v1alpha1.RedisExperimentSchedule)) *v1a
 // abortRun ends a run by hand once it has a load test.
 func (n *nights) abortRun(name string) {
 	n.t.Helper()
-	n.until(name+" runs", longAfter, func() bool { return len(n.runsOf(name)) > 0 }, func() string { return where(n.schedule("nightly").Status.Conditions) })
+	n.until(name+" runs", longAfter, func() bool { return len(n.runsOf(name)) > 0 }, func() string {
+		return where(n.schedule("nightly").Status.Conditions)
+	})
 	n.mustChange(change(n.place, n.experiment(name), func(e *v1alpha1.RedisExperiment) { e.Spec.Abort = true }))
 }
 
@@ -40,14 +42,18 @@ func TestRepetitionIsRepeated(t *testing.T) {
 		n.create(withConfirm(n, lasting(time.Hour)))
 		n.abortRun(second + "c")
 		e := n.runsHaveEnded("nightly", 3, longAfter)
-		if is := regressedCondition(t, e.Status.Conditions); is.Status != metav1.ConditionUnknown || is.Reason != v1alpha1.ReasonConfirming || !strings.Contains(is.Message, "could not tell: 1, the last one "+second+"c: Aborted: ") {
+		if is := regressedCondition(t, e.Status.Conditions); is.Status != metav1.ConditionUnknown ||
+			is.Reason != v1alpha1.ReasonConfirming ||
+			!strings.Contains(is.Message, "could not tell: 1, the last one "+second+"c: Aborted: ") {
 			t.Errorf("%+v", is)
 		}
 		e = n.runsHaveEnded("nightly", 4, longAfter)
-		if got := names(e)[1:]; !slices.Equal(got, []string{second, second + "c", second + "d"}) || e.Status.History[3].Confirms != second {
+		if got := names(e)[1:]; !slices.Equal(got, []string{second, second + "c", second + "d"}) ||
+			e.Status.History[3].Confirms != second {
 			t.Errorf("%+v", e.Status.History)
 		}
-		if is := regressedCondition(t, e.Status.Conditions); is.Status != metav1.ConditionTrue || is.Reason != v1alpha1.ReasonRegressed || !strings.Contains(is.Message, "since "+second+": ") {
+		if is := regressedCondition(t, e.Status.Conditions); is.Status != metav1.ConditionTrue ||
+			is.Reason != v1alpha1.ReasonRegressed || !strings.Contains(is.Message, "since "+second+": ") {
 			t.Errorf("%+v", is)
 		}
 	})
@@ -64,12 +70,19 @@ func TestRegressionThatCannotBeConfirmed(t *testing.T) {
 		for _, letter := range []string{"c", "d", "e"} {
 			n.abortRun(second + letter)
 		}
-		for run, want := range []metav1.ConditionStatus{5: metav1.ConditionTrue, 6: metav1.ConditionTrue, 7: metav1.ConditionTrue, 8: metav1.ConditionFalse} {
+		for run, want := range []metav1.ConditionStatus{
+			5: metav1.ConditionTrue,
+			6: metav1.ConditionTrue,
+			7: metav1.ConditionTrue,
+			8: metav1.ConditionFalse,
+		} {
 			if run < 5 {
 				continue
 			}
 			is := regressedCondition(t, n.runsHaveEnded("nightly", run, longAfter).Status.Conditions)
-			if is.Status != want || want == metav1.ConditionTrue && (is.Reason != v1alpha1.ReasonUnconfirmed || !strings.Contains(is.Message, "since "+second+": ") || !strings.Contains(is.Message, "(not confirmed: "+second+"e: Aborted: ")) {
+			if is.Status != want || want == metav1.ConditionTrue &&
+				(is.Reason != v1alpha1.ReasonUnconfirmed || !strings.Contains(is.Message, "since "+second+": ") ||
+					!strings.Contains(is.Message, "(not confirmed: "+second+"e: Aborted: ")) {
 				t.Errorf("after run %d: %+v", run, is)
 			}
 		}
@@ -92,16 +105,19 @@ func TestRepetitionIsNotReplaced(t *testing.T) {
 		second, third := nameOf("nightly", night(2)), nameOf("nightly", night(3))
 		e := n.runsHaveEnded("nightly", 4, longAfter)
 		h := e.Status.History
-		if got := names(e)[1:]; !slices.Equal(got, []string{second, second + "c", third}) || h[2].Verdict != v1alpha1.VerdictPass || e.Status.Skipped != 0 {
+		if got := names(e)[1:]; !slices.Equal(got, []string{second, second + "c", third}) ||
+			h[2].Verdict != v1alpha1.VerdictPass || e.Status.Skipped != 0 {
 			t.Errorf("%+v, skipped %d", h, e.Status.Skipped)
 		}
-		if is := regressedCondition(t, e.Status.Conditions); is.Status != metav1.ConditionTrue || is.Reason != v1alpha1.ReasonRegressed {
+		if is := regressedCondition(t, e.Status.Conditions); is.Status != metav1.ConditionTrue ||
+			is.Reason != v1alpha1.ReasonRegressed {
 			t.Errorf("%+v", is)
 		}
 	})
 }
 
-// A repetition that cannot be created is said, and tried again ever more seldom. The schedule goes on: its next run, against the same earlier one, confirms.
+// A repetition that cannot be created is said, and tried again ever more seldom. The schedule goes on: its next run,
+// against the same earlier one, confirms.
 func TestScheduleWithoutARepetition(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {
@@ -112,20 +128,23 @@ func TestScheduleWithoutARepetition(t *testing.T) {
 		n.runsHaveEnded("nightly", 2, longAfter)
 		time.Sleep(time.Hour)
 		e := n.schedule("nightly")
-		if text := where(e.Status.Conditions); reason(e.Status.Conditions) != v1alpha1.ReasonRefused || !strings.Contains(text, second+"c") || !strings.Contains(text, "exceeded quota") {
+		if text := where(e.Status.Conditions); reason(e.Status.Conditions) != v1alpha1.ReasonRefused ||
+			!strings.Contains(text, second+"c") || !strings.Contains(text, "exceeded quota") {
 			t.Errorf("%s", text)
 		}
 		if is := regressedCondition(t, e.Status.Conditions); is.Reason != v1alpha1.ReasonConfirming {
 			t.Errorf("%+v", is)
 		}
 		e = n.runsHaveEnded("nightly", 3, 24*time.Hour)
-		if last := e.Status.History[2]; last.Name != third || last.StartTime.Sub(night(3)) > time.Minute || e.Status.Skipped != 0 {
+		if last := e.Status.History[2]; last.Name != third || last.StartTime.Sub(night(3)) > time.Minute ||
+			e.Status.Skipped != 0 {
 			t.Errorf("%+v", e.Status)
 		}
 		if to := n.experiment(third).Spec.CompareTo; to == nil || to.Run != nameOf("nightly", night(1)) {
 			t.Errorf("%+v", to)
 		}
-		if is := regressedCondition(t, e.Status.Conditions); is.Status != metav1.ConditionTrue || !strings.Contains(is.Message, "since "+second+": ") {
+		if is := regressedCondition(t, e.Status.Conditions); is.Status != metav1.ConditionTrue ||
+			!strings.Contains(is.Message, "since "+second+": ") {
 			t.Errorf("%+v", is)
 		}
 		if tried := refused.Load(); tried < 20 || tried > 200 {
@@ -141,9 +160,15 @@ func TestScheduledRunIsRefused(t *testing.T) {
 		t := n.t
 		var refused atomic.Int32
 		startOperator(n.place, refusing(&refused, func(name string) bool { return name == nameOf("nightly", night(1)) }))
-		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.StartingDeadlineSeconds = new(int64(3600)) }))
-		e := n.scheduleIs("nightly", "a run is skipped", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool { return e.Status.Skipped == 1 })
-		if tried, late := refused.Load(), time.Since(night(1)); tried < 8 || tried > 20 || late < time.Hour || late > time.Hour+time.Minute {
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+			e.Spec.StartingDeadlineSeconds = new(
+				int64(3600))
+		}))
+		e := n.scheduleIs("nightly", "a run is skipped", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool {
+			return e.Status.Skipped == 1
+		})
+		if tried, late := refused.Load(),
+			time.Since(night(1)); tried < 8 || tried > 20 || late < time.Hour || late > time.Hour+time.Minute {
 			t.Errorf("it was tried %d times in %s", tried, late)
 		}
 		if reason(e.Status.Conditions) != v1alpha1.ReasonScheduled {

@@ -17,7 +17,10 @@ func TestKeptRunIsRecordedOnce(t *testing.T) {
 	inNights(t, func(n *nights) {
 		t := n.t
 		startOperator(n.place, spy{})
-		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.SuccessfulRunsHistoryLimit = new(int32(9)) }))
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+			e.Spec.SuccessfulRunsHistoryLimit = new(
+				int32(9))
+		}))
 		n.runsHaveEnded("nightly", 2, longAfter)
 		n.mustChange(change(n.place, historyOf("nightly"), func(m *corev1.ConfigMap) {
 			h, err := history.Decode(m.BinaryData["history.json.gz"])
@@ -54,10 +57,13 @@ func TestRepetitionIsDeleted(t *testing.T) {
 		t, again := n.t, nameOf("nightly", night(2))+"c"
 		startOperator(n.place, spy{})
 		n.create(withConfirm(n, lasting(time.Hour)))
-		n.until("the repetition runs", longAfter, func() bool { return len(n.runsOf(again)) > 0 }, func() string { return "" })
+		n.until("the repetition runs", longAfter, func() bool { return len(n.runsOf(again)) > 0 }, func() string {
+			return ""
+		})
 		n.mustChange(n.client.Delete(t.Context(), n.experiment(again)))
 		e := n.runsHaveEnded("nightly", 3, longAfter)
-		if h := e.Status.History; h[2].Name != again || h[2].Verdict != v1alpha1.VerdictPass || regressedCondition(t, e.Status.Conditions).Reason != v1alpha1.ReasonRegressed {
+		if h := e.Status.History; h[2].Name != again || h[2].Verdict != v1alpha1.VerdictPass ||
+			regressedCondition(t, e.Status.Conditions).Reason != v1alpha1.ReasonRegressed {
 			t.Errorf("%+v", h)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// A schedule of every minute, with the clock of the machine and a manager as main makes it: its run is created when its time has come, applies load, and is
-// recorded once it was aborted.
+// A schedule of every minute, with the clock of the machine and a manager as main makes it: its run is created when its
+// time has come, applies load, and is recorded once it was aborted.
 func TestScheduleOnARealClock(t *testing.T) {
 	t.Parallel()
 	const within = 5 * time.Minute
@@ -28,7 +28,9 @@ func TestScheduleOnARealClock(t *testing.T) {
 		e.Spec.Template.Spec.Template.Spec.Load.Duration = length(time.Hour)
 		e.Spec.CompareTo = &v1alpha1.ScheduleComparison{Run: "last", Confirm: true}
 	}))
-	e := p.scheduleIs("minutely", "its run is created", within, func(e *v1alpha1.RedisExperimentSchedule) bool { return e.Status.Active != "" })
+	e := p.scheduleIs("minutely", "its run is created", within, func(e *v1alpha1.RedisExperimentSchedule) bool {
+		return e.Status.Active != ""
+	})
 	run := p.experiment(e.Status.Active)
 	at, err := time.Parse(time.RFC3339, run.Annotations[v1alpha1.AnnotationScheduledAt])
 	if err != nil || at.Truncate(time.Minute) != at || at.Before(created) || run.CreationTimestamp.Time.Before(at) {
@@ -40,7 +42,8 @@ func TestScheduleOnARealClock(t *testing.T) {
 	p.testHasReason(run.Name+"-0001", within, v1alpha1.ReasonRunning)
 	p.mustChange(change(p, run, func(e *v1alpha1.RedisExperiment) { e.Spec.Abort = true }))
 	h := p.runsHaveEnded("minutely", 1, within).Status.History
-	if h[0].Name != run.Name || h[0].Verdict != v1alpha1.VerdictInconclusive || !strings.HasPrefix(h[0].Message, "Aborted: ") || !p.read(historyOf("minutely")) {
+	if h[0].Name != run.Name || h[0].Verdict != v1alpha1.VerdictInconclusive ||
+		!strings.HasPrefix(h[0].Message, "Aborted: ") || !p.read(historyOf("minutely")) {
 		t.Errorf("%+v", h)
 	}
 	p.mustChange(p.client.Delete(t.Context(), p.schedule("minutely")))

@@ -28,8 +28,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
-// nights is a world of schedules. Its load tests are a stand-in's: they take their duration and give the figures that they are to give, without load pods. An
-// operator is the controller of experiments alone.
+// nights is a world of schedules. Its load tests are a stand-in's: they take their duration and give the figures that
+// they are to give, without load pods. An operator is the controller of experiments alone.
 type nights struct {
 	*world
 	takes func(start time.Time) time.Duration // each request, beside the added latency; nil = no time
@@ -39,7 +39,8 @@ func inNights(t *testing.T, test func(*nights)) {
 	t.Helper()
 	inWorld(t, func(w *world) {
 		n := &nights{world: w}
-		w.lookEvery, w.kubelet.LookEvery, w.kubelet.SweepEvery = 6*time.Hour, 6*time.Hour, time.Minute // nothing happens in between
+		// nothing happens in between
+		w.lookEvery, w.kubelet.LookEvery, w.kubelet.SweepEvery = 6*time.Hour, 6*time.Hour, time.Minute
 		w.operate = n.startExperiments
 		w.kubelet.Start() // which collects garbage
 		w.standIn("load tests", 6*time.Hour, n.load, &v1alpha1.RedisLoadTestList{})
@@ -52,13 +53,20 @@ func (n *nights) startExperiments(s spy) *operator {
 	n.t.Helper()
 	o := newOperator(n.clock.Now)
 	through := interceptor.NewClient(n.client, o.Intercept(s))
-	of := reconcilers(Settings{Clock: &n.clock, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: n.network.Dial}}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
+	of := reconcilers(Settings{
+		Clock:  &n.clock,
+		Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: n.network.Dial},
+	}, through, through, interceptor.NewClient(n.client, o.InterceptLive()),
+		func(string) events.EventRecorder { return recorder{n.client} })
 	of.experiments.Restored, of.schedules.Restored = nil, nil
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
 	o.end = sim.Run(n.t, n.client, n.namespace, append(ofSchedules(of), sim.Controller{
-		Reconciler: of.experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+		Reconciler: of.experiments,
+		Limiter:    options().RateLimiter,
+		Workers:    options().MaxConcurrentReconciles,
+		Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
 		},
@@ -72,23 +80,36 @@ func ofSchedules(of all) []sim.Controller {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
 	return []sim.Controller{
-		{Reconciler: of.schedules, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
-			{Kind: &v1alpha1.RedisExperimentScheduleList{}, Map: itself},
-			{Kind: &v1alpha1.RedisExperimentList{}, Map: func(ctx context.Context, o client.Object) []reconcile.Request {
-				if reason(o.(*v1alpha1.RedisExperiment).Status.Conditions) == v1alpha1.ReasonRunning {
-					return nil // as the predicate of the controller does
-				}
-				return ownedBy("RedisExperimentSchedule")(ctx, o)
-			}},
-		}},
-		{Reconciler: schedule.NewNotifier(of.schedules), Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
-			{Kind: &v1alpha1.RedisExperimentScheduleList{}, Map: func(ctx context.Context, o client.Object) []reconcile.Request {
-				if !schedule.Notifies(o.(*v1alpha1.RedisExperimentSchedule)) {
-					return nil
-				}
-				return itself(ctx, o)
-			}},
-		}},
+		{
+			Reconciler: of.schedules,
+			Limiter:    options().RateLimiter,
+			Workers:    options().MaxConcurrentReconciles,
+			Watches: []sim.Source{
+				{Kind: &v1alpha1.RedisExperimentScheduleList{}, Map: itself},
+				{Kind: &v1alpha1.RedisExperimentList{}, Map: func(ctx context.Context, o client.Object) []reconcile.Request {
+					if reason(o.(*v1alpha1.RedisExperiment).Status.Conditions) == v1alpha1.ReasonRunning {
+						return nil // as the predicate of the controller does
+					}
+					return ownedBy("RedisExperimentSchedule")(ctx, o)
+				}},
+			},
+		},
+		{
+			Reconciler: schedule.NewNotifier(of.schedules),
+			Limiter:    options().RateLimiter,
+			Workers:    options().MaxConcurrentReconciles,
+			Watches: []sim.Source{
+				{
+					Kind: &v1alpha1.RedisExperimentScheduleList{},
+					Map: func(ctx context.Context, o client.Object) []reconcile.Request {
+						if !schedule.Notifies(o.(*v1alpha1.RedisExperimentSchedule)) {
+							return nil
+						}
+						return itself(ctx, o)
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -140,16 +161,24 @@ func (n *nights) endLoad(ctx context.Context, test *v1alpha1.RedisLoadTest) erro
 		latency += n.takes(st.StartTime.Time)
 	}
 	of := v1alpha1.MicrosecondsOf(latency)
-	st.Summary = &v1alpha1.LoadSummary{Requests: 100, Throughput: "100", ErrorRate: "0", Latency: &v1alpha1.LatencySummary{P50: of, P99: of, P999: of}}
+	st.Summary = &v1alpha1.LoadSummary{
+		Requests:   100,
+		Throughput: "100",
+		ErrorRate:  "0",
+		Latency:    &v1alpha1.LatencySummary{P50: of, P99: of, P999: of},
+	}
 	state.SetSummary(&st.Conditions, test.Generation, end)
 	return n.client.Status().Patch(ctx, test, client.MergeFrom(before))
 }
 
 // newSchedule runs every night at 3:00: two cells, four times each, a second long.
 func newSchedule(name string, change func(*v1alpha1.RedisExperimentSchedule)) *v1alpha1.RedisExperimentSchedule {
-	s := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RedisExperimentScheduleSpec{
-		Schedule: "0 3 * * *", Template: v1alpha1.ExperimentTemplate{Spec: once("", nil).Spec},
-	}}
+	s := &v1alpha1.RedisExperimentSchedule{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.RedisExperimentScheduleSpec{
+			Schedule: "0 3 * * *", Template: v1alpha1.ExperimentTemplate{Spec: once("", nil).Spec},
+		},
+	}
 	if change != nil {
 		change(s)
 	}
@@ -210,13 +239,16 @@ func (p *place) schedule(name string) *v1alpha1.RedisExperimentSchedule {
 // runsHaveEnded waits until the history of a schedule has so many runs.
 func (p *place) runsHaveEnded(name string, n int, within time.Duration) *v1alpha1.RedisExperimentSchedule {
 	p.t.Helper()
-	return p.scheduleIs(name, fmt.Sprintf("%d runs have ended", n), within, func(s *v1alpha1.RedisExperimentSchedule) bool {
-		return len(s.Status.History) >= n
-	})
+	return p.scheduleIs(name, fmt.Sprintf("%d runs have ended", n), within,
+		func(s *v1alpha1.RedisExperimentSchedule) bool {
+			return len(s.Status.History) >= n
+		})
 }
 
 // scheduleIs waits for a status of a schedule.
-func (p *place) scheduleIs(name, what string, within time.Duration, is func(*v1alpha1.RedisExperimentSchedule) bool) *v1alpha1.RedisExperimentSchedule {
+func (p *place) scheduleIs(
+	name, what string, within time.Duration, is func(*v1alpha1.RedisExperimentSchedule) bool,
+) *v1alpha1.RedisExperimentSchedule {
 	p.t.Helper()
 	var s *v1alpha1.RedisExperimentSchedule
 	p.until(what, within, func() bool {
@@ -226,7 +258,8 @@ func (p *place) scheduleIs(name, what string, within time.Duration, is func(*v1a
 	return s
 }
 
-// eventsOf are the notes of the events with a reason, by object, in virtual time: they are sent beside what they tell of.
+// eventsOf are the notes of the events with a reason, by object, in virtual time: they are sent beside what they tell
+// of.
 func (p *place) eventsOf(reason string) map[string][]string {
 	p.t.Helper()
 	synctest.Wait()
@@ -246,7 +279,8 @@ func refusing(count *atomic.Int32, refused func(name string) bool) spy {
 	return spy{Before: func(w write) error {
 		if e, is := w.Object.(*v1alpha1.RedisExperiment); is && w.Verb == "create" && refused(e.Name) {
 			count.Add(1)
-			return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "redisexperiments"}, e.Name, errors.New("exceeded quota: runs"))
+			return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "redisexperiments"},
+				e.Name, errors.New("exceeded quota: runs"))
 		}
 		return nil
 	}}

@@ -26,8 +26,8 @@ func toLast(e *v1alpha1.RedisExperimentSchedule) {
 
 const longAfter = 60 * 24 * time.Hour
 
-// A slowdown from the 21st of 30 nights on: the comparison with the last run shows it in the 21st, the history names the 21st as the first run on the new
-// level within 6 runs, and nothing is called anywhere else.
+// A slowdown from the 21st of 30 nights on: the comparison with the last run shows it in the 21st, the history names
+// the 21st as the first run on the new level within 6 runs, and nothing is called anywhere else.
 func TestScheduleFindsASlowdown(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {
@@ -54,7 +54,10 @@ func TestScheduleFindsASlowdown(t *testing.T) {
 			}
 		}
 		c := regressedCondition(t, e.Status.Conditions)
-		for _, part := range []string{"latency=5ms since " + since, "latencyP99 ", "% higher ", "than " + nameOf("nightly", night(20))} {
+		for _, part := range []string{
+			"latency=5ms since " + since, "latencyP99 ", "% higher ",
+			"than " + nameOf("nightly", night(20)),
+		} {
 			if c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, part) {
 				t.Errorf("condition %+v, want %q", c, part)
 			}
@@ -67,7 +70,8 @@ func TestScheduleFindsASlowdown(t *testing.T) {
 	})
 }
 
-// A schedule of one cell has nothing to compare its first run with, which counts all the same: the others are compared with it.
+// A schedule of one cell has nothing to compare its first run with, which counts all the same: the others are compared
+// with it.
 func TestScheduleOfOneCell(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {
@@ -110,7 +114,8 @@ func TestScheduleWithoutASlowdown(t *testing.T) {
 		if c := regressedCondition(t, e.Status.Conditions); c.Status != metav1.ConditionFalse {
 			t.Errorf("%+v", c)
 		}
-		if e.Status.Verdict != v1alpha1.VerdictPass || e.Status.Results != "nightly-history" || e.Status.Active != "" || e.Status.Skipped != 0 {
+		if e.Status.Verdict != v1alpha1.VerdictPass || e.Status.Results != "nightly-history" || e.Status.Active != "" ||
+			e.Status.Skipped != 0 {
 			t.Errorf("%+v", e.Status)
 		}
 	})
@@ -129,7 +134,13 @@ func TestScheduleRecovers(t *testing.T) {
 				t.Errorf("after run %d: %+v", run, c)
 			}
 		}
-		for run, want := range []metav1.ConditionStatus{2: metav1.ConditionFalse, 3: metav1.ConditionTrue, 4: metav1.ConditionTrue, 5: metav1.ConditionTrue, 6: metav1.ConditionFalse} {
+		for run, want := range []metav1.ConditionStatus{
+			2: metav1.ConditionFalse,
+			3: metav1.ConditionTrue,
+			4: metav1.ConditionTrue,
+			5: metav1.ConditionTrue,
+			6: metav1.ConditionFalse,
+		} {
 			if run < 2 {
 				continue
 			}
@@ -140,7 +151,8 @@ func TestScheduleRecovers(t *testing.T) {
 	})
 }
 
-// With confirm, a regression is called only if the repetition of the run, compared with the same earlier one, shows it too.
+// With confirm, a regression is called only if the repetition of the run, compared with the same earlier one, shows it
+// too.
 func TestScheduleConfirms(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -170,17 +182,20 @@ func TestScheduleConfirms(t *testing.T) {
 					t.Errorf("%+v", again)
 				}
 				again := n.experiment(third + "c")
-				if to := again.Spec.CompareTo; to == nil || to.Run != nameOf("nightly", night(2)) || again.CreationTimestamp.Sub(night(3)) > time.Minute {
+				if to := again.Spec.CompareTo; to == nil || to.Run != nameOf("nightly", night(2)) ||
+					again.CreationTimestamp.Sub(night(3)) > time.Minute {
 					t.Errorf("the repetition was created at %s, %+v", again.CreationTimestamp, to)
 				}
 				if h[4].Name != nameOf("nightly", night(4)) {
 					t.Errorf("%+v", h[4])
 				}
 				is := regressedCondition(t, e.Status.Conditions)
-				if (is.Status == metav1.ConditionTrue) != c.called || c.called && !strings.Contains(is.Message, "since "+third+":") {
+				if (is.Status == metav1.ConditionTrue) != c.called ||
+					c.called && !strings.Contains(is.Message, "since "+third+":") {
 					t.Errorf("%+v", is)
 				}
-				if events := n.eventsOf(v1alpha1.EventExperimentRegressed); len(events["nightly"]) > 0 != c.called || len(events) > 1 {
+				if events := n.eventsOf(v1alpha1.EventExperimentRegressed); len(events["nightly"]) > 0 != c.called ||
+					len(events) > 1 {
 					t.Errorf("%+v", events)
 				}
 			})
@@ -200,7 +215,9 @@ func TestScheduleWithOtherCells(t *testing.T) {
 			e.Spec.SuccessfulRunsHistoryLimit = new(int32(9))
 		}))
 		n.runsHaveEnded("nightly", 2, longAfter)
-		n.mustChange(change(n.place, n.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Template.Spec.Matrix[0].Values[1].StrVal = "20ms" }))
+		n.mustChange(change(n.place, n.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) {
+			e.Spec.Template.Spec.Matrix[0].Values[1].StrVal = "20ms"
+		}))
 		n.runsHaveEnded("nightly", 4, longAfter)
 		for i, want := range []string{1: "", 2: nameOf("nightly", night(1)), 3: "", 4: nameOf("nightly", night(3))} {
 			if i == 0 {

@@ -36,16 +36,20 @@ func TestScheduleWaits(t *testing.T) {
 		due := night(1).Add(-time.Hour)
 		time.Sleep(time.Minute)
 		e := n.schedule("nightly")
-		if st := e.Status; reason(st.Conditions) != v1alpha1.ReasonScheduled || !st.NextScheduleTime.Time.Equal(due) || st.Display.Next != "2000-01-01T03:00+01:00" || st.Display.Last != "" ||
-			!strings.Contains(where(st.Conditions), "2000-01-01T03:00:00+01:00 (Europe/Berlin)") || kstatusOf(t, e.DeepCopy()) != "Current" {
+		if st := e.Status; reason(st.Conditions) != v1alpha1.ReasonScheduled || !st.NextScheduleTime.Time.Equal(due) ||
+			st.Display.Next != "2000-01-01T03:00+01:00" || st.Display.Last != "" ||
+			!strings.Contains(where(st.Conditions), "2000-01-01T03:00:00+01:00 (Europe/Berlin)") ||
+			kstatusOf(t, e.DeepCopy()) != "Current" {
 			t.Errorf("%s; %+v; %+v; %s", where(st.Conditions), st, st.Display, kstatusOf(t, e.DeepCopy()))
 		}
 		e = n.runsHaveEnded("nightly", 1, longAfter)
-		if st := e.Status; st.Display.Last != "2000-01-01T03:00+01:00" || !st.LastScheduleTime.Time.Equal(due) || st.History[0].Name != nameOf("nightly", due) || st.Active != "" || st.LastSuccessfulTime == nil {
+		if st := e.Status; st.Display.Last != "2000-01-01T03:00+01:00" || !st.LastScheduleTime.Time.Equal(due) ||
+			st.History[0].Name != nameOf("nightly", due) || st.Active != "" || st.LastSuccessfulTime == nil {
 			t.Errorf("%+v", st)
 		}
 		run := n.experiment(nameOf("nightly", due))
-		if run.Labels[v1alpha1.LabelSchedule] != "nightly" || run.Labels["app.kubernetes.io/component"] != "scheduled" || !metav1.IsControlledBy(run, e) || run.Annotations[v1alpha1.AnnotationScheduledAt] != "2000-01-01T02:00:00Z" {
+		if run.Labels[v1alpha1.LabelSchedule] != "nightly" || run.Labels["app.kubernetes.io/component"] != "scheduled" ||
+			!metav1.IsControlledBy(run, e) || run.Annotations[v1alpha1.AnnotationScheduledAt] != "2000-01-01T02:00:00Z" {
 			t.Errorf("%+v %+v", run.ObjectMeta, run.Spec)
 		}
 	})
@@ -61,9 +65,12 @@ func TestScheduleThatCannotWork(t *testing.T) {
 			change func(*v1alpha1.RedisExperimentSchedule)
 			want   string
 		}{
-			"cron":   {func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Schedule = "nightly" }, "spec.schedule: "},
-			"zone":   {func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.TimeZone = new("Mars/Phobos") }, "spec.timeZone: "},
-			"matrix": {func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Template.Spec.Matrix[0].Path = "client.latency" }, "spec.template.spec.matrix[0]"},
+			"cron": {func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Schedule = "nightly" }, "spec.schedule: "},
+			"zone": {func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.TimeZone = new("Mars/Phobos") }, "spec.timeZone: "},
+			"matrix": {
+				func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Template.Spec.Matrix[0].Path = "client.latency" },
+				"spec.template.spec.matrix[0]",
+			},
 			"one cell": {func(s *v1alpha1.RedisExperimentSchedule) {
 				s.Name, s.Spec.Template.Spec.Matrix[0].Values = "one-cell", s.Spec.Template.Spec.Matrix[0].Values[:1]
 			}, "spec.template.spec.matrix: "},
@@ -75,13 +82,15 @@ func TestScheduleThatCannotWork(t *testing.T) {
 				return reason(s.Status.Conditions) == v1alpha1.ReasonInvalidSpec
 			})
 			ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
-			if ready.Status != metav1.ConditionFalse || !strings.HasPrefix(ready.Message, c.want) || kstatusOf(t, s.DeepCopy()) != "Failed" {
+			if ready.Status != metav1.ConditionFalse || !strings.HasPrefix(ready.Message, c.want) ||
+				kstatusOf(t, s.DeepCopy()) != "Failed" {
 				t.Errorf("%s: %+v, %s", name, ready, kstatusOf(t, s.DeepCopy()))
 			}
 			n.mustChange(change(n.place, s, func(s *v1alpha1.RedisExperimentSchedule) { s.Spec = newSchedule(name, nil).Spec }))
 			n.runsHaveEnded(name, 1, longAfter)
 			time.Sleep(time.Minute)
-			if s := n.schedule(name); reason(s.Status.Conditions) != v1alpha1.ReasonScheduled || kstatusOf(t, s.DeepCopy()) != "Current" {
+			if s := n.schedule(name); reason(s.Status.Conditions) != v1alpha1.ReasonScheduled ||
+				kstatusOf(t, s.DeepCopy()) != "Current" {
 				t.Errorf("%s: once it is mended: %s, %s", name, where(s.Status.Conditions), kstatusOf(t, s.DeepCopy()))
 			}
 		}
@@ -91,7 +100,8 @@ func TestScheduleThatCannotWork(t *testing.T) {
 // A step that fails for hours is shown: runs are not created, or not recorded. Once it succeeds, the schedule goes on.
 func TestScheduleSaysWhatFails(t *testing.T) {
 	t.Parallel()
-	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "nightly-history", errors.New("exceeded quota: maps"))
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "nightly-history",
+		errors.New("exceeded quota: maps"))
 	for name, c := range map[string]struct {
 		fails  func(w write) error
 		reason string
@@ -130,7 +140,8 @@ func TestScheduleSaysWhatFails(t *testing.T) {
 				time.Sleep(50 * time.Hour)
 				s := n.schedule("nightly")
 				ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
-				if ready.Status != metav1.ConditionFalse || ready.Reason != c.reason || !strings.Contains(ready.Message, c.want) || kstatusOf(t, s.DeepCopy()) != "InProgress" || s.Status.Display.Next != "" {
+				if ready.Status != metav1.ConditionFalse || ready.Reason != c.reason || !strings.Contains(ready.Message, c.want) ||
+					kstatusOf(t, s.DeepCopy()) != "InProgress" || s.Status.Display.Next != "" {
 					t.Errorf("%+v, %s, next %q", ready, kstatusOf(t, s.DeepCopy()), s.Status.Display.Next)
 				}
 				if events := n.eventsOf(c.reason)["nightly"]; failed.Load() < 3 || len(events) != 1 {
@@ -139,7 +150,8 @@ func TestScheduleSaysWhatFails(t *testing.T) {
 				mended.Store(true)
 				n.runsHaveEnded("nightly", 1, longAfter)
 				time.Sleep(time.Minute)
-				if s := n.schedule("nightly"); reason(s.Status.Conditions) != v1alpha1.ReasonScheduled || s.Status.Display.Next == "" {
+				if s := n.schedule("nightly"); reason(s.Status.Conditions) != v1alpha1.ReasonScheduled ||
+					s.Status.Display.Next == "" {
 					t.Errorf("once it is mended: %s, next %q", where(s.Status.Conditions), s.Status.Display.Next)
 				}
 			})
@@ -174,10 +186,14 @@ func TestScheduleForbids(t *testing.T) {
 		startOperator(n.place, spy{})
 		n.create(newSchedule("nightly", lasting(30*time.Hour)))
 		e := n.runsHaveEnded("nightly", 2, longAfter)
-		if got, want := names(e), []string{nameOf("nightly", night(1)), nameOf("nightly", night(3))}; !slices.Equal(got, want) || e.Status.Skipped != 2 {
+		if got, want := names(e), []string{
+			nameOf("nightly", night(1)),
+			nameOf("nightly", night(3)),
+		}; !slices.Equal(got, want) || e.Status.Skipped != 2 {
 			t.Errorf("ran %v, want %v; skipped %d", got, want, e.Status.Skipped)
 		}
-		if notes := n.eventsOf(v1alpha1.EventRunSkipped)["nightly"]; len(notes) != 2 || !strings.Contains(notes[0], "has not ended") {
+		if notes := n.eventsOf(v1alpha1.EventRunSkipped)["nightly"]; len(notes) != 2 ||
+			!strings.Contains(notes[0], "has not ended") {
 			t.Errorf("%q", notes)
 		}
 	})
@@ -206,9 +222,12 @@ func TestScheduleReplaces(t *testing.T) {
 			lasting(30 * time.Hour)(e)
 			e.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyReplace
 		}))
-		e := n.scheduleIs("nightly", "the second run is active", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool { return e.Status.Active == second })
+		e := n.scheduleIs("nightly", "the second run is active", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool {
+			return e.Status.Active == second
+		})
 		h := e.Status.History
-		if len(h) != 1 || h[0].Name != first || h[0].Verdict != v1alpha1.VerdictInconclusive || !strings.HasPrefix(h[0].Message, "Aborted: ") || e.Status.Skipped != 0 {
+		if len(h) != 1 || h[0].Name != first || h[0].Verdict != v1alpha1.VerdictInconclusive ||
+			!strings.HasPrefix(h[0].Message, "Aborted: ") || e.Status.Skipped != 0 {
 			t.Errorf("%+v, skipped %d", h, e.Status.Skipped)
 		}
 	})
@@ -226,7 +245,10 @@ func TestScheduleAfterAnAbsence(t *testing.T) {
 	}{
 		"three nights": {nil, 3 * 24 * time.Hour, []int{1, 4}, 2, "2 scheduled times were missed"},
 		"a year":       {nil, 366 * 24 * time.Hour, []int{1, 367}, 100, "more than 100 scheduled times were missed"},
-		"deadline":     {func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.StartingDeadlineSeconds = new(int64(60)) }, 2*24*time.Hour + 30*time.Minute, []int{1, 4}, 2, "startingDeadlineSeconds"},
+		"deadline": {func(e *v1alpha1.RedisExperimentSchedule) {
+			e.Spec.StartingDeadlineSeconds = new(
+				int64(60))
+		}, 2*24*time.Hour + 30*time.Minute, []int{1, 4}, 2, "startingDeadlineSeconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -263,7 +285,8 @@ func TestScheduleIsSuspended(t *testing.T) {
 		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Suspend = true }))
 		time.Sleep(50 * time.Hour)
 		e := n.schedule("nightly")
-		if len(n.scheduledRuns("nightly")) > 0 || !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSuspended) || e.Status.Display.Next != "" {
+		if len(n.scheduledRuns("nightly")) > 0 ||
+			!meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSuspended) || e.Status.Display.Next != "" {
 			t.Errorf("%v, %s", n.scheduledRuns("nightly"), where(e.Status.Conditions))
 		}
 		n.mustChange(change(n.place, e, func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Suspend = false }))
@@ -282,7 +305,8 @@ func TestScheduleIsSuspendedDuringARun(t *testing.T) {
 		var since atomic.Bool
 		startOperator(n.place, spy{Before: func(w write) error {
 			if s, is := w.Object.(*v1alpha1.RedisExperimentSchedule); is && w.Verb == "patch-status" && since.Load() {
-				if !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionSuspended) || reason(s.Status.Conditions) != v1alpha1.ReasonSuspended {
+				if !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionSuspended) ||
+					reason(s.Status.Conditions) != v1alpha1.ReasonSuspended {
 					t.Errorf("%s", where(s.Status.Conditions))
 				}
 			}
@@ -292,7 +316,9 @@ func TestScheduleIsSuspendedDuringARun(t *testing.T) {
 			lasting(time.Hour)(s)
 			s.Spec.SuccessfulRunsHistoryLimit = new(int32(0))
 		}))
-		s := n.scheduleIs("nightly", "it runs", longAfter, func(s *v1alpha1.RedisExperimentSchedule) bool { return s.Status.Active != "" })
+		s := n.scheduleIs("nightly", "it runs", longAfter, func(s *v1alpha1.RedisExperimentSchedule) bool {
+			return s.Status.Active != ""
+		})
 		n.mustChange(change(n.place, s, func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Suspend = true }))
 		time.Sleep(time.Minute)
 		since.Store(true)
@@ -304,7 +330,8 @@ func TestScheduleIsSuspendedDuringARun(t *testing.T) {
 	})
 }
 
-// A run that somebody aborts is recorded, and the next one comes at its time. Once the schedule is deleted there are no more, and none is left.
+// A run that somebody aborts is recorded, and the next one comes at its time. Once the schedule is deleted there are no
+// more, and none is left.
 func TestScheduleGoesOnAfterAnAbort(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {
@@ -315,15 +342,20 @@ func TestScheduleGoesOnAfterAnAbort(t *testing.T) {
 		e := n.scheduleIs("nightly", "it runs", longAfter, func(s *v1alpha1.RedisExperimentSchedule) bool {
 			return s.Status.Active == first && len(n.runsOf(first)) > 0
 		})
-		if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.Reason != v1alpha1.ReasonRunning || kstatusOf(t, e.DeepCopy()) != "Current" {
+		if ready := meta.FindStatusCondition(e.Status.Conditions,
+			v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.Reason != v1alpha1.ReasonRunning ||
+			kstatusOf(t, e.DeepCopy()) != "Current" {
 			t.Errorf("while it runs: %+v, %s", ready, kstatusOf(t, e.DeepCopy()))
 		}
 		n.abortRun(first)
 		e = n.runsHaveEnded("nightly", 1, time.Hour)
-		if run := n.experiment(first); reason(run.Status.Conditions) != v1alpha1.ReasonAborted || !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReady) {
+		if run := n.experiment(first); reason(run.Status.Conditions) != v1alpha1.ReasonAborted ||
+			!meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReady) {
 			t.Errorf("%s; %s", where(run.Status.Conditions), where(e.Status.Conditions))
 		}
-		n.scheduleIs("nightly", "it runs again", longAfter, func(s *v1alpha1.RedisExperimentSchedule) bool { return s.Status.Active == second })
+		n.scheduleIs("nightly", "it runs again", longAfter, func(s *v1alpha1.RedisExperimentSchedule) bool {
+			return s.Status.Active == second
+		})
 		n.mustChange(n.client.Delete(t.Context(), e))
 		time.Sleep(50 * time.Hour)
 		if got := n.scheduledRuns("nightly"); len(got) > 0 {
@@ -352,7 +384,10 @@ func TestScheduleWithAClockThatIsSet(t *testing.T) {
 			t.Errorf("ran %v", got)
 		}
 		e := n.runsHaveEnded("nightly", 2, longAfter)
-		if got, want := names(e), []string{nameOf("nightly", night(1)), nameOf("nightly", night(2))}; !slices.Equal(got, want) || e.Status.Skipped != 0 {
+		if got, want := names(e), []string{
+			nameOf("nightly", night(1)),
+			nameOf("nightly", night(2)),
+		}; !slices.Equal(got, want) || e.Status.Skipped != 0 {
 			t.Errorf("ran %v, want %v; skipped %d", got, want, e.Status.Skipped)
 		}
 	})
@@ -367,7 +402,8 @@ func TestScheduleHistoryLimits(t *testing.T) {
 		n.takes = slower(2*time.Millisecond, night(3), night(1000))
 		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
 			e.Spec.SuccessfulRunsHistoryLimit, e.Spec.FailedRunsHistoryLimit = new(int32(2)), new(int32(1))
-			e.Spec.CompareTo = &v1alpha1.ScheduleComparison{Run: nameOf("nightly", night(1))} // from the second on; it outlives its object
+			// from the second on; it outlives its object
+			e.Spec.CompareTo = &v1alpha1.ScheduleComparison{Run: nameOf("nightly", night(1))}
 			e.Spec.Template.Spec.Objectives = &v1alpha1.ExperimentObjectives{NoRegression: true}
 		}))
 		e := n.runsHaveEnded("nightly", 6, longAfter)
@@ -387,8 +423,8 @@ func TestScheduleHistoryLimits(t *testing.T) {
 	})
 }
 
-// The operator ends just before or after each of its writes for a schedule, in one world at some of them, in another one at others. Another process continues:
-// no run is lost, none is twice, and they do not overlap.
+// The operator ends just before or after each of its writes for a schedule, in one world at some of them, in another
+// one at others. Another process continues: no run is lost, none is twice, and they do not overlap.
 func TestScheduleSurvivesACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	const worlds = 5
@@ -437,7 +473,9 @@ func crashing(t *testing.T, at func(write int32) bool, after bool) {
 			e.Spec.SuccessfulRunsHistoryLimit = new(int32(1))
 		}))
 		e := n.runsHaveEnded("nightly", 4, longAfter)
-		n.until("one run is kept", time.Hour, func() bool { return len(n.scheduledRuns("nightly")) == 1 }, func() string { return fmt.Sprint(n.scheduledRuns("nightly")) })
+		n.until("one run is kept", time.Hour, func() bool { return len(n.scheduledRuns("nightly")) == 1 }, func() string {
+			return fmt.Sprint(n.scheduledRuns("nightly"))
+		})
 		e = n.schedule(e.Name)
 		second := nameOf("nightly", night(2))
 		want := []string{nameOf("nightly", night(1)), second, second + "c", nameOf("nightly", night(3))}
@@ -452,7 +490,8 @@ func crashing(t *testing.T, at func(write int32) bool, after bool) {
 				t.Errorf("%+v", run)
 			}
 		}
-		if c := regressedCondition(t, e.Status.Conditions); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "since "+second+":") {
+		if c := regressedCondition(t, e.Status.Conditions); c.Status != metav1.ConditionTrue ||
+			!strings.Contains(c.Message, "since "+second+":") {
 			t.Errorf("%+v", c)
 		}
 		if writes.Load() < 20 || crashes.Load() < 4 {

@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// searchFor returns a search with a known result: each request in flight takes 100 ms, which limits the rate to 10/s each.
+// searchFor returns a search with a known result: each request in flight takes 100 ms, which limits the rate to 10/s
+// each.
 func searchFor(inFlight int32) func(test *v1alpha1.RedisLoadTest) {
 	return func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Client.Connections = inFlight
@@ -20,13 +21,23 @@ func searchFor(inFlight int32) func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Client.RequestTimeout = metav1.Duration{Duration: time.Second}
 		test.Spec.Load = v1alpha1.LoadShape{
 			Users: new(inFlight), Duration: length(5 * time.Minute), WarmUp: length(time.Second),
-			Search: &v1alpha1.LoadSearch{From: 20, To: 1000, Precision: "20%", Trial: metav1.Duration{Duration: 2 * time.Second}, Settle: metav1.Duration{Duration: 500 * time.Millisecond}},
+			Search: &v1alpha1.LoadSearch{
+				From:      20,
+				To:        1000,
+				Precision: "20%",
+				Trial:     metav1.Duration{Duration: 2 * time.Second},
+				Settle:    metav1.Duration{Duration: 500 * time.Millisecond},
+			},
 		}
-		test.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP50: &metav1.Duration{Duration: 300 * time.Millisecond}, MinThroughput: new("30")}
+		test.Spec.Objectives = &v1alpha1.Objectives{
+			MaxLatencyP50: &metav1.Duration{Duration: 300 * time.Millisecond},
+			MinThroughput: new("30"),
+		}
 	}
 }
 
-// checkFound checks a completed search with the result 80 requests/s: each trial is evaluated once, and a repeated trial counts as one more.
+// checkFound checks a completed search with the result 80 requests/s: each trial is evaluated once, and a repeated
+// trial counts as one more.
 func checkFound(t *testing.T, test *v1alpha1.RedisLoadTest) {
 	t.Helper()
 	found := test.Status.Search
@@ -37,14 +48,17 @@ func checkFound(t *testing.T, test *v1alpha1.RedisLoadTest) {
 	for i, trial := range found.Trials {
 		rates = append(rates, trial.Rate)
 		if trial.Met == nil || *trial.Met != (trial.Rate <= 80) {
-			t.Errorf("trial %d of %d/s: met %v, %s/s, p99 %v: %s", i, trial.Rate, trial.Met, trial.Throughput, trial.LatencyP99, trial.Message)
+			t.Errorf("trial %d of %d/s: met %v, %s/s, p99 %v: %s", i, trial.Rate, trial.Met, trial.Throughput, trial.LatencyP99,
+				trial.Message)
 		}
 		if i > 0 && trial.StartTime.Sub(found.Trials[i-1].StartTime.Time) < 2500*time.Millisecond {
 			t.Errorf("trial %d began %v after the one before", i, trial.StartTime.Sub(found.Trials[i-1].StartTime.Time))
 		}
 	}
-	if want := []int32{20, 40, 80, 160, 160, 113, 113, 95, 95, 80}; !found.Done || found.Rate != 80 || !slices.Equal(rates, want) {
-		t.Errorf("found %d/s, done %v, by trials of %v; want 80/s by %v: %s", found.Rate, found.Done, rates, want, found.Message)
+	if want := []int32{20, 40, 80, 160, 160, 113, 113, 95, 95, 80}; !found.Done || found.Rate != 80 ||
+		!slices.Equal(rates, want) {
+		t.Errorf("found %d/s, done %v, by trials of %v; want 80/s by %v: %s", found.Rate, found.Done, rates, want,
+			found.Message)
 	}
 	if test.Status.Verdict != v1alpha1.VerdictPass || reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
 		t.Errorf("verdict %s: %s", test.Status.Verdict, where(test.Status.Conditions))
@@ -73,7 +87,8 @@ func TestSearchFindsTheHighestRate(t *testing.T) {
 	})
 }
 
-// The operator ends before it stores the third trial, between storing and sending it, and after the last evaluation; the search continues.
+// The operator ends before it stores the third trial, between storing and sending it, and after the last evaluation;
+// the search continues.
 func TestSearchSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	trials := func(w write, made, judged int) bool {
@@ -103,7 +118,8 @@ func TestSearchSurvivesACrash(t *testing.T) {
 		},
 		"after the last is judged": func(die func()) spy {
 			return spy{After: func(w write) {
-				if test, ok := w.Object.(*v1alpha1.RedisLoadTest); ok && w.Verb == "patch-status" && test.Status.Search != nil && test.Status.Search.Done {
+				if test, ok := w.Object.(*v1alpha1.RedisLoadTest); ok && w.Verb == "patch-status" && test.Status.Search != nil &&
+					test.Status.Search.Done {
 					die()
 				}
 			}}
@@ -147,7 +163,8 @@ func TestSearchEndedByDuration(t *testing.T) {
 			test.Spec.Load.Duration = length(8 * time.Second)
 		}))
 		short := p.testEnds("short", time.Minute)
-		if short.Status.Verdict != v1alpha1.VerdictInconclusive || short.Status.Search.Done || !strings.Contains(where(short.Status.Conditions), "the load's duration") {
+		if short.Status.Verdict != v1alpha1.VerdictInconclusive || short.Status.Search.Done ||
+			!strings.Contains(where(short.Status.Conditions), "the load's duration") {
 			t.Errorf("verdict %s, search %+v: %s", short.Status.Verdict, short.Status.Search, where(short.Status.Conditions))
 		}
 	})
@@ -164,7 +181,8 @@ func TestFaultRefusesASearch(t *testing.T) {
 		p.create(newLoadTest("search", redis.address(), searchFor(8)))
 		p.create(newFault("kill", "search", v1alpha1.FaultPodKill, nil))
 		f := p.faultEnds("kill", time.Minute)
-		if reason(f.Status.Conditions) != v1alpha1.ReasonInvalidSpec || !strings.Contains(where(f.Status.Conditions), "searches for a rate") || f.Status.InjectedAt != nil {
+		if reason(f.Status.Conditions) != v1alpha1.ReasonInvalidSpec ||
+			!strings.Contains(where(f.Status.Conditions), "searches for a rate") || f.Status.InjectedAt != nil {
 			t.Errorf("a fault in a search: %s, want InvalidSpec", where(f.Status.Conditions))
 		}
 	})

@@ -37,8 +37,9 @@ const (
 	plantedLabel = "planted"
 )
 
-// Load tests, and faults of all types, run with passwords that are then looked for in every object, event and line of the log: also of runs that could
-// not log in, of servers that reply with what they were sent, and of databases that cannot be reached.
+// Load tests, and faults of all types, run with passwords that are then looked for in every object, event and line of
+// the log: also of runs that could not log in, of servers that reply with what they were sent, and of databases that
+// cannot be reached.
 // Other tests do not run at the same time: the load pods write to the log of the whole process.
 func TestPasswordsAreFoundNowhere(t *testing.T) {
 	logs := &scanner{}
@@ -50,9 +51,15 @@ func TestPasswordsAreFoundNowhere(t *testing.T) {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
 				p := placeOn(t, s.on)
-				p.logger = funcr.New(func(prefix, args string) { _, _ = logs.Write([]byte(prefix + args)) }, funcr.Options{Verbosity: 5})
+				p.logger = funcr.New(func(prefix, args string) {
+					_, _ = logs.Write([]byte(prefix + args))
+				}, funcr.Options{Verbosity: 5})
 				startKubelet(p, nil)
-				p.plant("auth", map[string]string{"password": planted + "-right", "sentinel": planted + "-sentinel", "wrong": planted + "-wrong"})
+				p.plant("auth", map[string]string{
+					"password": planted + "-right",
+					"sentinel": planted + "-sentinel",
+					"wrong":    planted + "-wrong",
+				})
 				startOperator(p, spy{})
 				s.run(p, s.kinds)
 				p.holdsNo(planted)
@@ -67,13 +74,22 @@ func TestPasswordsAreFoundNowhere(t *testing.T) {
 	}
 }
 
-// holdsNo looks for a secret in all objects of the place but the Secret itself, in the records also after decoding them.
+// holdsNo looks for a secret in all objects of the place but the Secret itself, in the records also after decoding
+// them.
 func (p *place) holdsNo(secret string) {
 	p.t.Helper()
 	seen := map[string]int{}
 	lists := []client.ObjectList{
-		&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &v1alpha1.RedisExperimentList{}, &eventsv1.EventList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.PodList{}, &batchv1.JobList{},
-		&appsv1.StatefulSetList{}, &corev1.NodeList{},
+		&v1alpha1.RedisLoadTestList{},
+		&v1alpha1.RedisFaultList{},
+		&v1alpha1.RedisExperimentList{},
+		&eventsv1.EventList{},
+		&corev1.ConfigMapList{},
+		&corev1.SecretList{},
+		&corev1.PodList{},
+		&batchv1.JobList{},
+		&appsv1.StatefulSetList{},
+		&corev1.NodeList{},
 	}
 	if p.stopMesh != nil {
 		for _, kind := range kindsOfMesh() {

@@ -30,15 +30,19 @@ type secretScene struct {
 	kinds []crashKind
 }
 
-// secretScenes are those of TestPasswordsAreFoundNowhere. All kinds that need a server alone are in the first ones, which share them; the others have a kind for
-// each type.
+// secretScenes are those of TestPasswordsAreFoundNowhere. All kinds that need a server alone are in the first ones,
+// which share them; the others have a kind for each type.
 var secretScenes = []secretScene{
 	{name: "refused settings", run: loginAndBreak, kinds: refusedSettings},
 	{name: "server/0", run: loginAndBreak, kinds: everyThird(0, kindsThatNeed(needsServer))},
 	{name: "server/1", run: loginAndBreak, kinds: everyThird(1, kindsThatNeed(needsServer))},
 	{name: "server/2", run: loginAndBreak, kinds: everyThird(2, kindsThatNeed(needsServer))},
 	{name: "Sentinel", run: loginAtSentinels, kinds: onePerKind(kindsThatNeed(needsSentinels))},
-	{name: "workload", run: loginAtFleet(2, nil), kinds: slices.Concat(refusedTemplates, onePerKind(kindsThatNeed(needsWorkload, needsScaling, needsReplication)))},
+	{
+		name:  "workload",
+		run:   loginAtFleet(2, nil),
+		kinds: slices.Concat(refusedTemplates, onePerKind(kindsThatNeed(needsWorkload, needsScaling, needsReplication))),
+	},
 	{name: "nodes", run: loginAtFleet(1, onVolume), kinds: onePerKind(kindsThatNeed(needsNodes))},
 	{name: "Chaos Mesh", on: newMeshPlace, run: loginByMesh, kinds: onePerKind(kindsThatNeed(needsMesh))},
 	{name: "refused", run: loginInVain},
@@ -69,21 +73,32 @@ var refusedSettings = []crashKind{
 
 // refusedTemplates are patches that hold a secret, and that no template takes.
 var refusedTemplates = []crashKind{
-	refusedTemplate("of a value and a source", `{"containers": [{"name": "redis", "env": [{"name": "A", "value": "`+plantedInPatch+`", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}]}`),
-	refusedTemplate("of an item without a name", `{"containers": [{"name": "redis", "env": [{"value": "`+plantedInPatch+`"}]}]}`),
+	refusedTemplate("of a value and a source",
+		`{"containers": [{"name": "redis", "env": [{"name": "A", "value": "`+plantedInPatch+
+			`", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}]}`),
+	refusedTemplate("of an item without a name",
+		`{"containers": [{"name": "redis", "env": [{"value": "`+plantedInPatch+`"}]}]}`),
 	refusedTemplate("of another type", `{"containers": [{"name": "redis", "args": "`+plantedInPatch+`"}]}`),
-	refusedTemplate("of an unknown field", `{"containers": [{"name": "redis", "env": [{"name": "A", "valu": "`+plantedInPatch+`"}]}]}`),
+	refusedTemplate("of an unknown field",
+		`{"containers": [{"name": "redis", "env": [{"name": "A", "valu": "`+plantedInPatch+`"}]}]}`),
 	refusedTemplate("of a name", `{"priorityClassName": "`+plantedInPatch+`!"}`),
 }
 
 func refusedTemplate(name, spec string) crashKind {
-	return crashKind{name: "a template " + name, fault: v1alpha1.FaultPodTemplate, spec: func(_ *place, s *v1alpha1.RedisFaultSpec) { s.Action.PodTemplate = templatePatch(spec) }}
+	return crashKind{
+		name:  "a template " + name,
+		fault: v1alpha1.FaultPodTemplate,
+		spec:  func(_ *place, s *v1alpha1.RedisFaultSpec) { s.Action.PodTemplate = templatePatch(spec) },
+	}
 }
 
 // plant creates a Secret.
 func (p *place) plant(name string, content map[string]string) {
 	p.t.Helper()
-	p.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{plantedLabel: "yes"}}, StringData: content})
+	p.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{plantedLabel: "yes"}},
+		StringData: content,
+	})
 }
 
 func login(key string) *v1alpha1.RedisAuth {
@@ -129,7 +144,9 @@ func (p *place) breakOnce(name string, kind crashKind) {
 		return f.Status.RevertedAt != nil || meta.IsStatusConditionTrue(f.Status.Conditions, v1alpha1.ConditionFailed)
 	}, func() string { return where(f.Status.Conditions) })
 	p.t.Logf("%s: %s", kind.name, where(f.Status.Conditions))
-	p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+	p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(f *v1alpha1.RedisFault) {
+		f.Spec.Abort = true
+	}))
 	p.faultEnds(name, time.Minute)
 }
 
@@ -151,13 +168,24 @@ func loginAndBreak(p *place, kinds []crashKind) {
 	p.breakAll(kinds)
 }
 
-// loginInExperiments is the scene of experiments: on a setting of a server with a password, and on the password itself, of which one value is wrong.
+// loginInExperiments is the scene of experiments: on a setting of a server with a password, and on the password itself,
+// of which one value is wrong.
 func loginInExperiments(p *place, _ []crashKind) {
 	target := redisPods(startRedis(p, "--requirepass", planted+"-right").address())
 	target.Auth = login("password")
 	for name, matrix := range map[string]v1alpha1.ExperimentParameter{
-		"setting":  {Name: "hz", Settings: []v1alpha1.ExperimentSetting{{Name: "as-is"}, {Name: "50", Config: map[string]v1alpha1.ParameterValue{"hz": "50"}}}},
-		"password": {Name: "key", Path: "target.auth.passwordSecretRef.key", Values: []intstr.IntOrString{intstr.FromString("password"), intstr.FromString("wrong")}},
+		"setting": {
+			Name: "hz",
+			Settings: []v1alpha1.ExperimentSetting{
+				{Name: "as-is"},
+				{Name: "50", Config: map[string]v1alpha1.ParameterValue{"hz": "50"}},
+			},
+		},
+		"password": {
+			Name:   "key",
+			Path:   "target.auth.passwordSecretRef.key",
+			Values: []intstr.IntOrString{intstr.FromString("password"), intstr.FromString("wrong")},
+		},
 	} {
 		p.create(newExperiment(name, "", func(e *v1alpha1.RedisExperiment) {
 			e.Spec.Template.Spec.Target = *target.DeepCopy()
@@ -171,7 +199,8 @@ func loginInExperiments(p *place, _ []crashKind) {
 	}
 }
 
-// loginAtFleet is the scene of a StatefulSet whose servers have a user with a password. The fleet itself asks them as the default user.
+// loginAtFleet is the scene of a StatefulSet whose servers have a user with a password. The fleet itself asks them as
+// the default user.
 func loginAtFleet(replicas int32, change func(*fleet, *appsv1.StatefulSet)) func(*place, []crashKind) {
 	return func(p *place, kinds []crashKind) {
 		f := startFleet(p, replicas, func(f *fleet, set *appsv1.StatefulSet) {
@@ -199,16 +228,24 @@ func loginByMesh(p *place, kinds []crashKind) {
 
 // loginAtSentinels is the scene of a primary and sentinels that have a password of their own.
 func loginAtSentinels(p *place, kinds []crashKind) {
-	set := redistest.NewSentinel(p.t, 1, redistest.SentinelOptions{Options: redistest.Options{Password: planted + "-right"}, SentinelPassword: planted + "-sentinel"})
+	set := redistest.NewSentinel(p.t, 1, redistest.SentinelOptions{
+		Options:          redistest.Options{Password: planted + "-right"},
+		SentinelPassword: planted + "-sentinel",
+	})
 	p.podsOf(set.Servers())
 	target := redisPods()
 	target.Auth = login("password")
-	target.Sentinel = &v1alpha1.SentinelTarget{Addresses: set.SentinelAddresses(), MasterName: redistest.MasterName, Auth: login("sentinel")}
+	target.Sentinel = &v1alpha1.SentinelTarget{
+		Addresses:  set.SentinelAddresses(),
+		MasterName: redistest.MasterName,
+		Auth:       login("sentinel"),
+	}
 	p.loadFor(&target)
 	p.breakAll(kinds)
 }
 
-// loginInVain has load tests and faults that cannot log in: a wrong password, a server without AUTH, TLS with one that has none.
+// loginInVain has load tests and faults that cannot log in: a wrong password, a server without AUTH, TLS with one that
+// has none.
 func loginInVain(p *place, _ []crashKind) {
 	redis := startRedis(p, "--requirepass", planted+"-right")
 	renamed := redistest.Start(p.t, `rename-command AUTH ""`)
@@ -216,7 +253,9 @@ func loginInVain(p *place, _ []crashKind) {
 		address, key string
 		tls          *v1alpha1.RedisTLS
 	}{
-		"wrong": {redis.address(), "wrong", nil}, "renamed": {renamed.Address(), "password", nil}, "tls": {redis.address(), "password", &v1alpha1.RedisTLS{}},
+		"wrong":   {redis.address(), "wrong", nil},
+		"renamed": {renamed.Address(), "password", nil},
+		"tls":     {redis.address(), "password", &v1alpha1.RedisTLS{}},
 	}
 	for name, test := range tests {
 		target := func(target *v1alpha1.RedisTarget) { target.Auth, target.TLS = login(test.key), test.tls }
@@ -239,9 +278,16 @@ func loginAtDatabases(p *place, _ []crashKind) {
 		driver v1alpha1.DatabaseDriver
 		dsn    string
 	}{
-		"unreachable": {v1alpha1.DatabasePostgres, "postgres://" + planted + "-user:" + planted + "@127.0.0.1:1/shop?sslmode=disable&application_name=" + planted + "-name"},
-		"malformed":   {v1alpha1.DatabasePostgres, "postgres://127.0.0.1:1/shop?sslmode=disable&password=" + planted + "&connect_timeout=" + planted},
-		"no-at":       {v1alpha1.DatabaseMySQL, planted + "-user:" + planted + "(127.0.0.1:1)/shop?charset=" + planted},
+		"unreachable": {
+			v1alpha1.DatabasePostgres,
+			"postgres://" + planted + "-user:" + planted + "@127.0.0.1:1/shop?sslmode=disable&application_name=" + planted +
+				"-name",
+		},
+		"malformed": {
+			v1alpha1.DatabasePostgres,
+			"postgres://127.0.0.1:1/shop?sslmode=disable&password=" + planted + "&connect_timeout=" + planted,
+		},
+		"no-at": {v1alpha1.DatabaseMySQL, planted + "-user:" + planted + "(127.0.0.1:1)/shop?charset=" + planted},
 	}
 	for name, test := range names {
 		p.plant("dsn-"+name, map[string]string{"dsn": test.dsn})
@@ -261,7 +307,8 @@ func loginAtDatabases(p *place, _ []crashKind) {
 	}
 }
 
-// loginAtPrometheus has faults whose stop conditions are evaluated by servers that send the login back: before the injection, after it, by a redirect.
+// loginAtPrometheus has faults whose stop conditions are evaluated by servers that send the login back: before the
+// injection, after it, by a redirect.
 func loginAtPrometheus(p *place, _ []crashKind) {
 	redis := startRedis(p)
 	p.plant("token", map[string]string{"token": planted + "-token"})
@@ -272,7 +319,8 @@ func loginAtPrometheus(p *place, _ []crashKind) {
 		"echo": func(w http.ResponseWriter, r *http.Request) {
 			user, password, _ := r.BasicAuth()
 			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"who is %s? %s %s"}`, user, password, r.Header.Get("Authorization"))
+			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"who is %s? %s %s"}`, user, password,
+				r.Header.Get("Authorization"))
 		},
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "http://"+strings.ReplaceAll(r.Header.Get("Authorization"), " ", "@")+":port/")
@@ -297,7 +345,8 @@ func loginAtPrometheus(p *place, _ []crashKind) {
 				Prometheus: v1alpha1.PrometheusServer{URL: server.URL, AuthSecretRef: &v1alpha1.SecretReference{Name: secret}},
 			}}}
 			p.create(f)
-			p.until(f.Name+" is stopped", time.Minute, func() bool { f = p.fault(f.Name); return f.Status.Breach != nil }, func() string { return where(f.Status.Conditions) })
+			p.until(f.Name+" is stopped", time.Minute, func() bool { f = p.fault(f.Name); return f.Status.Breach != nil },
+				func() string { return where(f.Status.Conditions) })
 			p.mustChange(change(p, f, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 			f = p.faultEnds(f.Name, time.Minute)
 			p.t.Logf("%s: %s", f.Name, f.Status.Breach.Message)

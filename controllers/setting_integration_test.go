@@ -11,8 +11,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// A load on a real server runs with two settings that were there before it, while the operator restarts. They are no faults of the load, and are reverted in
-// the reverse order.
+// A load on a real server runs with two settings that were there before it, while the operator restarts. They are no
+// faults of the load, and are reverted in the reverse order.
 func TestSettingsOfALoadOnRedis(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -25,7 +25,11 @@ func TestSettingsOfALoadOnRedis(t *testing.T) {
 	p.faultHasReason("second", time.Minute, v1alpha1.ReasonActive)
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		withTolerance(test)
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(10 * time.Second), UntilFaultsSettle: length(10 * time.Minute)}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Rate:              new(int32(100)),
+			Duration:          length(10 * time.Second),
+			UntilFaultsSettle: length(10 * time.Minute),
+		}
 	}))
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 	o.stop()
@@ -34,14 +38,16 @@ func TestSettingsOfALoadOnRedis(t *testing.T) {
 		t.Errorf("during the load: %s", got)
 	}
 	test := p.testEnds("run", 2*time.Minute)
-	if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || len(test.Status.Faults) != 0 || test.Status.Summary == nil || test.Status.Summary.Errors != 0 {
+	if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || len(test.Status.Faults) != 0 ||
+		test.Status.Summary == nil || test.Status.Summary.Errors != 0 {
 		t.Errorf("load: %s, faults %+v, %+v", where(test.Status.Conditions), test.Status.Faults, test.Status.Summary)
 	}
 	first, second := p.faultEnds("first", time.Minute), p.faultEnds("second", time.Minute)
 	for _, f := range []*v1alpha1.RedisFault{first, second} {
 		heldIs(t, f, metav1.ConditionTrue, v1alpha1.ReasonHeld, v1alpha1.VerdictPass)
 		if f.Status.RevertingSince.Time.Before(test.Status.CompletionTime.Time) {
-			t.Errorf("%s was reverted from %s on, the load ended at %s", f.Name, f.Status.RevertingSince, test.Status.CompletionTime)
+			t.Errorf("%s was reverted from %s on, the load ended at %s", f.Name, f.Status.RevertingSince,
+				test.Status.CompletionTime)
 		}
 	}
 	if first.Status.RevertingSince.Time.Before(second.Status.RevertedAt.Time) {
@@ -65,7 +71,11 @@ func TestSettingIsLostWithTheServer(t *testing.T) {
 			p.create(settingFor("setting", "hz", "50"))
 			p.faultHasReason("setting", time.Minute, v1alpha1.ReasonActive)
 			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
-				test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(8 * time.Second), UntilFaultsSettle: length(10 * time.Minute)}
+				test.Spec.Load = v1alpha1.LoadShape{
+					Rate:              new(int32(100)),
+					Duration:          length(8 * time.Second),
+					UntilFaultsSettle: length(10 * time.Minute),
+				}
 			}))
 			p.create(newFault("kill", "run", kind, nil))
 			kill := p.faultEnds("kill", 2*time.Minute)
@@ -75,7 +85,8 @@ func TestSettingIsLostWithTheServer(t *testing.T) {
 			if test := p.testEnds("run", 2*time.Minute); len(test.Status.Faults) != 1 || test.Status.Faults[0].Name != "kill" {
 				t.Errorf("load: %s, faults %+v", where(test.Status.Conditions), test.Status.Faults)
 			}
-			heldIs(t, p.faultEnds("setting", time.Minute), metav1.ConditionFalse, v1alpha1.ReasonSettingLost, v1alpha1.VerdictInconclusive)
+			heldIs(t, p.faultEnds("setting", time.Minute), metav1.ConditionFalse, v1alpha1.ReasonSettingLost,
+				v1alpha1.VerdictInconclusive)
 			if redis.hz("") != "10" {
 				t.Errorf("hz is %s in the end", redis.hz(""))
 			}
@@ -96,13 +107,18 @@ func TestSettingSurvivesAFailover(t *testing.T) {
 	p.faultHasReason("setting", time.Minute, v1alpha1.ReasonActive)
 	p.create(newLoadTest("run", "", func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Target = redisPods(f.address(0))
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(50)), Duration: length(8 * time.Second), UntilFaultsSettle: length(10 * time.Minute)}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Rate:              new(int32(50)),
+			Duration:          length(8 * time.Second),
+			UntilFaultsSettle: length(10 * time.Minute),
+		}
 	}))
 	p.create(newFault("failover", "run", v1alpha1.FaultFailover, func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}
 	}))
 	if failover := p.faultEnds("failover", 3*time.Minute); failover.Status.Effect != v1alpha1.EffectConfirmed {
-		t.Errorf("failover: %s, effect %s (%s)", where(failover.Status.Conditions), failover.Status.Effect, failover.Status.EffectEvidence)
+		t.Errorf("failover: %s, effect %s (%s)", where(failover.Status.Conditions), failover.Status.Effect,
+			failover.Status.EffectEvidence)
 	}
 	for i := range 3 {
 		if hz := serverShows(f.address(i))["setting hz"]; hz != "50" {
@@ -118,7 +134,8 @@ func TestSettingSurvivesAFailover(t *testing.T) {
 	}
 }
 
-// Whatever ends a setting, nothing of it is left: its load test is deleted, never comes, or the setting is stopped by its namespace.
+// Whatever ends a setting, nothing of it is left: its load test is deleted, never comes, or the setting is stopped by
+// its namespace.
 func TestSettingEndsOnRedis(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -138,7 +155,9 @@ func TestSettingEndsOnRedis(t *testing.T) {
 	p.faultHasReason("deleted", time.Minute, v1alpha1.ReasonActive)
 	p.create(longRun(redis.address()))
 	test := p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
-	p.until("the setting has seen the start", time.Minute, func() bool { return p.fault("deleted").Status.LoadStartTime.Equal(test.Status.StartTime) }, func() string { return where(p.fault("deleted").Status.Conditions) })
+	p.until("the setting has seen the start", time.Minute,
+		func() bool { return p.fault("deleted").Status.LoadStartTime.Equal(test.Status.StartTime) },
+		func() string { return where(p.fault("deleted").Status.Conditions) })
 	p.mustChange(p.client.Delete(t.Context(), test))
 	heldIs(t, p.faultEnds("deleted", time.Minute), metav1.ConditionTrue, v1alpha1.ReasonHeld, v1alpha1.VerdictPass)
 	if redis.hz("") != "10" {

@@ -1,5 +1,5 @@
-// Package controllers sets up the reconcilers of the kinds of redquake.dev, for main and for tests. Each kind has a package of its own; they share
-// package state, and meet only in internal/runs.
+// Package controllers sets up the reconcilers of the kinds of redquake.dev, for main and for tests.
+// Each kind has a package of its own; they share package state, and meet only in internal/runs.
 package controllers
 
 import (
@@ -45,8 +45,8 @@ import (
 	"github.com/redquake/redquake/internal/target/confine"
 )
 
-// managerOptions returns the options that the reconcilers depend on: scheme, cache and client. Without namespaces, all are watched. A manager writes into them:
-// each needs its own.
+// managerOptions returns the options that the reconcilers depend on: scheme, cache and client.
+// Without namespaces, all are watched. A manager writes into them: each needs its own.
 func managerOptions(namespaces []string, election *Election) ctrl.Options {
 	var watched map[string]cache.Config
 	if len(namespaces) > 0 {
@@ -60,10 +60,13 @@ func managerOptions(namespaces []string, election *Election) ctrl.Options {
 		Cache: cache.Options{
 			DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields(),
 			// Of the cluster's pods and Jobs only those of loads. A fault watches the pods of its target.
-			ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: ofLoads()}, &batchv1.Job{}: {Label: ofLoads()}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}:  {Label: ofLoads()},
+				&batchv1.Job{}: {Label: ofLoads()},
+			},
 		},
-		// Not cached: a cache would list and watch every Secret of the cluster. A cache of Chaos Mesh's kinds would never synchronize if they are
-		// absent.
+		// Not cached: a cache would list and watch every Secret of the cluster. A cache of Chaos Mesh's
+		// kinds would never synchronize if they are absent.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: append([]client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
 		}, object.Objects()...)}},
@@ -72,9 +75,13 @@ func managerOptions(namespaces []string, election *Election) ctrl.Options {
 		options.Cache.NewInformer = withoutRights
 	}
 	if election != nil { // see health
-		options.Cache.ByObject[&coordinationv1.Lease{}] = cache.ByObject{Namespaces: map[string]cache.Config{
-			election.Namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, election.Name)},
-		}}
+		options.Cache.ByObject[&coordinationv1.Lease{}] = cache.ByObject{
+			Namespaces: map[string]cache.Config{
+				election.Namespace: {
+					FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, election.Name),
+				},
+			},
+		}
 	}
 	return options
 }
@@ -97,19 +104,26 @@ func NewScheme() *runtime.Scheme {
 
 // Settings are the settings of the operator's reconcilers.
 type Settings struct {
-	Image             string                  // of the load pods, unless spec.pods.image is set
-	OperatorNamespace string                  // "" = unknown
-	Namespaces        []string                // those that the manager watches; empty = all
-	Faults            []v1alpha1.FaultType    // the types that are switched on; nil = all
-	Clock             clock.PassiveClock      // nil = the real one
-	Runs              *runs.Registry          // shared by both reconcilers; the caller closes them after the manager has stopped
-	Servers           topology.Servers        // how faults reach Redis; the caller closes them after the manager has stopped
-	Lookup            confine.Lookup          // of host names that Redis or a spec names; nil = only those of the cluster are known
-	Prometheus        prometheus.Client       // how the queries of stop conditions are evaluated
-	Notify            notify.Client           // how schedules notify of their verdicts
-	Sessions          *faultrun.Registry      // of the faults, in this process: they outlive a manager; the caller closes them; nil = of this manager only
-	Metrics           *metrics.Metrics        // of this process: the caller registers them; nil = nothing is counted
-	Dashboard         *dashboardserver.Server // each manager has a copy with a Source of its own; nil = there is none
+	Image             string               // of the load pods, unless spec.pods.image is set
+	OperatorNamespace string               // "" = unknown
+	Namespaces        []string             // those that the manager watches; empty = all
+	Faults            []v1alpha1.FaultType // the types that are switched on; nil = all
+	Clock             clock.PassiveClock   // nil = the real one
+	// shared by both reconcilers; the caller closes them after the manager has stopped
+	Runs *runs.Registry
+	// how faults reach Redis; the caller closes them after the manager has stopped
+	Servers topology.Servers
+	// of host names that Redis or a spec names; nil = only those of the cluster are known
+	Lookup     confine.Lookup
+	Prometheus prometheus.Client // how the queries of stop conditions are evaluated
+	Notify     notify.Client     // how schedules notify of their verdicts
+	// of the faults, in this process: they outlive a manager; the caller closes them; nil = of this
+	// manager only
+	Sessions *faultrun.Registry
+	// of this process: the caller registers them; nil = nothing is counted
+	Metrics *metrics.Metrics
+	// each manager has a copy with a Source of its own; nil = there is none
+	Dashboard *dashboardserver.Server
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -126,11 +140,16 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 		}
 		return wrap(mgr.GetClient())
 	}
-	live, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	live, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+		Scheme:     mgr.GetScheme(),
+		Mapper:     mgr.GetRESTMapper(),
+		HTTPClient: mgr.GetHTTPClient(),
+	})
 	if err != nil {
 		return fmt.Errorf("create the client that reads past the cache: %w", err)
 	}
-	of := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live, func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
+	of := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live,
+		func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
 	faults := of.faults
 	for _, one := range []struct {
 		what       string
@@ -138,8 +157,12 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 			SetupWithManager(ctrl.Manager, controller.Options) error
 		}
 	}{
-		{"RedisLoadTest", of.tests}, {"RedisFault", faults}, {"ending RedisFaults", redisfault.Ending{Reconciler: faults}}, {"RedisExperiment", of.experiments},
-		{"RedisExperimentSchedule", of.schedules}, {"notifications", schedule.NewNotifier(of.schedules)},
+		{"RedisLoadTest", of.tests},
+		{"RedisFault", faults},
+		{"ending RedisFaults", redisfault.Ending{Reconciler: faults}},
+		{"RedisExperiment", of.experiments},
+		{"RedisExperimentSchedule", of.schedules},
+		{"notifications", schedule.NewNotifier(of.schedules)},
 	} {
 		if err := one.controller.SetupWithManager(mgr, health.watching(options())); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", one.what, err)
@@ -147,13 +170,20 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 	}
 	if s.Dashboard != nil {
 		pages := *s.Dashboard
-		pages.Source = &dashboardserver.Source{Client: mgr.GetClient(), Runs: s.Runs, Namespaced: s.Namespaces}
+		pages.Source = &dashboardserver.Source{
+			Client:     mgr.GetClient(),
+			Runs:       s.Runs,
+			Namespaced: s.Namespaces,
+		}
 		if err := pages.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("set up the dashboard: %w", err)
 		}
 	}
 	life := manager.RunnableFunc(func(ctx context.Context) error { // while it leads
-		defer s.Metrics.Lead(metrics.Leader{Objects: objectsIn(mgr.GetClient()), Stalled: func() time.Duration { age, _ := health.stalled(); return age }})()
+		defer s.Metrics.Lead(metrics.Leader{
+			Objects: objectsIn(mgr.GetClient()),
+			Stalled: func() time.Duration { age, _ := health.stalled(); return age },
+		})()
 		faults.Restore(ctx)
 		var beside sync.WaitGroup
 		beside.Go(func() { health.lead(ctx, mgr.GetClient()) })
@@ -174,22 +204,55 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 }
 
 // reconcilers returns a reconciler for each kind.
-func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithWatch, recorder func(name string) events.EventRecorder) all {
+func reconcilers(
+	s Settings, tests, faults client.Client, apiReader client.WithWatch,
+	recorder func(name string) events.EventRecorder,
+) all {
 	if s.Sessions == nil {
 		s.Sessions = faultrun.NewRegistry(s.Clock)
 	}
 	ofFaults := &redisfault.Reconciler{
-		Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Term: s.Sessions.NewTerm(),
-		Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus, Metrics: s.Metrics,
+		Client:            faults,
+		APIReader:         apiReader,
+		Recorder:          recorder("redisfault"),
+		Clock:             s.Clock,
+		Runs:              s.Runs,
+		Servers:           s.Servers,
+		OperatorNamespace: s.OperatorNamespace,
+		Term:              s.Sessions.NewTerm(),
+		Namespaces:        s.Namespaces,
+		Supported:         s.Faults,
+		Lookup:            s.Lookup,
+		Prometheus:        &s.Prometheus,
+		Metrics:           s.Metrics,
 	}
 	return all{
 		faults: ofFaults,
 		tests: &redisloadtest.Reconciler{
-			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore, Metrics: s.Metrics,
+			Client:    tests,
+			APIReader: apiReader,
+			Recorder:  recorder("redisloadtest"),
+			Clock:     s.Clock,
+			Runs:      s.Runs,
+			Image:     s.Image,
+			Restored:  ofFaults.Restore,
+			Metrics:   s.Metrics,
 		},
-		experiments: &redisexperiment.Reconciler{Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore},
+		experiments: &redisexperiment.Reconciler{
+			Client:    tests,
+			APIReader: apiReader,
+			Recorder:  recorder("redisexperiment"),
+			Clock:     s.Clock,
+			Restored:  ofFaults.Restore,
+		},
 		schedules: &schedule.Reconciler{
-			Client: tests, APIReader: apiReader, Recorder: recorder("redisexperimentschedule"), Clock: s.Clock, Restored: ofFaults.Restore, Metrics: s.Metrics, Notify: &s.Notify,
+			Client:    tests,
+			APIReader: apiReader,
+			Recorder:  recorder("redisexperimentschedule"),
+			Clock:     s.Clock,
+			Restored:  ofFaults.Restore,
+			Metrics:   s.Metrics,
+			Notify:    &s.Notify,
 		},
 	}
 }
@@ -202,12 +265,13 @@ type all struct {
 	schedules   *schedule.Reconciler
 }
 
-// options returns the options of a controller: several workers, as a reconcile may wait for load pods for seconds, and a short back-off, as most
-// errors are conflicts or pods that are starting.
+// options returns the options of a controller: several workers, as a reconcile may wait for load
+// pods for seconds, and a short back-off, as most errors are conflicts or pods that are starting.
 func options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: 8,
 		SkipNameValidation:      new(true), // a process may run one manager after the other
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*
+			time.Millisecond, 10*time.Second),
 	}
 }

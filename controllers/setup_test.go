@@ -19,7 +19,10 @@ func TestManagerCachesNothingOfChaosMesh(t *testing.T) {
 	for _, object := range managerOptions(nil, nil).Client.Cache.DisableFor {
 		past = append(past, kindOf(t, object))
 	}
-	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew} {
+	for _, fault := range []v1alpha1.FaultType{
+		v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay,
+		v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew,
+	} {
 		kind, _ := object.Kind(fault)
 		if kind := kindOf(t, object.New(kind)); !slices.Contains(past, kind) {
 			t.Errorf("%s is read through the cache", kind)

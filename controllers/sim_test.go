@@ -60,7 +60,13 @@ func inWorld(t *testing.T, test func(*world)) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{network: memnet.New(), redis: sim.NewRedis()}
-		w.place = &place{t: t, namespace: "test", client: sim.NewAPI(NewScheme()), subnet: "10.0.0.", lookEvery: 10 * time.Second}
+		w.place = &place{
+			t:         t,
+			namespace: "test",
+			client:    sim.NewAPI(NewScheme()),
+			subnet:    "10.0.0.",
+			lookEvery: 10 * time.Second,
+		}
 		w.operate = w.startReconcilers
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 		next := 9
@@ -108,34 +114,66 @@ func (w *world) startReconcilers(s spy) *operator {
 // lead starts the reconcilers, with the same watches and options as in Setup.
 func (w *world) lead(o *operator, s spy, ofFaults *faultrun.Registry) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	of := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Sessions: ofFaults, Prometheus: prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.network.Dial}, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.network.Dial}, Metrics: o.metrics},
-		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
+	of := reconcilers(Settings{
+		Image:             "redquake:test",
+		OperatorNamespace: w.home(),
+		Clock:             &w.clock,
+		Runs:              o.sessions,
+		Servers:           w.redis,
+		Sessions:          ofFaults,
+		Prometheus:        prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.network.Dial},
+		Notify:            notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.network.Dial},
+		Metrics:           o.metrics,
+	},
+		through, through, interceptor.NewClient(w.client, o.InterceptLive()),
+		func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
 	tests, faults := of.tests, of.faults
 	stop := sim.Run(w.t, w.client, w.namespace, append(ofSchedules(of),
-		sim.Controller{Reconciler: tests, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
-			{Kind: &v1alpha1.RedisLoadTestList{}, Map: itself},
-			{Kind: &batchv1.JobList{}, Map: ownedBy("RedisLoadTest")},
-			{Kind: &corev1.PodList{}, Map: redisloadtest.RequestsForPod},
-			{Kind: &v1alpha1.RedisFaultList{}, Map: redisloadtest.RequestsForFault},
-		}},
-		sim.Controller{Reconciler: faults, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
-			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
-			{Kind: &v1alpha1.RedisFaultList{}, Map: faults.RequestsForFault},
-			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.RequestsForLoadTest},
-			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
-		}, Events: ofFaults.Changed()},
-		sim.Controller{Reconciler: redisfault.Ending{Reconciler: faults}, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
-			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
-			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
-		}},
-		sim.Controller{Reconciler: of.experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
-			{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
-			{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
-			{Kind: &v1alpha1.RedisFaultList{}, Map: ownedBy("RedisExperiment")},
-		}},
+		sim.Controller{
+			Reconciler: tests,
+			Limiter:    options().RateLimiter,
+			Workers:    options().MaxConcurrentReconciles,
+			Watches: []sim.Source{
+				{Kind: &v1alpha1.RedisLoadTestList{}, Map: itself},
+				{Kind: &batchv1.JobList{}, Map: ownedBy("RedisLoadTest")},
+				{Kind: &corev1.PodList{}, Map: redisloadtest.RequestsForPod},
+				{Kind: &v1alpha1.RedisFaultList{}, Map: redisloadtest.RequestsForFault},
+			},
+		},
+		sim.Controller{
+			Reconciler: faults,
+			Limiter:    options().RateLimiter,
+			Workers:    options().MaxConcurrentReconciles,
+			Watches: []sim.Source{
+				{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
+				{Kind: &v1alpha1.RedisFaultList{}, Map: faults.RequestsForFault},
+				{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.RequestsForLoadTest},
+				{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
+			},
+			Events: ofFaults.Changed(),
+		},
+		sim.Controller{
+			Reconciler: redisfault.Ending{Reconciler: faults},
+			Limiter:    options().RateLimiter,
+			Workers:    options().MaxConcurrentReconciles,
+			Watches: []sim.Source{
+				{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
+				{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
+			},
+		},
+		sim.Controller{
+			Reconciler: of.experiments,
+			Limiter:    options().RateLimiter,
+			Workers:    options().MaxConcurrentReconciles,
+			Watches: []sim.Source{
+				{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
+				{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
+				{Kind: &v1alpha1.RedisFaultList{}, Map: ownedBy("RedisExperiment")},
+			},
+		},
 	)...)
 	unlead := o.metrics.Lead(metrics.Leader{Objects: objectsIn(through)})
 	o.loseLeadership = sync.OnceFunc(func() {
@@ -167,7 +205,12 @@ func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 	}
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(of.Namespace, metav1.NamespaceDefault), GenerateName: of.Name + "-"},
-		EventTime:  metav1.NowMicro(), Type: kind, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...), Regarding: *of,
+		EventTime:  metav1.NowMicro(),
+		Type:       kind,
+		Reason:     reason,
+		Action:     action,
+		Note:       fmt.Sprintf(note, args...),
+		Regarding:  *of,
 	}
 	if related != nil {
 		event.Related, _ = reference.GetReference(r.client.Scheme(), related)

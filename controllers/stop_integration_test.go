@@ -32,16 +32,24 @@ func TestStop(t *testing.T) {
 			redis := startRedis(p)
 			startKubelet(p, nil)
 			startOperator(p, spy{})
-			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+				test.Spec.Load.Duration = length(
+					time.Hour)
+			}))
 			p.create(hzFault(nil))
-			p.create(newFault("later", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }))
+			p.create(newFault("later", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+				f.Spec.Trigger.After = length(
+					time.Hour)
+			}))
 			p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 			p.faultHasReason("later", time.Minute, v1alpha1.ReasonWaitingForTime)
 			if got := redis.hz(""); got != "50" {
 				t.Fatalf("hz is %s while the fault is active", got)
 			}
 			p.annotate(stopped, v1alpha1.AnnotationStop, value)
-			p.until("the fault is reverted", time.Minute, func() bool { return redis.hz("") == "10" }, func() string { return redis.hz("") })
+			p.until("the fault is reverted", time.Minute, func() bool { return redis.hz("") == "10" }, func() string {
+				return redis.hz("")
+			})
 			for _, name := range []string{"break", "later"} {
 				f := p.faultEnds(name, time.Minute)
 				if got := kstatusOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != v1alpha1.ReasonStopped {
@@ -54,12 +62,19 @@ func TestStop(t *testing.T) {
 			if f := p.fault("break"); f.Status.RevertedAt == nil || !slices.Contains(timelineOf(f), "Reverted") {
 				t.Errorf("reverted at %v, timeline %v", f.Status.RevertedAt, timelineOf(f))
 			}
-			p.create(newFault("new", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
-			if f := p.faultEnds("new", time.Minute); reason(f.Status.Conditions) != v1alpha1.ReasonStopped || len(f.Status.Targets) != 0 {
+			p.create(newFault("new", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+				f.Spec.Trigger.After = length(
+					0)
+			}))
+			if f := p.faultEnds("new", time.Minute); reason(f.Status.Conditions) != v1alpha1.ReasonStopped ||
+				len(f.Status.Targets) != 0 {
 				t.Errorf("a fault that comes while all are stopped: %s", where(f.Status.Conditions))
 			}
 			p.annotate(stopped, v1alpha1.AnnotationStop, "")
-			p.create(newFault("after", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
+			p.create(newFault("after", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+				f.Spec.Trigger.After = length(
+					0)
+			}))
 			p.faultHasReason("after", time.Minute, v1alpha1.ReasonObserving)
 		})
 	}
@@ -82,14 +97,20 @@ func TestBlastRadius(t *testing.T) {
 	p.create(newFault("refused", "run", v1alpha1.FaultPodKill, all))
 	f := p.faultEnds("refused", time.Minute)
 	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed)
-	if c == nil || c.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(c.Message, "redis-0, redis-1") || !strings.Contains(c.Message, string(v1alpha1.AllowAllCopies)) {
+	if c == nil || c.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(c.Message, "redis-0, redis-1") ||
+		!strings.Contains(c.Message, string(v1alpha1.AllowAllCopies)) {
 		t.Errorf("Failed is %+v, want BlastRadius with pods and allowance", c)
 	}
 	if len(f.Status.Targets) != 0 || fleet.serversStopped() != 0 {
 		t.Errorf("targets %+v, %d servers ended", f.Status.Targets, fleet.serversStopped())
 	}
-	p.create(newFault("emptied", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After, f.Spec.Allow = length(0), nil }))
-	if c := meta.FindStatusCondition(p.faultEnds("emptied", time.Minute).Status.Conditions, v1alpha1.ConditionFailed); c == nil || !strings.Contains(c.Message, "the primary of 1 other copies, which comes back without data") || fleet.serversStopped() != 0 {
+	p.create(newFault("emptied", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger.After, f.Spec.Allow = length(0), nil
+	}))
+	if c := meta.FindStatusCondition(p.faultEnds("emptied", time.Minute).Status.Conditions,
+		v1alpha1.ConditionFailed); c == nil ||
+		!strings.Contains(c.Message, "the primary of 1 other copies, which comes back without data") ||
+		fleet.serversStopped() != 0 {
 		t.Errorf("Failed is %+v, want BlastRadius, as the primary writes nothing to its disk", c)
 	}
 	p.create(newFault("allowed", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
@@ -99,7 +120,9 @@ func TestBlastRadius(t *testing.T) {
 	if f := p.faultHasReason("allowed", time.Minute, v1alpha1.ReasonObserving); len(f.Status.Targets) != 2 {
 		t.Errorf("targets %+v", f.Status.Targets)
 	}
-	p.until("both servers end", time.Minute, func() bool { return fleet.serversStopped() == 2 }, func() string { return "" })
+	p.until("both servers end", time.Minute, func() bool { return fleet.serversStopped() == 2 }, func() string {
+		return ""
+	})
 }
 
 // Two faults that ask at once would mute both copies of the data: one goes first, and the other one waits for it.
@@ -110,7 +133,8 @@ func TestTwoFaultsAtOnce(t *testing.T) {
 	startKubelet(p, nil)
 	var waited atomic.Bool
 	startOperator(p, spy{After: func(w write) {
-		if f, is := w.Object.(*v1alpha1.RedisFault); is && f.Status.Waiting != nil && f.Status.Waiting.Guard == v1alpha1.AllowAllCopies {
+		if f, is := w.Object.(*v1alpha1.RedisFault); is && f.Status.Waiting != nil &&
+			f.Status.Waiting.Guard == v1alpha1.AllowAllCopies {
 			waited.Store(true)
 		}
 	}})
@@ -132,7 +156,8 @@ func TestTwoFaultsAtOnce(t *testing.T) {
 	var spans [][2]time.Time
 	for _, name := range names {
 		f := p.faultEnds(name, 5*time.Minute)
-		if f.Status.InjectedAt == nil || f.Status.RevertedAt == nil || len(f.Status.Targets) != 1 || len(f.Status.Targets[0].Copies) != 1 {
+		if f.Status.InjectedAt == nil || f.Status.RevertedAt == nil || len(f.Status.Targets) != 1 ||
+			len(f.Status.Targets[0].Copies) != 1 {
 			t.Fatalf("%s: %s, %+v", name, where(f.Status.Conditions), f.Status.Targets)
 		}
 		spans = append(spans, [2]time.Time{f.Status.InjectedAt.Time, f.Status.RevertedAt.Time})

@@ -37,10 +37,17 @@ func TestProtectedNamespace(t *testing.T) {
 		w.kubelet.Start()
 		startOperator(p, spy{})
 		p.annotate(p.namespace, v1alpha1.AnnotationProtected, "true")
-		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
-		p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
+		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				time.Hour)
+		}))
+		p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger.After = length(
+				0)
+		}))
 		f := p.faultEnds("kill", time.Minute)
-		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonProtected || !strings.Contains(c.Message, v1alpha1.AnnotationProtected) {
+		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil ||
+			c.Reason != v1alpha1.ReasonProtected || !strings.Contains(c.Message, v1alpha1.AnnotationProtected) {
 			t.Errorf("Failed is %+v, want Protected and the annotation", c)
 		}
 		if len(f.Status.Targets) != 0 || len(redis.podsDeleted()) != 0 {

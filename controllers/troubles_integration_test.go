@@ -23,7 +23,8 @@ func TestLoadPodReportsLoginError(t *testing.T) {
 	p.create(newLoadTest("run", redis.address(), nil))
 	test := p.testEnds("run", time.Minute)
 	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed)
-	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, redis.address()) || !strings.Contains(c.Message, "NOAUTH") && !strings.Contains(c.Reason, "Auth") {
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, redis.address()) ||
+		!strings.Contains(c.Message, "NOAUTH") && !strings.Contains(c.Reason, "Auth") {
 		t.Errorf("Failed is %+v, want the address and the refused authentication", c)
 	}
 }

@@ -24,7 +24,10 @@ import (
 )
 
 func passwordSecret() *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "auth"}, StringData: map[string]string{"password": "s3cret\n"}}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "auth"},
+		StringData: map[string]string{"password": "s3cret\n"},
+	}
 }
 
 func withPassword() *v1alpha1.RedisAuth {
@@ -56,7 +59,9 @@ func (p *place) failed(name string, within time.Duration, want string, texts ...
 func (p *place) loseOnePod(force bool) {
 	p.t.Helper()
 	var pods corev1.PodList
-	if err := p.client.List(p.t.Context(), &pods, client.InNamespace(p.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil || len(pods.Items) == 0 {
+	if err := p.client.List(p.t.Context(), &pods, client.InNamespace(p.namespace), client.HasLabels{
+		v1alpha1.LabelLoadTest,
+	}); err != nil || len(pods.Items) == 0 {
 		p.t.Fatalf("%d load pods, %v", len(pods.Items), err)
 	}
 	var options []client.DeleteOption
@@ -81,11 +86,13 @@ func TestLateReferences(t *testing.T) {
 			test.Spec.Target = v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}, Auth: withPassword()}
 		}))
 		late := p.testHasReason("run", 10*time.Second, v1alpha1.ReasonServiceNotFound)
-		if c := meta.FindStatusCondition(late.Status.Conditions, v1alpha1.ConditionAccepted); c == nil || c.Status != metav1.ConditionFalse {
+		if c := meta.FindStatusCondition(late.Status.Conditions, v1alpha1.ConditionAccepted); c == nil ||
+			c.Status != metav1.ConditionFalse {
 			t.Errorf("Accepted: %+v", c)
 		}
 		p.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"app": "redis"}, Ports: []corev1.ServicePort{{Port: 6379, TargetPort: intstr.FromInt32(6379)}},
+			Selector: map[string]string{"app": "redis"},
+			Ports:    []corev1.ServicePort{{Port: 6379, TargetPort: intstr.FromInt32(6379)}},
 		}})
 		p.testHasReason("run", 10*time.Second, v1alpha1.ReasonNoEndpoints)
 		p.create(&discoveryv1.EndpointSlice{
@@ -98,7 +105,8 @@ func TestLateReferences(t *testing.T) {
 		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Summary.Errors != 0 {
 			t.Errorf("%s, %+v", where(test.Status.Conditions), test.Status.Summary)
 		}
-		if c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionAccepted); c == nil || c.Status != metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionAccepted); c == nil ||
+			c.Status != metav1.ConditionTrue {
 			t.Errorf("Accepted: %+v", c)
 		}
 	})
@@ -117,7 +125,9 @@ func TestMissingReferences(t *testing.T) {
 			test.Spec.Target.Auth = withPassword()
 			test.Spec.Pods.StartDeadline.Duration = 5 * time.Second
 		}))
-		p.create(newLoadTest("pods", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Pods.StartDeadline.Duration = 5 * time.Second }))
+		p.create(newLoadTest("pods", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Pods.StartDeadline.Duration = 5 * time.Second
+		}))
 		p.failed("secret", 15*time.Second, v1alpha1.ReasonSecretNotFound, "spec.target.auth.passwordSecretRef", `"auth"`)
 		p.failed("pods", 15*time.Second, v1alpha1.ReasonStartDeadline, "spec.pods.startDeadline", "0 of 1")
 		var jobs batchv1.JobList
@@ -148,18 +158,21 @@ func TestLostPod(t *testing.T) {
 					p.loseOnePod(force)
 					if policy == v1alpha1.LostPodFail {
 						test := p.failed("run", 10*time.Second, v1alpha1.ReasonPodsLost, "spec.pods.lost", "1 of 2")
-						if test.Status.LoadPods.Lost != 1 || test.Status.Verdict != "" || test.Status.Summary == nil || test.Status.Summary.Requests == 0 {
+						if test.Status.LoadPods.Lost != 1 || test.Status.Verdict != "" || test.Status.Summary == nil ||
+							test.Status.Summary.Requests == 0 {
 							t.Errorf("agents %+v, verdict %q, summary %+v", test.Status.LoadPods, test.Status.Verdict, test.Status.Summary)
 						}
 						return
 					}
 					test := p.testEnds("run", 20*time.Second)
-					if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Verdict != v1alpha1.VerdictInconclusive || test.Status.LoadPods.Lost != 1 {
+					if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded ||
+						test.Status.Verdict != v1alpha1.VerdictInconclusive || test.Status.LoadPods.Lost != 1 {
 						t.Errorf("%s, verdict %s, agents %+v", where(test.Status.Conditions), test.Status.Verdict, test.Status.LoadPods)
 					}
 					// Half of 1000, and what the lost pod had delivered at the last pull: whole intervals.
 					missing := collect.DefaultPullEvery + 2*test.Spec.Observe.Interval.Duration
-					if n, most := test.Status.Summary.Requests, 500+int64(100*lost.Seconds()); n > most || n < most-int64(100*missing.Seconds()) {
+					if n, most := test.Status.Summary.Requests,
+						500+int64(100*lost.Seconds()); n > most || n < most-int64(100*missing.Seconds()) {
 						t.Errorf("%d requests, want at most %d, and those of %s less at most", n, most, missing)
 					}
 				})
@@ -192,13 +205,15 @@ func TestPodLostAroundTheStart(t *testing.T) {
 			test.Spec.Load.Duration = length(3 * time.Second)
 		}))
 		test := p.testEnds("run", 30*time.Second)
-		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.LoadPods.Lost != 1 || test.Status.Summary == nil || test.Status.Summary.Requests != 300 {
+		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.LoadPods.Lost != 1 ||
+			test.Status.Summary == nil || test.Status.Summary.Requests != 300 {
 			t.Errorf("%s, agents %+v, summary %+v", where(test.Status.Conditions), test.Status.LoadPods, test.Status.Summary)
 		}
 	})
 }
 
-// A start instant that no load pod has taken in time is none: the load begins at another one, and faults count from that.
+// A start instant that no load pod has taken in time is none: the load begins at another one, and faults count from
+// that.
 func TestFaultsCountFromTheStartThatWasReceived(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"from the trigger": 3 * time.Second, "steady": 0} {
@@ -229,10 +244,14 @@ func TestFaultsCountFromTheStartThatWasReceived(t *testing.T) {
 				}))
 				f, test := p.faultEnds("kill", 5*time.Minute), p.testEnds("run", 5*time.Minute)
 				if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || !test.Status.StartTime.After(first.Time) {
-					t.Fatalf("the load: %s; it began at %v, the first instant was %v", where(test.Status.Conditions), test.Status.StartTime, first)
+					t.Fatalf("the load: %s; it began at %v, the first instant was %v", where(test.Status.Conditions),
+						test.Status.StartTime, first)
 				}
-				if reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || !f.Status.LoadStartTime.Equal(test.Status.StartTime) || f.Status.InjectedAt.Sub(test.Status.StartTime.Time) < max(after, 2*time.Second) {
-					t.Errorf("the fault: %s; load began at %v, for the fault at %v, injected at %v", where(f.Status.Conditions), test.Status.StartTime, f.Status.LoadStartTime, f.Status.InjectedAt)
+				if reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded ||
+					!f.Status.LoadStartTime.Equal(test.Status.StartTime) ||
+					f.Status.InjectedAt.Sub(test.Status.StartTime.Time) < max(after, 2*time.Second) {
+					t.Errorf("the fault: %s; load began at %v, for the fault at %v, injected at %v", where(f.Status.Conditions),
+						test.Status.StartTime, f.Status.LoadStartTime, f.Status.InjectedAt)
 				}
 				if f.Status.StartTime.Before(test.Status.StartTime) {
 					t.Errorf("the targets were chosen at %v, the load began at %v", f.Status.StartTime, test.Status.StartTime)
@@ -245,7 +264,9 @@ func TestFaultsCountFromTheStartThatWasReceived(t *testing.T) {
 // agentAddress is where the only load pod listens.
 func (p *place) agentAddress() string {
 	var pods corev1.PodList
-	if err := p.client.List(p.t.Context(), &pods, client.InNamespace(p.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil || len(pods.Items) != 1 {
+	if err := p.client.List(p.t.Context(), &pods, client.InNamespace(p.namespace), client.HasLabels{
+		v1alpha1.LabelLoadTest,
+	}); err != nil || len(pods.Items) != 1 {
 		p.t.Errorf("%d load pods: %v", len(pods.Items), err)
 		return ""
 	}
@@ -260,19 +281,27 @@ func TestAbortAndTTL(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		o := startOperator(p, spy{})
-		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				time.Hour)
+		}))
 		p.testHasReason("run", 20*time.Second, v1alpha1.ReasonRunning)
 		time.Sleep(time.Second)
 		p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
 		test := p.testEnds("run", 10*time.Second)
-		if reason(test.Status.Conditions) != v1alpha1.ReasonAborted || test.Status.Verdict != v1alpha1.VerdictInconclusive || test.Status.Summary == nil || test.Status.Summary.Requests == 0 || test.Status.Results == nil {
-			t.Errorf("%s, verdict %s, summary %+v, results %+v", where(test.Status.Conditions), test.Status.Verdict, test.Status.Summary, test.Status.Results)
+		if reason(test.Status.Conditions) != v1alpha1.ReasonAborted || test.Status.Verdict != v1alpha1.VerdictInconclusive ||
+			test.Status.Summary == nil || test.Status.Summary.Requests == 0 || test.Status.Results == nil {
+			t.Errorf("%s, verdict %s, summary %+v, results %+v", where(test.Status.Conditions), test.Status.Verdict,
+				test.Status.Summary, test.Status.Results)
 		}
 		if test.Status.Progress == 100 {
 			t.Error("an aborted run shows 100 %")
 		}
 		uid := test.UID
-		p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.TTLSecondsAfterFinished = new(int32(0)) }))
+		p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.TTLSecondsAfterFinished = new(
+				int32(0))
+		}))
 		p.until("the TTL deletes it, and all that it owned", 10*time.Second, func() bool {
 			var maps corev1.ConfigMapList
 			_ = p.client.List(t.Context(), &maps, client.InNamespace(p.namespace))
@@ -297,7 +326,9 @@ func TestAbortBeforeTheStart(t *testing.T) {
 		if reason(test.Status.Conditions) != v1alpha1.ReasonAborted || test.Status.StartTime != nil {
 			t.Errorf("%s, started at %v", where(test.Status.Conditions), test.Status.StartTime)
 		}
-		p.until("its pods go", 10*time.Second, func() bool { return p.podsIn(corev1.PodPending) == 0 }, func() string { return "" })
+		p.until("its pods go", 10*time.Second, func() bool { return p.podsIn(corev1.PodPending) == 0 }, func() string {
+			return ""
+		})
 	})
 }
 
@@ -308,7 +339,10 @@ func TestSuspendAndResume(t *testing.T) {
 		p, t := w.place, w.t
 		redis := w.startEngine()
 		startOperator(p, spy{})
-		p.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(4 * time.Second) }))
+		p.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(4 *
+				time.Second)
+		}))
 		p.testHasReason("run", 20*time.Second, v1alpha1.ReasonRunning)
 		suspend := func(on bool) {
 			p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend = on }))
@@ -321,7 +355,9 @@ func TestSuspendAndResume(t *testing.T) {
 		if test.Status.StartTime != nil || test.Status.Summary != nil || test.Status.Progress != 0 {
 			t.Errorf("what was measured is not forgotten: %+v", test.Status)
 		}
-		p.until("its pods go", 10*time.Second, func() bool { return p.podsIn(corev1.PodRunning) == 0 }, func() string { return "" })
+		p.until("its pods go", 10*time.Second, func() bool { return p.podsIn(corev1.PodRunning) == 0 }, func() string {
+			return ""
+		})
 		suspend(false)
 		test = p.testEnds("run", 30*time.Second)
 		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Summary.Requests != 800 {
@@ -333,7 +369,10 @@ func TestSuspendAndResume(t *testing.T) {
 // A test can be deleted in any state, with everything that it created.
 func TestDeleteInAnyState(t *testing.T) {
 	t.Parallel()
-	for _, state := range []string{v1alpha1.ReasonPreparing, v1alpha1.ReasonStarting, v1alpha1.ReasonRunning, v1alpha1.ReasonSuspended} {
+	for _, state := range []string{
+		v1alpha1.ReasonPreparing, v1alpha1.ReasonStarting, v1alpha1.ReasonRunning,
+		v1alpha1.ReasonSuspended,
+	} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(w *world) {
@@ -352,7 +391,8 @@ func TestDeleteInAnyState(t *testing.T) {
 				p.until("everything is deleted", 10*time.Second, func() bool {
 					var jobs batchv1.JobList
 					_ = p.client.List(t.Context(), &jobs, client.InNamespace(p.namespace))
-					return !p.read(namedTest("run")) && len(jobs.Items) == 0 && p.podsIn(corev1.PodRunning, corev1.PodPending) == 0 && o.sessions.Find(test.UID) == nil
+					return !p.read(namedTest("run")) && len(jobs.Items) == 0 && p.podsIn(corev1.PodRunning, corev1.PodPending) == 0 &&
+						o.sessions.Find(test.UID) == nil
 				}, func() string { return "" })
 			})
 		})

@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Three faults set the same setting, one after the other although they are due at the same time or while another one is active: the first in the
-// queue comes first, and the setting has its old value in the end.
+// Three faults set the same setting, one after the other although they are due at the same time or while another one is
+// active: the first in the queue comes first, and the setting has its old value in the end.
 func TestOneFaultAtATime(t *testing.T) {
 	t.Parallel()
 	for _, between := range []time.Duration{0, 5 * time.Second} {
@@ -38,7 +38,9 @@ func TestOneFaultAtATime(t *testing.T) {
 						continue
 					}
 					waiting = append(waiting, name)
-					if f.Status.Waiting == nil || !strings.Contains(where(f.Status.Conditions), "waiting for RedisFault "+f.Status.Waiting.For+", which acts on pod redis-0") || f.Status.StartTime != nil {
+					if f.Status.Waiting == nil ||
+						!strings.Contains(where(f.Status.Conditions),
+							"waiting for RedisFault "+f.Status.Waiting.For+", which acts on pod redis-0") || f.Status.StartTime != nil {
 						t.Errorf("%s: %s, %+v", name, where(f.Status.Conditions), f.Status.Waiting)
 					}
 				}
@@ -87,13 +89,15 @@ func TestWaitingFaultEnds(t *testing.T) {
 			t.Errorf("aborted: %s", where(f.Status.Conditions))
 		}
 		f := w.faultEnds("overdue", 3*time.Minute)
-		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonDeadlineExceeded {
+		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil ||
+			c.Reason != v1alpha1.ReasonDeadlineExceeded {
 			t.Errorf("overdue: %s", where(f.Status.Conditions))
 		}
 	})
 }
 
-// The record of a fault that has waited holds its place in the queue until the fault acts: it may still have to give way.
+// The record of a fault that has waited holds its place in the queue until the fault acts: it may still have to give
+// way.
 func TestPlaceInTheQueueIsKeptByTheRecord(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -104,7 +108,8 @@ func TestPlaceInTheQueueIsKeptByTheRecord(t *testing.T) {
 		startOperator(w.place, spy{After: func(write write) {
 			mu.Lock()
 			defer mu.Unlock()
-			if f, is := write.Object.(*v1alpha1.RedisFault); is && f.Name == "second" && f.Status.StartTime != nil && f.Status.Targets[0].Attempts == 0 && recorded == nil {
+			if f, is := write.Object.(*v1alpha1.RedisFault); is && f.Name == "second" && f.Status.StartTime != nil &&
+				f.Status.Targets[0].Attempts == 0 && recorded == nil {
 				recorded = f.Status.Waiting.DeepCopy()
 			}
 		}})
@@ -124,7 +129,8 @@ func TestPlaceInTheQueueIsKeptByTheRecord(t *testing.T) {
 	})
 }
 
-// Two operators act at the same time, as for some seconds after a change of the leader: nevertheless one fault at a time acts.
+// Two operators act at the same time, as for some seconds after a change of the leader: nevertheless one fault at a
+// time acts.
 func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -157,7 +163,8 @@ func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
 	})
 }
 
-// A fault that would be refused because of what another one has changed waits for that one instead: it meets the state from before.
+// A fault that would be refused because of what another one has changed waits for that one instead: it meets the state
+// from before.
 func TestWaitsBeforeItChecksWhatAnotherHasChanged(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -176,7 +183,8 @@ func TestWaitsBeforeItChecksWhatAnotherHasChanged(t *testing.T) {
 		w.faultHasReason("second", 10*time.Second, v1alpha1.ReasonWaitingForFault)
 		first, second := w.faultEnds("first", 5*time.Minute), w.faultEnds("second", 5*time.Minute)
 		if second.Status.InjectedAt == nil || second.Status.InjectedAt.Before(first.Status.RevertedAt) {
-			t.Errorf("the second: %s, injected at %v, the first reverted at %v", where(second.Status.Conditions), second.Status.InjectedAt, first.Status.RevertedAt)
+			t.Errorf("the second: %s, injected at %v, the first reverted at %v", where(second.Status.Conditions),
+				second.Status.InjectedAt, first.Status.RevertedAt)
 		}
 	})
 }

@@ -27,10 +27,12 @@ func TestRunWithVerification(t *testing.T) {
 	}))
 	test := p.testEnds("run", 2*time.Minute)
 	checkNothingLost(t, test, test.Status.Summary.Operations[2].Requests)
-	if ops := test.Status.Summary.Operations; len(ops) != 3 || ops[2].Name != engine.LedgerOperation || ops[2].Requests != test.Status.Verification.Acknowledged {
+	if ops := test.Status.Summary.Operations; len(ops) != 3 || ops[2].Name != engine.LedgerOperation ||
+		ops[2].Requests != test.Status.Verification.Acknowledged {
 		t.Errorf("operations %+v", ops)
 	}
-	if target := test.Status.Target; target == nil || target.Server != "valkey" || !strings.HasPrefix(target.Version, "9.") {
+	if target := test.Status.Target; target == nil || target.Server != "valkey" ||
+		!strings.HasPrefix(target.Version, "9.") {
 		t.Errorf("target %+v", target)
 	}
 }

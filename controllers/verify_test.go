@@ -19,16 +19,19 @@ func checkNothingLost(t *testing.T, test *v1alpha1.RedisLoadTest, acknowledged i
 	t.Helper()
 	st := &test.Status
 	v := st.Verification
-	if v == nil || v.Acknowledged != acknowledged || v.LostWrites == nil || *v.LostWrites != 0 || v.Unread != "" || v.SawErrors != nil {
+	if v == nil || v.Acknowledged != acknowledged || v.LostWrites == nil || *v.LostWrites != 0 || v.Unread != "" ||
+		v.SawErrors != nil {
 		t.Fatalf("verification %+v, want %d acknowledged", v, acknowledged)
 	}
 	// Not the verdict: on a busy machine a real load generator may be the bottleneck, and the run Inconclusive.
-	if o := st.Objectives; st.Summary.LostWrites == nil || *st.Summary.LostWrites != 0 || len(o) != 1 || o[0].Met == nil || !*o[0].Met {
+	if o := st.Objectives; st.Summary.LostWrites == nil || *st.Summary.LostWrites != 0 || len(o) != 1 || o[0].Met == nil ||
+		!*o[0].Met {
 		t.Errorf("summary %+v, objectives %+v", st.Summary, o)
 	}
 }
 
-// A server without persistence is killed: every write before that is lost, and attributed to the fault, although it finished before the load.
+// A server without persistence is killed: every write before that is lost, and attributed to the fault, although it
+// finished before the load.
 func TestKillLosesAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -47,17 +50,21 @@ func TestKillLosesAcknowledgedWrites(t *testing.T) {
 		// A quarter of 200/s until the kill: the fourth is due 17.5 ms after the start, each further one 20 ms later.
 		until := redis.firstKill().Sub(test.Status.StartTime.Time)
 		want := int64((until + 2500*time.Microsecond) / (20 * time.Millisecond))
-		if v == nil || v.LostWrites == nil || *v.LostWrites != want || v.FirstLost.Sub(test.Status.StartTime.Time) != 17500*time.Microsecond {
+		if v == nil || v.LostWrites == nil || *v.LostWrites != want ||
+			v.FirstLost.Sub(test.Status.StartTime.Time) != 17500*time.Microsecond {
 			t.Fatalf("%+v, want %d lost, until %s", v, want, until)
 		}
-		if o := test.Status.Objectives; len(o) != 1 || o[0].Met == nil || *o[0].Met || string(o[0].Actual) != fmt.Sprint(*v.LostWrites) {
+		if o := test.Status.Objectives; len(o) != 1 || o[0].Met == nil || *o[0].Met ||
+			string(o[0].Actual) != fmt.Sprint(*v.LostWrites) {
 			t.Errorf("objectives %+v", o)
 		}
 		i := f.Status.Impact
-		if i == nil || i.LostWrites == nil || *i.LostWrites != *v.LostWrites || i.SawErrors == nil || *i.FirstLost >= 0 || i.LastLost.Duration() > time.Second {
+		if i == nil || i.LostWrites == nil || *i.LostWrites != *v.LostWrites || i.SawErrors == nil || *i.FirstLost >= 0 ||
+			i.LastLost.Duration() > time.Second {
 			t.Fatalf("the fault is complete without its losses: %+v", i)
 		}
-		t.Logf("lost %d of %d, from %s to %s after the kill; %s", *i.LostWrites, v.Acknowledged, i.FirstLost.Duration(), i.LastLost.Duration(), v.Settings)
+		t.Logf("lost %d of %d, from %s to %s after the kill; %s", *i.LostWrites, v.Acknowledged, i.FirstLost.Duration(),
+			i.LastLost.Duration(), v.Settings)
 	})
 }
 

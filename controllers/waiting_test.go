@@ -78,7 +78,8 @@ func TestAppliedBeforeRedis(t *testing.T) {
 	})
 }
 
-// A fault that has its target from a load test does not follow that to another Redis: whoever may change the load test may not be allowed to break Redis.
+// A fault that has its target from a load test does not follow that to another Redis: whoever may change the load test
+// may not be allowed to break Redis.
 func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -89,9 +90,10 @@ func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
 		elsewhere := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "billing"}}
 		here := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
 		turn := func(to *metav1.LabelSelector, suspend bool) {
-			p.mustChange(change(p, &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: "run"}}, func(test *v1alpha1.RedisLoadTest) {
-				test.Spec.Target.PodSelector, test.Spec.Suspend = to, suspend
-			}))
+			p.mustChange(change(p, &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: "run"}},
+				func(test *v1alpha1.RedisLoadTest) {
+					test.Spec.Target.PodSelector, test.Spec.Suspend = to, suspend
+				}))
 		}
 		waiting := func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend, test.Spec.Target.PodSelector = true, elsewhere }
 		p.create(newLoadTest("run", redis.address(), waiting))
@@ -102,18 +104,25 @@ func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
 		p.faultHasReason("kill", 20*time.Second, v1alpha1.ReasonWaitingForLoad)
 		turn(here, true)
 		f := p.faultHasReason("kill", 20*time.Second, v1alpha1.ReasonTargetChanged)
-		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete); !strings.Contains(c.Message, "status.target") || f.Status.Target.PodSelector.MatchLabels["app"] != "billing" {
+		if c := meta.FindStatusCondition(f.Status.Conditions,
+			v1alpha1.ConditionComplete); !strings.Contains(c.Message, "status.target") ||
+			f.Status.Target.PodSelector.MatchLabels["app"] != "billing" {
 			t.Errorf("%s: %+v", c.Message, f.Status.Target)
 		}
 		p.mustChange(p.client.Delete(t.Context(), p.loadTest("run")))
 		p.faultHasReason("kill", 20*time.Second, v1alpha1.ReasonLoadTestNotFound)
-		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(20 * time.Second) }))
+		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(
+				20 * time.Second)
+		}))
 		p.faultHasReason("kill", 20*time.Second, v1alpha1.ReasonTargetChanged)
 		if f := p.faultEnds("own", time.Minute); reason(f.Status.Conditions) != v1alpha1.ReasonDryRun {
 			t.Errorf("a fault with a target of its own: %s", where(f.Status.Conditions))
 		}
 		f = p.faultEnds("kill", 10*time.Minute)
-		if failed := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); failed.Status != metav1.ConditionTrue || f.Status.InjectedAt != nil || len(redis.podsDeleted()) > 0 {
+		if failed := meta.FindStatusCondition(f.Status.Conditions,
+			v1alpha1.ConditionFailed); failed.Status != metav1.ConditionTrue || f.Status.InjectedAt != nil ||
+			len(redis.podsDeleted()) > 0 {
 			t.Errorf("%s, injected at %v, deleted %v", where(f.Status.Conditions), f.Status.InjectedAt, redis.podsDeleted())
 		}
 	})
@@ -127,12 +136,18 @@ func TestPodThatIsNotReadyForLong(t *testing.T) {
 		w.startRedis("")
 		w.kubelet.Start()
 		startOperator(p, spy{})
-		p.selectedPod("redis-1", w.subnet+"3", corev1.PodRunning, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "the disk is gone", LastTransitionTime: metav1.Now()})
+		p.selectedPod("redis-1", w.subnet+"3", corev1.PodRunning, corev1.PodCondition{
+			Type:               corev1.PodReady,
+			Status:             corev1.ConditionFalse,
+			Message:            "the disk is gone",
+			LastTransitionTime: metav1.Now(),
+		})
 		p.create(newLoadTest("early", "", func(test *v1alpha1.RedisLoadTest) {
 			bySelector(test)
 			test.Spec.Pods.StartDeadline = *length(30 * time.Second)
 		}))
-		p.waitsFor("early", v1alpha1.ReasonTargetNotReady, "pod redis-1 is not ready: the disk is gone") // for half of the time
+		// for half of the time
+		p.waitsFor("early", v1alpha1.ReasonTargetNotReady, "pod redis-1 is not ready: the disk is gone")
 		if test := p.testEnds("early", time.Minute); reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
 			t.Errorf("the load test: %s", where(test.Status.Conditions))
 		}
@@ -148,7 +163,9 @@ func TestRedisThatDoesNotServeYet(t *testing.T) {
 		server.SetLoading(true)
 		startOperator(p, spy{})
 		p.create(newLoadTest("later", server.Address(), nil))
-		p.create(newLoadTest("never", server.Address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Pods.StartDeadline = *length(30 * time.Second) }))
+		p.create(newLoadTest("never", server.Address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Pods.StartDeadline = *length(30 * time.Second)
+		}))
 		p.waitsFor("later", string(plan.TargetUnreachable), "0 of 1 load pods are ready", server.Address(), "LOADING")
 		p.failed("never", time.Minute, string(plan.TargetUnreachable), "spec.pods.startDeadline: after 30s", "LOADING")
 		server.Kill()
@@ -156,7 +173,8 @@ func TestRedisThatDoesNotServeYet(t *testing.T) {
 		p.waitsFor("later", string(plan.TargetUnreachable), "is not ready: ")
 		server.SetLoading(false)
 		server.Restart()
-		if test := p.testEnds("later", time.Minute); reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Summary.Errors > 0 {
+		if test := p.testEnds("later", time.Minute); reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded ||
+			test.Status.Summary.Errors > 0 {
 			t.Errorf("the load test: %s", where(test.Status.Conditions))
 		}
 	})
@@ -176,7 +194,8 @@ func TestRedisReplacedBeforeTheStart(t *testing.T) {
 		memredis.Start(t, w.network, w.subnet+"4:6379", memredis.Options{})
 		p.selectedPod("redis-0", w.subnet+"4", corev1.PodRunning)
 		test := p.testEnds("run", time.Minute)
-		if s := test.Status; reason(s.Conditions) != v1alpha1.ReasonSucceeded || s.Target == nil || strings.Join(s.Target.Addresses, ",") != w.subnet+"4:6379" {
+		if s := test.Status; reason(s.Conditions) != v1alpha1.ReasonSucceeded || s.Target == nil ||
+			strings.Join(s.Target.Addresses, ",") != w.subnet+"4:6379" {
 			t.Errorf("the load test: %s, %+v", where(s.Conditions), s.Target)
 		}
 	})

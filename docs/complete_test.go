@@ -52,7 +52,10 @@ func constants(t *testing.T, path, names string) []string {
 // Every reason and condition that an object can show is explained.
 func TestReasons(t *testing.T) {
 	for _, c := range []struct{ source, names, pages string }{
-		{"api/v1alpha1/conditions.go", "^(Reason|Condition)", "docs/redisloadtest.md docs/redisfault.md docs/redisexperiment.md docs/schedules.md"},
+		{
+			"api/v1alpha1/conditions.go", "^(Reason|Condition)",
+			"docs/redisloadtest.md docs/redisfault.md docs/redisexperiment.md docs/schedules.md",
+		},
 		{"internal/plan/errors.go", "^[A-Z]", "docs/redisloadtest.md"},
 		{"internal/agent/protocol.go", "^Reason", "docs/redisloadtest.md"},
 		{"internal/analysis/impact/doubts.go", "^[A-Z]", "docs/measuring.md"},
@@ -70,7 +73,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Every member of a spec is in the page of its kind, and every field of an action in the page of its fault. The other fields are in api.md.
+// Every member of a spec is in the page of its kind, and every field of an action in the page of its fault. The other
+// fields are in api.md.
 func TestFields(t *testing.T) {
 	loadTest, fault, kinds := read(t, "docs/redisloadtest.md"), read(t, "docs/redisfault.md"), ""
 	experiment, schedule := read(t, "docs/redisexperiment.md"), read(t, "docs/schedules.md")
@@ -123,7 +127,10 @@ func TestNamedFields(t *testing.T) {
 		}
 	}
 	path := regexp.MustCompile(`^(spec\.|status\.)?([a-z][A-Za-z0-9]*)((?:\[\])?\.[a-z][A-Za-z0-9]*)*(?:\[\])?$`)
-	others := regexp.MustCompile(`^(faults\.(kill\.|json\.gz$)|history\.json\.gz$|run\.sh$|status\.containerStatuses|spec\.replicas$|redis\.(redis\.opstreelabs|customConfig|replicas|command))`) // of a parameter's path, a key of a ConfigMap, a script, of a pod, of a StatefulSet, of operators' resources
+	// of a parameter's path, a key of a ConfigMap, a script, of a pod, of a StatefulSet, of operators' resources
+	others := regexp.MustCompile(
+		`^(faults\.(kill\.|json\.gz$)|history\.json\.gz$|run\.sh$|status\.containerStatuses|` +
+			`spec\.replicas$|redis\.(redis\.opstreelabs|customConfig|replicas|command))`)
 	checked := 0
 	for _, p := range pages(t) {
 		for _, line := range p.prose {
@@ -153,7 +160,8 @@ func TestFigures(t *testing.T) {
 	text := read(t, "docs/measuring.md")
 	for _, field := range fields("", reflect.TypeOf(v1alpha1.Impact{})) {
 		field, _, _ = strings.Cut(field, ".")
-		if field = strings.TrimSuffix(field, "[]"); field != "doubts" && field != "recovered" && !strings.Contains(text, "`"+field) {
+		if field = strings.TrimSuffix(field, "[]"); field != "doubts" && field != "recovered" &&
+			!strings.Contains(text, "`"+field) {
 			t.Errorf("docs/measuring.md does not define %s", field)
 		}
 	}
@@ -190,7 +198,11 @@ func fields(at string, t reflect.Type) []string {
 func TestFlags(t *testing.T) {
 	text := read(t, "docs/cli.md")
 	flag := regexp.MustCompile(`Var\w*\(&[\w.]+, "([a-z0-9-]+)"`)
-	for path, least := range map[string]int{"cmd/redquake/internal/loadflags/flags.go": 25, "cmd/redquake/internal/load/agent.go": 4, "main.go": 6} {
+	for path, least := range map[string]int{
+		"cmd/redquake/internal/loadflags/flags.go": 25,
+		"cmd/redquake/internal/load/agent.go":      4,
+		"main.go":                                  6,
+	} {
 		found := flag.FindAllStringSubmatch(read(t, path), -1)
 		if len(found) < least {
 			t.Errorf("%s: only %d flags were found", path, len(found))

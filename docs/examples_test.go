@@ -165,8 +165,9 @@ func runFault(document []byte) error {
 
 func TestRunRefuses(t *testing.T) {
 	for name, document := range map[string]string{
-		"unknown field":    "apiVersion: redquake.dev/v1alpha1\nkind: RedisLoadTest\nspec: {load: {users: 1, pace: 2}}",
-		"no load":          "apiVersion: redquake.dev/v1alpha1\nkind: RedisLoadTest\nmetadata: {name: a}\nspec: {load: {duration: 1s}, workload: {commands: [{name: a, command: [PING]}]}}",
+		"unknown field": "apiVersion: redquake.dev/v1alpha1\nkind: RedisLoadTest\nspec: {load: {users: 1, pace: 2}}",
+		"no load": "apiVersion: redquake.dev/v1alpha1\nkind: RedisLoadTest\nmetadata: {name: a}\nspec: {load: " +
+			"{duration: 1s}, workload: {commands: [{name: a, command: [PING]}]}}",
 		"unknown fault":    "apiVersion: redquake.dev/v1alpha1\nkind: RedisFault\nspec: {type: Flood}",
 		"unknown in fault": "apiVersion: redquake.dev/v1alpha1\nkind: RedisFault\nspec: {type: PodKill, target: {}, podKill: {grace: 1}}",
 	} {

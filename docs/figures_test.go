@@ -107,10 +107,13 @@ func TestAccuracy(t *testing.T) {
 	measured := tableAfter(t, "docs/benchmarks.md", "<!-- accuracy:begin -->")
 	outages := measured.number(t, quiet, "outages") + measured.number(t, disturbed, "outages")
 	right := measured.number(t, quiet, within) + measured.number(t, disturbed, within)
-	says(t, page, "%.0f of %.0f true lengths lie within the bounds, of the disturbed ones %s of %s.", right, outages, measured.text(t, disturbed, within), measured.text(t, disturbed, "outages"))
+	says(t, page, "%.0f of %.0f true lengths lie within the bounds, of the disturbed ones %s of %s.", right, outages,
+		measured.text(t, disturbed, within), measured.text(t, disturbed, "outages"))
 	of := func(row, column string) string { return rounded(measured.number(t, row, column), 2) }
-	says(t, page, "The median width is %s ms quiet and %s ms disturbed,", of(quiet, "median width ms"), of(disturbed, "median width ms"))
-	says(t, page, "and the median error of the figure itself %s and %s ms.", of(quiet, "median error ms"), of(disturbed, "median error ms"))
+	says(t, page, "The median width is %s ms quiet and %s ms disturbed,", of(quiet, "median width ms"),
+		of(disturbed, "median width ms"))
+	says(t, page, "and the median error of the figure itself %s and %s ms.", of(quiet, "median error ms"),
+		of(disturbed, "median error ms"))
 }
 
 var starvedLoad = regexp.MustCompile(`\{"(alone|beside one|beside three)", loop\{([\d_]+),.*, ([\d.]+)\},`)
@@ -132,7 +135,8 @@ func TestStarvedLoads(t *testing.T) {
 // How many runs without a loss leave how many with one is what the formula of the page gives.
 func TestRunsWithoutALoss(t *testing.T) {
 	share := func(runs float64) float64 { return 100 * (1 - math.Pow(0.05, 1/runs)) }
-	says(t, "docs/statistics.md", "up to 1 - 0.05^(1/n) of such runs with one (95 %%) [6]: %.0f %% of 6, %.0f %% of 20", share(6), share(20))
+	says(t, "docs/statistics.md", "up to 1 - 0.05^(1/n) of such runs with one (95 %%) [6]: %.0f %% of 6, %.0f %% of 20",
+		share(6), share(20))
 }
 
 // What is said of a day with 1,000 load pods is what the measured tables have.
@@ -150,8 +154,10 @@ func TestDay(t *testing.T) {
 		t.Errorf("%v MiB and %v cores are beyond the limits", memory, cores)
 	}
 	says(t, page, "At most %.0f MiB and %v of a core are computed in the runs below", memory, cores)
-	hours := math.Round(intervals * tableAfter(t, page, "<!-- collect:begin -->").number(t, "the same per merged interval", "value") / 1e6 / 3600)
-	says(t, page, "record %d million intervals in 24 hours, about %s hours of CPU time to merge", intervals/1_000_000, words[hours])
+	hours := math.Round(intervals *
+		tableAfter(t, page, "<!-- collect:begin -->").number(t, "the same per merged interval", "value") / 1e6 / 3600)
+	says(t, page, "record %d million intervals in 24 hours, about %s hours of CPU time to merge", intervals/1_000_000,
+		words[hours])
 }
 
 func span(b *v1alpha1.BoundedDuration) string {
@@ -166,16 +172,24 @@ func TestStatusesOfTheReadme(t *testing.T) {
 	statusOf(t, "docs/redisfault.md", &fault)
 	i := fault.Impact
 	dip, _ := i.Dip.Value.Number()
-	if d := fault.Display; d.Outage != span(&i.Outage.BoundedDuration) || d.Recovery != span(i.RecoveryTime) || d.Dip != format.Share(dip) {
+	if d := fault.Display; d.Outage != span(&i.Outage.BoundedDuration) || d.Recovery != span(i.RecoveryTime) ||
+		d.Dip != format.Share(dip) {
 		t.Errorf("the columns are %+v of %+v", d, i)
 	}
-	figures := map[string]*v1alpha1.BoundedDuration{"maxOutage": &i.Outage.BoundedDuration, "maxRecoveryTime": i.RecoveryTime}
+	figures := map[string]*v1alpha1.BoundedDuration{
+		"maxOutage":       &i.Outage.BoundedDuration,
+		"maxRecoveryTime": i.RecoveryTime,
+	}
 	for _, o := range fault.Objectives {
 		f := figures[o.Name]
 		if f == nil {
 			t.Fatalf("%s judges no figure that is known here", o.Name)
 		}
-		for got, want := range map[v1alpha1.Decimal]v1alpha1.Microseconds{o.Actual: f.Value, o.AtLeast: f.AtLeast, o.AtMost: f.AtMost} {
+		for got, want := range map[v1alpha1.Decimal]v1alpha1.Microseconds{
+			o.Actual:  f.Value,
+			o.AtLeast: f.AtLeast,
+			o.AtMost:  f.AtMost,
+		} {
 			if string(got) != strconv.FormatInt(int64(want), 10) {
 				t.Errorf("%s has %s, the figure %d", o.Name, got, want)
 			}
@@ -197,10 +211,12 @@ func TestRunOfTheReadme(t *testing.T) {
 	length := func(m v1alpha1.Microseconds) string { return format.Duration(m.Duration()) }
 	const first = "docs/getting-started.md"
 	says(t, first, "For %s no request succeeded.", apart(columns.Outage))
-	says(t, first, "The worst second had %s successes instead of %s: a dip of %s.", i.MinTPS, i.BaselineTPS, apart(columns.Dip))
+	says(t, first, "The worst second had %s successes instead of %s: a dip of %s.", i.MinTPS, i.BaselineTPS,
+		apart(columns.Dip))
 	says(t, first, "%s after the kill the throughput was back", apart(columns.Recovery))
 	says(t, first, "%d of %d requests failed, %s", sum.Errors, sum.Requests, apart(load.Display.Errors))
-	says(t, first, "p99 shows it: %s over the whole run, %s before the fault", apart(load.Display.P99), apart(length(*i.LatencyP99.Before)))
+	says(t, first, "p99 shows it: %s over the whole run, %s before the fault", apart(load.Display.P99),
+		apart(length(*i.LatencyP99.Before)))
 	says(t, "docs/measuring.md", "most of them answered up to %s s late", rounded(sum.MaxLag.Duration().Seconds(), 1))
 	const kill = "docs/faults/podkill.md"
 	says(t, kill, "0s Injected redis-0 %s", fault.Timeline[0].Message)
@@ -239,7 +255,8 @@ func TestDemos(t *testing.T) {
 	rampUp, warmUp, measured := shape.RampUp.Seconds(), shape.WarmUp.Seconds(), shape.Duration.Seconds()
 	says(t, "README.md", "%v s of which are the load", rampUp+warmUp+measured)
 	says(t, "README.md", "Two pods sent %d requests a second", rate)
-	says(t, "docs/getting-started.md", "sends %d requests a second from two pods: %v s ramp-up, %v s warm-up, %v s measured", rate, rampUp, warmUp, measured)
+	says(t, "docs/getting-started.md",
+		"sends %d requests a second from two pods: %v s ramp-up, %v s warm-up, %v s measured", rate, rampUp, warmUp, measured)
 	if load.Spec.Pods.Count != 2 {
 		t.Errorf("%d pods", load.Spec.Pods.Count)
 	}
@@ -247,7 +264,8 @@ func TestDemos(t *testing.T) {
 
 var listedExperiment = regexp.MustCompile(`fsync +Running +(\d+)/(\d+) .* (\d+)m\n`)
 
-// How long the demo of an experiment takes is said alike everywhere, and as long as the run whose list the reference shows.
+// How long the demo of an experiment takes is said alike everywhere, and as long as the run whose list the reference
+// shows.
 func TestDemoOfAnExperiment(t *testing.T) {
 	const sample = "config/samples/experiment-benchmark.yaml"
 	var experiment v1alpha1.RedisExperiment
@@ -290,22 +308,27 @@ func TestGalleryOfPods(t *testing.T) {
 	if share == nil {
 		t.Fatal("the report has no share of errors")
 	}
-	says(t, page, "%s of all requests of the minute: %.0f failed", share[1], tableAfter(t, report, "### What became of the requests").number(t, "all", "Whole run"))
-	says(t, page, "%s s passed until the container ran", rounded(tableAfter(t, report, "The parts of the recovery.").number(t, "ContainerStarted", "Took"), 2))
+	says(t, page, "%s of all requests of the minute: %.0f failed", share[1],
+		tableAfter(t, report, "### What became of the requests").number(t, "all", "Whole run"))
+	says(t, page, "%s s passed until the container ran",
+		rounded(tableAfter(t, report, "The parts of the recovery.").number(t, "ContainerStarted", "Took"), 2))
 
 	const attach, held = "docs/gallery/pvc-multi-attach.md", 20
 	says(t, attach, "stayed on the old node for %d s", held)
-	says(t, attach, "%s s together", rounded(galleryTable(t, "pvc-multi-attach").number(t, "volume-left-behind", "recoveryTime")-held, 2))
+	says(t, attach, "%s s together",
+		rounded(galleryTable(t, "pvc-multi-attach").number(t, "volume-left-behind", "recoveryTime")-held, 2))
 
 	deleted := galleryTable(t, "graceful-delete-loses-writes")
-	says(t, "docs/gallery/graceful-delete-loses-writes.md", "at most %.0f ms without a success", 1000*deleted.number(t, "delete=graceful", "outage"))
+	says(t, "docs/gallery/graceful-delete-loses-writes.md", "at most %.0f ms without a success",
+		1000*deleted.number(t, "delete=graceful", "outage"))
 }
 
 // The same of its databases.
 func TestGalleryOfBackends(t *testing.T) {
 	cache := galleryTable(t, "cache-before-and-after")
 	before, with := cache.number(t, "backend=mariadb", "throughput"), cache.number(t, "backend=cached", "throughput")
-	says(t, "docs/gallery/cache-before-and-after.md", "%.0f, %s: %s times", before, rounded(with, 2), rounded(with/before, 2))
+	says(t, "docs/gallery/cache-before-and-after.md", "%.0f, %s: %s times", before, rounded(with, 2),
+		rounded(with/before, 2))
 
 	const page = "docs/gallery/starved.md"
 	starved := galleryTable(t, "starved")
@@ -325,7 +348,8 @@ func TestGalleryOfClients(t *testing.T) {
 	const page, asItComes = "docs/gallery/client-drivers.md", "the same, `--driver GoRedis` as it comes"
 	drivers := galleryTable(t, "client-drivers")
 	slow, redis := drivers.number(t, "client=GoRedis", "outage"), drivers.number(t, "client=GoRedis", "probeOutage")
-	says(t, page, "promoted the replica after %s to %s s", rounded(drivers.number(t, "client=Native", "probeOutage"), 2), rounded(redis, 2))
+	says(t, page, "promoted the replica after %s to %s s", rounded(drivers.number(t, "client=Native", "probeOutage"), 2),
+		rounded(redis, 2))
 	says(t, page, "keeps the shard down %s times as long as Redis was: %.0f s", words[math.Round(slow/redis)], slow-redis)
 	outage := tableAfter(t, "docs/measured-failovers.md", "## Results").number(t, asItComes, "client outage")
 	says(t, page, "go-redis as it comes kept the shard down for %.0f s", outage)
@@ -333,25 +357,29 @@ func TestGalleryOfClients(t *testing.T) {
 	const limiterPage, one, pool = "docs/gallery/rate-limiter.md", "client=one-multiplexed", "client=pool-dedicated"
 	limiter, medians := galleryTable(t, "rate-limiter"), tableAfter(t, limiterPage, "of the twelve runs (medians):")
 	for _, client := range []string{"pool-dedicated", "one-multiplexed", "pool-multiplexed"} {
-		if of, told := limiter.number(t, "client="+client, "latencyP50")*1e6, medians.number(t, client, "median latency"); math.Abs(of-told) > 0.5 {
+		if of, told := limiter.number(t, "client="+client, "latencyP50")*1e6,
+			medians.number(t, client, "median latency"); math.Abs(of-told) > 0.5 {
 			t.Errorf("the median latency of %s is %v and %v us", client, of, told)
 		}
 	}
 	ratio := func(column string) float64 { return limiter.number(t, one, column) / limiter.number(t, pool, column) }
 	says(t, limiterPage, "differ by %s times", rounded(ratio("throughput"), 2))
-	says(t, limiterPage, "serves %s times as much as the pool of 200, with half of Redis' CPU, and with a lower p99", rounded(ratio("throughput"), 2))
+	says(t, limiterPage, "serves %s times as much as the pool of 200, with half of Redis' CPU, and with a lower p99",
+		rounded(ratio("throughput"), 2))
 	if rounded(ratio("maxCPU"), 1) != "0.5" || ratio("latencyP99") >= 1 {
 		t.Errorf("the CPU is %v of that of the pool, the p99 %v", ratio("maxCPU"), ratio("latencyP99"))
 	}
 
 	failovers := galleryTable(t, "seven-failovers")
 	lost := func(topology, commands string) string {
-		return rounded(failovers.number(t, "topology="+topology+", change=primary-lost, commands="+commands, "probeOutage"), 1)
+		return rounded(failovers.number(t, "topology="+topology+", change=primary-lost, commands="+commands,
+			"probeOutage"), 1)
 	}
 	if lost("sentinel", "SET") != lost("sentinel", "SET+GET") {
 		t.Error("the sentinels took different times")
 	}
-	says(t, "docs/gallery/seven-failovers.md", "about %s s with Sentinel, %s to %s s with Redis Cluster", lost("sentinel", "SET"), lost("cluster", "SET"), lost("cluster", "SET+GET"))
+	says(t, "docs/gallery/seven-failovers.md", "about %s s with Sentinel, %s to %s s with Redis Cluster",
+		lost("sentinel", "SET"), lost("cluster", "SET"), lost("cluster", "SET+GET"))
 }
 
 // The numbers of points and of losses are the sums of their tables.

@@ -35,14 +35,16 @@ func TestObjects(t *testing.T) {
 		test := object(t, filepath.Join("docs", file))
 		w, s := &test.Spec.Workload, test.Status.Summary
 		for kind, is := range map[string]bool{
-			"commands": w.Commands != nil, "benchmark": w.Benchmark != nil, "ranking": w.Ranking != nil, "rateLimiter": w.RateLimiter != nil, "http": w.HTTP != nil,
+			"commands": w.Commands != nil, "benchmark": w.Benchmark != nil, "ranking": w.Ranking != nil,
+			"rateLimiter": w.RateLimiter != nil, "http": w.HTTP != nil,
 			"cacheAside on PostgreSQL":   w.CacheAside != nil && w.CacheAside.Database.Driver == v1alpha1.DatabasePostgres,
 			"cacheAside on MariaDB":      w.CacheAside != nil && w.CacheAside.Database.Driver == v1alpha1.DatabaseMySQL,
 			"cacheAside, database alone": w.CacheAside != nil && w.CacheAside.Mode == v1alpha1.CacheAsideDatabaseOnly,
 		} {
 			seen[kind] = seen[kind] || is
 		}
-		if !meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionComplete) || test.Status.Verdict != v1alpha1.VerdictPass ||
+		if !meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionComplete) ||
+			test.Status.Verdict != v1alpha1.VerdictPass ||
 			s == nil || s.Requests == 0 || len(s.Operations) == 0 || test.Status.Bottleneck == nil {
 			t.Errorf("%s: the run has not passed, or lacks a figure", file)
 		}
@@ -86,7 +88,8 @@ func TestQuotedObjects(t *testing.T) {
 	}
 }
 
-// quote is the fields of an object's status as YAML, a line for each field, and for each item of a list. Fields with the same parent follow each other.
+// quote is the fields of an object's status as YAML, a line for each field, and for each item of a list. Fields with
+// the same parent follow each other.
 func quote(t *testing.T, path string, fields []string) string {
 	t.Helper()
 	status, err := json.Marshal(object(t, path).Status)
@@ -140,7 +143,8 @@ func flow(value json.RawMessage) string {
 
 func TestFlow(t *testing.T) {
 	const in = `{"name":"set","latency":{"p50":574,"max":2},"list":[{"a":"b, c"},{"a":""}]}`
-	if got, want := flow(json.RawMessage(in)), `{name: set, latency: {p50: 574, max: 2}, list: [{a: "b, c"}, {a: ""}]}`; got != want {
+	if got, want := flow(json.RawMessage(in)),
+		`{name: set, latency: {p50: 574, max: 2}, list: [{a: "b, c"}, {a: ""}]}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -89,7 +89,8 @@ func parse(path, text string) page {
 
 func TestParse(t *testing.T) {
 	p := parse("x.md", "a `b`\n<!-- file: f.yaml -->\n```yaml\nk: v\n```\nc\n```\nd\n```\n")
-	if len(p.blocks) != 2 || p.blocks[0] != (block{line: 4, language: "yaml", text: "k: v\n", file: "f.yaml"}) || p.blocks[1].text != "d\n" {
+	if len(p.blocks) != 2 || p.blocks[0] != (block{line: 4, language: "yaml", text: "k: v\n", file: "f.yaml"}) ||
+		p.blocks[1].text != "d\n" {
 		t.Errorf("blocks are %+v", p.blocks)
 	}
 	if got := strings.Join(p.prose, "|"); got != "a `b`|<!-- file: f.yaml -->|c|" {

@@ -31,8 +31,9 @@ func namesIn(text string) names {
 
 // fieldTable explains the fields of a type of package result, which <!-- fields of TYPE --> in front of it claims.
 type fieldTable struct {
-	named names            // in the whole table
-	rows  map[string]names // by each name in the first column: a type without a table of its own is explained in the row of the field that has it
+	named names // in the whole table
+	// by each name in the first column: a type without a table of its own is explained in the row of the field that has it
+	rows map[string]names
 }
 
 func fieldTables(text string) map[string]fieldTable {
@@ -74,7 +75,8 @@ func (c *fieldCheck) check(of reflect.Type, around fieldTable) names {
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
-		isStruct := inner.Kind() == reflect.Struct && inner != reflect.TypeFor[report.Span]() && strings.Contains(inner.PkgPath(), "redquake/internal/")
+		isStruct := inner.Kind() == reflect.Struct && inner != reflect.TypeFor[report.Span]() &&
+			strings.Contains(inner.PkgPath(), "redquake/internal/")
 		switch {
 		case f.Anonymous:
 			maps.Copy(fields, c.check(inner, around))
@@ -101,7 +103,8 @@ func (c *fieldCheck) check(of reflect.Type, around fieldTable) names {
 	return fields
 }
 
-// Every field of the JSON of `redquake load`, `results` and `compare`, and of a schedule's history, is explained, and every field that a table explains exists.
+// Every field of the JSON of `redquake load`, `results` and `compare`, and of a schedule's history, is explained, and
+// every field that a table explains exists.
 func TestResultFields(t *testing.T) {
 	c := &fieldCheck{t, "docs/record.md", fieldTables(read(t, "docs/record.md")), map[string]bool{}, nil}
 	c.check(reflect.TypeFor[result.Load](), fieldTable{})
@@ -121,7 +124,13 @@ func TestResultFields(t *testing.T) {
 
 // Every field of the JSON of a report is explained, and every field that a table explains exists.
 func TestReportFields(t *testing.T) {
-	c := &fieldCheck{t, "docs/reports.md", fieldTables(read(t, "docs/reports.md")), map[string]bool{}, reflect.TypeFor[result.Comparison]()}
+	c := &fieldCheck{
+		t,
+		"docs/reports.md",
+		fieldTables(read(t, "docs/reports.md")),
+		map[string]bool{},
+		reflect.TypeFor[result.Comparison](),
+	}
 	c.check(reflect.TypeFor[report.Document](), fieldTable{})
 	if len(c.tables) != 3 || len(c.seen) < 3 {
 		t.Errorf("tables of %v, the report has %v", c.tables, c.seen)

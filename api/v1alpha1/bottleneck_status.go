@@ -1,6 +1,7 @@
 package v1alpha1
 
-// BottleneckComponent is what limited a load: the first component, in this order, that was at its limit.
+// BottleneckComponent is what limited a load: the first component, in this order, that was at its
+// limit.
 // +kubebuilder:validation:Enum=LoadGenerator;Network;Application;CPULimit;RedisMainThread;Disk;Memory;Clients;Backend;None
 type BottleneckComponent string
 

@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// NetworkPeers are the pods at the other end of a network fault. They are selected together with the targets and do not change afterwards.
+// NetworkPeers are the pods at the other end of a network fault. They are selected together with
+// the targets and do not change afterwards.
 // +kubebuilder:validation:Enum=Clients;Servers;Primary;Replicas;Sentinels
 type NetworkPeers string
 
@@ -20,7 +21,8 @@ const (
 	PeersSentinels NetworkPeers = "Sentinels"
 )
 
-// NetworkDirection is the direction of the affected packets, from the perspective of the target server.
+// NetworkDirection is the direction of the affected packets, from the perspective of the target
+// server.
 // +kubebuilder:validation:Enum=To;From;Both
 type NetworkDirection string
 
@@ -43,7 +45,8 @@ type Percentage string
 // +kubebuilder:validation:XValidation:rule="has(self.peers) || self.direction == 'To'",message="directions From and Both need peers"
 // +kubebuilder:validation:XValidation:rule="!has(self.jitter) || duration(self.jitter) <= duration(self.latency)",message="jitter must not exceed latency"
 type NetworkDelay struct {
-	// latency that is added. Between 1ms and 10s. Without peers, a latency of 1s or more also makes the kubelet's probes fail.
+	// latency that is added. Between 1ms and 10s. Without peers, a latency of 1s or more also makes
+	// the kubelet's probes fail.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -112,8 +115,9 @@ type NetworkLoss struct {
 	Peers NetworkPeers `json:"peers,omitempty"`
 }
 
-// NetworkPartition drops all packets between the server and its peers, by Chaos Mesh. It requires peers: a server that is isolated from all
-// pods is isolated from the kubelet's probes as well, which then restart it.
+// NetworkPartition drops all packets between the server and its peers, by Chaos Mesh. It requires
+// peers: a server that is isolated from all pods is isolated from the kubelet's probes as well,
+// which then restart it.
 type NetworkPartition struct {
 	// from is the peers from which the server is isolated.
 	// Clients: the load pods of the test that measures the fault.
@@ -159,13 +163,15 @@ type DiskDelay struct {
 	// +kubebuilder:validation:Type=string
 	Delay metav1.Duration `json:"delay,omitzero"`
 
-	// volumePath is the mount path of the volume in the Redis container. Defaults to the mount that contains the server's dir.
+	// volumePath is the mount path of the volume in the Redis container. Defaults to the mount that
+	// contains the server's dir.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^/`
 	VolumePath string `json:"volumePath,omitempty"`
 
-	// path is a pattern of the affected files, such as /data/appendonlydir/*. Defaults to the whole volume.
+	// path is a pattern of the affected files, such as /data/appendonlydir/*. Defaults to the whole
+	// volume.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^/`
@@ -208,9 +214,11 @@ type CPUStress struct {
 	Load int32 `json:"load,omitempty"`
 }
 
-// ClockSkew shifts the server's wall clock, by Chaos Mesh. The clocks of other processes are not affected.
+// ClockSkew shifts the server's wall clock, by Chaos Mesh. The clocks of other processes are not
+// affected.
 type ClockSkew struct {
-	// offset of the clock; negative sets it back. Between -8760h and 8760h, and at least 1s to either side.
+	// offset of the clock; negative sets it back. Between -8760h and 8760h, and at least 1s to either
+	// side.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^-?([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

@@ -29,8 +29,9 @@ type ClientMode string
 
 // The modes.
 const (
-	ClientDedicated   ClientMode = "Dedicated"   // one request, or one batch, in flight per connection
-	ClientMultiplexed ClientMode = "Multiplexed" // concurrent requests of several users are sent in one batch
+	ClientDedicated ClientMode = "Dedicated" // one request, or one batch, in flight per connection
+	// concurrent requests of several users are sent in one batch
+	ClientMultiplexed ClientMode = "Multiplexed"
 )
 
 // ClientDriver is the client implementation that sends the requests.
@@ -45,19 +46,22 @@ const (
 
 // GoRedisOptions are options of go-redis, which has its own pool, retries and view of the topology.
 type GoRedisOptions struct {
-	// poolSize is the number of connections per load pod, in a cluster per node. Defaults to client.connections.
+	// poolSize is the number of connections per load pod, in a cluster per node. Defaults to
+	// client.connections.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	PoolSize *int32 `json:"poolSize,omitempty"`
 
-	// maxRetries is how often go-redis retries a failed command; -1 disables retries. Defaults to the default of go-redis.
+	// maxRetries is how often go-redis retries a failed command; -1 disables retries. Defaults to the
+	// default of go-redis.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1
 	// +kubebuilder:validation:Maximum=100
 	MaxRetries *int32 `json:"maxRetries,omitempty"`
 
-	// stateReloadInterval is how often go-redis reloads the layout of a cluster. Defaults to the default of go-redis, 60s. Between 100ms and 1h.
+	// stateReloadInterval is how often go-redis reloads the layout of a cluster. Defaults to the
+	// default of go-redis, 60s. Between 100ms and 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -66,7 +70,8 @@ type GoRedisOptions struct {
 	StateReloadInterval *metav1.Duration `json:"stateReloadInterval,omitempty"`
 }
 
-// LoadClient is how load pods connect to Redis. Failed requests are part of the result: they are not retried unless retries is set.
+// LoadClient is how load pods connect to Redis. Failed requests are part of the result: they are
+// not retried unless retries is set.
 // +kubebuilder:validation:XValidation:rule="!has(self.goRedis) || (has(self.driver) && self.driver == 'GoRedis')",message="goRedis belongs to driver GoRedis"
 // +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.mode) || self.mode != 'Multiplexed'",message="driver GoRedis has a pool of its own: mode Multiplexed belongs to driver Native"
 // +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.retries) || self.retries == 0",message="driver GoRedis retries by itself: set goRedis.maxRetries instead of retries"
@@ -75,7 +80,8 @@ type GoRedisOptions struct {
 type LoadClient struct {
 	// connections per load pod. Each has one request in flight, or one batch if pipeline is above 1.
 	// Defaults to 50; with http and cacheAside to as many as users need, at most 10000.
-	// Users beyond the connections wait, which no latency contains: the verdict is then Inconclusive (UsersQueue).
+	// Users beyond the connections wait, which no latency contains: the verdict is then Inconclusive
+	// (UsersQueue).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
@@ -97,7 +103,8 @@ type LoadClient struct {
 	// +kubebuilder:validation:Type=string
 	DialTimeout metav1.Duration `json:"dialTimeout,omitzero"`
 
-	// requestTimeout is how long a reply may take after the request was sent; a request with a later reply counts as unknown. Between 10ms and 60s.
+	// requestTimeout is how long a reply may take after the request was sent; a request with a later
+	// reply counts as unknown. Between 10ms and 60s.
 	// Defaults to 1s; with http and cacheAside to 30s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
@@ -113,7 +120,8 @@ type LoadClient struct {
 	// +kubebuilder:default=RESP3
 	Protocol Protocol `json:"protocol,omitempty"`
 
-	// readFrom is where read-only commands are sent. Replica and Any need a topology with replicas; reads from replicas may be stale.
+	// readFrom is where read-only commands are sent. Replica and Any need a topology with replicas;
+	// reads from replicas may be stale.
 	// Primary: to the primary.
 	// Replica: to the replicas round-robin; to the primary if no replica is known.
 	// Any: to all servers round-robin.
@@ -139,7 +147,8 @@ type LoadClient struct {
 	// +optional
 	GoRedis *GoRedisOptions `json:"goRedis,omitempty"`
 
-	// connectionMaxAge is the age at which a connection is replaced, between two requests. Connections are not replaced if it is not set. Between 10ms and 24h.
+	// connectionMaxAge is the age at which a connection is replaced, between two requests. Connections
+	// are not replaced if it is not set. Between 10ms and 24h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -147,15 +156,17 @@ type LoadClient struct {
 	// +kubebuilder:validation:Type=string
 	ConnectionMaxAge *metav1.Duration `json:"connectionMaxAge,omitempty"`
 
-	// retries is how often a request that was certainly not applied (READONLY, NOREPLICAS, MOVED, CLUSTERDOWN, LOADING, MASTERDOWN,
-	// BUSY) is retried, each time after 10ms, after READONLY over a new connection. A retry hides an error.
+	// retries is how often a request that was certainly not applied (READONLY, NOREPLICAS, MOVED,
+	// CLUSTERDOWN, LOADING, MASTERDOWN, BUSY) is retried, each time after 10ms, after READONLY over a
+	// new connection. A retry hides an error.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Retries int32 `json:"retries,omitempty"`
 
-	// addedLatency is added to each round trip in the client, to simulate a slower network. Between 0s and 10s.
+	// addedLatency is added to each round trip in the client, to simulate a slower network. Between 0s
+	// and 10s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m|h))+$`

@@ -10,21 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Defaults of optional fields that exclude others: as defaults in the CRD they would prevent setting the others.
+// Defaults of optional fields that exclude others: as defaults in the CRD they would prevent
+// setting the others.
 const (
 	// DefaultValueBytes is the size of {value} if values sets neither bytes nor minBytes and maxBytes.
 	DefaultValueBytes = 32
 
-	// DefaultConnections is the number of connections per load pod, unless the workload is http or cacheAside: then there are as many as users need, at
-	// most MaxConnections.
+	// DefaultConnections is the number of connections per load pod, unless the workload is http or
+	// cacheAside: then there are as many as users need, at most MaxConnections.
 	DefaultConnections = 50
 	MaxConnections     = 10_000
 
-	// DefaultRequestTimeout is how long a reply of Redis may take, and DefaultRemoteTimeout one of the API or database of http and cacheAside.
+	// DefaultRequestTimeout is how long a reply of Redis may take, and DefaultRemoteTimeout one of the
+	// API or database of http and cacheAside.
 	DefaultRequestTimeout = time.Second
 	DefaultRemoteTimeout  = 30 * time.Second
 
-	// DefaultSteadyFor is how long the throughput must have been steady if a trigger sets neither steadyFor nor after.
+	// DefaultSteadyFor is how long the throughput must have been steady if a trigger sets neither
+	// steadyFor nor after.
 	DefaultSteadyFor = 10 * time.Second
 
 	// DefaultFaultDuration is how long a fault that lasts stays if duration is not set.
@@ -43,7 +46,8 @@ func (p Percentage) Share() float64 {
 	return n / 100
 }
 
-// defaultDeadline is the default of spec.deadline of a fault that waits for nothing and does not last.
+// defaultDeadline is the default of spec.deadline of a fault that waits for nothing and does not
+// last.
 const defaultDeadline = 24 * time.Hour
 
 // MarkWait is how long a fault of type External waits for its instant; 0 for other types.
@@ -59,7 +63,9 @@ func (s *RedisFaultSpec) MarkWait() time.Duration {
 }
 
 // KeepsDown reports whether the fault kills pods, and their replacements until its end.
-func (s *RedisFaultSpec) KeepsDown() bool { return s.Action.Type == FaultPodKill && s.Duration != nil }
+func (s *RedisFaultSpec) KeepsDown() bool {
+	return s.Action.Type == FaultPodKill && s.Duration != nil
+}
 
 // Stays is how long a fault that lasts stays, and a setting at most.
 func (s *RedisFaultSpec) Stays() time.Duration {
@@ -72,7 +78,8 @@ func (s *RedisFaultSpec) Stays() time.Duration {
 	return DefaultFaultDuration
 }
 
-// DeadlineAfter is the age at which the fault ends: spec.deadline, or 24h in addition to trigger.after, trigger.steadyFor, duration and MarkWait.
+// DeadlineAfter is the age at which the fault ends: spec.deadline, or 24h in addition to
+// trigger.after, trigger.steadyFor, duration and MarkWait.
 func (s *RedisFaultSpec) DeadlineAfter() time.Duration {
 	if s.Deadline != nil {
 		return s.Deadline.Duration
@@ -89,10 +96,14 @@ func (s *RedisFaultSpec) DeadlineAfter() time.Duration {
 	return deadline
 }
 
-// Resizes reports whether an action changes the number of servers: by one of them, which it is about.
-func (a *Action) Resizes() bool { return a.Type == FaultReplicaScale }
+// Resizes reports whether an action changes the number of servers: by one of them, which it is
+// about.
+func (a *Action) Resizes() bool {
+	return a.Type == FaultReplicaScale
+}
 
-// Changes are the settings of Redis that an action changes, else its type: what two actions on one server must not have in common.
+// Changes are the settings of Redis that an action changes, else its type: what two actions on one
+// server must not have in common.
 func (a *Action) Changes() []string {
 	if a.Config != nil {
 		return slices.Sorted(maps.Keys(a.Config.Parameters))

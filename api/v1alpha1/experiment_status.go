@@ -2,16 +2,19 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RedisExperimentStatus is the state and the results of an experiment. Rates and shares are decimals, as in the other kinds.
+// RedisExperimentStatus is the state and the results of an experiment. Rates and shares are
+// decimals, as in the other kinds.
 type RedisExperimentStatus struct {
-	// conditions are the state of the experiment: Accepted, Regressed, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
+	// conditions are the state of the experiment: Accepted, Regressed, ObjectivesMet, Complete,
+	// Failed, Suspended, Reconciling, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation that the conditions refer to; -1 before the operator has processed the object.
+	// observedGeneration is the generation that the conditions refer to; -1 before the operator has
+	// processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -57,7 +60,8 @@ type RedisExperimentStatus struct {
 	// +kubebuilder:validation:MaxItems=128
 	Cells []ExperimentCell `json:"cells,omitempty"`
 
-	// comparison is each cell against its baseline, in the figures of spec.compare. Until the experiment is complete it has no verdicts.
+	// comparison is each cell against its baseline, in the figures of spec.compare. Until the
+	// experiment is complete it has no verdicts.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
@@ -97,7 +101,8 @@ type ExperimentDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=8
 	Cells string `json:"cells,omitempty"`
-	// worse is the number of comparisons in which a cell is worse than its baseline, of all, such as 4/8.
+	// worse is the number of comparisons in which a cell is worse than its baseline, of all, such as
+	// 4/8.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Worse string `json:"worse,omitempty"`
@@ -261,7 +266,8 @@ type ComparisonResult struct {
 	// confidence of these limits, from 0 to 1.
 	// +optional
 	Confidence Decimal `json:"confidence,omitempty"`
-	// median of the cell: durations in seconds, rates per second, errors as a share, CPU in cores, memory in bytes.
+	// median of the cell: durations in seconds, rates per second, errors as a share, CPU in cores,
+	// memory in bytes.
 	// +optional
 	Median Decimal `json:"median,omitempty"`
 	// baselineMedian is that of what it is compared with.

@@ -4,7 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RedisExperimentSpec defines an experiment: a matrix of load tests, each run several times, and compared.
+// RedisExperimentSpec defines an experiment: a matrix of load tests, each run several times, and
+// compared.
 // +kubebuilder:validation:XValidation:rule="!has(self.baseline) || self.baseline.all(name, self.matrix.exists(p, p.name == name))",message="each key must be the name of a parameter of matrix",fieldPath=".baseline"
 // +kubebuilder:validation:XValidation:rule="!has(self.baseline) || self.baseline.all(name, self.matrix.all(p, p.name != name || (has(p.settings) ? p.settings.exists(s, s.name == self.baseline[name]) : has(p.valueNames) ? p.valueNames.exists(v, v == self.baseline[name]) : p.values.exists(v, type(v) == int ? string(v + 0) == self.baseline[name] : v == self.baseline[name]))))",message="each member must be the name of one of the parameter's values",fieldPath=".baseline"
 // +kubebuilder:validation:XValidation:rule="[self.matrix.map(p, has(p.settings) ? size(p.settings) : has(p.values) ? size(p.values) : 1) + [1, 1, 1, 1, 1]].all(n, n[0] * n[1] * n[2] * n[3] * n[4] * n[5] <= 128)",message="the combinations of all values are more than 128 cells: leave out values, or split the experiment",fieldPath=".matrix"
@@ -14,7 +15,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.matrix.all(p, !has(p.settings) || p.settings.all(s, !has(s.faults) || s.faults.all(name, has(self.faults) && self.faults.exists(f, f.name == name))))",message="a setting's faults must be names of spec.faults",fieldPath=".matrix"
 // +kubebuilder:validation:XValidation:rule="!has(self.compare.figures) || has(self.faults) || !self.compare.figures.exists(f, f in ['recoveryTime', 'lostRequests'])",message="recoveryTime and lostRequests are figures of faults: set faults, or compare others",fieldPath=".compare.figures"
 type RedisExperimentSpec struct {
-	// template is the load test of which every cell is a variant. What a parameter of matrix sets may be absent.
+	// template is the load test of which every cell is a variant. What a parameter of matrix sets may
+	// be absent.
 	// +required
 	Template LoadTestTemplate `json:"template,omitzero"`
 
@@ -25,7 +27,8 @@ type RedisExperimentSpec struct {
 	// +kubebuilder:validation:MaxItems=4
 	Faults []ExperimentFault `json:"faults,omitempty"`
 
-	// matrix is the parameters that differ. Every combination of their values is a cell; there may be at most 128.
+	// matrix is the parameters that differ. Every combination of their values is a cell; there may be
+	// at most 128.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -33,8 +36,8 @@ type RedisExperimentSpec struct {
 	// +kubebuilder:validation:MaxItems=6
 	Matrix []ExperimentParameter `json:"matrix,omitempty"`
 
-	// repeat is how often each cell runs. With 2 repeats hardly any difference can be told, with 6 one of 20 % where runs differ by 5 %; see
-	// docs/statistics.md. All runs together may be at most 2000.
+	// repeat is how often each cell runs. With 2 repeats hardly any difference can be told, with 6 one
+	// of 20 % where runs differ by 5 %; see docs/statistics.md. All runs together may be at most 2000.
 	// +optional
 	// +kubebuilder:default=6
 	// +kubebuilder:validation:Minimum=1
@@ -42,14 +45,16 @@ type RedisExperimentSpec struct {
 	Repeat int32 `json:"repeat,omitempty"`
 
 	// order of the cells. Each round runs every cell once.
-	// Shuffled: at random in each round, so that a drift of the environment affects all cells alike. The seed is in the status.
+	// Shuffled: at random in each round, so that a drift of the environment affects all cells alike.
+	// The seed is in the status.
 	// Sequential: in the order of matrix, the last parameter changing fastest.
 	// +optional
 	// +kubebuilder:default=Shuffled
 	Order ExperimentOrder `json:"order,omitempty"`
 
-	// baseline is the cell that the others are compared with: a value's name for some or all parameters. A cell is compared with the baseline that has
-	// the same values of the other parameters. Defaults to the first value of each parameter.
+	// baseline is the cell that the others are compared with: a value's name for some or all
+	// parameters. A cell is compared with the baseline that has the same values of the other
+	// parameters. Defaults to the first value of each parameter.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=6
@@ -64,36 +69,40 @@ type RedisExperimentSpec struct {
 	// +optional
 	CompareTo *EarlierRun `json:"compareTo,omitempty"`
 
-	// objectives determine the verdict, together with compare.require and the objectives of template and faults.
+	// objectives determine the verdict, together with compare.require and the objectives of template
+	// and faults.
 	// +optional
 	Objectives *ExperimentObjectives `json:"objectives,omitempty"`
 
-	// stopOnFailure ends the experiment after the first run that cannot complete, or whose verdict is Fail.
+	// stopOnFailure ends the experiment after the first run that cannot complete, or whose verdict is
+	// Fail.
 	// +optional
 	// +kubebuilder:default=false
 	StopOnFailure bool `json:"stopOnFailure,omitempty"`
 
-	// loadTestsHistoryLimit is how many finished RedisLoadTests are kept, with their faults. Older ones are deleted: the figures of all runs are in the
-	// ConfigMap that status.results names.
+	// loadTestsHistoryLimit is how many finished RedisLoadTests are kept, with their faults. Older
+	// ones are deleted: the figures of all runs are in the ConfigMap that status.results names.
 	// +optional
 	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000
 	LoadTestsHistoryLimit *int32 `json:"loadTestsHistoryLimit,omitempty"`
 
-	// abort ends the experiment: the run that is under way is aborted and its settings and faults are reverted; the figures so far are kept. It cannot be
-	// reset.
+	// abort ends the experiment: the run that is under way is aborted and its settings and faults are
+	// reverted; the figures so far are kept. It cannot be reset.
 	// +optional
 	// +kubebuilder:default=false
 	// +kubebuilder:validation:XValidation:rule="self || !oldSelf",message="an abort cannot be taken back: create a new object"
 	Abort bool `json:"abort,omitempty"`
 
-	// suspend keeps the next run from starting until it is reset. The run that is under way ends first.
+	// suspend keeps the next run from starting until it is reset. The run that is under way ends
+	// first.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ttlSecondsAfterFinished is the time after which the finished object is deleted. It is not deleted if this is not set.
+	// ttlSecondsAfterFinished is the time after which the finished object is deleted. It is not
+	// deleted if this is not set.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
@@ -102,7 +111,8 @@ type RedisExperimentSpec struct {
 
 // LoadTestTemplate is the load test of an experiment's runs.
 type LoadTestTemplate struct {
-	// spec of the load test. abort, suspend and ttlSecondsAfterFinished must be absent: the experiment has its own.
+	// spec of the load test. abort, suspend and ttlSecondsAfterFinished must be absent: the experiment
+	// has its own.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!self.abort && !self.suspend && !has(self.ttlSecondsAfterFinished)",message="leave abort, suspend and ttlSecondsAfterFinished out, and use those of the experiment; loadTestsHistoryLimit is how many load tests are kept"
 	Spec RedisLoadTestSpec `json:"spec,omitzero"`
@@ -117,8 +127,9 @@ type ExperimentFault struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name,omitempty"`
 
-	// randomDelay is added to trigger.after or trigger.steadyFor: a time at random up to this one, drawn for each run, so that faults do not always hit the
-	// same phase of what Redis does periodically. At most 1h.
+	// randomDelay is added to trigger.after or trigger.steadyFor: a time at random up to this one,
+	// drawn for each run, so that faults do not always hit the same phase of what Redis does
+	// periodically. At most 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -126,8 +137,8 @@ type ExperimentFault struct {
 	// +kubebuilder:validation:Type=string
 	RandomDelay *metav1.Duration `json:"randomDelay,omitempty"`
 
-	// spec of the fault. loadTestRef must be absent: it is the load test of the run. So must be probePods, setting, dryRun, abort, suspend and
-	// ttlSecondsAfterFinished.
+	// spec of the fault. loadTestRef must be absent: it is the load test of the run. So must be
+	// probePods, setting, dryRun, abort, suspend and ttlSecondsAfterFinished.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.loadTestRef)",message="leave loadTestRef out: it is the load test of the run"
 	// +kubebuilder:validation:XValidation:rule="!self.dryRun",message="leave dryRun out: an experiment checks its faults by dry runs before the first run"
@@ -167,13 +178,15 @@ type EarlierRun struct {
 
 // ExperimentObjectives determine the verdict of an experiment.
 type ExperimentObjectives struct {
-	// noRegression is whether the verdict is Fail if a figure of a cell has regressed against the run of compareTo.
+	// noRegression is whether the verdict is Fail if a figure of a cell has regressed against the run
+	// of compareTo.
 	// +optional
 	// +kubebuilder:default=false
 	NoRegression bool `json:"noRegression,omitempty"`
 }
 
-// RedisExperiment runs a matrix of load tests with settings and faults several times, and compares them.
+// RedisExperiment runs a matrix of load tests with settings and faults several times, and compares
+// them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -6,10 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// PodKill deletes the pods; their controller replaces them. With spec.duration every replacement is deleted as well, as soon as it appears, until
-// the duration has passed: a StatefulSet replaces a pod in 1 to 2 s, before a timeout of Sentinel or a cluster, so that no failover would happen.
+// PodKill deletes the pods; their controller replaces them. With spec.duration every replacement is
+// deleted as well, as soon as it appears, until the duration has passed: a StatefulSet replaces a
+// pod in 1 to 2 s, before a timeout of Sentinel or a cluster, so that no failover would happen.
 type PodKill struct {
-	// gracePeriodSeconds of the deletion. 0 removes the pod at once; its preStop hooks still run, for up to a second. Defaults to the pod's terminationGracePeriodSeconds.
+	// gracePeriodSeconds of the deletion. 0 removes the pod at once; its preStop hooks still run, for
+	// up to a second. Defaults to the pod's terminationGracePeriodSeconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
@@ -50,7 +52,8 @@ const (
 	FailoverSentinel FailoverMethod = "Sentinel"
 	// FailoverCluster sends CLUSTER FAILOVER to a replica of the target's shard.
 	FailoverCluster FailoverMethod = "Cluster"
-	// FailoverReplication sends FAILOVER TO to a primary without sentinels, and points the other replicas to the new primary.
+	// FailoverReplication sends FAILOVER TO to a primary without sentinels, and points the other
+	// replicas to the new primary.
 	FailoverReplication FailoverMethod = "Replication"
 )
 
@@ -62,7 +65,8 @@ type FailoverMode string
 const (
 	// FailoverPlain uses the default of the method: with Sentinel it may lose acknowledged writes.
 	FailoverPlain FailoverMode = "Plain"
-	// FailoverCoordinated pauses writes first, or uses COORDINATED if the sentinel supports it; Sentinel only.
+	// FailoverCoordinated pauses writes first, or uses COORDINATED if the sentinel supports it;
+	// Sentinel only.
 	FailoverCoordinated FailoverMode = "Coordinated"
 	// FailoverForce uses FORCE, without the old primary's consent; Cluster and Replication only.
 	FailoverForce FailoverMode = "Force"
@@ -79,21 +83,24 @@ type Failover struct {
 	// Auto: uses the method of the target's topology.
 	// Sentinel: sends SENTINEL FAILOVER.
 	// Cluster: sends CLUSTER FAILOVER to a replica of the target's shard.
-	// Replication: sends FAILOVER TO to a primary without sentinels, and points the other replicas to the new primary.
+	// Replication: sends FAILOVER TO to a primary without sentinels, and points the other replicas to
+	// the new primary.
 	// +optional
 	// +kubebuilder:default=Auto
 	Method FailoverMethod `json:"method,omitempty"`
 
 	// mode is how consistency is treated.
 	// Plain: uses the default of the method: with Sentinel it may lose acknowledged writes.
-	// Coordinated: pauses writes first, or uses COORDINATED if the sentinel supports it; Sentinel only.
+	// Coordinated: pauses writes first, or uses COORDINATED if the sentinel supports it; Sentinel
+	// only.
 	// Force: uses FORCE, without the old primary's consent; Cluster and Replication only.
 	// Takeover: uses TAKEOVER, without the other primaries' votes; Cluster only.
 	// +optional
 	// +kubebuilder:default=Plain
 	Mode FailoverMode `json:"mode,omitempty"`
 
-	// timeout bounds a failover by Replication (its TIMEOUT: writes are stopped until then at most) and the pause of a coordinated one. Between 1s and 1m.
+	// timeout bounds a failover by Replication (its TIMEOUT: writes are stopped until then at most)
+	// and the pause of a coordinated one. Between 1s and 1m.
 	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:MaxLength=16
@@ -115,8 +122,8 @@ const (
 	KeepAwayNone KeepAway = "None"
 )
 
-// VolumeAttachDelay kills the pod while a holder pod on its node keeps the volume attached there: the replacement, on another node, gets a real
-// Multi-Attach error until spec.duration has passed.
+// VolumeAttachDelay kills the pod while a holder pod on its node keeps the volume attached there:
+// the replacement, on another node, gets a real Multi-Attach error until spec.duration has passed.
 type VolumeAttachDelay struct {
 	// keepAway is how the replacement is kept off the old node.
 	// Taint: keeps new pods off the node by a taint until the fault is reverted.
@@ -125,7 +132,8 @@ type VolumeAttachDelay struct {
 	// +kubebuilder:default=Taint
 	KeepAway KeepAway `json:"keepAway,omitempty"`
 
-	// image of the holder pod, which only sleeps. Defaults to the image of the Redis container, which is already present on the node.
+	// image of the holder pod, which only sleeps. Defaults to the image of the Redis container, which
+	// is already present on the node.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -142,7 +150,8 @@ const (
 	ApplyAuto ApplyMethod = "Auto"
 	// ApplyLive sets it by CONFIG SET.
 	ApplyLive ApplyMethod = "Live"
-	// ApplyRoll sets it in the StatefulSet's pod template, and replaces its pods one by one, replicas first.
+	// ApplyRoll sets it in the StatefulSet's pod template, and replaces its pods one by one, replicas
+	// first.
 	ApplyRoll ApplyMethod = "Roll"
 )
 
@@ -154,7 +163,8 @@ type IOThreads struct {
 	// +kubebuilder:validation:Maximum=128
 	Count int32 `json:"count,omitempty"`
 
-	// reads makes the threads read and parse as well (io-threads-do-reads of Redis 6 and 7; later servers always do).
+	// reads makes the threads read and parse as well (io-threads-do-reads of Redis 6 and 7; later
+	// servers always do).
 	// +optional
 	// +kubebuilder:default=false
 	Reads bool `json:"reads,omitempty"`
@@ -162,7 +172,8 @@ type IOThreads struct {
 	// method is how the setting is changed.
 	// Auto: sets it live if the server allows that, otherwise by rolling the pods.
 	// Live: sets it by CONFIG SET.
-	// Roll: sets it in the StatefulSet's pod template, and replaces its pods one by one, replicas first.
+	// Roll: sets it in the StatefulSet's pod template, and replaces its pods one by one, replicas
+	// first.
 	// +optional
 	// +kubebuilder:default=Auto
 	Method ApplyMethod `json:"method,omitempty"`
@@ -170,7 +181,8 @@ type IOThreads struct {
 
 // Config changes settings of the server by one CONFIG SET, and restores them.
 type Config struct {
-	// parameters by name, such as appendfsync: always. Parameters that would disconnect Redquake or replicas (port, bind, requirepass and similar) are rejected.
+	// parameters by name, such as appendfsync: always. Parameters that would disconnect Redquake or
+	// replicas (port, bind, requirepass and similar) are rejected.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
@@ -182,7 +194,8 @@ type Config struct {
 // +kubebuilder:validation:MaxLength=512
 type ParameterValue string
 
-// ReplicaScale adds replicas to the selected server's StatefulSet, or removes some, and reverts that.
+// ReplicaScale adds replicas to the selected server's StatefulSet, or removes some, and reverts
+// that.
 type ReplicaScale struct {
 	// by is the number of replicas to add; a negative number removes replicas.
 	// +required
@@ -191,7 +204,8 @@ type ReplicaScale struct {
 	// +kubebuilder:validation:XValidation:rule="self != 0",message="0 would change nothing"
 	By int32 `json:"by,omitempty"`
 
-	// syncTimeout is how long it may take until all added replicas are in sync, and also how long the revert may take. Between 1s and 1h.
+	// syncTimeout is how long it may take until all added replicas are in sync, and also how long the
+	// revert may take. Between 1s and 1h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16
@@ -201,7 +215,8 @@ type ReplicaScale struct {
 	SyncTimeout metav1.Duration `json:"syncTimeout,omitzero"`
 }
 
-// Resources resizes the Redis container in place: its limits, and each request that equals its limit or would exceed it.
+// Resources resizes the Redis container in place: its limits, and each request that equals its
+// limit or would exceed it.
 // +kubebuilder:validation:XValidation:rule="has(self.cpu) || has(self.memory)",message="set cpu or memory, or both"
 type Resources struct {
 	// cpu is the CPU limit of the container.
@@ -229,18 +244,20 @@ const (
 	HangClientPause HangMethod = "ClientPause"
 )
 
-// PodTemplate changes the pod template of the selected servers' StatefulSet, and replaces its pods one by one, replicas first. The former template is put back in
-// the same way.
+// PodTemplate changes the pod template of the selected servers' StatefulSet, and replaces its pods
+// one by one, replicas first. The former template is put back in the same way.
 type PodTemplate struct {
 	// patch of the template, at most 16 KiB.
 	// +required
 	Patch PodTemplatePatch `json:"patch,omitzero"`
 }
 
-// PodTemplatePatch is a strategic merge patch of a pod template, as kubectl patch takes it for spec.template of a StatefulSet.
+// PodTemplatePatch is a strategic merge patch of a pod template, as kubectl patch takes it for
+// spec.template of a StatefulSet.
 // +kubebuilder:validation:MinProperties=1
 type PodTemplatePatch struct {
-	// metadata is what changes of the labels and annotations of the pods; null removes one. Labels by which the StatefulSet selects its pods stay.
+	// metadata is what changes of the labels and annotations of the pods; null removes one. Labels by
+	// which the StatefulSet selects its pods stay.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=2
@@ -248,7 +265,8 @@ type PodTemplatePatch struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Metadata *runtime.RawExtension `json:"metadata,omitempty"`
 
-	// spec is what changes of the pods' spec: containers, volumes and others are found by their names, those of other names are added; null removes a field.
+	// spec is what changes of the pods' spec: containers, volumes and others are found by their names,
+	// those of other names are added; null removes a field.
 	// Fields that the operator does not know are rejected.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
@@ -339,7 +357,8 @@ type BackgroundSave struct {
 	Kind SaveKind `json:"kind,omitempty"`
 }
 
-// NodeLoss simulates the loss of a node: it is tainted, the target's pods on it are force-deleted, and it is untainted after spec.duration.
+// NodeLoss simulates the loss of a node: it is tainted, the target's pods on it are force-deleted,
+// and it is untainted after spec.duration.
 type NodeLoss struct {
 	// node to taint. It must be named: a fault never selects a node.
 	// +required
@@ -348,10 +367,12 @@ type NodeLoss struct {
 	Node string `json:"node,omitempty"`
 }
 
-// External breaks nothing. It waits, from the trigger on, until somebody or something else breaks Redis, and measures that: from the instant in the annotation
-// redquake.dev/mark of the RedisFault, or from the begin of the first anomaly or outage of the load, whichever comes first.
+// External breaks nothing. It waits, from the trigger on, until somebody or something else breaks
+// Redis, and measures that: from the instant in the annotation redquake.dev/mark of the RedisFault,
+// or from the begin of the first anomaly or outage of the load, whichever comes first.
 type External struct {
-	// waitFor is how long to wait for that instant, from the trigger on. After it the fault fails as NotMarked. Between 1s and 24h.
+	// waitFor is how long to wait for that instant, from the trigger on. After it the fault fails as
+	// NotMarked. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="30m"
 	// +kubebuilder:validation:MaxLength=16

@@ -40,7 +40,8 @@ type PlanStep struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Revert string `json:"revert,omitempty"`
-	// losesData is why this primary comes back without its data after that; absent where it keeps them.
+	// losesData is why this primary comes back without its data after that; absent where it keeps
+	// them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	LosesData string `json:"losesData,omitempty"`

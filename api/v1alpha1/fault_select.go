@@ -71,7 +71,8 @@ type FaultSelector struct {
 	// +kubebuilder:validation:Maximum=999
 	Shard *int32 `json:"shard,omitempty"`
 
-	// names of the pods of which a server must be one. Each of them must match role, shard and zone, else no server is selected. Defaults to any pod of the target.
+	// names of the pods of which a server must be one. Each of them must match role, shard and zone,
+	// else no server is selected. Defaults to any pod of the target.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -115,10 +116,12 @@ type FaultSelector struct {
 	Pick SelectPick `json:"pick,omitempty"`
 }
 
-// FaultTrigger is when a fault is injected. By default it is injected as soon as the throughput has been steady for 10s.
+// FaultTrigger is when a fault is injected. By default it is injected as soon as the throughput has
+// been steady for 10s.
 // +kubebuilder:validation:XValidation:rule="!(has(self.steadyFor) && has(self.after))",message="set steadyFor or after"
 type FaultTrigger struct {
-	// steadyFor is how long the throughput must have been steady, after warm-up, before the injection. Between 2s and 1h.
+	// steadyFor is how long the throughput must have been steady, after warm-up, before the injection.
+	// Between 2s and 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -126,7 +129,8 @@ type FaultTrigger struct {
 	// +kubebuilder:validation:Type=string
 	SteadyFor *metav1.Duration `json:"steadyFor,omitempty"`
 
-	// after is the time from the start of the load to the injection, at least the warm-up, whether the throughput is steady or not. At most 168h.
+	// after is the time from the start of the load to the injection, at least the warm-up, whether the
+	// throughput is steady or not. At most 168h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -134,8 +138,9 @@ type FaultTrigger struct {
 	// +kubebuilder:validation:Type=string
 	After *metav1.Duration `json:"after,omitempty"`
 
-	// timeout is how long to wait for a steady throughput, from the end of the load's warm-up. After it the fault fails as NotSteady. It is also how
-	// long, but at least for 30s, the fault waits for its load test to be created and for a target that can be selected. Between 1s and 24h.
+	// timeout is how long to wait for a steady throughput, from the end of the load's warm-up. After
+	// it the fault fails as NotSteady. It is also how long, but at least for 30s, the fault waits for
+	// its load test to be created and for a target that can be selected. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16

@@ -16,27 +16,30 @@ const (
 	EffectInconclusive Effect = "Inconclusive"
 )
 
-// RedisFaultStatus is the result of a fault. Every figure is a number: durations are integers in microseconds, rates and shares are decimals
-// with the unit given by the field. Only display contains formatted text.
+// RedisFaultStatus is the result of a fault. Every figure is a number: durations are integers in
+// microseconds, rates and shares are decimals with the unit given by the field. Only display
+// contains formatted text.
 type RedisFaultStatus struct {
-	// conditions are the state of the fault: TargetsSelected, Injected, Reverted, Recovered, Complete, Failed, Suspended, Reconciling, Stalled; of a setting
-	// also Held.
+	// conditions are the state of the fault: TargetsSelected, Injected, Reverted, Recovered, Complete,
+	// Failed, Suspended, Reconciling, Stalled; of a setting also Held.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation that the conditions refer to; -1 before the operator has processed the object.
+	// observedGeneration is the generation that the conditions refer to; -1 before the operator has
+	// processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// display is the main figures as formatted text, for the columns of kubectl get. Programs should read the other fields.
+	// display is the main figures as formatted text, for the columns of kubectl get. Programs should
+	// read the other fields.
 	// +optional
 	Display *FaultDisplay `json:"display,omitempty"`
 
-	// startTime is when the targets were selected and their revert records stored. With type External, when the wait for its instant began. The spec cannot
-	// change from then on.
+	// startTime is when the targets were selected and their revert records stored. With type External,
+	// when the wait for its instant began. The spec cannot change from then on.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 
@@ -49,22 +52,26 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	LoadTest string `json:"loadTest,omitempty"`
 
-	// loadStartTime is the start of that load, from which offsets count. A test that is started again is another load. Of a setting, it is set once the
-	// load has started, and the setting ends if the load test is deleted then.
+	// loadStartTime is the start of that load, from which offsets count. A test that is started again
+	// is another load. Of a setting, it is set once the load has started, and the setting ends if the
+	// load test is deleted then.
 	// +optional
 	LoadStartTime *metav1.MicroTime `json:"loadStartTime,omitempty"`
 
-	// loadTestUID is the UID of the load test of a setting, as it was last seen: after a deletion, a load test of the same name is another one.
+	// loadTestUID is the UID of the load test of a setting, as it was last seen: after a deletion, a
+	// load test of the same name is another one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	LoadTestUID string `json:"loadTestUID,omitempty"`
 
-	// target is the Redis of the fault: that of its spec, else the one to which the load test led when the fault first saw it. The load test may be deleted before the fault is
-	// reverted; and where it is changed before the fault begins, the fault does not follow it (TargetChanged).
+	// target is the Redis of the fault: that of its spec, else the one to which the load test led when
+	// the fault first saw it. The load test may be deleted before the fault is reverted; and where it
+	// is changed before the fault begins, the fault does not follow it (TargetChanged).
 	// +optional
 	Target *RedisTarget `json:"target,omitempty"`
 
-	// targets are the selected servers, each with its revert record. Stored before the injection. With type External, the pods of the target just before t0.
+	// targets are the selected servers, each with its revert record. Stored before the injection. With
+	// type External, the pods of the target just before t0.
 	// +optional
 	// +listType=map
 	// +listMapKey=pod
@@ -78,24 +85,28 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:items:MaxLength=320
 	Workloads []string `json:"workloads,omitempty"`
 
-	// waiting is what the fault waits for: another one acts on the same servers, workload or node, or a limit of the cluster's policy is reached.
+	// waiting is what the fault waits for: another one acts on the same servers, workload or node, or
+	// a limit of the cluster's policy is reached.
 	// From its record to its first injection, only since is left: its place, if it has to wait again.
 	// +optional
 	Waiting *WaitingFault `json:"waiting,omitempty"`
 
-	// seed is the number from which select.pick Random chose the targets: the same seed and the same matching servers give the same targets.
+	// seed is the number from which select.pick Random chose the targets: the same seed and the same
+	// matching servers give the same targets.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Seed *int32 `json:"seed,omitempty"`
 
-	// warnings are what else may affect the result, found before the injection: hooks, probes, operators that own the workload.
+	// warnings are what else may affect the result, found before the injection: hooks, probes,
+	// operators that own the workload.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512
 	Warnings []string `json:"warnings,omitempty"`
 
-	// plan is what is done to the targets, and how that is reverted. Stored together with the targets, before the injection.
+	// plan is what is done to the targets, and how that is reverted. Stored together with the targets,
+	// before the injection.
 	// +optional
 	Plan *FaultPlan `json:"plan,omitempty"`
 
@@ -111,7 +122,8 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	EffectEvidence string `json:"effectEvidence,omitempty"`
 
-	// injectedAt is t0: the time just before the first call of the injection was sent. With type External, the instant at which something else broke Redis.
+	// injectedAt is t0: the time just before the first call of the injection was sent. With type
+	// External, the instant at which something else broke Redis.
 	// +optional
 	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
 
@@ -125,13 +137,15 @@ type RedisFaultStatus struct {
 	// +optional
 	MarkedBy MarkSource `json:"markedBy,omitempty"`
 
-	// heldUntil is, of a setting, when it was stored that its load test had ended or that it was aborted. No other fault begins beside it from then on, and it is
-	// reverted after what was injected later on the same load.
+	// heldUntil is, of a setting, when it was stored that its load test had ended or that it was
+	// aborted. No other fault begins beside it from then on, and it is reverted after what was
+	// injected later on the same load.
 	// +optional
 	HeldUntil *metav1.MicroTime `json:"heldUntil,omitempty"`
 
-	// revertingSince is when the revert began. After 40s of errors the condition Reverted has the reason RevertDelayed and the command to revert the fault
-	// manually. The revert goes on for 24h, or, if the object is deleted, for 40s.
+	// revertingSince is when the revert began. After 40s of errors the condition Reverted has the
+	// reason RevertDelayed and the command to revert the fault manually. The revert goes on for 24h,
+	// or, if the object is deleted, for 40s.
 	// +optional
 	RevertingSince *metav1.MicroTime `json:"revertingSince,omitempty"`
 
@@ -143,12 +157,14 @@ type RedisFaultStatus struct {
 	// +optional
 	Breach *Breach `json:"breach,omitempty"`
 
-	// overstayed is by how much longer than spec.duration, or than the end that was asked for, the fault stayed, in microseconds. Not set up to 2s.
+	// overstayed is by how much longer than spec.duration, or than the end that was asked for, the
+	// fault stayed, in microseconds. Not set up to 2s.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Overstayed *Microseconds `json:"overstayed,omitempty"`
 
-	// holding is true from the selection of the targets to their revert. Meanwhile other faults on the same servers, workloads and nodes wait.
+	// holding is true from the selection of the targets to their revert. Meanwhile other faults on the
+	// same servers, workloads and nodes wait.
 	// +optional
 	Holding *bool `json:"holding,omitempty"`
 
@@ -156,7 +172,8 @@ type RedisFaultStatus struct {
 	// +optional
 	RecoveredAt *metav1.MicroTime `json:"recoveredAt,omitempty"`
 
-	// settledTime is when the fault was reverted and recovery evaluated. From then on only figures of lost writes may still be added.
+	// settledTime is when the fault was reverted and recovery evaluated. From then on only figures of
+	// lost writes may still be added.
 	// +optional
 	SettledTime *metav1.MicroTime `json:"settledTime,omitempty"`
 
@@ -191,23 +208,28 @@ type FaultDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=280
 	Target string `json:"target,omitempty"`
-	// dip is the largest drop of the throughput, such as 94%: of all requests, of the reads or of the writes.
+	// dip is the largest drop of the throughput, such as 94%: of all requests, of the reads or of the
+	// writes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Dip string `json:"dip,omitempty"`
-	// outage is the longest period without a success, such as 1.01s, or 0.9s-1.6s if it may be off by more than a third.
+	// outage is the longest period without a success, such as 1.01s, or 0.9s-1.6s if it may be off by
+	// more than a third.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Outage string `json:"outage,omitempty"`
-	// recovery is the time from the injection to sustained recovery, such as 4.12s, or 1.28s-7.58s if it may be off by more than a third.
+	// recovery is the time from the injection to sustained recovery, such as 4.12s, or 1.28s-7.58s if
+	// it may be off by more than a third.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Recovery string `json:"recovery,omitempty"`
-	// lostWrites is the number of acknowledged ledger writes that were lost, such as 7; 3-7 if it is only known to be between the two.
+	// lostWrites is the number of acknowledged ledger writes that were lost, such as 7; 3-7 if it is
+	// only known to be between the two.
 	// +optional
 	// +kubebuilder:validation:MaxLength=48
 	LostWrites string `json:"lostWrites,omitempty"`
-	// whileActive is the changes of throughput and p99 while a fault that lasts was there, such as throughput -12.5%, p99 +340%.
+	// whileActive is the changes of throughput and p99 while a fault that lasts was there, such as
+	// throughput -12.5%, p99 +340%.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	WhileActive string `json:"whileActive,omitempty"`
@@ -215,14 +237,16 @@ type FaultDisplay struct {
 
 // Breach is a stop condition that holds.
 type Breach struct {
-	// condition is the field, such as spec.stopIf.outage, or spec.stopIf.queries[slo] for the query slo.
+	// condition is the field, such as spec.stopIf.outage, or spec.stopIf.queries[slo] for the query
+	// slo.
 	// +required
 	// +kubebuilder:validation:MaxLength=128
 	Condition string `json:"condition,omitempty"`
 	// at is when it was seen. The revert begins then.
 	// +required
 	At metav1.MicroTime `json:"at,omitzero"`
-	// answered is true if the figure is beyond the limit, false if there is no figure: no answer, no data, NaN, or an error.
+	// answered is true if the figure is beyond the limit, false if there is no figure: no answer, no
+	// data, NaN, or an error.
 	// +optional
 	Answered bool `json:"answered,omitempty"`
 	// message is a sentence with the figure and the limit, or with the reason why there is no figure.
@@ -231,9 +255,11 @@ type Breach struct {
 	Message string `json:"message,omitempty"`
 }
 
-// WaitingFault is a fault's place in the queue for what it acts on. The fault that has waited for the longest comes first.
+// WaitingFault is a fault's place in the queue for what it acts on. The fault that has waited for
+// the longest comes first.
 type WaitingFault struct {
-	// for is the name of the RedisFault that it waits for, preceded by its namespace if that is another one: other, or shop/other. Absent with limit.
+	// for is the name of the RedisFault that it waits for, preceded by its namespace if that is
+	// another one: other, or shop/other. Absent with limit.
 	// +optional
 	// +kubebuilder:validation:MaxLength=320
 	For string `json:"for,omitempty"`
@@ -243,7 +269,8 @@ type WaitingFault struct {
 	// TaintedNodes: faults have tainted as many nodes as they may at once.
 	// +optional
 	Limit PolicyLimit `json:"limit,omitempty"`
-	// guard is the allowance that would permit both at a time, where the two together would be too wide although they act on different pods.
+	// guard is the allowance that would permit both at a time, where the two together would be too
+	// wide although they act on different pods.
 	// AllCopies: together they would disable all copies of a slot.
 	// DataLoss: copies of the data that the other one has hit are not in sync again.
 	// MajorityOfSentinels: together they would disable too many sentinels.
@@ -329,13 +356,15 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Container string `json:"container,omitempty"`
-	// copies are the pods in which other copies of its data were when it was selected, the primary first.
+	// copies are the pods in which other copies of its data were when it was selected, the primary
+	// first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
 	Copies []string `json:"copies,omitempty"`
-	// losesData is why this primary comes back without its data if the fault ends its process; absent where it keeps them.
+	// losesData is why this primary comes back without its data if the fault ends its process; absent
+	// where it keeps them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	LosesData string `json:"losesData,omitempty"`
@@ -349,23 +378,27 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	InjectionTook *Microseconds `json:"injectionTook,omitempty"`
-	// activeAt is when the injection was complete on this target. The duration of the fault counts from then.
+	// activeAt is when the injection was complete on this target. The duration of the fault counts
+	// from then.
 	// +optional
 	ActiveAt *metav1.MicroTime `json:"activeAt,omitempty"`
 	// progress of an injection or a revert that takes several steps; empty if none is in progress.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Progress string `json:"progress,omitempty"`
-	// revert is the record of the state before the fault, from which it is reverted. Stored before the injection, and extended if the revert needs more.
+	// revert is the record of the state before the fault, from which it is reverted. Stored before the
+	// injection, and extended if the revert needs more.
 	// +optional
 	Revert *RevertRecord `json:"revert,omitempty"`
 	// revertedAt is when the fault was reverted on this target, or found to need no revert.
 	// +optional
 	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
-	// revertAbandoned is true if the operator stopped trying to revert the fault on this target. See revertError for the reason and manualRevertCommand.
+	// revertAbandoned is true if the operator stopped trying to revert the fault on this target. See
+	// revertError for the reason and manualRevertCommand.
 	// +optional
 	RevertAbandoned bool `json:"revertAbandoned,omitempty"`
-	// manualRevertCommand is the command that reverts the fault on this target. Set together with revertAbandoned.
+	// manualRevertCommand is the command that reverts the fault on this target. Set together with
+	// revertAbandoned.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	ManualRevertCommand string `json:"manualRevertCommand,omitempty"`
@@ -381,7 +414,8 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastError string `json:"lastError,omitempty"`
-	// revertError is the error of the last attempt to revert the fault, or what the revert waits for; empty once it is reverted.
+	// revertError is the error of the last attempt to revert the fault, or what the revert waits for;
+	// empty once it is reverted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	RevertError string `json:"revertError,omitempty"`

@@ -50,14 +50,17 @@ const (
 	// FaultClockSkew shifts the server's wall clock; engine ChaosMesh.
 	FaultClockSkew FaultType = "ClockSkew"
 
-	// FaultExternal breaks nothing: it marks the instant at which somebody or something else broke Redis.
+	// FaultExternal breaks nothing: it marks the instant at which somebody or something else broke
+	// Redis.
 	FaultExternal FaultType = "External"
 )
 
 // FaultTypes are the types.
 var FaultTypes = []FaultType{
-	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads, FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
-	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
+	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads,
+	FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
+	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultNetworkDelay,
+	FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
 	FaultClockSkew, FaultExternal,
 }
 
@@ -88,7 +91,8 @@ type Action struct {
 	// PodKill: deletes the pod; its controller replaces it.
 	// ProcessCrash: ends the server process; the kubelet restarts its container in the same pod.
 	// Failover: promotes a replica in place of the primary.
-	// VolumeAttachDelay: deletes the pod and keeps its volume attached to the old node, so that the replacement waits for it.
+	// VolumeAttachDelay: deletes the pod and keeps its volume attached to the old node, so that the
+	// replacement waits for it.
 	// IOThreads: changes the number of I/O threads.
 	// Config: changes settings by CONFIG SET.
 	// ReplicaScale: adds or removes replicas.
@@ -99,8 +103,9 @@ type Action struct {
 	// ClientKill: closes the connections of clients, once.
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
 	// NodeLoss: taints a node and force-deletes the Redis pods on it.
-	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and measures it.
-	// With engine ChaosMesh: PodKill, and
+	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and
+	// measures it.
+	// With engine ChaosMesh there are PodKill and these:
 	// NetworkDelay: delays packets of the server.
 	// NetworkLoss: drops some of its packets.
 	// NetworkPartition: drops all packets between it and its peers.
@@ -122,7 +127,8 @@ type Action struct {
 	// +optional
 	Failover *Failover `json:"failover,omitempty"`
 
-	// volumeAttachDelay kills the pod and keeps its volume attached to the old node, so that the replacement on another node has to wait for it.
+	// volumeAttachDelay kills the pod and keeps its volume attached to the old node, so that the
+	// replacement on another node has to wait for it.
 	// +optional
 	VolumeAttachDelay *VolumeAttachDelay `json:"volumeAttachDelay,omitempty"`
 
@@ -215,17 +221,21 @@ type Allowance string
 const (
 	// AllowAllCopies permits disabling all copies of a slot at once, although there are several.
 	AllowAllCopies Allowance = "AllCopies"
-	// AllowDataLoss permits ending a primary that would come back without its data while others replicate from it: they copy its empty data set.
+	// AllowDataLoss permits ending a primary that would come back without its data while others
+	// replicate from it: they copy its empty data set.
 	AllowDataLoss Allowance = "DataLoss"
-	// AllowMajorityOfSentinels permits disabling so many sentinels that the others cannot elect a primary.
+	// AllowMajorityOfSentinels permits disabling so many sentinels that the others cannot elect a
+	// primary.
 	AllowMajorityOfSentinels Allowance = "MajorityOfSentinels"
-	// AllowMajorityOfPrimaries permits disabling so many primaries of a cluster that the others cannot elect a replica.
+	// AllowMajorityOfPrimaries permits disabling so many primaries of a cluster that the others cannot
+	// elect a replica.
 	AllowMajorityOfPrimaries Allowance = "MajorityOfPrimaries"
 	// AllowTooFewCores permits more I/O threads than the container's CPU limit has cores.
 	AllowTooFewCores Allowance = "TooFewCores"
 	// AllowEviction permits a maxmemory at which the server evicts data, which cannot be restored.
 	AllowEviction Allowance = "Eviction"
-	// AllowExpiry permits setting the clock of a server forward that has keys with an expiry: those expire early, and cannot be restored.
+	// AllowExpiry permits setting the clock of a server forward that has keys with an expiry: those
+	// expire early, and cannot be restored.
 	AllowExpiry Allowance = "Expiry"
 )
 
@@ -244,7 +254,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.stopIf) || (!has(self.stopIf.outage) && !has(self.stopIf.errorRate) && !has(self.stopIf.lostWrites))",message="nothing is measured against a setting: stopIf can have queries only",fieldPath=".stopIf"
 // +kubebuilder:validation:XValidation:rule="!self.setting || ((!has(self.action.networkDelay) || !has(self.action.networkDelay.peers) || self.action.networkDelay.peers != 'Clients') && (!has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || self.action.networkLoss.peers != 'Clients'))",message="a setting is injected before the load pods exist: set other peers than Clients, or leave peers out",fieldPath=".action"
 type RedisFaultSpec struct {
-	// loadTestRef is the load that measures the fault. Without it the fault runs a small open-loop probe load.
+	// loadTestRef is the load that measures the fault. Without it the fault runs a small open-loop
+	// probe load.
 	// +optional
 	LoadTestRef *LoadTestReference `json:"loadTestRef,omitempty"`
 
@@ -270,19 +281,26 @@ type RedisFaultSpec struct {
 	// +required
 	Action Action `json:"action,omitzero"`
 
-	// setting makes the fault a setting of the load test in loadTestRef: the configuration, or the size, of Redis that this load runs with, and against which
-	// nothing is measured. It is injected at once, whether the load test exists yet or not, and reverted once the load test is complete, has failed, or is
-	// deleted after it had started. Other faults on the same load test act beside it, and the load test does not count it as a fault.
-	// Only with types Config, IOThreads, ReplicaScale, Resources, PodTemplate, NetworkDelay, NetworkLoss, DiskDelay, CPUStress and ClockSkew, which must leave
-	// Redis serving; without trigger, objectives, and stopIf other than queries.
+	// setting makes the fault a setting of the load test in loadTestRef: the configuration, or the
+	// size, of Redis that this load runs with, and against which nothing is measured. It is injected
+	// at once, whether the load test exists yet or not, and reverted once the load test is complete,
+	// has failed, or is deleted after it had started. Other faults on the same load test act beside
+	// it, and the load test does not count it as a fault.
+	// Only with types Config, IOThreads, ReplicaScale, Resources, PodTemplate, NetworkDelay,
+	// NetworkLoss, DiskDelay, CPUStress and ClockSkew, which must leave Redis serving; without
+	// trigger, objectives, and stopIf other than queries.
 	// +optional
 	// +kubebuilder:default=false
 	Setting bool `json:"setting,omitempty"`
 
-	// duration is how long a lasting fault stays, from the instant at which it is complete on all targets to its revert. For a setting, the longest time.
-	// Defaults to 30s, for a setting to 24h, except for PodKill: without duration a pod is killed once, with it every replacement is killed as well until duration has passed.
-	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and VolumeAttachDelay between 1s and 1h.
-	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, External, and PodKill by engine ChaosMesh, which do not last.
+	// duration is how long a lasting fault stays, from the instant at which it is complete on all
+	// targets to its revert. For a setting, the longest time.
+	// Defaults to 30s, for a setting to 24h, except for PodKill: without duration a pod is killed
+	// once, with it every replacement is killed as well until duration has passed.
+	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and
+	// VolumeAttachDelay between 1s and 1h.
+	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, External, and PodKill by
+	// engine ChaosMesh, which do not last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -290,14 +308,17 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Type=string
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
-	// dryRun selects the targets, applies every guard and check of a real fault, and stores warnings, plan and revert records in the status. Nothing is
-	// injected: the fault then ends as DryRun. It waits for no load, no trigger and no other fault, and no other fault waits for it.
+	// dryRun selects the targets, applies every guard and check of a real fault, and stores warnings,
+	// plan and revert records in the status. Nothing is injected: the fault then ends as DryRun. It
+	// waits for no load, no trigger and no other fault, and no other fault waits for it.
 	// +optional
 	// +kubebuilder:default=false
 	DryRun bool `json:"dryRun,omitempty"`
 
-	// deadline is the maximum age of the object at which the fault ends: targets not injected by then are not injected, others are reverted.
-	// Defaults to 24h plus trigger.after or trigger.steadyFor, plus duration if it is set (for a setting, in any case), and plus action.external.waitFor.
+	// deadline is the maximum age of the object at which the fault ends: targets not injected by then
+	// are not injected, others are reverted.
+	// Defaults to 24h plus trigger.after or trigger.steadyFor, plus duration if it is set (for a
+	// setting, in any case), and plus action.external.waitFor.
 	// Between 1s and 336h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
@@ -306,8 +327,8 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Type=string
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// recoveryDeadline is the maximum time until recovery, counted from the injection, or from the revert of a lasting fault. After it
-	// the fault fails as NotRecovered. Between 1s and 24h.
+	// recoveryDeadline is the maximum time until recovery, counted from the injection, or from the
+	// revert of a lasting fault. After it the fault fails as NotRecovered. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:MaxLength=16
@@ -316,24 +337,28 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Type=string
 	RecoveryDeadline metav1.Duration `json:"recoveryDeadline,omitzero"`
 
-	// objectives determine the verdict, together with recovery within recoveryDeadline. Without objectives a fault passes if its effect was confirmed, the
-	// figures are reliable, and the load recovered.
+	// objectives determine the verdict, together with recovery within recoveryDeadline. Without
+	// objectives a fault passes if its effect was confirmed, the figures are reliable, and the load
+	// recovered.
 	// +optional
 	Objectives *FaultObjectives `json:"objectives,omitempty"`
 
-	// stopIf are conditions that end the fault before its time: it is reverted at once, and its verdict is Fail. A fault for which one holds before the
-	// injection is not injected.
+	// stopIf are conditions that end the fault before its time: it is reverted at once, and its
+	// verdict is Fail. A fault for which one holds before the injection is not injected.
 	// +optional
 	StopIf *StopConditions `json:"stopIf,omitempty"`
 
 	// allow lifts guards that would reject the fault.
 	// AllCopies: permits disabling all copies of a slot at once, although there are several.
-	// DataLoss: permits ending a primary that would come back without its data while others replicate from it: they copy its empty data set.
+	// DataLoss: permits ending a primary that would come back without its data while others replicate
+	// from it: they copy its empty data set.
 	// MajorityOfSentinels: permits disabling so many sentinels that the others cannot elect a primary.
-	// MajorityOfPrimaries: permits disabling so many primaries of a cluster that the others cannot elect a replica.
+	// MajorityOfPrimaries: permits disabling so many primaries of a cluster that the others cannot
+	// elect a replica.
 	// TooFewCores: permits more I/O threads than the container's CPU limit has cores.
 	// Eviction: permits a maxmemory at which the server evicts data, which cannot be restored.
-	// Expiry: permits setting the clock of a server forward that has keys with an expiry: those expire early, and cannot be restored.
+	// Expiry: permits setting the clock of a server forward that has keys with an expiry: those expire
+	// early, and cannot be restored.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
@@ -346,18 +371,21 @@ type RedisFaultSpec struct {
 	// +kubebuilder:default=Native
 	Engine Engine `json:"engine,omitempty"`
 
-	// abort ends the fault immediately: targets not yet injected are not injected, others are reverted. It cannot be reset.
+	// abort ends the fault immediately: targets not yet injected are not injected, others are
+	// reverted. It cannot be reset.
 	// +optional
 	// +kubebuilder:default=false
 	// +kubebuilder:validation:XValidation:rule="self || !oldSelf",message="an abort cannot be taken back: create a new object"
 	Abort bool `json:"abort,omitempty"`
 
-	// suspend keeps the fault from being injected until it is reset. It does not revert an injected fault; abort does.
+	// suspend keeps the fault from being injected until it is reset. It does not revert an injected
+	// fault; abort does.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ttlSecondsAfterFinished is the time after which the finished object is deleted. It is not deleted if this is not set.
+	// ttlSecondsAfterFinished is the time after which the finished object is deleted. It is not
+	// deleted if this is not set.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000

@@ -15,9 +15,12 @@ func MicrosecondsOf(d time.Duration) Microseconds {
 }
 
 // Duration converts it to a time.Duration.
-func (m Microseconds) Duration() time.Duration { return time.Duration(m) * time.Microsecond }
+func (m Microseconds) Duration() time.Duration {
+	return time.Duration(m) * time.Microsecond
+}
 
-// Decimal is a decimal number as text, such as 1996.812: custom resources have no portable floating-point numbers. The unit is given by each field.
+// Decimal is a decimal number as text, such as 1996.812: custom resources have no portable
+// floating-point numbers. The unit is given by each field.
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)?$`
 type Decimal string
@@ -25,7 +28,8 @@ type Decimal string
 // decimalDigits is how many significant digits a Decimal has.
 const decimalDigits = 6
 
-// DecimalOf formats a number with six significant digits and at least three decimals. It is empty for NaN, infinity, and what is too large for a Decimal.
+// DecimalOf formats a number with six significant digits and at least three decimals. It is empty
+// for NaN, infinity, and what is too large for a Decimal.
 func DecimalOf(x float64) Decimal {
 	if math.IsNaN(x) || math.Abs(x) >= 1e24 {
 		return ""

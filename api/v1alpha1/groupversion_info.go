@@ -1,4 +1,5 @@
-// Package v1alpha1 holds the objects of redquake.dev/v1alpha1: RedisLoadTest loads Redis, RedisFault breaks it under that load.
+// Package v1alpha1 holds the objects of redquake.dev/v1alpha1: RedisLoadTest loads Redis,
+// RedisFault breaks it under that load.
 //
 // Both run once, as a Job does. Conditions say where an object stands; there is no phase.
 //
@@ -16,7 +17,8 @@ import (
 var GroupVersion = schema.GroupVersion{Group: "redquake.dev", Version: "v1alpha1"}
 
 var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &RedisLoadTest{}, &RedisLoadTestList{}, &RedisFault{}, &RedisFaultList{}, &RedisExperiment{}, &RedisExperimentList{},
+	s.AddKnownTypes(GroupVersion, &RedisLoadTest{}, &RedisLoadTestList{}, &RedisFault{},
+		&RedisFaultList{}, &RedisExperiment{}, &RedisExperimentList{},
 		&RedisExperimentSchedule{}, &RedisExperimentScheduleList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -10,7 +10,8 @@ type Impact struct {
 	// minTPS is the lowest success rate in any 1 s window until recovery, per second.
 	// +optional
 	MinTPS Decimal `json:"minTPS,omitempty"`
-	// dip is the deepest dip of the throughput: the figure that the column DIP, maxTPSDip, reports, metrics and comparisons show.
+	// dip is the deepest dip of the throughput: the figure that the column DIP, maxTPSDip, reports,
+	// metrics and comparisons show.
 	// +optional
 	Dip *Dip `json:"dip,omitempty"`
 	// dips are those of all requests, and of each kind.
@@ -19,8 +20,9 @@ type Impact struct {
 	// timeToImpact is the time from the injection to the first error or the start of the first gap.
 	// +optional
 	TimeToImpact *BoundedDuration `json:"timeToImpact,omitempty"`
-	// outage is the longest period without a success, of whoever needs Redis: the longest of outages. It is the figure that the column OUTAGE, maxOutage,
-	// stopIf, reports, metrics and comparisons show.
+	// outage is the longest period without a success, of whoever needs Redis: the longest of outages.
+	// It is the figure that the column OUTAGE, maxOutage, stopIf, reports, metrics and comparisons
+	// show.
 	// +optional
 	Outage *Outage `json:"outage,omitempty"`
 	// outages are those of the load, of its parts, and of the probe.
@@ -39,19 +41,23 @@ type Impact struct {
 	// recovered is whether the load recovered within recoveryDeadline.
 	// +optional
 	Recovered bool `json:"recovered"`
-	// recoveredThroughput is the throughput after recovery as a share of the baseline; 1 is the full baseline.
+	// recoveredThroughput is the throughput after recovery as a share of the baseline; 1 is the full
+	// baseline.
 	// +optional
 	RecoveredThroughput Decimal `json:"recoveredThroughput,omitempty"`
-	// lostRequests is the area of the dip: the number of successes that are missing compared with the baseline.
+	// lostRequests is the area of the dip: the number of successes that are missing compared with the
+	// baseline.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostRequests int64 `json:"lostRequests"`
-	// lostWrites is the number of acknowledged ledger writes that were lost because of this fault: a lower bound of all lost writes. Not set until the
-	// load has ended and its ledger was read back, if the test does not verify writes, and if Redis may have evicted some of them.
+	// lostWrites is the number of acknowledged ledger writes that were lost because of this fault: a
+	// lower bound of all lost writes. Not set until the load has ended and its ledger was read back,
+	// if the test does not verify writes, and if Redis may have evicted some of them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
-	// lostWritesAtLeast is the lower bound of the lost writes, if lostWrites is not known exactly because Redis may have evicted ledger keys.
+	// lostWritesAtLeast is the lower bound of the lost writes, if lostWrites is not known exactly
+	// because Redis may have evicted ledger keys.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWritesAtLeast *int64 `json:"lostWritesAtLeast,omitempty"`
@@ -59,13 +65,16 @@ type Impact struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWritesAtMost *int64 `json:"lostWritesAtMost,omitempty"`
-	// firstLost is the earliest time at which the first of them was acknowledged, in microseconds from the injection; negative before it.
+	// firstLost is the earliest time at which the first of them was acknowledged, in microseconds from
+	// the injection; negative before it.
 	// +optional
 	FirstLost *Microseconds `json:"firstLost,omitempty"`
-	// lastLost is the latest time at which the last of them was acknowledged, in microseconds from the injection.
+	// lastLost is the latest time at which the last of them was acknowledged, in microseconds from the
+	// injection.
 	// +optional
 	LastLost *Microseconds `json:"lastLost,omitempty"`
-	// sawErrors is whether a client received an error between firstLost and lastLost; not set if nothing was lost.
+	// sawErrors is whether a client received an error between firstLost and lastLost; not set if
+	// nothing was lost.
 	// +optional
 	SawErrors *bool `json:"sawErrors,omitempty"`
 	// errors is the number of failed, unknown and dropped requests until recovery.
@@ -93,11 +102,13 @@ type Impact struct {
 	// latencyP99 before, during and after the fault.
 	// +optional
 	LatencyP99 *LatencyAround `json:"latencyP99,omitempty"`
-	// whileActive is the load while a fault that lasts was there: what a setting that is held costs. Not set for other faults.
+	// whileActive is the load while a fault that lasts was there: what a setting that is held costs.
+	// Not set for other faults.
 	// +optional
 	WhileActive *WhileActive `json:"whileActive,omitempty"`
-	// phases divide the recovery: each ends with the event that it is named after, and their sum is recoveryTime. Unexplained is time that neither
-	// cluster nor servers account for. Empty if there was no recovery, or nothing to recover from.
+	// phases divide the recovery: each ends with the event that it is named after, and their sum is
+	// recoveryTime. Unexplained is time that neither cluster nor servers account for. Empty if there
+	// was no recovery, or nothing to recover from.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -132,7 +143,8 @@ const (
 type Outage struct {
 	BoundedDuration `json:",inline"`
 
-	// of is what had no success. It is a part of the load, or the probe, only where their outage was provably longer than that of the load.
+	// of is what had no success. It is a part of the load, or the probe, only where their outage was
+	// provably longer than that of the load.
 	// Load: all requests.
 	// Reads: those of operations that only read.
 	// Writes: all others.
@@ -140,14 +152,15 @@ type Outage struct {
 	// Probe: those of the probe, which opens new connections.
 	// +optional
 	Of OutageScope `json:"of,omitempty"`
-	// shard is the number of the shard in the load test's status.summary.shards, if the outage is of a Shard.
+	// shard is the number of the shard in the load test's status.summary.shards, if the outage is of a
+	// Shard.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Shard *int32 `json:"shard,omitempty"`
 }
 
-// Outages are the longest periods without a success, with at least one request outstanding, of the load and of its parts. A part is not set if the load has none
-// of it.
+// Outages are the longest periods without a success, with at least one request outstanding, of the
+// load and of its parts. A part is not set if the load has none of it.
 type Outages struct {
 	// load is that of all requests.
 	// +optional
@@ -192,10 +205,12 @@ const (
 
 // Dip is by how much the throughput fell.
 type Dip struct {
-	// value is 1 less the lowest throughput of any 1 s window until recovery, as a share of the baseline, from 0 to 1.
+	// value is 1 less the lowest throughput of any 1 s window until recovery, as a share of the
+	// baseline, from 0 to 1.
 	// +optional
 	Value Decimal `json:"value,omitempty"`
-	// of is whose throughput. It is that of reads or writes only where their dip was deeper beyond doubt.
+	// of is whose throughput. It is that of reads or writes only where their dip was deeper beyond
+	// doubt.
 	// All: that of all requests.
 	// Reads: that of operations that only read.
 	// Writes: that of all others.
@@ -203,8 +218,10 @@ type Dip struct {
 	Of DipScope `json:"of,omitempty"`
 }
 
-// Dips are the dips of the throughput of all requests, and of each kind. One is not set if the load has no such requests, if fewer than 100 of them succeeded in
-// the baseline or fewer than 25 a second, where random arrivals look like a dip, nor if the turn of an operation of a benchmark began or ended meanwhile.
+// Dips are the dips of the throughput of all requests, and of each kind. One is not set if the load
+// has no such requests, if fewer than 100 of them succeeded in the baseline or fewer than 25 a
+// second, where random arrivals look like a dip, nor if the turn of an operation of a benchmark
+// began or ended meanwhile.
 type Dips struct {
 	// all is 1 - minTPS/baselineTPS, from 0 to 1.
 	// +optional
@@ -227,7 +244,8 @@ type OperationImpact struct {
 	// outage is the longest period without a success of these requests, with at least one outstanding.
 	// +optional
 	Outage *BoundedDuration `json:"outage,omitempty"`
-	// dip of their throughput, as a share of their baseline, from 0 to 1; not set where dips would not be.
+	// dip of their throughput, as a share of their baseline, from 0 to 1; not set where dips would not
+	// be.
 	// +optional
 	Dip Decimal `json:"dip,omitempty"`
 
@@ -236,10 +254,12 @@ type OperationImpact struct {
 
 // Failures are those of a part of the requests.
 type Failures struct {
-	// firstError is the time from the injection to the first error in excess of the baseline's, to the interval, in microseconds; not set if there was none.
+	// firstError is the time from the injection to the first error in excess of the baseline's, to the
+	// interval, in microseconds; not set if there was none.
 	// +optional
 	FirstError *Microseconds `json:"firstError,omitempty"`
-	// lastError is the time from the injection to the last such error until recovery, to the interval, in microseconds.
+	// lastError is the time from the injection to the last such error until recovery, to the interval,
+	// in microseconds.
 	// +optional
 	LastError *Microseconds `json:"lastError,omitempty"`
 	// errors is the number of failed, unknown and dropped requests until recovery.
@@ -248,8 +268,9 @@ type Failures struct {
 	Errors int64 `json:"errors"`
 }
 
-// WhileActive is the load from the instant at which a fault was complete on all targets to its revert, and its changes against the baseline. A change
-// of throughput or latency is a share of the baseline's: -0.25 is a quarter less. It is not set if the baseline has none.
+// WhileActive is the load from the instant at which a fault was complete on all targets to its
+// revert, and its changes against the baseline. A change of throughput or latency is a share of the
+// baseline's: -0.25 is a quarter less. It is not set if the baseline has none.
 type WhileActive struct {
 	// length of the time that the figures cover, in microseconds.
 	// +optional
@@ -275,10 +296,12 @@ type WhileActive struct {
 	// latencyP99Change is the change of latencyP99, as a share of the baseline's.
 	// +optional
 	LatencyP99Change Decimal `json:"latencyP99Change,omitempty"`
-	// latencyP50ChangeBounds are the bounds of latencyP50Change. Not set if the load generators ran for the same share of the time as before.
+	// latencyP50ChangeBounds are the bounds of latencyP50Change. Not set if the load generators ran
+	// for the same share of the time as before.
 	// +optional
 	LatencyP50ChangeBounds *ChangeBounds `json:"latencyP50ChangeBounds,omitempty"`
-	// latencyP99ChangeBounds are the bounds of latencyP99Change. Not set if the load generators ran for the same share of the time as before.
+	// latencyP99ChangeBounds are the bounds of latencyP99Change. Not set if the load generators ran
+	// for the same share of the time as before.
 	// +optional
 	LatencyP99ChangeBounds *ChangeBounds `json:"latencyP99ChangeBounds,omitempty"`
 	// errorRate is failed, unknown and dropped requests as a share of all, from 0 to 1.
@@ -289,7 +312,8 @@ type WhileActive struct {
 	ErrorRateChange Decimal `json:"errorRateChange,omitempty"`
 }
 
-// ChangeBounds are the least and the greatest that a change can have been, as shares of the baseline's value.
+// ChangeBounds are the least and the greatest that a change can have been, as shares of the
+// baseline's value.
 type ChangeBounds struct {
 	// atLeast is the least.
 	// +optional
@@ -328,7 +352,8 @@ type Phase struct {
 	// at is when the phase ended, on the common clock.
 	// +optional
 	At metav1.MicroTime `json:"at,omitzero"`
-	// duration of the phase. Kubernetes' timestamps are in whole seconds, which makes phases that begin or end with one uncertain.
+	// duration of the phase. Kubernetes' timestamps are in whole seconds, which makes phases that
+	// begin or end with one uncertain.
 	// +optional
 	Duration *BoundedDuration `json:"duration,omitempty"`
 }

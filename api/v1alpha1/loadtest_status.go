@@ -2,17 +2,20 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RedisLoadTestStatus is the result of a load test. Every figure is a number: durations are integers in microseconds, rates and shares are
-// decimals with the unit given by the field. Only display contains formatted text.
+// RedisLoadTestStatus is the result of a load test. Every figure is a number: durations are
+// integers in microseconds, rates and shares are decimals with the unit given by the field. Only
+// display contains formatted text.
 type RedisLoadTestStatus struct {
-	// conditions are the state of the test: Accepted, LoadReady, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
+	// conditions are the state of the test: Accepted, LoadReady, ObjectivesMet, Complete, Failed,
+	// Suspended, Reconciling, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation that the conditions refer to; -1 before the operator has processed the object.
+	// observedGeneration is the generation that the conditions refer to; -1 before the operator has
+	// processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -29,12 +32,14 @@ type RedisLoadTestStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	StartSkew *Microseconds `json:"startSkew,omitempty"`
 
-	// clockUncertainty is the maximum error of startSkew: the sum of the errors of two pods' clocks after alignment with the operator's, in microseconds.
+	// clockUncertainty is the maximum error of startSkew: the sum of the errors of two pods' clocks
+	// after alignment with the operator's, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ClockUncertainty *Microseconds `json:"clockUncertainty,omitempty"`
 
-	// display is the main figures as formatted text, for the columns of kubectl get. Programs should read the other fields.
+	// display is the main figures as formatted text, for the columns of kubectl get. Programs should
+	// read the other fields.
 	// +optional
 	Display *LoadTestDisplay `json:"display,omitempty"`
 
@@ -60,7 +65,8 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Search *SearchStatus `json:"search,omitempty"`
 
-	// verification is the result of reading back the acknowledged writes after the load. Not set before, and without spec.verify.
+	// verification is the result of reading back the acknowledged writes after the load. Not set
+	// before, and without spec.verify.
 	// +optional
 	Verification *Verification `json:"verification,omitempty"`
 
@@ -68,21 +74,24 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Redis *RedisFacts `json:"redis,omitempty"`
 
-	// servers are what each Redis server used over the measured time: by shard, primaries first; at most the first 64; target.message says if there are more.
+	// servers are what each Redis server used over the measured time: by shard, primaries first; at
+	// most the first 64; target.message says if there are more.
 	// +optional
 	// +listType=map
 	// +listMapKey=address
 	// +kubebuilder:validation:MaxItems=64
 	Servers []ServerUse `json:"servers,omitempty"`
 
-	// exits are the containers of Redis that ended during the load, apart from its faults, in pods that spec.target selects; the first 64.
+	// exits are the containers of Redis that ended during the load, apart from its faults, in pods
+	// that spec.target selects; the first 64.
 	// +optional
 	// +listType=map
 	// +listMapKey=pod
 	// +kubebuilder:validation:MaxItems=64
 	Exits []ContainerExit `json:"exits,omitempty"`
 
-	// roundTrip is the time of a round trip between the load pods and Redis, apart from the time that Redis takes.
+	// roundTrip is the time of a round trip between the load pods and Redis, apart from the time that
+	// Redis takes.
 	// +optional
 	RoundTrip *RoundTrip `json:"roundTrip,omitempty"`
 
@@ -93,19 +102,22 @@ type RedisLoadTestStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Pods []PodsUse `json:"pods,omitempty"`
 
-	// bottleneck is what limited the load in the measured time without the faults. Not set until the test is complete.
+	// bottleneck is what limited the load in the measured time without the faults. Not set until the
+	// test is complete.
 	// +optional
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 
-	// warnings are what explains errors of the load, or makes the target another one than was meant, and is for its user to change: a Service that leads to
-	// replicas, or a replica that receives all data again and again. Not set until the test is complete.
+	// warnings are what explains errors of the load, or makes the target another one than was meant,
+	// and is for its user to change: a Service that leads to replicas, or a replica that receives all
+	// data again and again. Not set until the test is complete.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512
 	Warnings []string `json:"warnings,omitempty"`
 
-	// faults are the faults that were injected during this load. Each RedisFault has its own figures, objectives and verdict.
+	// faults are the faults that were injected during this load. Each RedisFault has its own figures,
+	// objectives and verdict.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -170,7 +182,8 @@ type LoadTestDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Faults string `json:"faults,omitempty"`
-	// lostWrites is the number of acknowledged ledger writes that were lost, such as 7; 3-7 if it is only known to be between the two.
+	// lostWrites is the number of acknowledged ledger writes that were lost, such as 7; 3-7 if it is
+	// only known to be between the two.
 	// +optional
 	// +kubebuilder:validation:MaxLength=48
 	LostWrites string `json:"lostWrites,omitempty"`
@@ -183,7 +196,8 @@ type LoadPodsStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Desired int32 `json:"desired"`
 
-	// ready is the number of load pods that have connected to Redis and wait for the start, or are running.
+	// ready is the number of load pods that have connected to Redis and wait for the start, or are
+	// running.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready"`
@@ -247,13 +261,15 @@ type TargetStatus struct {
 	// +kubebuilder:validation:items:MaxLength=300
 	Addresses []string `json:"addresses,omitempty"`
 
-	// message is why servers, or all of them, were not observed, such as a missing permission for INFO: status.redis and status.servers lack them.
+	// message is why servers, or all of them, were not observed, such as a missing permission for
+	// INFO: status.redis and status.servers lack them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
 }
 
-// LatencySummary is a set of quantiles. With rate, latency counts from the intended arrival, with users from the send.
+// LatencySummary is a set of quantiles. With rate, latency counts from the intended arrival, with
+// users from the send.
 type LatencySummary struct {
 	// p50 is the median, in microseconds.
 	// +optional
@@ -283,7 +299,8 @@ type RedisFacts struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxCPU int64 `json:"maxCPU"`
-	// maxMainThreadCPU is the same for the main thread, in millicores; not set if the server does not report it.
+	// maxMainThreadCPU is the same for the main thread, in millicores; not set if the server does not
+	// report it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxMainThreadCPU *int64 `json:"maxMainThreadCPU,omitempty"`
@@ -299,8 +316,8 @@ type RedisFacts struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RejectedConnections int64 `json:"rejectedConnections"`
-	// restarts is the number of observed server restarts: by another process at an address, or by the restarts of containers if those are more, as
-	// after a server that ended before it could be asked.
+	// restarts is the number of observed server restarts: by another process at an address, or by the
+	// restarts of containers if those are more, as after a server that ended before it could be asked.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Restarts int32 `json:"restarts"`
@@ -334,7 +351,8 @@ type ContainerExit struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RestartCount int32 `json:"restartCount"`
-	// message says all of that in a sentence, with the memory limit, and whether the container waits to be started again.
+	// message says all of that in a sentence, with the memory limit, and whether the container waits
+	// to be started again.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
@@ -359,7 +377,8 @@ type FaultSummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Outage *Microseconds `json:"outage,omitempty"`
-	// recoveryTime is the time from the injection to sustained recovery, in microseconds; not set if there was none.
+	// recoveryTime is the time from the injection to sustained recovery, in microseconds; not set if
+	// there was none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RecoveryTime *Microseconds `json:"recoveryTime,omitempty"`
@@ -381,7 +400,8 @@ type Anomaly struct {
 
 // ResultsReference refers to the full record.
 type ResultsReference struct {
-	// configMap in the object's namespace; its key series contains the compressed record of every interval.
+	// configMap in the object's namespace; its key series contains the compressed record of every
+	// interval.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMap string `json:"configMap,omitempty"`

@@ -13,8 +13,9 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.target.topology) || self.target.topology != 'Standalone' || !has(self.client) || !has(self.client.readFrom) || self.client.readFrom == 'Primary'",message="client.readFrom Replica and Any need replicas: a target of topology Standalone has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.target.topology) || self.target.topology in ['Auto', 'Cluster'] || !has(self.client) || !has(self.client.goRedis) || !has(self.client.goRedis.stateReloadInterval)",message="client.goRedis.stateReloadInterval belongs to a cluster: set target.topology to Auto or Cluster"
 type RedisLoadTestSpec struct {
-	// target is the Redis to load. It may be absent with workload.http, and with workload.cacheAside in mode DatabaseOnly: then nothing is sent to a
-	// Redis or read from one, there is no probe, and a fault on this load names its own target.
+	// target is the Redis to load. It may be absent with workload.http, and with workload.cacheAside
+	// in mode DatabaseOnly: then nothing is sent to a Redis or read from one, there is no probe, and a
+	// fault on this load names its own target.
 	// +optional
 	Target RedisTarget `json:"target,omitzero"`
 
@@ -36,7 +37,8 @@ type RedisLoadTestSpec struct {
 	// +kubebuilder:default={}
 	Pods LoadPods `json:"pods,omitzero"`
 
-	// probe is a low-rate open-loop stream of requests in parallel with the load, over separate connections that are re-established after an error.
+	// probe is a low-rate open-loop stream of requests in parallel with the load, over separate
+	// connections that are re-established after an error.
 	// It measures the outage of the server independently of the load's connections.
 	// +optional
 	// +kubebuilder:default={}
@@ -47,7 +49,8 @@ type RedisLoadTestSpec struct {
 	// +kubebuilder:default={}
 	Observe LoadObserve `json:"observe,omitzero"`
 
-	// verify reads acknowledged writes back after the load, to find lost ones. Disabled if it is not set.
+	// verify reads acknowledged writes back after the load, to find lost ones. Disabled if it is not
+	// set.
 	// +optional
 	Verify *LoadVerify `json:"verify,omitempty"`
 
@@ -61,20 +64,23 @@ type RedisLoadTestSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self || !oldSelf",message="an abort cannot be taken back: create a new object"
 	Abort bool `json:"abort,omitempty"`
 
-	// suspend keeps the load from starting, or stops it and discards its results, as for a Job. If it is reset, the load starts from the beginning.
+	// suspend keeps the load from starting, or stops it and discards its results, as for a Job. If it
+	// is reset, the load starts from the beginning.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ttlSecondsAfterFinished is the time after which the finished object is deleted. It is not deleted if this is not set.
+	// ttlSecondsAfterFinished is the time after which the finished object is deleted. It is not
+	// deleted if this is not set.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// LoadShape is the amount of load and its duration. users makes a closed loop: a user sends its next request after the reply to the previous one.
-// rate makes an open loop: the arrival times are fixed in advance and latency counts from them.
+// LoadShape is the amount of load and its duration. users makes a closed loop: a user sends its
+// next request after the reply to the previous one. rate makes an open loop: the arrival times are
+// fixed in advance and latency counts from them.
 // +kubebuilder:validation:XValidation:rule="!(has(self.stages) && (has(self.users) || has(self.rate)))",message="stages say users or rate themselves: set stages, or users and rate"
 // +kubebuilder:validation:XValidation:rule="!has(self.search) || !(has(self.rate) || has(self.stages) || has(self.requests))",message="search decides the rates itself: rate, stages and requests must be absent"
 // +kubebuilder:validation:XValidation:rule="!has(self.search) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); search is an open loop"
@@ -85,7 +91,8 @@ type RedisLoadTestSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.rate) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rate the arrival times are fixed"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || self.stages.all(s, has(s.rate))",message="all stages must set users, or all must set rate"
 type LoadShape struct {
-	// users is the number of virtual users over all pods (closed loop). With rate and search, the maximum number of requests in flight.
+	// users is the number of virtual users over all pods (closed loop). With rate and search, the
+	// maximum number of requests in flight.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
@@ -105,7 +112,8 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	ThinkTime *metav1.Duration `json:"thinkTime,omitempty"`
 
-	// rampUp is the time over which users or rate grow linearly from 0. It is excluded from all figures. At most 1h.
+	// rampUp is the time over which users or rate grow linearly from 0. It is excluded from all
+	// figures. At most 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -113,14 +121,16 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	RampUp *metav1.Duration `json:"rampUp,omitempty"`
 
-	// stages are executed in order; users or rate change linearly from the end value of the previous stage (from 0 in the first).
+	// stages are executed in order; users or rate change linearly from the end value of the previous
+	// stage (from 0 in the first).
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Stages []LoadStage `json:"stages,omitempty"`
 
-	// search searches for the highest rate that meets the objectives (open loop), instead of a fixed rate.
+	// search searches for the highest rate that meets the objectives (open loop), instead of a fixed
+	// rate.
 	// +optional
 	Search *LoadSearch `json:"search,omitempty"`
 
@@ -132,7 +142,8 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
 
-	// duration is the measured time, after rampUp and warmUp. Between 1s and 168h. With requests it is the upper bound.
+	// duration is the measured time, after rampUp and warmUp. Between 1s and 168h. With requests it is
+	// the upper bound.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -140,8 +151,8 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
-	// untilFaultsSettle is the maximum time for which the load continues after duration, until every RedisFault on it is reverted and its recovery
-	// evaluated. Between 1s and 24h.
+	// untilFaultsSettle is the maximum time for which the load continues after duration, until every
+	// RedisFault on it is reverted and its recovery evaluated. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -149,7 +160,8 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	UntilFaultsSettle *metav1.Duration `json:"untilFaultsSettle,omitempty"`
 
-	// requests is the number of requests over all pods, including ramp-up and warm-up, after which the load ends.
+	// requests is the number of requests over all pods, including ramp-up and warm-up, after which the
+	// load ends.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000000
@@ -186,11 +198,14 @@ type LostPodPolicy string
 
 // The policies.
 const (
-	LostPodFail     LostPodPolicy = "Fail"     // the test fails
-	LostPodContinue LostPodPolicy = "Continue" // the other pods continue; the loss is reported and the verdict is Inconclusive if it affects a figure
+	LostPodFail LostPodPolicy = "Fail" // the test fails
+	// the other pods continue; the loss is reported and the verdict is Inconclusive if it affects a
+	// figure
+	LostPodContinue LostPodPolicy = "Continue"
 )
 
-// LoadPods are the load pods: one Indexed Job, spread over the nodes, under the restricted Pod Security Standard.
+// LoadPods are the load pods: one Indexed Job, spread over the nodes, under the restricted Pod
+// Security Standard.
 type LoadPods struct {
 	// count of pods. users and rate are divided among them.
 	// +optional
@@ -206,8 +221,10 @@ type LoadPods struct {
 	// +kubebuilder:default=Fail
 	Lost LostPodPolicy `json:"lost,omitempty"`
 
-	// startDeadline is how long it may take until all pods are ready, including the time until Redis can be reached and the prefill.
-	// While something, such as a queue, holds their Job suspended, it does not pass. Between 5s and 24h.
+	// startDeadline is how long it may take until all pods are ready, including the time until Redis
+	// can be reached and the prefill.
+	// While something, such as a queue, holds their Job suspended, it does not pass. Between 5s and
+	// 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16
@@ -221,8 +238,8 @@ type LoadPods struct {
 
 // LoadProbe is a low-rate stream of requests in parallel with the load.
 type LoadProbe struct {
-	// rate in requests per second of the whole run, in a cluster for each shard; 0 disables the probe. The load pods share it, at most one pod for
-	// each 25 requests per second.
+	// rate in requests per second of the whole run, in a cluster for each shard; 0 disables the probe.
+	// The load pods share it, at most one pod for each 25 requests per second.
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=0
@@ -241,7 +258,8 @@ type LoadObserve struct {
 	// +kubebuilder:validation:Type=string
 	Interval metav1.Duration `json:"interval,omitzero"`
 
-	// redisInfo is how often INFO is read from Redis; 0s disables it: status.servers is then empty, and the bottleneck is found without Redis' own limits.
+	// redisInfo is how often INFO is read from Redis; 0s disables it: status.servers is then empty,
+	// and the bottleneck is found without Redis' own limits.
 	// Otherwise between 100ms and 1h.
 	// +optional
 	// +kubebuilder:default="1s"
@@ -251,8 +269,9 @@ type LoadObserve struct {
 	// +kubebuilder:validation:Type=string
 	RedisInfo *metav1.Duration `json:"redisInfo,omitempty"`
 
-	// pods are further pods whose CPU and memory is observed through the metrics API: those of an application or a database. For the workloads http and
-	// cacheAside they are named as the bottleneck if their CPU is exhausted. They need metrics-server; without it, status.pods says so.
+	// pods are further pods whose CPU and memory is observed through the metrics API: those of an
+	// application or a database. For the workloads http and cacheAside they are named as the
+	// bottleneck if their CPU is exhausted. They need metrics-server; without it, status.pods says so.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -278,13 +297,15 @@ type ObservedPods struct {
 // LoadVerify is what is read back after the load.
 // +kubebuilder:validation:XValidation:rule="self.acknowledgedWrites || !((has(self.staleReads) && self.staleReads) || (has(self.dualPrimary) && self.dualPrimary))",message="staleReads and dualPrimary go with acknowledgedWrites"
 type LoadVerify struct {
-	// acknowledgedWrites makes a share of the requests ledger writes: they are numbered, recorded by the load pods, and read back from the primary
-	// and each replica after the load. A write that was acknowledged and is absent is lost.
+	// acknowledgedWrites makes a share of the requests ledger writes: they are numbered, recorded by
+	// the load pods, and read back from the primary and each replica after the load. A write that was
+	// acknowledged and is absent is lost.
 	// +optional
 	// +kubebuilder:default=false
 	AcknowledgedWrites bool `json:"acknowledgedWrites,omitempty"`
 
-	// share of all requests that are ledger writes, above 0%, at most 100%. A larger share detects smaller losses and displaces more of the workload.
+	// share of all requests that are ledger writes, above 0%, at most 100%. A larger share detects
+	// smaller losses and displaces more of the workload.
 	// +optional
 	// +kubebuilder:default="1%"
 	// +kubebuilder:validation:MaxLength=16
@@ -292,19 +313,23 @@ type LoadVerify struct {
 	// +kubebuilder:validation:XValidation:rule="double(self.replace('%', '')) > 0.0",message="must be above 0%"
 	Share string `json:"share,omitempty"`
 
-	// staleReads reads a register from the replicas during the load, to measure by how many writes and how much time they are behind.
+	// staleReads reads a register from the replicas during the load, to measure by how many writes and
+	// how much time they are behind.
 	// +optional
 	// +kubebuilder:default=false
 	StaleReads bool `json:"staleReads,omitempty"`
 
-	// dualPrimary sends a write to every node during the load: two nodes that accept it at the same time are two primaries.
+	// dualPrimary sends a write to every node during the load: two nodes that accept it at the same
+	// time are two primaries.
 	// +optional
 	// +kubebuilder:default=false
 	DualPrimary bool `json:"dualPrimary,omitempty"`
 }
 
-// ObjectivesOver is the part of the measured time over which throughput, latency and errors are evaluated.
-//   - OutsideFaults: without the time from each fault's injection to its recovery, which is evaluated by the objectives of the fault.
+// ObjectivesOver is the part of the measured time over which throughput, latency and errors are
+// evaluated.
+//   - OutsideFaults: without the time from each fault's injection to its recovery, which is
+//     evaluated by the objectives of the fault.
 //   - Everything: the whole measured time.
 //
 // +kubebuilder:validation:Enum=OutsideFaults;Everything
@@ -316,10 +341,12 @@ const (
 	OverEverything    ObjectivesOver = "Everything"
 )
 
-// Objectives determine the verdict: all that are set must be met. The impact of faults is evaluated by the objectives of each RedisFault.
+// Objectives determine the verdict: all that are set must be met. The impact of faults is evaluated
+// by the objectives of each RedisFault.
 // +kubebuilder:validation:XValidation:rule="has(self.minThroughput) || has(self.maxLatencyP50) || has(self.maxLatencyP99) || has(self.maxLatencyP999) || has(self.maxErrorRate) || has(self.maxLostWrites)",message="set at least one of minThroughput, maxLatencyP50, maxLatencyP99, maxLatencyP999, maxErrorRate, maxLostWrites"
 type Objectives struct {
-	// over is the part of the measured time over which throughput, latency and errors are evaluated. maxLostWrites always covers everything.
+	// over is the part of the measured time over which throughput, latency and errors are evaluated.
+	// maxLostWrites always covers everything.
 	// OutsideFaults: without the time from each fault's injection to its recovery.
 	// Everything: the whole measured time.
 	// +optional
@@ -363,7 +390,8 @@ type Objectives struct {
 	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
 	MaxErrorRate *string `json:"maxErrorRate,omitempty"`
 
-	// maxLostWrites is the maximum number of acknowledged ledger writes that may be lost; it needs verify.acknowledgedWrites.
+	// maxLostWrites is the maximum number of acknowledged ledger writes that may be lost; it needs
+	// verify.acknowledgedWrites.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000

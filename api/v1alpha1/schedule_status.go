@@ -4,13 +4,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RedisExperimentScheduleStatus is the state of a schedule, and what its runs have shown.
 type RedisExperimentScheduleStatus struct {
-	// conditions are the state of the schedule: Ready, Regressed, Notified, Suspended, Reconciling, Stalled.
+	// conditions are the state of the schedule: Ready, Regressed, Notified, Suspended, Reconciling,
+	// Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation that the conditions refer to; -1 before the operator has processed the object.
+	// observedGeneration is the generation that the conditions refer to; -1 before the operator has
+	// processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// display is formatted text for the columns of kubectl get. Programs should read the other fields.
@@ -29,12 +31,13 @@ type RedisExperimentScheduleStatus struct {
 	// lastSuccessfulTime is when a run last ended that has not failed.
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// skipped counts the scheduled times at which no run was created: another one had not ended, it could not start in time, or it was missed; of those missed at
-	// once at most 100.
+	// skipped counts the scheduled times at which no run was created: another one had not ended, it
+	// could not start in time, or it was missed; of those missed at once at most 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Skipped int64 `json:"skipped,omitempty"`
-	// history is the last runs, the latest one last. The figures of more runs are in the ConfigMap that status.results names.
+	// history is the last runs, the latest one last. The figures of more runs are in the ConfigMap
+	// that status.results names.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
@@ -71,10 +74,11 @@ type ScheduleDisplay struct {
 	Next string `json:"next,omitempty"`
 }
 
-// ScheduleNotification is the last notification that was accepted, and the one that was not. A run whose verdict is the same, and in which as much has
-// regressed, has none.
+// ScheduleNotification is the last notification that was accepted, and the one that was not. A run
+// whose verdict is the same, and in which as much has regressed, has none.
 type ScheduleNotification struct {
-	// run is the name of the run of the last notification that was accepted; absent before the first one.
+	// run is the name of the run of the last notification that was accepted; absent before the first
+	// one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Run string `json:"run,omitempty"`

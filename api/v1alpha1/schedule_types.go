@@ -11,8 +11,9 @@ type RedisExperimentScheduleSpec struct {
 	// +required
 	Template ExperimentTemplate `json:"template,omitzero"`
 
-	// schedule is when to run the experiment, in the format of cron, such as "0 3 * * 1" for 3:00 on Mondays. Each run is a RedisExperiment, which has the
-	// name of the schedule and the scheduled time in minutes since 1970.
+	// schedule is when to run the experiment, in the format of cron, such as "0 3 * * 1" for 3:00 on
+	// Mondays. Each run is a RedisExperiment, which has the name of the schedule and the scheduled
+	// time in minutes since 1970.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -28,20 +29,22 @@ type RedisExperimentScheduleSpec struct {
 
 	// concurrencyPolicy is what happens if a run is due while another one has not ended.
 	// Forbid: it is skipped.
-	// Replace: the other one is aborted, and deleted once everything is reverted; then this one begins.
+	// Replace: the other one is aborted, and deleted once everything is reverted; then this one
+	// begins.
 	// Runs never overlap: they would measure each other.
 	// +optional
 	// +kubebuilder:default=Forbid
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// startingDeadlineSeconds is how late a scheduled run may start. One that was missed by more is skipped. Without it the latest missed run starts
-	// however late it is.
+	// startingDeadlineSeconds is how late a scheduled run may start. One that was missed by more is
+	// skipped. Without it the latest missed run starts however late it is.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=31536000
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// successfulRunsHistoryLimit is how many runs are kept whose verdict is not Fail. status.history outlives them.
+	// successfulRunsHistoryLimit is how many runs are kept whose verdict is not Fail. status.history
+	// outlives them.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
@@ -59,11 +62,13 @@ type RedisExperimentScheduleSpec struct {
 	// +optional
 	CompareTo *ScheduleComparison `json:"compareTo,omitempty"`
 
-	// notify sends a notification when the verdict of the runs changes, or something has regressed or recovered.
+	// notify sends a notification when the verdict of the runs changes, or something has regressed or
+	// recovered.
 	// +optional
 	Notify *Notification `json:"notify,omitempty"`
 
-	// suspend keeps further runs from being created until it is reset. The run that is under way ends first.
+	// suspend keeps further runs from being created until it is reset. The run that is under way ends
+	// first.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
@@ -71,7 +76,8 @@ type RedisExperimentScheduleSpec struct {
 
 // ExperimentTemplate is the experiment of a schedule's runs.
 type ExperimentTemplate struct {
-	// spec of the experiment. abort, suspend, ttlSecondsAfterFinished and compareTo must be absent: the schedule has its own.
+	// spec of the experiment. abort, suspend, ttlSecondsAfterFinished and compareTo must be absent:
+	// the schedule has its own.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!self.abort && !self.suspend && !has(self.ttlSecondsAfterFinished) && !has(self.compareTo)",message="leave abort, suspend, ttlSecondsAfterFinished and compareTo out, and use suspend, successfulRunsHistoryLimit, failedRunsHistoryLimit and compareTo of the schedule"
 	Spec RedisExperimentSpec `json:"spec,omitzero"`
@@ -79,14 +85,15 @@ type ExperimentTemplate struct {
 
 // ScheduleComparison is the run with which the runs of a schedule are compared.
 type ScheduleComparison struct {
-	// run is last, the last run of this schedule that has figures, or the name of a finished RedisExperiment in this namespace with the same cells.
+	// run is last, the last run of this schedule that has figures, or the name of a finished
+	// RedisExperiment in this namespace with the same cells.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Run string `json:"run,omitempty"`
 
-	// confirm repeats a run in which something has regressed, at once: it counts as a regression if it shows in both. A repetition that cannot tell is followed
-	// by another one, up to three.
+	// confirm repeats a run in which something has regressed, at once: it counts as a regression if it
+	// shows in both. A repetition that cannot tell is followed by another one, up to three.
 	// +optional
 	// +kubebuilder:default=false
 	Confirm bool `json:"confirm,omitempty"`
@@ -104,16 +111,19 @@ const (
 	ConcurrencyReplace ConcurrencyPolicy = "Replace"
 )
 
-// Notification is a webhook. The operator sends a POST request to it, also again until the server accepts it: for about two hours, with waits between 10 s
-// and 10 min. No run waits for it.
+// Notification is a webhook. The operator sends a POST request to it, also again until the server
+// accepts it: for about two hours, with waits between 10 s and 10 min. No run waits for it.
 type Notification struct {
-	// urlSecretRef is the key of a Secret that contains the URL, which begins with http:// or https://. It is read for every request. Redirects are not
-	// followed. The operator sends only to hosts that its flag --notify-hosts names, by default none.
+	// urlSecretRef is the key of a Secret that contains the URL, which begins with http:// or
+	// https://. It is read for every request. Redirects are not followed. The operator sends only to
+	// hosts that its flag --notify-hosts names, by default none.
 	// +required
 	URLSecretRef SecretKeyReference `json:"urlSecretRef,omitzero"`
 
-	// template is the body, in the format of Go's text/template, with the fields .Namespace, .Schedule, .Run, .Verdict, .Before, .Change, .Regressed,
-	// .Why, .Start and .Text, and the functions json and slack; see docs/schedules.md. Defaults to the format of Slack's incoming webhooks.
+	// template is the body, in the format of Go's text/template, with the fields .Namespace,
+	// .Schedule, .Run, .Verdict, .Before, .Change, .Regressed, .Why, .Start and .Text, and the
+	// functions json and slack; see docs/schedules.md. Defaults to the format of Slack's incoming
+	// webhooks.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192

@@ -2,8 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// LoadSearch searches for the highest rate that the load pods can sustain and that meets objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and
-// maxErrorRate, as far as they are set. It doubles the rate until a trial misses, and then bisects. A rate is missed if two trials missed it.
+// LoadSearch searches for the highest rate that the load pods can sustain and that meets
+// objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and maxErrorRate, as far as they are set.
+// It doubles the rate until a trial misses, and then bisects. A rate is missed if two trials missed
+// it.
 // +kubebuilder:validation:XValidation:rule="self.from <= self.to",message="from must not be above to"
 type LoadSearch struct {
 	// from is the rate of the first trial, in requests per second over all pods.
@@ -20,14 +22,16 @@ type LoadSearch struct {
 	// +kubebuilder:validation:Maximum=100000000
 	To int32 `json:"to,omitempty"`
 
-	// precision ends the search: the maximum distance of the lowest missed rate from the highest rate that met the objectives. From 1% to 50%.
+	// precision ends the search: the maximum distance of the lowest missed rate from the highest rate
+	// that met the objectives. From 1% to 50%.
 	// +optional
 	// +kubebuilder:default="5%"
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^([1-9]|[1-4][0-9]|50)(\.[0-9]+)?%$`
 	Precision string `json:"precision,omitempty"`
 
-	// trial is the minimum time for which each rate is evaluated: a low rate is evaluated until there are enough requests for the objectives. Between 1s and 1h.
+	// trial is the minimum time for which each rate is evaluated: a low rate is evaluated until there
+	// are enough requests for the objectives. Between 1s and 1h.
 	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:MaxLength=16
@@ -36,7 +40,8 @@ type LoadSearch struct {
 	// +kubebuilder:validation:Type=string
 	Trial metav1.Duration `json:"trial,omitzero"`
 
-	// settle is how long a new rate runs before it is evaluated; at least twice client.requestTimeout. Between 0s and 10m.
+	// settle is how long a new rate runs before it is evaluated; at least twice client.requestTimeout.
+	// Between 0s and 10m.
 	// +optional
 	// +kubebuilder:default="2s"
 	// +kubebuilder:validation:MaxLength=16
@@ -46,9 +51,11 @@ type LoadSearch struct {
 	Settle metav1.Duration `json:"settle,omitzero"`
 }
 
-// SearchStatus is the state of a search. The summary of the test is that of the highest rate that met the objectives.
+// SearchStatus is the state of a search. The summary of the test is that of the highest rate that
+// met the objectives.
 type SearchStatus struct {
-	// rate is the highest rate that met the objectives so far, in requests per second over all pods; 0 while none has.
+	// rate is the highest rate that met the objectives so far, in requests per second over all pods; 0
+	// while none has.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Rate int32 `json:"rate"`

@@ -17,12 +17,14 @@ type LoadSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Failed int64 `json:"failed"`
 
-	// unknown is the number of requests that may have had an effect: sent, then timed out or the connection broke.
+	// unknown is the number of requests that may have had an effect: sent, then timed out or the
+	// connection broke.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unknown int64 `json:"unknown"`
 
-	// dropped is the number of requests that were not sent because client.requestTimeout had passed (open loop).
+	// dropped is the number of requests that were not sent because client.requestTimeout had passed
+	// (open loop).
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Dropped int64 `json:"dropped"`
@@ -42,7 +44,8 @@ type LoadSummary struct {
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
 
-	// drained is the number of requests that succeeded after the planned end of the load: they count in requests and latency, and are no throughput.
+	// drained is the number of requests that succeeded after the planned end of the load: they count
+	// in requests and latency, and are no throughput.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Drained int64 `json:"drained"`
@@ -51,17 +54,20 @@ type LoadSummary struct {
 	// +optional
 	Latency *LatencySummary `json:"latency,omitempty"`
 
-	// maxLag is the longest time by which a request was sent after its intended arrival (open loop), in microseconds.
+	// maxLag is the longest time by which a request was sent after its intended arrival (open loop),
+	// in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxLag *Microseconds `json:"maxLag,omitempty"`
 
-	// outage is the longest recorded period without a success, of the load, a part of it or the probe; not set if there was none.
+	// outage is the longest recorded period without a success, of the load, a part of it or the probe;
+	// not set if there was none.
 	// +optional
 	Outage *Outage `json:"outage,omitempty"`
 
-	// lostWrites is the number of acknowledged ledger writes that were not found after the load: a lower bound of all lost writes. Not set if nothing was verified,
-	// or if only its bounds are known: see verification.
+	// lostWrites is the number of acknowledged ledger writes that were not found after the load: a
+	// lower bound of all lost writes. Not set if nothing was verified, or if only its bounds are
+	// known: see verification.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
@@ -80,7 +86,8 @@ type LoadSummary struct {
 	// +kubebuilder:validation:MaxItems=64
 	Shards []ShardSummary `json:"shards,omitempty"`
 
-	// workload are figures specific to the workload: requests allowed and denied, hits and misses, status classes, and figures derived from them.
+	// workload are figures specific to the workload: requests allowed and denied, hits and misses,
+	// status classes, and figures derived from them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -90,7 +97,8 @@ type LoadSummary struct {
 
 // ShardSummary is the figures of one shard of a cluster.
 type ShardSummary struct {
-	// shard is its number, from 0, in the order of the slots that the shards served when the load began.
+	// shard is its number, from 0, in the order of the slots that the shards served when the load
+	// began.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Shard int32 `json:"shard"`
@@ -156,7 +164,8 @@ type OperationSummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
-	// throughput is the mean of successes per second: over the measured time, or, for a test of a benchmark in sequence, over its part of that.
+	// throughput is the mean of successes per second: over the measured time, or, for a test of a
+	// benchmark in sequence, over its part of that.
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
 	// latency of successes.

@@ -15,7 +15,8 @@ const (
 	TopologyCluster     Topology = "Cluster"     // Redis Cluster
 )
 
-// RedisTarget is a Redis deployment and its credentials. All objects that it names must be in the namespace of this object.
+// RedisTarget is a Redis deployment and its credentials. All objects that it names must be in the
+// namespace of this object.
 // +kubebuilder:validation:XValidation:rule="(has(self.service) ? 1 : 0) + (has(self.addresses) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) + (has(self.sentinel) ? 1 : 0) > 0",message="set service, addresses or podSelector, or sentinel: without one of them there is no Redis to load"
 // +kubebuilder:validation:XValidation:rule="!(has(self.service) && has(self.addresses))",message="service and addresses are two ways to say the same: set one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.topology) || self.topology != 'Sentinel' || has(self.sentinel)",message="topology Sentinel needs sentinel: where the sentinels are"
@@ -24,7 +25,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.database) || self.database == 0 || !has(self.topology) || self.topology != 'Cluster'",message="a cluster has only database 0"
 type RedisTarget struct {
 	// topology is how the servers relate.
-	// Auto: detected from the servers: Sentinel if sentinel is set, Cluster if a server reports it, Replication if there are several addresses with a replica among them, otherwise Standalone.
+	// Auto: detected from the servers: Sentinel if sentinel is set, Cluster if a server reports it,
+	// Replication if there are several addresses with a replica among them, otherwise Standalone.
 	// Standalone: one server: service, or the first address that replies.
 	// Replication: a primary and its replicas.
 	// Sentinel: a primary and its replicas, monitored by sentinels.
@@ -37,7 +39,8 @@ type RedisTarget struct {
 	// +optional
 	Service *ServiceReference `json:"service,omitempty"`
 
-	// addresses are host:port pairs that clients use instead of a Service; the first one that replies is used.
+	// addresses are host:port pairs that clients use instead of a Service; the first one that replies
+	// is used.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -52,22 +55,24 @@ type RedisTarget struct {
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 
-	// container is the container of the Redis pods that runs Redis. Defaults to the one that declares the port of Redis, else the first whose image is
-	// named after Redis or Valkey, else the first.
+	// container is the container of the Redis pods that runs Redis. Defaults to the one that declares
+	// the port of Redis, else the first whose image is named after Redis or Valkey, else the first.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Container string `json:"container,omitempty"`
 
-	// podPort is the port on which Redis listens in its pods, whether they declare it or not. Defaults to the targetPort of service, else a declared
-	// port that is named after Redis, else 6379 if it is declared, else the first declared port that is not named after something else, else 6379.
+	// podPort is the port on which Redis listens in its pods, whether they declare it or not. Defaults
+	// to the targetPort of service, else a declared port that is named after Redis, else 6379 if it is
+	// declared, else the first declared port that is not named after something else, else 6379.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	PodPort int32 `json:"podPort,omitempty"`
 
-	// sentinel is the sentinels from which the primary is discovered. The load then needs neither service nor addresses nor podSelector.
+	// sentinel is the sentinels from which the primary is discovered. The load then needs neither
+	// service nor addresses nor podSelector.
 	// +optional
 	Sentinel *SentinelTarget `json:"sentinel,omitempty"`
 
@@ -87,7 +92,8 @@ type RedisTarget struct {
 	Database int32 `json:"database,omitempty"`
 }
 
-// IsSet reports whether there is a target: an absent one is empty, and every other one names servers.
+// IsSet reports whether there is a target: an absent one is empty, and every other one names
+// servers.
 func (t *RedisTarget) IsSet() bool {
 	return t.Service != nil || len(t.Addresses) > 0 || t.PodSelector != nil || t.Sentinel != nil
 }
@@ -95,7 +101,8 @@ func (t *RedisTarget) IsSet() bool {
 // SentinelTarget is the sentinels of a Redis deployment and their credentials.
 // +kubebuilder:validation:XValidation:rule="has(self.service) != has(self.addresses)",message="set service or addresses: one of them says where the sentinels are"
 type SentinelTarget struct {
-	// service is the Service of the sentinels. Further sentinels that they announce are queried as well.
+	// service is the Service of the sentinels. Further sentinels that they announce are queried as
+	// well.
 	// +optional
 	Service *SentinelService `json:"service,omitempty"`
 
@@ -109,14 +116,16 @@ type SentinelTarget struct {
 	// +kubebuilder:validation:items:Pattern=`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}$`
 	Addresses []string `json:"addresses,omitempty"`
 
-	// masterName is the name under which the sentinels monitor the primary. Needed only if they monitor several.
+	// masterName is the name under which the sentinels monitor the primary. Needed only if they
+	// monitor several.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._A-Za-z0-9]+$`
 	MasterName string `json:"masterName,omitempty"`
 
-	// auth is the ACL user of the sentinels and its password, which may differ from those of the servers.
+	// auth is the ACL user of the sentinels and its password, which may differ from those of the
+	// servers.
 	// +optional
 	Auth *RedisAuth `json:"auth,omitempty"`
 
@@ -165,7 +174,8 @@ type RedisAuth struct {
 	// +kubebuilder:validation:MaxLength=128
 	Username string `json:"username,omitempty"`
 
-	// passwordSecretRef is the key of a Secret that contains the password. Load pods read it from a mounted file for every dial.
+	// passwordSecretRef is the key of a Secret that contains the password. Load pods read it from a
+	// mounted file for every dial.
 	// +required
 	PasswordSecretRef SecretKeyReference `json:"passwordSecretRef,omitzero"`
 }
@@ -197,7 +207,8 @@ type SecretReference struct {
 
 // RedisTLS are the TLS settings: trusted certificates and the client certificate.
 type RedisTLS struct {
-	// caSecretRef is a Secret whose key ca.crt contains the trusted certificates. Defaults to the system's roots.
+	// caSecretRef is a Secret whose key ca.crt contains the trusted certificates. Defaults to the
+	// system's roots.
 	// +optional
 	CASecretRef *SecretReference `json:"caSecretRef,omitempty"`
 
@@ -205,7 +216,8 @@ type RedisTLS struct {
 	// +optional
 	CertSecretRef *SecretReference `json:"certSecretRef,omitempty"`
 
-	// serverName is the name that the server's certificate must have. Defaults to the host that is dialled.
+	// serverName is the name that the server's certificate must have. Defaults to the host that is
+	// dialled.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

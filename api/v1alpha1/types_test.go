@@ -24,7 +24,10 @@ func TestScheme(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"RedisLoadTest", "RedisLoadTestList", "RedisFault", "RedisFaultList", "RedisExperiment", "RedisExperimentList", "RedisExperimentSchedule", "RedisExperimentScheduleList"} {
+	for _, kind := range []string{
+		"RedisLoadTest", "RedisLoadTestList", "RedisFault", "RedisFaultList", "RedisExperiment",
+		"RedisExperimentList", "RedisExperimentSchedule", "RedisExperimentScheduleList",
+	} {
 		if !scheme.Recognizes(v1alpha1.GroupVersion.WithKind(kind)) {
 			t.Errorf("%s is not known", kind)
 		}
@@ -52,7 +55,9 @@ func TestSamplesDecode(t *testing.T) {
 				continue
 			}
 			into := map[string]any{
-				"RedisLoadTest": &v1alpha1.RedisLoadTest{}, "RedisFault": &v1alpha1.RedisFault{}, "RedisExperiment": &v1alpha1.RedisExperiment{},
+				"RedisLoadTest":           &v1alpha1.RedisLoadTest{},
+				"RedisFault":              &v1alpha1.RedisFault{},
+				"RedisExperiment":         &v1alpha1.RedisExperiment{},
 				"RedisExperimentSchedule": &v1alpha1.RedisExperimentSchedule{},
 			}[meta.Kind]
 			if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
@@ -61,7 +66,8 @@ func TestSamplesDecode(t *testing.T) {
 			decoded[meta.Kind]++
 		}
 	}
-	if decoded["RedisLoadTest"] == 0 || decoded["RedisFault"] == 0 || decoded["RedisExperiment"] == 0 || decoded["RedisExperimentSchedule"] == 0 {
+	if decoded["RedisLoadTest"] == 0 || decoded["RedisFault"] == 0 || decoded["RedisExperiment"] == 0 ||
+		decoded["RedisExperimentSchedule"] == 0 {
 		t.Errorf("samples of each kind: %v, want some of all", decoded)
 	}
 }
@@ -98,7 +104,8 @@ func TestZeroFiguresAreWritten(t *testing.T) {
 	}
 }
 
-// The API server refuses a status whose reason has another form (metav1.Condition), and with it everything else that was to be stored.
+// The API server refuses a status whose reason has another form (metav1.Condition), and with it everything else that
+// was to be stored.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 func TestReasonsHaveTheirForm(t *testing.T) {

@@ -6,12 +6,13 @@ type CPUUse struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Mean int64 `json:"mean"`
-	// max is the highest over 5 s, in millicores; of observed pods, over one reading of the metrics API.
+	// max is the highest over 5 s, in millicores; of observed pods, over one reading of the metrics
+	// API.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Max int64 `json:"max"`
-	// limit of a pod, or of the container of a server, in millicores; the lowest if they differ. Not set if there is none, and for a server until the load
-	// has ended.
+	// limit of a pod, or of the container of a server, in millicores; the lowest if they differ. Not
+	// set if there is none, and for a server until the load has ended.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Limit *int64 `json:"limit,omitempty"`
@@ -38,14 +39,15 @@ const (
 	ServerReplica ServerRole = "Replica"
 )
 
-// ServerUse is what one Redis server used over the measured time, from INFO and the slow log. It is computed from readings of the same process, so that
-// a restart does not distort it.
+// ServerUse is what one Redis server used over the measured time, from INFO and the slow log. It is
+// computed from readings of the same process, so that a restart does not distort it.
 type ServerUse struct {
 	// address is host:port of the server.
 	// +required
 	// +kubebuilder:validation:MaxLength=300
 	Address string `json:"address,omitempty"`
-	// pod in the object's namespace that has the address, or the only one of the target; not set if it is unknown.
+	// pod in the object's namespace that has the address, or the only one of the target; not set if it
+	// is unknown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Pod string `json:"pod,omitempty"`
@@ -61,7 +63,8 @@ type ServerUse struct {
 	// cpu of the server's process.
 	// +optional
 	CPU *CPUUse `json:"cpu,omitempty"`
-	// mainThreadCPU is the part of the main thread, which runs the commands. Not set if the server does not report it.
+	// mainThreadCPU is the part of the main thread, which runs the commands. Not set if the server
+	// does not report it.
 	// +optional
 	MainThreadCPU *CPUUse `json:"mainThreadCPU,omitempty"`
 	// memory is used_memory, without fragmentation and copies on write.
@@ -76,13 +79,16 @@ type ServerUse struct {
 	// bytesOut is the mean of bytes per second to clients, replicas and primaries.
 	// +optional
 	BytesOut Decimal `json:"bytesOut,omitempty"`
-	// ioThreadedReads is the share of reads from connections that I/O threads performed, from 0 to 1. Not set if the server does not report it.
+	// ioThreadedReads is the share of reads from connections that I/O threads performed, from 0 to 1.
+	// Not set if the server does not report it.
 	// +optional
 	IOThreadedReads Decimal `json:"ioThreadedReads,omitempty"`
-	// ioThreadedWrites is the share of writes to connections that I/O threads performed, from 0 to 1. Not set if the server does not report it.
+	// ioThreadedWrites is the share of writes to connections that I/O threads performed, from 0 to 1.
+	// Not set if the server does not report it.
 	// +optional
 	IOThreadedWrites Decimal `json:"ioThreadedWrites,omitempty"`
-	// slowCommands is the number of commands in the slow log. Not set if the user may not run SLOWLOG GET.
+	// slowCommands is the number of commands in the slow log. Not set if the user may not run SLOWLOG
+	// GET.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SlowCommands *int64 `json:"slowCommands,omitempty"`
@@ -107,33 +113,40 @@ type SlowCommand struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Took Microseconds `json:"took"`
-	// count is the number of its executions that were read from the slow log: at most the newest 128 commands of each second.
+	// count is the number of its executions that were read from the slow log: at most the newest 128
+	// commands of each second.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Count int64 `json:"count,omitempty"`
 }
 
-// RoundTrip is how long a PING takes between the load pods and Redis, on connections that the load does not use: the part of the network in latency.
+// RoundTrip is how long a PING takes between the load pods and Redis, on connections that the load
+// does not use: the part of the network in latency.
 type RoundTrip struct {
 	// idle is the shortest before the load, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Idle *Microseconds `json:"idle,omitempty"`
-	// farthest is idle of the load pod for which it is longest, in microseconds. Not set with one load pod.
+	// farthest is idle of the load pod for which it is longest, in microseconds. Not set with one load
+	// pod.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Farthest *Microseconds `json:"farthest,omitempty"`
-	// underLoad is the median over the measured time of the shortest of each second, in microseconds. It includes waiting for a busy Redis.
+	// underLoad is the median over the measured time of the shortest of each second, in microseconds.
+	// It includes waiting for a busy Redis.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnderLoad *Microseconds `json:"underLoad,omitempty"`
-	// shareOfLatency is the network's part of the median latency, from 0 to 1: the shorter one of idle and underLoad. Not set for the workloads http
-	// and cacheAside, whose requests go to other servers, too, and if that PING is longer than the median latency: it then waited for the CPU of its node.
+	// shareOfLatency is the network's part of the median latency, from 0 to 1: the shorter one of idle
+	// and underLoad. Not set for the workloads http and cacheAside, whose requests go to other
+	// servers, too, and if that PING is longer than the median latency: it then waited for the CPU of
+	// its node.
 	// +optional
 	ShareOfLatency Decimal `json:"shareOfLatency,omitempty"`
 }
 
-// PodsUse is what the pods of one entry of spec.observe.pods used over the measured time, from the metrics API.
+// PodsUse is what the pods of one entry of spec.observe.pods used over the measured time, from the
+// metrics API.
 type PodsUse struct {
 	// name of the entry.
 	// +required
@@ -149,7 +162,8 @@ type PodsUse struct {
 	// memory of one pod: its working set.
 	// +optional
 	Memory *MemoryUse `json:"memory,omitempty"`
-	// message is why there are no readings in the measured time, or no new ones: the figures are then those of the readings until then.
+	// message is why there are no readings in the measured time, or no new ones: the figures are then
+	// those of the readings until then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`

@@ -1,14 +1,16 @@
 package v1alpha1
 
-// Verdict is the outcome of a finished test. It is independent of the condition Complete: a test can complete with the verdict Fail.
+// Verdict is the outcome of a finished test. It is independent of the condition Complete: a test
+// can complete with the verdict Fail.
 // +kubebuilder:validation:Enum=Pass;Fail;Inconclusive
 type Verdict string
 
 // The verdicts.
 const (
-	VerdictPass         Verdict = "Pass"
-	VerdictFail         Verdict = "Fail"
-	VerdictInconclusive Verdict = "Inconclusive" // the figures are not reliable, or an objective could not be evaluated
+	VerdictPass Verdict = "Pass"
+	VerdictFail Verdict = "Fail"
+	// the figures are not reliable, or an objective could not be evaluated
+	VerdictInconclusive Verdict = "Inconclusive"
 )
 
 // Unit is the unit of a figure: Count, Share (from 0 to 1), Microseconds, or PerSecond.
@@ -48,7 +50,8 @@ type ObjectiveResult struct {
 	// atMost is the upper bound of actual, if it has one.
 	// +optional
 	AtMost Decimal `json:"atMost,omitempty"`
-	// met is whether the objective was met; not set if it could not be evaluated, with the reason in message.
+	// met is whether the objective was met; not set if it could not be evaluated, with the reason in
+	// message.
 	// +optional
 	Met *bool `json:"met,omitempty"`
 	// message is why the objective was missed, or could not be evaluated.

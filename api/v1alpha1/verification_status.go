@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Verification is the result of reading the ledger writes back. It is exact for them, and a lower bound for all writes of the load.
+// Verification is the result of reading the ledger writes back. It is exact for them, and a lower
+// bound for all writes of the load.
 type Verification struct {
 	// acknowledged is the number of ledger writes that Redis acknowledged in time.
 	// +optional
@@ -24,18 +25,20 @@ type Verification struct {
 	// +kubebuilder:validation:Minimum=0
 	UnknownPresent int64 `json:"unknownPresent"`
 
-	// lostWrites is the number of acknowledged ledger writes that are absent at the primary. Not set if unread is set, or if Redis may have evicted some
-	// of them.
+	// lostWrites is the number of acknowledged ledger writes that are absent at the primary. Not set
+	// if unread is set, or if Redis may have evicted some of them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
 
-	// lostWritesAtLeast is the lower bound of the lost writes, if lostWrites is not known exactly because Redis may have evicted ledger keys.
+	// lostWritesAtLeast is the lower bound of the lost writes, if lostWrites is not known exactly
+	// because Redis may have evicted ledger keys.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWritesAtLeast *int64 `json:"lostWritesAtLeast,omitempty"`
 
-	// lostWritesAtMost is the upper bound of the lost writes: all acknowledged ledger writes that are absent. Set together with lostWritesAtLeast.
+	// lostWritesAtMost is the upper bound of the lost writes: all acknowledged ledger writes that are
+	// absent. Set together with lostWritesAtLeast.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWritesAtMost *int64 `json:"lostWritesAtMost,omitempty"`
@@ -48,13 +51,15 @@ type Verification struct {
 	// +optional
 	LastLost *metav1.MicroTime `json:"lastLost,omitempty"`
 
-	// losses are the absent writes by time of acknowledgement, ascending. Consecutive periods are a second or more apart, or were lost at different times.
+	// losses are the absent writes by time of acknowledgement, ascending. Consecutive periods are a
+	// second or more apart, or were lost at different times.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Losses []LossWindow `json:"losses,omitempty"`
 
-	// sawErrors is whether a client received an error between firstLost and lastLost; not set if nothing was lost.
+	// sawErrors is whether a client received an error between firstLost and lastLost; not set if
+	// nothing was lost.
 	// +optional
 	SawErrors *bool `json:"sawErrors,omitempty"`
 
@@ -63,7 +68,8 @@ type Verification struct {
 	// +kubebuilder:validation:Minimum=0
 	ReplicasRead int32 `json:"replicasRead"`
 
-	// missingAtReplica is the number of acknowledged writes that are present at the primary and absent at a replica that is in sync; of the worst replica.
+	// missingAtReplica is the number of acknowledged writes that are present at the primary and absent
+	// at a replica that is in sync; of the worst replica.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MissingAtReplica int64 `json:"missingAtReplica,omitempty"`
@@ -72,17 +78,20 @@ type Verification struct {
 	// +optional
 	StaleReads *StaleReads `json:"staleReads,omitempty"`
 
-	// dualPrimaryWrites is the number of writes that a node acknowledged while another was the primary, with spec.verify.dualPrimary.
+	// dualPrimaryWrites is the number of writes that a node acknowledged while another was the
+	// primary, with spec.verify.dualPrimary.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DualPrimaryWrites *int64 `json:"dualPrimaryWrites,omitempty"`
 
-	// settings are the persistence settings and limits of the primaries; each with its address if they differ.
+	// settings are the persistence settings and limits of the primaries; each with its address if they
+	// differ.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Settings string `json:"settings,omitempty"`
 
-	// unread is why the ledger, or a part of it, could not be read back. The number of lost writes is not known then.
+	// unread is why the ledger, or a part of it, could not be read back. The number of lost writes is
+	// not known then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Unread string `json:"unread,omitempty"`
@@ -93,7 +102,8 @@ type Verification struct {
 	Note string `json:"note,omitempty"`
 }
 
-// StaleReads is how far replicas were behind, from the perspective of a client that reads from them.
+// StaleReads is how far replicas were behind, from the perspective of a client that reads from
+// them.
 type StaleReads struct {
 	// reads is the number of replies from replicas.
 	// +optional
@@ -115,7 +125,8 @@ type StaleReads struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxBehind Microseconds `json:"maxBehind"`
 
-	// backwards is the number of replies older than a previous one of the same node, and of replies of the primary older than an acknowledged write.
+	// backwards is the number of replies older than a previous one of the same node, and of replies of
+	// the primary older than an acknowledged write.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Backwards int64 `json:"backwards"`
@@ -123,12 +134,14 @@ type StaleReads struct {
 
 // LossWindow is a period of the run in which acknowledged writes were lost.
 type LossWindow struct {
-	// first is the earliest time at which the first of them was acknowledged, in microseconds from the start of the load.
+	// first is the earliest time at which the first of them was acknowledged, in microseconds from the
+	// start of the load.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	First Microseconds `json:"first"`
 
-	// last is the latest time at which the last of them was acknowledged, in microseconds from the start of the load.
+	// last is the latest time at which the last of them was acknowledged, in microseconds from the
+	// start of the load.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Last Microseconds `json:"last"`
@@ -138,12 +151,14 @@ type LossWindow struct {
 	// +kubebuilder:validation:Minimum=1
 	Count int64 `json:"count"`
 
-	// after is the earliest time at which the last of them was acknowledged, in microseconds from the start of the load: they were lost later.
+	// after is the earliest time at which the last of them was acknowledged, in microseconds from the
+	// start of the load: they were lost later.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	After Microseconds `json:"after"`
 
-	// until is the latest time at which the next write after them was acknowledged that was kept: they had been lost before. Not set if none was kept.
+	// until is the latest time at which the next write after them was acknowledged that was kept: they
+	// had been lost before. Not set if none was kept.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Until Microseconds `json:"until,omitempty"`

@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Workload defines the requests: exactly one of commands, benchmark, ranking, rateLimiter, cacheAside and http.
+// Workload defines the requests: exactly one of commands, benchmark, ranking, rateLimiter,
+// cacheAside and http.
 // +kubebuilder:validation:XValidation:rule="[has(self.commands), has(self.benchmark), has(self.ranking), has(self.rateLimiter), has(self.cacheAside), has(self.http)].filter(x, x).size() == 1",message="set exactly one of commands, benchmark, ranking, rateLimiter, cacheAside and http"
 type Workload struct {
 	// commands are a weighted mix. Each is an operation with separate figures.
@@ -60,8 +61,9 @@ type WorkloadCommand struct {
 	// +kubebuilder:validation:Maximum=1000000
 	Weight int32 `json:"weight,omitempty"`
 
-	// command and its arguments. Placeholders: {key} a key of the keyspace, {value} random bytes, {int} a random number below keyspace.keys,
-	// {user} the virtual user's number, {seq} a number that increases with each request of a connection.
+	// command and its arguments. Placeholders: {key} a key of the keyspace, {value} random bytes,
+	// {int} a random number below keyspace.keys, {user} the virtual user's number, {seq} a number that
+	// increases with each request of a connection.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -94,9 +96,11 @@ type BenchmarkWorkload struct {
 	Tests []BenchmarkTest `json:"tests,omitempty"`
 
 	// order is how the tests follow each other.
-	// Sequential: one after the other, as redis-benchmark does, each for an equal part of the measured time, or of load.requests if that is set. The
-	// throughput of a test counts its own part. The first test also covers rampUp and warmUp.
-	// Mixed: all at the same time, with equal weights: a closed loop then sends all tests at the pace of the slowest.
+	// Sequential: one after the other, as redis-benchmark does, each for an equal part of the measured
+	// time, or of load.requests if that is set. The throughput of a test counts its own part. The
+	// first test also covers rampUp and warmUp.
+	// Mixed: all at the same time, with equal weights: a closed loop then sends all tests at the pace
+	// of the slowest.
 	// +optional
 	// +kubebuilder:default=Sequential
 	Order BenchmarkOrder `json:"order,omitempty"`
@@ -105,7 +109,8 @@ type BenchmarkWorkload struct {
 // RankingWorkload is a sorted set {prefix}ranking, filled before the start.
 // +kubebuilder:validation:XValidation:rule="self.findCount <= self.members",message="findCount must not be above members"
 type RankingWorkload struct {
-	// members of the sorted set, written before the start. 10 million take about 1.2 GB of memory in Redis.
+	// members of the sorted set, written before the start. 10 million take about 1.2 GB of memory in
+	// Redis.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000
@@ -146,20 +151,23 @@ type RankingWeights struct {
 	// +kubebuilder:validation:Maximum=1000000
 	Get int32 `json:"get,omitempty"`
 
-	// find reads the scores and ranks of findCount members: ZSCOREs in one batch, then ZCOUNTs in one batch.
+	// find reads the scores and ranks of findCount members: ZSCOREs in one batch, then ZCOUNTs in one
+	// batch.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Find int32 `json:"find,omitempty"`
 
-	// findByOrder reads findCount members from a random rank on: ZREVRANGE, then ZCOUNT for the rank of the first.
+	// findByOrder reads findCount members from a random rank on: ZREVRANGE, then ZCOUNT for the rank
+	// of the first.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	FindByOrder int32 `json:"findByOrder,omitempty"`
 }
 
-// RateLimiterWorkload sends INCR for a user's counter {prefix}limit:{n}, and PEXPIRE for the first request of a window.
+// RateLimiterWorkload sends INCR for a user's counter {prefix}limit:{n}, and PEXPIRE for the first
+// request of a window.
 type RateLimiterWorkload struct {
 	// limit is how many requests of a user are allowed in a window.
 	// +required
@@ -199,7 +207,8 @@ type CacheAsideWorkload struct {
 	// +kubebuilder:default=CacheAside
 	Mode CacheAsideMode `json:"mode,omitempty"`
 
-	// hitRatio is the hit ratio of the warm cache, above 0%, at most 100%: the other reads use a key that does not exist.
+	// hitRatio is the hit ratio of the warm cache, above 0%, at most 100%: the other reads use a key
+	// that does not exist.
 	// If it is not set, the ratio depends on keyspace, ttl and eviction.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8
@@ -226,12 +235,13 @@ type WorkloadDatabase struct {
 	// +required
 	Driver DatabaseDriver `json:"driver,omitempty"`
 
-	// dsnSecretRef is the data source name including the password: for mysql user:password@tcp(host:3306)/database,
-	// for postgres postgres://user:password@host:5432/database.
+	// dsnSecretRef is the data source name including the password: for mysql
+	// user:password@tcp(host:3306)/database, for postgres postgres://user:password@host:5432/database.
 	// +required
 	DSNSecretRef SecretKeyReference `json:"dsnSecretRef,omitzero"`
 
-	// query reads a row by the key's number, from 0 to keyspace.keys - 1: its one parameter, ? for mysql, $1 for postgres.
+	// query reads a row by the key's number, from 0 to keyspace.keys - 1: its one parameter, ? for
+	// mysql, $1 for postgres.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -244,7 +254,8 @@ type HTTPMethod string
 
 // HTTPWorkload sends requests to an API. A response with status 400 or above is a failure.
 type HTTPWorkload struct {
-	// url of the requests. It, body and header values may contain the placeholders {key}, {int}, {user} and {seq}, as in a command.
+	// url of the requests. It, body and header values may contain the placeholders {key}, {int},
+	// {user} and {seq}, as in a command.
 	// +required
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
@@ -322,7 +333,8 @@ type Keyspace struct {
 	// +kubebuilder:default=false
 	Prefill bool `json:"prefill,omitempty"`
 
-	// ttl of the keys that prefill and plain SET commands write. No TTL if it is not set. Between 1s and 8760h.
+	// ttl of the keys that prefill and plain SET commands write. No TTL if it is not set. Between 1s
+	// and 8760h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

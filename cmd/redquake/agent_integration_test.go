@@ -93,8 +93,15 @@ func startAgent(t *testing.T, redis string, more ...string) (*process, *agentCli
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
-	p := begin(t, []string{"JOB_COMPLETION_INDEX=1"}, append([]string{"agent", "--plan", filepath.Join(files, "plan.json"), "--credentials", files, "--listen", address}, more...)...)
-	return p, &agentClient{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
+	p := begin(t, []string{"JOB_COMPLETION_INDEX=1"},
+		append([]string{"agent", "--plan", filepath.Join(files, "plan.json"), "--credentials", files, "--listen", address},
+			more...)...)
+	return p, &agentClient{
+		t:       t,
+		client:  &http.Client{Transport: &http.Transport{TLSClientConfig: trust}},
+		address: address,
+		token:   credentials.Token,
+	}
 }
 
 func TestAgentProcess(t *testing.T) {
@@ -104,13 +111,17 @@ func TestAgentProcess(t *testing.T) {
 	if ready.Run != "run" || ready.Pod != 1 {
 		t.Errorf("the status is %+v, want pod 1 of run", ready)
 	}
-	if code, body := o.ask(http.MethodPost, agent.PathStart, agent.StartRequest{At: ready.Now + int64(2*time.Second), Instance: ready.Instance}); code != http.StatusNoContent {
+	if code, body := o.ask(http.MethodPost, agent.PathStart, agent.StartRequest{
+		At:       ready.Now + int64(2*time.Second),
+		Instance: ready.Instance,
+	}); code != http.StatusNoContent {
 		t.Fatalf("start: %d %s", code, body)
 	}
 	// Pull during the load, and acknowledge the intervals.
 	var seq, sent, ok uint64
 	for seq < 10 {
-		code, body := o.ask(http.MethodGet, fmt.Sprintf("%s?after=%d&ack=%d&wait=2s&instance=%s", agent.PathIntervals, seq, seq, ready.Instance), nil)
+		code, body := o.ask(http.MethodGet,
+			fmt.Sprintf("%s?after=%d&ack=%d&wait=2s&instance=%s", agent.PathIntervals, seq, seq, ready.Instance), nil)
 		if code != http.StatusOK {
 			t.Fatalf("intervals: %d %s", code, body)
 		}
@@ -209,7 +220,8 @@ func TestAgentProcessWithSidecar(t *testing.T) {
 		t.Errorf("exit code %d and %d requests to quit, want %d and 1", code, quits.Load(), cli.ExitFailed)
 	}
 
-	wrong := begin(t, nil, "agent", "--plan", "/nowhere", "--credentials", "/nowhere", "--sidecar-quit", sidecar.URL+"/quitquitquit")
+	wrong := begin(t, nil, "agent", "--plan", "/nowhere", "--credentials", "/nowhere", "--sidecar-quit",
+		sidecar.URL+"/quitquitquit")
 	if code := wrong.code(t); code != 2 || quits.Load() != 2 {
 		t.Errorf("exit code %d and %d requests to quit, want 2 and 2", code, quits.Load())
 	}

@@ -18,13 +18,19 @@ var ordinary = map[string]func(*testing.T) []string{
 	"standalone": func(t *testing.T) []string {
 		return []string{"--address", redistest.NewServer(t, redistest.Options{}).Address()}
 	},
-	"standalone with persistence": func(t *testing.T) []string { // in memory, as the disk of this machine may be the limit in truth
+	// in memory, as the disk of this machine may be the limit in truth
+	"standalone with persistence": func(t *testing.T) []string {
 		dir, err := os.MkdirTemp("/dev/shm", "redquake-test")
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		return []string{"--address", redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "save 1 1", "dir " + dir, "latency-monitor-threshold 100"}}).Address()}
+		return []string{
+			"--address",
+			redistest.NewServer(t, redistest.Options{
+				Config: []string{"appendonly yes", "save 1 1", "dir " + dir, "latency-monitor-threshold 100"},
+			}).Address(),
+		}
 	},
 	"replication": func(t *testing.T) []string {
 		return flagged("--address", redistest.NewReplication(t, 2, redistest.Options{}).Addresses())
@@ -44,14 +50,17 @@ func flagged(flag string, addresses []string) (flags []string) {
 	return flags
 }
 
-// Ordinary loads of plain deployments, light ones and as many requests as there can be, have none of the limits that Redis itself gives a reason for, and no
-// warning: however busy this machine is, those would be false.
+// Ordinary loads of plain deployments, light ones and as many requests as there can be, have none of the limits that
+// Redis itself gives a reason for, and no warning: however busy this machine is, those would be false.
 func TestOrdinaryLoadsRaiseNoAlarm(t *testing.T) {
 	for name, start := range ordinary {
 		t.Run(name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T) {
 				target := start(t)
-				plain := []string{"load", "--duration", "3s", "--timeout", "1m", "--dial-timeout", "1m", "--command", "SET {key} {value}", "--command", "GET {key}", "-o", "json"}
+				plain := []string{
+					"load", "--duration", "3s", "--timeout", "1m", "--dial-timeout", "1m", "--command",
+					"SET {key} {value}", "--command", "GET {key}", "-o", "json",
+				}
 				for _, load := range []struct {
 					name  string
 					flags []string
@@ -71,7 +80,8 @@ func TestOrdinaryLoadsRaiseNoAlarm(t *testing.T) {
 						t.Errorf("%s: no bottleneck", load.name)
 						continue
 					}
-					if c := bottleneck.Component(b.Component); c == bottleneck.Disk || c == bottleneck.Clients || c == bottleneck.Memory || strings.Contains(b.Evidence, "connections were closed") {
+					if c := bottleneck.Component(b.Component); c == bottleneck.Disk || c == bottleneck.Clients ||
+						c == bottleneck.Memory || strings.Contains(b.Evidence, "connections were closed") {
 						t.Errorf("%s: %+v", load.name, b)
 					}
 					t.Logf("%s: %d successes, %s: %s", load.name, r.Total.OK, b.Component, b.Evidence)

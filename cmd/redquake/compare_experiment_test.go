@@ -53,7 +53,8 @@ func TestCompareExperiment(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d, stderr %q", test.golden, code, test.code, stderr)
 		}
 		golden.Compare(t, filepath.Join("testdata", test.golden), out)
-		if page, err := os.ReadFile("../../docs/cli.md"); err != nil || test.golden == "compare_experiment.txt" && !strings.Contains(string(page), out) {
+		if page, err := os.ReadFile("../../docs/cli.md"); err != nil ||
+			test.golden == "compare_experiment.txt" && !strings.Contains(string(page), out) {
 			t.Errorf("docs/cli.md shows another table than\n%s (%v)", out, err)
 		}
 	}
@@ -84,22 +85,28 @@ func TestCompareTwoExperiments(t *testing.T) {
 	}
 	golden.Compare(t, filepath.Join("testdata", "compare_experiment_two.txt"), out)
 	for require, want := range map[string]int{"None": cli.ExitOK, "NotWorse": cli.ExitFailed, "Same": cli.ExitFailed} {
-		if code, _, stderr := called("redquake", "compare", before, after.File(t), "--require", require); code != want || want != cli.ExitOK && !strings.Contains(stderr, "throughput of appendfsync=no,test=set is Regressed") {
+		if code, _, stderr := called("redquake", "compare", before, after.File(t), "--require", require); code != want ||
+			want != cli.ExitOK && !strings.Contains(stderr, "throughput of appendfsync=no,test=set is Regressed") {
 			t.Errorf("--require %s: exit code %d, stderr %q", require, code, stderr)
 		}
 	}
-	if code, _, stderr := called("redquake", "compare", after.File(t), before, "--require", "NotWorse"); code != cli.ExitOK {
+	if code, _, stderr := called("redquake", "compare", after.File(t), before, "--require",
+		"NotWorse"); code != cli.ExitOK {
 		t.Errorf("improved: exit code %d, stderr %q", code, stderr)
 	}
 	again := later(t)
 	again.Object.Name = "fsync" // as of a schedule on two clusters
-	if _, out, _ := called("redquake", "compare", before, again.File(t)); !strings.HasPrefix(out, "Compared with "+before+"\n") {
+	if _, out, _ := called("redquake", "compare", before,
+		again.File(t)); !strings.HasPrefix(out, "Compared with "+before+"\n") {
 		t.Errorf("two of one name:\n%s", out)
 	}
 	running := later(t)
 	running.Record.Runs = running.Record.Runs[:20]
 	running.SetComplete(metav1.ConditionFalse, "Running", "run 21 of 24")
-	if code, out, stderr := called("redquake", "compare", before, running.File(t), "--require", "NotWorse"); code != cli.ExitError || stderr != "" || !strings.HasPrefix(out, "Experiment fsync-2, provisional: 20 of 24 runs, compared with fsync\n") || strings.Contains(out, "Regressed") {
+	if code, out, stderr := called("redquake", "compare", before, running.File(t), "--require",
+		"NotWorse"); code != cli.ExitError || stderr != "" ||
+		!strings.HasPrefix(out, "Experiment fsync-2, provisional: 20 of 24 runs, compared with fsync\n") ||
+		strings.Contains(out, "Regressed") {
 		t.Errorf("one that runs: exit code %d, stderr %q, stdout\n%s", code, stderr, out)
 	}
 	others := clitest.NewExperiment(t, func(s *v1alpha1.RedisExperimentSpec) { s.Matrix[0].Name = "aof" })
@@ -109,7 +116,8 @@ func TestCompareTwoExperiments(t *testing.T) {
 		" is not complete, so that nothing can be compared with it: Running: run 21 of 24\n": {running.File(t), before},
 		" has none of the cells of ": {before, others.File(t)},
 	} {
-		if code, out, stderr := called(append([]string{"redquake", "compare"}, args...)...); code != cli.ExitError || out != "" || !strings.Contains(stderr, want) {
+		if code, out, stderr := called(append([]string{"redquake", "compare"}, args...)...); code != cli.ExitError ||
+			out != "" || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}
 	}
@@ -137,21 +145,24 @@ func TestCompareExperimentProvisional(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &table); err != nil || code != cli.ExitError || stderr != "" {
 			t.Fatalf("%s: exit code %d, stderr %q, %v", name, code, stderr, err)
 		}
-		if e := table.Experiment; e == nil || e.Verdict != "" || e.Message == "" || e.Runs != 24 || e.Finished != len(s.Record.Runs) {
+		if e := table.Experiment; e == nil || e.Verdict != "" || e.Message == "" || e.Runs != 24 ||
+			e.Finished != len(s.Record.Runs) {
 			t.Errorf("%s: experiment %+v", name, e)
 		}
 		if len(table.Comparisons) == 0 {
 			t.Errorf("%s: no figures", name)
 		}
 		for _, c := range table.Comparisons {
-			if c.Verdict != "" || c.Message != "" || c.Reason != "" || c.NotWorse != nil || c.Same != nil || c.P != nil || c.Needs != 0 {
+			if c.Verdict != "" || c.Message != "" || c.Reason != "" || c.NotWorse != nil || c.Same != nil || c.P != nil ||
+				c.Needs != 0 {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
 	}
 }
 
-// The exit code is that of the verdict: of the runs' objectives, of what the spec or --require asks of the comparison, and of an earlier run.
+// The exit code is that of the verdict: of the runs' objectives, of what the spec or --require asks of the comparison,
+// and of an earlier run.
 func TestCompareExperimentVerdict(t *testing.T) {
 	t.Parallel()
 	requireNotWorse := func(s *v1alpha1.RedisExperimentSpec) { s.Compare.Require = v1alpha1.RequireNotWorse }
@@ -160,7 +171,12 @@ func TestCompareExperimentVerdict(t *testing.T) {
 	}
 	regressed := func(s *clitest.Experiment) {
 		s.Object.Status.Earlier = &v1alpha1.EarlierComparison{Run: "before", Comparison: []v1alpha1.ComparisonResult{
-			{Cell: "appendfsync=no,test=set", Figure: "throughput", Verdict: v1alpha1.ComparisonRegressed, Message: "throughput 20% lower than before"},
+			{
+				Cell:    "appendfsync=no,test=set",
+				Figure:  "throughput",
+				Verdict: v1alpha1.ComparisonRegressed,
+				Message: "throughput 20% lower than before",
+			},
 		}}
 	}
 	noisy := func(s *clitest.Experiment) {
@@ -175,13 +191,37 @@ func TestCompareExperimentVerdict(t *testing.T) {
 		code int
 		want string
 	}{
-		"nothing required":            {nil, nil, nil, cli.ExitOK, "Verdict     Pass\n"},
-		"not worse, by the spec":      {requireNotWorse, nil, nil, cli.ExitFailed, "Verdict     Fail: appendfsync=always,test=set: throughput 7"},
-		"nothing, by the flag":        {requireNotWorse, nil, []string{"--require", "None"}, cli.ExitOK, "Verdict     Pass\n"},
-		"the same, by the flag":       {nil, nil, []string{"--require", "Same"}, cli.ExitFailed, "Verdict     Fail: appendfsync=always,test=set: "},
-		"the runs cannot tell":        {requireNotWorse, noisy, nil, cli.ExitError, "Verdict     Inconclusive: "},
-		"an objective of a run":       {nil, func(s *clitest.Experiment) { s.Record.Runs[2].Missed, s.Record.Runs[2].Failed = true, "p99" }, nil, cli.ExitFailed, "1 of 6 runs of appendfsync="},
-		"a regression":                {noRegression, regressed, nil, cli.ExitFailed, "appendfsync=no,test=set has regressed: throughput 20% lower than before"},
+		"nothing required": {nil, nil, nil, cli.ExitOK, "Verdict     Pass\n"},
+		"not worse, by the spec": {
+			requireNotWorse, nil, nil, cli.ExitFailed,
+			"Verdict     Fail: appendfsync=always,test=set: throughput 7",
+		},
+		"nothing, by the flag": {
+			requireNotWorse,
+			nil,
+			[]string{"--require", "None"},
+			cli.ExitOK,
+			"Verdict     Pass\n",
+		},
+		"the same, by the flag": {
+			nil,
+			nil,
+			[]string{"--require", "Same"},
+			cli.ExitFailed,
+			"Verdict     Fail: appendfsync=always,test=set: ",
+		},
+		"the runs cannot tell": {requireNotWorse, noisy, nil, cli.ExitError, "Verdict     Inconclusive: "},
+		"an objective of a run": {
+			nil,
+			func(s *clitest.Experiment) { s.Record.Runs[2].Missed, s.Record.Runs[2].Failed = true, "p99" },
+			nil,
+			cli.ExitFailed,
+			"1 of 6 runs of appendfsync=",
+		},
+		"a regression": {
+			noRegression, regressed, nil, cli.ExitFailed,
+			"appendfsync=no,test=set has regressed: throughput 20% lower than before",
+		},
 		"a regression, only reported": {nil, regressed, nil, cli.ExitOK, "Verdict     Pass\n"},
 	} {
 		s := clitest.NewExperiment(t, test.spec)
@@ -215,32 +255,40 @@ func TestCompareExperimentOfACluster(t *testing.T) {
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperimentschedules/nightly": schedule,
 	})
 	_, want, _ := called("redquake", "compare", s.File(t))
-	for _, arg := range []string{"redisexperiment/fsync", "rexp/fsync", "redisexperiments/fsync", "redisexperiment.redquake.dev/fsync"} {
-		if code, out, stderr := called("redquake", "compare", arg, "--kubeconfig", config); code != cli.ExitOK || stderr != "" || out != want {
+	for _, arg := range []string{
+		"redisexperiment/fsync", "rexp/fsync", "redisexperiments/fsync",
+		"redisexperiment.redquake.dev/fsync",
+	} {
+		if code, out, stderr := called("redquake", "compare", arg, "--kubeconfig", config); code != cli.ExitOK ||
+			stderr != "" || out != want {
 			t.Errorf("%s: exit code %d, stderr %q, stdout\n%swant\n%s", arg, code, stderr, out, want)
 		}
 	}
 	code, out, stderr := called("redquake", "compare", "rexp/fresh", "--kubeconfig", config)
-	if code != cli.ExitError || stderr != "" || !strings.HasPrefix(out, "Experiment fresh, provisional: 0 of 24 runs, ") || !strings.Contains(out, "Checking: 0 of 3 dry runs\n") {
+	if code != cli.ExitError || stderr != "" || !strings.HasPrefix(out, "Experiment fresh, provisional: 0 of 24 runs, ") ||
+		!strings.Contains(out, "Checking: 0 of 3 dry runs\n") {
 		t.Errorf("before the first run: exit code %d, stderr %q, stdout\n%s", code, stderr, out)
 	}
 	for arg, want := range map[string]string{
 		"rexp/none":     "there is no RedisExperiment none in namespace shop\n",
 		"rexp/lost":     "the record of RedisExperiment lost, ConfigMap lost-experiment, is missing: kubectl get ",
 		"rexp/../fsync": `"../fsync" is no name of a RedisExperiment`,
-		"rexps/nightly": "RedisExperimentSchedule nightly is compared by its runs, which are RedisExperiments: name one of them, such as redisexperiment/nightly-1\n",
+		"rexps/nightly": "RedisExperimentSchedule nightly is compared by its runs, which are RedisExperiments: name one of " +
+			"them, such as redisexperiment/nightly-1\n",
 		"rexps/none":    "there is no RedisExperimentSchedule none in namespace shop\n",
 		"rexps/no_name": `"no_name" is no name of a RedisExperimentSchedule`,
 		"rexp/":         `"" is no name of a RedisExperiment`,
 		"fsync":         "there is no file fsync: an experiment of the cluster is redisexperiment/NAME, and runs are NAME=RUNS",
 	} {
-		if code, out, stderr := called("redquake", "compare", arg, "--kubeconfig", config); code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, "redquake compare: "+want) {
+		if code, out, stderr := called("redquake", "compare", arg, "--kubeconfig", config); code != cli.ExitError ||
+			out != "" || !strings.HasPrefix(stderr, "redquake compare: "+want) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", arg, code, out, stderr, want)
 		}
 	}
 }
 
-// What was saved may be documents or a list, with or without what is not needed; and a spec alone shows what will be compared.
+// What was saved may be documents or a list, with or without what is not needed; and a spec alone shows what will be
+// compared.
 func TestCompareExperimentFiles(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewExperiment(t, nil)
@@ -264,16 +312,22 @@ func TestCompareExperimentFiles(t *testing.T) {
 		"without owners":             clitest.AsYAML(t, s.Object, unowned),
 		"with fields of the cluster": clitest.AsYAML(t, newer, s.ConfigMap(t)),
 	} {
-		if code, out, stderr := called("redquake", "compare", clitest.FileWith(t, text)); code != cli.ExitOK || stderr != "" || out != want {
+		if code, out, stderr := called("redquake", "compare", clitest.FileWith(t, text)); code != cli.ExitOK ||
+			stderr != "" || out != want {
 			t.Errorf("%s: exit code %d, stderr %q, stdout\n%s", name, code, stderr, out)
 		}
 		var out, stderr bytes.Buffer
-		code := execute(t.Context(), []string{"redquake", "compare", "-"}, cli.Streams{In: strings.NewReader(text), Out: &out, Err: &stderr})
+		code := execute(t.Context(), []string{"redquake", "compare", "-"}, cli.Streams{
+			In:  strings.NewReader(text),
+			Out: &out,
+			Err: &stderr,
+		})
 		if code != cli.ExitOK || out.String() != want {
 			t.Errorf("%s from standard input: exit code %d, stderr %q", name, code, &stderr)
 		}
 	}
-	spec := fmt.Sprintf("apiVersion: %s\nkind: RedisExperiment\nmetadata: {name: planned}\nspec:%s", v1alpha1.GroupVersion, strings.ReplaceAll(strings.Replace(clitest.ExperimentSpec, "repeat: 6", "repeat: 2", 1), "\n", "\n  "))
+	spec := fmt.Sprintf("apiVersion: %s\nkind: RedisExperiment\nmetadata: {name: planned}\nspec:%s", v1alpha1.GroupVersion,
+		strings.ReplaceAll(strings.Replace(clitest.ExperimentSpec, "repeat: 6", "repeat: 2", 1), "\n", "\n  "))
 	code, out, stderr := called("redquake", "compare", clitest.FileWith(t, spec))
 	if code != cli.ExitError || stderr != "" {
 		t.Errorf("a spec: exit code %d, stderr %q", code, stderr)
@@ -284,7 +338,8 @@ func TestCompareExperimentFiles(t *testing.T) {
 		t.Fatalf("samples %v, %v", samples, err)
 	}
 	for _, sample := range samples {
-		if code, out, stderr := called("redquake", "compare", sample); code != cli.ExitError || stderr != "" || !strings.Contains(out, ", provisional: 0 of ") || strings.Contains(out, "Note ") {
+		if code, out, stderr := called("redquake", "compare", sample); code != cli.ExitError || stderr != "" ||
+			!strings.Contains(out, ", provisional: 0 of ") || strings.Contains(out, "Note ") {
 			t.Errorf("%s: exit code %d, stderr %q, stdout\n%s", sample, code, stderr, out)
 		}
 	}
@@ -311,54 +366,120 @@ func TestCompareExperimentRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"the experiment alone": {clitest.AsYAML(t, s.Object), nil, "FILE: the record of RedisExperiment fsync, ConfigMap fsync-experiment, is missing: kubectl get redisexperiment/fsync configmap/fsync-experiment -o yaml saves both\n"},
-		"the record alone":     {clitest.AsYAML(t, s.ConfigMap(t)), nil, "FILE: contains a record, but not its RedisExperiment, which says what is compared: kubectl get redisexperiment/fsync "},
-		"of another one":       {clitest.AsYAML(t, s.Object, foreign), nil, "FILE: the record of RedisExperiment fsync"},
-		"neither":              {"kind: ConfigMap\n", nil, "FILE: contains no RedisExperiment; of runs, the arguments are NAME=RUNS\n"},
-		"nothing":              {"", nil, "FILE: contains no RedisExperiment"},
-		"no YAML":              {"a: [", nil, "FILE: is neither a record nor YAML: "},
-		"two experiments":      {clitest.AsYAML(t, s.Object, second.Object), nil, "FILE: contains more than one RedisExperiment (fsync and second): keep one a file\n"},
-		"a schedule": {clitest.AsYAML(t, schedule), nil,
-			"FILE: RedisExperimentSchedule nightly is compared by its runs, which are RedisExperiments: name one of them, such as redisexperiment/nightly-2\n"},
-		"no matrix":     {with(func(s *clitest.Experiment) { s.Object.Spec.Matrix = nil }), nil, "FILE: decode a RedisExperiment: "},
-		"a bad spec":    {with(func(s *clitest.Experiment) { s.Object.Spec.Compare.Figures = []v1alpha1.ComparedFigure{"tps"} }), nil, "FILE: decode a RedisExperiment: "},
-		"a bad status":  {strings.Replace(clitest.AsYAML(t, s.Object), "status:\n", "status:\n  seed: {}\n", 1), nil, "FILE: decode a RedisExperiment: json: cannot unmarshal object into Go struct field "},
-		"no such field": {with(func(s *clitest.Experiment) { s.Object.Spec.Matrix[1].Path = "load.user" }), nil, "FILE: RedisExperiment fsync: "},
-		"a cell that the spec does not have": {with(func(s *clitest.Experiment) { s.Record.Cells = append(s.Record.Cells, "appendfsync=\x1b[2J") }), nil,
-			`FILE: ConfigMap fsync-experiment: the record has a cell "appendfsync=\x1b[2J" that the spec does not have: it is of another experiment`},
-		"fewer cells":      {with(func(s *clitest.Experiment) { s.Record.Cells, s.Record.Runs = s.Record.Cells[:2], nil }), nil, "FILE: ConfigMap fsync-experiment: the record has 2 cells, and the spec 4"},
-		"a run of no cell": {with(func(s *clitest.Experiment) { s.Record.Runs[3].Cell = 4 }), nil, "FILE: ConfigMap fsync-experiment: read the experiment's record: run 4 is of cell 4 of 4"},
-		"a run of no round": {with(func(s *clitest.Experiment) { s.Record.Runs[3].Round = -1 }), nil,
-			"FILE: ConfigMap fsync-experiment: run 4 of the record is of round -1 of 6"},
-		"too many runs": {with(func(s *clitest.Experiment) { s.Record.Runs = append(s.Record.Runs, s.Record.Runs[0]) }), nil,
-			"FILE: ConfigMap fsync-experiment: the record has more runs of appendfsync="},
-		"a newer version":   {with(func(s *clitest.Experiment) { s.Record.Version = 2 }), nil, "FILE: ConfigMap fsync-experiment: the experiment's record has version 2, later than 1: it is of a newer version of Redquake\n"},
-		"a damaged record":  {clitest.AsYAML(t, s.Object, damaged), nil, "FILE: ConfigMap fsync-experiment: read the experiment's record: "},
-		"other figures":     {s.Text(t), []string{"--figure", "latencyP99"}, "--figure and --margin: those of an experiment are in its spec.compare"},
-		"other margins":     {s.Text(t), []string{"--margin", "throughput=5%"}, "--figure and --margin: those of an experiment are in its spec.compare"},
+		"the experiment alone": {
+			clitest.AsYAML(t, s.Object), nil,
+			"FILE: the record of RedisExperiment fsync, ConfigMap fsync-experiment, is missing: kubectl get " +
+				"redisexperiment/fsync configmap/fsync-experiment -o yaml saves both\n",
+		},
+		"the record alone": {
+			clitest.AsYAML(t, s.ConfigMap(t)), nil,
+			"FILE: contains a record, but not its RedisExperiment, which says what is compared: kubectl get redisexperiment/fsync ",
+		},
+		"of another one": {clitest.AsYAML(t, s.Object, foreign), nil, "FILE: the record of RedisExperiment fsync"},
+		"neither": {
+			"kind: ConfigMap\n", nil,
+			"FILE: contains no RedisExperiment; of runs, the arguments are NAME=RUNS\n",
+		},
+		"nothing": {"", nil, "FILE: contains no RedisExperiment"},
+		"no YAML": {"a: [", nil, "FILE: is neither a record nor YAML: "},
+		"two experiments": {
+			clitest.AsYAML(t, s.Object, second.Object), nil,
+			"FILE: contains more than one RedisExperiment (fsync and second): keep one a file\n",
+		},
+		"a schedule": {
+			clitest.AsYAML(t, schedule), nil,
+			"FILE: RedisExperimentSchedule nightly is compared by its runs, which are RedisExperiments: name one of them, " +
+				"such as redisexperiment/nightly-2\n",
+		},
+		"no matrix": {
+			with(func(s *clitest.Experiment) { s.Object.Spec.Matrix = nil }),
+			nil,
+			"FILE: decode a RedisExperiment: ",
+		},
+		"a bad spec": {with(func(s *clitest.Experiment) {
+			s.Object.Spec.Compare.Figures = []v1alpha1.ComparedFigure{
+				"tps",
+			}
+		}), nil, "FILE: decode a RedisExperiment: "},
+		"a bad status": {
+			strings.Replace(clitest.AsYAML(t, s.Object), "status:\n", "status:\n  seed: {}\n", 1), nil,
+			"FILE: decode a RedisExperiment: json: cannot unmarshal object into Go struct field ",
+		},
+		"no such field": {
+			with(func(s *clitest.Experiment) { s.Object.Spec.Matrix[1].Path = "load.user" }),
+			nil,
+			"FILE: RedisExperiment fsync: ",
+		},
+		"a cell that the spec does not have": {
+			with(func(s *clitest.Experiment) {
+				s.Record.Cells = append(s.Record.Cells,
+					"appendfsync=\x1b[2J")
+			}), nil,
+			`FILE: ConfigMap fsync-experiment: the record has a cell "appendfsync=\x1b[2J" that the spec does not have: it is of another experiment`,
+		},
+		"fewer cells": {with(func(s *clitest.Experiment) {
+			s.Record.Cells, s.Record.Runs = s.Record.Cells[:2],
+				nil
+		}), nil, "FILE: ConfigMap fsync-experiment: the record has 2 cells, and the spec 4"},
+		"a run of no cell": {
+			with(func(s *clitest.Experiment) { s.Record.Runs[3].Cell = 4 }),
+			nil,
+			"FILE: ConfigMap fsync-experiment: read the experiment's record: run 4 is of cell 4 of 4",
+		},
+		"a run of no round": {
+			with(func(s *clitest.Experiment) { s.Record.Runs[3].Round = -1 }), nil,
+			"FILE: ConfigMap fsync-experiment: run 4 of the record is of round -1 of 6",
+		},
+		"too many runs": {
+			with(func(s *clitest.Experiment) { s.Record.Runs = append(s.Record.Runs, s.Record.Runs[0]) }), nil,
+			"FILE: ConfigMap fsync-experiment: the record has more runs of appendfsync=",
+		},
+		"a newer version": {
+			with(func(s *clitest.Experiment) { s.Record.Version = 2 }),
+			nil,
+			"FILE: ConfigMap fsync-experiment: the experiment's record has version 2, later than 1: it is of a newer version of Redquake\n",
+		},
+		"a damaged record": {
+			clitest.AsYAML(t, s.Object, damaged), nil,
+			"FILE: ConfigMap fsync-experiment: read the experiment's record: ",
+		},
+		"other figures": {
+			s.Text(t),
+			[]string{"--figure", "latencyP99"},
+			"--figure and --margin: those of an experiment are in its spec.compare",
+		},
+		"other margins": {
+			s.Text(t),
+			[]string{"--margin", "throughput=5%"},
+			"--figure and --margin: those of an experiment are in its spec.compare",
+		},
 		"another format":    {s.Text(t), []string{"-o", "yaml"}, `--output: "yaml" is none of text, markdown and json`},
 		"cells besides":     {s.Text(t), []string{"a=b.json"}, `argument "FILE" must be NAME=RUNS`},
 		"three experiments": {s.Text(t), []string{"a", "b"}, "accepts between 1 and 2 arg(s), received 3"},
 	} {
 		file := clitest.FileWith(t, test.text)
 		code, out, stderr := called(append([]string{"redquake", "compare", file}, test.args...)...)
-		if want := "redquake compare: " + strings.Replace(test.want, "FILE", file, 1); code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, want) {
+		if want := "redquake compare: " + strings.Replace(test.want, "FILE", file, 1); code != cli.ExitError || out != "" ||
+			!strings.HasPrefix(stderr, want) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr\n%swant\n%s", name, code, out, stderr, want)
 		}
 	}
 }
 
-// A file without an end is not read into memory as a whole, and text of a record does not move the cursor of a terminal.
+// A file without an end is not read into memory as a whole, and text of a record does not move the cursor of a
+// terminal.
 func TestCompareExperimentHostile(t *testing.T) {
 	t.Parallel()
-	if _, err := documents.ReadBounded(endless{}, "standard input", 2<<20); err == nil || err.Error() != "standard input is longer than 2 MiB" {
+	if _, err := documents.ReadBounded(endless{}, "standard input", 2<<20); err == nil ||
+		err.Error() != "standard input is longer than 2 MiB" {
 		t.Errorf("a stream without an end: %v", err)
 	}
 	s := clitest.NewExperiment(t, nil)
 	s.Record.Runs[0].Inconclusive, s.Record.Runs[1].LoadTest, s.Record.Runs[1].Inconclusive = "\x1b[2J", "\x1b[1A", "why"
 	s.Record.Runs[2].Missed, s.Record.Runs[2].Failed = true, "\x1b]0;title\a"
 	for _, format := range []string{"text", "markdown"} {
-		if code, out, _ := called("redquake", "compare", s.File(t), "-o", format); code != cli.ExitFailed || strings.ContainsAny(out, "\x1b\a") {
+		if code, out, _ := called("redquake", "compare", s.File(t), "-o", format); code != cli.ExitFailed ||
+			strings.ContainsAny(out, "\x1b\a") {
 			t.Errorf("exit code %d, %q", code, out)
 		}
 	}

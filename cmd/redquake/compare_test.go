@@ -19,15 +19,23 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// writeLoads writes results of loads with a throughput and a p99 around what is typical of the setting, in turns with other settings.
+// writeLoads writes results of loads with a throughput and a p99 around what is typical of the setting, in turns with
+// other settings.
 func writeLoads(t *testing.T, dir, name string, slot, n int, throughput, p99 float64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(uint64(slot), 5))
 	around := func(v, cv float64) float64 { return v * math.Exp(cv*random.NormFloat64()) }
 	for i := range n {
 		l := result.Load{
-			Version: result.LoadVersion, Outcome: result.Finished, Latency: result.ServiceTime, Start: clitest.Start.Add(time.Duration(10*i+slot) * time.Minute),
-			Total: result.Operation{Name: "all", Throughput: around(throughput, 0.01), Latency: &result.Quantiles{P99: result.Seconds(around(p99, 0.05) * float64(time.Second))}},
+			Version: result.LoadVersion,
+			Outcome: result.Finished,
+			Latency: result.ServiceTime,
+			Start:   clitest.Start.Add(time.Duration(10*i+slot) * time.Minute),
+			Total: result.Operation{
+				Name:       "all",
+				Throughput: around(throughput, 0.01),
+				Latency:    &result.Quantiles{P99: result.Seconds(around(p99, 0.05) * float64(time.Second))},
+			},
 		}
 		data, err := json.Marshal(l)
 		if err != nil {
@@ -45,13 +53,19 @@ func TestCompareFiles(t *testing.T) {
 	writeLoads(t, dir, "no", 0, 6, 3000, 0.002)
 	writeLoads(t, dir, "everysec", 1, 6, 3000, 0.002)
 	writeLoads(t, dir, "always", 2, 6, 800, 0.009)
-	args := []string{"redquake", "compare", "no=" + filepath.Join(dir, "no-*.json"), "everysec=" + filepath.Join(dir, "everysec-*.json"), "always=" + filepath.Join(dir, "always-*.json")}
+	args := []string{
+		"redquake", "compare", "no=" + filepath.Join(dir, "no-*.json"),
+		"everysec=" + filepath.Join(dir, "everysec-*.json"), "always=" + filepath.Join(dir, "always-*.json"),
+	}
 
 	code, out, stderr := called(args...)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
-	for _, want := range []string{"Compared with no\n", "throughput 73", "lower than no (", "throughput same within 5%", "latencyP99 4.", "times that of no", "latencyP99 same within 25%"} {
+	for _, want := range []string{
+		"Compared with no\n", "throughput 73", "lower than no (", "throughput same within 5%",
+		"latencyP99 4.", "times that of no", "latencyP99 same within 25%",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the text lacks %q:\n%s", want, out)
 		}
@@ -67,7 +81,8 @@ func TestCompareFiles(t *testing.T) {
 			t.Errorf("--require %s of equal settings: exit code %d: %s\n%s", require, code, stderr, out)
 		}
 	}
-	if code, _, stderr := called(append(equal, "--margin", "throughput=0.1%", "--require", "Same")...); code != 2 || !strings.Contains(stderr, "cannot tell") {
+	if code, _, stderr := called(append(equal, "--margin", "throughput=0.1%", "--require", "Same")...); code != 2 ||
+		!strings.Contains(stderr, "cannot tell") {
 		t.Errorf("a margin that is too narrow: exit code %d, %s", code, stderr)
 	}
 
@@ -79,14 +94,17 @@ func TestCompareFiles(t *testing.T) {
 	verdicts := map[string]string{}
 	for _, c := range table.Comparisons {
 		verdicts[c.Cell+" "+c.Figure] = c.Verdict
-		if c.Cell == "always" && c.Figure == "throughput" && (c.Change == nil || *c.Change > -0.7 || *c.AtLeast > *c.Change || *c.AtMost < *c.Change || c.Repeats != 6) {
+		if c.Cell == "always" && c.Figure == "throughput" &&
+			(c.Change == nil || *c.Change > -0.7 || *c.AtLeast > *c.Change || *c.AtMost < *c.Change || c.Repeats != 6) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if verdicts["always throughput"] != "Worse" || verdicts["everysec throughput"] != "Same" || verdicts["always latencyP99"] != "" {
+	if verdicts["always throughput"] != "Worse" || verdicts["everysec throughput"] != "Same" ||
+		verdicts["always latencyP99"] != "" {
 		t.Errorf("verdicts %v", verdicts)
 	}
-	if _, out, _ := called(append(args, "-o", "markdown")...); !strings.HasPrefix(out, "### Compared with no\n\n| figure | cell |") {
+	if _, out, _ := called(append(args, "-o", "markdown")...); !strings.HasPrefix(out,
+		"### Compared with no\n\n| figure | cell |") {
 		t.Errorf("Markdown:\n%s", out)
 	}
 }
@@ -103,18 +121,22 @@ func TestCompareFolders(t *testing.T) {
 	}
 }
 
-// Saved objects with faults: the outage and the recovery are compared; a run that has not recovered counts as one that takes longer.
+// Saved objects with faults: the outage and the recovery are compared; a run that has not recovered counts as one that
+// takes longer.
 func TestCompareObjects(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cells := map[string]time.Duration{"fast": time.Second, "slow": 20 * time.Second}
 	for name, recovery := range cells {
 		for i := range 6 {
-			writeObjects(t, filepath.Join(dir, fmt.Sprintf("%s-%d.yaml", name, i)), recovery+time.Duration(i)*10*time.Millisecond, i, name == "slow" && i == 0)
+			writeObjects(t, filepath.Join(dir, fmt.Sprintf("%s-%d.yaml", name, i)),
+				recovery+time.Duration(i)*10*time.Millisecond, i, name == "slow" && i == 0)
 		}
 	}
-	code, out, stderr := called("redquake", "compare", "fast="+filepath.Join(dir, "fast-*"), "slow="+filepath.Join(dir, "slow-*"))
-	if code != 0 || !strings.Contains(out, "recoveryTime") || !strings.Contains(out, "times that of fast") || !strings.Contains(out, "Worse") {
+	code, out, stderr := called("redquake", "compare", "fast="+filepath.Join(dir, "fast-*"),
+		"slow="+filepath.Join(dir, "slow-*"))
+	if code != 0 || !strings.Contains(out, "recoveryTime") || !strings.Contains(out, "times that of fast") ||
+		!strings.Contains(out, "Worse") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 }
@@ -171,16 +193,20 @@ func TestCompareRefuses(t *testing.T) {
 		"is neither a result of load -o json nor a saved": {"a=" + file, "b=" + other},
 		"are the same run":                                {"a=" + file + "," + file, "b=" + file},
 		"there is no file and no name":                    {"a=" + file, "b=" + file + ","},
-		"there is no file nothing; as the name of":        {"a=" + file, "b=nothing", "--kubeconfig", filepath.Join(dir, "none")},
-		"up to 1000%":                                     {"a=" + file, "b=" + file, "--margin", "throughput=nan%"},
-		`--figure: "tps" is none of throughput`:           {"a=" + file, "b=" + file, "--figure", "tps"},
-		`--margin: "throughput=5" must be a figure`:       {"a=" + file, "b=" + file, "--margin", "throughput=5"},
-		"--margin: lostWrites has none":                   {"a=" + file, "b=" + file, "--margin", "lostWrites=5%"},
-		`--require: "Better" is none of None`:             {"a=" + file, "b=" + file, "--require", "Better"},
-		`--output: "yaml" is none of text`:                {"a=" + file, "b=" + file, "-o", "yaml"},
-		"--require NotWorse: these runs cannot tell":      {"a=" + file, "b=" + file, "--require", "NotWorse"},
+		"there is no file nothing; as the name of": {
+			"a=" + file, "b=nothing", "--kubeconfig",
+			filepath.Join(dir, "none"),
+		},
+		"up to 1000%":                                {"a=" + file, "b=" + file, "--margin", "throughput=nan%"},
+		`--figure: "tps" is none of throughput`:      {"a=" + file, "b=" + file, "--figure", "tps"},
+		`--margin: "throughput=5" must be a figure`:  {"a=" + file, "b=" + file, "--margin", "throughput=5"},
+		"--margin: lostWrites has none":              {"a=" + file, "b=" + file, "--margin", "lostWrites=5%"},
+		`--require: "Better" is none of None`:        {"a=" + file, "b=" + file, "--require", "Better"},
+		`--output: "yaml" is none of text`:           {"a=" + file, "b=" + file, "-o", "yaml"},
+		"--require NotWorse: these runs cannot tell": {"a=" + file, "b=" + file, "--require", "NotWorse"},
 	} {
-		if code, _, stderr := called(append([]string{"redquake", "compare"}, args...)...); code != 2 || !strings.Contains(stderr, want) {
+		if code, _, stderr := called(append([]string{"redquake", "compare"}, args...)...); code != 2 ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d, %q, want %q", args, code, stderr, want)
 		}
 	}

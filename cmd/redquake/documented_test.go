@@ -11,8 +11,10 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/words"
 )
 
-// documented finds a command line of redquake in a shell line; what follows a pipe, a redirection, a comment or another command is not of it.
-var documented = regexp.MustCompile(`(?:^|[\s;&|(])(?:bin/|/)?(?:kubectl-)?redquake ([a-z](?:'[^']*'|"[^"]*"|[^|;&><#)'"])+)`)
+// documented finds a command line of redquake in a shell line; what follows a pipe, a redirection, a comment or another
+// command is not of it.
+var documented = regexp.MustCompile(
+	`(?:^|[\s;&|(])(?:bin/|/)?(?:kubectl-)?redquake ([a-z](?:'[^']*'|"[^"]*"|[^|;&><#)'"])+)`)
 
 // listed finds one in the command or the arguments of a container.
 var listed = regexp.MustCompile(`\[(?:/redquake, )?(run, [^\]]+)\]`)
@@ -39,7 +41,10 @@ func TestDocumentedCommands(t *testing.T) {
 			t.Errorf("%s: redquake %s: %v", where, strings.Join(words, " "), err)
 		}
 	}
-	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/*/*.md", "../../config/samples/gitops/*.yaml"} {
+	for _, pattern := range []string{
+		"../../README.md", "../../docs/*.md", "../../docs/*/*.md",
+		"../../config/samples/gitops/*.yaml",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
@@ -60,7 +65,10 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 		}
 	}
-	for name, least := range map[string]int{"in a list": 2, "run": 4, "load": 4, "report": 4, "compare": 3, "doctor": 2, "stop": 1, "plan": 1, "mark": 1, "watch": 1, "rerun": 1, "results": 1, "dashboard": 1} {
+	for name, least := range map[string]int{
+		"in a list": 2, "run": 4, "load": 4, "report": 4, "compare": 3, "doctor": 2, "stop": 1, "plan": 1, "mark": 1,
+		"watch": 1, "rerun": 1, "results": 1, "dashboard": 1,
+	} {
 		if found[name] < least {
 			t.Errorf("only %d commands %s were found", found[name], name)
 		}
@@ -70,7 +78,8 @@ func TestDocumentedCommands(t *testing.T) {
 // quoted finds a command line in a sentence.
 var quoted = regexp.MustCompile("`((?:kubectl )?redquake [^`]+)`")
 
-// shellLines are the lines of a file, with those joined that end in a backslash; of a page those that it tells to type, in blocks and in sentences.
+// shellLines are the lines of a file, with those joined that end in a backslash; of a page those that it tells to type,
+// in blocks and in sentences.
 func shellLines(text string, isPage bool) (lines []string) {
 	block := ""
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\\\n", " "), "\n") {

@@ -62,22 +62,26 @@ func TestHelp(t *testing.T) {
 // The plugin's help shows only the name that kubectl users type.
 func TestHelpOfThePlugin(t *testing.T) {
 	_, help, _ := called("kubectl-redquake", "load", "--help")
-	if rest := strings.ReplaceAll(help, "kubectl redquake load", ""); strings.Contains(rest, "redquake load") || !strings.Contains(help, "kubectl redquake load") {
+	if rest := strings.ReplaceAll(help, "kubectl redquake load", ""); strings.Contains(rest, "redquake load") ||
+		!strings.Contains(help, "kubectl redquake load") {
 		t.Errorf("the plugin's help is\n%s", help)
 	}
 }
 
 func TestUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
-		"redquake load: unknown flag: --user":                                     {"load", "--user", "5"},
-		`redquake: unknown command "look" for "redquake"`:                         {"look"},
-		`redquake load: unknown command "x" for "redquake load"`:                  {"load", "x"},
-		`redquake load: --users: "many" must be a whole number`:                   {"load", "--users", "many"},
-		`redquake load: --duration: "5" must be a duration, as 1m30s`:             {"load", "--duration", "5"},
-		`redquake agent: required flag(s) "credentials", "plan" not set`:          {"agent"},
-		"redquake agent: --plan: open /does/not/exist: no such file or directory": {"agent", "--plan", "/does/not/exist", "--credentials", "x"},
-		`redquake load: --command "SET '": a quote is not closed`:                 {"load", "--command", "SET '"},
-		"redquake load: --file: open /does/not/exist: no such file or directory":  {"load", "-f", "/does/not/exist"},
+		"redquake load: unknown flag: --user":                            {"load", "--user", "5"},
+		`redquake: unknown command "look" for "redquake"`:                {"look"},
+		`redquake load: unknown command "x" for "redquake load"`:         {"load", "x"},
+		`redquake load: --users: "many" must be a whole number`:          {"load", "--users", "many"},
+		`redquake load: --duration: "5" must be a duration, as 1m30s`:    {"load", "--duration", "5"},
+		`redquake agent: required flag(s) "credentials", "plan" not set`: {"agent"},
+		"redquake agent: --plan: open /does/not/exist: no such file or directory": {
+			"agent", "--plan", "/does/not/exist",
+			"--credentials", "x",
+		},
+		`redquake load: --command "SET '": a quote is not closed`:                {"load", "--command", "SET '"},
+		"redquake load: --file: open /does/not/exist: no such file or directory": {"load", "-f", "/does/not/exist"},
 	} {
 		code, stdout, stderr := called(append([]string{"redquake"}, args...)...)
 		if code != cli.ExitError || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
@@ -147,12 +151,14 @@ func TestExamples(t *testing.T) {
 			if at := slices.Index(args, "--password-file"); at >= 0 {
 				args[at+1] = password
 			}
-			if cmd, _, err := root.Find(args); err != nil || cmd.ParseFlags(args[1:]) != nil || cmd.ValidateArgs(cmd.Flags().Args()) != nil {
+			if cmd, _, err := root.Find(args); err != nil || cmd.ParseFlags(args[1:]) != nil ||
+				cmd.ValidateArgs(cmd.Flags().Args()) != nil {
 				t.Errorf("%q: %v", args, errors.Join(err, cmd.ParseFlags(args[1:]), cmd.ValidateArgs(cmd.Flags().Args())))
 				continue
 			}
 			if file := args[len(args)-1]; args[0] == "compare" && strings.HasPrefix(file, "config/") {
-				if _, out, stderr := called(append([]string{"redquake"}, args...)...); stderr != "" || !strings.Contains(out, " runs, compared with ") {
+				if _, out, stderr := called(append([]string{"redquake"}, args...)...); stderr != "" ||
+					!strings.Contains(out, " runs, compared with ") {
 					t.Errorf("%q: %s", args, stderr)
 				}
 			}
@@ -187,7 +193,11 @@ func TestLinksNoClientsets(t *testing.T) {
 		if path == "github.com/redquake/redquake/internal/fault/declared" { // which is pure
 			continue
 		}
-		for _, forbidden := range []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/discovery", "sigs.k8s.io/controller-runtime", "github.com/redquake/redquake/internal/testing", "github.com/redquake/redquake/internal/fault"} {
+		for _, forbidden := range []string{
+			"k8s.io/client-go/kubernetes", "k8s.io/client-go/discovery",
+			"sigs.k8s.io/controller-runtime", "github.com/redquake/redquake/internal/testing",
+			"github.com/redquake/redquake/internal/fault",
+		} {
 			if path == forbidden || strings.HasPrefix(path, forbidden+"/") {
 				t.Errorf("links %s", path)
 			}

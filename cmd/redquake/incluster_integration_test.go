@@ -166,14 +166,19 @@ func (p *place) setFault(reason string, complete bool, verdict v1alpha1.Verdict,
 	p.Helper()
 	o := p.kill()
 	before := o.DeepCopy()
-	o.Status.ObservedGeneration, o.Status.Verdict, o.Status.LoadTest, o.Status.Holding = o.Generation, verdict, "load", &holding
+	o.Status.ObservedGeneration, o.Status.Verdict, o.Status.LoadTest, o.Status.Holding = o.Generation, verdict, "load",
+		&holding
 	if holding {
 		now := metav1.NowMicro()
 		o.Status.StartTime, o.Status.InjectedAt = &now, &now
 		o.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "1"}}
 		o.Status.Timeline = []v1alpha1.TimelineEvent{{At: now, Event: "Injected", Object: "redis-0"}}
 		o.Status.Display = &v1alpha1.FaultDisplay{Target: "redis-0", Outage: "1.08s"}
-		o.Status.Impact = digest.Impact(result.NewFault(&impact.Impact{BaselineRate: 100, Outage: impact.Outage{Bounded: impact.Exactly(1080 * time.Millisecond), Of: impact.Load}}, result.FaultInput{}))
+		o.Status.Impact = digest.Impact(
+			result.NewFault(&impact.Impact{
+				BaselineRate: 100,
+				Outage:       impact.Outage{Bounded: impact.Exactly(1080 * time.Millisecond), Of: impact.Load},
+			}, result.FaultInput{}))
 	} else if o.Status.InjectedAt != nil {
 		now := metav1.NowMicro()
 		o.Status.RevertedAt = &now
@@ -189,7 +194,12 @@ func conditionsOf(all []metav1.Condition, reason string, complete bool) []metav1
 	if complete {
 		status = metav1.ConditionTrue
 	}
-	meta.SetStatusCondition(&all, metav1.Condition{Type: v1alpha1.ConditionComplete, Status: status, Reason: reason, Message: "as the operator says"})
+	meta.SetStatusCondition(&all, metav1.Condition{
+		Type:    v1alpha1.ConditionComplete,
+		Status:  status,
+		Reason:  reason,
+		Message: "as the operator says",
+	})
 	return all
 }
 

@@ -35,7 +35,8 @@ func TestLoadCacheAside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, out, stderr := runCommand(t, nil, "load", "-f", file, "--address", redis.Address(), "--dsn-file", dsn, "-o", "json")
+	code, out, stderr := runCommand(t, nil, "load", "-f", file, "--address", redis.Address(), "--dsn-file", dsn, "-o",
+		"json")
 	r := judged(t, code, out, stderr)
 	figures := map[string]uint64{}
 	for _, f := range r.Workload {

@@ -30,7 +30,8 @@ func TestLoadOfAnAPI(t *testing.T) {
 	}
 	code, out, stderr := called("redquake", "load", "-f", file, "-o", "json")
 	r := clitest.Result(t, out)
-	if code != cli.ExitOK || r.Outcome != result.Finished || r.Total.OK != 300 || served.Load() < 300 || len(r.Target.Addresses) != 0 || r.Redis != nil || len(r.Doubts) > 0 {
+	if code != cli.ExitOK || r.Outcome != result.Finished || r.Total.OK != 300 || served.Load() < 300 ||
+		len(r.Target.Addresses) != 0 || r.Redis != nil || len(r.Doubts) > 0 {
 		t.Errorf("exit code %d, %+v, %d served, stderr\n%s", code, r, served.Load(), stderr)
 	}
 	if _, text, _ := called("redquake", "load", "-f", file); !strings.Contains(text, "\nclosed loop, 60 users · for ") {

@@ -26,12 +26,15 @@ func TestLoadTable(t *testing.T) { redistest.Each(t, testLoadTable) }
 func testLoadTable(t *testing.T) {
 	t.Parallel()
 	address, release := redistest.Start(t).Address(), redistest.ReleaseOf(t)
-	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "3", "--requests", "500", "--command", "INCR {key}")
-	if disturbed := code == cli.ExitError && strings.HasPrefix(out, "Inconclusive: "); code != 0 && !disturbed { // on a busy machine
+	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "3", "--requests", "500", "--command",
+		"INCR {key}")
+	// on a busy machine
+	if disturbed := code == cli.ExitError && strings.HasPrefix(out, "Inconclusive: "); code != 0 && !disturbed {
 		t.Fatalf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
 	for _, want := range []string{
-		": load test from this machine\n", ", standalone at " + address, release.Product + " " + release.Major + ".", "closed loop, 3 users",
+		": load test from this machine\n", ", standalone at " + address, release.Product + " " + release.Major + ".",
+		"closed loop, 3 users",
 		"Latency counts from the send", "\nOperation  Requests  Errors",
 	} {
 		if !strings.Contains(out, want) {
@@ -46,11 +49,16 @@ func testLoadTable(t *testing.T) {
 	}
 }
 
-// judged reads the result of a load in JSON, and checks that the exit code is that of its verdict, which on a busy machine may be Inconclusive.
+// judged reads the result of a load in JSON, and checks that the exit code is that of its verdict, which on a busy
+// machine may be Inconclusive.
 func judged(t *testing.T, code int, out, stderr string) *result.Load {
 	t.Helper()
 	r := clitest.Result(t, out)
-	if want, ok := map[string]int{"Pass": cli.ExitOK, "Fail": cli.ExitFailed, "Inconclusive": cli.ExitError}[r.Verdict]; !ok || code != want {
+	if want, ok := map[string]int{
+		"Pass":         cli.ExitOK,
+		"Fail":         cli.ExitFailed,
+		"Inconclusive": cli.ExitError,
+	}[r.Verdict]; !ok || code != want {
 		t.Fatalf("verdict %s, exit code %d, stderr\n%s", r.Verdict, code, stderr)
 	}
 	if (r.Verdict == "Inconclusive") != (len(r.Doubts) > 0) {
@@ -63,8 +71,11 @@ func judged(t *testing.T, code int, out, stderr string) *result.Load {
 func TestLoadObjectives(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
-	args := []string{"load", "--address", address, "--requests", "200", "--users", "2", "--timeout", "60s", "--min-throughput", "0.001", "--max-latency-p99", "1m",
-		"--max-error-rate", "0%", "--verify-writes", "--max-lost-writes", "0"}
+	args := []string{
+		"load", "--address", address, "--requests", "200", "--users", "2", "--timeout", "60s",
+		"--min-throughput", "0.001", "--max-latency-p99", "1m",
+		"--max-error-rate", "0%", "--verify-writes", "--max-lost-writes", "0",
+	}
 	code, out, stderr := runCommand(t, nil, append(args, "-o", "json")...)
 	r := judged(t, code, out, stderr)
 	if r.Verdict != "Pass" || len(r.Objectives) != 4 || r.Verification == nil {
@@ -76,8 +87,11 @@ func TestLoadObjectives(t *testing.T) {
 		}
 	}
 	code, out, stderr = runCommand(t, nil, append(args, "--max-latency-p50", "1us", "--command", "PING")...)
-	missed := code == cli.ExitFailed && strings.HasPrefix(out, "Fail: ") && regexp.MustCompile(`\nmaxLatencyP50 .* ✗ missed\n`).MatchString(out) && regexp.MustCompile(`\nErrors +0 % +0 % ✓ met\n`).MatchString(out)
-	disturbed := code == cli.ExitError && strings.HasPrefix(out, "Inconclusive: ") && strings.Contains(out, "this process did not run for ")
+	missed := code == cli.ExitFailed && strings.HasPrefix(out, "Fail: ") &&
+		regexp.MustCompile(`\nmaxLatencyP50 .* ✗ missed\n`).MatchString(out) &&
+		regexp.MustCompile(`\nErrors +0 % +0 % ✓ met\n`).MatchString(out)
+	disturbed := code == cli.ExitError && strings.HasPrefix(out, "Inconclusive: ") &&
+		strings.Contains(out, "this process did not run for ")
 	if !missed && !disturbed {
 		t.Errorf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
@@ -93,18 +107,22 @@ func TestLoadJSON(t *testing.T) { redistest.Each(t, testLoadJSON) }
 func testLoadJSON(t *testing.T) {
 	t.Parallel()
 	address, release := redistest.Start(t).Address(), redistest.ReleaseOf(t)
-	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--rate", "200", "--warm-up", "1s", "--duration", "2s", "-o", "json", "--prefill", "--keys", "10")
+	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--rate", "200", "--warm-up", "1s", "--duration",
+		"2s", "-o", "json", "--prefill", "--keys", "10")
 	r := judged(t, code, out, stderr)
-	if r.Outcome != result.Finished || r.Latency != result.ResponseTime || r.Total.OK == 0 || r.Total.OK > r.Total.Requests || len(r.Operations) != 2 {
+	if r.Outcome != result.Finished || r.Latency != result.ResponseTime || r.Total.OK == 0 ||
+		r.Total.OK > r.Total.Requests || len(r.Operations) != 2 {
 		t.Errorf("the run is %+v", r)
 	}
 	if seconds := time.Duration(r.Elapsed).Seconds(); seconds != 3 || time.Duration(r.Measured).Seconds() != 2 {
 		t.Errorf("elapsed %v, measured %v; want 3 s and 2 s", seconds, r.Measured)
 	}
-	if r.Total.Latency == nil || r.Total.Service == nil || r.Total.Latency.P50 <= 0 || r.Total.Latency.P50 < r.Total.Service.P50 {
+	if r.Total.Latency == nil || r.Total.Service == nil || r.Total.Latency.P50 <= 0 ||
+		r.Total.Latency.P50 < r.Total.Service.P50 {
 		t.Errorf("latency %+v, service %+v", r.Total.Latency, r.Total.Service)
 	}
-	if r.Redis == nil || r.Redis.MaxMemory == 0 || r.Target.Server != release.Product || !strings.HasPrefix(r.Target.Version, release.Major+".") {
+	if r.Redis == nil || r.Redis.MaxMemory == 0 || r.Target.Server != release.Product ||
+		!strings.HasPrefix(r.Target.Version, release.Major+".") {
 		t.Errorf("redis is %+v, target %+v", r.Redis, r.Target)
 	}
 }
@@ -117,7 +135,8 @@ func TestLoadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, stderr := runCommand(t, nil, "load", "-f", file, "--address", address, "--duration", "1s", "-o", "json")
-	if r := judged(t, code, out, stderr); r.Shape != "closed loop, 10 users" || len(r.Operations) != 1 || r.Operations[0].Name != "get" || r.Total.OK == 0 {
+	if r := judged(t, code, out, stderr); r.Shape != "closed loop, 10 users" || len(r.Operations) != 1 ||
+		r.Operations[0].Name != "get" || r.Total.OK == 0 {
 		t.Errorf("the run is %+v", r)
 	}
 }
@@ -139,7 +158,10 @@ func TestLoadInterrupted(t *testing.T) {
 			server := redistest.NewServer(t, redistest.Options{})
 			out := interrupted(t, server, append(args, "--address", server.Address())...)
 			if tt.format == "text" {
-				wants := []string{"Inconclusive: ", "Not conclusive: the load was interrupted", " of 1 h", "- Interrupted: the load did not run to its end: the figures are valid until then\n", "\nOperation"}
+				wants := []string{
+					"Inconclusive: ", "Not conclusive: the load was interrupted", " of 1 h",
+					"- Interrupted: the load did not run to its end: the figures are valid until then\n", "\nOperation",
+				}
 				if tt.verified {
 					wants = append(wants, "How many were lost is not known: the load did not finish.\n", "\nledger ")
 				}
@@ -175,7 +197,8 @@ func interrupted(t *testing.T, server *redistest.Server, args ...string) string 
 	return p.out.String()
 }
 
-// awaitServed waits until a server has served more commands than the preparation of a load needs, so that the load is running.
+// awaitServed waits until a server has served more commands than the preparation of a load needs, so that the load is
+// running.
 func awaitServed(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	await.Until(t, "the load goes on", func() error {
@@ -190,12 +213,15 @@ func awaitServed(t *testing.T, server *redistest.Server) {
 func TestLoadRateOfRequests(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
-	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "1", "--think-time", "50ms", "--requests", "22", "--command", "PING", "-o", "json")
+	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "1", "--think-time", "50ms",
+		"--requests", "22", "--command", "PING", "-o", "json")
 	r := judged(t, code, out, stderr)
-	if r.Total.OK != 22 || r.Measured != r.Elapsed || r.Elapsed < result.Seconds(1050*time.Millisecond) || time.Duration(r.Elapsed)%(100*time.Millisecond) == 0 {
+	if r.Total.OK != 22 || r.Measured != r.Elapsed || r.Elapsed < result.Seconds(1050*time.Millisecond) ||
+		time.Duration(r.Elapsed)%(100*time.Millisecond) == 0 {
 		t.Errorf("%d requests in %v of %v", r.Total.OK, r.Measured, r.Elapsed)
 	}
-	if want := 22 / time.Duration(r.Elapsed).Seconds(); r.Total.Throughput < 0.999*want || r.Total.Throughput > 1.001*want {
+	if want := 22 / time.Duration(r.Elapsed).Seconds(); r.Total.Throughput < 0.999*want ||
+		r.Total.Throughput > 1.001*want {
 		t.Errorf("%v/s, want %v", r.Total.Throughput, want)
 	}
 }
@@ -204,14 +230,16 @@ func TestLoadRateOfRequests(t *testing.T) {
 func TestLoadOfADyingRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
-	p := begin(t, nil, "load", "--address", server.Address(), "--rate", "1000", "--duration", "15s", "-o", "json") // long enough to see that it runs
+	// long enough to see that it runs
+	p := begin(t, nil, "load", "--address", server.Address(), "--rate", "1000", "--duration", "15s", "-o", "json")
 	awaitServed(t, server)
 	server.Kill()
 	code := p.code(t)
 	r := judged(t, code, p.out.String(), p.err.String())
 	bad := r.Total.Failed + r.Total.Unknown + r.Total.Dropped
 	if r.Total.OK == 0 || bad == 0 || r.LongestGap == nil || !r.LongestGap.Open || len(r.Errors) == 0 {
-		t.Errorf("total %+v, gap %+v, errors %v; want successes, errors, a gap that did not end", r.Total, r.LongestGap, r.Errors)
+		t.Errorf("total %+v, gap %+v, errors %v; want successes, errors, a gap that did not end", r.Total, r.LongestGap,
+			r.Errors)
 	}
 }
 
@@ -226,9 +254,27 @@ func TestLoadFails(t *testing.T) {
 		want string
 	}{
 		{"no password", nil, []string{"--address", locked}, cli.ExitError, "redquake load: AuthenticationFailed: "},
-		{"wrong password", []string{loadflags.PasswordVariable + "=wrong"}, []string{"--address", locked}, cli.ExitError, "redquake load: AuthenticationFailed: "},
-		{"unknown command", []string{loadflags.PasswordVariable + "=right"}, []string{"--address", locked, "--command", "NOSUCH {key}"}, cli.ExitError, "redquake load: CommandInvalid: "},
-		{"TLS to a plain server", nil, []string{"--address", locked, "--tls", "--insecure"}, cli.ExitError, "redquake load: TLSFailed: "},
+		{
+			"wrong password",
+			[]string{loadflags.PasswordVariable + "=wrong"},
+			[]string{"--address", locked},
+			cli.ExitError,
+			"redquake load: AuthenticationFailed: ",
+		},
+		{
+			"unknown command",
+			[]string{loadflags.PasswordVariable + "=right"},
+			[]string{"--address", locked, "--command", "NOSUCH {key}"},
+			cli.ExitError,
+			"redquake load: CommandInvalid: ",
+		},
+		{
+			"TLS to a plain server",
+			nil,
+			[]string{"--address", locked, "--tls", "--insecure"},
+			cli.ExitError,
+			"redquake load: TLSFailed: ",
+		},
 		{"unknown flag", nil, []string{"--pasword", "x"}, cli.ExitError, "redquake load: unknown flag: --pasword"},
 	}
 	for _, tt := range tests {
@@ -247,7 +293,10 @@ func TestLoadFails(t *testing.T) {
 
 func TestLoadWithPassword(t *testing.T) {
 	t.Parallel()
-	address := redistest.NewServer(t, redistest.Options{Password: "right", Users: []string{"app on >word ~* +@all"}}).Address()
+	address := redistest.NewServer(t, redistest.Options{
+		Password: "right",
+		Users:    []string{"app on >word ~* +@all"},
+	}).Address()
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("word\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -258,7 +307,8 @@ func TestLoadWithPassword(t *testing.T) {
 			return runCommand(t, []string{loadflags.PasswordVariable + "=right"}, args...)
 		},
 		"file": func() (int, string, string) {
-			return runCommand(t, []string{loadflags.PasswordVariable + "=wrong"}, append(args, "--username", "app", "--password-file", file)...)
+			return runCommand(t, []string{loadflags.PasswordVariable + "=wrong"},
+				append(args, "--username", "app", "--password-file", file)...)
 		},
 	} {
 		if code, out, stderr := run1(); code != 0 || !regexp.MustCompile(`\nall +50 +0 `).MatchString(out) {
@@ -270,11 +320,13 @@ func TestLoadWithPassword(t *testing.T) {
 func TestLoadBadFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "test.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(clitest.LoadTestYAML, "users: 10", "userz: 10", 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(clitest.LoadTestYAML, "users: 10", "userz: 10", 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, stderr := runCommand(t, nil, "load", "-f", file)
-	if want := "redquake load: " + file + `: unknown field "spec.load.userz"`; code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, want) {
+	if want := "redquake load: " + file + `: unknown field "spec.load.userz"`; code != cli.ExitError || out != "" ||
+		!strings.HasPrefix(stderr, want) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%swant %d and %s", code, out, stderr, cli.ExitError, want)
 	}
 }
@@ -282,7 +334,8 @@ func TestLoadBadFile(t *testing.T) {
 // The flags of a search are used, and its result is written. Any machine can serve the rate.
 func TestLoadSearch(t *testing.T) {
 	t.Parallel()
-	code, out, stderr := runCommand(t, nil, "load", "--address", redistest.Start(t).Address(), "--search", "200:200", "--max-error-rate", "99%", "--search-trial", "1s", "-o", "json")
+	code, out, stderr := runCommand(t, nil, "load", "--address", redistest.Start(t).Address(), "--search", "200:200",
+		"--max-error-rate", "99%", "--search-trial", "1s", "-o", "json")
 	if s := judged(t, code, out, stderr).Search; s == nil || !s.Done || s.Rate != 200 || len(s.Trials) != 2 {
 		t.Errorf("the search is %+v, want 200/s", s)
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// A password, and what the file of a data source name holds, are in no output, error, record or report: neither of loads that ran nor of those that could not log in.
+// A password, and what the file of a data source name holds, are in no output, error, record or report: neither of
+// loads that ran nor of those that could not log in.
 func TestLoadShowsNoPassword(t *testing.T) {
 	t.Parallel()
 	const planted = "pLaNtEd"
@@ -27,9 +28,16 @@ func TestLoadShowsNoPassword(t *testing.T) {
 		}
 		return path
 	}
-	right, wrong, article := file("right", planted+"-right"), file("wrong", planted+"-wrong"), file("test.yaml", cacheAsideYAML)
-	set := redistest.NewSentinel(t, 1, redistest.SentinelOptions{Options: redistest.Options{Password: planted + "-right"}, SentinelPassword: planted + "-sentinel"})
-	guarded, renamed, open := set.Primary.Address(), redistest.Start(t, `rename-command AUTH ""`).Address(), redistest.Start(t).Address()
+	right := file("right", planted+"-right")
+	wrong := file("wrong", planted+"-wrong")
+	article := file("test.yaml", cacheAsideYAML)
+	set := redistest.NewSentinel(t, 1, redistest.SentinelOptions{
+		Options:          redistest.Options{Password: planted + "-right"},
+		SentinelPassword: planted + "-sentinel",
+	})
+	guarded := set.Primary.Address()
+	renamed := redistest.Start(t, `rename-command AUTH ""`).Address()
+	open := redistest.Start(t).Address()
 	brief := []string{"--users", "2", "--requests", "300", "--verify-writes", "--verify-share", "10%"}
 	database := func(dsn string) []string {
 		return []string{"-f", article, "--address", open, "--dsn-file", file("dsn-"+dsn[:5], dsn)}
@@ -38,18 +46,50 @@ func TestLoadShowsNoPassword(t *testing.T) {
 		env, args []string
 		want      string // in what it prints
 	}{
-		"the environment":           {[]string{"REDISCLI_AUTH=" + planted + "-right"}, append(brief, "--address", guarded), "load test from this machine"},
-		"a file, as JSON":           {nil, append(brief, "--address", guarded, "--password-file", right, "-o", "json"), `"outcome": "Finished"`},
-		"go-redis":                  {nil, append(brief[:4:4], "--address", guarded, "--password-file", right, "--driver", "GoRedis"), "load test from this machine"},
-		"sentinels":                 {nil, append(brief, "--sentinel", set.SentinelAddresses()[0], "--password-file", right, "--sentinel-password-file", file("sentinel", planted+"-sentinel")), "load test from this machine"},
-		"a wrong one":               {nil, append(brief, "--address", guarded, "--password-file", wrong), "WRONGPASS"},
-		"a wrong one of a sentinel": {nil, append(brief, "--sentinel", set.SentinelAddresses()[0], "--password-file", right, "--sentinel-password-file", wrong), "WRONGPASS"},
-		"go-redis, a wrong one":     {nil, append(brief[:4:4], "--address", guarded, "--password-file", wrong, "--driver", "GoRedis"), "WRONGPASS"},
-		"AUTH is renamed":           {nil, append(brief, "--address", renamed, "--password-file", right), "unknown command"},
-		"a server without TLS":      {nil, append(brief, "--address", guarded, "--password-file", right, "--tls"), "TLS"},
-		"a path":                    {nil, append(brief, "--address", guarded, "--password-file", filepath.Join(folder, "none")), "no such file"},
-		"PostgreSQL":                {nil, database("postgres://pLaNtEd-user:pLaNtEd-password@127.0.0.1:1/shop?sslmode=disable&application_name=pLaNtEd-name"), "connection refused"},
-		"no PostgreSQL":             {nil, database("pLaNtEd-user:pLaNtEd-password@tcp(127.0.0.1:3306)/shop"), "postgres://user:password@"},
+		"the environment": {
+			[]string{"REDISCLI_AUTH=" + planted + "-right"},
+			append(brief, "--address", guarded),
+			"load test from this machine",
+		},
+		"a file, as JSON": {
+			nil, append(brief, "--address", guarded, "--password-file", right, "-o", "json"),
+			`"outcome": "Finished"`,
+		},
+		"go-redis": {
+			nil,
+			append(brief[:4:4], "--address", guarded, "--password-file", right, "--driver", "GoRedis"),
+			"load test from this machine",
+		},
+		"sentinels": {
+			nil,
+			append(brief, "--sentinel", set.SentinelAddresses()[0], "--password-file", right, "--sentinel-password-file",
+				file("sentinel", planted+"-sentinel")), "load test from this machine",
+		},
+		"a wrong one": {nil, append(brief, "--address", guarded, "--password-file", wrong), "WRONGPASS"},
+		"a wrong one of a sentinel": {
+			nil,
+			append(brief, "--sentinel", set.SentinelAddresses()[0], "--password-file", right, "--sentinel-password-file", wrong),
+			"WRONGPASS",
+		},
+		"go-redis, a wrong one": {
+			nil,
+			append(brief[:4:4], "--address", guarded, "--password-file", wrong, "--driver", "GoRedis"), "WRONGPASS",
+		},
+		"AUTH is renamed":      {nil, append(brief, "--address", renamed, "--password-file", right), "unknown command"},
+		"a server without TLS": {nil, append(brief, "--address", guarded, "--password-file", right, "--tls"), "TLS"},
+		"a path": {
+			nil,
+			append(brief, "--address", guarded, "--password-file", filepath.Join(folder, "none")), "no such file",
+		},
+		"PostgreSQL": {
+			nil,
+			database("postgres://pLaNtEd-user:pLaNtEd-password@127.0.0.1:1/shop?sslmode=disable&application_name=pLaNtEd-name"),
+			"connection refused",
+		},
+		"no PostgreSQL": {
+			nil, database("pLaNtEd-user:pLaNtEd-password@tcp(127.0.0.1:3306)/shop"),
+			"postgres://user:password@",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,8 +14,11 @@ import (
 func TestErrorsHaveASample(t *testing.T) {
 	server := redistest.Start(t)
 	for _, driver := range []string{"Native", "GoRedis"} {
-		args := []string{"redquake", "load", "--address", server.Address(), "--driver", driver, "--requests", "2000", "--users", "2", "--connections", "2", "--keys", "1",
-			"--command", "SET {key} {value}", "--command", "LPUSH {key} {value}"}
+		args := []string{
+			"redquake", "load", "--address", server.Address(), "--driver", driver, "--requests", "2000",
+			"--users", "2", "--connections", "2", "--keys", "1",
+			"--command", "SET {key} {value}", "--command", "LPUSH {key} {value}",
+		}
 		_, out, stderr := called(append(args, "-o", "json")...)
 		r := clitest.Result(t, out)
 		if len(r.Errors) != 1 || !strings.HasPrefix(r.Errors[0].Sample, "WRONGTYPE Operation against a key") {

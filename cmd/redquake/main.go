@@ -1,4 +1,5 @@
-// Command redquake is the agent of the load pods, and runs load tests from a terminal. Named kubectl-redquake it is a kubectl plugin.
+// Command redquake is the agent of the load pods, and runs load tests from a terminal. Named
+// kubectl-redquake it is a kubectl plugin.
 package main
 
 import (

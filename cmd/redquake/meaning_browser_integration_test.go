@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/browser"
 )
 
-// What a reader sees at the top of a report in a real browser is the outage, the dip and the recovery that everything else shows.
+// What a reader sees at the top of a report in a real browser is the outage, the dip and the recovery that everything
+// else shows.
 func TestOneFigureInABrowser(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
@@ -28,7 +29,9 @@ func TestOneFigureInABrowser(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := b.OpenFile(t, file, browser.View{})
-			seen := browser.Evaluate[string](p, `[document.querySelector('h1').innerText, ...[...document.querySelectorAll('.tile')].map(e => e.innerText)].join('\n').replaceAll('\u00a0', ' ')`)
+			seen := browser.Evaluate[string](p,
+				`[document.querySelector('h1').innerText, ...[...document.querySelectorAll('.tile')].map(e => `+
+					`e.innerText)].join('\n').replaceAll('\u00a0', ' ')`)
 			if got := inText(t, seen, `Outage[^\n]*\n+`, `Dip[^\n]*\n+`, `Recovery[^\n]*\n+`); !got.agrees(want) {
 				t.Errorf("the figures are %+v, want %+v, in\n%s", got, want, seen)
 			}

@@ -77,7 +77,10 @@ func (s *shown) json(t *testing.T) figures {
 		judged[o.Name] = *o.Actual
 	}
 	got := figures{values["outage"], values["dip"], values["recoveryTime"]}
-	if objectives := (figures{judged["maxOutage"], judged["maxTPSDip"], judged["maxRecoveryTime"]}); !got.agrees(objectives) {
+	if objectives := (figures{
+		judged["maxOutage"], judged["maxTPSDip"],
+		judged["maxRecoveryTime"],
+	}); !got.agrees(objectives) {
 		t.Errorf("the figures are %+v, those of the objectives %+v", got, objectives)
 	}
 	return got
@@ -107,7 +110,8 @@ func (s *shown) junit(t *testing.T) figures {
 
 func (s *shown) markdown(t *testing.T) figures {
 	t.Helper()
-	return inText(t, strings.ReplaceAll(s.form(t, report.WriteMarkdown), "**", ""), `\n\| Outage[^|]* \| `, `\n\| Dip[^|]* \| `, `\n\| Recovery[^|]* \| `)
+	return inText(t, strings.ReplaceAll(s.form(t, report.WriteMarkdown), "**", ""), `\n\| Outage[^|]* \| `,
+		`\n\| Dip[^|]* \| `, `\n\| Recovery[^|]* \| `)
 }
 
 // tiles are the figures at the top of a page of the fault: of its report, or of the dashboard's page.
@@ -121,7 +125,8 @@ func livePage(w io.Writer, d *report.Document) error {
 	return page.WriteLive(w, d, page.Live{Revision: "1", Home: "/", Save: "?form=html"})
 }
 
-// moving is what `redquake run` and `redquake watch` show of the fault on a terminal, ended is what they print at its end.
+// moving is what `redquake run` and `redquake watch` show of the fault on a terminal, ended is what they print at its
+// end.
 func (s *shown) moving(t *testing.T) figures {
 	t.Helper()
 	state := &live.State{Now: clitest.Start.Add(time.Minute), Objects: []*kube.Object{{Kind: kube.Fault, Fault: &s.fault}}}
@@ -165,7 +170,12 @@ func (l readable) Authorize(context.Context, authorizer.Attributes) (authorizer.
 func (s *shown) list(t *testing.T) figures {
 	t.Helper()
 	l := readable{objects: []dashboard.Object{dashboard.OfLoadTest(&s.test), dashboard.OfFault(&s.fault)}}
-	h := dashboard.NewHandler(dashboard.Config{Source: l, Authenticator: l, Authorizer: authorizer.AuthorizerFunc(l.Authorize), Log: logr.Discard()})
+	h := dashboard.NewHandler(dashboard.Config{
+		Source:        l,
+		Authenticator: l,
+		Authorizer:    authorizer.AuthorizerFunc(l.Authorize),
+		Log:           logr.Discard(),
+	})
 	defer h.Close()
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer reader")
@@ -173,7 +183,8 @@ func (s *shown) list(t *testing.T) figures {
 	return inText(t, w.Body.String(), "<span>outage <b>", "<span>dip <b>", "<span>recovery <b>")
 }
 
-// compares are the medians of two equal runs in the table of `redquake compare`, as text and as Markdown. It does not compare the dip.
+// compares are the medians of two equal runs in the table of `redquake compare`, as text and as Markdown. It does not
+// compare the dip.
 func (s *shown) compares(t *testing.T, form string) figures {
 	t.Helper()
 	t.Chdir(t.TempDir()) // as the test's name has commas, which separate files
@@ -207,14 +218,17 @@ func (s *shown) compares(t *testing.T, form string) figures {
 func (s *shown) forms(t *testing.T) map[string]figures {
 	t.Helper()
 	return map[string]figures{
-		"report as JSON": s.json(t), "report as CSV": s.csv(t), "report as JUnit": s.junit(t), "report as Markdown": s.markdown(t),
+		"report as JSON": s.json(t), "report as CSV": s.csv(t), "report as JUnit": s.junit(t),
+		"report as Markdown":   s.markdown(t),
 		"report as a page":     s.tiles(t, page.Write),
-		"the dashboard's page": s.tiles(t, livePage), "the dashboard's list": s.list(t), "run while it moves": s.moving(t), "run at its end": s.ended(t),
+		"the dashboard's page": s.tiles(t, livePage), "the dashboard's list": s.list(t), "run while it moves": s.moving(t),
+		"run at its end":  s.ended(t),
 		"compare as text": s.compares(t, "text"), "compare as Markdown": s.compares(t, "markdown"),
 	}
 }
 
-// The longest outage of a load has the same length and the same uncertainty in the text that `redquake load` prints, in its report, and in the report of its record.
+// The longest outage of a load has the same length and the same uncertainty in the text that `redquake load` prints, in
+// its report, and in the report of its record.
 func TestOneGapEverywhere(t *testing.T) {
 	t.Parallel()
 	saved := clitest.Saved(t, "pass")
@@ -228,14 +242,16 @@ func TestOneGapEverywhere(t *testing.T) {
 		write func(io.Writer) error
 		after string
 	}{
-		"load":               {printed, `\nLongest outage +`},
-		"report of the load": {reported, `\n\| Longest outage \| `}, "report of the record": {ofRecord, `\n\| Longest outage \| `},
+		"load":                 {printed, `\nLongest outage +`},
+		"report of the load":   {reported, `\n\| Longest outage \| `},
+		"report of the record": {ofRecord, `\n\| Longest outage \| `},
 	} {
 		var b bytes.Buffer
 		if err := one.write(&b); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		m := regexp.MustCompile(one.after + `([\d.]+) ?(ms|s) ([±−+]) ?([\d.]+) ?(ms|s)`).FindStringSubmatch(strings.ReplaceAll(plain("Markdown", b.String()), "  ", " "))
+		m := regexp.MustCompile(one.after + `([\d.]+) ?(ms|s) ([±−+]) ?([\d.]+) ?(ms|s)`).FindStringSubmatch(
+			strings.ReplaceAll(plain("Markdown", b.String()), "  ", " "))
 		if m == nil {
 			t.Fatalf("%s has no gap with its uncertainty:\n%.3000s", name, b.String())
 		}

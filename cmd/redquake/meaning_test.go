@@ -41,7 +41,8 @@ type arrangement struct {
 	longest impact.Outage // as it must be everywhere
 }
 
-// arrangements are the outages of 1, 2 and 3 s in every order: of the load, a shard and the probe, and of the load, its reads and its writes.
+// arrangements are the outages of 1, 2 and 3 s in every order: of the load, a shard and the probe, and of the load, its
+// reads and its writes.
 func arrangements() map[string]arrangement {
 	list := map[string]arrangement{}
 	none := impact.Exactly(-1)
@@ -60,8 +61,15 @@ func arrangements() map[string]arrangement {
 		}
 		share := func(i int) float64 { return float64(s[i]) / 4 }
 		sharded := arrangement{
-			outages: impact.Outages{Load: around(0), Shard: impact.ShardOutage{Bounded: around(1), Shard: 4}, Probe: around(2), Reads: none, Writes: none},
-			dip:     impact.Dip{Value: share(0), Of: impact.All}, dips: impact.Dips{All: share(0), Reads: math.NaN(), Writes: math.NaN()},
+			outages: impact.Outages{
+				Load:   around(0),
+				Shard:  impact.ShardOutage{Bounded: around(1), Shard: 4},
+				Probe:  around(2),
+				Reads:  none,
+				Writes: none,
+			},
+			dip:     impact.Dip{Value: share(0), Of: impact.All},
+			dips:    impact.Dips{All: share(0), Reads: math.NaN(), Writes: math.NaN()},
 			longest: longest(impact.Load, impact.Shard, impact.Probe),
 		}
 		if sharded.longest.Of == impact.Shard {
@@ -69,8 +77,15 @@ func arrangements() map[string]arrangement {
 		}
 		list[fmt.Sprintf("load %d s, shard %d s, probe %d s", s[0], s[1], s[2])] = sharded
 		mixed := arrangement{
-			outages: impact.Outages{Load: around(0), Reads: around(1), Writes: around(2), Shard: impact.ShardOutage{Bounded: none}, Probe: none},
-			dips:    impact.Dips{All: share(0), Reads: share(1), Writes: share(2)}, longest: longest(impact.Load, impact.Reads, impact.Writes),
+			outages: impact.Outages{
+				Load:   around(0),
+				Reads:  around(1),
+				Writes: around(2),
+				Shard:  impact.ShardOutage{Bounded: none},
+				Probe:  none,
+			},
+			dips:    impact.Dips{All: share(0), Reads: share(1), Writes: share(2)},
+			longest: longest(impact.Load, impact.Reads, impact.Writes),
 		}
 		mixed.dip = impact.Dip{Value: .75, Of: strings.Replace(mixed.longest.Of, impact.Load, impact.All, 1)}
 		list[fmt.Sprintf("load %d s, reads %d s, writes %d s", s[0], s[1], s[2])] = mixed
@@ -78,7 +93,8 @@ func arrangements() map[string]arrangement {
 	return list
 }
 
-// shown is a fault of an arrangement on the run of clitest.Record, as the operator and everything that reads its status has it.
+// shown is a fault of an arrangement on the run of clitest.Record, as the operator and everything that reads its status
+// has it.
 type shown struct {
 	arrangement
 	measured *result.Fault
@@ -93,24 +109,37 @@ const tookToRecover = 3500 * time.Millisecond
 func show(t *testing.T, a arrangement) *shown {
 	t.Helper()
 	s := &shown{arrangement: a, measured: result.NewFault(&impact.Impact{
-		BaselineRate: 100, MinRate: 25, Outages: a.outages, Outage: a.outages.Longest(), Dip: a.dip, Dips: a.dips, Recovered: true, RecoveryTime: impact.Exactly(tookToRecover), RecoveredThroughput: 1,
+		BaselineRate: 100, MinRate: 25, Outages: a.outages, Outage: a.outages.Longest(), Dip: a.dip, Dips: a.dips,
+		Recovered: true, RecoveryTime: impact.Exactly(tookToRecover), RecoveredThroughput: 1,
 		TimeToImpact: impact.Exactly(-1),
 	}, result.FaultInput{
-		Name: "kill", Type: string(v1alpha1.FaultPodKill), Start: clitest.Start, At: 12 * time.Second, InjectedAt: clitest.Start.Add(12 * time.Second), Deadline: time.Minute,
+		Name:       "kill",
+		Type:       string(v1alpha1.FaultPodKill),
+		Start:      clitest.Start,
+		At:         12 * time.Second,
+		InjectedAt: clitest.Start.Add(12 * time.Second),
+		Deadline:   time.Minute,
 	})}
-	s.test.APIVersion, s.test.Kind, s.test.Name, s.test.Namespace = v1alpha1.GroupVersion.String(), "RedisLoadTest", "checkout", "shop"
+	s.test.APIVersion, s.test.Kind, s.test.Name, s.test.Namespace = v1alpha1.GroupVersion.String(), "RedisLoadTest",
+		"checkout", "shop"
 	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(clitest.Start.Add(d))) }
 	s.test.Status = v1alpha1.RedisLoadTestStatus{
 		StartTime: at(0), Verdict: v1alpha1.VerdictPass, Summary: &v1alpha1.LoadSummary{Requests: 300, Throughput: "10"},
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
 	}
-	s.fault.APIVersion, s.fault.Kind, s.fault.Name, s.fault.Namespace = v1alpha1.GroupVersion.String(), "RedisFault", "kill", "shop"
+	s.fault.APIVersion, s.fault.Kind, s.fault.Name, s.fault.Namespace = v1alpha1.GroupVersion.String(), "RedisFault",
+		"kill", "shop"
 	s.fault.Spec.Action.Type, s.fault.Spec.RecoveryDeadline = v1alpha1.FaultPodKill, metav1.Duration{Duration: time.Minute}
-	s.fault.Spec.Objectives = &v1alpha1.FaultObjectives{MaxOutage: &metav1.Duration{Duration: 2500 * time.Millisecond}, MaxTPSDip: new("10%"), MaxRecoveryTime: &metav1.Duration{Duration: time.Second}}
+	s.fault.Spec.Objectives = &v1alpha1.FaultObjectives{
+		MaxOutage:       &metav1.Duration{Duration: 2500 * time.Millisecond},
+		MaxTPSDip:       new("10%"),
+		MaxRecoveryTime: &metav1.Duration{Duration: time.Second},
+	}
 	display := &v1alpha1.FaultDisplay{}
 	digest.Columns(display, s.measured)
 	s.fault.Status = v1alpha1.RedisFaultStatus{
-		LoadTest: "checkout", InjectedAt: at(12 * time.Second), SettledTime: at(20 * time.Second), Verdict: v1alpha1.VerdictFail, Effect: v1alpha1.EffectConfirmed,
+		LoadTest: "checkout", InjectedAt: at(12 * time.Second), SettledTime: at(20 * time.Second),
+		Verdict: v1alpha1.VerdictFail, Effect: v1alpha1.EffectConfirmed,
 		Impact: digest.Impact(s.measured), Display: display, Objectives: verdict.Fault(s.fault.Spec.Objectives, s.measured),
 	}
 	s.stored = children.ResultsConfigMap(&s.test, clitest.Record(t))
@@ -138,10 +167,22 @@ func TestOneFigureEverywhere(t *testing.T) {
 			}
 			want := figures{3, a.dip.Value, tookToRecover.Seconds()}
 			everywhere := map[string]figures{
-				"status": s.status(), "columns": s.columns(t), "objectives": s.objectives(t), "the load test's faults": s.summary(), "metrics": s.metrics(t),
-				"report": s.report(t), "results": s.results(t), "compare of objects": compared(t, clitest.AsYAML(t, s.stored, s.test, s.fault)), "compare of a record": compared(t, clitest.AsYAML(t, s.stored, s.fault)),
-				"result":                    {s.measured.LongestOutage.Value.Seconds(), s.measured.DeepestDip.Share, s.measured.RecoveryTime.Value.Seconds()},
-				"compare of a record alone": compared(t, clitest.AsYAML(t, s.kept)), "results of a record alone": marked(t, clitest.AsYAML(t, s.kept)), "report of a record alone": reported(t, clitest.AsYAML(t, s.kept)),
+				"status":                 s.status(),
+				"columns":                s.columns(t),
+				"objectives":             s.objectives(t),
+				"the load test's faults": s.summary(),
+				"metrics":                s.metrics(t),
+				"report":                 s.report(t),
+				"results":                s.results(t),
+				"compare of objects":     compared(t, clitest.AsYAML(t, s.stored, s.test, s.fault)),
+				"compare of a record":    compared(t, clitest.AsYAML(t, s.stored, s.fault)),
+				"result": {
+					s.measured.LongestOutage.Value.Seconds(), s.measured.DeepestDip.Share,
+					s.measured.RecoveryTime.Value.Seconds(),
+				},
+				"compare of a record alone": compared(t, clitest.AsYAML(t, s.kept)),
+				"results of a record alone": marked(t, clitest.AsYAML(t, s.kept)),
+				"report of a record alone":  reported(t, clitest.AsYAML(t, s.kept)),
 			}
 			maps.Copy(everywhere, s.forms(t))
 			for surface, got := range everywhere {
@@ -178,7 +219,8 @@ func (s *shown) status() figures {
 func (s *shown) columns(t *testing.T) (f figures) {
 	t.Helper()
 	d := s.fault.Status.Display
-	if _, err := fmt.Sscanf(d.Outage+" "+d.Dip+" "+d.Recovery, "%fs %f%% %fs", &f.outage, &f.dip, &f.recovery); err != nil {
+	if _, err := fmt.Sscanf(d.Outage+" "+d.Dip+" "+d.Recovery, "%fs %f%% %fs", &f.outage, &f.dip,
+		&f.recovery); err != nil {
 		t.Fatalf("%+v: %v", d, err)
 	}
 	f.dip /= 100
@@ -223,7 +265,10 @@ func (s *shown) metrics(t *testing.T) figures {
 		}
 		return math.NaN()
 	}
-	return figures{one("redquake_fault_outage_seconds"), one("redquake_fault_dip_ratio"), one("redquake_fault_recovery_seconds")}
+	return figures{
+		one("redquake_fault_outage_seconds"), one("redquake_fault_dip_ratio"),
+		one("redquake_fault_recovery_seconds"),
+	}
 }
 
 // document is the report of the fault, or of its load test, whose figures of the fault name it.
@@ -304,7 +349,8 @@ func marked(t *testing.T, text string) figures {
 	return figures{m.Outage.Value.Seconds(), -1, m.Took.Value.Seconds()}
 }
 
-// compared are the figures of a saved run that `redquake compare`, the cells of experiments, their reports and their history compare.
+// compared are the figures of a saved run that `redquake compare`, the cells of experiments, their reports and their
+// history compare.
 func compared(t *testing.T, saved string) figures {
 	t.Helper()
 	kept, err := archive.ReadRun(strings.NewReader(saved))
@@ -336,11 +382,17 @@ func plain(form, text string) string {
 
 var markup = regexp.MustCompile(`<[^>]*>`)
 
-// texts checks that no report has the outage of a part for that of the fault, and that uncertainties are the same in reports and in results as a table.
+// texts checks that no report has the outage of a part for that of the fault, and that uncertainties are the same in
+// reports and in results as a table.
 func (s *shown) texts(t *testing.T) {
 	t.Helper()
 	forms := map[string]func(io.Writer, *report.Document) error{
-		"Markdown": report.WriteMarkdown, "text": report.WriteText, "HTML": page.Write, "JSON": report.WriteJSON, "JUnit": report.WriteJUnit, "CSV": report.WriteCSV,
+		"Markdown": report.WriteMarkdown,
+		"text":     report.WriteText,
+		"HTML":     page.Write,
+		"JSON":     report.WriteJSON,
+		"JUnit":    report.WriteJUnit,
+		"CSV":      report.WriteCSV,
 	}
 	for form, write := range forms {
 		var written bytes.Buffer
@@ -349,7 +401,10 @@ func (s *shown) texts(t *testing.T) {
 		}
 		text := plain(form, written.String())
 		for _, length := range []string{"1 s", "2 s"} {
-			for _, claim := range []string{"without a single answer for " + length, "Outage | " + length, "nothing for " + length, "maxOutage is " + length} {
+			for _, claim := range []string{
+				"without a single answer for " + length, "Outage | " + length,
+				"nothing for " + length, "maxOutage is " + length,
+			} {
 				if strings.Contains(text, claim) {
 					t.Errorf("%s: %q", form, claim)
 				}

@@ -50,21 +50,30 @@ func TestReportOfACluster(t *testing.T) {
 	const base = "/apis/redquake.dev/v1alpha1/namespaces/shop/"
 	objects := map[string]any{
 		base + "redisloadtests/checkout-cache": typed("RedisLoadTest", &saved.Tests[0]),
-		base + "redisfaults":                   map[string]any{"kind": "RedisFaultList", "items": []any{typed("RedisFault", &saved.Faults[0])}},
-		base + "redisfaults/kill-primary":      typed("RedisFault", &saved.Faults[0]),
+		base + "redisfaults": map[string]any{
+			"kind":  "RedisFaultList",
+			"items": []any{typed("RedisFault", &saved.Faults[0])},
+		},
+		base + "redisfaults/kill-primary": typed("RedisFault", &saved.Faults[0]),
 	}
 	for _, args := range [][]string{{"checkout-cache", "--fault", "kill-primary"}, {"--fault", "kill-primary"}} {
-		code, out, stderr := called(append([]string{"redquake", "report", "-o", "html", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)
-		if clitest.IsForm(t, "html", out, "kill-primary"); code != cli.ExitOK || stderr != "" || strings.Contains(out, `id="curves"`) {
+		code, out, stderr := called(
+			append([]string{"redquake", "report", "-o", "html", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)
+		if clitest.IsForm(t, "html", out, "kill-primary"); code != cli.ExitOK || stderr != "" ||
+			strings.Contains(out, `id="curves"`) {
 			t.Errorf("without a record: exit code %d, stderr %q", code, stderr)
 		}
 	}
 	for want, args := range map[string][]string{
-		"there is no RedisFault other in namespace shop":                                {"--fault", "other"},
-		"there is no RedisFault other, but kill-primary":                                {"checkout-cache", "--fault", "other"},
+		"there is no RedisFault other in namespace shop": {"--fault", "other"},
+		"there is no RedisFault other, but kill-primary": {
+			"checkout-cache", "--fault",
+			"other",
+		},
 		"there is no RedisLoadTest nothing in namespace shop, and no file of this name": {"nothing"},
 	} {
-		code, out, stderr := called(append([]string{"redquake", "report", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)
+		code, out, stderr := called(append([]string{"redquake", "report", "--kubeconfig", clitest.Cluster(t, objects)},
+			args...)...)
 		if code != cli.ExitError || out != "" || stderr != "redquake report: "+want+"\n" {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}

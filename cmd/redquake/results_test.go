@@ -63,7 +63,11 @@ func TestResultsOfAFile(t *testing.T) {
 		code, out, stderr := called("redquake", "results", file)
 		checkTable(t, name, code, out, stderr, tt.withFault)
 		var stdout, diagnostics bytes.Buffer
-		code = execute(t.Context(), []string{"redquake", "results", "-"}, cli.Streams{In: strings.NewReader(tt.text), Out: &stdout, Err: &diagnostics})
+		code = execute(t.Context(), []string{"redquake", "results", "-"}, cli.Streams{
+			In:  strings.NewReader(tt.text),
+			Out: &stdout,
+			Err: &diagnostics,
+		})
 		checkTable(t, name+" from standard input", code, stdout.String(), diagnostics.String(), tt.withFault)
 	}
 }
@@ -71,7 +75,8 @@ func TestResultsOfAFile(t *testing.T) {
 func TestResultsForPrograms(t *testing.T) {
 	results, faults := clitest.RunObjects(t)
 	file := filepath.Join(t.TempDir(), "run.yaml")
-	if err := os.WriteFile(file, []byte(clitest.AsYAML(t, clitest.AsList(append(faults, results)...))), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(clitest.AsYAML(t, clitest.AsList(append(faults, results)...))),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, _ := called("redquake", "results", file, "-o", "json", "--every", "1s", "--operation", "set")
@@ -79,22 +84,33 @@ func TestResultsForPrograms(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &c); err != nil || code != cli.ExitOK {
 		t.Fatalf("exit code %d, %v in\n%s", code, err, out)
 	}
-	if c.Version != 1 || len(c.Rows) != 30 || c.Rows[13].Name != "set" || c.Rows[13].Faults[0] != "kill" || len(c.Rows[15].Faults) != 0 || !c.Start.Equal(clitest.Start) {
+	if c.Version != 1 || len(c.Rows) != 30 || c.Rows[13].Name != "set" || c.Rows[13].Faults[0] != "kill" ||
+		len(c.Rows[15].Faults) != 0 || !c.Start.Equal(clitest.Start) {
 		t.Errorf("%+v", c)
 	}
 	code, out, _ = called("redquake", "results", file, "-o", "csv", "--every", "15s")
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
-	if err != nil || code != cli.ExitOK || len(rows) != 3 || rows[1][0] != "0" || rows[1][4] != "150" || rows[1][16] != "kill" || rows[0][16] != "faults" {
+	if err != nil || code != cli.ExitOK || len(rows) != 3 || rows[1][0] != "0" || rows[1][4] != "150" ||
+		rows[1][16] != "kill" || rows[0][16] != "faults" {
 		t.Errorf("exit code %d, %v in\n%s", code, err, out)
 	}
 }
 
 func TestResultsOfACluster(t *testing.T) {
 	results, faults := clitest.RunObjects(t)
-	pending := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionComplete, Reason: "Preparing", Message: "0 of 1 load pods are ready"}}}}
+	pending := &v1alpha1.RedisLoadTest{
+		Status: v1alpha1.RedisLoadTestStatus{
+			Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionComplete, Reason: "Preparing", Message: "0 of 1 load pods are ready"},
+			},
+		},
+	}
 	config := clitest.Cluster(t, map[string]any{
-		"/api/v1/namespaces/shop/configmaps/checkout-results":                     results,
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults":                 map[string]any{"kind": "RedisFaultList", "items": faults},
+		"/api/v1/namespaces/shop/configmaps/checkout-results": results,
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults": map[string]any{
+			"kind":  "RedisFaultList",
+			"items": faults,
+		},
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests/pending":      pending,
 		"/apis/redquake.dev/v1alpha1/namespaces/elsewhere/redisloadtests/unknown": pending,
 	})
@@ -124,11 +140,18 @@ func TestResultsRefuses(t *testing.T) {
 		"no record":        {"kind: ConfigMap\n", nil, "FILE: contains no ConfigMap with the key series in binaryData"},
 		"two records":      {clitest.AsYAML(t, results, results), nil, "FILE: contains more than one record"},
 		"a damaged record": {string(clitest.Record(t)[:40]), nil, "FILE: corrupt record: "},
-		"a newer version":  {"\x09" + string(clitest.Record(t)[1:]), nil, "FILE: the record is of version 9, which a newer redquake wrote: "},
-		"no YAML":          {"a: [", nil, "FILE: is neither a record nor YAML: "},
-		"an operation":     {string(clitest.Record(t)), []string{"--operation", "get"}, `the run has no operation "get", it has ["set"]`},
-		"format":           {"", []string{"-o", "yaml"}, `--output: "yaml" is none of table, json and csv`},
-		"length of a row":  {"", []string{"--every", "0s"}, "--every: must be above 0"},
+		"a newer version": {
+			"\x09" + string(clitest.Record(t)[1:]), nil,
+			"FILE: the record is of version 9, which a newer redquake wrote: ",
+		},
+		"no YAML": {"a: [", nil, "FILE: is neither a record nor YAML: "},
+		"an operation": {
+			string(clitest.Record(t)),
+			[]string{"--operation", "get"},
+			`the run has no operation "get", it has ["set"]`,
+		},
+		"format":          {"", []string{"-o", "yaml"}, `--output: "yaml" is none of table, json and csv`},
+		"length of a row": {"", []string{"--every", "0s"}, "--every: must be above 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "run")
@@ -136,12 +159,14 @@ func TestResultsRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, out, stderr := called(append([]string{"redquake", "results", file}, tt.args...)...)
-			if want := "redquake results: " + strings.Replace(tt.want, "FILE", file, 1); code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, want) {
+			if want := "redquake results: " + strings.Replace(tt.want, "FILE", file, 1); code != cli.ExitError || out != "" ||
+				!strings.HasPrefix(stderr, want) {
 				t.Errorf("exit code %d, stdout %q, stderr\n%swant %s", code, out, stderr, want)
 			}
 		})
 	}
-	if code, _, stderr := called("redquake", "results", "./none.yaml"); code != cli.ExitError || stderr != "redquake results: open ./none.yaml: no such file or directory\n" {
+	if code, _, stderr := called("redquake", "results", "./none.yaml"); code != cli.ExitError ||
+		stderr != "redquake results: open ./none.yaml: no such file or directory\n" {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 }

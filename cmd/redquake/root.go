@@ -49,7 +49,8 @@ func newRoot(program string, io cli.Streams) *cobra.Command {
 Exit codes:
   0    success; of a load, a run or an experiment: its verdict is Pass
   1    of a load, a run or an experiment: its verdict is Fail
-  2    an error, such as an invalid flag, a Redis that cannot be reached, or a missing permission; of a load, a run or an experiment: its verdict is Inconclusive
+  2    an error, such as an invalid flag, a Redis that cannot be reached, or a missing permission;
+       of a load, a run or an experiment: its verdict is Inconclusive
   130  interrupted; of a load the result until then was written, a run was aborted and reverted`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -64,8 +65,11 @@ Exit codes:
 	root.SetErr(io.Err)
 	name := root.DisplayName()
 	root.AddCommand(
-		load.NewAgent(io), comparison.New(name, io), operator.NewDashboard(name, io), operator.NewDoctor(name, io), load.New(name, io), control.NewMark(name, io), dryrun.New(name, io), reports.NewReport(name, io),
-		follow.NewRerun(name, io), reports.NewResults(name, io), follow.NewRun(name, io), control.NewStop(name, io), newVersion(io), follow.NewWatch(name, io),
+		load.NewAgent(io), comparison.New(name, io), operator.NewDashboard(name, io),
+		operator.NewDoctor(name, io), load.New(name, io), control.NewMark(name, io), dryrun.New(name, io),
+		reports.NewReport(name, io),
+		follow.NewRerun(name, io), reports.NewResults(name, io), follow.NewRun(name, io),
+		control.NewStop(name, io), newVersion(io), follow.NewWatch(name, io),
 	)
 	return root
 }
@@ -77,7 +81,10 @@ func ofValue(err error) error {
 		return err
 	}
 	kind, ok := map[string]string{
-		"int32": "a whole number, at most 2147483647", "int64": "a whole number", "bool": "true or false", "duration": "a duration, as 1m30s or 5ms",
+		"int32":    "a whole number, at most 2147483647",
+		"int64":    "a whole number",
+		"bool":     "true or false",
+		"duration": "a duration, as 1m30s or 5ms",
 	}[invalid.GetFlag().Value.Type()]
 	if !ok {
 		return err

@@ -18,7 +18,10 @@ import (
 // wrote waits until a process has written something to standard error.
 func (p *place) wrote(command *process, text string) {
 	p.Helper()
-	p.eventually(text+" on standard error", func() bool { return strings.Contains(command.err.String(), text) }, &command.err)
+	p.eventually(text+" on standard error", func() bool {
+		return strings.Contains(command.err.String(),
+			text)
+	}, &command.err)
 }
 
 // A run creates the load test before its fault, shows what changes, and ends with the worst verdict.
@@ -50,10 +53,16 @@ func TestRun(t *testing.T) {
 					order = append(order, strings.TrimSpace(line))
 				}
 			}
-			if want := []string{"configmap/other applied", "redisloadtest/load created", "redisfault/kill created"}; !slices.Equal(order, want) {
+			if want := []string{
+				"configmap/other applied", "redisloadtest/load created",
+				"redisfault/kill created",
+			}; !slices.Equal(order, want) {
 				t.Errorf("%q, want %q", order, want)
 			}
-			for _, want := range []string{string(c.load) + ": load test " + p.namespace + "/load\n", string(c.fault) + ": fault " + p.namespace + "/kill\n", "\nOutage             1.08 s"} {
+			for _, want := range []string{
+				string(c.load) + ": load test " + p.namespace + "/load\n",
+				string(c.fault) + ": fault " + p.namespace + "/kill\n", "\nOutage             1.08 s",
+			} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in\n%s", want, out)
 				}
@@ -89,7 +98,8 @@ func TestRunInterrupted(t *testing.T) {
 				p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
 			}
 			code, stderr := command.code(t), command.err.String()
-			still := strings.Contains(stderr, "redisfault/kill still acts on Redis (Active") && strings.Contains(stderr, "redquake watch -n "+p.namespace+" redisloadtest/load redisfault/kill")
+			still := strings.Contains(stderr, "redisfault/kill still acts on Redis (Active") &&
+				strings.Contains(stderr, "redquake watch -n "+p.namespace+" redisloadtest/load redisfault/kill")
 			if code != cli.ExitInterrupted || still != twice {
 				t.Errorf("exit code %d, stderr\n%s", code, stderr)
 			}
@@ -108,7 +118,8 @@ func TestRunTimeout(t *testing.T) {
 	p.eventually("spec.abort", func() bool { return p.load().Spec.Abort && p.kill().Spec.Abort })
 	p.setLoad(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive)
 	p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
-	if code, stderr := command.code(t), command.err.String(); code != cli.ExitError || !strings.Contains(stderr, "the timeout of 10s has passed: aborted") {
+	if code, stderr := command.code(t),
+		command.err.String(); code != cli.ExitError || !strings.Contains(stderr, "the timeout of 10s has passed: aborted") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 }
@@ -119,10 +130,12 @@ func TestRunRefused(t *testing.T) {
 	p := newPlace(t)
 	text := strings.Replace(loadAndKill, "{type: PodKill}", "{type: PodKill, podKill: {gracePeriodSeconds: -1}}", 1)
 	code, _, stderr := runCommand(t, p.env, "run", "-f", p.file(text))
-	if code != cli.ExitError || !strings.Contains(stderr, "create redisfault/kill: ") || !strings.Contains(stderr, "spec.action.podKill.gracePeriodSeconds") {
+	if code != cli.ExitError || !strings.Contains(stderr, "create redisfault/kill: ") ||
+		!strings.Contains(stderr, "spec.action.podKill.gracePeriodSeconds") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
-	if p.read("load", &v1alpha1.RedisLoadTest{}) || p.read("kill", &v1alpha1.RedisFault{}) || p.read("other", &corev1.ConfigMap{}) {
+	if p.read("load", &v1alpha1.RedisLoadTest{}) || p.read("kill", &v1alpha1.RedisFault{}) ||
+		p.read("other", &corev1.ConfigMap{}) {
 		t.Error("something was created")
 	}
 	// A user without rights: the message names the permission.
@@ -130,12 +143,14 @@ func TestRunRefused(t *testing.T) {
 	restricted.Impersonate.UserName = "jane"
 	env := []string{"KUBECONFIG=" + p.kubeconfig(&restricted)}
 	code, _, stderr = runCommand(t, env, "run", "-f", p.file(loadAndKill))
-	if code != cli.ExitError || !strings.Contains(stderr, "read redisloadtest/load: not permitted: ") || !strings.Contains(stderr, `User "jane" cannot get resource "redisloadtests"`) {
+	if code != cli.ExitError || !strings.Contains(stderr, "read redisloadtest/load: not permitted: ") ||
+		!strings.Contains(stderr, `User "jane" cannot get resource "redisloadtests"`) {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 }
 
-// An object that is over is not applied silently; --rerun and rerun create it again, and the new fault names the new load test.
+// An object that is over is not applied silently; --rerun and rerun create it again, and the new fault names the new
+// load test.
 func TestRerun(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -146,19 +161,23 @@ func TestRerun(t *testing.T) {
 		t.Fatalf("exit code %d, stderr\n%s", code, command.err.String())
 	}
 	code, _, stderr := runCommand(t, p.env, "run", "-f", p.file(loadAndKill))
-	if code != cli.ExitError || !strings.Contains(stderr, "redisloadtest/load exists, and is over (Succeeded, Pass)") || !strings.Contains(stderr, "redquake rerun redisloadtest/load") {
+	if code != cli.ExitError || !strings.Contains(stderr, "redisloadtest/load exists, and is over (Succeeded, Pass)") ||
+		!strings.Contains(stderr, "redquake rerun redisloadtest/load") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 	code, out, stderr := runCommand(t, p.env, "rerun", "load")
 	names := strings.Fields(out)
-	if code != 0 || len(names) != 2 || !strings.HasPrefix(names[0], "redisloadtest/load-") || !strings.HasPrefix(names[1], "redisfault/kill-") {
+	if code != 0 || len(names) != 2 || !strings.HasPrefix(names[0], "redisloadtest/load-") ||
+		!strings.HasPrefix(names[1], "redisfault/kill-") {
 		t.Fatalf("exit code %d, stdout %q, stderr\n%s", code, out, stderr)
 	}
 	fault := &v1alpha1.RedisFault{}
-	if !p.read(strings.TrimPrefix(names[1], "redisfault/"), fault) || "redisloadtest/"+fault.Spec.LoadTestRef.Name != names[0] || fault.Annotations[v1alpha1.AnnotationRerunOf] != "kill" {
+	if !p.read(strings.TrimPrefix(names[1], "redisfault/"), fault) ||
+		"redisloadtest/"+fault.Spec.LoadTestRef.Name != names[0] || fault.Annotations[v1alpha1.AnnotationRerunOf] != "kill" {
 		t.Errorf("%q is on %+v, annotations %v", names[1], fault.Spec.LoadTestRef, fault.Annotations)
 	}
-	if code, _, stderr := runCommand(t, p.env, "rerun", "kill"); code != cli.ExitError || !strings.Contains(stderr, "RedisLoadTest load is over; run both again: redquake rerun redisloadtest/load") {
+	if code, _, stderr := runCommand(t, p.env, "rerun", "kill"); code != cli.ExitError ||
+		!strings.Contains(stderr, "RedisLoadTest load is over; run both again: redquake rerun redisloadtest/load") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 	again := begin(t, p.env, "run", "-f", p.file(loadAndKill), "--rerun", "--timeout", "1m")
@@ -177,10 +196,12 @@ func TestCompletion(t *testing.T) {
 	p.setLoad(v1alpha1.ReasonRunning, false, "")
 	p.setFault(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass, false)
 	code, out, _ := runCommand(t, p.env, "__complete", "watch", "")
-	if code != 0 || !strings.Contains(out, "load\tRedisLoadTest, Running\n") || !strings.Contains(out, "kill\tRedisFault, Succeeded\n") {
+	if code != 0 || !strings.Contains(out, "load\tRedisLoadTest, Running\n") ||
+		!strings.Contains(out, "kill\tRedisFault, Succeeded\n") {
 		t.Errorf("exit code %d, watch completes\n%s", code, out)
 	}
-	if _, out, _ := runCommand(t, p.env, "__complete", "stop", "-n", p.namespace, ""); !strings.Contains(out, "load\t") || strings.Contains(out, "kill\t") {
+	if _, out, _ := runCommand(t, p.env, "__complete", "stop", "-n", p.namespace, ""); !strings.Contains(out, "load\t") ||
+		strings.Contains(out, "kill\t") {
 		t.Errorf("stop completes\n%s", out)
 	}
 }

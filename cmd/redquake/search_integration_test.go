@@ -28,8 +28,9 @@ type found struct {
 	Trials     []float64 `json:"trials"`
 }
 
-// TestMeasureSearch searches a known rate with a real Redis: four requests in flight, each of 100 ms, are 40/s. The precision on this machine is
-// printed, not judged: TestSearchFindsTheCapacity is exact, in virtual time. Only an error that a slow machine cannot cause fails. A search takes a minute.
+// TestMeasureSearch searches a known rate with a real Redis: four requests in flight, each of 100 ms, are 40/s. The
+// precision on this machine is printed, not judged: TestSearchFindsTheCapacity is exact, in virtual time. Only an error
+// that a slow machine cannot cause fails. A search takes a minute.
 func TestMeasureSearch(t *testing.T) {
 	file := os.Getenv(searchOut)
 	if file == "" {
@@ -64,7 +65,8 @@ func TestMeasureSearch(t *testing.T) {
 
 func searchOnce(t *testing.T, address string) found {
 	t.Helper()
-	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--max-error-rate", "5%",
+	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--search", "20:1000", "--users", "4",
+		"--added-latency", "100ms", "--max-error-rate", "5%",
 		"--search-trial", "2s", "--search-precision", "20%", "-o", "json")
 	r := judged(t, code, out, stderr)
 	if s := r.Search; s == nil || !s.Done || s.Rate > 40 || s.Rate <= 0 {

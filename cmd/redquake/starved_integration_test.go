@@ -19,8 +19,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// TestTruthGeneratorBesideBusyPrograms runs a closed loop on one core, alone and beside three busy programs. Whatever else the machine does: the load beside
-// them is in doubt, or its bounds contain what the load alone had; and it does not miss for certain what the load alone has reached with ease.
+// TestTruthGeneratorBesideBusyPrograms runs a closed loop on one core, alone and beside three busy programs. Whatever
+// else the machine does: the load beside them is in doubt, or its bounds contain what the load alone had; and it does
+// not miss for certain what the load alone has reached with ease.
 func TestTruthGeneratorBesideBusyPrograms(t *testing.T) {
 	server := redistest.NewServer(t, redistest.Options{})
 	core := ownCore(t)
@@ -58,10 +59,13 @@ func TestTruthGeneratorBesideBusyPrograms(t *testing.T) {
 		t.Fatalf("beside three busy programs the load generator did not wait: %+v", s)
 	}
 	doubted := slices.ContainsFunc(beside.Doubts, func(d impact.Doubt) bool {
-		return d.Reason == impact.GeneratorStarved || d.Reason == impact.GeneratorStalled || d.Reason == "LoadGeneratorSaturated"
+		return d.Reason == impact.GeneratorStarved || d.Reason == impact.GeneratorStalled ||
+			d.Reason == "LoadGeneratorSaturated"
 	})
-	truth.Report(t, "T11", "redquake load of 4 users beside three busy programs on its core", fmt.Sprintf("%.0f/s, or in doubt", alone),
-		fmt.Sprintf("%.0f/s, at most %.0f/s, in doubt %t, %s", beside.Total.Throughput, s.Throughput, doubted, beside.Verdict),
+	truth.Report(t, "T11", "redquake load of 4 users beside three busy programs on its core",
+		fmt.Sprintf("%.0f/s, or in doubt", alone),
+		fmt.Sprintf("%.0f/s, at most %.0f/s, in doubt %t, %s", beside.Total.Throughput, s.Throughput, doubted,
+			beside.Verdict),
 		(doubted || alone <= s.Throughput) && beside.Verdict != "Fail")
 }
 

@@ -28,13 +28,16 @@ func TestStop(t *testing.T) {
 	p.setFault(v1alpha1.ReasonReverting, false, "", true)
 	p.setLoad(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive)
 	p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
-	if code := stop.code(t); code != 0 || !strings.Contains(stop.out.String(), "redisfault/kill is over (Aborted: ") || !strings.Contains(stop.out.String(), "redisloadtest/load is over (Aborted: ") {
+	if code := stop.code(t); code != 0 || !strings.Contains(stop.out.String(), "redisfault/kill is over (Aborted: ") ||
+		!strings.Contains(stop.out.String(), "redisloadtest/load is over (Aborted: ") {
 		t.Errorf("exit code %d, stdout\n%s\nstderr\n%s", code, stop.out.String(), stop.err.String())
 	}
 	if code, out, _ := runCommand(t, p.env, "stop", "kill"); code != 0 || out != "redisfault/kill is over (Aborted)\n" {
 		t.Errorf("again: exit code %d, %q", code, out)
 	}
-	if code, _, stderr := runCommand(t, p.env, "stop", "none"); code != cli.ExitError || !strings.Contains(stderr, "there is no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule none in namespace "+p.namespace) {
+	if code, _, stderr := runCommand(t, p.env, "stop", "none"); code != cli.ExitError ||
+		!strings.Contains(stderr,
+			"there is no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule none in namespace "+p.namespace) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -53,17 +56,24 @@ func TestStopAll(t *testing.T) {
 		return namespace.Annotations[v1alpha1.AnnotationStop]
 	}
 	code, _, stderr := runCommand(t, p.env, "stop", "--all", "--wait", "10s")
-	if code != cli.ExitError || annotated() != "true" || !strings.Contains(stderr, "not over yet: redisfault/kill (Active)") {
+	if code != cli.ExitError || annotated() != "true" ||
+		!strings.Contains(stderr, "not over yet: redisfault/kill (Active)") {
 		t.Errorf("exit code %d, annotation %q, stderr\n%s", code, annotated(), stderr)
 	}
 	if code, _, stderr := runCommand(t, p.env, "stop", "--all", "--allow"); code != 0 || annotated() != "" {
 		t.Errorf("exit code %d, annotation %q, stderr\n%s", code, annotated(), stderr)
 	}
-	p.grant("jane", rbacv1.PolicyRule{APIGroups: []string{"redquake.dev"}, Resources: []string{"redisfaults"}, Verbs: []string{"get", "list", "watch", "patch"}})
+	p.grant("jane", rbacv1.PolicyRule{
+		APIGroups: []string{"redquake.dev"},
+		Resources: []string{"redisfaults"},
+		Verbs:     []string{"get", "list", "watch", "patch"},
+	})
 	restricted := *p.config
 	restricted.Impersonate.UserName = "jane"
-	code, out, stderr := runCommand(t, []string{"KUBECONFIG=" + p.kubeconfig(&restricted)}, "stop", "--all", "--wait", "0s")
-	if code != 0 || annotated() != "" || !p.kill().Spec.Abort || !strings.Contains(out, "redisfault/kill aborted") || !strings.Contains(stderr, `cannot patch resource "namespaces"`) {
+	code, out, stderr := runCommand(t, []string{"KUBECONFIG=" + p.kubeconfig(&restricted)}, "stop", "--all", "--wait",
+		"0s")
+	if code != 0 || annotated() != "" || !p.kill().Spec.Abort || !strings.Contains(out, "redisfault/kill aborted") ||
+		!strings.Contains(stderr, `cannot patch resource "namespaces"`) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%s", code, out, stderr)
 	}
 }
@@ -74,7 +84,8 @@ func TestMark(t *testing.T) {
 	p := newPlace(t)
 	begin(t, p.env, "run", "-f", p.file(strings.Replace(loadAndKill, "{type: PodKill}", "{type: External}", 1)))
 	p.setFault(v1alpha1.ReasonWaitingForSteady, false, "", false)
-	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != cli.ExitError || !strings.Contains(stderr, "redisfault/kill does not wait for a mark (WaitingForSteady: ") {
+	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != cli.ExitError ||
+		!strings.Contains(stderr, "redisfault/kill does not wait for a mark (WaitingForSteady: ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	p.setFault(v1alpha1.ReasonWaitingForMark, false, "", false)
@@ -86,13 +97,17 @@ func TestMark(t *testing.T) {
 	if err := p.Status().Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	if code := mark.code(t); code != 0 || !strings.HasPrefix(mark.out.String(), "redisfault/kill: marked at "+clitest.Start.UTC().Format("2006-01-02T15:04:05")) {
+	if code := mark.code(t); code != 0 ||
+		!strings.HasPrefix(mark.out.String(),
+			"redisfault/kill: marked at "+clitest.Start.UTC().Format("2006-01-02T15:04:05")) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%s", code, mark.out.String(), mark.err.String())
 	}
-	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != cli.ExitError || !strings.Contains(stderr, "is marked already, at ") {
+	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != cli.ExitError ||
+		!strings.Contains(stderr, "is marked already, at ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := runCommand(t, p.env, "mark", "kill", "--at", "yesterday"); code != cli.ExitError || !strings.Contains(stderr, `--at: "yesterday" is no instant such as `) {
+	if code, _, stderr := runCommand(t, p.env, "mark", "kill", "--at", "yesterday"); code != cli.ExitError ||
+		!strings.Contains(stderr, `--at: "yesterday" is no instant such as `) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

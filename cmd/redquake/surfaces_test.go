@@ -23,8 +23,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// surfaces are all that people see of a run: each report of its load and of its faults in each form, the dashboard's live page, the columns, the page and the
-// lines of `watch`, its last words, and `results` of the record.
+// surfaces are all that people see of a run: each report of its load and of its faults in each form, the dashboard's
+// live page, the columns, the page and the lines of `watch`, its last words, and `results` of the record.
 func surfaces(t *testing.T, saved *archive.Run) map[string]string {
 	t.Helper()
 	shown := map[string]string{}
@@ -100,7 +100,10 @@ func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
 	saved := clitest.Saved(t, "pass")
 	saved.Series, saved.Faults = nil, nil
 	const why = "redis:6379 is not ready within 5s: no reply in time"
-	saved.Tests[0].Status = v1alpha1.RedisLoadTestStatus{Conditions: append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, why), clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...)}
+	saved.Tests[0].Status = v1alpha1.RedisLoadTestStatus{
+		Conditions: append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, why),
+			clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...),
+	}
 	for name, text := range surfaces(t, saved) {
 		body, _, _ := strings.Cut(text, "Specification")
 		if i := strings.Index(body, "<body>"); i >= 0 {
@@ -124,17 +127,23 @@ func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
 func TestSurfacesOfARunningLoad(t *testing.T) {
 	saved := clitest.Saved(t, "pass")
 	s, f := &saved.Tests[0].Status, &saved.Faults[0].Status
-	s.Verdict, s.Objectives, s.Summary.Outage, s.CompletionTime, s.Conditions = "", nil, nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "running")
-	f.Verdict, f.Objectives, f.SettledTime, f.Conditions = "", nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "observing")
+	s.Verdict, s.Objectives, s.Summary.Outage, s.CompletionTime, s.Conditions = "", nil, nil, nil, clitest.Condition(
+		v1alpha1.ConditionComplete, metav1.ConditionFalse, "running")
+	f.Verdict = ""
+	f.Objectives = nil
+	f.SettledTime = nil
+	f.Conditions = clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "observing")
 	f.Impact.Recovered, f.Impact.RecoveryTime, f.Impact.Phases, f.Display.Recovery = false, nil, nil, ""
 	for name, text := range surfaces(t, saved) {
-		if name == "columns" || strings.HasPrefix(name, "lines") || strings.HasPrefix(name, "JUnit") || strings.HasPrefix(name, "end of redisloadtest") {
+		if name == "columns" || strings.HasPrefix(name, "lines") || strings.HasPrefix(name, "JUnit") ||
+			strings.HasPrefix(name, "end of redisloadtest") {
 			continue // which have no outage
 		}
 		if !regexp.MustCompile(`\b2 ?s\b`).MatchString(text) {
 			t.Errorf("%s lacks the outage of 2s:\n%.1500s", name, text)
 		}
-		if m := regexp.MustCompile(`(?i)outage</dt><dd><div class="v">0|outage \| 0 s|outage 0s|No stretch`).FindString(text); m != "" {
+		if m := regexp.MustCompile(`(?i)outage</dt><dd><div class="v">0|outage \| 0 s|outage 0s|No stretch`).FindString(
+			text); m != "" {
 			t.Errorf("%s has %q", name, m)
 		}
 	}
@@ -149,7 +158,11 @@ func TestSurfacesNameTheSameFigures(t *testing.T) {
 			f := &saved.Faults[i]
 			for _, figure := range []string{f.Status.Display.Outage, f.Status.Display.Recovery} {
 				apart := regexp.MustCompile(`(\d)(ms|s|m)\b`).ReplaceAllString(figure, "$1 $2")
-				for _, surface := range []string{"Markdown of " + f.Name, "text of " + f.Name, "HTML of " + f.Name, "dashboard of " + f.Name, "Markdown of load", "HTML of load", "results", "page of watch", "end of redisfault/" + f.Name} {
+				for _, surface := range []string{
+					"Markdown of " + f.Name, "text of " + f.Name, "HTML of " + f.Name,
+					"dashboard of " + f.Name, "Markdown of load", "HTML of load", "results", "page of watch",
+					"end of redisfault/" + f.Name,
+				} {
 					if text, there := shown[surface]; !there || !strings.Contains(text, figure) && !strings.Contains(text, apart) {
 						t.Errorf("%s: %s lacks %s", name, surface, figure)
 					}
@@ -159,16 +172,27 @@ func TestSurfacesNameTheSameFigures(t *testing.T) {
 	}
 }
 
-// An inconclusive run with several doubts has a short head on every surface that has a head, and all of them where doubts are listed.
+// An inconclusive run with several doubts has a short head on every surface that has a head, and all of them where
+// doubts are listed.
 func TestSurfacesOfDoubts(t *testing.T) {
 	saved := clitest.Saved(t, "pass")
 	message := strings.Repeat("the load generator was the bottleneck: requests were sent late; ", 6)
-	doubts := []v1alpha1.Doubt{{Reason: "LoadGeneratorSaturated", Message: message + "one"}, {Reason: "RecordIncomplete", Message: message + "two"}, {Reason: "StartSkew", Message: message + "three"}}
+	doubts := []v1alpha1.Doubt{
+		{Reason: "LoadGeneratorSaturated", Message: message + "one"},
+		{Reason: "RecordIncomplete", Message: message + "two"},
+		{Reason: "StartSkew", Message: message + "three"},
+	}
 	s, f := &saved.Tests[0].Status, &saved.Faults[0].Status
-	s.Verdict, s.Doubts, s.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
-	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
+	s.Verdict = v1alpha1.VerdictInconclusive
+	s.Doubts = doubts
+	s.Conditions = clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
+	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(
+		v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
 	shown := surfaces(t, saved)
-	heads := []*regexp.Regexp{regexp.MustCompile(`(?s)<h1>(.*?)</h1>`), regexp.MustCompile(`\n\*\*(Not conclusive.*?)\*\*\n`), regexp.MustCompile(`\n(Not conclusive.*?)\n`)}
+	heads := []*regexp.Regexp{
+		regexp.MustCompile(`(?s)<h1>(.*?)</h1>`),
+		regexp.MustCompile(`\n\*\*(Not conclusive.*?)\*\*\n`), regexp.MustCompile(`\n(Not conclusive.*?)\n`),
+	}
 	found := 0
 	for name, text := range shown {
 		for _, head := range heads {
@@ -178,7 +202,9 @@ func TestSurfacesOfDoubts(t *testing.T) {
 				}
 			}
 		}
-		if slices.ContainsFunc([]string{"HTML", "Markdown", "dashboard", "JUnit"}, func(form string) bool { return strings.HasPrefix(name, form) }) {
+		if slices.ContainsFunc([]string{"HTML", "Markdown", "dashboard", "JUnit"}, func(form string) bool {
+			return strings.HasPrefix(name, form)
+		}) {
 			for _, d := range doubts {
 				if !strings.Contains(text, d.Message) {
 					t.Errorf("%s lacks the doubt %s", name, d.Reason)

@@ -14,14 +14,18 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// writesFailed is the record of a run of 30 s with 100 reads and 100 writes per second, of which the writes fail from 12 s to 15 s.
+// writesFailed is the record of a run of 30 s with 100 reads and 100 writes per second, of which the writes fail from
+// 12 s to 15 s.
 func writesFailed(t *testing.T) []byte {
 	t.Helper()
 	series := merged.New("uid", clitest.Start, time.Second, []string{"set", "get"}, 1)
 	series.SetReadOnly([]bool{false, true})
 	for i := range int64(30) {
 		begin := i * int64(time.Second)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstOK: begin, LastOK: begin + int64(time.Second) - 1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstOK: begin, LastOK: begin + int64(time.Second) - 1, FirstError: -1,
+			LastError: -1,
+		}
 		iv.Ops[0].OK, iv.Ops[1].OK = 100, 100
 		if i >= 12 && i < 15 {
 			iv.Ops[0].OK, iv.Ops[0].Fail, iv.FirstError, iv.LastError = 0, 100, iv.FirstOK, iv.LastOK
@@ -42,13 +46,18 @@ func writesFailed(t *testing.T) []byte {
 	return data
 }
 
-// TestTruthWritesOfARecordFail: the reads of a run hide its writes, which fail, from the times without a success of the load.
+// TestTruthWritesOfARecordFail: the reads of a run hide its writes, which fail, from the times without a success of the
+// load.
 func TestTruthWritesOfARecordFail(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run")
 	if err := os.WriteFile(file, writesFailed(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for operation, want := range map[string]string{"": "writes         +12 s  3 s − 10 ms", "set": "set            +12 s  3 s − 10 ms", "get": ""} {
+	for operation, want := range map[string]string{
+		"":    "writes         +12 s  3 s − 10 ms",
+		"set": "set            +12 s  3 s − 10 ms",
+		"get": "",
+	} {
 		code, out, stderr := called("redquake", "results", file, "--operation", operation)
 		_, below, _ := strings.Cut(out, "\nNo success of     At          For\n")
 		below = strings.TrimSpace(below)

@@ -17,7 +17,8 @@ func newVersion(io cli.Streams) *cobra.Command {
 		Short: "Show the version of this build",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(io.Out, "redquake %s%s (%s, %s/%s)\n", version.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(io.Out, "redquake %s%s (%s, %s/%s)\n", version.Version, revision(),
+				runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return cli.AsFailure(err)
 		},
 	}

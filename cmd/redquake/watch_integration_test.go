@@ -216,9 +216,15 @@ func TestWatchSurvivesTheAPIServer(t *testing.T) {
 			p.Logf("stdout\n%s\nstderr\n%s", watch.out.String(), watch.err.String())
 		}
 	})
-	p.eventually("the state", func() bool { return strings.Contains(watch.out.String(), "redisfault/kill  Active") }, &watch.out)
+	p.eventually("the state", func() bool {
+		return strings.Contains(watch.out.String(),
+			"redisfault/kill  Active")
+	}, &watch.out)
 	g.set(true)
-	p.eventually("the trouble", func() bool { return strings.Contains(watch.out.String(), "cluster  the API server does not answer: ") }, &watch.out)
+	p.eventually("the trouble", func() bool {
+		return strings.Contains(watch.out.String(),
+			"cluster  the API server does not answer: ")
+	}, &watch.out)
 	p.setLoad(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass)
 	p.setFault(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass, false)
 	g.set(false)

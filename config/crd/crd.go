@@ -1,4 +1,5 @@
-// Package crd embeds the CustomResourceDefinitions, so that a program reads objects by the definitions of its own version.
+// Package crd embeds the CustomResourceDefinitions, so that a program reads objects by the
+// definitions of its own version.
 package crd
 
 import "embed"

@@ -1,4 +1,5 @@
-// Package claims reads which faults act and which wait for them: from the cache, or from the API server where a fault is about to begin.
+// Package claims reads which faults act and which wait for them: from the cache, or from the API
+// server where a fault is about to begin.
 package claims
 
 import (
@@ -32,13 +33,16 @@ type Reader struct {
 const Holding = "status.holding"
 
 // Known are the claims of the faults that act, and of those that wait, as far as the cache knows.
-func (r Reader) Known(ctx context.Context, wanted lock.Claim, limits []lock.Limit) (held, waiting []lock.Claim, err error) {
+func (r Reader) Known(
+	ctx context.Context, wanted lock.Claim, limits []lock.Limit,
+) (held, waiting []lock.Claim, err error) {
 	within := wanted.Fault.Namespace
 	if ReachesOut(wanted, limits) {
 		within = corev1.NamespaceAll
 	}
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(within), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(within),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list the faults: %w", err)
 	}
 	for i := range all.Items {
@@ -52,23 +56,29 @@ func (r Reader) Known(ctx context.Context, wanted lock.Claim, limits []lock.Limi
 	return held, waiting, nil
 }
 
-// ReachesOut reports whether faults of other namespaces may be in a fault's way: nodes belong to no namespace, and a limit may be that of all.
+// ReachesOut reports whether faults of other namespaces may be in a fault's way: nodes belong to no
+// namespace, and a limit may be that of all.
 func ReachesOut(wanted lock.Claim, limits []lock.Limit) bool {
-	return len(wanted.Nodes) > 0 || slices.ContainsFunc(limits, func(l lock.Limit) bool { return l.Of == v1alpha1.LimitFaults })
+	return len(wanted.Nodes) > 0 ||
+		slices.ContainsFunc(limits, func(l lock.Limit) bool { return l.Of == v1alpha1.LimitFaults })
 }
 
 // inQueue reports whether nothing but other faults keeps a fault from being injected.
 func inQueue(f *v1alpha1.RedisFault) bool {
 	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete)
-	return c != nil && WaitsForOthers(c.Reason) && !f.Spec.Suspend && !f.Spec.Abort && f.DeletionTimestamp == nil
+	return c != nil && WaitsForOthers(c.Reason) && !f.Spec.Suspend && !f.Spec.Abort &&
+		f.DeletionTimestamp == nil
 }
 
-// WaitsForOthers reports whether the reason of a fault's wait lies in others: its cause is outside this fault.
+// WaitsForOthers reports whether the reason of a fault's wait lies in others: its cause is outside
+// this fault.
 func WaitsForOthers(reason string) bool {
-	return reason == v1alpha1.ReasonWaitingForFault || reason == v1alpha1.ReasonWaitingForPolicy || reason == v1alpha1.ReasonPolicyInvalid
+	return reason == v1alpha1.ReasonWaitingForFault || reason == v1alpha1.ReasonWaitingForPolicy ||
+		reason == v1alpha1.ReasonPolicyInvalid
 }
 
-// TraitsOf are the traits of a fault; of a type that only another version supports it is assumed that it changes whole workloads.
+// TraitsOf are the traits of a fault; of a type that only another version supports it is assumed
+// that it changes whole workloads.
 func TraitsOf(f *v1alpha1.RedisFault) contract.Traits {
 	injector, err := fault.For(&f.Spec, contract.Deps{})
 	if err != nil {
@@ -77,21 +87,27 @@ func TraitsOf(f *v1alpha1.RedisFault) contract.Traits {
 	return injector.Traits()
 }
 
-// ActedSince is another fault that has acted on what this one holds, and was reverted, since this one was recorded: what was recorded may not be so any more,
-// and what the other one has done could be taken for this one's work. A fault that has passed here once finds none later, whichever process asks: others wait
-// for it. What lies in the future, as the clock was set back, would be found again and again. "" = there is none.
-func (r Reader) ActedSince(ctx context.Context, of *v1alpha1.RedisFault, own lock.Claim) (name string, err error) {
+// ActedSince is another fault that has acted on what this one holds, and was reverted, since this
+// one was recorded: what was recorded may not be so any more, and what the other one has done could
+// be taken for this one's work. A fault that has passed here once finds none later, whichever
+// process asks: others wait for it. What lies in the future, as the clock was set back, would be
+// found again and again. "" = there is none.
+func (r Reader) ActedSince(
+	ctx context.Context, of *v1alpha1.RedisFault, own lock.Claim,
+) (name string, err error) {
 	now := r.Clock.Now()
 	var page v1alpha1.RedisFaultList
 	err = paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
 			f := &page.Items[i]
 			status := &f.Status
-			if f.UID == of.UID || status.InjectedAt == nil || status.RevertedAt == nil || !status.RevertedAt.After(of.Status.StartTime.Time) || status.RevertedAt.After(now) {
+			if f.UID == of.UID || status.InjectedAt == nil || status.RevertedAt == nil ||
+				!status.RevertedAt.After(of.Status.StartTime.Time) || status.RevertedAt.After(now) {
 				continue
 			}
 			other := lock.Wanted(f, TraitsOf(f), status.Targets, status.Workloads, status.StartTime.Time)
-			if besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load; !besideIt && lock.Contested(own, other) != "" {
+			if besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load; !besideIt &&
+				lock.Contested(own, other) != "" {
 				name = f.Name
 				return false
 			}
@@ -105,9 +121,12 @@ func (r Reader) ActedSince(ctx context.Context, of *v1alpha1.RedisFault, own loc
 	return name, nil
 }
 
-// Acting are the claims of all faults that act, from the API server: of the fault's namespace, or of all that this operator watches. of is the fault as it was read: the claims are not known
-// if that is stale.
-func (r Reader) Acting(ctx context.Context, of *v1alpha1.RedisFault, everywhere bool) (held []lock.Claim, known bool, err error) {
+// Acting are the claims of all faults that act, from the API server: of the fault's namespace, or
+// of all that this operator watches. of is the fault as it was read: the claims are not known if
+// that is stale.
+func (r Reader) Acting(
+	ctx context.Context, of *v1alpha1.RedisFault, everywhere bool,
+) (held []lock.Claim, known bool, err error) {
 	namespaces := []string{of.Namespace}
 	switch {
 	case everywhere && len(r.Namespaces) > 0:
@@ -138,7 +157,8 @@ func (r Reader) Acting(ctx context.Context, of *v1alpha1.RedisFault, everywhere 
 // Hits are the pods that other faults have hit or will hit, as far as the cache knows.
 func (r Reader) Hits(ctx context.Context, of *v1alpha1.RedisFault) ([]guard.Hit, error) {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(of.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(of.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the faults: %w", err)
 	}
 	var hits []guard.Hit
@@ -178,9 +198,12 @@ func (r Reader) HitsNow(ctx context.Context, of *v1alpha1.RedisFault) ([]guard.H
 	return hits, err
 }
 
-// Contender finds out whether another fault acts on what one wants, or has stopped to since an instant at which that one was observed: then something of what was
-// observed may be the other one's work. on is what both want; "" = nothing.
-func (r Reader) Contender(ctx context.Context, of *v1alpha1.RedisFault, wanted lock.Claim, observed time.Time) (other lock.Claim, on string, reverted bool, err error) {
+// Contender finds out whether another fault acts on what one wants, or has stopped to since an
+// instant at which that one was observed: then something of what was observed may be the other
+// one's work. on is what both want; "" = nothing.
+func (r Reader) Contender(
+	ctx context.Context, of *v1alpha1.RedisFault, wanted lock.Claim, observed time.Time,
+) (other lock.Claim, on string, reverted bool, err error) {
 	var page v1alpha1.RedisFaultList
 	err = paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {

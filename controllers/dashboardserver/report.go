@@ -23,7 +23,8 @@ import (
 	"github.com/redquake/redquake/internal/report/study"
 )
 
-// detailed is of how many runs of an experiment the records are read: the others are without a curve.
+// detailed is of how many runs of an experiment the records are read: the others are without a
+// curve.
 const detailed = 100
 
 // Report implements dashboard.Source.
@@ -84,8 +85,8 @@ func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*run.In
 	return in, s.results(ctx, test, in)
 }
 
-// results sets the stored results of a load test and of its faults. There are none while the load still runs and no fault has settled, or if the record was not
-// stored.
+// results sets the stored results of a load test and of its faults. There are none while the load
+// still runs and no fault has settled, or if the record was not stored.
 func (s *Source) results(ctx context.Context, test *v1alpha1.RedisLoadTest, in *run.Input) error {
 	stored, err := s.configMap(ctx, test, children.ResultsName(test.Name))
 	if stored == nil {
@@ -99,10 +100,12 @@ func (s *Source) results(ctx context.Context, test *v1alpha1.RedisLoadTest, in *
 	return nil
 }
 
-// series is the record of a load test: of its session while there is one, else as it was stored; nil = there is none.
+// series is the record of a load test: of its session while there is one, else as it was stored;
+// nil = there is none.
 func (s *Source) series(ctx context.Context, test *v1alpha1.RedisLoadTest) (*merged.Series, error) {
 	var now merged.Snapshot
-	// Nothing is merged into the record meanwhile, and a stop condition may wait for it: so it is copied there and no more.
+	// Nothing is merged into the record meanwhile, and a stop condition may wait for it: so it is
+	// copied there and no more.
 	if s.Runs.Find(test.UID).Read(func(series *merged.Series) { now = series.Snapshot() }) {
 		series, err := now.Series()
 		if err != nil {
@@ -121,8 +124,11 @@ func (s *Source) series(ctx context.Context, test *v1alpha1.RedisLoadTest) (*mer
 	return series, nil
 }
 
-// stored is the value of a key of a ConfigMap that an object controls; nil = there is none, or one of an object of this name that was deleted.
-func (s *Source) stored(ctx context.Context, owner client.Object, name, key string) ([]byte, error) {
+// stored is the value of a key of a ConfigMap that an object controls; nil = there is none, or one
+// of an object of this name that was deleted.
+func (s *Source) stored(
+	ctx context.Context, owner client.Object, name, key string,
+) ([]byte, error) {
 	stored, err := s.configMap(ctx, owner, name)
 	if stored == nil {
 		return nil, err
@@ -130,8 +136,11 @@ func (s *Source) stored(ctx context.Context, owner client.Object, name, key stri
 	return stored.BinaryData[key], nil
 }
 
-// configMap is a ConfigMap that an object controls; nil = there is none, or one of an object of this name that was deleted.
-func (s *Source) configMap(ctx context.Context, owner client.Object, name string) (*corev1.ConfigMap, error) {
+// configMap is a ConfigMap that an object controls; nil = there is none, or one of an object of
+// this name that was deleted.
+func (s *Source) configMap(
+	ctx context.Context, owner client.Object, name string,
+) (*corev1.ConfigMap, error) {
 	var stored corev1.ConfigMap
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, &stored)
 	switch {
@@ -187,8 +196,11 @@ func (s *Source) schedule(ctx context.Context, key dashboard.Key) (*report.Docum
 	return of.Report()
 }
 
-// details are what is there of the runs of an experiment beyond its record. A run that has ended does not change any more.
-func (s *Source) details(ctx context.Context, e *v1alpha1.RedisExperiment, kept *experiment.Record) (map[string]*study.Detail, error) {
+// details are what is there of the runs of an experiment beyond its record. A run that has ended
+// does not change any more.
+func (s *Source) details(
+	ctx context.Context, e *v1alpha1.RedisExperiment, kept *experiment.Record,
+) (map[string]*study.Detail, error) {
 	window, found := study.WindowOf(kept), map[string]*study.Detail{}
 	runs := kept.Runs[max(0, len(kept.Runs)-detailed):]
 	for i := range runs {

@@ -26,7 +26,8 @@ type state struct {
 // add adds an object.
 func (s *state) add(object *metav1.ObjectMeta, conditions []metav1.Condition) {
 	fmt.Fprintf(s.sum, "%s %s\n", object.UID, object.ResourceVersion)
-	s.over = s.over && (meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete) || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed))
+	s.over = s.over && (meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete) ||
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed))
 }
 
 // Revision implements dashboard.Source.
@@ -82,7 +83,8 @@ func (s *Source) addFault(ctx context.Context, now *state, namespace, name strin
 	if fault.Status.LoadTest == "" {
 		return nil
 	}
-	if err := s.addLoadTest(ctx, now, namespace, fault.Status.LoadTest); err != nil && !errors.Is(err, dashboard.ErrNotFound) {
+	if err := s.addLoadTest(ctx, now, namespace, fault.Status.LoadTest); err != nil &&
+		!errors.Is(err, dashboard.ErrNotFound) {
 		return err
 	}
 	return nil
@@ -107,14 +109,18 @@ func (s *Source) addSchedule(ctx context.Context, now *state, namespace, name st
 }
 
 // faultsOn are the faults that were injected on a load test, or wait for it.
-func (s *Source) faultsOn(ctx context.Context, test *v1alpha1.RedisLoadTest, options ...client.ListOption) ([]v1alpha1.RedisFault, error) {
+func (s *Source) faultsOn(
+	ctx context.Context, test *v1alpha1.RedisLoadTest, options ...client.ListOption,
+) ([]v1alpha1.RedisFault, error) {
 	var list v1alpha1.RedisFaultList
-	if err := s.Client.List(ctx, &list, append(options, client.InNamespace(test.Namespace))...); err != nil {
+	if err := s.Client.List(ctx, &list,
+		append(options, client.InNamespace(test.Namespace))...); err != nil {
 		return nil, fmt.Errorf("list the faults of namespace %s: %w", test.Namespace, err)
 	}
 	var on []v1alpha1.RedisFault
 	for i := range list.Items {
-		if f := &list.Items[i]; f.Status.LoadTest == test.Name || f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == test.Name {
+		if f := &list.Items[i]; f.Status.LoadTest == test.Name ||
+			f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == test.Name {
 			on = append(on, *f)
 		}
 	}

@@ -1,5 +1,6 @@
-// Package dashboardserver gives the pages of internal/dashboard what they show: objects from the cache, records of running loads from their sessions, of finished ones
-// from their ConfigMaps; and has the API server decide who may see it. Nothing of it runs while nobody looks.
+// Package dashboardserver gives the pages of internal/dashboard what they show: objects from the
+// cache, records of running loads from their sessions, of finished ones from their ConfigMaps; and
+// has the API server decide who may see it. Nothing of it runs while nobody looks.
 package dashboardserver
 
 import (
@@ -28,7 +29,8 @@ import (
 )
 
 const (
-	// answersCached is how long an answer of the API server about a reader is used again: a right that was withdrawn ends so much later.
+	// answersCached is how long an answer of the API server about a reader is used again: a right that
+	// was withdrawn ends so much later.
 	answersCached = 10 * time.Second
 	// askFor bounds a question to the API server.
 	askFor = 10 * time.Second
@@ -38,13 +40,16 @@ const (
 	endWithin = 3 * time.Second
 )
 
-// Server serves the dashboard of a manager, on every replica: only the leader has the records of running loads.
+// Server serves the dashboard of a manager, on every replica: only the leader has the records of
+// running loads.
 type Server struct {
 	Address string // to listen on, such as :8082
 	Source  dashboard.Source
 	Log     logr.Logger
 	Limits  dashboard.Limits
-	Secure  bool // over HTTPS, with a certificate of its own; otherwise only for an Address that nobody else reaches
+	// over HTTPS, with a certificate of its own; otherwise only for an Address that nobody else
+	// reaches
+	Secure bool
 
 	// Listening is called with the address once it is listened on; nil = it is not.
 	Listening func(net.Addr)
@@ -59,8 +64,11 @@ func (s *Server) SetupWithManager(mgr manager.Manager) error {
 	return mgr.Add(s)
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: who does not lead shows what the API server has.
-func (s *Server) NeedLeaderElection() bool { return false }
+// NeedLeaderElection implements manager.LeaderElectionRunnable: who does not lead shows what the
+// API server has.
+func (s *Server) NeedLeaderElection() bool {
+	return false
+}
 
 // Start implements manager.Runnable.
 func (s *Server) Start(ctx context.Context) error {
@@ -81,11 +89,19 @@ func (s *Server) Start(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, listener.Close())
 		}
-		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"http/1.1"}})
+		listener = tls.NewListener(listener, &tls.Config{
+			MinVersion:   tls.VersionTLS12,
+			Certificates: []tls.Certificate{certificate},
+			NextProtos:   []string{"http/1.1"},
+		})
 	}
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 15 * time.Second, IdleTimeout: 90 * time.Second, MaxHeaderBytes: 64 << 10,
-		ErrorLog: log.New(quiet{s.Log}, "", 0),
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          log.New(quiet{s.Log}, "", 0),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -119,23 +135,38 @@ func (s *Server) handler() (*dashboard.Handler, error) {
 	}
 	once := &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Steps: 3}
 	authenticator, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
-		Anonymous: &apiserver.AnonymousAuthConfig{Enabled: false}, CacheTTL: answersCached, TokenAccessReviewClient: reviews, TokenAccessReviewTimeout: askFor, WebhookRetryBackoff: once,
+		Anonymous:                &apiserver.AnonymousAuthConfig{Enabled: false},
+		CacheTTL:                 answersCached,
+		TokenAccessReviewClient:  reviews,
+		TokenAccessReviewTimeout: askFor,
+		WebhookRetryBackoff:      once,
 	}.New()
 	if err != nil {
 		return nil, fmt.Errorf("create the authenticator: %w", err)
 	}
 	authorizer, err := authorizerfactory.DelegatingAuthorizerConfig{
-		SubjectAccessReviewClient: access, AllowCacheTTL: answersCached, DenyCacheTTL: answersCached, WebhookRetryBackoff: once,
+		SubjectAccessReviewClient: access,
+		AllowCacheTTL:             answersCached,
+		DenyCacheTTL:              answersCached,
+		WebhookRetryBackoff:       once,
 	}.New()
 	if err != nil {
 		return nil, fmt.Errorf("create the authorizer: %w", err)
 	}
-	return dashboard.NewHandler(dashboard.Config{Source: s.Source, Authenticator: authenticator, Authorizer: authorizer, Log: s.Log, Limits: s.Limits}), nil
+	return dashboard.NewHandler(dashboard.Config{
+		Source:        s.Source,
+		Authenticator: authenticator,
+		Authorizer:    authorizer,
+		Log:           s.Log,
+		Limits:        s.Limits,
+	}), nil
 }
 
-// selfSigned returns a certificate for this process: readers reach it by a port-forward, which the API server protects, or from behind an ingress.
+// selfSigned returns a certificate for this process: readers reach it by a port-forward, which the
+// API server protects, or from behind an ingress.
 func selfSigned() (tls.Certificate, error) {
-	chain, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	chain, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)},
+		nil)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("create the certificate of the dashboard: %w", err)
 	}
@@ -146,7 +177,8 @@ func selfSigned() (tls.Certificate, error) {
 	return pair, nil
 }
 
-// quiet logs what a server has to say of its connections, such as a failed handshake, which any port scan causes.
+// quiet logs what a server has to say of its connections, such as a failed handshake, which any
+// port scan causes.
 type quiet struct{ log logr.Logger }
 
 func (q quiet) Write(text []byte) (int, error) {

@@ -39,13 +39,21 @@ type lists struct {
 }
 
 func (l *lists) of(resource string) client.ObjectList {
-	return map[string]client.ObjectList{dashboard.LoadTests: &l.tests, dashboard.Faults: &l.faults, dashboard.Experiments: &l.experiments, dashboard.Schedules: &l.schedules}[resource]
+	return map[string]client.ObjectList{
+		dashboard.LoadTests:   &l.tests,
+		dashboard.Faults:      &l.faults,
+		dashboard.Experiments: &l.experiments,
+		dashboard.Schedules:   &l.schedules,
+	}[resource]
 }
 
 // Namespaces implements dashboard.Source.
 func (s *Source) Namespaces(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
-	for _, resource := range []string{dashboard.LoadTests, dashboard.Faults, dashboard.Experiments, dashboard.Schedules} {
+	for _, resource := range []string{
+		dashboard.LoadTests, dashboard.Faults, dashboard.Experiments,
+		dashboard.Schedules,
+	} {
 		list, err := s.list(ctx, resource, "")
 		if err != nil {
 			return nil, err
@@ -58,7 +66,9 @@ func (s *Source) Namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Objects implements dashboard.Source.
-func (s *Source) Objects(ctx context.Context, resource, namespace string, limit int) (list []dashboard.Object, more int, err error) {
+func (s *Source) Objects(
+	ctx context.Context, resource, namespace string, limit int,
+) (list []dashboard.Object, more int, err error) {
 	if !s.watches(namespace) {
 		return nil, 0, nil
 	}
@@ -67,7 +77,8 @@ func (s *Source) Objects(ctx context.Context, resource, namespace string, limit 
 		return nil, 0, err
 	}
 	slices.SortFunc(list, func(a, b dashboard.Object) int {
-		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	})
 	limit = max(0, limit)
 	if len(list) > limit {
@@ -81,7 +92,8 @@ func (s *Source) list(ctx context.Context, resource, namespace string) ([]dashbo
 	if err := s.Client.List(ctx, l.of(resource), client.InNamespace(namespace), shared); err != nil {
 		return nil, fmt.Errorf("list %s: %w", resource, err)
 	}
-	list := make([]dashboard.Object, 0, len(l.tests.Items)+len(l.faults.Items)+len(l.experiments.Items)+len(l.schedules.Items))
+	list := make([]dashboard.Object, 0,
+		len(l.tests.Items)+len(l.faults.Items)+len(l.experiments.Items)+len(l.schedules.Items))
 	for i := range l.tests.Items {
 		list = append(list, dashboard.OfLoadTest(&l.tests.Items[i]))
 	}

@@ -1,4 +1,5 @@
-// Package loadpods says of load pods why they do not start, and why they count as lost, as the cluster and their agents show it.
+// Package loadpods says of load pods why they do not start, and why they count as lost, as the
+// cluster and their agents show it.
 package loadpods
 
 import (
@@ -21,10 +22,12 @@ import (
 	"github.com/redquake/redquake/internal/target/paging"
 )
 
-// FinishedWithRecord reports whether a pod has finished and its record is complete. A pod that was released before a restart of the operator
-// is not queried any more: its state is in the checkpoint.
+// FinishedWithRecord reports whether a pod has finished and its record is complete. A pod that was
+// released before a restart of the operator is not queried any more: its state is in the
+// checkpoint.
 func FinishedWithRecord(pod collect.PodStatus) bool {
-	return !pod.Gone && pod.Complete && (pod.State == agent.Finished || pod.State == "" && pod.Problem == "")
+	return !pod.Gone && pod.Complete &&
+		(pod.State == agent.Finished || pod.State == "" && pod.Problem == "")
 }
 
 // Failure returns why a running load pod counts as lost, "" if it does not.
@@ -43,7 +46,8 @@ func Failure(pod *corev1.Pod, job *batchv1.Job, status collect.PodStatus, now ti
 	case status.Problem != "":
 		return pod.Name + ": " + status.ProblemText
 	case !status.Reachable && now.Sub(status.UnreachableSince) > lifecycle.PodSilence:
-		return fmt.Sprintf("%s gave no usable answer for %s: %s", pod.Name, lifecycle.PodSilence, status.Err)
+		return fmt.Sprintf("%s gave no usable answer for %s: %s", pod.Name, lifecycle.PodSilence,
+			status.Err)
 	}
 	return ""
 }
@@ -71,7 +75,8 @@ func endOfAgent(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 // Termination describes how the agent of a failed pod ended.
 func Termination(pod *corev1.Pod) string {
 	if t := endOfAgent(pod); t != nil {
-		return strings.TrimSpace(fmt.Sprintf("ended with %s, exit code %d %s", t.Reason, t.ExitCode, withoutLog(t.Message))) + removal(pod, nil)
+		return strings.TrimSpace(fmt.Sprintf("ended with %s, exit code %d %s", t.Reason, t.ExitCode,
+			withoutLog(t.Message))) + removal(pod, nil)
 	}
 	if pod.Status.Reason != "" {
 		return strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message) + removal(pod, nil)
@@ -79,12 +84,16 @@ func Termination(pod *corev1.Pod) string {
 	return "failed" + removal(pod, nil)
 }
 
-// withoutLog is a termination message without lines of the agent's log, which the kubelet takes where the agent has written no message: it was killed.
+// withoutLog is a termination message without lines of the agent's log, which the kubelet takes
+// where the agent has written no message: it was killed.
 func withoutLog(message string) string {
-	return strings.Join(slices.DeleteFunc(strings.Split(message, "\n"), func(line string) bool { return strings.HasPrefix(line, "{") }), " ")
+	return strings.Join(slices.DeleteFunc(strings.Split(message, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "{")
+	}), " ")
 }
 
-// removals says what the reasons of the condition DisruptionTarget mean: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+// removals says what the reasons of the condition DisruptionTarget mean:
+// https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 var removals = map[string]string{
 	corev1.PodReasonPreemptionByScheduler: "pre-empted by a pod of a higher priority",
 	"DeletionByTaintManager":              "its node has a taint that it does not tolerate",
@@ -93,17 +102,20 @@ var removals = map[string]string{
 	corev1.PodReasonTerminationByKubelet:  "ended by the kubelet, as under node pressure or at a shutdown of the node",
 }
 
-// removal is why Kubernetes removes a pod, nil where it is gone: its own condition, or its Job, nil where that cannot be the reason. It is empty where nothing says that.
+// removal is why Kubernetes removes a pod, nil where it is gone: its own condition, or its Job, nil
+// where that cannot be the reason. It is empty where nothing says that.
 func removal(pod *corev1.Pod, job *batchv1.Job) string {
 	if pod != nil {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-				return fmt.Sprintf(": %s (%s)", cmp.Or(removals[c.Reason], "disrupted"), strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
+				return fmt.Sprintf(": %s (%s)", cmp.Or(removals[c.Reason], "disrupted"),
+					strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
 			}
 		}
 	}
 	if job != nil && job.Spec.Suspend != nil && *job.Spec.Suspend {
-		return fmt.Sprintf(": something has suspended Job %s, as a queue does that pre-empts it", job.Name)
+		return fmt.Sprintf(": something has suspended Job %s, as a queue does that pre-empts it",
+			job.Name)
 	}
 	return ""
 }
@@ -116,7 +128,8 @@ func Explain(pod *corev1.Pod) string {
 		}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" &&
+			w.Reason != "PodInitializing" {
 			return strings.TrimSpace("waits: " + w.Reason + " " + w.Message)
 		}
 	}
@@ -126,7 +139,8 @@ func Explain(pod *corev1.Pod) string {
 	return ""
 }
 
-// JobTrouble returns the latest warning of the Job controller, such as an exceeded quota, which is reported by events only.
+// JobTrouble returns the latest warning of the Job controller, such as an exceeded quota, which is
+// reported by events only.
 func JobTrouble(ctx context.Context, api client.Reader, job *batchv1.Job) string {
 	if job == nil {
 		return ""
@@ -141,7 +155,8 @@ func JobTrouble(ctx context.Context, api client.Reader, job *batchv1.Job) string
 		}
 		page.Items = nil // the next page must not be decoded over these
 		return true
-	}, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID), "type": corev1.EventTypeWarning})
+	}, client.InNamespace(job.Namespace),
+		client.MatchingFields{"involvedObject.uid": string(job.UID), "type": corev1.EventTypeWarning})
 	if err != nil || newest == nil {
 		return ""
 	}

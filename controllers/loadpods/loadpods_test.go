@@ -17,7 +17,9 @@ import (
 // A pod has ended once its agent has: a sidecar may go on for as long as the Job exists.
 func TestPhaseWithASidecar(t *testing.T) {
 	ended := func(code int32) corev1.ContainerState {
-		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: "why"}}
+		return corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: "why"},
+		}
 	}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	for _, tc := range []struct {
@@ -46,15 +48,28 @@ func TestPhaseWithASidecar(t *testing.T) {
 func TestRemovalIsNamed(t *testing.T) {
 	running := collect.PodStatus{State: agent.Running, Reachable: true}
 	condition := func(reason, message string) corev1.PodCondition {
-		return corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+		return corev1.PodCondition{
+			Type:    corev1.DisruptionTarget,
+			Status:  corev1.ConditionTrue,
+			Reason:  reason,
+			Message: message,
+		}
 	}
 	deleted := func(c ...corev1.PodCondition) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "load-0", DeletionTimestamp: new(metav1.Now())}, Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: c}}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "load-0", DeletionTimestamp: new(metav1.Now())},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: c},
+		}
 	}
 	failed := func(terminated *corev1.ContainerStateTerminated, c ...corev1.PodCondition) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "load-0"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Conditions: c}}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "load-0"},
+			Status:     corev1.PodStatus{Phase: corev1.PodFailed, Conditions: c},
+		}
 		if terminated != nil {
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: children.AgentContainer, State: corev1.ContainerState{Terminated: terminated}}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: children.AgentContainer, State: corev1.ContainerState{Terminated: terminated}},
+			}
 		}
 		return pod
 	}
@@ -66,21 +81,47 @@ func TestRemovalIsNamed(t *testing.T) {
 		job  *batchv1.Job
 		want string
 	}{
-		"deleted by somebody":  {deleted(), &batchv1.Job{}, "load-0 is being deleted"},
-		"evicted":              {deleted(condition("EvictionByEvictionAPI", "Eviction API: evicting")), nil, "load-0 is being deleted: evicted, as by a drain of its node (EvictionByEvictionAPI: Eviction API: evicting)"},
-		"pre-empted":           {deleted(condition("PreemptionByScheduler", "default-scheduler: preempting")), nil, "pre-empted by a pod of a higher priority (PreemptionByScheduler: default-scheduler: preempting)"},
-		"by a taint":           {deleted(condition("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")), nil, "its node has a taint that it does not tolerate (DeletionByTaintManager"},
-		"its node is gone":     {deleted(condition("DeletionByPodGC", "PodGC: node no longer exists")), nil, "its node is gone (DeletionByPodGC"},
-		"by the kubelet":       {failed(nil, condition("TerminationByKubelet", "The node was low on resource: memory")), nil, "load-0 failed: ended by the kubelet, as under node pressure or at a shutdown of the node (TerminationByKubelet: The node was low"},
+		"deleted by somebody": {deleted(), &batchv1.Job{}, "load-0 is being deleted"},
+		"evicted": {
+			deleted(condition("EvictionByEvictionAPI", "Eviction API: evicting")), nil,
+			"load-0 is being deleted: evicted, as by a drain of its node (EvictionByEvictionAPI: Eviction API: evicting)",
+		},
+		"pre-empted": {
+			deleted(condition("PreemptionByScheduler", "default-scheduler: preempting")), nil,
+			"pre-empted by a pod of a higher priority (PreemptionByScheduler: default-scheduler: preempting)",
+		},
+		"by a taint": {
+			deleted(condition("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")), nil,
+			"its node has a taint that it does not tolerate (DeletionByTaintManager",
+		},
+		"its node is gone": {
+			deleted(condition("DeletionByPodGC", "PodGC: node no longer exists")), nil,
+			"its node is gone (DeletionByPodGC",
+		},
+		"by the kubelet": {
+			failed(nil, condition("TerminationByKubelet", "The node was low on resource: memory")), nil,
+			"load-0 failed: ended by the kubelet, as under node pressure or at a shutdown of the node (TerminationByKubelet: The node was low",
+		},
 		"for a reason to come": {deleted(condition("Another", "")), nil, "is being deleted: disrupted (Another)"},
 		"by the kubelet, once": {evicted, nil, "load-0 Evicted The node was low on resource: memory"},
-		"a suspended Job":      {deleted(), suspended, "load-0 is being deleted: something has suspended Job run-load, as a queue does that pre-empts it"},
-		"it is gone by now":    {nil, suspended, "the pod was deleted: something has suspended Job run-load"},
-		"out of memory": {failed(&corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: `{"level":"INFO","msg":"Running"}` + "\n" + `{"level":"INFO"}`}), nil,
-			"load-0 ended with OOMKilled, exit code 137"},
+		"a suspended Job": {
+			deleted(), suspended,
+			"load-0 is being deleted: something has suspended Job run-load, as a queue does that pre-empts it",
+		},
+		"it is gone by now": {nil, suspended, "the pod was deleted: something has suspended Job run-load"},
+		"out of memory": {
+			failed(&corev1.ContainerStateTerminated{
+				ExitCode: 137,
+				Reason:   "OOMKilled",
+				Message:  `{"level":"INFO","msg":"Running"}` + "\n" + `{"level":"INFO"}`,
+			}),
+			nil,
+			"load-0 ended with OOMKilled, exit code 137",
+		},
 	} {
 		got := Failure(tc.pod, tc.job, running, time.Now())
-		if !strings.Contains(got, tc.want) || name == "deleted by somebody" && got != tc.want || strings.Contains(got, "INFO") {
+		if !strings.Contains(got, tc.want) || name == "deleted by somebody" && got != tc.want ||
+			strings.Contains(got, "INFO") {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

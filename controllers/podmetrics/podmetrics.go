@@ -28,16 +28,22 @@ import (
 // +kubebuilder:rbac:groups=metrics.k8s.io,resources=pods,verbs=list
 
 const (
-	// Every is how often the metrics API is read. It has a new reading about every 15 s; reading it more often misses none.
+	// Every is how often the metrics API is read. It has a new reading about every 15 s; reading it
+	// more often misses none.
 	Every = 10 * time.Second
-	// podMetricsLate is how much later than its window a new reading may be, before the status says that there are none: the API is 15 s to 30 s late.
+	// podMetricsLate is how much later than its window a new reading may be, before the status says
+	// that there are none: the API is 15 s to 30 s late.
 	podMetricsLate = time.Minute
 	// maxObservedPods is the number of pods that are observed of one name.
 	maxObservedPods = 64
 )
 
 // podMetricsKind is read without its Go types, which would be another module.
-var podMetricsKind = schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetricsList"}
+var podMetricsKind = schema.GroupVersionKind{
+	Group:   "metrics.k8s.io",
+	Version: "v1beta1",
+	Kind:    "PodMetricsList",
+}
 
 // podMetrics is a PodMetrics of the metrics API.
 type podMetrics struct {
@@ -67,9 +73,12 @@ func metricsMessage(err error) string {
 	return "the metrics API cannot be read: " + err.Error()
 }
 
-// Uses reads the metrics of the pods of a namespace that an entry of spec.observe.pods selects, from the start of a load on. The limits are those of their
-// containers. If there are no readings, the message tells people why.
-func (r Reader) Uses(ctx context.Context, namespace string, observed *v1alpha1.ObservedPods, start time.Time) (uses []record.PodUse, message string) {
+// Uses reads the metrics of the pods of a namespace that an entry of spec.observe.pods selects,
+// from the start of a load on. The limits are those of their containers. If there are no readings,
+// the message tells people why.
+func (r Reader) Uses(
+	ctx context.Context, namespace string, observed *v1alpha1.ObservedPods, start time.Time,
+) (uses []record.PodUse, message string) {
 	selector, err := metav1.LabelSelectorAsSelector(&observed.Selector)
 	if err != nil {
 		return nil, fmt.Sprintf("selector: %v", err)
@@ -91,19 +100,31 @@ func (r Reader) Uses(ctx context.Context, namespace string, observed *v1alpha1.O
 		for _, c := range pod.Containers {
 			cpu := c.Usage.Cpu().AsApproximateFloat64()
 			uses = append(uses, record.PodUse{
-				At: int64(pod.Timestamp.Sub(start)), Window: int64(pod.Window.Duration), Name: observed.Name, Pod: pod.Metadata.Name, Container: c.Name,
-				CPU: cpu, MaxCPU: cpu, CPULimit: limits[pod.Metadata.Name][c.Name], Memory: c.Usage.Memory().Value(),
+				At:        int64(pod.Timestamp.Sub(start)),
+				Window:    int64(pod.Window.Duration),
+				Name:      observed.Name,
+				Pod:       pod.Metadata.Name,
+				Container: c.Name,
+				CPU:       cpu,
+				MaxCPU:    cpu,
+				CPULimit:  limits[pod.Metadata.Name][c.Name],
+				Memory:    c.Usage.Memory().Value(),
 			})
 		}
 	}
 	if len(uses) == 0 {
-		return nil, "the metrics API has no readings of the pods yet: it has those of a new pod after 15 s to 30 s"
+		return nil,
+			"the metrics API has no readings of the pods yet: it has those of a new pod after 15 s to 30 s"
 	}
 	return uses, newest.message()
 }
 
-// readMetrics reads the metrics of the observed ones among the selected pods. metrics-server has no pages, and returns all at once; others may have.
-func (r Reader) readMetrics(ctx context.Context, namespace string, selector labels.Selector, observed map[string]map[string]float64) (pods []*podMetrics, err error) {
+// readMetrics reads the metrics of the observed ones among the selected pods. metrics-server has no
+// pages, and returns all at once; others may have.
+func (r Reader) readMetrics(
+	ctx context.Context, namespace string, selector labels.Selector,
+	observed map[string]map[string]float64,
+) (pods []*podMetrics, err error) {
 	page := &unstructured.UnstructuredList{}
 	page.SetGroupVersionKind(podMetricsKind)
 	var broken error
@@ -142,7 +163,8 @@ func (s *staleness) see(pod *podMetrics) {
 // message is empty if the newest reading is as new as it can be expected to be.
 func (s *staleness) message() string {
 	if age := s.now.Sub(s.newest); age > s.window+podMetricsLate {
-		return fmt.Sprintf("the metrics API has no new readings of the pods: the newest ended %s ago", age.Round(time.Second))
+		return fmt.Sprintf("the metrics API has no new readings of the pods: the newest ended %s ago",
+			age.Round(time.Second))
 	}
 	return ""
 }
@@ -159,10 +181,14 @@ func decodeMetrics(object *unstructured.Unstructured) (*podMetrics, error) {
 	return pod, nil
 }
 
-// cpuLimits returns the CPU limits of the containers in the selected pods, in cores, by the names of pod and container; 0 = none.
-func (r Reader) cpuLimits(ctx context.Context, namespace string, selector labels.Selector) (map[string]map[string]float64, error) {
+// cpuLimits returns the CPU limits of the containers in the selected pods, in cores, by the names
+// of pod and container; 0 = none.
+func (r Reader) cpuLimits(
+	ctx context.Context, namespace string, selector labels.Selector,
+) (map[string]map[string]float64, error) {
 	var pods corev1.PodList // the API server lists by name
-	if err := r.APIReader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxObservedPods)); err != nil {
+	if err := r.APIReader.List(ctx, &pods, client.InNamespace(namespace),
+		client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxObservedPods)); err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })

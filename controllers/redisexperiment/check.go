@@ -16,12 +16,18 @@ import (
 // checksAtOnce is how many dry runs there are at once.
 const checksAtOnce = 16
 
-// check has the API server check the load test of every cell, without creating it, and then creates dry runs of the settings and faults.
+// check has the API server check the load test of every cell, without creating it, and then creates
+// dry runs of the settings and faults.
 func (r *Reconciler) check(ctx context.Context, s *scope) outcome {
 	if !accepted(s.experiment) {
 		for i := range s.plan.Variants {
 			if found, err := r.wouldAccept(ctx, s, i); found != nil || err != nil {
-				return outcome{problem: found, err: err, ended: found != nil, failed: true}
+				return outcome{
+					problem: found,
+					err:     err,
+					ended:   found != nil,
+					failed:  true,
+				}
 			}
 		}
 	}
@@ -39,13 +45,19 @@ func (r *Reconciler) check(ctx context.Context, s *scope) outcome {
 }
 
 // wouldAccept asks the API server whether it would accept the load test of a cell.
-func (r *Reconciler) wouldAccept(ctx context.Context, s *scope, variant int) (*problem.Problem, error) {
+func (r *Reconciler) wouldAccept(
+	ctx context.Context, s *scope, variant int,
+) (*problem.Problem, error) {
 	v := &s.plan.Variants[variant]
 	test := children.RunLoadTest(s.experiment, v, experiment.Slot{Number: variant + 1, Round: 1})
 	test.Name = fmt.Sprintf("%s-check-%d", s.experiment.Name, variant+1)
 	err := r.Client.Create(ctx, test, client.DryRunAll)
 	if problem.Refuses(err) {
-		return &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf("cell %s: the load test: %s", v.Name, problem.Refusal(err)), Lasting: true}, nil
+		return &problem.Problem{
+			Reason:  v1alpha1.ReasonRefused,
+			Message: fmt.Sprintf("cell %s: the load test: %s", v.Name, problem.Refusal(err)),
+			Lasting: true,
+		}, nil
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("check the load test of cell %s: %w", v.Name, err)
@@ -54,12 +66,22 @@ func (r *Reconciler) wouldAccept(ctx context.Context, s *scope, variant int) (*p
 }
 
 func refused(message string) outcome {
-	return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: message, Lasting: true}, ended: true, failed: true}
+	return outcome{
+		problem: &problem.Problem{
+			Reason:  v1alpha1.ReasonRefused,
+			Message: message,
+			Lasting: true,
+		},
+		ended:  true,
+		failed: true,
+	}
 }
 
 // removeChecks deletes the dry runs, once all have passed.
 func (r *Reconciler) removeChecks(ctx context.Context, s *scope) error {
-	found, err := r.faultsOf(ctx, s, client.MatchingLabels{v1alpha1.LabelComponent: children.ComponentCheck})
+	found, err := r.faultsOf(ctx, s, client.MatchingLabels{
+		v1alpha1.LabelComponent: children.ComponentCheck,
+	})
 	if err != nil {
 		return err
 	}

@@ -34,18 +34,22 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 			return outcome{err: err}
 		}
 		of := s.recorded(kept)
-		of.End, of.Failed, of.Inconclusive = r.Clock.Now(), digest.Truncate(of.Failed, maxReason), digest.Truncate(of.Inconclusive, maxReason)
+		of.End = r.Clock.Now()
+		of.Failed = digest.Truncate(of.Failed, maxReason)
+		of.Inconclusive = digest.Truncate(of.Inconclusive, maxReason)
 		s.record.Runs = append(s.record.Runs, of)
 		if err := stored.SaveRecord(ctx, r.Client, s.experiment, s.record); err != nil {
 			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
 			if !s.experiment.Spec.Abort || !lasts(err) {
 				return outcome{err: err}
 			}
-			log.FromContext(ctx).Error(err, "The figures of an aborted run are not recorded", "run", s.run.slot.Number)
+			log.FromContext(ctx).Error(err, "The figures of an aborted run are not recorded", "run",
+				s.run.slot.Number)
 			s.experiment.Status.Run = nil
 			return outcome{again: true}
 		}
-		log.FromContext(ctx).Info("Recorded a run", "run", s.run.slot.Number, "cell", s.run.variant.Name, "failed", of.Failed, "inconclusive", of.Inconclusive)
+		log.FromContext(ctx).Info("Recorded a run", "run", s.run.slot.Number, "cell", s.run.variant.Name,
+			"failed", of.Failed, "inconclusive", of.Inconclusive)
 	}
 	s.experiment.Status.Run = nil
 	s.experiment.Status.Results = children.ExperimentRecordName(s.experiment.Name)
@@ -58,10 +62,12 @@ func lasts(err error) bool {
 	return found != nil || problem.Refuses(err)
 }
 
-// maxReason is the longest reason that is recorded; with the load test's name it fits into the status.
+// maxReason is the longest reason that is recorded; with the load test's name it fits into the
+// status.
 const maxReason = 440
 
-// kept are the results of the run that has ended. What cannot be read, now or later, is read from the statuses.
+// kept are the results of the run that has ended. What cannot be read, now or later, is read from
+// the statuses.
 func (r *Reconciler) kept(ctx context.Context, s *scope) (result.Run, error) {
 	if s.run.test == nil {
 		return result.Run{}, nil
@@ -72,7 +78,8 @@ func (r *Reconciler) kept(ctx context.Context, s *scope) (result.Run, error) {
 	}
 	kept, err := children.ResultsIn(results)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "The figures of a run are taken from the statuses", "loadTest", s.run.test.Name)
+		log.FromContext(ctx).Error(err, "The figures of a run are taken from the statuses", "loadTest",
+			s.run.test.Name)
 		return result.Run{}, nil
 	}
 	return kept, nil
@@ -82,8 +89,12 @@ func (r *Reconciler) kept(ctx context.Context, s *scope) (result.Run, error) {
 func (s *scope) recorded(kept result.Run) experiment.RecordedRun {
 	if s.run.test == nil {
 		of := experiment.RecordedRun{
-			Cell: s.run.slot.Variant, Round: s.run.slot.Round, LoadTest: s.experiment.Status.Run.LoadTest, Start: s.experiment.Status.Run.StartTime.Time,
-			Inconclusive: s.unmeasured(), Unreverted: s.unreverted(),
+			Cell:         s.run.slot.Variant,
+			Round:        s.run.slot.Round,
+			LoadTest:     s.experiment.Status.Run.LoadTest,
+			Start:        s.experiment.Status.Run.StartTime.Time,
+			Inconclusive: s.unmeasured(),
+			Unreverted:   s.unreverted(),
 		}
 		if !s.experiment.Spec.Abort {
 			of.Failed = of.Inconclusive
@@ -131,16 +142,19 @@ func (s *scope) notHeld() string {
 		}
 		held := meta.FindStatusCondition(c.found.Status.Conditions, v1alpha1.ConditionHeld)
 		if held == nil {
-			return fmt.Sprintf("the setting %s was not in force: RedisFault %s: %s", c.found.Spec.Action.Type, c.found.Name, state.EndOf(c.found.Status.Conditions))
+			return fmt.Sprintf("the setting %s was not in force: RedisFault %s: %s",
+				c.found.Spec.Action.Type, c.found.Name, state.EndOf(c.found.Status.Conditions))
 		}
 		if held.Status != metav1.ConditionTrue {
-			return fmt.Sprintf("the setting %s was not in force for the whole load: RedisFault %s: %s: %s", c.found.Spec.Action.Type, c.found.Name, held.Reason, held.Message)
+			return fmt.Sprintf("the setting %s was not in force for the whole load: RedisFault %s: %s: %s",
+				c.found.Spec.Action.Type, c.found.Name, held.Reason, held.Message)
 		}
 	}
 	return ""
 }
 
-// failed is why the run failed: what could not complete, or an objective that was missed; "" = it has not.
+// failed is why the run failed: what could not complete, or an objective that was missed; "" = it
+// has not.
 func (s *scope) failed() string {
 	if test := s.run.test; failure(test.Status.Conditions, test.Status.Verdict) {
 		return fmt.Sprintf("RedisLoadTest %s: %s", test.Name, state.EndOf(test.Status.Conditions))
@@ -158,17 +172,22 @@ func (s *scope) incomplete() string {
 	if meta.IsStatusConditionTrue(s.run.test.Status.Conditions, v1alpha1.ConditionComplete) {
 		return ""
 	}
-	return fmt.Sprintf("RedisLoadTest %s: %s", s.run.test.Name, state.EndOf(s.run.test.Status.Conditions))
+	return fmt.Sprintf("RedisLoadTest %s: %s", s.run.test.Name,
+		state.EndOf(s.run.test.Status.Conditions))
 }
 
 // missed reports whether the load test or a fault of the run has missed an objective.
 func (s *scope) missed() bool {
 	return s.run.test.Status.Verdict == v1alpha1.VerdictFail ||
-		slices.ContainsFunc(s.run.faults, func(c child) bool { return c.found != nil && c.found.Status.Verdict == v1alpha1.VerdictFail })
+		slices.ContainsFunc(s.run.faults, func(c child) bool {
+			return c.found != nil &&
+				c.found.Status.Verdict == v1alpha1.VerdictFail
+		})
 }
 
 func failure(conditions []metav1.Condition, verdict v1alpha1.Verdict) bool {
-	return verdict == v1alpha1.VerdictFail || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
+	return verdict == v1alpha1.VerdictFail ||
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
 }
 
 // unreverted is what a fault or a setting of the run has left behind; "" = nothing.
@@ -177,8 +196,12 @@ func (s *scope) unreverted() string {
 		if c.found == nil {
 			continue
 		}
-		if end := meta.FindStatusCondition(c.found.Status.Conditions, v1alpha1.ConditionFailed); end != nil && end.Status == metav1.ConditionTrue && end.Reason == v1alpha1.ReasonRevertFailed {
-			return fmt.Sprintf("RedisFault %s could not be reverted, so that no further run would be measured on the same Redis: %s", c.found.Name, end.Message)
+		if end := meta.FindStatusCondition(c.found.Status.Conditions,
+			v1alpha1.ConditionFailed); end != nil && end.Status == metav1.ConditionTrue &&
+			end.Reason == v1alpha1.ReasonRevertFailed {
+			return fmt.Sprintf(
+				"RedisFault %s could not be reverted, so that no further run would be measured on the same Redis: %s",
+				c.found.Name, end.Message)
 		}
 	}
 	return ""
@@ -207,7 +230,8 @@ func (r *Reconciler) prune(ctx context.Context, s *scope) error {
 		}
 	}
 	var tests v1alpha1.RedisLoadTestList
-	if err := r.Client.List(ctx, &tests, client.InNamespace(s.experiment.Namespace), client.MatchingLabels{v1alpha1.LabelExperiment: s.experiment.Name}); err != nil {
+	if err := r.Client.List(ctx, &tests, client.InNamespace(s.experiment.Namespace),
+		client.MatchingLabels{v1alpha1.LabelExperiment: s.experiment.Name}); err != nil {
 		return fmt.Errorf("list the load tests: %w", err)
 	}
 	for i := range tests.Items {
@@ -215,7 +239,9 @@ func (r *Reconciler) prune(ctx context.Context, s *scope) error {
 		if !old(test) || !metav1.IsControlledBy(test, s.experiment) {
 			continue
 		}
-		if err := r.Client.Delete(ctx, test, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, test,
+			client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(
+			err) != nil {
 			return fmt.Errorf("delete RedisLoadTest %s of an old run: %w", test.Name, err)
 		}
 	}

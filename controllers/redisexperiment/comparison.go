@@ -14,8 +14,8 @@ import (
 // maxNotes is how many notes a status has.
 const maxNotes = 32
 
-// setComparison compares the cells. Until the experiment is complete there are no verdicts: the number of runs was fixed in advance, to
-// rule out optional stopping.
+// setComparison compares the cells. Until the experiment is complete there are no verdicts: the
+// number of runs was fixed in advance, to rule out optional stopping.
 func (s *scope) setComparison(complete bool) {
 	status := &s.experiment.Status
 	status.Comparison, status.Notes = nil, nil
@@ -35,7 +35,8 @@ func (s *scope) setComparison(complete bool) {
 
 // table compares each cell with its baseline.
 func (s *scope) table() *result.Comparisons {
-	return experiment.Table(s.record.CellsOf(s.plan.BaselineOf), s.plan.Question(&s.experiment.Spec.Compare))
+	return experiment.Table(s.record.CellsOf(s.plan.BaselineOf),
+		s.plan.Question(&s.experiment.Spec.Compare))
 }
 
 // inStatus is a comparison as the status shows it.
@@ -47,14 +48,25 @@ func inStatus(row result.Comparison, complete bool) v1alpha1.ComparisonResult {
 		return v1alpha1.DecimalOf(*v)
 	}
 	c := v1alpha1.ComparisonResult{
-		Cell: row.Cell, Figure: row.Figure, Change: decimal(row.Change), AtLeast: decimal(row.AtLeast), AtMost: decimal(row.AtMost), Confidence: decimal(&row.Confidence),
-		Median: decimal(row.Median), BaselineMedian: decimal(row.BaselineMedian), Repeats: int32(row.Repeats), BaselineRepeats: int32(row.BaselineRepeats),
+		Cell:            row.Cell,
+		Figure:          row.Figure,
+		Change:          decimal(row.Change),
+		AtLeast:         decimal(row.AtLeast),
+		AtMost:          decimal(row.AtMost),
+		Confidence:      decimal(&row.Confidence),
+		Median:          decimal(row.Median),
+		BaselineMedian:  decimal(row.BaselineMedian),
+		Repeats:         int32(row.Repeats),
+		BaselineRepeats: int32(row.BaselineRepeats),
 	}
 	if row.Change == nil {
 		c.Confidence = ""
 	}
 	if complete {
-		c.Verdict, c.Reason, c.Message, c.Needs = v1alpha1.ComparisonVerdict(row.Verdict), row.Reason, digest.Truncate(row.Message, 512), int32(row.Needs)
+		c.Verdict = v1alpha1.ComparisonVerdict(row.Verdict)
+		c.Reason = row.Reason
+		c.Message = digest.Truncate(row.Message, 512)
+		c.Needs = int32(row.Needs)
 	}
 	return c
 }
@@ -65,13 +77,15 @@ func (s *scope) judge(d lifecycle.Decision[lifecycle.ExperimentAction], o outcom
 	switch {
 	case o.failed && d.Reason == v1alpha1.ReasonRunFailed && s.record.Missed():
 		status.Verdict = v1alpha1.VerdictFail
-		state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionFalse, v1alpha1.ReasonObjectivesNotMet, d.Message)
+		state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet,
+			metav1.ConditionFalse, v1alpha1.ReasonObjectivesNotMet, d.Message)
 		return
 	case o.failed, s.seen.Restored != "":
 		return
 	case d.Reason == v1alpha1.ReasonAborted:
 		status.Verdict = v1alpha1.VerdictInconclusive
-		state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, v1alpha1.ReasonAborted, d.Message)
+		state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet,
+			metav1.ConditionUnknown, v1alpha1.ReasonAborted, d.Message)
 		return
 	}
 	var rows []result.Comparison
@@ -81,11 +95,13 @@ func (s *scope) judge(d lifecycle.Decision[lifecycle.ExperimentAction], o outcom
 		}
 	}
 	objectives := s.experiment.Spec.Objectives
-	j := experiment.Judge(s.record, rows, s.experiment.Spec.Compare.Require, s.earlier.rows(), objectives != nil && objectives.NoRegression)
+	j := experiment.Judge(s.record, rows, s.experiment.Spec.Compare.Require, s.earlier.rows(),
+		objectives != nil && objectives.NoRegression)
 	status.Verdict = j.Verdict
 	met := metav1.ConditionUnknown
 	if j.Verdict != v1alpha1.VerdictInconclusive {
 		met = state.ConditionStatus(j.Verdict == v1alpha1.VerdictPass)
 	}
-	state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet, met, j.Reason, j.Message)
+	state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet,
+		met, j.Reason, j.Message)
 }

@@ -25,18 +25,23 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.ExperimentAction], 
 		message = s.summary()
 	}
 	state.SetSummary(&status.Conditions, generation, state.Summary{
-		Complete: o.ended && !o.failed, Failed: o.ended && o.failed, Suspended: d.Action == lifecycle.ExperimentWait && reason == v1alpha1.ReasonSuspended,
-		Reason: reason, Message: cmp.Or(message, "in progress"),
+		Complete:  o.ended && !o.failed,
+		Failed:    o.ended && o.failed,
+		Suspended: d.Action == lifecycle.ExperimentWait && reason == v1alpha1.ReasonSuspended,
+		Reason:    reason,
+		Message:   cmp.Or(message, "in progress"),
 	})
 	s.setAccepted(o, reason)
 	s.setRegressed(o, reason)
 	if !o.ended || status.Verdict == "" {
-		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "evaluated when the experiment is complete")
+		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet,
+			metav1.ConditionUnknown, reason, "evaluated when the experiment is complete")
 	}
 }
 
 func (s *scope) setAccepted(o outcome, reason string) {
-	conditions, generation := &s.experiment.Status.Conditions, s.experiment.Generation
+	conditions := &s.experiment.Status.Conditions
+	generation := s.experiment.Generation
 	var trouble *problem.Problem
 	switch {
 	case o.problem != nil:
@@ -46,11 +51,14 @@ func (s *scope) setAccepted(o outcome, reason string) {
 	}
 	switch {
 	case trouble != nil:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, trouble.Reason, trouble.Message)
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse,
+			trouble.Reason, trouble.Message)
 	case o.checked, s.seen.Started, accepted(s.experiment):
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the API server accepts what every cell will create")
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue,
+			"Accepted", "the API server accepts what every cell will create")
 	default:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not evaluated yet")
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown,
+			reason, "not evaluated yet")
 	}
 }
 
@@ -60,6 +68,9 @@ func (s *scope) summary() string {
 	for _, c := range s.experiment.Status.Comparison {
 		count[c.Verdict]++
 	}
-	return fmt.Sprintf("%d runs of %d cells: %d comparisons worse, %d better, %d the same, %d cannot be told", s.seen.Recorded, len(s.plan.Variants),
-		count[v1alpha1.ComparisonWorse], count[v1alpha1.ComparisonBetter], count[v1alpha1.ComparisonSame], count[v1alpha1.ComparisonCannotTell])
+	return fmt.Sprintf(
+		"%d runs of %d cells: %d comparisons worse, %d better, %d the same, %d cannot be told",
+		s.seen.Recorded, len(s.plan.Variants),
+		count[v1alpha1.ComparisonWorse], count[v1alpha1.ComparisonBetter], count[v1alpha1.ComparisonSame],
+		count[v1alpha1.ComparisonCannotTell])
 }

@@ -1,5 +1,5 @@
-// Package redisexperiment reconciles RedisExperiments. Each reconcile reads everything first, lets package lifecycle decide, performs one step, and writes the
-// status once.
+// Package redisexperiment reconciles RedisExperiments. Each reconcile reads everything first, lets
+// package lifecycle decide, performs one step, and writes the status once.
 package redisexperiment
 
 import (
@@ -45,7 +45,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // conclude reports what a step has done, and says when to look again.
-func (r *Reconciler) conclude(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o outcome) (ctrl.Result, error) {
+func (r *Reconciler) conclude(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o outcome,
+) (ctrl.Result, error) {
 	until := d.Until
 	if found, err := problem.From(o.err); found != nil {
 		o.problem, o.err, until = found, err, r.Clock.Now().Add(problemPoll)
@@ -68,7 +70,8 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, d lifecycle.Decisio
 // problemPoll is how often a step is tried again that a problem keeps from being performed.
 const problemPoll = 10 * time.Second
 
-// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults comes to another state.
+// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when
+// one of its load tests or faults comes to another state.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisExperiment{}).
@@ -79,11 +82,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Complete(r)
 }
 
-// turns reports whether a load test or a fault has come to another state with an update: its figures are read when it has ended.
+// turns reports whether a load test or a fault has come to another state with an update: its
+// figures are read when it has ended.
 func turns(e event.UpdateEvent) bool {
 	old, now := conditionsOf(e.ObjectOld), conditionsOf(e.ObjectNew)
-	a, b := meta.FindStatusCondition(old, v1alpha1.ConditionComplete), meta.FindStatusCondition(now, v1alpha1.ConditionComplete)
-	same := a != nil && b != nil && a.Status == b.Status && a.Reason == b.Reason && state.IsFinished(old) == state.IsFinished(now)
+	a := meta.FindStatusCondition(old, v1alpha1.ConditionComplete)
+	b := meta.FindStatusCondition(now, v1alpha1.ConditionComplete)
+	same := a != nil && b != nil && a.Status == b.Status && a.Reason == b.Reason &&
+		state.IsFinished(old) == state.IsFinished(now)
 	return !same || !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
 }
 

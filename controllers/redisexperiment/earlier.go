@@ -36,7 +36,9 @@ func (e *earlier) rows() []result.Comparison {
 }
 
 // findEarlier compares an experiment of which all runs have ended with the one of spec.compareTo.
-func (r *Reconciler) findEarlier(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction]) error {
+func (r *Reconciler) findEarlier(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction],
+) error {
 	to := s.experiment.Spec.CompareTo
 	if to == nil || d.Reason != v1alpha1.ReasonSucceeded {
 		return nil
@@ -49,17 +51,23 @@ func (r *Reconciler) findEarlier(ctx context.Context, s *scope, d lifecycle.Deci
 	if found == nil {
 		return nil
 	}
-	s.earlier.against = experiment.CompareWith(s.record, experiment.HashOf(&s.experiment.Spec), *found, s.plan.Question(&s.experiment.Spec.Compare), s.plan.BaselineOf)
+	s.earlier.against = experiment.CompareWith(s.record, experiment.HashOf(&s.experiment.Spec), *found,
+		s.plan.Question(&s.experiment.Spec.Compare), s.plan.BaselineOf)
 	if len(s.earlier.against.Rows) == 0 {
 		s.earlier.lacks = fmt.Sprintf("%s has none of the cells of this experiment", to.Run)
 	}
 	return nil
 }
 
-// earlierRun finds a run with its figures: in the history of the schedule that both are of, or in its own record. lacks is why it has none.
-func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment, name string) (found *experiment.Earlier, lacks string, err error) {
+// earlierRun finds a run with its figures: in the history of the schedule that both are of, or in
+// its own record. lacks is why it has none.
+func (r *Reconciler) earlierRun(
+	ctx context.Context, e *v1alpha1.RedisExperiment, name string,
+) (found *experiment.Earlier, lacks string, err error) {
 	if of := children.ScheduleOf(e); of != nil {
-		schedule := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: of.Name, UID: of.UID}}
+		schedule := &v1alpha1.RedisExperimentSchedule{
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: of.Name, UID: of.UID},
+		}
 		h, err := stored.History(ctx, r.Client, schedule)
 		if unusable, err := problem.From(err); err != nil || unusable != nil {
 			return nil, messageOf(unusable), err
@@ -78,7 +86,9 @@ func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment
 	case !state.IsFinished(other.Status.Conditions):
 		return nil, fmt.Sprintf("RedisExperiment %s has not ended", name), nil
 	case !state.Succeeded(other.Status.Conditions):
-		return nil, fmt.Sprintf("RedisExperiment %s has not run to its end (%s): name one that has succeeded", name, state.EndOf(other.Status.Conditions)), nil
+		return nil, fmt.Sprintf(
+			"RedisExperiment %s has not run to its end (%s): name one that has succeeded", name,
+			state.EndOf(other.Status.Conditions)), nil
 	}
 	record, err := stored.Record(ctx, r.Client, other)
 	if unusable, err := problem.From(err); err != nil || unusable != nil {
@@ -87,7 +97,11 @@ func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment
 	if record == nil {
 		return nil, fmt.Sprintf("RedisExperiment %s has no figures", name), nil
 	}
-	return &experiment.Earlier{Name: name, Template: experiment.HashOf(&other.Spec), Record: record}, "", nil
+	return &experiment.Earlier{
+		Name:     name,
+		Template: experiment.HashOf(&other.Spec),
+		Record:   record,
+	}, "", nil
 }
 
 func messageOf(p *problem.Problem) string {
@@ -104,7 +118,8 @@ func (s *scope) setRegressed(o outcome, reason string) {
 		return
 	}
 	set := func(is metav1.ConditionStatus, reason, message string) {
-		state.SetCondition(&s.experiment.Status.Conditions, s.experiment.Generation, v1alpha1.ConditionRegressed, is, reason, message)
+		state.SetCondition(&s.experiment.Status.Conditions, s.experiment.Generation,
+			v1alpha1.ConditionRegressed, is, reason, message)
 	}
 	switch e := s.earlier; {
 	case !o.ended:
@@ -139,17 +154,23 @@ func (e *earlier) regressed(run string) (is metav1.ConditionStatus, reason, mess
 	all, told := len(e.against.Rows), e.against.Told()
 	switch {
 	case len(worse) > 0:
-		return metav1.ConditionTrue, v1alpha1.ReasonRegressed, fmt.Sprintf("%d of %d comparisons with %s: %s", len(worse), all, run, digest.List(worse))
+		return metav1.ConditionTrue, v1alpha1.ReasonRegressed, fmt.Sprintf(
+			"%d of %d comparisons with %s: %s", len(worse), all, run, digest.List(worse))
 	case told == 0:
-		return metav1.ConditionUnknown, v1alpha1.ReasonCannotTell, fmt.Sprintf("%s: %s", e.against.Rows[0].Cell, e.against.Rows[0].Message)
+		return metav1.ConditionUnknown, v1alpha1.ReasonCannotTell, fmt.Sprintf("%s: %s",
+			e.against.Rows[0].Cell, e.against.Rows[0].Message)
 	}
-	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf("of %d comparisons with %s none shows a regression, and %d cannot be told", all, run, all-told)
+	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf(
+		"of %d comparisons with %s none shows a regression, and %d cannot be told", all, run, all-told)
 }
 
 // emitRegressed emits an event for what has regressed since the status before.
 func (r *Reconciler) emitRegressed(before, after *v1alpha1.RedisExperiment) {
-	old, now := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionRegressed), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionRegressed)
-	if now != nil && now.Status == metav1.ConditionTrue && (old == nil || old.Status != now.Status || old.Message != now.Message) {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed, "Compare", "%s", digest.Truncate(now.Message, 1000))
+	old := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionRegressed)
+	now := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionRegressed)
+	if now != nil && now.Status == metav1.ConditionTrue &&
+		(old == nil || old.Status != now.Status || old.Message != now.Message) {
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed,
+			"Compare", "%s", digest.Truncate(now.Message, 1000))
 	}
 }

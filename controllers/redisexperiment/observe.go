@@ -35,7 +35,8 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		return s, nil
 	}
 	plan, err := experiment.NewPlan(&e.Spec)
-	if err == nil && children.ScheduleOf(e) == nil { // the first run of a schedule may have nothing to compare with
+	// the first run of a schedule may have nothing to compare with
+	if err == nil && children.ScheduleOf(e) == nil {
 		err = plan.Compares(e.Spec.CompareTo != nil)
 	}
 	if err != nil {
@@ -60,8 +61,14 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 // seenOf is what the object alone shows of an experiment.
 func seenOf(e *v1alpha1.RedisExperiment) lifecycle.Experiment {
 	seen := lifecycle.Experiment{
-		Deleting: e.DeletionTimestamp != nil, Suspend: e.Spec.Suspend, Abort: e.Spec.Abort, Finished: state.IsFinished(e.Status.Conditions),
-		TTL: state.TTL(e.Spec.TTLSecondsAfterFinished), Checked: e.Status.Seed != nil, Started: e.Status.Seed != nil, Noted: state.Noted(e),
+		Deleting: e.DeletionTimestamp != nil,
+		Suspend:  e.Spec.Suspend,
+		Abort:    e.Spec.Abort,
+		Finished: state.IsFinished(e.Status.Conditions),
+		TTL:      state.TTL(e.Spec.TTLSecondsAfterFinished),
+		Checked:  e.Status.Seed != nil,
+		Started:  e.Status.Seed != nil,
+		Noted:    state.Noted(e),
 	}
 	if !seen.Started {
 		seen.Restored = state.Restored(e, "RedisExperiment")
@@ -77,8 +84,11 @@ func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 	record, err := stored.Record(ctx, r.Client, s.experiment)
 	if err == nil && record != nil {
 		if other := s.plan.Check(record); other != nil {
-			err = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true,
-				Message: fmt.Sprintf("ConfigMap %s was changed: %s", children.ExperimentRecordName(s.experiment.Name), other)}
+			err = &problem.Problem{
+				Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true,
+				Message: fmt.Sprintf("ConfigMap %s was changed: %s",
+					children.ExperimentRecordName(s.experiment.Name), other),
+			}
 		}
 	}
 	if found, err := problem.From(err); found != nil || err != nil {
@@ -92,14 +102,23 @@ func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 	// A run is recorded before the status counts it.
 	if p := s.experiment.Status.Progress; p != nil && int(p.Finished) > s.seen.Recorded {
 		s.record = nil
-		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true, Message: fmt.Sprintf("ConfigMap %s was deleted or replaced: it has %d of %d runs that have ended",
-			children.ExperimentRecordName(s.experiment.Name), s.seen.Recorded, p.Finished)}
+		s.seen.Problem = &problem.Problem{
+			Reason:  v1alpha1.ReasonResultsNotStorable,
+			Lasting: true,
+			Message: fmt.Sprintf(
+				"ConfigMap %s was deleted or replaced: it has %d of %d runs that have ended",
+				children.ExperimentRecordName(s.experiment.Name), s.seen.Recorded, p.Finished),
+		}
 		return nil
 	}
 	for i := range s.record.Runs {
 		run := &s.record.Runs[i]
 		if run.Unreverted != "" {
-			s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonRevertFailed, Message: run.Unreverted, Lasting: true}
+			s.seen.Problem = &problem.Problem{
+				Reason:  v1alpha1.ReasonRevertFailed,
+				Message: run.Unreverted,
+				Lasting: true,
+			}
 		}
 		if run.Failed != "" && s.experiment.Spec.StopOnFailure {
 			s.seen.Failure = run.Failed
@@ -111,7 +130,9 @@ func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 // observeChecks finds the dry runs of the experiment's settings and faults.
 func (r *Reconciler) observeChecks(ctx context.Context, s *scope) error {
 	s.checks = children.Checks(s.experiment, s.plan.Variants)
-	found, err := r.faultsOf(ctx, s, client.MatchingLabels{v1alpha1.LabelComponent: children.ComponentCheck})
+	found, err := r.faultsOf(ctx, s, client.MatchingLabels{
+		v1alpha1.LabelComponent: children.ComponentCheck,
+	})
 	if err != nil {
 		return err
 	}
@@ -126,7 +147,11 @@ func (r *Reconciler) observeChecks(ctx context.Context, s *scope) error {
 		default:
 			passed++
 			if refused := refusal(&found[i]); refused != "" && s.seen.Problem == nil {
-				s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf("cell %s: %s: %s", c.Cell, c.What, refused), Lasting: true}
+				s.seen.Problem = &problem.Problem{
+					Reason:  v1alpha1.ReasonRefused,
+					Message: fmt.Sprintf("cell %s: %s: %s", c.Cell, c.What, refused),
+					Lasting: true,
+				}
 			}
 		}
 	}
@@ -135,7 +160,8 @@ func (r *Reconciler) observeChecks(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// accepted reports whether the API server has accepted what every cell of this very spec will create.
+// accepted reports whether the API server has accepted what every cell of this very spec will
+// create.
 func accepted(e *v1alpha1.RedisExperiment) bool {
 	c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == e.Generation
@@ -151,20 +177,27 @@ func refusal(f *v1alpha1.RedisFault) string {
 }
 
 // faultsOf are the experiment's faults with these labels.
-func (r *Reconciler) faultsOf(ctx context.Context, s *scope, labels client.MatchingLabels) ([]v1alpha1.RedisFault, error) {
+func (r *Reconciler) faultsOf(
+	ctx context.Context, s *scope, labels client.MatchingLabels,
+) ([]v1alpha1.RedisFault, error) {
 	labels[v1alpha1.LabelExperiment] = s.experiment.Name
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.experiment.Namespace), labels); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.experiment.Namespace),
+		labels); err != nil {
 		return nil, fmt.Errorf("list the faults: %w", err)
 	}
-	return slices.DeleteFunc(all.Items, func(f v1alpha1.RedisFault) bool { return !metav1.IsControlledBy(&f, s.experiment) }), nil
+	return slices.DeleteFunc(all.Items, func(f v1alpha1.RedisFault) bool {
+		return !metav1.IsControlledBy(&f, s.experiment)
+	}), nil
 }
 
 // observeRun finds what the run that is under way is made of.
 func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	of := s.experiment.Status.Run
 	s.run = &run{}
-	found, err := r.faultsOf(ctx, s, client.MatchingLabels{v1alpha1.LabelRun: strconv.Itoa(int(of.Number))})
+	found, err := r.faultsOf(ctx, s, client.MatchingLabels{
+		v1alpha1.LabelRun: strconv.Itoa(int(of.Number)),
+	})
 	if err != nil {
 		return err
 	}
@@ -181,26 +214,36 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 }
 
 // planned finds the settings and faults of the run.
-func (r *Reconciler) planned(ctx context.Context, s *scope, found []v1alpha1.RedisFault) (err error) {
+func (r *Reconciler) planned(
+	ctx context.Context, s *scope, found []v1alpha1.RedisFault,
+) (err error) {
 	seed := *s.experiment.Status.Seed
 	s.run.slot = s.plan.Slot(int(s.experiment.Status.Run.Number), seed)
 	s.run.variant = &s.plan.Variants[s.run.slot.Variant]
-	if s.run.settings, err = r.pair(ctx, s, children.RunSettings(s.experiment, s.run.variant, s.run.slot), found); err != nil {
+	if s.run.settings, err = r.pair(ctx, s,
+		children.RunSettings(s.experiment, s.run.variant, s.run.slot), found); err != nil {
 		return err
 	}
-	s.run.faults, err = r.pair(ctx, s, children.RunFaults(s.experiment, s.run.variant, s.run.slot, seed), found)
+	s.run.faults, err = r.pair(ctx, s,
+		children.RunFaults(s.experiment, s.run.variant, s.run.slot, seed), found)
 	return err
 }
 
-// pair finds those of the wanted faults that exist. What is to end is looked for past the cache: it may not contain yet what was created last.
-func (r *Reconciler) pair(ctx context.Context, s *scope, wanted []*v1alpha1.RedisFault, found []v1alpha1.RedisFault) (all []child, err error) {
+// pair finds those of the wanted faults that exist. What is to end is looked for past the cache: it
+// may not contain yet what was created last.
+func (r *Reconciler) pair(
+	ctx context.Context, s *scope, wanted []*v1alpha1.RedisFault, found []v1alpha1.RedisFault,
+) (all []child, err error) {
 	for _, w := range wanted {
 		c := child{wanted: w}
-		if i := slices.IndexFunc(found, func(f v1alpha1.RedisFault) bool { return f.Name == w.Name }); i >= 0 {
+		if i := slices.IndexFunc(found, func(f v1alpha1.RedisFault) bool {
+			return f.Name == w.Name
+		}); i >= 0 {
 			c.found = &found[i]
 		} else if s.stopping() {
 			f := &v1alpha1.RedisFault{}
-			if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(w), f); client.IgnoreNotFound(err) != nil {
+			if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(w),
+				f); client.IgnoreNotFound(err) != nil {
 				return nil, fmt.Errorf("read RedisFault %s: %w", w.Name, err)
 			} else if err == nil && metav1.IsControlledBy(f, s.experiment) {
 				c.found = f
@@ -213,7 +256,8 @@ func (r *Reconciler) pair(ctx context.Context, s *scope, wanted []*v1alpha1.Redi
 
 // stopping reports whether the run that is under way is to end at once.
 func (s *scope) stopping() bool {
-	return s.experiment.Spec.Abort || s.seen.Problem != nil && s.seen.Problem.Lasting || s.experiment.Status.Run.Message != ""
+	return s.experiment.Spec.Abort || s.seen.Problem != nil && s.seen.Problem.Lasting ||
+		s.experiment.Status.Run.Message != ""
 }
 
 // unplanned are the faults of a run of which no plan is known.
@@ -224,7 +268,8 @@ func unplanned(found []v1alpha1.RedisFault) (all []child) {
 	return all
 }
 
-// findLoad reads the load test of the run. One that was created is looked for past the cache, which may not contain it yet.
+// findLoad reads the load test of the run. One that was created is looked for past the cache, which
+// may not contain it yet.
 func (r *Reconciler) findLoad(ctx context.Context, s *scope) error {
 	test := &v1alpha1.RedisLoadTest{}
 	of := s.experiment.Status.Run
@@ -247,10 +292,17 @@ func (r *Reconciler) findLoad(ctx context.Context, s *scope) error {
 // observedRun is the state of the run that is under way.
 func (s *scope) observedRun() *lifecycle.ExperimentRun {
 	of := s.experiment.Status.Run
-	o := &lifecycle.ExperimentRun{Name: of.LoadTest, Cell: of.Cell, Loaded: of.Stage != v1alpha1.RunSettings, Aborting: true, Over: of.Message}
+	o := &lifecycle.ExperimentRun{
+		Name:     of.LoadTest,
+		Cell:     of.Cell,
+		Loaded:   of.Stage != v1alpha1.RunSettings,
+		Aborting: true,
+		Over:     of.Message,
+	}
 	if test := s.run.test; test != nil {
 		if o.Ended = state.IsFinished(test.Status.Conditions); !o.Ended {
-			o.Open, o.Aborting = append(o.Open, "RedisLoadTest "+test.Name), test.Spec.Abort
+			o.Open = append(o.Open, "RedisLoadTest "+test.Name)
+			o.Aborting = test.Spec.Abort
 		}
 	} else if o.Loaded && o.Over == "" {
 		o.Over = fmt.Sprintf("RedisLoadTest %s was deleted", o.Name)
@@ -282,7 +334,8 @@ func (s *scope) observeSettings(o *lifecycle.ExperimentRun) {
 			o.Waiting = "RedisFault " + c.found.Name
 			return
 		case state.IsFinished(c.found.Status.Conditions):
-			o.Over = fmt.Sprintf("the setting %s was not in force: RedisFault %s: %s: %s", c.found.Spec.Action.Type, c.found.Name, complete.Reason, complete.Message)
+			o.Over = fmt.Sprintf("the setting %s was not in force: RedisFault %s: %s: %s",
+				c.found.Spec.Action.Type, c.found.Name, complete.Reason, complete.Message)
 			return
 		case complete.Reason != v1alpha1.ReasonActive:
 			o.Waiting = fmt.Sprintf("RedisFault %s: %s: %s", c.found.Name, complete.Reason, complete.Message)

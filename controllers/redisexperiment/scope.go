@@ -21,21 +21,25 @@ type Reconciler struct {
 	APIReader client.Reader // not cached
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
-	// Restored returns once an operator that starts has tried to revert the faults that are overdue; nil = there are none.
+	// Restored returns once an operator that starts has tried to revert the faults that are overdue;
+	// nil = there are none.
 	Restored func(ctx context.Context)
 }
 
-// scope is everything that one reconcile has read about an experiment. It is filled once, before the decision.
+// scope is everything that one reconcile has read about an experiment. It is filled once, before
+// the decision.
 type scope struct {
 	experiment *v1alpha1.RedisExperiment // as read; its status is changed and then written
 	before     *v1alpha1.RedisExperiment // as read, unchanged
-	plan       *experiment.Plan          // nil when the spec cannot be planned (see seen.Problem) or the experiment is finished
-	record     *experiment.Record        // the runs that have ended; nil before the start, and if it cannot be used (see seen.Problem)
-	checks     []children.Check          // before the start: the dry runs that there are to be
-	toCheck    []children.Check          // those of them that do not exist yet
-	run        *run                      // nil when none is under way
-	earlier    *earlier                  // when it ends: the run of spec.compareTo
-	seen       lifecycle.Experiment
+	// nil when the spec cannot be planned (see seen.Problem) or the experiment is finished
+	plan *experiment.Plan
+	// the runs that have ended; nil before the start, and if it cannot be used (see seen.Problem)
+	record  *experiment.Record
+	checks  []children.Check // before the start: the dry runs that there are to be
+	toCheck []children.Check // those of them that do not exist yet
+	run     *run             // nil when none is under way
+	earlier *earlier         // when it ends: the run of spec.compareTo
+	seen    lifecycle.Experiment
 }
 
 // run is the run that is under way, and what it is made of.
@@ -67,8 +71,9 @@ type outcome struct {
 
 // Bounds of the calls of one step.
 const (
-	callTimeout  = 30 * time.Second
-	checkTimeout = 5 * time.Minute // a dry run of the creation of every cell's load test, by all that the API server asks
+	callTimeout = 30 * time.Second
+	// a dry run of the creation of every cell's load test, by all that the API server asks
+	checkTimeout = 5 * time.Minute
 )
 
 func timeoutOf(action lifecycle.ExperimentAction) time.Duration {

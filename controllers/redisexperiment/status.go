@@ -18,7 +18,9 @@ import (
 )
 
 // report writes the status once, with what was observed and decided, and then emits events.
-func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o outcome) error {
+func (r *Reconciler) report(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o outcome,
+) error {
 	if s.seen.Finished || s.seen.Deleting {
 		return nil
 	}
@@ -40,7 +42,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	if equality.Semantic.DeepEqual(s.before.Status, *status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.experiment.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, s.experiment.DeepCopy(),
+		state.OptimisticPatch(s.before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
 	r.emitEvents(s)
@@ -76,7 +79,8 @@ func (s *scope) setProgress(now time.Time) {
 		// From the start, with what passes between runs; a run under way counts as if it had just begun.
 		each := max(now.Sub(status.StartTime.Time), took) / time.Duration(n)
 		end := metav1.NewTime(now.Add(time.Duration(s.seen.Total-n) * each).Truncate(time.Second))
-		if old := status.ExpectedEnd; old == nil || s.before.Status.Progress == nil || s.before.Status.Progress.Finished != status.Progress.Finished {
+		if old := status.ExpectedEnd; old == nil || s.before.Status.Progress == nil ||
+			s.before.Status.Progress.Finished != status.Progress.Finished {
 			status.ExpectedEnd = &end
 		}
 	}
@@ -114,13 +118,16 @@ func (r *Reconciler) emitEvents(s *scope) {
 	if children.ScheduleOf(s.experiment) == nil { // whose event is the schedule's
 		r.emitRegressed(s.before, s.experiment)
 	}
-	c := state.Changed(s.before.Status.Conditions, s.experiment.Status.Conditions, v1alpha1.ConditionComplete)
+	c := state.Changed(s.before.Status.Conditions, s.experiment.Status.Conditions,
+		v1alpha1.ConditionComplete)
 	if c == nil {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if meta.IsStatusConditionTrue(s.experiment.Status.Conditions, v1alpha1.ConditionFailed) || s.seen.Problem != nil {
+	if meta.IsStatusConditionTrue(s.experiment.Status.Conditions, v1alpha1.ConditionFailed) ||
+		s.seen.Problem != nil {
 		kind = corev1.EventTypeWarning
 	}
-	r.Recorder.Eventf(s.experiment, nil, kind, c.Reason, "Reconcile", "%s", digest.Truncate(c.Message, 1000))
+	r.Recorder.Eventf(s.experiment, nil, kind, c.Reason, "Reconcile", "%s",
+		digest.Truncate(c.Message, 1000))
 }

@@ -20,7 +20,9 @@ import (
 )
 
 // perform executes the decision.
-func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction]) outcome {
+func (r *Reconciler) perform(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction],
+) outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeoutOf(d.Action))
 	defer cancel()
 	if d.Action == lifecycle.ExperimentWait {
@@ -28,7 +30,11 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	}
 	// What was created, recorded and deleted since would be created again.
 	if old, err := state.IsStale(ctx, r.APIReader, "RedisExperiment", s.before); old || err != nil {
-		return outcome{deleted: true, stale: old && err == nil, err: client.IgnoreNotFound(err)}
+		return outcome{
+			deleted: true,
+			stale:   old && err == nil,
+			err:     client.IgnoreNotFound(err),
+		}
 	}
 	switch d.Action {
 	case lifecycle.ExperimentNote, lifecycle.ExperimentCheck, lifecycle.ExperimentStart:
@@ -55,7 +61,9 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 }
 
 // prepare does what comes before the first run.
-func (r *Reconciler) prepare(ctx context.Context, s *scope, action lifecycle.ExperimentAction) outcome {
+func (r *Reconciler) prepare(
+	ctx context.Context, s *scope, action lifecycle.ExperimentAction,
+) outcome {
 	switch action {
 	case lifecycle.ExperimentNote:
 		return r.note(ctx, s)
@@ -85,7 +93,8 @@ func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
 	status := &s.experiment.Status
 	status.StartTime = new(metav1.NewMicroTime(r.Clock.Now()))
 	status.Seed = new(rand.Int64N(1 << 53)) // every reader of JSON keeps so many bits
-	log.FromContext(ctx).Info("Starting", "seed", *status.Seed, "cells", len(s.plan.Variants), "runs", s.seen.Total)
+	log.FromContext(ctx).Info("Starting", "seed", *status.Seed, "cells", len(s.plan.Variants), "runs",
+		s.seen.Total)
 	return outcome{again: true}
 }
 
@@ -93,8 +102,12 @@ func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
 func (r *Reconciler) begin(ctx context.Context, s *scope) outcome {
 	slot := s.plan.Slot(s.seen.Recorded+1, *s.experiment.Status.Seed)
 	of := &v1alpha1.ExperimentRun{
-		Number: int32(slot.Number), Round: int32(slot.Round), Cell: s.plan.Variants[slot.Variant].Name, LoadTest: children.RunName(s.experiment.Name, slot.Number),
-		Stage: v1alpha1.RunSettings, StartTime: metav1.NewTime(r.Clock.Now()),
+		Number:    int32(slot.Number),
+		Round:     int32(slot.Round),
+		Cell:      s.plan.Variants[slot.Variant].Name,
+		LoadTest:  children.RunName(s.experiment.Name, slot.Number),
+		Stage:     v1alpha1.RunSettings,
+		StartTime: metav1.NewTime(r.Clock.Now()),
 	}
 	s.experiment.Status.Run = of
 	log.FromContext(ctx).Info("Beginning a run", "run", of.Number, "round", of.Round, "cell", of.Cell)
@@ -121,7 +134,8 @@ func (r *Reconciler) load(ctx context.Context, s *scope) outcome {
 		}
 	}
 	if s.run.test == nil {
-		if err := r.create(ctx, s, children.RunLoadTest(s.experiment, s.run.variant, s.run.slot), "RedisLoadTest"); err != nil {
+		if err := r.create(ctx, s, children.RunLoadTest(s.experiment, s.run.variant, s.run.slot),
+			"RedisLoadTest"); err != nil {
 			return r.created(s, err)
 		}
 	}
@@ -129,8 +143,11 @@ func (r *Reconciler) load(ctx context.Context, s *scope) outcome {
 	return outcome{}
 }
 
-// create creates a child. One of an earlier reconcile may exist already; one of somebody else keeps the experiment from going on.
-func (r *Reconciler) create(ctx context.Context, s *scope, object client.Object, kind string) error {
+// create creates a child. One of an earlier reconcile may exist already; one of somebody else keeps
+// the experiment from going on.
+func (r *Reconciler) create(
+	ctx context.Context, s *scope, object client.Object, kind string,
+) error {
 	name := object.GetName()
 	err := r.Client.Create(ctx, object)
 	switch {
@@ -141,7 +158,11 @@ func (r *Reconciler) create(ctx context.Context, s *scope, object client.Object,
 			return fmt.Errorf("read %s %s: %w", kind, name, err)
 		}
 		if !metav1.IsControlledBy(existing, s.experiment) {
-			return &problem.Problem{Reason: v1alpha1.ReasonObjectNotOwned, Message: fmt.Sprintf("%s %s belongs to somebody else: delete it, or give the experiment another name", kind, name)}
+			return &problem.Problem{
+				Reason: v1alpha1.ReasonObjectNotOwned,
+				Message: fmt.Sprintf(
+					"%s %s belongs to somebody else: delete it, or give the experiment another name", kind, name),
+			}
 		}
 	case err != nil:
 		return fmt.Errorf("create %s %s: %w", kind, name, err)
@@ -149,10 +170,12 @@ func (r *Reconciler) create(ctx context.Context, s *scope, object client.Object,
 	return nil
 }
 
-// createPatience is for how long a child is tried again that cannot be created, such as beyond a quota, while settings of its run are in force.
+// createPatience is for how long a child is tried again that cannot be created, such as beyond a
+// quota, while settings of its run are in force.
 const createPatience = 5 * time.Minute
 
-// created is the outcome of the creation of a child. A run of which one cannot be created ends, so that its settings are reverted; one without settings waits.
+// created is the outcome of the creation of a child. A run of which one cannot be created ends, so
+// that its settings are reverted; one without settings waits.
 func (r *Reconciler) created(s *scope, err error) outcome {
 	if err == nil {
 		return outcome{}
@@ -167,7 +190,12 @@ func (r *Reconciler) created(s *scope, err error) outcome {
 		return outcome{again: true}
 	}
 	if problem.Refuses(err) {
-		return outcome{err: &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: s.experiment.Status.Run.LoadTest + ": " + message}}
+		return outcome{
+			err: &problem.Problem{
+				Reason:  v1alpha1.ReasonRefused,
+				Message: s.experiment.Status.Run.LoadTest + ": " + message,
+			},
+		}
 	}
 	return outcome{err: err}
 }
@@ -187,12 +215,15 @@ func (r *run) held() (since time.Time, holds bool) {
 	return since, holds
 }
 
-// abort ends what is under way of the run: its load test and its faults. Its settings end with the load test, if there is one.
+// abort ends what is under way of the run: its load test and its faults. Its settings end with the
+// load test, if there is one.
 func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
-	if test := s.run.test; test != nil && !test.Spec.Abort && !state.IsFinished(test.Status.Conditions) {
+	if test := s.run.test; test != nil && !test.Spec.Abort &&
+		!state.IsFinished(test.Status.Conditions) {
 		changed := test.DeepCopy()
 		changed.Spec.Abort = true
-		if err := r.Client.Patch(ctx, changed, client.MergeFrom(test)); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Patch(ctx, changed,
+			client.MergeFrom(test)); client.IgnoreNotFound(err) != nil {
 			return outcome{err: fmt.Errorf("abort RedisLoadTest %s: %w", test.Name, err)}
 		}
 	}
@@ -206,7 +237,8 @@ func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
 		}
 		changed := c.found.DeepCopy()
 		changed.Spec.Abort = true
-		if err := r.Client.Patch(ctx, changed, client.MergeFrom(c.found)); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Patch(ctx, changed,
+			client.MergeFrom(c.found)); client.IgnoreNotFound(err) != nil {
 			return outcome{err: fmt.Errorf("abort RedisFault %s: %w", c.found.Name, err)}
 		}
 	}
@@ -219,7 +251,8 @@ func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
 
 func (r *Reconciler) expire(ctx context.Context, e *v1alpha1.RedisExperiment) outcome {
 	uid := e.UID
-	err := r.Client.Delete(ctx, e, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, e, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return outcome{deleted: true, err: fmt.Errorf("delete the expired experiment: %w", err)}
 	}

@@ -15,8 +15,14 @@ import (
 // A fault is active from its completion on all targets to its own end or to the begin of its revert.
 func TestActiveWindow(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	fault := &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{InjectedAt: new(metav1.NewMicroTime(start.Add(30 * time.Second)))}}
-	s := &scope{fault: fault, traits: contract.Traits{Lasts: 30 * time.Second}, seen: lifecycle.Fault{ActiveAt: start.Add(40 * time.Second)}}
+	fault := &v1alpha1.RedisFault{
+		Status: v1alpha1.RedisFaultStatus{InjectedAt: new(metav1.NewMicroTime(start.Add(30 * time.Second)))},
+	}
+	s := &scope{
+		fault:  fault,
+		traits: contract.Traits{Lasts: 30 * time.Second},
+		seen:   lifecycle.Fault{ActiveAt: start.Add(40 * time.Second)},
+	}
 	expect := func(when string, want summary.Window) {
 		t.Helper()
 		if got := s.activeWindow(30 * time.Second); got != want {

@@ -16,10 +16,12 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// Two faults on different servers may be too wide together: one holds a replica, and the other one its primary. Then one waits for the other, in the order in which faults that want
-// the same server do (see turn.go): each reads from the API server, after its own record, what the others hold.
+// Two faults on different servers may be too wide together: one holds a replica, and the other one
+// its primary. Then one waits for the other, in the order in which faults that want the same server
+// do (see turn.go): each reads from the API server, after its own record, what the others hold.
 
-// mayHit asks the guard again just before a target is hit: since the selection roles may have changed, copies may have been lost, and other faults may have been recorded.
+// mayHit asks the guard again just before a target is hit: since the selection roles may have
+// changed, copies may have been lost, and other faults may have been recorded.
 func (r *Reconciler) mayHit(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error {
 	others, err := r.claims().HitsNow(ctx, s.fault)
 	if err != nil {
@@ -28,7 +30,8 @@ func (r *Reconciler) mayHit(ctx context.Context, s *scope, t *v1alpha1.FaultTarg
 	return guard.Check(ctx, s.deps.Redis, &s.fault.Spec, s.traits, t, s.fault.Status.Targets, others)
 }
 
-// mayPass reports whether a refusal of the guard says that something has changed, or has to pass, and the fault itself is well.
+// mayPass reports whether a refusal of the guard says that something has changed, or has to pass,
+// and the fault itself is well.
 func mayPass(err error) bool {
 	_, moved := errors.AsType[guard.LostRole](err)
 	_, occupied := errors.AsType[*guard.Occupied](err)
@@ -43,7 +46,8 @@ func occupiedBy(err error) *guard.Occupied {
 	return nil
 }
 
-// stepBack is the outcome of a fault that is recorded, and that the guard has kept from injecting anything.
+// stepBack is the outcome of a fault that is recorded, and that the guard has kept from injecting
+// anything.
 func (r *Reconciler) stepBack(ctx context.Context, s *scope, refused error) outcome {
 	occupied, is := errors.AsType[*guard.Occupied](refused)
 	switch {
@@ -58,8 +62,10 @@ func (r *Reconciler) stepBack(ctx context.Context, s *scope, refused error) outc
 		return outcome{again: err == nil, err: err}
 	}
 	for _, other := range held {
-		if slices.Contains(occupied.By, other.Fault.Name) && other.Fault.Namespace == s.fault.Namespace && !lock.Yields(own, other) {
-			log.FromContext(ctx).V(1).Info("Waiting until another fault gives way, or has begun", "other", other.Fault.Name)
+		if slices.Contains(occupied.By, other.Fault.Name) && other.Fault.Namespace == s.fault.Namespace &&
+			!lock.Yields(own, other) {
+			log.FromContext(ctx).V(1).Info("Waiting until another fault gives way, or has begun", "other",
+				other.Fault.Name)
 			return outcome{problem: besideMessage(other.Fault.Name, occupied.Problem)}
 		}
 	}
@@ -74,10 +80,14 @@ func (s *scope) waitBeside(wanted lock.Claim, occupied *guard.Occupied) *problem
 }
 
 func besideMessage(other string, refused *problem.Problem) *problem.Problem {
-	return &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: fmt.Sprintf("waiting for RedisFault %s: %s", other, refused.Message)}
+	return &problem.Problem{
+		Reason:  v1alpha1.ReasonWaitingForFault,
+		Message: fmt.Sprintf("waiting for RedisFault %s: %s", other, refused.Message),
+	}
 }
 
-// besideStill is why a fault still waits for one beside which it would be too wide; "" if it does not.
+// besideStill is why a fault still waits for one beside which it would be too wide; "" if it does
+// not.
 func (s *scope) besideStill(held []lock.Claim) string {
 	w := s.fault.Status.Waiting
 	if w.Guard == "" || !slices.ContainsFunc(held, func(c lock.Claim) bool {
@@ -85,7 +95,8 @@ func (s *scope) besideStill(held []lock.Claim) string {
 	}) {
 		return ""
 	}
-	if c := meta.FindStatusCondition(s.fault.Status.Conditions, v1alpha1.ConditionComplete); c != nil && c.Reason == v1alpha1.ReasonWaitingForFault {
+	if c := meta.FindStatusCondition(s.fault.Status.Conditions,
+		v1alpha1.ConditionComplete); c != nil && c.Reason == v1alpha1.ReasonWaitingForFault {
 		return c.Message
 	}
 	return fmt.Sprintf("waiting for RedisFault %s; spec.allow: [%s] lifts this guard", w.For, w.Guard)

@@ -22,14 +22,19 @@ import (
 	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
-// Of two faults that were recorded at the same time, and that hold copies of the same data, exactly one steps back: the later one, or the one that has done nothing yet. It waits for the
-// other one, and the other one waits until it has stepped back.
+// Of two faults that were recorded at the same time, and that hold copies of the same data, exactly one steps back: the
+// later one, or the one that has done nothing yet. It waits for the other one, and the other one waits until it has
+// stepped back.
 func TestOneOfTwoStepsBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	recorded := func(name, pod string, at time.Time) *v1alpha1.RedisFault {
 		f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 		f.Spec.Action.Type = v1alpha1.FaultPodKill
-		f.Status = v1alpha1.RedisFaultStatus{StartTime: new(metav1.NewMicroTime(at)), Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: pod, UID: "u-" + pod, Copies: []string{"redis-2"}}}}
+		f.Status = v1alpha1.RedisFaultStatus{
+			StartTime: new(metav1.NewMicroTime(at)),
+			Holding:   new(true),
+			Targets:   []v1alpha1.FaultTarget{{Pod: pod, UID: "u-" + pod, Copies: []string{"redis-2"}}},
+		}
 		return f
 	}
 	for name, tc := range map[string]struct {
@@ -53,21 +58,39 @@ func TestOneOfTwoStepsBack(t *testing.T) {
 			if err := reader.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 				t.Fatal(err)
 			}
-			s := &scope{fault: own, before: own.DeepCopy(), injector: &reverttest.Reverts{}, seen: lifecycle.Fault{Recorded: true}}
-			r := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Client: reader, APIReader: reader, Clock: testingclock.NewFakePassiveClock(now.Add(time.Minute))}
-			if hits, err := r.claims().HitsNow(t.Context(), s.fault); err != nil || len(hits) != 1 || hits[0].Pod != "redis-1" || hits[0].Over {
+			s := &scope{
+				fault:    own,
+				before:   own.DeepCopy(),
+				injector: &reverttest.Reverts{},
+				seen:     lifecycle.Fault{Recorded: true},
+			}
+			r := &Reconciler{
+				Term:      faultrun.NewRegistry(nil).NewTerm(),
+				Client:    reader,
+				APIReader: reader,
+				Clock:     testingclock.NewFakePassiveClock(now.Add(time.Minute)),
+			}
+			if hits, err := r.claims().HitsNow(t.Context(), s.fault); err != nil || len(hits) != 1 || hits[0].Pod != "redis-1" ||
+				hits[0].Over {
 				t.Fatalf("%+v, %v", hits, err)
 			}
-			refused := &guard.Occupied{Problem: &problem.Problem{Reason: v1alpha1.ReasonBlastRadius, Message: "RedisFault other holds redis-1"}, By: []string{"other"}, Guard: v1alpha1.AllowAllCopies}
+			refused := &guard.Occupied{
+				Problem: &problem.Problem{Reason: v1alpha1.ReasonBlastRadius, Message: "RedisFault other holds redis-1"},
+				By:      []string{"other"},
+				Guard:   v1alpha1.AllowAllCopies,
+			}
 			if tc.over {
 				refused.By = nil
 			}
 			o := r.stepBack(t.Context(), s, refused)
-			if o.err != nil || o.problem == nil || o.ended || !strings.Contains(o.problem.Message, "RedisFault other holds redis-1") || (own.Status.StartTime == nil) != tc.leaves {
+			if o.err != nil || o.problem == nil || o.ended ||
+				!strings.Contains(o.problem.Message, "RedisFault other holds redis-1") ||
+				(own.Status.StartTime == nil) != tc.leaves {
 				t.Fatalf("%+v, recorded at %v", o, own.Status.StartTime)
 			}
 			waits := own.Status.Waiting
-			if waits != nil != (tc.leaves && !tc.over) || waits != nil && (waits.For != "other" || waits.Guard != v1alpha1.AllowAllCopies) {
+			if waits != nil != (tc.leaves && !tc.over) ||
+				waits != nil && (waits.For != "other" || waits.Guard != v1alpha1.AllowAllCopies) {
 				t.Errorf("it waits: %+v", waits)
 			}
 			if waits == nil {

@@ -20,21 +20,38 @@ import (
 // The addresses of a namespace are kept while one of its faults needs them, and not until the operator ends.
 func TestAddressesAreKeptForUnfinishedFaults(t *testing.T) {
 	faultNamed := func(namespace, name string) *v1alpha1.RedisFault {
-		return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
+		return &v1alpha1.RedisFault{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)},
+		}
 	}
-	finished, second, third, other := faultNamed("shop", "finished"), faultNamed("shop", "second"), faultNamed("shop", "third"), faultNamed("bank", "other")
+	finished := faultNamed("shop", "finished")
+	second := faultNamed("shop", "second")
+	third := faultNamed("shop", "third")
+	other := faultNamed("bank", "other")
 	finish := func(f *v1alpha1.RedisFault) {
-		meta.SetStatusCondition(&f.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ConditionComplete})
+		meta.SetStatusCondition(&f.Status.Conditions, metav1.Condition{
+			Type:   v1alpha1.ConditionComplete,
+			Status: metav1.ConditionTrue,
+			Reason: v1alpha1.ConditionComplete,
+		})
 	}
 	finish(finished)
-	stored := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(second).WithObjects(finished, second, third, other).Build()
-	r := &Reconciler{Client: stored, APIReader: stored, Clock: testingclock.NewFakePassiveClock(time.Now()), Term: faultrun.NewRegistry(nil).NewTerm()}
+	stored := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(second).
+		WithObjects(finished, second, third, other).Build()
+	r := &Reconciler{
+		Client:    stored,
+		APIReader: stored,
+		Clock:     testingclock.NewFakePassiveClock(time.Now()),
+		Term:      faultrun.NewRegistry(nil).NewTerm(),
+	}
 	r.restoring.Do(func() { r.restored = make(chan struct{}); close(r.restored) })
 	r.serversOf("shop")
 	r.serversOf("bank")
 	expect := func(after string, reconciled *v1alpha1.RedisFault, want bool) {
 		t.Helper()
-		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reconciled)}); err != nil {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{
+			NamespacedName: client.ObjectKeyFromObject(reconciled),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, kept := r.books.Load("shop"); kept != want {

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 )
 
-// The API server stamps the creation, by a clock that may be behind the operator's: what an object waits for has its time nevertheless.
+// The API server stamps the creation, by a clock that may be behind the operator's: what an object waits for has its
+// time nevertheless.
 func TestGraceIsByTheOperatorsClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -20,8 +20,10 @@ func TestImpactMessage(t *testing.T) {
 		}
 	}
 	contains("no figures yet")
-	f.Status.Impact, f.Status.Display = &v1alpha1.Impact{LostWrites: new(int64(3))}, &v1alpha1.FaultDisplay{Dip: "50%", Outage: "1s"}
-	contains("throughput fell by 50%, no success for 1s, 0 errors, 0 requests lost, 3 acknowledged writes lost, not recovered yet")
+	f.Status.Impact, f.Status.Display = &v1alpha1.Impact{LostWrites: new(int64(3))},
+		&v1alpha1.FaultDisplay{Dip: "50%", Outage: "1s"}
+	contains(
+		"throughput fell by 50%, no success for 1s, 0 errors, 0 requests lost, 3 acknowledged writes lost, not recovered yet")
 	f.Status.SettledTime = new(metav1.NowMicro())
 	contains("not recovered within 1m")
 	f.Status.Impact.Recovered, f.Status.Display.Recovery = true, "2s"

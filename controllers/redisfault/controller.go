@@ -1,5 +1,5 @@
-// Package redisfault reconciles RedisFaults. Each reconcile reads everything first, lets package lifecycle decide, performs one step, and writes the
-// status once.
+// Package redisfault reconciles RedisFaults. Each reconcile reads everything first, lets package
+// lifecycle decide, performs one step, and writes the status once.
 package redisfault
 
 import (
@@ -22,7 +22,8 @@ import (
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/status,verbs=get;patch
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/finalizers,verbs=update
-// What every fault needs. What a kind needs in addition is in internal/fault/declared, the rules for cluster-scoped resources in config/rbac/cluster_role.yaml.
+// What every fault needs. What a kind needs in addition is in internal/fault/declared, the rules
+// for cluster-scoped resources in config/rbac/cluster_role.yaml.
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;update
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
@@ -66,7 +67,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
 }
 
-// recordCall notes when an injection was called that is not complete: it is not called again at once, although the write of the status triggers a reconcile.
+// recordCall notes when an injection was called that is not complete: it is not called again at
+// once, although the write of the status triggers a reconcile.
 func (r *Reconciler) recordCall(s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
 	if (d.Action == lifecycle.FaultInject || d.Action == lifecycle.FaultRenew) && !o.again {
 		r.Term.NoteCall(s.fault, r.Clock.Now())
@@ -76,14 +78,17 @@ func (r *Reconciler) recordCall(s *scope, d lifecycle.Decision[lifecycle.FaultAc
 }
 
 // Close ends what the manager has begun, except for reverts.
-func (r *Reconciler) Close() { r.Term.Close() }
+func (r *Reconciler) Close() {
+	r.Term.Close()
+}
 
-// SetupWithManager registers the controller. A fault is reconciled when it changes, and when its load test, a pod of its target or the stop
-// annotation does.
+// SetupWithManager registers the controller. A fault is reconciled when it changes, and when its
+// load test, a pod of its target or the stop annotation does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	build := ctrl.NewControllerManagedBy(mgr)
 	if r.namespaces().Watched() {
-		build.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace))
+		build.WatchesMetadata(&corev1.Namespace{},
+			handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace))
 	}
 	return build.
 		For(&v1alpha1.RedisFault{}).
@@ -96,14 +101,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 }
 
 // RequestsForLoadTest maps a load test to the unfinished faults on it.
-func (r *Reconciler) RequestsForLoadTest(ctx context.Context, test client.Object) []reconcile.Request {
+func (r *Reconciler) RequestsForLoadTest(
+	ctx context.Context, test client.Object,
+) []reconcile.Request {
 	return r.requestsFor(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
 		return loadTestName(f) == test.GetName() && !state.IsFinished(f.Status.Conditions)
 	})
 }
 
 // RequestsForNamespace maps a namespace with the stop annotation to the faults that it stops.
-func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+func (r *Reconciler) RequestsForNamespace(
+	ctx context.Context, namespace client.Object,
+) []reconcile.Request {
 	if !v1alpha1.SwitchedOn(namespace.GetAnnotations(), v1alpha1.AnnotationStop) {
 		return nil
 	}
@@ -115,9 +124,12 @@ func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.
 }
 
 // requestsFor returns requests for the selected faults of a namespace; "" = of all namespaces.
-func (r *Reconciler) requestsFor(ctx context.Context, namespace string, selected func(*v1alpha1.RedisFault) bool) []reconcile.Request {
+func (r *Reconciler) requestsFor(
+	ctx context.Context, namespace string, selected func(*v1alpha1.RedisFault) bool,
+) []reconcile.Request {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a cache that has not started fails; a fault is reconciled once it has
 	}
 	var requests []reconcile.Request

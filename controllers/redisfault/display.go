@@ -29,7 +29,10 @@ func (s *scope) display() *v1alpha1.FaultDisplay {
 			}
 		}
 	} else if old := status.Display; old != nil {
-		d.Dip, d.Outage, d.Recovery, d.WhileActive = old.Dip, old.Outage, old.Recovery, old.WhileActive
+		d.Dip = old.Dip
+		d.Outage = old.Outage
+		d.Recovery = old.Recovery
+		d.WhileActive = old.WhileActive
 	}
 	if status.Impact != nil {
 		d.LostWrites = digest.LostWritesOf(status.Impact).String()

@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// The columns show the worst of what the status has: the dip of the writes, which the reads hide, and the outage of a shard.
+// The columns show the worst of what the status has: the dip of the writes, which the reads hide, and the outage of a
+// shard.
 func TestDisplayShowsTheWorst(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(1, 0))
 	s := &scope{fault: &v1alpha1.RedisFault{}, measured: result.NewFault(&impact.Impact{
@@ -38,7 +39,8 @@ func TestNoBaselineIsNoDip(t *testing.T) {
 	if s.fault.Status.Display = s.display(); s.fault.Status.Display == nil {
 		s.fault.Status.Display = &v1alpha1.FaultDisplay{}
 	}
-	if text := s.impactMessage(); s.fault.Status.Display.Dip != "" || !strings.HasPrefix(text, "no throughput before the fault, no success for ") {
+	if text := s.impactMessage(); s.fault.Status.Display.Dip != "" ||
+		!strings.HasPrefix(text, "no throughput before the fault, no success for ") {
 		t.Errorf("the sentence %q", text)
 	}
 }

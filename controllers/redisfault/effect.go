@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/timeline"
 )
 
-// confirmBeforeRevert checks the effect for the last time. A missing effect is inconclusive: a process that ended may have begun the revert.
+// confirmBeforeRevert checks the effect for the last time. A missing effect is inconclusive: a
+// process that ended may have begun the revert.
 func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 	status := &s.fault.Status
 	before := status.Effect
@@ -26,10 +27,12 @@ func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 	}
 }
 
-// concludeEffect says so where nobody has checked the effect: the fault had ended before the first check.
+// concludeEffect says so where nobody has checked the effect: the fault had ended before the first
+// check.
 func (s *scope) concludeEffect() {
 	if status := &s.fault.Status; status.Effect == "" && s.seen.InjectedAny {
-		status.Effect, status.EffectEvidence = v1alpha1.EffectInconclusive, "the fault ended before its effect was checked"
+		status.Effect = v1alpha1.EffectInconclusive
+		status.EffectEvidence = "the fault ended before its effect was checked"
 	}
 }
 
@@ -44,28 +47,34 @@ func (s *scope) confirm(ctx context.Context, now time.Time) {
 	if s.seen.Setting {
 		defer s.setHeld(effect, text, status.Effect == v1alpha1.EffectConfirmed)
 	}
-	// A confirmed effect of a lasting fault can only be lost; a server that does not answer does not change that it was confirmed.
-	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
+	// A confirmed effect of a lasting fault can only be lost; a server that does not answer does not
+	// change that it was confirmed.
+	if status.Effect == v1alpha1.EffectConfirmed &&
+		(s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
 		if effect == v1alpha1.EffectNotObserved {
 			timeline.Append(status, now, timeline.EffectLost, status.Targets[0].Pod, text)
 		}
 		return
 	}
 	if status.Effect != effect {
-		log.FromContext(ctx).Info("Checked the effect", "faultType", s.fault.Spec.Action.Type, "effect", effect, "evidence", text)
+		log.FromContext(ctx).Info("Checked the effect", "faultType", s.fault.Spec.Action.Type, "effect",
+			effect, "evidence", text)
 	}
 	status.Effect, status.EffectEvidence = effect, text
 }
 
-// look asks Redis and the cluster for the effect on all targets at once. It is confirmed if it is on every target.
+// look asks Redis and the cluster for the effect on all targets at once. It is confirmed if it is
+// on every target.
 func (s *scope) look(ctx context.Context) (v1alpha1.Effect, string) {
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	status, ask := &s.fault.Status, s.injector.Effect
-	if holder, is := s.injector.(contract.Holder); is && s.seen.Setting && status.Effect == v1alpha1.EffectConfirmed {
+	if holder, is := s.injector.(contract.Holder); is && s.seen.Setting &&
+		status.Effect == v1alpha1.EffectConfirmed {
 		ask = holder.Held
 	}
-	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
+	effects := make([]v1alpha1.Effect, len(status.Targets))
+	evidence := make([]string, len(status.Targets))
 	var checks errgroup.Group
 	checks.SetLimit(16)
 	for i := range status.Targets {

@@ -26,7 +26,8 @@ func (s sees) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect, s
 
 // A server that does not answer the last check does not change a confirmed effect.
 func TestConfirmedEffectStays(t *testing.T) {
-	const confirmed, inconclusive, missing = v1alpha1.EffectConfirmed, v1alpha1.EffectInconclusive, v1alpha1.EffectNotObserved
+	const confirmed, inconclusive, missing = v1alpha1.EffectConfirmed, v1alpha1.EffectInconclusive,
+		v1alpha1.EffectNotObserved
 	for _, tt := range []struct {
 		name  string
 		lasts time.Duration
@@ -50,14 +51,16 @@ func TestConfirmedEffectStays(t *testing.T) {
 				s.confirm(t.Context(), time.Now())
 			}
 			status := &s.fault.Status
-			if status.Effect != tt.want || status.EffectEvidence != "seen: "+string(tt.want) || (len(status.Timeline) > 0) != tt.lost {
+			if status.Effect != tt.want || status.EffectEvidence != "seen: "+string(tt.want) ||
+				(len(status.Timeline) > 0) != tt.lost {
 				t.Errorf("%s: %q, timeline %+v; want %s", status.Effect, status.EffectEvidence, status.Timeline, tt.want)
 			}
 		})
 	}
 }
 
-// A lasting fault that ended before anybody had checked its effect says so; what was seen stays, and without an injection there is nothing to see.
+// A lasting fault that ended before anybody had checked its effect says so; what was seen stays, and without an
+// injection there is nothing to see.
 func TestUncheckedEffectIsInconclusive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		injected bool

@@ -22,11 +22,13 @@ import (
 	"github.com/redquake/redquake/internal/faultrun"
 )
 
-// restoreWithin is how long an operator that starts looks which faults an annotation stops, and waits for the first attempts to revert those that are over.
+// restoreWithin is how long an operator that starts looks which faults an annotation stops, and
+// waits for the first attempts to revert those that are over.
 const restoreWithin = 5 * time.Second
 
-// Ending begins the revert of faults that end early: deleted, aborted, stopped, or past their deadline. It has workers of its own and queries nothing, so
-// that no fault stays because the workers of the Reconciler wait for servers.
+// Ending begins the revert of faults that end early: deleted, aborted, stopped, or past their
+// deadline. It has workers of its own and queries nothing, so that no fault stays because the
+// workers of the Reconciler wait for servers.
 type Ending struct{ *Reconciler }
 
 // Reconcile begins a revert that is due.
@@ -42,8 +44,9 @@ func (e Ending) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, errors.Join(err, e.endGone(ctx, request.NamespacedName, f.UID))
 }
 
-// endGone ends what this process holds of objects that had the name of a fault and do not exist any more. A cache may be older than what is held: the API
-// server is asked. seen is the object that the cache has; "" = none.
+// endGone ends what this process holds of objects that had the name of a fault and do not exist any
+// more. A cache may be older than what is held: the API server is asked. seen is the object that
+// the cache has; "" = none.
 func (r *Reconciler) endGone(ctx context.Context, key client.ObjectKey, seen types.UID) error {
 	if !r.Term.HoldsOther(key, seen) {
 		return nil
@@ -62,7 +65,8 @@ func (r *Reconciler) endGone(ctx context.Context, key client.ObjectKey, seen typ
 func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	build := ctrl.NewControllerManagedBy(mgr)
 	if e.namespaces().Watched() {
-		build.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(e.RequestsForNamespace))
+		build.WatchesMetadata(&corev1.Namespace{},
+			handler.EnqueueRequestsFromMapFunc(e.RequestsForNamespace))
 	}
 	return build.
 		For(&v1alpha1.RedisFault{}).
@@ -72,7 +76,9 @@ func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) e
 }
 
 // endEarly begins the revert of a fault if it is due, and returns its reverter then.
-func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*faultrun.Reverter, error) {
+func (r *Reconciler) endEarly(
+	ctx context.Context, f *v1alpha1.RedisFault,
+) (*faultrun.Reverter, error) {
 	s := r.scopeToEnd(f)
 	if !s.seen.Ending(s.now) { // otherwise nothing has to be asked
 		if err := r.observeStop(ctx, s); err != nil {
@@ -101,8 +107,9 @@ func (r *Reconciler) endIfDue(ctx context.Context, s *scope) *faultrun.Reverter 
 	return v
 }
 
-// Restore begins the revert of every fault that is overdue, arms the others, and removes the taints of lost faults from nodes. An operator that starts does this first, once:
-// until then its reconciles wait.
+// Restore begins the revert of every fault that is overdue, arms the others, and removes the taints
+// of lost faults from nodes. An operator that starts does this first, once: until then its
+// reconciles wait.
 func (r *Reconciler) Restore(ctx context.Context) {
 	r.restoring.Do(func() {
 		r.restored = make(chan struct{})
@@ -128,7 +135,8 @@ func (r *Reconciler) restore(ctx context.Context) {
 	var others []*v1alpha1.RedisFault
 	for i := range all.Items {
 		f := &all.Items[i]
-		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.RevertedAt != nil || !new(faultrun.ProgressOf(&f.Status)).Begun() {
+		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) ||
+			f.Status.RevertedAt != nil || !new(faultrun.ProgressOf(&f.Status)).Begun() {
 			continue
 		}
 		v := r.reverterOf(ctx, f)
@@ -152,8 +160,8 @@ func (r *Reconciler) restore(ctx context.Context) {
 	r.sweepNodes(ctx)
 }
 
-// endVanished ends what this process holds of faults whose objects were removed while no manager of it ran: no cache shows that. It reports whether the API
-// server has answered for all.
+// endVanished ends what this process holds of faults whose objects were removed while no manager of
+// it ran: no cache shows that. It reports whether the API server has answered for all.
 func (r *Reconciler) endVanished(ctx context.Context) bool {
 	answered := true
 	for _, key := range r.Term.Held() {
@@ -165,10 +173,16 @@ func (r *Reconciler) endVanished(ctx context.Context) bool {
 }
 
 // sweepAgain is when an operator looks again for nodes of lost faults after that has failed.
-var sweepAgain = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 10}
+var sweepAgain = wait.Backoff{
+	Duration: time.Second,
+	Factor:   2,
+	Cap:      time.Minute,
+	Steps:    10,
+}
 
-// Sweep does what needs an API server that answers and must not delay Restore: it ends what is held of faults that vanished, removes the taints of lost faults
-// from nodes unless Restore has, and tries that until ctx ends.
+// Sweep does what needs an API server that answers and must not delay Restore: it ends what is held
+// of faults that vanished, removes the taints of lost faults from nodes unless Restore has, and
+// tries that until ctx ends.
 func (r *Reconciler) Sweep(ctx context.Context) {
 	vanished := false
 	again := sweepAgain // it counts its steps
@@ -183,13 +197,15 @@ func (r *Reconciler) Sweep(ctx context.Context) {
 	})
 }
 
-// sweepNodes removes the taints of faults that do not exist any more, as after a forced removal of a finalizer.
+// sweepNodes removes the taints of faults that do not exist any more, as after a forced removal of
+// a finalizer.
 func (r *Reconciler) sweepNodes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	found, err := node.Sweep(ctx, r.APIReader, r.Client)
 	for _, one := range found {
-		log.FromContext(ctx).Info("Removed the taint of a fault that does not exist any more", "node", one.Node)
+		log.FromContext(ctx).Info("Removed the taint of a fault that does not exist any more", "node",
+			one.Node)
 	}
 	if err != nil && !apierrors.IsForbidden(err) { // without rights on nodes there are no node faults
 		log.FromContext(ctx).Error(err, "look for taints of faults that do not exist any more")

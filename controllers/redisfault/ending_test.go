@@ -21,7 +21,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
-// An operator that starts with rights in one namespace, whose annotations the API server does not send, arms every fault at once, and reverts those that are overdue.
+// An operator that starts with rights in one namespace, whose annotations the API server does not send, arms every
+// fault at once, and reverts those that are overdue.
 func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var faults []client.Object
@@ -34,11 +35,21 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 			faults = append(faults, f)
 		}
 		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(faults...).Build()
-		live := interceptor.NewClient(api, interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}})
-		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Namespaces: []string{"ns"}, Term: faultrun.NewRegistry(nil).NewTerm()}
+		live := interceptor.NewClient(api, interceptor.Funcs{
+			Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object,
+				_ ...client.GetOption,
+			) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		})
+		r := &Reconciler{
+			Client:     api,
+			APIReader:  live,
+			Clock:      clock.RealClock{},
+			Namespaces: []string{"ns"},
+			Term:       faultrun.NewRegistry(nil).NewTerm(),
+		}
 		defer r.Term.Registry.Close()
 		began := time.Now()
 		restored := make(chan struct{})
@@ -64,20 +75,30 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 func TestNodesAreSweptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, attempts := time.Now(), 0
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationTaintPrefix + "gone": "shop/gone"}},
-			Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintFault, Value: "gone", Effect: corev1.TaintEffectNoSchedule}}}}
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        "orphan",
+				Annotations: map[string]string{v1alpha1.AnnotationTaintPrefix + "gone": "shop/gone"},
+			},
+			Spec: corev1.NodeSpec{
+				Taints: []corev1.Taint{{Key: v1alpha1.TaintFault, Value: "gone", Effect: corev1.TaintEffectNoSchedule}},
+			},
+		}
 		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(node).Build()
-		live := interceptor.NewClient(api, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if attempts++; time.Since(began) < 2*time.Minute {
-				return errors.New("no answer")
-			}
-			return c.List(ctx, list, options...)
-		}})
+		live := interceptor.NewClient(api, interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if attempts++; time.Since(began) < 2*time.Minute {
+					return errors.New("no answer")
+				}
+				return c.List(ctx, list, options...)
+			},
+		})
 		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Term: faultrun.NewRegistry(nil).NewTerm()}
 		defer r.Term.Registry.Close()
 		r.Restore(t.Context())
 		r.Sweep(t.Context())
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || len(node.Spec.Taints) > 0 || len(node.Annotations) > 0 {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || len(node.Spec.Taints) > 0 ||
+			len(node.Annotations) > 0 {
 			t.Errorf("%v, %+v, annotations %v", err, node.Spec, node.Annotations)
 		}
 		if took := time.Since(began); took > 4*time.Minute || attempts > 15 {

@@ -15,11 +15,14 @@ func (s *scope) confirmExternal() {
 	for _, e := range timeline.Broken(status) {
 		evidence = append(evidence, strings.TrimSpace(e.Event+" "+e.Object))
 	}
-	if status.MarkedBy == v1alpha1.MarkedByLoad || s.measured != nil && s.measured.TimeToImpact != nil {
+	if status.MarkedBy == v1alpha1.MarkedByLoad ||
+		s.measured != nil && s.measured.TimeToImpact != nil {
 		evidence = append(evidence, "the load has errors or a gap")
 	}
-	status.Effect, status.EffectEvidence = v1alpha1.EffectNotObserved, "neither the load nor pods nor servers show anything"
+	status.Effect = v1alpha1.EffectNotObserved
+	status.EffectEvidence = "neither the load nor pods nor servers show anything"
 	if len(evidence) > 0 {
-		status.Effect, status.EffectEvidence = v1alpha1.EffectConfirmed, digest.Truncate(strings.Join(evidence, ", "), 1024)
+		status.Effect = v1alpha1.EffectConfirmed
+		status.EffectEvidence = digest.Truncate(strings.Join(evidence, ", "), 1024)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/faultrun"
 )
 
-// inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
-// the fault.
+// inject injects the fault into every target that is not active yet. The instant just before the
+// call is t0 of a target; the first one is that of the fault.
 func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	if s.fault.Spec.DryRun {
 		return outcome{err: errDryRun}
@@ -36,7 +36,8 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	status.Waiting = nil // not earlier: it had to keep its place
 	s.reverter = r.reverterOf(ctx, s.fault)
 	all, refused := false, error(nil)
-	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result can be stored.
+	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result
+	// can be stored.
 	s.reverter.During(ctx, func(ctx context.Context) { all, refused = r.injectAll(ctx, s, r.mayHit) })
 	known, _ := s.reverter.Progress()
 	known.Into(status)
@@ -47,7 +48,8 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	return outcome{again: all}
 }
 
-// selectAgain removes the record of a fault that has done nothing, as what it was made from has changed: the next reconcile selects targets again, or refuses.
+// selectAgain removes the record of a fault that has done nothing, as what it was made from has
+// changed: the next reconcile selects targets again, or refuses.
 func (r *Reconciler) selectAgain(ctx context.Context, s *scope, why string) outcome {
 	log.FromContext(ctx).Info("Selecting targets again", "cause", why)
 	r.withdraw(s)
@@ -57,8 +59,11 @@ func (r *Reconciler) selectAgain(ctx context.Context, s *scope, why string) outc
 // guarding returns why a target may not be hit now.
 type guarding func(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error
 
-// injectAll reports whether the fault is active on all targets; or why the guard refuses the first one now, before anything was tried, where that may pass.
-func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (all bool, refused error) {
+// injectAll reports whether the fault is active on all targets; or why the guard refuses the first
+// one now, before anything was tried, where that may pass.
+func (r *Reconciler) injectAll(
+	ctx context.Context, s *scope, mayHit guarding,
+) (all bool, refused error) {
 	all = true
 	for i := range s.fault.Status.Targets {
 		t := &s.fault.Status.Targets[i]
@@ -81,7 +86,8 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (
 		}
 		all = all && t.ActiveAt != nil
 		s.reverter.Learn(&s.fault.Status, s.injector, t.Pod)
-		if call.progress.Stage == contract.StagePreparing { // it may apply to the other targets, too: it must be complete before the first injection
+		// it may apply to the other targets, too: it must be complete before the first injection
+		if call.progress.Stage == contract.StagePreparing {
 			break
 		}
 	}
@@ -98,10 +104,13 @@ type injection struct {
 }
 
 // injectOne calls Inject for one target and records the result.
-func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget, mayHit guarding) injection {
+func (r *Reconciler) injectOne(
+	ctx context.Context, s *scope, t *v1alpha1.FaultTarget, mayHit guarding,
+) injection {
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
-	// If the injection has begun already, a process ended before it could record that: it had stored the intent just before.
+	// If the injection has begun already, a process ended before it could record that: it had stored
+	// the intent just before.
 	begun, err := s.injector.Begun(ctx, t)
 	if err == nil && !begun && t.InjectedAt == nil {
 		err = mayHit(ctx, s, t)
@@ -123,14 +132,17 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 	t.LastError, t.Progress = "", ""
 	logger, targets := s.logOf(ctx, t), len(s.fault.Status.Targets)
 	switch {
-	case call.err != nil && failed != "" && errors.Is(ctx.Err(), context.Canceled): // the revert begins: the reason is that of the attempts before
+	// the revert begins: the reason is that of the attempts before
+	case call.err != nil && failed != "" && errors.Is(ctx.Err(), context.Canceled):
 		t.IntendedAt, t.LastError = &before, failed
 	case call.err != nil:
 		// The call may have had its effect despite the error: then t0 is that of this attempt.
-		t.IntendedAt, t.LastError = &before, faultrun.Shorten(call.err.Error(), faultrun.MaxError, targets)
+		t.IntendedAt = &before
+		t.LastError = faultrun.Shorten(call.err.Error(), faultrun.MaxError, targets)
 		logger.V(1).Info("Retrying to inject", "attempts", t.Attempts, "cause", call.err.Error())
 	case call.progress.Stage == contract.StagePreparing: // the call that injects is still to come
-		t.IntendedAt, t.Progress = &before, faultrun.Shorten(call.progress.Message, faultrun.MaxProgress, targets)
+		t.IntendedAt = &before
+		t.Progress = faultrun.Shorten(call.progress.Message, faultrun.MaxProgress, targets)
 		logger.V(1).Info("Preparing the injection", "progress", t.Progress)
 	case !call.progress.Complete():
 		t.Progress = faultrun.Shorten(call.progress.Message, faultrun.MaxProgress, targets)
@@ -139,7 +151,8 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 	return call
 }
 
-// offsetNow returns the time since the start of the load, by the clock of the run if it can be read, else by the wall clock; nil without a load.
+// offsetNow returns the time since the start of the load, by the clock of the run if it can be
+// read, else by the wall clock; nil without a load.
 func (s *scope) offsetNow(wall time.Time) *time.Duration {
 	if at, ok := s.run.Elapsed(); ok {
 		return &at
@@ -150,7 +163,8 @@ func (s *scope) offsetNow(wall time.Time) *time.Duration {
 	return nil
 }
 
-// offsetOf is offsetNow for an instant that was read before. It returns nil if the wall clock was set since then and the instant is uncertain.
+// offsetOf is offsetNow for an instant that was read before. It returns nil if the wall clock was
+// set since then and the instant is uncertain.
 func (s *scope) offsetOf(wall time.Time) *time.Duration {
 	at, uncertainty, ok := s.run.At(wall)
 	switch {
@@ -162,7 +176,8 @@ func (s *scope) offsetOf(wall time.Time) *time.Duration {
 	return &at
 }
 
-// markInjected records the first injection of a target. The first of all targets is t0 of the fault.
+// markInjected records the first injection of a target. The first of all targets is t0 of the
+// fault.
 func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call injection) {
 	if t.InjectedAt != nil {
 		return

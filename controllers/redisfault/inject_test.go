@@ -64,27 +64,45 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Client: live, APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(clock).NewTerm()}
+	r := &Reconciler{
+		Client:    live,
+		APIReader: live,
+		Clock:     clock,
+		Runs:      runs.NewRegistry(),
+		Term:      faultrun.NewRegistry(clock).NewTerm(),
+	}
 	defer r.Term.Registry.Close()
 	recorded := metav1.NewMicroTime(start)
-	s := &scope{fault: stored, before: stored.DeepCopy(), seen: lifecycle.Fault{Attempted: true}, injector: &stepwise{answers: []contract.Progress{
-		contract.Preparing("the holder starts"), contract.Preparing("the node is tainted"), contract.Underway("killed"), {},
-	}}}
+	s := &scope{
+		fault:  stored,
+		before: stored.DeepCopy(),
+		seen:   lifecycle.Fault{Attempted: true},
+		injector: &stepwise{answers: []contract.Progress{
+			contract.Preparing("the holder starts"), contract.Preparing("the node is tainted"), contract.Underway("killed"), {},
+		}},
+	}
 	stored.Status.StartTime = &recorded
 	stored.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", IntendedAt: &recorded}}
 	for i, want := range []struct {
 		progress         string
 		injected, active bool
-	}{{"the holder starts", false, false}, {"the node is tainted", false, false}, {"killed", true, false}, {"", true, true}} {
+	}{
+		{"the holder starts", false, false},
+		{"the node is tainted", false, false},
+		{"killed", true, false},
+		{"", true, true},
+	} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
 		s.reverter = r.reverterOf(t.Context(), s.fault)
 		_, _ = r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return nil })
 		target := &stored.Status.Targets[0]
-		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected || (target.ActiveAt != nil) != want.active {
+		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected ||
+			(target.ActiveAt != nil) != want.active {
 			t.Errorf("call %d: progress %q, injected %v, active %v", i+1, target.Progress, target.InjectedAt, target.ActiveAt)
 		}
 		if !want.injected && !target.IntendedAt.Time.Equal(clock.Now()) {
-			t.Errorf("call %d: the intent is of %s: an operator that died in the next call would find it", i+1, target.IntendedAt)
+			t.Errorf("call %d: the intent is of %s: an operator that died in the next call would find it", i+1,
+				target.IntendedAt)
 		}
 	}
 	if at := stored.Status.InjectedAt; at == nil || !at.Time.Equal(start.Add(2*time.Second)) {
@@ -92,10 +110,17 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	}
 }
 
-// The end of a fault cancels the call that tries once more to inject it. Why the others have failed is what users have to know.
+// The end of a fault cancels the call that tries once more to inject it. Why the others have failed is what users have
+// to know.
 func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	r := &Reconciler{
+		Client:    live,
+		APIReader: live,
+		Clock:     clock.RealClock{},
+		Runs:      runs.NewRegistry(),
+		Term:      faultrun.NewRegistry(nil).NewTerm(),
+	}
 	defer r.Term.Registry.Close()
 	f := reverttest.ActiveFault(t, "redis-0")
 	target := &f.Status.Targets[0]
@@ -117,28 +142,48 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 	}
 }
 
-// A target that has lost its role before anything was tried is selected again; after an attempt that may have broken it, it is not.
+// A target that has lost its role before anything was tried is selected again; after an attempt that may have broken
+// it, it is not.
 func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
 	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	r := &Reconciler{
+		Client:    live,
+		APIReader: live,
+		Clock:     clock.RealClock{},
+		Runs:      runs.NewRegistry(),
+		Term:      faultrun.NewRegistry(nil).NewTerm(),
+	}
 	defer r.Term.Registry.Close()
-	moved := guard.LostRole{Problem: &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "redis-0 was selected as Primary"}}
+	moved := guard.LostRole{
+		Problem: &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "redis-0 was selected as Primary"},
+	}
 	for name, tc := range map[string]struct {
 		err       error
 		attempted bool
 		want      bool
 	}{
-		"nothing was tried":     {moved, false, true},
-		"others are in the way": {&guard.Occupied{Problem: &problem.Problem{Message: "RedisFault keep holds redis-1"}, By: []string{"keep"}}, false, true},
-		"it was tried":          {moved, true, false},
-		"another refusal":       {problem.NoTarget("no server answers"), false, false},
-		"the role is as was":    {nil, false, false},
+		"nothing was tried": {moved, false, true},
+		"others are in the way": {
+			&guard.Occupied{Problem: &problem.Problem{Message: "RedisFault keep holds redis-1"}, By: []string{"keep"}},
+			false,
+			true,
+		},
+		"it was tried":       {moved, true, false},
+		"another refusal":    {problem.NoTarget("no server answers"), false, false},
+		"the role is as was": {nil, false, false},
 	} {
 		f := reverttest.ActiveFault(t, "redis-0")
 		f.Status.Targets[0].InjectedAt, f.Status.Targets[0].ActiveAt = nil, nil
-		s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{answers: []contract.Progress{{}}}, seen: lifecycle.Fault{Attempted: tc.attempted}}
+		s := &scope{
+			fault:    f,
+			before:   f.DeepCopy(),
+			injector: &stepwise{answers: []contract.Progress{{}}},
+			seen:     lifecycle.Fault{Attempted: tc.attempted},
+		}
 		s.reverter = r.reverterOf(t.Context(), f)
-		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return tc.err })
+		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error {
+			return tc.err
+		})
 		if again := refused != nil; again != tc.want || all != (tc.err == nil) {
 			t.Errorf("%s: active %t, to be selected again %t", name, all, again)
 		}

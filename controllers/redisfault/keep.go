@@ -13,8 +13,9 @@ import (
 	"github.com/redquake/redquake/internal/timeline"
 )
 
-// keep ends the pods that have taken the places of targets, as the fault would end before its time with them. One that runs already, as the operator was away, may have become the
-// last copy: the guard is asked for it.
+// keep ends the pods that have taken the places of targets, as the fault would end before its time
+// with them. One that runs already, as the operator was away, may have become the last copy: the
+// guard is asked for it.
 func (r *Reconciler) keep(ctx context.Context, s *scope) error {
 	keeper, ok := s.injector.(contract.Keeper)
 	if !ok {
@@ -47,15 +48,21 @@ func (r *Reconciler) mayHitAlso(ctx context.Context, s *scope, due []corev1.Pod)
 	if err != nil {
 		return err
 	}
-	return guard.CheckAlso(ctx, s.deps.Redis, &s.fault.Spec, s.traits, names, s.fault.Status.Targets, others)
+	return guard.CheckAlso(ctx, s.deps.Redis, &s.fault.Spec, s.traits, names, s.fault.Status.Targets,
+		others)
 }
 
-func inUse(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
+func inUse(pod corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning
+}
 
-// followedPods returns the pods for the timeline: without the replacements that the fault deletes as soon as they appear.
+// followedPods returns the pods for the timeline: without the replacements that the fault deletes
+// as soon as they appear.
 func (s *scope) followedPods() []corev1.Pod {
 	if !s.seen.Kept || !s.traits.EndsServer || s.seen.RevertedAll {
 		return s.pods
 	}
-	return slices.DeleteFunc(slices.Clone(s.pods), func(p corev1.Pod) bool { return timeline.TargetOf(&s.fault.Status, &p) == nil })
+	return slices.DeleteFunc(slices.Clone(s.pods), func(p corev1.Pod) bool {
+		return timeline.TargetOf(&s.fault.Status, &p) == nil
+	})
 }

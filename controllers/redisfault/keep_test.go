@@ -56,28 +56,59 @@ func TestKeepSparesTheLastCopy(t *testing.T) {
 		allowed []v1alpha1.Allowance
 		kept    bool
 	}{
-		"it has just appeared":     {phase: corev1.PodPending, other: topology.Server{Role: topology.Replica, Loading: true}, kept: true},
-		"the other one is in sync": {phase: corev1.PodRunning, other: topology.Server{Role: topology.Replica, Replication: topology.ReplicationInfo{LinkUp: true, WasUp: true}}, kept: true},
-		"the other one loads":      {phase: corev1.PodRunning, other: topology.Server{Role: topology.Replica, Loading: true}},
-		"that is allowed":          {phase: corev1.PodRunning, other: topology.Server{Role: topology.Replica, Loading: true}, allowed: []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, kept: true},
+		"it has just appeared": {
+			phase: corev1.PodPending,
+			other: topology.Server{Role: topology.Replica, Loading: true},
+			kept:  true,
+		},
+		"the other one is in sync": {
+			phase: corev1.PodRunning,
+			other: topology.Server{Role: topology.Replica, Replication: topology.ReplicationInfo{LinkUp: true, WasUp: true}},
+			kept:  true,
+		},
+		"the other one loads": {phase: corev1.PodRunning, other: topology.Server{Role: topology.Replica, Loading: true}},
+		"that is allowed": {
+			phase:   corev1.PodRunning,
+			other:   topology.Server{Role: topology.Replica, Loading: true},
+			allowed: []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
+			kept:    true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
-			replacement := w.Pod("redis-0", "new", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Status.Phase = tc.phase })
+			replacement := w.Pod("redis-0", "new", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
+				p.Status.Phase = tc.phase
+			})
 			w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
 			w.Servers.Change("10.0.0.2:6379", func(s *topology.Server) {
 				s.Role, s.Loading, s.Replication = tc.other.Role, tc.other.Loading, tc.other.Replication
 			})
 			none := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).
 				WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(client.Object) []string { return []string{"true"} }).Build()
-			f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "down", UID: "down"}, Spec: v1alpha1.RedisFaultSpec{Allow: tc.allowed}}
-			f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: v1alpha1.RolePrimary, InjectedAt: &metav1.MicroTime{}, Copies: []string{"redis-1"}}}
+			f := &v1alpha1.RedisFault{
+				ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "down", UID: "down"},
+				Spec:       v1alpha1.RedisFaultSpec{Allow: tc.allowed},
+			}
+			f.Status.Targets = []v1alpha1.FaultTarget{
+				{
+					Pod:        "redis-0",
+					UID:        "u0",
+					Role:       v1alpha1.RolePrimary,
+					InjectedAt: &metav1.MicroTime{},
+					Copies:     []string{"redis-1"},
+				},
+			}
 			injector := &standIn{due: *replacement}
-			s := &scope{fault: f, injector: injector, deps: faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})),
-				traits: contract.Traits{Silences: true, EndsServer: true, Lasts: time.Minute}}
+			s := &scope{
+				fault:    f,
+				injector: injector,
+				deps:     faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})),
+				traits:   contract.Traits{Silences: true, EndsServer: true, Lasts: time.Minute},
+			}
 			r := &Reconciler{Client: none, APIReader: none, Clock: testingclock.NewFakePassiveClock(time.Now())}
 			err := r.keep(t.Context(), s)
-			if refused, is := errors.AsType[*problem.Problem](err); is == tc.kept || is && refused.Reason != v1alpha1.ReasonBlastRadius {
+			if refused, is := errors.AsType[*problem.Problem](err); is == tc.kept ||
+				is && refused.Reason != v1alpha1.ReasonBlastRadius {
 				t.Errorf("%v", err)
 			}
 			if kept := len(injector.kept) > 0; kept != tc.kept {
@@ -91,7 +122,11 @@ func TestKeepSparesTheLastCopy(t *testing.T) {
 func TestTimelineSkipsDeletedReplacements(t *testing.T) {
 	f := &v1alpha1.RedisFault{}
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0"}}
-	s := &scope{fault: f, traits: contract.Traits{EndsServer: true}, pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "u0"}}, {ObjectMeta: metav1.ObjectMeta{UID: "u1"}}}}
+	s := &scope{
+		fault:  f,
+		traits: contract.Traits{EndsServer: true},
+		pods:   []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "u0"}}, {ObjectMeta: metav1.ObjectMeta{UID: "u1"}}},
+	}
 	for _, tc := range []struct {
 		kept, reverted bool
 		want           int

@@ -26,8 +26,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
-// The finalizer of a fault is removed by force, whatever this process does for it at that instant: once what it has broken is reverted, nothing of it is left, though
-// another object may have its name by then. Both reconcilers see that it is gone, in any order.
+// The finalizer of a fault is removed by force, whatever this process does for it at that instant: once what it has
+// broken is reverted, nothing of it is left, though another object may have its name by then. Both reconcilers see that
+// it is gone, in any order.
 func TestForcedRemovalLeavesNothing(t *testing.T) {
 	begins := map[string]func(t *testing.T, r *Reconciler, s *scope){
 		"its pods are followed": func(t *testing.T, r *Reconciler, s *scope) {
@@ -65,7 +66,12 @@ func TestForcedRemovalLeavesNothing(t *testing.T) {
 	}
 	for name, begin := range begins {
 		for how, heir := range map[string]bool{"it is gone": false, "another one has its name": true} {
-			for first, order := range map[string][]int{"the reconciler first": {0, 1}, "the other first": {1, 0}, "the reconciler alone": {0}, "the other alone": {1}} {
+			for first, order := range map[string][]int{
+				"the reconciler first": {0, 1},
+				"the other first":      {1, 0},
+				"the reconciler alone": {0},
+				"the other alone":      {1},
+			} {
 				t.Run(name+", "+how+", "+first, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { forcedRemoval(t, begin, heir, order) })
 				})
@@ -84,7 +90,9 @@ func breaks(t *testing.T, r *Reconciler, s *scope) *faultrun.Reverter {
 func forcedRemoval(t *testing.T, begin func(*testing.T, *Reconciler, *scope), heir bool, order []int) {
 	injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, reverttest.Done}}
 	f := reverttest.ActiveFault(t, "redis-0")
-	f.Spec.Suspend, f.Spec.Target = true, &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+	f.Spec.Suspend, f.Spec.Target = true, &v1alpha1.RedisTarget{
+		PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+	}
 	stored := f.DeepCopy()
 	stored.Status = v1alpha1.RedisFaultStatus{} // Restore begins nothing
 	api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(f).WithObjects(stored).Build()
@@ -93,7 +101,13 @@ func forcedRemoval(t *testing.T, begin func(*testing.T, *Reconciler, *scope), he
 	r := &Reconciler{Client: api, APIReader: api, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: term}
 	defer r.Close()
 	r.Restore(t.Context())
-	s := &scope{fault: f, before: f.DeepCopy(), injector: injector, target: f.Spec.Target, deps: contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: f.Spec.Target, Live: api}}}
+	s := &scope{
+		fault:    f,
+		before:   f.DeepCopy(),
+		injector: injector,
+		target:   f.Spec.Target,
+		deps:     contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: f.Spec.Target, Live: api}},
+	}
 	begin(t, r, s)
 	if term.Find(f.UID) == nil {
 		t.Fatal("nothing has begun")
@@ -112,7 +126,8 @@ func forcedRemoval(t *testing.T, begin func(*testing.T, *Reconciler, *scope), he
 	pods := term.Find(f.UID).Pods()
 	both := []reconcile.Reconciler{r, Ending{r}}
 	for _, i := range order {
-		_, _ = both[i].Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)}) // what the heir lacks is no matter
+		// what the heir lacks is no matter
+		_, _ = both[i].Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)})
 		synctest.Wait()
 		if _, follows := pods.Pods(); follows {
 			t.Error("the pods are still followed")
@@ -127,7 +142,8 @@ func forcedRemoval(t *testing.T, begin func(*testing.T, *Reconciler, *scope), he
 	}
 }
 
-// A reconcile that is under way while the object is removed by force may inject after the other controller has ended the session: its own next reconcile reverts that.
+// A reconcile that is under way while the object is removed by force may inject after the other controller has ended
+// the session: its own next reconcile reverts that.
 func TestALateInjectionIsReverted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
@@ -153,7 +169,8 @@ func TestALateInjectionIsReverted(t *testing.T) {
 	})
 }
 
-// No manager of the process runs while an object is removed by force: the next one finds that, and reverts at once what this process has broken.
+// No manager of the process runs while an object is removed by force: the next one finds that, and reverts at once what
+// this process has broken.
 func TestObjectsThatVanishBetweenManagers(t *testing.T) {
 	for name, heir := range map[string]bool{"it is gone": false, "another one has its name": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,13 +178,22 @@ func TestObjectsThatVanishBetweenManagers(t *testing.T) {
 			f := reverttest.ActiveFault(t, "redis-0")
 			builder := fake.NewClientBuilder().WithScheme(apitest.Scheme(t))
 			if heir {
-				builder.WithObjects(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Name, UID: "heir"}, Spec: v1alpha1.RedisFaultSpec{Suspend: true}})
+				builder.WithObjects(&v1alpha1.RedisFault{
+					ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Name, UID: "heir"},
+					Spec:       v1alpha1.RedisFaultSpec{Suspend: true},
+				})
 			}
 			api := builder.Build()
 			sessions := faultrun.NewRegistry(nil)
 			defer sessions.Close()
 			manager := func() *Reconciler {
-				return &Reconciler{Client: api, APIReader: api, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: sessions.NewTerm()}
+				return &Reconciler{
+					Client:    api,
+					APIReader: api,
+					Clock:     clock.RealClock{},
+					Runs:      runs.NewRegistry(),
+					Term:      sessions.NewTerm(),
+				}
 			}
 			before := manager()
 			breaks(t, before, &scope{fault: f, injector: injector})
@@ -215,16 +241,26 @@ func TestVanishedObjectsAreLookedForAgain(t *testing.T) {
 		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
 		f := reverttest.ActiveFault(t, "redis-0")
 		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-		live := interceptor.NewClient(api, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			if time.Since(began) < time.Minute {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return c.Get(ctx, key, o, options...)
-		}})
+		live := interceptor.NewClient(api, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+				options ...client.GetOption,
+			) error {
+				if time.Since(began) < time.Minute {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return c.Get(ctx, key, o, options...)
+			},
+		})
 		sessions := faultrun.NewRegistry(nil)
 		defer sessions.Close()
-		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: sessions.NewTerm()}
+		r := &Reconciler{
+			Client:    api,
+			APIReader: live,
+			Clock:     clock.RealClock{},
+			Runs:      runs.NewRegistry(),
+			Term:      sessions.NewTerm(),
+		}
 		breaks(t, r, &scope{fault: f, injector: injector})
 		r.Restore(t.Context())
 		r.Sweep(t.Context())
@@ -238,7 +274,11 @@ func TestVanishedObjectsAreLookedForAgain(t *testing.T) {
 // Another operator has finished and released a fault that this process had begun: nothing is held of it any more.
 func TestReleasedFaultsAreNotHeld(t *testing.T) {
 	f := reverttest.ActiveFault(t, "redis-0")
-	meta.SetStatusCondition(&f.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ConditionComplete})
+	meta.SetStatusCondition(&f.Status.Conditions, metav1.Condition{
+		Type:   v1alpha1.ConditionComplete,
+		Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ConditionComplete,
+	})
 	api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(f).WithObjects(f).Build()
 	term := faultrun.NewRegistry(nil).NewTerm()
 	defer term.Registry.Close()

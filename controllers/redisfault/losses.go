@@ -12,10 +12,12 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// observeLosses attributes losses to the fault, once its load test has read the acknowledged writes back, which may be long after the recovery. All
-// are the faults of the namespace: a loss is attributed to the one in whose time the writes were lost, and to no setting.
+// observeLosses attributes losses to the fault, once its load test has read the acknowledged writes
+// back, which may be long after the recovery. All are the faults of the namespace: a loss is
+// attributed to the one in whose time the writes were lost, and to no setting.
 func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
-	if s.fault.Status.InjectedAt == nil || s.test == nil || s.test.Spec.Verify == nil || !s.test.Spec.Verify.AcknowledgedWrites {
+	if s.fault.Status.InjectedAt == nil || s.test == nil || s.test.Spec.Verify == nil ||
+		!s.test.Spec.Verify.AcknowledgedWrites {
 		return
 	}
 	v := s.test.Status.Verification
@@ -31,7 +33,8 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	for i := range all {
 		status := &all[i].Status
 		acted[i] = summary.Window{From: -1}
-		if !all[i].Spec.Setting && status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
+		if !all[i].Spec.Setting && status.LoadTest == s.test.Name && status.InjectedAt != nil &&
+			status.LoadStartTime.Equal(s.test.Status.StartTime) {
 			acted[i] = actedOn(status, s.test.Status.StartTime.Time)
 		}
 		if all[i].UID == s.fault.UID {
@@ -40,13 +43,20 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	}
 	var losses []record.Loss
 	for _, l := range v.Losses {
-		losses = append(losses, record.Loss{First: int64(l.First.Duration()), Last: int64(l.Last.Duration()), Count: uint64(l.Count), Errors: uint64(l.Errors),
-			After: int64(l.After.Duration()), Until: int64(l.Until.Duration())})
+		losses = append(losses, record.Loss{
+			First:  int64(l.First.Duration()),
+			Last:   int64(l.Last.Duration()),
+			Count:  uint64(l.Count),
+			Errors: uint64(l.Errors),
+			After:  int64(l.After.Duration()),
+			Until:  int64(l.Until.Duration()),
+		})
 	}
 	s.losses = result.LossesOf(own, acted, losses, *lost)
 }
 
-// actedOn is when a fault acted, counted from the start of its load: from its injection until it had settled.
+// actedOn is when a fault acted, counted from the start of its load: from its injection until it
+// had settled.
 func actedOn(status *v1alpha1.RedisFaultStatus, start time.Time) summary.Window {
 	w := summary.Window{From: state.InjectedAfter(status, start), To: math.MaxInt64}
 	if over := settledAt(status); over != nil {

@@ -30,7 +30,9 @@ func struck(name string, after time.Duration) v1alpha1.RedisFault {
 	f.Status.LoadTest = "shop"
 	f.Status.LoadStartTime = &metav1.MicroTime{Time: t0}
 	f.Status.InjectedAt = &metav1.MicroTime{Time: t0.Add(after)}
-	f.Status.Impact, f.Status.SettledTime = &v1alpha1.Impact{Recovered: true}, &metav1.MicroTime{Time: t0.Add(after + 15*time.Second)}
+	f.Status.Impact, f.Status.SettledTime = &v1alpha1.Impact{Recovered: true}, &metav1.MicroTime{
+		Time: t0.Add(after + 15*time.Second),
+	}
 	f.UID = types.UID(name)
 	return f
 }
@@ -51,17 +53,50 @@ const second = v1alpha1.Microseconds(1e6)
 
 func TestLossesAreAttributedToFaults(t *testing.T) {
 	test := verified(
-		v1alpha1.LossWindow{First: 3 * second, Last: 4 * second, After: 4 * second, Until: 5 * second, Count: 1},                                 // before any fault
-		v1alpha1.LossWindow{First: 9*second + 500_000, Last: 12 * second, After: 12 * second, Until: 13 * second, Count: 10},                     // around the first
-		v1alpha1.LossWindow{First: 14 * second, Last: 15 * second, After: 15 * second, Until: 16 * second, Count: 5, Errors: 1},                  // later, but before the second
-		v1alpha1.LossWindow{First: 20 * second, Last: 29*second + 600_000, After: 29*second + 600_000, Until: 31 * second, Count: 20, Errors: 1}, // ends just before the second
+		// before any fault
+		v1alpha1.LossWindow{First: 3 * second, Last: 4 * second, After: 4 * second, Until: 5 * second, Count: 1},
+		// around the first
+		v1alpha1.LossWindow{First: 9*second + 500_000, Last: 12 * second, After: 12 * second, Until: 13 * second, Count: 10},
+		// later, but before the second
+		v1alpha1.LossWindow{
+			First:  14 * second,
+			Last:   15 * second,
+			After:  15 * second,
+			Until:  16 * second,
+			Count:  5,
+			Errors: 1,
+		},
+		// ends just before the second
+		v1alpha1.LossWindow{
+			First:  20 * second,
+			Last:   29*second + 600_000,
+			After:  29*second + 600_000,
+			Until:  31 * second,
+			Count:  20,
+			Errors: 1,
+		},
 	)
-	faults := []v1alpha1.RedisFault{struck("c-quiet", 50*time.Second), struck("a-failover", 10*time.Second), struck("b-kill", 30*time.Second)}
+	faults := []v1alpha1.RedisFault{
+		struck("c-quiet", 50*time.Second), struck("a-failover", 10*time.Second),
+		struck("b-kill", 30*time.Second),
+	}
 	ms := func(n int64) *v1alpha1.Microseconds { return new(v1alpha1.Microseconds(n * 1000)) }
 	for name, want := range map[string]v1alpha1.Impact{
-		"a-failover": {Recovered: true, LostWrites: new(int64(15)), FirstLost: ms(-500), LastLost: ms(5000), SawErrors: new(true)},
-		"b-kill":     {Recovered: true, LostWrites: new(int64(20)), FirstLost: ms(-10000), LastLost: ms(-400), SawErrors: new(true)},
-		"c-quiet":    {Recovered: true, LostWrites: new(int64(0))},
+		"a-failover": {
+			Recovered:  true,
+			LostWrites: new(int64(15)),
+			FirstLost:  ms(-500),
+			LastLost:   ms(5000),
+			SawErrors:  new(true),
+		},
+		"b-kill": {
+			Recovered:  true,
+			LostWrites: new(int64(20)),
+			FirstLost:  ms(-10000),
+			LastLost:   ms(-400),
+			SawErrors:  new(true),
+		},
+		"c-quiet": {Recovered: true, LostWrites: new(int64(0))},
 	} {
 		i := slices.IndexFunc(faults, func(f v1alpha1.RedisFault) bool { return f.Name == name })
 		of := &scope{fault: faults[i].DeepCopy(), test: test}
@@ -80,11 +115,13 @@ func TestLossesAreAttributedToFaults(t *testing.T) {
 func TestLossesOfAFaultHaveBounds(t *testing.T) {
 	f := struck("kill", 10*time.Second)
 	test := verified(v1alpha1.LossWindow{First: 11 * second, Last: 12 * second, Count: 10})
-	test.Status.Verification.LostWrites, test.Status.Verification.LostWritesAtLeast, test.Status.Verification.LostWritesAtMost = nil, new(int64(6)), new(int64(10))
+	test.Status.Verification.LostWrites, test.Status.Verification.LostWritesAtLeast, test.Status.Verification.LostWritesAtMost = nil,
+		new(int64(6)), new(int64(10))
 	s := &scope{fault: &f, test: test}
 	s.observeLosses([]v1alpha1.RedisFault{f})
 	s.setLosses()
-	if i := s.fault.Status.Impact; i.LostWrites != nil || *i.LostWritesAtLeast != 6 || *i.LostWritesAtMost != 10 || i.FirstLost == nil {
+	if i := s.fault.Status.Impact; i.LostWrites != nil || *i.LostWritesAtLeast != 6 || *i.LostWritesAtMost != 10 ||
+		i.FirstLost == nil {
 		t.Errorf("%+v", i)
 	}
 	if d := s.display(); d == nil || d.LostWrites != "6-10" {
@@ -105,7 +142,10 @@ func TestLossesArePending(t *testing.T) {
 		"cannot be read": {func(test *v1alpha1.RedisLoadTest) {
 			test.Status.Verification = &v1alpha1.Verification{Unread: "no primary"}
 		}, false, false},
-		"the test does not ask": {func(test *v1alpha1.RedisLoadTest) { test.Spec.Verify, test.Status.Verification = nil, nil }, false, false},
+		"the test does not ask": {func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Verify, test.Status.Verification = nil,
+				nil
+		}, false, false},
 		"the test failed": {func(test *v1alpha1.RedisLoadTest) {
 			test.Status.Verification = nil
 			state.SetSummary(&test.Status.Conditions, 1, state.Summary{Failed: true, Reason: v1alpha1.ReasonPodsLost})
@@ -121,19 +161,37 @@ func TestLossesArePending(t *testing.T) {
 	}
 }
 
-// A settled fault is complete when its losses are known, and its verdict includes them: the change of its test triggers a reconcile.
+// A settled fault is complete when its losses are known, and its verdict includes them: the change of its test triggers
+// a reconcile.
 func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 	f := struck("failover", 10*time.Second)
 	f.Finalizers = []string{v1alpha1.FinalizerFault}
 	f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxLostWrites: new(int64(9))}
 	f.Spec.Action.Type, f.Status.Effect = v1alpha1.FaultPodKill, v1alpha1.EffectConfirmed
-	f.Status.StartTime, f.Status.RecoveredAt = &metav1.MicroTime{Time: t0.Add(9 * time.Second)}, &metav1.MicroTime{Time: t0.Add(11 * time.Second)}
+	f.Status.StartTime, f.Status.RecoveredAt = &metav1.MicroTime{Time: t0.Add(9 * time.Second)},
+		&metav1.MicroTime{Time: t0.Add(11 * time.Second)}
 	f.Status.Impact.RecoveryTime = &v1alpha1.BoundedDuration{Value: 1e6, AtLeast: 1e6, AtMost: 1e6}
-	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", InjectedAt: f.Status.InjectedAt, ActiveAt: f.Status.InjectedAt, RevertedAt: f.Status.InjectedAt}}
+	f.Status.Targets = []v1alpha1.FaultTarget{
+		{
+			Pod:        "redis-0",
+			UID:        "u",
+			InjectedAt: f.Status.InjectedAt,
+			ActiveAt:   f.Status.InjectedAt,
+			RevertedAt: f.Status.InjectedAt,
+		},
+	}
 	test := verified()
 	test.Status.Verification = nil
-	c := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(&f, test).WithObjects(&f, test).Build()
-	r := &Reconciler{Client: c, APIReader: c, Clock: testingclock.NewFakePassiveClock(t0.Add(time.Hour)), Recorder: events.NewFakeRecorder(16), Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	c := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(&f, test).WithObjects(&f, test).
+		Build()
+	r := &Reconciler{
+		Client:    c,
+		APIReader: c,
+		Clock:     testingclock.NewFakePassiveClock(t0.Add(time.Hour)),
+		Recorder:  events.NewFakeRecorder(16),
+		Runs:      runs.NewRegistry(),
+		Term:      faultrun.NewRegistry(nil).NewTerm(),
+	}
 	look := func() *v1alpha1.RedisFaultStatus {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&f)}); err != nil {
@@ -146,10 +204,15 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 		return &stored.Status
 	}
 	status := look()
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionComplete); c == nil || c.Status == metav1.ConditionTrue || c.Reason != v1alpha1.ReasonWaitingForLosses || status.Verdict != "" {
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionComplete); c == nil ||
+		c.Status == metav1.ConditionTrue || c.Reason != v1alpha1.ReasonWaitingForLosses || status.Verdict != "" {
 		t.Errorf("before the ledger was read: %+v, verdict %q", c, status.Verdict)
 	}
-	test.Status.Verification = verified(v1alpha1.LossWindow{First: 11 * second, Last: 12 * second, Count: 10}).Status.Verification
+	test.Status.Verification = verified(v1alpha1.LossWindow{
+		First: 11 * second,
+		Last:  12 * second,
+		Count: 10,
+	}).Status.Verification
 	if err := c.Status().Update(t.Context(), test); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +220,8 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 		t.Errorf("the test's change triggers %v", requests)
 	}
 	status = look()
-	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionComplete) || status.Impact.LostWrites == nil || *status.Impact.LostWrites != 10 || status.Verdict != v1alpha1.VerdictFail {
+	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionComplete) || status.Impact.LostWrites == nil ||
+		*status.Impact.LostWrites != 10 || status.Verdict != v1alpha1.VerdictFail {
 		t.Errorf("after it: %+v, verdict %q", status.Impact, status.Verdict)
 	}
 	if requests := r.RequestsForLoadTest(t.Context(), test); len(requests) != 0 {

@@ -18,11 +18,13 @@ import (
 )
 
 const (
-	// clocksApart is by how much the clock of whoever sets the annotation may be ahead of the operator's.
+	// clocksApart is by how much the clock of whoever sets the annotation may be ahead of the
+	// operator's.
 	clocksApart = 2 * time.Second
 	// markedWithin is how old an instant may be of which the record is kept at full resolution.
 	markedWithin = 10 * time.Minute
-	// maxMark is the length of an instant: a parser accepts any number of digits, and an annotation has room for 256 KiB.
+	// maxMark is the length of an instant: a parser accepts any number of digits, and an annotation
+	// has room for 256 KiB.
 	maxMark = 64
 )
 
@@ -34,7 +36,8 @@ type mark struct {
 	why    string
 }
 
-// observeMark determines whether something else has broken Redis. A usable annotation precedes what the load shows. Once t0 is stored it does not change.
+// observeMark determines whether something else has broken Redis. A usable annotation precedes what
+// the load shows. Once t0 is stored it does not change.
 func (r *Reconciler) observeMark(s *scope) {
 	if !s.traits.External {
 		return
@@ -43,7 +46,9 @@ func (r *Reconciler) observeMark(s *scope) {
 	began := s.fault.Status.StartTime
 	if began == nil {
 		if _, now, _ := instantOf(value); set && now {
-			s.seen.MarkTrouble = fmt.Sprintf("annotation %s: it was set before the trigger: remove it, and set it when Redis breaks", v1alpha1.AnnotationMark)
+			s.seen.MarkTrouble = fmt.Sprintf(
+				"annotation %s: it was set before the trigger: remove it, and set it when Redis breaks",
+				v1alpha1.AnnotationMark)
 		}
 		return
 	}
@@ -78,17 +83,25 @@ func (s *scope) markBy(value string) (*mark, string) {
 	began := s.fault.Status.StartTime.Time
 	switch {
 	case err != nil:
-		return nil, fmt.Sprintf("annotation %s: %.64q is no instant: set one such as %s, or now", v1alpha1.AnnotationMark, value, s.now.UTC().Format(time.RFC3339Nano))
+		return nil, fmt.Sprintf("annotation %s: %.64q is no instant: set one such as %s, or now",
+			v1alpha1.AnnotationMark, value, s.now.UTC().Format(time.RFC3339Nano))
 	case now:
 		at = s.now
 	case at.After(s.now.Add(clocksApart)):
-		return nil, fmt.Sprintf("annotation %s: %s is in the future: it is %s here", v1alpha1.AnnotationMark, value, s.now.UTC().Format(time.RFC3339Nano))
+		return nil, fmt.Sprintf("annotation %s: %s is in the future: it is %s here",
+			v1alpha1.AnnotationMark, value, s.now.UTC().Format(time.RFC3339Nano))
 	case at.Before(began):
-		return nil, fmt.Sprintf("annotation %s: %s is before the wait for it began, at %s", v1alpha1.AnnotationMark, value, began.UTC().Format(time.RFC3339Nano))
+		return nil, fmt.Sprintf("annotation %s: %s is before the wait for it began, at %s",
+			v1alpha1.AnnotationMark, value, began.UTC().Format(time.RFC3339Nano))
 	case at.After(s.now):
 		at = s.now
 	}
-	return &mark{at: at, offset: s.offsetOf(at), by: v1alpha1.MarkedByAnnotation, why: fmt.Sprintf("annotation %s: %q", v1alpha1.AnnotationMark, value)}, ""
+	return &mark{
+		at:     at,
+		offset: s.offsetOf(at),
+		by:     v1alpha1.MarkedByAnnotation,
+		why:    fmt.Sprintf("annotation %s: %q", v1alpha1.AnnotationMark, value),
+	}, ""
 }
 
 // markByLoad is the mark of the load's record; nil if that shows nothing.
@@ -104,7 +117,12 @@ func (s *scope) markByLoad() *mark {
 	s.run.Read(func(series *merged.Series) {
 		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Planned(&s.test.Spec)}
 		if b, broken := anomaly.BreakageSince(series, *since, options, s.others); broken {
-			found = &mark{at: s.now.Add(b.At - s.elapsed()), offset: &b.At, by: v1alpha1.MarkedByLoad, why: b.Why}
+			found = &mark{
+				at:     s.now.Add(b.At - s.elapsed()),
+				offset: &b.At,
+				by:     v1alpha1.MarkedByLoad,
+				why:    b.Why,
+			}
 		}
 	})
 	return found
@@ -122,11 +140,14 @@ func (s *scope) elapsed() time.Duration {
 func (r *Reconciler) await(ctx context.Context, s *scope) outcome {
 	_ = r.connect(ctx, s) // without a login the servers are not followed
 	status := &s.fault.Status
-	status.StartTime, status.LoadStartTime, status.Plan = new(metav1.NewMicroTime(r.Clock.Now())), s.test.Status.StartTime, s.plan(nil)
+	status.StartTime = new(metav1.NewMicroTime(r.Clock.Now()))
+	status.LoadStartTime = s.test.Status.StartTime
+	status.Plan = s.plan(nil)
 	if s.target != nil {
 		status.Target = s.target.DeepCopy()
 	}
-	log.FromContext(ctx).Info("Waiting until something else breaks Redis", "for", s.fault.Spec.MarkWait())
+	log.FromContext(ctx).Info("Waiting until something else breaks Redis", "for",
+		s.fault.Spec.MarkWait())
 	return r.lookOut(ctx, s)
 }
 
@@ -142,7 +163,8 @@ func (r *Reconciler) lookOut(ctx context.Context, s *scope) outcome {
 	return outcome{}
 }
 
-// mark stores the instant at which something else broke Redis, with what the pods have shown since then.
+// mark stores the instant at which something else broke Redis, with what the pods have shown since
+// then.
 func (r *Reconciler) mark(ctx context.Context, s *scope) outcome {
 	status, m := &s.fault.Status, s.marked
 	r.journal(s)

@@ -14,7 +14,11 @@ import (
 // waiting is a fault of type External that has waited for its instant since t0 until now.
 func waiting(now time.Time) *scope {
 	at := metav1.NewMicroTime(t0)
-	return &scope{fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{StartTime: &at}}, now: now, test: &v1alpha1.RedisLoadTest{}}
+	return &scope{
+		fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{StartTime: &at}},
+		now:   now,
+		test:  &v1alpha1.RedisLoadTest{},
+	}
 }
 
 func TestMarkByAnnotation(t *testing.T) {
@@ -54,7 +58,8 @@ func TestMarkByAnnotation(t *testing.T) {
 		if test.says == "" && (m == nil || trouble != "" || !m.at.Equal(test.at) || m.by != v1alpha1.MarkedByAnnotation) {
 			t.Errorf("%.60q: %+v, %s; want %s", value, m, trouble, test.at)
 		}
-		if test.says != "" && (m != nil || !strings.Contains(trouble, test.says) || !strings.HasPrefix(trouble, "annotation redquake.dev/mark: ")) {
+		if test.says != "" && (m != nil || !strings.Contains(trouble, test.says) ||
+			!strings.HasPrefix(trouble, "annotation redquake.dev/mark: ")) {
 			t.Errorf("%.60q: %+v, %.300q; want %q", value, m, trouble, test.says)
 		}
 		if len(trouble) > 512 || m != nil && len(m.why) > 512 {
@@ -65,7 +70,10 @@ func TestMarkByAnnotation(t *testing.T) {
 
 // FuzzMark checks that an annotation is an instant of the wait, or a short message.
 func FuzzMark(f *testing.F) {
-	for _, seed := range []string{"", "now", "2026-01-02T03:04:08Z", "2026-01-02T03:04:08.123456789+09:00", "9999-12-31T23:59:60Z", "0000-01-01T00:00:00Z", "\xff", "1e9"} {
+	for _, seed := range []string{
+		"", "now", "2026-01-02T03:04:08Z", "2026-01-02T03:04:08.123456789+09:00",
+		"9999-12-31T23:59:60Z", "0000-01-01T00:00:00Z", "\xff", "1e9",
+	} {
 		f.Add(seed, int64(10*time.Second))
 	}
 	f.Fuzz(func(t *testing.T, value string, waited int64) {

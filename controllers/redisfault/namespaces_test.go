@@ -25,7 +25,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
-// ofShop is a reconciler with rights in namespace shop only, and the number of its requests for namespaces. fails is the error of the next ones.
+// ofShop is a reconciler with rights in namespace shop only, and the number of its requests for namespaces. fails is
+// the error of the next ones.
 type ofShop struct {
 	*Reconciler
 	clock *testingclock.FakePassiveClock
@@ -36,37 +37,57 @@ type ofShop struct {
 
 func newOfShop(t *testing.T, faults ...client.Object) *ofShop {
 	o := &ofShop{clock: testingclock.NewFakePassiveClock(time.Now())}
-	o.api = fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(append(faults, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})...).
-		WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if _, is := object.(*metav1.PartialObjectMetadata); is {
-				o.reads++
-				if o.fails != nil {
-					return o.fails
+	o.api = fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).
+		WithObjects(append(faults, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})...).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+				options ...client.GetOption,
+			) error {
+				if _, is := object.(*metav1.PartialObjectMetadata); is {
+					o.reads++
+					if o.fails != nil {
+						return o.fails
+					}
 				}
-			}
-			return c.Get(ctx, key, object, options...)
-		}}).Build()
-	o.Reconciler = &Reconciler{Client: o.api, APIReader: o.api, Clock: o.clock, Namespaces: []string{"shop"}, Term: faultrun.NewRegistry(o.clock).NewTerm()}
+				return c.Get(ctx, key, object, options...)
+			},
+		}).Build()
+	o.Reconciler = &Reconciler{
+		Client:     o.api,
+		APIReader:  o.api,
+		Clock:      o.clock,
+		Namespaces: []string{"shop"},
+		Term:       faultrun.NewRegistry(o.clock).NewTerm(),
+	}
 	t.Cleanup(o.Term.Registry.Close)
 	return o
 }
 
 func (o *ofShop) setStop(t *testing.T, value string) {
 	t.Helper()
-	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationStop: value}}}
+	shop := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationStop: value}},
+	}
 	if err := o.api.Update(t.Context(), shop); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A namespace that is not watched is read by its name, some seconds apart. What was read last holds while the API server does not answer.
+// A namespace that is not watched is read by its name, some seconds apart. What was read last holds while the API
+// server does not answer.
 func TestNamespaceIsReadByName(t *testing.T) {
 	o := newOfShop(t)
 	for _, step := range []struct {
 		passes time.Duration
 		fails  error
 		reads  int
-	}{{0, nil, 1}, {rules.NamespaceAge - 1, nil, 1}, {1, nil, 2}, {rules.NamespaceAge, errors.New("no answer"), 3}, {-time.Hour, nil, 4}} {
+	}{
+		{0, nil, 1},
+		{rules.NamespaceAge - 1, nil, 1},
+		{1, nil, 2},
+		{rules.NamespaceAge, errors.New("no answer"), 3},
+		{-time.Hour, nil, 4},
+	} {
 		o.clock.SetTime(o.clock.Now().Add(step.passes))
 		o.fails = step.fails
 		if found, err := o.namespaces().Of(t.Context(), "shop"); err != nil || found.Name != "shop" || o.reads != step.reads {
@@ -77,7 +98,8 @@ func TestNamespaceIsReadByName(t *testing.T) {
 	o.clock.SetTime(o.clock.Now().Add(rules.NamespaceAge))
 	for _, want := range []string{"true", "yes", "false"} { // and its end is seen at once
 		o.setStop(t, want)
-		if found, err := o.namespaces().Of(t.Context(), "shop"); err != nil || found.Annotations[v1alpha1.AnnotationStop] != want {
+		if found, err := o.namespaces().Of(t.Context(), "shop"); err != nil ||
+			found.Annotations[v1alpha1.AnnotationStop] != want {
 			t.Errorf("the annotation is %q: %v, %v", want, found, err)
 		}
 	}
@@ -86,7 +108,8 @@ func TestNamespaceIsReadByName(t *testing.T) {
 	}
 }
 
-// Without the right to read the namespace no fault begins, as its owner may have forbidden that. What has begun is not kept from ending.
+// Without the right to read the namespace no fault begins, as its owner may have forbidden that. What has begun is not
+// kept from ending.
 func TestNamespaceMayNotBeRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen     lifecycle.Fault
@@ -103,7 +126,9 @@ func TestNamespaceMayNotBeRead(t *testing.T) {
 		if err := o.observeStop(t.Context(), s); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if p := s.seen.Withheld; (p != nil) != tc.withheld || p != nil && (p.Lasting || p.Reason != v1alpha1.ReasonNotPermitted || !strings.Contains(p.Message, "may not get namespace shop")) {
+		if p := s.seen.Withheld; (p != nil) != tc.withheld ||
+			p != nil && (p.Lasting || p.Reason != v1alpha1.ReasonNotPermitted ||
+				!strings.Contains(p.Message, "may not get namespace shop")) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -131,14 +156,18 @@ func (o *ofShop) notified() []string {
 	}
 }
 
-// Nothing is asked while no fault acts, however many are suspended, wait or are reverted. While one does, the annotation ends all that are open.
+// Nothing is asked while no fault acts, however many are suspended, wait or are reverted. While one does, the
+// annotation ends all that are open.
 func TestNamespacesAreFollowed(t *testing.T) {
 	over := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "over"}}
 	over.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}}
 	o := newOfShop(t, over)
 	o.OperatorNamespace = "redquake-system"
 	o.setStop(t, "true")
-	suspended := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "suspended"}, Spec: v1alpha1.RedisFaultSpec{Suspend: true}}
+	suspended := &v1alpha1.RedisFault{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "suspended"},
+		Spec:       v1alpha1.RedisFaultSpec{Suspend: true},
+	}
 	waiting := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "waiting"}}
 	reverted := o.recordedFault("reverted")
 	reverted.Status.RevertedAt = reverted.Status.StartTime

@@ -72,11 +72,21 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 // seenOf is what the object alone shows of a fault.
 func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.Fault {
 	seen := lifecycle.Fault{
-		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
-		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
-		Finished: state.IsFinished(f.Status.Conditions), FirstSeen: state.FirstSeen(f.Status.Conditions, now),
-		DryRun: f.Spec.DryRun, Setting: f.Spec.Setting, OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: faultrun.DeadlineOf(f),
-		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, RevertTried: revertTried, Noted: state.Noted(f),
+		Deleting:    f.DeletionTimestamp != nil,
+		Finalizer:   controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
+		Suspend:     f.Spec.Suspend,
+		Abort:       f.Spec.Abort,
+		TTL:         state.TTL(f.Spec.TTLSecondsAfterFinished),
+		Finished:    state.IsFinished(f.Status.Conditions),
+		FirstSeen:   state.FirstSeen(f.Status.Conditions, now),
+		DryRun:      f.Spec.DryRun,
+		Setting:     f.Spec.Setting,
+		OwnLoad:     f.Spec.LoadTestRef == nil,
+		LoadName:    loadTestName(f),
+		Deadline:    faultrun.DeadlineOf(f),
+		Confirmed:   f.Status.Effect == v1alpha1.EffectConfirmed,
+		RevertTried: revertTried,
+		Noted:       state.Noted(f),
 	}
 	if !seen.DryRun && f.Status.StartTime == nil {
 		seen.Restored = state.Restored(f, "RedisFault")
@@ -84,7 +94,8 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 	if f.Status.CompletionTime != nil {
 		seen.CompletedAt = f.Status.CompletionTime.Time
 	}
-	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(f.Status.Conditions,
+		v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
 		seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
 		seen.TroubleSince = c.LastTransitionTime.Time
 	}
@@ -97,7 +108,8 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 	return seen
 }
 
-// followReverter takes over what this process has done, which is more than what is stored. It returns whether it has tried to revert the fault.
+// followReverter takes over what this process has done, which is more than what is stored. It
+// returns whether it has tried to revert the fault.
 func (s *scope) followReverter(v *faultrun.Reverter) (tried bool) {
 	if v == nil {
 		return false
@@ -130,7 +142,12 @@ func observeRecords(s *scope) {
 			if s.seen.RevertErr == "" && t.RevertAttempts > 0 && t.RevertError != "" {
 				s.seen.RevertErr = fmt.Sprintf("pod %s: %s", t.Pod, t.RevertError)
 			}
-			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{Pod: t.Pod, Attempts: int(t.RevertAttempts), Underway: t.Progress != "", Moved: s.reverter.MovedAt(t.Pod)})
+			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{
+				Pod:      t.Pod,
+				Attempts: int(t.RevertAttempts),
+				Underway: t.Progress != "",
+				Moved:    s.reverter.MovedAt(t.Pod),
+			})
 		}
 	}
 	s.seen.RevertFailed = abandonedReverts(status.Targets)
@@ -158,23 +175,26 @@ func observeInjection(seen *lifecycle.Fault, t *v1alpha1.FaultTarget) {
 	}
 }
 
-// abandonedReverts lists the targets whose revert was abandoned, and the commands to revert them manually.
+// abandonedReverts lists the targets whose revert was abandoned, and the commands to revert them
+// manually.
 func abandonedReverts(targets []v1alpha1.FaultTarget) string {
 	var failures []string
 	for _, t := range targets {
 		if t.RevertAbandoned {
-			failures = append(failures, fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.RevertError, t.ManualRevertCommand))
+			failures = append(failures,
+				fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.RevertError, t.ManualRevertCommand))
 		}
 	}
 	return strings.Join(failures, "; ")
 }
 
-// observeStaleRecord queries the targets of an old record without any recorded attempt: a process may have ended between an injection and the write
-// of the status.
+// observeStaleRecord queries the targets of an old record without any recorded attempt: a process
+// may have ended between an injection and the write of the status.
 func (r *Reconciler) observeStaleRecord(ctx context.Context, s *scope) {
 	s.seen.Collected = s.seen.Setting || s.test != nil && s.run != nil
 	s.seen.Taken = !s.seen.Setting && r.Runs.Taken(s.run, s.fault.UID, r.Clock.Now())
-	if !s.seen.Recorded || s.traits.External || s.seen.Attempted || s.seen.Reverting || r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {
+	if !s.seen.Recorded || s.traits.External || s.seen.Attempted || s.seen.Reverting ||
+		r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {
 		return
 	}
 	_ = r.connect(ctx, s) // what is missing is an error of Begun

@@ -20,7 +20,8 @@ func needsPods(f *v1alpha1.RedisFault) bool {
 	return f.Status.StartTime != nil && f.Status.SettledTime == nil && !f.Spec.DryRun
 }
 
-// watchPods follows the pods of the fault's target. Without pods that can be determined there is nothing to follow.
+// watchPods follows the pods of the fault's target. Without pods that can be determined there is
+// nothing to follow.
 func (r *Reconciler) watchPods(ctx context.Context, s *scope) {
 	defer func() { s.deps.Watched = r.Term.Find(s.fault.UID).Pods() }()
 	if s.target == nil || r.Term.Find(s.fault.UID).Pods() != nil {
@@ -30,9 +31,10 @@ func (r *Reconciler) watchPods(ctx context.Context, s *scope) {
 	if err != nil { // the Service was deleted, or access was revoked: the state of the pods is unknown
 		return
 	}
-	pods := r.Term.FollowPods(s.fault, func(following context.Context, changed func()) *podwatch.Watch {
-		return podwatch.Begin(following, r.APIReader, s.fault.Namespace, selector, changed)
-	})
+	pods := r.Term.FollowPods(s.fault,
+		func(following context.Context, changed func()) *podwatch.Watch {
+			return podwatch.Begin(following, r.APIReader, s.fault.Namespace, selector, changed)
+		})
 	if pods == nil { // the manager stops
 		return
 	}
@@ -41,14 +43,17 @@ func (r *Reconciler) watchPods(ctx context.Context, s *scope) {
 	pods.Synced(waits)
 }
 
-// watchServers polls the servers of the target from before the injection on. A failure to do so does not prevent the injection.
+// watchServers polls the servers of the target from before the injection on. A failure to do so
+// does not prevent the injection.
 func (r *Reconciler) watchServers(s *scope) {
 	if s.target != nil {
-		r.Term.WatchServers(s.fault, s.deps.Redis, s.traits.Lasts+s.fault.Spec.MarkWait()+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
+		r.Term.WatchServers(s.fault, s.deps.Redis,
+			s.traits.Lasts+s.fault.Spec.MarkWait()+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
 	}
 }
 
-// recordSightings adds what was seen of the servers, and what the injector has observed, to the timeline.
+// recordSightings adds what was seen of the servers, and what the injector has observed, to the
+// timeline.
 func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 	status := &s.fault.Status
 	if status.InjectedAt == nil {
@@ -74,17 +79,21 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 	}
 }
 
-// journal adds the present pods to the journal of a fault that waits. A target of addresses has no known pods.
+// journal adds the present pods to the journal of a fault that waits. A target of addresses has no
+// known pods.
 func (r *Reconciler) journal(s *scope) {
 	if pods, watched := s.deps.Watched.Pods(); watched {
-		r.Term.NotePods(s.fault, faultrun.NewSnapshot(r.Clock.Now(), pods, func(pod *corev1.Pod) string { return s.deps.Container(pod).Name }))
+		r.Term.NotePods(s.fault, faultrun.NewSnapshot(r.Clock.Now(), pods, func(pod *corev1.Pod) string {
+			return s.deps.Container(pod).Name
+		}))
 	}
 }
 
 // markedLate is how late a mark may be for the pods of before to count as those that were hit.
 const markedLate = 2 * time.Second
 
-// replay sets the pods just before t0 as targets, and adds what has happened to them since then to the timeline.
+// replay sets the pods just before t0 as targets, and adds what has happened to them since then to
+// the timeline.
 func (r *Reconciler) replay(s *scope) {
 	journal := r.Term.Find(s.fault.UID).Journal()
 	if journal == nil {
@@ -94,7 +103,13 @@ func (r *Reconciler) replay(s *scope) {
 	then, later := journal.Since(status.InjectedAt.Add(-markedLate))
 	status.Targets = nil
 	for _, pod := range then[:min(len(then), 1000)] {
-		t := v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName, Container: pod.Spec.Containers[0].Name, RevertedAt: status.RevertedAt}
+		t := v1alpha1.FaultTarget{
+			Pod:        pod.Name,
+			UID:        string(pod.UID),
+			Node:       pod.Spec.NodeName,
+			Container:  pod.Spec.Containers[0].Name,
+			RevertedAt: status.RevertedAt,
+		}
 		for _, c := range pod.Status.ContainerStatuses {
 			t.RestartCount = c.RestartCount
 		}

@@ -25,19 +25,25 @@ type follower struct {
 
 func (f follower) Follow(context.Context, *v1alpha1.FaultTarget) []contract.Sighting { return f.seen }
 
-// Observations before the injection, during a failed attempt, are not effects of the fault. Events of the cluster have whole seconds: the second of
-// the injection begins before it.
+// Observations before the injection, during a failed attempt, are not effects of the fault. Events of the cluster have
+// whole seconds: the second of the injection begins before it.
 func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 	injected := time.Date(2026, 1, 2, 3, 4, 5, 500e6, time.UTC)
-	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}, injector: follower{seen: []contract.Sighting{
-		{At: injected.Add(-6 * time.Second), Event: "Before"},
-		{At: injected, Event: "With"},
-		{At: injected.Truncate(time.Second), Coarse: true, Event: "InTheSecond"},
-		{At: injected.Add(time.Millisecond), Event: "After"},
-	}}}
+	s := &scope{
+		fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}},
+		injector: follower{seen: []contract.Sighting{
+			{At: injected.Add(-6 * time.Second), Event: "Before"},
+			{At: injected, Event: "With"},
+			{At: injected.Truncate(time.Second), Coarse: true, Event: "InTheSecond"},
+			{At: injected.Add(time.Millisecond), Event: "After"},
+		}},
+	}
 	s.fault.Status.InjectedAt = &metav1.MicroTime{Time: injected}
 	s.fault.Status.Targets = make([]v1alpha1.FaultTarget, 1)
-	r := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Clock: testingclock.NewFakePassiveClock(injected.Add(time.Second))}
+	r := &Reconciler{
+		Term:  faultrun.NewRegistry(nil).NewTerm(),
+		Clock: testingclock.NewFakePassiveClock(injected.Add(time.Second)),
+	}
 	r.recordSightings(t.Context(), s)
 	var lines []string
 	for _, e := range s.fault.Status.Timeline {
@@ -49,9 +55,13 @@ func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 	}
 }
 
-// A reconcile may inject while the manager stops: its witness would poll for ten minutes more, and the watch of its pods would last.
+// A reconcile may inject while the manager stops: its witness would poll for ten minutes more, and the watch of its
+// pods would last.
 func TestNoWitnessStartsOnceTheManagerStops(t *testing.T) {
-	r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	r := &Reconciler{
+		APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(),
+		Term:      faultrun.NewRegistry(nil).NewTerm(),
+	}
 	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}}
 	s.target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
 	s.deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.target}}

@@ -15,7 +15,10 @@ const maxSteps = 64
 
 // plan is what the fault will do to targets that have passed the preflight.
 func (s *scope) plan(targets []v1alpha1.FaultTarget) *v1alpha1.FaultPlan {
-	p := &v1alpha1.FaultPlan{Trigger: s.triggerInWords(), Omitted: int32(max(0, len(targets)-maxSteps))}
+	p := &v1alpha1.FaultPlan{
+		Trigger: s.triggerInWords(),
+		Omitted: int32(max(0, len(targets)-maxSteps)),
+	}
 	if s.traits.Lasts > 0 {
 		p.End = format.Duration(s.traits.Lasts) + " after it is complete on all targets"
 		if s.seen.Setting {
@@ -27,7 +30,11 @@ func (s *scope) plan(targets []v1alpha1.FaultTarget) *v1alpha1.FaultPlan {
 		t := &targets[i]
 		d := s.injector.Describe(t)
 		p.Steps = append(p.Steps, v1alpha1.PlanStep{
-			Pod: t.Pod, Action: digest.Truncate(d.Action, 1024), LosesData: t.LosesData, Revert: digest.Truncate(d.Revert, 1024), SelfEnding: digest.Truncate(d.SelfEnding, 512),
+			Pod:                 t.Pod,
+			Action:              digest.Truncate(d.Action, 1024),
+			LosesData:           t.LosesData,
+			Revert:              digest.Truncate(d.Revert, 1024),
+			SelfEnding:          digest.Truncate(d.SelfEnding, 512),
 			ManualRevertCommand: digest.Truncate(s.injector.ManualRevertCommand(t), 2048),
 		})
 	}
@@ -38,12 +45,16 @@ func (s *scope) triggerInWords() string {
 	if s.seen.Setting {
 		return fmt.Sprintf("at once, whether RedisLoadTest %s exists yet or not", s.seen.LoadName)
 	}
-	text := fmt.Sprintf("after %s of steady throughput, or never if that is not within %s from the end of warm-up", format.Duration(s.seen.SteadyFor), format.Duration(s.seen.SteadyWithin))
+	text := fmt.Sprintf(
+		"after %s of steady throughput, or never if that is not within %s from the end of warm-up",
+		format.Duration(s.seen.SteadyFor), format.Duration(s.seen.SteadyWithin))
 	if s.seen.After != nil {
-		text = fmt.Sprintf("%s after the start of the load, but not before the end of warm-up", format.Duration(*s.seen.After))
+		text = fmt.Sprintf("%s after the start of the load, but not before the end of warm-up",
+			format.Duration(*s.seen.After))
 	}
 	if s.traits.External {
-		text += fmt.Sprintf("; then when something else breaks Redis, within %s", format.Duration(s.fault.Spec.MarkWait()))
+		text += fmt.Sprintf("; then when something else breaks Redis, within %s",
+			format.Duration(s.fault.Spec.MarkWait()))
 	}
 	return text
 }

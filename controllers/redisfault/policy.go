@@ -11,8 +11,13 @@ import (
 // rules reads what decides whether faults may begin.
 func (r *Reconciler) rules() rules.Reader {
 	return rules.Reader{
-		APIReader: r.APIReader, Clock: r.Clock, OperatorNamespace: r.OperatorNamespace, Supported: r.Supported, Prometheus: r.Prometheus, Namespaces: r.namespaces(),
-		Copy: &r.policy,
+		APIReader:         r.APIReader,
+		Clock:             r.Clock,
+		OperatorNamespace: r.OperatorNamespace,
+		Supported:         r.Supported,
+		Prometheus:        r.Prometheus,
+		Namespaces:        r.namespaces(),
+		Copy:              &r.policy,
 	}
 }
 
@@ -25,7 +30,10 @@ func (r *Reconciler) observePolicy(ctx context.Context, s *scope) {
 	found, err := problem.From(err)
 	switch {
 	case err != nil: // whatever does not begin, such as an abort, does not depend on it
-		found = &problem.Problem{Reason: v1alpha1.ReasonPolicyInvalid, Message: "no fault begins: " + err.Error()}
+		found = &problem.Problem{
+			Reason:  v1alpha1.ReasonPolicyInvalid,
+			Message: "no fault begins: " + err.Error(),
+		}
 		fallthrough
 	case found != nil && !found.Lasting:
 		s.seen.Withheld = found

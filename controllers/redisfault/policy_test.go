@@ -27,9 +27,11 @@ func configMap(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: policy.ConfigMap}, Data: data}
 }
 
-// Without a policy the defaults apply; one that cannot be used permits nothing, and an API server that does not answer is no policy.
+// Without a policy the defaults apply; one that cannot be used permits nothing, and an API server that does not answer
+// is no policy.
 func TestPolicyOfTheCluster(t *testing.T) {
-	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, policy.ConfigMap, errors.New("no such right"))
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, policy.ConfigMap,
+		errors.New("no such right"))
 	for _, tc := range []struct {
 		name           string
 		stored         *corev1.ConfigMap
@@ -38,8 +40,22 @@ func TestPolicyOfTheCluster(t *testing.T) {
 	}{
 		{"none", nil, nil, "", ""},
 		{"a good one", configMap(map[string]string{policy.Key: "version: v1alpha1\nmaxFaults: 4\n"}), nil, "", ""},
-		{"another key", configMap(map[string]string{"policy.yml": "version: v1alpha1\n"}), nil, v1alpha1.ReasonPolicyInvalid, "ConfigMap home/redquake-policy has no key policy.yaml"},
-		{"a type that does not exist", configMap(map[string]string{policy.Key: "version: v1alpha1\nrules:\n- {name: a, namespaces: {names: [b]}, forbid: {faults: [NodeLos]}}\n"}), nil, v1alpha1.ReasonPolicyInvalid, `rules[0].forbid.faults[0]: "NodeLos" is unknown`},
+		{
+			"another key",
+			configMap(map[string]string{"policy.yml": "version: v1alpha1\n"}),
+			nil,
+			v1alpha1.ReasonPolicyInvalid,
+			"ConfigMap home/redquake-policy has no key policy.yaml",
+		},
+		{
+			"a type that does not exist",
+			configMap(map[string]string{
+				policy.Key: "version: v1alpha1\nrules:\n- {name: a, namespaces: {names: [b]}, forbid: {faults: [NodeLos]}}\n",
+			}),
+			nil,
+			v1alpha1.ReasonPolicyInvalid,
+			`rules[0].forbid.faults[0]: "NodeLos" is unknown`,
+		},
 		{"no right to read it", nil, denied, v1alpha1.ReasonPolicyInvalid, "may not read ConfigMap home/redquake-policy"},
 		{"no answer", nil, errors.New("connection refused"), "", "connection refused"},
 	} {
@@ -48,7 +64,9 @@ func TestPolicyOfTheCluster(t *testing.T) {
 			under = under.WithObjects(tc.stored)
 		}
 		r := &Reconciler{OperatorNamespace: "home", APIReader: under.WithInterceptorFuncs(interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+				options ...client.GetOption,
+			) error {
 				if tc.fails != nil {
 					return tc.fails
 				}
@@ -76,12 +94,16 @@ func TestPolicyOfTheCluster(t *testing.T) {
 func TestRecentPolicy(t *testing.T) {
 	reads := 0
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	r := &Reconciler{OperatorNamespace: "home", Clock: clock, APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			reads++
-			return errors.New("no answer")
-		},
-	}).Build()}
+	r := &Reconciler{
+		OperatorNamespace: "home",
+		Clock:             clock,
+		APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				reads++
+				return errors.New("no answer")
+			},
+		}).Build(),
+	}
 	for _, tc := range []struct {
 		passes time.Duration
 		want   int
@@ -96,9 +118,12 @@ func TestRecentPolicy(t *testing.T) {
 // A type that is switched off is refused before the policy is read.
 func TestSwitchedOff(t *testing.T) {
 	r := &Reconciler{Supported: []v1alpha1.FaultType{v1alpha1.FaultPodKill}}
-	s := &scope{fault: &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss}}}}
+	s := &scope{
+		fault: &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss}}},
+	}
 	r.observePolicy(t.Context(), s)
-	if p := s.seen.Problem; p == nil || !p.Lasting || p.Reason != v1alpha1.ReasonForbiddenByPolicy || !strings.Contains(p.Message, "NodeLoss is switched off in this installation, by the flag --faults") {
+	if p := s.seen.Problem; p == nil || !p.Lasting || p.Reason != v1alpha1.ReasonForbiddenByPolicy ||
+		!strings.Contains(p.Message, "NodeLoss is switched off in this installation, by the flag --faults") {
 		t.Errorf("%+v", p)
 	}
 	s.seen.Problem, s.seen.Recorded = nil, true

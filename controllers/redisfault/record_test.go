@@ -26,19 +26,30 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Client: live, APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
-	injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, {Progress: contract.Underway("the node is untainted")}}}
+	r := &Reconciler{
+		Client:    live,
+		APIReader: live,
+		Clock:     testingclock.NewFakePassiveClock(time.Now()),
+		Runs:      runs.NewRegistry(),
+		Term:      faultrun.NewRegistry(nil).NewTerm(),
+	}
+	injector := &reverttest.Reverts{
+		Answers: []reverttest.Answer{reverttest.Refusal, {Progress: contract.Underway("the node is untainted")}},
+	}
 	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector, seen: lifecycle.Fault{Recorded: true}}
 	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
-	if o := r.renew(t.Context(), s); o.again || len(injector.Calls()) != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "not used: no") {
+	if o := r.renew(t.Context(), s); o.again || len(injector.Calls()) != 1 ||
+		!strings.Contains(s.fault.Status.Targets[0].LastError, "not used: no") {
 		t.Errorf("%+v after %d calls: %+v", o, len(injector.Calls()), s.fault.Status.Targets)
 	}
-	if o := r.renew(t.Context(), s); o.again || s.fault.Status.Targets[0].Progress == "" || s.fault.Status.Targets[0].LastError != "" {
+	if o := r.renew(t.Context(), s); o.again || s.fault.Status.Targets[0].Progress == "" ||
+		s.fault.Status.Targets[0].LastError != "" {
 		t.Errorf("%+v: %+v", o, s.fault.Status.Targets)
 	}
 }
 
-// A load with the addresses of pods never connects to a replacement, unless sentinels or the nodes of a cluster announce it.
+// A load with the addresses of pods never connects to a replacement, unless sentinels or the nodes of a cluster
+// announce it.
 func TestLosesReplacements(t *testing.T) {
 	pods := &metav1.LabelSelector{}
 	for _, tc := range []struct {
@@ -50,11 +61,24 @@ func TestLosesReplacements(t *testing.T) {
 		{"pods", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyStandalone, true},
 		{"pods, replicated", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyReplication, true},
 		{"pods of a cluster", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyCluster, false},
-		{"sentinels", v1alpha1.RedisTarget{PodSelector: pods, Sentinel: &v1alpha1.SentinelTarget{}}, v1alpha1.TopologySentinel, false},
-		{"a Service", v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}}, v1alpha1.TopologyStandalone, false},
+		{
+			"sentinels",
+			v1alpha1.RedisTarget{PodSelector: pods, Sentinel: &v1alpha1.SentinelTarget{}},
+			v1alpha1.TopologySentinel,
+			false,
+		},
+		{
+			"a Service",
+			v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}},
+			v1alpha1.TopologyStandalone,
+			false,
+		},
 		{"addresses", v1alpha1.RedisTarget{Addresses: []string{"redis:6379"}}, v1alpha1.TopologyStandalone, false},
 	} {
-		test := &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Target: tc.target}, Status: v1alpha1.RedisLoadTestStatus{Target: &v1alpha1.TargetStatus{Topology: tc.found}}}
+		test := &v1alpha1.RedisLoadTest{
+			Spec:   v1alpha1.RedisLoadTestSpec{Target: tc.target},
+			Status: v1alpha1.RedisLoadTestStatus{Target: &v1alpha1.TargetStatus{Topology: tc.found}},
+		}
 		if got := losesReplacements(test); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)
 		}

@@ -21,7 +21,8 @@ import (
 // errDryRun keeps a dry run from injecting, whatever was decided.
 var errDryRun = errors.New("spec.dryRun: nothing may be injected")
 
-// rehearse selects the targets of a dry run, checks them, and ends it. Targets, plan and end are stored by one write, so that no operator finds a record to act on.
+// rehearse selects the targets of a dry run, checks them, and ends it. Targets, plan and end are
+// stored by one write, so that no operator finds a record to act on.
 func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 	var targets []v1alpha1.FaultTarget
 	var workloads, warnings []string
@@ -53,15 +54,24 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 			if len(waits) == 0 {
 				return problemOf(err)
 			}
-			warnings = append(warnings, fmt.Sprintf("it cannot be checked now whether the fault works, as it would wait: %v", err)) // for what another one has changed
+			// for what another one has changed
+			warnings = append(warnings,
+				fmt.Sprintf("it cannot be checked now whether the fault works, as it would wait: %v", err))
 		}
 	}
 	status := &s.fault.Status
 	warnings = append(warnings, s.warnings(ctx, targets)...)
 	status.Warnings = fitting(warnings)
-	status.Targets, status.Workloads, status.Plan, status.StartTime = targets, workloads, s.plan(targets), new(metav1.NewMicroTime(r.Clock.Now()))
-	log.FromContext(ctx).Info("Planned, not injected", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
-	return outcome{ended: true, problem: &problem.Problem{Reason: v1alpha1.ReasonDryRun, Message: rehearsed(status)}}
+	status.Targets = targets
+	status.Workloads = workloads
+	status.Plan = s.plan(targets)
+	status.StartTime = new(metav1.NewMicroTime(r.Clock.Now()))
+	log.FromContext(ctx).Info("Planned, not injected", "faultType", s.fault.Spec.Action.Type,
+		"targets", podNames(targets))
+	return outcome{
+		ended:   true,
+		problem: &problem.Problem{Reason: v1alpha1.ReasonDryRun, Message: rehearsed(status)},
+	}
 }
 
 // rehearsed summarizes a dry run.
@@ -79,7 +89,8 @@ func rehearsed(status *v1alpha1.RedisFaultStatus) string {
 	return text
 }
 
-// wouldWait is for what the fault would have to wait now: another one, or a limit of the cluster's policy.
+// wouldWait is for what the fault would have to wait now: another one, or a limit of the cluster's
+// policy.
 func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim) ([]string, error) {
 	limits, err := r.rules().For(ctx, s.fault, r.rules().Live)
 	if err != nil {
@@ -103,7 +114,8 @@ func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim)
 	return nil, nil
 }
 
-// obstacles are what of its load would keep the fault from being injected now, although its targets and the guards permit it.
+// obstacles are what of its load would keep the fault from being injected now, although its targets
+// and the guards permit it.
 func (s *scope) obstacles() []string {
 	var found []string
 	switch s.seen.Load {
@@ -112,15 +124,20 @@ func (s *scope) obstacles() []string {
 			found = append(found, fmt.Sprintf("RedisLoadTest %s does not exist yet", s.seen.LoadName))
 		}
 	case lifecycle.LoadEnded, lifecycle.LoadFailed:
-		found = append(found, fmt.Sprintf("RedisLoadTest %s is over: the fault would fail", s.seen.LoadName))
+		found = append(found, fmt.Sprintf("RedisLoadTest %s is over: the fault would fail",
+			s.seen.LoadName))
 	}
 	if test := s.measuringTest(); test != nil && s.traits.NewPod && losesReplacements(test) {
-		found = append(found, fmt.Sprintf("RedisLoadTest %s has no target.service: the fault would fail, unless Redis turns out to be a cluster", test.Name))
+		found = append(found,
+			fmt.Sprintf(
+				"RedisLoadTest %s has no target.service: the fault would fail, unless Redis turns out to be a cluster",
+				test.Name))
 	}
 	return found
 }
 
-// measuringTest is the load test that measures the fault, also where a dry run does not create it; nil if there is none.
+// measuringTest is the load test that measures the fault, also where a dry run does not create it;
+// nil if there is none.
 func (s *scope) measuringTest() *v1alpha1.RedisLoadTest {
 	if s.test == nil && s.seen.OwnLoad && s.fault.Spec.Target != nil {
 		return children.ProbeLoadTest(s.fault)
@@ -128,7 +145,8 @@ func (s *scope) measuringTest() *v1alpha1.RedisLoadTest {
 	return s.test
 }
 
-// neverStarted reports whether the topology of a load's Redis may still turn out to be any: the load has not found it, and does not name it.
+// neverStarted reports whether the topology of a load's Redis may still turn out to be any: the
+// load has not found it, and does not name it.
 func neverStarted(test *v1alpha1.RedisLoadTest) bool {
 	t := test.Spec.Target.Topology
 	return test.Status.Target == nil && (t == "" || t == v1alpha1.TopologyAuto)

@@ -13,11 +13,15 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// storeResult stores the result of the fault, of which the status is a digest, beside the record of its load: when the fault has settled, and completed when it has
-// ended, which may be after a restart of the operator. It comes before the status that says so: a process that dies in between does it again.
+// storeResult stores the result of the fault, of which the status is a digest, beside the record of
+// its load: when the fault has settled, and completed when it has ended, which may be after a
+// restart of the operator. It comes before the status that says so: a process that dies in between
+// does it again.
 func (r *Reconciler) storeResult(ctx context.Context, s *scope, o outcome) error {
-	settled := s.measured != nil && s.before.Status.SettledTime == nil && s.fault.Status.SettledTime != nil
-	if s.test == nil || s.test.Status.StartTime == nil || s.fault.Status.InjectedAt == nil || s.seen.Setting || !settled && !o.ended {
+	settled := s.measured != nil && s.before.Status.SettledTime == nil &&
+		s.fault.Status.SettledTime != nil
+	if s.test == nil || s.test.Status.StartTime == nil || s.fault.Status.InjectedAt == nil ||
+		s.seen.Setting || !settled && !o.ended {
 		return nil
 	}
 	return state.StoreResult(ctx, r.Client, s.test, func(stored *corev1.ConfigMap) error {
@@ -47,7 +51,8 @@ func (r *Reconciler) storeResult(ctx context.Context, s *scope, o outcome) error
 	})
 }
 
-// settledResult is the result of the fault that was kept when it had settled, or that of its status, if there was no record yet then. nil = it has no figures.
+// settledResult is the result of the fault that was kept when it had settled, or that of its
+// status, if there was no record yet then. nil = it has no figures.
 func (s *scope) settledResult(kept []byte) (*result.Fault, error) {
 	all, err := result.KeptFaults(kept)
 	if err != nil {
@@ -66,5 +71,6 @@ func (s *scope) conclude(f *result.Fault) {
 	if s.judgement != nil {
 		j = *s.judgement
 	}
-	f.Conclude(s.losses, verdict.Losses(s.fault.Spec.Objectives, s.losses), string(j.Verdict), j.Message)
+	f.Conclude(s.losses, verdict.Losses(s.fault.Spec.Objectives, s.losses), string(j.Verdict),
+		j.Message)
 }

@@ -18,12 +18,17 @@ import (
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
-// The result is stored when the fault has settled. A process that has not measured the fault completes it when the fault ends.
+// The result is stored when the fault has settled. A process that has not measured the fault completes it when the
+// fault ends.
 func TestResultOfAFaultIsCompleted(t *testing.T) {
 	start := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	injected, settled := metav1.NewMicroTime(start.Add(20*time.Second)), metav1.NewMicroTime(start.Add(50*time.Second))
-	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "load"}, Status: v1alpha1.RedisLoadTestStatus{StartTime: &start}}
-	cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(children.ResultsConfigMap(test, []byte("record"))).Build()
+	test := &v1alpha1.RedisLoadTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "load"},
+		Status:     v1alpha1.RedisLoadTestStatus{StartTime: &start},
+	}
+	cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).
+		WithObjects(children.ResultsConfigMap(test, []byte("record"))).Build()
 	r := &Reconciler{Client: cluster}
 	scopeOf := func(settledBefore *metav1.MicroTime) *scope {
 		f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill", UID: "fault"}}
@@ -36,7 +41,8 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 	named := func(name string) *result.Fault {
 		t.Helper()
 		var kept corev1.ConfigMap
-		if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: children.ResultsName("run")}, &kept); err != nil {
+		if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: children.ResultsName("run")},
+			&kept); err != nil {
 			t.Fatal(err)
 		}
 		all, err := children.ResultsIn(&kept)
@@ -56,7 +62,8 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 	lost := &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}, First: 19 * time.Second, Last: 21 * time.Second}
 	ending := func() *scope { // of a process that has not measured it
 		s := scopeOf(&settled)
-		s.losses, s.judgement = lost, &verdict.Judgement{Verdict: v1alpha1.VerdictFail, Message: "maxLostWrites is 3, limit 1"}
+		s.losses = lost
+		s.judgement = &verdict.Judgement{Verdict: v1alpha1.VerdictFail, Message: "maxLostWrites is 3, limit 1"}
 		return s
 	}
 
@@ -64,19 +71,27 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 		t.Errorf("without figures: %+v", f)
 	}
 	late := ending() // of a fault that had settled before there was a record
-	late.fault.Name, late.fault.Status.Impact = "late", digest.Impact(result.NewFault(&impact.Impact{BaselineRate: 100}, result.FaultInput{}))
+	late.fault.Name, late.fault.Status.Impact = "late", digest.Impact(result.NewFault(&impact.Impact{BaselineRate: 100},
+		result.FaultInput{}))
 	store(late, outcome{ended: true})
 	if f := named("late"); f == nil || f.Verdict != "Fail" || f.LostWrites().String() != "3" {
 		t.Errorf("of the status: %+v", f)
 	}
 	measured := scopeOf(nil)
-	measured.measured = measured.resultOf(&impact.Impact{Outage: impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load}, Recovered: true, RecoveryTime: impact.Exactly(3 * time.Second)}, 20*time.Second)
-	if f := store(measured, outcome{settled: true}); f == nil || f.Outage().Value != 2*time.Second || f.Verdict != "" || f.Lost != nil {
+	measured.measured = measured.resultOf(
+		&impact.Impact{
+			Outage:       impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load},
+			Recovered:    true,
+			RecoveryTime: impact.Exactly(3 * time.Second),
+		}, 20*time.Second)
+	if f := store(measured, outcome{settled: true}); f == nil || f.Outage().Value != 2*time.Second || f.Verdict != "" ||
+		f.Lost != nil {
 		t.Errorf("settled: %+v", f)
 	}
 	for range 2 { // the process may end before the status is written
 		f := store(ending(), outcome{ended: true})
-		if f == nil || f.Outage().Value != 2*time.Second || f.Verdict != "Fail" || f.Why == "" || f.LostWrites().String() != "3" || *f.Lost.First != -result.Seconds(time.Second) || len(f.Objectives) != 1 {
+		if f == nil || f.Outage().Value != 2*time.Second || f.Verdict != "Fail" || f.Why == "" ||
+			f.LostWrites().String() != "3" || *f.Lost.First != -result.Seconds(time.Second) || len(f.Objectives) != 1 {
 			t.Errorf("ended: %+v", f)
 		}
 	}

@@ -12,10 +12,14 @@ import (
 	"github.com/redquake/redquake/internal/timeline"
 )
 
-// A primary that was ended may return as the primary, serve, and be replaced seconds later, with the writes that it has taken: as long as roles change, a fault is observed.
+// A primary that was ended may return as the primary, serve, and be replaced seconds later, with
+// the writes that it has taken: as long as roles change, a fault is observed.
 
 // roleChanges are the events after which roles have changed, or are about to.
-var roleChanges = []string{contract.EventObjectivelyDown, contract.EventElected, contract.EventPromoted, contract.EventSwitched}
+var roleChanges = []string{
+	contract.EventObjectivelyDown, contract.EventElected,
+	contract.EventPromoted, contract.EventSwitched,
+}
 
 // observeRoles determines whether the roles have settled, too, once the load has recovered.
 func (r *Reconciler) observeRoles(ctx context.Context, s *scope) {
@@ -50,7 +54,9 @@ func lastRoleChange(status *v1alpha1.RedisFaultStatus) time.Time {
 // endedPrimary reports whether the fault has ended the server of a primary.
 func (s *scope) endedPrimary() bool {
 	return s.traits.EndsServer && s.target != nil && s.seen.InjectedAny &&
-		slices.ContainsFunc(s.fault.Status.Targets, func(t v1alpha1.FaultTarget) bool { return t.Role == v1alpha1.RolePrimary })
+		slices.ContainsFunc(s.fault.Status.Targets, func(t v1alpha1.FaultTarget) bool {
+			return t.Role == v1alpha1.RolePrimary
+		})
 }
 
 func (s *scope) rolesAfter(ctx context.Context) fault.After {
@@ -59,7 +65,8 @@ func (s *scope) rolesAfter(ctx context.Context) fault.After {
 	return fault.RolesAfter(ctx, s.deps.Redis, s.fault.Status.Targets)
 }
 
-// recordRoleChanges adds to the timeline, for every primary that was ended, which server is the primary now, or that this is not decided.
+// recordRoleChanges adds to the timeline, for every primary that was ended, which server is the
+// primary now, or that this is not decided.
 func (s *scope) recordRoleChanges(ctx context.Context, now time.Time) {
 	if !s.endedPrimary() {
 		return

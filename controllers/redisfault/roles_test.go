@@ -21,34 +21,66 @@ import (
 	"github.com/redquake/redquake/internal/timeline"
 )
 
-// endedPrimaryOf is a scope of a fault that has killed the primary redis-0 of three servers, of which the load has recovered.
+// endedPrimaryOf is a scope of a fault that has killed the primary redis-0 of three servers, of which the load has
+// recovered.
 func endedPrimaryOf(t *testing.T, now time.Time, roles ...topology.Role) (*Reconciler, *scope) {
 	w := faulttest.NewWorld(t)
 	for i, name := range []string{"redis-0", "redis-1", "redis-2"} {
 		w.Pod(name, "u-"+name, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}[i], roles[i], nil)
 	}
 	f := &v1alpha1.RedisFault{}
-	f.Status = v1alpha1.RedisFaultStatus{InjectedAt: new(metav1.NewMicroTime(now.Add(-time.Minute))),
-		Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: v1alpha1.RolePrimary, InjectedAt: new(metav1.NewMicroTime(now.Add(-time.Minute)))}}}
+	f.Status = v1alpha1.RedisFaultStatus{
+		InjectedAt: new(metav1.NewMicroTime(now.Add(-time.Minute))),
+		Targets: []v1alpha1.FaultTarget{
+			{Pod: "redis-0", UID: "u0", Role: v1alpha1.RolePrimary, InjectedAt: new(metav1.NewMicroTime(now.Add(-time.Minute)))},
+		},
+	}
 	pods := faulttest.ByPods(map[string]string{"app": "redis"})
-	s := &scope{fault: f, target: pods, deps: faulttest.On(w.Deps(), pods), traits: contract.Traits{EndsServer: true}, seen: lifecycle.Fault{Settled: true, InjectedAny: true}}
-	return &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Clock: testingclock.NewFakePassiveClock(now), Servers: w.Servers}, s
+	s := &scope{
+		fault:  f,
+		target: pods,
+		deps:   faulttest.On(w.Deps(), pods),
+		traits: contract.Traits{EndsServer: true},
+		seen:   lifecycle.Fault{Settled: true, InjectedAny: true},
+	}
+	return &Reconciler{
+		Term:    faultrun.NewRegistry(nil).NewTerm(),
+		Clock:   testingclock.NewFakePassiveClock(now),
+		Servers: w.Servers,
+	}, s
 }
 
-// A fault of which the load has recovered is observed until the roles have settled: none has changed for 10 s, and there is one primary.
+// A fault of which the load has recovered is observed until the roles have settled: none has changed for 10 s, and
+// there is one primary.
 func TestRolesExtendTheObservation(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	one, two := []topology.Role{topology.Primary, topology.Replica, topology.Replica}, []topology.Role{topology.Primary, topology.Primary, topology.Replica}
+	one := []topology.Role{topology.Primary, topology.Replica, topology.Replica}
+	two := []topology.Role{topology.Primary, topology.Primary, topology.Replica}
 	for name, tc := range map[string]struct {
 		roles []topology.Role
 		event string
 		ago   time.Duration
 		open  string // "" = it is settled
 	}{
-		"nothing has changed":        {roles: one},
-		"a switch a moment ago":      {roles: one, event: contract.EventSwitched, ago: 4 * time.Second, open: "changed a moment ago"},
-		"a promotion a moment ago":   {roles: one, event: contract.EventPromoted, ago: 9 * time.Second, open: "changed a moment ago"},
-		"a failover may follow":      {roles: one, event: contract.EventObjectivelyDown, ago: time.Second, open: "changed a moment ago"},
+		"nothing has changed": {roles: one},
+		"a switch a moment ago": {
+			roles: one,
+			event: contract.EventSwitched,
+			ago:   4 * time.Second,
+			open:  "changed a moment ago",
+		},
+		"a promotion a moment ago": {
+			roles: one,
+			event: contract.EventPromoted,
+			ago:   9 * time.Second,
+			open:  "changed a moment ago",
+		},
+		"a failover may follow": {
+			roles: one,
+			event: contract.EventObjectivelyDown,
+			ago:   time.Second,
+			open:  "changed a moment ago",
+		},
 		"a switch long ago":          {roles: one, event: contract.EventSwitched, ago: 11 * time.Second},
 		"by the clock of a sentinel": {roles: one, event: contract.EventSwitched, ago: -time.Hour},
 		"something else":             {roles: one, event: timeline.Ready, ago: time.Second},
@@ -67,7 +99,8 @@ func TestRolesExtendTheObservation(t *testing.T) {
 	}
 }
 
-// Whether the primary is the same again is said only where it is decided; what is not at the end is an event, and a doubt about a recovery.
+// Whether the primary is the same again is said only where it is decided; what is not at the end is an event, and a
+// doubt about a recovery.
 func TestUndecidedRolesAreSaid(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, tc := range []struct {
@@ -89,7 +122,9 @@ func TestUndecidedRolesAreSaid(t *testing.T) {
 		s.measured = result.NewFault(s.impact, result.FaultInput{})
 		s.seen.Load = lifecycle.LoadRunning
 		s.setImpact(true)
-		if doubts := slices.ContainsFunc(s.fault.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == fault.EventTwoPrimaries }); doubts != tc.doubt {
+		if doubts := slices.ContainsFunc(s.fault.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool {
+			return d.Reason == fault.EventTwoPrimaries
+		}); doubts != tc.doubt {
 			t.Errorf("%+v: %+v", tc, s.fault.Status.Impact.Doubts)
 		}
 	}

@@ -33,54 +33,69 @@ import (
 
 // Reconciler injects faults, reverts them, and measures their impact.
 type Reconciler struct {
-	Client            client.Client
-	APIReader         client.WithWatch // not cached
-	Recorder          events.EventRecorder
-	Clock             clock.PassiveClock
-	Runs              *runs.Registry
-	Servers           topology.Servers
-	OperatorNamespace string               // its annotation stops all faults; "" = unknown, then none does
-	Term              *faultrun.Term       // required: what this process does with the faults between reconciles
-	Namespaces        []string             // those that it watches; empty = all
-	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
-	Lookup            confine.Lookup       // of host names that Redis or the spec names; nil = only those of the cluster are known
-	Prometheus        *prometheus.Client   // evaluates the queries of stop conditions
-	Metrics           *metrics.Metrics     // nil = nothing is counted
+	Client    client.Client
+	APIReader client.WithWatch // not cached
+	Recorder  events.EventRecorder
+	Clock     clock.PassiveClock
+	Runs      *runs.Registry
+	Servers   topology.Servers
+	// its annotation stops all faults; "" = unknown, then none does
+	OperatorNamespace string
+	// required: what this process does with the faults between reconciles
+	Term       *faultrun.Term
+	Namespaces []string             // those that it watches; empty = all
+	Supported  []v1alpha1.FaultType // the types that are switched on; nil = all
+	// of host names that Redis or the spec names; nil = only those of the cluster are known
+	Lookup     confine.Lookup
+	Prometheus *prometheus.Client // evaluates the queries of stop conditions
+	Metrics    *metrics.Metrics   // nil = nothing is counted
 
-	policy    rules.PolicyCopy
-	copies    sync.Map // of namespaces that are read by name, see rules.Namespaces
-	books     sync.Map // addresses of the pods of a namespace with unfinished faults, by its name: *confine.Book
+	policy rules.PolicyCopy
+	copies sync.Map // of namespaces that are read by name, see rules.Namespaces
+	// addresses of the pods of a namespace with unfinished faults, by its name: *confine.Book
+	books     sync.Map
 	restoring sync.Once
 	restored  chan struct{} // closed at the end of that; made by restoring
 	swept     atomic.Bool   // no node of a lost fault is left from before this process
 }
 
-// scope is everything that one reconcile has read about a fault. It is filled once, before the decision.
+// scope is everything that one reconcile has read about a fault. It is filled once, before the
+// decision.
 type scope struct {
-	fault     *v1alpha1.RedisFault    // as read; its status is changed and then written
-	before    *v1alpha1.RedisFault    // as read, unchanged
-	test      *v1alpha1.RedisLoadTest // the load that measures it; nil when missing
-	run       *runs.Run               // of test; nil when this process does not collect it
-	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
-	deps      contract.Deps           // what an injection acts on; its Spec is nil when no target is known; without a login before connect
-	injector  contract.Injector       // fault.Unknown if this version does not support the type; without a login before connect
-	reverter  *faultrun.Reverter      // nil before the first injection by this process, and after the end
-	traits    contract.Traits         // of injector
-	limits    []lock.Limit            // of the cluster's policy, before the record
-	underWay  string                  // name of another fault on the same load that is recorded and not settled
-	others    []summary.Window        // when other faults explain what the load shows, from its start
-	marked    *mark                   // of External: the instant at which something else broke Redis; nil = not known yet, or stored
-	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
-	measured  *result.Fault           // nil before the injection, or if the record cannot be read
-	impact    *impact.Impact          // from which measured was made; nil with it
-	losses    *result.Losses          // nil while they are unknown
-	judgement *verdict.Judgement      // nil unless the fault ends now, with a verdict
-	recordEnd time.Duration           // end of the record, from the load's start
-	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
-	podsRead  bool                    // whether pods was read; never in the reconcile of the first injection
-	podsAt    time.Time               // when pods was read
-	rolesOpen string                  // why the roles have not settled, though the load has recovered; "" = they have, or it has not
-	now       time.Time               // when everything was read
+	fault  *v1alpha1.RedisFault    // as read; its status is changed and then written
+	before *v1alpha1.RedisFault    // as read, unchanged
+	test   *v1alpha1.RedisLoadTest // the load that measures it; nil when missing
+	run    *runs.Run               // of test; nil when this process does not collect it
+	// the fault's own, else the recorded one, else the test's; nil when none is known
+	target *v1alpha1.RedisTarget
+	// what an injection acts on; its Spec is nil when no target is known; without a login before
+	// connect
+	deps contract.Deps
+	// fault.Unknown if this version does not support the type; without a login before connect
+	injector contract.Injector
+	// nil before the first injection by this process, and after the end
+	reverter *faultrun.Reverter
+	traits   contract.Traits // of injector
+	limits   []lock.Limit    // of the cluster's policy, before the record
+	// name of another fault on the same load that is recorded and not settled
+	underWay string
+	others   []summary.Window // when other faults explain what the load shows, from its start
+	// of External: the instant at which something else broke Redis; nil = not known yet, or stored
+	marked *mark
+	// earliest begin of a baseline, from the start of the load; 0 before the start
+	quietFrom time.Duration
+	measured  *result.Fault      // nil before the injection, or if the record cannot be read
+	impact    *impact.Impact     // from which measured was made; nil with it
+	losses    *result.Losses     // nil while they are unknown
+	judgement *verdict.Judgement // nil unless the fault ends now, with a verdict
+	recordEnd time.Duration      // end of the record, from the load's start
+	pods      []corev1.Pod       // the target's pods, replaced ones included; only where podsRead
+	// whether pods was read; never in the reconcile of the first injection
+	podsRead bool
+	podsAt   time.Time // when pods was read
+	// why the roles have not settled, though the load has recovered; "" = they have, or it has not
+	rolesOpen string
+	now       time.Time // when everything was read
 	seen      lifecycle.Fault
 }
 

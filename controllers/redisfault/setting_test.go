@@ -48,7 +48,8 @@ func isHolding(o client.Object) []string {
 	return nil
 }
 
-// What was recorded on the load after a setting is reverted before it: nothing earlier, of another load, or reverted already.
+// What was recorded on the load after a setting is reverted before it: nothing earlier, of another load, or reverted
+// already.
 func TestLaterOnLoad(t *testing.T) {
 	setting := settingInForce()
 	for name, tc := range map[string]struct {
@@ -68,7 +69,8 @@ func TestLaterOnLoad(t *testing.T) {
 		other.Name, other.UID, other.Spec.Setting = "kill", "kill", false
 		other.Status.StartTime = new(metav1.NewMicroTime(setting.Status.InjectedAt.Add(time.Second)))
 		tc.change(other)
-		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(setting.DeepCopy(), other).WithIndex(&v1alpha1.RedisFault{}, claims.Holding, isHolding).Build()
+		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(setting.DeepCopy(), other).
+			WithIndex(&v1alpha1.RedisFault{}, claims.Holding, isHolding).Build()
 		found, err := (&Reconciler{APIReader: api}).laterOnLoad(t.Context(), setting)
 		if err != nil || (found == "kill") != tc.later {
 			t.Errorf("%s: %q, %v", name, found, err)
@@ -86,13 +88,37 @@ func TestHeldCondition(t *testing.T) {
 		reason   string
 		replaced bool
 	}{
-		"never seen":          {[]v1alpha1.Effect{no, unknown}, false, metav1.ConditionUnknown, v1alpha1.ReasonNotConfirmed, false},
-		"seen":                {[]v1alpha1.Effect{unknown, yes}, false, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
-		"lost":                {[]v1alpha1.Effect{yes, no}, false, metav1.ConditionFalse, v1alpha1.ReasonSettingLost, false},
-		"lost, and back":      {[]v1alpha1.Effect{yes, no, yes}, true, metav1.ConditionFalse, v1alpha1.ReasonSettingLost, false},
-		"no answer":           {[]v1alpha1.Effect{yes, unknown}, false, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
-		"no answer, lost":     {[]v1alpha1.Effect{yes, no, unknown}, false, metav1.ConditionFalse, v1alpha1.ReasonSettingLost, false},
-		"no answer at last":   {[]v1alpha1.Effect{yes, unknown}, true, metav1.ConditionUnknown, v1alpha1.ReasonNotConfirmed, false},
+		"never seen": {
+			[]v1alpha1.Effect{no, unknown},
+			false,
+			metav1.ConditionUnknown,
+			v1alpha1.ReasonNotConfirmed,
+			false,
+		},
+		"seen": {[]v1alpha1.Effect{unknown, yes}, false, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
+		"lost": {[]v1alpha1.Effect{yes, no}, false, metav1.ConditionFalse, v1alpha1.ReasonSettingLost, false},
+		"lost, and back": {
+			[]v1alpha1.Effect{yes, no, yes},
+			true,
+			metav1.ConditionFalse,
+			v1alpha1.ReasonSettingLost,
+			false,
+		},
+		"no answer": {[]v1alpha1.Effect{yes, unknown}, false, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
+		"no answer, lost": {
+			[]v1alpha1.Effect{yes, no, unknown},
+			false,
+			metav1.ConditionFalse,
+			v1alpha1.ReasonSettingLost,
+			false,
+		},
+		"no answer at last": {
+			[]v1alpha1.Effect{yes, unknown},
+			true,
+			metav1.ConditionUnknown,
+			v1alpha1.ReasonNotConfirmed,
+			false,
+		},
 		"there until the end": {[]v1alpha1.Effect{yes, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
 		"lost, and replaced":  {[]v1alpha1.Effect{yes, no, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld, true},
 	} {
@@ -123,7 +149,11 @@ func TestHeldCondition(t *testing.T) {
 func TestTextsOfASettingAreNotWritten(t *testing.T) {
 	r := &Reconciler{}
 	before := settingInForce()
-	s := &scope{before: before, fault: before.DeepCopy(), seen: lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true}}
+	s := &scope{
+		before: before,
+		fault:  before.DeepCopy(),
+		seen:   lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true},
+	}
 	s.setHeld(v1alpha1.EffectInconclusive, "PING takes 1ms", false)
 	if !r.statusDue(s) {
 		t.Error("a new condition is not written")

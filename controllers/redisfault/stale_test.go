@@ -22,8 +22,14 @@ import (
 func TestStaleRecordIsRejected(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill"}}
-	cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(fault).WithObjects(fault).Build()
-	r := &Reconciler{Client: cluster, Recorder: events.NewFakeRecorder(16), Clock: testingclock.NewFakePassiveClock(now), Runs: runs.NewRegistry()}
+	cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(fault).WithObjects(fault).
+		Build()
+	r := &Reconciler{
+		Client:   cluster,
+		Recorder: events.NewFakeRecorder(16),
+		Clock:    testingclock.NewFakePassiveClock(now),
+		Runs:     runs.NewRegistry(),
+	}
 	read := func() *scope {
 		f := &v1alpha1.RedisFault{}
 		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(fault), f); err != nil {
@@ -32,7 +38,8 @@ func TestStaleRecordIsRejected(t *testing.T) {
 		return &scope{fault: f, before: f.DeepCopy()}
 	}
 	report := func(s *scope, action lifecycle.FaultAction) error {
-		return r.report(t.Context(), s, lifecycle.Decision[lifecycle.FaultAction]{Action: action, Reason: v1alpha1.ReasonInjecting}, outcome{})
+		return r.report(t.Context(), s,
+			lifecycle.Decision[lifecycle.FaultAction]{Action: action, Reason: v1alpha1.ReasonInjecting}, outcome{})
 	}
 	record := func(s *scope) {
 		s.fault.Status.StartTime = &metav1.MicroTime{Time: now}

@@ -19,7 +19,9 @@ import (
 )
 
 // report writes the status once, with what was observed and decided, and then emits events.
-func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) error {
+func (r *Reconciler) report(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome,
+) error {
 	if s.seen.Finished {
 		return nil
 	}
@@ -48,7 +50,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	if !r.statusDue(s) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.fault.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, s.fault.DeepCopy(),
+		state.OptimisticPatch(s.before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
 	if s.seen.Restored == "" { // no fault has ended
@@ -112,8 +115,9 @@ func (s *scope) setResults(o outcome, reason string, now metav1.MicroTime) {
 // atMostLate is how much longer than asked a fault may stay without a doubt.
 const atMostLate = 2 * time.Second
 
-// overstayed returns by how much longer than asked the fault has stayed on any target; nil if it has not. A revert that may take several steps is late by
-// when it began, unless an attempt has failed.
+// overstayed returns by how much longer than asked the fault has stayed on any target; nil if it
+// has not. A revert that may take several steps is late by when it began, unless an attempt has
+// failed.
 func (s *scope) overstayed(now time.Time) *v1alpha1.Microseconds {
 	status := &s.fault.Status
 	if s.traits.Lasts == 0 || !s.seen.InjectedAll && status.RevertingSince == nil {
@@ -136,7 +140,8 @@ func (s *scope) overstayed(now time.Time) *v1alpha1.Microseconds {
 			longest = max(longest, now.Sub(asked))
 		}
 	}
-	if old := status.Overstayed; old != nil { // errors before the last attempt are not counted any more
+	// errors before the last attempt are not counted any more
+	if old := status.Overstayed; old != nil {
 		longest = max(longest, old.Duration())
 	}
 	if longest <= atMostLate {
@@ -145,8 +150,9 @@ func (s *scope) overstayed(now time.Time) *v1alpha1.Microseconds {
 	return new(v1alpha1.MicrosecondsOf(longest))
 }
 
-// statusDue reports whether the status is to be written: at once, except for figures that are not final, which are written every 2 s. What is seen of a setting
-// before its load begins is not written unless it means something else: each write is a reason to look again.
+// statusDue reports whether the status is to be written: at once, except for figures that are not
+// final, which are written every 2 s. What is seen of a setting before its load begins is not
+// written unless it means something else: each write is a reason to look again.
 func (r *Reconciler) statusDue(s *scope) bool {
 	if equality.Semantic.DeepEqual(s.before.Status, s.fault.Status) {
 		return false
@@ -160,7 +166,9 @@ func (r *Reconciler) statusDue(s *scope) bool {
 		if s.seen.Setting && steady.Conditions[i].Type == v1alpha1.ConditionComplete {
 			continue
 		}
-		if c := meta.FindStatusCondition(s.before.Status.Conditions, steady.Conditions[i].Type); c != nil && c.Status == steady.Conditions[i].Status && c.Reason == steady.Conditions[i].Reason {
+		if c := meta.FindStatusCondition(s.before.Status.Conditions,
+			steady.Conditions[i].Type); c != nil && c.Status == steady.Conditions[i].Status &&
+			c.Reason == steady.Conditions[i].Reason {
 			steady.Conditions[i].Message = c.Message
 		}
 	}

@@ -37,18 +37,25 @@ func TestTimelineOfAReconcileThatReadNoPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill"}}
 			r := &Reconciler{
-				Client:   fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(fault).WithObjects(fault.DeepCopy()).Build(),
-				Recorder: events.NewFakeRecorder(16), Clock: testingclock.NewFakePassiveClock(t0.Add(time.Second)), Runs: runs.NewRegistry(),
+				Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(fault).
+					WithObjects(fault.DeepCopy()).Build(),
+				Recorder: events.NewFakeRecorder(16),
+				Clock:    testingclock.NewFakePassiveClock(t0.Add(time.Second)),
+				Runs:     runs.NewRegistry(),
 			}
 			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(fault), fault); err != nil {
 				t.Fatal(err)
 			}
 			s := &scope{fault: fault, before: fault.DeepCopy(), podsRead: c.read, pods: c.pods}
 			fault.Status.InjectedAt, fault.Status.Targets = target.InjectedAt, []v1alpha1.FaultTarget{target}
-			if err := r.report(t.Context(), s, lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject, Reason: v1alpha1.ReasonInjecting}, outcome{}); err != nil {
+			if err := r.report(t.Context(), s,
+				lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject, Reason: v1alpha1.ReasonInjecting},
+				outcome{}); err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.ContainsFunc(fault.Status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == timeline.Deleted }); got != c.deleted {
+			if got := slices.ContainsFunc(fault.Status.Timeline, func(e v1alpha1.TimelineEvent) bool {
+				return e.Event == timeline.Deleted
+			}); got != c.deleted {
 				t.Errorf("PodDeleted in the timeline: %v, want %v: %+v", got, c.deleted, fault.Status.Timeline)
 			}
 		})

@@ -18,7 +18,9 @@ import (
 )
 
 // perform executes the decision.
-func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction]) outcome {
+func (r *Reconciler) perform(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction],
+) outcome {
 	switch d.Action {
 	case lifecycle.FaultHold:
 		return r.hold(ctx, s)
@@ -44,7 +46,9 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 }
 
 // begin executes a decision about a fault that is not complete yet.
-func (r *Reconciler) begin(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction]) outcome {
+func (r *Reconciler) begin(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction],
+) outcome {
 	switch d.Action {
 	case lifecycle.FaultWait:
 		return outcome{problem: s.seen.Problem}
@@ -82,8 +86,10 @@ func (r *Reconciler) createLoad(ctx context.Context, s *scope) outcome {
 // hold renews an active fault, and checks its effect.
 func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
 	err := r.connect(ctx, s)
-	if v := r.reverterOf(ctx, s.fault); !v.During(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
-		return outcome{again: v.Reverting(), stale: !v.Reverting()} // its time is over, or another operator has reverted it
+	if v := r.reverterOf(ctx,
+		s.fault); !v.During(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
+		// its time is over, or another operator has reverted it
+		return outcome{again: v.Reverting(), stale: !v.Reverting()}
 	}
 	s.confirm(ctx, r.Clock.Now())
 	r.recordSightings(ctx, s)
@@ -103,7 +109,8 @@ func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
 	return outcome{}
 }
 
-// release removes the finalizer. A deleted fault may be reverted without another write of its status: that is the last one then.
+// release removes the finalizer. A deleted fault may be reverted without another write of its
+// status: that is the last one then.
 func (r *Reconciler) release(ctx context.Context, s *scope) outcome {
 	r.Term.End(s.fault.UID)
 	o := r.setFinalizer(ctx, s, false)
@@ -116,7 +123,8 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome {
 
 func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
 	uid := s.fault.UID
-	err := r.Client.Delete(ctx, s.fault, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, s.fault, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return outcome{deleted: true, err: fmt.Errorf("delete the expired fault: %w", err)}
 	}
@@ -134,7 +142,8 @@ func (r *Reconciler) setFinalizer(ctx context.Context, s *scope, present bool) o
 	} else {
 		controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerFault)
 	}
-	// A merge patch replaces the whole list: the optimistic lock protects the finalizers that others have added since.
+	// A merge patch replaces the whole list: the optimistic lock protects the finalizers that others
+	// have added since.
 	err := r.Client.Patch(ctx, changed, state.OptimisticPatch(s.before))
 	if client.IgnoreNotFound(err) != nil {
 		return outcome{deleted: true, err: fmt.Errorf("patch the finalizers: %w", err)}
@@ -144,10 +153,12 @@ func (r *Reconciler) setFinalizer(ctx context.Context, s *scope, present bool) o
 
 // finish ends the fault, and the load that was created for it.
 func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome {
-	if s.seen.OwnLoad && s.test != nil && metav1.IsControlledBy(s.test, s.fault) && !state.IsFinished(s.test.Status.Conditions) && !s.test.Spec.Abort {
+	if s.seen.OwnLoad && s.test != nil && metav1.IsControlledBy(s.test, s.fault) &&
+		!state.IsFinished(s.test.Status.Conditions) && !s.test.Spec.Abort {
 		changed := s.test.DeepCopy()
 		changed.Spec.Abort = true
-		if err := client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.MergeFrom(s.test))); err != nil {
+		if err := client.IgnoreNotFound(r.Client.Patch(ctx, changed,
+			client.MergeFrom(s.test))); err != nil {
 			return outcome{err: fmt.Errorf("abort RedisLoadTest %s: %w", s.test.Name, err)}
 		}
 	}
@@ -157,15 +168,18 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome 
 	return outcome{ended: true, failed: failed}
 }
 
-// settle checks Redis and the cluster for the last time: everything is reverted, and the recovery was evaluated.
+// settle checks Redis and the cluster for the last time: everything is reverted, and the recovery
+// was evaluated.
 func (r *Reconciler) settle(ctx context.Context, s *scope) {
 	_ = r.connect(ctx, s) // what is missing shows in the evidence
 	r.recordSightings(ctx, s)
-	if (s.seen.InjectedAny || s.traits.External && s.fault.Status.InjectedAt != nil) && s.traits.Lasts == 0 {
+	if (s.seen.InjectedAny || s.traits.External && s.fault.Status.InjectedAt != nil) &&
+		s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}
 	s.concludeEffect()
 	r.Term.StopObserving(s.fault)
 	s.recordRoleChanges(ctx, r.Clock.Now())
-	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect", s.fault.Status.Effect)
+	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect",
+		s.fault.Status.Effect)
 }

@@ -26,14 +26,18 @@ func (r *Reconciler) stopsOf(f *v1alpha1.RedisFault) *faultrun.Stops {
 	f = f.DeepCopy()
 	return &faultrun.Stops{
 		Spec: f.Spec.StopIf,
-		Live: func(p faultrun.Progress) (impact.Live, time.Duration, error) { return r.liveFigures(f, p) },
+		Live: func(p faultrun.Progress) (impact.Live, time.Duration, error) {
+			return r.liveFigures(f,
+				p)
+		},
 		Query: func(ctx context.Context, q *v1alpha1.StopQuery) *v1alpha1.Breach {
 			return r.evaluate(ctx, f.Namespace, q)
 		},
 	}
 }
 
-// checkStops reports whether the stop conditions let the fault be injected. If not, the outcome is what to do.
+// checkStops reports whether the stop conditions let the fault be injected. If not, the outcome is
+// what to do.
 func (r *Reconciler) checkStops(s *scope) (o outcome, pass bool) {
 	conditions := r.stopsOf(s.fault)
 	if conditions == nil {
@@ -48,23 +52,40 @@ func (r *Reconciler) checkStops(s *scope) (o outcome, pass bool) {
 		return outcome{}, known
 	}
 	s.fault.Status.Breach = breach
-	return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonStopConditionMet, Message: breach.Message + ": the fault was not injected", Lasting: true}, ended: true, failed: true}, false
+	return outcome{
+		problem: &problem.Problem{
+			Reason:  v1alpha1.ReasonStopConditionMet,
+			Message: breach.Message + ": the fault was not injected",
+			Lasting: true,
+		},
+		ended:  true,
+		failed: true,
+	}, false
 }
 
 // liveFigures reads the record of the load that measures a fault.
-func (r *Reconciler) liveFigures(f *v1alpha1.RedisFault, p faultrun.Progress) (live impact.Live, behind time.Duration, err error) {
+func (r *Reconciler) liveFigures(
+	f *v1alpha1.RedisFault, p faultrun.Progress,
+) (live impact.Live, behind time.Duration, err error) {
 	test := &v1alpha1.RedisLoadTest{}
 	ctx, cancel := context.WithTimeout(context.Background(), faultrun.ReadTimeout)
 	defer cancel()
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: loadTestName(f)}, test); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: loadTestName(f)},
+		test); err != nil {
 		return live, 0, fmt.Errorf("read RedisLoadTest %s: %w", loadTestName(f), err)
 	}
 	run := r.Runs.Find(test.UID)
 	status := &v1alpha1.RedisFaultStatus{}
 	p.Into(status)
 	read := test.Status.StartTime != nil && run.Read(func(series *merged.Series) {
-		at := impact.Fault{At: state.InjectedAfter(status, test.Status.StartTime.Time), Uncertainty: series.ClockUncertainty}
-		live = impact.LiveOf(series, at, impact.Options{MeasuredFrom: measuredFrom(test), Planned: children.Planned(&test.Spec)})
+		at := impact.Fault{
+			At:          state.InjectedAfter(status, test.Status.StartTime.Time),
+			Uncertainty: series.ClockUncertainty,
+		}
+		live = impact.LiveOf(series, at, impact.Options{
+			MeasuredFrom: measuredFrom(test),
+			Planned:      children.Planned(&test.Spec),
+		})
 		if now, begun := run.Elapsed(); begun && !series.Ended() {
 			behind = now - live.End
 		}
@@ -76,7 +97,9 @@ func (r *Reconciler) liveFigures(f *v1alpha1.RedisFault, p faultrun.Progress) (l
 }
 
 // evaluate evaluates a query; nil if its result is within the limit.
-func (r *Reconciler) evaluate(ctx context.Context, namespace string, q *v1alpha1.StopQuery) *v1alpha1.Breach {
+func (r *Reconciler) evaluate(
+	ctx context.Context, namespace string, q *v1alpha1.StopQuery,
+) *v1alpha1.Breach {
 	field := "spec.stopIf.queries[" + q.Name + "]"
 	timeout := min(q.Every.Duration*9/10, faultrun.SlowestQuery)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -90,9 +113,11 @@ func (r *Reconciler) evaluate(ctx context.Context, namespace string, q *v1alpha1
 	case err != nil:
 		return faultrun.BreachOf(field, false, err.Error())
 	case q.Above != nil && got.Greatest > number(*q.Above):
-		return faultrun.BreachOf(field, true, fmt.Sprintf("the result is %s, above %s", text(got.Greatest), *q.Above))
+		return faultrun.BreachOf(field, true,
+			fmt.Sprintf("the result is %s, above %s", text(got.Greatest), *q.Above))
 	case q.Below != nil && got.Least < number(*q.Below):
-		return faultrun.BreachOf(field, true, fmt.Sprintf("the result is %s, below %s", text(got.Least), *q.Below))
+		return faultrun.BreachOf(field, true,
+			fmt.Sprintf("the result is %s, below %s", text(got.Least), *q.Below))
 	}
 	return nil
 }
@@ -103,4 +128,6 @@ func number(limit string) float64 {
 	return n
 }
 
-func text(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+func text(x float64) string {
+	return strconv.FormatFloat(x, 'g', 6, 64)
+}

@@ -19,7 +19,8 @@ import (
 	"github.com/redquake/redquake/internal/target/confine"
 )
 
-// observeTarget determines the Redis of the fault, and the traits of its type. No Secret is read before it is used.
+// observeTarget determines the Redis of the fault, and the traits of its type. No Secret is read
+// before it is used.
 func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	s.pinTarget()
 	s.target = redisOf(s.fault, s.test)
@@ -33,7 +34,8 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 		return err
 	}
 	if found != nil {
-		// Only another version of the operator supports this type. What it has injected cannot be reverted here: report that, change nothing.
+		// Only another version of the operator supports this type. What it has injected cannot be
+		// reverted here: report that, change nothing.
 		s.seen.Problem, injector = found, fault.Unknown{Problem: found}
 	}
 	s.injector, s.traits = injector, injector.Traits()
@@ -46,11 +48,13 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// pinTarget remembers the Redis to which the load test leads when the fault first sees it. Whoever may change a load test may be allowed less than who has created the fault: the
-// fault never follows the load test to another Redis.
+// pinTarget remembers the Redis to which the load test leads when the fault first sees it. Whoever
+// may change a load test may be allowed less than who has created the fault: the fault never
+// follows the load test to another Redis.
 func (s *scope) pinTarget() {
 	status := &s.fault.Status
-	if s.fault.Spec.Target != nil || s.test == nil || !s.test.Spec.Target.IsSet() || s.seen.Recorded || s.seen.Deleting {
+	if s.fault.Spec.Target != nil || s.test == nil || !s.test.Spec.Target.IsSet() || s.seen.Recorded ||
+		s.seen.Deleting {
 		return
 	}
 	if status.Target == nil {
@@ -58,11 +62,13 @@ func (s *scope) pinTarget() {
 	}
 	if s.seen.Problem == nil && !equality.Semantic.DeepEqual(*status.Target, s.test.Spec.Target) {
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonTargetChanged, Message: fmt.Sprintf(
-			"spec.loadTestRef.name: RedisLoadTest %s leads to another Redis than when this fault first saw it, which is in status.target. Create the fault anew, or set spec.target", s.test.Name)}
+			"spec.loadTestRef.name: RedisLoadTest %s leads to another Redis than when this fault first "+
+				"saw it, which is in status.target. Create the fault anew, or set spec.target", s.test.Name)}
 	}
 }
 
-// redisOf is the fault's own target, else the one that it remembers, else the load test's; nil where none is known.
+// redisOf is the fault's own target, else the one that it remembers, else the load test's; nil
+// where none is known.
 func redisOf(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) *v1alpha1.RedisTarget {
 	switch {
 	case f.Spec.Target != nil:
@@ -82,8 +88,17 @@ func isRecorded(status *v1alpha1.RedisFaultStatus) bool {
 // depsOf is what a fault acts on, without the logins.
 func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contract.Deps {
 	return contract.Deps{
-		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.serversOf(f.Namespace), Spec: of, Watched: r.Term.Find(f.UID).Pods()},
-		Owner: *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: loadTestName(f), DryRun: f.Spec.DryRun,
+		Redis: target.Redis{
+			Namespace: f.Namespace,
+			Live:      r.APIReader,
+			Servers:   r.serversOf(f.Namespace),
+			Spec:      of,
+			Watched:   r.Term.Find(f.UID).Pods(),
+		},
+		Owner:    *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")),
+		Cluster:  r.Client,
+		LoadTest: loadTestName(f),
+		DryRun:   f.Spec.DryRun,
 	}
 }
 
@@ -91,12 +106,15 @@ func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) co
 func (r *Reconciler) serversOf(namespace string) topology.Servers {
 	book, known := r.books.Load(namespace)
 	if !known {
-		book, _ = r.books.LoadOrStore(namespace, confine.NewBook(namespace, func() []corev1.Pod { return r.Term.PodsIn(namespace) }, r.APIReader, r.Lookup))
+		book, _ = r.books.LoadOrStore(namespace,
+			confine.NewBook(namespace, func() []corev1.Pod { return r.Term.PodsIn(namespace) }, r.APIReader,
+				r.Lookup))
 	}
 	return confine.To(r.Servers, book.(*confine.Book))
 }
 
-// closeBook drops the addresses of a namespace when it has no unfinished fault any more. Whoever still uses them keeps them.
+// closeBook drops the addresses of a namespace when it has no unfinished fault any more. Whoever
+// still uses them keeps them.
 func (r *Reconciler) closeBook(ctx context.Context, namespace string) {
 	if _, known := r.books.Load(namespace); !known {
 		return
@@ -107,8 +125,8 @@ func (r *Reconciler) closeBook(ctx context.Context, namespace string) {
 	}
 }
 
-// connect reads the Secrets of the target. For a recorded fault, whatever they lack is only shown: nothing may block its revert, and the calls that depend
-// on it fail in bounded time.
+// connect reads the Secrets of the target. For a recorded fault, whatever they lack is only shown:
+// nothing may block its revert, and the calls that depend on it fail in bounded time.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	deps, err := r.login(ctx, s.deps)
 	if err != nil && s.fault.Status.StartTime == nil {
@@ -124,7 +142,8 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// login adds the logins to the servers and to the sentinels, as far as the Secrets have them, and the Service of the target.
+// login adds the logins to the servers and to the sentinels, as far as the Secrets have them, and
+// the Service of the target.
 func (r *Reconciler) login(ctx context.Context, deps contract.Deps) (contract.Deps, error) {
 	if deps.Spec == nil {
 		return deps, nil
@@ -132,7 +151,8 @@ func (r *Reconciler) login(ctx context.Context, deps contract.Deps) (contract.De
 	var failed, missing, unread error
 	deps.Redis, unread = deps.ReadService(ctx)
 	deps.Login, failed = target.LoginFor(ctx, r.Client, deps.Namespace, deps.Spec)
-	deps.Sentinels, missing = target.SentinelsOf(ctx, r.Client, deps.Namespace, deps.Spec, deps.Servers)
+	deps.Sentinels, missing = target.SentinelsOf(ctx, r.Client, deps.Namespace, deps.Spec,
+		deps.Servers)
 	return deps, cmp.Or(failed, missing, unread)
 }
 
@@ -157,7 +177,13 @@ func (r *Reconciler) meansOf(f *v1alpha1.RedisFault) *faultrun.Means {
 		}
 		return injector, missing
 	}
-	return &faultrun.Means{Traits: traits, Live: r.APIReader, Statuses: r.Client.Status(), Build: build, Stops: r.stopsOf(f)}
+	return &faultrun.Means{
+		Traits:   traits,
+		Live:     r.APIReader,
+		Statuses: r.Client.Status(),
+		Build:    build,
+		Stops:    r.stopsOf(f),
+	}
 }
 
 // problemOf is an error that a fault which waits shows; others are retried.
@@ -166,5 +192,9 @@ func problemOf(err error) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	return outcome{problem: found, ended: found.Lasting, failed: found.Lasting}
+	return outcome{
+		problem: found,
+		ended:   found.Lasting,
+		failed:  found.Lasting,
+	}
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Only of a closed loop of several tests in sequence, each for a number of requests, it is not known when the throughput changes.
+// Only of a closed loop of several tests in sequence, each for a number of requests, it is not known when the
+// throughput changes.
 func TestChangesUnknown(t *testing.T) {
 	two := &v1alpha1.BenchmarkWorkload{Tests: []v1alpha1.BenchmarkTest{"set", "get"}, Order: v1alpha1.BenchmarkSequential}
 	mixed := &v1alpha1.BenchmarkWorkload{Tests: two.Tests, Order: v1alpha1.BenchmarkMixed}
@@ -18,11 +19,18 @@ func TestChangesUnknown(t *testing.T) {
 		load      v1alpha1.LoadShape
 		want      bool
 	}{
-		{two, counted, true}, {mixed, counted, false}, {one, counted, false}, {nil, counted, false},
-		{two, v1alpha1.LoadShape{Users: users}, false}, {two, v1alpha1.LoadShape{Rate: rate, Users: users, Requests: requests}, false},
+		{two, counted, true},
+		{mixed, counted, false},
+		{one, counted, false},
+		{nil, counted, false},
+		{two, v1alpha1.LoadShape{Users: users}, false},
+		{two, v1alpha1.LoadShape{Rate: rate, Users: users, Requests: requests}, false},
 		{two, v1alpha1.LoadShape{Stages: []v1alpha1.LoadStage{{Users: users}}}, false},
 	} {
-		if got := changesUnknown(&v1alpha1.RedisLoadTestSpec{Load: tt.load, Workload: v1alpha1.Workload{Benchmark: tt.benchmark}}); got != tt.want {
+		if got := changesUnknown(&v1alpha1.RedisLoadTestSpec{
+			Load:     tt.load,
+			Workload: v1alpha1.Workload{Benchmark: tt.benchmark},
+		}); got != tt.want {
 			t.Errorf("case %d: %v", i, got)
 		}
 	}

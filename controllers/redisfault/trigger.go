@@ -18,24 +18,29 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// observeQuiet determines where a baseline can begin: after the warm-up, after every earlier fault on the same load has settled, and with the test of
-// a benchmark that runs at the injection. The outage of one fault would make the baseline of the next one unsteady.
+// observeQuiet determines where a baseline can begin: after the warm-up, after every earlier fault
+// on the same load has settled, and with the test of a benchmark that runs at the injection. The
+// outage of one fault would make the baseline of the next one unsteady.
 func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 	if s.test == nil || s.test.Status.StartTime == nil || s.seen.Setting {
 		return nil
 	}
 	s.quietFrom = measuredFrom(s.test)
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	s.observeLosses(all.Items)
 	for i := range all.Items {
-		if other := &all.Items[i]; other.UID != s.fault.UID && !other.Spec.Setting && other.Status.LoadTest == s.test.Name && other.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
+		if other := &all.Items[i]; other.UID != s.fault.UID && !other.Spec.Setting &&
+			other.Status.LoadTest == s.test.Name &&
+			other.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
 			s.observeOther(other)
 		}
 	}
-	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steady throughput begins there, too
+	// the wait for steady throughput begins there, too
+	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom)
 	s.quietFrom = max(s.quietFrom, r.partBegan(s))
 	return nil
 }
@@ -49,12 +54,14 @@ func (s *scope) observeOther(f *v1alpha1.RedisFault) {
 		s.underWay = f.Name
 	}
 	s.others = append(s.others, windowsOf(other, start)...)
-	if injected := s.fault.Status.InjectedAt; other.InjectedAt != nil && over != nil && (injected == nil || over.Before(injected)) {
+	if injected := s.fault.Status.InjectedAt; other.InjectedAt != nil && over != nil &&
+		(injected == nil || over.Before(injected)) {
 		s.quietFrom = max(s.quietFrom, over.Sub(start))
 	}
 }
 
-// windowsOf is when a fault explains what a load shows, counted from the load's start: from its injection until it has settled; none if it was not injected.
+// windowsOf is when a fault explains what a load shows, counted from the load's start: from its
+// injection until it has settled; none if it was not injected.
 func windowsOf(status *v1alpha1.RedisFaultStatus, start time.Time) []summary.Window {
 	if status.InjectedAt == nil {
 		return nil
@@ -64,7 +71,8 @@ func windowsOf(status *v1alpha1.RedisFaultStatus, start time.Time) []summary.Win
 	return []summary.Window{w}
 }
 
-// partBegan returns when the part of the load's plan began, from the start, that runs at the injection, or now; 0 if the plan has no such parts.
+// partBegan returns when the part of the load's plan began, from the start, that runs at the
+// injection, or now; 0 if the plan has no such parts.
 func (r *Reconciler) partBegan(s *scope) time.Duration {
 	planned, start := children.Planned(&s.test.Spec), s.test.Status.StartTime.Time
 	switch {
@@ -76,7 +84,8 @@ func (r *Reconciler) partBegan(s *scope) time.Duration {
 	return planned.Since(r.Clock.Now().Sub(start))
 }
 
-// settledAt returns when a fault was reverted and its recovery was evaluated, so that another baseline can begin; nil before that.
+// settledAt returns when a fault was reverted and its recovery was evaluated, so that another
+// baseline can begin; nil before that.
 func settledAt(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
 	if status.SettledTime != nil {
 		return status.SettledTime
@@ -106,6 +115,7 @@ func (r *Reconciler) observeTrigger(s *scope) {
 		return
 	}
 	s.run.Read(func(series *merged.Series) {
-		s.seen.Steady, s.seen.SteadyWhy = throughput.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Planned(&s.test.Spec))
+		s.seen.Steady, s.seen.SteadyWhy = throughput.Steady(series, s.seen.SteadyFor, s.quietFrom,
+			children.Planned(&s.test.Spec))
 	})
 }

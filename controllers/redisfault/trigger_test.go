@@ -30,21 +30,42 @@ func TestObserveQuiet(t *testing.T) {
 		others   []other
 		want     time.Duration
 	}{
-		"alone":                           {nil, nil, warmUp},
-		"after another":                   {nil, []other{{"load", after(10 * time.Second), after(30 * time.Second)}}, 30 * time.Second},
-		"after two":                       {nil, []other{{"load", after(40 * time.Second), after(60 * time.Second)}, {"load", after(10 * time.Second), after(30 * time.Second)}}, 60 * time.Second},
-		"injected after another was over": {after(45 * time.Second), []other{{"load", after(10 * time.Second), after(30 * time.Second)}}, 30 * time.Second},
-		"injected before another was":     {after(20 * time.Second), []other{{"load", after(10 * time.Second), after(30 * time.Second)}}, warmUp},
-		"another still under way":         {nil, []other{{"load", after(10 * time.Second), nil}}, warmUp},
-		"another never injected":          {nil, []other{{"load", nil, after(30 * time.Second)}}, warmUp},
-		"another on another load":         {nil, []other{{"else", after(10 * time.Second), after(30 * time.Second)}}, warmUp},
-		"another of an earlier run":       {nil, []other{{"load", after(-time.Hour), after(-50 * time.Minute)}}, warmUp},
+		"alone": {nil, nil, warmUp},
+		"after another": {
+			nil,
+			[]other{{"load", after(10 * time.Second), after(30 * time.Second)}},
+			30 * time.Second,
+		},
+		"after two": {
+			nil,
+			[]other{
+				{"load", after(40 * time.Second), after(60 * time.Second)},
+				{"load", after(10 * time.Second), after(30 * time.Second)},
+			},
+			60 * time.Second,
+		},
+		"injected after another was over": {
+			after(45 * time.Second),
+			[]other{{"load", after(10 * time.Second), after(30 * time.Second)}},
+			30 * time.Second,
+		},
+		"injected before another was": {
+			after(20 * time.Second),
+			[]other{{"load", after(10 * time.Second), after(30 * time.Second)}},
+			warmUp,
+		},
+		"another still under way":   {nil, []other{{"load", after(10 * time.Second), nil}}, warmUp},
+		"another never injected":    {nil, []other{{"load", nil, after(30 * time.Second)}}, warmUp},
+		"another on another load":   {nil, []other{{"else", after(10 * time.Second), after(30 * time.Second)}}, warmUp},
+		"another of an earlier run": {nil, []other{{"load", after(-time.Hour), after(-50 * time.Minute)}}, warmUp},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t))
 			for i, o := range c.others {
-				f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: string(rune('a' + i)), UID: types.UID(rune('a' + i))}}
+				f := &v1alpha1.RedisFault{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: string(rune('a' + i)), UID: types.UID(rune('a' + i))},
+				}
 				f.Status.LoadTest, f.Status.InjectedAt, f.Status.CompletionTime = o.load, o.injected, o.complete
 				f.Status.LoadStartTime = test.Status.StartTime
 				if o.injected != nil && o.injected.Time.Before(start) {
@@ -55,13 +76,19 @@ func TestObserveQuiet(t *testing.T) {
 				}
 				cluster.WithObjects(f)
 			}
-			s := &scope{test: test, fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own", UID: "own"}}}
+			s := &scope{
+				test:  test,
+				fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own", UID: "own"}},
+			}
 			s.fault.Status.InjectedAt = c.injected
 			r := &Reconciler{Client: cluster.Build()}
 			if err := r.observeQuiet(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			if under := slices.ContainsFunc(c.others, func(o other) bool { return o.load == "load" && o.complete == nil }); under != (s.underWay != "") {
+			if under := slices.ContainsFunc(c.others, func(o other) bool {
+				return o.load == "load" &&
+					o.complete == nil
+			}); under != (s.underWay != "") {
 				t.Errorf("under way: %q, want %v", s.underWay, under)
 			}
 			if s.quietFrom != c.want {
@@ -74,15 +101,29 @@ func TestObserveQuiet(t *testing.T) {
 	}
 }
 
-// The baseline of a fault in a benchmark whose tests run one after the other begins with the test that runs at the injection.
+// The baseline of a fault in a benchmark whose tests run one after the other begins with the test that runs at the
+// injection.
 func TestBaselineBeginsWithTheTest(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "load"}}
-	test.Spec.Load = v1alpha1.LoadShape{Users: new(int32(5)), WarmUp: &metav1.Duration{Duration: 10 * time.Second}, Duration: &metav1.Duration{Duration: 120 * time.Second}}
-	test.Spec.Workload.Benchmark = &v1alpha1.BenchmarkWorkload{Tests: []v1alpha1.BenchmarkTest{"set", "get"}, Order: v1alpha1.BenchmarkSequential}
+	test.Spec.Load = v1alpha1.LoadShape{
+		Users:    new(int32(5)),
+		WarmUp:   &metav1.Duration{Duration: 10 * time.Second},
+		Duration: &metav1.Duration{Duration: 120 * time.Second},
+	}
+	test.Spec.Workload.Benchmark = &v1alpha1.BenchmarkWorkload{
+		Tests: []v1alpha1.BenchmarkTest{"set", "get"},
+		Order: v1alpha1.BenchmarkSequential,
+	}
 	test.Status.StartTime = &metav1.MicroTime{Time: start}
-	for injected, want := range map[time.Duration]time.Duration{50 * time.Second: 10 * time.Second, 100 * time.Second: 70 * time.Second} {
-		s := &scope{test: test, fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own", UID: "own"}}}
+	for injected, want := range map[time.Duration]time.Duration{
+		50 * time.Second:  10 * time.Second,
+		100 * time.Second: 70 * time.Second,
+	} {
+		s := &scope{
+			test:  test,
+			fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own", UID: "own"}},
+		}
 		s.fault.Status.InjectedAt = &metav1.MicroTime{Time: start.Add(injected)}
 		r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()}
 		if err := r.observeQuiet(t.Context(), s); err != nil {

@@ -20,16 +20,24 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// One fault at a time acts on a server, a workload or a node. A second fault waits before it records anything. Two that have passed
-// that check at the same time are both recorded, but not injected: before its first injection each reads from the API server, not from a cache, which
-// faults are recorded. At least one of them sees the other, as that read comes after its own record, and one gives way.
+// One fault at a time acts on a server, a workload or a node. A second fault waits before it
+// records anything. Two that have passed that check at the same time are both recorded, but not
+// injected: before its first injection each reads from the API server, not from a cache, which
+// faults are recorded. At least one of them sees the other, as that read comes after its own
+// record, and one gives way.
 
 // claims reads the other faults.
 func (r *Reconciler) claims() claims.Reader {
-	return claims.Reader{Client: r.Client, APIReader: r.APIReader, Clock: r.Clock, Namespaces: r.Namespaces}
+	return claims.Reader{
+		Client:     r.Client,
+		APIReader:  r.APIReader,
+		Clock:      r.Clock,
+		Namespaces: r.Namespaces,
+	}
 }
 
-// observeTurn determines whether a fault that waits for others still has to. Its status names what it waits for now: that ends its wait.
+// observeTurn determines whether a fault that waits for others still has to. Its status names what
+// it waits for now: that ends its wait.
 func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
 	wanted, waits := lock.Waiting(s.fault)
 	if !waits {
@@ -56,7 +64,9 @@ func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
 }
 
 // wanted is what a fault is about to act on.
-func (r *Reconciler) wanted(s *scope, targets []v1alpha1.FaultTarget, workloads []string) lock.Claim {
+func (r *Reconciler) wanted(
+	s *scope, targets []v1alpha1.FaultTarget, workloads []string,
+) lock.Claim {
 	since := metav1.NewMicroTime(r.Clock.Now())
 	if w := s.fault.Status.Waiting; w != nil {
 		since = w.Since
@@ -64,9 +74,12 @@ func (r *Reconciler) wanted(s *scope, targets []v1alpha1.FaultTarget, workloads 
 	return lock.Wanted(s.fault, s.traits, targets, workloads, since.Time)
 }
 
-// reconsider returns the outcome of a fault that was refused for good, unless another one has acted since it was this one's turn: what that has changed may
-// be the reason. Then the fault waits for it, or selects its targets again.
-func (r *Reconciler) reconsider(ctx context.Context, s *scope, wanted lock.Claim, refused outcome) outcome {
+// reconsider returns the outcome of a fault that was refused for good, unless another one has acted
+// since it was this one's turn: what that has changed may be the reason. Then the fault waits for
+// it, or selects its targets again.
+func (r *Reconciler) reconsider(
+	ctx context.Context, s *scope, wanted lock.Claim, refused outcome,
+) outcome {
 	if !refused.ended {
 		return refused
 	}
@@ -82,8 +95,11 @@ func (r *Reconciler) reconsider(ctx context.Context, s *scope, wanted lock.Claim
 	return refused
 }
 
-// takeTurn reports whether a fault can act, as far as the cache knows the others. If not, its status says what it waits for.
-func (r *Reconciler) takeTurn(ctx context.Context, s *scope, wanted lock.Claim) (problemToShow *problem.Problem, err error) {
+// takeTurn reports whether a fault can act, as far as the cache knows the others. If not, its
+// status says what it waits for.
+func (r *Reconciler) takeTurn(
+	ctx context.Context, s *scope, wanted lock.Claim,
+) (problemToShow *problem.Problem, err error) {
 	limits, err := r.rules().For(ctx, s.fault, r.rules().Live)
 	if err != nil {
 		return problem.From(err)
@@ -113,7 +129,10 @@ func (r *Reconciler) takeTurn(ctx context.Context, s *scope, wanted lock.Claim) 
 func (s *scope) waitFor(wanted, other lock.Claim, on string) *problem.Problem {
 	s.queueUp(wanted)
 	s.fault.Status.Waiting.For = lock.NameOf(other.Fault, s.fault.Namespace)
-	return &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: lock.Message(wanted, other, on)}
+	return &problem.Problem{
+		Reason:  v1alpha1.ReasonWaitingForFault,
+		Message: lock.Message(wanted, other, on),
+	}
 }
 
 // waitForLimit puts the fault into the queue for a limit.
@@ -130,23 +149,32 @@ func (s *scope) queueUp(wanted lock.Claim) {
 		since = w.Since
 	}
 	s.fault.Status.Waiting = &v1alpha1.WaitingFault{
-		Since: since, Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
+		Since:     since,
+		Pods:      wanted.Pods,
+		Workloads: wanted.Workloads,
+		Whole:     wanted.Whole,
+		Nodes:     wanted.Nodes,
 	}
 }
 
 // maxWorkloads is how many controllers a status lists.
 const maxWorkloads = 64
 
-// workloadsOf are the controllers of the pods that a fault acts on, by name: of its targets, or of all pods of the Redis if it changes roles or sizes. A
-// warning says how many do not fit into the status.
-func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget) (all, warnings []string, err error) {
+// workloadsOf are the controllers of the pods that a fault acts on, by name: of its targets, or of
+// all pods of the Redis if it changes roles or sizes. A warning says how many do not fit into the
+// status.
+func (s *scope) workloadsOf(
+	ctx context.Context, targets []v1alpha1.FaultTarget,
+) (all, warnings []string, err error) {
 	pods, err := s.deps.AllPods(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the controllers of the pods: %w", err)
 	}
 	for i := range pods {
 		owner := metav1.GetControllerOf(&pods[i])
-		hit := slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return t.UID == string(pods[i].UID) })
+		hit := slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool {
+			return t.UID == string(pods[i].UID)
+		})
 		if owner == nil || !hit && !s.traits.Whole {
 			continue
 		}
@@ -156,12 +184,17 @@ func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget)
 	all = slices.Compact(all)
 	if n := len(all); n > maxWorkloads {
 		all = all[:maxWorkloads]
-		warnings = []string{fmt.Sprintf("status.workloads lists %d of the %d controllers, by name: a fault that acts only on others does not wait for this one", maxWorkloads, n)}
+		warnings = []string{
+			fmt.Sprintf(
+				"status.workloads lists %d of the %d controllers, by name: a fault that acts only on others "+
+					"does not wait for this one", maxWorkloads, n),
+		}
 	}
 	return all, warnings, nil
 }
 
-// mayAct reports whether a fault that is recorded, and that has injected nothing yet, can begin: the policy permits it, and it acts alone on what it acts on.
+// mayAct reports whether a fault that is recorded, and that has injected nothing yet, can begin:
+// the policy permits it, and it acts alone on what it acts on.
 // If not, the outcome is what to do.
 func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
@@ -186,31 +219,49 @@ func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 			continue
 		}
 		if !lock.Yields(own, other) {
-			return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: lock.Message(own, other, on)}}, false
+			return outcome{
+				problem: &problem.Problem{
+					Reason:  v1alpha1.ReasonWaitingForFault,
+					Message: lock.Message(own, other, on),
+				},
+			}, false
 		}
-		// The other one was recorded earlier, or has injected: this one has not passed here before, so whatever is broken is not its work.
+		// The other one was recorded earlier, or has injected: this one has not passed here before, so
+		// whatever is broken is not its work.
 		return r.leave(ctx, s, s.waitFor(own, other, on)), false
 	}
 	for _, limit := range limits {
 		fits, yields := limit.Turn(own, held)
 		switch {
 		case yields:
-			return r.giveWay(ctx, s, func() *problem.Problem { return s.waitForLimit(own, limit, limit.Beside(own, held)) })
+			return r.giveWay(ctx, s, func() *problem.Problem {
+				return s.waitForLimit(own, limit,
+					limit.Beside(own, held))
+			})
 		case !fits:
-			return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: limit.Beside(own, held)}}, false
+			return outcome{
+				problem: &problem.Problem{
+					Reason:  v1alpha1.ReasonWaitingForPolicy,
+					Message: limit.Beside(own, held),
+				},
+			}, false
 		}
 	}
 	if other, err := r.claims().ActedSince(ctx, s.fault, own); err != nil {
 		return outcome{err: err}, false
 	} else if other != "" {
-		return r.selectAgain(ctx, s, fmt.Sprintf("RedisFault %s has acted on them since they were recorded", other)), false
+		return r.selectAgain(ctx, s,
+			fmt.Sprintf("RedisFault %s has acted on them since they were recorded", other)), false
 	}
 	return outcome{}, true
 }
 
-// giveWay removes the record of a fault that cannot begin, so that others can: first it reverts what a process that has ended may have prepared. If a target is
-// broken already, the fault has begun, and goes on.
-func (r *Reconciler) giveWay(ctx context.Context, s *scope, why func() *problem.Problem) (outcome, bool) {
+// giveWay removes the record of a fault that cannot begin, so that others can: first it reverts
+// what a process that has ended may have prepared. If a target is broken already, the fault has
+// begun, and goes on.
+func (r *Reconciler) giveWay(
+	ctx context.Context, s *scope, why func() *problem.Problem,
+) (outcome, bool) {
 	if err := r.connect(ctx, s); err != nil {
 		return outcome{err: err}, false
 	}
@@ -229,9 +280,14 @@ func (r *Reconciler) giveWay(ctx context.Context, s *scope, why func() *problem.
 
 // leave removes the record of a fault that has done nothing.
 func (r *Reconciler) leave(ctx context.Context, s *scope, shown *problem.Problem) outcome {
-	log.FromContext(ctx).Info("Giving way: the fault was recorded, but cannot begin", "reason", shown.Reason, "cause", shown.Message)
+	log.FromContext(ctx).Info("Giving way: the fault was recorded, but cannot begin", "reason",
+		shown.Reason, "cause", shown.Message)
 	r.withdraw(s)
-	return outcome{problem: shown, ended: shown.Lasting, failed: shown.Lasting}
+	return outcome{
+		problem: shown,
+		ended:   shown.Lasting,
+		failed:  shown.Lasting,
+	}
 }
 
 // withdraw removes the record of a fault that has injected nothing, and what belongs to it.
@@ -244,7 +300,13 @@ func (r *Reconciler) withdraw(s *scope) {
 // withdraw removes the record from the status.
 func (s *scope) withdraw() {
 	status := &s.fault.Status
-	status.StartTime, status.Targets, status.Workloads, status.Warnings, status.LoadStartTime, status.Holding, status.Plan = nil, nil, nil, nil, nil, nil, nil
+	status.StartTime = nil
+	status.Targets = nil
+	status.Workloads = nil
+	status.Warnings = nil
+	status.LoadStartTime = nil
+	status.Holding = nil
+	status.Plan = nil
 	status.LoadTestUID = ""
 }
 
@@ -256,8 +318,11 @@ func (s *scope) holds(over bool) *bool {
 	return new(true)
 }
 
-// RequestsForFault maps a fault that does not act, any more, or a setting that is in force, to those that wait for it, and to the first of those that wait for each limit.
-func (r *Reconciler) RequestsForFault(ctx context.Context, object client.Object) []reconcile.Request {
+// RequestsForFault maps a fault that does not act, any more, or a setting that is in force, to
+// those that wait for it, and to the first of those that wait for each limit.
+func (r *Reconciler) RequestsForFault(
+	ctx context.Context, object client.Object,
+) []reconcile.Request {
 	f, is := object.(*v1alpha1.RedisFault)
 	if !is || f.Status.Holding != nil && f.DeletionTimestamp == nil && !lock.InForce(f) {
 		return nil
@@ -281,5 +346,6 @@ func (r *Reconciler) RequestsForFault(ctx context.Context, object client.Object)
 	return requests
 }
 
-// woken is how many of the faults that wait for the same limit check it when a fault ends: more than one may begin, and all of a long queue would be too many.
+// woken is how many of the faults that wait for the same limit check it when a fault ends: more
+// than one may begin, and all of a long queue would be too many.
 const woken = 8

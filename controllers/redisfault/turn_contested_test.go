@@ -18,11 +18,16 @@ import (
 	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
-// A fault that gives way to another one on the same server does not take what that one has broken for its own work, and does not revert it.
+// A fault that gives way to another one on the same server does not take what that one has broken for its own work, and
+// does not revert it.
 func TestGiveWayToAFaultOnTheSameServer(t *testing.T) {
 	recorded := func(name string, at time.Time) *v1alpha1.RedisFault {
 		f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
-		f.Status = v1alpha1.RedisFaultStatus{StartTime: new(metav1.NewMicroTime(at)), Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0"}}}
+		f.Status = v1alpha1.RedisFaultStatus{
+			StartTime: new(metav1.NewMicroTime(at)),
+			Holding:   new(true),
+			Targets:   []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0"}},
+		}
 		return f
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -34,15 +39,22 @@ func TestGiveWayToAFaultOnTheSameServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	injector := &reverttest.Reverts{}
-	s := &scope{fault: own, before: own.DeepCopy(), injector: brokenTarget{injector}, seen: lifecycle.Fault{Recorded: true}}
+	s := &scope{
+		fault:    own,
+		before:   own.DeepCopy(),
+		injector: brokenTarget{injector},
+		seen:     lifecycle.Fault{Recorded: true},
+	}
 	o, may := (&Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), APIReader: reader}).mayAct(t.Context(), s)
-	if may || o.err != nil || o.problem == nil || o.problem.Reason != v1alpha1.ReasonWaitingForFault || own.Status.StartTime != nil || len(injector.Calls()) > 0 {
+	if may || o.err != nil || o.problem == nil || o.problem.Reason != v1alpha1.ReasonWaitingForFault ||
+		own.Status.StartTime != nil || len(injector.Calls()) > 0 {
 		t.Errorf("it may act: %t, %+v, recorded at %v, %d reverts", may, o, own.Status.StartTime, len(injector.Calls()))
 	}
 }
 
-// A fault that was recorded while another one acted on the same server selects its targets again: it would take what that one has done for its own work. It does
-// not if the other one was reverted before, has done nothing, acted elsewhere, or is a setting of its load, which may end while it acts.
+// A fault that was recorded while another one acted on the same server selects its targets again: it would take what
+// that one has done for its own work. It does not if the other one was reverted before, has done nothing, acted
+// elsewhere, or is a setting of its load, which may end while it acts.
 func TestSelectAgainAfterAnotherFault(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -50,7 +62,10 @@ func TestSelectAgainAfterAnotherFault(t *testing.T) {
 		again  bool
 	}{
 		"it has acted since": {func(*v1alpha1.RedisFault) {}, true},
-		"in the future":      {func(f *v1alpha1.RedisFault) { f.Status.RevertedAt = new(metav1.NewMicroTime(now.Add(time.Hour))) }, false},
+		"in the future": {func(f *v1alpha1.RedisFault) {
+			f.Status.RevertedAt = new(
+				metav1.NewMicroTime(now.Add(time.Hour)))
+		}, false},
 		"before": {func(f *v1alpha1.RedisFault) {
 			f.Status.RevertedAt = new(metav1.NewMicroTime(now.Add(-time.Millisecond)))
 		}, false},
@@ -62,26 +77,41 @@ func TestSelectAgainAfterAnotherFault(t *testing.T) {
 			fault := func(name string) *v1alpha1.RedisFault {
 				f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 				f.Spec.LoadTestRef = &v1alpha1.LoadTestReference{Name: "run"}
-				f.Status = v1alpha1.RedisFaultStatus{StartTime: new(metav1.NewMicroTime(now)), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0"}}}
+				f.Status = v1alpha1.RedisFaultStatus{
+					StartTime: new(metav1.NewMicroTime(now)),
+					Targets:   []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0"}},
+				}
 				return f
 			}
 			own, other := fault("own"), fault("other")
 			own.Status.Holding = new(true)
-			other.Status.InjectedAt, other.Status.RevertedAt = new(metav1.NewMicroTime(now)), new(metav1.NewMicroTime(now.Add(time.Second)))
+			other.Status.InjectedAt, other.Status.RevertedAt = new(metav1.NewMicroTime(now)), new(
+				metav1.NewMicroTime(now.Add(time.Second)))
 			tc.change(other)
-			reader := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, other).WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(o client.Object) []string {
-				if o.(*v1alpha1.RedisFault).Status.Holding == nil {
-					return nil
-				}
-				return []string{"true"}
-			}).Build()
+			reader := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, other).
+				WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(o client.Object) []string {
+					if o.(*v1alpha1.RedisFault).Status.Holding == nil {
+						return nil
+					}
+					return []string{"true"}
+				}).Build()
 			if err := reader.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 				t.Fatal(err)
 			}
 			injector := &reverttest.Reverts{}
-			s := &scope{fault: own, before: own.DeepCopy(), injector: brokenTarget{injector}, seen: lifecycle.Fault{Recorded: true}}
-			o, may := (&Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), APIReader: reader, Clock: testingclock.NewFakePassiveClock(now.Add(time.Minute))}).mayAct(t.Context(), s)
-			if may == tc.again || o.again != tc.again || o.err != nil || (own.Status.StartTime == nil) != tc.again || len(injector.Calls()) > 0 {
+			s := &scope{
+				fault:    own,
+				before:   own.DeepCopy(),
+				injector: brokenTarget{injector},
+				seen:     lifecycle.Fault{Recorded: true},
+			}
+			o, may := (&Reconciler{
+				Term:      faultrun.NewRegistry(nil).NewTerm(),
+				APIReader: reader,
+				Clock:     testingclock.NewFakePassiveClock(now.Add(time.Minute)),
+			}).mayAct(t.Context(), s)
+			if may == tc.again || o.again != tc.again || o.err != nil || (own.Status.StartTime == nil) != tc.again ||
+				len(injector.Calls()) > 0 {
 				t.Errorf("it may act: %t, %+v, recorded at %v, %d reverts", may, o, own.Status.StartTime, len(injector.Calls()))
 			}
 		})

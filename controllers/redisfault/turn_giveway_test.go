@@ -26,8 +26,8 @@ type brokenTarget struct{ *reverttest.Reverts }
 
 func (brokenTarget) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return true, nil }
 
-// A fault that gives way reverts first what a process may have prepared that has ended, and keeps its record until then. It does not give way if that process
-// has broken a target: its record is the only one of that.
+// A fault that gives way reverts first what a process may have prepared that has ended, and keeps its record until
+// then. It does not give way if that process has broken a target: its record is the only one of that.
 func TestGiveWay(t *testing.T) {
 	waits := &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: "1 of 1 faults act"}
 	for _, tc := range []struct {
@@ -36,15 +36,30 @@ func TestGiveWay(t *testing.T) {
 		goes, leaves bool
 	}{
 		{"nothing is prepared", &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}, false, true},
-		{"a taint cannot be reverted now", &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal}}, false, false},
-		{"a taint is being reverted", &reverttest.Reverts{Answers: []reverttest.Answer{{Progress: contract.Underway("the node is untainted")}}}, false, false},
+		{
+			"a taint cannot be reverted now",
+			&reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal}},
+			false,
+			false,
+		},
+		{
+			"a taint is being reverted",
+			&reverttest.Reverts{Answers: []reverttest.Answer{{Progress: contract.Underway("the node is untainted")}}},
+			false,
+			false,
+		},
 		{"a target is broken", brokenTarget{&reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}}, true, false},
 	} {
 		r, now := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm()}, metav1.NewMicroTime(time.Now())
 		s := &scope{fault: &v1alpha1.RedisFault{}, injector: tc.injector, seen: lifecycle.Fault{Recorded: true}}
-		s.fault.Status = v1alpha1.RedisFaultStatus{StartTime: &now, Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}, Holding: new(true)}
+		s.fault.Status = v1alpha1.RedisFaultStatus{
+			StartTime: &now,
+			Targets:   []v1alpha1.FaultTarget{{Pod: "redis-0"}},
+			Holding:   new(true),
+		}
 		o, goes := r.giveWay(t.Context(), s, func() *problem.Problem { return waits })
-		if goes != tc.goes || o.ended || o.err != nil || (o.problem != nil) != tc.leaves || (s.fault.Status.StartTime == nil) != tc.leaves || (s.holds(false) == nil) != tc.leaves {
+		if goes != tc.goes || o.ended || o.err != nil || (o.problem != nil) != tc.leaves ||
+			(s.fault.Status.StartTime == nil) != tc.leaves || (s.holds(false) == nil) != tc.leaves {
 			t.Errorf("%s: %v, %+v, %+v", tc.name, goes, o, s.fault.Status)
 		}
 		if b, is := tc.injector.(brokenTarget); is && len(b.Calls()) > 0 {
@@ -53,7 +68,8 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
-// A fault that has waited, was recorded and gives way to another one keeps its place in the queue. One that has not waited is in the queue since its record.
+// A fault that has waited, was recorded and gives way to another one keeps its place in the queue. One that has not
+// waited is in the queue since its record.
 func TestGivingWayKeepsThePlace(t *testing.T) {
 	recorded := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
 	waited := metav1.NewMicroTime(recorded.Add(-time.Hour))
@@ -66,12 +82,19 @@ func TestGivingWayKeepsThePlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			acting := func(name string, since metav1.MicroTime) *v1alpha1.RedisFault {
-				return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
-					Status: v1alpha1.RedisFaultStatus{StartTime: &since, Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}}}
+				return &v1alpha1.RedisFault{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+					Status: v1alpha1.RedisFaultStatus{
+						StartTime: &since,
+						Holding:   new(true),
+						Targets:   []v1alpha1.FaultTarget{{Pod: "redis-0"}},
+					},
+				}
 			}
 			own := acting("own", recorded)
 			own.Status.Waiting = tc.before
-			api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, acting("other", metav1.NewMicroTime(recorded.Add(-time.Second)))).
+			api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).
+				WithObjects(own, acting("other", metav1.NewMicroTime(recorded.Add(-time.Second)))).
 				WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(client.Object) []string { return []string{"true"} }).Build()
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 				t.Fatal(err)
@@ -79,7 +102,8 @@ func TestGivingWayKeepsThePlace(t *testing.T) {
 			r := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), APIReader: api, Client: api, Clock: clock.RealClock{}}
 			s := &scope{fault: own, before: own.DeepCopy()}
 			o, may := r.mayAct(t.Context(), s)
-			if w := own.Status.Waiting; may || o.err != nil || own.Status.StartTime != nil || w == nil || w.For != "other" || !w.Since.Equal(&tc.want) {
+			if w := own.Status.Waiting; may || o.err != nil || own.Status.StartTime != nil || w == nil || w.For != "other" ||
+				!w.Since.Equal(&tc.want) {
 				t.Errorf("%t, %+v: %+v, want since %s", may, o, own.Status, tc.want)
 			}
 		})

@@ -15,7 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
-// A fault is refused for good only if no other one can be the reason: none acts on the same pod by now, and none was reverted since the targets were selected.
+// A fault is refused for good only if no other one can be the reason: none acts on the same pod by now, and none was
+// reverted since the targets were selected.
 func TestRefusalIsReconsidered(t *testing.T) {
 	selected := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	instant := func(after time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(selected.Add(after))) }
@@ -26,24 +27,60 @@ func TestRefusalIsReconsidered(t *testing.T) {
 		reason string
 	}{
 		"alone": {reason: v1alpha1.ReasonInvalidSpec},
-		"another one acts": {&v1alpha1.RedisFaultStatus{StartTime: instant(0), Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}},
-			true, false, v1alpha1.ReasonWaitingForFault},
-		"another one acts elsewhere": {&v1alpha1.RedisFaultStatus{StartTime: instant(0), Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-1"}}},
-			false, false, v1alpha1.ReasonInvalidSpec},
-		"another one was reverted since":  {&v1alpha1.RedisFaultStatus{StartTime: instant(0), RevertedAt: instant(time.Second)}, false, true, ""},
-		"another one was reverted before": {&v1alpha1.RedisFaultStatus{StartTime: instant(-time.Minute), RevertedAt: instant(-time.Second)}, false, false, v1alpha1.ReasonInvalidSpec},
+		"another one acts": {
+			&v1alpha1.RedisFaultStatus{
+				StartTime: instant(0),
+				Holding:   new(true),
+				Targets:   []v1alpha1.FaultTarget{{Pod: "redis-0"}},
+			},
+			true,
+			false,
+			v1alpha1.ReasonWaitingForFault,
+		},
+		"another one acts elsewhere": {
+			&v1alpha1.RedisFaultStatus{
+				StartTime: instant(0),
+				Holding:   new(true),
+				Targets:   []v1alpha1.FaultTarget{{Pod: "redis-1"}},
+			},
+			false,
+			false,
+			v1alpha1.ReasonInvalidSpec,
+		},
+		"another one was reverted since": {
+			&v1alpha1.RedisFaultStatus{StartTime: instant(0), RevertedAt: instant(time.Second)},
+			false,
+			true,
+			"",
+		},
+		"another one was reverted before": {
+			&v1alpha1.RedisFaultStatus{StartTime: instant(-time.Minute), RevertedAt: instant(-time.Second)},
+			false,
+			false,
+			v1alpha1.ReasonInvalidSpec,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own", UID: "own"}}
 			objects := []client.Object{own}
 			if c.other != nil {
-				objects = append(objects, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other"}, Status: *c.other})
+				objects = append(objects, &v1alpha1.RedisFault{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other"},
+					Status:     *c.other,
+				})
 			}
-			r := &Reconciler{APIReader: apitest.Paged(fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(objects...).Build())}
+			r := &Reconciler{
+				APIReader: apitest.Paged(fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(objects...).Build()),
+			}
 			s := &scope{fault: own, now: selected}
 			wanted := lock.Wanted(own, s.traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}}, nil, selected)
-			o := r.reconsider(t.Context(), s, wanted, outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true}, ended: true, failed: true})
-			if o.again != c.again || o.ended != (c.reason == v1alpha1.ReasonInvalidSpec) || (own.Status.Waiting != nil) != c.waits || c.reason != "" && o.problem.Reason != c.reason {
+			o := r.reconsider(t.Context(), s, wanted, outcome{
+				problem: &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true},
+				ended:   true,
+				failed:  true,
+			})
+			if o.again != c.again || o.ended != (c.reason == v1alpha1.ReasonInvalidSpec) ||
+				(own.Status.Waiting != nil) != c.waits || c.reason != "" && o.problem.Reason != c.reason {
 				t.Errorf("%+v, problem %+v, waiting %+v", o, o.problem, own.Status.Waiting)
 			}
 		})
@@ -57,11 +94,19 @@ func TestTheNextOneEndsTheWait(t *testing.T) {
 		return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 	}
 	second, third := on("second"), on("third")
-	second.Status = v1alpha1.RedisFaultStatus{StartTime: &since, Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}}
+	second.Status = v1alpha1.RedisFaultStatus{
+		StartTime: &since,
+		Holding:   new(true),
+		Targets:   []v1alpha1.FaultTarget{{Pod: "redis-0"}},
+	}
 	third.Status.Waiting = &v1alpha1.WaitingFault{Since: since, Pods: []string{"redis-0"}, For: "first"}
-	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(second, third).WithStatusSubresource(third).Build()}
+	r := &Reconciler{
+		Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(second, third).WithStatusSubresource(third).
+			Build(),
+	}
 	s := &scope{fault: third.DeepCopy()}
-	if err := r.observeTurn(t.Context(), s); err != nil || s.seen.Blocked == "" || s.fault.Status.Waiting.For != "second" || !s.fault.Status.Waiting.Since.Equal(&since) {
+	if err := r.observeTurn(t.Context(), s); err != nil || s.seen.Blocked == "" ||
+		s.fault.Status.Waiting.For != "second" || !s.fault.Status.Waiting.Since.Equal(&since) {
 		t.Fatalf("%v, %q, %+v", err, s.seen.Blocked, s.fault.Status.Waiting)
 	}
 	if err := r.Client.Status().Update(t.Context(), s.fault); err != nil {

@@ -19,24 +19,67 @@ func TestVerdictOfAFault(t *testing.T) {
 		verdict v1alpha1.Verdict
 		message string
 	}{
-		"recovered":     {v1alpha1.ReasonSucceeded, func(*scope) {}, v1alpha1.VerdictPass, "no objective was set"},
-		"not recovered": {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Impact.Recovered = false }, v1alpha1.VerdictFail, "spec.recoveryDeadline: the throughput did not recover within 40s"},
+		"recovered": {v1alpha1.ReasonSucceeded, func(*scope) {}, v1alpha1.VerdictPass, "no objective was set"},
+		"not recovered": {
+			v1alpha1.ReasonSucceeded,
+			func(s *scope) { s.fault.Status.Impact.Recovered = false },
+			v1alpha1.VerdictFail,
+			"spec.recoveryDeadline: the throughput did not recover within 40s",
+		},
 		"not recovered, and the load had ended": {v1alpha1.ReasonSucceeded, func(s *scope) {
-			s.fault.Status.Impact.Recovered, s.fault.Status.Impact.Doubts = false, []v1alpha1.Doubt{{Reason: "LoadEnded", Message: "the load ended too early"}}
+			s.fault.Status.Impact.Recovered, s.fault.Status.Impact.Doubts = false, []v1alpha1.Doubt{
+				{Reason: "LoadEnded", Message: "the load ended too early"},
+			}
 		}, v1alpha1.VerdictInconclusive, "the load ended too early"},
-		"not confirmed":  {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Effect = v1alpha1.EffectNotObserved }, v1alpha1.VerdictInconclusive, "not confirmed"},
-		"aborted":        {v1alpha1.ReasonAborted, func(*scope) {}, v1alpha1.VerdictInconclusive, "it was aborted"},
-		"never injected": {v1alpha1.ReasonAborted, func(s *scope) { s.fault.Status = v1alpha1.RedisFaultStatus{} }, v1alpha1.VerdictInconclusive, "was not injected"},
-		"no record":      {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Impact = nil }, v1alpha1.VerdictInconclusive, "could not be read"},
-		"losses that no objective is about": {v1alpha1.ReasonSucceeded, func(s *scope) {
-			s.losses, s.fault.Spec.Objectives = &result.Losses{Count: result.Count{AtLeast: 5, AtMost: 9}}, &v1alpha1.FaultObjectives{}
-		}, v1alpha1.VerdictPass, "no objective was set, and nothing is in doubt; 5 to 9 acknowledged writes were lost, which no objective of it judged: see objectives.maxLostWrites"},
-		"no losses":           {v1alpha1.ReasonSucceeded, func(s *scope) { s.losses, s.fault.Spec.Objectives = &result.Losses{}, &v1alpha1.FaultObjectives{} }, v1alpha1.VerdictPass, "nothing is in doubt"},
-		"an objective missed": {v1alpha1.ReasonSucceeded, func(s *scope) { s.losses = &result.Losses{Count: result.Count{AtLeast: 5, AtMost: 5}} }, v1alpha1.VerdictFail, "maxLostWrites is 5, limit 4"},
+		"not confirmed": {
+			v1alpha1.ReasonSucceeded,
+			func(s *scope) { s.fault.Status.Effect = v1alpha1.EffectNotObserved },
+			v1alpha1.VerdictInconclusive,
+			"not confirmed",
+		},
+		"aborted": {v1alpha1.ReasonAborted, func(*scope) {}, v1alpha1.VerdictInconclusive, "it was aborted"},
+		"never injected": {
+			v1alpha1.ReasonAborted,
+			func(s *scope) { s.fault.Status = v1alpha1.RedisFaultStatus{} },
+			v1alpha1.VerdictInconclusive,
+			"was not injected",
+		},
+		"no record": {
+			v1alpha1.ReasonSucceeded,
+			func(s *scope) { s.fault.Status.Impact = nil },
+			v1alpha1.VerdictInconclusive,
+			"could not be read",
+		},
+		"losses that no objective is about": {
+			v1alpha1.ReasonSucceeded,
+			func(s *scope) {
+				s.losses, s.fault.Spec.Objectives = &result.Losses{
+					Count: result.Count{AtLeast: 5, AtMost: 9},
+				}, &v1alpha1.FaultObjectives{}
+			},
+			v1alpha1.VerdictPass,
+			"no objective was set, and nothing is in doubt; 5 to 9 acknowledged writes were lost, which no objective of it " +
+				"judged: see objectives.maxLostWrites",
+		},
+		"no losses": {
+			v1alpha1.ReasonSucceeded,
+			func(s *scope) { s.losses, s.fault.Spec.Objectives = &result.Losses{}, &v1alpha1.FaultObjectives{} },
+			v1alpha1.VerdictPass,
+			"nothing is in doubt",
+		},
+		"an objective missed": {v1alpha1.ReasonSucceeded, func(s *scope) {
+			s.losses = &result.Losses{
+				Count: result.Count{AtLeast: 5, AtMost: 5},
+			}
+		}, v1alpha1.VerdictFail, "maxLostWrites is 5, limit 4"},
 	} {
 		f := &v1alpha1.RedisFault{}
 		f.Spec.RecoveryDeadline.Duration = 40 * time.Second
-		f.Status = v1alpha1.RedisFaultStatus{InjectedAt: new(metav1.NowMicro()), Effect: v1alpha1.EffectConfirmed, Impact: &v1alpha1.Impact{Recovered: true}}
+		f.Status = v1alpha1.RedisFaultStatus{
+			InjectedAt: new(metav1.NowMicro()),
+			Effect:     v1alpha1.EffectConfirmed,
+			Impact:     &v1alpha1.Impact{Recovered: true},
+		}
 		s := &scope{fault: f}
 		tc.change(s)
 		if s.losses != nil && f.Spec.Objectives == nil {

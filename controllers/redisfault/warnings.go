@@ -15,7 +15,8 @@ const mostWarnings = 32
 func (s *scope) warnings(ctx context.Context, targets []v1alpha1.FaultTarget) []string {
 	found := fault.Warnings(ctx, s.deps.Redis, s.traits, targets)
 	if s.fault.Spec.StopIf != nil && !s.traits.Stays() {
-		found = append(found[:min(len(found), mostWarnings-1)], "spec.stopIf is only evaluated before the injection: this fault is over right after it, and leaves nothing to revert")
+		found = append(found[:min(len(found), mostWarnings-1)],
+			"spec.stopIf is only evaluated before the injection: this fault is over right after it, and leaves nothing to revert")
 	}
 	return found
 }

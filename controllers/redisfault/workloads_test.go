@@ -18,8 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
-// Which controllers are listed does not depend on the order of a list: two faults on the same Redis must have some in common. A warning says how many are
-// left out.
+// Which controllers are listed does not depend on the order of a list: two faults on the same Redis must have some in
+// common. A warning says how many are left out.
 func TestWorkloadsOfALargeRedis(t *testing.T) {
 	t.Parallel()
 	labels := map[string]string{"app": "redis"}
@@ -28,9 +28,17 @@ func TestWorkloadsOfALargeRedis(t *testing.T) {
 		var want []string
 		for i := range controllers {
 			set := fmt.Sprintf("shard-%02d", controllers-1-i) // the last by name comes first
-			pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("pod-%02d", i), UID: types.UID(set), Labels: labels, OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set, UID: types.UID(set), Controller: new(true)},
-			}}})
+			pods = append(pods, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "shop",
+					Name:      fmt.Sprintf("pod-%02d", i),
+					UID:       types.UID(set),
+					Labels:    labels,
+					OwnerReferences: []metav1.OwnerReference{
+						{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set, UID: types.UID(set), Controller: new(true)},
+					},
+				},
+			})
 			want = append(want, "StatefulSet/"+set)
 		}
 		slices.Sort(want)
@@ -42,7 +50,9 @@ func TestWorkloadsOfALargeRedis(t *testing.T) {
 		if err != nil || !slices.Equal(got, want[:maxWorkloads]) {
 			t.Errorf("%v, %d of %d: %q", err, len(got), controllers, got)
 		}
-		if said := strings.Join(warnings, "; "); strings.Contains(said, "64 of the 70 controllers") != (controllers > maxWorkloads) || controllers <= maxWorkloads && said != "" {
+		if said := strings.Join(warnings,
+			"; "); strings.Contains(said, "64 of the 70 controllers") != (controllers > maxWorkloads) ||
+			controllers <= maxWorkloads && said != "" {
 			t.Errorf("%d controllers: %q", controllers, said)
 		}
 	}

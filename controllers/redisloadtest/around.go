@@ -19,14 +19,16 @@ import (
 	"github.com/redquake/redquake/internal/target/paging"
 )
 
-// setAround sets what was used around the load: by the servers, the load pods and the observed pods, and the round trip to Redis.
+// setAround sets what was used around the load: by the servers, the load pods and the observed
+// pods, and the round trip to Redis.
 func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 	if s.run == nil {
 		return nil
 	}
 	status := &s.test.Status
 	if s.result != nil {
-		status.Servers, status.RoundTrip = digest.Servers(s.result.Servers), digest.RoundTrip(s.result.RoundTrip)
+		status.Servers = digest.Servers(s.result.Servers)
+		status.RoundTrip = digest.RoundTrip(s.result.RoundTrip)
 		if status.Target != nil {
 			status.Target.Message = digest.Truncate(targetMessage(s.result), 512)
 		}
@@ -41,7 +43,9 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 // targetMessage says what the status lacks of Redis' servers.
 func targetMessage(r *result.Load) string {
 	if n := len(r.Servers); n > digest.MaxServers {
-		return strings.TrimSuffix(fmt.Sprintf("status.servers has the first %d of %d servers, redquake results all; %s", digest.MaxServers, n, r.Target.NotObserved), "; ")
+		return strings.TrimSuffix(
+			fmt.Sprintf("status.servers has the first %d of %d servers, redquake results all; %s",
+				digest.MaxServers, n, r.Target.NotObserved), "; ")
 	}
 	return r.Target.NotObserved
 }
@@ -51,16 +55,22 @@ func (s *scope) setPods() {
 	var pods []v1alpha1.PodsUse
 	for _, observed := range s.test.Spec.Observe.Pods {
 		one := v1alpha1.PodsUse{Name: observed.Name}
-		if i := slices.IndexFunc(s.before.Status.Pods, func(p v1alpha1.PodsUse) bool { return p.Name == one.Name }); i >= 0 {
+		if i := slices.IndexFunc(s.before.Status.Pods, func(p v1alpha1.PodsUse) bool {
+			return p.Name == one.Name
+		}); i >= 0 {
 			one = s.before.Status.Pods[i]
 		}
 		if message, ok := s.podMessages[one.Name]; ok {
 			one.Message = message
 		}
 		if s.result != nil {
-			if i := slices.IndexFunc(s.result.Pods, func(p result.PodsUse) bool { return p.Name == one.Name }); i >= 0 {
+			if i := slices.IndexFunc(s.result.Pods, func(p result.PodsUse) bool {
+				return p.Name == one.Name
+			}); i >= 0 {
 				p := s.result.Pods[i]
-				one.Count, one.CPU, one.Memory = int32(p.Count), new(digest.CPU(p.CPU)), &v1alpha1.MemoryUse{Max: p.Memory}
+				one.Count = int32(p.Count)
+				one.CPU = new(digest.CPU(p.CPU))
+				one.Memory = &v1alpha1.MemoryUse{Max: p.Memory}
 			}
 		}
 		if one.CPU == nil && one.Message == "" && s.session.Finished {
@@ -73,20 +83,25 @@ func (s *scope) setPods() {
 	}
 }
 
-// nameEvery is how often a pod is looked for that has the address of a server: a server outside of the cluster has none.
+// nameEvery is how often a pod is looked for that has the address of a server: a server outside of
+// the cluster has none.
 const nameEvery = 10 * time.Second
 
-// nameServers sets the pods of the servers. A pod that is gone keeps the name under which it was seen, until another process replies at its address.
+// nameServers sets the pods of the servers. A pod that is gone keeps the name under which it was
+// seen, until another process replies at its address.
 func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 	servers, unknown, restarted := s.test.Status.Servers, false, false
 	for i := range servers {
-		known := slices.IndexFunc(s.before.Status.Servers, func(b v1alpha1.ServerUse) bool { return b.Address == servers[i].Address && b.Pod != "" })
+		known := slices.IndexFunc(s.before.Status.Servers, func(b v1alpha1.ServerUse) bool {
+			return b.Address == servers[i].Address && b.Pod != ""
+		})
 		if known >= 0 {
 			servers[i].Pod = s.before.Status.Servers[known].Pod
 			servers[i].Restarts = max(servers[i].Restarts, s.exitsOf(servers[i].Pod))
 		}
 		unknown = unknown || known < 0
-		restarted = restarted || known >= 0 && s.before.Status.Servers[known].Restarts != servers[i].Restarts
+		restarted = restarted || known >= 0 &&
+			s.before.Status.Servers[known].Restarts != servers[i].Restarts
 	}
 	now := r.Clock.Now()
 	if !restarted && (!unknown || now.Sub(s.run.NamedAt) < nameEvery && !s.session.Finished) {
@@ -108,7 +123,8 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// exitsOf is how often the container of a pod has ended, apart from faults: as often, it was restarted, or is about to be.
+// exitsOf is how often the container of a pod has ended, apart from faults: as often, it was
+// restarted, or is about to be.
 func (s *scope) exitsOf(pod string) int32 {
 	for i := range s.test.Status.Exits {
 		if e := &s.test.Status.Exits[i]; e.Pod == pod {
@@ -118,13 +134,15 @@ func (s *scope) exitsOf(pod string) int32 {
 	return 0
 }
 
-// runningPods returns the names of a namespace's pods by address, but for those that share their node's.
+// runningPods returns the names of a namespace's pods by address, but for those that share their
+// node's.
 func (r *Reconciler) runningPods(ctx context.Context, namespace string) (map[string]string, error) {
 	var page corev1.PodList
 	names := map[string]string{}
 	err := paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
-			if p := &page.Items[i]; p.Status.PodIP != "" && !p.Spec.HostNetwork && p.Status.Phase == corev1.PodRunning {
+			if p := &page.Items[i]; p.Status.PodIP != "" && !p.Spec.HostNetwork &&
+				p.Status.Phase == corev1.PodRunning {
 				names[p.Status.PodIP] = p.Name
 			}
 		}
@@ -143,7 +161,8 @@ func hostOf(address string) string {
 	return host
 }
 
-// onlyPod returns the name of the target's pod, if it has one alone: the server is then in it, even if its address is that of a Service.
+// onlyPod returns the name of the target's pod, if it has one alone: the server is then in it, even
+// if its address is that of a Service.
 func (r *Reconciler) onlyPod(ctx context.Context, s *scope) string {
 	spec := &s.test.Spec.Target
 	if spec.Service == nil && spec.PodSelector == nil {

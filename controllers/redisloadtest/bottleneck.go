@@ -9,13 +9,19 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// observeLimit reads the CPU limit of the Redis containers once the record is complete, as no client of Redis can read it. Without it the
-// bottleneck CPULimit is not evaluated, so a missing limit does not delay the end.
+// observeLimit reads the CPU limit of the Redis containers once the record is complete, as no
+// client of Redis can read it. Without it the bottleneck CPULimit is not evaluated, so a missing
+// limit does not delay the end.
 func (r *Reconciler) observeLimit(ctx context.Context, s *scope) error {
-	if spec := &s.test.Spec.Target; !s.session.Finished || (spec.PodSelector == nil && spec.Service == nil) {
+	if spec := &s.test.Spec.Target; !s.session.Finished ||
+		(spec.PodSelector == nil && spec.Service == nil) {
 		return nil
 	}
-	limit, err := target.Redis{Namespace: s.test.Namespace, Live: r.APIReader, Spec: &s.test.Spec.Target}.CPULimit(ctx)
+	limit, err := target.Redis{
+		Namespace: s.test.Namespace,
+		Live:      r.APIReader,
+		Spec:      &s.test.Spec.Target,
+	}.CPULimit(ctx)
 	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return nil // no pod was found: the Service has no selector, for example, or Redis is down
 	}

@@ -27,14 +27,17 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAction], o 
 	queued := d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonJobSuspended
 	state.SetSummary(&status.Conditions, generation, state.Summary{
 		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
-		Suspended: d.Action == lifecycle.LoadTestSuspend && o.err == nil || d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended || queued,
-		Queued:    queued,
-		Reason:    reason, Message: cmp.Or(message, "the load test has ended"),
+		Suspended: d.Action == lifecycle.LoadTestSuspend && o.err == nil ||
+			d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended || queued,
+		Queued: queued,
+		Reason: reason, Message: cmp.Or(message, "the load test has ended"),
 	})
 	s.setAccepted(reason)
 	s.setLoadReady(reason, message)
-	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet) == nil || !o.ended || o.failed {
-		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "evaluated when the test is complete")
+	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet) == nil ||
+		!o.ended || o.failed {
+		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet,
+			metav1.ConditionUnknown, reason, "evaluated when the test is complete")
 	}
 }
 
@@ -42,20 +45,25 @@ func (s *scope) setAccepted(reason string) {
 	conditions, generation := &s.test.Status.Conditions, s.test.Generation
 	switch {
 	case s.seen.Problem != nil:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.seen.Problem.Reason, s.seen.Problem.Message)
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse,
+			s.seen.Problem.Reason, s.seen.Problem.Message)
 	case s.plan != nil:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the target and its Secrets were found")
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue,
+			"Accepted", "the target and its Secrets were found")
 	default:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not evaluated yet")
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown,
+			reason, "not evaluated yet")
 	}
 }
 
 func (s *scope) setLoadReady(reason, message string) {
-	ready := !s.seen.StartedAt.IsZero() || (s.seen.PodsWanted > 0 && s.seen.PodsReady == s.seen.PodsWanted)
+	ready := !s.seen.StartedAt.IsZero() ||
+		(s.seen.PodsWanted > 0 && s.seen.PodsReady == s.seen.PodsWanted)
 	if ready {
 		message = fmt.Sprintf("%[1]d of %[1]d load pods were connected to Redis", s.seen.PodsWanted)
 	}
-	state.SetCondition(&s.test.Status.Conditions, s.test.Generation, v1alpha1.ConditionLoadReady, state.ConditionStatus(ready), reason, message)
+	state.SetCondition(&s.test.Status.Conditions, s.test.Generation, v1alpha1.ConditionLoadReady,
+		state.ConditionStatus(ready), reason, message)
 }
 
 // summaryMessage summarizes the result of the test in one sentence.
@@ -66,7 +74,8 @@ func (s *scope) summaryMessage(why string) string {
 	}
 	text := "no request in the measured time"
 	if status.Summary.Requests > 0 {
-		text = fmt.Sprintf("%d requests at %s/s, %d errors", status.Summary.Requests, status.Display.TPS, status.Summary.Errors)
+		text = fmt.Sprintf("%d requests at %s/s, %d errors", status.Summary.Requests, status.Display.TPS,
+			status.Summary.Errors)
 	}
 	if status.Display.P99 != "" {
 		text += ", p99 " + status.Display.P99
@@ -74,7 +83,8 @@ func (s *scope) summaryMessage(why string) string {
 	if status.Search != nil && status.Search.Message != "" {
 		text = status.Search.Message + "; " + text
 	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil && status.Verdict != "" {
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil &&
+		status.Verdict != "" {
 		text += fmt.Sprintf("; %s: %s", status.Verdict, c.Message)
 	}
 	if why != "" {

@@ -1,5 +1,5 @@
-// Package redisloadtest reconciles RedisLoadTests. Each reconcile reads everything first, lets package lifecycle decide, performs one step, and
-// writes the status once.
+// Package redisloadtest reconciles RedisLoadTests. Each reconcile reads everything first, lets
+// package lifecycle decide, performs one step, and writes the status once.
 package redisloadtest
 
 import (
@@ -65,7 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
 }
 
-// SetupWithManager registers the controller. A load test is reconciled when it changes, and when its Job, a load pod or a fault on it does.
+// SetupWithManager registers the controller. A load test is reconciled when it changes, and when
+// its Job, a load pod or a fault on it does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisLoadTest{}).
@@ -83,7 +84,9 @@ func RequestsForPod(_ context.Context, pod client.Object) []reconcile.Request {
 	if test == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: test}}}
+	return []reconcile.Request{
+		{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: test}},
+	}
 }
 
 // RequestsForFault maps a fault to the load test that measures it.
@@ -92,5 +95,7 @@ func RequestsForFault(_ context.Context, object client.Object) []reconcile.Reque
 	if !ok || fault.Status.LoadTest == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: fault.Namespace, Name: fault.Status.LoadTest}}}
+	return []reconcile.Request{
+		{NamespacedName: types.NamespacedName{Namespace: fault.Namespace, Name: fault.Status.LoadTest}},
+	}
 }

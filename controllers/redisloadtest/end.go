@@ -21,7 +21,8 @@ import (
 // storeTimeout is how long a finished test retries to store its record.
 const storeTimeout = 2 * time.Minute
 
-// stop ends the load in the pods; their records are pulled as at a normal end. Unless it is aborted, so are their ledgers read back.
+// stop ends the load in the pods; their records are pulled as at a normal end. Unless it is
+// aborted, so are their ledgers read back.
 func (r *Reconciler) stop(ctx context.Context, s *scope) outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -50,9 +51,13 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
 	err := s.run.Session.Release(callCtx)
 	if why := s.run.Session.StoreError(); err != nil && why != nil {
 		if r.Clock.Since(s.run.EndedAt) < storeTimeout {
-			return outcome{err: fmt.Errorf("release the load pods: %w", err)} // without the record there is no result: retry
+			// without the record there is no result: retry
+			return outcome{err: fmt.Errorf("release the load pods: %w", err)}
 		}
-		return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), why)})
+		return r.endFailed(ctx, s, &problem.Problem{
+			Reason:  v1alpha1.ReasonResultsNotStorable,
+			Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), why),
+		})
 	}
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Failed to release a load pod")
@@ -75,7 +80,8 @@ func (s *scope) started() bool {
 	return started
 }
 
-// fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job ends the pods in any case.
+// fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job
+// ends the pods in any case.
 func (r *Reconciler) fail(ctx context.Context, s *scope) outcome {
 	if s.started() {
 		for _, call := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
@@ -108,7 +114,8 @@ func (r *Reconciler) suspend(ctx context.Context, s *scope) outcome {
 	return outcome{}
 }
 
-// discard deletes the load pods, their plan and their record. The credentials are kept: they belong to the test, not to one run.
+// discard deletes the load pods, their plan and their record. The credentials are kept: they belong
+// to the test, not to one run.
 func (r *Reconciler) discard(ctx context.Context, s *scope) error {
 	r.Runs.Drop(s.test.UID) // first: an open session would store the record again
 	s.run = nil
@@ -120,7 +127,9 @@ func (r *Reconciler) discard(ctx context.Context, s *scope) error {
 		if name == "" { // there is no Job
 			continue
 		}
-		if err := r.deleteOwned(ctx, s.test, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: name}}); err != nil {
+		if err := r.deleteOwned(ctx, s.test, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: name},
+		}); err != nil {
 			return err
 		}
 	}
@@ -129,7 +138,8 @@ func (r *Reconciler) discard(ctx context.Context, s *scope) error {
 
 func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
 	uid := s.test.UID
-	err := r.Client.Delete(ctx, s.test, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, s.test, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return outcome{deleted: true, err: fmt.Errorf("delete the expired load test: %w", err)}
 	}
@@ -142,10 +152,13 @@ func (r *Reconciler) deleteJob(ctx context.Context, s *scope) error {
 
 // loadJob is the Job of a test, to be read.
 func loadJob(test *v1alpha1.RedisLoadTest) *batchv1.Job {
-	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: test.Namespace, Name: children.LoadJobName(test.Name)}}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: test.Namespace, Name: children.LoadJobName(test.Name)},
+	}
 }
 
-// deleteOwned reads a child, and deletes it if it exists and is controlled by the owner: another object may have its name.
+// deleteOwned reads a child, and deletes it if it exists and is controlled by the owner: another
+// object may have its name.
 func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object) error {
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -157,7 +170,8 @@ func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object
 		return nil
 	}
 	uid := child.GetUID()
-	err := r.Client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, child, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s: %w", describe(child), err)
 	}

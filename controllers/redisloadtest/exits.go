@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// exitsEvery is how often the containers of the target are looked at while the load runs. The kubelet counts those that end meanwhile.
+	// exitsEvery is how often the containers of the target are looked at while the load runs. The
+	// kubelet counts those that end meanwhile.
 	exitsEvery = 10 * time.Second
 	// mostExits is how many the status has at most.
 	mostExits = 64
@@ -26,11 +27,13 @@ const (
 	exitTime = time.Second
 )
 
-// observeExits adds the containers of Redis that ended to the status. A server that ends while it reads its data never replies to INFO, so that the load
-// does not see that it started again; nor does any client see that it was killed for its memory.
+// observeExits adds the containers of Redis that ended to the status. A server that ends while it
+// reads its data never replies to INFO, so that the load does not see that it started again; nor
+// does any client see that it was killed for its memory.
 func (r *Reconciler) observeExits(ctx context.Context, s *scope) error {
 	spec, now := &s.test.Spec.Target, r.Clock.Now()
-	if spec.Service == nil && spec.PodSelector == nil || !s.run.Begun() || now.Before(s.seen.StartedAt) || now.Sub(s.run.ExitsAt) < exitsEvery && !s.session.Finished {
+	if spec.Service == nil && spec.PodSelector == nil || !s.run.Begun() ||
+		now.Before(s.seen.StartedAt) || now.Sub(s.run.ExitsAt) < exitsEvery && !s.session.Finished {
 		return nil
 	}
 	redis := target.Redis{Namespace: s.test.Namespace, Live: r.APIReader, Spec: spec}
@@ -53,7 +56,8 @@ func (r *Reconciler) observeExits(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// addExit adds the ends of a container since the last look at it, or since the load began, unless a fault explains the last one.
+// addExit adds the ends of a container since the last look at it, or since the load began, unless a
+// fault explains the last one.
 func (s *scope) addExit(pod *corev1.Pod, c *corev1.ContainerStatus, now time.Time) {
 	exits := s.test.Status.Exits
 	known := slices.IndexFunc(exits, func(e v1alpha1.ContainerExit) bool { return e.Pod == pod.Name })
@@ -64,7 +68,8 @@ func (s *scope) addExit(pod *corev1.Pod, c *corev1.ContainerStatus, now time.Tim
 	}
 	s.run.Ends[key] = ends
 	last := podstate.LastEnd(c)
-	if last == nil || !last.FinishedAt.Add(exitTime).After(s.seen.StartedAt) || s.hasFaultAt(last.FinishedAt.Time, now) {
+	if last == nil || !last.FinishedAt.Add(exitTime).After(s.seen.StartedAt) ||
+		s.hasFaultAt(last.FinishedAt.Time, now) {
 		return
 	}
 	switch {
@@ -82,7 +87,10 @@ func (s *scope) addExit(pod *corev1.Pod, c *corev1.ContainerStatus, now time.Tim
 	}
 	e := &exits[known]
 	e.Times += max(0, ends-before)
-	e.At, e.ExitCode, e.Reason, e.RestartCount = new(metav1.NewTime(last.FinishedAt.Time)), last.ExitCode, digest.Truncate(last.Reason, 128), ends
+	e.At = new(metav1.NewTime(last.FinishedAt.Time))
+	e.ExitCode = last.ExitCode
+	e.Reason = digest.Truncate(last.Reason, 128)
+	e.RestartCount = ends
 	e.Message = digest.Truncate(exitMessage(pod, c, e), 512)
 	s.test.Status.Exits = exits
 }
@@ -103,7 +111,9 @@ func exitMessage(pod *corev1.Pod, c *corev1.ContainerStatus, e *v1alpha1.Contain
 	if e.Times > 1 {
 		times = fmt.Sprintf("%d times", e.Times)
 	}
-	text := fmt.Sprintf("container %s of pod %s ended %s without a fault, the last time with exit code %d, %s", e.Container, e.Pod, times, e.ExitCode, e.Reason)
+	text := fmt.Sprintf(
+		"container %s of pod %s ended %s without a fault, the last time with exit code %d, %s",
+		e.Container, e.Pod, times, e.ExitCode, e.Reason)
 	if limit := podstate.MemoryLimit(pod, e.Container); limit != "" {
 		text += "; its memory limit is " + limit
 	}

@@ -28,13 +28,22 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	if s.plan == nil || s.seen.StartedAt.IsZero() {
 		return
 	}
-	in := result.LoadInput{Outcome: result.Interrupted, Faults: s.faultWindows(now), ServerCPULimit: s.serverCPULimit, Search: s.searchResult()}
+	in := result.LoadInput{
+		Outcome:        result.Interrupted,
+		Faults:         s.faultWindows(now),
+		ServerCPULimit: s.serverCPULimit,
+		Search:         s.searchResult(),
+	}
 	if final && s.session.Finished {
 		in.Outcome = result.Finished
 	}
 	for i := range status.Exits {
 		e := &status.Exits[i]
-		in.Exits = append(in.Exits, result.Exit{Times: int(e.Times), OutOfMemory: e.Reason == "OOMKilled", Message: e.Message})
+		in.Exits = append(in.Exits, result.Exit{
+			Times:       int(e.Times),
+			OutOfMemory: e.Reason == "OOMKilled",
+			Message:     e.Message,
+		})
 	}
 	trend := ""
 	read := s.run.Read(func(series *merged.Series) {
@@ -51,7 +60,8 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	if !read {
 		return
 	}
-	status.Summary, status.Redis = digest.Summary(s.result), digest.Redis(s.result.Redis)
+	status.Summary = digest.Summary(s.result)
+	status.Redis = digest.Redis(s.result.Redis)
 	status.Display = s.display(trend)
 	if final {
 		status.Anomalies = s.anomalies()
@@ -61,7 +71,11 @@ func (s *scope) setFigures(now time.Time, final bool) {
 		}
 	}
 	if b := s.result.Bottleneck; b != nil {
-		status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(b.Component), Pods: b.Pods, Evidence: digest.Truncate(b.Evidence, 512)}
+		status.Bottleneck = &v1alpha1.Bottleneck{
+			Component: v1alpha1.BottleneckComponent(b.Component),
+			Pods:      b.Pods,
+			Evidence:  digest.Truncate(b.Evidence, 512),
+		}
 	}
 }
 
@@ -70,7 +84,12 @@ func (s *scope) searchResult() *result.Search {
 	if s.searching == nil {
 		return nil
 	}
-	return &result.Search{Rate: s.searching.next.Found, Done: s.searching.next.Done, Message: s.searching.message(), Tried: s.searching.trials}
+	return &result.Search{
+		Rate:    s.searching.next.Found,
+		Done:    s.searching.next.Done,
+		Message: s.searching.message(),
+		Tried:   s.searching.trials,
+	}
 }
 
 // progress returns the completed part of the run, in percent.
@@ -93,7 +112,8 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 	r := s.result
 	d := &v1alpha1.LoadTestDisplay{Progress: fmt.Sprintf("%d%%", s.test.Status.Progress), Trend: trend}
 	if r.Total.Requests > 0 { // nothing was measured in a ramp-up
-		d.TPS, d.Errors = format.Rate(r.Total.Throughput), format.Share(r.Total.ErrorRate)
+		d.TPS = format.Rate(r.Total.Throughput)
+		d.Errors = format.Share(r.Total.ErrorRate)
 	}
 	if r.Total.Latency != nil {
 		d.P99 = format.Duration(time.Duration(r.Total.Latency.P99))
@@ -106,8 +126,9 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 	return d
 }
 
-// faultWindows returns the windows that faults explain, from the start of the load: from each injection to its recovery or its deadline, and at least
-// until its revert if it lasts. The recovery from a lasting fault begins with its revert, and so does its deadline.
+// faultWindows returns the windows that faults explain, from the start of the load: from each
+// injection to its recovery or its deadline, and at least until its revert if it lasts. The
+// recovery from a lasting fault begins with its revert, and so does its deadline.
 func (s *scope) faultWindows(now time.Time) []summary.Window {
 	var windows []summary.Window
 	for i := range s.faults {
@@ -121,13 +142,18 @@ func (s *scope) faultWindows(now time.Time) []summary.Window {
 		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {
 			length = max(stay, i.RecoveryTime.Value.Duration())
 		}
-		// The interval before t0 belongs to the fault as well, and so does the last second of its recovery: windows are 1 s long.
-		windows = append(windows, summary.Window{From: from - s.plan.Interval, To: from + length + time.Second})
+		// The interval before t0 belongs to the fault as well, and so does the last second of its
+		// recovery: windows are 1 s long.
+		windows = append(windows, summary.Window{
+			From: from - s.plan.Interval,
+			To:   from + length + time.Second,
+		})
 	}
 	return windows
 }
 
-// stayOf returns the time from the injection of a lasting fault to its revert, or to now if it is not reverted; 0 for other faults.
+// stayOf returns the time from the injection of a lasting fault to its revert, or to now if it is
+// not reverted; 0 for other faults.
 func stayOf(f *v1alpha1.RedisFault, now time.Time) time.Duration {
 	if !fault.TraitsOf(&f.Spec).Stays() {
 		return 0
@@ -147,7 +173,11 @@ func (s *scope) anomalies() []v1alpha1.Anomaly {
 	found := s.result.Anomalies
 	for _, a := range found[:min(len(found), maxAnomalies)] {
 		at := metav1.NewMicroTime(s.seen.StartedAt.Add(time.Duration(a.At)))
-		out = append(out, v1alpha1.Anomaly{At: &at, Length: v1alpha1.MicrosecondsOf(time.Duration(a.Length)), Dip: v1alpha1.DecimalOf(a.Dip)})
+		out = append(out, v1alpha1.Anomaly{
+			At:     &at,
+			Length: v1alpha1.MicrosecondsOf(time.Duration(a.Length)),
+			Dip:    v1alpha1.DecimalOf(a.Dip),
+		})
 	}
 	return out
 }
@@ -157,7 +187,10 @@ const maxFaults = 64
 
 // setFaults lists the faults that were injected during the load.
 func (s *scope) setFaults() {
-	slices.SortFunc(s.faults, func(a, b v1alpha1.RedisFault) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.faults, func(a, b v1alpha1.RedisFault) int {
+		return strings.Compare(a.Name,
+			b.Name)
+	})
 	var out []v1alpha1.FaultSummary
 	for i := range s.faults {
 		f := &s.faults[i]

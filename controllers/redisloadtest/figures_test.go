@@ -19,7 +19,10 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
 func TestFiguresFitTheCRD(t *testing.T) {
 	loads := apitest.StatusSchema(t, "redquake.dev_redisloadtests.yaml")
 	for _, r := range []*result.Load{largest(168 * time.Hour), {}} {
-		for name, value := range map[string]any{"summary": digest.Summary(r), "redis": digest.Redis(&result.Redis{MaxCPU: 1e12, MaxMainThreadCPU: 1e12, MaxMemory: math.MaxInt64})} {
+		for name, value := range map[string]any{
+			"summary": digest.Summary(r),
+			"redis":   digest.Redis(&result.Redis{MaxCPU: 1e12, MaxMainThreadCPU: 1e12, MaxMemory: math.MaxInt64}),
+		} {
 			schema := loads.Properties[name]
 			apitest.Fits(t, name, &schema, value)
 		}
@@ -33,10 +36,25 @@ func TestFiguresFitTheCRD(t *testing.T) {
 func largest(week time.Duration) *result.Load {
 	long := result.Seconds(week)
 	o := result.Operation{
-		Name: strings.Repeat("n", 63), Requests: 1 << 60, OK: 1 << 59, Failed: 1 << 58, Unknown: 1 << 58, Dropped: 1 << 58, ErrorRate: 1 - 1e-11, Throughput: 1e8 / 3,
-		Latency: &result.Quantiles{P50: long, P90: long, P99: long, P999: long, Max: long},
+		Name:       strings.Repeat("n", 63),
+		Requests:   1 << 60,
+		OK:         1 << 59,
+		Failed:     1 << 58,
+		Unknown:    1 << 58,
+		Dropped:    1 << 58,
+		ErrorRate:  1 - 1e-11,
+		Throughput: 1e8 / 3,
+		Latency:    &result.Quantiles{P50: long, P90: long, P99: long, P999: long, Max: long},
 	}
-	r := &result.Load{Total: o, MaxLag: long, Workload: []result.Figure{{Name: "a", Share: new(1.0 / 3)}, {Name: "b", Seconds: &long}, {Name: "c", Count: new(uint64(1 << 60))}}}
+	r := &result.Load{
+		Total:  o,
+		MaxLag: long,
+		Workload: []result.Figure{
+			{Name: "a", Share: new(1.0 / 3)},
+			{Name: "b", Seconds: &long},
+			{Name: "c", Count: new(uint64(1 << 60))},
+		},
+	}
 	for class := range record.NumClasses {
 		r.Errors = append(r.Errors, result.ErrorCount{Class: record.Class(class).String(), Count: math.MaxUint64})
 	}
@@ -57,7 +75,8 @@ func TestFiguresWithoutARequest(t *testing.T) {
 		t.Errorf("the summary is %+v", sum)
 	}
 	s.result.Total = result.Operation{Requests: 1, Failed: 1, ErrorRate: 1}
-	if d, sum := s.display(""), digest.Summary(s.result); d.TPS != "0" || d.Errors != "100%" || sum.ErrorRate != "1" || sum.Throughput != "0" {
+	if d, sum := s.display(""),
+		digest.Summary(s.result); d.TPS != "0" || d.Errors != "100%" || sum.ErrorRate != "1" || sum.Throughput != "0" {
 		t.Errorf("of a request that failed: %+v, %+v", d, sum)
 	}
 }

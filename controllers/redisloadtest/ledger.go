@@ -7,7 +7,8 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 )
 
-// verifyingMessage returns the message of the first load pod that is reading its ledger back, "" if none is.
+// verifyingMessage returns the message of the first load pod that is reading its ledger back, "" if
+// none is.
 func verifyingMessage(pods []collect.PodStatus) string {
 	for _, pod := range pods {
 		if pod.State == agent.Verifying && !pod.Gone && pod.Message != "" {
@@ -17,8 +18,8 @@ func verifyingMessage(pods []collect.PodStatus) string {
 	return ""
 }
 
-// setVerification sets the result of the load pods' ledgers. Only the status keeps it: released load pods no longer have it, and a session that is
-// opened after a restart did not receive it.
+// setVerification sets the result of the load pods' ledgers. Only the status keeps it: released
+// load pods no longer have it, and a session that is opened after a restart did not receive it.
 func (s *scope) setVerification() {
 	status := &s.test.Status
 	switch l := s.session.Ledger; {

@@ -26,7 +26,12 @@ func verified(ledger *record.Ledger) *scope {
 	test.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true}
 	test.Status.StartTime, test.Status.Summary = &metav1.MicroTime{Time: t0}, &v1alpha1.LoadSummary{}
 	test.Status.Display = &v1alpha1.LoadTestDisplay{}
-	s := &scope{test: test, before: test.DeepCopy(), plan: &plan.Plan{Verify: &plan.Verify{}}, seen: lifecycle.LoadTest{StartedAt: t0}}
+	s := &scope{
+		test:   test,
+		before: test.DeepCopy(),
+		plan:   &plan.Plan{Verify: &plan.Verify{}},
+		seen:   lifecycle.LoadTest{StartedAt: t0},
+	}
 	s.session.Ledger = ledger
 	s.setVerification()
 	return s
@@ -38,10 +43,14 @@ const second = int64(time.Second)
 func TestVerificationStatus(t *testing.T) {
 	s := verified(&record.Ledger{
 		Acked: 100, Lost: 36, FirstLost: 9 * second, LastLost: 62 * second, Errors: 2,
-		Losses: []record.Loss{{First: 3 * second, Last: 4*second + 5e8, Count: 1}, {First: 14 * second, Last: 15 * second, Count: 35, Errors: 2}},
+		Losses: []record.Loss{
+			{First: 3 * second, Last: 4*second + 5e8, Count: 1},
+			{First: 14 * second, Last: 15 * second, Count: 35, Errors: 2},
+		},
 	})
 	v := s.test.Status.Verification
-	if *s.test.Status.Summary.LostWrites != 36 || *v.LostWrites != 36 || !*v.SawErrors || !v.FirstLost.Time.Equal(t0.Add(9*time.Second)) || !v.LastLost.Time.Equal(t0.Add(62*time.Second)) {
+	if *s.test.Status.Summary.LostWrites != 36 || *v.LostWrites != 36 || !*v.SawErrors ||
+		!v.FirstLost.Time.Equal(t0.Add(9*time.Second)) || !v.LastLost.Time.Equal(t0.Add(62*time.Second)) {
 		t.Errorf("36 lost writes are verified as %+v", v)
 	}
 	if d := s.test.Status.Display; d.LostWrites != "36" {
@@ -53,15 +62,24 @@ func TestVerificationStatus(t *testing.T) {
 	}
 }
 
-// The result has when the first and the last lost write were acknowledged: of the ledger, and by the status when the load pods are released.
+// The result has when the first and the last lost write were acknowledged: of the ledger, and by the status when the
+// load pods are released.
 func TestInstantsOfLostWrites(t *testing.T) {
-	s := verified(&record.Ledger{Acked: 100, Lost: 2, FirstLost: 9 * second, LastLost: 62*second + 5e8, Errors: 2, Notes: []string{"a note"}})
+	s := verified(&record.Ledger{
+		Acked:     100,
+		Lost:      2,
+		FirstLost: 9 * second,
+		LastLost:  62*second + 5e8,
+		Errors:    2,
+		Notes:     []string{"a note"},
+	})
 	s.result = &result.Load{Total: result.Operation{Requests: 100, OK: 100}}
 	s.judge(v1alpha1.ReasonSucceeded)
 	released := &scope{test: s.test, seen: s.seen, result: &result.Load{Total: s.result.Total}}
 	released.judge(v1alpha1.ReasonSucceeded)
 	for name, l := range map[string]*result.Load{"of the ledger": s.result, "by the status": released.result} {
-		if v := l.Verification; v == nil || v.FirstLost != result.Seconds(9*time.Second) || v.LastLost != result.Seconds(62500*time.Millisecond) || *v.Lost != 2 {
+		if v := l.Verification; v == nil || v.FirstLost != result.Seconds(9*time.Second) ||
+			v.LastLost != result.Seconds(62500*time.Millisecond) || *v.Lost != 2 {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -72,9 +90,16 @@ func TestInstantsOfLostWrites(t *testing.T) {
 
 // What Redis may have evicted makes the number a range, for the verdict and the faults as well.
 func TestVerificationOfEvictedKeys(t *testing.T) {
-	s := verified(&record.Ledger{Acked: 100, Lost: 36, LastLost: second, Unique: true, Evictions: map[string]record.Evictions{"a": {Keys: 10, Final: true}}})
+	s := verified(&record.Ledger{
+		Acked:     100,
+		Lost:      36,
+		LastLost:  second,
+		Unique:    true,
+		Evictions: map[string]record.Evictions{"a": {Keys: 10, Final: true}},
+	})
 	v := s.test.Status.Verification
-	if v.LostWrites != nil || s.test.Status.Summary.LostWrites != nil || *v.LostWritesAtLeast != 26 || *v.LostWritesAtMost != 36 || v.LastLost == nil ||
+	if v.LostWrites != nil || s.test.Status.Summary.LostWrites != nil || *v.LostWritesAtLeast != 26 ||
+		*v.LostWritesAtMost != 36 || v.LastLost == nil ||
 		!strings.HasPrefix(v.Note, "Between 26 and 36 writes were lost") {
 		t.Errorf("%+v", v)
 	}
@@ -88,7 +113,11 @@ func TestVerificationOfEvictedKeys(t *testing.T) {
 
 // A session without the ledger does not change the stored verification.
 func TestVerificationSurvivesARestart(t *testing.T) {
-	stored := verified(&record.Ledger{Acked: 100, Lost: 10, Losses: []record.Loss{{First: 11 * second, Last: 12 * second, Count: 10}}})
+	stored := verified(&record.Ledger{
+		Acked:  100,
+		Lost:   10,
+		Losses: []record.Loss{{First: 11 * second, Last: 12 * second, Count: 10}},
+	})
 	again := &scope{test: stored.test.DeepCopy(), plan: stored.plan, seen: stored.seen}
 	again.test.Status.Summary = &v1alpha1.LoadSummary{}
 	again.session.Finished = true
@@ -99,10 +128,14 @@ func TestVerificationSurvivesARestart(t *testing.T) {
 }
 
 func TestUnreadLedgerHasNoLosses(t *testing.T) {
-	for name, s := range map[string]*scope{"unread": verified(&record.Ledger{Acked: 100, Lost: 10, Unread: "no primary"}), "none reported": verified(nil)} {
+	for name, s := range map[string]*scope{
+		"unread":        verified(&record.Ledger{Acked: 100, Lost: 10, Unread: "no primary"}),
+		"none reported": verified(nil),
+	} {
 		s.session.Finished = true
 		s.setVerification()
-		if v := s.test.Status.Verification; v == nil || v.Unread == "" || v.LostWrites != nil || s.test.Status.Summary.LostWrites != nil {
+		if v := s.test.Status.Verification; v == nil || v.Unread == "" || v.LostWrites != nil ||
+			s.test.Status.Summary.LostWrites != nil {
 			t.Fatalf("%s: %+v", name, v)
 		}
 		s.test.Spec.Objectives = &v1alpha1.Objectives{MaxLostWrites: new(int64(0))}
@@ -130,9 +163,26 @@ func TestVerificationFitsTheCRD(t *testing.T) {
 	huge := uint64(math.MaxInt64)
 	schema := apitest.StatusSchema(t, "redquake.dev_redisloadtests.yaml").Properties["verification"]
 	for _, l := range []*record.Ledger{{}, {
-		Acked: huge, Failed: huge, Unknown: huge, UnknownPresent: huge, Lost: huge, FirstLost: 1, LastLost: int64(168 * time.Hour), Errors: huge,
-		ReplicaMissing: huge, Replicas: 1000, Settings: strings.Repeat("x", 2000), Notes: []string{strings.Repeat("y", 2000)},
-		Stale: &record.Staleness{Reads: huge, Stale: huge, MaxWrites: huge, MaxBehind: int64(168 * time.Hour), NonMonotonic: 1}, Dual: &record.DualPrimary{Writes: huge},
+		Acked:          huge,
+		Failed:         huge,
+		Unknown:        huge,
+		UnknownPresent: huge,
+		Lost:           huge,
+		FirstLost:      1,
+		LastLost:       int64(168 * time.Hour),
+		Errors:         huge,
+		ReplicaMissing: huge,
+		Replicas:       1000,
+		Settings:       strings.Repeat("x", 2000),
+		Notes:          []string{strings.Repeat("y", 2000)},
+		Stale: &record.Staleness{
+			Reads:        huge,
+			Stale:        huge,
+			MaxWrites:    huge,
+			MaxBehind:    int64(168 * time.Hour),
+			NonMonotonic: 1,
+		},
+		Dual: &record.DualPrimary{Writes: huge},
 	}, {Unread: strings.Repeat("z", 2000)}} {
 		apitest.Fits(t, "verification", &schema, digest.Ledger(l, t0))
 	}

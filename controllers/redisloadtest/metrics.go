@@ -11,11 +11,12 @@ import (
 // podMetricsTimeout limits all calls of the metrics API of one reconcile.
 const podMetricsTimeout = 2 * time.Second
 
-// observeMetrics adds the readings of the observed pods to the record while the load runs. Without the metrics API the status says so: the load does
-// not depend on it.
+// observeMetrics adds the readings of the observed pods to the record while the load runs. Without
+// the metrics API the status says so: the load does not depend on it.
 func (r *Reconciler) observeMetrics(ctx context.Context, s *scope) {
 	now := r.Clock.Now()
-	if len(s.test.Spec.Observe.Pods) == 0 || !s.run.Begun() || s.session.Finished || now.Before(s.seen.StartedAt) || now.Sub(s.run.MetricsAt) < podmetrics.Every {
+	if len(s.test.Spec.Observe.Pods) == 0 || !s.run.Begun() || s.session.Finished ||
+		now.Before(s.seen.StartedAt) || now.Sub(s.run.MetricsAt) < podmetrics.Every {
 		return
 	}
 	s.run.MetricsAt, s.podMessages = now, map[string]string{}

@@ -20,7 +20,8 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// observe reads everything that the decision depends on. It returns nil if the test was deleted or is being deleted.
+// observe reads everything that the decision depends on. It returns nil if the test was deleted or
+// is being deleted.
 func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if err := r.Client.Get(ctx, key, test); apierrors.IsNotFound(err) {
@@ -31,12 +32,18 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if test.DeletionTimestamp != nil {
 		return nil, r.pruneSessions(ctx)
 	}
-	s := &scope{test: test, before: test.DeepCopy(), lost: map[int]string{}}
+	s := &scope{
+		test:   test,
+		before: test.DeepCopy(),
+		lost:   map[int]string{},
+	}
 	if state.MayRun(test, test.Status.Conditions) {
 		test.Status = v1alpha1.RedisLoadTestStatus{}
 	}
 	s.seen = lifecycle.LoadTest{
-		Suspend: test.Spec.Suspend, Abort: test.Spec.Abort, TTL: state.TTL(test.Spec.TTLSecondsAfterFinished),
+		Suspend:   test.Spec.Suspend,
+		Abort:     test.Spec.Abort,
+		TTL:       state.TTL(test.Spec.TTLSecondsAfterFinished),
 		Finished:  state.IsFinished(test.Status.Conditions),
 		Suspended: suspended(test),
 		Noted:     state.Noted(test),
@@ -69,7 +76,8 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	if err := r.observePlan(ctx, s); err != nil || s.seen.Problem != nil || s.plan == nil {
 		return err
 	}
-	s.seen.RampUp, s.seen.WarmUp, s.seen.Length = s.plan.Shape.RampUp, s.plan.Shape.WarmUp, s.plan.Shape.Length()
+	s.seen.RampUp, s.seen.WarmUp, s.seen.Length = s.plan.Shape.RampUp, s.plan.Shape.WarmUp,
+		s.plan.Shape.Length()
 	if extension := s.test.Spec.Load.UntilFaultsSettle; extension != nil {
 		s.seen.Extension = extension.Duration
 	}
@@ -94,21 +102,27 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 	namespace, name := s.test.Namespace, s.test.Name
 	job := &batchv1.Job{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: children.LoadJobName(name)}, job)
-	if apierrors.IsNotFound(err) || (err == nil && (job.DeletionTimestamp != nil || !metav1.IsControlledBy(job, s.test))) {
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: children.LoadJobName(name)},
+		job)
+	if apierrors.IsNotFound(err) ||
+		(err == nil && (job.DeletionTimestamp != nil || !metav1.IsControlledBy(job, s.test))) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read Job %s: %w", children.LoadJobName(name), err)
 	}
 	s.job = job
-	// Until the load begins the spec may change, and pods of Redis come and go: then load pods that were made for others are replaced.
-	s.stale = s.seen.StartedAt.IsZero() && (job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.test.Generation, 10) ||
-		job.Annotations[v1alpha1.AnnotationAddresses] != addressesOf(s.plan))
+	// Until the load begins the spec may change, and pods of Redis come and go: then load pods that
+	// were made for others are replaced.
+	s.stale = s.seen.StartedAt.IsZero() &&
+		(job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.test.Generation, 10) ||
+			job.Annotations[v1alpha1.AnnotationAddresses] != addressesOf(s.plan))
 	s.seen.Children = !s.stale
 	s.seen.JobSuspended = job.Spec.Suspend != nil && *job.Spec.Suspend
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelLoadTest: name}); err != nil {
+	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{
+		v1alpha1.LabelLoadTest: name,
+	}); err != nil {
 		return fmt.Errorf("list the load pods: %w", err)
 	}
 	for _, pod := range pods.Items {
@@ -122,7 +136,8 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 // observeFaults lists the faults on this load, pending and injected ones, without its settings.
 func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	for _, f := range all.Items {
@@ -132,7 +147,8 @@ func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
 		if awaited(&f, s.test) {
 			s.seen.FaultsUnsettled = append(s.seen.FaultsUnsettled, f.Name)
 		}
-		if f.Status.LoadTest != s.test.Name || f.Status.StartTime == nil || !f.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
+		if f.Status.LoadTest != s.test.Name || f.Status.StartTime == nil ||
+			!f.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
 			continue
 		}
 		s.faults = append(s.faults, f)
@@ -143,9 +159,11 @@ func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// awaited reports whether a load with untilFaultsSettle waits for a fault. It does not wait for one that is suspended or being deleted.
+// awaited reports whether a load with untilFaultsSettle waits for a fault. It does not wait for one
+// that is suspended or being deleted.
 func awaited(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) bool {
-	return f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == test.Name && f.Status.SettledTime == nil && !state.IsFinished(f.Status.Conditions) &&
+	return f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == test.Name &&
+		f.Status.SettledTime == nil && !state.IsFinished(f.Status.Conditions) &&
 		f.DeletionTimestamp == nil && (!f.Spec.Suspend || f.Status.StartTime != nil)
 }
 
@@ -155,7 +173,8 @@ func suspended(test *v1alpha1.RedisLoadTest) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonJobSuspended
 }
 
-// pendingSince returns when the test became pending, by the operator's clock: when it was first seen, or at the end of a suspension, its own or that of its Job.
+// pendingSince returns when the test became pending, by the operator's clock: when it was first
+// seen, or at the end of a suspension, its own or that of its Job.
 func pendingSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
 	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionSuspended)
 	if c == nil || c.Status == metav1.ConditionTrue { // a suspension ends with this reconcile

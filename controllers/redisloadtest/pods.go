@@ -34,30 +34,40 @@ func (r *Reconciler) observePods(s *scope) {
 	s.seen.PodsLive = s.seen.PodsWanted - len(s.lost)
 }
 
-// observeUnready finds a pod that cannot start, and what the others wait for. The agent's reason takes precedence over the cluster's.
+// observeUnready finds a pod that cannot start, and what the others wait for. The agent's reason
+// takes precedence over the cluster's.
 func (s *scope) observeUnready(byIndex map[int]*corev1.Pod) {
 	for _, pod := range s.session.Pods {
 		if pod.State == agent.Preparing && pod.Reachable {
 			s.seen.PodsAwait = cmp.Or(s.seen.PodsAwait, pod.Reason)
 		}
 		if pod.State == agent.Failed && s.seen.AgentProblem == nil {
-			s.seen.AgentProblem = &problem.Problem{Reason: cmp.Or(pod.Reason, "AgentFailed"), Message: fmt.Sprintf("load pod %s: %s", pod.Name, pod.Message)}
+			s.seen.AgentProblem = &problem.Problem{
+				Reason:  cmp.Or(pod.Reason, "AgentFailed"),
+				Message: fmt.Sprintf("load pod %s: %s", pod.Name, pod.Message),
+			}
 		}
 	}
 	for _, pod := range byIndex {
 		if loadpods.Phase(pod) == corev1.PodFailed && s.seen.AgentProblem == nil {
-			s.seen.AgentProblem = &problem.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, loadpods.Termination(pod))}
+			s.seen.AgentProblem = &problem.Problem{
+				Reason:  "LoadPodFailed",
+				Message: fmt.Sprintf("load pod %s: %s", pod.Name, loadpods.Termination(pod)),
+			}
 		}
 	}
 }
 
-// observeLostPods finds the pods that were lost since the start, and whether any pod received the start instant.
+// observeLostPods finds the pods that were lost since the start, and whether any pod received the
+// start instant.
 func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
 	late := map[int]string{} // pods that did not receive the start instant in time
 	for _, pod := range s.session.Pods {
 		why := r.lostReason(byIndex[pod.Index], s.job, pod)
-		// A pod that has not answered this process yet may be running: only the answers of all pods prove that none has started.
-		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete || pod.State == "" && why == ""
+		// A pod that has not answered this process yet may be running: only the answers of all pods prove
+		// that none has started.
+		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete ||
+			pod.State == "" && why == ""
 		if pod.Problem == collect.NotStarted && why != "" {
 			late[pod.Index] = why
 		} else if why != "" {
@@ -73,7 +83,8 @@ func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
 	}
 }
 
-// keepFirstCauses replaces what shows of lost pods now by what has shown first: an evicted pod is gone a moment later.
+// keepFirstCauses replaces what shows of lost pods now by what has shown first: an evicted pod is
+// gone a moment later.
 func (s *scope) keepFirstCauses() {
 	for index, why := range s.lost {
 		if s.run.Lost[index] == "" {
@@ -87,7 +98,9 @@ func (s *scope) keepFirstCauses() {
 }
 
 // lostReason returns why a load pod counts as lost, "" if it does not.
-func (r *Reconciler) lostReason(pod *corev1.Pod, job *batchv1.Job, status collect.PodStatus) string {
+func (r *Reconciler) lostReason(
+	pod *corev1.Pod, job *batchv1.Job, status collect.PodStatus,
+) string {
 	if loadpods.FinishedWithRecord(status) {
 		return ""
 	}
@@ -98,10 +111,12 @@ func (r *Reconciler) lostReason(pod *corev1.Pod, job *batchv1.Job, status collec
 	return why
 }
 
-// explainPods describes why the load is not ready, with the messages of the scheduler, the kubelet, the quota and the agents.
+// explainPods describes why the load is not ready, with the messages of the scheduler, the kubelet,
+// the quota and the agents.
 func (r *Reconciler) explainPods(ctx context.Context, s *scope) string {
 	var why []string
-	explained := map[string]bool{} // pods with a message of the cluster: that their agents do not answer follows from it
+	// pods with a message of the cluster: that their agents do not answer follows from it
+	explained := map[string]bool{}
 	for i := range s.pods {
 		if text := loadpods.Explain(&s.pods[i]); text != "" {
 			why, explained[s.pods[i].Name] = append(why, s.pods[i].Name+" "+text), true
@@ -112,11 +127,13 @@ func (r *Reconciler) explainPods(ctx context.Context, s *scope) string {
 		case p.State == agent.Preparing && p.Message != "":
 			why = append(why, p.Name+" "+p.Message)
 		case p.Address != "" && !p.Reachable && p.Err != "" && !explained[p.Name]:
-			why = append(why, fmt.Sprintf("%s does not answer the operator at %s: %s", p.Name, p.Address, p.Err))
+			why = append(why, fmt.Sprintf("%s does not answer the operator at %s: %s", p.Name, p.Address,
+				p.Err))
 		}
 	}
 	if missing := s.seen.PodsWanted - len(s.pods); missing > 0 {
-		why = append(why, fmt.Sprintf("%d not created yet%s", missing, loadpods.JobTrouble(ctx, r.APIReader, s.job)))
+		why = append(why, fmt.Sprintf("%d not created yet%s", missing,
+			loadpods.JobTrouble(ctx, r.APIReader, s.job)))
 	}
 	if len(why) == 0 {
 		return "connecting"

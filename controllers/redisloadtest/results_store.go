@@ -15,8 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// resultsStore stores the checkpoint of a session in the results ConfigMap of the test. The record and the acknowledged position of each pod are
-// written at once, so that they are consistent.
+// resultsStore stores the checkpoint of a session in the results ConfigMap of the test. The record
+// and the acknowledged position of each pod are written at once, so that they are consistent.
 type resultsStore struct {
 	client client.Client
 	test   *v1alpha1.RedisLoadTest
@@ -31,7 +31,8 @@ func (s resultsStore) Load(ctx context.Context) ([]byte, error) {
 	return stored.BinaryData[children.ResultsSeriesKey], nil
 }
 
-// saveAttempts is how often a checkpoint is tried at once: results may be stored beside it meanwhile. It is tried again later, with a back-off.
+// saveAttempts is how often a checkpoint is tried at once: results may be stored beside it
+// meanwhile. It is tried again later, with a back-off.
 const saveAttempts = 2
 
 // Save implements collect.Store. It does not overwrite a ConfigMap with another owner.
@@ -44,8 +45,8 @@ func (s resultsStore) Save(ctx context.Context, data []byte) (err error) {
 	return err
 }
 
-// save stores the record, and leaves the results beside it. An update comes before a creation: in a namespace with an exhausted quota, a creation is rejected even
-// if the object exists.
+// save stores the record, and leaves the results beside it. An update comes before a creation: in a
+// namespace with an exhausted quota, a creation is rejected even if the object exists.
 func (s resultsStore) save(ctx context.Context, data []byte) error {
 	results := children.ResultsConfigMap(s.test, data)
 	var stored corev1.ConfigMap
@@ -56,7 +57,9 @@ func (s resultsStore) save(ctx context.Context, data []byte) error {
 	case err != nil:
 		return fmt.Errorf("read ConfigMap %s: %w", results.Name, err)
 	case !metav1.IsControlledBy(&stored, s.test):
-		return fmt.Errorf("ConfigMap %s belongs to another object: the record cannot be stored under that name", results.Name)
+		return fmt.Errorf(
+			"ConfigMap %s belongs to another object: the record cannot be stored under that name",
+			results.Name)
 	}
 	results.ResourceVersion, results.Data = stored.ResourceVersion, stored.Data
 	if faults, ok := stored.BinaryData[children.ResultsFaultsKey]; ok {

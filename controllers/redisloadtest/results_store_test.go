@@ -24,7 +24,8 @@ import (
 // The result is stored beside the record, and a later checkpoint of the record leaves it there.
 func TestResultBesideTheRecord(t *testing.T) {
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "u"}}
-	cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(children.ResultsConfigMap(test, []byte("record"))).Build()
+	cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).
+		WithObjects(children.ResultsConfigMap(test, []byte("record"))).Build()
 	store := resultsStore{client: cluster, test: test}
 	load := &result.Load{Version: result.LoadVersion, Latency: result.ServiceTime, Verdict: "Pass"}
 	if err := store.saveResult(t.Context(), load); err != nil {
@@ -40,16 +41,19 @@ func TestResultBesideTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := &corev1.ConfigMap{}
-	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: children.ResultsName("run")}, stored); err != nil {
+	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: children.ResultsName("run")},
+		stored); err != nil {
 		t.Fatal(err)
 	}
 	read, err := result.DecodeLoad([]byte(stored.Data[children.ResultsDocumentKey]))
-	if err != nil || read.Verdict != "Pass" || string(stored.BinaryData[children.ResultsSeriesKey]) != "a later one" || string(stored.BinaryData[children.ResultsFaultsKey]) != "of faults" {
+	if err != nil || read.Verdict != "Pass" || string(stored.BinaryData[children.ResultsSeriesKey]) != "a later one" ||
+		string(stored.BinaryData[children.ResultsFaultsKey]) != "of faults" {
 		t.Errorf("%+v, %v, %q", read, err, stored.BinaryData)
 	}
 }
 
-// A run ends without its document if the API server never takes that, and not before it is stored if it may take it later.
+// A run ends without its document if the API server never takes that, and not before it is stored if it may take it
+// later.
 func TestResultThatIsRefused(t *testing.T) {
 	results := schema.GroupResource{Resource: "configmaps"}
 	for name, tt := range map[string]struct {
@@ -64,12 +68,19 @@ func TestResultThatIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "u"}}
-			refuses := interceptor.Funcs{Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
-				return tt.refusal
-			}}
-			cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(children.ResultsConfigMap(test, []byte("record"))).WithInterceptorFuncs(refuses).Build()
-			err := resultsStore{client: cluster, test: test}.saveResult(t.Context(), &result.Load{Version: result.LoadVersion, Latency: result.ServiceTime})
-			if (err != nil) != tt.again || err != nil && !strings.Contains(err.Error(), "store the result in ConfigMap run-results: ") {
+			refuses := interceptor.Funcs{
+				Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+					return tt.refusal
+				},
+			}
+			cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).
+				WithObjects(children.ResultsConfigMap(test, []byte("record"))).WithInterceptorFuncs(refuses).Build()
+			err := resultsStore{
+				client: cluster,
+				test:   test,
+			}.saveResult(t.Context(), &result.Load{Version: result.LoadVersion, Latency: result.ServiceTime})
+			if (err != nil) != tt.again ||
+				err != nil && !strings.Contains(err.Error(), "store the result in ConfigMap run-results: ") {
 				t.Errorf("error %v, want one: %v", err, tt.again)
 			}
 		})

@@ -31,32 +31,39 @@ type Reconciler struct {
 	Runs      *runs.Registry
 	Image     string           // of the load pods, unless spec.pods.image is set
 	Metrics   *metrics.Metrics // nil = nothing is counted
-	// Restored returns once an operator that starts has tried to revert the faults that are overdue; nil = there are none.
+	// Restored returns once an operator that starts has tried to revert the faults that are overdue;
+	// nil = there are none.
 	Restored func(ctx context.Context)
 }
 
-// scope is everything that one reconcile has read about a load test. It is filled once, before the decision.
+// scope is everything that one reconcile has read about a load test. It is filled once, before the
+// decision.
 type scope struct {
-	test      *v1alpha1.RedisLoadTest // as read; its status is changed and then written
-	before    *v1alpha1.RedisLoadTest // as read, unchanged
-	plan      *plan.Plan              // nil when the spec cannot be planned (see seen.Problem) or the test is over
-	job       *batchv1.Job            // nil when there is none, or an old one is still being deleted
-	stale     bool                    // job was made for another generation of the spec, and the load has not begun
-	pods      []corev1.Pod            // of job
-	faults    []v1alpha1.RedisFault   // whose status names this test
-	run       *runs.Run               // nil before the load pods are made
-	session   collect.Status          // of run
-	lost      map[int]string          // load pods lost since the start: the reason by index
-	result    *result.Load            // of the record so far
-	searching *searching              // nil without spec.load.search, and before the load begins
-	holes     []merged.Hole           // what is missing in the record
-	// serverCPULimit is that of the Redis containers, in cores; 0 = none, unknown, or the record is not complete.
+	test   *v1alpha1.RedisLoadTest // as read; its status is changed and then written
+	before *v1alpha1.RedisLoadTest // as read, unchanged
+	// nil when the spec cannot be planned (see seen.Problem) or the test is over
+	plan *plan.Plan
+	job  *batchv1.Job // nil when there is none, or an old one is still being deleted
+	// job was made for another generation of the spec, and the load has not begun
+	stale     bool
+	pods      []corev1.Pod          // of job
+	faults    []v1alpha1.RedisFault // whose status names this test
+	run       *runs.Run             // nil before the load pods are made
+	session   collect.Status        // of run
+	lost      map[int]string        // load pods lost since the start: the reason by index
+	result    *result.Load          // of the record so far
+	searching *searching            // nil without spec.load.search, and before the load begins
+	holes     []merged.Hole         // what is missing in the record
+	// serverCPULimit is that of the Redis containers, in cores; 0 = none, unknown, or the record is
+	// not complete.
 	serverCPULimit float64
-	podMessages    map[string]string // why an entry of spec.observe.pods has no readings, by name; nil = the metrics API was not read
-	seen           lifecycle.LoadTest
+	// why an entry of spec.observe.pods has no readings, by name; nil = the metrics API was not read
+	podMessages map[string]string
+	seen        lifecycle.LoadTest
 }
 
-// searching is the state of a search. Its trials are those of the status: a trial is stored before it is sent to the load pods.
+// searching is the state of a search. Its trials are those of the status: a trial is stored before
+// it is sent to the load pods.
 type searching struct {
 	trials []search.Trial
 	next   search.Next
@@ -64,10 +71,14 @@ type searching struct {
 }
 
 // message describes the state of the search.
-func (s *searching) message() string { return cmp.Or(s.cut, s.next.Message) }
+func (s *searching) message() string {
+	return cmp.Or(s.cut, s.next.Message)
+}
 
 // ends reports whether the load pods are to end.
-func (s *searching) ends() bool { return s.next.Over || s.cut != "" }
+func (s *searching) ends() bool {
+	return s.next.Over || s.cut != ""
+}
 
 // outcome is the result of a step.
 type outcome struct {

@@ -18,7 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// observeSearch evaluates the current trial, if the record contains its window, and determines the next one.
+// observeSearch evaluates the current trial, if the record contains its window, and determines the
+// next one.
 func (s *scope) observeSearch(now time.Time) {
 	planned := s.plan.Shape.Search
 	if planned == nil || s.seen.StartedAt.IsZero() || s.run == nil {
@@ -27,14 +28,20 @@ func (s *scope) observeSearch(now time.Time) {
 	status := s.test.Status.Search
 	if status == nil { // the first rate is in the pods' plan
 		status = &v1alpha1.SearchStatus{}
-		status.Trials = []v1alpha1.SearchTrial{s.trial(search.Trial{Rate: planned.From, At: s.plan.Shape.MeasuredFrom()})}
+		status.Trials = []v1alpha1.SearchTrial{
+			s.trial(search.Trial{Rate: planned.From, At: s.plan.Shape.MeasuredFrom()}),
+		}
 		s.test.Status.Search = status
 	}
 	f := &searching{}
 	for i := range status.Trials {
 		t := &status.Trials[i]
 		f.trials = append(f.trials, search.Trial{
-			Rate: float64(t.Rate), At: t.StartTime.Sub(s.seen.StartedAt), Judged: t.Met != nil, Met: t.Met != nil && *t.Met, Why: t.Message,
+			Rate:   float64(t.Rate),
+			At:     t.StartTime.Sub(s.seen.StartedAt),
+			Judged: t.Met != nil,
+			Met:    t.Met != nil && *t.Met,
+			Why:    t.Message,
 		})
 	}
 	s.searching = f
@@ -45,11 +52,18 @@ func (s *scope) observeSearch(now time.Time) {
 			f.cut = f.next.CutOff()
 		}
 	}
-	status.Rate, status.Done, status.Message = int32(math.Round(f.next.Found)), f.next.Done, digest.Truncate(f.message(), 1024)
-	s.seen.Search = &lifecycle.Search{Due: s.stepDue(), Message: status.Message, Until: s.judgeableAt()}
+	status.Rate = int32(math.Round(f.next.Found))
+	status.Done = f.next.Done
+	status.Message = digest.Truncate(f.message(), 1024)
+	s.seen.Search = &lifecycle.Search{
+		Due:     s.stepDue(),
+		Message: status.Message,
+		Until:   s.judgeableAt(),
+	}
 }
 
-// judgeTrial evaluates the current trial once this process has sent its rate to all pods: a trial that another process stored may not have been sent.
+// judgeTrial evaluates the current trial once this process has sent its rate to all pods: a trial
+// that another process stored may not have been sent.
 func (s *scope) judgeTrial() {
 	f, status := s.searching, s.test.Status.Search
 	if !s.lastTrialSent() {
@@ -57,27 +71,32 @@ func (s *scope) judgeTrial() {
 	}
 	s.run.Read(func(series *merged.Series) {
 		known := time.Duration(series.Complete()) * series.Step
-		f.trials, _ = search.Spec(*s.plan.Shape.Search).Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
-			sum := summary.SummarizeWindow(series, from, to)
-			judgement := verdict.Trial(s.test.Spec.Objectives, s.plan, t.Rate, sum, summary.StallsWithin(series, from, to))
-			if judgement.Void {
+		f.trials, _ = search.Spec(*s.plan.Shape.Search).Judge(f.trials, known,
+			func(t search.Trial, from, to time.Duration) search.Judgement {
+				sum := summary.SummarizeWindow(series, from, to)
+				judgement := verdict.Trial(s.test.Spec.Objectives, s.plan, t.Rate, sum,
+					summary.StallsWithin(series, from, to))
+				if judgement.Void {
+					return judgement
+				}
+				judged := &status.Trials[len(status.Trials)-1]
+				judged.Met = &judgement.Met
+				judged.Throughput = v1alpha1.DecimalOf(sum.Throughput)
+				judged.ErrorRate = v1alpha1.DecimalOf(sum.ErrorRate)
+				if !judgement.Met {
+					judged.Message = digest.Truncate(judgement.Why, 512)
+				}
+				if sum.Latency.Count > 0 {
+					judged.LatencyP99 = new(v1alpha1.MicrosecondsOf(sum.Latency.P99))
+				}
 				return judgement
-			}
-			judged := &status.Trials[len(status.Trials)-1]
-			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, v1alpha1.DecimalOf(sum.Throughput), v1alpha1.DecimalOf(sum.ErrorRate)
-			if !judgement.Met {
-				judged.Message = digest.Truncate(judgement.Why, 512)
-			}
-			if sum.Latency.Count > 0 {
-				judged.LatencyP99 = new(v1alpha1.MicrosecondsOf(sum.Latency.P99))
-			}
-			return judgement
-		})
+			})
 	})
 	status.Trials = status.Trials[:len(f.trials)] // without a void trial
 }
 
-// stepDue reports whether a rate or the end must be sent to the pods. A stored trial may not have been sent.
+// stepDue reports whether a rate or the end must be sent to the pods. A stored trial may not have
+// been sent.
 func (s *scope) stepDue() bool {
 	switch f := s.searching; {
 	case f.ends():
@@ -98,8 +117,8 @@ func (s *scope) judgeableAt() time.Time {
 	return s.seen.StartedAt.Add(s.session.ClockShift + to + collect.DefaultPullEvery)
 }
 
-// step sends the rate of the next trial, or the end, to the pods. The trial is stored first: another process sends it again, which has no effect on
-// pods that have it.
+// step sends the rate of the next trial, or the end, to the pods. The trial is stored first:
+// another process sends it again, which has no effect on pods that have it.
 func (r *Reconciler) step(ctx context.Context, s *scope) outcome {
 	if s.searching.ends() {
 		return r.endSearch(ctx, s)
@@ -133,7 +152,8 @@ func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
 	if err := r.storeStatus(ctx, s); err != nil {
 		return outcome{err: err}
 	}
-	if at := s.trialBegin(r.Clock.Now()); at < s.plan.Shape.Length() { // otherwise the load ends earlier anyway
+	// otherwise the load ends earlier anyway
+	if at := s.trialBegin(r.Clock.Now()); at < s.plan.Shape.Length() {
 		if err := r.sendStep(ctx, s, at, 0); err != nil {
 			return outcome{err: err}
 		}
@@ -142,7 +162,8 @@ func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
 	return outcome{again: true}
 }
 
-// lastTrialSent reports whether all pods have the rate of the last trial. The first rate is in their plan.
+// lastTrialSent reports whether all pods have the rate of the last trial. The first rate is in
+// their plan.
 func (s *scope) lastTrialSent() bool {
 	t, ok := search.InProgress(s.searching.trials)
 	return !ok || t.At == s.plan.Shape.MeasuredFrom() || t.At == s.run.TrialSent
@@ -150,7 +171,10 @@ func (s *scope) lastTrialSent() bool {
 
 // trial converts a trial for the status.
 func (s *scope) trial(t search.Trial) v1alpha1.SearchTrial {
-	return v1alpha1.SearchTrial{Rate: int32(math.Round(t.Rate)), StartTime: metav1.NewMicroTime(s.seen.StartedAt.Add(t.At))}
+	return v1alpha1.SearchTrial{
+		Rate:      int32(math.Round(t.Rate)),
+		StartTime: metav1.NewMicroTime(s.seen.StartedAt.Add(t.At)),
+	}
 }
 
 // trialBegin returns when a trial that is sent now begins, from the start.
@@ -158,7 +182,8 @@ func (s *scope) trialBegin(now time.Time) time.Duration {
 	return search.Begin(s.sinceStart(now), s.plan.Interval)
 }
 
-// sinceStart returns the time since the start by the clocks of the pods, even if this process's clock was changed.
+// sinceStart returns the time since the start by the clocks of the pods, even if this process's
+// clock was changed.
 func (s *scope) sinceStart(now time.Time) time.Duration {
 	return now.Sub(s.seen.StartedAt) - s.session.ClockShift
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// callTimeout limits the calls of one reconcile to load pods, so that a pod that does not answer does not block other tests.
+// callTimeout limits the calls of one reconcile to load pods, so that a pod that does not answer
+// does not block other tests.
 const callTimeout = 5 * time.Second
 
 // observeSession opens the session of the test, updates its pods, and reads its status.
@@ -52,7 +53,8 @@ func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// rejectStale returns ErrStale if a session would be opened for a test that may be finished: it would record the pods of the deleted Job as lost.
+// rejectStale returns ErrStale if a session would be opened for a test that may be finished: it
+// would record the pods of the deleted Job as lost.
 func (r *Reconciler) rejectStale(ctx context.Context, s *scope) error {
 	if s.seen.StartedAt.IsZero() || r.Runs.Find(s.test.UID) != nil {
 		return nil
@@ -69,14 +71,20 @@ func (r *Reconciler) rejectStale(ctx context.Context, s *scope) error {
 
 // openRun sets the run, unless the Secret with its credentials does not exist.
 func (r *Reconciler) openRun(ctx context.Context, s *scope) error {
-	run, err := r.Runs.Open(s.test.UID, r.Clock.Now(), func() (*collect.Session, error) { return r.open(ctx, s) })
+	run, err := r.Runs.Open(s.test.UID, r.Clock.Now(), func() (*collect.Session, error) {
+		return r.open(ctx, s)
+	})
 	switch {
 	case apierrors.IsNotFound(err) && s.seen.StartedAt.IsZero():
 		s.seen.Children = false // create the Secret again
 		return nil
 	case apierrors.IsNotFound(err):
-		s.seen.AgentProblem = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound,
-			Message: fmt.Sprintf("Secret %s was deleted: without it the records of the load pods cannot be collected", children.AgentSecretName(s.test))}
+		s.seen.AgentProblem = &problem.Problem{
+			Reason: v1alpha1.ReasonSecretNotFound,
+			Message: fmt.Sprintf(
+				"Secret %s was deleted: without it the records of the load pods cannot be collected",
+				children.AgentSecretName(s.test)),
+		}
 		return nil
 	case err != nil:
 		return err
@@ -88,14 +96,23 @@ func (r *Reconciler) openRun(ctx context.Context, s *scope) error {
 // open reads the credentials and opens a session with them.
 func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, error) {
 	var secret corev1.Secret
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.test.Namespace, Name: children.AgentSecretName(s.test)}, &secret); err != nil {
+	if err := r.Client.Get(ctx,
+		client.ObjectKey{Namespace: s.test.Namespace, Name: children.AgentSecretName(s.test)},
+		&secret); err != nil {
 		return nil, fmt.Errorf("read the credentials of the load pods: %w", err)
 	}
 	owner := s.test.DeepCopy()
 	return collect.Open(collect.Config{
-		Run: s.plan.Run, Step: s.plan.Interval, Ops: s.plan.Operations(), ReadOnly: s.plan.ReadOnly(), Tallies: s.plan.Tallies(), Pods: s.plan.Pods,
+		Run:      s.plan.Run,
+		Step:     s.plan.Interval,
+		Ops:      s.plan.Operations(),
+		ReadOnly: s.plan.ReadOnly(),
+		Tallies:  s.plan.Tallies(),
+		Pods:     s.plan.Pods,
 		Credentials: agent.Credentials{
-			CertificatePEM: secret.Data[agent.KeyCertificate], PrivateKeyPEM: secret.Data[agent.KeyPrivateKey], Token: string(secret.Data[agent.KeyToken]),
+			CertificatePEM: secret.Data[agent.KeyCertificate],
+			PrivateKeyPEM:  secret.Data[agent.KeyPrivateKey],
+			Token:          string(secret.Data[agent.KeyToken]),
 		},
 		Store:  resultsStore{client: r.Client, test: owner},
 		Ledger: s.plan.Verify != nil && s.test.Status.Verification == nil,
@@ -111,7 +128,11 @@ func (s *scope) podAddresses() []collect.Pod {
 	addresses := make([]collect.Pod, 0, len(s.pods))
 	for i := range s.pods {
 		if index, ok := loadpods.Index(&s.pods[i]); ok && s.pods[i].Status.PodIP != "" {
-			addresses = append(addresses, collect.Pod{Index: index, Name: s.pods[i].Name, Address: net.JoinHostPort(s.pods[i].Status.PodIP, strconv.Itoa(agent.Port))})
+			addresses = append(addresses, collect.Pod{
+				Index:   index,
+				Name:    s.pods[i].Name,
+				Address: net.JoinHostPort(s.pods[i].Status.PodIP, strconv.Itoa(agent.Port)),
+			})
 		}
 	}
 	return addresses
@@ -124,8 +145,10 @@ func (r *Reconciler) resume(ctx context.Context, s *scope) error {
 	}
 	err := s.run.Session.Resume(ctx, s.seen.StartedAt)
 	if errors.Is(err, collect.ErrCheckpoint) {
-		s.seen.AgentProblem = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable,
-			Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), err)}
+		s.seen.AgentProblem = &problem.Problem{
+			Reason:  v1alpha1.ReasonResultsNotStorable,
+			Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), err),
+		}
 		return nil
 	}
 	if err != nil {

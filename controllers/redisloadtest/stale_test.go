@@ -23,8 +23,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
-// The Job and the session of a finished test are deleted. A reconcile that read a stale copy of the test must not open another session, which would
-// record every load pod as lost.
+// The Job and the session of a finished test are deleted. A reconcile that read a stale copy of the test must not open
+// another session, which would record every load pod as lost.
 func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	began := metav1.NewMicroTime(time.Now().Add(-8 * time.Second).Truncate(time.Microsecond))
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "u"}}
@@ -62,18 +62,35 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ended.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, LastTransitionTime: metav1.Now()}}
+	ended.Status.Conditions = []metav1.Condition{
+		{
+			Type:               v1alpha1.ConditionComplete,
+			Status:             metav1.ConditionTrue,
+			Reason:             v1alpha1.ReasonSucceeded,
+			LastTransitionTime: metav1.Now(),
+		},
+	}
 	if err := cluster.Status().Update(t.Context(), ended); err != nil {
 		t.Fatal(err)
 	}
-	cached := interceptor.NewClient(cluster, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
-		if test, ok := into.(*v1alpha1.RedisLoadTest); ok {
-			before.DeepCopyInto(test)
-			return nil
-		}
-		return c.Get(ctx, key, into, o...)
-	}})
-	r := &Reconciler{Client: cached, APIReader: cluster, Recorder: events.NewFakeRecorder(16), Clock: clock.RealClock{}, Runs: runs.NewRegistry()}
+	cached := interceptor.NewClient(cluster, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			o ...client.GetOption,
+		) error {
+			if test, ok := into.(*v1alpha1.RedisLoadTest); ok {
+				before.DeepCopyInto(test)
+				return nil
+			}
+			return c.Get(ctx, key, into, o...)
+		},
+	})
+	r := &Reconciler{
+		Client:    cached,
+		APIReader: cluster,
+		Recorder:  events.NewFakeRecorder(16),
+		Clock:     clock.RealClock{},
+		Runs:      runs.NewRegistry(),
+	}
 	t.Cleanup(r.Runs.Close)
 
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})

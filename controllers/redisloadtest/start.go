@@ -34,7 +34,8 @@ func (r *Reconciler) note(ctx context.Context, s *scope) outcome {
 	return outcome{err: err}
 }
 
-// prepare creates the missing children: the credentials, the plan, the Job. It fails while an old Job is being deleted.
+// prepare creates the missing children: the credentials, the plan, the Job. It fails while an old
+// Job is being deleted.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	if s.stale {
 		return outcome{again: true, err: r.discard(ctx, s)}
@@ -55,28 +56,37 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	job.Annotations[v1alpha1.AnnotationAddresses] = addressesOf(s.plan)
 	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), stored, job} {
 		err := r.createOwned(ctx, s.test, child)
-		if _, isJob := child.(*batchv1.Job); isJob && apierrors.IsInvalid(err) { // of fields that only Kubernetes checks, such as affinity
-			return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: refusedJob(err), Lasting: true})
+		// of fields that only Kubernetes checks, such as affinity
+		if _, isJob := child.(*batchv1.Job); isJob && apierrors.IsInvalid(err) {
+			return r.endFailed(ctx, s, &problem.Problem{
+				Reason:  v1alpha1.ReasonInvalidSpec,
+				Message: refusedJob(err),
+				Lasting: true,
+			})
 		}
 		if err != nil {
 			return outcome{err: err}
 		}
 	}
-	log.FromContext(ctx).Info("Prepared", "loadPods", s.plan.Pods, "job", children.LoadJobName(s.test.Name))
+	log.FromContext(ctx).Info("Prepared", "loadPods", s.plan.Pods, "job",
+		children.LoadJobName(s.test.Name))
 	return outcome{}
 }
 
 // addressesOf is the value of AnnotationAddresses.
-func addressesOf(p *plan.Plan) string { return strings.Join(p.Target.Addresses, ",") }
+func addressesOf(p *plan.Plan) string {
+	return strings.Join(p.Target.Addresses, ",")
+}
 
 // userIDs are who chooses the user of the load pods.
 func (r *Reconciler) userIDs(ctx context.Context, namespace string) (children.UserIDs, error) {
-	assigned, err := target.AssignsUserIDs(ctx, r.APIReader, namespace) // a cache of namespaces takes rights on all
+	// a cache of namespaces takes rights on all
+	assigned, err := target.AssignsUserIDs(ctx, r.APIReader, namespace)
 	return children.UserIDs(assigned), err
 }
 
-// createOwned creates a child if it does not exist. It fails if an object of the same name has another owner, such as a deleted test of the same
-// name.
+// createOwned creates a child if it does not exist. It fails if an object of the same name has
+// another owner, such as a deleted test of the same name.
 func (r *Reconciler) createOwned(ctx context.Context, owner, child client.Object) error {
 	found := child.DeepCopyObject().(client.Object)
 	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), found)
@@ -95,10 +105,13 @@ func (r *Reconciler) createOwned(ctx context.Context, owner, child client.Object
 	return nil
 }
 
-// refusedJob says which field to change after a refusal of the Job: by a policy of the cluster, most of which want labels, or by the API server itself.
+// refusedJob says which field to change after a refusal of the Job: by a policy of the cluster,
+// most of which want labels, or by the API server itself.
 func refusedJob(err error) string {
 	if strings.Contains(err.Error(), " denied ") { // by a ValidatingAdmissionPolicy or a webhook
-		return fmt.Sprintf("spec.pods: a policy of the cluster refuses the Job. Labels of the Job are in jobLabels, those of its pods in labels: %v", err)
+		return fmt.Sprintf(
+			"spec.pods: a policy of the cluster refuses the Job. Labels of the Job are in jobLabels, those of its pods in labels: %v",
+			err)
 	}
 	return fmt.Sprintf("spec.pods: %v", err)
 }
@@ -114,12 +127,15 @@ func taken(found, owner client.Object) string {
 	case of.UID == owner.GetUID():
 		return ""
 	case of.Name == owner.GetName():
-		return fmt.Sprintf("the object there belongs to an earlier %s %s (%s). It will be deleted if that is; else delete it, or choose another name", of.Kind, of.Name, of.UID)
+		return fmt.Sprintf(
+			"the object there belongs to an earlier %s %s (%s). It will be deleted if that is; else "+
+				"delete it, or choose another name", of.Kind, of.Name, of.UID)
 	}
 	return fmt.Sprintf("the object there belongs to %s %s. Choose another name", of.Kind, of.Name)
 }
 
-// start stores the start instant and then sends it. It is far enough in the future to reach all pods.
+// start stores the start instant and then sends it. It is far enough in the future to reach all
+// pods.
 func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
 	at := r.Clock.Now().Add(lifecycle.StartLead)
 	// The status has microseconds; the instant that is sent must be equal.

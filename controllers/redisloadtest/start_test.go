@@ -22,11 +22,22 @@ func TestTakenName(t *testing.T) {
 		found corev1.Secret
 		says  string // "" = it is the owner's
 	}{
-		"its own":            {found: corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: by("checkout", "u2")}}},
-		"being deleted":      {found: corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: by("checkout", "u2"), DeletionTimestamp: new(metav1.Now())}}, says: "is being deleted"},
-		"without an owner":   {says: "has no owner, as after kubectl delete --cascade=orphan. Delete it"},
-		"of an earlier one":  {found: corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: by("checkout", "u1")}}, says: "belongs to an earlier RedisLoadTest checkout (u1)"},
-		"of somebody else's": {found: corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: by("other", "u3")}}, says: "belongs to RedisLoadTest other"},
+		"its own": {found: corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: by("checkout", "u2")}}},
+		"being deleted": {
+			found: corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{OwnerReferences: by("checkout", "u2"), DeletionTimestamp: new(metav1.Now())},
+			},
+			says: "is being deleted",
+		},
+		"without an owner": {says: "has no owner, as after kubectl delete --cascade=orphan. Delete it"},
+		"of an earlier one": {
+			found: corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: by("checkout", "u1")}},
+			says:  "belongs to an earlier RedisLoadTest checkout (u1)",
+		},
+		"of somebody else's": {
+			found: corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: by("other", "u3")}},
+			says:  "belongs to RedisLoadTest other",
+		},
 	} {
 		if got := taken(&tc.found, owner); (got == "") != (tc.says == "") || !strings.Contains(got, tc.says) {
 			t.Errorf("%s: %q", name, got)
@@ -36,10 +47,12 @@ func TestTakenName(t *testing.T) {
 
 // A policy that refuses the Job most often wants a label: the message names the field for it.
 func TestRefusalOfTheJobNamesTheField(t *testing.T) {
+	const labels = "Labels of the Job are in jobLabels"
 	for text, want := range map[string]string{
-		`jobs.batch "run-load" is forbidden: ValidatingAdmissionPolicy 'team' with binding 'team' denied request: every workload needs the label team`: "Labels of the Job are in jobLabels",
-		`admission webhook "validate.kyverno.svc" denied the request: the label team is required`:                                                      "Labels of the Job are in jobLabels",
-		`Job.batch "run-load" is invalid: spec.template.spec.affinity: Invalid value`:                                                                  "spec.pods: Job.batch",
+		`jobs.batch "run-load" is forbidden: ValidatingAdmissionPolicy 'team' with binding 'team' denied ` +
+			`request: every workload needs the label team`: labels,
+		`admission webhook "validate.kyverno.svc" denied the request: the label team is required`: labels,
+		`Job.batch "run-load" is invalid: spec.template.spec.affinity: Invalid value`:             "spec.pods: Job.batch",
 	} {
 		if got := refusedJob(errors.New(text)); !strings.Contains(got, want) || !strings.Contains(got, text) {
 			t.Errorf("%q: %q", text, got)

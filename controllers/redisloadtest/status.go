@@ -24,7 +24,9 @@ import (
 )
 
 // report writes the status once, with what was observed and decided, and then emits events.
-func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) error {
+func (r *Reconciler) report(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome,
+) error {
 	if s.seen.Finished {
 		r.Runs.Drop(s.test.UID)
 		return nil
@@ -56,7 +58,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	if !r.statusDue(s) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.test.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, s.test.DeepCopy(),
+		state.OptimisticPatch(s.before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
 	r.emitEvents(s)
@@ -69,18 +72,22 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	return nil
 }
 
-// statusDue reports whether the status is to be written: at once, except for figures of a running load, which are written every 2 s.
+// statusDue reports whether the status is to be written: at once, except for figures of a running
+// load, which are written every 2 s.
 func (r *Reconciler) statusDue(s *scope) bool {
 	before, after := &s.before.Status, &s.test.Status
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
-	if len(before.Conditions) != len(after.Conditions) || before.Verdict != after.Verdict || len(before.Faults) != len(after.Faults) ||
-		(before.Verification == nil) != (after.Verification == nil) || judgedTrials(before.Search) != judgedTrials(after.Search) {
+	if len(before.Conditions) != len(after.Conditions) || before.Verdict != after.Verdict ||
+		len(before.Faults) != len(after.Faults) ||
+		(before.Verification == nil) != (after.Verification == nil) ||
+		judgedTrials(before.Search) != judgedTrials(after.Search) {
 		return true
 	}
 	for _, c := range after.Conditions {
-		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil || old.Status != c.Status || old.Reason != c.Reason {
+		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil ||
+			old.Status != c.Status || old.Reason != c.Reason {
 			return true
 		}
 	}
@@ -113,7 +120,10 @@ func (r *Reconciler) storeStatus(ctx context.Context, s *scope) error {
 
 func (r *Reconciler) setLoadPods(s *scope) {
 	status := &s.test.Status
-	status.LoadPods = &v1alpha1.LoadPodsStatus{Desired: int32(s.seen.PodsWanted), Lost: int32(len(s.lost))}
+	status.LoadPods = &v1alpha1.LoadPodsStatus{
+		Desired: int32(s.seen.PodsWanted),
+		Lost:    int32(len(s.lost)),
+	}
 	for _, p := range s.session.Pods {
 		if p.Reachable && !p.Gone && p.State != "" && p.State != "Preparing" {
 			status.LoadPods.Ready++
@@ -125,13 +135,17 @@ func (r *Reconciler) setLoadPods(s *scope) {
 	}
 }
 
-// setTarget sets the addresses of the load, and what the servers there reported; nothing for a load without a target.
+// setTarget sets the addresses of the load, and what the servers there reported; nothing for a load
+// without a target.
 func (s *scope) setTarget() {
 	if !s.plan.Target.IsSet() {
 		return
 	}
 	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
-	target := &v1alpha1.TargetStatus{Addresses: first(addresses), Topology: v1alpha1.TopologyStandalone}
+	target := &v1alpha1.TargetStatus{
+		Addresses: first(addresses),
+		Topology:  v1alpha1.TopologyStandalone,
+	}
 	if named := s.plan.Target.Topology; named != "" && named != plan.TopologyAuto {
 		target.Topology = v1alpha1.Topology(named)
 	}
@@ -148,12 +162,14 @@ func (s *scope) setTarget() {
 	}
 	if layout != nil {
 		target.Topology = v1alpha1.Topology(layout.Topology)
-		target.Primaries, target.Replicas = unique(layout.Primaries), unique(layout.Replicas)
+		target.Primaries = unique(layout.Primaries)
+		target.Replicas = unique(layout.Replicas)
 	}
 	s.test.Status.Target = target
 }
 
-// serversByRole returns the one server that a load without a discovered topology reached, under its role.
+// serversByRole returns the one server that a load without a discovered topology reached, under its
+// role.
 func serversByRole(role, address string) (primaries, replicas []string) {
 	switch role {
 	case "master":
@@ -165,7 +181,9 @@ func serversByRole(role, address string) (primaries, replicas []string) {
 }
 
 // first returns as many servers as a list of the status can have.
-func first(servers []string) []string { return servers[:min(len(servers), 64)] }
+func first(servers []string) []string {
+	return servers[:min(len(servers), 64)]
+}
 
 // unique drops duplicates and keeps the order: the lists of a status are sets.
 func unique(servers []string) []string {
@@ -181,7 +199,10 @@ func unique(servers []string) []string {
 // resetStatus removes everything about a run from the status.
 func (s *scope) resetStatus() {
 	conditions := s.test.Status.Conditions
-	s.test.Status = v1alpha1.RedisLoadTestStatus{Conditions: conditions, ObservedGeneration: s.test.Generation}
+	s.test.Status = v1alpha1.RedisLoadTestStatus{
+		Conditions:         conditions,
+		ObservedGeneration: s.test.Generation,
+	}
 }
 
 // setResults sets the reference to the stored record.
@@ -195,14 +216,18 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 		return nil //nolint:nilerr // a record that cannot be decoded is no result, now or later
 	}
 	s.test.Status.Results = &v1alpha1.ResultsReference{
-		ConfigMap: children.ResultsName(s.test.Name), Interval: v1alpha1.MicrosecondsOf(series.Step), Note: digest.Truncate(strings.Join(series.Notes, " "), 1024),
+		ConfigMap: children.ResultsName(s.test.Name),
+		Interval:  v1alpha1.MicrosecondsOf(series.Step),
+		Note:      digest.Truncate(strings.Join(series.Notes, " "), 1024),
 	}
 	return nil
 }
 
-// storeResult stores the result of the run, of which the status is a digest. It comes before the status that ends the run: a process that dies in between
-// does it again.
-func (s *scope) storeResult(ctx context.Context, store resultsStore, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) error {
+// storeResult stores the result of the run, of which the status is a digest. It comes before the
+// status that ends the run: a process that dies in between does it again.
+func (s *scope) storeResult(
+	ctx context.Context, store resultsStore, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome,
+) error {
 	if s.result == nil || s.seen.Restored != "" {
 		return nil
 	}
@@ -213,19 +238,22 @@ func (s *scope) storeResult(ctx context.Context, store resultsStore, d lifecycle
 		s.result.Servers[i].Pod = s.test.Status.Servers[i].Pod
 	}
 	if t := s.test.Status.Target; t != nil {
-		s.result.Target.Topology, s.result.Target.Server, s.result.Target.Version = string(t.Topology), t.Server, t.Version
+		s.result.Target.Topology, s.result.Target.Server, s.result.Target.Version = string(t.Topology),
+			t.Server, t.Version
 	}
 	return store.saveResult(ctx, s.result)
 }
 
 // emitEvents emits an event if the condition Complete has changed.
 func (r *Reconciler) emitEvents(s *scope) {
-	c := state.Changed(s.before.Status.Conditions, s.test.Status.Conditions, v1alpha1.ConditionComplete)
+	c := state.Changed(s.before.Status.Conditions, s.test.Status.Conditions,
+		v1alpha1.ConditionComplete)
 	if c == nil {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if meta.IsStatusConditionTrue(s.test.Status.Conditions, v1alpha1.ConditionFailed) || s.seen.Problem != nil {
+	if meta.IsStatusConditionTrue(s.test.Status.Conditions, v1alpha1.ConditionFailed) ||
+		s.seen.Problem != nil {
 		kind = corev1.EventTypeWarning
 	}
 	r.Recorder.Eventf(s.test, nil, kind, c.Reason, "Reconcile", "%s", digest.Truncate(c.Message, 1000))

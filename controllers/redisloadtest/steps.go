@@ -10,7 +10,9 @@ import (
 )
 
 // perform executes the decision.
-func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction]) outcome {
+func (r *Reconciler) perform(
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction],
+) outcome {
 	r.markLostPods(s)
 	switch d.Action {
 	case lifecycle.LoadTestNote:
@@ -26,7 +28,8 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	case lifecycle.LoadTestStop:
 		return r.stop(ctx, s)
 	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
-		// The end deletes pods. If the status were rejected after that, the next reconcile would count them as lost.
+		// The end deletes pods. If the status were rejected after that, the next reconcile would count
+		// them as lost.
 		if old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.before); old || err != nil {
 			return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
 		}
@@ -42,7 +45,8 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	return outcome{}
 }
 
-// markLostPods excludes the lost pods from the session, so that the record of the others can be completed.
+// markLostPods excludes the lost pods from the session, so that the record of the others can be
+// completed.
 func (r *Reconciler) markLostPods(s *scope) {
 	for index := range s.lost {
 		s.run.Session.Lose(index)

@@ -22,20 +22,36 @@ func TestTruthStatusNamesTheDeployment(t *testing.T) {
 		pods   []collect.PodStatus
 		want   string
 	}{
-		{"sentinels", plan.Target{Topology: plan.TopologySentinel, Sentinel: &plan.Sentinel{Addresses: []string{"s:1", "t:1"}}},
-			[]collect.PodStatus{{Server: read, Layout: &agent.Layout{Topology: "Sentinel", Primaries: []string{"a:1"}, Replicas: []string{"b:1"}}}},
-			"Sentinel, primaries [a:1], replicas [b:1], sentinels [s:1 t:1], given []"},
-		{"a cluster of two shards", plan.Target{Topology: plan.TopologyAuto, Addresses: []string{"a:1"}},
-			[]collect.PodStatus{{Server: read}, {Layout: &agent.Layout{Topology: "Cluster", Primaries: []string{"a:1", "c:1"}, Replicas: []string{"b:1", "d:1"}}}},
-			"Cluster, primaries [a:1 c:1], replicas [b:1 d:1], sentinels [], given [a:1]"},
-		{"one server, which is a replica", plan.Target{Topology: plan.TopologyStandalone, Addresses: []string{"redis:1"}}, []collect.PodStatus{{Server: read}},
-			"Standalone, primaries [], replicas [b:1], sentinels [], given [redis:1]"},
+		{
+			"sentinels",
+			plan.Target{Topology: plan.TopologySentinel, Sentinel: &plan.Sentinel{Addresses: []string{"s:1", "t:1"}}},
+			[]collect.PodStatus{
+				{Server: read, Layout: &agent.Layout{Topology: "Sentinel", Primaries: []string{"a:1"}, Replicas: []string{"b:1"}}},
+			},
+			"Sentinel, primaries [a:1], replicas [b:1], sentinels [s:1 t:1], given []",
+		},
+		{
+			"a cluster of two shards",
+			plan.Target{Topology: plan.TopologyAuto, Addresses: []string{"a:1"}},
+			[]collect.PodStatus{
+				{Server: read},
+				{Layout: &agent.Layout{Topology: "Cluster", Primaries: []string{"a:1", "c:1"}, Replicas: []string{"b:1", "d:1"}}},
+			},
+			"Cluster, primaries [a:1 c:1], replicas [b:1 d:1], sentinels [], given [a:1]",
+		},
+		{
+			"one server, which is a replica",
+			plan.Target{Topology: plan.TopologyStandalone, Addresses: []string{"redis:1"}},
+			[]collect.PodStatus{{Server: read}},
+			"Standalone, primaries [], replicas [b:1], sentinels [], given [redis:1]",
+		},
 	} {
 		s := &scope{plan: builders.Plan(), test: &v1alpha1.RedisLoadTest{}, session: collect.Status{Pods: c.pods}}
 		s.plan.Target = c.target
 		s.setTarget()
 		at := s.test.Status.Target
-		got := fmt.Sprintf("%s, primaries %v, replicas %v, sentinels %v, given %v", at.Topology, at.Primaries, at.Replicas, at.Sentinels, at.Addresses)
+		got := fmt.Sprintf("%s, primaries %v, replicas %v, sentinels %v, given %v", at.Topology, at.Primaries, at.Replicas,
+			at.Sentinels, at.Addresses)
 		truth.Report(t, "T23", "status.target of "+c.name, c.want, got, got == c.want)
 	}
 }

@@ -44,11 +44,13 @@ func (s *scope) doubts(reason string) []impact.Doubt {
 		add(v1alpha1.ReasonAborted, "the load was aborted")
 	}
 	if len(s.lost) > 0 {
-		add(v1alpha1.ReasonPodsLost, "%d of %d load pods were lost: %s", len(s.lost), s.seen.PodsWanted, strings.Join(s.seen.PodsLost, "; "))
+		add(v1alpha1.ReasonPodsLost, "%d of %d load pods were lost: %s", len(s.lost), s.seen.PodsWanted,
+			strings.Join(s.seen.PodsLost, "; "))
 	}
 	// All pods record on one grid: a late start matters only after the measurement has begun.
 	if limit := max(state.MaxSkew, s.measuredFrom()); s.session.Skew > limit {
-		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
+		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.session.Skew),
+			format.Duration(limit))
 	}
 	s.run.Read(func(series *merged.Series) { doubts = append(doubts, state.ClockDoubts(series)...) })
 	for _, hole := range s.holes {

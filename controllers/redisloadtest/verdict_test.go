@@ -30,7 +30,11 @@ func TestDoubtsOfARun(t *testing.T) {
 		}, v1alpha1.ReasonPodsLost},
 		{"starts at the limit", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew }, ""},
 		{"starts apart", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew + 1 }, "StartSkew"},
-		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) { s.holes = []merged.Hole{{Pod: 1, From: time.Second, To: 2 * time.Second}} }, "IntervalsMissing"},
+		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) {
+			s.holes = []merged.Hole{
+				{Pod: 1, From: time.Second, To: 2 * time.Second},
+			}
+		}, "IntervalsMissing"},
 	} {
 		s := &scope{seen: lifecycle.LoadTest{PodsWanted: 2}}
 		tc.change(s)
@@ -51,18 +55,33 @@ func TestDoubtsOfARun(t *testing.T) {
 func TestTruthVerdictOfAStalledLoadPod(t *testing.T) {
 	p99 := func(d time.Duration) *result.Quantiles { return &result.Quantiles{P99: result.Seconds(d)} }
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{
-		time.Second: v1alpha1.VerdictPass, 100 * time.Millisecond: v1alpha1.VerdictInconclusive, time.Millisecond: v1alpha1.VerdictFail,
+		time.Second:            v1alpha1.VerdictPass,
+		100 * time.Millisecond: v1alpha1.VerdictInconclusive,
+		time.Millisecond:       v1alpha1.VerdictFail,
 	} {
-		s := &scope{test: &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Objectives: &v1alpha1.Objectives{MaxLatencyP99: &metav1.Duration{Duration: limit}}}}}
-		s.result = &result.Load{Total: result.Operation{Requests: 100, OK: 100, Latency: p99(377 * time.Millisecond), Stalled: &result.Stalled{
-			Length: result.Seconds(800 * time.Millisecond), Count: 2, Longest: result.Seconds(400 * time.Millisecond), Latency: p99(4600 * time.Microsecond),
-		}}}
+		s := &scope{
+			test: &v1alpha1.RedisLoadTest{
+				Spec: v1alpha1.RedisLoadTestSpec{
+					Objectives: &v1alpha1.Objectives{MaxLatencyP99: &metav1.Duration{Duration: limit}},
+				},
+			},
+		}
+		s.result = &result.Load{
+			Total: result.Operation{Requests: 100, OK: 100, Latency: p99(377 * time.Millisecond), Stalled: &result.Stalled{
+				Length:  result.Seconds(800 * time.Millisecond),
+				Count:   2,
+				Longest: result.Seconds(400 * time.Millisecond),
+				Latency: p99(4600 * time.Microsecond),
+			}},
+		}
 		s.judge(v1alpha1.ReasonSucceeded)
 		status := &s.test.Status
 		condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet)
-		truth.Report(t, "T11", "RedisLoadTest, the p99 is 377 ms, 4.6 ms without stalls, limit "+limit.String(), string(want), string(status.Verdict), status.Verdict == want)
+		truth.Report(t, "T11", "RedisLoadTest, the p99 is 377 ms, 4.6 ms without stalls, limit "+limit.String(), string(want),
+			string(status.Verdict), status.Verdict == want)
 		stalled := condition.Message == "the load generator did not always run"
-		if o := status.Objectives[0]; o.AtLeast != "4600" || o.AtMost != "377000" || (o.Met == nil) != stalled || stalled != (want == v1alpha1.VerdictInconclusive) ||
+		if o := status.Objectives[0]; o.AtLeast != "4600" || o.AtMost != "377000" || (o.Met == nil) != stalled ||
+			stalled != (want == v1alpha1.VerdictInconclusive) ||
 			stalled && !strings.HasPrefix(status.Doubts[0].Message, "load pod 0 did not run for 800ms ") {
 			t.Errorf("limit %v: %+v, %s", limit, o, condition.Message)
 		}

@@ -15,11 +15,14 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// windowOf returns the window of a fault that was injected 40 s after the start of a load, which is observed after 5 minutes.
+// windowOf returns the window of a fault that was injected 40 s after the start of a load, which is observed after 5
+// minutes.
 func windowOf(kind v1alpha1.FaultType, change func(*v1alpha1.RedisFaultStatus)) summary.Window {
 	at := func(after time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(t0.Add(after))) }
 	f := v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{
-		Action: v1alpha1.Action{Type: kind}, Duration: &metav1.Duration{Duration: 100 * time.Second}, RecoveryDeadline: metav1.Duration{Duration: 20 * time.Second},
+		Action:           v1alpha1.Action{Type: kind},
+		Duration:         &metav1.Duration{Duration: 100 * time.Second},
+		RecoveryDeadline: metav1.Duration{Duration: 20 * time.Second},
 	}}
 	f.Status.InjectedAt, f.Status.Impact = at(40*time.Second), &v1alpha1.Impact{}
 	f.Status.RevertedAt = at(140 * time.Second)
@@ -28,7 +31,8 @@ func windowOf(kind v1alpha1.FaultType, change func(*v1alpha1.RedisFaultStatus)) 
 	return s.faultWindows(t0.Add(5 * time.Minute))[0]
 }
 
-// A setting that is held for 100 s is in the window of its fault all that time, whether the load recovered from it or not.
+// A setting that is held for 100 s is in the window of its fault all that time, whether the load recovered from it or
+// not.
 func TestTruthLastingFaultExplainsItsStay(t *testing.T) {
 	never := func(*v1alpha1.RedisFaultStatus) {}
 	recovered := func(after time.Duration) func(*v1alpha1.RedisFaultStatus) {
@@ -43,15 +47,29 @@ func TestTruthLastingFaultExplainsItsStay(t *testing.T) {
 		end    time.Duration
 	}{
 		{"held for 100 s, never recovered", v1alpha1.FaultConfig, never, 161 * time.Second},
-		{"held for 100 s, recovered 5 s after its revert", v1alpha1.FaultConfig, recovered(105 * time.Second), 146 * time.Second},
+		{
+			"held for 100 s, recovered 5 s after its revert", v1alpha1.FaultConfig, recovered(105 * time.Second),
+			146 * time.Second,
+		},
 		{"held for 100 s without a dip", v1alpha1.FaultConfig, recovered(0), 141 * time.Second},
-		{"not reverted by the end of the load", v1alpha1.FaultConfig, func(s *v1alpha1.RedisFaultStatus) { s.RevertedAt = nil }, 321 * time.Second},
-		{"its revert was abandoned", v1alpha1.FaultConfig, func(s *v1alpha1.RedisFaultStatus) { s.Targets = []v1alpha1.FaultTarget{{RevertAbandoned: true}} }, 321 * time.Second},
+		{
+			"not reverted by the end of the load",
+			v1alpha1.FaultConfig,
+			func(s *v1alpha1.RedisFaultStatus) { s.RevertedAt = nil },
+			321 * time.Second,
+		},
+		{
+			"its revert was abandoned",
+			v1alpha1.FaultConfig,
+			func(s *v1alpha1.RedisFaultStatus) { s.Targets = []v1alpha1.FaultTarget{{RevertAbandoned: true}} },
+			321 * time.Second,
+		},
 		{"a kill that was never recovered from", v1alpha1.FaultProcessCrash, never, 61 * time.Second},
 		{"a kill that recovered", v1alpha1.FaultProcessCrash, recovered(3 * time.Second), 44 * time.Second},
 	} {
 		got := windowOf(c.kind, c.change)
-		truth.Report(t, "T20", "the window of a fault, "+c.name, fmt.Sprint(c.end), fmt.Sprint(got.To), got.To == c.end && got.From == 40*time.Second-100*time.Millisecond)
+		truth.Report(t, "T20", "the window of a fault, "+c.name, fmt.Sprint(c.end), fmt.Sprint(got.To),
+			got.To == c.end && got.From == 40*time.Second-100*time.Millisecond)
 	}
 }
 
@@ -62,7 +80,8 @@ func TestEveryKindTellsWhetherItLasts(t *testing.T) {
 			_ = fault.TraitsOf(&v1alpha1.RedisFaultSpec{Engine: engine, Action: v1alpha1.Action{Type: kind}}).Stays()
 		}
 	}
-	if !fault.TraitsOf(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}}).Stays() || fault.TraitsOf(&v1alpha1.RedisFaultSpec{}).Stays() {
+	if !fault.TraitsOf(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}}).Stays() ||
+		fault.TraitsOf(&v1alpha1.RedisFaultSpec{}).Stays() {
 		t.Error("a hang lasts, nothing does not")
 	}
 }

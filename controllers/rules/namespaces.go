@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/faultrun"
 )
 
-// Namespaces reads the metadata of namespaces. An operator for all namespaces watches them. That takes a ClusterRole: one for some namespaces reads each by its name,
-// which a Role in it permits.
+// Namespaces reads the metadata of namespaces. An operator for all namespaces watches them. That
+// takes a ClusterRole: one for some namespaces reads each by its name, which a Role in it permits.
 type Namespaces struct {
 	Client    client.Reader // cached
 	APIReader client.Reader // not cached
@@ -33,14 +33,19 @@ type namespaceCopy struct {
 	found *metav1.PartialObjectMetadata
 }
 
-// serves reports whether a copy need not be read again. One with the annotation that stops faults does: a fault that comes after its removal must not end.
+// serves reports whether a copy need not be read again. One with the annotation that stops faults
+// does: a fault that comes after its removal must not end.
 func (c namespaceCopy) serves(now time.Time) bool {
 	age := now.Sub(c.at)
-	return age >= 0 && age < NamespaceAge && !v1alpha1.SwitchedOn(c.found.Annotations, v1alpha1.AnnotationStop)
+	return age >= 0 && age < NamespaceAge &&
+		!v1alpha1.SwitchedOn(c.found.Annotations, v1alpha1.AnnotationStop)
 }
 
-// Watched reports whether all namespaces are watched: what is known of one is as new as what the API server has.
-func (n Namespaces) Watched() bool { return len(n.Names) == 0 }
+// Watched reports whether all namespaces are watched: what is known of one is as new as what the
+// API server has.
+func (n Namespaces) Watched() bool {
+	return len(n.Names) == 0
+}
 
 func namespaceMetadata() *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
@@ -48,7 +53,8 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return namespace
 }
 
-// Of is the metadata of a namespace as it was some seconds ago at most, or when the API server last answered; empty if it does not exist.
+// Of is the metadata of a namespace as it was some seconds ago at most, or when the API server last
+// answered; empty if it does not exist.
 func (n Namespaces) Of(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	if n.Watched() {
 		found := namespaceMetadata()

@@ -15,8 +15,9 @@ import (
 	"github.com/redquake/redquake/internal/rights"
 )
 
-// Permitted refuses a fault that the operator could not inject, or not revert, as it lacks a right in Kubernetes. Asking takes a request for each right: only
-// a fault that is about to be recorded asks.
+// Permitted refuses a fault that the operator could not inject, or not revert, as it lacks a right
+// in Kubernetes. Asking takes a request for each right: only a fault that is about to be recorded
+// asks.
 func Permitted(ctx context.Context, api client.Client, f *v1alpha1.RedisFault) error {
 	kind := declared.Of(&f.Spec)
 	if kind == nil { // which another check refuses
@@ -26,7 +27,9 @@ func Permitted(ctx context.Context, api client.Client, f *v1alpha1.RedisFault) e
 	for _, right := range kind.Rights(&f.Spec.Action) {
 		allowed, err := isAllowed(ctx, api, f.Namespace, right)
 		if apierrors.IsForbidden(err) {
-			return notPermitted("the operator may not create selfsubjectaccessreviews, by which it learns whether it may %s: the cluster's ClusterRole system:basic-user grants that (%v)", right, err)
+			return notPermitted(
+				"the operator may not create selfsubjectaccessreviews, by which it learns whether it may %s: "+
+					"the cluster's ClusterRole system:basic-user grants that (%v)", right, err)
 		} else if err != nil {
 			return fmt.Errorf("ask whether the operator may %s: %w", right, err)
 		}
@@ -35,26 +38,42 @@ func Permitted(ctx context.Context, api client.Client, f *v1alpha1.RedisFault) e
 		}
 	}
 	if lacks := missing[false]; len(lacks) > 0 {
-		return notPermitted("the operator may not %s in namespace %s: bind the role %s to its ServiceAccount there", strings.Join(lacks, ", "), f.Namespace, rights.Prefix+kind.RoleName(false))
+		return notPermitted(
+			"the operator may not %s in namespace %s: bind the role %s to its ServiceAccount there",
+			strings.Join(lacks, ", "), f.Namespace, rights.Prefix+kind.RoleName(false))
 	}
 	if lacks := missing[true]; len(lacks) > 0 {
-		return notPermitted("the operator may not %s: bind the ClusterRole %s to its ServiceAccount", strings.Join(lacks, ", "), rights.Prefix+kind.RoleName(true))
+		return notPermitted("the operator may not %s: bind the ClusterRole %s to its ServiceAccount",
+			strings.Join(lacks, ", "), rights.Prefix+kind.RoleName(true))
 	}
 	return nil
 }
 
 func notPermitted(format string, words ...any) error {
-	return &problem.Problem{Reason: v1alpha1.ReasonNotPermitted, Message: fmt.Sprintf(format, words...), Lasting: true}
+	return &problem.Problem{
+		Reason:  v1alpha1.ReasonNotPermitted,
+		Message: fmt.Sprintf(format, words...),
+		Lasting: true,
+	}
 }
 
 // isAllowed asks the API server whether the operator has a right.
-func isAllowed(ctx context.Context, api client.Client, namespace string, right rights.Right) (bool, error) {
+func isAllowed(
+	ctx context.Context, api client.Client, namespace string, right rights.Right,
+) (bool, error) {
 	resource, subresource := right.Parts()
-	asked := &authorizationv1.ResourceAttributes{Verb: right.Verb, Group: right.Group, Resource: resource, Subresource: subresource}
+	asked := &authorizationv1.ResourceAttributes{
+		Verb:        right.Verb,
+		Group:       right.Group,
+		Resource:    resource,
+		Subresource: subresource,
+	}
 	if !right.Cluster {
 		asked.Namespace = namespace
 	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: asked}}
+	review := &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: asked},
+	}
 	if err := api.Create(ctx, review); err != nil {
 		return false, err
 	}

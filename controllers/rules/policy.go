@@ -1,5 +1,5 @@
-// Package rules reads what decides whether faults may begin in a namespace: the policy of the cluster, the flags of the operator, and the annotations and labels of
-// namespaces.
+// Package rules reads what decides whether faults may begin in a namespace: the policy of the
+// cluster, the flags of the operator, and the annotations and labels of namespaces.
 package rules
 
 import (
@@ -23,14 +23,17 @@ import (
 	"github.com/redquake/redquake/internal/prometheus"
 )
 
-// The cluster's policy decides which faults may begin. A fault is judged by it when it is first seen, and while it waits, from a copy that may be some seconds
-// old; before it records its targets, and once more before its first injection, as the API server has it. A fault that has begun is not judged any more.
+// The cluster's policy decides which faults may begin. A fault is judged by it when it is first
+// seen, and while it waits, from a copy that may be some seconds old; before it records its
+// targets, and once more before its first injection, as the API server has it. A fault that has
+// begun is not judged any more.
 
 // Reader reads the rules for faults.
 type Reader struct {
-	APIReader         client.Reader // not cached
-	Clock             clock.PassiveClock
-	OperatorNamespace string               // that of the policy; "" = unknown, then the default one applies
+	APIReader client.Reader // not cached
+	Clock     clock.PassiveClock
+	// that of the policy; "" = unknown, then the default one applies
+	OperatorNamespace string
 	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
 	Prometheus        *prometheus.Client   // evaluates the queries of stop conditions
 	Namespaces        Namespaces
@@ -52,7 +55,8 @@ const PolicyAge = 5 * time.Second
 func (r Reader) Recent(ctx context.Context) (*policy.Policy, error) {
 	r.Copy.mu.Lock()
 	defer r.Copy.mu.Unlock()
-	if now := r.Clock.Now(); r.Copy.at.IsZero() || now.Sub(r.Copy.at) >= PolicyAge || now.Before(r.Copy.at) {
+	if now := r.Clock.Now(); r.Copy.at.IsZero() || now.Sub(r.Copy.at) >= PolicyAge ||
+		now.Before(r.Copy.at) {
 		ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 		defer cancel()
 		r.Copy.known, r.Copy.err = r.Live(ctx)
@@ -88,17 +92,29 @@ func (r Reader) Live(ctx context.Context) (*policy.Policy, error) {
 }
 
 func invalidPolicy(format string, words ...any) error {
-	return &problem.Problem{Reason: v1alpha1.ReasonPolicyInvalid, Message: "no fault begins: " + fmt.Sprintf(format, words...)}
+	return &problem.Problem{
+		Reason:  v1alpha1.ReasonPolicyInvalid,
+		Message: "no fault begins: " + fmt.Sprintf(format, words...),
+	}
 }
 
 func forbidden(format string, words ...any) *problem.Problem {
-	return &problem.Problem{Reason: v1alpha1.ReasonForbiddenByPolicy, Message: fmt.Sprintf(format, words...), Lasting: true}
+	return &problem.Problem{
+		Reason:  v1alpha1.ReasonForbiddenByPolicy,
+		Message: fmt.Sprintf(format, words...),
+		Lasting: true,
+	}
 }
 
-// For are the limits for a fault, by the policy that read returns. Its error is a Problem if the fault is forbidden, or the policy cannot be applied.
-func (r Reader) For(ctx context.Context, f *v1alpha1.RedisFault, read func(context.Context) (*policy.Policy, error)) ([]lock.Limit, error) {
+// For are the limits for a fault, by the policy that read returns. Its error is a Problem if the
+// fault is forbidden, or the policy cannot be applied.
+func (r Reader) For(
+	ctx context.Context, f *v1alpha1.RedisFault, read func(context.Context) (*policy.Policy, error),
+) ([]lock.Limit, error) {
 	if kind := f.Spec.Action.Type; r.Supported != nil && !slices.Contains(r.Supported, kind) {
-		return nil, forbidden("spec.action.type: %s is switched off in this installation, by the flag --faults of the manager", kind)
+		return nil, forbidden(
+			"spec.action.type: %s is switched off in this installation, by the flag --faults of the manager",
+			kind)
 	}
 	if err := r.mayAsk(f.Spec.StopIf); err != nil {
 		return nil, err
@@ -125,7 +141,8 @@ func (r Reader) For(ctx context.Context, f *v1alpha1.RedisFault, read func(conte
 	return limits, nil
 }
 
-// mayAsk refuses a fault with a stop condition that the manager may not evaluate: it would run without its guard.
+// mayAsk refuses a fault with a stop condition that the manager may not evaluate: it would run
+// without its guard.
 func (r Reader) mayAsk(conditions *v1alpha1.StopConditions) error {
 	if conditions == nil {
 		return nil
@@ -141,5 +158,6 @@ func (r Reader) mayAsk(conditions *v1alpha1.StopConditions) error {
 
 // TooManyNodes refuses a fault that would taint more nodes than faults may have tainted together.
 func TooManyNodes(wanted lock.Claim, limit lock.Limit) *problem.Problem {
-	return forbidden("the fault would taint %d nodes, and the policy permits %d at once (%s)", len(wanted.Nodes), limit.Max, limit.Entry)
+	return forbidden("the fault would taint %d nodes, and the policy permits %d at once (%s)",
+		len(wanted.Nodes), limit.Max, limit.Entry)
 }

@@ -1,5 +1,6 @@
-// Package schedule reconciles RedisExperimentSchedules: it creates their runs, which are RedisExperiments, records what they have shown, and notifies of it. Each
-// reconcile reads everything first, lets package lifecycle decide, performs one step, and writes the status once.
+// Package schedule reconciles RedisExperimentSchedules: it creates their runs, which are
+// RedisExperiments, records what they have shown, and notifies of it. Each reconcile reads
+// everything first, lets package lifecycle decide, performs one step, and writes the status once.
 package schedule
 
 import (
@@ -40,7 +41,8 @@ type Reconciler struct {
 	Clock     clock.PassiveClock
 	Metrics   *metrics.Metrics // nil = nothing is counted
 	Notify    *notify.Client
-	// Restored returns once an operator that starts has tried to revert the faults that are overdue; nil = there are none.
+	// Restored returns once an operator that starts has tried to revert the faults that are overdue;
+	// nil = there are none.
 	Restored func(ctx context.Context)
 }
 
@@ -74,7 +76,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // conclude reports what a step has done, and says when to look again.
-func (r *Reconciler) conclude(ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o outcome) (ctrl.Result, error) {
+func (r *Reconciler) conclude(
+	ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o outcome,
+) (ctrl.Result, error) {
 	until := d.Until
 	if found, err := problem.From(o.err); found != nil {
 		o.problem, o.err, until = found, err, r.retryAt(s, d, found)
@@ -97,12 +101,16 @@ const (
 	mostRetry  = 10 * time.Minute
 )
 
-// retryAt is when a step is tried again that a problem keeps from being performed: the later, the longer that has lasted for this scheduled time, but not after
-// the next one, and once more just before a run cannot start any more.
-func (r *Reconciler) retryAt(s *scope, d lifecycle.ScheduleDecision, found *problem.Problem) time.Time {
+// retryAt is when a step is tried again that a problem keeps from being performed: the later, the
+// longer that has lasted for this scheduled time, but not after the next one, and once more just
+// before a run cannot start any more.
+func (r *Reconciler) retryAt(
+	s *scope, d lifecycle.ScheduleDecision, found *problem.Problem,
+) time.Time {
 	now := r.Clock.Now()
 	at := now.Add(leastRetry)
-	if c := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse && c.Reason == found.Reason {
+	if c := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionReady); c != nil &&
+		c.Status == metav1.ConditionFalse && c.Reason == found.Reason {
 		lasts := now.Sub(c.LastTransitionTime.Time)
 		if !d.At.IsZero() {
 			lasts = min(lasts, now.Sub(d.At))
@@ -122,7 +130,8 @@ func (r *Reconciler) retryAt(s *scope, d lifecycle.ScheduleDecision, found *prob
 	return at
 }
 
-// SetupWithManager registers the controller. A schedule is reconciled when it changes, and when one of its runs ends.
+// SetupWithManager registers the controller. A schedule is reconciled when it changes, and when one
+// of its runs ends.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisExperimentSchedule{}).
@@ -136,5 +145,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 func ends(e event.UpdateEvent) bool {
 	old, is := e.ObjectOld.(*v1alpha1.RedisExperiment)
 	now, are := e.ObjectNew.(*v1alpha1.RedisExperiment)
-	return !is || !are || state.IsFinished(old.Status.Conditions) != state.IsFinished(now.Status.Conditions)
+	return !is || !are ||
+		state.IsFinished(old.Status.Conditions) != state.IsFinished(now.Status.Conditions)
 }

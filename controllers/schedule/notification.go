@@ -20,7 +20,8 @@ import (
 	"github.com/redquake/redquake/internal/target/credentials"
 )
 
-// secretPoll is how often a Secret is read again that is missing or cannot be used: nothing says when it changes.
+// secretPoll is how often a Secret is read again that is missing or cannot be used: nothing says
+// when it changes.
 const secretPoll = time.Minute
 
 // condition is Notified as a report sets it.
@@ -42,7 +43,8 @@ type webhook struct {
 	template *notify.Template
 }
 
-// look checks how a schedule notifies, and does so if that is due. Its error is one of the API server.
+// look checks how a schedule notifies, and does so if that is due. Its error is one of the API
+// server.
 func (n *Notifier) look(ctx context.Context, e *v1alpha1.RedisExperimentSchedule) (report, error) {
 	done := report{uid: e.UID, generation: e.Generation}
 	if e.Spec.Notify == nil {
@@ -73,11 +75,15 @@ func (n *Notifier) look(ctx context.Context, e *v1alpha1.RedisExperimentSchedule
 }
 
 // notify notifies of the state of a schedule if that is due.
-func (n *Notifier) notify(ctx context.Context, e *v1alpha1.RedisExperimentSchedule, hook webhook, known *metav1.Condition, done *report) {
+func (n *Notifier) notify(
+	ctx context.Context, e *v1alpha1.RedisExperimentSchedule, hook webhook, known *metav1.Condition,
+	done *report,
+) {
 	last, tried := notified(done.notification)
 	now, ended := notify.StateOf(e.Status.History, regressedOf(e), last)
 	if !ended {
-		done.set(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet; the template and the Secret are valid")
+		done.set(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify,
+			"no run has ended yet; the template and the Secret are valid")
 		return
 	}
 	due := notify.Due(now, last, tried, n.Clock.Now())
@@ -89,13 +95,18 @@ func (n *Notifier) notify(ctx context.Context, e *v1alpha1.RedisExperimentSchedu
 		done.again = due
 	case !due.IsZero():
 		n.send(ctx, e, hook, last, now, done)
-	case known == nil || known.Reason != v1alpha1.ReasonNotificationFailed: // given up, and the condition does not say so any more
-		done.set(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, fmt.Sprintf("spec.notify: %d attempts to notify of run %s have failed; %s", tried.Count, now.Run, noMore))
+	// given up, and the condition does not say so any more
+	case known == nil || known.Reason != v1alpha1.ReasonNotificationFailed:
+		done.set(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed,
+			fmt.Sprintf("spec.notify: %d attempts to notify of run %s have failed; %s", tried.Count, now.Run,
+				noMore))
 	}
 }
 
 // webhookOf reads and checks where notifications go. A Problem names the field.
-func (n *Notifier) webhookOf(ctx context.Context, e *v1alpha1.RedisExperimentSchedule) (webhook, error) {
+func (n *Notifier) webhookOf(
+	ctx context.Context, e *v1alpha1.RedisExperimentSchedule,
+) (webhook, error) {
 	template, err := notify.Parse(e.Spec.Notify.Template)
 	if err != nil {
 		return webhook{}, problem.Invalid("spec.notify.template: %s", err)
@@ -106,19 +117,26 @@ func (n *Notifier) webhookOf(ctx context.Context, e *v1alpha1.RedisExperimentSch
 		return webhook{}, err
 	}
 	if err := n.Notify.Check(at); errors.Is(err, egress.ErrForbidden) {
-		return webhook{}, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: field + ": " + err.Error()}
+		return webhook{}, &problem.Problem{
+			Reason:  v1alpha1.ReasonInvalidSpec,
+			Message: field + ": " + err.Error(),
+		}
 	}
 	return webhook{at, template}, nil
 }
 
 // send tries to notify of a state once.
-func (n *Notifier) send(ctx context.Context, e *v1alpha1.RedisExperimentSchedule, hook webhook, last *notify.State, now notify.State, done *report) {
+func (n *Notifier) send(
+	ctx context.Context, e *v1alpha1.RedisExperimentSchedule, hook webhook, last *notify.State,
+	now notify.State, done *report,
+) {
 	run := e.Status.History[len(e.Status.History)-1]
 	start := ""
 	if run.StartTime != nil {
 		start = run.StartTime.UTC().Format(time.RFC3339)
 	}
-	body, err := hook.template.Body(notify.NewMessage(e.Namespace, e.Name, last, now, n.why(ctx, e, run), start))
+	body, err := hook.template.Body(notify.NewMessage(e.Namespace, e.Name, last, now,
+		n.why(ctx, e, run), start))
 	if err != nil {
 		done.set(metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "spec.notify.template: "+err.Error())
 		done.event = warning(v1alpha1.ReasonNotificationFailed, done.condition.message)
@@ -130,15 +148,22 @@ func (n *Notifier) send(ctx context.Context, e *v1alpha1.RedisExperimentSchedule
 		done.notification = &v1alpha1.ScheduleNotification{}
 	}
 	if err == nil {
-		*done.notification = v1alpha1.ScheduleNotification{Run: now.Run, Verdict: now.Verdict, Regressed: now.Regressed, Time: &at}
+		*done.notification = v1alpha1.ScheduleNotification{
+			Run:       now.Run,
+			Verdict:   now.Verdict,
+			Regressed: now.Regressed,
+			Time:      &at,
+		}
 		message := notifiedOf(now.Run)
 		done.set(metav1.ConditionTrue, v1alpha1.ReasonNotified, message)
 		done.event = &notice{corev1.EventTypeNormal, v1alpha1.ReasonNotified, message}
-		log.FromContext(ctx).Info("Notified of a run", "run", now.Run, "verdict", now.Verdict, "regressed", now.Regressed)
+		log.FromContext(ctx).Info("Notified of a run", "run", now.Run, "verdict", now.Verdict,
+			"regressed", now.Regressed)
 		return
 	}
 	done.failed(now.Run, at, err)
-	log.FromContext(ctx).V(1).Info("The notification of a run was not accepted", "run", now.Run, "attempt", done.notification.Attempt.Count, "error", err.Error())
+	log.FromContext(ctx).V(1).Info("The notification of a run was not accepted", "run", now.Run,
+		"attempt", done.notification.Attempt.Count, "error", err.Error())
 }
 
 // failed counts an attempt that the server has not accepted.
@@ -148,7 +173,8 @@ func (done *report) failed(run string, at metav1.Time, err error) {
 		count += before.Count
 	}
 	done.notification.Attempt = &v1alpha1.NotificationAttempt{Run: run, Count: count, Time: at}
-	message := fmt.Sprintf("spec.notify: attempt %d of %d to notify of run %s: %s", count, notify.MostAttempts, run, err)
+	message := fmt.Sprintf("spec.notify: attempt %d of %d to notify of run %s: %s", count,
+		notify.MostAttempts, run, err)
 	if count < notify.MostAttempts {
 		done.again = at.Add(notify.WaitAfter(int(count)))
 		message += "; the next one is at " + done.again.UTC().Format(time.RFC3339)
@@ -167,15 +193,19 @@ func notifiedOf(run string) string {
 }
 
 // why is what has regressed, or why a run has not passed, as far as that is known.
-func (n *Notifier) why(ctx context.Context, e *v1alpha1.RedisExperimentSchedule, run v1alpha1.ScheduledRun) string {
-	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionRegressed); c != nil && c.Status == metav1.ConditionTrue {
+func (n *Notifier) why(
+	ctx context.Context, e *v1alpha1.RedisExperimentSchedule, run v1alpha1.ScheduledRun,
+) string {
+	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionRegressed); c != nil &&
+		c.Status == metav1.ConditionTrue {
 		return c.Message
 	}
 	if run.Message != "" || run.Verdict == v1alpha1.VerdictPass {
 		return run.Message
 	}
 	of := &v1alpha1.RedisExperiment{}
-	if err := n.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: run.Name}, of); err != nil {
+	if err := n.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: run.Name},
+		of); err != nil {
 		return "" // it was deleted
 	}
 	if c := meta.FindStatusCondition(of.Status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil {

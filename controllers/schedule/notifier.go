@@ -26,8 +26,9 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
-// Notifier notifies people of what has changed in the verdicts of a schedule. It has workers of its own, so that no run waits for a server that does not
-// answer, and writes nothing but its condition and status.notification.
+// Notifier notifies people of what has changed in the verdicts of a schedule. It has workers of its
+// own, so that no run waits for a server that does not answer, and writes nothing but its condition
+// and status.notification.
 type Notifier struct {
 	*Reconciler
 
@@ -50,7 +51,8 @@ type report struct {
 	again        time.Time  // when to look again; zero = after a change
 }
 
-// Reconcile notifies of what has changed since the last notification, if that is due. It reads past the cache, which may not contain yet that this was done.
+// Reconcile notifies of what has changed since the last notification, if that is due. It reads past
+// the cache, which may not contain yet that this was done.
 func (n *Notifier) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	e := &v1alpha1.RedisExperimentSchedule{}
 	err := n.APIReader.Get(ctx, request.NamespacedName, e)
@@ -81,10 +83,12 @@ func (n *Notifier) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 
 // Notifies reports whether a schedule notifies, or has notified.
 func Notifies(e *v1alpha1.RedisExperimentSchedule) bool {
-	return e.Spec.Notify != nil || meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionNotified) != nil
+	return e.Spec.Notify != nil ||
+		meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionNotified) != nil
 }
 
-// save writes a report into the status. What cannot be written is kept: it is not sent again while this process runs.
+// save writes a report into the status. What cannot be written is kept: it is not sent again while
+// this process runs.
 func (n *Notifier) save(ctx context.Context, key types.NamespacedName, done report) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		e := &v1alpha1.RedisExperimentSchedule{}
@@ -113,7 +117,8 @@ func (n *Notifier) save(ctx context.Context, key types.NamespacedName, done repo
 	if done.event != nil {
 		of := &v1alpha1.RedisExperimentSchedule{}
 		of.Namespace, of.Name, of.UID = key.Namespace, key.Name, done.uid
-		n.Recorder.Eventf(of, nil, done.event.kind, done.event.reason, "Notify", "%s", digest.Truncate(done.event.message, 1000))
+		n.Recorder.Eventf(of, nil, done.event.kind, done.event.reason, "Notify", "%s",
+			digest.Truncate(done.event.message, 1000))
 	}
 	return nil
 }
@@ -126,7 +131,8 @@ func (done report) into(e *v1alpha1.RedisExperimentSchedule) {
 	}
 	e.Status.Notification = done.notification
 	if c := done.condition; c != nil {
-		state.SetCondition(&e.Status.Conditions, done.generation, v1alpha1.ConditionNotified, c.is, c.reason, c.message)
+		state.SetCondition(&e.Status.Conditions, done.generation, v1alpha1.ConditionNotified, c.is,
+			c.reason, c.message)
 	}
 }
 
@@ -151,10 +157,11 @@ func (n *Notifier) kept(key types.NamespacedName) (report, bool) {
 // SetupWithManager registers the controller.
 func (n *Notifier) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.RedisExperimentSchedule{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			e, is := o.(*v1alpha1.RedisExperimentSchedule)
-			return is && Notifies(e)
-		}))).
+		For(&v1alpha1.RedisExperimentSchedule{},
+			builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+				e, is := o.(*v1alpha1.RedisExperimentSchedule)
+				return is && Notifies(e)
+			}))).
 		Named("redisexperimentschedule-notifier").
 		WithOptions(options).
 		Complete(reconcile.Reconciler(n))

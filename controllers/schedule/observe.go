@@ -23,7 +23,8 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// scope is everything that one reconcile has read about a schedule. It is filled once, before the decision.
+// scope is everything that one reconcile has read about a schedule. It is filled once, before the
+// decision.
 type scope struct {
 	schedule *v1alpha1.RedisExperimentSchedule // as read; its status is changed and then written
 	before   *v1alpha1.RedisExperimentSchedule // as read, unchanged
@@ -39,10 +40,17 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.Client.Get(ctx, key, of); err != nil {
 		return nil, fmt.Errorf("read the schedule: %w", err)
 	}
-	s := &scope{schedule: of, before: of.DeepCopy(), template: experiment.HashOf(&of.Spec.Template.Spec)}
+	s := &scope{
+		schedule: of,
+		before:   of.DeepCopy(),
+		template: experiment.HashOf(&of.Spec.Template.Spec),
+	}
 	s.seen = lifecycle.Schedule{
-		Deleting: of.DeletionTimestamp != nil, Suspend: of.Spec.Suspend, Created: of.CreationTimestamp.Time,
-		Replace: of.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyReplace, Taken: map[int64]bool{},
+		Deleting: of.DeletionTimestamp != nil,
+		Suspend:  of.Spec.Suspend,
+		Created:  of.CreationTimestamp.Time,
+		Replace:  of.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyReplace,
+		Taken:    map[int64]bool{},
 	}
 	if d := of.Spec.StartingDeadlineSeconds; d != nil {
 		s.seen.Deadline = new(time.Duration(*d) * time.Second)
@@ -105,7 +113,8 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// observeHistory determines which times have had a run, which runs are not to be kept, and which one is to be repeated.
+// observeHistory determines which times have had a run, which runs are not to be kept, and which
+// one is to be repeated.
 func (s *scope) observeHistory() {
 	for i := range s.history.Runs {
 		if run := &s.history.Runs[i]; run.Confirms == "" {
@@ -114,7 +123,8 @@ func (s *scope) observeHistory() {
 	}
 	s.seen.Excess = s.excess()
 	c := s.history.Confirming
-	if c != nil && s.confirms() && c.Template == s.template && s.history.Find(c.Run) != nil && !s.history.Has(children.ConfirmingName(c.Run, c.Attempts)) {
+	if c != nil && s.confirms() && c.Template == s.template && s.history.Find(c.Run) != nil &&
+		!s.history.Has(children.ConfirmingName(c.Run, c.Attempts)) {
 		s.seen.Confirm = c.Run
 	}
 }
@@ -125,13 +135,18 @@ func (s *scope) confirms() bool {
 	return to != nil && to.Confirm
 }
 
-// findRuns lists the runs, in the order in which they were created. One that was created is looked for past the cache, which may not contain it yet.
+// findRuns lists the runs, in the order in which they were created. One that was created is looked
+// for past the cache, which may not contain it yet.
 func (r *Reconciler) findRuns(ctx context.Context, s *scope) error {
 	var all v1alpha1.RedisExperimentList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.schedule.Namespace), client.MatchingLabels(children.ScheduleLabels(s.schedule.Name, children.ComponentScheduled))); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.schedule.Namespace),
+		client.MatchingLabels(children.ScheduleLabels(s.schedule.Name,
+			children.ComponentScheduled))); err != nil {
 		return fmt.Errorf("list the runs: %w", err)
 	}
-	s.runs = slices.DeleteFunc(all.Items, func(run v1alpha1.RedisExperiment) bool { return !metav1.IsControlledBy(&run, s.schedule) })
+	s.runs = slices.DeleteFunc(all.Items, func(run v1alpha1.RedisExperiment) bool {
+		return !metav1.IsControlledBy(&run, s.schedule)
+	})
 	slices.SortFunc(s.runs, func(a, b v1alpha1.RedisExperiment) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -153,7 +168,9 @@ func (r *Reconciler) findRuns(ctx context.Context, s *scope) error {
 
 // run finds a run by its name; nil = there is none.
 func (s *scope) run(name string) *v1alpha1.RedisExperiment {
-	if i := slices.IndexFunc(s.runs, func(run v1alpha1.RedisExperiment) bool { return run.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(s.runs, func(run v1alpha1.RedisExperiment) bool {
+		return run.Name == name
+	}); i >= 0 {
 		return &s.runs[i]
 	}
 	return nil
@@ -174,7 +191,8 @@ func scheduledAt(run *v1alpha1.RedisExperiment) (time.Time, bool) {
 	return at, err == nil
 }
 
-// excess are the recorded runs that are not to be kept: those that were replaced, and the oldest ones beyond the limits.
+// excess are the recorded runs that are not to be kept: those that were replaced, and the oldest
+// ones beyond the limits.
 func (s *scope) excess() []string {
 	var excess []string
 	var succeeded, failed int32
@@ -183,7 +201,8 @@ func (s *scope) excess() []string {
 			continue
 		}
 		count, limit := &succeeded, s.schedule.Spec.SuccessfulRunsHistoryLimit
-		if run.Status.Verdict == v1alpha1.VerdictFail || meta.IsStatusConditionTrue(run.Status.Conditions, v1alpha1.ConditionFailed) {
+		if run.Status.Verdict == v1alpha1.VerdictFail ||
+			meta.IsStatusConditionTrue(run.Status.Conditions, v1alpha1.ConditionFailed) {
 			count, limit = &failed, s.schedule.Spec.FailedRunsHistoryLimit
 		}
 		if replaced := run.Annotations[v1alpha1.AnnotationReplaced] == "true"; !replaced {

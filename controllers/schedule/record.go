@@ -29,14 +29,23 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scope, name string) outco
 		return outcome{err: err}
 	}
 	r.Metrics.RunRecorded(s.schedule, ended.Verdict)
-	log.FromContext(ctx).Info("Recorded a run", "run", name, "verdict", ended.Verdict, "regressed", len(ended.Regressed))
+	log.FromContext(ctx).Info("Recorded a run", "run", name, "verdict", ended.Verdict, "regressed",
+		len(ended.Regressed))
 	return outcome{again: true}
 }
 
-// ended is what is known of a run that has ended. One that was aborted or has failed has no figures.
-func (r *Reconciler) ended(ctx context.Context, s *scope, run *v1alpha1.RedisExperiment) (history.Ended, error) {
+// ended is what is known of a run that has ended. One that was aborted or has failed has no
+// figures.
+func (r *Reconciler) ended(
+	ctx context.Context, s *scope, run *v1alpha1.RedisExperiment,
+) (history.Ended, error) {
 	e := history.Ended{Run: history.Run{
-		Name: run.Name, Start: startOf(run), End: r.Clock.Now(), Template: experiment.HashOf(&run.Spec), Confirms: run.Annotations[v1alpha1.AnnotationConfirms], Verdict: run.Status.Verdict,
+		Name:     run.Name,
+		Start:    startOf(run),
+		End:      r.Clock.Now(),
+		Template: experiment.HashOf(&run.Spec),
+		Confirms: run.Annotations[v1alpha1.AnnotationConfirms],
+		Verdict:  run.Status.Verdict,
 		Complete: state.Succeeded(run.Status.Conditions),
 	}, Confirm: s.confirms()}
 	if at, ok := scheduledAt(run); ok {
@@ -67,28 +76,36 @@ func (r *Reconciler) ended(ctx context.Context, s *scope, run *v1alpha1.RedisExp
 	return e, nil
 }
 
-// setFigures reads the figures of a run that has succeeded. It is a problem if another version of Redquake has planned it, or if its record cannot be used.
-func (r *Reconciler) setFigures(ctx context.Context, e *history.Ended, run *v1alpha1.RedisExperiment) error {
+// setFigures reads the figures of a run that has succeeded. It is a problem if another version of
+// Redquake has planned it, or if its record cannot be used.
+func (r *Reconciler) setFigures(
+	ctx context.Context, e *history.Ended, run *v1alpha1.RedisExperiment,
+) error {
 	plan, err := experiment.NewPlan(&run.Spec)
 	if err != nil {
 		return err
 	}
 	e.Figures = plan.Question(&run.Spec.Compare).Figures()
 	if e.Record, err = stored.Record(ctx, r.Client, run); err == nil && e.Record == nil {
-		return &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: "its record, ConfigMap " + children.ExperimentRecordName(run.Name) + ", is missing"}
+		return &problem.Problem{
+			Reason:  v1alpha1.ReasonResultsNotStorable,
+			Message: "its record, ConfigMap " + children.ExperimentRecordName(run.Name) + ", is missing",
+		}
 	}
 	return err
 }
 
 // lacksIn is why a run could not be compared with the earlier one; "" = it was, or there is none.
 func lacksIn(run *v1alpha1.RedisExperiment) string {
-	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionRegressed); c != nil && c.Reason == v1alpha1.ReasonNotCompared {
+	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionRegressed); c != nil &&
+		c.Reason == v1alpha1.ReasonNotCompared {
 		return digest.Truncate(c.Message, 256)
 	}
 	return ""
 }
 
-// waitedIn are the figures of a run of which its comparison with the earlier one cannot tell, as load generators did not run.
+// waitedIn are the figures of a run of which its comparison with the earlier one cannot tell, as
+// load generators did not run.
 func waitedIn(run *v1alpha1.RedisExperiment) []history.RegressedFigure {
 	if run.Status.Earlier == nil {
 		return nil
@@ -111,7 +128,12 @@ func regressedIn(run *v1alpha1.RedisExperiment) []history.RegressedFigure {
 	for _, c := range run.Status.Earlier.Comparison {
 		if c.Verdict == v1alpha1.ComparisonRegressed {
 			level, _ := c.BaselineMedian.Number()
-			all = append(all, history.RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: level, Message: c.Message})
+			all = append(all, history.RegressedFigure{
+				Cell:    c.Cell,
+				Figure:  c.Figure,
+				Level:   level,
+				Message: c.Message,
+			})
 		}
 	}
 	return all

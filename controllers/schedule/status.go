@@ -25,7 +25,9 @@ import (
 const shown = 100
 
 // report writes the status once, with what was observed and decided, and then emits events.
-func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o outcome) error {
+func (r *Reconciler) report(
+	ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o outcome,
+) error {
 	if s.seen.Deleting {
 		return nil
 	}
@@ -35,7 +37,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.ScheduleD
 	if served {
 		s.setTimes(d)
 	}
-	if s.history != nil && (served || d.Action != lifecycle.ScheduleRecord) { // what could not be stored is not shown
+	// what could not be stored is not shown
+	if s.history != nil && (served || d.Action != lifecycle.ScheduleRecord) {
 		s.setHistory()
 	}
 	s.setDisplay(s.trouble(o) == nil)
@@ -43,7 +46,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.ScheduleD
 	if equality.Semantic.DeepEqual(s.before.Status, *status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.schedule.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, s.schedule.DeepCopy(),
+		state.OptimisticPatch(s.before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
 	r.emitEvents(s, d, served)
@@ -72,28 +76,48 @@ func (s *scope) setTimes(d lifecycle.ScheduleDecision) {
 // setHistory shows the end of the history.
 func (s *scope) setHistory() {
 	status, h := &s.schedule.Status, s.history
-	status.History, status.Changes, status.Verdict, status.Results = nil, nil, "", ""
+	status.History = nil
+	status.Changes = nil
+	status.Verdict = ""
+	status.Results = ""
 	for i := max(0, len(h.Runs)-shown); i < len(h.Runs); i++ {
 		run := &h.Runs[i]
 		status.History = append(status.History, v1alpha1.ScheduledRun{
-			Name: run.Name, StartTime: seconds(run.Start), Verdict: run.Verdict, Confirms: run.Confirms, Regressed: int32(len(run.Regressed)), Message: run.Message,
+			Name:      run.Name,
+			StartTime: seconds(run.Start),
+			Verdict:   run.Verdict,
+			Confirms:  run.Confirms,
+			Regressed: int32(len(run.Regressed)),
+			Message:   run.Message,
 		})
 		if run.Complete && run.Verdict != v1alpha1.VerdictFail {
 			status.LastSuccessfulTime = seconds(run.End)
 		}
-		status.Verdict, status.Results = run.Verdict, children.HistoryName(s.schedule.Name)
+		status.Verdict = run.Verdict
+		status.Results = children.HistoryName(s.schedule.Name)
 	}
 	is, reason, message := regressedSince(h)
-	state.SetCondition(&status.Conditions, s.schedule.Generation, v1alpha1.ConditionRegressed, is, reason, message)
+	state.SetCondition(&status.Conditions, s.schedule.Generation, v1alpha1.ConditionRegressed, is,
+		reason, message)
 	for _, c := range h.Changes[max(0, len(h.Changes)-shown):] {
-		status.Changes = append(status.Changes, v1alpha1.FigureChange{Cell: c.Cell, Figure: c.Figure, Since: c.Since, Found: c.Found, Change: v1alpha1.DecimalOf(c.Change), Worse: c.Worse})
+		status.Changes = append(status.Changes, v1alpha1.FigureChange{
+			Cell:   c.Cell,
+			Figure: c.Figure,
+			Since:  c.Since,
+			Found:  c.Found,
+			Change: v1alpha1.DecimalOf(c.Change),
+			Worse:  c.Worse,
+		})
 	}
 }
 
 // seconds is a time as a status holds it.
-func seconds(t time.Time) *metav1.Time { return new(metav1.NewTime(t.Truncate(time.Second))) }
+func seconds(t time.Time) *metav1.Time {
+	return new(metav1.NewTime(t.Truncate(time.Second)))
+}
 
-// setDisplay shows when the last run was due, and when the next one is: none is while the schedule is suspended or cannot create runs.
+// setDisplay shows when the last run was due, and when the next one is: none is while the schedule
+// is suspended or cannot create runs.
 func (s *scope) setDisplay(runs bool) {
 	status := &s.schedule.Status
 	status.Display = &v1alpha1.ScheduleDisplay{Last: s.display(status.LastScheduleTime)}
@@ -113,8 +137,9 @@ func (s *scope) display(at *metav1.Time) string {
 // displayed is the format of scheduled times in columns.
 const displayed = "2006-01-02T15:04Z07:00"
 
-// setConditions says whether runs are created when they are due. With Stalled kstatus reports the schedule as failed, with Reconciling as in progress; a run does
-// not change that, as with a CronJob.
+// setConditions says whether runs are created when they are due. With Stalled kstatus reports the
+// schedule as failed, with Reconciling as in progress; a run does not change that, as with a
+// CronJob.
 func (s *scope) setConditions(d lifecycle.ScheduleDecision, o outcome) {
 	conditions, generation := &s.schedule.Status.Conditions, s.schedule.Generation
 	reason, message, trouble := d.Reason, d.Message, s.trouble(o)
@@ -128,7 +153,8 @@ func (s *scope) setConditions(d lifecycle.ScheduleDecision, o outcome) {
 		}
 		state.SetCondition(conditions, generation, kind, state.ConditionStatus(is), reason, text)
 	}
-	state.SetCondition(conditions, generation, v1alpha1.ConditionReady, state.ConditionStatus(trouble == nil), reason, message)
+	state.SetCondition(conditions, generation, v1alpha1.ConditionReady,
+		state.ConditionStatus(trouble == nil), reason, message)
 	set(v1alpha1.ConditionSuspended, s.schedule.Spec.Suspend)
 	set(v1alpha1.ConditionReconciling, trouble != nil && !trouble.Lasting)
 	set(v1alpha1.ConditionStalled, trouble != nil && trouble.Lasting)
@@ -170,21 +196,26 @@ func regressedSince(h *history.History) (is metav1.ConditionStatus, reason, mess
 	case c != nil:
 		return metav1.ConditionUnknown, v1alpha1.ReasonConfirming, confirming(c)
 	case complete < 2:
-		return metav1.ConditionUnknown, v1alpha1.ReasonNotCompared, "fewer than two runs of the same cells and template are complete"
+		return metav1.ConditionUnknown, v1alpha1.ReasonNotCompared,
+			"fewer than two runs of the same cells and template are complete"
 	}
-	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf("no figure has become worse over %d runs", complete)
+	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf(
+		"no figure has become worse over %d runs", complete)
 }
 
 // confirming says which run is repeated, and why that was not enough.
 func confirming(c *history.Confirming) string {
-	message := fmt.Sprintf("%s shows a regression, and is repeated: %s: %s", c.Run, c.Regressed[0].Cell, c.Regressed[0].Message)
+	message := fmt.Sprintf("%s shows a regression, and is repeated: %s: %s", c.Run,
+		c.Regressed[0].Cell, c.Regressed[0].Message)
 	if c.Attempts > 0 {
-		message += fmt.Sprintf(" (repetitions that could not tell: %d, the last one %s)", c.Attempts, c.Why)
+		message += fmt.Sprintf(" (repetitions that could not tell: %d, the last one %s)", c.Attempts,
+			c.Why)
 	}
 	return message
 }
 
-// emitEvents emits an event if the condition Ready has changed, for scheduled times without a run, and for what has regressed.
+// emitEvents emits an event if the condition Ready has changed, for scheduled times without a run,
+// and for what has regressed.
 func (r *Reconciler) emitEvents(s *scope, d lifecycle.ScheduleDecision, served bool) {
 	event := func(kind, reason, action, message string) {
 		r.Recorder.Eventf(s.schedule, nil, kind, reason, action, "%s", digest.Truncate(message, 1000))
@@ -195,7 +226,8 @@ func (r *Reconciler) emitEvents(s *scope, d lifecycle.ScheduleDecision, served b
 	for _, message := range s.newlyRegressed() {
 		event(corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed, "Compare", message)
 	}
-	if c := state.Changed(s.before.Status.Conditions, s.schedule.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+	if c := state.Changed(s.before.Status.Conditions, s.schedule.Status.Conditions,
+		v1alpha1.ConditionReady); c != nil {
 		kind := corev1.EventTypeNormal
 		if c.Status == metav1.ConditionFalse || !served {
 			kind = corev1.EventTypeWarning
@@ -207,13 +239,17 @@ func (r *Reconciler) emitEvents(s *scope, d lifecycle.ScheduleDecision, served b
 // newlyRegressed is what has regressed since the status before.
 func (s *scope) newlyRegressed() (messages []string) {
 	before, after := &s.before.Status, &s.schedule.Status
-	old, now := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionRegressed), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionRegressed)
-	if now != nil && now.Status == metav1.ConditionTrue && (old == nil || old.Status != now.Status || old.Message != now.Message) {
+	old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionRegressed)
+	now := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionRegressed)
+	if now != nil && now.Status == metav1.ConditionTrue &&
+		(old == nil || old.Status != now.Status || old.Message != now.Message) {
 		messages = append(messages, now.Message)
 	}
 	for _, c := range after.Changes {
 		if c.Worse && !slices.Contains(before.Changes, c) {
-			messages = append(messages, fmt.Sprintf("%s: the level of %s has changed since %s (by %s, found with %s)", c.Cell, c.Figure, c.Since, c.Change, c.Found))
+			messages = append(messages,
+				fmt.Sprintf("%s: the level of %s has changed since %s (by %s, found with %s)", c.Cell, c.Figure,
+					c.Since, c.Change, c.Found))
 		}
 	}
 	return messages

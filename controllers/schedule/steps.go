@@ -24,8 +24,13 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Schedule
 	if d.Action == lifecycle.ScheduleWait {
 		return outcome{}
 	}
-	if old, err := state.IsStale(ctx, r.APIReader, "RedisExperimentSchedule", s.before); old || err != nil {
-		return outcome{gone: true, stale: old && err == nil, err: client.IgnoreNotFound(err)}
+	if old, err := state.IsStale(ctx, r.APIReader, "RedisExperimentSchedule", s.before); old ||
+		err != nil {
+		return outcome{
+			gone:  true,
+			stale: old && err == nil,
+			err:   client.IgnoreNotFound(err),
+		}
 	}
 	switch d.Action {
 	case lifecycle.ScheduleRecord:
@@ -57,7 +62,9 @@ func (s *scope) earlier() string {
 }
 
 // createRun creates a run. It may exist already: its name is that of its time.
-func (r *Reconciler) createRun(ctx context.Context, s *scope, run *v1alpha1.RedisExperiment) outcome {
+func (r *Reconciler) createRun(
+	ctx context.Context, s *scope, run *v1alpha1.RedisExperiment,
+) outcome {
 	err := r.Client.Create(ctx, run)
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -66,10 +73,22 @@ func (r *Reconciler) createRun(ctx context.Context, s *scope, run *v1alpha1.Redi
 			return outcome{err: fmt.Errorf("read RedisExperiment %s: %w", run.Name, err)}
 		}
 		if !metav1.IsControlledBy(existing, s.schedule) {
-			return outcome{err: &problem.Problem{Reason: v1alpha1.ReasonObjectNotOwned, Message: fmt.Sprintf("RedisExperiment %s belongs to somebody else: delete it, or give the schedule another name", run.Name)}}
+			return outcome{
+				err: &problem.Problem{
+					Reason: v1alpha1.ReasonObjectNotOwned,
+					Message: fmt.Sprintf(
+						"RedisExperiment %s belongs to somebody else: delete it, or give the schedule another name",
+						run.Name),
+				},
+			}
 		}
 	case problem.Refuses(err):
-		return outcome{err: &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf("RedisExperiment %s: %s", run.Name, problem.Refusal(err))}}
+		return outcome{
+			err: &problem.Problem{
+				Reason:  v1alpha1.ReasonRefused,
+				Message: fmt.Sprintf("RedisExperiment %s: %s", run.Name, problem.Refusal(err)),
+			},
+		}
 	case err != nil:
 		return outcome{err: fmt.Errorf("create RedisExperiment %s: %w", run.Name, err)}
 	default:
@@ -82,10 +101,13 @@ func (r *Reconciler) createRun(ctx context.Context, s *scope, run *v1alpha1.Redi
 // confirm creates the repetition of a run, compared with the same earlier one.
 func (r *Reconciler) confirm(ctx context.Context, s *scope) outcome {
 	c := s.history.Confirming
-	return r.createRun(ctx, s, children.ConfirmingExperiment(s.schedule, c.Run, c.Attempts, s.history.Find(c.Run).Scheduled, c.Against))
+	return r.createRun(ctx, s,
+		children.ConfirmingExperiment(s.schedule, c.Run, c.Attempts, s.history.Find(c.Run).Scheduled,
+			c.Against))
 }
 
-// abortRuns ends the run that is under way, as it makes way for another one, and marks it: it is deleted once it is recorded.
+// abortRuns ends the run that is under way, as it makes way for another one, and marks it: it is
+// deleted once it is recorded.
 func (r *Reconciler) abortRuns(ctx context.Context, s *scope) outcome {
 	for i := range s.runs {
 		run := &s.runs[i]
@@ -105,7 +127,8 @@ func (r *Reconciler) abortRuns(ctx context.Context, s *scope) outcome {
 
 func (r *Reconciler) deleteRun(ctx context.Context, s *scope, name string) outcome {
 	run := s.run(name)
-	err := r.Client.Delete(ctx, run, client.Preconditions{UID: &run.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.Client.Delete(ctx, run, client.Preconditions{UID: &run.UID},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return outcome{err: fmt.Errorf("delete RedisExperiment %s: %w", name, err)}
 	}

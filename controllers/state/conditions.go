@@ -14,12 +14,14 @@ import (
 // Summary is the overall state of an object, which its conditions show.
 type Summary struct {
 	Complete, Failed, Suspended bool
-	Queued                      bool // suspended by something that will let it go on: the object is on its way
-	Reason, Message             string
+	// suspended by something that will let it go on: the object is on its way
+	Queued          bool
+	Reason, Message string
 }
 
-// SetSummary sets the conditions that all kinds have that end. Complete, Failed and Suspended are those of a Job; without Reconciling and Stalled, kstatus
-// would report a running or failed object as current.
+// SetSummary sets the conditions that all kinds have that end. Complete, Failed and Suspended are
+// those of a Job; without Reconciling and Stalled, kstatus would report a running or failed object
+// as current.
 func SetSummary(conditions *[]metav1.Condition, generation int64, s Summary) {
 	set := func(kind string, status bool) {
 		message := ""
@@ -28,7 +30,8 @@ func SetSummary(conditions *[]metav1.Condition, generation int64, s Summary) {
 		}
 		SetCondition(conditions, generation, kind, ConditionStatus(status), s.Reason, message)
 	}
-	SetCondition(conditions, generation, v1alpha1.ConditionComplete, ConditionStatus(s.Complete), s.Reason, s.Message)
+	SetCondition(conditions, generation, v1alpha1.ConditionComplete, ConditionStatus(s.Complete),
+		s.Reason, s.Message)
 	set(v1alpha1.ConditionFailed, s.Failed)
 	set(v1alpha1.ConditionSuspended, s.Suspended)
 	set(v1alpha1.ConditionReconciling, !s.Complete && !s.Failed && (!s.Suspended || s.Queued))
@@ -45,9 +48,16 @@ func SetObjectivesMet(conditions *[]metav1.Condition, generation int64, j verdic
 }
 
 // SetCondition sets one condition. Its transition time changes only with its status.
-func SetCondition(conditions *[]metav1.Condition, generation int64, kind string, status metav1.ConditionStatus, reason, message string) {
+func SetCondition(
+	conditions *[]metav1.Condition, generation int64, kind string, status metav1.ConditionStatus,
+	reason, message string,
+) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: digest.Truncate(message, 4096), ObservedGeneration: generation,
+		Type:               kind,
+		Status:             status,
+		Reason:             reason,
+		Message:            digest.Truncate(message, 4096),
+		ObservedGeneration: generation,
 	})
 }
 
@@ -59,8 +69,9 @@ func ConditionStatus(b bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// FirstSeen returns when an operator first wrote the status of an unfinished object, by that one's clock, or now if none has. The creation is by the
-// API server's clock: a wait that counts from it would be over at once where the operator's is ahead.
+// FirstSeen returns when an operator first wrote the status of an unfinished object, by that one's
+// clock, or now if none has. The creation is by the API server's clock: a wait that counts from it
+// would be over at once where the operator's is ahead.
 func FirstSeen(conditions []metav1.Condition, now time.Time) time.Time {
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); c != nil {
 		return c.LastTransitionTime.Time
@@ -70,7 +81,8 @@ func FirstSeen(conditions []metav1.Condition, now time.Time) time.Time {
 
 // IsFinished reports whether an object is complete or has failed.
 func IsFinished(conditions []metav1.Condition) bool {
-	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete) || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
+	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete) ||
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
 }
 
 // Succeeded reports whether an object has run to its end.
@@ -88,9 +100,11 @@ func EndOf(conditions []metav1.Condition) string {
 	return digest.Truncate(c.Reason+": "+c.Message, 300)
 }
 
-// Changed returns a condition if its status or its reason has changed: then an event is due. Otherwise it returns nil.
+// Changed returns a condition if its status or its reason has changed: then an event is due.
+// Otherwise it returns nil.
 func Changed(before, after []metav1.Condition, kind string) *metav1.Condition {
-	c, old := meta.FindStatusCondition(after, kind), meta.FindStatusCondition(before, kind)
+	c := meta.FindStatusCondition(after, kind)
+	old := meta.FindStatusCondition(before, kind)
 	if c == nil || (old != nil && old.Reason == c.Reason && old.Status == c.Status) {
 		return nil
 	}

@@ -30,8 +30,9 @@ func SetNote(o client.Object) {
 	o.SetAnnotations(annotations)
 }
 
-// StoreNote notes on an object, as it was read, that it has begun to run. Without the optimistic lock, the UID of a deleted object could get onto another one of
-// its name, which would never run then.
+// StoreNote notes on an object, as it was read, that it has begun to run. Without the optimistic
+// lock, the UID of a deleted object could get onto another one of its name, which would never run
+// then.
 func StoreNote(ctx context.Context, c client.Client, read client.Object) error {
 	changed := read.DeepCopyObject().(client.Object)
 	SetNote(changed)
@@ -41,24 +42,29 @@ func StoreNote(ctx context.Context, c client.Client, read client.Object) error {
 	return nil
 }
 
-// KeepNote restores the note on an object that runs. Nothing waits for it: what runs is ended and reverted, whoever removes or refuses the annotation.
+// KeepNote restores the note on an object that runs. Nothing waits for it: what runs is ended and
+// reverted, whoever removes or refuses the annotation.
 func KeepNote(ctx context.Context, c client.Client, read client.Object) {
 	if Noted(read) {
 		return
 	}
-	if err := StoreNote(ctx, c, read); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		log.FromContext(ctx).Error(err, "Failed to note that the object has begun to run: a copy of it from a backup would run again")
+	if err := StoreNote(ctx, c, read); err != nil && !apierrors.IsConflict(err) &&
+		!apierrors.IsNotFound(err) {
+		log.FromContext(ctx).Error(err,
+			"Failed to note that the object has begun to run: a copy of it from a backup would run again")
 	}
 }
 
-// Restored is why an object whose status shows no run must not run: it is a copy of one that had begun. It is "" where it may run.
+// Restored is why an object whose status shows no run must not run: it is a copy of one that had
+// begun. It is "" where it may run.
 func Restored(o client.Object, kind string) string {
 	if !isCopy(o) {
 		return ""
 	}
 	ref := strings.ToLower(kind) + "/" + o.GetName()
-	return fmt.Sprintf("this is a copy, as from a backup, of an object that had begun to run (UID %s), and an object runs once: nothing was done. "+
-		"To run it: kubectl annotate -n %s %s %s-. To run its spec under a new name: redquake rerun -n %[2]s %[3]s",
+	return fmt.Sprintf(
+		"this is a copy, as from a backup, of an object that had begun to run (UID %s), and an object runs once: nothing was done. "+
+			"To run it: kubectl annotate -n %s %s %s-. To run its spec under a new name: redquake rerun -n %[2]s %[3]s",
 		o.GetAnnotations()[v1alpha1.AnnotationBegunAs], o.GetNamespace(), ref, v1alpha1.AnnotationBegunAs)
 }
 
@@ -66,8 +72,10 @@ func isCopy(o client.Object) bool {
 	return o.GetAnnotations()[v1alpha1.AnnotationBegunAs] != "" && !Noted(o)
 }
 
-// MayRun reports whether an object that has ended as a copy may run now, as somebody has removed the annotation: its status is to be discarded.
+// MayRun reports whether an object that has ended as a copy may run now, as somebody has removed
+// the annotation: its status is to be discarded.
 func MayRun(o client.Object, conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonRestored && !isCopy(o)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonRestored &&
+		!isCopy(o)
 }

@@ -64,7 +64,10 @@ func TestRequeue(t *testing.T) {
 		at    time.Time
 		want  time.Duration
 	}{
-		{true, now.Add(time.Hour), time.Millisecond}, {false, time.Time{}, 0}, {false, now.Add(time.Second), time.Second}, {false, now.Add(-time.Second), time.Millisecond},
+		{true, now.Add(time.Hour), time.Millisecond},
+		{false, time.Time{}, 0},
+		{false, now.Add(time.Second), time.Second},
+		{false, now.Add(-time.Second), time.Millisecond},
 	} {
 		if got := Requeue(tc.again, tc.at, now).RequeueAfter; got != tc.want {
 			t.Errorf("again %v, at %s: %s, want %s", tc.again, tc.at.Sub(now), got, tc.want)

@@ -15,7 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// What was stored since a record or a history was read is not overwritten, and what belongs to somebody else is not, either.
+// What was stored since a record or a history was read is not overwritten, and what belongs to somebody else is not,
+// either.
 func TestRecordIsStoredInPlaceOfWhatWasRead(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -72,7 +73,8 @@ func TestRecordIsStoredInPlaceOfWhatWasRead(t *testing.T) {
 			if err := again(); err != nil || !is {
 				t.Errorf("a history without an owner: %v, read %v", err, is)
 			}
-			if err := inCluster.Get(ctx, client.ObjectKeyFromObject(&stored), &stored); err != nil || !metav1.IsControlledBy(&stored, kept.owner) {
+			if err := inCluster.Get(ctx, client.ObjectKeyFromObject(&stored), &stored); err != nil ||
+				!metav1.IsControlledBy(&stored, kept.owner) {
 				t.Errorf("it has the owners %+v, %v", stored.OwnerReferences, err)
 			}
 			stored.OwnerReferences[0].UID = "3"
@@ -82,7 +84,10 @@ func TestRecordIsStoredInPlaceOfWhatWasRead(t *testing.T) {
 		}
 	}
 	_, err := History(ctx, inCluster, schedule)
-	for name, err := range map[string]error{"record": SaveRecord(ctx, inCluster, e, &experiment.Record{}), "history": err} {
+	for name, err := range map[string]error{
+		"record":  SaveRecord(ctx, inCluster, e, &experiment.Record{}),
+		"history": err,
+	} {
 		if found, _ := problem.From(err); found == nil || found.Reason != v1alpha1.ReasonObjectNotOwned || found.Lasting {
 			t.Errorf("%s of somebody else: %v", name, err)
 		}

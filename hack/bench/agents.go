@@ -37,7 +37,8 @@ func opNames(n int) []string {
 	return names
 }
 
-// order is what the collecting process writes to the standard input of the agents' process. The agents run until it is closed.
+// order is what the collecting process writes to the standard input of the agents' process. The
+// agents run until it is closed.
 type order struct {
 	Run         string
 	Agents      int
@@ -45,8 +46,9 @@ type order struct {
 	PerInterval int // requests in an agent's interval
 	Ops         int // operations of the load
 
-	Speed            float64       // how much faster than in real time the agents deliver; 0 = 1
-	Paced            bool          // each number after the order is that of an interval up to which the agents may deliver
+	Speed float64 // how much faster than in real time the agents deliver; 0 = 1
+	// each number after the order is that of an interval up to which the agents may deliver
+	Paced            bool
 	Length           time.Duration // of the load; 0 = until the agents are stopped
 	DownFrom, DownTo time.Duration // when nothing succeeds, since the start
 
@@ -83,9 +85,14 @@ func runAgents(ctx context.Context, args []string) error {
 		addresses[i] = listener.Addr().String()
 		served.Go(func() {
 			_ = agent.Serve(ctx, agent.Config{ // ends with ctx: nothing is released
-				Plan: &plan.Plan{Run: o.Run, Pods: o.Agents, Interval: o.Step}, Pod: i, Runner: &simulated{order: o, pod: i, made: made, reach: reach},
-				Token: o.Credentials.Token, Certificate: certificate, Listener: listener, Drain: time.Millisecond,
-				Logger: slog.New(slog.DiscardHandler),
+				Plan:        &plan.Plan{Run: o.Run, Pods: o.Agents, Interval: o.Step},
+				Pod:         i,
+				Runner:      &simulated{order: o, pod: i, made: made, reach: reach},
+				Token:       o.Credentials.Token,
+				Certificate: certificate,
+				Listener:    listener,
+				Drain:       time.Millisecond,
+				Logger:      slog.New(slog.DiscardHandler),
 			})
 		})
 	}
@@ -106,8 +113,8 @@ func runAgents(ctx context.Context, args []string) error {
 	return err
 }
 
-// madeUp returns the intervals that agents deliver: equally many requests of each operation, latencies around 300 us with a long tail, and a tenth as many of
-// the probe.
+// madeUp returns the intervals that agents deliver: equally many requests of each operation,
+// latencies around 300 us with a long tail, and a tenth as many of the probe.
 func madeUp(o order) []record.Interval {
 	rng := rand.New(rand.NewPCG(1, 1))
 	fill := func(op *record.Op, n int) {
@@ -123,7 +130,13 @@ func madeUp(o order) []record.Interval {
 	for i := range made {
 		n := o.PerInterval*3/4 + rng.IntN(o.PerInterval/2+1)
 		iv := &made[i]
-		*iv = record.Interval{Pods: 1, Ops: make([]record.Op, o.Ops), FirstError: -1, LastError: -1, Connections: 50}
+		*iv = record.Interval{
+			Pods:        1,
+			Ops:         make([]record.Op, o.Ops),
+			FirstError:  -1,
+			LastError:   -1,
+			Connections: 50,
+		}
 		for k := range iv.Ops {
 			fill(&iv.Ops[k], n*(k+1)/o.Ops-n*k/o.Ops)
 		}
@@ -141,10 +154,14 @@ type simulated struct {
 }
 
 // Prepare has nothing to do.
-func (*simulated) Prepare(context.Context, func(string)) error { return nil }
+func (*simulated) Prepare(context.Context, func(string)) error {
+	return nil
+}
 
 // Server is unknown.
-func (*simulated) Server() *record.Server { return nil }
+func (*simulated) Server() *record.Server {
+	return nil
+}
 
 // Run delivers.
 func (s *simulated) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
@@ -167,7 +184,14 @@ func (s *simulated) interval(index int64) record.Interval {
 	begin, step := index*int64(s.Step), int64(s.Step)
 	iv := s.made[variant(s.pod, index)]
 	if begin >= int64(s.DownFrom) && begin < int64(s.DownTo) {
-		iv = record.Interval{Pods: 1, Ops: make([]record.Op, s.Ops), FirstOK: -1, LastOK: -1, FirstError: begin, LastError: begin + step - 1}
+		iv = record.Interval{
+			Pods:       1,
+			Ops:        make([]record.Op, s.Ops),
+			FirstOK:    -1,
+			LastOK:     -1,
+			FirstError: begin,
+			LastError:  begin + step - 1,
+		}
 		for k := range iv.Ops {
 			iv.Ops[k].Sent, iv.Ops[k].Fail = 1, 1
 			iv.Ops[k].Errors[record.ClassRefused] = 1
@@ -180,12 +204,18 @@ func (s *simulated) interval(index int64) record.Interval {
 	}
 	iv.Index = index
 	cpu := 0.1 * float64(begin+step) / float64(time.Second)
-	iv.Agents = []record.AgentUse{{At: begin + step, CPUSeconds: cpu, CPULimit: 1, RoundTrip: 200e3, Memory: 30 << 20}}
+	iv.Agents = []record.AgentUse{
+		{At: begin + step, CPUSeconds: cpu, CPULimit: 1, RoundTrip: 200e3, Memory: 30 << 20},
+	}
 	if s.pod == 0 && begin%int64(time.Second) == 0 {
-		iv.Servers = []record.Server{{At: begin, Address: "redis:6379", RunID: "run", Version: "8.0.0", CommandsProcessed: index}}
+		iv.Servers = []record.Server{
+			{At: begin, Address: "redis:6379", RunID: "run", Version: "8.0.0", CommandsProcessed: index},
+		}
 	}
 	return iv
 }
 
 // variant is which of the made-up intervals a pod delivers at an index.
-func variant(pod int, index int64) int { return int((int64(pod)*7 + index) % variants) }
+func variant(pod int, index int64) int {
+	return int((int64(pod)*7 + index) % variants)
+}

@@ -88,7 +88,8 @@ func look(chosen cores, servers []int) (usage, error) {
 	return u, nil
 }
 
-// idleAndStolen reads /proc/stat. Only the idle time is exact; the kernel samples the others, at times that may coincide with a tool's timers.
+// idleAndStolen reads /proc/stat. Only the idle time is exact; the kernel samples the others, at
+// times that may coincide with a tool's timers.
 func idleAndStolen(text string, list []int) (idle, stolen time.Duration, err error) {
 	found := 0
 	for line := range strings.Lines(text) {
@@ -135,7 +136,8 @@ func parseProcess(text string) (process, error) {
 		return process{}, errors.New("too short a line of a process")
 	}
 	p := process{name: text[from+1 : to]}
-	for i, sum := range []*time.Duration{&p.cpu, &p.cpu, &p.children, &p.children} { // utime stime cutime cstime
+	// utime stime cutime cstime
+	for i, sum := range []*time.Duration{&p.cpu, &p.cpu, &p.children, &p.children} {
 		ticks, err := strconv.ParseInt(words[11+i], 10, 64)
 		if err != nil {
 			return process{}, err
@@ -146,9 +148,11 @@ func parseProcess(text string) (process, error) {
 }
 
 // since is what others have used since before. It is the smaller one of two measures:
-//   - the time in which the cores were not idle, without what is ours. It contains the kernel's work for wake-ups, which no process is charged for: up to
+//   - the time in which the cores were not idle, without what is ours. It contains the kernel's
+//     work for wake-ups, which no process is charged for: up to
 //     8 % of a core at thousands of wake-ups per second;
-//   - the time of all other processes. It contains those on other cores, and misses those outside of a container.
+//   - the time of all other processes. It contains those on other cores, and misses those outside
+//     of a container.
 func (u *usage) since(before *usage, count int, allVisible bool) others {
 	o := others{elapsed: u.at.Sub(before.at), by: map[string]time.Duration{}}
 	o.used = time.Duration(count)*o.elapsed + u.busy - before.busy - (u.own - before.own)
@@ -193,7 +197,9 @@ func (o *others) share() float64 {
 
 // String is "34% of a core is used by others (go 20%, compile 10%)", with those that use the most.
 func (o *others) String() string {
-	names := slices.SortedFunc(maps.Keys(o.by), func(a, b string) int { return cmp.Or(cmp.Compare(o.by[b], o.by[a]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(o.by), func(a, b string) int {
+		return cmp.Or(cmp.Compare(o.by[b], o.by[a]), cmp.Compare(a, b))
+	})
 	var most []string
 	for _, name := range names[:min(3, len(names))] {
 		if share := float64(o.by[name]) / float64(o.elapsed); share >= 0.01 {
@@ -215,7 +221,8 @@ type watcher struct {
 
 func newWatcher(chosen cores) watcher {
 	kthreadd, err := readProcess(2)
-	return watcher{cores: chosen, allVisible: err == nil && kthreadd.name == "kthreadd"} // else this is a container with its own process numbers
+	// else this is a container with its own process numbers
+	return watcher{cores: chosen, allVisible: err == nil && kthreadd.name == "kthreadd"}
 }
 
 // during measures while f runs.

@@ -28,7 +28,8 @@ func TestIdleAndStolen(t *testing.T) {
 func TestParseProcess(t *testing.T) {
 	const line = "4242 (a) (b c) S 1 4242 4242 0 -1 4194560 100 200 0 0 11 22 33 44 20 0 5 0 12345 1000000 500 18446744073709551615"
 	got, err := parseProcess(line)
-	if want := (process{name: "a) (b c", cpu: 330 * time.Millisecond, children: 770 * time.Millisecond}); err != nil || got != want {
+	if want := (process{name: "a) (b c", cpu: 330 * time.Millisecond, children: 770 * time.Millisecond}); err != nil ||
+		got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	for _, bad := range []string{"", "4242 (a", "4242 (a) S 1 2 3"} {
@@ -41,7 +42,13 @@ func TestParseProcess(t *testing.T) {
 func TestSince(t *testing.T) {
 	began := time.Unix(1000, 0)
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	before := usage{at: began, busy: -ms(5000), own: ms(100), stolen: ms(10), processes: map[int]process{7: {"go", ms(5000), 0}, 8: {"gone", ms(900), 0}}}
+	before := usage{
+		at:        began,
+		busy:      -ms(5000),
+		own:       ms(100),
+		stolen:    ms(10),
+		processes: map[int]process{7: {"go", ms(5000), 0}, 8: {"gone", ms(900), 0}},
+	}
 	for _, tt := range []struct {
 		name       string
 		idle       int // of 2000 ms
@@ -61,7 +68,13 @@ func TestSince(t *testing.T) {
 		{"outside of a container", 1500, 200, 0, map[int]process{}, false, 0.3},
 		{"ticks that round ours up", 1500, 510, 0, map[int]process{}, false, 0},
 	} {
-		after := usage{at: began.Add(time.Second), busy: -ms(5000 + tt.idle), own: ms(100 + tt.own), stolen: ms(10 + tt.stolen), processes: tt.processes}
+		after := usage{
+			at:        began.Add(time.Second),
+			busy:      -ms(5000 + tt.idle),
+			own:       ms(100 + tt.own),
+			stolen:    ms(10 + tt.stolen),
+			processes: tt.processes,
+		}
 		o := after.since(&before, 2, tt.allVisible)
 		if got := o.share(); got < tt.want-1e-9 || got > tt.want+1e-9 {
 			t.Errorf("%s: %.3f of a core, want %.3f", tt.name, got, tt.want)
@@ -71,8 +84,16 @@ func TestSince(t *testing.T) {
 
 func TestOthersString(t *testing.T) {
 	var o others
-	o.add(others{elapsed: time.Second, used: 300 * time.Millisecond, by: map[string]time.Duration{"go": 200 * time.Millisecond, "little": time.Millisecond}})
-	o.add(others{elapsed: time.Second, used: 400 * time.Millisecond, by: map[string]time.Duration{"go": 200 * time.Millisecond, "compile": 300 * time.Millisecond}})
+	o.add(others{
+		elapsed: time.Second,
+		used:    300 * time.Millisecond,
+		by:      map[string]time.Duration{"go": 200 * time.Millisecond, "little": time.Millisecond},
+	})
+	o.add(others{
+		elapsed: time.Second,
+		used:    400 * time.Millisecond,
+		by:      map[string]time.Duration{"go": 200 * time.Millisecond, "compile": 300 * time.Millisecond},
+	})
 	want := "the machine is busy: 35% of a core is used by others (go 20%, compile 15%); stop them or pass --allow-busy"
 	if got := busyError(o).Error(); got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -14,7 +14,8 @@ const (
 	keys       = 100_000 // drawn uniformly at random; all of them exist beforehand
 )
 
-// The rate of an open loop is a multiple of this: memtier_benchmark's limit is exact for multiples of 50 requests per second and connection.
+// The rate of an open loop is a multiple of this: memtier_benchmark's limit is exact for multiples
+// of 50 requests per second and connection.
 const rateUnit = 50 * usualConnections
 
 // usualConnections are those of most cases.
@@ -61,12 +62,14 @@ func allCases(single, piped int) []work {
 		if c.pipeline > 1 {
 			c.requests = piped
 		}
-		c.requests -= c.requests % (c.connections * c.pipeline) // memtier_benchmark counts per connection, and all tools send the same
+		// memtier_benchmark counts per connection, and all tools send the same
+		c.requests -= c.requests % (c.connections * c.pipeline)
 	}
 	return cases
 }
 
-// matching are the cases that are named by one of the parts, separated by semicolons, or contain one that names none.
+// matching are the cases that are named by one of the parts, separated by semicolons, or contain
+// one that names none.
 func matching(cases []work, parts string) []work {
 	all := slices.Clone(cases)
 	return slices.DeleteFunc(cases, func(c work) bool {
@@ -78,9 +81,12 @@ func matching(cases []work, parts string) []work {
 	})
 }
 
-// wanted reports whether a tool's name contains one of the parts, separated by commas; "" is contained in all.
+// wanted reports whether a tool's name contains one of the parts, separated by commas; "" is
+// contained in all.
 func wanted(name, parts string) bool {
-	return slices.ContainsFunc(strings.Split(parts, ","), func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc(strings.Split(parts, ","), func(part string) bool {
+		return strings.Contains(name, part)
+	})
 }
 
 // describe tells what the name does not.

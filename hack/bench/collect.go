@@ -27,16 +27,19 @@ type collected struct {
 	Agents            int     `json:"agents"`
 	Operations        int     `json:"operations"`
 	IntervalSeconds   float64 `json:"intervalSeconds"`
-	RequestsPerSecond float64 `json:"requestsPerSecond"`  // in the merged intervals
-	MeasuredSeconds   float64 `json:"measuredSeconds"`    // after the start and the first warm-up
-	Intervals         int64   `json:"intervals"`          // merged meanwhile
-	Cores             float64 `json:"cores"`              // CPU time of the collecting process / measuredSeconds
-	CPUMicros         float64 `json:"cpuMicrosPerMerged"` // per interval
-	Checkpoints       int     `json:"checkpoints"`        // stored meanwhile
-	CheckpointBytes   int     `json:"checkpointBytes"`    // of the last
-	LagSeconds        float64 `json:"lagSeconds"`         // how far the slowest pod's record was behind the clock at the end
-	BeginCPUSeconds   float64 `json:"beginCPUSeconds"`    // of the collecting process before: handshakes with all agents, clocks, the start
-	ResidentMiB       float64 `json:"residentMiB"`        // of the collecting process at the end
+	RequestsPerSecond float64 `json:"requestsPerSecond"` // in the merged intervals
+	MeasuredSeconds   float64 `json:"measuredSeconds"`   // after the start and the first warm-up
+	Intervals         int64   `json:"intervals"`         // merged meanwhile
+	// CPU time of the collecting process / measuredSeconds
+	Cores           float64 `json:"cores"`
+	CPUMicros       float64 `json:"cpuMicrosPerMerged"` // per interval
+	Checkpoints     int     `json:"checkpoints"`        // stored meanwhile
+	CheckpointBytes int     `json:"checkpointBytes"`    // of the last
+	// how far the slowest pod's record was behind the clock at the end
+	LagSeconds float64 `json:"lagSeconds"`
+	// of the collecting process before: handshakes with all agents, clocks, the start
+	BeginCPUSeconds float64 `json:"beginCPUSeconds"`
+	ResidentMiB     float64 `json:"residentMiB"` // of the collecting process at the end
 }
 
 // The goals of the manager with 1,000 load pods of 10 operations.
@@ -49,7 +52,8 @@ const (
 // meetsGoals returns an error if a figure of the collecting process is beyond the goals.
 func meetsGoals(when string, cores, residentMiB float64) error {
 	if cores > coresGoal || residentMiB+managerMiB > residentGoal {
-		return fmt.Errorf("%s: %.2f cores and %.0f MiB of memory, the goals are at most %g and, with %d MiB for the rest of the manager, %d MiB",
+		return fmt.Errorf(
+			"%s: %.2f cores and %.0f MiB of memory, the goals are at most %g and, with %d MiB for the rest of the manager, %d MiB",
 			when, cores, residentMiB, coresGoal, managerMiB, residentGoal)
 	}
 	return nil
@@ -113,7 +117,14 @@ func collectNow(ctx context.Context, options collectOptions) error {
 	if err != nil {
 		return err
 	}
-	o := order{Run: "bench", Agents: options.agents, Step: options.step, PerInterval: options.perInterval, Ops: options.ops, Credentials: credentials}
+	o := order{
+		Run:         "bench",
+		Agents:      options.agents,
+		Step:        options.step,
+		PerInterval: options.perInterval,
+		Ops:         options.ops,
+		Credentials: credentials,
+	}
 	pods, _, stop, err := startAgents(ctx, o)
 	if err != nil {
 		return err
@@ -121,8 +132,15 @@ func collectNow(ctx context.Context, options collectOptions) error {
 	defer stop()
 	store := &memoryStore{}
 	session, err := collect.Open(collect.Config{
-		Run: o.Run, Step: o.Step, Ops: opNames(o.Ops), Pods: o.Agents, Credentials: credentials, Store: store,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Run:         o.Run,
+		Step:        o.Step,
+		Ops:         opNames(o.Ops),
+		Pods:        o.Agents,
+		Credentials: credentials,
+		Store:       store,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{
+			Level: slog.LevelWarn,
+		})),
 	})
 	if err != nil {
 		return err
@@ -145,9 +163,12 @@ func collectNow(ctx context.Context, options collectOptions) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d agents every %v, %.0f requests/s in all: %.3f cores, %.1f us per interval (%d intervals in %.0f s), %d checkpoints\n",
-		result.Agents, options.step, result.RequestsPerSecond, result.Cores, result.CPUMicros, result.Intervals, result.MeasuredSeconds, result.Checkpoints)
-	return errors.Join(wrong, writeJSON(collectFile, result), meetsGoals("in real time", result.Cores, result.ResidentMiB))
+	fmt.Printf(
+		"%d agents every %v, %.0f requests/s in all: %.3f cores, %.1f us per interval (%d intervals in %.0f s), %d checkpoints\n",
+		result.Agents, options.step, result.RequestsPerSecond, result.Cores, result.CPUMicros,
+		result.Intervals, result.MeasuredSeconds, result.Checkpoints)
+	return errors.Join(wrong, writeJSON(collectFile, result),
+		meetsGoals("in real time", result.Cores, result.ResidentMiB))
 }
 
 func (o *collectOptions) parse(args []string) error {
@@ -155,25 +176,31 @@ func (o *collectOptions) parse(args []string) error {
 	flags.IntVar(&o.agents, "agents", 1000, "simulated load pods")
 	flags.DurationVar(&o.step, "interval", 100*time.Millisecond, "step of their recording")
 	flags.IntVar(&o.perInterval, "requests", 100, "requests in an agent's interval, on average")
-	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "time after the start that is not measured")
+	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second,
+		"time after the start that is not measured")
 	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured; 0 = none")
 	flags.IntVar(&o.ops, "operations", 10, "operations of the load")
 	flags.DurationVar(&o.day, "long", 24*time.Hour, "length of the accelerated runs; 0 = none")
 	flags.IntVar(&o.dayPods, "long-pods", 6, "simulated pods of the first accelerated run")
-	flags.Float64Var(&o.daySpeed, "long-speed", 240, "how much faster than in real time it is, at most")
-	flags.DurationVar(&o.allStep, "long-interval", 30*time.Second, "step of the second one, with all load pods")
-	flags.Float64Var(&o.allSpeed, "long-interval-speed", 360, "how much faster than in real time that is, at most")
+	flags.Float64Var(&o.daySpeed, "long-speed", 240,
+		"how much faster than in real time it is, at most")
+	flags.DurationVar(&o.allStep, "long-interval", 30*time.Second,
+		"step of the second one, with all load pods")
+	flags.Float64Var(&o.allSpeed, "long-interval-speed", 360,
+		"how much faster than in real time that is, at most")
 	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if o.day > 0 && o.day < 2*outageAt {
-		return fmt.Errorf("--long: at least %v, as its outage begins %v before the end", 2*outageAt, outageAt)
+		return fmt.Errorf("--long: at least %v, as its outage begins %v before the end", 2*outageAt,
+			outageAt)
 	}
 	return nil
 }
 
-// startProfile writes a CPU profile to the file until the function that it returns is called; "" = none.
+// startProfile writes a CPU profile to the file until the function that it returns is called; "" =
+// none.
 func startProfile(file string) (stop func(), err error) {
 	if file == "" {
 		return func() {}, nil
@@ -192,9 +219,18 @@ func startProfile(file string) (stop func(), err error) {
 	}, nil
 }
 
-// measureCollecting measures for options.length; wrong describes what is inconsistent in the merged record.
-func measureCollecting(ctx context.Context, session *collect.Session, store *memoryStore, start time.Time, options collectOptions) (result collected, wrong, err error) {
-	result = collected{Machine: describeMachine(), Agents: options.agents, Operations: options.ops, IntervalSeconds: options.step.Seconds()}
+// measureCollecting measures for options.length; wrong describes what is inconsistent in the merged
+// record.
+func measureCollecting(
+	ctx context.Context, session *collect.Session, store *memoryStore, start time.Time,
+	options collectOptions,
+) (result collected, wrong, err error) {
+	result = collected{
+		Machine:         describeMachine(),
+		Agents:          options.agents,
+		Operations:      options.ops,
+		IntervalSeconds: options.step.Seconds(),
+	}
 	cpu, before, began := cpuTime(), mergedIntervals(session), time.Now()
 	saves, _ := store.state()
 	result.BeginCPUSeconds = cpu.Seconds()
@@ -203,7 +239,8 @@ func measureCollecting(ctx context.Context, session *collect.Session, store *mem
 	}
 	elapsed := time.Since(began)
 	result.MeasuredSeconds = elapsed.Seconds()
-	result.Cores, result.ResidentMiB = (cpuTime()-cpu).Seconds()/elapsed.Seconds(), residentMiB()
+	result.Cores = (cpuTime() - cpu).Seconds() / elapsed.Seconds()
+	result.ResidentMiB = residentMiB()
 	result.Intervals = mergedIntervals(session) - before
 	result.CPUMicros = result.Cores * elapsed.Seconds() * 1e6 / float64(result.Intervals)
 	result.Checkpoints, result.CheckpointBytes = store.state()
@@ -221,9 +258,11 @@ func (m *memoryStore) state() (saves, size int) {
 	return m.saves, len(m.data)
 }
 
-// startAgents starts the agents' process and returns the agents' addresses, a function that lets them deliver up to an interval, if they are paced, and
-// one that ends it.
-func startAgents(ctx context.Context, o order) (pods []collect.Pod, pace func(index int64) error, stop func(), err error) {
+// startAgents starts the agents' process and returns the agents' addresses, a function that lets
+// them deliver up to an interval, if they are paced, and one that ends it.
+func startAgents(
+	ctx context.Context, o order,
+) (pods []collect.Pod, pace func(index int64) error, stop func(), err error) {
 	own, err := os.Executable()
 	if err != nil {
 		return nil, nil, nil, err
@@ -243,8 +282,9 @@ func startAgents(ctx context.Context, o order) (pods []collect.Pod, pace func(in
 	}
 	stop = func() {
 		input.Close()
-		killer := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() }) // an error means that it has already ended
-		_ = cmd.Wait()                                                             // however it ended
+		// an error means that it has already ended
+		killer := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait() // however it ended
 		killer.Stop()
 	}
 	orders := json.NewEncoder(input)
@@ -255,7 +295,11 @@ func startAgents(ctx context.Context, o order) (pods []collect.Pod, pace func(in
 	}
 	pods = make([]collect.Pod, len(addresses))
 	for i, address := range addresses {
-		pods[i] = collect.Pod{Index: i, Name: fmt.Sprintf("agent-%d", i), Address: address}
+		pods[i] = collect.Pod{
+			Index:   i,
+			Name:    fmt.Sprintf("agent-%d", i),
+			Address: address,
+		}
 	}
 	return pods, func(index int64) error { return orders.Encode(index) }, stop, nil
 }
@@ -318,9 +362,14 @@ func mergedIntervals(session *collect.Session) int64 {
 	return n
 }
 
-// exact compares the merged record with what the agents delivered, and returns its requests per second.
+// exact compares the merged record with what the agents delivered, and returns its requests per
+// second.
 func exact(series *merged.Series, perInterval int) (float64, error) {
-	made := madeUp(order{PerInterval: perInterval, Ops: len(series.Ops), Step: series.PodStep})
+	made := madeUp(order{
+		PerInterval: perInterval,
+		Ops:         len(series.Ops),
+		Step:        series.PodStep,
+	})
 	var want, got, cells uint64
 	for pod := range series.Pods {
 		for index := range series.Next(pod) {
@@ -336,7 +385,8 @@ func exact(series *merged.Series, perInterval int) (float64, error) {
 		}
 	}
 	if got != want || cells != want {
-		return 0, fmt.Errorf("the merged record has %d requests and %d latencies; the agents delivered %d", got, cells, want)
+		return 0, fmt.Errorf(
+			"the merged record has %d requests and %d latencies; the agents delivered %d", got, cells, want)
 	}
 	return float64(got) / (float64(series.Len()) * series.Step.Seconds()), nil
 }

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cores are where servers and tools run: a tool never shares a core with a server, and the scheduler moves neither.
+// cores are where servers and tools run: a tool never shares a core with a server, and the
+// scheduler moves neither.
 type cores struct {
 	tool    int
 	servers []int // in turn, if there are more servers
@@ -21,11 +22,15 @@ type cores struct {
 // mostServers is the number of servers of the largest deployment.
 const mostServers = 3
 
-// chooseCores takes cores that this process may use. Hardware threads of one core are taken together only if there is no other choice.
+// chooseCores takes cores that this process may use. Hardware threads of one core are taken
+// together only if there is no other choice.
 func chooseCores(allowed []int, siblings func(core int) []int) (cores, error) {
 	var apart, rest []int
 	for _, core := range allowed {
-		if slices.ContainsFunc(siblings(core), func(other int) bool { return slices.Contains(apart, other) }) {
+		if slices.ContainsFunc(siblings(core), func(other int) bool {
+			return slices.Contains(apart,
+				other)
+		}) {
 			rest = append(rest, core)
 		} else {
 			apart = append(apart, core)
@@ -33,7 +38,8 @@ func chooseCores(allowed []int, siblings func(core int) []int) (cores, error) {
 	}
 	list := slices.Concat(apart, rest)
 	if len(list) < 2 {
-		return cores{}, fmt.Errorf("server and tool need a core each, but this process may use %d", len(list))
+		return cores{}, fmt.Errorf("server and tool need a core each, but this process may use %d",
+			len(list))
 	}
 	chosen := cores{servers: list[:1], tool: list[1]}
 	if len(apart) > mostServers {
@@ -59,7 +65,8 @@ func allowedCores() ([]int, error) {
 
 // siblingsOf are the hardware threads of a core, itself included; none if the kernel does not tell.
 func siblingsOf(core int) []int {
-	text, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", core))
+	text, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+		core))
 	if err != nil {
 		return nil
 	}
@@ -87,10 +94,13 @@ func parseCores(text string) []int {
 }
 
 // all are the cores in use.
-func (c cores) all() []int { return append(slices.Clone(c.servers), c.tool) }
+func (c cores) all() []int {
+	return append(slices.Clone(c.servers), c.tool)
+}
 
 func (c cores) String() string {
-	text := fmt.Sprintf("servers on core %s, tool on core %d", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.servers), "[]")), ", "), c.tool)
+	text := fmt.Sprintf("servers on core %s, tool on core %d",
+		strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.servers), "[]")), ", "), c.tool)
 	if slices.Contains(siblingsOf(c.tool), c.servers[0]) {
 		text += ", which are two hardware threads of one core"
 	}
@@ -117,14 +127,16 @@ func moveProcess(pid, core int) error {
 	return nil
 }
 
-// onCore calls start, and what it starts runs on that core only, all its threads included: a process inherits the affinity of the thread that starts it.
+// onCore calls start, and what it starts runs on that core only, all its threads included: a
+// process inherits the affinity of the thread that starts it.
 // The thread ends with the call. start may end by runtime.Goexit.
 func onCore(core int, start func() error) error {
 	err := errors.New("it ended early")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and nothing else runs on it
+		// never unlocked: the thread ends with the goroutine, and nothing else runs on it
+		runtime.LockOSThread()
 		var set unix.CPUSet
 		set.Set(core)
 		if denied := unix.SchedSetaffinity(0, &set); denied != nil {

@@ -13,7 +13,8 @@ import (
 
 func TestChooseCores(t *testing.T) {
 	alone := func(core int) []int { return []int{core} }
-	pairs := func(core int) []int { return []int{core &^ 1, core | 1} } // 0 and 1, 2 and 3 are hardware threads of one core each
+	// 0 and 1, 2 and 3 are hardware threads of one core each
+	pairs := func(core int) []int { return []int{core &^ 1, core | 1} }
 	halves := func(core int) []int { return []int{core % 4, core%4 + 4} }
 	for _, tt := range []struct {
 		name     string

@@ -24,7 +24,8 @@ type injection struct {
 	Total   float64 `json:"totalSeconds"`
 }
 
-// writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in docs/benchmarks.md for each result that exists.
+// writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in
+// docs/benchmarks.md for each result that exists.
 // The text of other sections stays.
 func writeDocs() error {
 	text, err := os.ReadFile(docsFile)
@@ -35,7 +36,15 @@ func writeDocs() error {
 	for _, section := range []struct {
 		name string
 		make func() (string, error) // "" = not measured
-	}{{"bench", benchSection}, {"collect", collectSection}, {"day", daySection}, {"scale", scaleSection}, {"accuracy", accuracySection}, {"starvation", starvationSection}, {"inject", injectionSection}} {
+	}{
+		{"bench", benchSection},
+		{"collect", collectSection},
+		{"day", daySection},
+		{"scale", scaleSection},
+		{"accuracy", accuracySection},
+		{"starvation", starvationSection},
+		{"inject", injectionSection},
+	} {
 		content, err := section.make()
 		if err != nil {
 			return err
@@ -79,7 +88,9 @@ func collectSection() (string, error) {
 | CPU before that: handshakes, clocks, start, warm-up | %.1f s |
 | checkpoints stored meanwhile | %d, the last of %d KiB |
 | how far the merged record was behind the clock | %.1f s |
-`, c.Agents, c.Operations, c.IntervalSeconds, c.RequestsPerSecond, c.MeasuredSeconds, c.Cores, c.CPUMicros, c.ResidentMiB, c.BeginCPUSeconds, c.Checkpoints, c.CheckpointBytes>>10, c.LagSeconds), nil
+`, c.Agents, c.Operations, c.IntervalSeconds, c.RequestsPerSecond, c.MeasuredSeconds, c.Cores,
+		c.CPUMicros, c.ResidentMiB, c.BeginCPUSeconds, c.Checkpoints, c.CheckpointBytes>>10,
+		c.LagSeconds), nil
 }
 
 func injectionSection() (string, error) {
@@ -94,14 +105,17 @@ func injectionSection() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(where)
-	b.WriteString("| fault | rounds | median ms | p90 ms | longest ms | median with kubectl ms |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString(
+		"| fault | rounds | median ms | p90 ms | longest ms | median with kubectl ms |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, r := range list {
-		fmt.Fprintf(&b, "| %s | %d | %.0f | %.0f | %.0f | %.0f |\n", r.Fault, r.Rounds, 1000*r.Median, 1000*r.P90, 1000*r.Longest, 1000*r.Total)
+		fmt.Fprintf(&b, "| %s | %d | %.0f | %.0f | %.0f | %.0f |\n", r.Fault, r.Rounds, 1000*r.Median,
+			1000*r.P90, 1000*r.Longest, 1000*r.Total)
 	}
 	return b.String(), nil
 }
 
-// machineOf describes the machine that a result without one was measured on: this one, as build/ is not carried elsewhere.
+// machineOf describes the machine that a result without one was measured on: this one, as build/ is
+// not carried elsewhere.
 func machineOf(file string) (string, error) {
 	written, err := os.Stat(file)
 	if err != nil {
@@ -114,6 +128,7 @@ func machineOf(file string) (string, error) {
 
 // describe returns one line of text.
 func (m *machine) describe() string {
-	return fmt.Sprintf("Measured on %s: %s, %d cores, %s; %s, Linux %s; redis-server %s, %s; load average before: %s.\n\n",
+	return fmt.Sprintf(
+		"Measured on %s: %s, %d cores, %s; %s, Linux %s; redis-server %s, %s; load average before: %s.\n\n",
 		m.Date, m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Redis, m.Go, m.Load)
 }

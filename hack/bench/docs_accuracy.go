@@ -30,7 +30,8 @@ func accuracySection() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(where)
-	b.WriteString("| case | outages | truth within the bounds | planted within | median error ms | median width ms | p95 width ms | doubted |\n")
+	b.WriteString(
+		"| case | outages | truth within the bounds | planted within | median error ms | median width ms | p95 width ms | doubted |\n")
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for begin := 0; begin < len(list); {
 		end := begin
@@ -40,8 +41,10 @@ func accuracySection() (string, error) {
 		writeAccuracy(&b, list[begin].Case, list[begin:end])
 		begin = end
 	}
-	writeAccuracy(&b, "all, quiet", slices.DeleteFunc(slices.Clone(list), func(a accuracy) bool { return a.Disturbed }))
-	writeAccuracy(&b, "all, disturbed", slices.DeleteFunc(slices.Clone(list), func(a accuracy) bool { return !a.Disturbed }))
+	writeAccuracy(&b, "all, quiet",
+		slices.DeleteFunc(slices.Clone(list), func(a accuracy) bool { return a.Disturbed }))
+	writeAccuracy(&b, "all, disturbed",
+		slices.DeleteFunc(slices.Clone(list), func(a accuracy) bool { return !a.Disturbed }))
 	return b.String(), nil
 }
 
@@ -70,5 +73,6 @@ func writeAccuracy(b *strings.Builder, name string, list []accuracy) {
 	at := func(values []float64, q float64) float64 {
 		return values[min(int(q*float64(len(values))), len(values)-1)]
 	}
-	fmt.Fprintf(b, "| %s | %d | %d | %d | %.2f | %.2f | %.2f | %d |\n", name, len(list), within, planted, at(errors, 0.5), at(widths, 0.5), at(widths, 0.95), doubted)
+	fmt.Fprintf(b, "| %s | %d | %d | %d | %.2f | %.2f | %.2f | %d |\n", name, len(list), within,
+		planted, at(errors, 0.5), at(widths, 0.5), at(widths, 0.95), doubted)
 }

@@ -28,7 +28,9 @@ func benchSection() (string, error) {
 	for _, reason := range m.LeftOut {
 		fmt.Fprintf(&b, "- Left out: %s\n", reason)
 	}
-	b.WriteString("\nThe first divided by the second in the same round, with the 95 % confidence interval:\n\n" + ratioTable(ratios))
+	b.WriteString(
+		"\nThe first divided by the second in the same round, with the 95 % confidence interval:\n\n" +
+			ratioTable(ratios))
 	b.WriteString("\nWhat the tables show:\n\n" + reading(results, ratios) + benchTables(results))
 	return b.String(), nil
 }
@@ -38,11 +40,15 @@ func (m *machine) describeOthers() string {
 	if len(m.Others) == 0 {
 		return ""
 	}
-	used := fmt.Sprintf("others used %.1f %% of a core (median; at most %.1f %%)", 100*median(m.Others), 100*slices.Max(m.Others))
+	used := fmt.Sprintf("others used %.1f %% of a core (median; at most %.1f %%)",
+		100*median(m.Others), 100*slices.Max(m.Others))
 	if m.AllowBusy {
-		return fmt.Sprintf("Pinned: %s. **Measured on a busy machine** (`--allow-busy`): %s. The figures are no reference.\n\n", m.Placement, used)
+		return fmt.Sprintf(
+			"Pinned: %s. **Measured on a busy machine** (`--allow-busy`): %s. The figures are no reference.\n\n",
+			m.Placement, used)
 	}
-	return fmt.Sprintf("Pinned: %s. During the rounds that count, %s; %d rounds of a case were thrown away and repeated because of more than %.0f %%.\n\n",
+	return fmt.Sprintf(
+		"Pinned: %s. During the rounds that count, %s; %d rounds of a case were thrown away and repeated because of more than %.0f %%.\n\n",
 		m.Placement, used, m.ThrownAway, 100*busyLimit)
 }
 
@@ -54,7 +60,8 @@ func benchTables(results []result) string {
 		if n < 0 {
 			n = len(results)
 		}
-		fmt.Fprintf(&b, "\n**%s**: %d rounds of %s each\n\n%s", results[0].Case, results[0].Rounds, results[0].Work, benchTable(results[:n]))
+		fmt.Fprintf(&b, "\n**%s**: %d rounds of %s each\n\n%s", results[0].Case, results[0].Rounds,
+			results[0].Work, benchTable(results[:n]))
 		results = results[n:]
 	}
 	return b.String()
@@ -62,10 +69,13 @@ func benchTables(results []result) string {
 
 func benchTable(results []result) string {
 	var b strings.Builder
-	b.WriteString("| tool | CPU us/request | least to most | requests/s | p50 us | p99 us | threads |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString(
+		"| tool | CPU us/request | least to most | requests/s | p50 us | p99 us | threads |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f to %.2f | %.0f | %s | %s | %d |\n", r.Tool, r.CPUMicros, r.CPUMicrosMin, r.CPUMicrosMax,
-			r.RequestsPerSecond, latency(r.P50Micros, r.SentP50Micros), latency(r.P99Micros, r.SentP99Micros), r.Threads)
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f to %.2f | %.0f | %s | %s | %d |\n", r.Tool, r.CPUMicros,
+			r.CPUMicrosMin, r.CPUMicrosMax,
+			r.RequestsPerSecond, latency(r.P50Micros, r.SentP50Micros),
+			latency(r.P99Micros, r.SentP99Micros), r.Threads)
 	}
 	return b.String()
 }
@@ -84,10 +94,14 @@ func latency(micros, sent float64) string {
 // ratioTable has a line for each case and pair of tools.
 func ratioTable(ratios []ratio) string {
 	var b strings.Builder
-	b.WriteString("| case | tools | CPU | requests/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
+	b.WriteString(
+		"| case | tools | CPU | requests/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
 	for len(ratios) > 0 {
 		first := ratios[0]
-		n := slices.IndexFunc(ratios, func(r ratio) bool { return r.Case != first.Case || r.One != first.One || r.Other != first.Other })
+		n := slices.IndexFunc(ratios, func(r ratio) bool {
+			return r.Case != first.Case ||
+				r.One != first.One || r.Other != first.Other
+		})
 		if n < 0 {
 			n = len(ratios)
 		}

@@ -45,7 +45,8 @@ func reading(results []result, ratios []ratio) string {
 			lines = append(lines, fmt.Sprintf("%s %s, %s", r.Case, r.String(), boundsVerdict(&r)))
 		}
 	}
-	writeReading(&b, fmt.Sprintf("CPU per request with bounds beside a build without (at most %.2f)", aimBounds), lines)
+	writeReading(&b, fmt.Sprintf("CPU per request with bounds beside a build without (at most %.2f)",
+		aimBounds), lines)
 	return b.String()
 }
 
@@ -55,11 +56,13 @@ func writeReading(b *strings.Builder, title string, lines []string) {
 	}
 }
 
-// mostRequests lists the cases in which redquake has the most requests/s, by the medians, and those in which another tool has.
+// mostRequests lists the cases in which redquake has the most requests/s, by the medians, and those
+// in which another tool has.
 func mostRequests(results []result, open map[string]bool) (most, less []string) {
 	best := map[string]result{}
 	for _, r := range results {
-		if !slices.Contains([]string{nameLedger, nameOff, nameUnbounded}, r.Tool) && r.RequestsPerSecond > best[r.Case].RequestsPerSecond {
+		if !slices.Contains([]string{nameLedger, nameOff, nameUnbounded}, r.Tool) &&
+			r.RequestsPerSecond > best[r.Case].RequestsPerSecond {
 			best[r.Case] = r
 		}
 	}
@@ -69,7 +72,8 @@ func mostRequests(results []result, open map[string]bool) (most, less []string) 
 		case b.Tool == nameRedquake:
 			most = append(most, r.Case)
 		default:
-			less = append(less, fmt.Sprintf("%s (%.0f, %s %.0f)", r.Case, r.RequestsPerSecond, b.Tool, b.RequestsPerSecond))
+			less = append(less, fmt.Sprintf("%s (%.0f, %s %.0f)", r.Case, r.RequestsPerSecond, b.Tool,
+				b.RequestsPerSecond))
 		}
 	}
 	return most, less

@@ -28,7 +28,9 @@ func scaleSection() (string, error) {
 		if f.Limit != nil {
 			limit = fmt.Sprintf("below %g", *f.Limit)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Figure, strconv.FormatFloat(math.Round(100*f.Value)/100, 'f', -1, 64), strings.TrimSuffix(f.Unit, "count"), limit)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Figure,
+			strconv.FormatFloat(math.Round(100*f.Value)/100, 'f', -1, 64),
+			strings.TrimSuffix(f.Unit, "count"), limit)
 	}
 	return b.String(), nil
 }

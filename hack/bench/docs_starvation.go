@@ -37,7 +37,8 @@ func starvationSection() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(where)
-	b.WriteString("| load | busy programs | throughput, at most | p99 ms, at least | runs in doubt |\n| --- | ---: | ---: | ---: | ---: |\n")
+	b.WriteString(
+		"| load | busy programs | throughput, at most | p99 ms, at least | runs in doubt |\n| --- | ---: | ---: | ---: | ---: |\n")
 	for list := measured.Loads; len(list) > 0; {
 		one := list[0]
 		same := func(s starvation) bool { return s.Load == one.Load && s.Beside == one.Beside }
@@ -50,10 +51,14 @@ func starvationSection() (string, error) {
 			}
 			return median(values)
 		}
-		doubted := len(slices.DeleteFunc(slices.Clone(runs), func(s starvation) bool { return len(s.Doubts) == 0 }))
+		doubted := len(slices.DeleteFunc(slices.Clone(runs), func(s starvation) bool {
+			return len(s.Doubts) == 0
+		}))
 		fmt.Fprintf(&b, "| %s | %d | %.0f/s, %.0f/s | %.2f, %.2f | %d of %d |\n", one.Load, one.Beside,
-			of(func(s *starvation) float64 { return s.Throughput }), of(func(s *starvation) float64 { return s.AtMost }),
-			1000*of(func(s *starvation) float64 { return s.P99 }), 1000*of(func(s *starvation) float64 { return s.P99AtLeast }), doubted, len(runs))
+			of(func(s *starvation) float64 { return s.Throughput }),
+			of(func(s *starvation) float64 { return s.AtMost }),
+			1000*of(func(s *starvation) float64 { return s.P99 }),
+			1000*of(func(s *starvation) float64 { return s.P99AtLeast }), doubted, len(runs))
 	}
 	wrong := 0
 	for _, e := range measured.Experiments {
@@ -61,6 +66,8 @@ func starvationSection() (string, error) {
 			wrong++
 		}
 	}
-	fmt.Fprintf(&b, "\n`redquake compare` told a difference between the same Redis and itself in %d of %d experiments.\n", wrong, len(measured.Experiments))
+	fmt.Fprintf(&b,
+		"\n`redquake compare` told a difference between the same Redis and itself in %d of %d experiments.\n",
+		wrong, len(measured.Experiments))
 	return b.String(), nil
 }

@@ -20,18 +20,30 @@ import (
 
 const goRedisCommand = "go-redis"
 
-// goRedis loads Redis as most Go services do: go-redis, one goroutine per connection, a histogram per goroutine.
+// goRedis loads Redis as most Go services do: go-redis, one goroutine per connection, a histogram
+// per goroutine.
 func goRedis(own string) tool {
 	return tool{
-		name: nameGoRedis, can: func(w *work) bool { return w.details }, keys: "rq:%d", version: moduleVersion("github.com/redis/go-redis/v9"),
+		name:    nameGoRedis,
+		can:     func(w *work) bool { return w.details },
+		keys:    "rq:%d",
+		version: moduleVersion("github.com/redis/go-redis/v9"),
 		args: func(w *work) []string {
-			return []string{own, goRedisCommand, "-address", w.address, "-requests", strconv.Itoa(w.requests),
-				"-connections", strconv.Itoa(w.connections), "-pipeline", strconv.Itoa(w.pipeline), "-get=" + strconv.FormatBool(w.get)}
+			return []string{
+				own, goRedisCommand, "-address", w.address, "-requests", strconv.Itoa(w.requests),
+				"-connections", strconv.Itoa(w.connections), "-pipeline", strconv.Itoa(w.pipeline),
+				"-get=" + strconv.FormatBool(w.get),
+			}
 		},
 		read: func(_ *work, stdout []byte) (figures, error) {
 			var out goRedisResult
 			err := json.Unmarshal(stdout, &out)
-			return figures{requests: out.Requests, perSecond: out.PerSecond, p50: out.P50, p99: out.P99}, err
+			return figures{
+				requests:  out.Requests,
+				perSecond: out.PerSecond,
+				p50:       out.P50,
+				p99:       out.P99,
+			}, err
 		},
 	}
 }
@@ -53,7 +65,12 @@ func runGoRedis(ctx context.Context, args []string) error {
 	}
 	client := redis.NewClient(&redis.Options{Addr: *address, PoolSize: *connections})
 	defer client.Close()
-	caller := goRedisCaller{client: client, pipeline: *pipeline, get: *get, value: strings.Repeat("x", valueBytes)}
+	caller := goRedisCaller{
+		client:   client,
+		pipeline: *pipeline,
+		get:      *get,
+		value:    strings.Repeat("x", valueBytes),
+	}
 	var wait sync.WaitGroup
 	var mu sync.Mutex
 	var all histogram.Distribution
@@ -76,7 +93,10 @@ func runGoRedis(ctx context.Context, args []string) error {
 	}
 	micros := func(q float64) float64 { return float64(all.Quantile(q)) / float64(time.Microsecond) }
 	return json.NewEncoder(os.Stdout).Encode(goRedisResult{
-		Requests: int(all.Count()), PerSecond: float64(all.Count()) / time.Since(began).Seconds(), P50: micros(0.5), P99: micros(0.99),
+		Requests:  int(all.Count()),
+		PerSecond: float64(all.Count()) / time.Since(began).Seconds(),
+		P50:       micros(0.5),
+		P99:       micros(0.99),
 	})
 }
 
@@ -88,7 +108,9 @@ type goRedisCaller struct {
 }
 
 // run sends the batches one after another and returns their latencies, up to the first error.
-func (c goRedisCaller) run(ctx context.Context, seed uint64, batches int) (*histogram.Histogram, error) {
+func (c goRedisCaller) run(
+	ctx context.Context, seed uint64, batches int,
+) (*histogram.Histogram, error) {
 	rng := rand.New(rand.NewPCG(1, seed))
 	latencies := &histogram.Histogram{}
 	for range batches {

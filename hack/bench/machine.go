@@ -26,10 +26,13 @@ type machine struct {
 	Tools   []string `json:"tools,omitempty"`
 	LeftOut []string `json:"leftOut,omitempty"`
 
-	Placement  string    `json:"placement,omitempty"`  // on cores
-	Others     []float64 `json:"others,omitempty"`     // what others used of the cores under test in each round of a case that counts, as a share of one core
-	ThrownAway int       `json:"thrownAway,omitempty"` // rounds of a case, because others used more than the limit
-	AllowBusy  bool      `json:"allowBusy,omitempty"`  // nothing was thrown away
+	Placement string `json:"placement,omitempty"` // on cores
+	// what others used of the cores under test in each round of a case that counts, as a share of one
+	// core
+	Others []float64 `json:"others,omitempty"`
+	// rounds of a case, because others used more than the limit
+	ThrownAway int  `json:"thrownAway,omitempty"`
+	AllowBusy  bool `json:"allowBusy,omitempty"` // nothing was thrown away
 }
 
 func describeMachine() machine {

@@ -1,13 +1,14 @@
-// Command bench measures what Redquake costs: its load generator compared with other tools, the operator's collection from many
-// load pods, and the manager on a large cluster.
+// Command bench measures what Redquake costs: its load generator compared with other tools, the
+// operator's collection from many load pods, and the manager on a large cluster.
 //
-//	go run ./hack/bench [run]      load generators side by side, a core each for them and redis-server -> build/bench.json, build/bench-ratios.json
+//	go run ./hack/bench [run]      load generators side by side, a core each for them and
+//	                               redis-server -> build/bench.json, build/bench-ratios.json
 //	go run ./hack/bench collect    the operator's side of many load pods -> build/bench-collect.json
 //	go run ./hack/bench scale      the manager on a large cluster -> build/bench-scale.json
 //	go run ./hack/bench docs       write the results in build/ into docs/benchmarks.md
 //
-// run, collect and scale also write the docs. The command is run from the repository's root, by `make bench`, `make bench-collect` and
-// `make bench-scale`.
+// run, collect and scale also write the docs. The command is run from the repository's root, by
+// `make bench`, `make bench-collect` and `make bench-scale`.
 package main
 
 import (
@@ -43,7 +44,8 @@ func command(ctx context.Context, args []string) error {
 		return runScale(ctx, args)
 	case "docs":
 		return writeDocs()
-	case goRedisCommand: // a separate process, so that its CPU time can be distinguished from this one's
+	// a separate process, so that its CPU time can be distinguished from this one's
+	case goRedisCommand:
 		return runGoRedis(ctx, args)
 	case agentsCommand: // likewise
 		return runAgents(ctx, args)

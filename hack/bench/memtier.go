@@ -15,9 +15,17 @@ import (
 	"strings"
 )
 
-// memtier gets one thread with all connections: the others have no more than one for the network either. Only a release build is compared.
+// memtier gets one thread with all connections: the others have no more than one for the network
+// either. Only a release build is compared.
 func memtier(program string) tool {
-	t := tool{name: nameMemtier, keys: "rq:%d", firstKey: 1, read: readMemtier, can: func(*work) bool { return true }} // it refuses key 0
+	// it refuses key 0
+	t := tool{
+		name:     nameMemtier,
+		keys:     "rq:%d",
+		firstKey: 1,
+		read:     readMemtier,
+		can:      func(*work) bool { return true },
+	}
 	path, err := exec.LookPath(program)
 	if err != nil {
 		t.missing = program + " is not on PATH"
@@ -36,10 +44,14 @@ func memtier(program string) tool {
 			ratio = "0:1"
 		}
 		clients := w.connections / max(1, w.shards) // a client has a connection to each shard
-		args := []string{path, "-s", "127.0.0.1", "-p", strconv.Itoa(w.port), "-t", "1", "-c", strconv.Itoa(clients),
-			"-n", strconv.Itoa(w.requests / clients), "-d", strconv.Itoa(valueBytes), "--ratio", ratio, "--pipeline", strconv.Itoa(w.pipeline),
-			"--key-prefix", "rq:", "--key-minimum", "1", "--key-maximum", strconv.Itoa(keys), "--key-pattern", "R:R", "--distinct-client-seed",
-			"--hide-histogram", "--json-out-file", filepath.Join(w.folder, "memtier.json")}
+		args := []string{
+			path, "-s", "127.0.0.1", "-p", strconv.Itoa(w.port), "-t", "1", "-c", strconv.Itoa(clients),
+			"-n", strconv.Itoa(w.requests / clients), "-d", strconv.Itoa(valueBytes), "--ratio", ratio,
+			"--pipeline", strconv.Itoa(w.pipeline),
+			"--key-prefix", "rq:", "--key-minimum", "1", "--key-maximum", strconv.Itoa(keys),
+			"--key-pattern", "R:R", "--distinct-client-seed",
+			"--hide-histogram", "--json-out-file", filepath.Join(w.folder, "memtier.json"),
+		}
 		if w.shards > 0 {
 			args = append(args, "--cluster-mode")
 		}
@@ -47,7 +59,8 @@ func memtier(program string) tool {
 			args = append(args, "--rate-limiting", strconv.Itoa(w.rate/w.connections))
 		}
 		if w.tls != nil {
-			args = append(args, "--tls", "--cacert", w.tls.File("ca.crt"), "--cert", w.tls.File("client.crt"), "--key", w.tls.File("client.key"))
+			args = append(args, "--tls", "--cacert", w.tls.File("ca.crt"), "--cert",
+				w.tls.File("client.crt"), "--key", w.tls.File("client.key"))
 		}
 		return args
 	}
@@ -77,7 +90,12 @@ func readMemtier(w *work, _ []byte) (figures, error) {
 	if t.Count == 0 || !ok50 || !ok99 {
 		return figures{}, errors.New("memtier_benchmark: its JSON has no count or no percentiles")
 	}
-	return figures{requests: t.Count, perSecond: t.PerSecond, p50: p50 * 1000, p99: p99 * 1000}, nil
+	return figures{
+		requests:  t.Count,
+		perSecond: t.PerSecond,
+		p50:       p50 * 1000,
+		p99:       p99 * 1000,
+	}, nil
 }
 
 // unreleased is the version of memtier_benchmark's sources between two releases.
@@ -86,8 +104,8 @@ const unreleased = "v=255.255.255"
 // optimization are GCC's flags of it; without one, it does not optimize.
 var optimization = regexp.MustCompile(` -O\S*`)
 
-// releaseBuild returns how a program was compiled, or why it is no release build. producers are the compilers' own words on each of its files, from its
-// debug information. GCC's contain the flags.
+// releaseBuild returns how a program was compiled, or why it is no release build. producers are the
+// compilers' own words on each of its files, from its debug information. GCC's contain the flags.
 func releaseBuild(version string, producers []string) (string, error) {
 	if version == "" {
 		return "", errors.New("memtier_benchmark does not run")
@@ -95,7 +113,9 @@ func releaseBuild(version string, producers []string) (string, error) {
 	if slices.Contains(strings.Fields(version), unreleased) {
 		return "", errors.New("this memtier_benchmark is no release, but " + unreleased)
 	}
-	known := slices.DeleteFunc(slices.Clone(producers), func(p string) bool { return !strings.HasPrefix(p, "GNU C") })
+	known := slices.DeleteFunc(slices.Clone(producers), func(p string) bool {
+		return !strings.HasPrefix(p, "GNU C")
+	})
 	if len(known) == 0 {
 		return "optimization not known: no debug information of GCC", nil
 	}

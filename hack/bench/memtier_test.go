@@ -10,7 +10,8 @@ import (
 )
 
 func TestReleaseBuild(t *testing.T) {
-	const release, cpp, c = "memtier_benchmark v=2.3.0 sha=00000000:0 bits=64", "GNU C++17 12.2.0 -march=x86-64 -g ", "GNU C17 12.2.0 -march=x86-64 -g "
+	const release, cpp, c = "memtier_benchmark v=2.3.0 sha=00000000:0 bits=64", "GNU C++17 12.2.0 -march=x86-64 -g ",
+		"GNU C17 12.2.0 -march=x86-64 -g "
 	for _, tt := range []struct {
 		name, version string
 		producers     []string
@@ -20,7 +21,12 @@ func TestReleaseBuild(t *testing.T) {
 		{"the last flag counts", release, []string{cpp + "-O0 -O3"}, "compiled with -O3"},
 		{"for size", release, []string{cpp + "-Os"}, "compiled with -Os"},
 		{"stripped", release, nil, "optimization not known: no debug information of GCC"},
-		{"another compiler", release, []string{"Debian clang version 14.0.6"}, "optimization not known: no debug information of GCC"},
+		{
+			"another compiler",
+			release,
+			[]string{"Debian clang version 14.0.6"},
+			"optimization not known: no debug information of GCC",
+		},
 		{"not optimized", release, []string{cpp + "-O2", cpp}, ""},
 		{"switched off", release, []string{cpp + "-O0"}, ""},
 		{"switched off later", release, []string{cpp + "-O2 -O0"}, ""},
@@ -35,7 +41,8 @@ func TestReleaseBuild(t *testing.T) {
 	}
 }
 
-// A program of GCC names it and its options in its debug information; a text, and a program without debug information, name nothing.
+// A program of GCC names it and its options in its debug information; a text, and a program without debug information,
+// name nothing.
 func TestProducers(t *testing.T) {
 	folder := t.TempDir()
 	source := filepath.Join(folder, "main.c")
@@ -50,7 +57,10 @@ func TestProducers(t *testing.T) {
 		return program
 	}
 	got := producers(compile("debug", "-g", "-O2"))
-	if !slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, "GNU C") && strings.Contains(p, "-O2") }) {
+	if !slices.ContainsFunc(got, func(p string) bool {
+		return strings.HasPrefix(p, "GNU C") &&
+			strings.Contains(p, "-O2")
+	}) {
 		t.Errorf("%q, want GCC and -O2", got)
 	}
 	for _, path := range []string{source, compile("stripped", "-s")} {

@@ -16,7 +16,8 @@ const (
 	figureP99       = "p99"
 )
 
-// ratio compares two tools in one figure: that of the first divided by that of the second in the same round, over all rounds.
+// ratio compares two tools in one figure: that of the first divided by that of the second in the
+// same round, over all rounds.
 type ratio struct {
 	Case   string  `json:"case"`
 	Figure string  `json:"figure"` // cpu, requestsPerSecond, p50 or p99: latencies from the send on
@@ -28,9 +29,11 @@ type ratio struct {
 	Rounds int     `json:"rounds"`
 }
 
-// pairedRatio estimates the ratio that the rounds scatter around: the median of the geometric means of all pairs of rounds (Hodges and Lehmann), with the
-// interval that belongs to Wilcoxon's signed-rank test. It assumes that disturbances hit both tools alike, not how they are distributed.
-// low and high are 0 for fewer than six rounds: no interval of theirs has the confidence.
+// pairedRatio estimates the ratio that the rounds scatter around: the median of the geometric means
+// of all pairs of rounds (Hodges and Lehmann), with the interval that belongs to Wilcoxon's
+// signed-rank test. It assumes that disturbances hit both tools alike, not how they are
+// distributed. low and high are 0 for fewer than six rounds: no interval of theirs has the
+// confidence.
 func pairedRatio(ratios []float64) (estimate, low, high float64) {
 	var means []float64 // logarithms
 	for i := range ratios {
@@ -45,9 +48,11 @@ func pairedRatio(ratios []float64) (estimate, low, high float64) {
 	return math.Exp(median(means)), low, high
 }
 
-// leftOut is how many of the sorted means of pairs lie outside of the interval at each end; -1 if even the whole range has not the confidence.
+// leftOut is how many of the sorted means of pairs lie outside of the interval at each end; -1 if
+// even the whole range has not the confidence.
 func leftOut(rounds int) int {
-	// ways[s] is in how many ways the ranks 1 to rounds can be signed so that the positive ones add up to s.
+	// ways[s] is in how many ways the ranks 1 to rounds can be signed so that the positive ones add up
+	// to s.
 	ways := make([]float64, rounds*(rounds+1)/2+1)
 	ways[0] = 1
 	for rank := 1; rank <= rounds; rank++ {

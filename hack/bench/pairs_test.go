@@ -21,11 +21,13 @@ func TestPairedRatio(t *testing.T) {
 		t.Errorf("two rounds: %v, %v to %v; want 2 without an interval", estimate, low, high)
 	}
 	// Six rounds: least to most.
-	if estimate, low, high := pairedRatio([]float64{4, 1, 1, 1, 1, 0.25}); !near(estimate, 1) || !near(low, 0.25) || !near(high, 4) {
+	if estimate, low, high := pairedRatio([]float64{4, 1, 1, 1, 1, 0.25}); !near(estimate, 1) || !near(low, 0.25) ||
+		!near(high, 4) {
 		t.Errorf("six rounds: %v, %v to %v; want 1, 0.25 to 4", estimate, low, high)
 	}
 	// Seven: two means are left out at each end, 16 itself and that of 16 and 1 above.
-	if estimate, low, high := pairedRatio([]float64{1, 1, 16, 1, 1, 1, 1}); !near(estimate, 1) || !near(low, 1) || !near(high, 4) {
+	if estimate, low, high := pairedRatio([]float64{1, 1, 16, 1, 1, 1, 1}); !near(estimate, 1) || !near(low, 1) ||
+		!near(high, 4) {
 		t.Errorf("seven rounds: %v, %v to %v; want 1, 1 to 4", estimate, low, high)
 	}
 	ratios := []float64{0.5, 0.55, 0.52, 0.61, 0.49, 0.53, 0.58}
@@ -39,7 +41,8 @@ func TestPairedRatio(t *testing.T) {
 	}
 }
 
-// TestPairedRatioCovers: the interval of seven rounds contains the truth in 95.3 % of cases, whatever the scale of the noise.
+// TestPairedRatioCovers: the interval of seven rounds contains the truth in 95.3 % of cases, whatever the scale of the
+// noise.
 func TestPairedRatioCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const truth, times = 0.5, 4000

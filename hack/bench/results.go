@@ -4,14 +4,16 @@ import "slices"
 
 // result is one tool in one case: medians over the rounds. The first six fields are a contract.
 type result struct {
-	Case              string  `json:"case"` // "SET, pipeline 1"
-	Tool              string  `json:"tool"`
-	CPUMicros         float64 `json:"cpuMicrosPerRequest"` // user and system time of the whole process, its start included
+	Case string `json:"case"` // "SET, pipeline 1"
+	Tool string `json:"tool"`
+	// user and system time of the whole process, its start included
+	CPUMicros         float64 `json:"cpuMicrosPerRequest"`
 	RequestsPerSecond float64 `json:"requestsPerSecond"`
 	P50Micros         float64 `json:"p50Micros"` // 0 = not reported by the tool
 	P99Micros         float64 `json:"p99Micros"`
 
-	SentP50Micros float64 `json:"sentP50Micros,omitempty"` // from the send on, where the others count from the planned time
+	// from the send on, where the others count from the planned time
+	SentP50Micros float64 `json:"sentP50Micros,omitempty"`
 	SentP99Micros float64 `json:"sentP99Micros,omitempty"`
 	Rounds        int     `json:"rounds"`
 	Work          string  `json:"work"`
@@ -42,20 +44,35 @@ func (b *bench) results(cases []work) ([]result, []ratio) {
 func summarize(w *work, tool string, runs []run) result {
 	cpu := each(runs, func(r *run) float64 { return r.cpuMicros })
 	return result{
-		Case: w.name, Tool: tool, Rounds: len(runs), Work: w.describe(), Pipelined: w.pipeline > 1, Open: w.open,
-		CPUMicros: median(cpu), CPUMicrosMin: slices.Min(cpu), CPUMicrosMax: slices.Max(cpu),
+		Case:              w.name,
+		Tool:              tool,
+		Rounds:            len(runs),
+		Work:              w.describe(),
+		Pipelined:         w.pipeline > 1,
+		Open:              w.open,
+		CPUMicros:         median(cpu),
+		CPUMicrosMin:      slices.Min(cpu),
+		CPUMicrosMax:      slices.Max(cpu),
 		RequestsPerSecond: median(each(runs, func(r *run) float64 { return r.perSecond })),
 		P50Micros:         median(each(runs, func(r *run) float64 { return r.p50 })),
 		P99Micros:         median(each(runs, func(r *run) float64 { return r.p99 })),
 		SentP50Micros:     median(each(runs, func(r *run) float64 { return r.sent50 })),
 		SentP99Micros:     median(each(runs, func(r *run) float64 { return r.sent99 })),
-		Threads:           int(slices.Max(each(runs, func(r *run) float64 { return float64(r.threads) }))),
+		Threads: int(slices.Max(each(runs, func(r *run) float64 {
+			return float64(
+				r.threads)
+		}))),
 	}
 }
 
 // pairs are the tools that are compared.
 var pairs = [][2]string{
-	{nameRedquake, nameMemtier}, {nameRedquake, nameRedisBenchmark}, {nameRedquake, nameGoRedis}, {nameRedquake, nameOff}, {nameRedquake, nameUnbounded}, {nameLedger, nameRedquake},
+	{nameRedquake, nameMemtier},
+	{nameRedquake, nameRedisBenchmark},
+	{nameRedquake, nameGoRedis},
+	{nameRedquake, nameOff},
+	{nameRedquake, nameUnbounded},
+	{nameLedger, nameRedquake},
 }
 
 // comparedFigures are what they are compared in.
@@ -65,8 +82,14 @@ var comparedFigures = []struct {
 	in   func(*work) bool
 }{
 	{figureCPU, func(r *run) float64 { return r.cpuMicros }, func(*work) bool { return true }},
-	{figurePerSecond, func(r *run) float64 { return r.perSecond }, func(w *work) bool { return !w.open }}, // there it is given
-	{figureP50, sentP50Of, func(w *work) bool { return w.pipeline == 1 }},                                 // else tools define latencies differently
+	// there it is given
+	{
+		figurePerSecond,
+		func(r *run) float64 { return r.perSecond },
+		func(w *work) bool { return !w.open },
+	},
+	// else tools define latencies differently
+	{figureP50, sentP50Of, func(w *work) bool { return w.pipeline == 1 }},
 	{figureP99, sentP99Of, func(w *work) bool { return w.pipeline == 1 }},
 }
 
@@ -86,7 +109,13 @@ func compare(w *work, runs map[string][]run) []ratio {
 			if slices.Contains(above, 0) || slices.Contains(below, 0) { // not reported
 				continue
 			}
-			r := ratio{Case: w.name, Figure: f.name, One: pair[0], Other: pair[1], Rounds: len(one)}
+			r := ratio{
+				Case:   w.name,
+				Figure: f.name,
+				One:    pair[0],
+				Other:  pair[1],
+				Rounds: len(one),
+			}
 			quotients := make([]float64, len(above))
 			for i := range above {
 				quotients[i] = above[i] / below[i]

@@ -21,22 +21,39 @@ func TestCompare(t *testing.T) {
 	var one, other []run
 	for round := range 7 {
 		speed := float64(1 + round) // of the machine in this round
-		one = append(one, run{cpuMicros: 2 * speed, figures: figures{perSecond: 300 / speed, p50: 900 * speed, p99: 950 * speed, sent50: 50 * speed, sent99: 60 * speed}})
-		other = append(other, run{cpuMicros: 4 * speed, figures: figures{perSecond: 200 / speed, p50: 100 * speed, p99: 200 * speed}})
+		one = append(one, run{
+			cpuMicros: 2 * speed,
+			figures: figures{
+				perSecond: 300 / speed,
+				p50:       900 * speed,
+				p99:       950 * speed,
+				sent50:    50 * speed,
+				sent99:    60 * speed,
+			},
+		})
+		other = append(other, run{
+			cpuMicros: 4 * speed,
+			figures:   figures{perSecond: 200 / speed, p50: 100 * speed, p99: 200 * speed},
+		})
 	}
 	runs := map[string][]run{nameRedquake: one, nameMemtier: other, nameOff: {}}
 	got := ratioTable(compare(&work{name: "SET", pipeline: 1}, runs))
 	const title = "| case | tools | CPU | requests/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: |\n"
-	const want = title + "| SET | redquake / memtier_benchmark | 0.50 (0.50 to 0.50) | 1.50 (1.50 to 1.50) | 0.50 (0.50 to 0.50) | 0.30 (0.30 to 0.30) |\n"
+	const want = title +
+		"| SET | redquake / memtier_benchmark | 0.50 (0.50 to 0.50) | 1.50 (1.50 to 1.50) | 0.50 (0.50 to 0.50) | 0.30 (0.30 to 0.30) |\n"
 	if got != want {
 		t.Errorf("closed loop:\n%swant\n%s", got, want)
 	}
-	got = ratioTable(compare(&work{name: "open", pipeline: 1, open: true}, map[string][]run{nameRedquake: one[:2], nameMemtier: other[:2]}))
+	got = ratioTable(compare(&work{name: "open", pipeline: 1, open: true}, map[string][]run{
+		nameRedquake: one[:2],
+		nameMemtier:  other[:2],
+	}))
 	if want := title + "| open | redquake / memtier_benchmark | 0.50 | - | 0.50 | 0.30 |\n"; got != want {
 		t.Errorf("open loop of two rounds:\n%swant\n%s", got, want)
 	}
 	got = ratioTable(compare(&work{name: "piped", pipeline: 16}, map[string][]run{nameRedquake: one, nameMemtier: other}))
-	if want := title + "| piped | redquake / memtier_benchmark | 0.50 (0.50 to 0.50) | 1.50 (1.50 to 1.50) | - | - |\n"; got != want {
+	if want := title +
+		"| piped | redquake / memtier_benchmark | 0.50 (0.50 to 0.50) | 1.50 (1.50 to 1.50) | - | - |\n"; got != want {
 		t.Errorf("pipeline:\n%swant\n%s", got, want)
 	}
 }
@@ -62,7 +79,8 @@ func TestBenchTables(t *testing.T) {
 
 func TestDescribeOthers(t *testing.T) {
 	m := machine{Placement: "here", Others: []float64{0.01, 0.03, 0.02}, ThrownAway: 4}
-	if got, want := m.describeOthers(), "others used 2.0 % of a core (median; at most 3.0 %); 4 rounds"; !strings.Contains(got, want) {
+	if got, want := m.describeOthers(), "others used 2.0 % of a core (median; at most 3.0 %); 4 rounds"; !strings.Contains(
+		got, want) {
 		t.Errorf("%q is missing in %q", want, got)
 	}
 	m.AllowBusy = true
@@ -80,11 +98,14 @@ func TestReading(t *testing.T) {
 		return ratio{Case: of, Figure: figureCPU, One: nameRedquake, Other: other, Ratio: ratioOf, Low: low, High: high}
 	}
 	got := reading([]result{
-		tool("single", nameMemtier, 10), tool("single", nameRedquake, 20), tool("single", nameOff, 30), tool("piped", nameRedquake, 90),
+		tool("single", nameMemtier, 10), tool("single", nameRedquake, 20), tool("single", nameOff, 30),
+		tool("piped", nameRedquake, 90),
 		tool("piped", nameRedisBenchmark, 100), tool("open", nameRedquake, 5), tool("open", nameMemtier, 6),
 	}, []ratio{
-		cpu("single", nameMemtier, 0.5, 0.4, 0.6), cpu("piped", nameMemtier, 0.36, 0.3, 0.4), cpu("single", nameGoRedis, 0.1, 0.1, 0.1),
-		cpu("single", nameUnbounded, 1.01, 1.00, 1.02), cpu("piped", nameUnbounded, 1, 0.9, 1.1), cpu("open", nameUnbounded, 1.1, 1.05, 1.2),
+		cpu("single", nameMemtier, 0.5, 0.4, 0.6), cpu("piped", nameMemtier, 0.36, 0.3, 0.4),
+		cpu("single", nameGoRedis, 0.1, 0.1, 0.1),
+		cpu("single", nameUnbounded, 1.01, 1.00, 1.02), cpu("piped", nameUnbounded, 1, 0.9, 1.1),
+		cpu("open", nameUnbounded, 1.1, 1.05, 1.2),
 		cpu("few", nameUnbounded, 1, 0, 0),
 	})
 	const want = "- CPU per request beside memtier_benchmark: single 0.50 (aim 0.50 reached); piped 0.36 (aim 0.35 missed).\n" +

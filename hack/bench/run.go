@@ -39,18 +39,26 @@ type options struct {
 
 func (o *options) parse(args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.IntVar(&o.rounds, "rounds", 7, "how often each tool runs each case; intervals need at least 6")
+	flags.IntVar(&o.rounds, "rounds", 7,
+		"how often each tool runs each case; intervals need at least 6")
 	flags.IntVar(&o.single, "requests", 400_000, "requests of a run without a pipeline")
 	flags.IntVar(&o.piped, "pipelined-requests", 2_000_000, "requests of a run with one")
 	flags.StringVar(&o.redquake, "redquake", "bin/redquake", "the program to measure")
-	flags.StringVar(&o.unbounded, "unbounded", "bin/redquake-nobounds", "the same, built with the tag nobounds")
-	flags.StringVar(&o.memtier, "memtier", "memtier_benchmark", "the program to compare it with, a release build")
-	flags.StringVar(&o.only, "tools", "", "only tools whose name contains one of these, separated by commas")
-	flags.StringVar(&o.cases, "cases", "", "only cases whose name is or contains one of these, separated by semicolons")
-	flags.StringVar(&o.ledgerArgs, "ledger-args", "--verify-writes --verify-share 1%", "flags of redquake load that switch the ledger on at 1 %")
-	flags.StringVar(&o.offArgs, "off-args", "--no-record", "flags of redquake load that switch the recording off")
+	flags.StringVar(&o.unbounded, "unbounded", "bin/redquake-nobounds",
+		"the same, built with the tag nobounds")
+	flags.StringVar(&o.memtier, "memtier", "memtier_benchmark",
+		"the program to compare it with, a release build")
+	flags.StringVar(&o.only, "tools", "",
+		"only tools whose name contains one of these, separated by commas")
+	flags.StringVar(&o.cases, "cases", "",
+		"only cases whose name is or contains one of these, separated by semicolons")
+	flags.StringVar(&o.ledgerArgs, "ledger-args", "--verify-writes --verify-share 1%",
+		"flags of redquake load that switch the ledger on at 1 %")
+	flags.StringVar(&o.offArgs, "off-args", "--no-record",
+		"flags of redquake load that switch the recording off")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the order in which cases and tools run")
-	flags.BoolVar(&o.allowBusy, "allow-busy", false, "measure although others use the cores under test; docs/benchmarks.md says so")
+	flags.BoolVar(&o.allowBusy, "allow-busy", false,
+		"measure although others use the cores under test; docs/benchmarks.md says so")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -102,7 +110,8 @@ func runBench(ctx context.Context, args []string) error {
 	}
 	results, ratios := b.results(cases)
 	fmt.Print(benchTables(results), "\n", ratioTable(ratios), "\n", reading(results, ratios))
-	if err := errors.Join(writeJSON(benchFile, results), writeJSON(benchRatiosFile, ratios), writeJSON(benchMachineFile, b.machine)); err != nil {
+	if err := errors.Join(writeJSON(benchFile, results), writeJSON(benchRatiosFile, ratios),
+		writeJSON(benchMachineFile, b.machine)); err != nil {
 		return err
 	}
 	return writeDocs()
@@ -121,7 +130,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.watcher, b.order = newWatcher(b.cores), rand.New(rand.NewPCG(b.options.seed, 0))
+	b.watcher = newWatcher(b.cores)
+	b.order = rand.New(rand.NewPCG(b.options.seed, 0))
 	b.machine.Placement, b.machine.AllowBusy = b.cores.String(), b.options.allowBusy
 	for _, t := range tools(ctx, own, &b.options) {
 		if !wanted(t.name, b.options.only) {
@@ -138,7 +148,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	return nil
 }
 
-// setRate sets the rate of open loops: half of what the slower one of their tools reaches without a pipeline.
+// setRate sets the rate of open loops: half of what the slower one of their tools reaches without a
+// pipeline.
 func (b *bench) setRate(ctx context.Context, cases []work) error {
 	for i := range cases {
 		if !cases[i].open {
@@ -180,8 +191,11 @@ func (b *bench) measure(ctx context.Context, w work, round int) error {
 	return nil
 }
 
-// repeat runs each tool once, by name. It does so again if others used the cores meanwhile: a disturbed run is not compared with an undisturbed one.
-func (b *bench) repeat(ctx context.Context, w work, list []tool, title string) (map[string]run, error) {
+// repeat runs each tool once, by name. It does so again if others used the cores meanwhile: a
+// disturbed run is not compared with an undisturbed one.
+func (b *bench) repeat(
+	ctx context.Context, w work, list []tool, title string,
+) (map[string]run, error) {
 	var failed error
 	for range attempts {
 		runs, used, err := b.once(ctx, w, list)
@@ -210,8 +224,8 @@ func (b *bench) repeat(ctx context.Context, w work, list []tool, title string) (
 	return nil, failed
 }
 
-// once runs each tool in a random order against servers of its own, once these are there and the machine is quiet. It also returns what others used during
-// the tools' runs.
+// once runs each tool in a random order against servers of its own, once these are there and the
+// machine is quiet. It also returns what others used during the tools' runs.
 func (b *bench) once(ctx context.Context, w work, list []tool) (map[string]run, others, error) {
 	var used others
 	d, err := deploy(ctx, &w, b.cores)
@@ -237,8 +251,11 @@ func (b *bench) once(ctx context.Context, w work, list []tool) (map[string]run, 
 	return runs, used, nil
 }
 
-// runTool runs one tool as a process on newly set keys, and reads the process's CPU time from the kernel.
-func (b *bench) runTool(ctx context.Context, d *deployment, w *work, t *tool) (r run, used others, err error) {
+// runTool runs one tool as a process on newly set keys, and reads the process's CPU time from the
+// kernel.
+func (b *bench) runTool(
+	ctx context.Context, d *deployment, w *work, t *tool,
+) (r run, used others, err error) {
 	if err := d.fill(ctx, t.keys, t.firstKey); err != nil {
 		return r, used, err
 	}
@@ -254,8 +271,11 @@ func (b *bench) runTool(ctx context.Context, d *deployment, w *work, t *tool) (r
 		r.threads, err = runOn(b.cores.tool, cmd)
 		return err
 	})
-	if err != nil && stdout.Len() == 0 { // `redquake load` also exits with an error if the load generator was the bottleneck, as intended here
-		return r, used, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	// `redquake load` also exits with an error if the load generator was the bottleneck, as intended
+	// here
+	if err != nil && stdout.Len() == 0 {
+		return r, used, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(stderr.String()))
 	}
 	if r.figures, err = t.read(w, stdout.Bytes()); err != nil {
 		return r, used, err
@@ -274,7 +294,8 @@ func (b *bench) runTool(ctx context.Context, d *deployment, w *work, t *tool) (r
 	return r, used, nil
 }
 
-// runOn runs a command on a core to its end, and returns the most threads that it was observed to have.
+// runOn runs a command on a core to its end, and returns the most threads that it was observed to
+// have.
 func runOn(core int, cmd *exec.Cmd) (threads int, err error) {
 	if err := onCore(core, cmd.Start); err != nil {
 		return 0, err
@@ -286,7 +307,8 @@ func runOn(core int, cmd *exec.Cmd) (threads int, err error) {
 	return <-most, err
 }
 
-// countThreads returns the most threads that a process was observed to have until stop is closed, at no cost for the process.
+// countThreads returns the most threads that a process was observed to have until stop is closed,
+// at no cost for the process.
 func countThreads(pid int, stop <-chan struct{}) int {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -53,12 +53,14 @@ func (o *scaleOptions) parse(args []string) error {
 	flags.IntVar(&o.pods, "pods", 30000, "foreign pods")
 	flags.IntVar(&o.nodes, "nodes", 5000, "nodes")
 	flags.IntVar(&o.podBytes, "pod-bytes", 10_000, "approximate size of a pod as JSON")
-	flags.DurationVar(&o.idle, "idle", time.Minute, "time in which requests are counted once nothing is left to do")
+	flags.DurationVar(&o.idle, "idle", time.Minute,
+		"time in which requests are counted once nothing is left to do")
 	flags.BoolVar(&o.report, "report", true, "write the results and the docs")
 	return flags.Parse(args)
 }
 
-// runScale measures a manager as a process of its own against a real API server that holds a large cluster without kubelets and controllers.
+// runScale measures a manager as a process of its own against a real API server that holds a large
+// cluster without kubelets and controllers.
 func runScale(ctx context.Context, args []string) error {
 	var options scaleOptions
 	if err := options.parse(args); err != nil {
@@ -80,7 +82,8 @@ func runScale(ctx context.Context, args []string) error {
 	if !options.report {
 		return missed
 	}
-	return errors.Join(missed, writeJSON(scaleFile, figures), writeJSON(scaleMachineFile, where), writeDocs())
+	return errors.Join(missed, writeJSON(scaleFile, figures), writeJSON(scaleMachineFile, where),
+		writeDocs())
 }
 
 func measureScale(ctx context.Context, folder string, options *scaleOptions) ([]figure, error) {
@@ -134,7 +137,10 @@ type idleManager struct {
 }
 
 // measureManager measures a manager that starts where another has ended.
-func measureManager(ctx context.Context, options *scaleOptions, kubeconfig, folder string, audit *audit, taken time.Duration) (*idleManager, error) {
+func measureManager(
+	ctx context.Context, options *scaleOptions, kubeconfig, folder string, audit *audit,
+	taken time.Duration,
+) (*idleManager, error) {
 	began := time.Now()
 	m, err := startManager(ctx, options, kubeconfig, folder)
 	if err != nil {
@@ -198,7 +204,8 @@ func meetsLimits(figures []figure) error {
 	var missed error
 	for _, f := range figures {
 		if f.Limit != nil && f.Value >= *f.Limit {
-			missed = errors.Join(missed, fmt.Errorf("%s: %.2f %s, which is not below %g", f.Figure, f.Value, f.Unit, *f.Limit))
+			missed = errors.Join(missed,
+				fmt.Errorf("%s: %.2f %s, which is not below %g", f.Figure, f.Value, f.Unit, *f.Limit))
 		}
 	}
 	return missed
@@ -212,7 +219,9 @@ func unthrottled(config *rest.Config) *rest.Config {
 }
 
 // managerAccess gives a user the rights of the manager and returns the path of its kubeconfig.
-func managerAccess(ctx context.Context, env *envtest.Environment, config *rest.Config, folder string) (string, error) {
+func managerAccess(
+	ctx context.Context, env *envtest.Environment, config *rest.Config, folder string,
+) (string, error) {
 	user, err := env.AddUser(envtest.User{Name: managerUser}, nil)
 	if err != nil {
 		return "", fmt.Errorf("add a user: %w", err)

@@ -28,12 +28,19 @@ rules:
 type audit struct{ policy, log string }
 
 func newAudit(folder string) (*audit, error) {
-	a := &audit{policy: filepath.Join(folder, "audit-policy.yaml"), log: filepath.Join(folder, "audit.log")}
+	a := &audit{
+		policy: filepath.Join(folder, "audit-policy.yaml"),
+		log:    filepath.Join(folder, "audit.log"),
+	}
 	return a, os.WriteFile(a.policy, []byte(auditPolicy), 0o600)
 }
 
 func (a *audit) flags() map[string]string {
-	return map[string]string{"audit-policy-file": a.policy, "audit-log-path": a.log, "audit-log-mode": "blocking"}
+	return map[string]string{
+		"audit-policy-file": a.policy,
+		"audit-log-path":    a.log,
+		"audit-log-mode":    "blocking",
+	}
 }
 
 // requests are the numbers of requests, by verb and resource.
@@ -58,7 +65,8 @@ func (a *audit) count(from, to time.Time) (requests, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("read %s: %w", a.log, err)
 		}
-		if seen[e.AuditID] || e.RequestReceivedTimestamp.Before(from) || !e.RequestReceivedTimestamp.Before(to) {
+		if seen[e.AuditID] || e.RequestReceivedTimestamp.Before(from) ||
+			!e.RequestReceivedTimestamp.Before(to) {
 			continue
 		}
 		seen[e.AuditID] = true
@@ -81,7 +89,9 @@ func (r requests) total() (n int) {
 // print prints the most frequent ones first.
 func (r requests) print(title string) {
 	fmt.Printf("%s: %d\n", title, r.total())
-	for _, what := range slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b]-r[a], cmp.Compare(a, b)) }) {
+	for _, what := range slices.SortedFunc(maps.Keys(r), func(a, b string) int {
+		return cmp.Or(r[b]-r[a], cmp.Compare(a, b))
+	}) {
 		fmt.Printf("  %6d %s\n", r[what], what)
 	}
 }

@@ -23,11 +23,13 @@ import (
 const (
 	// writers is how many requests of the benchmark are in flight at once.
 	writers = 48
-	// podNamespaces and teams are the namespaces of the foreign pods, and those of the load tests and faults.
+	// podNamespaces and teams are the namespaces of the foreign pods, and those of the load tests and
+	// faults.
 	podNamespaces, teams = 300, 10
 )
 
-// bigCluster fills an API server. No controller and no kubelet runs, so that everything stays as it is written.
+// bigCluster fills an API server. No controller and no kubelet runs, so that everything stays as it
+// is written.
 type bigCluster struct {
 	options *scaleOptions
 	config  *rest.Config
@@ -36,7 +38,8 @@ type bigCluster struct {
 
 func (b *bigCluster) fill(ctx context.Context) error {
 	compact := rest.CopyConfig(b.config)
-	compact.ContentType, compact.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
+	compact.ContentType = runtime.ContentTypeProtobuf
+	compact.AcceptContentTypes = runtime.ContentTypeProtobuf
 	var err error
 	if b.core, err = kubernetes.NewForConfig(compact); err != nil {
 		return err
@@ -51,7 +54,8 @@ func (b *bigCluster) fill(ctx context.Context) error {
 	if err := parallel(ctx, b.options.pods, b.createPod); err != nil {
 		return err
 	}
-	fmt.Printf("%d pods and %d nodes after %.0f s\n", b.options.pods, b.options.nodes, time.Since(began).Seconds())
+	fmt.Printf("%d pods and %d nodes after %.0f s\n", b.options.pods, b.options.nodes,
+		time.Since(began).Seconds())
 	return b.createObjects(ctx)
 }
 
@@ -75,10 +79,13 @@ func namespaceName(i int) string {
 	return fmt.Sprintf("tenant-%d", i)
 }
 
-func teamName(i int) string { return fmt.Sprintf("team-%d", i%teams) }
+func teamName(i int) string {
+	return fmt.Sprintf("team-%d", i%teams)
+}
 
 func (b *bigCluster) createNamespace(ctx context.Context, i int) error {
-	_, err := b.core.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(i)}}, metav1.CreateOptions{})
+	_, err := b.core.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(i)}}, metav1.CreateOptions{})
 	return err
 }
 
@@ -86,7 +93,9 @@ func (b *bigCluster) createNode(ctx context.Context, i int) error {
 	ready := metav1.Now()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
-			corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%3), corev1.LabelInstanceTypeStable: "m6i.8xlarge", corev1.LabelHostname: nodeName(i),
+			corev1.LabelTopologyZone:       fmt.Sprintf("zone-%d", i%3),
+			corev1.LabelInstanceTypeStable: "m6i.8xlarge",
+			corev1.LabelHostname:           nodeName(i),
 		}},
 		Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("cloud:///zone-%d/%d", i%3, i)},
 	}
@@ -94,19 +103,37 @@ func (b *bigCluster) createNode(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	made.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("128Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	made.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("32"),
+		corev1.ResourceMemory: resource.MustParse("128Gi"),
+		corev1.ResourcePods:   resource.MustParse("110"),
+	}
 	made.Status.Allocatable = made.Status.Capacity
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+	for _, kind := range []corev1.NodeConditionType{
+		corev1.NodeReady, corev1.NodeMemoryPressure,
+		corev1.NodeDiskPressure, corev1.NodePIDPressure,
+	} {
 		status := corev1.ConditionFalse
 		if kind == corev1.NodeReady {
 			status = corev1.ConditionTrue
 		}
-		made.Status.Conditions = append(made.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, LastHeartbeatTime: ready, LastTransitionTime: ready, Reason: "KubeletReady", Message: "kubelet is posting ready status"})
+		made.Status.Conditions = append(made.Status.Conditions, corev1.NodeCondition{
+			Type:               kind,
+			Status:             status,
+			LastHeartbeatTime:  ready,
+			LastTransitionTime: ready,
+			Reason:             "KubeletReady",
+			Message:            "kubelet is posting ready status",
+		})
 	}
 	for n := range 40 { // the kubelet lists up to 50
-		made.Status.Images = append(made.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/team/service-%d@sha256:%064d", n, n)}, SizeBytes: 123_456_789})
+		made.Status.Images = append(made.Status.Images, corev1.ContainerImage{
+			Names:     []string{fmt.Sprintf("registry.example.com/team/service-%d@sha256:%064d", n, n)},
+			SizeBytes: 123_456_789,
+		})
 	}
-	_, err = b.core.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{FieldManager: "kubelet"})
+	_, err = b.core.CoreV1().Nodes().
+		UpdateStatus(ctx, made, metav1.UpdateOptions{FieldManager: "kubelet"})
 	return err
 }
 
@@ -115,11 +142,18 @@ func nodeName(i int) string {
 }
 
 // podPhases are the phases of the foreign pods: of a hundred, most run.
-var podPhases = map[int]corev1.PodPhase{7: corev1.PodPending, 50: corev1.PodPending, 23: corev1.PodSucceeded, 71: corev1.PodSucceeded, 99: corev1.PodFailed}
+var podPhases = map[int]corev1.PodPhase{
+	7:  corev1.PodPending,
+	50: corev1.PodPending,
+	23: corev1.PodSucceeded,
+	71: corev1.PodSucceeded,
+	99: corev1.PodFailed,
+}
 
 func (b *bigCluster) createPod(ctx context.Context, i int) error {
 	namespace := namespaceName(i % podNamespaces)
-	pod, err := b.core.CoreV1().Pods(namespace).Create(ctx, b.pod(i), metav1.CreateOptions{FieldManager: "kube-controller-manager"})
+	pod, err := b.core.CoreV1().Pods(namespace).
+		Create(ctx, b.pod(i), metav1.CreateOptions{FieldManager: "kube-controller-manager"})
 	if err != nil {
 		return err
 	}
@@ -128,18 +162,31 @@ func (b *bigCluster) createPod(ctx context.Context, i int) error {
 	if phase, other := podPhases[i%100]; other {
 		pod.Status.Phase = phase
 	}
-	pod.Status.PodIP, pod.Status.StartTime = fmt.Sprintf("10.%d.%d.%d", 128+i>>16, i>>8&255, i&255), &now
+	pod.Status.PodIP, pod.Status.StartTime = fmt.Sprintf("10.%d.%d.%d", 128+i>>16, i>>8&255,
+		i&255), &now
 	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
-	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	for _, kind := range []corev1.PodConditionType{
+		corev1.PodInitialized, corev1.PodReady,
+		corev1.ContainersReady, corev1.PodScheduled,
+	} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type:               kind,
+			Status:             corev1.ConditionTrue,
+			LastTransitionTime: now,
+		})
 	}
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Ready: true, Image: c.Image, ImageID: fmt.Sprintf("registry.example.com/team/%s@sha256:%064d", c.Name, i), ContainerID: fmt.Sprintf("containerd://%064d", i),
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			Name:        c.Name,
+			Ready:       true,
+			Image:       c.Image,
+			ImageID:     fmt.Sprintf("registry.example.com/team/%s@sha256:%064d", c.Name, i),
+			ContainerID: fmt.Sprintf("containerd://%064d", i),
+			State:       corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		})
 	}
-	_, err = b.core.CoreV1().Pods(namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{FieldManager: "kubelet"})
+	_, err = b.core.CoreV1().Pods(namespace).
+		UpdateStatus(ctx, pod, metav1.UpdateOptions{FieldManager: "kubelet"})
 	return err
 }
 
@@ -150,27 +197,63 @@ func (b *bigCluster) pod(i int) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-6d5f8b7c9-%05d", app, i),
 			Labels: map[string]string{
-				"app.kubernetes.io/name": app, "app.kubernetes.io/part-of": "shop", "app.kubernetes.io/managed-by": "Helm", "pod-template-hash": "6d5f8b7c9",
+				"app.kubernetes.io/name":       app,
+				"app.kubernetes.io/part-of":    "shop",
+				"app.kubernetes.io/managed-by": "Helm",
+				"pod-template-hash":            "6d5f8b7c9",
 			},
-			Annotations: map[string]string{"checksum/config": fmt.Sprintf("%064d", i), "prometheus.io/scrape": "true"},
+			Annotations: map[string]string{
+				"checksum/config":      fmt.Sprintf("%064d", i),
+				"prometheus.io/scrape": "true",
+			},
 		},
-		Spec: corev1.PodSpec{NodeName: nodeName(i % max(b.options.nodes, 1)), Tolerations: []corev1.Toleration{
-			{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
-			{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
-		}},
+		Spec: corev1.PodSpec{
+			NodeName: nodeName(i % max(b.options.nodes, 1)),
+			Tolerations: []corev1.Toleration{
+				{
+					Key:               corev1.TaintNodeNotReady,
+					Operator:          corev1.TolerationOpExists,
+					Effect:            corev1.TaintEffectNoExecute,
+					TolerationSeconds: new(int64(300)),
+				},
+				{
+					Key:               corev1.TaintNodeUnreachable,
+					Operator:          corev1.TolerationOpExists,
+					Effect:            corev1.TaintEffectNoExecute,
+					TolerationSeconds: new(int64(300)),
+				},
+			},
+		},
 	}
 	for _, name := range []string{"server", "proxy"} {
 		c := corev1.Container{
-			Name: name, Image: "registry.example.com/team/" + name + ":1.2.3", Command: []string{"/" + name, "--config=/etc/config.yaml"},
-			Resources:    corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}},
+			Name:    name,
+			Image:   "registry.example.com/team/" + name + ":1.2.3",
+			Command: []string{"/" + name, "--config=/etc/config.yaml"},
+			Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+			},
 			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/etc/config"}},
 		}
-		for n := range max(0, (b.options.podBytes-5200)/2/170) { // with its entry in managedFields, 170 bytes
-			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", n), Value: fmt.Sprintf("value-%d-of-%s", n, app)})
+		// with its entry in managedFields, 170 bytes
+		for n := range max(0, (b.options.podBytes-5200)/2/170) {
+			c.Env = append(c.Env, corev1.EnvVar{
+				Name:  fmt.Sprintf("SETTING_%d", n),
+				Value: fmt.Sprintf("value-%d-of-%s", n, app),
+			})
 		}
 		p.Spec.Containers = append(p.Spec.Containers, c)
 	}
-	p.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: app}}}}}
+	p.Spec.Volumes = []corev1.Volume{
+		{
+			Name: "config",
+			VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: app},
+				},
+			},
+		},
+	}
 	return p
 }
 
@@ -195,8 +278,17 @@ func grant(ctx context.Context, config *rest.Config) error {
 		if _, err := core.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: user, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}
-		if _, err := core.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+			Subjects:   user,
+			RoleRef: rbacv1.RoleRef{
+				APIGroup: rbacv1.GroupName,
+				Kind:     "ClusterRole",
+				Name:     role.Name,
+			},
+		}
+		if _, err := core.RbacV1().ClusterRoleBindings().Create(ctx, binding,
+			metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
@@ -205,10 +297,19 @@ func grant(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	election.Namespace = managerHome
-	if _, err := core.RbacV1().Roles(managerHome).Create(ctx, election, metav1.CreateOptions{}); err != nil {
+	if _, err := core.RbacV1().Roles(managerHome).Create(ctx, election,
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: election.Name}, Subjects: user, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: election.Name}}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: election.Name},
+		Subjects:   user,
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName,
+			Kind:     "Role",
+			Name:     election.Name,
+		},
+	}
 	_, err = core.RbacV1().RoleBindings(managerHome).Create(ctx, binding, metav1.CreateOptions{})
 	return err
 }

@@ -22,10 +22,12 @@ const managerHome = "redquake-system"
 // managerMemory is GOMEMLIMIT as config/manager/manager.yaml sets it.
 const managerMemory = "512MiB"
 
-// reconcileWithin is how long a manager may take to reconcile everything before the benchmark ends without a result.
+// reconcileWithin is how long a manager may take to reconcile everything before the benchmark ends
+// without a result.
 const reconcileWithin = 5 * time.Minute
 
-// managerProcess is a manager as the Deployment runs it: with leader election, metrics and a memory limit.
+// managerProcess is a manager as the Deployment runs it: with leader election, metrics and a memory
+// limit.
 type managerProcess struct {
 	options *scaleOptions
 	cmd     *exec.Cmd
@@ -36,7 +38,9 @@ type managerProcess struct {
 	stop    func()
 }
 
-func startManager(ctx context.Context, options *scaleOptions, kubeconfig, folder string) (*managerProcess, error) {
+func startManager(
+	ctx context.Context, options *scaleOptions, kubeconfig, folder string,
+) (*managerProcess, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -45,13 +49,19 @@ func startManager(ctx context.Context, options *scaleOptions, kubeconfig, folder
 	if err := listener.Close(); err != nil {
 		return nil, err
 	}
-	m := &managerProcess{options: options, metrics: "http://" + address + "/metrics", began: time.Now(), ended: make(chan struct{})}
+	m := &managerProcess{
+		options: options,
+		metrics: "http://" + address + "/metrics",
+		began:   time.Now(),
+		ended:   make(chan struct{}),
+	}
 	m.log = filepath.Join(folder, fmt.Sprintf("manager-%d.log", m.began.UnixNano()))
 	log, err := os.Create(m.log)
 	if err != nil {
 		return nil, err
 	}
-	m.cmd = exec.CommandContext(ctx, options.manager, "--agent-image=redquake:bench", "--namespace="+managerHome, "--leader-elect",
+	m.cmd = exec.CommandContext(ctx, options.manager, "--agent-image=redquake:bench",
+		"--namespace="+managerHome, "--leader-elect",
 		"--health-probe-bind-address=0", "--metrics-secure=false", "--metrics-bind-address="+address)
 	m.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "GOMEMLIMIT="+managerMemory)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
@@ -75,7 +85,8 @@ func startManager(ctx context.Context, options *scaleOptions, kubeconfig, folder
 	return m, nil
 }
 
-// awaitReconciled returns how long the manager took to reconcile every object at least once, and to have nothing left in its queues.
+// awaitReconciled returns how long the manager took to reconcile every object at least once, and to
+// have nothing left in its queues.
 func (m *managerProcess) awaitReconciled(ctx context.Context) (time.Duration, error) {
 	for time.Since(m.began) < reconcileWithin {
 		select {
@@ -90,13 +101,20 @@ func (m *managerProcess) awaitReconciled(ctx context.Context) (time.Duration, er
 		}
 	}
 	values, _ := m.read(ctx)
-	return 0, fmt.Errorf("the manager has not reconciled everything after %s: %v; %s", reconcileWithin, values, m.lastLines())
+	return 0, fmt.Errorf("the manager has not reconciled everything after %s: %v; %s", reconcileWithin,
+		values, m.lastLines())
 }
 
-// reconciled reports whether every object was reconciled. A controller adds each object to its queue when it starts.
+// reconciled reports whether every object was reconciled. A controller adds each object to its
+// queue when it starts.
 func (m *managerProcess) reconciled(values map[string]float64) bool {
-	for controller, objects := range map[string]int{"redisloadtest": m.options.tests, "redisfault": m.options.faults, "redisfault-ending": m.options.faults} {
-		if values["total "+controller] < float64(objects) || values["active "+controller] > 0 || values["queued "+controller] > 0 {
+	for controller, objects := range map[string]int{
+		"redisloadtest":     m.options.tests,
+		"redisfault":        m.options.faults,
+		"redisfault-ending": m.options.faults,
+	} {
+		if values["total "+controller] < float64(objects) || values["active "+controller] > 0 ||
+			values["queued "+controller] > 0 {
 			return false
 		}
 	}
@@ -118,7 +136,9 @@ func (m *managerProcess) read(ctx context.Context) (map[string]float64, error) {
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
 		for prefix, name := range map[string]string{
-			"controller_runtime_reconcile_total{": "total ", "controller_runtime_active_workers{": "active ", "workqueue_depth{": "queued ",
+			"controller_runtime_reconcile_total{": "total ",
+			"controller_runtime_active_workers{":  "active ",
+			"workqueue_depth{":                    "queued ",
 		} {
 			labels, found := strings.CutPrefix(lines.Text(), prefix)
 			if !found {
@@ -138,7 +158,9 @@ func (m *managerProcess) read(ctx context.Context) (map[string]float64, error) {
 
 // memory reads a size in /proc/PID/status, in MiB.
 func (m *managerProcess) memory(name string) float64 {
-	kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(field(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid), name)), " kB"), 64)
+	kib, err := strconv.ParseFloat(
+		strings.TrimSuffix(strings.TrimSpace(field(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid),
+			name)), " kB"), 64)
 	if err != nil {
 		return 0
 	}

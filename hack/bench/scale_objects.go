@@ -15,14 +15,16 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Of a hundred load tests 70 are finished, 29 suspended, and one is pending: its Job has no pods. Of a hundred faults 70 are finished, 10 suspended, 15 wait
-// for a suspended load test, and 5 for a pending one.
+// Of a hundred load tests 70 are finished, 29 suspended, and one is pending: its Job has no pods.
+// Of a hundred faults 70 are finished, 10 suspended, 15 wait for a suspended load test, and 5 for a
+// pending one.
 const (
 	finishedShare, pendingFrom           = 70, 99 // load tests
 	suspendedFaults, waitingForSuspended = 80, 95
 )
 
-// createObjects creates the load tests and faults. Those that are finished get their status here; a manager brings the others into their states.
+// createObjects creates the load tests and faults. Those that are finished get their status here; a
+// manager brings the others into their states.
 func (b *bigCluster) createObjects(ctx context.Context) error {
 	c, err := b.typed()
 	if err != nil {
@@ -37,10 +39,14 @@ func (b *bigCluster) createObjects(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := parallel(ctx, b.options.tests, func(ctx context.Context, i int) error { return createTest(ctx, c, i, finished) }); err != nil {
+	if err := parallel(ctx, b.options.tests, func(ctx context.Context, i int) error {
+		return createTest(ctx, c, i, finished)
+	}); err != nil {
 		return err
 	}
-	return parallel(ctx, b.options.faults, func(ctx context.Context, i int) error { return createFault(ctx, c, i) })
+	return parallel(ctx, b.options.faults, func(ctx context.Context, i int) error {
+		return createFault(ctx, c, i)
+	})
 }
 
 // typed is a client that also knows the kinds of redquake.dev.
@@ -73,16 +79,28 @@ func finishedTests() ([]v1alpha1.RedisLoadTest, error) {
 func redisService(namespace string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis"},
-		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": "redis"}, Ports: []corev1.ServicePort{{Port: 6379}}},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone,
+			Selector:  map[string]string{"app": "redis"},
+			Ports:     []corev1.ServicePort{{Port: 6379}},
+		},
 	}
 }
 
-func testName(i int) string { return fmt.Sprintf("test-%04d", i) }
+func testName(i int) string {
+	return fmt.Sprintf("test-%04d", i)
+}
 
-func createTest(ctx context.Context, c client.Client, i int, finished []v1alpha1.RedisLoadTest) error {
+func createTest(
+	ctx context.Context, c client.Client, i int, finished []v1alpha1.RedisLoadTest,
+) error {
 	namespace, share := shareOf(i)
 	sample := finished[i%len(finished)]
-	t := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: testName(i), Labels: map[string]string{"app.kubernetes.io/part-of": "shop"}}, Spec: *sample.Spec.DeepCopy()}
+	t := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace,
+		Name:      testName(i),
+		Labels:    map[string]string{"app.kubernetes.io/part-of": "shop"},
+	}, Spec: *sample.Spec.DeepCopy()}
 	switch {
 	case share < finishedShare:
 	case share < pendingFrom:
@@ -108,17 +126,29 @@ func pendingSpec(of *v1alpha1.RedisLoadTestSpec) v1alpha1.RedisLoadTestSpec {
 }
 
 // shareOf is an object's namespace, and its number modulo 100, by which its state is chosen.
-func shareOf(i int) (namespace string, share int) { return teamName(i / 100), i % 100 }
+func shareOf(i int) (namespace string, share int) {
+	return teamName(i / 100), i % 100
+}
 
 func createFault(ctx context.Context, c client.Client, i int) error {
 	namespace, share := shareOf(i)
 	f := &v1alpha1.RedisFault{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("fault-%04d", i), Labels: map[string]string{"app.kubernetes.io/part-of": "shop"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace,
+			Name:      fmt.Sprintf("fault-%04d", i),
+			Labels:    map[string]string{"app.kubernetes.io/part-of": "shop"},
+		},
 		Spec: v1alpha1.RedisFaultSpec{
-			LoadTestRef: &v1alpha1.LoadTestReference{Name: testName(i - share + finishedShare + share%10)}, Deadline: &metav1.Duration{Duration: 24 * time.Hour},
-			Target: &v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis", Port: 6379}},
+			LoadTestRef: &v1alpha1.LoadTestReference{Name: testName(i - share + finishedShare + share%10)},
+			Deadline:    &metav1.Duration{Duration: 24 * time.Hour},
+			Target: &v1alpha1.RedisTarget{
+				Service: &v1alpha1.ServiceReference{Name: "redis", Port: 6379},
+			},
 			Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
-			Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}},
+			Action: v1alpha1.Action{
+				Type:    v1alpha1.FaultPodKill,
+				PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))},
+			},
 		},
 	}
 	switch {
@@ -143,35 +173,109 @@ func finishedFault(f *v1alpha1.RedisFault) v1alpha1.RedisFaultStatus {
 	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(t0.Add(d))) }
 	us := func(d time.Duration) *v1alpha1.Microseconds { return new(v1alpha1.MicrosecondsOf(d)) }
 	s := v1alpha1.RedisFaultStatus{
-		ObservedGeneration: 1, StartTime: at(-time.Second), CompletionTime: at(time.Minute), LoadTest: f.Spec.LoadTestRef.Name, LoadStartTime: at(-time.Minute),
-		Target: f.Spec.Target, Workloads: []string{"StatefulSet/redis"}, Effect: v1alpha1.EffectConfirmed, EffectEvidence: "pod redis-0 was replaced on node " + nodeName(0),
-		InjectedAt: at(0), InjectedOffset: us(time.Minute), RevertedAt: at(time.Second), RecoveredAt: at(20 * time.Second), SettledTime: at(30 * time.Second), Verdict: v1alpha1.VerdictPass,
-		Display: &v1alpha1.FaultDisplay{Target: "redis-0", Dip: "94%", Outage: "4.01s", Recovery: "4.12s"},
+		ObservedGeneration: 1,
+		StartTime:          at(-time.Second),
+		CompletionTime:     at(time.Minute),
+		LoadTest:           f.Spec.LoadTestRef.Name,
+		LoadStartTime:      at(-time.Minute),
+		Target:             f.Spec.Target,
+		Workloads:          []string{"StatefulSet/redis"},
+		Effect:             v1alpha1.EffectConfirmed,
+		EffectEvidence:     "pod redis-0 was replaced on node " + nodeName(0),
+		InjectedAt:         at(0),
+		InjectedOffset:     us(time.Minute),
+		RevertedAt:         at(time.Second),
+		RecoveredAt:        at(20 * time.Second),
+		SettledTime:        at(30 * time.Second),
+		Verdict:            v1alpha1.VerdictPass,
+		Display: &v1alpha1.FaultDisplay{
+			Target:   "redis-0",
+			Dip:      "94%",
+			Outage:   "4.01s",
+			Recovery: "4.12s",
+		},
 		Targets: []v1alpha1.FaultTarget{{
-			Pod: "redis-0", UID: "0f7d2a3c-7a53-4a5f-9c67-0d9a4a9e8b11", Node: nodeName(0), Role: v1alpha1.RolePrimary, Address: "10.128.3.4:6379", RunID: "5f1d6c2b7a8e9f0a1b2c3d4e5f60718293a4b5c6",
-			Container: "redis", IntendedAt: at(-time.Second), InjectedAt: at(0), InjectionTook: us(3 * time.Millisecond), ActiveAt: at(time.Millisecond), RevertedAt: at(time.Second), Attempts: 1,
+			Pod:           "redis-0",
+			UID:           "0f7d2a3c-7a53-4a5f-9c67-0d9a4a9e8b11",
+			Node:          nodeName(0),
+			Role:          v1alpha1.RolePrimary,
+			Address:       "10.128.3.4:6379",
+			RunID:         "5f1d6c2b7a8e9f0a1b2c3d4e5f60718293a4b5c6",
+			Container:     "redis",
+			IntendedAt:    at(-time.Second),
+			InjectedAt:    at(0),
+			InjectionTook: us(3 * time.Millisecond),
+			ActiveAt:      at(time.Millisecond),
+			RevertedAt:    at(time.Second),
+			Attempts:      1,
 		}},
 		Impact: &v1alpha1.Impact{
-			BaselineTPS: "9987.2", MinTPS: "512.1", Dip: &v1alpha1.Dip{Value: "0.949", Of: v1alpha1.DipOfAll}, Dips: &v1alpha1.Dips{All: "0.949"}, TotalOutage: &v1alpha1.BoundedDuration{Value: 4_010_000, AtLeast: 4_000_000, AtMost: 4_020_000}, ErrorWindow: 4_000_000, Recovered: true, RecoveredThroughput: "1.001", LostRequests: 40_012, Errors: 3_214,
+			BaselineTPS: "9987.2",
+			MinTPS:      "512.1",
+			Dip:         &v1alpha1.Dip{Value: "0.949", Of: v1alpha1.DipOfAll},
+			Dips:        &v1alpha1.Dips{All: "0.949"},
+			TotalOutage: &v1alpha1.BoundedDuration{
+				Value:   4_010_000,
+				AtLeast: 4_000_000,
+				AtMost:  4_020_000,
+			},
+			ErrorWindow:         4_000_000,
+			Recovered:           true,
+			RecoveredThroughput: "1.001",
+			LostRequests:        40_012,
+			Errors:              3_214,
 		},
 	}
-	for i, name := range []string{"Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "FirstError", "ContainerStarted", "Loading", "Ready", "Serves", "FirstSuccess", "Recovered"} {
+	for i, name := range []string{
+		"Injected", "PodTerminating", "PodDeleted", "ReplacementCreated",
+		"Scheduled", "FirstError", "ContainerStarted", "Loading", "Ready", "Serves", "FirstSuccess",
+		"Recovered",
+	} {
 		offset := time.Duration(i) * 371 * time.Millisecond
-		s.Timeline = append(s.Timeline, v1alpha1.TimelineEvent{At: *at(offset), Offset: *us(offset), Event: name, Object: "redis-0", Message: "seen by the operator on node " + nodeName(i)})
+		s.Timeline = append(s.Timeline, v1alpha1.TimelineEvent{
+			At:      *at(offset),
+			Offset:  *us(offset),
+			Event:   name,
+			Object:  "redis-0",
+			Message: "seen by the operator on node " + nodeName(i),
+		})
 	}
 	for _, name := range []string{"get", "set", "incr"} {
 		s.Impact.Operations = append(s.Impact.Operations, v1alpha1.OperationImpact{
-			Name: name, Outage: &v1alpha1.BoundedDuration{Value: 4_010_000, AtLeast: 4_009_000, AtMost: 4_011_000}, Dip: "0.95",
-			Failures: v1alpha1.Failures{FirstError: us(time.Millisecond), LastError: us(4 * time.Second), Errors: 1_071},
+			Name:   name,
+			Outage: &v1alpha1.BoundedDuration{Value: 4_010_000, AtLeast: 4_009_000, AtMost: 4_011_000},
+			Dip:    "0.95",
+			Failures: v1alpha1.Failures{
+				FirstError: us(time.Millisecond),
+				LastError:  us(4 * time.Second),
+				Errors:     1_071,
+			},
 		})
 	}
 	for _, kind := range []string{
-		v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionRecovered, v1alpha1.ConditionComplete, v1alpha1.ConditionObjectivesMet,
+		v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted,
+		v1alpha1.ConditionRecovered, v1alpha1.ConditionComplete, v1alpha1.ConditionObjectivesMet,
 	} {
-		s.Conditions = append(s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, LastTransitionTime: metav1.NewTime(t0), ObservedGeneration: 1, Message: "pod redis-0 (0f7d2a3c-7a53-4a5f-9c67-0d9a4a9e8b11)"})
+		s.Conditions = append(s.Conditions, metav1.Condition{
+			Type:               kind,
+			Status:             metav1.ConditionTrue,
+			Reason:             v1alpha1.ReasonSucceeded,
+			LastTransitionTime: metav1.NewTime(t0),
+			ObservedGeneration: 1,
+			Message:            "pod redis-0 (0f7d2a3c-7a53-4a5f-9c67-0d9a4a9e8b11)",
+		})
 	}
-	for _, kind := range []string{v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
-		s.Conditions = append(s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded, LastTransitionTime: metav1.NewTime(t0), ObservedGeneration: 1})
+	for _, kind := range []string{
+		v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended,
+		v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+	} {
+		s.Conditions = append(s.Conditions, metav1.Condition{
+			Type:               kind,
+			Status:             metav1.ConditionFalse,
+			Reason:             v1alpha1.ReasonSucceeded,
+			LastTransitionTime: metav1.NewTime(t0),
+			ObservedGeneration: 1,
+		})
 	}
 	return s
 }

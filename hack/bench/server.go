@@ -17,7 +17,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// oneCipher is what all tools use with TLS: by themselves, OpenSSL's prefer AES-256 and Go's AES-128.
+// oneCipher is what all tools use with TLS: by themselves, OpenSSL's prefer AES-256 and Go's
+// AES-128.
 const oneCipher = "tls-ciphersuites TLS_AES_128_GCM_SHA256"
 
 // host is the testing.TB of redistest's servers, without a test.
@@ -27,19 +28,31 @@ type host struct {
 	cleanups []func()
 }
 
-func (h *host) Helper()          {}
-func (h *host) Name() string     { return "bench" }
-func (h *host) Failed() bool     { return h.failed != nil }
-func (h *host) Cleanup(f func()) { h.cleanups = append(h.cleanups, f) }
+func (h *host) Helper() {}
+func (h *host) Name() string {
+	return "bench"
+}
 
-func (h *host) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+func (h *host) Failed() bool {
+	return h.failed != nil
+}
+
+func (h *host) Cleanup(f func()) {
+	h.cleanups = append(h.cleanups, f)
+}
+
+func (h *host) Logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}
 
 func (h *host) Fatal(args ...any) {
 	h.failed = errors.New(strings.TrimSpace(fmt.Sprintln(args...)))
 	runtime.Goexit()
 }
 
-func (h *host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
+func (h *host) Fatalf(format string, args ...any) {
+	h.Fatal(fmt.Sprintf(format, args...))
+}
 
 func (h *host) TempDir() string {
 	dir, err := os.MkdirTemp("", "bench-redis-")
@@ -64,7 +77,8 @@ func (h *host) end() {
 	}
 }
 
-// deployment is what a case loads: a server on loopback, or a cluster of them. Each has one thread, no persistence, and its default configuration otherwise.
+// deployment is what a case loads: a server on loopback, or a cluster of them. Each has one thread,
+// no persistence, and its default configuration otherwise.
 type deployment struct {
 	host    *host
 	servers []*redistest.Server
@@ -87,7 +101,10 @@ func deploy(ctx context.Context, w *work, on cores) (*deployment, error) {
 			d.client = d.servers[0].Client()
 			return nil
 		}
-		cluster := redistest.NewCluster(d.host, w.shards, 0, redistest.ClusterOptions{Options: o, NodeTimeout: 15 * time.Second})
+		cluster := redistest.NewCluster(d.host, w.shards, 0, redistest.ClusterOptions{
+			Options:     o,
+			NodeTimeout: 15 * time.Second,
+		})
 		d.servers = cluster.Servers()
 		d.client = goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addresses()})
 		return nil
@@ -133,7 +150,8 @@ func (d *deployment) stop() {
 	d.host.end()
 }
 
-// fill empties the servers and sets all keys, numbered from first, under the names that format gives them.
+// fill empties the servers and sets all keys, numbered from first, under the names that format
+// gives them.
 func (d *deployment) fill(ctx context.Context, format string, first int) error {
 	for _, s := range d.servers {
 		if err := s.Client().FlushAll(ctx).Err(); err != nil {

@@ -17,7 +17,8 @@ func TestDeploy(t *testing.T) {
 		t.Fatal(err)
 	}
 	on := cores{servers: allowed[:1], tool: allowed[0]}
-	for _, c := range matching(allCases(1000, 1000), "SET, pipeline 1; SET, pipeline 1, TLS; SET, pipeline 1, cluster of 3") {
+	for _, c := range matching(allCases(1000, 1000),
+		"SET, pipeline 1; SET, pipeline 1, TLS; SET, pipeline 1, cluster of 3") {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := deploy(t.Context(), &c, on)
 			if err != nil {

@@ -16,8 +16,10 @@ import (
 type figures struct {
 	requests  int     // that were answered
 	perSecond float64 // requests
-	p50, p99  float64 // microseconds; with pipelining tools define a request differently, see docs/benchmarks.md
-	// sent50 and sent99 are the same from the send on; 0 if p50 and p99 are. Only redquake's in an open loop count from the planned time.
+	// microseconds; with pipelining tools define a request differently, see docs/benchmarks.md
+	p50, p99 float64
+	// sent50 and sent99 are the same from the send on; 0 if p50 and p99 are. Only redquake's in an
+	// open loop count from the planned time.
 	sent50, sent99 float64
 }
 
@@ -55,20 +57,29 @@ func tools(ctx context.Context, own string, o *options) []tool {
 	}
 }
 
-// redisBenchmark has one thread by default. It has no limit of a rate, and in a cluster a connection's keys are all of one slot.
+// redisBenchmark has one thread by default. It has no limit of a rate, and in a cluster a
+// connection's keys are all of one slot.
 func redisBenchmark() tool {
 	return tool{
-		name: nameRedisBenchmark, keys: "key:%012d", missing: onPath("redis-benchmark"), version: firstLine("redis-benchmark", "--version"),
-		can: func(w *work) bool { return !w.open && w.shards == 0 },
+		name:    nameRedisBenchmark,
+		keys:    "key:%012d",
+		missing: onPath("redis-benchmark"),
+		version: firstLine("redis-benchmark", "--version"),
+		can:     func(w *work) bool { return !w.open && w.shards == 0 },
 		args: func(w *work) []string {
 			test := "set"
 			if w.get {
 				test = "get"
 			}
-			args := []string{"redis-benchmark", "-h", "127.0.0.1", "-p", strconv.Itoa(w.port), "-c", strconv.Itoa(w.connections), "-n", strconv.Itoa(w.requests),
-				"-d", strconv.Itoa(valueBytes), "-r", strconv.Itoa(keys), "-P", strconv.Itoa(w.pipeline), "-t", test, "--csv", "--precision", "3"}
+			args := []string{
+				"redis-benchmark", "-h", "127.0.0.1", "-p", strconv.Itoa(w.port), "-c",
+				strconv.Itoa(w.connections), "-n", strconv.Itoa(w.requests),
+				"-d", strconv.Itoa(valueBytes), "-r", strconv.Itoa(keys), "-P", strconv.Itoa(w.pipeline), "-t",
+				test, "--csv", "--precision", "3",
+			}
 			if w.tls != nil {
-				args = append(args, "--tls", "--cacert", w.tls.File("ca.crt"), "--cert", w.tls.File("client.crt"), "--key", w.tls.File("client.key"))
+				args = append(args, "--tls", "--cacert", w.tls.File("ca.crt"), "--cert",
+					w.tls.File("client.crt"), "--key", w.tls.File("client.key"))
 			}
 			return args
 		},
@@ -79,7 +90,8 @@ func redisBenchmark() tool {
 func readRedisBenchmark(w *work, stdout []byte) (figures, error) {
 	rows, err := csv.NewReader(strings.NewReader(string(stdout))).ReadAll()
 	if err != nil || len(rows) != 2 {
-		return figures{}, fmt.Errorf("redis-benchmark wrote %q: %w", stdout, errors.Join(err, errors.New("a title and a line were expected")))
+		return figures{}, fmt.Errorf("redis-benchmark wrote %q: %w", stdout,
+			errors.Join(err, errors.New("a title and a line were expected")))
 	}
 	value := map[string]float64{}
 	for i, title := range rows[0] {
@@ -92,13 +104,24 @@ func readRedisBenchmark(w *work, stdout []byte) (figures, error) {
 	if value["rps"] <= 0 {
 		return figures{}, fmt.Errorf("redis-benchmark wrote %q", stdout)
 	}
-	return figures{requests: w.requests, perSecond: value["rps"], p50: value["p50_latency_ms"] * 1000, p99: value["p99_latency_ms"] * 1000}, nil
+	return figures{
+		requests:  w.requests,
+		perSecond: value["rps"],
+		p50:       value["p50_latency_ms"] * 1000,
+		p99:       value["p99_latency_ms"] * 1000,
+	}, nil
 }
 
-// redquakeLoad is `redquake load` with more arguments, or missing if the program does not support them.
+// redquakeLoad is `redquake load` with more arguments, or missing if the program does not support
+// them.
 func redquakeLoad(ctx context.Context, program, name, more string) tool {
 	flags := strings.Fields(more)
-	t := tool{name: name, keys: "rq:%d", read: readRedquake, version: firstLine(program, "version")}
+	t := tool{
+		name:    name,
+		keys:    "rq:%d",
+		read:    readRedquake,
+		version: firstLine(program, "version"),
+	}
 	if t.missing = unsupported(ctx, program, flags); t.missing != "" {
 		return t
 	}
@@ -108,14 +131,20 @@ func redquakeLoad(ctx context.Context, program, name, more string) tool {
 		if w.get {
 			command = "GET {key}"
 		}
-		args := []string{program, "load", "--address", w.address, "--connections", strconv.Itoa(w.connections / max(1, w.shards)), // for each shard
-			"--users", strconv.Itoa(w.connections), "--pipeline", strconv.Itoa(w.pipeline), "--requests", strconv.Itoa(w.requests), "--keys", strconv.Itoa(keys),
-			"--value-bytes", strconv.Itoa(valueBytes), "--command", command, "-o", "json"}
+		args := []string{
+			// for each shard
+			program, "load", "--address", w.address, "--connections",
+			strconv.Itoa(w.connections / max(1, w.shards)),
+			"--users", strconv.Itoa(w.connections), "--pipeline", strconv.Itoa(w.pipeline), "--requests",
+			strconv.Itoa(w.requests), "--keys", strconv.Itoa(keys),
+			"--value-bytes", strconv.Itoa(valueBytes), "--command", command, "-o", "json",
+		}
 		if w.rate > 0 {
 			args = append(args, "--rate", strconv.Itoa(w.rate))
 		}
 		if w.tls != nil {
-			args = append(args, "--tls", "--ca", w.tls.File("ca.crt"), "--cert", w.tls.File("client.crt"), "--key", w.tls.File("client.key"))
+			args = append(args, "--tls", "--ca", w.tls.File("ca.crt"), "--cert", w.tls.File("client.crt"),
+				"--key", w.tls.File("client.key"))
 		}
 		return append(args, flags...)
 	}
@@ -129,7 +158,8 @@ func withoutBounds(ctx context.Context, program string) tool {
 	return t
 }
 
-// unsupported returns why program does not accept the flags of `load`. --help comes last, so that the flags before it are parsed and nothing is run.
+// unsupported returns why program does not accept the flags of `load`. --help comes last, so that
+// the flags before it are parsed and nothing is run.
 func unsupported(ctx context.Context, program string, flags []string) string {
 	if len(flags) == 0 {
 		return ""
@@ -156,7 +186,8 @@ func readRedquake(_ *work, stdout []byte) (figures, error) {
 		return figures{}, fmt.Errorf("redquake: %w", err)
 	}
 	if out.Outcome != "Finished" || out.Total.OK != out.Total.Requests {
-		return figures{}, fmt.Errorf("redquake: %s, %d of %d requests answered well", out.Outcome, out.Total.OK, out.Total.Requests)
+		return figures{}, fmt.Errorf("redquake: %s, %d of %d requests answered well", out.Outcome,
+			out.Total.OK, out.Total.Requests)
 	}
 	f := figures{requests: out.Total.OK, perSecond: out.Total.Throughput}
 	if s := out.Total.Latency; s != nil {

@@ -33,16 +33,21 @@ func TestReadMemtier(t *testing.T) {
 }
 
 func TestReadRedquake(t *testing.T) {
-	got, err := readRedquake(&work{}, []byte(`{"outcome":"Finished","total":{"requests":3,"ok":3,"throughputPerSecond":12.5,"latencySeconds":{"p50":0.0005,"p99":0.00425}}}`))
+	got, err := readRedquake(&work{},
+		[]byte(
+			`{"outcome":"Finished","total":{"requests":3,"ok":3,"throughputPerSecond":12.5,"latencySeconds":{"p50":0.0005,"p99":0.00425}}}`))
 	if want := (figures{requests: 3, perSecond: 12.5, p50: 500, p99: 4250}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	got, err = readRedquake(&work{}, []byte(`{"outcome":"Finished","total":{"requests":3,"ok":3,"latencySeconds":{"p50":0.5,"p99":4},"serviceSeconds":{"p50":0.0005,"p99":0.004}}}`))
+	got, err = readRedquake(&work{},
+		[]byte(
+			`{"outcome":"Finished","total":{"requests":3,"ok":3,"latencySeconds":{"p50":0.5,"p99":4},"serviceSeconds":{"p50":0.0005,"p99":0.004}}}`))
 	if want := (figures{requests: 3, p50: 5e5, p99: 4e6, sent50: 500, sent99: 4000}); err != nil || got != want {
 		t.Errorf("open loop: %+v, %v; want %+v", got, err, want)
 	}
 	for _, bad := range []string{
-		`{"outcome":"Failed","total":{"requests":3,"ok":3}}`, `{"outcome":"Finished","total":{"requests":3,"ok":2}}`, `no JSON`,
+		`{"outcome":"Failed","total":{"requests":3,"ok":3}}`, `{"outcome":"Finished","total":{"requests":3,"ok":2}}`,
+		`no JSON`,
 	} {
 		if _, err := readRedquake(&work{}, []byte(bad)); err == nil {
 			t.Errorf("%s was taken for figures", bad)

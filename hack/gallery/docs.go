@@ -11,11 +11,14 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// blocks are the tables in a page: the line that says what of, and what is written below it. "figures: ENTRY FIGURE..." is a row for each cell with these
-// figures; "section: ENTRY HEADING" is the first table below a heading of the report.
-var blocks = regexp.MustCompile(`(?s)<!-- (figures|section): ([-A-Za-z0-9 ]+) -->\n.*?<!-- end of the (?:figures|section) -->`)
+// blocks are the tables in a page: the line that says what of, and what is written below it.
+// "figures: ENTRY FIGURE..." is a row for each cell with these figures; "section: ENTRY HEADING" is
+// the first table below a heading of the report.
+var blocks = regexp.MustCompile(
+	`(?s)<!-- (figures|section): ([-A-Za-z0-9 ]+) -->\n.*?<!-- end of the (?:figures|section) -->`)
 
-// writeDocs fills the tables of docs/gallery/NAME.md from the reports of the entries, and puts these beside it, as reports/NAME.md.
+// writeDocs fills the tables of docs/gallery/NAME.md from the reports of the entries, and puts
+// these beside it, as reports/NAME.md.
 func (g *gallery) writeDocs(docs string, chosen []entry) error {
 	for _, e := range chosen {
 		r, err := readReport(g.file(e, ".json"))
@@ -35,7 +38,8 @@ func (g *gallery) writeDocs(docs string, chosen []entry) error {
 			return err
 		}
 		filled := blocks.ReplaceAllStringFunc(string(text), func(block string) string {
-			kind, words := blocks.FindStringSubmatch(block)[1], strings.Fields(blocks.FindStringSubmatch(block)[2])
+			kind := blocks.FindStringSubmatch(block)[1]
+			words := strings.Fields(blocks.FindStringSubmatch(block)[2])
 			if words[0] != e.name { // another entry of the same page
 				return block
 			}
@@ -53,17 +57,20 @@ func (g *gallery) writeDocs(docs string, chosen []entry) error {
 	return nil
 }
 
-// table has a row for each cell of an experiment, or each fault, with the figures named: their medians, and the change against the baseline.
+// table has a row for each cell of an experiment, or each fault, with the figures named: their
+// medians, and the change against the baseline.
 func (r *report) table(figures []string) string {
 	var b strings.Builder
 	var rows []string
 	for _, f := range r.Figures {
-		ofRun := strings.HasPrefix(f.Of, "run ") // the figures of a single run come after those of its cell
+		// the figures of a single run come after those of its cell
+		ofRun := strings.HasPrefix(f.Of, "run ")
 		if slices.Contains(figures, f.Name) && f.Of != "" && !ofRun && !slices.Contains(rows, f.Of) {
 			rows = append(rows, f.Of)
 		}
 	}
-	fmt.Fprintf(&b, "| | %s |\n|%s\n", strings.Join(figures, " | "), strings.Repeat(" --- |", len(figures)+1))
+	fmt.Fprintf(&b, "| | %s |\n|%s\n", strings.Join(figures, " | "),
+		strings.Repeat(" --- |", len(figures)+1))
 	for _, of := range rows {
 		fmt.Fprintf(&b, "| %s", strings.ReplaceAll(of, ",", ", "))
 		for _, name := range figures {
@@ -74,14 +81,19 @@ func (r *report) table(figures []string) string {
 	return b.String()
 }
 
-// entryOf is a figure of a cell in words, with its change against the cell's baseline, if it has another one than itself and the change an interval.
+// entryOf is a figure of a cell in words, with its change against the cell's baseline, if it has
+// another one than itself and the change an interval.
 func (r *report) entryOf(name, of string) string {
 	text, err := figure(name, of)(r)
 	if err != nil {
 		return "-"
 	}
-	i := slices.IndexFunc(r.Comparisons, func(c result.Comparison) bool { return c.Cell == of && c.Figure == name && c.Baseline != of })
-	if i < 0 || r.Comparisons[i].Unit == result.UnitCount || r.Comparisons[i].Change == nil { // of single runs, or of too few
+	i := slices.IndexFunc(r.Comparisons, func(c result.Comparison) bool {
+		return c.Cell == of &&
+			c.Figure == name && c.Baseline != of
+	})
+	// of single runs, or of too few
+	if i < 0 || r.Comparisons[i].Unit == result.UnitCount || r.Comparisons[i].Change == nil {
 		return text
 	}
 	change, ok := changed(&r.Comparisons[i])

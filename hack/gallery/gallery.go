@@ -24,10 +24,12 @@ const (
 	regressed = "Regressed"
 )
 
-// exitNotPassed are the exit codes of redquake run for the verdicts Fail and Inconclusive: there is a report of them.
+// exitNotPassed are the exit codes of redquake run for the verdicts Fail and Inconclusive: there is
+// a report of them.
 var exitNotPassed = map[int]bool{1: true, 2: true}
 
-// runEntry runs an entry, and keeps its report and its objects. The row is as complete as possible, also with an error.
+// runEntry runs an entry, and keeps its report and its objects. The row is as complete as possible,
+// also with an error.
 func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error) {
 	r := row{Name: e.name, Verdict: notRun, Figure: e.figure}
 	namespace := "gallery-" + e.name
@@ -37,7 +39,8 @@ func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error)
 	}
 	if !keep {
 		defer func() {
-			if err := g.kube(context.WithoutCancel(ctx), "delete", "namespace", namespace, "--wait=false"); err != nil {
+			if err := g.kube(context.WithoutCancel(ctx), "delete", "namespace", namespace,
+				"--wait=false"); err != nil {
 				fmt.Fprintln(os.Stderr, "gallery:", err)
 			}
 		}()
@@ -59,12 +62,16 @@ func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error)
 	return r, err
 }
 
-// run runs an entry to its end, whatever its verdict. It returns the regression that a schedule has found.
-func (g *gallery) run(ctx context.Context, namespace string, e entry) (regression string, err error) {
+// run runs an entry to its end, whatever its verdict. It returns the regression that a schedule has
+// found.
+func (g *gallery) run(
+	ctx context.Context, namespace string, e entry,
+) (regression string, err error) {
 	if e.planted != "" {
 		return g.runSchedule(ctx, namespace, e)
 	}
-	err = g.command(ctx, g.redquake, "run", "-n", namespace, "-f", filepath.Join(g.manifests, e.name), "--plain")
+	err = g.command(ctx, g.redquake, "run", "-n", namespace, "-f", filepath.Join(g.manifests, e.name),
+		"--plain")
 	if exit, is := errors.AsType[*exec.ExitError](err); is && exitNotPassed[exit.ExitCode()] {
 		return "", nil
 	}
@@ -92,10 +99,18 @@ func (g *gallery) makeNamespace(ctx context.Context, namespace string) error {
 // keep writes the reports of an entry, and all of its objects, with the records of its runs.
 func (g *gallery) keep(ctx context.Context, namespace string, e entry) error {
 	var errs []error
-	for form, extension := range map[string]string{"html": ".html", "markdown": ".md", "json": ".json"} {
-		errs = append(errs, g.output(ctx, g.file(e, extension), g.redquake, "report", e.object, "-n", namespace, "-o", form))
+	for form, extension := range map[string]string{
+		"html":     ".html",
+		"markdown": ".md",
+		"json":     ".json",
+	} {
+		errs = append(errs, g.output(ctx, g.file(e, extension), g.redquake, "report", e.object, "-n",
+			namespace, "-o", form))
 	}
-	return errors.Join(append(errs, g.output(ctx, g.file(e, ".yaml"), g.kubectl, "-n", namespace, "get", "redisexperimentschedules,redisexperiments,redisloadtests,redisfaults,configmaps", "-o", "yaml"))...)
+	return errors.Join(append(errs,
+		g.output(ctx, g.file(e, ".yaml"), g.kubectl, "-n", namespace, "get",
+			"redisexperimentschedules,redisexperiments,redisloadtests,redisfaults,configmaps", "-o",
+			"yaml"))...)
 }
 
 // plan keeps why an entry's other file is refused.
@@ -106,21 +121,26 @@ func (g *gallery) plan(ctx context.Context, namespace string, e entry) error {
 	words := []string{"plan", "-n", namespace, "-f", e.refused}
 	out, err := commandOf(ctx, g.redquake, words).Output()
 	if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.ExitCode() != 2 || len(out) == 0 {
-		return errors.Join(fmt.Errorf("%s was not refused:\n%s", e.refused, out), explain(err, g.redquake, words))
+		return errors.Join(fmt.Errorf("%s was not refused:\n%s", e.refused, out),
+			explain(err, g.redquake, words))
 	}
 	fmt.Printf("\n%s", out)
 	return os.WriteFile(g.file(e, ".refused.txt"), out, 0o644)
 }
 
-// runSchedule lets two runs of a schedule pass, plants a change, and waits until it is found. It returns what the condition Regressed says.
+// runSchedule lets two runs of a schedule pass, plants a change, and waits until it is found. It
+// returns what the condition Regressed says.
 func (g *gallery) runSchedule(ctx context.Context, namespace string, e entry) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
-	if err := g.kube(ctx, "-n", namespace, "apply", "-k", filepath.Join(g.manifests, e.name)); err != nil {
+	if err := g.kube(ctx, "-n", namespace, "apply", "-k",
+		filepath.Join(g.manifests, e.name)); err != nil {
 		return "", err
 	}
 	query := func(path string) func() (string, error) {
-		return func() (string, error) { return g.query(ctx, "-n", namespace, "get", e.object, "-o", "jsonpath="+path) }
+		return func() (string, error) {
+			return g.query(ctx, "-n", namespace, "get", e.object, "-o", "jsonpath="+path)
+		}
 	}
 	if _, err := await(ctx, "two runs", func() (string, error) {
 		verdicts, err := query("{.status.history[*].verdict}")()
@@ -135,7 +155,8 @@ func (g *gallery) runSchedule(ctx context.Context, namespace string, e entry) (s
 		return "", err
 	}
 	return await(ctx, "a regression", func() (string, error) {
-		condition, err := query(`{range .status.conditions[?(@.type=="Regressed")]}{.status} {.message}{end}`)()
+		condition, err := query(
+			`{range .status.conditions[?(@.type=="Regressed")]}{.status} {.message}{end}`)()
 		message, is := strings.CutPrefix(condition, "True ")
 		if !is {
 			return "", err
@@ -193,7 +214,8 @@ func (g *gallery) output(ctx context.Context, file, program string, words ...str
 	return nil
 }
 
-// commandOf is a command that is interrupted, not killed, at the end of ctx: redquake run then aborts what it has begun.
+// commandOf is a command that is interrupted, not killed, at the end of ctx: redquake run then
+// aborts what it has begun.
 func commandOf(ctx context.Context, program string, words []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, words...)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }

@@ -1,9 +1,11 @@
-// Command gallery runs entries of config/gallery one after the other, each in a namespace of its own, and prints what came out:
+// Command gallery runs entries of config/gallery one after the other, each in a namespace of its
+// own, and prints what came out:
 //
 //	gallery [--manifests config/gallery/lab] [--out build/gallery] [NAME...]
 //
-// Of each entry it keeps the report (NAME.html, NAME.md, NAME.json) and the finished objects (NAME.yaml), and of all a row in gallery.json beside that folder:
-// {name, verdict, figure, value, seconds}. It ends with 1 if an entry has no figure. `make gallery` runs it.
+// Of each entry it keeps the report (NAME.html, NAME.md, NAME.json) and the finished objects
+// (NAME.yaml), and of all a row in gallery.json beside that folder: {name, verdict, figure, value,
+// seconds}. It ends with 1 if an entry has no figure. `make gallery` runs it.
 package main
 
 import (
@@ -46,10 +48,12 @@ func run(ctx context.Context, args []string) error {
 	g := &gallery{}
 	flags.StringVar(&g.kubectl, "kubectl", "kubectl", "the program kubectl")
 	flags.StringVar(&g.redquake, "redquake", "bin/redquake", "the program redquake")
-	flags.StringVar(&g.manifests, "manifests", "config/gallery", "folder with a kustomization for each entry")
+	flags.StringVar(&g.manifests, "manifests", "config/gallery",
+		"folder with a kustomization for each entry")
 	flags.StringVar(&g.out, "out", "build/gallery", "folder for reports and objects")
 	keep := flags.Bool("keep", false, "leave the namespaces")
-	docs := flags.String("docs", "", "run nothing: fill the tables of the pages in this folder from the reports")
+	docs := flags.String("docs", "",
+		"run nothing: fill the tables of the pages in this folder from the reports")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -135,7 +139,9 @@ func (g *gallery) store(r row) error {
 		return err
 	}
 	rows = append(slices.DeleteFunc(rows, func(old row) bool { return old.Name == r.Name }), r)
-	place := func(name string) int { return slices.IndexFunc(entries, func(e entry) bool { return e.name == name }) }
+	place := func(name string) int {
+		return slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
+	}
 	slices.SortFunc(rows, func(a, b row) int { return place(a.Name) - place(b.Name) })
 	text, err := json.MarshalIndent(rows, "", "  ")
 	if err != nil {
@@ -152,7 +158,8 @@ func (g *gallery) print() error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "\nNAME\tTIME\tVERDICT\tFIGURE\tVALUE")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Name, time.Duration(r.Seconds*float64(time.Second)), r.Verdict, r.Figure, r.Value)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Name, time.Duration(r.Seconds*float64(time.Second)),
+			r.Verdict, r.Figure, r.Value)
 	}
 	return table.Flush()
 }

@@ -51,7 +51,8 @@ func figure(name, of string) func(*report) (string, error) {
 	}
 }
 
-// change returns the change of a figure of a cell against its baseline. The cell is the first one with these values.
+// change returns the change of a figure of a cell against its baseline. The cell is the first one
+// with these values.
 func change(name, cell string) func(*report) (string, error) {
 	return func(r *report) (string, error) {
 		for i := range r.Comparisons {
@@ -83,7 +84,8 @@ func (r *report) without(cell string, err error) (string, error) {
 	return "", err
 }
 
-// changed is the change of a figure against its baseline, of single runs, too, which have no interval.
+// changed is the change of a figure against its baseline, of single runs, too, which have no
+// interval.
 func changed(c *result.Comparison) (string, bool) {
 	switch {
 	case c.Change != nil:

@@ -5,7 +5,10 @@ import "testing"
 // A cell whose runs are all in doubt has no figure. The entry ran, and the table says so.
 func TestFigureOfARunInDoubt(t *testing.T) {
 	r := &report{Doubts: []struct{ Reason, Of, Message string }{
-		{"TooManyInconclusive", "replicas=4,spread=100", "1 of 1 run in doubt; the last one: load pod 0 did not run for 1.81s of the measured time"},
+		{
+			"TooManyInconclusive", "replicas=4,spread=100",
+			"1 of 1 run in doubt; the last one: load pod 0 did not run for 1.81s of the measured time",
+		},
 	}}
 	for name, value := range map[string]func(*report) (string, error){
 		"change": change("throughput", "replicas=4"), "figure": figure("outage", "replicas=4,spread=100"),

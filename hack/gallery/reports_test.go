@@ -11,16 +11,18 @@ import (
 	"github.com/redquake/redquake/internal/testing/browser"
 )
 
-// onlyThroughput removes everything from a report but the panel of the throughput and its axis, and returns their height.
+// onlyThroughput removes everything from a report but the panel of the throughput and its axis, and returns their
+// height.
 const onlyThroughput = `(() => {
   const curves = document.querySelector("#curves");
   curves.querySelectorAll(".inner > *").forEach((e, i) => { if (i > 1 && !e.matches(".xaxis")) e.remove(); });
-  for (let e = curves; e !== document.body; e = e.parentElement) for (const other of [...e.parentElement.children]) if (other !== e) other.remove();
+  for (let e = curves; e !== document.body; e = e.parentElement) for (const other of [...e.parentElement.children]) ` +
+	`if (other !== e) other.remove();
   return curves.getBoundingClientRect().bottom;
 })()`
 
-// Every report of the gallery opens in a browser, without an error on the console and without a request to a network. With REDQUAKE_PICTURES_OUT it takes
-// pictures of them for docs/gallery.
+// Every report of the gallery opens in a browser, without an error on the console and without a request to a network.
+// With REDQUAKE_PICTURES_OUT it takes pictures of them for docs/gallery.
 func TestReportsOpen(t *testing.T) {
 	folder := os.Getenv("REDQUAKE_GALLERY")
 	if folder == "" {

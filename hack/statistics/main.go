@@ -1,5 +1,6 @@
-// Command statistics simulates experiments of which the truth is known, and counts how often internal/analysis/compare says something else: the tables of
-// docs/statistics.md. Seeds are fixed, so that it prints the same each time.
+// Command statistics simulates experiments of which the truth is known, and counts how often
+// internal/analysis/compare says something else: the tables of docs/statistics.md. Seeds are fixed,
+// so that it prints the same each time.
 //
 //	go run ./hack/statistics build/statistics.json
 package main
@@ -22,7 +23,8 @@ type result struct {
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: statistics FILE: the file to write the results to, such as build/statistics.json")
+		fmt.Fprintln(os.Stderr,
+			"usage: statistics FILE: the file to write the results to, such as build/statistics.json")
 		os.Exit(2)
 	}
 	wrong, err := simulate(os.Args[1])

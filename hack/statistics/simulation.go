@@ -27,7 +27,8 @@ func (m measured) wanted() string {
 // atLeast allows three standard errors of both simulations below a share of the table.
 func atLeast(what string, percent float64, got share, of int) measured {
 	p := percent / 100
-	spread := 100*3*math.Sqrt(max(p*(1-p), 0.01)*(1/float64(got.of)+1/float64(of))) + 0.5 // 0.5: the table is rounded
+	// 0.5: the table is rounded
+	spread := 100*3*math.Sqrt(max(p*(1-p), 0.01)*(1/float64(got.of)+1/float64(of))) + 0.5
 	return measured{what, max(0, percent-spread), 100, got.percent()}
 }
 
@@ -47,9 +48,12 @@ func (s *share) add(hit bool) {
 	}
 }
 
-func (s share) percent() float64 { return 100 * float64(s.hits) / float64(s.of) }
+func (s share) percent() float64 {
+	return 100 * float64(s.hits) / float64(s.of)
+}
 
-// noise draws the factor by which a run of a cell differs from its cell. The spread is the cell's own, from 0 to 1, drawn once for an experiment.
+// noise draws the factor by which a run of a cell differs from its cell. The spread is the cell's
+// own, from 0 to 1, drawn once for an experiment.
 type noise func(r *rand.Rand, spread float64) float64
 
 // logNormal has a coefficient of variation of cv.
@@ -98,10 +102,17 @@ type setting struct {
 }
 
 func (s setting) design() compare.Design {
-	return compare.Design{Cells: s.cells, RunsPerRound: s.cells - 1 + s.baseline, Baseline: s.baseline, Comparisons: (s.cells - 1) * s.figures}
+	return compare.Design{
+		Cells:        s.cells,
+		RunsPerRound: s.cells - 1 + s.baseline,
+		Baseline:     s.baseline,
+		Comparisons:  (s.cells - 1) * s.figures,
+	}
 }
 
-func name(cell int) string { return fmt.Sprintf("c%d", cell) }
+func name(cell int) string {
+	return fmt.Sprintf("c%d", cell)
+}
 
 // draw makes the runs of an experiment, in rounds.
 func (s setting) draw(r *rand.Rand, level float64, n noise) []compare.Run {
@@ -147,13 +158,15 @@ func claimed(c compare.Comparison) bool {
 	return c.Verdict == compare.Better || c.Verdict == compare.Worse
 }
 
-// equal simulates experiments without any difference and returns the share of those that claim one, in throughput or in a latency.
+// equal simulates experiments without any difference and returns the share of those that claim one,
+// in throughput or in a latency.
 func equal(r *rand.Rand, s setting, throughput, latency noise, experiments int) share {
 	var any share
 	for range experiments {
 		claim := claims(compare.New(s.design(), compare.Throughput, s.draw(r, 1000, throughput)), s.cells)
 		if s.figures > 1 {
-			claim = claims(compare.New(s.design(), compare.LatencyP99, s.draw(r, 0.002, latency)), s.cells) || claim
+			claim = claims(compare.New(s.design(), compare.LatencyP99, s.draw(r, 0.002, latency)),
+				s.cells) || claim
 		}
 		any.add(claim)
 	}

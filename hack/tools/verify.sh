@@ -36,7 +36,7 @@ cp -r config/argocd "$fresh/lua"
 go run ./hack/tools/argocd "$fresh/lua"
 same 'make manifests' config/argocd/argocd-cm.yaml "$fresh/lua/argocd/argocd-cm.yaml"
 
-"$CRD_REF_DOCS" --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path="$fresh/api.md"
+hack/tools/api-docs.sh "$fresh/api.md"
 same 'make docs' docs/api.md "$fresh/api.md"
 
 cp -r docs "$fresh/docs"

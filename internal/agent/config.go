@@ -16,22 +16,28 @@ import (
 
 // Runner is the load itself; *engine.Runner is one.
 type Runner interface {
-	// Prepare connects and prefills. It may take long; progress is called with human-readable messages.
+	// Prepare connects and prefills. It may take long; progress is called with human-readable
+	// messages.
 	Prepare(ctx context.Context, progress func(string)) error
-	// Run waits for start, runs the load, and calls sink with every interval in the order of the grid, from index 0, including empty ones.
-	// The interval may be reused once sink has returned. Run returns after the last interval, soon after ctx ends.
+	// Run waits for start, runs the load, and calls sink with every interval in the order of the grid,
+	// from index 0, including empty ones.
+	// The interval may be reused once sink has returned. Run returns after the last interval, soon
+	// after ctx ends.
 	Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error
 	// Server returns the first reading of INFO, nil before. It is safe for use during Prepare and Run.
 	Server() *record.Server
 }
 
-// layouter is a Runner that reports the discovered topology; nil before. It is safe for use during Prepare and Run.
+// layouter is a Runner that reports the discovered topology; nil before. It is safe for use during
+// Prepare and Run.
 type layouter interface{ Layout() *topology.Map }
 
-// waiter is a Runner that reports what its Prepare waits for; nil if for nothing. It is safe for use during Prepare.
+// waiter is a Runner that reports what its Prepare waits for; nil if for nothing. It is safe for
+// use during Prepare.
 type waiter interface{ Waiting() *plan.Error }
 
-// starter is a Runner that reports when its load actually began; zero before. It is safe for use during Run.
+// starter is a Runner that reports when its load actually began; zero before. It is safe for use
+// during Run.
 type starter interface{ StartedAt() time.Time }
 
 // stepper is a Runner whose rate can be changed during Run.
@@ -39,7 +45,8 @@ type stepper interface {
 	Step(at time.Duration, rate float64) error
 }
 
-// verifier is a Runner that can read back acknowledged writes. Verify is called after Run, if the plan enables it.
+// verifier is a Runner that can read back acknowledged writes. Verify is called after Run, if the
+// plan enables it.
 // A nil result means that there was nothing to verify.
 type verifier interface {
 	Verify(ctx context.Context, progress func(string)) (*record.Ledger, error)
@@ -62,15 +69,19 @@ type Config struct {
 	Certificate tls.Certificate
 	Sidecar     Sidecar // zero where there is none
 
-	Listen      string           // host:port; default ":7379"
-	Listener    net.Listener     // a TCP listener to use instead of Listen; Serve closes it
-	Linger      time.Duration    // how long an agent waits for its release after the end of the load; default 15 min
-	Drain       time.Duration    // the same once ctx has ended; default 20 s
-	MaxBuffered int              // bytes of encoded intervals kept for pulling; beyond it the oldest are dropped and count as Lost; default 64 MiB
-	VerifyLimit time.Duration    // how long reading the ledger back may take; default 5 min
-	Epoch       time.Time        // zero of the pod's clock, with a monotonic reading; default: the call of Serve
-	Now         func() time.Time // the pod's clock; default time.Now
-	Logger      *slog.Logger     // default: slog.Default()
+	Listen   string       // host:port; default ":7379"
+	Listener net.Listener // a TCP listener to use instead of Listen; Serve closes it
+	// how long an agent waits for its release after the end of the load; default 15 min
+	Linger time.Duration
+	Drain  time.Duration // the same once ctx has ended; default 20 s
+	// bytes of encoded intervals kept for pulling; beyond it the oldest are dropped and count as Lost;
+	// default 64 MiB
+	MaxBuffered int
+	VerifyLimit time.Duration // how long reading the ledger back may take; default 5 min
+	// zero of the pod's clock, with a monotonic reading; default: the call of Serve
+	Epoch  time.Time
+	Now    func() time.Time // the pod's clock; default time.Now
+	Logger *slog.Logger     // default: slog.Default()
 }
 
 // check returns an error for a missing or invalid field that has no default.

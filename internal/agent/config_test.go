@@ -12,7 +12,14 @@ import (
 
 func TestServeRefusesBadConfig(t *testing.T) {
 	pair := tls.Certificate{Certificate: [][]byte{{1}}}
-	good := agent.Config{Plan: &plan.Plan{Pods: 2}, Pod: 1, Runner: &agenttest.Runner{}, Token: "t", Certificate: pair, Listen: "256.0.0.1:1"}
+	good := agent.Config{
+		Plan:        &plan.Plan{Pods: 2},
+		Pod:         1,
+		Runner:      &agenttest.Runner{},
+		Token:       "t",
+		Certificate: pair,
+		Listen:      "256.0.0.1:1",
+	}
 	for name, change := range map[string]func(*agent.Config){
 		"no plan":        func(c *agent.Config) { c.Plan = nil },
 		"no runner":      func(c *agent.Config) { c.Runner = nil },

@@ -36,8 +36,11 @@ type Credentials struct {
 	Token          string // 32 random bytes, base64 without padding
 }
 
-// NewCredentials makes the credentials of one run: a self-signed ECDSA P-256 certificate for ServerName, valid for 30 days, and a token.
-func NewCredentials() (Credentials, error) { return newCredentials(time.Now()) }
+// NewCredentials makes the credentials of one run: a self-signed ECDSA P-256 certificate for
+// ServerName, valid for 30 days, and a token.
+func NewCredentials() (Credentials, error) {
+	return newCredentials(time.Now())
+}
 
 func newCredentials(now time.Time) (Credentials, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -87,7 +90,8 @@ func (c Credentials) Certificate() (tls.Certificate, error) {
 	return pair, nil
 }
 
-// ClientTLS returns a client's configuration that trusts exactly the one certificate in certPEM, under ServerName, with TLS 1.3.
+// ClientTLS returns a client's configuration that trusts exactly the one certificate in certPEM,
+// under ServerName, with TLS 1.3.
 // It fails if certPEM contains no certificate.
 func ClientTLS(certPEM []byte) (*tls.Config, error) {
 	block, _ := pem.Decode(certPEM)

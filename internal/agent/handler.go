@@ -15,7 +15,8 @@ import (
 // maxBody is the longest request body, in bytes.
 const maxBody = 4 << 10
 
-// handler implements the protocol. Without the token every request is answered with 401, for any path.
+// handler implements the protocol. Without the token every request is answered with 401, for any
+// path.
 func (p *process) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+PathStatus, p.serveStatus)
@@ -29,7 +30,8 @@ func (p *process) handler() http.Handler {
 	mux.HandleFunc("POST "+PathRelease, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, p.release())
 	})
-	want := sha256.Sum256([]byte(p.cfg.Token)) // hashed, so that the time of the comparison does not depend on the length either
+	// hashed, so that the time of the comparison does not depend on the length either
+	want := sha256.Sum256([]byte(p.cfg.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		got := sha256.Sum256([]byte(token))
@@ -127,13 +129,21 @@ func (p *process) nextBatch(request pull) (batch, error) {
 	}
 	p.outbox.acknowledge(request.ack)
 	frames, size := p.outbox.after(request.after, request.max)
-	return batch{frames: frames, size: size, state: p.state, last: p.outbox.last, lost: p.outbox.lost, news: p.news}, nil
+	return batch{
+		frames: frames,
+		size:   size,
+		state:  p.state,
+		last:   p.outbox.last,
+		lost:   p.outbox.lost,
+		news:   p.news,
+	}, nil
 }
 
 func (b *batch) write(w http.ResponseWriter) {
 	header := w.Header()
 	header.Set("Content-Type", "application/octet-stream")
-	header.Set("Content-Length", strconv.Itoa(b.size)) // so that the caller detects a truncated response
+	// so that the caller detects a truncated response
+	header.Set("Content-Length", strconv.Itoa(b.size))
 	header.Set(HeaderState, string(b.state))
 	header.Set(HeaderLastSeq, strconv.FormatUint(b.last, 10))
 	header.Set(HeaderLost, strconv.FormatUint(b.lost, 10))

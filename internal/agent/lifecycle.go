@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// process is the state of one agent: it prepares, waits for the start, runs the load, and serves its record until it is released.
+// process is the state of one agent: it prepares, waits for the start, runs the load, and serves
+// its record until it is released.
 type process struct {
 	cfg      Config
 	instance string
@@ -68,14 +69,17 @@ func (p *process) work(ctx context.Context) {
 	case p.stopped && (err == nil || errors.Is(err, context.Canceled)):
 		p.state, p.message = Finished, "stopped"
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
-		p.state, p.reason, p.message = Failed, ReasonTerminated, "the pod was terminated before its load ended"
+		p.state = Failed
+		p.reason = ReasonTerminated
+		p.message = "the pod was terminated before its load ended"
 	case err != nil:
 		p.state, p.reason, p.message = Failed, reasonOf(err), messageOf(err)
 	default:
 		p.state, p.message = Finished, ""
 	}
 	p.notify()
-	p.cfg.Logger.Info("load ended", "state", p.state, "reason", p.reason, "message", p.message, "intervals", p.outbox.last)
+	p.cfg.Logger.Info("load ended", "state", p.state, "reason", p.reason, "message", p.message,
+		"intervals", p.outbox.last)
 }
 
 // runSafely prepares the load once the network works, and runs it; a panic becomes an error.
@@ -129,7 +133,8 @@ func (p *process) run(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// verify reads the ledger back. A failure does not affect the figures of the load; the result contains the reason.
+// verify reads the ledger back. A failure does not affect the figures of the load; the result
+// contains the reason.
 func (p *process) verify(ctx context.Context) {
 	v, ok := p.cfg.Runner.(verifier)
 	if !ok || p.cfg.Plan.Verify == nil || ctx.Err() != nil {
@@ -145,7 +150,9 @@ func (p *process) verify(ctx context.Context) {
 	result, err := v.Verify(ctx, p.progress)
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		result = &record.Ledger{Unread: fmt.Sprintf("reading it back took longer than %v", p.cfg.VerifyLimit)}
+		result = &record.Ledger{
+			Unread: fmt.Sprintf("reading it back took longer than %v", p.cfg.VerifyLimit),
+		}
 	case err != nil && ctx.Err() != nil:
 		result = &record.Ledger{Unread: "it was stopped before all of it was read"}
 	case err != nil:
@@ -156,7 +163,8 @@ func (p *process) verify(ctx context.Context) {
 	p.ledger = result
 }
 
-// markStarted records when this process woke up at T: the start of the load, for runners that do not report it.
+// markStarted records when this process woke up at T: the start of the load, for runners that do
+// not report it.
 func (p *process) markStarted() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +185,8 @@ func (p *process) sink(interval *record.Interval) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.outbox.append(interval) {
-		p.cfg.Logger.Error("interval out of order was ignored", "index", interval.Index, "last", p.outbox.last)
+		p.cfg.Logger.Error("interval out of order was ignored", "index", interval.Index, "last",
+			p.outbox.last)
 		return
 	}
 	p.notify()
@@ -186,7 +195,9 @@ func (p *process) sink(interval *record.Interval) {
 // errConflict is why a request conflicts with the agent's state.
 type errConflict string
 
-func (e errConflict) Error() string { return string(e) }
+func (e errConflict) Error() string {
+	return string(e)
+}
 
 // setStart sets the start instant.
 func (p *process) setStart(request StartRequest) error {
@@ -221,7 +232,8 @@ func (p *process) notify() {
 // step changes the rate of a load that searches.
 func (p *process) step(request StepRequest) error {
 	p.mu.Lock()
-	state, other := p.state, request.Instance != "" && request.Instance != p.instance
+	state := p.state
+	other := request.Instance != "" && request.Instance != p.instance
 	p.mu.Unlock()
 	s, ok := p.cfg.Runner.(stepper)
 	switch {
@@ -239,7 +251,8 @@ func (p *process) step(request StepRequest) error {
 	return nil
 }
 
-// stop ends the load immediately. The record is kept. With verify a load that runs is not aborted: what follows it is not ended.
+// stop ends the load immediately. The record is kept. With verify a load that runs is not aborted:
+// what follows it is not ended.
 func (p *process) stop(verify bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -304,7 +317,9 @@ func (p *process) status() Status {
 }
 
 // now returns the time on the pod's clock.
-func (p *process) now() int64 { return int64(p.cfg.Now().Sub(p.cfg.Epoch)) }
+func (p *process) now() int64 {
+	return int64(p.cfg.Now().Sub(p.cfg.Epoch))
+}
 
 // clocks returns the time on the pod's clock and on the wall clock.
 func (p *process) clocks() (now, wall int64) {

@@ -8,13 +8,15 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// frame is one encoded interval of the protocol: uvarint length, then record.AppendInterval's bytes.
+// frame is one encoded interval of the protocol: uvarint length, then record.AppendInterval's
+// bytes.
 type frame struct {
 	seq  uint64
 	data []byte
 }
 
-// outbox keeps encoded intervals until they are acknowledged, up to a limit in bytes. The caller locks.
+// outbox keeps encoded intervals until they are acknowledged, up to a limit in bytes. The caller
+// locks.
 type outbox struct {
 	frames  []frame // ascending by seq
 	bytes   int     // of all frames
@@ -57,7 +59,8 @@ func (r *outbox) acknowledge(seq uint64) {
 	r.frames = slices.Delete(r.frames, 0, n)
 }
 
-// after returns frames newer than seq, oldest first, up to about max bytes, and their size. The data must not be modified.
+// after returns frames newer than seq, oldest first, up to about max bytes, and their size. The
+// data must not be modified.
 func (r *outbox) after(seq uint64, max int) (batch []frame, size int) {
 	start := r.from(seq)
 	end := start

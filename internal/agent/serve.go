@@ -14,12 +14,15 @@ import (
 // ErrNotReleased is returned if the record was not released in time.
 var ErrNotReleased = errors.New("agent: the record was not released in time")
 
-// Serve runs an agent: it prepares the load immediately, serves the operator's requests, runs the load from the start instant, and
-// keeps the record until it is released or Config.Linger has passed.
+// Serve runs an agent: it prepares the load immediately, serves the operator's requests, runs the
+// load from the start instant, and keeps the record until it is released or Config.Linger has
+// passed.
 //
-// When ctx ends (SIGTERM) the load ends, and the record can be pulled for Config.Drain. The error is nil after a finished load
-// and its release; a *plan.Error if the load failed (after the release or the linger time, so that the reason can be read);
-// ErrNotReleased if a finished load's record was not released; otherwise it is why the agent could not listen or is misconfigured.
+// When ctx ends (SIGTERM) the load ends, and the record can be pulled for Config.Drain. The error
+// is nil after a finished load and its release; a *plan.Error if the load failed (after the release
+// or the linger time, so that the reason can be read);
+// ErrNotReleased if a finished load's record was not released; otherwise it is why the agent could
+// not listen or is misconfigured.
 func Serve(ctx context.Context, config Config) error {
 	if err := config.check(); err != nil {
 		return err

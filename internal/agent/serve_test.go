@@ -56,7 +56,14 @@ func serve(t *testing.T, runner *agenttest.Runner, change func(*agent.Config)) *
 	}
 	transport := &http.Transport{DialContext: network.Dial, TLSClientConfig: secure}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &wire{t, network, "https://" + a.Address, credentials.Token, &http.Client{Transport: transport, Timeout: 10 * time.Second}, a}
+	return &wire{
+		t,
+		network,
+		"https://" + a.Address,
+		credentials.Token,
+		&http.Client{Transport: transport, Timeout: 10 * time.Second},
+		a,
+	}
 }
 
 func (w *wire) do(method, path, body string) (int, []byte, http.Header) {
@@ -147,7 +154,8 @@ func (w *wire) served() error {
 func TestAgentLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, &agenttest.Runner{Intervals: 40, Preparing: 500 * time.Millisecond}, nil)
-		if s := w.status(); s.State != agent.Preparing || s.Message != "prefilled 50 %" || s.Run != "run" || s.Instance == "" {
+		if s := w.status(); s.State != agent.Preparing || s.Message != "prefilled 50 %" || s.Run != "run" ||
+			s.Instance == "" {
 			t.Errorf("while preparing: %+v", s)
 		}
 		w.want("POST", agent.PathStart, `{"at":99999999999999}`, 409)
@@ -157,7 +165,8 @@ func TestAgentLifecycle(t *testing.T) {
 		// A pull waits until the first interval is available.
 		begin := time.Now()
 		first, header := w.pull("after=0&wait=5s")
-		if len(first) != 1 || time.Since(begin) != 30*time.Millisecond+step || header.Get(agent.HeaderState) != string(agent.Running) {
+		if len(first) != 1 || time.Since(begin) != 30*time.Millisecond+step ||
+			header.Get(agent.HeaderState) != string(agent.Running) {
 			t.Errorf("first pull: %d intervals after %v, headers %v", len(first), time.Since(begin), header)
 		}
 		s := w.until(agent.Finished)
@@ -168,7 +177,8 @@ func TestAgentLifecycle(t *testing.T) {
 			t.Errorf("server: %+v", s.Server)
 		}
 		all, _ := w.pull("after=0")
-		if some, header := w.pull("after=0&max=1"); len(some) != 1 || header.Get(agent.HeaderLastSeq) != strconv.Itoa(len(all)) {
+		if some, header := w.pull("after=0&max=1"); len(some) != 1 ||
+			header.Get(agent.HeaderLastSeq) != strconv.Itoa(len(all)) {
 			t.Errorf("%d intervals of %d with max=1, the last is %s", len(some), len(all), header.Get(agent.HeaderLastSeq))
 		}
 		if len(all) != 40 {
@@ -241,7 +251,10 @@ func TestBadRequests(t *testing.T) {
 func TestRequestsNeedTheToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, &agenttest.Runner{}, nil)
-		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer x", w.token, "Basic " + w.token, "bearer " + w.token + "x", "Bearer " + w.token[:10]} {
+		for _, header := range []string{
+			"", "Bearer", "Bearer ", "Bearer x", w.token, "Basic " + w.token,
+			"bearer " + w.token + "x", "Bearer " + w.token[:10],
+		} {
 			for _, path := range []string{agent.PathStatus, agent.PathStop, "/nothing"} {
 				request, err := http.NewRequest("POST", w.base+path, nil)
 				if err != nil {
@@ -292,11 +305,35 @@ func TestFailuresAreReportedUntilRelease(t *testing.T) {
 		reason, message string
 		intervals       int
 	}{
-		"prepare":     {&agenttest.Runner{PrepareErr: fmt.Errorf("prepare: %w", refused)}, false, "AuthenticationFailed", refused.Message, 0},
-		"other":       {&agenttest.Runner{PrepareErr: errors.New("disk on fire")}, false, "Other", "disk on fire", 0},
-		"run":         {&agenttest.Runner{Intervals: 10, FailAfter: 4, RunErr: refused}, true, "AuthenticationFailed", refused.Message, 4},
-		"panic":       {&agenttest.Runner{Intervals: 10, FailAfter: 3, Panic: "index out of range"}, true, "Other", "panic: index out of range", 3},
-		"foreign end": {&agenttest.Runner{Intervals: 10, FailAfter: 1, RunErr: context.Canceled}, true, "Other", "context canceled", 1},
+		"prepare": {
+			&agenttest.Runner{PrepareErr: fmt.Errorf("prepare: %w", refused)},
+			false,
+			"AuthenticationFailed",
+			refused.Message,
+			0,
+		},
+		"other": {&agenttest.Runner{PrepareErr: errors.New("disk on fire")}, false, "Other", "disk on fire", 0},
+		"run": {
+			&agenttest.Runner{Intervals: 10, FailAfter: 4, RunErr: refused},
+			true,
+			"AuthenticationFailed",
+			refused.Message,
+			4,
+		},
+		"panic": {
+			&agenttest.Runner{Intervals: 10, FailAfter: 3, Panic: "index out of range"},
+			true,
+			"Other",
+			"panic: index out of range",
+			3,
+		},
+		"foreign end": {
+			&agenttest.Runner{Intervals: 10, FailAfter: 1, RunErr: context.Canceled},
+			true,
+			"Other",
+			"context canceled",
+			1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -369,7 +406,8 @@ func TestTerminationLeavesTimeToPull(t *testing.T) {
 			t.Errorf("%+v, pulled %d", s, len(got))
 		}
 		err := w.served()
-		if e, ok := errors.AsType[*plan.Error](err); !ok || e.Reason != agent.ReasonTerminated || time.Since(terminated) != 2*time.Second {
+		if e, ok := errors.AsType[*plan.Error](err); !ok || e.Reason != agent.ReasonTerminated ||
+			time.Since(terminated) != 2*time.Second {
 			t.Errorf("Serve: %v after %v", err, time.Since(terminated))
 		}
 	})
@@ -398,7 +436,8 @@ func TestRecordBeyondItsLimitIsCountedAsLost(t *testing.T) {
 		w.start()
 		s := w.until(agent.Finished)
 		got, header := w.pull("after=0")
-		if s.Lost == 0 || s.Lost+uint64(len(got)) != 60 || got[len(got)-1].Index != 59 || header.Get(agent.HeaderLost) != fmt.Sprint(s.Lost) {
+		if s.Lost == 0 || s.Lost+uint64(len(got)) != 60 || got[len(got)-1].Index != 59 ||
+			header.Get(agent.HeaderLost) != fmt.Sprint(s.Lost) {
 			t.Errorf("lost %d, kept %d, headers %v", s.Lost, len(got), header)
 		}
 	})
@@ -423,11 +462,21 @@ func TestAgentVerifiesAfterTheLoad(t *testing.T) {
 		err    error
 		want   *record.Ledger
 	}{
-		"found":        {&plan.Verify{Share: 0.01}, &record.Ledger{Acked: 10, Lost: 3}, nil, &record.Ledger{Acked: 10, Lost: 3}},
-		"unread":       {&plan.Verify{Share: 0.01}, nil, errors.New("no primary"), &record.Ledger{Unread: "no primary"}},
-		"not asked":    {nil, &record.Ledger{Acked: 10}, nil, nil},
-		"nothing":      {&plan.Verify{Share: 0.01}, nil, nil, nil},
-		"takes an age": {&plan.Verify{Share: 0.01}, nil, context.DeadlineExceeded, &record.Ledger{Unread: "reading it back took longer than 50ms"}},
+		"found": {
+			&plan.Verify{Share: 0.01},
+			&record.Ledger{Acked: 10, Lost: 3},
+			nil,
+			&record.Ledger{Acked: 10, Lost: 3},
+		},
+		"unread":    {&plan.Verify{Share: 0.01}, nil, errors.New("no primary"), &record.Ledger{Unread: "no primary"}},
+		"not asked": {nil, &record.Ledger{Acked: 10}, nil, nil},
+		"nothing":   {&plan.Verify{Share: 0.01}, nil, nil, nil},
+		"takes an age": {
+			&plan.Verify{Share: 0.01},
+			nil,
+			context.DeadlineExceeded,
+			&record.Ledger{Unread: "reading it back took longer than 50ms"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -451,28 +500,34 @@ func TestAgentVerifiesAfterTheLoad(t *testing.T) {
 // A stop ends the verification; the measurements are kept.
 func TestStopWhileVerifying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := serve(t, &agenttest.Runner{Intervals: 3, Verifying: time.Minute}, func(cfg *agent.Config) { cfg.Plan.Verify = &plan.Verify{Share: 0.01} })
+		w := serve(t, &agenttest.Runner{Intervals: 3, Verifying: time.Minute}, func(cfg *agent.Config) {
+			cfg.Plan.Verify = &plan.Verify{Share: 0.01}
+		})
 		w.start()
 		if status := w.until(agent.Verifying); status.Ledger != nil || status.LastSeq != 3 {
 			t.Errorf("%+v", status)
 		}
 		w.want("POST", agent.PathRelease, "", 409)
-		if intervals, header := w.pull("after=0"); len(intervals) != 3 || header.Get(agent.HeaderState) != string(agent.Verifying) {
+		if intervals, header := w.pull("after=0"); len(intervals) != 3 ||
+			header.Get(agent.HeaderState) != string(agent.Verifying) {
 			t.Errorf("%d intervals, state %s", len(intervals), header.Get(agent.HeaderState))
 		}
 		w.want("POST", agent.PathStop, "", 204)
-		if status := w.until(agent.Finished); status.Ledger == nil || !strings.Contains(status.Ledger.Unread, "stopped") || status.Message == "" {
+		if status := w.until(agent.Finished); status.Ledger == nil || !strings.Contains(status.Ledger.Unread, "stopped") ||
+			status.Message == "" {
 			t.Errorf("%+v", status)
 		}
 	})
 }
 
-// The end of a load is told to it, after which its ledger is read back; another one changes nothing, and a stop ends that.
+// The end of a load is told to it, after which its ledger is read back; another one changes nothing, and a stop ends
+// that.
 func TestEndIsFollowedByTheVerification(t *testing.T) {
 	for name, stops := range map[string]bool{"ended": false, "ended and stopped": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := serve(t, &agenttest.Runner{Intervals: 1e6, Verifying: 5 * time.Second, Ledger: &record.Ledger{Acked: 7}}, func(cfg *agent.Config) { cfg.Plan.Verify = &plan.Verify{Share: 0.01} })
+				w := serve(t, &agenttest.Runner{Intervals: 1e6, Verifying: 5 * time.Second, Ledger: &record.Ledger{Acked: 7}},
+					func(cfg *agent.Config) { cfg.Plan.Verify = &plan.Verify{Share: 0.01} })
 				w.start()
 				w.pull("after=0&wait=5s")
 				w.want("POST", agent.PathStop+"?verify=true", "", 204)
@@ -483,7 +538,8 @@ func TestEndIsFollowedByTheVerification(t *testing.T) {
 					w.want("POST", agent.PathStop, "", 204)
 				}
 				s := w.until(agent.Finished)
-				if got, _ := w.pull("after=0"); s.Ledger == nil || stops != (s.Ledger.Unread != "") || stops == (s.Ledger.Acked == 7) || uint64(len(got)) != s.LastSeq || len(got) == 0 {
+				if got, _ := w.pull("after=0"); s.Ledger == nil || stops != (s.Ledger.Unread != "") ||
+					stops == (s.Ledger.Acked == 7) || uint64(len(got)) != s.LastSeq || len(got) == 0 {
 					t.Errorf("%+v, ledger %+v, pulled %d", s, s.Ledger, len(got))
 				}
 			})

@@ -15,9 +15,11 @@ const (
 	sidecarEvery   = 250 * time.Millisecond // between two requests
 )
 
-// Sidecar is a container beside the agent through which its connections go, such as the proxy of a service mesh.
+// Sidecar is a container beside the agent through which its connections go, such as the proxy of a
+// service mesh.
 type Sidecar struct {
-	ReadyURL string // answers with a status of 2xx once the network works; "" = it works from the start
+	// answers with a status of 2xx once the network works; "" = it works from the start
+	ReadyURL string
 	QuitURL  string // ends the sidecar by POST; "" = it ends by itself
 }
 
@@ -45,7 +47,8 @@ func (s Sidecar) await(ctx context.Context, say func(string)) error {
 	}
 }
 
-// Quit ends the sidecar: without that, the pod of a Job stays although its load has ended. ctx may be over.
+// Quit ends the sidecar: without that, the pod of a Job stays although its load has ended. ctx may
+// be over.
 func (s Sidecar) Quit(ctx context.Context, logger *slog.Logger) {
 	if s.QuitURL == "" {
 		return
@@ -66,8 +69,9 @@ func ask(ctx context.Context, method, url string) error {
 	}
 	// A connection of its own: the sidecar ends.
 	client := http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // only the pod itself is asked
+		Transport: &http.Transport{DisableKeepAlives: true},
+		// only the pod itself is asked
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := client.Do(request)
 	if err != nil {

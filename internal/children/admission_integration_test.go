@@ -20,7 +20,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// warned collects the API server's warnings: restricted Pod Security warns about a Job's template, and refuses only its pods.
+// warned collects the API server's warnings: restricted Pod Security warns about a Job's template, and refuses only its
+// pods.
 type warned struct{ texts []string }
 
 func (w *warned) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }

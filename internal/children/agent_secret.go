@@ -8,7 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 )
 
-// AgentSecret holds the credentials by which the operator and the load pods of one run authenticate each other.
+// AgentSecret holds the credentials by which the operator and the load pods of one run authenticate
+// each other.
 func AgentSecret(test *v1alpha1.RedisLoadTest, credentials agent.Credentials) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},

@@ -14,8 +14,10 @@ import (
 )
 
 func TestLoadJob(t *testing.T) {
-	isGolden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
-	isGolden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	isGolden(t, "job_smallest.yaml",
+		LoadJob(loadTest(t, smallest), "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	isGolden(t, "job_fullest.yaml",
+		LoadJob(loadTest(t, fullest), "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
 }
 
 // A load that ends after a number of requests has no duration, but its pods need a deadline.
@@ -87,8 +89,20 @@ func TestProbeLength(t *testing.T) {
 		want  time.Duration
 	}{
 		{"by default", v1alpha1.RedisFaultSpec{RecoveryDeadline: *of(2 * time.Minute)}, 24*time.Hour + 3*time.Minute},
-		{"a fault of an hour", v1alpha1.RedisFaultSpec{Duration: of(time.Hour), Trigger: v1alpha1.FaultTrigger{After: of(15 * time.Second)}}, 25*time.Hour + 15*time.Second + time.Minute},
-		{"until its deadline", v1alpha1.RedisFaultSpec{Duration: of(time.Hour), Deadline: of(10 * time.Minute), RecoveryDeadline: *of(2 * time.Minute)}, 13 * time.Minute},
+		{
+			"a fault of an hour",
+			v1alpha1.RedisFaultSpec{Duration: of(time.Hour), Trigger: v1alpha1.FaultTrigger{After: of(15 * time.Second)}},
+			25*time.Hour + 15*time.Second + time.Minute,
+		},
+		{
+			"until its deadline",
+			v1alpha1.RedisFaultSpec{
+				Duration:         of(time.Hour),
+				Deadline:         of(10 * time.Minute),
+				RecoveryDeadline: *of(2 * time.Minute),
+			},
+			13 * time.Minute,
+		},
 		{"longest", v1alpha1.RedisFaultSpec{Trigger: v1alpha1.FaultTrigger{After: of(168 * time.Hour)}}, 168 * time.Hour},
 	}
 	for _, tt := range tests {
@@ -98,7 +112,8 @@ func TestProbeLength(t *testing.T) {
 	}
 }
 
-// A load test that is created again under its name, or whose spec has changed, mounts nothing of before: kubelets keep immutable objects by their names.
+// A load test that is created again under its name, or whose spec has changed, mounts nothing of before: kubelets keep
+// immutable objects by their names.
 func TestMountsAreOfOneLoadTest(t *testing.T) {
 	names := func(uid types.UID, rate float64) map[string]bool {
 		test := loadTest(t, smallest)

@@ -27,31 +27,50 @@ const (
 const ExperimentRecordKey = "runs.json.gz"
 
 // ExperimentRecordName is the name of the ConfigMap with an experiment's record.
-func ExperimentRecordName(experiment string) string { return experiment + "-experiment" }
+func ExperimentRecordName(experiment string) string {
+	return experiment + "-experiment"
+}
 
 // RunName is the name of the load test of an experiment's run.
-func RunName(experiment string, number int) string { return fmt.Sprintf("%s-%04d", experiment, number) }
+func RunName(experiment string, number int) string {
+	return fmt.Sprintf("%s-%04d", experiment, number)
+}
 
 // ExperimentRecord is the ConfigMap with an experiment's record.
 func ExperimentRecord(e *v1alpha1.RedisExperiment, data []byte) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		TypeMeta: configMapType, ObjectMeta: ofExperiment(e, ExperimentRecordName(e.Name), ComponentResults), BinaryData: map[string][]byte{ExperimentRecordKey: data},
+		TypeMeta:   configMapType,
+		ObjectMeta: ofExperiment(e, ExperimentRecordName(e.Name), ComponentResults),
+		BinaryData: map[string][]byte{ExperimentRecordKey: data},
 	}
 }
 
 // RunLoadTest is the load test of a run.
-func RunLoadTest(e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experiment.Slot) *v1alpha1.RedisLoadTest {
-	test := &v1alpha1.RedisLoadTest{TypeMeta: loadTestType, ObjectMeta: ofRun(e, v, slot, RunName(e.Name, slot.Number), ComponentRun), Spec: *v.Load.DeepCopy()}
-	test.Spec.Abort, test.Spec.Suspend, test.Spec.TTLSecondsAfterFinished = false, false, nil // these are the experiment's
+func RunLoadTest(
+	e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experiment.Slot,
+) *v1alpha1.RedisLoadTest {
+	test := &v1alpha1.RedisLoadTest{
+		TypeMeta:   loadTestType,
+		ObjectMeta: ofRun(e, v, slot, RunName(e.Name, slot.Number), ComponentRun),
+		Spec:       *v.Load.DeepCopy(),
+	}
+	// these are the experiment's
+	test.Spec.Abort, test.Spec.Suspend, test.Spec.TTLSecondsAfterFinished = false, false, nil
 	return test
 }
 
 // RunSettings are the settings of a run, in the order in which they are applied.
-func RunSettings(e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experiment.Slot) []*v1alpha1.RedisFault {
+func RunSettings(
+	e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experiment.Slot,
+) []*v1alpha1.RedisFault {
 	var all []*v1alpha1.RedisFault
 	for i, s := range v.Settings {
 		name := fmt.Sprintf("%s-s%d", RunName(e.Name, slot.Number), i+1)
-		f := &v1alpha1.RedisFault{TypeMeta: faultType, ObjectMeta: ofRun(e, v, slot, name, ComponentSetting), Spec: *s.Spec.DeepCopy()}
+		f := &v1alpha1.RedisFault{
+			TypeMeta:   faultType,
+			ObjectMeta: ofRun(e, v, slot, name, ComponentSetting),
+			Spec:       *s.Spec.DeepCopy(),
+		}
 		f.Spec.LoadTestRef = &v1alpha1.LoadTestReference{Name: RunName(e.Name, slot.Number)}
 		all = append(all, f)
 	}
@@ -59,15 +78,20 @@ func RunSettings(e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experi
 }
 
 // RunFaults are the faults of a run.
-func RunFaults(e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experiment.Slot, seed int64) []*v1alpha1.RedisFault {
+func RunFaults(
+	e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experiment.Slot, seed int64,
+) []*v1alpha1.RedisFault {
 	var all []*v1alpha1.RedisFault
 	for i := range v.Faults {
 		of := &v.Faults[i]
 		f := &v1alpha1.RedisFault{
-			TypeMeta: faultType, ObjectMeta: ofRun(e, v, slot, RunName(e.Name, slot.Number)+"-"+of.Name, ComponentRun), Spec: runnable(&of.Spec),
+			TypeMeta:   faultType,
+			ObjectMeta: ofRun(e, v, slot, RunName(e.Name, slot.Number)+"-"+of.Name, ComponentRun),
+			Spec:       runnable(&of.Spec),
 		}
 		f.Spec.LoadTestRef = &v1alpha1.LoadTestReference{Name: RunName(e.Name, slot.Number)}
-		if f.Spec.Target == nil { // somebody else's load test of that name must not decide which Redis is broken
+		// somebody else's load test of that name must not decide which Redis is broken
+		if f.Spec.Target == nil {
 			f.Spec.Target = v.Load.Target.DeepCopy()
 		}
 		if of.RandomDelay != nil {
@@ -105,8 +129,9 @@ type Check struct {
 	What  string // such as the setting appendfsync=always, or fault kill
 }
 
-// Checks are dry runs of all different settings and faults of an experiment. Of a cell whose settings change the number of servers only those are checked: what
-// its faults will find does not exist yet.
+// Checks are dry runs of all different settings and faults of an experiment. Of a cell whose
+// settings change the number of servers only those are checked: what its faults will find does not
+// exist yet.
 func Checks(e *v1alpha1.RedisExperiment, variants []experiment.Variant) []Check {
 	var all []Check
 	seen := map[string]bool{}
@@ -114,7 +139,11 @@ func Checks(e *v1alpha1.RedisExperiment, variants []experiment.Variant) []Check 
 		spec.DryRun = true
 		if key := keyOf(&spec); !seen[key] {
 			seen[key] = true
-			f := &v1alpha1.RedisFault{TypeMeta: faultType, ObjectMeta: ofExperiment(e, e.Name+"-check-"+key, ComponentCheck), Spec: spec}
+			f := &v1alpha1.RedisFault{
+				TypeMeta:   faultType,
+				ObjectMeta: ofExperiment(e, e.Name+"-check-"+key, ComponentCheck),
+				Spec:       spec,
+			}
 			f.Annotations = map[string]string{v1alpha1.AnnotationCell: v.Name}
 			all = append(all, Check{f, v.Name, what})
 		}
@@ -159,21 +188,31 @@ var (
 func ofExperiment(e *v1alpha1.RedisExperiment, name, component string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: e.Namespace, Labels: ExperimentLabels(e.Name, component),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(e, v1alpha1.GroupVersion.WithKind("RedisExperiment"))},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(e, v1alpha1.GroupVersion.WithKind("RedisExperiment")),
+		},
 	}
 }
 
 // ExperimentLabels select an experiment's children.
 func ExperimentLabels(experiment, component string) map[string]string {
 	return map[string]string{
-		v1alpha1.LabelName: nameLabelValue, v1alpha1.LabelComponent: component, v1alpha1.LabelManagedBy: managedBy, v1alpha1.LabelExperiment: experiment,
+		v1alpha1.LabelName:       nameLabelValue,
+		v1alpha1.LabelComponent:  component,
+		v1alpha1.LabelManagedBy:  managedBy,
+		v1alpha1.LabelExperiment: experiment,
 	}
 }
 
 // ofRun is the metadata of what belongs to a run.
-func ofRun(e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experiment.Slot, name, component string) metav1.ObjectMeta {
+func ofRun(
+	e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experiment.Slot, name, component string,
+) metav1.ObjectMeta {
 	m := ofExperiment(e, name, component)
-	maps.Copy(m.Labels, map[string]string{v1alpha1.LabelRun: strconv.Itoa(slot.Number), v1alpha1.LabelRound: strconv.Itoa(slot.Round)})
+	maps.Copy(m.Labels, map[string]string{
+		v1alpha1.LabelRun:   strconv.Itoa(slot.Number),
+		v1alpha1.LabelRound: strconv.Itoa(slot.Round),
+	})
 	m.Annotations = map[string]string{v1alpha1.AnnotationCell: v.Name}
 	return m
 }

@@ -60,7 +60,8 @@ func experimentIn(t *testing.T, text []byte) *v1alpha1.RedisExperiment {
 	}
 	s.UID = "2"
 	made := children.ScheduledExperiment(&s, time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC), "")
-	expectAccepted(t, "the schedule", children.ScheduledExperiment(&s, time.Date(2026, 11, 25, 3, 0, 0, 0, time.UTC), made.Name), &e)
+	expectAccepted(t, "the schedule",
+		children.ScheduledExperiment(&s, time.Date(2026, 11, 25, 3, 0, 0, 0, time.UTC), made.Name), &e)
 	return made
 }
 

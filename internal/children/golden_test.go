@@ -4,8 +4,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/redquake/redquake/internal/testing/golden"
 	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/internal/testing/golden"
 )
 
 // golden compares object as YAML with testdata/name.

@@ -19,7 +19,8 @@ import (
 // AgentContainer is the name of the load pods' container.
 const AgentContainer = "agent"
 
-// agentUser is the user and group of the load pods where the namespace assigns none: distroless's nonroot.
+// agentUser is the user and group of the load pods where the namespace assigns none: distroless's
+// nonroot.
 const agentUser = int64(65532)
 
 // UserIDs are who chooses the user and group of a pod.
@@ -31,8 +32,9 @@ const (
 	AssignedUserIDs UserIDs = true  // the namespace, as on OpenShift, where the pod must not
 )
 
-// LoadJob is the Job of a load test's pods. image is the operator's own; spec.pods.image takes precedence. Pod i of the load is the
-// Job's index i, which the Job controller sets as JOB_COMPLETION_INDEX.
+// LoadJob is the Job of a load test's pods. image is the operator's own; spec.pods.image takes
+// precedence. Pod i of the load is the Job's index i, which the Job controller sets as
+// JOB_COMPLETION_INDEX.
 func LoadJob(test *v1alpha1.RedisLoadTest, plan, image string, ids UserIDs) *batchv1.Job {
 	spec := test.Spec.DeepCopy()
 	if spec.Pods.Image != "" {
@@ -41,7 +43,9 @@ func LoadJob(test *v1alpha1.RedisLoadTest, plan, image string, ids UserIDs) *bat
 	count := spec.Pods.Count
 	meta := ofLoadTest(test, LoadJobName(test.Name), ComponentLoad)
 	meta.Labels = with(spec.Pods.JobLabels, meta.Labels)
-	meta.Annotations = map[string]string{v1alpha1.AnnotationGeneration: strconv.FormatInt(test.Generation, 10)}
+	meta.Annotations = map[string]string{
+		v1alpha1.AnnotationGeneration: strconv.FormatInt(test.Generation, 10),
+	}
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: meta,
@@ -49,9 +53,10 @@ func LoadJob(test *v1alpha1.RedisLoadTest, plan, image string, ids UserIDs) *bat
 			CompletionMode: new(batchv1.IndexedCompletion),
 			Completions:    new(count),
 			Parallelism:    new(count),
-			// A lost pod is never replaced: a second one would record another run. The others must not end with it, as with
-			// backoffLimit 0: the Job controller ends every pod of a failed Job. The operator decides by spec.pods.lost, so each
-			// index fails for itself, and the Job only when all have ended.
+			// A lost pod is never replaced: a second one would record another run. The others must not end
+			// with it, as with backoffLimit 0: the Job controller ends every pod of a failed Job. The
+			// operator decides by spec.pods.lost, so each index fails for itself, and the Job only when all
+			// have ended.
 			BackoffLimitPerIndex:  new(int32(0)),
 			MaxFailedIndexes:      new(count),
 			BackoffLimit:          new(int32(math.MaxInt32)),
@@ -71,8 +76,9 @@ func LoadJob(test *v1alpha1.RedisLoadTest, plan, image string, ids UserIDs) *bat
 	}
 }
 
-// jobDeadline ends the load pods even without an operator: the time to get ready, the longest run, the time that an agent
-// keeps its record, and some minutes. A load that only a number of requests ends may be as long as a duration may be.
+// jobDeadline ends the load pods even without an operator: the time to get ready, the longest run,
+// the time that an agent keeps its record, and some minutes. A load that only a number of requests
+// ends may be as long as a duration may be.
 func jobDeadline(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
 	shape := Shape(spec)
 	run := shape.Length()
@@ -86,7 +92,10 @@ func jobDeadline(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
 }
 
 // loadPod is under the restricted Pod Security Standard.
-func loadPod(test *v1alpha1.RedisLoadTest, plan string, spec *v1alpha1.RedisLoadTestSpec, image string, ids UserIDs) corev1.PodSpec {
+func loadPod(
+	test *v1alpha1.RedisLoadTest, plan string, spec *v1alpha1.RedisLoadTestSpec, image string,
+	ids UserIDs,
+) corev1.PodSpec {
 	volumes, mounts := loadVolumes(test, plan, &spec.Target, &spec.Workload)
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
@@ -101,11 +110,13 @@ func loadPod(test *v1alpha1.RedisLoadTest, plan string, spec *v1alpha1.RedisLoad
 		TopologySpreadConstraints:     spread(test.Name, spec.Pods.TopologySpreadConstraints),
 		SecurityContext:               podSecurity(ids),
 		Containers: []corev1.Container{{
-			Name:      AgentContainer,
-			Image:     image,
-			Command:   []string{"/redquake", "agent"},
-			Args:      agentArgs(spec.Pods.Annotations),
-			Ports:     []corev1.ContainerPort{{Name: "agent", ContainerPort: agent.Port, Protocol: corev1.ProtocolTCP}},
+			Name:    AgentContainer,
+			Image:   image,
+			Command: []string{"/redquake", "agent"},
+			Args:    agentArgs(spec.Pods.Annotations),
+			Ports: []corev1.ContainerPort{
+				{Name: "agent", ContainerPort: agent.Port, Protocol: corev1.ProtocolTCP},
+			},
 			Resources: loadResources(spec.Pods.Resources),
 			// The operator polls the agent's status itself, so there is no readiness probe.
 			VolumeMounts: mounts,
@@ -136,7 +147,8 @@ func agentArgs(annotations map[string]v1alpha1.PodAnnotationValue) []string {
 	return args
 }
 
-// podSecurity is what the restricted Pod Security Standard asks for. A namespace that assigns users refuses others, and sets the group of files as well.
+// podSecurity is what the restricted Pod Security Standard asks for. A namespace that assigns users
+// refuses others, and sets the group of files as well.
 func podSecurity(ids UserIDs) *corev1.PodSecurityContext {
 	security := &corev1.PodSecurityContext{
 		RunAsNonRoot:   new(true),
@@ -149,8 +161,11 @@ func podSecurity(ids UserIDs) *corev1.PodSecurityContext {
 	return security
 }
 
-// spread is the user's, counting the pods of this load unless it says which, or an even distribution over the nodes as far as possible.
-func spread(test string, constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
+// spread is the user's, counting the pods of this load unless it says which, or an even
+// distribution over the nodes as far as possible.
+func spread(
+	test string, constraints []corev1.TopologySpreadConstraint,
+) []corev1.TopologySpreadConstraint {
 	if len(constraints) == 0 {
 		constraints = []corev1.TopologySpreadConstraint{{
 			MaxSkew:           1,
@@ -160,7 +175,9 @@ func spread(test string, constraints []corev1.TopologySpreadConstraint) []corev1
 	}
 	for i := range constraints {
 		if constraints[i].LabelSelector == nil {
-			constraints[i].LabelSelector = &metav1.LabelSelector{MatchLabels: LoadTestLabels(test, ComponentLoad)}
+			constraints[i].LabelSelector = &metav1.LabelSelector{
+				MatchLabels: LoadTestLabels(test, ComponentLoad),
+			}
 		}
 	}
 	return constraints
@@ -184,8 +201,8 @@ func with[V ~string](theirs map[string]V, ours map[string]string) map[string]str
 	return ours
 }
 
-// loadResources are the user's, or the default. There is no CPU limit by default: CFS throttles a limited pod for tens of milliseconds
-// at a time, which would be measured as latency of Redis.
+// loadResources are the user's, or the default. There is no CPU limit by default: CFS throttles a
+// limited pod for tens of milliseconds at a time, which would be measured as latency of Redis.
 func loadResources(resources *corev1.ResourceRequirements) corev1.ResourceRequirements {
 	if resources != nil {
 		return *resources

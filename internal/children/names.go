@@ -1,5 +1,6 @@
-// Package children builds the objects that the operator makes for a RedisLoadTest or a RedisFault: one pure builder per object,
-// without a client and a clock. Every child is owned by its parent and deleted with it.
+// Package children builds the objects that the operator makes for a RedisLoadTest or a RedisFault:
+// one pure builder per object, without a client and a clock. Every child is owned by its parent and
+// deleted with it.
 package children
 
 import (
@@ -27,11 +28,15 @@ const (
 )
 
 // LoadJobName is the name of a load test's Job.
-func LoadJobName(test string) string { return test + "-load" }
+func LoadJobName(test string) string {
+	return test + "-load"
+}
 
-// What load pods mount is immutable, and has a name that no other object of its kind ever has: a kubelet gives an immutable object that it knows to every pod that
-// names it, as long as a pod of its node uses that, also when it was deleted and created again. So a load test that is created again at once would get the
-// credentials of the former one, and one whose spec has changed its former plan.
+// What load pods mount is immutable, and has a name that no other object of its kind ever has: a
+// kubelet gives an immutable object that it knows to every pod that names it, as long as a pod of
+// its node uses that, also when it was deleted and created again. So a load test that is created
+// again at once would get the credentials of the former one, and one whose spec has changed its
+// former plan.
 // See https://kubernetes.io/docs/concepts/configuration/secret/#secret-immutable-create
 
 // planName is the name of the ConfigMap with a plan, which contains the UID of the load test.
@@ -39,7 +44,8 @@ func planName(test, plan string) string {
 	return fmt.Sprintf("%s-plan-%.4x", test, sha256.Sum256([]byte(plan)))
 }
 
-// PlanOf is the name of the ConfigMap with the plan that the pods of a load test's Job mount; "" if they mount none.
+// PlanOf is the name of the ConfigMap with the plan that the pods of a load test's Job mount; "" if
+// they mount none.
 func PlanOf(job *batchv1.Job) string {
 	for _, v := range job.Spec.Template.Spec.Volumes {
 		if v.Name == planVolume && v.ConfigMap != nil {
@@ -56,10 +62,14 @@ func AgentSecretName(test *v1alpha1.RedisLoadTest) string {
 }
 
 // ResultsName is the name of the ConfigMap with a load test's record.
-func ResultsName(test string) string { return test + "-results" }
+func ResultsName(test string) string {
+	return test + "-results"
+}
 
 // ProbeName is the name of the load test of a fault that names none.
-func ProbeName(fault string) string { return fault + "-probe" }
+func ProbeName(fault string) string {
+	return fault + "-probe"
+}
 
 // ofLoadTest is the metadata of a load test's child.
 func ofLoadTest(test *v1alpha1.RedisLoadTest, name, component string) metav1.ObjectMeta {
@@ -73,7 +83,8 @@ func ofLoadTest(test *v1alpha1.RedisLoadTest, name, component string) metav1.Obj
 	}
 }
 
-// LoadTestLabels select a load test's children. No label or annotation of the test itself is copied: GitOps tools track objects by theirs.
+// LoadTestLabels select a load test's children. No label or annotation of the test itself is
+// copied: GitOps tools track objects by theirs.
 func LoadTestLabels(test, component string) map[string]string {
 	return map[string]string{
 		v1alpha1.LabelName:      nameLabelValue,

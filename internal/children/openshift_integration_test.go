@@ -18,9 +18,13 @@ import (
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
-// underRestrictedV2 creates load pods and the manager's pod in a namespace that assigns user IDs, under the rules by which OpenShift admits them.
+// underRestrictedV2 creates load pods and the manager's pod in a namespace that assigns user IDs, under the rules by
+// which OpenShift admits them.
 func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTest) {
-	for _, object := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
+	for _, object := range []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{},
+		&admissionv1.ValidatingAdmissionPolicyBinding{},
+	} {
 		file := "testdata/restricted_v2.yaml"
 		if _, is := object.(*admissionv1.ValidatingAdmissionPolicyBinding); is {
 			file = "testdata/restricted_v2_binding.yaml"
@@ -42,7 +46,10 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 	}
 	create := func(name string, spec corev1.PodSpec) error {
 		spec.ServiceAccountName = "default"
-		return client.NewDryRunClient(c).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift", Name: name}, Spec: spec})
+		return client.NewDryRunClient(c).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "openshift", Name: name},
+			Spec:       spec,
+		})
 	}
 	// The policy holds soon after its creation. It is tested by what the SCC refuses.
 	fixed := LoadJob(test, "checkout-cache-plan", "x", FixedUserIDs).Spec.Template.Spec
@@ -51,8 +58,10 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 		return await.That(err != nil && strings.Contains(err.Error(), "runAsUser"), "the answer is %v", err)
 	})
 	for name, change := range map[string]func(*corev1.PodSpec){
-		"fsGroup":                  func(p *corev1.PodSpec) { p.SecurityContext.FSGroup = new(agentUser) },
-		"allowPrivilegeEscalation": func(p *corev1.PodSpec) { p.Containers[0].SecurityContext.AllowPrivilegeEscalation = new(true) },
+		"fsGroup": func(p *corev1.PodSpec) { p.SecurityContext.FSGroup = new(agentUser) },
+		"allowPrivilegeEscalation": func(p *corev1.PodSpec) {
+			p.Containers[0].SecurityContext.AllowPrivilegeEscalation = new(true)
+		},
 		"capabilities": func(p *corev1.PodSpec) {
 			p.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"}
 		},
@@ -72,7 +81,8 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 	}
 	manager := &appsv1.Deployment{}
 	read(t, "../../config/manager/manager.yaml", manager)
-	manager.Spec.Template.Spec.PriorityClassName = "" // the class belongs to the cluster, which other packages' tests share: TestInstallationIsAccepted
+	// the class belongs to the cluster, which other packages' tests share: TestInstallationIsAccepted
+	manager.Spec.Template.Spec.PriorityClassName = ""
 	if err := create("manager", manager.Spec.Template.Spec); err != nil {
 		t.Errorf("the manager: %v", err)
 	}

@@ -1,6 +1,7 @@
 package children
 
-// Where the load pods find their files. Whole directories are mounted, never a subPath: a rotated Secret does not reach a running pod through a subPath.
+// Where the load pods find their files. Whole directories are mounted, never a subPath: a rotated
+// Secret does not reach a running pod through a subPath.
 const (
 	planDir     = "/etc/redquake/plan"
 	agentDir    = "/etc/redquake/agent"

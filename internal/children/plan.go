@@ -8,8 +8,9 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Plan turns a load test into the plan of its pods. addresses are the host:port pairs that the target resolved to. The test must be defaulted and
-// admitted by the API server or package manifest. An error is a *plan.Error that names the field.
+// Plan turns a load test into the plan of its pods. addresses are the host:port pairs that the
+// target resolved to. The test must be defaulted and admitted by the API server or package
+// manifest. An error is a *plan.Error that names the field.
 func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) {
 	spec := &test.Spec
 	plan := &plan.Plan{
@@ -45,8 +46,9 @@ func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 		ThinkTime: value(load.ThinkTime).Duration,
 		RampUp:    value(load.RampUp).Duration,
 		WarmUp:    value(load.WarmUp).Duration,
-		Duration:  value(load.Duration).Duration + value(load.UntilFaultsSettle).Duration, // the operator ends it before
-		Requests:  uint64(value(load.Requests)),
+		// the operator ends it before
+		Duration: value(load.Duration).Duration + value(load.UntilFaultsSettle).Duration,
+		Requests: uint64(value(load.Requests)),
 	}
 	if load.Search != nil {
 		shape.Search = planSearch(spec)
@@ -66,13 +68,15 @@ func planSearch(spec *v1alpha1.RedisLoadTestSpec) *plan.Search {
 	s, client := spec.Load.Search, planClient(spec)
 	return &plan.Search{
 		From: float64(s.From), To: float64(s.To), Precision: v1alpha1.Percentage(s.Precision).Share(),
-		// Requests in flight at the end of a missed trial end within one timeout, and requests queued behind them within another.
+		// Requests in flight at the end of a missed trial end within one timeout, and requests queued
+		// behind them within another.
 		Settle: max(s.Settle.Duration, 2*max(client.RequestTimeout, client.RemoteTimeout)),
 		Trial:  s.Trial.Duration, Requests: verdict.Significant(spec.Objectives),
 	}
 }
 
-// planProbe is a write: a Redis that only serves reads is unavailable to most applications. Its key expires a minute after the run.
+// planProbe is a write: a Redis that only serves reads is unavailable to most applications. Its key
+// expires a minute after the run.
 func planProbe(spec *v1alpha1.RedisLoadTestSpec) plan.Probe {
 	rate := value(spec.Probe.Rate)
 	if rate == 0 || !spec.Target.IsSet() {
@@ -95,5 +99,9 @@ func planVerify(verify *v1alpha1.LoadVerify) *plan.Verify {
 	if verify == nil || !verify.AcknowledgedWrites {
 		return nil
 	}
-	return &plan.Verify{Share: v1alpha1.Percentage(verify.Share).Share(), StaleReads: verify.StaleReads, DualPrimary: verify.DualPrimary}
+	return &plan.Verify{
+		Share:       v1alpha1.Percentage(verify.Share).Share(),
+		StaleReads:  verify.StaleReads,
+		DualPrimary: verify.DualPrimary,
+	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// PlanConfigMap holds the plan under PlanKey, for the load pods. It is immutable: pods of one run never see two plans.
+// PlanConfigMap holds the plan under PlanKey, for the load pods. It is immutable: pods of one run
+// never see two plans.
 func PlanConfigMap(test *v1alpha1.RedisLoadTest, plan *plan.Plan) (*corev1.ConfigMap, error) {
 	text, err := json.MarshalIndent(plan, "", "  ")
 	if err != nil {

@@ -83,7 +83,10 @@ func planClient(spec *v1alpha1.RedisLoadTestSpec) plan.Client {
 		c.Protocol = 2
 	}
 	if g := client.GoRedis; g != nil {
-		c.GoRedis = &plan.GoRedis{PoolSize: int(value(g.PoolSize)), StateReloadInterval: value(g.StateReloadInterval).Duration}
+		c.GoRedis = &plan.GoRedis{
+			PoolSize:            int(value(g.PoolSize)),
+			StateReloadInterval: value(g.StateReloadInterval).Duration,
+		}
 		if g.MaxRetries != nil {
 			c.GoRedis.MaxRetries = new(int(*g.MaxRetries))
 		}
@@ -91,7 +94,8 @@ func planClient(spec *v1alpha1.RedisLoadTestSpec) plan.Client {
 	return c
 }
 
-// connections is the number of connections of each pod. Those of a remote workload follow the users: an application's users do not share connections.
+// connections is the number of connections of each pod. Those of a remote workload follow the
+// users: an application's users do not share connections.
 func connections(spec *v1alpha1.RedisLoadTestSpec) int {
 	switch {
 	case spec.Client.Connections > 0:
@@ -118,4 +122,6 @@ func timeout(client *v1alpha1.LoadClient, otherwise time.Duration) time.Duration
 	return otherwise
 }
 
-func isRemote(w *v1alpha1.Workload) bool { return w.HTTP != nil || w.CacheAside != nil }
+func isRemote(w *v1alpha1.Workload) bool {
+	return w.HTTP != nil || w.CacheAside != nil
+}

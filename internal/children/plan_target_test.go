@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
-	corev1 "k8s.io/api/core/v1"
 )
 
 func TestPlanTarget(t *testing.T) {
@@ -30,8 +31,10 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 		Sentinel: &plan.Sentinel{
 			Addresses: []string{"redis-sentinel.shop.svc:26379"}, MasterName: "mymaster",
 			Username: "watcher", PasswordFile: "/etc/redquake/sentinel-password/password",
-			TLS: &plan.TLS{CAFile: "/etc/redquake/sentinel-ca/ca.crt", CertFile: "/etc/redquake/sentinel-cert/tls.crt",
-				KeyFile: "/etc/redquake/sentinel-cert/tls.key", ServerName: "sentinel.shop"},
+			TLS: &plan.TLS{
+				CAFile: "/etc/redquake/sentinel-ca/ca.crt", CertFile: "/etc/redquake/sentinel-cert/tls.crt",
+				KeyFile: "/etc/redquake/sentinel-cert/tls.key", ServerName: "sentinel.shop",
+			},
 		},
 	}
 	if diff := cmp.Diff(want, planTarget("shop", target, nil)); diff != "" {
@@ -42,7 +45,11 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 	for _, m := range pod.Containers[0].VolumeMounts {
 		mounted[m.Name] = m.MountPath
 	}
-	for name, dir := range map[string]string{"sentinel-password": sentinelPasswordDir, "sentinel-ca": sentinelCADir, "sentinel-cert": sentinelCertDir} {
+	for name, dir := range map[string]string{
+		"sentinel-password": sentinelPasswordDir,
+		"sentinel-ca":       sentinelCADir,
+		"sentinel-cert":     sentinelCertDir,
+	} {
 		if mounted[name] != dir {
 			t.Errorf("%s is mounted at %q, not %s: %v", name, mounted[name], dir, mounted)
 		}
@@ -88,16 +95,22 @@ func TestDefaultsOfTheClient(t *testing.T) {
 		{"rate: 100", "1", "{}", http, 50, time.Second, 30 * time.Second},
 		{"rate: 100, users: 7", "1", "{}", http, 7, time.Second, 30 * time.Second},
 	} {
-		made, err := Plan(loadTest(t, fmt.Sprintf("target: {addresses: [\"a:1\"]}\nload: {%s, duration: 1m}\npods: {count: %s}\nclient: %s\nworkload: %s\n",
-			tt.load, tt.pods, tt.client, tt.workload)), addresses)
+		made, err := Plan(loadTest(t,
+			fmt.Sprintf(
+				"target: {addresses: [\"a:1\"]}\nload: {%s, duration: 1m}\npods: {count: %s}\nclient: %s\nworkload: %s\n",
+				tt.load, tt.pods, tt.client, tt.workload)), addresses)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := made.Client; c.Connections != tt.connections || c.RequestTimeout != tt.redis || made.OperationTimeout() != tt.operation {
-			t.Errorf("%+v: %d connections, %v for Redis, %v for an operation", tt, c.Connections, c.RequestTimeout, made.OperationTimeout())
+		if c := made.Client; c.Connections != tt.connections || c.RequestTimeout != tt.redis ||
+			made.OperationTimeout() != tt.operation {
+			t.Errorf("%+v: %d connections, %v for Redis, %v for an operation", tt, c.Connections, c.RequestTimeout,
+				made.OperationTimeout())
 		}
 	}
-	stages, err := Plan(loadTest(t, "target: {addresses: [\"a:1\"]}\nload: {stages: [{duration: 5s, users: 5}, {duration: 5s, users: 90}]}\nworkload: "+http), addresses)
+	stages, err := Plan(loadTest(t,
+		"target: {addresses: [\"a:1\"]}\nload: {stages: [{duration: 5s, users: 5}, {duration: 5s, users: 90}]}\nworkload: "+
+			http), addresses)
 	if err != nil || stages.Client.Connections != 90 {
 		t.Errorf("%+v, %v; want the most users of any stage", stages, err)
 	}

@@ -21,7 +21,11 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 		Values: planValues(&w.Values),
 	}
 	for _, c := range w.Commands {
-		made.Commands = append(made.Commands, plan.Command{Name: c.Name, Weight: int(c.Weight), Words: c.Command})
+		made.Commands = append(made.Commands, plan.Command{
+			Name:   c.Name,
+			Weight: int(c.Weight),
+			Words:  c.Command,
+		})
 	}
 	if b := w.Benchmark; b != nil {
 		made.Benchmark = &plan.Benchmark{Order: plan.BenchmarkOrder(b.Order)}
@@ -37,7 +41,10 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 		made.Ranking = &plan.Ranking{
 			Members: r.Members, ScoreSpread: r.ScoreSpread, FindCount: int(r.FindCount),
 			Weights: plan.RankingWeights{
-				Set: int(weights.Set), Get: int(weights.Get), Find: int(weights.Find), FindByOrder: int(weights.FindByOrder),
+				Set:         int(weights.Set),
+				Get:         int(weights.Get),
+				Find:        int(weights.Find),
+				FindByOrder: int(weights.FindByOrder),
 			},
 		}
 	}
@@ -49,20 +56,31 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 			Mode:     plan.CacheAsideMode(c.Mode),
 			HitRatio: v1alpha1.Percentage(c.HitRatio).Share(),
 			Database: plan.Database{
-				Driver: string(c.Database.Driver), DSNFile: path.Join(databaseDir, dsnFile), Query: c.Database.Query,
+				Driver:  string(c.Database.Driver),
+				DSNFile: path.Join(databaseDir, dsnFile),
+				Query:   c.Database.Query,
 			},
 		}
 	}
 	if h := w.HTTP; h != nil {
-		made.HTTP = &plan.HTTP{URL: h.URL, Method: string(h.Method), Body: h.Body, KeepAlive: value(h.KeepAlive)}
+		made.HTTP = &plan.HTTP{
+			URL:       h.URL,
+			Method:    string(h.Method),
+			Body:      h.Body,
+			KeepAlive: value(h.KeepAlive),
+		}
 		for _, header := range h.Headers {
-			made.HTTP.Headers = append(made.HTTP.Headers, plan.Header{Name: header.Name, Value: header.Value})
+			made.HTTP.Headers = append(made.HTTP.Headers, plan.Header{
+				Name:  header.Name,
+				Value: header.Value,
+			})
 		}
 	}
 	return made
 }
 
-// measured is the length of the measured time, without an extension for faults; 0 if a number of requests ends it.
+// measured is the length of the measured time, without an extension for faults; 0 if a number of
+// requests ends it.
 func measured(load *v1alpha1.LoadShape) time.Duration {
 	length := value(load.Duration).Duration
 	for _, stage := range load.Stages {

@@ -13,15 +13,17 @@ const (
 	probeRate = 200
 	// probeKeys are few, so that they do not affect the server's memory.
 	probeKeys = 100
-	// probeMargin is how much longer the load lasts than its fault at most: it waits for the load's warm-up, and then for its record.
+	// probeMargin is how much longer the load lasts than its fault at most: it waits for the load's
+	// warm-up, and then for its record.
 	probeMargin = time.Minute
 	// maxLoadDuration is the most that the CRD allows for spec.load.duration.
 	maxLoadDuration = 168 * time.Hour
 )
 
-// ProbeLoadTest is the small open-loop load that measures a fault without loadTestRef: 200 SET and GET per second from one pod.
-// fault.spec.target must be set, which admission ensures. The load is as long as the fault can exist, its recovery included, and at most the 168h that
-// a load may take; its owner ends it before.
+// ProbeLoadTest is the small open-loop load that measures a fault without loadTestRef: 200 SET and
+// GET per second from one pod. fault.spec.target must be set, which admission ensures. The load is
+// as long as the fault can exist, its recovery included, and at most the 168h that a load may take;
+// its owner ends it before.
 func ProbeLoadTest(fault *v1alpha1.RedisFault) *v1alpha1.RedisLoadTest {
 	return &v1alpha1.RedisLoadTest{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisLoadTest"},
@@ -61,8 +63,8 @@ func ProbeLoadTest(fault *v1alpha1.RedisFault) *v1alpha1.RedisLoadTest {
 	}
 }
 
-// probeLength is the longest time from the load's start to the fault's end: it may wait for other faults, take steps, stay for its duration, and be
-// reverted in steps, until its deadline.
+// probeLength is the longest time from the load's start to the fault's end: it may wait for other
+// faults, take steps, stay for its duration, and be reverted in steps, until its deadline.
 func probeLength(fault *v1alpha1.RedisFaultSpec) time.Duration {
 	return min(fault.DeadlineAfter()+fault.RecoveryDeadline.Duration+probeMargin, maxLoadDuration)
 }

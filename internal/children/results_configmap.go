@@ -10,19 +10,24 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// ResultsSeriesKey is the key of binaryData that holds the encoded series. The series itself records what was coarsened and what is missing.
+// ResultsSeriesKey is the key of binaryData that holds the encoded series. The series itself
+// records what was coarsened and what is missing.
 const ResultsSeriesKey = "series"
 
-// ResultsDocumentKey is the key of data that holds the result of a test that is over: JSON of package result, described in docs/record.md.
+// ResultsDocumentKey is the key of data that holds the result of a test that is over: JSON of
+// package result, described in docs/record.md.
 const ResultsDocumentKey = "result.json"
 
-// MaxResultsDocument bounds that JSON, in bytes: beside the record, a ConfigMap has room for as much.
+// MaxResultsDocument bounds that JSON, in bytes: beside the record, a ConfigMap has room for as
+// much.
 const MaxResultsDocument = 96 << 10
 
-// ResultsFaultsKey is the key of binaryData that holds the results of the faults on a test, as package result compresses them.
+// ResultsFaultsKey is the key of binaryData that holds the results of the faults on a test, as
+// package result compresses them.
 const ResultsFaultsKey = "faults.json.gz"
 
-// MaxResultsFaults bounds these, in bytes: a ConfigMap holds 1 MiB, of which the record takes at most 900 KiB.
+// MaxResultsFaults bounds these, in bytes: a ConfigMap holds 1 MiB, of which the record takes at
+// most 900 KiB.
 const MaxResultsFaults = 24 << 10
 
 // ResultsConfigMap holds the record of a test so far: data is the encoded series.
@@ -34,7 +39,8 @@ func ResultsConfigMap(test *v1alpha1.RedisLoadTest, data []byte) *corev1.ConfigM
 	}
 }
 
-// ResultsIn are the results that a ConfigMap of ResultsConfigMap has beside the record, as far as they are stored.
+// ResultsIn are the results that a ConfigMap of ResultsConfigMap has beside the record, as far as
+// they are stored.
 func ResultsIn(stored *corev1.ConfigMap) (kept result.Run, err error) {
 	if kept.Faults, err = result.KeptFaults(stored.BinaryData[ResultsFaultsKey]); err != nil {
 		return kept, fmt.Errorf("%s of ConfigMap %s: %w", ResultsFaultsKey, stored.Name, err)

@@ -12,33 +12,47 @@ import (
 	"github.com/redquake/redquake/internal/crontab"
 )
 
-// ComponentScheduled is the value of the label app.kubernetes.io/component on the runs of a schedule.
+// ComponentScheduled is the value of the label app.kubernetes.io/component on the runs of a
+// schedule.
 const ComponentScheduled = "scheduled"
 
 // HistoryKey is the key of binaryData that holds the history of a schedule.
 const HistoryKey = "history.json.gz"
 
 // HistoryName is the name of the ConfigMap with the history of a schedule.
-func HistoryName(schedule string) string { return schedule + "-history" }
+func HistoryName(schedule string) string {
+	return schedule + "-history"
+}
 
 // ScheduledName is the name of the run of a scheduled time: the same for the same time.
 func ScheduledName(schedule string, minutes int64) string {
 	return fmt.Sprintf("%s-%d", schedule, minutes)
 }
 
-// ConfirmingName is the name of the repetition of a run, after so many others that could not tell: as long as any other one.
-func ConfirmingName(run string, before int) string { return run + string(rune('c'+before)) }
+// ConfirmingName is the name of the repetition of a run, after so many others that could not tell:
+// as long as any other one.
+func ConfirmingName(run string, before int) string {
+	return run + string(rune('c'+before))
+}
 
 // History is the ConfigMap with the history of a schedule.
 func History(s *v1alpha1.RedisExperimentSchedule, data []byte) *corev1.ConfigMap {
-	return &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: ofSchedule(s, HistoryName(s.Name), ComponentResults), BinaryData: map[string][]byte{HistoryKey: data}}
+	return &corev1.ConfigMap{
+		TypeMeta:   configMapType,
+		ObjectMeta: ofSchedule(s, HistoryName(s.Name), ComponentResults),
+		BinaryData: map[string][]byte{HistoryKey: data},
+	}
 }
 
-// ScheduledExperiment is the run of a scheduled time. earlier is the run with which it is compared; "" = there is none.
-func ScheduledExperiment(s *v1alpha1.RedisExperimentSchedule, at time.Time, earlier string) *v1alpha1.RedisExperiment {
+// ScheduledExperiment is the run of a scheduled time. earlier is the run with which it is compared;
+// "" = there is none.
+func ScheduledExperiment(
+	s *v1alpha1.RedisExperimentSchedule, at time.Time, earlier string,
+) *v1alpha1.RedisExperiment {
 	run := &v1alpha1.RedisExperiment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisExperiment"},
-		ObjectMeta: ofSchedule(s, ScheduledName(s.Name, crontab.Minutes(at)), ComponentScheduled), Spec: *s.Spec.Template.Spec.DeepCopy(),
+		ObjectMeta: ofSchedule(s, ScheduledName(s.Name, crontab.Minutes(at)), ComponentScheduled),
+		Spec:       *s.Spec.Template.Spec.DeepCopy(),
 	}
 	run.Annotations = map[string]string{v1alpha1.AnnotationScheduledAt: at.UTC().Format(time.RFC3339)}
 	if earlier != "" {
@@ -49,8 +63,11 @@ func ScheduledExperiment(s *v1alpha1.RedisExperimentSchedule, at time.Time, earl
 	return run
 }
 
-// ConfirmingExperiment is the repetition of a run, compared with the same earlier one, after so many others that could not tell.
-func ConfirmingExperiment(s *v1alpha1.RedisExperimentSchedule, run string, before int, at time.Time, earlier string) *v1alpha1.RedisExperiment {
+// ConfirmingExperiment is the repetition of a run, compared with the same earlier one, after so
+// many others that could not tell.
+func ConfirmingExperiment(
+	s *v1alpha1.RedisExperimentSchedule, run string, before int, at time.Time, earlier string,
+) *v1alpha1.RedisExperiment {
 	again := ScheduledExperiment(s, at, earlier)
 	again.Name = ConfirmingName(run, before)
 	again.Annotations[v1alpha1.AnnotationConfirms] = run
@@ -60,20 +77,26 @@ func ConfirmingExperiment(s *v1alpha1.RedisExperimentSchedule, run string, befor
 func ofSchedule(s *v1alpha1.RedisExperimentSchedule, name, component string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: s.Namespace, Labels: ScheduleLabels(s.Name, component),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule"))},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(s, v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule")),
+		},
 	}
 }
 
 // ScheduleLabels select a schedule's children.
 func ScheduleLabels(schedule, component string) map[string]string {
 	return map[string]string{
-		v1alpha1.LabelName: nameLabelValue, v1alpha1.LabelComponent: component, v1alpha1.LabelManagedBy: managedBy, v1alpha1.LabelSchedule: schedule,
+		v1alpha1.LabelName:      nameLabelValue,
+		v1alpha1.LabelComponent: component,
+		v1alpha1.LabelManagedBy: managedBy,
+		v1alpha1.LabelSchedule:  schedule,
 	}
 }
 
 // ScheduleOf is the schedule of which an experiment is a run; nil = it is of none.
 func ScheduleOf(e *v1alpha1.RedisExperiment) *metav1.OwnerReference {
-	if of := metav1.GetControllerOf(e); of != nil && of.Kind == "RedisExperimentSchedule" && strings.HasPrefix(of.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+	if of := metav1.GetControllerOf(e); of != nil && of.Kind == "RedisExperimentSchedule" &&
+		strings.HasPrefix(of.APIVersion, v1alpha1.GroupVersion.Group+"/") {
 		return of
 	}
 	return nil

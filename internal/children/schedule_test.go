@@ -12,9 +12,14 @@ import (
 
 var nightly = &v1alpha1.RedisExperimentSchedule{
 	ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop", UID: "5d5b5c0a-0c5e-4c11-9a37-9d7b0f3e7a10"},
-	Spec: v1alpha1.RedisExperimentScheduleSpec{Schedule: "0 3 * * *", Suspend: true, CompareTo: &v1alpha1.ScheduleComparison{Run: "last", Confirm: true}, Template: v1alpha1.ExperimentTemplate{
-		Spec: v1alpha1.RedisExperimentSpec{Objectives: &v1alpha1.ExperimentObjectives{NoRegression: true}},
-	}},
+	Spec: v1alpha1.RedisExperimentScheduleSpec{
+		Schedule:  "0 3 * * *",
+		Suspend:   true,
+		CompareTo: &v1alpha1.ScheduleComparison{Run: "last", Confirm: true},
+		Template: v1alpha1.ExperimentTemplate{
+			Spec: v1alpha1.RedisExperimentSpec{Objectives: &v1alpha1.ExperimentObjectives{NoRegression: true}},
+		},
+	},
 }
 
 // What a schedule creates: its runs, the repetition of one, and the history.

@@ -20,14 +20,17 @@ import (
 
 // workloads are one of each, by their names; those called smallest have only the required fields.
 var workloads = map[string]string{
-	"benchmark":          `{benchmark: {tests: [set, get, lrange_100]}, values: {bytes: 3}}`,
-	"ranking_smallest":   `{ranking: {members: 1000}}`,
-	"ranking":            `{ranking: {members: 10000000, scoreSpread: 100, findCount: 20, weights: {set: 1, find: 2}}, keyspace: {distribution: Zipf}}`,
-	"ratelimiter":        `{rateLimiter: {limit: 100, window: 1500ms}, keyspace: {keys: 50}}`,
-	"cacheaside":         `{cacheAside: {database: {driver: postgres, dsnSecretRef: {name: shop-db, key: dsn}, query: SELECT 1 WHERE 1 = $1}, mode: DatabaseOnly, hitRatio: "92.5%"}}`,
+	"benchmark":        `{benchmark: {tests: [set, get, lrange_100]}, values: {bytes: 3}}`,
+	"ranking_smallest": `{ranking: {members: 1000}}`,
+	"ranking": `{ranking: {members: 10000000, scoreSpread: 100, findCount: 20, weights: {set: 1, find: 2}},
+	  keyspace: {distribution: Zipf}}`,
+	"ratelimiter": `{rateLimiter: {limit: 100, window: 1500ms}, keyspace: {keys: 50}}`,
+	"cacheaside": `{cacheAside: {database: {driver: postgres, dsnSecretRef: {name: shop-db, key: dsn},
+	  query: SELECT 1 WHERE 1 = $1}, mode: DatabaseOnly, hitRatio: "92.5%"}}`,
 	"cacheaside_smaller": `{cacheAside: {database: {driver: mysql, dsnSecretRef: {name: shop-db, key: dsn}, query: "SELECT 1 WHERE 1 = ?"}}}`,
 	"http_smallest":      `{http: {url: "http://shop/api/{int}"}}`,
-	"http":               `{http: {url: "https://shop/api", method: POST, body: "{}", headers: [{name: Content-Type, value: application/json}], keepAlive: false}}`,
+	"http": `{http: {url: "https://shop/api", method: POST, body: "{}", headers: [{name: Content-Type,
+	  value: application/json}], keepAlive: false}}`,
 }
 
 func ofWorkload(workload string) string {
@@ -61,7 +64,8 @@ func TestPlanOfWorkloads(t *testing.T) {
 // A plan accepts the same benchmark tests as the CRD.
 func TestBenchmarkTestsOfTheCRD(t *testing.T) {
 	all := plan.BenchmarkTests()
-	if _, err := Plan(loadTest(t, ofWorkload(`{benchmark: {tests: [`+strings.Join(all, ", ")+`]}}`)), addresses); err != nil {
+	if _, err := Plan(loadTest(t, ofWorkload(`{benchmark: {tests: [`+strings.Join(all, ", ")+`]}}`)),
+		addresses); err != nil {
 		t.Error(err)
 	}
 	test := loadTest(t, smallest)
@@ -82,14 +86,25 @@ func TestPlanNamesTheField(t *testing.T) {
 	tests := []struct{ name, spec, want string }{
 		{"command", ofWorkload(`{commands: [{name: a, command: [""]}]}`), "spec.workload.commands[0].command: "},
 		{"URL", http(`{url: "http://shop:port/"}`), "spec.workload.http.url: "},
-		{"header", http(`{url: "http://shop/", headers: [{name: a, value: "b\nc"}]}`), "spec.workload.http.headers[0].value: "},
-		{"query", ofWorkload(`{cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: " "}}}`), "spec.workload.cacheAside.database.query: "},
+		{
+			"header", http(`{url: "http://shop/", headers: [{name: a, value: "b\nc"}]}`),
+			"spec.workload.http.headers[0].value: ",
+		},
+		{
+			"query", ofWorkload(`{cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: " "}}}`),
+			"spec.workload.cacheAside.database.query: ",
+		},
 		{"driver", http(`{url: "http://shop/"}`) + "\nclient: {driver: GoRedis}", "spec.client.driver: "},
 		{"verify", http(`{url: "http://shop/"}`) + "\nverify: {acknowledgedWrites: true}", "spec.verify: "},
 		{"stages without load", target + rest + "load: {stages: [{duration: 1s, users: 0}]}", "spec.load.stages: "},
-		{"search without time", target + rest + "load: {duration: 10s, search: {from: 10}}\nobjectives: {maxLatencyP99: 1ms}",
-			"spec.load.duration: the first trial alone takes 1m42s: "},
-		{"too many intervals", target + rest + "load: {users: 1, duration: 168h}\nobserve: {interval: 50ms}", "spec.observe.interval: "},
+		{
+			"search without time", target + rest + "load: {duration: 10s, search: {from: 10}}\nobjectives: {maxLatencyP99: 1ms}",
+			"spec.load.duration: the first trial alone takes 1m42s: ",
+		},
+		{
+			"too many intervals", target + rest + "load: {users: 1, duration: 168h}\nobserve: {interval: 50ms}",
+			"spec.observe.interval: ",
+		},
 	}
 	for _, tt := range tests {
 		_, err := Plan(loadTest(t, tt.spec), addresses)
@@ -119,7 +134,8 @@ func TestPlanNeedsAddresses(t *testing.T) {
 		}
 	}
 	_, err := Plan(loadTest(t, smallest), nil)
-	if problem, ok := errors.AsType[*plan.Error](err); !ok || !strings.HasPrefix(problem.Message, "spec.target: no address of a Redis was found") {
+	if problem, ok := errors.AsType[*plan.Error](err); !ok ||
+		!strings.HasPrefix(problem.Message, "spec.target: no address of a Redis was found") {
 		t.Errorf("without addresses: %v", err)
 	}
 }
@@ -130,7 +146,8 @@ func TestDatabaseSecretIsMounted(t *testing.T) {
 	pod := LoadJob(test, "checkout-cache-plan", "x", FixedUserIDs).Spec.Template.Spec
 	var dir, file string
 	for _, v := range pod.Volumes {
-		if v.Secret != nil && v.Secret.SecretName == "shop-db" && len(v.Secret.Items) == 1 && v.Secret.Items[0].Key == "dsn" && *v.Secret.DefaultMode == secretMode {
+		if v.Secret != nil && v.Secret.SecretName == "shop-db" && len(v.Secret.Items) == 1 &&
+			v.Secret.Items[0].Key == "dsn" && *v.Secret.DefaultMode == secretMode {
 			file = v.Secret.Items[0].Path
 			for _, m := range pod.Containers[0].VolumeMounts {
 				if m.Name == v.Name && m.ReadOnly {
@@ -154,8 +171,13 @@ func TestDatabaseSecretIsMounted(t *testing.T) {
 
 func TestOperationsOfWorkloads(t *testing.T) {
 	for name, want := range map[string][]string{
-		"benchmark": {"set", "get", "lrange_100"}, "ranking": {"set", "find"}, "ranking_smallest": {"set", "get", "find", "findByOrder"},
-		"ratelimiter": {"check"}, "cacheaside": {"read"}, "http": {"post"}, "http_smallest": {"get"},
+		"benchmark":        {"set", "get", "lrange_100"},
+		"ranking":          {"set", "find"},
+		"ranking_smallest": {"set", "get", "find", "findByOrder"},
+		"ratelimiter":      {"check"},
+		"cacheaside":       {"read"},
+		"http":             {"post"},
+		"http_smallest":    {"get"},
 	} {
 		made, err := Plan(loadTest(t, ofWorkload(workloads[name])), addresses)
 		if err != nil {

@@ -9,17 +9,20 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// The clock of the run counts from the start instant, at the median of the rates of the pods' clocks. Every pod records by its own clock, which was
-// aligned at the start and drifts from then on (20 ppm are 430 ms in 6 h): how far each is ahead of the run's is measured all along, and taken out
-// of the instants that the record merges.
+// The clock of the run counts from the start instant, at the median of the rates of the pods'
+// clocks. Every pod records by its own clock, which was aligned at the start and drifts from then
+// on (20 ppm are 430 ms in 6 h): how far each is ahead of the run's is measured all along, and
+// taken out of the instants that the record merges.
 
 // driftNoted is the time that clocks must have run apart to be noted.
 const driftNoted = 5 * time.Millisecond
 
-// lead is how far a pod's time since the start is ahead of the local time, in nanoseconds, with its maximum error.
+// lead is how far a pod's time since the start is ahead of the local time, in nanoseconds, with its
+// maximum error.
 type lead struct{ by, uncertainty int64 }
 
-// runTime converts a local instant to the time since the start on the clock of the run. The caller holds mu.
+// runTime converts a local instant to the time since the start on the clock of the run. The caller
+// holds mu.
 func (s *Session) runTime(local int64) int64 {
 	if !s.aligned {
 		return local - s.startAt
@@ -27,11 +30,13 @@ func (s *Session) runTime(local int64) int64 {
 	return local + s.lead
 }
 
-// alignDue reports, after a reading of a pod's clock, whether align is due: once a pod has accepted the start instant, and then every StatusEvery.
+// alignDue reports, after a reading of a pod's clock, whether align is due: once a pod has accepted
+// the start instant, and then every StatusEvery.
 func (s *Session) alignDue(p *pod) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.begun && p.last.StartAt != 0 && (!s.aligned || s.now()-s.alignedAt >= int64(s.cfg.StatusEvery))
+	return s.begun && p.last.StartAt != 0 &&
+		(!s.aligned || s.now()-s.alignedAt >= int64(s.cfg.StatusEvery))
 }
 
 // align measures the clocks of all pods, for the intervals that are merged from now on.
@@ -50,7 +55,8 @@ func (s *Session) alignLocked() {
 	leads := make([]lead, 0, len(s.pods))
 	of := make(map[*pod]lead, len(s.pods))
 	for _, p := range s.pods {
-		if offset, uncertainty, ok := p.clock.estimate(now); ok && p.clock.settled() && p.last.StartAt != 0 && !p.gone && p.problem == "" {
+		if offset, uncertainty, ok := p.clock.estimate(now); ok && p.clock.settled() &&
+			p.last.StartAt != 0 && !p.gone && p.problem == "" {
 			of[p] = lead{offset - p.last.StartAt, uncertainty}
 			leads = append(leads, of[p])
 		}
@@ -73,7 +79,10 @@ func (s *Session) alignLocked() {
 		if !p.closed {
 			uncertainty += int64(clockDrift * float64(lag))
 		}
-		s.merged(func(series *merged.Series) { series.Align(p.index, time.Duration(ahead), time.Duration(uncertainty)) })
+		s.merged(func(series *merged.Series) {
+			series.Align(p.index, time.Duration(ahead),
+				time.Duration(uncertainty))
+		})
 	}
 	for _, sentence := range s.steps {
 		s.note(sentence)
@@ -81,8 +90,10 @@ func (s *Session) alignLocked() {
 	s.steps = nil
 	if s.series.ClockSpread > driftNoted {
 		s.merged(func(series *merged.Series) {
-			series.Note("Clocks drifted: ", fmt.Sprintf("those of the load pods ran apart by up to %v; gaps and the instants of errors are corrected by it.",
-				series.ClockSpread.Round(time.Millisecond)))
+			series.Note("Clocks drifted: ",
+				fmt.Sprintf(
+					"those of the load pods ran apart by up to %v; gaps and the instants of errors are corrected by it.",
+					series.ClockSpread.Round(time.Millisecond)))
 		})
 	}
 }
@@ -94,12 +105,14 @@ func medianLead(leads []lead) lead {
 	return lead{a.by + (b.by-a.by)/2, max(a.uncertainty, b.uncertainty)}
 }
 
-// moved returns what is closest to applied and at most uncertainty from measured: a correction follows drift, but not the noise of round trips.
+// moved returns what is closest to applied and at most uncertainty from measured: a correction
+// follows drift, but not the noise of round trips.
 func moved(applied, measured, uncertainty int64) int64 {
 	return min(max(applied, measured-uncertainty), measured+uncertainty)
 }
 
-// podStepped notes that a pod's clock stood still, or that the wall clock of its node was set. The caller holds mu.
+// podStepped notes that a pod's clock stood still, or that the wall clock of its node was set. The
+// caller holds mu.
 func (s *Session) podStepped(p *pod, moved int64, status agent.Status) {
 	wallAhead := status.Wall - status.Now
 	set := wallAhead - p.wallAhead
@@ -107,10 +120,15 @@ func (s *Session) podStepped(p *pod, moved int64, status agent.Status) {
 		set = 0
 	}
 	p.wallAhead = wallAhead
-	for what, by := range map[string]time.Duration{"clock": time.Duration(moved), "wall clock": time.Duration(set)} {
+	for what, by := range map[string]time.Duration{
+		"clock":      time.Duration(moved),
+		"wall clock": time.Duration(set),
+	} {
 		if by.Abs() > stepNoted {
-			s.cfg.Logger.Warn("the "+what+" of a load pod was set or stood still", "pod", p.index, "name", p.name, "moved", by)
-			s.steps = append(s.steps, fmt.Sprintf("The %s of load pod %d moved by %v.", what, p.index, by.Round(time.Millisecond)))
+			s.cfg.Logger.Warn("the "+what+" of a load pod was set or stood still", "pod", p.index, "name",
+				p.name, "moved", by)
+			s.steps = append(s.steps,
+				fmt.Sprintf("The %s of load pod %d moved by %v.", what, p.index, by.Round(time.Millisecond)))
 		}
 	}
 }

@@ -17,15 +17,24 @@ type nowhere struct{}
 func (nowhere) Load(context.Context) ([]byte, error) { return nil, nil }
 func (nowhere) Save(context.Context, []byte) error   { return nil }
 
-// BenchmarkMerge decodes and merges answers of five intervals (what a pod records in 500 ms) with three operations, from 100 pods in turn.
+// BenchmarkMerge decodes and merges answers of five intervals (what a pod records in 500 ms) with three operations,
+// from 100 pods in turn.
 func BenchmarkMerge(b *testing.B) {
 	const pods, perAnswer, step = 100, 5, 100 * time.Millisecond
 	credentials, err := agent.NewCredentials()
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := Open(Config{Run: "run", Step: step, Ops: []string{"a", "b", "c"}, Pods: pods, Credentials: credentials, Store: nowhere{},
-		CheckpointEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	s, err := Open(Config{
+		Run:             "run",
+		Step:            step,
+		Ops:             []string{"a", "b", "c"},
+		Pods:            pods,
+		Credentials:     credentials,
+		Store:           nowhere{},
+		CheckpointEvery: time.Hour,
+		Logger:          slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

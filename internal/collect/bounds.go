@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// Limits of the texts and instants of a load pod, whose image may be anybody's: they get into conditions, events and logs.
+// Limits of the texts and instants of a load pod, whose image may be anybody's: they get into
+// conditions, events and logs.
 const (
 	maxMessage  = 1024
 	maxName     = 128
@@ -27,7 +28,10 @@ var reason = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
 
 // bound refuses what no load pod can report, and shortens what is only too long or cannot be shown.
 func bound(status *agent.Status) error {
-	states := []agent.State{agent.Preparing, agent.Ready, agent.Running, agent.Verifying, agent.Finished, agent.Failed}
+	states := []agent.State{
+		agent.Preparing, agent.Ready, agent.Running, agent.Verifying,
+		agent.Finished, agent.Failed,
+	}
 	switch {
 	case !slices.Contains(states, status.State):
 		return fmt.Errorf("its status has the state %q", redis.Printable(string(status.State), maxName))
@@ -45,7 +49,8 @@ func bound(status *agent.Status) error {
 		}
 		boundLedger(status.Ledger)
 	}
-	status.Run, status.Message = redis.Printable(status.Run, maxName), redis.Printable(status.Message, maxMessage)
+	status.Run = redis.Printable(status.Run, maxName)
+	status.Message = redis.Printable(status.Message, maxMessage)
 	if status.Reason != "" && !reason.MatchString(status.Reason) {
 		status.Reason = agent.ReasonOther
 	}
@@ -53,7 +58,10 @@ func bound(status *agent.Status) error {
 		status.Server.Bound(redis.Printable)
 	}
 	if l := status.Layout; l != nil {
-		kinds := []topology.Kind{topology.KindStandalone, topology.KindReplication, topology.KindSentinel, topology.KindCluster}
+		kinds := []topology.Kind{
+			topology.KindStandalone, topology.KindReplication, topology.KindSentinel,
+			topology.KindCluster,
+		}
 		if !slices.Contains(kinds, topology.Kind(l.Topology)) {
 			return fmt.Errorf("its status has the topology %q", redis.Printable(l.Topology, maxName))
 		}
@@ -63,7 +71,8 @@ func bound(status *agent.Status) error {
 }
 
 func boundLedger(l *record.Ledger) {
-	l.Settings, l.Unread = redis.Printable(l.Settings, maxMessage), redis.Printable(l.Unread, maxMessage)
+	l.Settings = redis.Printable(l.Settings, maxMessage)
+	l.Unread = redis.Printable(l.Unread, maxMessage)
 	for i := range l.Notes {
 		l.Notes[i] = redis.Printable(l.Notes[i], maxMessage)
 	}
@@ -88,7 +97,8 @@ func boundInterval(iv *record.Interval) error {
 	}
 	for i := range iv.Unobserved {
 		u := &iv.Unobserved[i]
-		u.Address, u.Reason = redis.Printable(u.Address, maxAddress), redis.Printable(u.Reason, maxMessage)
+		u.Address = redis.Printable(u.Address, maxAddress)
+		u.Reason = redis.Printable(u.Reason, maxMessage)
 	}
 	for i := range iv.Agents {
 		iv.Agents[i].Bound()

@@ -14,8 +14,8 @@ const (
 	coarsestLatency = 10 * time.Minute
 )
 
-// keepSaving stores a checkpoint every CheckpointEvery, and when the record is complete. Failures are retried with a
-// backoff; the pods keep their record meanwhile.
+// keepSaving stores a checkpoint every CheckpointEvery, and when the record is complete. Failures
+// are retried with a backoff; the pods keep their record meanwhile.
 func (s *Session) keepSaving() {
 	wait := s.cfg.CheckpointEvery
 	for {
@@ -40,7 +40,8 @@ func (s *Session) keepSaving() {
 	}
 }
 
-// save stores a checkpoint if the record has changed since the last one, and then acknowledges its intervals to the pods.
+// save stores a checkpoint if the record has changed since the last one, and then acknowledges its
+// intervals to the pods.
 func (s *Session) save(ctx context.Context) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
@@ -91,8 +92,9 @@ func (s *Session) save(ctx context.Context) error {
 	return nil
 }
 
-// limitMemory coarsens the record to what it may take of the operator's memory. From then on the record itself is as coarse as the checkpoints: there
-// is no copy for them. The caller holds saving and record.
+// limitMemory coarsens the record to what it may take of the operator's memory. From then on the
+// record itself is as coarse as the checkpoints: there is no copy for them. The caller holds saving
+// and record.
 func (s *Session) limitMemory() {
 	used := s.memory()
 	limit := s.cfg.Memory.claim(s, used)
@@ -102,7 +104,8 @@ func (s *Session) limitMemory() {
 		used = s.memory()
 	}
 	for used > limit && s.series.Step < coarsestStep && s.series.LatencyStep < coarsestLatency {
-		if !s.series.Coarsen(fmt.Sprintf("it takes less than %d MiB of the operator's memory", limit>>20)) {
+		if !s.series.Coarsen(fmt.Sprintf("it takes less than %d MiB of the operator's memory",
+			limit>>20)) {
 			break
 		}
 		used = s.memory()
@@ -119,9 +122,10 @@ func (s *Session) memory() int {
 	return used
 }
 
-// encode encodes a checkpoint of the record. As long as the record is not coarsened itself, a checkpoint that would be too large is encoded from a
-// compact copy, to which intervals are added as well. The caller holds saving and record for reading; all other code that uses the compact record holds
-// record for writing. It returns what the record is to be coarsened to; nil = nothing.
+// encode encodes a checkpoint of the record. As long as the record is not coarsened itself, a
+// checkpoint that would be too large is encoded from a compact copy, to which intervals are added
+// as well. The caller holds saving and record for reading; all other code that uses the compact
+// record holds record for writing. It returns what the record is to be coarsened to; nil = nothing.
 func (s *Session) encode() (data []byte, coarse *merged.Series, err error) {
 	from := s.series
 	if s.compact != nil {

@@ -31,8 +31,17 @@ func openAlone(t testing.TB, store Store, pods, limit int) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(Config{Run: "run", Step: 100 * time.Millisecond, Ops: []string{"a", "b"}, Pods: pods, Credentials: credentials, Store: store,
-		CheckpointEvery: 24 * time.Hour, CheckpointLimit: limit, Logger: slog.New(slog.DiscardHandler)})
+	s, err := Open(Config{
+		Run:             "run",
+		Step:            100 * time.Millisecond,
+		Ops:             []string{"a", "b"},
+		Pods:            pods,
+		Credentials:     credentials,
+		Store:           store,
+		CheckpointEvery: 24 * time.Hour,
+		CheckpointLimit: limit,
+		Logger:          slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +63,8 @@ func deliver(t testing.TB, s *Session, pod int, from, to int64) {
 	}
 }
 
-// TestCompactCheckpoints: checkpoints that are coarser than the record contain every request, gap and pod's position, as the record itself
-// does, whatever happened since; and a session that resumes one continues from it.
+// TestCompactCheckpoints: checkpoints that are coarser than the record contain every request, gap and pod's position,
+// as the record itself does, whatever happened since; and a session that resumes one continues from it.
 func TestCompactCheckpoints(t *testing.T) {
 	const limit = 24 << 10
 	store := &kept{}
@@ -121,7 +130,12 @@ func sameSums(t *testing.T, want, got *merged.Series) {
 		Lost    int
 	}
 	of := func(s *merged.Series) sums {
-		all := sums{Counts: make([]record.Counts, len(s.Ops)), Latency: make([]histogram.Buckets, len(s.Ops)), Gaps: s.Gaps(), Lost: s.Lost()}
+		all := sums{
+			Counts:  make([]record.Counts, len(s.Ops)),
+			Latency: make([]histogram.Buckets, len(s.Ops)),
+			Gaps:    s.Gaps(),
+			Lost:    s.Lost(),
+		}
 		for i := range s.Len() {
 			for k, op := range s.At(i).Ops {
 				all.Counts[k].OK += op.OK

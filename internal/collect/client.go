@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 )
 
-// maxAnswer bounds the response to a pull in bytes: what was asked for, with one interval beyond it.
+// maxAnswer bounds the response to a pull in bytes: what was asked for, with one interval beyond
+// it.
 const maxAnswer = pullSize + agent.MaxBatch
 
 // refusal is a response with a status other than success.
@@ -39,21 +40,24 @@ func conflict(err error) bool {
 }
 
 // status reads the status, and returns the local instants between which it was created.
-func (s *Session) status(ctx context.Context, address string) (status agent.Status, sent, received int64, err error) {
+func (s *Session) status(
+	ctx context.Context, address string,
+) (status agent.Status, sent, received int64, err error) {
 	sent = s.now()
-	err = s.call(ctx, http.MethodGet, address, agent.PathStatus, "", nil, func(response *http.Response) error {
-		var body bytes.Buffer
-		free, err := s.readBody(response, &body, s.largestStatus())
-		defer free()
-		received = s.now()
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(body.Bytes(), &status); err != nil {
-			return fmt.Errorf("decode the status: %w", err)
-		}
-		return bound(&status)
-	})
+	err = s.call(ctx, http.MethodGet, address, agent.PathStatus, "", nil,
+		func(response *http.Response) error {
+			var body bytes.Buffer
+			free, err := s.readBody(response, &body, s.largestStatus())
+			defer free()
+			received = s.now()
+			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal(body.Bytes(), &status); err != nil {
+				return fmt.Errorf("decode the status: %w", err)
+			}
+			return bound(&status)
+		})
 	if err != nil {
 		return agent.Status{}, 0, 0, err
 	}
@@ -68,52 +72,64 @@ type batch struct {
 	frames  []byte // the last frame is incomplete if the connection broke
 }
 
-// pullSize is how many bytes a pull asks for; one interval may go beyond it. All pods have much to tell when the operator was away: that takes several pulls.
+// pullSize is how many bytes a pull asks for; one interval may go beyond it. All pods have much to
+// tell when the operator was away: that takes several pulls.
 const pullSize = 64 << 10
 
 // largestStatus is how many bytes the status of one pod may have: some of its text is kept.
-func (s *Session) largestStatus() int { return min(1<<20, max(pullSize, statuses/len(s.pods))) }
+func (s *Session) largestStatus() int {
+	return min(1<<20, max(pullSize, statuses/len(s.pods)))
+}
 
 // statuses is how many bytes the statuses of all pods of a session may have.
 const statuses = 64 << 20
 
-// pull requests intervals and passes them to use, also with an error: the batch may contain complete frames all the same. The batch is only valid
-// until use returns.
-func (s *Session) pull(ctx context.Context, address, instance string, after, ack uint64, use func(batch, error)) {
+// pull requests intervals and passes them to use, also with an error: the batch may contain
+// complete frames all the same. The batch is only valid until use returns.
+func (s *Session) pull(
+	ctx context.Context, address, instance string, after, ack uint64, use func(batch, error),
+) {
 	query := "after=" + strconv.FormatUint(after, 10) + "&ack=" + strconv.FormatUint(ack, 10) +
-		"&wait=" + min(s.cfg.PullEvery, agent.MaxWait, s.cfg.RequestTimeout/2).String() + "&instance=" + url.QueryEscape(instance) + "&max=" + strconv.Itoa(pullSize)
+		"&wait=" + min(s.cfg.PullEvery, agent.MaxWait, s.cfg.RequestTimeout/2).String() + "&instance=" +
+		url.QueryEscape(instance) + "&max=" + strconv.Itoa(pullSize)
 	used := false
-	err := s.call(ctx, http.MethodGet, address, agent.PathIntervals, query, nil, func(response *http.Response) error {
-		body, ok := s.bodies.Get().(*bytes.Buffer)
-		if !ok {
-			body = &bytes.Buffer{}
-		}
-		defer func() {
-			if body.Cap() <= 2*smallBody { // most are
-				s.bodies.Put(body)
+	err := s.call(ctx, http.MethodGet, address, agent.PathIntervals, query, nil,
+		func(response *http.Response) error {
+			body, ok := s.bodies.Get().(*bytes.Buffer)
+			if !ok {
+				body = &bytes.Buffer{}
 			}
-		}()
-		free, err := s.readBody(response, body, maxAnswer)
-		defer free()
-		b, err := batchOf(response, body, err)
-		use(b, err)
-		used = true
-		return nil
-	})
+			defer func() {
+				if body.Cap() <= 2*smallBody { // most are
+					s.bodies.Put(body)
+				}
+			}()
+			free, err := s.readBody(response, body, maxAnswer)
+			defer free()
+			b, err := batchOf(response, body, err)
+			use(b, err)
+			used = true
+			return nil
+		})
 	if !used {
 		use(batch{}, err)
 	}
 }
 
-// smallBody is how many bytes of a response are read whatever other pods send: more than an honest one has that is not of a very large Redis.
+// smallBody is how many bytes of a response are read whatever other pods send: more than an honest
+// one has that is not of a very large Redis.
 const smallBody = 128 << 10
 
-// readBody reads a response into body. What is larger than smallBody is only read while few others are, in the whole process: a hostile load test has as many
-// pods as it likes. free is to be called when the body is not needed any more.
-func (s *Session) readBody(response *http.Response, body *bytes.Buffer, limit int) (free func(), err error) {
+// readBody reads a response into body. What is larger than smallBody is only read while few others
+// are, in the whole process: a hostile load test has as many pods as it likes. free is to be called
+// when the body is not needed any more.
+func (s *Session) readBody(
+	response *http.Response, body *bytes.Buffer, limit int,
+) (free func(), err error) {
 	free = func() {}
 	body.Reset()
-	body.Grow(int(max(0, min(response.ContentLength, int64(min(limit, smallBody))))) + bytes.MinRead) // without copies, and with room to see the end
+	// without copies, and with room to see the end
+	body.Grow(int(max(0, min(response.ContentLength, int64(min(limit, smallBody))))) + bytes.MinRead)
 	n, err := body.ReadFrom(io.LimitReader(response.Body, int64(min(limit, smallBody)+1)))
 	if n > smallBody && err == nil {
 		if free, err = s.cfg.Memory.readLarge(response.Request.Context()); err != nil {
@@ -123,7 +139,8 @@ func (s *Session) readBody(response *http.Response, body *bytes.Buffer, limit in
 		if response.ContentLength >= 0 {
 			expected = min(expected, response.ContentLength)
 		}
-		body.Grow(int(max(0, expected-n)) + bytes.MinRead) // at once: a buffer that doubles may get twice as large
+		// at once: a buffer that doubles may get twice as large
+		body.Grow(int(max(0, expected-n)) + bytes.MinRead)
 		more, readErr := body.ReadFrom(io.LimitReader(response.Body, int64(limit+1)-n))
 		n, err = n+more, readErr
 	}
@@ -136,7 +153,10 @@ func (s *Session) readBody(response *http.Response, body *bytes.Buffer, limit in
 // batchOf is the response to a pull, also with an error.
 func batchOf(response *http.Response, body *bytes.Buffer, err error) (batch, error) {
 	b := batch{state: agent.State(response.Header.Get(agent.HeaderState)), frames: body.Bytes()}
-	for name, value := range map[string]*uint64{agent.HeaderLastSeq: &b.lastSeq, agent.HeaderLost: &b.lost} {
+	for name, value := range map[string]*uint64{
+		agent.HeaderLastSeq: &b.lastSeq,
+		agent.HeaderLost:    &b.lost,
+	} {
 		var parseErr error
 		if *value, parseErr = strconv.ParseUint(response.Header.Get(name), 10, 63); parseErr != nil {
 			return batch{}, fmt.Errorf("header %s: %w", name, parseErr)
@@ -156,17 +176,27 @@ func (s *Session) postStart(ctx context.Context, address string, request agent.S
 
 // post sends a request whose response has no body.
 func (s *Session) post(ctx context.Context, address, path string, body []byte) error {
-	return s.call(ctx, http.MethodPost, address, path, "", body, func(*http.Response) error { return nil })
+	return s.call(ctx, http.MethodPost, address, path, "", body, func(*http.Response) error {
+		return nil
+	})
 }
 
 // call sends one request, and passes the response to read if it is a success.
-func (s *Session) call(ctx context.Context, method, address, path, query string, body []byte, read func(*http.Response) error) error {
+func (s *Session) call(
+	ctx context.Context, method, address, path, query string, body []byte,
+	read func(*http.Response) error,
+) error {
 	if address == "" {
 		return errors.New("its address is not known yet")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
 	defer cancel()
-	target := url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query}
+	target := url.URL{
+		Scheme:   "https",
+		Host:     address,
+		Path:     path,
+		RawQuery: query,
+	}
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("create the request %s %s: %w", method, path, err)

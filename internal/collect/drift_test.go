@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// drifting is the clock of a pod, and a load that succeeds all the time but for an outage, and fails at its begin. Only Run is of interest.
+// drifting is the clock of a pod, and a load that succeeds all the time but for an outage, and fails at its begin. Only
+// Run is of interest.
 type drifting struct {
 	agenttest.Runner
 	epoch  time.Time
@@ -45,7 +46,9 @@ func (d *drifting) Run(ctx context.Context, start time.Time, sink func(*record.I
 		if err := agenttest.WaitUntil(ctx, truly.Add(time.Duration(float64(end)/d.rate))); err != nil {
 			return err
 		}
-		iv := record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, len(ops)), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: end - 1}
+		iv := record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, len(ops)), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: end - 1,
+		}
 		iv.Ops[0].Sent, iv.Ops[0].OK = 1000, 1000
 		if to >= begin && to < end {
 			iv.Gaps = []record.Gap{{From: from, To: to}}
@@ -58,11 +61,12 @@ func (d *drifting) Run(ctx context.Context, start time.Time, sink func(*record.I
 	return nil
 }
 
-// TestTruthClocksOfPodsDrift: the clocks of two pods, without NTP, run apart by 20 ppm, 430 ms in 6 h. An outage of 300 ms at the end of the run begins
-// for both at the same instant, but not by their clocks.
+// TestTruthClocksOfPodsDrift: the clocks of two pods, without NTP, run apart by 20 ppm, 430 ms in 6 h. An outage of 300
+// ms at the end of the run begins for both at the same instant, but not by their clocks.
 func TestTruthClocksOfPodsDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const step, length, from, outage = time.Second, 6 * time.Hour, 6*time.Hour - 89600*time.Millisecond, 300 * time.Millisecond
+		const step, length, from, outage = time.Second, 6 * time.Hour, 6*time.Hour - 89600*time.Millisecond,
+			300 * time.Millisecond
 		w := newWorld(t, 0, 0, nil)
 		w.config.Pods, w.config.Step = 2, step
 		w.config.PullEvery, w.config.StatusEvery, w.config.CheckpointEvery = 5*time.Second, 10*time.Second, time.Hour
@@ -70,7 +74,12 @@ func TestTruthClocksOfPodsDrift(t *testing.T) {
 		for i, ppm := range []float64{10, -10} {
 			d := &drifting{epoch: time.Now(), rate: 1 + ppm/1e6, length: length, step: step, from: from, to: from + outage}
 			config := agent.Config{
-				Plan: &plan.Plan{Run: "run", Pods: 2, Interval: step}, Pod: i, Runner: d, Epoch: d.epoch, Now: d.Now, Linger: time.Hour,
+				Plan:   &plan.Plan{Run: "run", Pods: 2, Interval: step},
+				Pod:    i,
+				Runner: d,
+				Epoch:  d.epoch,
+				Now:    d.Now,
+				Linger: time.Hour,
 			}
 			a := agenttest.Serve(t, w.network, fmt.Sprintf("pod-%d", i), w.config.Credentials, config)
 			pods = append(pods, collect.Pod{Index: i, Address: a.Address})
@@ -96,7 +105,8 @@ func TestTruthClocksOfPodsDrift(t *testing.T) {
 			}
 			length, begin := time.Duration(gaps[0].To-gaps[0].From), time.Duration(gaps[0].From)
 			scenario := "clocks of two pods drift by 20 ppm for 6 h: "
-			truth.Report(t, "T2", scenario+"outage", outage.String(), fmt.Sprintf("%v ± %v", length, 2*u), (length-outage).Abs() <= 2*u)
+			truth.Report(t, "T2", scenario+"outage", outage.String(), fmt.Sprintf("%v ± %v", length, 2*u),
+				(length-outage).Abs() <= 2*u)
 			truth.Report(t, "T2", scenario+"its begin", from.String(), fmt.Sprintf("%v ± %v", begin, u), (begin-from).Abs() <= u)
 			spread := series.ClockSpread.Round(10 * time.Millisecond)
 			truth.Report(t, "T2", scenario+"clockSpread", "430ms", spread.String(), spread == 430*time.Millisecond)

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// each calls f concurrently for every pod that is not lost, released or excluded by leaveOut, and joins the errors, each with its pod.
+// each calls f concurrently for every pod that is not lost, released or excluded by leaveOut, and
+// joins the errors, each with its pod.
 func (s *Session) each(leaveOut func(p *pod) bool, f func(p *pod) error) error {
 	s.mu.Lock()
 	var pods []*pod
@@ -31,10 +32,17 @@ func (s *Session) each(leaveOut func(p *pod) bool, f func(p *pod) error) error {
 	return errors.Join(failed...)
 }
 
-func never(*pod) bool { return false }
+func never(*pod) bool {
+	return false
+}
 
 // foreign says that the agent at the address is none of ours.
-func foreign(p *pod) bool { return p.problem == WrongAgent }
+func foreign(p *pod) bool {
+	return p.problem == WrongAgent
+}
 
-// troubled says that the pod has no process that could follow: none was started, or what answers is another.
-func troubled(p *pod) bool { return p.problem != "" }
+// troubled says that the pod has no process that could follow: none was started, or what answers is
+// another.
+func troubled(p *pod) bool {
+	return p.problem != ""
+}

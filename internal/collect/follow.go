@@ -12,7 +12,8 @@ import (
 // settlingPoll is the time between the first readings of a pod's clock.
 const settlingPoll = 50 * time.Millisecond
 
-// maxBackoff is the maximum pause after errors. It is short, to notice quickly that a network fault has ended.
+// maxBackoff is the maximum pause after errors. It is short, to notice quickly that a network fault
+// has ended.
 const maxBackoff = 2 * time.Second
 
 // follow polls one pod until it is lost or released, or the session is closed.
@@ -31,7 +32,8 @@ func (s *Session) follow(p *pod) {
 	}
 }
 
-// visit reads the status of a pod, if it is due, and pulls intervals, and returns the time until the next visit.
+// visit reads the status of a pod, if it is due, and pulls intervals, and returns the time until
+// the next visit.
 func (s *Session) visit(p *pod) time.Duration {
 	s.mu.Lock()
 	address, statusDue := p.address, s.statusDue(p)
@@ -50,7 +52,9 @@ func (s *Session) visit(p *pod) time.Duration {
 	}
 	if instance, after, ack, due := s.pullDue(p, statusDue); due {
 		var more, ok bool
-		s.pull(p.ctx, address, instance, after, ack, func(answer batch, err error) { more, ok = s.applyPull(p, answer, err) })
+		s.pull(p.ctx, address, instance, after, ack, func(answer batch, err error) {
+			more, ok = s.applyPull(p, answer, err)
+		})
 		switch {
 		case !ok:
 			return s.backoff(p)
@@ -75,17 +79,18 @@ func (s *Session) readStatus(p *pod, address string) bool {
 	return true
 }
 
-// pullDue returns what to pull from a pod, if anything. A pull waits for new intervals; right after the status was read there must be some, so that
-// the next status is not delayed.
+// pullDue returns what to pull from a pod, if anything. A pull waits for new intervals; right after
+// the status was read there must be some, so that the next status is not delayed.
 func (s *Session) pullDue(p *pod, statusRead bool) (instance string, after, ack uint64, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due = s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete() && (!statusRead || p.last.LastSeq > p.pulled)
+	due = s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete() &&
+		(!statusRead || p.last.LastSeq > p.pulled)
 	return p.last.Instance, p.pulled, p.acked, due
 }
 
-// applyPull merges the result of a pull, which may contain intervals even if there is an error. more reports whether the pod has further
-// intervals, ok whether the pull was successful.
+// applyPull merges the result of a pull, which may contain intervals even if there is an error.
+// more reports whether the pod has further intervals, ok whether the pull was successful.
 func (s *Session) applyPull(p *pod, answer batch, err error) (more, ok bool) {
 	more, mergeErr := s.merge(p, answer)
 	if err == nil {
@@ -128,7 +133,8 @@ func (s *Session) rest(p *pod) time.Duration {
 	return s.cfg.PollEvery
 }
 
-// statusDue reports whether a visit must read the status instead of pulling intervals. The caller holds mu.
+// statusDue reports whether a visit must read the status instead of pulling intervals. The caller
+// holds mu.
 func (s *Session) statusDue(p *pod) bool {
 	age := time.Duration(s.now() - p.statusAt)
 	switch {
@@ -144,7 +150,8 @@ func (s *Session) statusDue(p *pod) bool {
 	return age >= s.cfg.StatusEvery
 }
 
-// contacted records the result of a request, and reports whether it was successful. A pod whose record cannot be pulled does not become reachable by its status.
+// contacted records the result of a request, and reports whether it was successful. A pod whose
+// record cannot be pulled does not become reachable by its status.
 func (s *Session) contacted(p *pod, err error) bool {
 	if p.ctx.Err() != nil {
 		return false
@@ -160,13 +167,15 @@ func (s *Session) contacted(p *pod, err error) bool {
 	}
 	p.failures++
 	p.err = err.Error()
-	if errors.Is(err, codec.ErrCorrupt) && p.problem == "" { // it would be the same at the next attempt
+	// it would be the same at the next attempt
+	if errors.Is(err, codec.ErrCorrupt) && p.problem == "" {
 		p.problem, p.problemText = Unreadable, p.err
 		s.changedSince(p, p.last, "")
 	}
 	if p.reachable {
 		p.reachable, p.unreachableSince = false, s.cfg.Now()
-		s.cfg.Logger.Info("load pod does not respond", "pod", p.index, "name", p.name, "address", p.address, "error", err)
+		s.cfg.Logger.Info("load pod does not respond", "pod", p.index, "name", p.name, "address",
+			p.address, "error", err)
 		wake(s.changed)
 	}
 	return false

@@ -25,7 +25,8 @@ func frames(intervals ...record.Interval) []byte {
 	return out
 }
 
-// FuzzFrames checks that no answer of a load pod makes decoding panic or allocate out of proportion, and that what is accepted fits a status.
+// FuzzFrames checks that no answer of a load pod makes decoding panic or allocate out of proportion, and that what is
+// accepted fits a status.
 func FuzzFrames(f *testing.F) {
 	honest := func(index int64) record.Interval { return agenttest.Interval(0, index, 2, 50*time.Millisecond) }
 	f.Add(frames(honest(0), honest(1), honest(2)))
@@ -37,9 +38,19 @@ func FuzzFrames(f *testing.F) {
 	hostile.Ops[0].OK, hostile.FirstOK = math.MaxUint64, math.MinInt64
 	f.Add(frames(hostile))
 	reading := honest(4)
-	reading.Servers = []record.Server{{Address: "a:1\x1b", Version: "\xff\x00", UsedMemory: -5, CPUSeconds: math.NaN(), Shard: math.MaxInt64,
-		SlowLog: record.SlowLog{Total: -7, Commands: []record.SlowCommand{{Command: "\r\n", Count: -1}}}, Latency: []record.LatencyEvent{{Name: "\x00"}}}}
-	reading.Unobserved, reading.Agents = []record.Unobserved{{Address: "\x07", Reason: "\xc3"}}, []record.AgentUse{{CPUSeconds: math.Inf(-1), Memory: -1}}
+	reading.Servers = []record.Server{
+		{
+			Address:    "a:1\x1b",
+			Version:    "\xff\x00",
+			UsedMemory: -5,
+			CPUSeconds: math.NaN(),
+			Shard:      math.MaxInt64,
+			SlowLog:    record.SlowLog{Total: -7, Commands: []record.SlowCommand{{Command: "\r\n", Count: -1}}},
+			Latency:    []record.LatencyEvent{{Name: "\x00"}},
+		},
+	}
+	reading.Unobserved = []record.Unobserved{{Address: "\x07", Reason: "\xc3"}}
+	reading.Agents = []record.AgentUse{{CPUSeconds: math.Inf(-1), Memory: -1}}
 	reading.Lost, reading.LedgerChecks = []uint64{3}, []record.LedgerCheck{{At: 5, Failure: "\x1b["}}
 	f.Add(frames(reading))
 	s := &Session{cfg: Config{Ops: []string{"set", "get"}}}

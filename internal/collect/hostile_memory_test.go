@@ -11,11 +11,12 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 )
 
-// Many hostile pods of many load tests each send as much as is taken, and no more bytes then. The memory for it is that of a few, and an honest pod beside
-// them is collected as always.
+// Many hostile pods of many load tests each send as much as is taken, and no more bytes then. The memory for it is that
+// of a few, and an honest pod beside them is collected as always.
 func TestHostilePodsShareMemory(t *testing.T) {
 	const hostile, intervals, limit = 48, 200, 128 << 20
-	answer := append(binary.AppendUvarint(nil, 4<<20-1), bytes.Repeat([]byte("x"), 4<<20-8)...) // a frame that lacks some bytes
+	// a frame that lacks some bytes
+	answer := append(binary.AppendUvarint(nil, 4<<20-1), bytes.Repeat([]byte("x"), 4<<20-8)...)
 	shared := &collect.Memory{}
 	w := newWorld(t, 1, intervals, nil)
 	w.config.Memory = shared
@@ -50,7 +51,8 @@ func TestHostilePodsShareMemory(t *testing.T) {
 		}
 		w.expect(s, intervals)
 	})
-	t.Logf("%d hostile pods, of which %d were read to the end, took at most %d MiB", hostile, stuck.Load(), most.Load()>>20)
+	t.Logf("%d hostile pods, of which %d were read to the end, took at most %d MiB", hostile, stuck.Load(),
+		most.Load()>>20)
 	if stuck.Load() == 0 || most.Load() > limit {
 		t.Errorf("the heap had %d MiB", most.Load()>>20)
 	}

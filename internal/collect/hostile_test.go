@@ -38,7 +38,14 @@ type hostilePod struct {
 func (h *hostilePod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case agent.PathStatus:
-		st := agent.Status{Run: "run", Instance: "i", State: agent.Ready, Now: int64(time.Since(h.began)), Wall: time.Now().UnixNano(), LastSeq: 1 << 40}
+		st := agent.Status{
+			Run:      "run",
+			Instance: "i",
+			State:    agent.Ready,
+			Now:      int64(time.Since(h.began)),
+			Wall:     time.Now().UnixNano(),
+			LastSeq:  1 << 40,
+		}
 		if at := h.startAt.Load(); at != 0 {
 			st.State, st.StartAt, st.StartedAt = agent.Running, at, at
 		} else {
@@ -76,7 +83,10 @@ func (h *hostilePod) open(t *testing.T) *collect.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+		MinVersion:   tls.VersionTLS13,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +94,19 @@ func (h *hostilePod) open(t *testing.T) *collect.Session {
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	s, err := collect.Open(collect.Config{
-		Run: "run", Step: step, Ops: ops, Pods: 1, Credentials: credentials, Store: &memory{}, PollEvery: 10 * time.Millisecond, PullEvery: 15 * time.Millisecond,
-		StatusEvery: 50 * time.Millisecond, CheckpointEvery: 30 * time.Millisecond, RequestTimeout: cmp.Or(h.patience, time.Second), Memory: h.memory, Logger: slog.New(slog.DiscardHandler),
+		Run:             "run",
+		Step:            step,
+		Ops:             ops,
+		Pods:            1,
+		Credentials:     credentials,
+		Store:           &memory{},
+		PollEvery:       10 * time.Millisecond,
+		PullEvery:       15 * time.Millisecond,
+		StatusEvery:     50 * time.Millisecond,
+		CheckpointEvery: 30 * time.Millisecond,
+		RequestTimeout:  cmp.Or(h.patience, time.Second),
+		Memory:          h.memory,
+		Logger:          slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +146,8 @@ func ready(t *testing.T, s *collect.Session) {
 	})
 }
 
-// Whatever a pod answers instead of its status, the session says what is wrong with it, keeps none of it, and contacts nobody else.
+// Whatever a pod answers instead of its status, the session says what is wrong with it, keeps none of it, and contacts
+// nobody else.
 func TestHostileStatus(t *testing.T) {
 	var elsewhere atomic.Int64
 	victim := tcptest.Listen(t, func(c net.Conn) { elsewhere.Add(1); _ = c.Close() })
@@ -182,7 +204,9 @@ func TestHostileIntervals(t *testing.T) {
 	frames := func(w io.Writer, first, n int64) error {
 		var all []byte
 		for i := range n {
-			iv := record.Interval{Index: first + i, Pods: 1, Ops: make([]record.Op, len(ops)), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+			iv := record.Interval{
+				Index: first + i, Pods: 1, Ops: make([]record.Op, len(ops)), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+			}
 			body := record.AppendInterval(nil, &iv)
 			all = append(binary.AppendUvarint(all, uint64(len(body))), body...)
 		}
@@ -196,7 +220,9 @@ func TestHostileIntervals(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("\x05\xff\x00\x1b", 1000))
 		},
 		"impossible counts": func(w http.ResponseWriter, after int64) {
-			iv := record.Interval{Index: after, Pods: 1, Ops: make([]record.Op, len(ops)), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+			iv := record.Interval{
+				Index: after, Pods: 1, Ops: make([]record.Op, len(ops)), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+			}
 			iv.Ops[0].OK = 1 << 63
 			body := record.AppendInterval(nil, &iv)
 			_, _ = w.Write(append(binary.AppendUvarint(nil, uint64(len(body))), body...))
@@ -233,7 +259,8 @@ func TestHostileIntervals(t *testing.T) {
 	}
 }
 
-// A pod that tells its state, and whose record cannot be pulled, is not reachable: its status alone would keep the run waiting for ever.
+// A pod that tells its state, and whose record cannot be pulled, is not reachable: its status alone would keep the run
+// waiting for ever.
 func TestPodWithoutARecord(t *testing.T) {
 	h := &hostilePod{pull: func(w http.ResponseWriter, _ int64) { w.WriteHeader(http.StatusInternalServerError) }}
 	s := h.open(t)
@@ -242,7 +269,8 @@ func TestPodWithoutARecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := failing(t, s)
-	for seen := first.LastContact; seen.Sub(first.LastContact) < time.Second; time.Sleep(5 * time.Millisecond) { // it goes on answering
+	// it goes on answering
+	for seen := first.LastContact; seen.Sub(first.LastContact) < time.Second; time.Sleep(5 * time.Millisecond) {
 		st := s.Status().Pods[0]
 		if seen = st.LastContact; st.Reachable || !st.UnreachableSince.Equal(first.UnreachableSince) || st.Err == "" {
 			t.Fatalf("%+v", st)
@@ -250,7 +278,8 @@ func TestPodWithoutARecord(t *testing.T) {
 	}
 }
 
-// The sessions of hostile pods do not disturb that of an honest one in the same process: its record is exact, it ends in time, and memory is bounded.
+// The sessions of hostile pods do not disturb that of an honest one in the same process: its record is exact, it ends
+// in time, and memory is bounded.
 func TestHonestPodBesideHostileOnes(t *testing.T) {
 	const hostile, intervals = 24, 600
 	block, empty := strings.Repeat("x", 64<<10), strings.Repeat("\x00", 8<<20)

@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// TestTruthFaultAfterARestart: a record is coarsened for memory, a fault is injected, and the operator restarts. Around the fault the next operator has
-// every interval as the pods recorded it, also those from before the injection.
+// TestTruthFaultAfterARestart: a record is coarsened for memory, a fault is injected, and the operator restarts. Around
+// the fault the next operator has every interval as the pods recorded it, also those from before the injection.
 func TestTruthFaultAfterARestart(t *testing.T) {
 	t.Parallel()
 	store := &kept{}
@@ -44,7 +44,8 @@ func TestTruthFaultAfterARestart(t *testing.T) {
 	s.Read(func(series *merged.Series) {
 		from, to := t0-2*time.Minute, t0+10*time.Minute
 		fine := series.Fine(from, to)
-		truth.Report(t, "T4", "interval of the record around a fault, after a restart of the operator", s.cfg.Step.String(), fine.Step.String(), fine.Step == s.cfg.Step)
+		truth.Report(t, "T4", "interval of the record around a fault, after a restart of the operator", s.cfg.Step.String(),
+			fine.Step.String(), fine.Step == s.cfg.Step)
 		if !series.Coarse() || fine.Complete() != int(to/s.cfg.Step) {
 			t.Fatalf("coarse %v, %d intervals", series.Coarse(), fine.Complete())
 		}
@@ -58,6 +59,7 @@ func TestTruthFaultAfterARestart(t *testing.T) {
 				wrong++
 			}
 		}
-		truth.Report(t, "T4", "intervals around it that differ from what the pods recorded", "0", fmt.Sprint(wrong), wrong == 0)
+		truth.Report(t, "T4", "intervals around it that differ from what the pods recorded", "0", fmt.Sprint(wrong),
+			wrong == 0)
 	})
 }

@@ -46,7 +46,8 @@ func TestLedgersAreMerged(t *testing.T) {
 	})
 }
 
-// A session that is opened after the record was complete requests the ledgers again: the checkpoint does not contain them.
+// A session that is opened after the record was complete requests the ledgers again: the checkpoint does not contain
+// them.
 func TestLedgersAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := verifying(t)

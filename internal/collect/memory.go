@@ -10,20 +10,23 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Memory is what the records of all sessions of a process may take together. A session coarsens its record to stay within its part. The sessions also share
-// what large responses of load pods take until they are part of a record.
+// Memory is what the records of all sessions of a process may take together. A session coarsens its
+// record to stay within its part. The sessions also share what large responses of load pods take
+// until they are part of a record.
 type Memory struct {
 	Limit int // of the records, in bytes; 0 = DefaultMemoryLimit
 
-	mu    sync.Mutex
-	used  map[*Session]int
-	large chan struct{} // holds a value for each large response that is being read; made when it is used
+	mu   sync.Mutex
+	used map[*Session]int
+	// holds a value for each large response that is being read; made when it is used
+	large chan struct{}
 }
 
 // largeAtOnce is how many large responses are read at the same time: about 4 MiB each.
 const largeAtOnce = 8
 
-// readLarge waits until a large response may be read, at most until ctx ends. free is to be called when it is not needed any more.
+// readLarge waits until a large response may be read, at most until ctx ends. free is to be called
+// when it is not needed any more.
 func (m *Memory) readLarge(ctx context.Context) (free func(), err error) {
 	m.mu.Lock()
 	if m.large == nil {
@@ -35,11 +38,13 @@ func (m *Memory) readLarge(ctx context.Context) (free func(), err error) {
 	case large <- struct{}{}:
 		return func() { <-large }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait until %d other large responses were read: %w", largeAtOnce, ctx.Err())
+		return nil, fmt.Errorf("wait until %d other large responses were read: %w", largeAtOnce,
+			ctx.Err())
 	}
 }
 
-// claim records how much memory a session uses and returns how much it may use: what the others leave, at least an equal share.
+// claim records how much memory a session uses and returns how much it may use: what the others
+// leave, at least an equal share.
 func (m *Memory) claim(s *Session, used int) (limit int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +62,8 @@ func (m *Memory) claim(s *Session, used int) (limit int) {
 	return max(left, all/len(m.used))
 }
 
-// Used returns the size of the records of all sessions, in bytes, as of the last checkpoint of each, and what they may take together.
+// Used returns the size of the records of all sessions, in bytes, as of the last checkpoint of
+// each, and what they may take together.
 func (m *Memory) Used() (used, limit int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +74,9 @@ func (m *Memory) Used() (used, limit int) {
 }
 
 // limit is what the records of all sessions may take together, in bytes.
-func (m *Memory) limit() int { return cmp.Or(m.Limit, DefaultMemoryLimit) }
+func (m *Memory) limit() int {
+	return cmp.Or(m.Limit, DefaultMemoryLimit)
+}
 
 // leave removes a session.
 func (m *Memory) leave(s *Session) {
@@ -77,7 +85,8 @@ func (m *Memory) leave(s *Session) {
 	delete(m.used, s)
 }
 
-// Keep keeps the part [from, to) of the record, counted from the start, at full resolution, also in checkpoints; see merged.Series.Keep.
+// Keep keeps the part [from, to) of the record, counted from the start, at full resolution, also in
+// checkpoints; see merged.Series.Keep.
 func (s *Session) Keep(id string, from, to time.Duration) {
 	s.record.Lock()
 	defer s.record.Unlock()

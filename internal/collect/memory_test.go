@@ -33,7 +33,8 @@ func TestMemoryIsDivided(t *testing.T) {
 	}
 }
 
-// TestTruthMemoryOfAllTests: four tests of an hour, of which each alone may use all of the memory, stay within it together.
+// TestTruthMemoryOfAllTests: four tests of an hour, of which each alone may use all of the memory, stay within it
+// together.
 func TestTruthMemoryOfAllTests(t *testing.T) {
 	t.Parallel()
 	const limit = 8 << 20

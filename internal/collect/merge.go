@@ -15,7 +15,8 @@ import (
 const (
 	// maxNotes bounds the notes of a series.
 	maxNotes = 50
-	// maxDecoded is how many intervals are decoded before they are added: more than a usual pull contains. A small frame may be a large interval.
+	// maxDecoded is how many intervals are decoded before they are added: more than a usual pull
+	// contains. A small frame may be a large interval.
 	maxDecoded = 64
 )
 
@@ -56,8 +57,11 @@ func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 	return err == nil && p.pulled < b.lastSeq, err
 }
 
-// decode appends the intervals of some frames, at most maxDecoded, and returns the other frames. It reuses the memory of intervals up to its capacity.
-func (s *Session) decode(intervals []record.Interval, frames []byte, lastSeq uint64) ([]record.Interval, []byte, error) {
+// decode appends the intervals of some frames, at most maxDecoded, and returns the other frames. It
+// reuses the memory of intervals up to its capacity.
+func (s *Session) decode(
+	intervals []record.Interval, frames []byte, lastSeq uint64,
+) ([]record.Interval, []byte, error) {
 	for len(frames) > 0 && len(intervals) < maxDecoded {
 		frame, next, err := split(frames)
 		if err != nil || frame == nil {
@@ -69,8 +73,10 @@ func (s *Session) decode(intervals []record.Interval, frames []byte, lastSeq uin
 		if err := interval.Decode(frame); err != nil {
 			return intervals[:n], frames, fmt.Errorf("decode an interval: %w", err)
 		}
-		if len(interval.Ops) != len(s.cfg.Ops) || interval.Index < 0 || uint64(interval.Index) >= lastSeq {
-			return intervals[:n], frames, fmt.Errorf("%w: index %d of %d, %d operations", errFrame, interval.Index, lastSeq, len(interval.Ops))
+		if len(interval.Ops) != len(s.cfg.Ops) || interval.Index < 0 ||
+			uint64(interval.Index) >= lastSeq {
+			return intervals[:n], frames, fmt.Errorf("%w: index %d of %d, %d operations", errFrame,
+				interval.Index, lastSeq, len(interval.Ops))
 		}
 		if err := boundInterval(interval); err != nil {
 			return intervals[:n], frames, err
@@ -92,8 +98,9 @@ func split(b []byte) (frame, rest []byte, err error) {
 	return b[n : n+int(length)], b[n+int(length):], nil
 }
 
-// add adds intervals of one pod to the series, in order. Intervals that were already added are ignored. A hole is filled
-// with empty intervals and noted, so that the series does not wait for intervals that the pod has dropped.
+// add adds intervals of one pod to the series, in order. Intervals that were already added are
+// ignored. A hole is filled with empty intervals and noted, so that the series does not wait for
+// intervals that the pod has dropped.
 func (s *Session) add(p *pod, intervals []record.Interval) error {
 	elapsed := s.now() - s.startInstant()
 	s.record.Lock()
@@ -109,7 +116,8 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 		if interval.Index < next {
 			continue
 		}
-		if time.Duration(elapsed)+time.Minute < time.Duration(min(interval.Index, math.MaxInt64/int64(s.cfg.Step)))*s.cfg.Step {
+		if time.Duration(elapsed)+
+			time.Minute < time.Duration(min(interval.Index, math.MaxInt64/int64(s.cfg.Step)))*s.cfg.Step {
 			err = fmt.Errorf("%w: interval %d is in the future", errFrame, interval.Index)
 			break
 		}
@@ -147,9 +155,12 @@ func (s *Session) fill(pod int, from, to int64) error {
 		}
 	}
 	s.merged(func(series *merged.Series) { series.AddHole(pod, from, to) })
-	s.note(fmt.Sprintf("Pod %d had to forget its record from %v to %v before it could be pulled: it counts as zero there.",
-		pod, time.Duration(from)*s.cfg.Step, time.Duration(to)*s.cfg.Step))
-	s.cfg.Logger.Warn("a pod had to forget intervals; they count as zero", "pod", pod, "from", from, "to", to)
+	s.note(
+		fmt.Sprintf(
+			"Pod %d had to forget its record from %v to %v before it could be pulled: it counts as zero there.",
+			pod, time.Duration(from)*s.cfg.Step, time.Duration(to)*s.cfg.Step))
+	s.cfg.Logger.Warn("a pod had to forget intervals; they count as zero", "pod", pod, "from", from,
+		"to", to)
 	return nil
 }
 
@@ -174,7 +185,8 @@ func (s *Session) addInterval(pod int, interval *record.Interval) error {
 		return nil
 	}
 	if err := s.compact.Add(pod, interval); err != nil {
-		// Not expected, as it receives the same intervals as the record. The next checkpoint creates another one.
+		// Not expected, as it receives the same intervals as the record. The next checkpoint creates
+		// another one.
 		s.cfg.Logger.Error("failed to add to the compact record", "pod", pod, "error", err)
 		s.compact = nil
 	}

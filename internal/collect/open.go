@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Open creates a session, which polls the pods passed to SetPods. It starts and pulls nothing before Start or Resume.
+// Open creates a session, which polls the pods passed to SetPods. It starts and pulls nothing
+// before Start or Resume.
 func Open(config Config) (*Session, error) {
 	cfg := config.withDefaults()
 	switch {
@@ -29,7 +30,8 @@ func Open(config Config) (*Session, error) {
 		cfg:  cfg,
 		base: cfg.Now(),
 		wall: wallClock{base: cfg.Wall().Round(0)},
-		transport: &http.Transport{ // no proxy, even if set in the environment; HTTP/1.1 with one persistent connection per pod
+		// no proxy, even if set in the environment; HTTP/1.1 with one persistent connection per pod
+		transport: &http.Transport{
 			DialContext:            cfg.Dial,
 			TLSClientConfig:        secure,
 			TLSHandshakeTimeout:    5 * time.Second,
@@ -49,7 +51,12 @@ func Open(config Config) (*Session, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for i := range cfg.Pods {
-		p := &pod{index: i, ledgerWanted: cfg.Ledger, poke: make(chan struct{}, 1), unreachableSince: s.base}
+		p := &pod{
+			index:            i,
+			ledgerWanted:     cfg.Ledger,
+			poke:             make(chan struct{}, 1),
+			unreachableSince: s.base,
+		}
 		p.ctx, p.cancel = context.WithCancel(s.ctx)
 		s.pods = append(s.pods, p)
 		s.loops.Go(func() { s.follow(p) })
@@ -65,7 +72,8 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	setDuration(&c.PollEvery, DefaultPollEvery)
-	setDuration(&c.PullEvery, min(max(DefaultPullEvery, time.Duration(c.Pods)*pullsApart), maxPullEvery))
+	setDuration(&c.PullEvery,
+		min(max(DefaultPullEvery, time.Duration(c.Pods)*pullsApart), maxPullEvery))
 	setDuration(&c.StatusEvery, max(DefaultStatusEvery, 10*c.PullEvery))
 	setDuration(&c.CheckpointEvery, DefaultCheckpointEvery)
 	setDuration(&c.RequestTimeout, DefaultRequestTimeout)
@@ -101,13 +109,15 @@ const (
 	DefaultRequestTimeout  = 10 * time.Second
 )
 
-// The cost of a pull hardly depends on the number of intervals, so with many pods each is pulled less often.
+// The cost of a pull hardly depends on the number of intervals, so with many pods each is pulled
+// less often.
 const (
 	pullsApart   = 2 * time.Millisecond
 	maxPullEvery = 2 * time.Second
 )
 
-// Close ends the session. It does not change pods or store: intervals without a checkpoint are kept by the pods.
+// Close ends the session. It does not change pods or store: intervals without a checkpoint are kept
+// by the pods.
 func (s *Session) Close() {
 	s.cancel()
 	s.loops.Wait()

@@ -16,18 +16,25 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// TestCollectRealLoad runs two agents with the real load against a real server, over TCP, restarts the session on the way, and compares
-// the sums with the plan.
+// TestCollectRealLoad runs two agents with the real load against a real server, over TCP, restarts the session on the
+// way, and compares the sums with the plan.
 func TestCollectRealLoad(t *testing.T) { redistest.Each(t, testCollectRealLoad) }
 
 func testCollectRealLoad(t *testing.T) {
 	noLeak(t)
-	const pods, rate, seconds, grid = 2, 1000, 5, 50 * time.Millisecond // in which INFO is read at least some times, also on a machine that stalls
+	// in which INFO is read at least some times, also on a machine that stalls
+	const pods, rate, seconds, grid = 2, 1000, 5, 50 * time.Millisecond
 	plan := &plan.Plan{
 		Run: "run", Pods: pods, Interval: grid,
 		Target: plan.Target{Addresses: []string{redistest.NewServer(t, redistest.Options{}).Address()}},
-		Client: plan.Client{Connections: 5, Pipeline: 1, DialTimeout: 20 * time.Second, RequestTimeout: 20 * time.Second, Protocol: 3},
-		Shape:  plan.Shape{Rate: rate, Duration: seconds * time.Second},
+		Client: plan.Client{
+			Connections:    5,
+			Pipeline:       1,
+			DialTimeout:    20 * time.Second,
+			RequestTimeout: 20 * time.Second,
+			Protocol:       3,
+		},
+		Shape: plan.Shape{Rate: rate, Duration: seconds * time.Second},
 		Workload: plan.Workload{
 			Commands: []plan.Command{
 				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
@@ -46,7 +53,8 @@ func testCollectRealLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.agents = append(w.agents, agenttest.ServeTCP(t, w.config.Credentials, agent.Config{Plan: plan, Pod: i, Runner: runner}))
+		w.agents = append(w.agents,
+			agenttest.ServeTCP(t, w.config.Credentials, agent.Config{Plan: plan, Pod: i, Runner: runner}))
 	}
 	s := w.open()
 	at := w.start(s)
@@ -69,8 +77,10 @@ func testCollectRealLoad(t *testing.T) {
 			}
 		}
 		// The arrivals are fixed in advance: rate x duration, to one per pod.
-		if want := uint64(rate * seconds); sum.Due < want-pods || sum.Due > want+pods || sum.OK+sum.Fail+sum.Unknown+sum.Dropped != sum.Due || sum.OK == 0 {
-			t.Errorf("due %d, ok %d, fail %d, unknown %d, dropped %d; want %d due", sum.Due, sum.OK, sum.Fail, sum.Unknown, sum.Dropped, want)
+		if want := uint64(rate * seconds); sum.Due < want-pods || sum.Due > want+pods ||
+			sum.OK+sum.Fail+sum.Unknown+sum.Dropped != sum.Due || sum.OK == 0 {
+			t.Errorf("due %d, ok %d, fail %d, unknown %d, dropped %d; want %d due", sum.Due, sum.OK, sum.Fail, sum.Unknown,
+				sum.Dropped, want)
 		}
 		if !series.Ended() || len(series.Servers()) < 5 || !series.HasProbe() {
 			t.Errorf("ended %v, %d readings of INFO, probe %v", series.Ended(), len(series.Servers()), series.HasProbe())

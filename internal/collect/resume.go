@@ -11,9 +11,11 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Resume continues a run whose start instant was set before the operator restarted: it loads the checkpoint, if there is one, and
-// continues to pull from its end. Pods that have not accepted the start instant yet can receive it by Start with the same instant.
-// It fails if the store fails (retry), or if the checkpoint cannot be used (ErrCheckpoint); nothing is pulled then.
+// Resume continues a run whose start instant was set before the operator restarted: it loads the
+// checkpoint, if there is one, and continues to pull from its end. Pods that have not accepted the
+// start instant yet can receive it by Start with the same instant.
+// It fails if the store fails (retry), or if the checkpoint cannot be used (ErrCheckpoint); nothing
+// is pulled then.
 func (s *Session) Resume(ctx context.Context, start time.Time) error {
 	s.compareClocks()
 	err := s.resume(ctx, start)
@@ -54,15 +56,18 @@ func (s *Session) restore(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
-	if series.Run != s.cfg.Run || series.PodStep != s.cfg.Step || series.Pods != s.cfg.Pods || !slices.Equal(series.Ops, s.cfg.Ops) ||
+	if series.Run != s.cfg.Run || series.PodStep != s.cfg.Step || series.Pods != s.cfg.Pods ||
+		!slices.Equal(series.Ops, s.cfg.Ops) ||
 		!slices.Equal(series.Tallies, s.cfg.Tallies) {
-		return fmt.Errorf("%w: it belongs to run %q with %d pods and interval %v", ErrCheckpoint, series.Run, series.Pods, series.PodStep)
+		return fmt.Errorf("%w: it belongs to run %q with %d pods and interval %v", ErrCheckpoint,
+			series.Run, series.Pods, series.PodStep)
 	}
 	s.series, s.compact = series, nil
 	return nil
 }
 
-// continuePods sets the positions of the pods to the end of the record. The caller holds record and mu.
+// continuePods sets the positions of the pods to the end of the record. The caller holds record and
+// mu.
 func (s *Session) continuePods() {
 	for i, p := range s.pods {
 		p.pulled = uint64(s.series.Next(i))
@@ -85,5 +90,6 @@ func (s *Session) seriesEnded(pod int) bool {
 	return errors.Is(s.series.Add(pod, &beyond), merged.ErrEnded)
 }
 
-// ErrCheckpoint is returned for a stored checkpoint that cannot be read, or that belongs to another run.
+// ErrCheckpoint is returned for a stored checkpoint that cannot be read, or that belongs to another
+// run.
 var ErrCheckpoint = errors.New("collect: the checkpoint cannot be used")

@@ -16,8 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
-// TestOperatorRestartsAtAnyPoint kills the session again and again, at random points from before the start to after the end, and
-// compares what is collected with an uninterrupted run.
+// TestOperatorRestartsAtAnyPoint kills the session again and again, at random points from before the start to after the
+// end, and compares what is collected with an uninterrupted run.
 func TestOperatorRestartsAtAnyPoint(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -67,7 +67,10 @@ func restartAtRandom(t *testing.T, seed uint64) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	st := w.until(s, "finished with a known start", func(st collect.Status) bool { return st.Finished && st.AllStarted && st.ClockShiftUncertainty > 0 })
+	st := w.until(s, "finished with a known start", func(st collect.Status) bool {
+		return st.Finished && st.AllStarted &&
+			st.ClockShiftUncertainty > 0
+	})
 	w.expect(s, 200, 200, 200)
 	if st.ClockShift != 0 {
 		t.Errorf("clock shift %v ± %v", st.ClockShift, st.ClockShiftUncertainty)
@@ -95,7 +98,10 @@ func TestNothingIsAcknowledgedBeforeItIsStored(t *testing.T) {
 		w.store.fail(errDown)
 		s := w.open()
 		at := w.start(s)
-		st := w.until(s, "finished, with a store that fails", func(st collect.Status) bool { return st.Finished && s.StoreError() != nil })
+		st := w.until(s, "finished, with a store that fails", func(st collect.Status) bool {
+			return st.Finished &&
+				s.StoreError() != nil
+		})
 		if st.Pods[0].Acked != 0 || !st.Saved.IsZero() || st.Pods[0].Pulled != 60 {
 			t.Errorf("%+v", st)
 		}
@@ -158,7 +164,8 @@ func TestSessionContinuesFromCoarseCheckpoint(t *testing.T) {
 			for k := range ops {
 				for _, q := range []float64{0.5, 0.99, 1} {
 					if latency[k].Count() != wantLatency[k].Count() || latency[k].Quantile(q) != wantLatency[k].Quantile(q) {
-						t.Errorf("latency of %s at %v: %v of %d, want %v of %d", ops[k], q, latency[k].Quantile(q), latency[k].Count(), wantLatency[k].Quantile(q), wantLatency[k].Count())
+						t.Errorf("latency of %s at %v: %v of %d, want %v of %d", ops[k], q, latency[k].Quantile(q), latency[k].Count(),
+							wantLatency[k].Quantile(q), wantLatency[k].Count())
 					}
 				}
 			}
@@ -167,7 +174,11 @@ func TestSessionContinuesFromCoarseCheckpoint(t *testing.T) {
 }
 
 func addCounts(to *record.Counts, c record.Counts) {
-	to.Due, to.Sent, to.OK, to.Fail, to.Unknown = to.Due+c.Due, to.Sent+c.Sent, to.OK+c.OK, to.Fail+c.Fail, to.Unknown+c.Unknown
+	to.Due += c.Due
+	to.Sent += c.Sent
+	to.OK += c.OK
+	to.Fail += c.Fail
+	to.Unknown += c.Unknown
 	to.BytesIn, to.BytesOut = to.BytesIn+c.BytesIn, to.BytesOut+c.BytesOut
 	for i := range c.Errors {
 		to.Errors[i] += c.Errors[i]
@@ -199,7 +210,8 @@ func TestResumeDetectsAShiftedClock(t *testing.T) {
 		at := w.start(s)
 		s.Close()
 		s = w.open()
-		if err := s.Resume(t.Context(), at.Round(0).Add(-3*time.Second)); err != nil { // the stored instant on a wall clock that is 3 s ahead
+		// the stored instant on a wall clock that is 3 s ahead
+		if err := s.Resume(t.Context(), at.Round(0).Add(-3*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		st := w.until(s, "started", func(st collect.Status) bool { return st.AllStarted && st.ClockShiftUncertainty > 0 })

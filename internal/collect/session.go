@@ -1,8 +1,10 @@
-// Package collect is the operator's side of a load test: it aligns the clocks of the load pods, starts them at the same instant, pulls their
-// records, and merges them into one series that survives a restart of the operator: no interval is lost or counted twice.
+// Package collect is the operator's side of a load test: it aligns the clocks of the load pods,
+// starts them at the same instant, pulls their records, and merges them into one series that
+// survives a restart of the operator: no interval is lost or counted twice.
 //
-// An interval is acknowledged to its pod only when a checkpoint that contains it has been stored; until then the pod keeps it. After a
-// restart a session loads the checkpoint and continues to pull from its end.
+// An interval is acknowledged to its pod only when a checkpoint that contains it has been stored;
+// until then the pod keeps it. After a restart a session loads the checkpoint and continues to pull
+// from its end.
 package collect
 
 import (
@@ -22,7 +24,8 @@ import (
 type Store interface {
 	// Load returns the last saved data; nil data and no error if nothing was saved yet.
 	Load(ctx context.Context) ([]byte, error)
-	// Save replaces the data. It must be durable when Save returns nil; Save does not retain the slice.
+	// Save replaces the data. It must be durable when Save returns nil; Save does not retain the
+	// slice.
 	Save(ctx context.Context, data []byte) error
 }
 
@@ -36,23 +39,35 @@ type Config struct {
 	Pods        int           // plan.Plan.Pods
 	Credentials agent.Credentials
 	Store       Store
-	Ledger      bool // the plan verifies writes and the result is still needed: a pod is complete only once its result was read
+	// the plan verifies writes and the result is still needed: a pod is complete only once its result
+	// was read
+	Ledger bool
 
-	PollEvery       time.Duration // interval of reading a pod's status until its load runs; default 250 ms
-	PullEvery       time.Duration // interval of pulling a pod's record; default 500 ms, with more than 250 pods up to 2 s: at most 500 pulls per second for up to 1,000 pods
-	StatusEvery     time.Duration // interval of reading a pod's status while its load runs; default 5 s, or 10 times PullEvery if that is longer
+	// interval of reading a pod's status until its load runs; default 250 ms
+	PollEvery time.Duration
+	// interval of pulling a pod's record; default 500 ms, with more than 250 pods up to 2 s: at most
+	// 500 pulls per second for up to 1,000 pods
+	PullEvery time.Duration
+	// interval of reading a pod's status while its load runs; default 5 s, or 10 times PullEvery if
+	// that is longer
+	StatusEvery     time.Duration
 	CheckpointEvery time.Duration // default 10 s
 	CheckpointLimit int           // bytes; default 900 KiB
 	Memory          *Memory       // shared by all sessions of the process; default one of its own
 	RequestTimeout  time.Duration // of one request to a pod; default 10 s
 
-	// Merged receives each interval of a pod that this session adds to the record, and must not retain it. nil = nobody needs them.
+	// Merged receives each interval of a pod that this session adds to the record, and must not retain
+	// it. nil = nobody needs them.
 	Merged func(*record.Interval)
 
-	Now    func() time.Time                                                     // with a monotonic reading; default time.Now
-	Wall   func() time.Time                                                     // the wall clock, by which callers pass instants; default Now
-	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // default: a net.Dialer
-	Logger *slog.Logger                                                         // default slog.Default()
+	// with a monotonic reading; default time.Now
+	Now func() time.Time
+	// the wall clock, by which callers pass instants; default Now
+	Wall func() time.Time
+	// default: a net.Dialer
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// default slog.Default()
+	Logger *slog.Logger
 }
 
 // Pod is the address of a load pod.
@@ -88,40 +103,50 @@ type Session struct {
 	alignedAt int64    // the local instant of the last alignment
 	steps     []string // of the pods' clocks, to be noted by the next alignment
 
-	record  sync.RWMutex // guards the series; locked before mu
-	series  *merged.Series
-	compact *merged.Series // a coarser copy of the record for checkpoints; nil as long as the record itself fits
-	grown   bool           // the series has changed since the last checkpoint
+	record sync.RWMutex // guards the series; locked before mu
+	series *merged.Series
+	// a coarser copy of the record for checkpoints; nil as long as the record itself fits
+	compact *merged.Series
+	grown   bool // the series has changed since the last checkpoint
 
 	decoded sync.Pool // *[]record.Interval: reused decoding buffers
-	bodies  sync.Pool // *bytes.Buffer: of answers to pulls; most of the time a pull waits for its answer
+	// *bytes.Buffer: of answers to pulls; most of the time a pull waits for its answer
+	bodies sync.Pool
 
 	saving sync.Mutex // one checkpoint at a time; locked before record and mu
 }
 
-// Read passes the merged series to f, which must not modify or retain it. No interval is merged until f returns.
+// Read passes the merged series to f, which must not modify or retain it. No interval is merged
+// until f returns.
 func (s *Session) Read(f func(*merged.Series)) {
 	s.record.RLock()
 	defer s.record.RUnlock()
 	f(s.series)
 }
 
-// Changed receives after a relevant change of Status: a state, a pod's reachability, a problem, the end of the record.
+// Changed receives after a relevant change of Status: a state, a pod's reachability, a problem, the
+// end of the record.
 // Growth of the record alone does not trigger it. Several changes may cause one receive.
-func (s *Session) Changed() <-chan struct{} { return s.changed }
+func (s *Session) Changed() <-chan struct{} {
+	return s.changed
+}
 
-// Problem is why the record of a reachable pod cannot be collected. It is permanent: the caller must Lose the pod or end the run.
+// Problem is why the record of a reachable pod cannot be collected. It is permanent: the caller
+// must Lose the pod or end the run.
 type Problem string
 
 // The problems.
 const (
-	Restarted  Problem = "Restarted"  // its process was restarted: intervals that were not pulled are lost
+	// its process was restarted: intervals that were not pulled are lost
+	Restarted  Problem = "Restarted"
 	NotStarted Problem = "NotStarted" // the start instant has passed without being accepted by the pod
 	Unreadable Problem = "Unreadable" // it reports what no agent of this version can report
-	WrongAgent Problem = "WrongAgent" // the agent at the address belongs to another run or is another pod
+	// the agent at the address belongs to another run or is another pod
+	WrongAgent Problem = "WrongAgent"
 )
 
-// pod is the state of one load pod. Session.mu guards the fields after poke; one goroutine polls each pod.
+// pod is the state of one load pod. Session.mu guards the fields after poke; one goroutine polls
+// each pod.
 type pod struct {
 	index        int
 	ledgerWanted bool
@@ -170,7 +195,8 @@ func (p *pod) complete() bool {
 	return ended && p.pulled >= p.last.LastSeq
 }
 
-// Started returns the start instant of the session, which was sent to the pods, or will be; false where there is none yet.
+// Started returns the start instant of the session, which was sent to the pods, or will be; false
+// where there is none yet.
 func (s *Session) Started() (at time.Time, started bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,14 +234,20 @@ func (s *Session) addressOf(p *pod) string {
 	return p.address
 }
 
-func (s *Session) instant(local int64) time.Time { return s.base.Add(time.Duration(local)) }
+func (s *Session) instant(local int64) time.Time {
+	return s.base.Add(time.Duration(local))
+}
 
-func (s *Session) now() int64 { return int64(s.cfg.Now().Sub(s.base)) }
+func (s *Session) now() int64 {
+	return int64(s.cfg.Now().Sub(s.base))
+}
 
 // changedSince notifies Changed if the pod's state or problem has changed. The caller holds mu.
 func (s *Session) changedSince(p *pod, before agent.Status, problem Problem) {
-	if p.last.State != before.State || (p.last.StartedAt != 0) != (before.StartedAt != 0) || p.problem != problem {
-		s.cfg.Logger.Debug("pod changed", "pod", p.index, "state", p.last.State, "reason", p.last.Reason, "problem", p.problem)
+	if p.last.State != before.State || (p.last.StartedAt != 0) != (before.StartedAt != 0) ||
+		p.problem != problem {
+		s.cfg.Logger.Debug("pod changed", "pod", p.index, "state", p.last.State, "reason", p.last.Reason,
+			"problem", p.problem)
 		wake(s.changed)
 	}
 }
@@ -228,13 +260,18 @@ func wake(c chan struct{}) {
 	}
 }
 
-// refineBeginning converts the start of the pod's load with the most precise estimate of its clock so far. The caller holds mu.
+// refineBeginning converts the start of the pod's load with the most precise estimate of its clock
+// so far. The caller holds mu.
 func (p *pod) refineBeginning(now int64) {
 	if p.last.StartedAt == 0 {
 		return
 	}
 	offset, uncertainty, ok := p.clock.estimate(now)
 	if ok && (!p.began.known || uncertainty < p.began.uncertainty) {
-		p.began = beginning{at: p.last.StartedAt - offset, uncertainty: uncertainty, known: true}
+		p.began = beginning{
+			at:          p.last.StartedAt - offset,
+			uncertainty: uncertainty,
+			known:       true,
+		}
 	}
 }

@@ -43,11 +43,14 @@ func TestCollectWholeRun(t *testing.T) {
 			t.Errorf("clock shift %v, start off by %v", st.ClockShift, st.Start.Sub(at))
 		}
 		for i, p := range st.Pods {
-			if p.Name != fmt.Sprintf("pod-%d", i) || p.Pulled != 60 || p.Lost != 0 || p.Filled != 0 || !p.Complete || p.Server == nil {
+			if p.Name != fmt.Sprintf("pod-%d", i) || p.Pulled != 60 || p.Lost != 0 || p.Filled != 0 || !p.Complete ||
+				p.Server == nil {
 				t.Errorf("pod %d: %+v", i, p)
 			}
-			if want := time.Duration(i+1) * 1000 * time.Second; p.Offset != want || !p.StartAt.Equal(at) || !p.StartedAt.Equal(at) {
-				t.Errorf("pod %d: offset %v, want %v; start estimated as %v, begun at %v, want %v", i, p.Offset, want, p.StartAt, p.StartedAt, at)
+			if want := time.Duration(i+1) * 1000 * time.Second; p.Offset != want || !p.StartAt.Equal(at) ||
+				!p.StartedAt.Equal(at) {
+				t.Errorf("pod %d: offset %v, want %v; start estimated as %v, begun at %v, want %v", i, p.Offset, want, p.StartAt,
+					p.StartedAt, at)
 			}
 		}
 		if err := s.Release(t.Context()); err != nil {
@@ -73,10 +76,12 @@ func TestCollectWholeRun(t *testing.T) {
 	})
 }
 
-// TestClockReadingsAreWithinTheirUncertainty: with 1 ms for requests and 3 ms for answers, every reading of a pod's clock is off by 1 ms.
+// TestClockReadingsAreWithinTheirUncertainty: with 1 ms for requests and 3 ms for answers, every reading of a pod's
+// clock is off by 1 ms.
 func TestClockReadingsAreWithinTheirUncertainty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives, or a goroutine would be left in the bubble
+		// what is on its way arrives, or a goroutine would be left in the bubble
+		t.Cleanup(func() { time.Sleep(time.Second) })
 		w := newWorld(t, 2, 60, nil)
 		w.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := w.network.Dial(ctx, network, address)
@@ -146,7 +151,8 @@ func TestStartReportsPodsThatDidNotStart(t *testing.T) {
 			return st.Ready == 1 && st.Failed == 1 && st.Pods[1].ClockSettled && st.Pods[2].ClockSettled
 		})
 		err := s.Start(t.Context(), time.Now().Add(time.Second))
-		if err == nil || strings.Contains(err.Error(), "pod 0") || !strings.Contains(err.Error(), "pod 1: ") || !strings.Contains(err.Error(), "PermissionDenied redis:6379 refuses SET") {
+		if err == nil || strings.Contains(err.Error(), "pod 0") || !strings.Contains(err.Error(), "pod 1: ") ||
+			!strings.Contains(err.Error(), "PermissionDenied redis:6379 refuses SET") {
 			t.Errorf("error: %v", err)
 		}
 		// The caller then continues with the running pods.
@@ -213,7 +219,8 @@ func TestCrashedPodIsUnreachableUntilLost(t *testing.T) {
 		crashed := time.Now()
 		w.agents[1].Crash()
 		st := w.until(s, "unreachable", func(st collect.Status) bool { return !st.Pods[1].Reachable })
-		if since := st.Pods[1].UnreachableSince; since.Before(crashed) || since.Sub(crashed) > w.config.PullEvery || st.Pods[1].Err == "" {
+		if since := st.Pods[1].UnreachableSince; since.Before(crashed) || since.Sub(crashed) > w.config.PullEvery ||
+			st.Pods[1].Err == "" {
 			t.Errorf("since %v, crashed %v: %+v", since, crashed, st.Pods[1])
 		}
 		w.until(s, "pod 0 complete", func(st collect.Status) bool { return st.Pods[0].Complete })
@@ -288,9 +295,11 @@ func TestMissingIntervalsCountAsZero(t *testing.T) {
 					zero++
 				}
 			}
-			if zero != st.Pods[0].Filled || series.Len() != 100 || len(series.Notes) == 0 || !strings.Contains(series.Notes[0], "counts as zero") ||
+			if zero != st.Pods[0].Filled || series.Len() != 100 || len(series.Notes) == 0 ||
+				!strings.Contains(series.Notes[0], "counts as zero") ||
 				len(series.Holes()) == 0 {
-				t.Errorf("%d zero intervals of %d, filled %d, notes %q, holes %v", zero, series.Len(), st.Pods[0].Filled, series.Notes, series.Holes())
+				t.Errorf("%d zero intervals of %d, filled %d, notes %q, holes %v", zero, series.Len(), st.Pods[0].Filled,
+					series.Notes, series.Holes())
 			}
 		})
 	})
@@ -334,9 +343,9 @@ func TestStopPullsAllIntervals(t *testing.T) {
 	})
 }
 
-// TestTruthShortLoadIsPolledAtTheUsualInterval bounds the number of requests at the end of a load that is shorter than StatusEvery: the session
-// requests the reason of the end once, does not send requests without a pause until StatusEvery has passed since it was opened, and has finished
-// as soon as it has the last interval.
+// TestTruthShortLoadIsPolledAtTheUsualInterval bounds the number of requests at the end of a load that is shorter than
+// StatusEvery: the session requests the reason of the end once, does not send requests without a pause until
+// StatusEvery has passed since it was opened, and has finished as soon as it has the last interval.
 func TestTruthShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 20, nil)
@@ -358,11 +367,13 @@ func TestTruthShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		before := slices.IndexFunc(writes, at.Before)
-		// A pull every PullEvery, of which the last one detects the end of the load, and the status twice: with the first pull, to learn that the load
-		// has begun, and immediately after the last one for the reason of the end.
+		// A pull every PullEvery, of which the last one detects the end of the load, and the status twice: with the first
+		// pull, to learn that the load has begun, and immediately after the last one for the reason of the end.
 		n, most := len(writes)-before, int(time.Since(at)/w.config.PullEvery)+3
-		truth.Report(t, "T24", "requests of the operator to a pod whose load ends after 0.1 s", fmt.Sprint("at most ", most), strconv.Itoa(n), n <= most)
-		truth.Report(t, "T24", "from the end of this load to Finished", fmt.Sprint("at most ", w.config.PullEvery+2*time.Millisecond), late.String(),
+		truth.Report(t, "T24", "requests of the operator to a pod whose load ends after 0.1 s", fmt.Sprint("at most ", most),
+			strconv.Itoa(n), n <= most)
+		truth.Report(t, "T24", "from the end of this load to Finished",
+			fmt.Sprint("at most ", w.config.PullEvery+2*time.Millisecond), late.String(),
 			late <= w.config.PullEvery+2*time.Millisecond)
 		if last := writes[len(writes)-2:]; !last[0].Equal(last[1]) || last[1].Sub(at) < 20*step {
 			t.Errorf("the last requests were made at %v, the load ended at %v", last, at.Add(20*step))
@@ -381,11 +392,13 @@ func (c notedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestPulledAtEveryVisit: what a pod has recorded is pulled every PullEvery, also when its status is due, so that a lost pod takes no more with it.
+// TestPulledAtEveryVisit: what a pod has recorded is pulled every PullEvery, also when its status is due, so that a
+// lost pod takes no more with it.
 func TestPulledAtEveryVisit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 400, nil)
-		w.config.PollEvery, w.config.PullEvery, w.config.StatusEvery = 50*time.Millisecond, 100*time.Millisecond, 500*time.Millisecond
+		w.config.PollEvery, w.config.PullEvery, w.config.StatusEvery = 50*time.Millisecond, 100*time.Millisecond,
+			500*time.Millisecond
 		s := w.open()
 		at := w.start(s)
 		time.Sleep(time.Until(at))

@@ -5,7 +5,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Lose marks a pod as lost: the session no longer waits for it, and its record ends with the intervals pulled so far.
+// Lose marks a pod as lost: the session no longer waits for it, and its record ends with the
+// intervals pulled so far.
 func (s *Session) Lose(index int) {
 	if index < 0 || index >= len(s.pods) {
 		return
@@ -25,7 +26,8 @@ func (s *Session) Lose(index int) {
 	s.settle()
 }
 
-// settlePod is settle after a change of one pod. It avoids checking all pods unless the state of this one has changed.
+// settlePod is settle after a change of one pod. It avoids checking all pods unless the state of
+// this one has changed.
 func (s *Session) settlePod(p *pod) {
 	s.mu.Lock()
 	complete := p.complete()
@@ -36,7 +38,8 @@ func (s *Session) settlePod(p *pod) {
 	}
 }
 
-// settle marks pods that have ended and were pulled completely in the series, and detects when all have.
+// settle marks pods that have ended and were pulled completely in the series, and detects when all
+// have.
 func (s *Session) settle() {
 	if !s.unsettled() {
 		return

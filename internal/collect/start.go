@@ -10,15 +10,18 @@ import (
 )
 
 const (
-	// startMargin is how long before the start instant it is no longer sent: a pod that receives it later could start late.
+	// startMargin is how long before the start instant it is no longer sent: a pod that receives it
+	// later could start late.
 	startMargin = 100 * time.Millisecond
 	// startRetry is the pause between two attempts for a pod.
 	startRetry = 50 * time.Millisecond
 )
 
-// Start sends the start instant at, converted to the pod's clock, to all pods that are not lost, concurrently. It retries until the pod has
-// accepted it or at is near. The error names each pod that did not accept it. A pod that already has a start instant keeps it, so Start
-// may be called again with the same instant, also by another operator process after Resume. The caller must store the instant before.
+// Start sends the start instant at, converted to the pod's clock, to all pods that are not lost,
+// concurrently. It retries until the pod has accepted it or at is near. The error names each pod
+// that did not accept it. A pod that already has a start instant keeps it, so Start may be called
+// again with the same instant, also by another operator process after Resume. The caller must store
+// the instant before.
 func (s *Session) Start(ctx context.Context, at time.Time) error {
 	s.compareClocks()
 	s.record.Lock()
@@ -69,8 +72,11 @@ func (s *Session) startPod(ctx context.Context, p *pod, local int64) error {
 	}
 }
 
-// startRequest reports whether a pod already has a start instant, or returns the request to send. The error is why none can be sent now.
-func (s *Session) startRequest(p *pod, local int64) (taken bool, address string, request agent.StartRequest, err error) {
+// startRequest reports whether a pod already has a start instant, or returns the request to send.
+// The error is why none can be sent now.
+func (s *Session) startRequest(
+	p *pod, local int64,
+) (taken bool, address string, request agent.StartRequest, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	offset, _, ok := p.clock.estimate(s.now())
@@ -78,7 +84,8 @@ func (s *Session) startRequest(p *pod, local int64) (taken bool, address string,
 	case p.problem != "":
 		return false, "", request, errors.New(p.problemText)
 	case !ok || !p.clock.settled():
-		return false, "", request, errors.Join(errors.New("its clock is not aligned yet"), textError(p.err))
+		return false, "", request, errors.Join(errors.New("its clock is not aligned yet"),
+			textError(p.err))
 	case p.last.StartAt != 0:
 		return true, "", request, nil
 	case p.last.State.Ended():

@@ -35,13 +35,14 @@ type PodStatus struct {
 	StartAt   time.Time // the start instant that the pod has accepted; zero = none
 	StartedAt time.Time // when its load actually began; zero = not yet
 
-	LastSeq  uint64 // newest interval at the pod
-	Pulled   uint64 // intervals in the series
-	Acked    uint64 // intervals in a stored checkpoint
-	Lost     uint64 // intervals the pod dropped before they were acknowledged
-	Filled   uint64 // intervals that were dropped before they were pulled, in this session: they count as empty
-	Complete bool   // ended, and all intervals were pulled
-	Gone     bool   // lost: by Lose, or according to the checkpoint
+	LastSeq uint64 // newest interval at the pod
+	Pulled  uint64 // intervals in the series
+	Acked   uint64 // intervals in a stored checkpoint
+	Lost    uint64 // intervals the pod dropped before they were acknowledged
+	// intervals that were dropped before they were pulled, in this session: they count as empty
+	Filled   uint64
+	Complete bool // ended, and all intervals were pulled
+	Gone     bool // lost: by Lose, or according to the checkpoint
 
 	Ledger *record.Ledger // result of the verification, once it has ended; nil if nothing was verified
 }
@@ -56,24 +57,33 @@ type Status struct {
 	Failed int // of these, Failed
 	Gone   int // pods that were lost
 
-	Verifying int            // pods whose load has ended and that are reading their ledgers back
-	Ledger    *record.Ledger // of all pods that are not lost, once Finished; nil if nothing was verified
+	Verifying int // pods whose load has ended and that are reading their ledgers back
+	// of all pods that are not lost, once Finished; nil if nothing was verified
+	Ledger *record.Ledger
 
-	AllReady   bool // every pod that is not lost is Ready, and there is at least one
-	Received   bool // a pod has the start instant: it has said so, or the record has a part of its load. Until then no load may ever begin at that instant
-	AllStarted bool // every pod that is not lost has accepted the start instant, and there is at least one
+	AllReady bool // every pod that is not lost is Ready, and there is at least one
+	// a pod has the start instant: it has said so, or the record has a part of its load. Until then no
+	// load may ever begin at that instant
+	Received bool
+	// every pod that is not lost has accepted the start instant, and there is at least one
+	AllStarted bool
 	Finished   bool // every pod that is not lost is Complete: the record will not grow
 
-	// Start is T on the operator's clock: the median of the instants that the pods accepted; before, the instant that was set; zero before that.
+	// Start is T on the operator's clock: the median of the instants that the pods accepted; before,
+	// the instant that was set; zero before that.
 	Start time.Time
-	// Skew is the time between the earliest and the latest actual start of the pods' loads; -1 until all began.
+	// Skew is the time between the earliest and the latest actual start of the pods' loads; -1 until
+	// all began.
 	// SkewUncertainty is the sum of the two pods' clock uncertainties.
 	Skew, SkewUncertainty time.Duration
-	// StartError is the maximum difference between the start instant and a pod's actual start; -1 until all began.
+	// StartError is the maximum difference between the start instant and a pod's actual start; -1
+	// until all began.
 	StartError time.Duration
-	// ClockShift is by how much the operator's wall clock is ahead of what it would be if it had counted on from the start instant: near zero,
-	// unless it was set since then, or the operator was restarted on another node.
-	// It needs a pod whose clock is aligned, is 0 before, and has an error of at most ClockShiftUncertainty.
+	// ClockShift is by how much the operator's wall clock is ahead of what it would be if it had
+	// counted on from the start instant: near zero, unless it was set since then, or the operator was
+	// restarted on another node.
+	// It needs a pod whose clock is aligned, is 0 before, and has an error of at most
+	// ClockShiftUncertainty.
 	ClockShift, ClockShiftUncertainty time.Duration
 
 	Saved time.Time // when the last checkpoint was stored; zero = not by this session
@@ -98,7 +108,13 @@ func (s *Session) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	status := Status{Pods: make([]PodStatus, len(s.pods)), Saved: s.saved, Finished: s.finished, Skew: -1, StartError: -1}
+	status := Status{
+		Pods:       make([]PodStatus, len(s.pods)),
+		Saved:      s.saved,
+		Finished:   s.finished,
+		Skew:       -1,
+		StartError: -1,
+	}
 	started := 0
 	begun := make([]beginning, 0, len(s.pods))
 	for i, p := range s.pods {
@@ -148,7 +164,8 @@ func (st *Status) count(p *PodStatus) {
 	}
 }
 
-// startStatus sets the start on the operator's clock, from the instants that the pods with a settled clock accepted.
+// startStatus sets the start on the operator's clock, from the instants that the pods with a
+// settled clock accepted.
 func (s *Session) startStatus(status *Status) {
 	status.Start = s.start
 	starts := make([]int64, 0, len(s.pods))
@@ -181,19 +198,39 @@ func (s *Session) ledger() *record.Ledger {
 		results = append(results, p.last.Ledger)
 	}
 	if missing > 0 {
-		results = append(results, &record.Ledger{Unread: fmt.Sprintf("%d of %d load pods were lost, stopped or failed before they had read their ledgers back", missing, len(s.pods))})
+		results = append(results, &record.Ledger{
+			Unread: fmt.Sprintf(
+				"%d of %d load pods were lost, stopped or failed before they had read their ledgers back",
+				missing, len(s.pods)),
+		})
 	}
 	return record.MergeLedgers(results...)
 }
 
 func (s *Session) podStatus(p *pod, now int64) PodStatus {
 	ps := PodStatus{
-		Index: p.index, Name: p.name, Address: p.address,
-		State: p.last.State, Reason: p.last.Reason, Message: p.last.Message, Server: p.last.Server, Layout: p.last.Layout,
-		Reachable: p.reachable, LastContact: p.lastContact, Err: p.err,
-		Problem: p.problem, ProblemText: p.problemText, ClockSettled: p.clock.settled(),
-		LastSeq: p.last.LastSeq, Pulled: p.pulled, Acked: p.acked, Lost: p.last.Lost, Filled: p.filled,
-		Complete: p.complete(), Gone: p.gone, Ledger: p.last.Ledger,
+		Index:        p.index,
+		Name:         p.name,
+		Address:      p.address,
+		State:        p.last.State,
+		Reason:       p.last.Reason,
+		Message:      p.last.Message,
+		Server:       p.last.Server,
+		Layout:       p.last.Layout,
+		Reachable:    p.reachable,
+		LastContact:  p.lastContact,
+		Err:          p.err,
+		Problem:      p.problem,
+		ProblemText:  p.problemText,
+		ClockSettled: p.clock.settled(),
+		LastSeq:      p.last.LastSeq,
+		Pulled:       p.pulled,
+		Acked:        p.acked,
+		Lost:         p.last.Lost,
+		Filled:       p.filled,
+		Complete:     p.complete(),
+		Gone:         p.gone,
+		Ledger:       p.last.Ledger,
 	}
 	if !p.reachable {
 		ps.UnreachableSince = p.unreachableSince

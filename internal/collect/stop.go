@@ -10,8 +10,9 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 )
 
-// Step sends every pod that is not lost a new rate from at on, counted from the start; rate 0 ends the load at at. The error names each pod that did
-// not accept it; Refused reports whether a pod rejected it.
+// Step sends every pod that is not lost a new rate from at on, counted from the start; rate 0 ends
+// the load at at. The error names each pod that did not accept it; Refused reports whether a pod
+// rejected it.
 func (s *Session) Step(ctx context.Context, at time.Duration, rate float64) error {
 	return s.each(troubled, func(p *pod) error {
 		s.mu.Lock()
@@ -26,18 +27,27 @@ func (s *Session) Step(ctx context.Context, at time.Duration, rate float64) erro
 }
 
 // Refused reports whether a pod received a request and rejected it because of its state.
-func Refused(err error) bool { return conflict(err) }
+func Refused(err error) bool {
+	return conflict(err)
+}
 
-// End ends the load at every pod as Stop does, but as its planned end: ledgers are read back. Stop ends that, too.
-func (s *Session) End(ctx context.Context) error { return s.stop(ctx, "verify=true") }
+// End ends the load at every pod as Stop does, but as its planned end: ledgers are read back. Stop
+// ends that, too.
+func (s *Session) End(ctx context.Context) error {
+	return s.stop(ctx, "verify=true")
+}
 
-// Stop ends the load at every pod immediately. The recorded intervals can still be pulled, until Status reports Finished.
+// Stop ends the load at every pod immediately. The recorded intervals can still be pulled, until
+// Status reports Finished.
 // The error names each pod that did not respond; call Stop again for those.
-func (s *Session) Stop(ctx context.Context) error { return s.stop(ctx, "") }
+func (s *Session) Stop(ctx context.Context) error {
+	return s.stop(ctx, "")
+}
 
 func (s *Session) stop(ctx context.Context, query string) error {
 	return s.each(foreign, func(p *pod) error {
-		err := s.call(ctx, http.MethodPost, s.addressOf(p), agent.PathStop, query, nil, func(*http.Response) error { return nil })
+		err := s.call(ctx, http.MethodPost, s.addressOf(p), agent.PathStop, query, nil,
+			func(*http.Response) error { return nil })
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.statusWanted = true
@@ -46,9 +56,10 @@ func (s *Session) stop(ctx context.Context, query string) error {
 	})
 }
 
-// Release stores the last checkpoint, and then allows every pod that is not lost to exit. It releases no pod if the checkpoint cannot be
-// stored, nor pods with a Problem. The error names each pod that did not respond; call Release again for those. Call it once Status reports
-// Finished, or to discard the remaining record.
+// Release stores the last checkpoint, and then allows every pod that is not lost to exit. It
+// releases no pod if the checkpoint cannot be stored, nor pods with a Problem. The error names each
+// pod that did not respond; call Release again for those. Call it once Status reports Finished, or
+// to discard the remaining record.
 func (s *Session) Release(ctx context.Context) error {
 	if err := s.save(ctx); err != nil {
 		return fmt.Errorf("collect: store the last checkpoint: %w", err)

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// wallNoise is the largest difference between two readings of wall and monotonic clock that is not a step, in nanoseconds.
+	// wallNoise is the largest difference between two readings of wall and monotonic clock that is not
+	// a step, in nanoseconds.
 	wallNoise = int64(time.Millisecond)
 	// readTries is how often the clocks are read until the reading took less than wallNoise.
 	readTries = 10
@@ -16,7 +17,8 @@ const (
 	maxSteps = 100
 )
 
-// wallClock compares the operator's wall clock with its monotonic one, in which all local instants are measured: only the wall clock can be set.
+// wallClock compares the operator's wall clock with its monotonic one, in which all local instants
+// are measured: only the wall clock can be set.
 type wallClock struct {
 	base  time.Time // the wall clock at the local instant 0
 	ahead int64     // how far it is ahead of base + the local instant, at the last comparison
@@ -30,7 +32,8 @@ type wallStep struct {
 	from, to      int64 // wallClock.ahead before and after it
 }
 
-// compare compares the clocks, read at the same instant, and returns by how much the wall clock was set since the last comparison.
+// compare compares the clocks, read at the same instant, and returns by how much the wall clock was
+// set since the last comparison.
 func (w *wallClock) compare(local int64, wall time.Time) (by int64) {
 	ahead := w.since(wall) - local
 	if by = ahead - w.ahead; max(by, -by) > wallNoise {
@@ -44,8 +47,9 @@ func (w *wallClock) compare(local int64, wall time.Time) (by int64) {
 	return by
 }
 
-// local converts an instant of the wall clock. uncertainty is the longest time between the instants at which the wall clock, because it was set,
-// may have shown it: of them the latest that is not after the last comparison is returned.
+// local converts an instant of the wall clock. uncertainty is the longest time between the instants
+// at which the wall clock, because it was set, may have shown it: of them the latest that is not
+// after the last comparison is returned.
 func (w *wallClock) local(wall time.Time) (local, uncertainty int64) {
 	since := w.since(wall)
 	local, earliest := since-w.ahead, since-w.ahead
@@ -64,7 +68,9 @@ func (w *wallClock) local(wall time.Time) (local, uncertainty int64) {
 }
 
 // since is the time from base to an instant, both by the wall clock.
-func (w *wallClock) since(wall time.Time) int64 { return int64(wall.Round(0).Sub(w.base)) }
+func (w *wallClock) since(wall time.Time) int64 {
+	return int64(wall.Round(0).Sub(w.base))
+}
 
 // compareClocks reads both clocks and compares them.
 func (s *Session) compareClocks() {
@@ -91,13 +97,16 @@ func (s *Session) clockStepped(by time.Duration) {
 	if at, begun := s.Elapsed(); begun && by.Abs() > stepNoted {
 		s.record.Lock()
 		defer s.record.Unlock()
-		s.note(fmt.Sprintf("The operator's wall clock was set by %v, %v after the start: the times of faults are corrected by it.",
-			by.Round(time.Millisecond), at.Round(time.Second)))
+		s.note(
+			fmt.Sprintf(
+				"The operator's wall clock was set by %v, %v after the start: the times of faults are corrected by it.",
+				by.Round(time.Millisecond), at.Round(time.Second)))
 	}
 }
 
-// At converts an instant that was read from the operator's wall clock to the time since the start, on the clock of the run. uncertainty is more
-// than 0 if the wall clock was set and may have shown the instant more than once, or if it was set before this session was opened: then by how much.
+// At converts an instant that was read from the operator's wall clock to the time since the start,
+// on the clock of the run. uncertainty is more than 0 if the wall clock was set and may have shown
+// the instant more than once, or if it was set before this session was opened: then by how much.
 // It returns false before Start or Resume.
 func (s *Session) At(wall time.Time) (at, uncertainty time.Duration, begun bool) {
 	s.compareClocks()
@@ -107,13 +116,15 @@ func (s *Session) At(wall time.Time) (at, uncertainty time.Duration, begun bool)
 		return 0, 0, false
 	}
 	local, unsure := s.wall.local(wall)
-	if shift := s.runTime(s.startAt); local < 0 && s.startAt < 0 { // read, as the start, by the process before this one
+	// read, as the start, by the process before this one
+	if shift := s.runTime(s.startAt); local < 0 && s.startAt < 0 {
 		return time.Duration(local - s.startAt), time.Duration(max(shift, -shift)), true
 	}
 	return time.Duration(s.runTime(local)), time.Duration(unsure), true
 }
 
-// Elapsed returns the time since the start on the clock of the run. It returns false before Start or Resume.
+// Elapsed returns the time since the start on the clock of the run. It returns false before Start
+// or Resume.
 func (s *Session) Elapsed() (at time.Duration, begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

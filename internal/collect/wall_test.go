@@ -37,7 +37,8 @@ func TestWallClockThatWasSet(t *testing.T) {
 		}
 		local, uncertainty := w.local(at(tc.wall))
 		if local != tc.want*second || uncertainty != tc.uncertainty*second {
-			t.Errorf("%s: %v ± %v, want %d s ± %d s", tc.name, time.Duration(local), time.Duration(uncertainty), tc.want, tc.uncertainty)
+			t.Errorf("%s: %v ± %v, want %d s ± %d s", tc.name, time.Duration(local), time.Duration(uncertainty), tc.want,
+				tc.uncertainty)
 		}
 	}
 }

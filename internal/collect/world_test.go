@@ -71,7 +71,9 @@ type world struct {
 }
 
 // newWorld serves agents with scripted loads, in memory. Their clocks began at different times.
-func newWorld(t *testing.T, pods int, intervals int64, change func(pod int, runner *agenttest.Runner, config *agent.Config)) *world {
+func newWorld(
+	t *testing.T, pods int, intervals int64, change func(pod int, runner *agenttest.Runner, config *agent.Config),
+) *world {
 	t.Helper()
 	credentials, err := agent.NewCredentials()
 	if err != nil {
@@ -182,7 +184,8 @@ func (w *world) expect(s *collect.Session, delivered ...int64) {
 func same(t *testing.T, want, got *merged.Series) {
 	t.Helper()
 	if want.Len() != got.Len() || want.Complete() != got.Complete() || !got.Ended() {
-		t.Fatalf("%d intervals, %d complete, ended %v; want %d, %d", got.Len(), got.Complete(), got.Ended(), want.Len(), want.Complete())
+		t.Fatalf("%d intervals, %d complete, ended %v; want %d, %d", got.Len(), got.Complete(), got.Ended(), want.Len(),
+			want.Complete())
 	}
 	for i := range want.Len() {
 		if diff := cmp.Diff(want.At(i), got.At(i)); diff != "" {

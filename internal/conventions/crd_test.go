@@ -1,5 +1,7 @@
-// Package conventions checks the API against its conventions: the CRDs that are installed and the markers in the Go types.
-// The rules are those of the Kubernetes API conventions and of kube-api-linter; breaking one is a breaking change later.
+// Package conventions checks the API against its conventions: the CRDs that are installed and the markers in the Go
+// types.
+// The rules are those of the Kubernetes API conventions and of kube-api-linter; breaking one is a breaking change
+// later.
 package conventions
 
 import (
@@ -25,36 +27,79 @@ var exceptions = []struct {
 	rules  []string
 	reason string
 }{
-	{".podSelector", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded},
-		"metav1.LabelSelector: bounded by what a label may be, when it is parsed"},
-	{".podTemplate.patch", []string{ruleFreeForm},
-		"a patch of corev1.PodTemplateSpec: the operator decodes what it makes of a template strictly, up to 16 KiB, and the API server checks that by a dry run"},
-	{"spec.observe.pods[].selector", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded},
-		"metav1.LabelSelector: bounded by what a label may be, when it is parsed"},
-	{"spec.pods.resources", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded, ruleDescribedName},
-		"corev1.ResourceRequirements: checked by the API server when the load pods' Job is made"},
-	{"spec.pods.tolerations[]", []string{ruleStringBounded, ruleIntegerBounded, ruleDescribedName},
-		"corev1.Toleration: checked by the API server when the load pods' Job is made"},
-	{"spec.pods.nodeSelector{}", []string{ruleStringBounded},
-		"no marker reaches a map's values; one that is too long matches no node"},
-	{"spec.pods.affinity", []string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
-		"corev1.Affinity: checked by the API server when the load pods' Job is made"},
-	{"spec.pods.topologySpreadConstraints[]", []string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
-		"corev1.TopologySpreadConstraint: checked by the API server when the load pods' Job is made"},
-	{"spec.probePods.resources", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded, ruleDescribedName},
-		"corev1.ResourceRequirements: checked by the API server when the load pods' Job is made"},
-	{"spec.probePods.tolerations[]", []string{ruleStringBounded, ruleIntegerBounded, ruleDescribedName},
-		"corev1.Toleration: checked by the API server when the load pods' Job is made"},
-	{"spec.probePods.nodeSelector{}", []string{ruleStringBounded},
-		"no marker reaches a map's values; one that is too long matches no node"},
-	{"spec.probePods.affinity", []string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
-		"corev1.Affinity: checked by the API server when the load pods' Job is made"},
-	{"spec.probePods.topologySpreadConstraints[]", []string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
-		"corev1.TopologySpreadConstraint: checked by the API server when the load pods' Job is made"},
+	{
+		".podSelector",
+		[]string{ruleMaxItems, ruleStringBounded, ruleMapBounded},
+		"metav1.LabelSelector: bounded by what a label may be, when it is parsed",
+	},
+	{
+		".podTemplate.patch",
+		[]string{ruleFreeForm},
+		"a patch of corev1.PodTemplateSpec: the operator decodes what it makes of a template strictly, up to 16 KiB, and " +
+			"the API server checks that by a dry run",
+	},
+	{
+		"spec.observe.pods[].selector",
+		[]string{ruleMaxItems, ruleStringBounded, ruleMapBounded},
+		"metav1.LabelSelector: bounded by what a label may be, when it is parsed",
+	},
+	{
+		"spec.pods.resources",
+		[]string{ruleMaxItems, ruleStringBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.ResourceRequirements: checked by the API server when the load pods' Job is made",
+	},
+	{
+		"spec.pods.tolerations[]",
+		[]string{ruleStringBounded, ruleIntegerBounded, ruleDescribedName},
+		"corev1.Toleration: checked by the API server when the load pods' Job is made",
+	},
+	{
+		"spec.pods.nodeSelector{}",
+		[]string{ruleStringBounded},
+		"no marker reaches a map's values; one that is too long matches no node",
+	},
+	{
+		"spec.pods.affinity",
+		[]string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.Affinity: checked by the API server when the load pods' Job is made",
+	},
+	{
+		"spec.pods.topologySpreadConstraints[]",
+		[]string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.TopologySpreadConstraint: checked by the API server when the load pods' Job is made",
+	},
+	{
+		"spec.probePods.resources",
+		[]string{ruleMaxItems, ruleStringBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.ResourceRequirements: checked by the API server when the load pods' Job is made",
+	},
+	{
+		"spec.probePods.tolerations[]",
+		[]string{ruleStringBounded, ruleIntegerBounded, ruleDescribedName},
+		"corev1.Toleration: checked by the API server when the load pods' Job is made",
+	},
+	{
+		"spec.probePods.nodeSelector{}",
+		[]string{ruleStringBounded},
+		"no marker reaches a map's values; one that is too long matches no node",
+	},
+	{
+		"spec.probePods.affinity",
+		[]string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.Affinity: checked by the API server when the load pods' Job is made",
+	},
+	{
+		"spec.probePods.topologySpreadConstraints[]",
+		[]string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.TopologySpreadConstraint: checked by the API server when the load pods' Job is made",
+	},
 }
 
 // embedded are the specs of other kinds in a kind: they are checked where they belong.
-var embedded = map[string][]string{"RedisExperiment": {"spec.template.spec", "spec.faults[].spec"}, "RedisExperimentSchedule": {"spec.template.spec"}}
+var embedded = map[string][]string{
+	"RedisExperiment":         {"spec.template.spec", "spec.faults[].spec"},
+	"RedisExperimentSchedule": {"spec.template.spec"},
+}
 
 func TestSchemas(t *testing.T) {
 	type use struct {
@@ -65,7 +110,10 @@ func TestSchemas(t *testing.T) {
 	for _, crd := range installed(t) {
 		for _, v := range crd.Spec.Versions {
 			for _, f := range findings("", *v.Schema.OpenAPIV3Schema) {
-				if slices.ContainsFunc(embedded[crd.Spec.Names.Kind], func(path string) bool { return strings.HasPrefix(f.path, path+".") }) {
+				if slices.ContainsFunc(embedded[crd.Spec.Names.Kind], func(path string) bool {
+					return strings.HasPrefix(f.path,
+						path+".")
+				}) {
 					continue
 				}
 				if i := exempt(f); i >= 0 {
@@ -102,19 +150,56 @@ func exempt(f finding) int {
 // The output of `kubectl get`, which users rely on.
 var shapes = []shape{
 	{"RedisLoadTest", "rlt", []column{
-		{"Status", 0}, {"Progress", 0}, {"TPS", 0}, {"P99", 0}, {"Errors", 0}, {"Trend", 0}, {"Verdict", 0}, {"Age", 0},
-		{"Bottleneck", 1}, {"Faults", 1}, {"LostWrites", 1}, {"Redis", 1}, {"Message", 1},
+		{"Status", 0},
+		{"Progress", 0},
+		{"TPS", 0},
+		{"P99", 0},
+		{"Errors", 0},
+		{"Trend", 0},
+		{"Verdict", 0},
+		{"Age", 0},
+		{"Bottleneck", 1},
+		{"Faults", 1},
+		{"LostWrites", 1},
+		{"Redis", 1},
+		{"Message", 1},
 	}},
 	{"RedisFault", "rfault", []column{
-		{"Type", 0}, {"Status", 0}, {"Target", 0}, {"Effect", 0}, {"Dip", 0}, {"Outage", 0}, {"Recovery", 0}, {"LostWrites", 0}, {"Verdict", 0}, {"Age", 0},
-		{"WhileActive", 1}, {"LoadTest", 1}, {"Message", 1},
+		{"Type", 0},
+		{"Status", 0},
+		{"Target", 0},
+		{"Effect", 0},
+		{"Dip", 0},
+		{"Outage", 0},
+		{"Recovery", 0},
+		{"LostWrites", 0},
+		{"Verdict", 0},
+		{"Age", 0},
+		{"WhileActive", 1},
+		{"LoadTest", 1},
+		{"Message", 1},
 	}},
 	{"RedisExperiment", "rexp", []column{
-		{"Status", 0}, {"Progress", 0}, {"Cells", 0}, {"Worse", 0}, {"Verdict", 0}, {"Next", 0}, {"Age", 0},
-		{"Regressed", 1}, {"ExpectedEnd", 1}, {"Message", 1},
+		{"Status", 0},
+		{"Progress", 0},
+		{"Cells", 0},
+		{"Worse", 0},
+		{"Verdict", 0},
+		{"Next", 0},
+		{"Age", 0},
+		{"Regressed", 1},
+		{"ExpectedEnd", 1},
+		{"Message", 1},
 	}},
 	{"RedisExperimentSchedule", "rexps", []column{
-		{"Schedule", 0}, {"Status", 0}, {"Last", 0}, {"Verdict", 0}, {"Regressed", 0}, {"Next", 0}, {"Age", 0}, {"Message", 1},
+		{"Schedule", 0},
+		{"Status", 0},
+		{"Last", 0},
+		{"Verdict", 0},
+		{"Regressed", 0},
+		{"Next", 0},
+		{"Age", 0},
+		{"Message", 1},
 	}},
 }
 
@@ -137,7 +222,12 @@ func TestShapes(t *testing.T) {
 
 // A generated CRD is sorted, so only the Go type shows that conditions come first.
 func TestConditionsComeFirst(t *testing.T) {
-	for _, status := range []any{v1alpha1.RedisLoadTestStatus{}, v1alpha1.RedisFaultStatus{}, v1alpha1.RedisExperimentStatus{}, v1alpha1.RedisExperimentScheduleStatus{}} {
+	for _, status := range []any{
+		v1alpha1.RedisLoadTestStatus{},
+		v1alpha1.RedisFaultStatus{},
+		v1alpha1.RedisExperimentStatus{},
+		v1alpha1.RedisExperimentScheduleStatus{},
+	} {
 		typ := reflect.TypeOf(status)
 		first := typ.Field(0)
 		if first.Name != "Conditions" || first.Type != reflect.TypeFor[[]metav1.Condition]() {
@@ -146,7 +236,8 @@ func TestConditionsComeFirst(t *testing.T) {
 	}
 	for _, crd := range installed(t) {
 		conditions := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
-		if conditions.XListType == nil || *conditions.XListType != "map" || !reflect.DeepEqual(conditions.XListMapKeys, []string{"type"}) {
+		if conditions.XListType == nil || *conditions.XListType != "map" ||
+			!reflect.DeepEqual(conditions.XListMapKeys, []string{"type"}) {
 			t.Errorf("%s: conditions are not a map by type", crd.Spec.Names.Kind)
 		}
 	}

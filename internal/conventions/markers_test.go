@@ -41,7 +41,8 @@ func TestEveryFieldIsOptionalOrRequired(t *testing.T) {
 	}
 }
 
-// markerFindings gives the number of fields of a file's structs, and those without exactly one of the two markers or without a comment.
+// markerFindings gives the number of fields of a file's structs, and those without exactly one of the two markers or
+// without a comment.
 func markerFindings(t *testing.T, name, source string) (fields int, problems []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments)

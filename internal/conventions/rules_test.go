@@ -24,23 +24,55 @@ func TestRules(t *testing.T) {
 			status: {type: object, description: status is, properties: {count: {type: integer, description: count of}}}}`, ""},
 		{"number", `{a: {type: number, description: a is}}`, "a: " + ruleNoNumber},
 		{"string", `{a: {type: string, description: a is}}`, "a: " + ruleStringBounded},
-		{"string in a list", `{a: {type: array, description: a is, maxItems: 1, x-kubernetes-list-type: set, items: {type: string}}}`, "a[]: " + ruleStringBounded},
-		{"string in a map", `{a: {type: object, description: a is, maxProperties: 1, additionalProperties: {type: string}}}`, "a{}: " + ruleStringBounded},
-		{"integer without maximum", `{spec: {type: object, description: spec is, properties: {top: {type: integer, description: top is, minimum: 0}}}}`, "spec.top: " + ruleIntegerBounded},
-		{"list type", `{a: {type: array, description: a is, maxItems: 1, items: {type: string, maxLength: 5}}}`, "a: " + ruleListType},
-		{"list keys", `{a: {type: array, description: a is, maxItems: 1, x-kubernetes-list-type: map, items: {type: string, maxLength: 5}}}`, "a: " + ruleListMapKeys},
-		{"list length", `{a: {type: array, description: a is, x-kubernetes-list-type: set, items: {type: string, maxLength: 5}}}`, "a: " + ruleMaxItems},
-		{"map of objects", `{a: {type: object, description: a is, maxProperties: 1, additionalProperties: {type: boolean}}}`, "a: " + ruleMapValues},
-		{"map without bound", `{a: {type: object, description: a is, additionalProperties: {type: string, maxLength: 5}}}`, "a: " + ruleMapBounded},
+		{
+			"string in a list",
+			`{a: {type: array, description: a is, maxItems: 1, x-kubernetes-list-type: set, items: {type: string}}}`,
+			"a[]: " + ruleStringBounded,
+		},
+		{
+			"string in a map", `{a: {type: object, description: a is, maxProperties: 1, additionalProperties: {type: string}}}`,
+			"a{}: " + ruleStringBounded,
+		},
+		{
+			"integer without maximum",
+			`{spec: {type: object, description: spec is, properties: {top: {type: integer, description: top is, minimum: 0}}}}`,
+			"spec.top: " + ruleIntegerBounded,
+		},
+		{
+			"list type", `{a: {type: array, description: a is, maxItems: 1, items: {type: string, maxLength: 5}}}`,
+			"a: " + ruleListType,
+		},
+		{
+			"list keys",
+			`{a: {type: array, description: a is, maxItems: 1, x-kubernetes-list-type: map, items: {type: string,
+			  maxLength: 5}}}`, "a: " + ruleListMapKeys,
+		},
+		{
+			"list length",
+			`{a: {type: array, description: a is, x-kubernetes-list-type: set, items: {type: string, maxLength: 5}}}`,
+			"a: " + ruleMaxItems,
+		},
+		{
+			"map of objects", `{a: {type: object, description: a is, maxProperties: 1, additionalProperties: {type: boolean}}}`,
+			"a: " + ruleMapValues,
+		},
+		{
+			"map without bound", `{a: {type: object, description: a is, additionalProperties: {type: string, maxLength: 5}}}`,
+			"a: " + ruleMapBounded,
+		},
 		{"phase", `{currentPhase: {type: boolean, description: currentPhase is}}`, "currentPhase: " + ruleNoPhase},
 		{"description", `{a: {type: boolean}}`, "a: " + ruleDescribed},
 		{"description of another name", `{rate: {type: boolean, description: rates are}}`, "rate: " + ruleDescribedName},
-		{"unknown fields", `{a: {type: object, description: a is, x-kubernetes-preserve-unknown-fields: true}}`, "a: " + ruleFreeForm},
+		{
+			"unknown fields", `{a: {type: object, description: a is, x-kubernetes-preserve-unknown-fields: true}}`,
+			"a: " + ruleFreeForm,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var s apiext.JSONSchemaProps
-			if err := yaml.UnmarshalStrict([]byte("type: object\nproperties: "+strings.ReplaceAll(test.schema, "\t", " ")), &s); err != nil {
+			if err := yaml.UnmarshalStrict([]byte("type: object\nproperties: "+strings.ReplaceAll(test.schema, "\t", " ")),
+				&s); err != nil {
 				t.Fatal(err)
 			}
 			var got []string

@@ -29,7 +29,8 @@ const (
 	ruleFreeForm       = "an object without properties, or with unknown fields preserved"
 )
 
-// findings walks a schema and returns every violation. path is that of the schema itself: "" at the root, "spec.load.stages[]" below.
+// findings walks a schema and returns every violation. path is that of the schema itself: "" at the root,
+// "spec.load.stages[]" below.
 func findings(path string, s apiext.JSONSchemaProps) []finding {
 	var out []finding
 	add := func(rule string) { out = append(out, finding{path, rule}) }

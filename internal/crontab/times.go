@@ -1,4 +1,5 @@
-// Package crontab is the times of a cron schedule in a time zone, as those of a CronJob. It is pure.
+// Package crontab is the times of a cron schedule in a time zone, as those of a CronJob. It is
+// pure.
 package crontab
 
 import (
@@ -24,7 +25,8 @@ func Parse(schedule string, zone *string) (*Times, error) {
 		return nil, err
 	}
 	if strings.Contains(schedule, "TZ=") { // of which the parser panics without a space
-		return nil, problem.Invalid("spec.schedule: %s: set spec.timeZone instead of a time zone in the schedule", schedule)
+		return nil, problem.Invalid(
+			"spec.schedule: %s: set spec.timeZone instead of a time zone in the schedule", schedule)
 	}
 	of, err := cron.ParseStandard(schedule)
 	if err != nil {
@@ -49,7 +51,8 @@ func zoneOf(zone *string) (*time.Location, error) {
 		name = *zone
 	}
 	if strings.EqualFold(name, "Local") {
-		return nil, problem.Invalid("spec.timeZone: Local depends on where the operator runs: name a time zone, such as Europe/Berlin")
+		return nil, problem.Invalid(
+			"spec.timeZone: Local depends on where the operator runs: name a time zone, such as Europe/Berlin")
 	}
 	in, err := time.LoadLocation(name)
 	if err != nil {
@@ -67,7 +70,8 @@ func Zone(zone *string) *time.Location {
 	return in
 }
 
-// period is @every: the multiples of it since 1970, so that its times do not depend on when an operator looks.
+// period is @every: the multiples of it since 1970, so that its times do not depend on when an
+// operator looks.
 type period time.Duration
 
 // Next implements cron.Schedule.
@@ -77,12 +81,17 @@ func (p period) Next(after time.Time) time.Time {
 }
 
 // Next is the first time after an instant.
-func (t *Times) Next(after time.Time) time.Time { return t.of.Next(after.In(t.zone)) }
+func (t *Times) Next(after time.Time) time.Time {
+	return t.of.Next(after.In(t.zone))
+}
 
 // Zone is the time zone.
-func (t *Times) Zone() *time.Location { return t.zone }
+func (t *Times) Zone() *time.Location {
+	return t.zone
+}
 
-// Last is the last time from one instant to another one, both included; ok: there is one. However long that is, it takes some tens of steps.
+// Last is the last time from one instant to another one, both included; ok: there is one. However
+// long that is, it takes some tens of steps.
 func (t *Times) Last(from, to time.Time) (last time.Time, ok bool) {
 	before := from.Add(-time.Nanosecond) // the last time is after it, and at or before to
 	past := func(at time.Time) bool { next := t.Next(at); return next.IsZero() || next.After(to) }
@@ -102,17 +111,21 @@ func (t *Times) Last(from, to time.Time) (last time.Time, ok bool) {
 	return last, true
 }
 
-// Between are the times from one instant, included, to another one, excluded: the first ones, at most limit.
+// Between are the times from one instant, included, to another one, excluded: the first ones, at
+// most limit.
 func (t *Times) Between(from, to time.Time, limit int) []time.Time {
 	var all []time.Time
-	for next := t.Next(from.Add(-time.Nanosecond)); !next.IsZero() && next.Before(to) && len(all) < limit; next = t.Next(next) {
+	for next := t.Next(from.Add(-time.Nanosecond)); !next.IsZero() && next.Before(to) &&
+		len(all) < limit; next = t.Next(next) {
 		all = append(all, next)
 	}
 	return all
 }
 
 // Minutes are those since 1970, in which runs are named.
-func Minutes(t time.Time) int64 { return t.Unix() / 60 }
+func Minutes(t time.Time) int64 {
+	return t.Unix() / 60
+}
 
 // Text is a time as people read it.
 func (t *Times) Text(at time.Time) string {

@@ -55,7 +55,10 @@ func TestDaylightSaving(t *testing.T) {
 		{"30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
 		{"0 3 * * *", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z 2026-03-30T01:00:00Z"},
 		{"30 2 * * *", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z 2026-10-25T01:30:00Z 2026-10-26T01:30:00Z"},
-		{"@every 12h", "2026-03-28T12:00:00Z", "2026-03-28T12:00:00Z 2026-03-29T00:00:00Z 2026-03-29T12:00:00Z 2026-03-30T00:00:00Z"},
+		{
+			"@every 12h", "2026-03-28T12:00:00Z",
+			"2026-03-28T12:00:00Z 2026-03-29T00:00:00Z 2026-03-29T12:00:00Z 2026-03-30T00:00:00Z",
+		},
 		{"0 3 * * *", "2026-10-24T12:00:00Z", "2026-10-25T02:00:00Z 2026-10-26T02:00:00Z"},
 	} {
 		var got []string
@@ -71,9 +74,15 @@ func TestDaylightSaving(t *testing.T) {
 // The last time is found without a step for each before it, and is that of stepping.
 func TestLast(t *testing.T) {
 	from := at("2026-01-01T00:00:00Z")
-	for _, schedule := range []string{"* * * * *", "*/7 * 3 * *", "0 3 * * 1", "15,45 0-5 1,31 */2 *", "30 2 * * *", "@every 1h30m"} {
+	for _, schedule := range []string{
+		"* * * * *", "*/7 * 3 * *", "0 3 * * 1", "15,45 0-5 1,31 */2 *", "30 2 * * *",
+		"@every 1h30m",
+	} {
 		times := parse(t, schedule, "Europe/Berlin")
-		for _, length := range []time.Duration{0, time.Second, time.Hour, 25 * time.Hour, 60 * 24 * time.Hour, 364*24*time.Hour + time.Minute} {
+		for _, length := range []time.Duration{
+			0, time.Second, time.Hour, 25 * time.Hour, 60 * 24 * time.Hour,
+			364*24*time.Hour + time.Minute,
+		} {
 			var want time.Time
 			for next := times.Next(from.Add(-time.Nanosecond)); !next.After(from.Add(length)); next = times.Next(next) {
 				want = next

@@ -36,7 +36,13 @@ func newStage() *stage {
 	var s stage
 	for _, namespace := range []string{"shop", "bank"} {
 		for _, resource := range resources {
-			s.objects = append(s.objects, Object{Key: Key{resource, namespace, "one"}, Status: "Running", Created: time.Now(), Revision: "1", Figures: []report.Fact{{Name: "p99", Value: "1.2ms"}}})
+			s.objects = append(s.objects, Object{
+				Key:      Key{resource, namespace, "one"},
+				Status:   "Running",
+				Created:  time.Now(),
+				Revision: "1",
+				Figures:  []report.Fact{{Name: "p99", Value: "1.2ms"}},
+			})
 		}
 	}
 	s.revision = Revision{ID: "r1"}
@@ -84,7 +90,14 @@ func (s *stage) Report(ctx context.Context, key Key) (*report.Document, error) {
 	if key.Name == "broken" {
 		panic("a status without a time")
 	}
-	return &report.Document{Kind: report.LoadTest, Namespace: key.Namespace, Name: key.Name, State: report.Running, Finding: report.Text("it runs"), Figures: []report.Figure{{Name: "requests", Label: "Requests"}}}, nil
+	return &report.Document{
+		Kind:      report.LoadTest,
+		Namespace: key.Namespace,
+		Name:      key.Name,
+		State:     report.Running,
+		Finding:   report.Text("it runs"),
+		Figures:   []report.Figure{{Name: "requests", Label: "Requests"}},
+	}, nil
 }
 
 // AuthenticateRequest knows users by tokens that are their names.
@@ -101,7 +114,8 @@ func (s *stage) AuthenticateRequest(r *http.Request) (*authenticator.Response, b
 
 // Authorize permits an admin everything, a shopkeeper namespace shop, and a tester the load tests of shop.
 func (s *stage) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if a.GetAPIGroup() != "redquake.dev" || !a.IsResourceRequest() || !slices.Contains([]string{"get", "list"}, a.GetVerb()) {
+	if a.GetAPIGroup() != "redquake.dev" || !a.IsResourceRequest() ||
+		!slices.Contains([]string{"get", "list"}, a.GetVerb()) {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
 	in := a.GetNamespace() == "shop"
@@ -113,7 +127,13 @@ func (s *stage) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 }
 
 func (s *stage) handler(limits Limits) *Handler {
-	return NewHandler(Config{Source: s, Authenticator: s, Authorizer: authorizer.AuthorizerFunc(s.Authorize), Log: logr.Discard(), Limits: limits})
+	return NewHandler(Config{
+		Source:        s,
+		Authenticator: s,
+		Authorizer:    authorizer.AuthorizerFunc(s.Authorize),
+		Log:           logr.Discard(),
+		Limits:        limits,
+	})
 }
 
 func get(h http.Handler, token, path string) *httptest.ResponseRecorder {
@@ -149,7 +169,10 @@ func TestAccess(t *testing.T) {
 		{"admin", "/no/such/page/at/all", http.StatusNotFound, "no such page"},
 		{"shopkeeper", "/", http.StatusOK, "/shop/redisloadtests/one"},
 		{"shopkeeper", "/shop/redisfaults/one", http.StatusOK, "it runs"},
-		{"shopkeeper", "/bank/redisfaults/one", http.StatusForbidden, "get redisfaults.redquake.dev one in namespace bank, which user shopkeeper does not have"},
+		{
+			"shopkeeper", "/bank/redisfaults/one", http.StatusForbidden,
+			"get redisfaults.redquake.dev one in namespace bank, which user shopkeeper does not have",
+		},
 		{"shopkeeper", "/bank/redisfaults/nonexistent", http.StatusForbidden, "permission"},
 		{"shopkeeper", "/bank/redisfaults/one/events", http.StatusForbidden, "permission"},
 		{"shopkeeper", "/bank/", http.StatusForbidden, "list redisloadtests.redquake.dev in namespace bank"},
@@ -163,7 +186,8 @@ func TestAccess(t *testing.T) {
 		if w.Code != tc.code || !strings.Contains(w.Body.String(), tc.says) {
 			t.Errorf("%q reads %s: %d %.200s; want %d with %q", tc.token, tc.path, w.Code, w.Body, tc.code, tc.says)
 		}
-		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "connect-src 'self'") || strings.Contains(policy, "script-src 'unsafe-inline'") {
+		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") ||
+			!strings.Contains(policy, "connect-src 'self'") || strings.Contains(policy, "script-src 'unsafe-inline'") {
 			t.Errorf("%s has the policy %q", tc.path, policy)
 		}
 		if tc.code == http.StatusUnauthorized && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") {
@@ -179,7 +203,10 @@ func TestAccess(t *testing.T) {
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	h := newStage().handler(Limits{})
-	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace} {
+	for _, method := range []string{
+		http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions, http.MethodConnect, http.MethodTrace,
+	} {
 		for _, path := range []string{"/", "/shop/redisloadtests/one"} {
 			r := httptest.NewRequest(method, path, nil)
 			r.Header.Set("Authorization", "Bearer admin")
@@ -197,7 +224,10 @@ func TestTroubleOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newStage()
 	h := s.handler(Limits{})
-	for _, trouble := range []error{context.DeadlineExceeded, apierrors.NewServiceUnavailable("starting"), fmt.Errorf("review: %w", apierrors.NewForbidden(v("tokenreviews"), "", errors.New("no")))} {
+	for _, trouble := range []error{
+		context.DeadlineExceeded, apierrors.NewServiceUnavailable("starting"),
+		fmt.Errorf("review: %w", apierrors.NewForbidden(v("tokenreviews"), "", errors.New("no"))),
+	} {
 		s.trouble = trouble
 		if w := get(h, "admin", "/"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%v: %d %s", trouble, w.Code, w.Body)
@@ -209,16 +239,25 @@ func TestTroubleOfTheAPIServer(t *testing.T) {
 func TestForms(t *testing.T) {
 	t.Parallel()
 	h := newStage().handler(Limits{})
-	for form, begins := range map[string]string{"html": "<!doctype html>", "markdown": "", "json": "{", "junit": "<?xml", "csv": "kind,", "text": ""} {
+	for form, begins := range map[string]string{
+		"html":     "<!doctype html>",
+		"markdown": "",
+		"json":     "{",
+		"junit":    "<?xml",
+		"csv":      "kind,",
+		"text":     "",
+	} {
 		w := get(h, "admin", "/shop/redisloadtests/one?form="+form)
-		if w.Code != http.StatusOK || !strings.HasPrefix(w.Body.String(), begins) || !strings.Contains(w.Header().Get("Content-Disposition"), "attachment; filename=shop-one.") {
+		if w.Code != http.StatusOK || !strings.HasPrefix(w.Body.String(), begins) ||
+			!strings.Contains(w.Header().Get("Content-Disposition"), "attachment; filename=shop-one.") {
 			t.Errorf("%s: %d %v %.100s", form, w.Code, w.Header(), w.Body)
 		}
 		if live := strings.Contains(w.Body.String(), "EventSource"); live {
 			t.Errorf("%s follows a server", form)
 		}
 	}
-	if w := get(h, "admin", "/shop/redisloadtests/one"); !strings.Contains(w.Body.String(), "EventSource") || !strings.Contains(w.Body.String(), `data-revision="r1"`) {
+	if w := get(h, "admin", "/shop/redisloadtests/one"); !strings.Contains(w.Body.String(), "EventSource") ||
+		!strings.Contains(w.Body.String(), `data-revision="r1"`) {
 		t.Errorf("the page does not follow its object")
 	}
 }
@@ -295,7 +334,8 @@ func TestPanic(t *testing.T) {
 	s := newStage()
 	s.objects = append(s.objects, Object{Key: Key{LoadTests, "shop", "broken"}})
 	h := s.handler(Limits{})
-	if w := get(h, "admin", "/shop/redisloadtests/broken"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "a status without a time") {
+	if w := get(h, "admin", "/shop/redisloadtests/broken"); w.Code != http.StatusInternalServerError ||
+		!strings.Contains(w.Body.String(), "a status without a time") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := get(h, "admin", "/shop/redisloadtests/one"); w.Code != http.StatusOK {

@@ -12,7 +12,8 @@ import (
 func OfLoadTest(t *v1alpha1.RedisLoadTest) Object {
 	o := entry(LoadTests, &t.ObjectMeta, t.Status.Conditions, t.Status.Verdict)
 	if d := t.Status.Display; d != nil {
-		o.Figures = known("progress", d.Progress, "requests/s", d.TPS, "p99", d.P99, "errors", d.Errors, "faults", d.Faults, "lost writes", d.LostWrites)
+		o.Figures = known("progress", d.Progress, "requests/s", d.TPS, "p99", d.P99, "errors", d.Errors,
+			"faults", d.Faults, "lost writes", d.LostWrites)
 	}
 	return o
 }
@@ -22,7 +23,8 @@ func OfFault(f *v1alpha1.RedisFault) Object {
 	o := entry(Faults, &f.ObjectMeta, f.Status.Conditions, f.Status.Verdict)
 	o.Type = string(f.Spec.Action.Type)
 	if d := f.Status.Display; d != nil {
-		o.Figures = known("target", d.Target, "dip", d.Dip, "outage", d.Outage, "recovery", d.Recovery, "lost writes", d.LostWrites, "while active", d.WhileActive)
+		o.Figures = known("target", d.Target, "dip", d.Dip, "outage", d.Outage, "recovery", d.Recovery,
+			"lost writes", d.LostWrites, "while active", d.WhileActive)
 	}
 	return o
 }
@@ -49,9 +51,16 @@ func OfSchedule(s *v1alpha1.RedisExperimentSchedule) Object {
 	return o
 }
 
-func entry(resource string, object *metav1.ObjectMeta, conditions []metav1.Condition, verdict v1alpha1.Verdict) Object {
+func entry(
+	resource string, object *metav1.ObjectMeta, conditions []metav1.Condition,
+	verdict v1alpha1.Verdict,
+) Object {
 	o := Object{
-		Key: Key{Resource: resource, Namespace: object.Namespace, Name: object.Name}, Verdict: report.Verdict(verdict), Created: object.CreationTimestamp.Time,
+		Key: Key{
+			Resource:  resource,
+			Namespace: object.Namespace,
+			Name:      object.Name,
+		}, Verdict: report.Verdict(verdict), Created: object.CreationTimestamp.Time,
 		Revision: string(object.UID) + "/" + object.ResourceVersion,
 	}
 	if complete := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); complete != nil {

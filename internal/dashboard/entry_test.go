@@ -14,16 +14,24 @@ import (
 func TestEntryOfASchedule(t *testing.T) {
 	t.Parallel()
 	o := OfSchedule(&v1alpha1.RedisExperimentSchedule{
-		ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop"}, Spec: v1alpha1.RedisExperimentScheduleSpec{Schedule: "0 3 * * *"},
+		ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop"},
+		Spec:       v1alpha1.RedisExperimentScheduleSpec{Schedule: "0 3 * * *"},
 		Status: v1alpha1.RedisExperimentScheduleStatus{
-			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRefused}}, Verdict: v1alpha1.VerdictPass,
+			Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRefused},
+			},
+			Verdict: v1alpha1.VerdictPass,
 			Display: &v1alpha1.ScheduleDisplay{Last: "2026-11-24T03:00Z", Next: "2026-11-25T03:00Z"},
 		},
 	})
-	if o.Key != (Key{Schedules, "shop", "nightly"}) || o.Type != "0 3 * * *" || o.Status != "Refused" || o.Verdict != report.Pass {
+	if o.Key != (Key{Schedules, "shop", "nightly"}) || o.Type != "0 3 * * *" || o.Status != "Refused" ||
+		o.Verdict != report.Pass {
 		t.Errorf("%+v", o)
 	}
-	if want := []report.Fact{{Name: "last", Value: "2026-11-24T03:00Z"}, {Name: "next", Value: "2026-11-25T03:00Z"}}; !slices.Equal(o.Figures, want) {
+	if want := []report.Fact{
+		{Name: "last", Value: "2026-11-24T03:00Z"},
+		{Name: "next", Value: "2026-11-25T03:00Z"},
+	}; !slices.Equal(o.Figures, want) {
 		t.Errorf("%v, want %v", o.Figures, want)
 	}
 }

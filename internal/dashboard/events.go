@@ -19,7 +19,10 @@ func (h *Handler) objectEvents(w http.ResponseWriter, r *http.Request, who user.
 	if err := h.require(r.Context(), who, ofPage(key)...); err != nil {
 		return err
 	}
-	return h.stream(w, r, func(ctx context.Context) (Revision, error) { return h.Source.Revision(ctx, key) })
+	return h.stream(w, r, func(ctx context.Context) (Revision, error) {
+		return h.Source.Revision(ctx,
+			key)
+	})
 }
 
 // listEvents streams the revisions of a list.
@@ -34,9 +37,12 @@ func (h *Handler) listEvents(w http.ResponseWriter, r *http.Request, who user.In
 	})
 }
 
-// stream sends an event for each revision that differs from the one before, at most one per Limits.Every, until what it is about is over or gone, the reader is
-// gone, or Limits.StreamFor has passed.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request, revision func(context.Context) (Revision, error)) error {
+// stream sends an event for each revision that differs from the one before, at most one per
+// Limits.Every, until what it is about is over or gone, the reader is gone, or Limits.StreamFor has
+// passed.
+func (h *Handler) stream(
+	w http.ResponseWriter, r *http.Request, revision func(context.Context) (Revision, error),
+) error {
 	last, err := revision(r.Context())
 	if err != nil {
 		return err
@@ -45,9 +51,16 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, revision func(c
 	case h.streams <- struct{}{}:
 		defer func() { <-h.streams }()
 	default:
-		return &statusError{http.StatusServiceUnavailable, "Too many pages are followed at the same time: this one has to be loaded again by hand."}
+		return &statusError{
+			http.StatusServiceUnavailable,
+			"Too many pages are followed at the same time: this one has to be loaded again by hand.",
+		}
 	}
-	s := &eventStream{ResponseController: http.NewResponseController(w), w: w, within: h.Limits.Write}
+	s := &eventStream{
+		ResponseController: http.NewResponseController(w),
+		w:                  w,
+		within:             h.Limits.Write,
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx in front of it
 	if r.Method == http.MethodHead {
@@ -64,7 +77,9 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, revision func(c
 	return nil
 }
 
-func (h *Handler) follow(ctx context.Context, s *eventStream, last string, revision func(context.Context) (Revision, error)) {
+func (h *Handler) follow(
+	ctx context.Context, s *eventStream, last string, revision func(context.Context) (Revision, error),
+) {
 	tick := time.NewTicker(h.Limits.Every)
 	defer tick.Stop()
 	end := time.NewTimer(h.Limits.StreamFor)

@@ -96,7 +96,13 @@ func TestEventsOfADeletedObject(t *testing.T) {
 // A quiet stream shows that it is alive, and ends after its time, so that its reader is authenticated again.
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
-	lines := follow(t, served(t, newStage().handler(Limits{Every: 5 * time.Millisecond, Beat: 20 * time.Millisecond, StreamFor: 300 * time.Millisecond}))+"/events")
+	lines := follow(t,
+		served(t,
+			newStage().handler(Limits{
+				Every:     5 * time.Millisecond,
+				Beat:      20 * time.Millisecond,
+				StreamFor: 300 * time.Millisecond,
+			}))+"/events")
 	alive := 0
 	for lines.Scan() {
 		if lines.Text() == ": alive" {
@@ -115,7 +121,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	url := served(t, h)
 	lines := follow(t, url+"/events")
 	next(lines)
-	if w := get(h, "admin", "/events"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "Too many pages") {
+	if w := get(h, "admin", "/events"); w.Code != http.StatusServiceUnavailable ||
+		!strings.Contains(w.Body.String(), "Too many pages") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -132,7 +139,8 @@ func TestSlowReader(t *testing.T) {
 	}
 	defer conn.Close()
 	_ = conn.(*net.TCPConn).SetReadBuffer(1)
-	if _, err := io.WriteString(conn, "GET /shop/redisloadtests/one/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn,
+		"GET /shop/redisloadtests/one/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	stop := time.Now().Add(2 * time.Minute)

@@ -26,11 +26,14 @@ type Config struct {
 
 // Limits bound what readers cost. The zero value of a field is its default.
 type Limits struct {
-	Renders   int           // pages that are made at the same time; default 1
-	Waiting   int           // requests that wait for a page to be made; default 32
-	Streams   int           // streams of events at the same time; default 64
-	Every     time.Duration // between two events of a stream, and two renderings of a page; default 1 s
-	StreamFor time.Duration // how long a stream lasts; the browser opens another one, which is authenticated again; default 10 min
+	Renders int // pages that are made at the same time; default 1
+	Waiting int // requests that wait for a page to be made; default 32
+	Streams int // streams of events at the same time; default 64
+	// between two events of a stream, and two renderings of a page; default 1 s
+	Every time.Duration
+	// how long a stream lasts; the browser opens another one, which is authenticated again; default 10
+	// min
+	StreamFor time.Duration
 	Beat      time.Duration // between two signs of life of a stream without events; default 15 s
 	Write     time.Duration // how long a reader may take to accept what was written; default 30 s
 	Cached    int           // bytes of pages that are kept for the next reader; default 16 MiB
@@ -75,7 +78,13 @@ type Handler struct {
 // NewHandler returns a Handler. It does nothing until there is a request.
 func NewHandler(c Config) *Handler {
 	c.Limits = c.Limits.withDefaults()
-	h := &Handler{Config: c, mux: http.NewServeMux(), pages: newPages(c.Limits), streams: make(chan struct{}, c.Limits.Streams), closed: make(chan struct{})}
+	h := &Handler{
+		Config:  c,
+		mux:     http.NewServeMux(),
+		pages:   newPages(c.Limits),
+		streams: make(chan struct{}, c.Limits.Streams),
+		closed:  make(chan struct{}),
+	}
 	for pattern, serve := range map[string]func(http.ResponseWriter, *http.Request, user.Info) error{
 		"/{$}":                                  h.list,
 		"/events":                               h.listEvents,
@@ -83,7 +92,11 @@ func NewHandler(c Config) *Handler {
 		"/{namespace}/events":                   h.listEvents,
 		"/{namespace}/{resource}/{name}":        h.object,
 		"/{namespace}/{resource}/{name}/events": h.objectEvents,
-		"/":                                     func(http.ResponseWriter, *http.Request, user.Info) error { return notFound },
+		"/": func(http.ResponseWriter, *http.Request,
+			user.Info,
+		) error {
+			return notFound
+		},
 	} {
 		h.mux.HandleFunc(pattern, h.guarded(serve))
 	}
@@ -91,7 +104,9 @@ func NewHandler(c Config) *Handler {
 }
 
 // Close ends all streams.
-func (h *Handler) Close() { close(h.closed) }
+func (h *Handler) Close() {
+	close(h.closed)
+}
 
 var notFound = &statusError{http.StatusNotFound, "There is no such page. / lists what there is."}
 
@@ -113,7 +128,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // guarded authenticates the reader, and answers errors.
-func (h *Handler) guarded(serve func(http.ResponseWriter, *http.Request, user.Info) error) http.HandlerFunc {
+func (h *Handler) guarded(
+	serve func(http.ResponseWriter, *http.Request, user.Info) error,
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// First the page has to be made. A recorder of a test has no deadlines.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(renderWithin + h.Limits.Write))
@@ -133,12 +150,19 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case ok:
 	case errors.Is(err, ErrNotFound):
-		answer = &statusError{http.StatusNotFound, "There is no " + strings.TrimSuffix(r.PathValue("resource"), "s") + " " + r.PathValue("name") + " in namespace " + r.PathValue("namespace") + "."}
+		answer = &statusError{
+			http.StatusNotFound,
+			"There is no " + strings.TrimSuffix(r.PathValue("resource"), "s") + " " + r.PathValue("name") +
+				" in namespace " + r.PathValue("namespace") + ".",
+		}
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		return // the reader is gone
 	default:
 		h.Log.Error(err, "failed to make a page of the dashboard", "path", r.URL.Path)
-		answer = &statusError{http.StatusInternalServerError, "The page could not be made: " + err.Error()}
+		answer = &statusError{
+			http.StatusInternalServerError,
+			"The page could not be made: " + err.Error(),
+		}
 	}
 	switch answer.code {
 	case http.StatusUnauthorized:

@@ -17,7 +17,8 @@ import (
 	"github.com/redquake/redquake/internal/report/page"
 )
 
-// A list has at most so many objects of a resource, and looks into so many namespaces for a reader who may not list all of them.
+// A list has at most so many objects of a resource, and looks into so many namespaces for a reader
+// who may not list all of them.
 const (
 	objectsShown     = 200
 	namespacesLooked = 100
@@ -45,7 +46,8 @@ var groups = map[string]group{
 	Schedules:   {Title: "Schedules", Resource: Schedules},
 }
 
-// visible is what a reader may list. The error names the permission that is missing if that is nothing.
+// visible is what a reader may list. The error names the permission that is missing if that is
+// nothing.
 func (h *Handler) visible(ctx context.Context, who user.Info, namespace string) (*listing, error) {
 	l := &listing{Namespace: namespace}
 	var lacks []permission
@@ -69,7 +71,12 @@ func (h *Handler) visible(ctx context.Context, who user.Info, namespace string) 
 		l.Groups = append(l.Groups, g)
 	}
 	if len(lacks) == len(resources) {
-		return nil, &statusError{http.StatusForbidden, fmt.Sprintf("This page needs the permission to %s, which user %s does not have. For one namespace, open /NAMESPACE/.", lacks[0], who.GetName())}
+		return nil, &statusError{
+			http.StatusForbidden,
+			fmt.Sprintf(
+				"This page needs the permission to %s, which user %s does not have. For one namespace, open /NAMESPACE/.",
+				lacks[0], who.GetName()),
+		}
 	}
 	for _, p := range lacks {
 		l.Notes = append(l.Notes, "You do not have the permission to "+p.String()+".")
@@ -78,8 +85,11 @@ func (h *Handler) visible(ctx context.Context, who user.Info, namespace string) 
 	return l, nil
 }
 
-// permitted are the namespaces of which a reader may list a resource; "" is all. missing is what would be needed if there is none.
-func (h *Handler) permitted(ctx context.Context, who user.Info, resource, namespace string, l *listing) (in []string, missing permission, err error) {
+// permitted are the namespaces of which a reader may list a resource; "" is all. missing is what
+// would be needed if there is none.
+func (h *Handler) permitted(
+	ctx context.Context, who user.Info, resource, namespace string, l *listing,
+) (in []string, missing permission, err error) {
 	whole := permission{"list", resource, namespace, ""}
 	ok, err := h.may(ctx, who, whole)
 	switch {
@@ -96,7 +106,10 @@ func (h *Handler) permitted(ctx context.Context, who user.Info, resource, namesp
 	}
 	if len(all) > namespacesLooked {
 		if resource == resources[0] {
-			l.Notes = append(l.Notes, fmt.Sprintf("Only %d of the %d namespaces with objects were looked into: open /NAMESPACE/ for another one.", namespacesLooked, len(all)))
+			l.Notes = append(l.Notes,
+				fmt.Sprintf(
+					"Only %d of the %d namespaces with objects were looked into: open /NAMESPACE/ for another one.",
+					namespacesLooked, len(all)))
 		}
 		all = all[:namespacesLooked]
 	}

@@ -43,11 +43,12 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request, who user.Info) 
 	}
 	name := r.URL.Query().Get("form")
 	if name == "" {
-		body, err := h.pages.get(r.Context(), key, "", revision.ID, func(ctx context.Context, w io.Writer, revision string) error {
-			return h.render(ctx, key, w, func(w io.Writer, d *report.Document) error {
-				return page.WriteLive(w, d, page.Live{Revision: revision, Home: "/", Save: "?form=html"})
+		body, err := h.pages.get(r.Context(), key, "", revision.ID,
+			func(ctx context.Context, w io.Writer, revision string) error {
+				return h.render(ctx, key, w, func(w io.Writer, d *report.Document) error {
+					return page.WriteLive(w, d, page.Live{Revision: revision, Home: "/", Save: "?form=html"})
+				})
 			})
-		})
 		if err != nil {
 			return err
 		}
@@ -56,18 +57,27 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request, who user.Info) 
 	}
 	as, known := forms[name]
 	if !known {
-		return &statusError{http.StatusBadRequest, fmt.Sprintf("%q is no form of a report: there are html, markdown, json, junit and csv.", name)}
+		return &statusError{
+			http.StatusBadRequest,
+			fmt.Sprintf("%q is no form of a report: there are html, markdown, json, junit and csv.", name),
+		}
 	}
-	body, err := h.pages.get(r.Context(), key, name, revision.ID, func(ctx context.Context, w io.Writer, _ string) error { return h.render(ctx, key, w, as.write) })
+	body, err := h.pages.get(r.Context(), key, name, revision.ID,
+		func(ctx context.Context, w io.Writer, _ string) error { return h.render(ctx, key, w, as.write) })
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": key.Namespace + "-" + key.Name + as.extension}))
+	w.Header().Set("Content-Disposition",
+		mime.FormatMediaType("attachment", map[string]string{
+			"filename": key.Namespace + "-" + key.Name + as.extension,
+		}))
 	send(w, as.contentType, body)
 	return nil
 }
 
-func (h *Handler) render(ctx context.Context, key Key, w io.Writer, write func(io.Writer, *report.Document) error) error {
+func (h *Handler) render(
+	ctx context.Context, key Key, w io.Writer, write func(io.Writer, *report.Document) error,
+) error {
 	d, err := h.Source.Report(ctx, key)
 	if err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 // renderWithin bounds how long a page may take.
 const renderWithin = time.Minute
 
-// costs is how much longer a page is kept than it took to make it, so that many readers of a large record cost a tenth of a core.
+// costs is how much longer a page is kept than it took to make it, so that many readers of a large
+// record cost a tenth of a core.
 const costs = 10
 
 // pages makes pages, a few at a time, and keeps each for all readers.
@@ -42,16 +43,28 @@ type made struct {
 }
 
 func newPages(l Limits) *pages {
-	return &pages{limits: l, slots: make(chan struct{}, l.Renders), waiting: make(chan struct{}, l.Waiting), kept: map[id]*made{}}
+	return &pages{
+		limits:  l,
+		slots:   make(chan struct{}, l.Renders),
+		waiting: make(chan struct{}, l.Waiting),
+		kept:    map[id]*made{},
+	}
 }
 
-// get returns a page at a revision. It may be an earlier one if that was made a short time ago, or is being made: then the page says so.
-func (p *pages) get(ctx context.Context, key Key, form, revision string, write func(ctx context.Context, w io.Writer, revision string) error) ([]byte, error) {
+// get returns a page at a revision. It may be an earlier one if that was made a short time ago, or
+// is being made: then the page says so.
+func (p *pages) get(
+	ctx context.Context, key Key, form, revision string,
+	write func(ctx context.Context, w io.Writer, revision string) error,
+) ([]byte, error) {
 	select {
 	case p.waiting <- struct{}{}:
 		defer func() { <-p.waiting }()
 	default:
-		return nil, &statusError{http.StatusServiceUnavailable, "Too many pages are asked for at the same time: try again."}
+		return nil, &statusError{
+			http.StatusServiceUnavailable,
+			"Too many pages are asked for at the same time: try again.",
+		}
 	}
 	page := p.find(id{key, form}, revision, write)
 	select {
@@ -63,7 +76,9 @@ func (p *pages) get(ctx context.Context, key Key, form, revision string, write f
 }
 
 // find returns the page that is kept or being made, or begins to make it.
-func (p *pages) find(of id, revision string, write func(ctx context.Context, w io.Writer, revision string) error) *made {
+func (p *pages) find(
+	of id, revision string, write func(ctx context.Context, w io.Writer, revision string) error,
+) *made {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	page := p.kept[of]
@@ -84,7 +99,9 @@ func (p *pages) find(of id, revision string, write func(ctx context.Context, w i
 }
 
 // make makes a page.
-func (p *pages) make(page *made, write func(ctx context.Context, w io.Writer, revision string) error) {
+func (p *pages) make(
+	page *made, write func(ctx context.Context, w io.Writer, revision string) error,
+) {
 	ctx, cancel := context.WithTimeout(context.Background(), renderWithin)
 	defer cancel()
 	var body bytes.Buffer
@@ -97,7 +114,8 @@ func (p *pages) make(page *made, write func(ctx context.Context, w io.Writer, re
 			return &statusError{http.StatusServiceUnavailable, "Other pages are being made: try again."}
 		}
 		defer func() {
-			if what := recover(); what != nil { // nobody's look at a page ends the manager, which may have faults to revert
+			// nobody's look at a page ends the manager, which may have faults to revert
+			if what := recover(); what != nil {
 				err = fmt.Errorf("panic: %v", what)
 			}
 		}()

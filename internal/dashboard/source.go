@@ -1,5 +1,7 @@
-// Package dashboard serves load tests, faults, experiments and schedules as pages: a list, and for each object its report, which follows the object until it is complete. It
-// only reads. Who may see what is decided by the API server, as for kubectl. It has no client of Kubernetes: package controllers/dashboardserver reads for it.
+// Package dashboard serves load tests, faults, experiments and schedules as pages: a list, and for
+// each object its report, which follows the object until it is complete. It only reads. Who may see
+// what is decided by the API server, as for kubectl. It has no client of Kubernetes: package
+// controllers/dashboardserver reads for it.
 package dashboard
 
 import (
@@ -10,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/report"
 )
 
-// ErrNotFound is returned for an object that does not exist, or that is of a namespace that this operator does not watch.
+// ErrNotFound is returned for an object that does not exist, or that is of a namespace that this
+// operator does not watch.
 var ErrNotFound = errors.New("there is no such object")
 
 // The resources that have pages.
@@ -27,7 +30,9 @@ var resources = []string{LoadTests, Faults, Experiments, Schedules}
 // Key names an object.
 type Key struct{ Resource, Namespace, Name string }
 
-func (k Key) path() string { return "/" + k.Namespace + "/" + k.Resource + "/" + k.Name }
+func (k Key) path() string {
+	return "/" + k.Namespace + "/" + k.Resource + "/" + k.Name
+}
 
 // Object is an entry of the list.
 type Object struct {
@@ -46,12 +51,16 @@ type Revision struct {
 	Over bool   // it will not change any more
 }
 
-// Source is what the pages are made of. Its methods are called for requests alone, a few at a time; they are safe for concurrent use.
+// Source is what the pages are made of. Its methods are called for requests alone, a few at a time;
+// they are safe for concurrent use.
 type Source interface {
 	// Namespaces are those with objects, in alphabetical order.
 	Namespaces(ctx context.Context) ([]string, error)
-	// Objects are the objects of a resource in a namespace, the newest first. "" = all namespaces. At most limit are returned; more is how many there are in addition.
-	Objects(ctx context.Context, resource, namespace string, limit int) (list []Object, more int, err error)
+	// Objects are the objects of a resource in a namespace, the newest first. "" = all namespaces. At
+	// most limit are returned; more is how many there are in addition.
+	Objects(
+		ctx context.Context, resource, namespace string, limit int,
+	) (list []Object, more int, err error)
 	// Revision is the state of an object and of what belongs to it. It costs little.
 	Revision(ctx context.Context, key Key) (Revision, error)
 	// Report makes the report of an object. It may take seconds.

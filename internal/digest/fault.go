@@ -1,5 +1,5 @@
-// Package digest writes results into statuses: what columns, verdicts, waiting and people who read YAML need of them. Where no result was kept, it reads as much of
-// one as a status has.
+// Package digest writes results into statuses: what columns, verdicts, waiting and people who read
+// YAML need of them. Where no result was kept, it reads as much of one as a status has.
 package digest
 
 import (
@@ -26,11 +26,17 @@ func Columns(d *v1alpha1.FaultDisplay, f *result.Fault) {
 	}
 }
 
-func span(b impact.Bounded) string { return format.Span(b.Value, b.AtLeast, b.AtMost) }
+func span(b impact.Bounded) string {
+	return format.Span(b.Value, b.AtLeast, b.AtMost)
+}
 
 // FaultSummary is a fault in the status of its load test.
 func FaultSummary(f *v1alpha1.RedisFault) v1alpha1.FaultSummary {
-	one := v1alpha1.FaultSummary{Name: f.Name, Type: f.Spec.Action.Type, Verdict: f.Status.Verdict}
+	one := v1alpha1.FaultSummary{
+		Name:    f.Name,
+		Type:    f.Spec.Action.Type,
+		Verdict: f.Status.Verdict,
+	}
 	if i := f.Status.Impact; i != nil && i.Outage != nil {
 		one.Outage = &i.Outage.Value
 	}
@@ -64,29 +70,61 @@ func changesOf(w *result.WhileActive) string {
 // Impact is the effect of a fault as its status has it.
 func Impact(f *result.Fault) *v1alpha1.Impact {
 	out := &v1alpha1.Impact{
-		BaselineTPS: decimal(f.Baseline), MinTPS: decimal(f.Lowest), TimeToImpact: boundedIf(f.TimeToImpact), Outage: outageOf(f.LongestOutage), TotalOutage: boundedIf(f.TotalOutage),
-		ErrorWindow: micros(f.ErrorWindow), Recovered: f.Recovered, RecoveryTime: boundedIf(f.RecoveryTime), RecoveredThroughput: decimal(f.RecoveredShare),
-		LostRequests: int64(f.LostRequests), Errors: int64(f.Errors), ErrorsByClass: ErrorCounts(f.ByClass), LatencyP99: &v1alpha1.LatencyAround{},
-		WhileActive: whileActiveOf(f.WhileActive), Reads: failuresOf(f.Reads), Writes: failuresOf(f.Writes), Phases: phasesOf(f), Doubts: Doubts(f.Doubts),
+		BaselineTPS:         decimal(f.Baseline),
+		MinTPS:              decimal(f.Lowest),
+		TimeToImpact:        boundedIf(f.TimeToImpact),
+		Outage:              outageOf(f.LongestOutage),
+		TotalOutage:         boundedIf(f.TotalOutage),
+		ErrorWindow:         micros(f.ErrorWindow),
+		Recovered:           f.Recovered,
+		RecoveryTime:        boundedIf(f.RecoveryTime),
+		RecoveredThroughput: decimal(f.RecoveredShare),
+		LostRequests:        int64(f.LostRequests),
+		Errors:              int64(f.Errors),
+		ErrorsByClass:       ErrorCounts(f.ByClass),
+		LatencyP99:          &v1alpha1.LatencyAround{},
+		WhileActive:         whileActiveOf(f.WhileActive),
+		Reads:               failuresOf(f.Reads),
+		Writes:              failuresOf(f.Writes),
+		Phases:              phasesOf(f),
+		Doubts:              Doubts(f.Doubts),
 	}
 	if d := f.DeepestDip; d != nil {
 		out.Dip = &v1alpha1.Dip{Value: v1alpha1.DecimalOf(d.Share), Of: v1alpha1.DipScope(d.Of)}
 	}
 	if d := f.Dips; d != nil {
-		out.Dips = &v1alpha1.Dips{All: decimal(d.All), Reads: decimal(d.Reads), Writes: decimal(d.Writes)}
+		out.Dips = &v1alpha1.Dips{
+			All:    decimal(d.All),
+			Reads:  decimal(d.Reads),
+			Writes: decimal(d.Writes),
+		}
 	}
 	if o := f.Outages; o != nil {
-		out.Outages = &v1alpha1.Outages{Load: bounded(o.Load), Reads: boundedIf(o.Reads), Writes: boundedIf(o.Writes), Probe: boundedIf(o.Probe)}
+		out.Outages = &v1alpha1.Outages{
+			Load:   bounded(o.Load),
+			Reads:  boundedIf(o.Reads),
+			Writes: boundedIf(o.Writes),
+			Probe:  boundedIf(o.Probe),
+		}
 		if s := outageOf(o.Shard); s != nil {
 			out.Outages.Shard = &v1alpha1.ShardOutage{BoundedDuration: s.BoundedDuration, Shard: *s.Shard}
 		}
 	}
 	if l := f.Latency; l != nil {
-		out.LatencyP99 = &v1alpha1.LatencyAround{Before: p99(l.Before), During: p99(l.During), After: p99(l.After)}
+		out.LatencyP99 = &v1alpha1.LatencyAround{
+			Before: p99(l.Before),
+			During: p99(l.During),
+			After:  p99(l.After),
+		}
 	}
 	for i := range f.Operations {
 		o := &f.Operations[i]
-		out.Operations = append(out.Operations, v1alpha1.OperationImpact{Name: o.Name, Outage: bounded(o.Outage), Dip: decimal(o.Dip), Failures: *failuresOf(&o.Failures)})
+		out.Operations = append(out.Operations, v1alpha1.OperationImpact{
+			Name:     o.Name,
+			Outage:   bounded(o.Outage),
+			Dip:      decimal(o.Dip),
+			Failures: *failuresOf(&o.Failures),
+		})
 	}
 	Lost(out, f.Lost)
 	return out
@@ -97,11 +135,17 @@ func Lost(i *v1alpha1.Impact, l *result.AttributedLoss) {
 	if l == nil {
 		return
 	}
-	i.LostWrites, i.LostWritesAtLeast, i.LostWritesAtMost = nil, new(int64(l.AtLeast)), new(int64(l.AtMost))
+	i.LostWrites = nil
+	i.LostWritesAtLeast = new(int64(l.AtLeast))
+	i.LostWritesAtMost = new(int64(l.AtMost))
 	if l.AtLeast == l.AtMost {
-		i.LostWrites, i.LostWritesAtLeast, i.LostWritesAtMost = new(int64(l.AtMost)), nil, nil
+		i.LostWrites = new(int64(l.AtMost))
+		i.LostWritesAtLeast = nil
+		i.LostWritesAtMost = nil
 	}
-	i.FirstLost, i.LastLost, i.SawErrors = microsIf(l.First), microsIf(l.Last), l.SawErrors
+	i.FirstLost = microsIf(l.First)
+	i.LastLost = microsIf(l.Last)
+	i.SawErrors = l.SawErrors
 }
 
 // Doubts are doubts in a status, the first of each reason.
@@ -119,9 +163,16 @@ func whileActiveOf(w *result.WhileActive) *v1alpha1.WhileActive {
 		return nil
 	}
 	out := &v1alpha1.WhileActive{
-		Length: micros(w.Length), Throughput: decimal(w.Throughput), Change: decimal(w.ThroughputChange), LatencyP50Change: decimal(w.LatencyP50Change),
-		LatencyP99: p99(w.Latency), LatencyP99Change: decimal(w.LatencyP99Change),
-		LatencyP50ChangeBounds: changeBoundsOf(w.LatencyP50ChangeBounds), LatencyP99ChangeBounds: changeBoundsOf(w.LatencyP99ChangeBounds), ErrorRate: decimal(w.ErrorRate), ErrorRateChange: decimal(w.ErrorRateChange),
+		Length:                 micros(w.Length),
+		Throughput:             decimal(w.Throughput),
+		Change:                 decimal(w.ThroughputChange),
+		LatencyP50Change:       decimal(w.LatencyP50Change),
+		LatencyP99:             p99(w.Latency),
+		LatencyP99Change:       decimal(w.LatencyP99Change),
+		LatencyP50ChangeBounds: changeBoundsOf(w.LatencyP50ChangeBounds),
+		LatencyP99ChangeBounds: changeBoundsOf(w.LatencyP99ChangeBounds),
+		ErrorRate:              decimal(w.ErrorRate),
+		ErrorRateChange:        decimal(w.ErrorRateChange),
 	}
 	if w.Latency != nil {
 		out.LatencyP50 = new(micros(w.Latency.P50))
@@ -140,7 +191,12 @@ func changeBoundsOf(b *result.ChangeBounds) *v1alpha1.ChangeBounds {
 func phasesOf(f *result.Fault) (out []v1alpha1.Phase) {
 	for _, p := range f.Phases {
 		at := metav1.NewMicroTime(f.InjectedAt.Add(time.Duration(p.At)))
-		out = append(out, v1alpha1.Phase{Name: p.Name, Source: v1alpha1.PhaseSource(p.Source), At: at, Duration: bounded(p.Took)})
+		out = append(out, v1alpha1.Phase{
+			Name:     p.Name,
+			Source:   v1alpha1.PhaseSource(p.Source),
+			At:       at,
+			Duration: bounded(p.Took),
+		})
 	}
 	return out
 }
@@ -149,7 +205,10 @@ func outageOf(o *result.FaultOutage) *v1alpha1.Outage {
 	if o == nil {
 		return nil
 	}
-	out := &v1alpha1.Outage{BoundedDuration: *bounded(o.BoundedSeconds), Of: v1alpha1.OutageScope(o.Of)}
+	out := &v1alpha1.Outage{
+		BoundedDuration: *bounded(o.BoundedSeconds),
+		Of:              v1alpha1.OutageScope(o.Of),
+	}
 	if o.Shard != nil {
 		out.Shard = new(int32(*o.Shard))
 	}
@@ -157,7 +216,11 @@ func outageOf(o *result.FaultOutage) *v1alpha1.Outage {
 }
 
 func bounded(b result.BoundedSeconds) *v1alpha1.BoundedDuration {
-	return &v1alpha1.BoundedDuration{Value: micros(b.Value), AtLeast: micros(b.AtLeast), AtMost: micros(b.AtMost)}
+	return &v1alpha1.BoundedDuration{
+		Value:   micros(b.Value),
+		AtLeast: micros(b.AtLeast),
+		AtMost:  micros(b.AtMost),
+	}
 }
 
 // boundedIf returns nil if the duration was not measured.
@@ -172,10 +235,16 @@ func failuresOf(f *result.Failures) *v1alpha1.Failures {
 	if f == nil {
 		return nil
 	}
-	return &v1alpha1.Failures{FirstError: microsIf(f.First), LastError: microsIf(f.Last), Errors: int64(f.Errors)}
+	return &v1alpha1.Failures{
+		FirstError: microsIf(f.First),
+		LastError:  microsIf(f.Last),
+		Errors:     int64(f.Errors),
+	}
 }
 
-func micros(s result.Seconds) v1alpha1.Microseconds { return v1alpha1.MicrosecondsOf(time.Duration(s)) }
+func micros(s result.Seconds) v1alpha1.Microseconds {
+	return v1alpha1.MicrosecondsOf(time.Duration(s))
+}
 
 func microsIf(s *result.Seconds) *v1alpha1.Microseconds {
 	if s == nil {

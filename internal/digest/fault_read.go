@@ -12,30 +12,42 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// ResultOf is the result of a fault on a load that began at start: the one that was kept beside the record, and what its object says where that is missing, or was
-// kept before the fault was complete.
+// ResultOf is the result of a fault on a load that began at start: the one that was kept beside the
+// record, and what its object says where that is missing, or was kept before the fault was
+// complete.
 func ResultOf(kept []result.Fault, f *v1alpha1.RedisFault, start time.Time) *result.Fault {
-	stored, byObject := result.FaultWith(kept, string(f.UID), f.Name), FaultOf(f, start)
+	stored := result.FaultWith(kept, string(f.UID), f.Name)
+	byObject := FaultOf(f, start)
 	switch {
 	case stored == nil:
 		return byObject
 	case stored.Verdict == "" && byObject.Verdict != "":
 		complete := *stored
-		complete.Verdict, complete.Why, complete.Objectives, complete.Lost = byObject.Verdict, byObject.Why, byObject.Objectives, byObject.Lost
+		complete.Verdict = byObject.Verdict
+		complete.Why = byObject.Why
+		complete.Objectives = byObject.Objectives
+		complete.Lost = byObject.Lost
 		return &complete
 	}
 	return stored
 }
 
-// FaultOf is the result of a fault by its object: while clients are observed, and where only the object was kept. Start is that of its load. It has no more than the
-// status: of latencies p50 and p99 only.
+// FaultOf is the result of a fault by its object: while clients are observed, and where only the
+// object was kept. Start is that of its load. It has no more than the status: of latencies p50 and
+// p99 only.
 func FaultOf(f *v1alpha1.RedisFault, start time.Time) *result.Fault {
 	status := &f.Status
 	out := &result.Fault{
-		Version: result.FaultVersion, Name: f.Name, UID: string(f.UID), Type: string(f.Spec.Action.Type), Verdict: string(status.Verdict), Start: start.UTC(),
+		Version:  result.FaultVersion,
+		Name:     f.Name,
+		UID:      string(f.UID),
+		Type:     string(f.Spec.Action.Type),
+		Verdict:  string(status.Verdict),
+		Start:    start.UTC(),
 		Deadline: result.Seconds(f.Spec.RecoveryDeadline.Duration),
 	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil && status.Verdict != "" {
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil &&
+		status.Verdict != "" {
 		out.Why = c.Message
 	}
 	for i := range status.Targets {
@@ -44,7 +56,8 @@ func FaultOf(f *v1alpha1.RedisFault, start time.Time) *result.Fault {
 	if status.InjectedAt == nil {
 		return out
 	}
-	out.InjectedAt, out.At = status.InjectedAt.UTC(), result.Seconds(status.InjectedAt.Sub(start))
+	out.InjectedAt = status.InjectedAt.UTC()
+	out.At = result.Seconds(status.InjectedAt.Sub(start))
 	if offset := status.InjectedOffset; offset != nil {
 		out.At = secondsOf(*offset)
 	}
@@ -63,9 +76,14 @@ func FaultOf(f *v1alpha1.RedisFault, start time.Time) *result.Fault {
 // FaultObject is the object of a fault of which only the result was kept, as far as that has it.
 func FaultObject(f *result.Fault, loadTest string) *v1alpha1.RedisFault {
 	o := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: f.Name, UID: types.UID(f.UID)}}
-	o.Spec.Action.Type, o.Spec.RecoveryDeadline.Duration = v1alpha1.FaultType(f.Type), time.Duration(f.Deadline)
+	o.Spec.Action.Type, o.Spec.RecoveryDeadline.Duration = v1alpha1.FaultType(f.Type),
+		time.Duration(f.Deadline)
 	o.Status = v1alpha1.RedisFaultStatus{
-		LoadTest: loadTest, InjectedAt: new(metav1.NewMicroTime(f.InjectedAt)), InjectedOffset: new(micros(f.At)), Verdict: v1alpha1.Verdict(f.Verdict), Impact: Impact(f),
+		LoadTest:       loadTest,
+		InjectedAt:     new(metav1.NewMicroTime(f.InjectedAt)),
+		InjectedOffset: new(micros(f.At)),
+		Verdict:        v1alpha1.Verdict(f.Verdict),
+		Impact:         Impact(f),
 	}
 	for _, pod := range f.Targets {
 		o.Status.Targets = append(o.Status.Targets, v1alpha1.FaultTarget{Pod: pod})
@@ -75,7 +93,8 @@ func FaultObject(f *result.Fault, loadTest string) *v1alpha1.RedisFault {
 	}
 	if f.Verdict != "" {
 		o.Status.Conditions = []metav1.Condition{
-			{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: f.Why},
+			{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue},
+			{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: f.Why},
 		}
 	}
 	return o
@@ -83,22 +102,42 @@ func FaultObject(f *result.Fault, loadTest string) *v1alpha1.RedisFault {
 
 // readImpact sets the figures of a status.
 func readImpact(f *result.Fault, i *v1alpha1.Impact) {
-	f.Baseline, f.Lowest, f.RecoveredShare = number(i.BaselineTPS), number(i.MinTPS), number(i.RecoveredThroughput)
-	f.TimeToImpact, f.TotalOutage, f.RecoveryTime = boundsIf(i.TimeToImpact), boundsIf(i.TotalOutage), boundsIf(i.RecoveryTime)
-	f.Recovered, f.ErrorWindow, f.Errors, f.LostRequests = i.Recovered, secondsOf(i.ErrorWindow), uint64(i.Errors), uint64(max(0, i.LostRequests))
-	f.Reads, f.Writes, f.Lost = readFailures(i.Reads), readFailures(i.Writes), lostOf(i)
+	f.Baseline = number(i.BaselineTPS)
+	f.Lowest = number(i.MinTPS)
+	f.RecoveredShare = number(i.RecoveredThroughput)
+	f.TimeToImpact = boundsIf(i.TimeToImpact)
+	f.TotalOutage = boundsIf(i.TotalOutage)
+	f.RecoveryTime = boundsIf(i.RecoveryTime)
+	f.Recovered = i.Recovered
+	f.ErrorWindow = secondsOf(i.ErrorWindow)
+	f.Errors = uint64(i.Errors)
+	f.LostRequests = uint64(max(0, i.LostRequests))
+	f.Reads = readFailures(i.Reads)
+	f.Writes = readFailures(i.Writes)
+	f.Lost = lostOf(i)
 	readHeadlines(f, i)
 	for _, e := range i.ErrorsByClass {
 		f.ByClass = append(f.ByClass, result.ErrorCount{Class: e.Class, Count: uint64(e.Count)})
 	}
 	if l := i.LatencyP99; l != nil {
-		f.Latency = &result.LatencyAround{Before: quantiles(nil, l.Before), During: quantiles(nil, l.During), After: quantiles(nil, l.After)}
+		f.Latency = &result.LatencyAround{
+			Before: quantiles(nil, l.Before),
+			During: quantiles(nil, l.During),
+			After:  quantiles(nil, l.After),
+		}
 	}
 	if w := i.WhileActive; w != nil {
 		f.WhileActive = &result.WhileActive{
-			Length: secondsOf(w.Length), Throughput: number(w.Throughput), ThroughputChange: number(w.Change), Latency: quantiles(w.LatencyP50, w.LatencyP99),
-			LatencyP50Change: number(w.LatencyP50Change), LatencyP99Change: number(w.LatencyP99Change),
-			LatencyP50ChangeBounds: readChangeBounds(w.LatencyP50ChangeBounds), LatencyP99ChangeBounds: readChangeBounds(w.LatencyP99ChangeBounds), ErrorRate: number(w.ErrorRate), ErrorRateChange: number(w.ErrorRateChange),
+			Length:                 secondsOf(w.Length),
+			Throughput:             number(w.Throughput),
+			ThroughputChange:       number(w.Change),
+			Latency:                quantiles(w.LatencyP50, w.LatencyP99),
+			LatencyP50Change:       number(w.LatencyP50Change),
+			LatencyP99Change:       number(w.LatencyP99Change),
+			LatencyP50ChangeBounds: readChangeBounds(w.LatencyP50ChangeBounds),
+			LatencyP99ChangeBounds: readChangeBounds(w.LatencyP99ChangeBounds),
+			ErrorRate:              number(w.ErrorRate),
+			ErrorRateChange:        number(w.ErrorRateChange),
 		}
 	}
 	readLists(f, i)
@@ -121,13 +160,22 @@ func readHeadlines(f *result.Fault, i *v1alpha1.Impact) {
 		f.DeepestDip = &result.FaultDip{Share: *number(d.Value), Of: string(d.Of)}
 	}
 	if d := i.Dips; d != nil {
-		f.Dips = &result.FaultDips{All: number(d.All), Reads: number(d.Reads), Writes: number(d.Writes)}
+		f.Dips = &result.FaultDips{
+			All:    number(d.All),
+			Reads:  number(d.Reads),
+			Writes: number(d.Writes),
+		}
 	}
 	if o := i.Outage; o != nil {
 		f.LongestOutage = readOutage(&o.BoundedDuration, string(o.Of), o.Shard)
 	}
 	if o := i.Outages; o != nil && o.Load != nil {
-		f.Outages = &result.FaultOutages{Load: *boundsIf(o.Load), Reads: boundsIf(o.Reads), Writes: boundsIf(o.Writes), Probe: boundsIf(o.Probe)}
+		f.Outages = &result.FaultOutages{
+			Load:   *boundsIf(o.Load),
+			Reads:  boundsIf(o.Reads),
+			Writes: boundsIf(o.Writes),
+			Probe:  boundsIf(o.Probe),
+		}
 		if s := o.Shard; s != nil {
 			f.Outages.Shard = readOutage(&s.BoundedDuration, impact.Shard, &s.Shard)
 		}
@@ -138,7 +186,11 @@ func readHeadlines(f *result.Fault, i *v1alpha1.Impact) {
 func readLists(f *result.Fault, i *v1alpha1.Impact) {
 	for k := range i.Operations {
 		o := &i.Operations[k]
-		one := result.OperationHit{Name: o.Name, Dip: number(o.Dip), Failures: *readFailures(&o.Failures)}
+		one := result.OperationHit{
+			Name:     o.Name,
+			Dip:      number(o.Dip),
+			Failures: *readFailures(&o.Failures),
+		}
 		if o.Outage != nil {
 			one.Outage = *boundsIf(o.Outage)
 		}
@@ -146,7 +198,12 @@ func readLists(f *result.Fault, i *v1alpha1.Impact) {
 	}
 	for _, p := range i.Phases {
 		if p.Duration != nil {
-			f.Phases = append(f.Phases, result.Phase{Name: p.Name, Source: string(p.Source), At: result.Seconds(p.At.Sub(f.InjectedAt)), Took: *boundsIf(p.Duration)})
+			f.Phases = append(f.Phases, result.Phase{
+				Name:   p.Name,
+				Source: string(p.Source),
+				At:     result.Seconds(p.At.Sub(f.InjectedAt)),
+				Took:   *boundsIf(p.Duration),
+			})
 		}
 	}
 	for _, d := range i.Doubts {
@@ -156,12 +213,17 @@ func readLists(f *result.Fault, i *v1alpha1.Impact) {
 
 // lostOf is nil while the lost writes are unknown.
 func lostOf(i *v1alpha1.Impact) *result.AttributedLoss {
-	l := &result.AttributedLoss{First: secondsIf(i.FirstLost), Last: secondsIf(i.LastLost), SawErrors: i.SawErrors}
+	l := &result.AttributedLoss{
+		First:     secondsIf(i.FirstLost),
+		Last:      secondsIf(i.LastLost),
+		SawErrors: i.SawErrors,
+	}
 	switch {
 	case i.LostWrites != nil:
 		l.AtLeast, l.AtMost = uint64(*i.LostWrites), uint64(*i.LostWrites)
 	case i.LostWritesAtLeast != nil && i.LostWritesAtMost != nil:
-		l.AtLeast, l.AtMost = uint64(*i.LostWritesAtLeast), uint64(*i.LostWritesAtMost)
+		l.AtLeast = uint64(*i.LostWritesAtLeast)
+		l.AtMost = uint64(*i.LostWritesAtMost)
 	default:
 		return nil
 	}
@@ -170,7 +232,15 @@ func lostOf(i *v1alpha1.Impact) *result.AttributedLoss {
 
 // Objective is an objective of a status as results have it: durations in seconds.
 func Objective(o *v1alpha1.ObjectiveResult) result.Objective {
-	out := result.Objective{Name: o.Name, Unit: units[o.Unit], Actual: number(o.Actual), AtLeast: number(o.AtLeast), AtMost: number(o.AtMost), Met: o.Met, Message: o.Message}
+	out := result.Objective{
+		Name:    o.Name,
+		Unit:    units[o.Unit],
+		Actual:  number(o.Actual),
+		AtLeast: number(o.AtLeast),
+		AtMost:  number(o.AtMost),
+		Met:     o.Met,
+		Message: o.Message,
+	}
 	if limit := number(o.Limit); limit != nil {
 		out.Limit = *limit
 	}
@@ -187,7 +257,10 @@ func Objective(o *v1alpha1.ObjectiveResult) result.Objective {
 
 // units are the units of a result, for those of a status.
 var units = map[v1alpha1.Unit]result.Unit{
-	v1alpha1.UnitCount: result.UnitCount, v1alpha1.UnitShare: result.UnitShare, v1alpha1.UnitMicroseconds: result.UnitSeconds, v1alpha1.UnitPerSecond: result.UnitPerSecond,
+	v1alpha1.UnitCount:        result.UnitCount,
+	v1alpha1.UnitShare:        result.UnitShare,
+	v1alpha1.UnitMicroseconds: result.UnitSeconds,
+	v1alpha1.UnitPerSecond:    result.UnitPerSecond,
 }
 
 func readOutage(b *v1alpha1.BoundedDuration, of string, shard *int32) *result.FaultOutage {
@@ -202,14 +275,22 @@ func readFailures(f *v1alpha1.Failures) *result.Failures {
 	if f == nil {
 		return nil
 	}
-	return &result.Failures{First: secondsIf(f.FirstError), Last: secondsIf(f.LastError), Errors: uint64(f.Errors)}
+	return &result.Failures{
+		First:  secondsIf(f.FirstError),
+		Last:   secondsIf(f.LastError),
+		Errors: uint64(f.Errors),
+	}
 }
 
 func boundsIf(b *v1alpha1.BoundedDuration) *result.BoundedSeconds {
 	if b == nil {
 		return nil
 	}
-	return &result.BoundedSeconds{Value: secondsOf(b.Value), AtLeast: secondsOf(b.AtLeast), AtMost: secondsOf(b.AtMost)}
+	return &result.BoundedSeconds{
+		Value:   secondsOf(b.Value),
+		AtLeast: secondsOf(b.AtLeast),
+		AtMost:  secondsOf(b.AtMost),
+	}
 }
 
 // quantiles is nil if neither was measured.
@@ -227,7 +308,9 @@ func quantiles(p50, p99 *v1alpha1.Microseconds) *result.Quantiles {
 	return q
 }
 
-func secondsOf(m v1alpha1.Microseconds) result.Seconds { return result.Seconds(m.Duration()) }
+func secondsOf(m v1alpha1.Microseconds) result.Seconds {
+	return result.Seconds(m.Duration())
+}
 
 func secondsIf(m *v1alpha1.Microseconds) *result.Seconds {
 	if m == nil {

@@ -22,14 +22,79 @@ func TestImpactFitsTheCRD(t *testing.T) {
 	for i := range every {
 		every[i] = 1 << 60
 	}
-	worst := impact.Effect{Name: "set", Outage: impact.Exactly(week), Dip: 1 - 1e-11, Failures: impact.Failures{FirstError: week, LastError: week, Errors: 1 << 60}}
+	worst := impact.Effect{
+		Name:     "set",
+		Outage:   impact.Exactly(week),
+		Dip:      1 - 1e-11,
+		Failures: impact.Failures{FirstError: week, LastError: week, Errors: 1 << 60},
+	}
 	none := impact.Effect{Name: "get", Dip: math.NaN(), Failures: impact.Failures{FirstError: -1, LastError: -1}}
 	length := impact.Exactly(week - 1)
-	doubts := []impact.Doubt{{Reason: impact.NoLoad, Message: strings.Repeat("x", 2000)}, {Reason: impact.NoLoad, Message: "twice"}, {Reason: impact.RecordIncomplete}}
+	doubts := []impact.Doubt{
+		{Reason: impact.NoLoad, Message: strings.Repeat("x", 2000)},
+		{Reason: impact.NoLoad, Message: "twice"},
+		{Reason: impact.RecordIncomplete},
+	}
 	for name, m := range map[string]impact.Impact{
-		"none":      {TimeToImpact: impact.Exactly(-1), Outage: impact.Outage{Of: impact.Load}, Outages: impact.Outages{Reads: impact.Exactly(-1), Writes: impact.Exactly(-1), Shard: impact.ShardOutage{Bounded: impact.Exactly(-1)}, Probe: impact.Exactly(-1)}, Dip: impact.Dip{Of: impact.All}, OutageEnd: impact.Exactly(-1), RecoveryTime: impact.Exactly(-1)},
-		"largest":   {BaselineRate: 1e8 / 3, MinRate: 1e8 / 7, Dip: impact.Dip{Value: 1 - 1e-11, Of: impact.Writes}, Dips: impact.Dips{All: 1 - 1e-11, Reads: 1, Writes: 1 - 1e-11}, TimeToImpact: length, Outage: impact.Outage{Bounded: length, Of: impact.Shard, Shard: 1 << 30}, Outages: impact.Outages{Load: length, Reads: length, Writes: length, Shard: impact.ShardOutage{Bounded: length, Shard: 1 << 30}, Probe: length}, TotalOutage: impact.Exactly(week - 1), ErrorWindow: week - 1, Recovered: true, RecoveryTime: impact.Exactly(week - 1), RecoveredThroughput: 1e8 / 3, LostRequests: 1e14, Errors: 1 << 60, ErrorsByClass: every, WhileActive: &impact.WhileActive{Length: week, Throughput: 1e8 / 3, Change: 1e8 / 3, Latency: most, LatencyP50Change: 6e11 / 7, LatencyP99Change: -1 + 1e-11, ErrorRate: 1, ErrorRateChange: -1}, Before: most, During: most, After: most, Reads: &worst.Failures, Writes: &worst.Failures, Operations: []impact.Effect{worst, none}, Doubts: doubts},
-		"no number": {Reads: &none.Failures, Outage: impact.Outage{Of: impact.Probe}, Operations: []impact.Effect{none}, BaselineRate: math.NaN(), MinRate: math.Inf(1), Dip: impact.Dip{Value: math.NaN(), Of: impact.All}, Dips: impact.Dips{All: math.NaN(), Reads: math.NaN(), Writes: math.Inf(1)}, Recovered: true, RecoveredThroughput: math.Inf(1), WhileActive: &impact.WhileActive{Change: math.NaN(), LatencyP99Change: math.NaN()}},
+		"none": {
+			TimeToImpact: impact.Exactly(-1),
+			Outage:       impact.Outage{Of: impact.Load},
+			Outages: impact.Outages{
+				Reads:  impact.Exactly(-1),
+				Writes: impact.Exactly(-1),
+				Shard:  impact.ShardOutage{Bounded: impact.Exactly(-1)},
+				Probe:  impact.Exactly(-1),
+			},
+			Dip:          impact.Dip{Of: impact.All},
+			OutageEnd:    impact.Exactly(-1),
+			RecoveryTime: impact.Exactly(-1),
+		},
+		"largest": {
+			BaselineRate: 1e8 / 3,
+			MinRate:      1e8 / 7,
+			Dip:          impact.Dip{Value: 1 - 1e-11, Of: impact.Writes},
+			Dips:         impact.Dips{All: 1 - 1e-11, Reads: 1, Writes: 1 - 1e-11},
+			TimeToImpact: length,
+			Outage:       impact.Outage{Bounded: length, Of: impact.Shard, Shard: 1 << 30},
+			Outages: impact.Outages{
+				Load:   length,
+				Reads:  length,
+				Writes: length,
+				Shard:  impact.ShardOutage{Bounded: length, Shard: 1 << 30},
+				Probe:  length,
+			},
+			TotalOutage:         impact.Exactly(week - 1),
+			ErrorWindow:         week - 1,
+			Recovered:           true,
+			RecoveryTime:        impact.Exactly(week - 1),
+			RecoveredThroughput: 1e8 / 3,
+			LostRequests:        1e14,
+			Errors:              1 << 60,
+			ErrorsByClass:       every,
+			WhileActive: &impact.WhileActive{
+				Length: week, Throughput: 1e8 / 3, Change: 1e8 / 3, Latency: most, LatencyP50Change: 6e11 / 7,
+				LatencyP99Change: -1 + 1e-11, ErrorRate: 1, ErrorRateChange: -1,
+			},
+			Before:     most,
+			During:     most,
+			After:      most,
+			Reads:      &worst.Failures,
+			Writes:     &worst.Failures,
+			Operations: []impact.Effect{worst, none},
+			Doubts:     doubts,
+		},
+		"no number": {
+			Reads:               &none.Failures,
+			Outage:              impact.Outage{Of: impact.Probe},
+			Operations:          []impact.Effect{none},
+			BaselineRate:        math.NaN(),
+			MinRate:             math.Inf(1),
+			Dip:                 impact.Dip{Value: math.NaN(), Of: impact.All},
+			Dips:                impact.Dips{All: math.NaN(), Reads: math.NaN(), Writes: math.Inf(1)},
+			Recovered:           true,
+			RecoveredThroughput: math.Inf(1),
+			WhileActive:         &impact.WhileActive{Change: math.NaN(), LatencyP99Change: math.NaN()},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := Impact(result.NewFault(&m, result.FaultInput{}))
@@ -51,7 +116,9 @@ func TestImpactFitsTheCRD(t *testing.T) {
 
 func TestChangesAsText(t *testing.T) {
 	for want, w := range map[string]*result.WhileActive{
-		"": nil, "throughput -12.5%, p99 +340%": {ThroughputChange: new(-0.125), LatencyP99Change: new(3.4)}, "throughput 0%": {ThroughputChange: new(0.0)},
+		"":                             nil,
+		"throughput -12.5%, p99 +340%": {ThroughputChange: new(-0.125), LatencyP99Change: new(3.4)},
+		"throughput 0%":                {ThroughputChange: new(0.0)},
 	} {
 		if got := changesOf(w); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -64,11 +131,29 @@ func TestColumns(t *testing.T) {
 	second := time.Second
 	for want, m := range map[v1alpha1.FaultDisplay]*impact.Impact{
 		{Dip: "90%", Outage: "1s", Recovery: "1.28s-7.58s"}: {
-			BaselineRate: 100, Dip: impact.Dip{Value: 0.9, Of: impact.All}, Outage: impact.Outage{Bounded: impact.Bounded{Value: second, AtLeast: second * 9 / 10, AtMost: second}, Of: impact.Load},
-			Recovered: true, RecoveryTime: impact.Bounded{Value: 7580 * time.Millisecond, AtLeast: 1280 * time.Millisecond, AtMost: 7580 * time.Millisecond},
+			BaselineRate: 100,
+			Dip:          impact.Dip{Value: 0.9, Of: impact.All},
+			Outage: impact.Outage{
+				Bounded: impact.Bounded{Value: second, AtLeast: second * 9 / 10, AtMost: second},
+				Of:      impact.Load,
+			},
+			Recovered: true,
+			RecoveryTime: impact.Bounded{
+				Value:   7580 * time.Millisecond,
+				AtLeast: 1280 * time.Millisecond,
+				AtMost:  7580 * time.Millisecond,
+			},
 		},
-		{Outage: "500ms-1.5s"}:    {Outage: impact.Outage{Bounded: impact.Bounded{Value: second, AtLeast: second / 2, AtMost: second * 3 / 2}, Of: impact.Load}},
-		{Dip: "0%", Outage: "0s"}: {BaselineRate: 100, Outage: impact.Outage{Bounded: impact.Bounded{AtMost: 8 * time.Millisecond}, Of: impact.Load}},
+		{Outage: "500ms-1.5s"}: {
+			Outage: impact.Outage{
+				Bounded: impact.Bounded{Value: second, AtLeast: second / 2, AtMost: second * 3 / 2},
+				Of:      impact.Load,
+			},
+		},
+		{Dip: "0%", Outage: "0s"}: {
+			BaselineRate: 100,
+			Outage:       impact.Outage{Bounded: impact.Bounded{AtMost: 8 * time.Millisecond}, Of: impact.Load},
+		},
 	} {
 		var d v1alpha1.FaultDisplay
 		Columns(&d, result.NewFault(m, result.FaultInput{}))

@@ -11,18 +11,31 @@ import (
 // Summary is the result of a load as its status has it.
 func Summary(r *result.Load) *v1alpha1.LoadSummary {
 	out := &v1alpha1.LoadSummary{
-		Requests: int64(r.Total.Requests), Errors: int64(r.Total.Errors()), Failed: int64(r.Total.Failed), Unknown: int64(r.Total.Unknown), Dropped: int64(r.Total.Dropped),
-		ErrorsByClass: ErrorCounts(r.Errors), Drained: int64(r.Total.Drained), Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
+		Requests:      int64(r.Total.Requests),
+		Errors:        int64(r.Total.Errors()),
+		Failed:        int64(r.Total.Failed),
+		Unknown:       int64(r.Total.Unknown),
+		Dropped:       int64(r.Total.Dropped),
+		ErrorsByClass: ErrorCounts(r.Errors),
+		Drained:       int64(r.Total.Drained),
+		Latency:       latencyOf(r.Total.Latency),
+		Shards:        shardsOf(r.Shards),
+		Workload:      workloadOf(r.Workload),
 	}
 	if r.Total.Requests > 0 {
-		out.ErrorRate, out.Throughput = v1alpha1.DecimalOf(r.Total.ErrorRate), v1alpha1.DecimalOf(r.Total.Throughput)
+		out.ErrorRate = v1alpha1.DecimalOf(r.Total.ErrorRate)
+		out.Throughput = v1alpha1.DecimalOf(r.Total.Throughput)
 	}
 	if r.MaxLag > 0 {
 		out.MaxLag = new(micros(r.MaxLag))
 	}
 	if gap := r.Outage(); gap != nil {
 		out.Outage = &v1alpha1.Outage{
-			BoundedDuration: v1alpha1.BoundedDuration{Value: micros(gap.Length), AtLeast: micros(gap.AtLeast), AtMost: micros(gap.AtMost)}, Of: v1alpha1.OutageScope(gap.Of),
+			BoundedDuration: v1alpha1.BoundedDuration{
+				Value:   micros(gap.Length),
+				AtLeast: micros(gap.AtLeast),
+				AtMost:  micros(gap.AtMost),
+			}, Of: v1alpha1.OutageScope(gap.Of),
 		}
 		if gap.Of == impact.Shard {
 			out.Outage.Shard = new(int32(gap.Shard))
@@ -31,7 +44,11 @@ func Summary(r *result.Load) *v1alpha1.LoadSummary {
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		out.Operations = append(out.Operations, v1alpha1.OperationSummary{
-			Name: o.Name, Requests: int64(o.Requests), Errors: int64(o.Errors()), Throughput: v1alpha1.DecimalOf(o.Throughput), Latency: latencyOf(o.Latency),
+			Name:       o.Name,
+			Requests:   int64(o.Requests),
+			Errors:     int64(o.Errors()),
+			Throughput: v1alpha1.DecimalOf(o.Throughput),
+			Latency:    latencyOf(o.Latency),
 		})
 	}
 	return out
@@ -43,7 +60,11 @@ const maxShards = 64
 func shardsOf(shards []result.Shard) []v1alpha1.ShardSummary {
 	var out []v1alpha1.ShardSummary
 	for i, s := range shards[:min(len(shards), maxShards)] {
-		one := v1alpha1.ShardSummary{Shard: int32(i), Throughput: v1alpha1.DecimalOf(s.Throughput), Errors: int64(s.Errors)}
+		one := v1alpha1.ShardSummary{
+			Shard:      int32(i),
+			Throughput: v1alpha1.DecimalOf(s.Throughput),
+			Errors:     int64(s.Errors),
+		}
 		if s.LongestGap > 0 {
 			one.LongestGap = new(micros(s.LongestGap))
 		}
@@ -60,9 +81,11 @@ func workloadOf(figures []result.Figure) []v1alpha1.WorkloadFigure {
 		case f.Share != nil:
 			w.Unit, w.Value = v1alpha1.UnitShare, v1alpha1.DecimalOf(*f.Share)
 		case f.Seconds != nil:
-			w.Unit, w.Value = v1alpha1.UnitMicroseconds, v1alpha1.Decimal(strconv.FormatInt(int64(micros(*f.Seconds)), 10))
+			w.Unit = v1alpha1.UnitMicroseconds
+			w.Value = v1alpha1.Decimal(strconv.FormatInt(int64(micros(*f.Seconds)), 10))
 		case f.Count != nil:
-			w.Unit, w.Value = v1alpha1.UnitCount, v1alpha1.Decimal(strconv.FormatUint(*f.Count, 10))
+			w.Unit = v1alpha1.UnitCount
+			w.Value = v1alpha1.Decimal(strconv.FormatUint(*f.Count, 10))
 		}
 		out = append(out, w)
 	}
@@ -73,7 +96,13 @@ func latencyOf(q *result.Quantiles) *v1alpha1.LatencySummary {
 	if q == nil {
 		return nil
 	}
-	return &v1alpha1.LatencySummary{P50: micros(q.P50), P90: micros(q.P90), P99: micros(q.P99), P999: micros(q.P999), Max: micros(q.Max)}
+	return &v1alpha1.LatencySummary{
+		P50:  micros(q.P50),
+		P90:  micros(q.P90),
+		P99:  micros(q.P99),
+		P999: micros(q.P999),
+		Max:  micros(q.Max),
+	}
 }
 
 // Redis is what was seen of the servers together; nil = nothing was.
@@ -82,7 +111,11 @@ func Redis(r *result.Redis) *v1alpha1.RedisFacts {
 		return nil
 	}
 	out := &v1alpha1.RedisFacts{
-		MaxCPU: r.MaxCPU, MaxMemory: r.MaxMemory, EvictedKeys: r.EvictedKeys, RejectedConnections: r.RejectedConnections, Restarts: int32(r.Restarts),
+		MaxCPU:              r.MaxCPU,
+		MaxMemory:           r.MaxMemory,
+		EvictedKeys:         r.EvictedKeys,
+		RejectedConnections: r.RejectedConnections,
+		Restarts:            int32(r.Restarts),
 	}
 	if r.MaxMainThreadCPU > 0 {
 		out.MaxMainThreadCPU = &r.MaxMainThreadCPU
@@ -98,11 +131,20 @@ func Servers(servers []result.ServerUse) []v1alpha1.ServerUse {
 	var out []v1alpha1.ServerUse
 	for _, s := range servers[:min(len(servers), MaxServers)] {
 		one := v1alpha1.ServerUse{
-			Address: s.Address, Role: map[string]v1alpha1.ServerRole{"primary": v1alpha1.ServerPrimary, "replica": v1alpha1.ServerReplica}[s.Role],
-			CPU: new(CPU(s.CPU)), Memory: &v1alpha1.MemoryUse{Max: s.Memory}, RSS: &v1alpha1.MemoryUse{Max: s.RSS},
-			BytesIn: v1alpha1.DecimalOf(s.BytesIn), BytesOut: v1alpha1.DecimalOf(s.BytesOut),
-			IOThreadedReads: decimal(s.IOThreadedReads), IOThreadedWrites: decimal(s.IOThreadedWrites),
-			SlowCommands: s.SlowCommands, Restarts: int32(s.Restarts),
+			Address: s.Address,
+			Role: map[string]v1alpha1.ServerRole{
+				"primary": v1alpha1.ServerPrimary,
+				"replica": v1alpha1.ServerReplica,
+			}[s.Role],
+			CPU:              new(CPU(s.CPU)),
+			Memory:           &v1alpha1.MemoryUse{Max: s.Memory},
+			RSS:              &v1alpha1.MemoryUse{Max: s.RSS},
+			BytesIn:          v1alpha1.DecimalOf(s.BytesIn),
+			BytesOut:         v1alpha1.DecimalOf(s.BytesOut),
+			IOThreadedReads:  decimal(s.IOThreadedReads),
+			IOThreadedWrites: decimal(s.IOThreadedWrites),
+			SlowCommands:     s.SlowCommands,
+			Restarts:         int32(s.Restarts),
 		}
 		if s.Shard != nil {
 			one.Shard = new(int32(*s.Shard))
@@ -111,7 +153,11 @@ func Servers(servers []result.ServerUse) []v1alpha1.ServerUse {
 			one.MainThreadCPU = new(CPU(*s.MainThreadCPU))
 		}
 		for _, c := range s.Slowest {
-			one.Slowest = append(one.Slowest, v1alpha1.SlowCommand{Command: c.Command, Took: micros(c.Took), Count: c.Count})
+			one.Slowest = append(one.Slowest, v1alpha1.SlowCommand{
+				Command: c.Command,
+				Took:    micros(c.Took),
+				Count:   c.Count,
+			})
 		}
 		out = append(out, one)
 	}

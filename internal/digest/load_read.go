@@ -10,15 +10,27 @@ import (
 
 // LoadOf is the result of a load of a shape by the status of its test.
 func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load {
-	l := &result.Load{Shape: result.ShapeInWords(shape), Latency: result.ServiceTime, Total: result.Operation{Name: "all"}}
+	l := &result.Load{
+		Shape:   result.ShapeInWords(shape),
+		Latency: result.ServiceTime,
+		Total:   result.Operation{Name: "all"},
+	}
 	if shape.OpenLoop() {
 		l.Latency = result.ResponseTime
 	}
 	since := func(at time.Time) result.Seconds { return result.Seconds(at.Sub(status.StartTime.Time)) }
 	if sum := status.Summary; sum != nil {
 		l.Total = result.Operation{
-			Name: "all", Requests: uint64(sum.Requests), OK: uint64(sum.Requests - sum.Errors), Drained: uint64(sum.Drained), Failed: uint64(sum.Failed),
-			Unknown: uint64(sum.Unknown), Dropped: uint64(sum.Dropped), Throughput: numberOr0(sum.Throughput), ErrorRate: numberOr0(sum.ErrorRate), Latency: quantilesOf(sum.Latency),
+			Name:       "all",
+			Requests:   uint64(sum.Requests),
+			OK:         uint64(sum.Requests - sum.Errors),
+			Drained:    uint64(sum.Drained),
+			Failed:     uint64(sum.Failed),
+			Unknown:    uint64(sum.Unknown),
+			Dropped:    uint64(sum.Dropped),
+			Throughput: numberOr0(sum.Throughput),
+			ErrorRate:  numberOr0(sum.ErrorRate),
+			Latency:    quantilesOf(sum.Latency),
 		}
 		if sum.MaxLag != nil {
 			l.MaxLag = secondsOf(*sum.MaxLag)
@@ -42,7 +54,11 @@ func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load
 	if status.StartTime != nil {
 		for _, a := range status.Anomalies {
 			if a.At != nil {
-				l.Anomalies = append(l.Anomalies, result.Anomaly{At: since(a.At.Time), Length: secondsOf(a.Length), Dip: numberOr0(a.Dip)})
+				l.Anomalies = append(l.Anomalies, result.Anomaly{
+					At:     since(a.At.Time),
+					Length: secondsOf(a.Length),
+					Dip:    numberOr0(a.Dip),
+				})
 			}
 		}
 	}
@@ -78,7 +94,14 @@ func setOutage(l *result.Load, o *v1alpha1.Outage) {
 }
 
 func operationOf(o *v1alpha1.OperationSummary) result.Operation {
-	out := result.Operation{Name: o.Name, Requests: uint64(o.Requests), OK: uint64(o.Requests - o.Errors), Failed: uint64(o.Errors), Throughput: numberOr0(o.Throughput), Latency: quantilesOf(o.Latency)}
+	out := result.Operation{
+		Name:       o.Name,
+		Requests:   uint64(o.Requests),
+		OK:         uint64(o.Requests - o.Errors),
+		Failed:     uint64(o.Errors),
+		Throughput: numberOr0(o.Throughput),
+		Latency:    quantilesOf(o.Latency),
+	}
 	if o.Requests > 0 {
 		out.ErrorRate = float64(o.Errors) / float64(o.Requests)
 	}
@@ -86,7 +109,11 @@ func operationOf(o *v1alpha1.OperationSummary) result.Operation {
 }
 
 func shardOf(s *v1alpha1.ShardSummary) result.Shard {
-	out := result.Shard{Shard: int(s.Shard), Errors: uint64(s.Errors), Throughput: numberOr0(s.Throughput)}
+	out := result.Shard{
+		Shard:      int(s.Shard),
+		Errors:     uint64(s.Errors),
+		Throughput: numberOr0(s.Throughput),
+	}
 	if s.LongestGap != nil {
 		out.LongestGap = secondsOf(*s.LongestGap)
 		out.AtLeast, out.AtMost = out.LongestGap, out.LongestGap
@@ -110,10 +137,23 @@ func workloadFigure(f *v1alpha1.WorkloadFigure) result.Figure {
 // around sets what was used around the load.
 func around(l *result.Load, status *v1alpha1.RedisLoadTestStatus) {
 	if t := status.Target; t != nil {
-		l.Target = result.Target{Topology: string(t.Topology), Addresses: t.Addresses, Sentinels: t.Sentinels, Server: t.Server, Version: t.Version, NotObserved: t.Message}
+		l.Target = result.Target{
+			Topology:    string(t.Topology),
+			Addresses:   t.Addresses,
+			Sentinels:   t.Sentinels,
+			Server:      t.Server,
+			Version:     t.Version,
+			NotObserved: t.Message,
+		}
 	}
 	if r := status.Redis; r != nil {
-		l.Redis = &result.Redis{MaxCPU: r.MaxCPU, MaxMemory: r.MaxMemory, EvictedKeys: r.EvictedKeys, RejectedConnections: r.RejectedConnections, Restarts: int(r.Restarts)}
+		l.Redis = &result.Redis{
+			MaxCPU:              r.MaxCPU,
+			MaxMemory:           r.MaxMemory,
+			EvictedKeys:         r.EvictedKeys,
+			RejectedConnections: r.RejectedConnections,
+			Restarts:            int(r.Restarts),
+		}
 		if r.MaxMainThreadCPU != nil {
 			l.Redis.MaxMainThreadCPU = *r.MaxMainThreadCPU
 		}
@@ -135,14 +175,26 @@ func around(l *result.Load, status *v1alpha1.RedisLoadTestStatus) {
 		l.Pods = append(l.Pods, use)
 	}
 	if t := status.RoundTrip; t != nil {
-		l.RoundTrip = &result.RoundTrip{Idle: secondsIf(t.Idle), Farthest: secondsIf(t.Farthest), UnderLoad: secondsIf(t.UnderLoad), ShareOfLatency: number(t.ShareOfLatency)}
+		l.RoundTrip = &result.RoundTrip{
+			Idle:           secondsIf(t.Idle),
+			Farthest:       secondsIf(t.Farthest),
+			UnderLoad:      secondsIf(t.UnderLoad),
+			ShareOfLatency: number(t.ShareOfLatency),
+		}
 	}
 }
 
 func serverOf(u *v1alpha1.ServerUse) result.ServerUse {
 	out := result.ServerUse{
-		Address: u.Address, Pod: u.Pod, Role: string(u.Role), BytesIn: numberOr0(u.BytesIn), BytesOut: numberOr0(u.BytesOut), SlowCommands: u.SlowCommands, Restarts: int(u.Restarts),
-		IOThreadedReads: number(u.IOThreadedReads), IOThreadedWrites: number(u.IOThreadedWrites),
+		Address:          u.Address,
+		Pod:              u.Pod,
+		Role:             string(u.Role),
+		BytesIn:          numberOr0(u.BytesIn),
+		BytesOut:         numberOr0(u.BytesOut),
+		SlowCommands:     u.SlowCommands,
+		Restarts:         int(u.Restarts),
+		IOThreadedReads:  number(u.IOThreadedReads),
+		IOThreadedWrites: number(u.IOThreadedWrites),
 	}
 	if u.Shard != nil {
 		out.Shard = new(int(*u.Shard))
@@ -160,7 +212,11 @@ func serverOf(u *v1alpha1.ServerUse) result.ServerUse {
 		out.RSS = u.RSS.Max
 	}
 	for _, c := range u.Slowest {
-		out.Slowest = append(out.Slowest, result.SlowCommand{Command: c.Command, Took: secondsOf(c.Took), Count: c.Count})
+		out.Slowest = append(out.Slowest, result.SlowCommand{
+			Command: c.Command,
+			Took:    secondsOf(c.Took),
+			Count:   c.Count,
+		})
 	}
 	return out
 }
@@ -174,7 +230,13 @@ func searchOf(s *v1alpha1.SearchStatus) *result.Search {
 		if t.Met == nil {
 			continue // in progress
 		}
-		trial := result.Trial{Rate: float64(t.Rate), Met: *t.Met, Missed: t.Message, Throughput: numberOr0(t.Throughput), ErrorRate: numberOr0(t.ErrorRate)}
+		trial := result.Trial{
+			Rate:       float64(t.Rate),
+			Met:        *t.Met,
+			Missed:     t.Message,
+			Throughput: numberOr0(t.Throughput),
+			ErrorRate:  numberOr0(t.ErrorRate),
+		}
 		if t.LatencyP99 != nil {
 			trial.Latency = &result.Quantiles{P99: secondsOf(*t.LatencyP99)}
 		}
@@ -195,11 +257,21 @@ func quantilesOf(l *v1alpha1.LatencySummary) *result.Quantiles {
 	if l == nil {
 		return nil
 	}
-	return &result.Quantiles{P50: secondsOf(l.P50), P90: secondsOf(l.P90), P99: secondsOf(l.P99), P999: secondsOf(l.P999), Max: secondsOf(l.Max)}
+	return &result.Quantiles{
+		P50:  secondsOf(l.P50),
+		P90:  secondsOf(l.P90),
+		P99:  secondsOf(l.P99),
+		P999: secondsOf(l.P999),
+		Max:  secondsOf(l.Max),
+	}
 }
 
 func gapOf(b *v1alpha1.BoundedDuration) *result.Gap {
-	return &result.Gap{Length: secondsOf(b.Value), AtLeast: secondsOf(b.AtLeast), AtMost: secondsOf(b.AtMost)}
+	return &result.Gap{
+		Length:  secondsOf(b.Value),
+		AtLeast: secondsOf(b.AtLeast),
+		AtMost:  secondsOf(b.AtMost),
+	}
 }
 
 // numberOr0 is the number of a status; 0 if it is not set.

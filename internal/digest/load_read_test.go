@@ -34,14 +34,24 @@ search:
 		t.Fatal(err)
 	}
 	l := LoadOf(&status, plan.Shape{})
-	if l.Total.OK != 990 || l.Total.Failed != 7 || l.Total.Unknown != 3 || l.Total.Throughput != 99.5 || l.Latency != result.ServiceTime {
+	if l.Total.OK != 990 || l.Total.Failed != 7 || l.Total.Unknown != 3 || l.Total.Throughput != 99.5 ||
+		l.Latency != result.ServiceTime {
 		t.Errorf("%+v", l.Total)
 	}
-	want := &result.ShardGap{Shard: 2, Gap: result.Gap{Length: result.Seconds(2 * time.Second), AtLeast: result.Seconds(1900 * time.Millisecond), AtMost: result.Seconds(2100 * time.Millisecond)}}
+	want := &result.ShardGap{
+		Shard: 2,
+		Gap: result.Gap{
+			Length:  result.Seconds(2 * time.Second),
+			AtLeast: result.Seconds(1900 * time.Millisecond),
+			AtMost:  result.Seconds(2100 * time.Millisecond),
+		},
+	}
 	if diff := cmp.Diff(want, l.LongestShardGap); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	trials := []result.Trial{{Rate: 500, Met: true, Throughput: 499, Latency: &result.Quantiles{P99: result.Seconds(3 * time.Millisecond)}}}
+	trials := []result.Trial{
+		{Rate: 500, Met: true, Throughput: 499, Latency: &result.Quantiles{P99: result.Seconds(3 * time.Millisecond)}},
+	}
 	if diff := cmp.Diff(trials, l.Search.Trials); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

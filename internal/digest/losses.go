@@ -5,7 +5,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// LostWrites returns the number of lost writes of a verification with its bounds; nil if it is unknown.
+// LostWrites returns the number of lost writes of a verification with its bounds; nil if it is
+// unknown.
 func LostWrites(v *v1alpha1.Verification) *result.Count {
 	return lostWrites(v.LostWrites, v.LostWritesAtLeast, v.LostWritesAtMost)
 }
@@ -25,7 +26,8 @@ func lostWrites(exactly, atLeast, atMost *int64) *result.Count {
 	return nil
 }
 
-// LostWritesFields returns the values of lostWrites, lostWritesAtLeast and lostWritesAtMost: the number, or its bounds if they differ.
+// LostWritesFields returns the values of lostWrites, lostWritesAtLeast and lostWritesAtMost: the
+// number, or its bounds if they differ.
 func LostWritesFields(lost result.Count) (exactly, atLeast, atMost *int64) {
 	if n, exact := lost.Exact(); exact {
 		return new(int64(n)), nil, nil

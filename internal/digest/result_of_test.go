@@ -10,12 +10,16 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// A result that was kept when the fault had settled, and could not be completed, has the verdict of the object: an inconclusive one must not count.
+// A result that was kept when the fault had settled, and could not be completed, has the verdict of the object: an
+// inconclusive one must not count.
 func TestResultOf(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
 	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill", UID: "1"}}
-	f.Status = v1alpha1.RedisFaultStatus{Verdict: v1alpha1.VerdictInconclusive, InjectedAt: new(metav1.NewMicroTime(start.Add(time.Minute)))}
+	f.Status = v1alpha1.RedisFaultStatus{
+		Verdict:    v1alpha1.VerdictInconclusive,
+		InjectedAt: new(metav1.NewMicroTime(start.Add(time.Minute))),
+	}
 	baseline := 100.0
 	kept := []result.Fault{{Name: "kill", UID: "1", Baseline: &baseline}, {Name: "kill", UID: "2", Verdict: "Pass"}}
 	for name, c := range map[string]struct {

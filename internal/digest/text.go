@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Truncate cuts a text to the size of a status field, at the end of a character. It may hold text of a server or of a load pod, with whatever characters.
+// Truncate cuts a text to the size of a status field, at the end of a character. It may hold text
+// of a server or of a load pod, with whatever characters.
 func Truncate(text string, bytes int) string {
 	text = redis.Printable(text, len(text))
 	if len(text) <= bytes {

@@ -13,7 +13,14 @@ func TestTruncate(t *testing.T) {
 	for _, tc := range []struct {
 		text string
 		want string
-	}{{"short", "short"}, {strings.Repeat("x", 10), strings.Repeat("x", 10)}, {strings.Repeat("x", 11), "xxxxxxx..."}, {strings.Repeat("ä", 10), "äää..."}, {"a\n\x1b[2J\xff", "a  [2J?"}, {"\u202eabc", " abc"}} {
+	}{
+		{"short", "short"},
+		{strings.Repeat("x", 10), strings.Repeat("x", 10)},
+		{strings.Repeat("x", 11), "xxxxxxx..."},
+		{strings.Repeat("ä", 10), "äää..."},
+		{"a\n\x1b[2J\xff", "a  [2J?"},
+		{"\u202eabc", " abc"},
+	} {
 		if got := Truncate(tc.text, 10); got != tc.want || !utf8.ValidString(got) {
 			t.Errorf("%q: %q, want %q", tc.text, got, tc.want)
 		}

@@ -7,27 +7,42 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// VerificationOf is what was read back, by the status of a load that began at start: only that keeps it when the load pods are released; nil = nothing was.
+// VerificationOf is what was read back, by the status of a load that began at start: only that
+// keeps it when the load pods are released; nil = nothing was.
 func VerificationOf(v *v1alpha1.Verification, start time.Time) *result.Verification {
 	if v == nil {
 		return nil
 	}
 	out := &result.Verification{
-		Acknowledged: uint64(v.Acknowledged), Failed: uint64(v.Failed), Unknown: uint64(v.Unknown), UnknownPresent: uint64(v.UnknownPresent), Replicas: int(v.ReplicasRead),
-		ReplicaMissing: uint64(v.MissingAtReplica), Settings: v.Settings, Unread: v.Unread,
+		Acknowledged:   uint64(v.Acknowledged),
+		Failed:         uint64(v.Failed),
+		Unknown:        uint64(v.Unknown),
+		UnknownPresent: uint64(v.UnknownPresent),
+		Replicas:       int(v.ReplicasRead),
+		ReplicaMissing: uint64(v.MissingAtReplica),
+		Settings:       v.Settings,
+		Unread:         v.Unread,
 	}
 	switch {
 	case v.LostWrites != nil:
 		out.SetLost(result.Count{AtLeast: uint64(*v.LostWrites), AtMost: uint64(*v.LostWrites)})
 	case v.LostWritesAtMost != nil && v.LostWritesAtLeast != nil:
-		out.SetLost(result.Count{AtLeast: uint64(*v.LostWritesAtLeast), AtMost: uint64(*v.LostWritesAtMost)})
+		out.SetLost(result.Count{
+			AtLeast: uint64(*v.LostWritesAtLeast),
+			AtMost:  uint64(*v.LostWritesAtMost),
+		})
 	}
 	if v.FirstLost != nil && v.LastLost != nil {
-		out.FirstLost, out.LastLost = result.Seconds(v.FirstLost.Sub(start)), result.Seconds(v.LastLost.Sub(start))
+		out.FirstLost = result.Seconds(v.FirstLost.Sub(start))
+		out.LastLost = result.Seconds(v.LastLost.Sub(start))
 	}
 	if st := v.StaleReads; st != nil {
 		out.Stale = &result.StaleReads{
-			Reads: uint64(st.Reads), Stale: uint64(st.Stale), MaxWrites: uint64(st.MaxWrites), MaxBehind: result.Seconds(st.MaxBehind.Duration()), Backwards: uint64(st.Backwards),
+			Reads:     uint64(st.Reads),
+			Stale:     uint64(st.Stale),
+			MaxWrites: uint64(st.MaxWrites),
+			MaxBehind: result.Seconds(st.MaxBehind.Duration()),
+			Backwards: uint64(st.Backwards),
 		}
 	}
 	if v.DualPrimaryWrites != nil {

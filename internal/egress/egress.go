@@ -1,5 +1,5 @@
-// Package egress is how the operator sends HTTP requests to addresses that users name: to hosts that it may reach only, without following redirects, and
-// with bounded answers.
+// Package egress is how the operator sends HTTP requests to addresses that users name: to hosts
+// that it may reach only, without following redirects, and with bounded answers.
 package egress
 
 import (
@@ -28,11 +28,12 @@ var (
 	ErrRedirected = errors.New("the server redirects to another address, which is not followed")
 )
 
-// Hosts are the only hosts that requests go to: names such as prometheus.monitoring.svc, *.example.com for all names that end so, and addresses. Without any,
-// requests go nowhere.
+// Hosts are the only hosts that requests go to: names such as prometheus.monitoring.svc,
+// *.example.com for all names that end so, and addresses. Without any, requests go nowhere.
 type Hosts []string
 
-// ParseHosts reads a comma-separated list. A name is written without scheme and port, an IPv6 address without brackets.
+// ParseHosts reads a comma-separated list. A name is written without scheme and port, an IPv6
+// address without brackets.
 func ParseHosts(list string) (Hosts, error) {
 	var hosts Hosts
 	for host := range strings.SplitSeq(list, ",") {
@@ -41,7 +42,9 @@ func ParseHosts(list string) (Hosts, error) {
 			continue
 		}
 		if _, err := netip.ParseAddr(host); err != nil && !isName(strings.TrimPrefix(host, "*.")) {
-			return nil, fmt.Errorf("%q is no host: want a name such as prometheus.monitoring.svc, *.example.com for all names that end so, or an address, without scheme and port", host)
+			return nil, fmt.Errorf(
+				"%q is no host: want a name such as prometheus.monitoring.svc, *.example.com for all names "+
+					"that end so, or an address, without scheme and port", host)
 		}
 		hosts = append(hosts, host)
 	}
@@ -49,7 +52,9 @@ func ParseHosts(list string) (Hosts, error) {
 }
 
 func isName(host string) bool {
-	return host != "" && strings.Trim(strings.ToLower(host), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == "" && strings.Trim(host, ".") != ""
+	return host != "" &&
+		strings.Trim(strings.ToLower(host), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == "" &&
+		strings.Trim(host, ".") != ""
 }
 
 // Allows reports whether requests may go to a host, wherever its name leads.
@@ -60,14 +65,17 @@ func (h Hosts) Allows(host string) bool {
 	host = canonical(host)
 	for _, pattern := range h {
 		pattern = canonical(pattern)
-		if suffix, wild := strings.CutPrefix(pattern, "*"); host == pattern || wild && strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix) {
+		if suffix, wild := strings.CutPrefix(pattern, "*"); host == pattern ||
+			wild && strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix) {
 			return true
 		}
 	}
 	return false
 }
 
-func canonical(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+func canonical(name string) string {
+	return strings.ToLower(strings.TrimSuffix(name, "."))
+}
 
 // names reports whether an address itself is in the list.
 func (h Hosts) names(address netip.Addr) bool {
@@ -80,20 +88,24 @@ func (h Hosts) names(address netip.Addr) bool {
 // Way is how requests leave the operator.
 type Way struct {
 	Hosts Hosts
-	Flag  string                                                               // the operator's flag with the hosts, for messages
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // nil = over the network
+	// the operator's flag with the hosts, for messages
+	Flag string
+	// nil = over the network
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Check returns ErrForbidden for a host that requests may not go to. A host that passes may still have an address that is refused when it is dialed.
+// Check returns ErrForbidden for a host that requests may not go to. A host that passes may still
+// have an address that is refused when it is dialed.
 func (w Way) Check(host string) error {
 	if !w.Hosts.Allows(host) {
-		return fmt.Errorf("%w: it is not among its %s, where an administrator names hosts", ErrForbidden, w.Flag)
+		return fmt.Errorf("%w: it is not among its %s, where an administrator names hosts", ErrForbidden,
+			w.Flag)
 	}
 	return nil
 }
 
-// To returns a transport to an address. Each request has its own, so that no connection outlives a login. It ignores the proxies of the environment. The error
-// is ErrForbidden.
+// To returns a transport to an address. Each request has its own, so that no connection outlives a
+// login. It ignores the proxies of the environment. The error is ErrForbidden.
 func (w Way) To(address *url.URL, secure *tls.Config) (*http.Transport, error) {
 	if err := w.Check(address.Hostname()); err != nil {
 		return nil, err
@@ -102,25 +114,36 @@ func (w Way) To(address *url.URL, secure *tls.Config) (*http.Transport, error) {
 	if dial == nil {
 		dial = (&net.Dialer{Control: w.control}).DialContext
 	}
-	return &http.Transport{DialContext: dial, TLSClientConfig: secure, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}, nil
+	return &http.Transport{
+		DialContext:            dial,
+		TLSClientConfig:        secure,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeader,
+	}, nil
 }
 
 // NoRedirect is CheckRedirect of a client that follows none.
-func NoRedirect(*http.Request, []*http.Request) error { return ErrRedirected }
+func NoRedirect(*http.Request, []*http.Request) error {
+	return ErrRedirected
+}
 
-// control refuses to dial an address that requests may not go to. It sees what a name was resolved to for this very connection, whatever that name meant before.
+// control refuses to dial an address that requests may not go to. It sees what a name was resolved
+// to for this very connection, whatever that name meant before.
 func (w Way) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
 	if !reachable(to.Addr(), w.Hosts) {
-		return fmt.Errorf("%w: its address %s is one of the operator's pod, of its node or of a cloud's metadata, and is itself not among its %s", ErrForbidden, to.Addr(), w.Flag)
+		return fmt.Errorf(
+			"%w: its address %s is one of the operator's pod, of its node or of a cloud's metadata, and "+
+				"is itself not among its %s", ErrForbidden, to.Addr(), w.Flag)
 	}
 	return nil
 }
 
-// local are the addresses at which no tenant's server is, but services for this node, beside those that netip knows.
+// local are the addresses at which no tenant's server is, but services for this node, beside those
+// that netip knows.
 var local = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), // this host
 	netip.MustParsePrefix("255.255.255.255/32"),
@@ -129,10 +152,12 @@ var local = []netip.Prefix{
 	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle Cloud
 	netip.MustParsePrefix("fd00:ec2::/32"),      // AWS
 	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud
-	netip.MustParsePrefix("64:ff9b:1::/48"),     // NAT64 of a network's own, in which the place of the IPv4 address is not known
+	// NAT64 of a network's own, in which the place of the IPv4 address is not known
+	netip.MustParsePrefix("64:ff9b:1::/48"),
 }
 
-// embedding are the IPv6 prefixes that hold an IPv4 address to which a network may forward, and the bytes before it.
+// embedding are the IPv6 prefixes that hold an IPv4 address to which a network may forward, and the
+// bytes before it.
 var embedding = []struct {
 	prefix netip.Prefix
 	before int
@@ -157,7 +182,8 @@ func reachable(address netip.Addr, hosts Hosts) bool {
 			}
 		}
 	}
-	if address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsMulticast() || address.IsUnspecified() {
+	if address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsMulticast() ||
+		address.IsUnspecified() {
 		return false
 	}
 	return !slices.ContainsFunc(local, func(p netip.Prefix) bool { return p.Contains(address) })

@@ -9,10 +9,12 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Self reads the load generator's own resource use: CPU, limits, memory. It is called once per interval.
+// Self reads the load generator's own resource use: CPU, limits, memory. It is called once per
+// interval.
 type Self func() record.AgentUse
 
-// Watch returns a sink for Run that completes each interval with a reading of the load generator itself, and then calls sink.
+// Watch returns a sink for Run that completes each interval with a reading of the load generator
+// itself, and then calls sink.
 func (r *Runner) Watch(self Self, sink func(*record.Interval)) func(*record.Interval) {
 	return func(iv *record.Interval) {
 		use := self()
@@ -26,7 +28,8 @@ func (r *Runner) Watch(self Self, sink func(*record.Interval)) func(*record.Inte
 	}
 }
 
-// idlePings is how many PINGs measure the round trip before the load: the shortest is that of a network and a server that were idle.
+// idlePings is how many PINGs measure the round trip before the load: the shortest is that of a
+// network and a server that were idle.
 const idlePings = 10
 
 // measureIdle measures the round trip before the load; 0 if the user may not run PING.
@@ -43,7 +46,8 @@ func measureIdle(ctx context.Context, c *redis.Conn) (shortest int64) {
 	return shortest
 }
 
-// busyThreads is how many threads can send load at the same time: one per event loop, or all of GOMAXPROCS.
+// busyThreads is how many threads can send load at the same time: one per event loop, or all of
+// GOMAXPROCS.
 func (r *Runner) busyThreads() int {
 	if r.callers != nil || r.run.Portable { // each connection has its own goroutines
 		return runtime.GOMAXPROCS(0)

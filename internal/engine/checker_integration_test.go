@@ -37,7 +37,8 @@ func (w *watched) sum(what string, ok func(lost []uint64, iv *record.Interval) b
 
 func checked(iv *record.Interval) bool { return len(iv.LedgerChecks) > 0 && iv.LedgerChecks[0].At > 0 }
 
-// The record shows a loss within two seconds while the load goes on, at the usual pace of the checks. They are no requests of the load.
+// The record shows a loss within two seconds while the load goes on, at the usual pace of the checks. They are no
+// requests of the load.
 func TestLossIsSeenDuringTheLoad(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
@@ -53,10 +54,12 @@ func TestLossIsSeenDuringTheLoad(t *testing.T) {
 	w.until("another check", checked)
 	reads := server.Calls("getrange")
 	o := w.end()
-	if o.lost != 17 || o.check.Failure != "" || reads == 0 || reads > len(w.runner.loops)*(2+int(o.check.At/int64(time.Second))) {
+	if o.lost != 17 || o.check.Failure != "" || reads == 0 ||
+		reads > len(w.runner.loops)*(2+int(o.check.At/int64(time.Second))) {
 		t.Errorf("%d lost, %d reads, %+v; %s", o.lost, reads, o.check, describe(o))
 	}
-	if replies := uint64(server.Calls("setbit") - 17 - len(w.runner.loops)); o.intervals[0].Connections != p.Client.Connections || o.sum.Sent < replies {
+	if replies := uint64(server.Calls("setbit") - 17 -
+		len(w.runner.loops)); o.intervals[0].Connections != p.Client.Connections || o.sum.Sent < replies {
 		t.Errorf("%d writes of the ledger, %s", replies, describe(o))
 	}
 	if v := verified(t, w.runner); v.Lost != 17 {
@@ -92,7 +95,8 @@ func TestLedgerMovesUnderLoad(t *testing.T) {
 	}
 }
 
-// A failover of a healthy primary loses what it acknowledges until the load follows. What is found while the load runs is what is lost in the end.
+// A failover of a healthy primary loses what it acknowledges until the load follows. What is found while the load runs
+// is what is lost in the end.
 func TestCheckedFailover(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})

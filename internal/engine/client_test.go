@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// TestMaximumAge: each connection lives 180 to 200 ms of the run's second, and is replaced as soon as nothing is in flight.
+// TestMaximumAge: each connection lives 180 to 200 ms of the run's second, and is replaced as soon as nothing is in
+// flight.
 func TestMaximumAge(t *testing.T) {
 	virtually(t, time.Millisecond, func(t *testing.T, w *world) {
 		p := bare()
@@ -40,7 +41,8 @@ func TestMultiplexed(t *testing.T) {
 		p.Client.Mode, p.Client.Connections = plan.Multiplexed, 1
 		p.Shape = plan.Shape{Users: 50, ThinkTime: 10 * time.Millisecond, Duration: time.Second}
 		o := runPlan(t, p, w.dialled())
-		if got := o.perInterval(0, 10, succeeded); !slices.Equal(got, repeated(500, 10)) || w.network.Conns(virtualAddress) > 1 {
+		if got := o.perInterval(0, 10, succeeded); !slices.Equal(got, repeated(500, 10)) ||
+			w.network.Conns(virtualAddress) > 1 {
 			t.Errorf("%d turns in each 0.1 s, want 500", got)
 		}
 	})
@@ -79,13 +81,15 @@ func TestRetries(t *testing.T) {
 		if o.sum.OK != 1000 || o.sum.Due != 1000 {
 			t.Errorf("%s", describe(o))
 		}
-		if most := o.sum.Latency.Max(); most < 199*time.Millisecond || most > 200*time.Millisecond+dial.BackoffLast+10*time.Millisecond {
+		if most := o.sum.Latency.Max(); most < 199*time.Millisecond ||
+			most > 200*time.Millisecond+dial.BackoffLast+10*time.Millisecond {
 			t.Errorf("the first arrival of the outage had success after %s", most)
 		}
 	})
 }
 
-// TestRequestsEndTheRun: exactly the planned number of requests is sent, in either loop, and the server executed each once.
+// TestRequestsEndTheRun: exactly the planned number of requests is sent, in either loop, and the server executed each
+// once.
 func TestRequestsEndTheRun(t *testing.T) {
 	for name, change := range map[string]func(*plan.Plan){
 		"closed":    func(p *plan.Plan) { p.Shape = plan.Shape{Users: 10, Requests: 10_007} },
@@ -110,7 +114,8 @@ func TestRequestsEndTheRun(t *testing.T) {
 	}
 }
 
-// TestManyConnections: a pod with 2000 connections gives every user its turn. What they need of memory is in TestMemoryOfManyConnections.
+// TestManyConnections: a pod with 2000 connections gives every user its turn. What they need of memory is in
+// TestMemoryOfManyConnections.
 func TestManyConnections(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
@@ -126,7 +131,8 @@ func TestManyConnections(t *testing.T) {
 	})
 }
 
-// TestLedgerInVirtualTime: exactly the writes that the server lost in a restart without data are found, and none in a run without faults.
+// TestLedgerInVirtualTime: exactly the writes that the server lost in a restart without data are found, and none in a
+// run without faults.
 func TestLedgerInVirtualTime(t *testing.T) {
 	for name, lost := range map[string]uint64{"clean": 0, "restarted": 500} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +175,8 @@ func TestTruthAFullLedgerDropsNothing(t *testing.T) {
 		}
 		addsUp(t, o)
 		truth.Report(t, "T13", "the ledger is full", "1000 ok, 0 dropped, 100 ledger writes",
-			fmt.Sprintf("%d ok, %d dropped, %d ledger writes", o.sum.OK, o.sum.Dropped, w.server.Calls("SETBIT")-1), // one extends the bitmap
+			// one extends the bitmap
+			fmt.Sprintf("%d ok, %d dropped, %d ledger writes", o.sum.OK, o.sum.Dropped, w.server.Calls("SETBIT")-1),
 			o.sum.OK == 1000 && o.sum.Dropped == 0 && w.server.Calls("SETBIT") == left+1)
 	})
 }

@@ -26,7 +26,8 @@ func cpuTime(tb testing.TB, who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkCost is the CPU time per request, SET of 32 bytes over 50 connections, beside redis-benchmark's in the same run.
+// BenchmarkCost is the CPU time per request, SET of 32 bytes over 50 connections, beside redis-benchmark's in the same
+// run.
 func BenchmarkCost(b *testing.B) {
 	const requests = 300_000
 	for _, pipeline := range []int{1, 16} {
@@ -60,7 +61,8 @@ func BenchmarkCost(b *testing.B) {
 			var used, took time.Duration
 			for b.Loop() {
 				began := time.Now()
-				c := exec.Command("redis-benchmark", "-p", fmt.Sprint(server.Port), "-c", "50", "-n", fmt.Sprint(requests), "-P", fmt.Sprint(pipeline),
+				c := exec.Command("redis-benchmark", "-p", fmt.Sprint(server.Port), "-c", "50", "-n", fmt.Sprint(requests), "-P",
+					fmt.Sprint(pipeline),
 					"-r", "100000", "-d", "32", "-t", "set", "-q")
 				if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "requests per second") {
 					b.Fatal(err, string(out))
@@ -73,7 +75,8 @@ func BenchmarkCost(b *testing.B) {
 	}
 }
 
-// TestMemoryOfManyConnections: a pod holds 6000 connections in less than 200 MiB. It is not parallel: memory of other tests would count.
+// TestMemoryOfManyConnections: a pod holds 6000 connections in less than 200 MiB. It is not parallel: memory of other
+// tests would count.
 func TestMemoryOfManyConnections(t *testing.T) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// discover finds the topology of the deployment, follows its changes, and assigns the loops' connections accordingly.
+// discover finds the topology of the deployment, follows its changes, and assigns the loops'
+// connections accordingly.
 func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if r.laidOut {
 		return r.layOutDeployment()
@@ -23,26 +24,33 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if kind == "" || kind == topology.KindStandalone {
 		return nil
 	}
-	target := deploymentOf(&r.run.Plan.Target, r.run.Plan.Client.DialTimeout, r.run.Routes.Dialer.Secret)
+	target := deploymentOf(&r.run.Plan.Target, r.run.Plan.Client.DialTimeout,
+		r.run.Routes.Dialer.Secret)
 	if r.run.Plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
-		err := r.find(ctx, progress, target, "the topology of the deployment", func(ctx context.Context, target topology.Target) (err error) {
-			kind, err = topology.Detect(ctx, target)
-			return err
-		})
+		err := r.find(ctx, progress, target, "the topology of the deployment",
+			func(ctx context.Context, target topology.Target) (err error) {
+				kind, err = topology.Detect(ctx, target)
+				return err
+			})
 		if err != nil || kind == topology.KindStandalone {
 			return err
 		}
 	}
 	primaries := fmt.Sprintf("the primaries of the %s", kind)
 	progress("finding " + primaries)
-	if err := r.find(ctx, progress, target, primaries, func(ctx context.Context, target topology.Target) error { return r.follow(ctx, target, kind) }); err != nil {
+	if err := r.find(ctx, progress, target, primaries,
+		func(ctx context.Context, target topology.Target) error {
+			return r.follow(ctx, target,
+				kind)
+		}); err != nil {
 		return err
 	}
 	return r.layOutDeployment()
 }
 
-// layOutDeployment assigns the loops' connections and the probes to the shards, and has the loops follow their changes.
+// layOutDeployment assigns the loops' connections and the probes to the shards, and has the loops
+// follow their changes.
 func (r *Runner) layOutDeployment() error {
 	m := r.run.Routes.Tracker.Map()
 	r.layout.Store(m)
@@ -63,13 +71,17 @@ func (r *Runner) layOutDeployment() error {
 	return nil
 }
 
-// find repeats a look at the deployment until it succeeds, or fails with what does not pass. Each look takes as long as dialling does at most, and says
-// meanwhile what it has not found.
-func (r *Runner) find(ctx context.Context, progress func(string), target topology.Target, what string, look func(context.Context, topology.Target) error) error {
+// find repeats a look at the deployment until it succeeds, or fails with what does not pass. Each
+// look takes as long as dialling does at most, and says meanwhile what it has not found.
+func (r *Runner) find(
+	ctx context.Context, progress func(string), target topology.Target, what string,
+	look func(context.Context, topology.Target) error,
+) error {
 	w, client := r.newWait(progress), r.run.Plan.Client
 	target.Trouble = func(err error) { _ = w.failed(notFound(what, err)) }
 	return r.patientlyOn(ctx, w, func(ctx context.Context) error {
-		within, cancel := context.WithTimeout(ctx, min(dial.Budget(client), max(r.patience, client.DialTimeout)))
+		within, cancel := context.WithTimeout(ctx,
+			min(dial.Budget(client), max(r.patience, client.DialTimeout)))
 		defer cancel()
 		if err := look(within, target); err != nil {
 			return r.unknown(ctx, what, err)
@@ -78,7 +90,8 @@ func (r *Runner) find(ctx context.Context, progress func(string), target topolog
 	})
 }
 
-// follow begins to follow the deployment, if its primaries are known and the plan is possible with it.
+// follow begins to follow the deployment, if its primaries are known and the plan is possible with
+// it.
 func (r *Runner) follow(ctx context.Context, target topology.Target, kind topology.Kind) error {
 	tracker, err := topology.Start(ctx, target, kind)
 	if err != nil {
@@ -94,7 +107,12 @@ func (r *Runner) follow(ctx context.Context, target topology.Target, kind topolo
 
 // notFound is the error of what may be found later.
 func notFound(what string, err error) *plan.Error {
-	return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("failed to find %s: %v", what, err), Passes: true}
+	return &plan.Error{
+		Reason:  plan.TargetUnreachable,
+		Err:     err,
+		Message: fmt.Sprintf("failed to find %s: %v", what, err),
+		Passes:  true,
+	}
 }
 
 // unknown is the error of a deployment that does not answer, or not yet.
@@ -115,7 +133,12 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 	if secured {
 		stage = redis.StageTLS
 	}
-	if wrong := r.run.Routes.Dialer.WrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
+	if wrong := r.run.Routes.Dialer.WrongPort(ctx, &redis.DialError{
+		Stage:   stage,
+		Address: asked[0],
+		Secured: secured,
+		Err:     err,
+	}); wrong != nil {
 		return dial.Explain(wrong)
 	}
 	return failed
@@ -134,43 +157,65 @@ func (r *Runner) probeShards(m *topology.Map) error {
 		}
 		p, err := probe.New(r.run, shard, tag)
 		if err != nil {
-			return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
+			return &plan.Error{
+				Reason:  plan.PlanInvalid,
+				Message: "spec.probe: " + err.Error(),
+				Err:     err,
+			}
 		}
 		r.probes = append(r.probes, p)
 	}
 	return nil
 }
 
-// checkDeployment returns what in the plan is not possible with this deployment, or not yet; nil = nothing.
+// checkDeployment returns what in the plan is not possible with this deployment, or not yet; nil =
+// nothing.
 func (r *Runner) checkDeployment(m *topology.Map) error {
-	invalid := func(message string) error { return &plan.Error{Reason: plan.PlanInvalid, Message: message} }
+	invalid := func(message string) error {
+		return &plan.Error{Reason: plan.PlanInvalid, Message: message}
+	}
 	if m.Kind == topology.KindCluster && r.run.Plan.Target.Database != 0 {
 		return invalid("spec.target.database: a cluster has database 0 only")
 	}
-	if r.run.Plan.Client.Driver == plan.GoRedisDriver && r.run.Plan.Client.ReadFrom != "" && r.run.Plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
-		return invalid("spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other deployments go-redis would send writes to replicas, too")
+	if r.run.Plan.Client.Driver == plan.GoRedisDriver && r.run.Plan.Client.ReadFrom != "" &&
+		r.run.Plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
+		return invalid(
+			"spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other " +
+				"deployments go-redis would send writes to replicas, too")
 	}
 	if r.run.Plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
-		return &plan.Error{Reason: plan.PlanInvalid, Passes: true, Message: "spec.client.readFrom: is Replica, but the deployment has no replica"}
+		return &plan.Error{
+			Reason:  plan.PlanInvalid,
+			Passes:  true,
+			Message: "spec.client.readFrom: is Replica, but the deployment has no replica",
+		}
 	}
 	return nil
 }
 
-// deploymentOf converts the target for package topology. timeout bounds each dial and each reply. secret returns the servers' password; the
-// sentinels have a separate password file.
-func deploymentOf(t *plan.Target, timeout time.Duration, secret func() (string, error)) topology.Target {
+// deploymentOf converts the target for package topology. timeout bounds each dial and each reply.
+// secret returns the servers' password; the sentinels have a separate password file.
+func deploymentOf(
+	t *plan.Target, timeout time.Duration, secret func() (string, error),
+) topology.Target {
 	d := topology.Target{
-		Addresses: t.Addresses, Login: loginFunc(t.Username, secret, t.TLS), Timeout: timeout, After: time.After,
-		Lasting: func(err error) bool { return !dial.Passes(err) },
+		Addresses: t.Addresses,
+		Login:     loginFunc(t.Username, secret, t.TLS),
+		Timeout:   timeout,
+		After:     time.After,
+		Lasting:   func(err error) bool { return !dial.Passes(err) },
 	}
 	if s := t.Sentinel; s != nil {
 		d.Sentinels, d.MasterName = s.Addresses, s.MasterName
-		d.SentinelLogin = loginFunc(s.Username, func() (string, error) { return dial.ReadPassword(s.PasswordFile) }, s.TLS)
+		d.SentinelLogin = loginFunc(s.Username,
+			func() (string, error) { return dial.ReadPassword(s.PasswordFile) }, s.TLS)
 	}
 	return d
 }
 
-func loginFunc(username string, secret func() (string, error), settings *plan.TLS) topology.LoginFunc {
+func loginFunc(
+	username string, secret func() (string, error), settings *plan.TLS,
+) topology.LoginFunc {
 	return func() (redis.Login, error) {
 		l, failed := dial.Login(username, secret, settings)
 		if failed != nil {

@@ -21,7 +21,11 @@ func TestDeploymentReadsPasswordsAnew(t *testing.T) {
 		return path
 	}
 	servers, sentinels := file("servers", "one\n"), file("sentinels", "guard")
-	target := plan.Target{Username: "app", PasswordFile: servers, Sentinel: &plan.Sentinel{Addresses: []string{"s:1"}, Username: "watcher", PasswordFile: sentinels}}
+	target := plan.Target{
+		Username:     "app",
+		PasswordFile: servers,
+		Sentinel:     &plan.Sentinel{Addresses: []string{"s:1"}, Username: "watcher", PasswordFile: sentinels},
+	}
 	r := dial.Dialer{Target: target}
 	d := deploymentOf(&target, time.Second, r.Secret)
 	want := func(login topology.LoginFunc, username, want string) {

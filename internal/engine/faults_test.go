@@ -30,12 +30,14 @@ func onlyGap(t *testing.T, whose string, gaps []record.Gap) record.Gap {
 func wantGap(t *testing.T, whose string, gaps []record.Gap, from, to time.Duration) {
 	t.Helper()
 	if g := onlyGap(t, whose, gaps); g.From != int64(from) || g.To != int64(to) || g.Open || g.AtLeast(0) == 0 {
-		t.Errorf("%s: the gap is %s to %s, want %s to %s; %s of it are proven", whose, time.Duration(g.From), time.Duration(g.To), from, to,
+		t.Errorf("%s: the gap is %s to %s, want %s to %s; %s of it are proven", whose, time.Duration(g.From),
+			time.Duration(g.To), from, to,
 			time.Duration(g.AtLeast(0)))
 	}
 }
 
-// TestOpenLoopSeesAStoppedServer: a stop of 300 ms does not delay the schedule: arrivals queue, and their latency counts from their due time.
+// TestOpenLoopSeesAStoppedServer: a stop of 300 ms does not delay the schedule: arrivals queue, and their latency
+// counts from their due time.
 func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
@@ -68,8 +70,8 @@ func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 	})
 }
 
-// TestKilledServerComesBack: requests in flight are lost, arrivals during the outage are refused or wait, and every connection is re-established within one
-// backoff.
+// TestKilledServerComesBack: requests in flight are lost, arrivals during the outage are refused or wait, and every
+// connection is re-established within one backoff.
 func TestKilledServerComesBack(t *testing.T) {
 	const killed, back = time.Second, 1500 * time.Millisecond
 	for name, tt := range map[string]struct {
@@ -91,18 +93,22 @@ func TestKilledServerComesBack(t *testing.T) {
 				})
 				addsUp(t, o)
 				if o.sum.Unknown != tt.lost || o.sum.Errors[record.ClassReset] != tt.lost {
-					t.Errorf("%d unknown, %d of them reset, want %d: %s", o.sum.Unknown, o.sum.Errors[record.ClassReset], tt.lost, describe(o))
+					t.Errorf("%d unknown, %d of them reset, want %d: %s", o.sum.Unknown, o.sum.Errors[record.ClassReset], tt.lost,
+						describe(o))
 				}
 				if o.sum.Errors[record.ClassRefused] < 10 {
 					t.Errorf("only %d attempts were refused", o.sum.Errors[record.ClassRefused])
 				}
 				g := onlyGap(t, "load", o.gaps)
-				if from, to := time.Duration(g.From), time.Duration(g.To); from != tt.last || to <= back || to > back+dial.BackoffLast {
+				if from, to := time.Duration(g.From),
+					time.Duration(g.To); from != tt.last || to <= back || to > back+dial.BackoffLast {
 					t.Errorf("the gap is %s to %s", from, to)
 				}
 				// Every arrival of the probe dials: 1.505 s is the first at which the server listens.
 				g = onlyGap(t, "probe", o.probeGaps)
-				if from, to := time.Duration(g.From), time.Duration(g.To); from < 995*time.Millisecond || from > 1000*time.Millisecond || to < 1505*time.Millisecond || to > 1510*time.Millisecond {
+				if from, to := time.Duration(g.From),
+					time.Duration(g.To); from < 995*time.Millisecond || from > 1000*time.Millisecond || to < 1505*time.Millisecond ||
+					to > 1510*time.Millisecond {
 					t.Errorf("the probe's gap is %s to %s", from, to)
 				}
 				for _, iv := range o.intervals[17:29] {
@@ -119,7 +125,8 @@ func TestKilledServerComesBack(t *testing.T) {
 	}
 }
 
-// TestRequestTimeout: a server that stops for longer than the request timeout makes requests unknown, never ok; dials whose connection is accepted end after dialTimeout.
+// TestRequestTimeout: a server that stops for longer than the request timeout makes requests unknown, never ok; dials
+// whose connection is accepted end after dialTimeout.
 func TestRequestTimeout(t *testing.T) {
 	virtually(t, time.Millisecond, func(t *testing.T, w *world) {
 		p := bare()
@@ -145,13 +152,14 @@ func TestRequestTimeout(t *testing.T) {
 		if waited := o.sum.Waited.Max(); waited < 200*time.Millisecond || waited > 211*time.Millisecond {
 			t.Errorf("the requests that timed out waited up to %s", waited)
 		}
-		// The server continues at 1.2005 s. It then processes nine other requests and twenty greetings whose clients have timed out, ten new greetings,
-		// and a request, 1 ms each.
+		// The server continues at 1.2005 s. It then processes nine other requests and twenty greetings whose clients have
+		// timed out, ten new greetings, and a request, 1 ms each.
 		wantGap(t, "load", o.gaps, 500*time.Millisecond, 1240_500*time.Microsecond)
 	})
 }
 
-// TestDropsFallInTheirInterval: with the server's address removed, arrivals are dropped one by one as they time out, not all at once.
+// TestDropsFallInTheirInterval: with the server's address removed, arrivals are dropped one by one as they time out,
+// not all at once.
 func TestDropsFallInTheirInterval(t *testing.T) {
 	dropped := func(c *record.Counts) uint64 { return c.Dropped }
 	plan := func() *plan.Plan {
@@ -167,12 +175,14 @@ func TestDropsFallInTheirInterval(t *testing.T) {
 				w.network.Cut(virtualAddress)
 			})
 			addsUp(t, o)
-			// What was due in 0.5 to 0.6 s is dropped in 0.7 to 0.8 s. What is dropped after the end is recorded in the last interval.
+			// What was due in 0.5 to 0.6 s is dropped in 0.7 to 0.8 s. What is dropped after the end is recorded in the last
+			// interval.
 			want := append(slices.Concat(repeated(0, 7), repeated(200, 7)), 600)
 			if got := o.perInterval(0, 15, dropped); !slices.Equal(got, want) {
 				t.Errorf("%d arrivals were dropped in each 0.1 s, want %d", got, want)
 			}
-			if g := onlyGap(t, "load", o.gaps); !g.Open || g.From != int64(499_750*time.Microsecond) || g.To != int64(1500*time.Millisecond) {
+			if g := onlyGap(t, "load", o.gaps); !g.Open || g.From != int64(499_750*time.Microsecond) ||
+				g.To != int64(1500*time.Millisecond) {
 				t.Errorf("the gap is %+v, want it open from 499.75 ms to the end", g)
 			}
 		})
@@ -181,7 +191,8 @@ func TestDropsFallInTheirInterval(t *testing.T) {
 		virtually(t, 0, func(t *testing.T, w *world) {
 			o := w.during(t, plan(), 500*time.Millisecond, w.server.Kill)
 			addsUp(t, o)
-			if o.sum.OK != 1000 || o.sum.Fail+o.sum.Dropped != 2000 || o.sum.Fail != o.sum.Errors[record.ClassRefused] || o.sum.Unknown != 0 {
+			if o.sum.OK != 1000 || o.sum.Fail+o.sum.Dropped != 2000 || o.sum.Fail != o.sum.Errors[record.ClassRefused] ||
+				o.sum.Unknown != 0 {
 				t.Errorf("%s", describe(o))
 			}
 			// An attempt that is refused fails the oldest arrival, up to 200 ms before it would be dropped and, as they are
@@ -196,14 +207,21 @@ func TestDropsFallInTheirInterval(t *testing.T) {
 	})
 }
 
-// TestHangingDialsAreHedged: the first attempts go to an address that swallows SYNs; a later one finds the server while they still hang.
+// TestHangingDialsAreHedged: the first attempts go to an address that swallows SYNs; a later one finds the server while
+// they still hang.
 func TestHangingDialsAreHedged(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		const hole = "10.0.0.9:6379"
 		w.network.Set(hole, memnet.Swallow)
 		began := time.Now()
-		d := &dial.Dialer{Target: plan.Target{Addresses: []string{"any:6379"}}, Timeout: 5 * time.Second, Protocol: 3, Hedges: make(chan struct{}, 10)}
-		d.TCP = func(ctx context.Context, network, _ string) (net.Conn, error) { // the name resolves to another address, as a Service gets a new endpoint
+		d := &dial.Dialer{
+			Target:   plan.Target{Addresses: []string{"any:6379"}},
+			Timeout:  5 * time.Second,
+			Protocol: 3,
+			Hedges:   make(chan struct{}, 10),
+		}
+		// the name resolves to another address, as a Service gets a new endpoint
+		d.TCP = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			address := hole
 			if time.Since(began) >= 250*time.Millisecond {
 				address = virtualAddress
@@ -224,8 +242,9 @@ func TestHangingDialsAreHedged(t *testing.T) {
 	})
 }
 
-// TestDeadAddressDoesNotExtendTheOutage: the server is killed and its name resolves to a black hole for 400 ms, as a Service does until its
-// endpoints change; then to another server. Load and probe recover immediately, although their dials may hang for 5 s.
+// TestDeadAddressDoesNotExtendTheOutage: the server is killed and its name resolves to a black hole for 400 ms, as a
+// Service does until its endpoints change; then to another server. Load and probe recover immediately, although their
+// dials may hang for 5 s.
 func TestDeadAddressDoesNotExtendTheOutage(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		const hole, second = "10.0.0.9:6379", "10.0.0.2:6379"
@@ -246,12 +265,15 @@ func TestDeadAddressDoesNotExtendTheOutage(t *testing.T) {
 			return w.network.Dial(ctx, network, place.Load().(string))
 		}))
 		addsUp(t, o)
-		if g := onlyGap(t, "load", o.gaps); g.From != int64(999_500*time.Microsecond) || g.To < int64(1400*time.Millisecond) || g.To > int64(1400*time.Millisecond+dial.HedgeAfter*3/2) {
+		if g := onlyGap(t, "load", o.gaps); g.From != int64(999_500*time.Microsecond) ||
+			g.To < int64(1400*time.Millisecond) || g.To > int64(1400*time.Millisecond+dial.HedgeAfter*3/2) {
 			t.Errorf("the load's gap is %s to %s", time.Duration(g.From), time.Duration(g.To))
-		} else if proven := time.Duration(g.AtLeast(0)); proven < 390*time.Millisecond || proven > time.Duration(g.To-g.From) {
+		} else if proven := time.Duration(g.AtLeast(0)); proven < 390*time.Millisecond ||
+			proven > time.Duration(g.To-g.From) {
 			t.Errorf("%s of the gap are proven: requests waited for dials all the time", proven)
 		}
-		wantGap(t, "probe", o.probeGaps, 995*time.Millisecond, 1405*time.Millisecond) // its first arrival after the name's change
+		// its first arrival after the name's change
+		wantGap(t, "probe", o.probeGaps, 995*time.Millisecond, 1405*time.Millisecond)
 	})
 }
 
@@ -271,7 +293,8 @@ func TestLoadingAndReadOnly(t *testing.T) {
 					set(w.server, false)
 				})
 				addsUp(t, o)
-				if o.sum.Errors[class] != 1000 || o.sum.Fail != 1000 || o.sum.OK != 1000 || o.probe.Errors[class] != 100 || o.probe.OK != 100 {
+				if o.sum.Errors[class] != 1000 || o.sum.Fail != 1000 || o.sum.OK != 1000 || o.probe.Errors[class] != 100 ||
+					o.probe.OK != 100 {
 					t.Errorf("%s", describe(o))
 				}
 				wantGap(t, "load", o.gaps, 499_500*time.Microsecond, 1500_500*time.Microsecond)
@@ -294,7 +317,8 @@ func TestGapOfErrorReplies(t *testing.T) {
 				if o.sum.OK != 0 || o.sum.Fail != o.sum.Sent || o.sum.Errors[record.ClassOther] != o.sum.Fail || o.sum.Fail < 500 {
 					t.Errorf("%s", describe(o))
 				}
-				if g := onlyGap(t, "load", o.gaps); !g.Open || g.From != 0 || g.To != int64(500*time.Millisecond) || o.intervals[2].FirstOK != -1 {
+				if g := onlyGap(t, "load", o.gaps); !g.Open || g.From != 0 || g.To != int64(500*time.Millisecond) ||
+					o.intervals[2].FirstOK != -1 {
 					t.Errorf("the gap is %+v, want it over the whole run", g)
 				}
 			})
@@ -302,12 +326,16 @@ func TestGapOfErrorReplies(t *testing.T) {
 	}
 }
 
-// TestProbeOfAServerThatHangsForLong: beyond the requestTimeout the probe has no connection left, and its dials wait for a server that has accepted them.
+// TestProbeOfAServerThatHangsForLong: beyond the requestTimeout the probe has no connection left, and its dials wait
+// for a server that has accepted them.
 // All that time is proven.
 func TestProbeOfAServerThatHangsForLong(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := testPlan(w.server.Address())
-		p.Client.RequestTimeout, p.Client.DialTimeout, p.Shape = time.Second, time.Second, plan.Shape{Rate: 100, Duration: 8 * time.Second}
+		p.Client.RequestTimeout, p.Client.DialTimeout, p.Shape = time.Second, time.Second, plan.Shape{
+			Rate:     100,
+			Duration: 8 * time.Second,
+		}
 		o := w.during(t, p, time.Second, func() {
 			w.server.Stop()
 			time.Sleep(5 * time.Second)
@@ -315,19 +343,24 @@ func TestProbeOfAServerThatHangsForLong(t *testing.T) {
 		})
 		addsUp(t, o)
 		const down = 5 * time.Second
-		if g := onlyGap(t, "probe", o.probeGaps); time.Duration(g.AtMost()) < down || time.Duration(g.AtLeast(0)) < down-30*time.Millisecond || time.Duration(g.AtLeast(0)) > down {
-			t.Errorf("the gap of %v was at least %v and at most %v, the truth is %v", time.Duration(g.To-g.From), time.Duration(g.AtLeast(0)), time.Duration(g.AtMost()), down)
+		if g := onlyGap(t, "probe", o.probeGaps); time.Duration(g.AtMost()) < down ||
+			time.Duration(g.AtLeast(0)) < down-30*time.Millisecond || time.Duration(g.AtLeast(0)) > down {
+			t.Errorf("the gap of %v was at least %v and at most %v, the truth is %v", time.Duration(g.To-g.From),
+				time.Duration(g.AtLeast(0)), time.Duration(g.AtMost()), down)
 		}
 	})
 }
 
-// TestProbeInFlightAtTheEnd: the probe's requests in flight at the end of the load are awaited, like those of the load, and are not errors.
+// TestProbeInFlightAtTheEnd: the probe's requests in flight at the end of the load are awaited, like those of the load,
+// and are not errors.
 func TestProbeInFlightAtTheEnd(t *testing.T) {
-	virtually(t, 3*time.Millisecond, func(t *testing.T, w *world) { // a queue of ten at the server, so that the probe waits for 30 ms
+	// a queue of ten at the server, so that the probe waits for 30 ms
+	virtually(t, 3*time.Millisecond, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
 		p.Shape, p.Info = plan.Shape{Users: 10, Requests: 100}, 0
 		o := runPlan(t, p, w.dialled())
-		if o.sum.OK != 100 || o.probe.OK != o.probe.Sent || o.probe.Sent == 0 || o.probe.Fail+o.probe.Unknown+o.probe.Dropped > 0 {
+		if o.sum.OK != 100 || o.probe.OK != o.probe.Sent || o.probe.Sent == 0 ||
+			o.probe.Fail+o.probe.Unknown+o.probe.Dropped > 0 {
 			t.Errorf("%s", describe(o))
 		}
 	})

@@ -22,7 +22,8 @@ func goRedisOnACluster(t *testing.T, c *redistest.Cluster) {
 
 func TestGoRedisDriver(t *testing.T) {
 	t.Parallel()
-	goRedisRuns(t, followPlan(plan.TopologyStandalone, []string{redistest.NewServer(t, redistest.Options{}).Address()}, 1000, time.Second))
+	goRedisRuns(t, followPlan(plan.TopologyStandalone, []string{redistest.NewServer(t, redistest.Options{}).Address()},
+		1000, time.Second))
 }
 
 func goRedisRuns(t *testing.T, p *plan.Plan) {
@@ -74,7 +75,12 @@ func TestRankingAndRateLimiter(t *testing.T) {
 	server := redistest.NewServer(t, redistest.Options{})
 	for name, change := range map[string]func(*plan.Plan){
 		"ranking": func(p *plan.Plan) {
-			p.Workload.Ranking = &plan.Ranking{Members: 2000, ScoreSpread: 100, FindCount: 20, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}
+			p.Workload.Ranking = &plan.Ranking{
+				Members:     2000,
+				ScoreSpread: 100,
+				FindCount:   20,
+				Weights:     plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1},
+			}
 		},
 		"rateLimiter": func(p *plan.Plan) { p.Workload.RateLimiter = &plan.RateLimiter{Limit: 5, Window: time.Second} },
 	} {
@@ -112,7 +118,8 @@ func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.stopFollowing()
-	if err := r.Prepare(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), "client.readFrom: driver GoRedis supports it for Redis Cluster only") {
+	if err := r.Prepare(t.Context(), func(string) {}); err == nil ||
+		!strings.Contains(err.Error(), "client.readFrom: driver GoRedis supports it for Redis Cluster only") {
 		t.Errorf("%v", err)
 	}
 }
@@ -125,7 +132,8 @@ func TestReadsGoToReplicas(t *testing.T) {
 }
 
 func readsGoToReplicasOfACluster(t *testing.T, c *redistest.Cluster) {
-	readsGoTo(t, followPlan(plan.TopologyCluster, c.Addresses(), 2000, time.Second), []*redistest.Server{c.Shards[0][1], c.Shards[1][1], c.Shards[2][1]})
+	readsGoTo(t, followPlan(plan.TopologyCluster, c.Addresses(), 2000,
+		time.Second), []*redistest.Server{c.Shards[0][1], c.Shards[1][1], c.Shards[2][1]})
 }
 
 func readsGoTo(t *testing.T, p *plan.Plan, replicas []*redistest.Server) {

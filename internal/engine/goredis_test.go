@@ -20,7 +20,10 @@ func TestGoRedisUsersThinkAndErr(t *testing.T) {
 		p := bare()
 		p.Client.Driver, p.Client.Connections = plan.GoRedisDriver, 20
 		p.Shape = plan.Shape{Users: 20, ThinkTime: 50 * time.Millisecond, Duration: time.Second}
-		p.Workload.Commands = []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "t:0"}}, {Name: "get", Weight: 1, Words: []string{"GET", "nothing"}}}
+		p.Workload.Commands = []plan.Command{
+			{Name: "incr", Weight: 1, Words: []string{"INCR", "t:0"}},
+			{Name: "get", Weight: 1, Words: []string{"GET", "nothing"}},
+		}
 		o := runPlan(t, p, w.dialled())
 		tried := uint64(1) // each command, before the start
 		incr, get := uint64(w.server.Calls("INCR"))-tried, uint64(w.server.Calls("GET"))-tried
@@ -47,10 +50,15 @@ func newMemCluster(t *testing.T, w *world) *memCluster {
 }
 
 // commandsOfGoRedis is COMMAND's reply, as far as go-redis needs it: name, arity, flags, first and last key, step.
-const commandsOfGoRedis = "*2\r\n*6\r\n$3\r\nget\r\n:2\r\n*1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n*6\r\n$3\r\nset\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1"
+const commandsOfGoRedis = "*2\r\n*6\r\n$3\r\nget\r\n:2\r\n*1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n*6\r\n$3\r\nset\r\n" +
+	":-3\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1"
 
 // ranges are the slots of the shards.
-var ranges = []topology.SlotRange{{First: 0, Last: 5460, Shard: 0}, {First: 5461, Last: 10922, Shard: 1}, {First: 10923, Last: 16383, Shard: 2}}
+var ranges = []topology.SlotRange{
+	{First: 0, Last: 5460, Shard: 0},
+	{First: 5461, Last: 10922, Shard: 1},
+	{First: 10923, Last: 16383, Shard: 2},
+}
 
 // publish sets the layout that every server reports.
 func (c *memCluster) publish() {
@@ -59,7 +67,8 @@ func (c *memCluster) publish() {
 	for i, s := range c.servers {
 		host, port, _ := net.SplitHostPort(s.Address())
 		id := fmt.Sprintf("%040d", i)
-		fmt.Fprintf(&b, "\r\n*3\r\n:%d\r\n:%d\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$%d\r\n%s", ranges[i].First, ranges[i].Last, len(host), host, port, len(id), id)
+		fmt.Fprintf(&b, "\r\n*3\r\n:%d\r\n:%d\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$%d\r\n%s", ranges[i].First, ranges[i].Last,
+			len(host), host, port, len(id), id)
 	}
 	for _, s := range append(c.servers[:3:3], c.replica) {
 		s.Answer("CLUSTER", b.String())
@@ -82,8 +91,8 @@ func (c *memCluster) layout() *topology.Map {
 	return topology.NewMap(topology.KindCluster, 0, shards, ranges...)
 }
 
-// TestGoRedisRecoversLater: with go-redis' defaults the outage of a killed shard is longer than the server's, which the probe measures: go-redis reloads the layout
-// after a minute.
+// TestGoRedisRecoversLater: with go-redis' defaults the outage of a killed shard is longer than the server's, which the
+// probe measures: go-redis reloads the layout after a minute.
 func TestGoRedisRecoversLater(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		const killed, back, length = 2 * time.Second, 6 * time.Second, 70 * time.Second
@@ -111,11 +120,13 @@ func TestGoRedisRecoversLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(3 * time.Minute) // go-redis closes the pool of a removed node after a minute, and keeps dialling until then
+		// go-redis closes the pool of a removed node after a minute, and keeps dialling until then
+		time.Sleep(3 * time.Minute)
 		addsUp(t, o)
 		wantGap(t, "probe", o.probeGaps, killed-5*time.Millisecond, back+5*time.Millisecond)
 		g := longest(shardGaps(o, 0))
-		if from, to := time.Duration(g.From), time.Duration(g.To); from > killed || to < time.Minute || to > time.Minute+time.Second {
+		if from, to := time.Duration(g.From),
+			time.Duration(g.To); from > killed || to < time.Minute || to > time.Minute+time.Second {
 			t.Errorf("the shard's gap is %s to %s, want it until go-redis reads the layout after a minute", from, to)
 		}
 		// The other two shards are not affected.

@@ -7,7 +7,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// closeAfter is the delay between the end of an interval and closing it: requests that ended within the interval are recorded by then.
+// closeAfter is the delay between the end of an interval and closing it: requests that ended within
+// the interval are recorded by then.
 const closeAfter = 20 * time.Millisecond
 
 // record closes the intervals in order and passes them to sink, until done is closed.
@@ -48,7 +49,8 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 	}
 }
 
-// shorten ends the record at the instant at which a step ended the load, and returns that instant; 0 = no step did. i is the open interval.
+// shorten ends the record at the instant at which a step ended the load, and returns that instant;
+// 0 = no step did. i is the open interval.
 func (r *Runner) shorten(i int64) int64 {
 	n := r.run
 	if !n.Ended.Load() {

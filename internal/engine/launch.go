@@ -15,10 +15,12 @@ import (
 // watchingPods is how many pods watch what the servers evict: one may be lost.
 const watchingPods = 2
 
-// Run waits until start, generates the load, and calls sink from the goroutine of its caller with every finished interval, from index 0 without holes,
-// including empty ones. It returns after the last interval. If ctx ends it stops sending, waits at most 100 ms for requests in flight (whose
+// Run waits until start, generates the load, and calls sink from the goroutine of its caller with
+// every finished interval, from index 0 without holes, including empty ones. It returns after the
+// last interval. If ctx ends it stops sending, waits at most 100 ms for requests in flight (whose
 // outcome then is unknown), delivers the open interval and returns ctx's cause.
-// Requests in flight at the end of the run are awaited and recorded in the last interval, successes as drained.
+// Requests in flight at the end of the run are awaited and recorded in the last interval, successes
+// as drained.
 func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	n := r.run
 	n.Clock = clock.StartingAt(start)
@@ -50,7 +52,8 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 	return nil
 }
 
-// launch starts loops, callers, probes and samplers. The returned channel is closed when all of them have ended.
+// launch starts loops, callers, probes and samplers. The returned channel is closed when all of
+// them have ended.
 func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	n := r.run
 	if n.Length > 0 {
@@ -124,9 +127,10 @@ func (r *Runner) observe(ctx context.Context, observing *sync.WaitGroup) {
 	}
 }
 
-// spareProcessor raises GOMAXPROCS above the number of loops, to one thread more than can run at a time: then probes need not wait until a loop gives
-// up its processor, and the runtime's monitor, which polls every 20 us as long as it finds all processors in use and some in a system call, lets the
-// loops keep theirs in epoll_wait.
+// spareProcessor raises GOMAXPROCS above the number of loops, to one thread more than can run at a
+// time: then probes need not wait until a loop gives up its processor, and the runtime's monitor,
+// which polls every 20 us as long as it finds all processors in use and some in a system call, lets
+// the loops keep theirs in epoll_wait.
 func (r *Runner) spareProcessor() {
 	if r.run.Portable {
 		return
@@ -144,8 +148,8 @@ func (r *Runner) openGapLogs() {
 	}
 }
 
-// lastsUntilEnd waits for the end of a run of fixed length, as its last request may be much earlier. It returns false if the run ends before: all
-// requests are done, or ctx has ended.
+// lastsUntilEnd waits for the end of a run of fixed length, as its last request may be much
+// earlier. It returns false if the run ends before: all requests are done, or ctx has ended.
 func (r *Runner) lastsUntilEnd(ctx context.Context) bool {
 	requests, pacer := r.run.Plan.Shape.Requests, r.run.Pacer.Load()
 	mine := int64(pace.Share(requests, uint64(r.run.Plan.Pods), uint64(r.run.Pod)))

@@ -10,8 +10,9 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Numbers of connections per event loop, and the bound of the loops: one loop saturates a core with some hundred thousand requests per second, or some
-// ten thousand with TLS, and each needs at least 136 KiB per operation for its histograms.
+// Numbers of connections per event loop, and the bound of the loops: one loop saturates a core with
+// some hundred thousand requests per second, or some ten thousand with TLS, and each needs at least
+// 136 KiB per operation for its histograms.
 const (
 	connsPerLoop    = 64
 	securedsPerLoop = 16
@@ -21,7 +22,8 @@ const (
 // sharedDepth is the number of requests that may be in flight on a connection in mode Multiplexed.
 const sharedDepth = 1024
 
-// layOut creates the loops, with connections to the target's addresses: as many as the plan sets, or fewer if fewer can be busy at a time.
+// layOut creates the loops, with connections to the target's addresses: as many as the plan sets,
+// or fewer if fewer can be busy at a time.
 func (r *Runner) layOut() {
 	n := r.run
 	p := n.Plan
@@ -49,7 +51,8 @@ func (r *Runner) layOut() {
 		perLoop = securedsPerLoop
 	}
 	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+perLoop-1)/perLoop)
-	n.Recorder = interval.New(int64(p.Interval), len(n.Operations), len(p.Tallies()), max(1, int(loops)))
+	n.Recorder = interval.New(int64(p.Interval), len(n.Operations), len(p.Tallies()),
+		max(1, int(loops)))
 	if r.callers != nil {
 		r.callers.Count = count
 		return

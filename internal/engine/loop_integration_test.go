@@ -16,8 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// The tests on real servers do not check times: those with testing/synctest do (virtual_test.go and others). They check epoll, the kernel and
-// Redis: presence, order and sums.
+// The tests on real servers do not check times: those with testing/synctest do (virtual_test.go and others). They check
+// epoll, the kernel and Redis: presence, order and sums.
 
 // patient is the timeout of a request and of a dial that no busy machine reaches.
 const patient = 20 * time.Second
@@ -138,7 +138,8 @@ func TestOpenLoop(t *testing.T) {
 	}
 }
 
-// TestStoppedServer: arrivals queue while the process does not run, and are all served afterwards; their latency counts from when they were due.
+// TestStoppedServer: arrivals queue while the process does not run, and are all served afterwards; their latency counts
+// from when they were due.
 func TestStoppedServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -186,7 +187,9 @@ func TestKilledServer(t *testing.T) {
 			w := watch(t, p)
 			w.until("the load runs", serving)
 			server.Kill()
-			down := w.until("dials are refused", func(iv *record.Interval) bool { return sampleErrors(iv, record.ClassRefused) > 0 && iv.FirstOK < 0 })
+			down := w.until("dials are refused", func(iv *record.Interval) bool {
+				return sampleErrors(iv, record.ClassRefused) > 0 && iv.FirstOK < 0
+			})
 			server.Restart()
 			w.until("all is well again", func(iv *record.Interval) bool { return serving(iv) && iv.Connections == 10 })
 			o := w.end()
@@ -209,7 +212,8 @@ func sampleErrors(iv *record.Interval, class record.Class) (n uint64) {
 	return n
 }
 
-// TestDeadAddress: the server dies and its name resolves to an address that drops SYNs; then to another server. Dials that hang for 20 s do not extend the outage.
+// TestDeadAddress: the server dies and its name resolves to an address that drops SYNs; then to another server. Dials
+// that hang for 20 s do not extend the outage.
 func TestDeadAddress(t *testing.T) {
 	t.Parallel()
 	first, second, hole := redistest.Start(t), redistest.Start(t), redistest.BlackHole(t)
@@ -230,7 +234,10 @@ func TestDeadAddress(t *testing.T) {
 	down := w.until("no request succeeds", func(iv *record.Interval) bool { return iv.FirstOK < 0 && iv.Probe.OK == 0 })
 	before := w.now()
 	place.Store(second.Address())
-	w.until("requests succeed at the other server", func(iv *record.Interval) bool { return iv.FirstOK >= 0 && iv.Probe.OK > 0 })
+	w.until("requests succeed at the other server", func(iv *record.Interval) bool {
+		return iv.FirstOK >= 0 &&
+			iv.Probe.OK > 0
+	})
 	if took := time.Duration(w.now() - before); took >= patient-5*time.Second {
 		t.Errorf("first success %s after the change of the address: it waited for hanging dials", took)
 	}

@@ -23,8 +23,8 @@ func multiplexed(length time.Duration) *plan.Plan {
 	return p
 }
 
-// A server that stops for 1.05 s answers what it received in the first 50 ms too late, and all the rest in time: that is what a client with a shared
-// connection lives through.
+// A server that stops for 1.05 s answers what it received in the first 50 ms too late, and all the rest in time: that
+// is what a client with a shared connection lives through.
 func TestTruthALateReplyTimesOutAlone(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		dials := 0
@@ -36,7 +36,8 @@ func TestTruthALateReplyTimesOutAlone(t *testing.T) {
 		})
 		addsUp(t, o)
 		truth.Report(t, "late", "multiplexed, replies up to 50 ms late", "50 timeout of 4000, 3950 ok",
-			fmt.Sprintf("%d timeout of %d, %d ok", o.sum.Errors[record.ClassTimeout], o.sum.Due, o.sum.OK), o.sum.Errors[record.ClassTimeout] == 50 && o.sum.OK == 3950)
+			fmt.Sprintf("%d timeout of %d, %d ok", o.sum.Errors[record.ClassTimeout], o.sum.Due, o.sum.OK),
+			o.sum.Errors[record.ClassTimeout] == 50 && o.sum.OK == 3950)
 		wantGap(t, "load", o.gaps, 999_500*time.Microsecond, 2050*time.Millisecond)
 		if dials = w.network.Dials(virtualAddress) - dials; dials > 1 {
 			t.Errorf("%d dials", dials)
@@ -44,8 +45,8 @@ func TestTruthALateReplyTimesOutAlone(t *testing.T) {
 	})
 }
 
-// A shared connection whose server is gone without a word is replaced once it was silent for requestTimeout, if another can be made. What was in flight for a
-// shorter time has not timed out: its connection was lost.
+// A shared connection whose server is gone without a word is replaced once it was silent for requestTimeout, if another
+// can be made. What was in flight for a shorter time has not timed out: its connection was lost.
 func TestASilentSharedConnectionIsReplaced(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		second := memredis.Start(t, w.network, "10.0.0.2:6379", memredis.Options{})
@@ -60,7 +61,8 @@ func TestASilentSharedConnectionIsReplaced(t *testing.T) {
 		}))
 		addsUp(t, o)
 		g := onlyGap(t, "load", o.gaps)
-		if from, to := time.Duration(g.From), time.Duration(g.To); from != 999_500*time.Microsecond || to < 2*time.Second || to > 2020*time.Millisecond {
+		if from, to := time.Duration(g.From),
+			time.Duration(g.To); from != 999_500*time.Microsecond || to < 2*time.Second || to > 2020*time.Millisecond {
 			t.Errorf("the gap is %s to %s", from, to)
 		}
 		timeout, reset := o.sum.Errors[record.ClassTimeout], o.sum.Errors[record.ClassReset]

@@ -23,42 +23,60 @@ import (
 // Option changes how a Runner works.
 type Option func(*Runner)
 
-// WithPassword sets the password instead of the password file of the plan: for a run from the command line.
+// WithPassword sets the password instead of the password file of the plan: for a run from the
+// command line.
 func WithPassword(password string) Option {
 	return func(r *Runner) { r.run.Routes.Dialer.Password = &password }
 }
 
-// WithoutRecording only counts how many requests ended, in the last interval, to measure the cost of recording. Every outcome counts as success.
-func WithoutRecording() Option { return func(r *Runner) { r.run.NoRecording = true } }
+// WithoutRecording only counts how many requests ended, in the last interval, to measure the cost
+// of recording. Every outcome counts as success.
+func WithoutRecording() Option {
+	return func(r *Runner) { r.run.NoRecording = true }
+}
 
-// WithDialer establishes every connection with dial, which receives addresses as in the plan, for transports without file descriptors. The loops
-// then wait on channels and Go's timers instead of epoll: slower and less precise, but able to run in virtual time. Topology queries
+// WithDialer establishes every connection with dial, which receives addresses as in the plan, for
+// transports without file descriptors. The loops then wait on channels and Go's timers instead of
+// epoll: slower and less precise, but able to run in virtual time. Topology queries
 // (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(r *Runner) { r.run.Routes.Dialer.TCP, r.run.Portable = dial, true }
 }
 
-// WithLayout sends the load to the shards of a map that never changes, instead of asking the target's servers for it: for servers that know of no cluster.
+// WithLayout sends the load to the shards of a map that never changes, instead of asking the
+// target's servers for it: for servers that know of no cluster.
 func WithLayout(m *topology.Map) Option {
 	return func(r *Runner) { r.run.Routes.Tracker, r.laidOut = topology.Fixed(m), true }
 }
 
-// WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait returns the goroutine does not run, as if the process
-// was stopped or had no CPU: for tests in virtual time, where that cannot happen. It needs WithDialer, whose connections have to do the same.
+// WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait
+// returns the goroutine does not run, as if the process was stopped or had no CPU: for tests in
+// virtual time, where that cannot happen. It needs WithDialer, whose connections have to do the
+// same.
 func WithStops(wait func()) Option {
 	return func(r *Runner) { r.run.Stops = wait }
 }
 
-// New validates the plan and creates the runner of a pod, 0 <= pod < p.Pods. Errors are *plan.Error with PlanInvalid.
+// New validates the plan and creates the runner of a pod, 0 <= pod < p.Pods. Errors are *plan.Error
+// with PlanInvalid.
 func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	if pod < 0 || pod >= p.Pods {
-		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("spec.pods.count: there is no pod %d of %d", pod, p.Pods)}
+		return nil, &plan.Error{
+			Reason:  plan.PlanInvalid,
+			Message: fmt.Sprintf("spec.pods.count: there is no pod %d of %d", pod, p.Pods),
+		}
 	}
 	n := &load.State{
-		Work:    pace.Work{Plan: p, Pod: pod, Length: int64(p.Shape.Length()), Turns: p.Turns(), Users: plan.NewSchedule(p.Shape)},
+		Work: pace.Work{
+			Plan:   p,
+			Pod:    pod,
+			Length: int64(p.Shape.Length()),
+			Turns:  p.Turns(),
+			Users:  plan.NewSchedule(p.Shape),
+		},
 		Timeout: int64(p.Client.RequestTimeout),
 		Routes: route.Routes{Dialer: &dial.Dialer{
 			Target: p.Target, Timeout: p.Client.DialTimeout, Protocol: p.Client.Protocol,
@@ -81,12 +99,21 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	if pod < p.ProbePods() {
 		first, err := probe.New(n, probe.WholeTarget, "")
 		if err != nil {
-			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
+			return nil, &plan.Error{
+				Reason:  plan.PlanInvalid,
+				Message: "spec.probe: " + err.Error(),
+				Err:     err,
+			}
 		}
 		r.probes = []*probe.Prober{first}
 	}
 	if p.Info > 0 && pod == 0 {
-		r.observer = &observer.Observer{Clock: &n.Clock, Routes: &n.Routes, Timeout: p.Client.RequestTimeout, Every: p.Info}
+		r.observer = &observer.Observer{
+			Clock:   &n.Clock,
+			Routes:  &n.Routes,
+			Timeout: p.Client.RequestTimeout,
+			Every:   p.Info,
+		}
 	}
 	for _, o := range options {
 		o(r)
@@ -94,12 +121,17 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	return r, nil
 }
 
-// chooseWorkload creates the workload, as far as that is possible before the deployment's topology is known.
+// chooseWorkload creates the workload, as far as that is possible before the deployment's topology
+// is known.
 func (r *Runner) chooseWorkload() error {
 	n := r.run
 	spec := &n.Plan.Workload
 	wrong := func(err error) error {
-		return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.workload." + err.Error(), Err: err}
+		return &plan.Error{
+			Reason:  plan.PlanInvalid,
+			Message: "spec.workload." + err.Error(),
+			Err:     err,
+		}
 	}
 	if spec.IsRemote() {
 		r.callers = &callers.Callers{State: n, Timeout: n.Plan.OperationTimeout()}

@@ -25,12 +25,14 @@ const (
 	stallFirst  = 4 * time.Second
 )
 
-// stall is a period in which the server was stopped, and the instant at which it had processed the queue; from the run's start.
+// stall is a period in which the server was stopped, and the instant at which it had processed the queue; from the
+// run's start.
 type stall struct{ from, to, drained time.Duration }
 
-// TestMeasureOpenLoopLatency complements TestOpenLoopLatencyFollowsTheSchedule, which is exact, in virtual time: on this machine's clock, with a real Redis that is
-// stopped for 1 s in every 10 s, it prints the quantiles that follow from the schedule and from instants that the test itself timed (of SIGSTOP and
-// SIGCONT, and when the server's own count of commands had caught up), and what the load measured.
+// TestMeasureOpenLoopLatency complements TestOpenLoopLatencyFollowsTheSchedule, which is exact, in virtual time: on
+// this machine's clock, with a real Redis that is stopped for 1 s in every 10 s, it prints the quantiles that follow
+// from the schedule and from instants that the test itself timed (of SIGSTOP and SIGCONT, and when the server's own
+// count of commands had caught up), and what the load measured.
 func TestMeasureOpenLoopLatency(t *testing.T) {
 	if os.Getenv("REDQUAKE_ACCURACY_OUT") == "" {
 		t.Skip("a measurement: run make accuracy")
@@ -93,7 +95,8 @@ func stalled(t *testing.T) (o *outcome, stalls []stall) {
 	return o, stalls
 }
 
-// scheduled are the latencies, ascending, that the schedule and the stalls make: what was due from a stall's begin on is served one after the other from its end on.
+// scheduled are the latencies, ascending, that the schedule and the stalls make: what was due from a stall's begin on
+// is served one after the other from its end on.
 func scheduled(stalls []stall) []time.Duration {
 	all := make([]time.Duration, stallRate*stallLength/time.Second)
 	due := func(i int) time.Duration {

@@ -10,8 +10,9 @@ import (
 	"github.com/redquake/redquake/internal/record/histogram"
 )
 
-// TestOpenLoopLatencyFollowsTheSchedule stops the server for 1 s in every 10 s. Arrivals of the schedule that fall into a stop wait for its end, and then for those before them; all others
-// for their own command alone. So every latency follows from the schedule, and the distribution has to be that one. A load that waits for a reply before it counts
+// TestOpenLoopLatencyFollowsTheSchedule stops the server for 1 s in every 10 s. Arrivals of the schedule that fall into
+// a stop wait for its end, and then for those before them; all others for their own command alone. So every latency
+// follows from the schedule, and the distribution has to be that one. A load that waits for a reply before it counts
 // the next request would show a p99 of below 1 ms.
 func TestOpenLoopLatencyFollowsTheSchedule(t *testing.T) {
 	const (
@@ -51,9 +52,11 @@ func TestOpenLoopLatencyFollowsTheSchedule(t *testing.T) {
 		}
 		expected := want.AppendTo(nil)
 		if diff := cmp.Diff(expected, o.sum.Latency); diff != "" || o.sum.OK != 40_000 || o.sum.Due != 40_000 {
-			t.Errorf("%s\nby the schedule p50 %s p99 %s max %s", describe(o), expected.Quantile(0.5), expected.Quantile(0.99), expected.Max())
+			t.Errorf("%s\nby the schedule p50 %s p99 %s max %s", describe(o), expected.Quantile(0.5), expected.Quantile(0.99),
+				expected.Max())
 		}
-		// The service time has the stop once per connection, and the waiting for one not at all: 50 commands at most are before a request at the server.
+		// The service time has the stop once per connection, and the waiting for one not at all: 50 commands at most are
+		// before a request at the server.
 		if p95 := o.sum.Service.Quantile(0.95); p95 > 51*cost { // one more for the resolution of the histogram
 			t.Errorf("the service time's p95 is %s", p95)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// TestStops: a process that is stopped from 0.3 s to 0.55 s sends nothing then, records nothing, and notes the stall from the next arrival on.
+// TestStops: a process that is stopped from 0.3 s to 0.55 s sends nothing then, records nothing, and notes the stall
+// from the next arrival on.
 func TestStops(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
@@ -44,7 +45,8 @@ func TestStops(t *testing.T) {
 		for _, iv := range o.intervals {
 			stalls = append(stalls, iv.Stalls...)
 		}
-		want := record.Stall{From: int64(300*time.Millisecond + 500*time.Microsecond), To: int64(550 * time.Millisecond)} // a request was due
+		// a request was due
+		want := record.Stall{From: int64(300*time.Millisecond + 500*time.Microsecond), To: int64(550 * time.Millisecond)}
 		if len(stalls) != 1 || stalls[0] != want {
 			t.Errorf("stalls %v, want %v", stalls, want)
 		}
@@ -62,9 +64,14 @@ func TestLayout(t *testing.T) {
 		var shards []topology.Shard
 		for i := range 2 {
 			s := memredis.Start(t, network, fmt.Sprintf("10.0.0.%d:6379", i+1), memredis.Options{})
-			shards, p.Target.Addresses = append(shards, topology.Shard{Primary: s.Address()}), append(p.Target.Addresses, s.Address())
+			shards, p.Target.Addresses = append(shards, topology.Shard{Primary: s.Address()}), append(p.Target.Addresses,
+				s.Address())
 		}
-		m := topology.NewMap(topology.KindCluster, 1, shards, topology.SlotRange{Last: 8191}, topology.SlotRange{First: 8192, Last: topology.SlotCount - 1, Shard: 1})
+		m := topology.NewMap(topology.KindCluster, 1, shards, topology.SlotRange{Last: 8191}, topology.SlotRange{
+			First: 8192,
+			Last:  topology.SlotCount - 1,
+			Shard: 1,
+		})
 		o := runPlan(t, p, WithDialer(network.Dial), WithLayout(m))
 		var of [2]uint64
 		for _, iv := range o.intervals {

@@ -19,8 +19,14 @@ func testPlan(address string) *plan.Plan {
 	return &plan.Plan{
 		Run: "test", Pods: 1, Interval: 100 * time.Millisecond,
 		Target: plan.Target{Addresses: []string{address}},
-		Client: plan.Client{Connections: 10, Pipeline: 1, DialTimeout: 3 * time.Second, RequestTimeout: 3 * time.Second, Protocol: 3},
-		Shape:  plan.Shape{Users: 10, Duration: time.Second},
+		Client: plan.Client{
+			Connections:    10,
+			Pipeline:       1,
+			DialTimeout:    3 * time.Second,
+			RequestTimeout: 3 * time.Second,
+			Protocol:       3,
+		},
+		Shape: plan.Shape{Users: 10, Duration: time.Second},
 		Workload: plan.Workload{
 			Commands: []plan.Command{
 				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
@@ -162,13 +168,15 @@ func inBackground(t *testing.T, ctx context.Context, r *Runner) (start time.Time
 func describe(o *outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "due %d sent %d ok %d fail %d unknown %d dropped %d, maxLag %s, probe %+v, gaps %v, probe gaps %v\n",
-		o.sum.Due, o.sum.Sent, o.sum.OK, o.sum.Fail, o.sum.Unknown, o.sum.Dropped, time.Duration(o.maxLag), o.probe.Counts, o.gaps, o.probeGaps)
+		o.sum.Due, o.sum.Sent, o.sum.OK, o.sum.Fail, o.sum.Unknown, o.sum.Dropped, time.Duration(o.maxLag), o.probe.Counts,
+		o.gaps, o.probeGaps)
 	for c, n := range o.sum.Errors {
 		if n > 0 {
 			fmt.Fprintf(&b, "  %s %d", record.Class(c), n)
 		}
 	}
-	fmt.Fprintf(&b, " latency p50 %s p99 %s max %s, service p99 %s", o.sum.Latency.Quantile(0.5), o.sum.Latency.Quantile(0.99), o.sum.Latency.Max(), o.sum.Service.Quantile(0.99))
+	fmt.Fprintf(&b, " latency p50 %s p99 %s max %s, service p99 %s", o.sum.Latency.Quantile(0.5),
+		o.sum.Latency.Quantile(0.99), o.sum.Latency.Max(), o.sum.Service.Quantile(0.99))
 	return b.String()
 }
 
@@ -187,7 +195,8 @@ func duringRun(t *testing.T, p *plan.Plan, after time.Duration, what func(), opt
 	return o, r
 }
 
-// addsUp checks that every request ended in one way: in an open loop each that was due, in a closed loop each that was sent.
+// addsUp checks that every request ended in one way: in an open loop each that was due, in a closed loop each that was
+// sent.
 func addsUp(t *testing.T, o *outcome) {
 	t.Helper()
 	ended := o.sum.OK + o.sum.Fail + o.sum.Unknown + o.sum.Dropped

@@ -18,21 +18,30 @@ const (
 	pauseLast  = 500 * time.Millisecond
 )
 
-// WithPatience sets how long each step of Prepare is repeated while it fails for a reason that can pass: no answer yet, data being loaded, an election,
-// a name that does not resolve yet. The default is three dial timeouts, at least 5 s; math.MaxInt64 waits until ctx ends.
-func WithPatience(d time.Duration) Option { return func(r *Runner) { r.patience = d } }
+// WithPatience sets how long each step of Prepare is repeated while it fails for a reason that can
+// pass: no answer yet, data being loaded, an election, a name that does not resolve yet. The
+// default is three dial timeouts, at least 5 s; math.MaxInt64 waits until ctx ends.
+func WithPatience(d time.Duration) Option {
+	return func(r *Runner) { r.patience = d }
+}
 
 // Waiting returns what Prepare waits for, nil if for nothing. It is safe for use during Prepare.
-func (r *Runner) Waiting() *plan.Error { return r.waiting.Load() }
+func (r *Runner) Waiting() *plan.Error {
+	return r.waiting.Load()
+}
 
-// patiently repeats a step of the preparation until it succeeds, fails for a reason that does not pass by waiting, or has failed for as long as the
-// Runner's patience.
-func (r *Runner) patiently(ctx context.Context, progress func(string), step func(ctx context.Context) error) error {
+// patiently repeats a step of the preparation until it succeeds, fails for a reason that does not
+// pass by waiting, or has failed for as long as the Runner's patience.
+func (r *Runner) patiently(
+	ctx context.Context, progress func(string), step func(ctx context.Context) error,
+) error {
 	return r.patientlyOn(ctx, r.newWait(progress), step)
 }
 
 // patientlyOn is patiently with a wait that others note successes on, too.
-func (r *Runner) patientlyOn(ctx context.Context, w *wait, step func(ctx context.Context) error) error {
+func (r *Runner) patientlyOn(
+	ctx context.Context, w *wait, step func(ctx context.Context) error,
+) error {
 	defer w.over()
 	pause := pauseFirst
 	for {
@@ -68,7 +77,8 @@ func (r *Runner) newWait(progress func(string)) *wait {
 	return &wait{runner: r, progress: progress, since: time.Now()}
 }
 
-// failed notes that an attempt failed. It returns the error to give up with, nil if the step is to be tried again.
+// failed notes that an attempt failed. It returns the error to give up with, nil if the step is to
+// be tried again.
 func (w *wait) failed(err error) error {
 	failed, ok := errors.AsType[*plan.Error](err)
 	if !ok || !failed.Passes {

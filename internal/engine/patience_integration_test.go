@@ -23,7 +23,8 @@ type forming struct {
 	finish func() // lets it serve
 }
 
-// TestPrepareWaitsForDeployments: a deployment that is being formed, or elects a primary, is waited for, and found as it is then.
+// TestPrepareWaitsForDeployments: a deployment that is being formed, or elects a primary, is waited for, and found as
+// it is then.
 func TestPrepareWaitsForDeployments(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*testing.T) forming{
@@ -34,19 +35,31 @@ func TestPrepareWaitsForDeployments(t *testing.T) {
 		},
 		"a cluster whose slots belong to nobody": func(t *testing.T) forming {
 			server := redistest.StartNode(t)
-			return forming{followPlan(plan.TopologyAuto, []string{server.Address()}, 100, time.Second), "no slot belongs to a node", func() { server.Do("cluster", "addslotsrange", 0, 16383) }}
+			return forming{
+				followPlan(plan.TopologyAuto, []string{server.Address()}, 100, time.Second),
+				"no slot belongs to a node",
+				func() { server.Do("cluster", "addslotsrange", 0, 16383) },
+			}
 		},
 		"a cluster whose nodes have not met": func(t *testing.T) forming {
 			a, b := redistest.StartNode(t), redistest.StartNode(t)
 			a.Do("cluster", "addslotsrange", 0, 8191)
 			b.Do("cluster", "addslotsrange", 8192, 16383)
 			b.Do("cluster", "set-config-epoch", 2)
-			return forming{followPlan(plan.TopologyAuto, []string{a.Address()}, 100, time.Second), "8192 of 16384 slots belong to no node", func() { redistest.Meet(a, b) }}
+			return forming{
+				followPlan(plan.TopologyAuto, []string{a.Address()}, 100, time.Second),
+				"8192 of 16384 slots belong to no node",
+				func() { redistest.Meet(a, b) },
+			}
 		},
 		"a replication that is not set up": func(t *testing.T) forming {
 			a, b := redistest.Start(t), redistest.Start(t)
 			host, port, _ := strings.Cut(a.Address(), ":")
-			return forming{followPlan(plan.TopologyAuto, []string{a.Address(), b.Address()}, 100, time.Second), "are primaries without a replica", func() { b.Do("replicaof", host, port) }}
+			return forming{
+				followPlan(plan.TopologyAuto, []string{a.Address(), b.Address()}, 100, time.Second),
+				"are primaries without a replica",
+				func() { b.Do("replicaof", host, port) },
+			}
 		},
 		"a replica whose primary is away": func(t *testing.T) forming {
 			server := redistest.Start(t)
@@ -73,7 +86,8 @@ func TestPrepareWaitsForDeployments(t *testing.T) {
 			go func() { prepared <- r.Prepare(t.Context(), nil) }()
 			await.Until(t, "the load says what it waits for", func() error {
 				w := r.Waiting()
-				return await.That(w != nil && w.Reason == plan.TargetUnreachable && strings.Contains(w.Message, f.words), "it waits for %v, want %q", w, f.words)
+				return await.That(w != nil && w.Reason == plan.TargetUnreachable && strings.Contains(w.Message, f.words),
+					"it waits for %v, want %q", w, f.words)
 			})
 			f.finish()
 			if err := await.Chan(t, "the load is prepared", prepared); err != nil {
@@ -94,14 +108,20 @@ func TestSentinelsThatDoNotPass(t *testing.T) {
 	t.Cleanup(web.Close)
 	authority := redistest.NewAuthority(t)
 	secured := redistest.NewServer(t, redistest.Options{TLS: authority})
-	locked := redistest.NewSentinel(t, 0, redistest.SentinelOptions{Sentinels: 1, SentinelPassword: "guard"}).SentinelAddresses()
+	locked := redistest.NewSentinel(t, 0, redistest.SentinelOptions{
+		Sentinels:        1,
+		SentinelPassword: "guard",
+	}).SentinelAddresses()
 	for name, tt := range map[string]struct {
 		sentinel plan.Sentinel
 		reason   plan.Reason
 	}{
-		"a web server":          {plan.Sentinel{Addresses: []string{web.Listener.Addr().String()}}, plan.NotRedis},
-		"no sentinel":           {plan.Sentinel{Addresses: []string{redistest.Start(t).Address()}}, plan.CommandInvalid},
-		"no password file":      {plan.Sentinel{Addresses: locked, PasswordFile: t.TempDir() + "/none"}, plan.AuthenticationFailed},
+		"a web server": {plan.Sentinel{Addresses: []string{web.Listener.Addr().String()}}, plan.NotRedis},
+		"no sentinel":  {plan.Sentinel{Addresses: []string{redistest.Start(t).Address()}}, plan.CommandInvalid},
+		"no password file": {
+			plan.Sentinel{Addresses: locked, PasswordFile: t.TempDir() + "/none"},
+			plan.AuthenticationFailed,
+		},
 		"a password is missing": {plan.Sentinel{Addresses: locked}, plan.AuthenticationFailed},
 		"TLS":                   {plan.Sentinel{Addresses: []string{secured.Address()}}, plan.TLSFailed},
 	} {

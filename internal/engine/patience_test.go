@@ -34,20 +34,50 @@ func answers(command, reply string) (begin, end func(*world)) {
 // troubles are at least one for each step of Prepare.
 func troubles() []trouble {
 	all := []trouble{
-		{name: "not started", begin: func(w *world) { w.server.Kill() }, end: func(w *world) { w.server.Restart() }, reason: plan.TargetUnreachable, words: "is not ready: "},
 		{
-			name: "unreachable", begin: func(w *world) { w.network.Set(virtualAddress, memnet.Swallow) }, end: func(w *world) { w.network.Set(virtualAddress, memnet.Pass) },
+			name:   "not started",
+			begin:  func(w *world) { w.server.Kill() },
+			end:    func(w *world) { w.server.Restart() },
+			reason: plan.TargetUnreachable,
+			words:  "is not ready: ",
+		},
+		{
+			name: "unreachable", begin: func(w *world) {
+				w.network.Set(virtualAddress,
+					memnet.Swallow)
+			}, end: func(w *world) { w.network.Set(virtualAddress, memnet.Pass) },
 			reason: plan.TargetUnreachable, words: "no reply in time",
 		},
-		{name: "hanging", begin: func(w *world) { w.server.Stop() }, end: func(w *world) { w.server.Continue() }, reason: plan.TargetUnreachable, words: "accepts connections but sends no reply"},
-		{name: "loading", begin: func(w *world) { w.server.SetLoading(true) }, end: func(w *world) { w.server.SetLoading(false) }, reason: plan.TargetUnreachable, words: "LOADING"},
+		{
+			name:   "hanging",
+			begin:  func(w *world) { w.server.Stop() },
+			end:    func(w *world) { w.server.Continue() },
+			reason: plan.TargetUnreachable,
+			words:  "accepts connections but sends no reply",
+		},
+		{
+			name:   "loading",
+			begin:  func(w *world) { w.server.SetLoading(true) },
+			end:    func(w *world) { w.server.SetLoading(false) },
+			reason: plan.TargetUnreachable,
+			words:  "LOADING",
+		},
 	}
 	for _, t := range []trouble{
 		{name: "too many clients", words: "hello -ERR max number of clients reached", reason: plan.TargetUnreachable},
 		{name: "no primary", words: "ping -MASTERDOWN Link with MASTER is down", reason: plan.TargetUnreachable},
 		{name: "an election", words: "set -CLUSTERDOWN The cluster is down", reason: plan.TargetUnreachable},
-		{name: "too few replicas", words: "set -NOREPLICAS Not enough good replicas to write.", reason: plan.TargetUnreachable},
-		{name: "a failover during the prefill", words: "set -READONLY You can't write against a read only replica.", reason: plan.PrefillFailed, change: prefilling},
+		{
+			name:   "too few replicas",
+			words:  "set -NOREPLICAS Not enough good replicas to write.",
+			reason: plan.TargetUnreachable,
+		},
+		{
+			name:   "a failover during the prefill",
+			words:  "set -READONLY You can't write against a read only replica.",
+			reason: plan.PrefillFailed,
+			change: prefilling,
+		},
 	} {
 		command, reply, _ := strings.Cut(t.words, " ")
 		t.begin, t.end = answers(command, reply)
@@ -55,11 +85,24 @@ func troubles() []trouble {
 		all = append(all, t)
 	}
 	for _, t := range []trouble{
-		{name: "a wrong password", words: "hello -WRONGPASS invalid username-password pair", reason: plan.AuthenticationFailed},
+		{
+			name:   "a wrong password",
+			words:  "hello -WRONGPASS invalid username-password pair",
+			reason: plan.AuthenticationFailed,
+		},
 		{name: "no password", words: "ping -NOAUTH Authentication required.", reason: plan.AuthenticationFailed},
 		{name: "an unknown command", words: "set -ERR unknown command 'SET'", reason: plan.CommandInvalid},
-		{name: "a forbidden command", words: "set -NOPERM no permissions to run the 'set' command", reason: plan.PermissionDenied},
-		{name: "out of memory during the prefill", words: "set -OOM command not allowed", reason: plan.PrefillFailed, change: prefilling},
+		{
+			name:   "a forbidden command",
+			words:  "set -NOPERM no permissions to run the 'set' command",
+			reason: plan.PermissionDenied,
+		},
+		{
+			name:   "out of memory during the prefill",
+			words:  "set -OOM command not allowed",
+			reason: plan.PrefillFailed,
+			change: prefilling,
+		},
 	} {
 		command, reply, _ := strings.Cut(t.words, " ")
 		t.begin, _ = answers(command, reply)
@@ -91,7 +134,8 @@ func TestPrepareWaits(t *testing.T) {
 				if tt.end != nil {
 					time.Sleep(passesAfter)
 					synctest.Wait()
-					if awaited := r.Waiting(); awaited == nil || awaited.Reason != tt.reason || !strings.Contains(awaited.Message, tt.words) {
+					if awaited := r.Waiting(); awaited == nil || awaited.Reason != tt.reason ||
+						!strings.Contains(awaited.Message, tt.words) {
 						t.Errorf("it waits for %v, want %s with %q", awaited, tt.reason, tt.words)
 					}
 					tt.end(w)
@@ -108,7 +152,8 @@ func TestPrepareWaits(t *testing.T) {
 				if err != nil || r.Waiting() != nil || took > passesAfter+3*time.Second {
 					t.Errorf("after %s: %v, waiting for %v", took, err, r.Waiting())
 				}
-				if text := strings.Join(said, "\n"); !strings.Contains(text, "waiting: ") || !strings.Contains(text, tt.words) || len(said) > 20 {
+				if text := strings.Join(said, "\n"); !strings.Contains(text, "waiting: ") || !strings.Contains(text, tt.words) ||
+					len(said) > 20 {
 					t.Errorf("it said %d sentences, want %q among them, once:\n%s", len(said), tt.words, text)
 				}
 			})
@@ -155,22 +200,28 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestCommandsThatNeverReply: a command without a reply, though others get one, is not waited for until the end of all patience; those before it are not
-// run again.
+// TestCommandsThatNeverReply: a command without a reply, though others get one, is not waited for until the end of all
+// patience; those before it are not run again.
 func TestCommandsThatNeverReply(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
-		p.Workload.Commands = []plan.Command{{Name: "count", Weight: 1, Words: []string{"INCR", "counter"}}, {Name: "take", Weight: 1, Words: []string{"BLPOP", "list", "0"}}}
+		p.Workload.Commands = []plan.Command{
+			{Name: "count", Weight: 1, Words: []string{"INCR", "counter"}},
+			{Name: "take", Weight: 1, Words: []string{"BLPOP", "list", "0"}},
+		}
 		w.server.Answer("BLPOP", memredis.NoReply)
 		began := time.Now()
-		wantReason(t, p, plan.CommandInvalid, `the command "take" (BLPOP) got no reply`, w.dialled(), WithPatience(math.MaxInt64))
-		if took := time.Since(began); took > time.Minute || w.server.Calls("INCR") != 1 || w.server.Calls("BLPOP") != triesMost {
+		wantReason(t, p, plan.CommandInvalid, `the command "take" (BLPOP) got no reply`, w.dialled(),
+			WithPatience(math.MaxInt64))
+		if took := time.Since(began); took > time.Minute || w.server.Calls("INCR") != 1 ||
+			w.server.Calls("BLPOP") != triesMost {
 			t.Errorf("after %s, %d INCR, %d BLPOP", took, w.server.Calls("INCR"), w.server.Calls("BLPOP"))
 		}
 	})
 }
 
-// TestPrefillThatGoesOn: an attempt that makes progress is not waited for any more, and its time is not counted against the patience.
+// TestPrefillThatGoesOn: an attempt that makes progress is not waited for any more, and its time is not counted against
+// the patience.
 func TestPrefillThatGoesOn(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
@@ -232,7 +283,10 @@ func TestWaitsAreToldOnce(t *testing.T) {
 		do   func()
 		want int
 	}{
-		{"a failure", func() {}, 1}, {"the same", func() {}, 1}, {"after another connection succeeded", w.over, 1}, {"after progress", w.advanced, 2},
+		{"a failure", func() {}, 1},
+		{"the same", func() {}, 1},
+		{"after another connection succeeded", w.over, 1},
+		{"after progress", w.advanced, 2},
 	} {
 		step.do()
 		if err := w.failed(failed); err != nil || told != step.want || r.Waiting() != failed {

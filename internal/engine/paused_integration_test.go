@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// TestTruthPausedWrites: CLIENT PAUSE WRITE holds 2 % of the requests for 3 s, and none of them fails. The rate hardly falls, and reads go on.
+// TestTruthPausedWrites: CLIENT PAUSE WRITE holds 2 % of the requests for 3 s, and none of them fails. The rate hardly
+// falls, and reads go on.
 func TestTruthPausedWrites(t *testing.T) {
 	t.Parallel()
 	const pause = 3 * time.Second
@@ -30,21 +31,30 @@ func TestTruthPausedWrites(t *testing.T) {
 	at, waited := time.Since(start), server.Waited()
 	server.Do("CLIENT", "PAUSE", fmt.Sprint(pause.Milliseconds()), "WRITE")
 	await.Pass(100*time.Millisecond, "the server writes the replies to earlier commands")
-	// Redis counts from the millisecond in which the command began, and may write replies to earlier ones only when it runs again.
+	// Redis counts from the millisecond in which the command began, and may write replies to earlier ones only when it
+	// runs again.
 	atLeast := pause - time.Millisecond - (server.Waited() - waited)
 	o, err := wait()
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := 50*time.Millisecond + server.Waited() - waited // the pause ends when the server runs: a wait counts once it is over
-	m := impact.Analyze(seriesOf(t, p, o), impact.Fault{At: at}, impact.Options{BaselineMinimum: time.Second, SustainFor: 2 * time.Second})
+	// the pause ends when the server runs: a wait counts once it is over
+	late := 50*time.Millisecond + server.Waited() - waited
+	m := impact.Analyze(seriesOf(t, p, o), impact.Fault{At: at}, impact.Options{
+		BaselineMinimum: time.Second,
+		SustainFor:      2 * time.Second,
+	})
 	about := func(b impact.Bounded) bool {
 		return pause-300*time.Millisecond < b.AtLeast && b.AtLeast <= pause+late && atLeast <= b.AtMost
 	}
 	text := func(b impact.Bounded) string {
-		return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond), b.AtMost.Round(time.Millisecond))
+		return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond),
+			b.AtMost.Round(time.Millisecond))
 	}
-	truth.Report(t, "T3", "2% of 1000 requests/s are SETs that CLIENT PAUSE WRITE holds for 3 s, requestTimeout 8s", "outage of Writes or the probe, server outage and recovery time contain 3s",
-		fmt.Sprintf("outage of %s %s, server outage %s, recovery time %s", m.Outage.Of, text(m.Outage.Bounded), text(m.Outages.Probe), text(m.RecoveryTime)),
-		(m.Outage.Of == impact.Writes || m.Outage.Of == impact.Probe) && about(m.Outage.Bounded) && m.Outages.Probe.AtMost >= atLeast && m.Recovered && m.RecoveryTime.AtMost >= atLeast && m.TimeToImpact.Known())
+	truth.Report(t, "T3", "2% of 1000 requests/s are SETs that CLIENT PAUSE WRITE holds for 3 s, requestTimeout 8s",
+		"outage of Writes or the probe, server outage and recovery time contain 3s",
+		fmt.Sprintf("outage of %s %s, server outage %s, recovery time %s", m.Outage.Of, text(m.Outage.Bounded),
+			text(m.Outages.Probe), text(m.RecoveryTime)),
+		(m.Outage.Of == impact.Writes || m.Outage.Of == impact.Probe) && about(m.Outage.Bounded) &&
+			m.Outages.Probe.AtMost >= atLeast && m.Recovered && m.RecoveryTime.AtMost >= atLeast && m.TimeToImpact.Known())
 }

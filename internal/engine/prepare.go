@@ -23,15 +23,20 @@ import (
 )
 
 const (
-	dialsAtOnce = 64               // connections that are dialled concurrently before the start
-	checkEvery  = 10 * time.Second // between two tries of the other protocol, TLS or none, at a port that gives no reply
-	triesMost   = 3                // of a command that gets no reply, although the server has replied to others just before
-	triesEvery  = 15 * time.Second // between two of them: longer than a failover that holds writes, or a proxy's search for its servers
+	dialsAtOnce = 64 // connections that are dialled concurrently before the start
+	// between two tries of the other protocol, TLS or none, at a port that gives no reply
+	checkEvery = 10 * time.Second
+	// of a command that gets no reply, although the server has replied to others just before
+	triesMost = 3
+	// between two of them: longer than a failover that holds writes, or a proxy's search for its
+	// servers
+	triesEvery = 15 * time.Second
 )
 
-// Prepare connects to Redis, if the plan has a target, reads INFO, runs each command once, prefills this pod's part of the keyspace, and establishes
-// the load's connections. A step that fails for a reason that can pass is repeated, see WithPatience. progress is called with human-readable messages;
-// it may be nil. Errors are *Error, or ctx's.
+// Prepare connects to Redis, if the plan has a target, reads INFO, runs each command once, prefills
+// this pod's part of the keyspace, and establishes the load's connections. A step that fails for a
+// reason that can pass is repeated, see WithPatience. progress is called with human-readable
+// messages; it may be nil. Errors are *Error, or ctx's.
 func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error) {
 	if progress == nil {
 		progress = func(string) {}
@@ -48,7 +53,10 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 		}
 	}
 	if r.callers != nil {
-		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.Open(ctx, r.run.Routes.Kind()) }); err != nil {
+		if err := r.patiently(ctx, progress, func(ctx context.Context) error {
+			return r.callers.Open(ctx,
+				r.run.Routes.Kind())
+		}); err != nil {
 			return err
 		}
 	}
@@ -61,12 +69,14 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 	return r.establish(ctx, progress)
 }
 
-// prepareRedis connects to Redis, finds its servers, reads INFO, runs each command once and prefills this pod's part of the keyspace. The addresses of
-// the plan are tried first: an error there names what the user has configured.
+// prepareRedis connects to Redis, finds its servers, reads INFO, runs each command once and
+// prefills this pod's part of the keyspace. The addresses of the plan are tried first: an error
+// there names what the user has configured.
 func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error {
 	if addresses := r.run.Plan.Target.Addresses; len(addresses) > 0 {
 		progress("connecting to " + addresses[0])
-		if err := r.patiently(ctx, progress, r.reach(func(context.Context, *redis.Conn) error { return nil })); err != nil {
+		if err := r.patiently(ctx, progress,
+			r.reach(func(context.Context, *redis.Conn) error { return nil })); err != nil {
 			return err
 		}
 	}
@@ -86,7 +96,9 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 			most[what] = done
 			w.advanced()
 		}
-		if text := fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total), what); text != said { // an attempt that fails at once says nothing new
+		// an attempt that fails at once says nothing new
+		if text := fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total),
+			what); text != said {
 			said = text
 			progress(text)
 		}
@@ -101,7 +113,12 @@ func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
 	if s, err := observer.ReadInfo(within, c); err == nil {
 		r.server.Store(&s)
 	} else if !redis.IsReply(err) { // an ACL may deny INFO
-		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true, Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), dial.ShortMessage(err))}
+		return &plan.Error{
+			Reason:  plan.TargetUnreachable,
+			Err:     err,
+			Passes:  true,
+			Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), dial.ShortMessage(err)),
+		}
 	}
 	r.idleRoundTrip = measureIdle(within, c)
 	if r.run.Redis == nil {
@@ -110,12 +127,16 @@ func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
 	return r.tryCommands(ctx, c)
 }
 
-// reach returns a step that connects to a server, waits until it replies to PING and serves data, and passes the connection to use.
+// reach returns a step that connects to a server, waits until it replies to PING and serves data,
+// and passes the connection to use.
 func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(context.Context) error {
 	n := r.run
 	var checked time.Time // when the port was last tried for the other protocol
 	return func(ctx context.Context) error {
-		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.Routes.DialNode(ctx, route.Place{}) })
+		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) {
+			return n.Routes.DialNode(ctx,
+				route.Place{})
+		})
 		defer c.Close()
 		err := c.Connect(ctx)
 		if err == nil {
@@ -124,7 +145,8 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 		if err == nil {
 			return use(ctx, c)
 		}
-		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage > redis.StageTCP && time.Since(checked) >= checkEvery {
+		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage > redis.StageTCP &&
+			time.Since(checked) >= checkEvery {
 			checked = time.Now()
 			if wrong := n.Routes.Dialer.WrongPort(ctx, err); wrong != nil {
 				err = wrong
@@ -138,22 +160,28 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 func (r *Runner) ping(ctx context.Context, c *redis.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, r.run.Plan.Client.DialTimeout)
 	defer cancel()
-	failed := &redis.DialError{Stage: redis.StageHello, Command: "PING", Secured: r.run.Plan.Target.TLS != nil}
+	failed := &redis.DialError{
+		Stage:   redis.StageHello,
+		Command: "PING",
+		Secured: r.run.Plan.Target.TLS != nil,
+	}
 	v, err := c.Exchange(ctx, resp.AppendCommand(nil, "PING"), 1)
 	failed.Address = c.RemoteAddr()
 	if err != nil {
 		failed.Err = err
 		return failed
 	}
-	if text := v[0].Text; v[0].IsError() && (dial.IsTemporary(text) || dial.ReasonOfReply(text) == plan.AuthenticationFailed) {
+	if text := v[0].Text; v[0].IsError() &&
+		(dial.IsTemporary(text) || dial.ReasonOfReply(text) == plan.AuthenticationFailed) {
 		failed.Stage, failed.Err = redis.StageAnswer, redis.Error(text)
 		return failed
 	}
 	return nil
 }
 
-// tryCommands runs each command of the workload and of the probe once, to find commands that cannot work before the start. Only replies that show
-// that a command can never succeed are errors; a reply such as WRONGTYPE may be intended.
+// tryCommands runs each command of the workload and of the probe once, to find commands that cannot
+// work before the start. Only replies that show that a command can never succeed are errors; a
+// reply such as WRONGTYPE may be intended.
 func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	n := r.run
 	source := n.Redis.Source(int64(n.Pod), int64(n.Plan.Pods), false)
@@ -165,7 +193,8 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 		request := workload.Request{}
 		source.Draw(op, &request)
 		out, replies := source.Append(nil, &request)
-		for replies > 0 { // an operation of several round trips is completed: a part of it may leave data behind
+		// an operation of several round trips is completed: a part of it may leave data behind
+		for replies > 0 {
 			answers, err := r.tryCommand(ctx, c, out, replies, o.Name)
 			if err != nil {
 				return err
@@ -184,8 +213,11 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	return nil
 }
 
-func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
-	word, limit := firstWord(request), max(r.run.Plan.Client.RequestTimeout, time.Second)
+func (r *Runner) tryCommand(
+	ctx context.Context, c *redis.Conn, request []byte, replies int, name string,
+) ([]resp.Value, error) {
+	word := firstWord(request)
+	limit := max(r.run.Plan.Client.RequestTimeout, time.Second)
 	if time.Now().Before(r.unanswered.again) {
 		return nil, r.unanswered.last
 	}
@@ -193,14 +225,19 @@ func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, 
 	defer cancel()
 	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
-		failed := &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true,
-			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %s", name, word, c.RemoteAddr(), dial.ShortMessage(err))}
+		failed := &plan.Error{
+			Reason: plan.TargetUnreachable, Err: err, Passes: true,
+			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %s", name, word, c.RemoteAddr(),
+				dial.ShortMessage(err)),
+		}
 		if redis.IsTimeout(err) && !errors.Is(err, redis.ErrNotSent) {
 			r.unanswered.add(failed)
 		}
 		if r.unanswered.attempts >= triesMost {
 			failed.Reason, failed.Passes = plan.CommandInvalid, false
-			failed.Message = fmt.Sprintf("the command %q (%s) got no reply from %s within %s in %d attempts, though others did: it takes longer, or waits; set spec.client.requestTimeout above its duration",
+			failed.Message = fmt.Sprintf(
+				"the command %q (%s) got no reply from %s within %s in %d attempts, though others did: it "+
+					"takes longer, or waits; set spec.client.requestTimeout above its duration",
 				name, word, c.RemoteAddr(), limit, triesMost)
 		}
 		return nil, failed
@@ -214,17 +251,25 @@ func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, 
 			continue // other slots are
 		}
 		if dial.IsTemporary(v.Text) {
-			return nil, &plan.Error{Reason: plan.TargetUnreachable, Passes: true,
-				Message: fmt.Sprintf("%s does not serve the command %q (%s) yet: %s", c.RemoteAddr(), name, word, v.Text)}
+			return nil, &plan.Error{
+				Reason: plan.TargetUnreachable, Passes: true,
+				Message: fmt.Sprintf("%s does not serve the command %q (%s) yet: %s", c.RemoteAddr(), name,
+					word, v.Text),
+			}
 		}
 		if reason := dial.ReasonOfReply(v.Text); reason != "" {
-			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is rejected by %s: %s", name, word, c.RemoteAddr(), v.Text)}
+			return nil, &plan.Error{
+				Reason: reason,
+				Message: fmt.Sprintf("the command %q (%s) is rejected by %s: %s", name, word, c.RemoteAddr(),
+					v.Text),
+			}
 		}
 	}
 	return answers, nil
 }
 
-// unanswered are attempts of one command that got no reply, in a row. Each may take an item from a list, or keep the server busy.
+// unanswered are attempts of one command that got no reply, in a row. Each may take an item from a
+// list, or keep the server busy.
 type unanswered struct {
 	attempts int
 	last     *plan.Error
@@ -269,7 +314,8 @@ func (r *Runner) fill(ctx context.Context, progress func(what string, done, tota
 	case reason != "":
 		failed.Reason = reason
 	case refused.Err != nil:
-		failed.Passes, failed.Message = true, fmt.Sprintf("prefill at %s: %s", refused.Address, dial.ShortMessage(refused.Err))
+		failed.Passes = true
+		failed.Message = fmt.Sprintf("prefill at %s: %s", refused.Address, dial.ShortMessage(refused.Err))
 	case dial.IsTemporary(refused.Reply) || dial.IsMoved(refused.Reply):
 		failed.Passes = true
 		r.run.Routes.Refresh("the prefill was refused: " + refused.Reply)
@@ -317,20 +363,23 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 	return r.patiently(ctx, progress, r.establishProbes)
 }
 
-// establishOne dials until the connection is established, ctx ends, or it is not needed any more. It gives up with the cause of a failure that does not
-// pass.
-func (r *Runner) establishOne(ctx context.Context, own *loop.Conn, w *wait, giveUp context.CancelCauseFunc) (dial.Line, error) {
+// establishOne dials until the connection is established, ctx ends, or it is not needed any more.
+// It gives up with the cause of a failure that does not pass.
+func (r *Runner) establishOne(
+	ctx context.Context, own *loop.Conn, w *wait, giveUp context.CancelCauseFunc,
+) (dial.Line, error) {
 	dialing, stop := context.WithCancel(ctx)
 	defer stop()
-	return r.run.Routes.DialerTo(own.Place(), own.Number).Connect(dialing, func(err error, _ time.Time) {
-		if own.Place().Replica && errors.Is(err, dial.ErrNoServer) {
-			stop() // the last replica has left: the primary takes the reads
-			return
-		}
-		if err := w.failed(dial.Explain(err)); err != nil {
-			giveUp(err)
-		}
-	})
+	return r.run.Routes.DialerTo(own.Place(), own.Number).Connect(dialing,
+		func(err error, _ time.Time) {
+			if own.Place().Replica && errors.Is(err, dial.ErrNoServer) {
+				stop() // the last replica has left: the primary takes the reads
+				return
+			}
+			if err := w.failed(dial.Explain(err)); err != nil {
+				giveUp(err)
+			}
+		})
 }
 
 // establishProbes establishes a connection for each probe.

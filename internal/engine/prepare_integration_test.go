@@ -95,7 +95,8 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestLoadingUnderLoad: a restarted server that loads its data answers LOADING, which is a failure; the gap lasts until it serves.
+// TestLoadingUnderLoad: a restarted server that loads its data answers LOADING, which is a failure; the gap lasts until
+// it serves.
 func TestLoadingUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -134,7 +135,13 @@ func TestPrefillIsSplitOverPods(t *testing.T) {
 	server := redistest.Start(t)
 	p := realPlan(server.Address())
 	p.Pods = 3
-	p.Workload.Keyspace = plan.Keyspace{Prefix: "fill:", Keys: 10_001, Distribution: plan.Uniform, Prefill: true, TTL: time.Hour}
+	p.Workload.Keyspace = plan.Keyspace{
+		Prefix:       "fill:",
+		Keys:         10_001,
+		Distribution: plan.Uniform,
+		Prefill:      true,
+		TTL:          time.Hour,
+	}
 	p.Workload.Commands = p.Workload.Commands[1:]
 	p.Probe = plan.Probe{}
 	var said []string
@@ -162,7 +169,8 @@ func TestPrefillIsSplitOverPods(t *testing.T) {
 			t.Errorf("the TTL of %s is %d s, want an hour", key, ttl)
 		}
 	}
-	if !strings.HasPrefix(said[1], "prefilling ") || !strings.HasSuffix(said[1], " of 3,334 keys") { // how many are there by then hangs on the machine
+	// how many are there by then hangs on the machine
+	if !strings.HasPrefix(said[1], "prefilling ") || !strings.HasSuffix(said[1], " of 3,334 keys") {
 		t.Errorf("got progress %q", said)
 	}
 }
@@ -181,7 +189,11 @@ func TestPushesAreNotCountedAsReplies(t *testing.T) {
 	server := redistest.Start(t)
 	p := realPlan(server.Address())
 	p.Workload.Keyspace.Keys = 10
-	p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "track", Weight: 1, Words: []string{"CLIENT", "TRACKING", "ON", "BCAST"}})
+	p.Workload.Commands = append(p.Workload.Commands, plan.Command{
+		Name:   "track",
+		Weight: 1,
+		Words:  []string{"CLIENT", "TRACKING", "ON", "BCAST"},
+	})
 	p.Client.Pipeline = 8
 	p.Shape = plan.Shape{Users: 10, Requests: 8000}
 	o := runPlan(t, p)

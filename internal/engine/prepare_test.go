@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
-// TestPrepareReportsOtherServers: the cause of a failed connection is reported at once if it does not pass, else after the default patience.
+// TestPrepareReportsOtherServers: the cause of a failed connection is reported at once if it does not pass, else after
+// the default patience.
 func TestPrepareReportsOtherServers(t *testing.T) {
 	write := func(text string) func(net.Conn) {
 		return func(c net.Conn) { _, _ = c.Write([]byte(text)) }
@@ -31,13 +32,59 @@ func TestPrepareReportsOtherServers(t *testing.T) {
 		words    string
 		takes    time.Duration
 	}{
-		{name: "a web server", serve: write("HTTP/1.1 400 Bad Request\r\n"), protocol: 3, reason: plan.NotRedis, words: "HTTP/1.1 400"},
-		{name: "garbage", serve: func(c net.Conn) { write("\x00\x01garbage")(c); _ = c.Close() }, protocol: 3, reason: plan.NotRedis, words: "garbage"},
-		{name: "nothing in RESP2", serve: write(""), protocol: 2, reason: plan.TargetUnreachable, words: virtualAddress + " accepts connections but sends no reply", takes: patience},
-		{name: "nothing in RESP3", serve: write(""), protocol: 3, reason: plan.TargetUnreachable, words: virtualAddress + " accepts connections but sends no reply", takes: patience},
-		{name: "a closed port", protocol: 3, reason: plan.TargetUnreachable, words: virtualAddress + " is not ready: ", takes: patience},
-		{name: "a black hole", mode: memnet.Swallow, protocol: 3, reason: plan.TargetUnreachable, words: "no reply in time; waited 5s for that to pass", takes: patience},
-		{name: "no such name", address: "no-such-name.invalid:6379", protocol: 3, reason: plan.TargetUnreachable, words: "no-such-name.invalid", takes: patience},
+		{
+			name:     "a web server",
+			serve:    write("HTTP/1.1 400 Bad Request\r\n"),
+			protocol: 3,
+			reason:   plan.NotRedis,
+			words:    "HTTP/1.1 400",
+		},
+		{
+			name:     "garbage",
+			serve:    func(c net.Conn) { write("\x00\x01garbage")(c); _ = c.Close() },
+			protocol: 3,
+			reason:   plan.NotRedis,
+			words:    "garbage",
+		},
+		{
+			name:     "nothing in RESP2",
+			serve:    write(""),
+			protocol: 2,
+			reason:   plan.TargetUnreachable,
+			words:    virtualAddress + " accepts connections but sends no reply",
+			takes:    patience,
+		},
+		{
+			name:     "nothing in RESP3",
+			serve:    write(""),
+			protocol: 3,
+			reason:   plan.TargetUnreachable,
+			words:    virtualAddress + " accepts connections but sends no reply",
+			takes:    patience,
+		},
+		{
+			name:     "a closed port",
+			protocol: 3,
+			reason:   plan.TargetUnreachable,
+			words:    virtualAddress + " is not ready: ",
+			takes:    patience,
+		},
+		{
+			name:     "a black hole",
+			mode:     memnet.Swallow,
+			protocol: 3,
+			reason:   plan.TargetUnreachable,
+			words:    "no reply in time; waited 5s for that to pass",
+			takes:    patience,
+		},
+		{
+			name:     "no such name",
+			address:  "no-such-name.invalid:6379",
+			protocol: 3,
+			reason:   plan.TargetUnreachable,
+			words:    "no-such-name.invalid",
+			takes:    patience,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +134,9 @@ func answering(t *testing.T, network *memnet.Network, serve func(net.Conn)) {
 }
 
 func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 120000: "120,000", 1000000: "1,000,000", -1234: "-1,234", -123: "-123"} {
+	for n, want := range map[int64]string{
+		0: "0", 999: "999", 1000: "1,000", 120000: "120,000", 1000000: "1,000,000", -1234: "-1,234", -123: "-123",
+	} {
 		if got := grouped(n); got != want {
 			t.Errorf("grouped(%d) = %q, want %q", n, got, want)
 		}

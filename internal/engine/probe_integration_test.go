@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// TestProbeFollowsADemotedPrimary: a primary that a failover demotes keeps its clients and refuses their writes, for as long as they stay. The probe
-// reconnects: otherwise it would have no further success.
+// TestProbeFollowsADemotedPrimary: a primary that a failover demotes keeps its clients and refuses their writes, for as
+// long as they stay. The probe reconnects: otherwise it would have no further success.
 func TestProbeFollowsADemotedPrimary(t *testing.T) {
 	t.Parallel()
 	probing := func(iv *record.Interval) bool { return iv.Probe.OK > 0 && notDone(&iv.Probe.Counts) == 0 }

@@ -55,6 +55,7 @@ func TestTruthProbeRateIsOfTheRun(t *testing.T) {
 			outage = max(outage, time.Duration(g.To-g.From))
 		}
 		truth.Report(t, "T10", "the probe of 10 pods, an outage of 100 ms", "300 requests in 3 s, outage 100 to 110 ms",
-			fmt.Sprintf("%d requests, outage %s", due, outage), due == 300 && outage >= 100*time.Millisecond && outage <= 110*time.Millisecond)
+			fmt.Sprintf("%d requests, outage %s", due, outage),
+			due == 300 && outage >= 100*time.Millisecond && outage <= 110*time.Millisecond)
 	})
 }

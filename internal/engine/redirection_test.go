@@ -63,9 +63,14 @@ func inCluster(t *testing.T, nodes int, f func(t *testing.T, w *redirecting)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &redirecting{network: memnet.New(), slots: &slotMap{ranges: []topology.SlotRange{{Last: topology.SlotCount - 1}}, notify: func() {}}}
+		w := &redirecting{
+			network: memnet.New(),
+			slots:   &slotMap{ranges: []topology.SlotRange{{Last: topology.SlotCount - 1}}, notify: func() {}},
+		}
 		for i := range nodes {
-			node := memredis.Start(t, w.network, fmt.Sprintf("10.0.0.%d:6379", i+1), memredis.Options{Cost: 10 * time.Microsecond})
+			node := memredis.Start(t, w.network, fmt.Sprintf("10.0.0.%d:6379", i+1), memredis.Options{
+				Cost: 10 * time.Microsecond,
+			})
 			w.nodes = append(w.nodes, node)
 			w.slots.shards = append(w.slots.shards, topology.Shard{Primary: node.Address()})
 		}
@@ -108,8 +113,8 @@ func (w *redirecting) during(t *testing.T, p *plan.Plan, after time.Duration, wh
 	return o
 }
 
-// While a slot is imported, an operation of two round trips (INCR, PEXPIRE of a new window) sends ASKING before each of them, and reads the number
-// that INCR returned rather than the reply to ASKING.
+// While a slot is imported, an operation of two round trips (INCR, PEXPIRE of a new window) sends ASKING before each of
+// them, and reads the number that INCR returned rather than the reply to ASKING.
 func TestTruthAskWithSeveralRoundTrips(t *testing.T) {
 	inCluster(t, 2, func(t *testing.T, w *redirecting) {
 		const keys, requests = 5, 100
@@ -150,11 +155,13 @@ func TestTruthRedirectedBetweenRoundTrips(t *testing.T) {
 		}
 		incremented := w.nodes[0].Calls("INCR") + w.nodes[1].Calls("INCR")
 		truth.Report(t, "T14", "rate limiter, MOVED at the second round trip", "100 INCR, 100 counted, 100 ok",
-			fmt.Sprintf("%d INCR, %d counted, %d ok", incremented, allowed, o.sum.OK), incremented == requests && allowed == requests && o.sum.OK == requests)
+			fmt.Sprintf("%d INCR, %d counted, %d ok", incremented, allowed, o.sum.OK),
+			incremented == requests && allowed == requests && o.sum.OK == requests)
 	})
 }
 
-// Each request follows the redirection of its own reply: with a delay between reply and outcome, others arrive in between.
+// Each request follows the redirection of its own reply: with a delay between reply and outcome, others arrive in
+// between.
 func TestTruthEachRequestFollowsItsOwnRedirection(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, w *redirecting) {
 		w.nodes[0].Answer("SET", "-MOVED 100 "+w.nodes[1].Address())
@@ -164,12 +171,14 @@ func TestTruthEachRequestFollowsItsOwnRedirection(t *testing.T) {
 		p.Shape = plan.Shape{Users: 10, Requests: 200}
 		o := w.during(t, p, 0, func() {})
 		wrong := w.nodes[1].Calls("GET") + w.nodes[2].Calls("SET")
-		truth.Report(t, "T15", "MOVED to two servers with addedLatency", "0 of 200 requests at the other's server", fmt.Sprintf("%d of %d", wrong, o.sum.OK),
+		truth.Report(t, "T15", "MOVED to two servers with addedLatency", "0 of 200 requests at the other's server",
+			fmt.Sprintf("%d of %d", wrong, o.sum.OK),
 			wrong == 0 && o.sum.OK == 200)
 	})
 }
 
-// The probe follows its key, as the load does: to the server that took its slot over, and while the slot is being moved.
+// The probe follows its key, as the load does: to the server that took its slot over, and while the slot is being
+// moved.
 func TestTruthProbeFollowsTheSlotOfItsKey(t *testing.T) {
 	for name, during := range map[string]func(w *redirecting, slot uint16){
 		"moved": func(w *redirecting, slot uint16) {

@@ -38,7 +38,8 @@ func TestTruthNoReplicasIsNotReadOnly(t *testing.T) {
 			return n
 		}
 		truth.Report(t, "T19", "NOREPLICAS for 1 s at 1,000/s", "1000 noreplicas, 0 readonly, 0 dials",
-			fmt.Sprintf("%d noreplicas, %d readonly, %d dials", class("noreplicas"), class("readonly"), dials), class("noreplicas") == 1000 && class("readonly") == 0 && dials == 0)
+			fmt.Sprintf("%d noreplicas, %d readonly, %d dials", class("noreplicas"), class("readonly"), dials),
+			class("noreplicas") == 1000 && class("readonly") == 0 && dials == 0)
 	})
 }
 
@@ -61,7 +62,8 @@ func TestTruthReadOnlyIsRetriedElsewhere(t *testing.T) {
 					return w.network.Dial(ctx, network, primary.Load().(string))
 				}))
 				addsUp(t, o)
-				truth.Report(t, "T19", "READONLY with 3 retries, "+string(mode), "0 of 2000 failed", fmt.Sprintf("%d of %d failed", o.sum.Fail, o.sum.Due), o.sum.Fail == 0 && o.sum.Due == 2000)
+				truth.Report(t, "T19", "READONLY with 3 retries, "+string(mode), "0 of 2000 failed",
+					fmt.Sprintf("%d of %d failed", o.sum.Fail, o.sum.Due), o.sum.Fail == 0 && o.sum.Due == 2000)
 			})
 		})
 	}

@@ -28,7 +28,8 @@ type Runner struct {
 	laidOut  bool               // the layout is given: see WithLayout
 	observer *observer.Observer // nil if INFO is not read
 	server   atomic.Pointer[record.Server]
-	// idleRoundTrip is the shortest round trip before the load, nanoseconds; 0 = not measured. Prepare sets it.
+	// idleRoundTrip is the shortest round trip before the load, nanoseconds; 0 = not measured. Prepare
+	// sets it.
 	idleRoundTrip int64
 	layout        atomic.Pointer[topology.Map] // as discovered by Prepare
 	started       atomic.Pointer[time.Time]
@@ -48,19 +49,26 @@ type ledgerReaders struct {
 	checker *ledger.Checker // nil if no ledger is kept
 }
 
-// Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server rejects INFO. It is safe for use during Prepare
-// and Run.
+// Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server
+// rejects INFO. It is safe for use during Prepare and Run.
 func (r *Runner) Server() *record.Server {
 	return r.server.Load()
 }
 
-// Layout returns the topology that Prepare discovered; nil before, and for a standalone server. It is safe for use during Prepare and Run.
-func (r *Runner) Layout() *topology.Map { return r.layout.Load() }
+// Layout returns the topology that Prepare discovered; nil before, and for a standalone server. It
+// is safe for use during Prepare and Run.
+func (r *Runner) Layout() *topology.Map {
+	return r.layout.Load()
+}
 
-// Named says which sentinels name which server as the primary now; "" before Prepare has found them, and without sentinels. It is safe for use after Prepare.
-func (r *Runner) Named() string { return r.run.Routes.Current().Named }
+// Named says which sentinels name which server as the primary now; "" before Prepare has found
+// them, and without sentinels. It is safe for use after Prepare.
+func (r *Runner) Named() string {
+	return r.run.Routes.Current().Named
+}
 
-// StartedAt returns when the load actually began, the zero time before. It is safe for use during Run.
+// StartedAt returns when the load actually began, the zero time before. It is safe for use during
+// Run.
 func (r *Runner) StartedAt() time.Time {
 	if t := r.started.Load(); t != nil {
 		return *t
@@ -99,6 +107,8 @@ func (r *Runner) abort() {
 	}
 }
 
-// ErrorSamples returns the first error message of the servers for each class; without one, for instance of a timeout, it is empty. It is safe for use
-// during Run.
-func (r *Runner) ErrorSamples() [record.NumClasses]string { return r.run.Samples.List() }
+// ErrorSamples returns the first error message of the servers for each class; without one, for
+// instance of a timeout, it is empty. It is safe for use during Run.
+func (r *Runner) ErrorSamples() [record.NumClasses]string {
+	return r.run.Samples.List()
+}

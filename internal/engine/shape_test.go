@@ -15,8 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// TestTruthOverloadIsNotThroughput asks a server that performs a command in 2 ms for 1,000 requests/s: it can serve 500/s. What it answers after the planned end
-// is no throughput of the planned time.
+// TestTruthOverloadIsNotThroughput asks a server that performs a command in 2 ms for 1,000 requests/s: it can serve
+// 500/s. What it answers after the planned end is no throughput of the planned time.
 func TestTruthOverloadIsNotThroughput(t *testing.T) {
 	virtually(t, 2*time.Millisecond, func(t *testing.T, w *world) {
 		p := bare()
@@ -40,8 +40,8 @@ func TestTruthOverloadIsNotThroughput(t *testing.T) {
 	})
 }
 
-// TestNoMoreThanOffered sends a fixed number of arrivals at a rate: each has a time of its own, and the load lasts until that of the last one is over, not
-// until its reply. The same holds for a load that is interrupted.
+// TestNoMoreThanOffered sends a fixed number of arrivals at a rate: each has a time of its own, and the load lasts
+// until that of the last one is over, not until its reply. The same holds for a load that is interrupted.
 func TestNoMoreThanOffered(t *testing.T) {
 	for _, tc := range []struct {
 		rate     float64
@@ -56,8 +56,10 @@ func TestNoMoreThanOffered(t *testing.T) {
 				for _, outcome := range []result.Outcome{result.Finished, result.Interrupted} {
 					r := result.NewLoad(p, series, result.LoadInput{Outcome: outcome})
 					took := float64(tc.requests) / tc.rate
-					if r.Total.Throughput > tc.rate+1e-9 || r.Total.Throughput < 0.99*tc.rate || math.Abs(r.Elapsed.Seconds()-took) > 1e-6 {
-						t.Errorf("%d requests at %g/s after %s, %s: %.2f/s in %.3f s, want %g/s in %.3f s", tc.requests, tc.rate, tc.warmUp, outcome, r.Total.Throughput, r.Elapsed.Seconds(), tc.rate, took)
+					if r.Total.Throughput > tc.rate+1e-9 || r.Total.Throughput < 0.99*tc.rate ||
+						math.Abs(r.Elapsed.Seconds()-took) > 1e-6 {
+						t.Errorf("%d requests at %g/s after %s, %s: %.2f/s in %.3f s, want %g/s in %.3f s", tc.requests, tc.rate,
+							tc.warmUp, outcome, r.Total.Throughput, r.Elapsed.Seconds(), tc.rate, took)
 					}
 				}
 			})
@@ -79,19 +81,31 @@ func seriesOf(t *testing.T, p *plan.Plan, o *outcome) *merged.Series {
 	return series
 }
 
-// TestTruthStagesAreNoImpact: the rate of a load rises by stages, holds, and halves within a second, 5 s after an instant at which nothing happens.
+// TestTruthStagesAreNoImpact: the rate of a load rises by stages, holds, and halves within a second, 5 s after an
+// instant at which nothing happens.
 func TestTruthStagesAreNoImpact(t *testing.T) {
 	virtually(t, 100*time.Microsecond, func(t *testing.T, w *world) {
 		p := bare()
 		p.Shape = plan.Shape{Stages: []plan.Stage{
-			{Duration: 5 * time.Second, Rate: 400}, {Duration: 20 * time.Second, Rate: 400}, {Duration: time.Second, Rate: 200}, {Duration: 19 * time.Second, Rate: 200},
+			{Duration: 5 * time.Second, Rate: 400},
+			{Duration: 20 * time.Second, Rate: 400},
+			{Duration: time.Second, Rate: 200},
+			{Duration: 19 * time.Second, Rate: 200},
 		}}
 		series := seriesOf(t, p, runPlan(t, p, w.dialled()))
 		planned := p.Shape.Planned()
-		for name, at := range map[string]time.Duration{"on the level before a fall": 20 * time.Second, "within the ramp": 3 * time.Second, "within the fall": 25500 * time.Millisecond} {
-			m := impact.Analyze(series, impact.Fault{At: at, Deadline: 20 * time.Second}, impact.Options{Planned: planned, BaselineMinimum: time.Second})
+		for name, at := range map[string]time.Duration{
+			"on the level before a fall": 20 * time.Second,
+			"within the ramp":            3 * time.Second,
+			"within the fall":            25500 * time.Millisecond,
+		} {
+			m := impact.Analyze(series, impact.Fault{At: at, Deadline: 20 * time.Second}, impact.Options{
+				Planned:         planned,
+				BaselineMinimum: time.Second,
+			})
 			truth.Report(t, "T8", "stages of 400/s and 200/s, a harmless fault "+name, "recovered after 0s, dip below 2 %, []",
-				fmt.Sprintf("recovered after %s, dip %.1f %%, %v", m.RecoveryTime.Value, 100*m.Dips.All, m.Doubts), m.Recovered && m.RecoveryTime.Value == 0 && m.Dips.All < 0.02 && len(m.Doubts) == 0)
+				fmt.Sprintf("recovered after %s, dip %.1f %%, %v", m.RecoveryTime.Value, 100*m.Dips.All, m.Doubts),
+				m.Recovered && m.RecoveryTime.Value == 0 && m.Dips.All < 0.02 && len(m.Doubts) == 0)
 		}
 		for _, length := range []time.Duration{3 * time.Second, 20 * time.Second} {
 			if ok, why := throughput.Steady(series, length, 0, planned); !ok {

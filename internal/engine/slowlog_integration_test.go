@@ -14,7 +14,9 @@ import (
 
 // TestSlowLogOfRedis: a command that is slow 150 times a second does not hide one that is slow twice, and longer.
 func TestSlowLogOfRedis(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{Config: []string{"slowlog-log-slower-than 2000", "enable-debug-command yes"}})
+	server := redistest.NewServer(t, redistest.Options{
+		Config: []string{"slowlog-log-slower-than 2000", "enable-debug-command yes"},
+	})
 	p := realPlan(server.Address())
 	p.Shape = plan.Shape{Rate: 150, Duration: 3 * time.Second}
 	p.Workload.Commands = []plan.Command{{Name: "slow", Weight: 1, Words: []string{"DEBUG", "SLEEP", "0.003"}}}
@@ -22,7 +24,8 @@ func TestSlowLogOfRedis(t *testing.T) {
 	o, sink := collect(t)
 	ended := make(chan error)
 	go func() { ended <- r.Run(t.Context(), time.Now(), sink) }()
-	const busy = "local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end local from = now() while now() - from < 30000 do end"
+	const busy = "local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end local from = now() " +
+		"while now() - from < 30000 do end"
 	for range 4 {
 		await.Pass(600*time.Millisecond, "the time between two slow scripts")
 		if err := server.Client().Eval(t.Context(), busy, nil).Err(); err != nil && err.Error() != "redis: nil" {
@@ -40,7 +43,8 @@ func TestSlowLogOfRedis(t *testing.T) {
 			slow[c.Command] = c
 		}
 	}
-	if script, often := slow["EVAL"], slow["DEBUG"]; script.WorstMicros < 30_000 || script.Count < 3 || often.WorstMicros < 3000 || often.Count < 300 {
+	if script, often := slow["EVAL"],
+		slow["DEBUG"]; script.WorstMicros < 30_000 || script.Count < 3 || often.WorstMicros < 3000 || often.Count < 300 {
 		t.Errorf("%+v", slow)
 	}
 }

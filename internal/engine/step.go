@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// stepMargin is the minimum time between a call of Step and the instant it sets: the loops must apply the step before it begins.
+// stepMargin is the minimum time between a call of Step and the instant it sets: the loops must
+// apply the step before it begins.
 const stepMargin = 10 * time.Millisecond
 
-// Step sets the rate over all pods from at on, counted from the start of the run: the trials of a search are decided while it runs. Rate 0 ends
-// the load at at. Repeating the last step has no effect, nor has any step after the end. It is safe for use during Run. The error states why a step
-// is too late or invalid.
+// Step sets the rate over all pods from at on, counted from the start of the run: the trials of a
+// search are decided while it runs. Rate 0 ends the load at at. Repeating the last step has no
+// effect, nor has any step after the end. It is safe for use during Run. The error states why a
+// step is too late or invalid.
 func (r *Runner) Step(at time.Duration, rate float64) error {
 	n := r.run
 	r.stepping.Lock()

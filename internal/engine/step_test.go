@@ -55,8 +55,18 @@ func TestStepRefuses(t *testing.T) {
 func testPlanFor(s plan.Search) *plan.Plan {
 	return &plan.Plan{
 		Run: "r", Pods: 1, Interval: 100 * time.Millisecond, Target: plan.Target{Addresses: []string{"127.0.0.1:1"}},
-		Client:   plan.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
-		Shape:    plan.Shape{Rate: 100, Duration: time.Minute, Search: &s},
-		Workload: plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: plan.Keyspace{Prefix: "k", Keys: 10, Distribution: plan.Uniform}, Values: plan.Values{MinBytes: 1, MaxBytes: 1}},
+		Client: plan.Client{
+			Connections:    2,
+			Pipeline:       1,
+			DialTimeout:    time.Second,
+			RequestTimeout: time.Second,
+			Protocol:       3,
+		},
+		Shape: plan.Shape{Rate: 100, Duration: time.Minute, Search: &s},
+		Workload: plan.Workload{
+			Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}},
+			Keyspace: plan.Keyspace{Prefix: "k", Keys: 10, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 1, MaxBytes: 1},
+		},
 	}
 }

@@ -19,7 +19,12 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	a := redistest.NewAuthority(t)
 	address := redistest.NewServer(t, redistest.Options{TLS: a}).Address()
-	good := plan.TLS{CAFile: a.File("ca.crt"), CertFile: a.File("client.crt"), KeyFile: a.File("client.key"), ServerName: redistest.ServerName}
+	good := plan.TLS{
+		CAFile:     a.File("ca.crt"),
+		CertFile:   a.File("client.crt"),
+		KeyFile:    a.File("client.key"),
+		ServerName: redistest.ServerName,
+	}
 	planTo := func(address string, change func(*plan.TLS)) *plan.Plan {
 		p := realPlan(address)
 		settings := good
@@ -40,7 +45,10 @@ func TestTLS(t *testing.T) {
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile = "" }), plan.TLSFailed, "untrusted authority")
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.ServerName = "other.test" }), plan.TLSFailed, "other.test")
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile += ".missing" }), plan.TLSFailed, "no such file")
-	wantReason(t, planTo(address, func(s *plan.TLS) { s.CertFile, s.KeyFile = "", "" }), plan.TLSFailed, "client certificate")
+	wantReason(t, planTo(address, func(s *plan.TLS) {
+		s.CertFile = ""
+		s.KeyFile = ""
+	}), plan.TLSFailed, "client certificate")
 	p := planTo(redistest.Start(t).Address(), func(*plan.TLS) {}) // the other protocol is tried after a dial has timed out
 	p.Client.DialTimeout = 10 * time.Second
 	wantReason(t, p, plan.TLSFailed, "does not use TLS")
@@ -51,7 +59,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSRecordsInPieces: records arrive in pieces, several at once, and replies that are larger than the loop's buffer.
+// TestTLSRecordsInPieces: records arrive in pieces, several at once, and replies that are larger than the loop's
+// buffer.
 func TestTLSRecordsInPieces(t *testing.T) {
 	t.Parallel()
 	a := redistest.NewAuthority(t)
@@ -59,7 +68,12 @@ func TestTLSRecordsInPieces(t *testing.T) {
 	for _, size := range []int{10, 3000, 200_000} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			p := realPlan(inPieces(t, server.Address()))
-			p.Target.TLS = &plan.TLS{CAFile: a.File("ca.crt"), CertFile: a.File("client.crt"), KeyFile: a.File("client.key"), ServerName: redistest.ServerName}
+			p.Target.TLS = &plan.TLS{
+				CAFile:     a.File("ca.crt"),
+				CertFile:   a.File("client.crt"),
+				KeyFile:    a.File("client.key"),
+				ServerName: redistest.ServerName,
+			}
 			p.Client.Pipeline, p.Client.Connections = 4, 3
 			p.Workload.Values = plan.Values{MinBytes: size, MaxBytes: size}
 			p.Shape = plan.Shape{Users: 12, Requests: 600}

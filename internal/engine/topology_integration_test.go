@@ -41,7 +41,11 @@ func (w *watched) primary(shard int) string {
 // follows waits until the load uses a new primary of the shard, and expects no error from then on.
 func (w *watched) follows(shard int, before string) {
 	w.t.Helper()
-	w.until("another primary is known", func(*record.Interval) bool { p := w.primary(shard); return p != "" && p != before })
+	w.until("another primary is known", func(*record.Interval) bool {
+		p := w.primary(shard)
+		return p != "" &&
+			p != before
+	})
 	w.until("all is well with the new primary", serving)
 }
 
@@ -50,8 +54,14 @@ func TestHealthyCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 	for name, what := range map[string]func(*testing.T, *redistest.Cluster){
-		"ledger of a clean run": ledgerOfACleanRun, "every server is observed": everyServerIsObserved, "go-redis": goRedisOnACluster, "reads go to replicas": readsGoToReplicasOfACluster,
-		"clean runs": func(t *testing.T, c *redistest.Cluster) { cleanRuns(t, plan.TopologyCluster, c.Addresses(), 3) },
+		"ledger of a clean run":    ledgerOfACleanRun,
+		"every server is observed": everyServerIsObserved,
+		"go-redis":                 goRedisOnACluster,
+		"reads go to replicas":     readsGoToReplicasOfACluster,
+		"clean runs": func(t *testing.T, c *redistest.Cluster) {
+			cleanRuns(t, plan.TopologyCluster,
+				c.Addresses(), 3)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,13 +88,15 @@ func TestKilledPrimaryUnderSentinels(t *testing.T) {
 	w := watch(t, p)
 	w.until("the load runs", serving)
 	s.Primary.Kill()
-	down := w.until("nothing is served before somebody was elected", func(iv *record.Interval) bool { return iv.FirstOK < 0 })
+	down := w.until("nothing is served before somebody was elected", func(iv *record.Interval) bool {
+		return iv.FirstOK < 0
+	})
 	w.follows(0, s.Primary.Address())
 	covers(t, "load", w.end().gaps, down, down+int64(p.Interval))
 }
 
-// TestClusterFailoverUnderLoad: a graceful failover is followed without an error, but for what the old primary itself answers on a slow machine, until it has heard who
-// has its slots now.
+// TestClusterFailoverUnderLoad: a graceful failover is followed without an error, but for what the old primary itself
+// answers on a slow machine, until it has heard who has its slots now.
 func TestClusterFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
@@ -105,7 +117,9 @@ func TestDeadShardHasAGapOfItsOwn(t *testing.T) { redistest.Each(t, testDeadShar
 
 func testDeadShardHasAGapOfItsOwn(t *testing.T) {
 	t.Parallel()
-	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{
+		Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}},
+	})
 	p := followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0)
 	p.Client.RequestTimeout = 2 * time.Second // what queues meanwhile is dropped
 	w := watch(t, p)
@@ -137,7 +151,9 @@ func testDeadShardHasAGapOfItsOwn(t *testing.T) {
 
 // shardOf is the number of the shard whose primary has the address.
 func (w *watched) shardOf(primary string) int {
-	return slices.IndexFunc(w.runner.run.Routes.Current().Shards, func(s topology.Shard) bool { return s.Primary == primary })
+	return slices.IndexFunc(w.runner.run.Routes.Current().Shards, func(s topology.Shard) bool {
+		return s.Primary == primary
+	})
 }
 
 // TestSlotMovesUnderLoad: no error is counted for a followed MOVED or ASK.
@@ -198,7 +214,8 @@ func TestReadsFollowTheReplicas(t *testing.T) {
 	}
 }
 
-// Where the last replica leaves, the primary takes its reads: during the load, and if that happens while the load starts.
+// Where the last replica leaves, the primary takes its reads: during the load, and if that happens while the load
+// starts.
 func TestReadsWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	for name, during := range map[string]bool{"during the load": true, "at its start": false} {

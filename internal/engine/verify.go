@@ -18,7 +18,8 @@ import (
 // LedgerOperation is the name of the ledger writes' operation in every record.
 const LedgerOperation = "ledger"
 
-// openBooks creates a ledger book for each loop and prepares their keys. If the keys cannot be prepared yet, it keeps the books for the next attempt.
+// openBooks creates a ledger book for each loop and prepares their keys. If the keys cannot be
+// prepared yet, it keeps the books for the next attempt.
 func (r *Runner) openBooks(ctx context.Context) error {
 	if len(r.books()) == 0 {
 		if err := r.createBooks(ctx); err != nil {
@@ -26,7 +27,8 @@ func (r *Runner) openBooks(ctx context.Context) error {
 		}
 	}
 	n := r.run
-	if err := r.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.Length)); err != nil {
+	if err := r.audit.Prepare(ctx, r.books(), r.expectedWrites(),
+		time.Duration(n.Length)); err != nil {
 		return ledgerFailed(err)
 	}
 	return nil
@@ -36,13 +38,22 @@ func (r *Runner) openBooks(ctx context.Context) error {
 func (r *Runner) createBooks(ctx context.Context) error {
 	n := r.run
 	v := n.Plan.Verify
-	r.audit = &ledger.Audit{Discover: r.ledgerLayout, Dial: r.dialLedger, Wait: waitFor}
+	r.audit = &ledger.Audit{
+		Discover: r.ledgerLayout,
+		Dial:     r.dialLedger,
+		Wait:     waitFor,
+	}
 	unique, err := r.audit.Begin(ctx)
 	if err != nil {
 		return ledgerFailed(err)
 	}
 	m := n.Routes.Current()
-	o := ledger.Options{Prefix: n.Plan.Workload.Keyspace.Prefix, Run: n.Plan.Run, Unique: unique, Shards: len(m.Shards)}
+	o := ledger.Options{
+		Prefix: n.Plan.Workload.Keyspace.Prefix,
+		Run:    n.Plan.Run,
+		Unique: unique,
+		Shards: len(m.Shards),
+	}
 	if len(m.Shards) > 1 {
 		o.ShardOf = route.ShardOrNone(m)
 	}
@@ -53,7 +64,13 @@ func (r *Runner) createBooks(ctx context.Context) error {
 		}
 	}
 	if n.Pod == 0 && (v.StaleReads || v.DualPrimary) {
-		r.sampler = &ledger.Sampler{Audit: r.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.Now}
+		r.sampler = &ledger.Sampler{
+			Audit:       r.audit,
+			Options:     o,
+			StaleReads:  v.StaleReads,
+			DualPrimary: v.DualPrimary,
+			Now:         n.Now,
+		}
 	}
 	r.checker = r.newChecker()
 	return nil
@@ -61,7 +78,12 @@ func (r *Runner) createBooks(ctx context.Context) error {
 
 // ledgerFailed is the error of a server that refuses what the ledger needs, or does not answer.
 func ledgerFailed(err error) error {
-	failed := &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err, Passes: dial.Passes(err)}
+	failed := &plan.Error{
+		Reason:  plan.LedgerFailed,
+		Message: err.Error(),
+		Err:     err,
+		Passes:  dial.Passes(err),
+	}
 	_, atDial := errors.AsType[*redis.DialError](err)
 	if reply, ok := errors.AsType[redis.Error](err); ok && !atDial {
 		failed.Passes = dial.IsTemporary(string(reply)) || dial.IsMoved(string(reply))
@@ -73,13 +95,18 @@ func ledgerFailed(err error) error {
 func (r *Runner) newChecker() *ledger.Checker {
 	n := r.run
 	return &ledger.Checker{
-		Audit: r.audit, Books: r.books(), Layout: r.knownLayout, Redial: n.Routes.Tracker == nil, Now: n.Now,
-		Delay: time.Duration(n.Pod) * time.Second / time.Duration(n.Plan.Pods),
-		Lock:  func(i int) (unlock func()) { return r.loops[i].Lock() },
+		Audit:  r.audit,
+		Books:  r.books(),
+		Layout: r.knownLayout,
+		Redial: n.Routes.Tracker == nil,
+		Now:    n.Now,
+		Delay:  time.Duration(n.Pod) * time.Second / time.Duration(n.Plan.Pods),
+		Lock:   func(i int) (unlock func()) { return r.loops[i].Lock() },
 	}
 }
 
-// expectedWrites estimates the number of writes to one bitmap. For a closed loop or a search it is not known; a longer bitmap costs Redis little.
+// expectedWrites estimates the number of writes to one bitmap. For a closed loop or a search it is
+// not known; a longer bitmap costs Redis little.
 func (r *Runner) expectedWrites() uint64 {
 	const unknown = 1 << 18
 	n, p := r.run, r.run.Pacer.Load()
@@ -98,7 +125,9 @@ func (r *Runner) ledgerLayout(context.Context) (ledger.Layout, error) {
 // knownLayout returns the topology as the load knows it.
 func (r *Runner) knownLayout() (ledger.Layout, error) {
 	if r.run.Routes.Tracker == nil {
-		return ledger.Layout{Nodes: []ledger.Node{{Address: r.run.Plan.Target.Addresses[0], Primary: true}}}, nil
+		return ledger.Layout{
+			Nodes: []ledger.Node{{Address: r.run.Plan.Target.Addresses[0], Primary: true}},
+		}, nil
 	}
 	m := r.run.Routes.Current()
 	layout := ledger.Layout{}
@@ -119,8 +148,11 @@ func (r *Runner) knownLayout() (ledger.Layout, error) {
 	return layout, nil
 }
 
-// dialLedger does not have the topology queried after a failure, as dialNode does: during the load that would help it to find a new primary.
-func (r *Runner) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
+// dialLedger does not have the topology queried after a failure, as dialNode does: during the load
+// that would help it to find a new primary.
+func (r *Runner) dialLedger(
+	ctx context.Context, address string, readReplica bool,
+) (net.Conn, error) {
 	d := *r.run.Routes.DialerTo(route.Place{Address: address, Replica: readReplica}, 0)
 	d.OnFailure = nil
 	c, err := d.Dial(ctx, 0, nil)
@@ -136,8 +168,9 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Verify reads the ledger back after Run has returned. It first waits until the replicas are in sync, which may take minutes. progress is called with
-// human-readable messages. Without Plan.Verify the result is nil. It must be called once; it stops following the topology.
+// Verify reads the ledger back after Run has returned. It first waits until the replicas are in
+// sync, which may take minutes. progress is called with human-readable messages. Without
+// Plan.Verify the result is nil. It must be called once; it stops following the topology.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	defer r.stopFollowing()
 	if r.audit == nil {

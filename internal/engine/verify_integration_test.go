@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// TestCleanRunsLoseNothing: in runs without faults no acknowledged write is lost, and none is missing at a replica. TestHealthyCluster has those of a cluster.
+// TestCleanRunsLoseNothing: in runs without faults no acknowledged write is lost, and none is missing at a replica.
+// TestHealthyCluster has those of a cluster.
 func TestCleanRunsLoseNothing(t *testing.T) {
 	t.Parallel()
 	single := redistest.NewServer(t, redistest.Options{})
@@ -45,7 +46,8 @@ func cleanRuns(t *testing.T, topology plan.Topology, addresses []string, replica
 			t.Fatal(err)
 		}
 		written := float64(o.sum.OK) * p.Verify.Share
-		if v.Lost != 0 || o.lost != 0 || v.Unread != "" || v.FailedPresent != 0 || v.ReplicaMissing != 0 || v.Replicas != replicas ||
+		if v.Lost != 0 || o.lost != 0 || v.Unread != "" || v.FailedPresent != 0 || v.ReplicaMissing != 0 ||
+			v.Replicas != replicas ||
 			float64(v.Acked) < 0.9*written || float64(v.Acked) > 1.1*written || o.sum.OK == 0 {
 			t.Errorf("%s, run %d: %+v; %s", topology, i, *v, describe(o))
 		}

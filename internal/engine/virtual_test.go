@@ -22,7 +22,8 @@ import (
 // virtualAddress is the address of Redis in tests in virtual time. It is no name, because go-redis would resolve it.
 const virtualAddress = "10.0.0.1:6379"
 
-// world replaces sockets and processes in tests in virtual time. Only commands, at their cost, and waiting take time, so that figures are exact.
+// world replaces sockets and processes in tests in virtual time. Only commands, at their cost, and waiting take time,
+// so that figures are exact.
 // A closed loop without think time needs a cost, or virtual time does not advance.
 type world struct {
 	network *memnet.Network
@@ -58,12 +59,14 @@ func bare() *plan.Plan {
 
 func repeated(n uint64, times int) []uint64 { return slices.Repeat([]uint64{n}, times) }
 
-// TestClosedLoopInVirtualTime: ten users, and a server that performs a command in 1 ms: each waits for the nine before it.
+// TestClosedLoopInVirtualTime: ten users, and a server that performs a command in 1 ms: each waits for the nine before
+// it.
 func TestClosedLoopInVirtualTime(t *testing.T) {
 	virtually(t, time.Millisecond, func(t *testing.T, w *world) {
 		p := bare()
 		o := runPlan(t, p, w.dialled())
-		// The first interval has the first ten replies after 1 to 10 ms; requests that are under way at the end are waited for, and recorded in the last interval.
+		// The first interval has the first ten replies after 1 to 10 ms; requests that are under way at the end are waited
+		// for, and recorded in the last interval.
 		want := append(repeated(100, 9), 110)
 		want[0] = 99 // the reply at 100 ms sharp belongs to the next interval
 		if got := o.perInterval(0, 10, succeeded); !slices.Equal(got, want) {
@@ -99,27 +102,36 @@ func TestObserverReadings(t *testing.T) {
 	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
 		p.Shape = plan.Shape{Rate: 100, Duration: time.Second}
-		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "slow", Weight: 1, Words: []string{"DEBUG", "SLEEP", "0.02"}})
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{
+			Name:   "slow",
+			Weight: 1,
+			Words:  []string{"DEBUG", "SLEEP", "0.02"},
+		})
 		o := runPlan(t, p, w.dialled())
 		if len(o.servers) != 5 {
 			t.Fatalf("%d readings in 1 s, want 5", len(o.servers))
 		}
 		for i, s := range o.servers {
 			if s.Version != memredis.Version || s.Role != "master" || s.UsedMemory == 0 || s.Address != virtualAddress ||
-				i > 0 && (len(s.SlowLog.Commands) != 1 || s.SlowLog.Commands[0].Command != "DEBUG" || s.SlowLog.Commands[0].WorstMicros != 20_010) {
+				i > 0 && (len(s.SlowLog.Commands) != 1 || s.SlowLog.Commands[0].Command != "DEBUG" ||
+					s.SlowLog.Commands[0].WorstMicros != 20_010) {
 				t.Errorf("reading %d: %+v", i, s)
 			}
 		}
 	})
 }
 
-// TestObserverReadingsAreComplete: a connection that breaks before the slow log was read makes no reading, as one without the slow log's total would
-// make the next one count its commands again.
+// TestObserverReadingsAreComplete: a connection that breaks before the slow log was read makes no reading, as one
+// without the slow log's total would make the next one count its commands again.
 func TestObserverReadingsAreComplete(t *testing.T) {
 	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
 		p.Shape = plan.Shape{Rate: 100, Duration: 2 * time.Second}
-		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "slow", Weight: 1, Words: []string{"DEBUG", "SLEEP", "0.02"}})
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{
+			Name:   "slow",
+			Weight: 1,
+			Words:  []string{"DEBUG", "SLEEP", "0.02"},
+		})
 		var asked atomic.Int64
 		o := runPlan(t, p, WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := w.network.Dial(ctx, network, address)
@@ -147,18 +159,22 @@ func TestObserverWithoutInfo(t *testing.T) {
 		p.Shape = plan.Shape{Rate: 100, Duration: time.Second}
 		r := prepared(t, p, w.dialled())
 		o, sink := collect(t)
-		if err := r.Run(t.Context(), time.Now().Add(20*time.Millisecond), r.Watch(func() record.AgentUse { return record.AgentUse{} }, sink)); err != nil {
+		if err := r.Run(t.Context(), time.Now().Add(20*time.Millisecond),
+			r.Watch(func() record.AgentUse { return record.AgentUse{} }, sink)); err != nil {
 			t.Fatal(err)
 		}
 		var trips int
 		var learned []record.Unobserved
 		for i := range o.intervals {
-			if use := o.intervals[i].Agents; len(use) == 1 && use[0].RoundTrip >= int64(10*time.Microsecond) && use[0].IdleRoundTrip >= int64(10*time.Microsecond) {
+			if use := o.intervals[i].Agents; len(use) == 1 && use[0].RoundTrip >= int64(10*time.Microsecond) &&
+				use[0].IdleRoundTrip >= int64(10*time.Microsecond) {
 				trips++
 			}
 			learned = append(learned, o.intervals[i].Unobserved...)
 		}
-		if want := []record.Unobserved{{Address: virtualAddress, Reason: "INFO: " + denied[1:]}}; !slices.Equal(learned, want) || len(o.servers) > 0 {
+		if want := []record.Unobserved{
+			{Address: virtualAddress, Reason: "INFO: " + denied[1:]},
+		}; !slices.Equal(learned, want) || len(o.servers) > 0 {
 			t.Errorf("%+v, %d readings; want %+v", learned, len(o.servers), want)
 		}
 		if trips != 5 {
@@ -174,7 +190,8 @@ func TestObserverWithoutSlowLog(t *testing.T) {
 		p := testPlan(virtualAddress)
 		p.Shape = plan.Shape{Rate: 100, Duration: time.Second}
 		o := runPlan(t, p, w.dialled())
-		if len(o.servers) != 5 || slices.ContainsFunc(o.servers, func(s record.Server) bool { return s.SlowLog.Total != -1 }) {
+		if len(o.servers) != 5 ||
+			slices.ContainsFunc(o.servers, func(s record.Server) bool { return s.SlowLog.Total != -1 }) {
 			t.Errorf("%+v, want 5 readings without a total of the slow log", o.servers)
 		}
 	})
@@ -191,7 +208,8 @@ func TestObserverReadsAfterAll(t *testing.T) {
 		for i := range o.intervals {
 			learned = append(learned, o.intervals[i].Unobserved...)
 		}
-		if n := len(learned); n != 2 || learned[0].Reason == "" || learned[1] != (record.Unobserved{Address: learned[0].Address}) || len(o.servers) == 0 {
+		if n := len(learned); n != 2 || learned[0].Reason == "" ||
+			learned[1] != (record.Unobserved{Address: learned[0].Address}) || len(o.servers) == 0 {
 			t.Errorf("%+v, and %d readings", learned, len(o.servers))
 		}
 	})
@@ -210,7 +228,8 @@ func (c brokenConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestObserverEndsWithTheRun: an observer that waits for a reply stops when the run ends; none of its goroutines outlives Run.
+// TestObserverEndsWithTheRun: an observer that waits for a reply stops when the run ends; none of its goroutines
+// outlives Run.
 func TestObserverEndsWithTheRun(t *testing.T) {
 	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
 		p := bare()
@@ -219,14 +238,15 @@ func TestObserverEndsWithTheRun(t *testing.T) {
 		var open atomic.Int64
 		ctx, abort := context.WithCancel(t.Context())
 		defer abort()
-		start, wait := inBackground(t, ctx, prepared(t, p, WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := w.network.Dial(ctx, network, address)
-			if err == nil {
-				open.Add(1)
-				c = &closeCounted{Conn: c, open: &open}
-			}
-			return c, err
-		})))
+		start, wait := inBackground(t, ctx,
+			prepared(t, p, WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				c, err := w.network.Dial(ctx, network, address)
+				if err == nil {
+					open.Add(1)
+					c = &closeCounted{Conn: c, open: &open}
+				}
+				return c, err
+			})))
 		time.Sleep(time.Until(start.Add(150 * time.Millisecond)))
 		w.server.Stop()
 		time.Sleep(250 * time.Millisecond)
@@ -278,7 +298,8 @@ func (c *closeCounted) Close() error {
 	return c.Conn.Close()
 }
 
-// TestThinkTimeAndRamp: 100 users on 4 connections, each with a turn every 100 ms, of whom one after the other begins while they ramp up.
+// TestThinkTimeAndRamp: 100 users on 4 connections, each with a turn every 100 ms, of whom one after the other begins
+// while they ramp up.
 func TestThinkTimeAndRamp(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
@@ -297,8 +318,10 @@ func TestStagesOfUsers(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
 		p.Shape = plan.Shape{ThinkTime: 20 * time.Millisecond, Stages: []plan.Stage{
-			{Duration: 300 * time.Millisecond, Users: 40}, {Duration: 500 * time.Millisecond, Users: 40},
-			{Duration: 200 * time.Millisecond, Users: 4}, {Duration: 500 * time.Millisecond, Users: 4},
+			{Duration: 300 * time.Millisecond, Users: 40},
+			{Duration: 500 * time.Millisecond, Users: 40},
+			{Duration: 200 * time.Millisecond, Users: 4},
+			{Duration: 500 * time.Millisecond, Users: 4},
 		}}
 		o := runPlan(t, p, w.dialled())
 		if got := o.perInterval(3, 8, succeeded); !slices.Equal(got, repeated(200, 5)) {
@@ -313,11 +336,25 @@ func TestStagesOfUsers(t *testing.T) {
 // TestEveryIntervalIsDelivered: also when the last request is long before the end.
 func TestEveryIntervalIsDelivered(t *testing.T) {
 	for name, shape := range map[string]plan.Shape{
-		"slow":          {Rate: 1, Duration: 1100 * time.Millisecond},
-		"falls silent":  {Stages: []plan.Stage{{Duration: 300 * time.Millisecond, Rate: 100}, {Duration: 800 * time.Millisecond}}},
-		"users leave":   {ThinkTime: 10 * time.Millisecond, Stages: []plan.Stage{{Duration: 300 * time.Millisecond, Users: 5}, {Duration: 100 * time.Millisecond}, {Duration: 700 * time.Millisecond}}},
-		"odd length":    {Rate: 1000, Duration: 1050 * time.Millisecond},
-		"many requests": {Users: 10, ThinkTime: 100 * time.Millisecond, Requests: 1_000_000, Duration: 1100 * time.Millisecond},
+		"slow": {Rate: 1, Duration: 1100 * time.Millisecond},
+		"falls silent": {
+			Stages: []plan.Stage{{Duration: 300 * time.Millisecond, Rate: 100}, {Duration: 800 * time.Millisecond}},
+		},
+		"users leave": {
+			ThinkTime: 10 * time.Millisecond,
+			Stages: []plan.Stage{
+				{Duration: 300 * time.Millisecond, Users: 5},
+				{Duration: 100 * time.Millisecond},
+				{Duration: 700 * time.Millisecond},
+			},
+		},
+		"odd length": {Rate: 1000, Duration: 1050 * time.Millisecond},
+		"many requests": {
+			Users:     10,
+			ThinkTime: 100 * time.Millisecond,
+			Requests:  1_000_000,
+			Duration:  1100 * time.Millisecond,
+		},
 		"more arrivals": {Rate: 100, Requests: 1_000_000, Duration: 1100 * time.Millisecond},
 	} {
 		for _, probe := range []plan.Probe{{}, testPlan("").Probe} {
@@ -327,7 +364,8 @@ func TestEveryIntervalIsDelivered(t *testing.T) {
 					p.Shape, p.Probe = shape, probe
 					o := runPlan(t, p, w.dialled())
 					length := shape.Length()
-					if len(o.intervals) != 11 || o.sum.OK == 0 || o.sum.OK != o.sum.Due || o.probe.OK != uint64(probe.Rate*length.Seconds()+0.5) {
+					if len(o.intervals) != 11 || o.sum.OK == 0 || o.sum.OK != o.sum.Due ||
+						o.probe.OK != uint64(probe.Rate*length.Seconds()+0.5) {
 						t.Errorf("%d intervals, want 11: %s", len(o.intervals), describe(o))
 					}
 				})
@@ -352,7 +390,8 @@ func TestPodWithoutUsers(t *testing.T) {
 		if err := r.Run(t.Context(), time.Now(), sink); err != nil {
 			t.Fatal(err)
 		}
-		if len(o.intervals) != 10 || o.sum.Sent != 0 || o.probe.OK != 50 || len(o.gaps) != 1 { // it shares the probe with the other pod
+		// it shares the probe with the other pod
+		if len(o.intervals) != 10 || o.sum.Sent != 0 || o.probe.OK != 50 || len(o.gaps) != 1 {
 			t.Errorf("a pod without users: %d intervals, %s", len(o.intervals), describe(o))
 		}
 	})
@@ -361,7 +400,9 @@ func TestPodWithoutUsers(t *testing.T) {
 // TestAbort: the end of the context ends the run at once, with the open interval delivered.
 func TestAbort(t *testing.T) {
 	for name, shape := range map[string]plan.Shape{
-		"users": {Users: 10, Duration: time.Minute}, "thinking": {Users: 10, ThinkTime: 10 * time.Second, Duration: time.Minute}, "rate": {Rate: 1, Duration: time.Minute},
+		"users":    {Users: 10, Duration: time.Minute},
+		"thinking": {Users: 10, ThinkTime: 10 * time.Second, Duration: time.Minute},
+		"rate":     {Rate: 1, Duration: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, time.Millisecond, func(t *testing.T, w *world) {
@@ -373,7 +414,8 @@ func TestAbort(t *testing.T) {
 				time.Sleep(time.Until(start.Add(350 * time.Millisecond)))
 				cancel()
 				o, err := wait()
-				if !errors.Is(err, context.Canceled) || o.elapsed > 350*time.Millisecond+100*time.Millisecond || len(o.intervals) != 4 {
+				if !errors.Is(err, context.Canceled) || o.elapsed > 350*time.Millisecond+100*time.Millisecond ||
+					len(o.intervals) != 4 {
 					t.Errorf("error %v after %s with %d intervals", err, o.elapsed, len(o.intervals))
 				}
 				if o.sum.Fail+o.sum.Unknown > 0 {

@@ -27,10 +27,14 @@ type Against struct {
 	Notes []string            // what all cells have in common, and what else has changed
 }
 
-// CompareWith compares each cell with itself in an earlier run. template is HashOf the experiment's own spec.
-func CompareWith(r *Record, template string, earlier Earlier, q Question, baselineOf func(cell int) string) Against {
+// CompareWith compares each cell with itself in an earlier run. template is HashOf the experiment's
+// own spec.
+func CompareWith(
+	r *Record, template string, earlier Earlier, q Question, baselineOf func(cell int) string,
+) Against {
 	var a Against
-	now, then := r.CellsOf(baselineOf), earlier.Record.CellsOf(func(int) string { return "" })
+	now := r.CellsOf(baselineOf)
+	then := earlier.Record.CellsOf(func(int) string { return "" })
 	var common []Cell
 	for _, c := range now {
 		if slices.ContainsFunc(then, func(o Cell) bool { return o.Name == c.Name }) {
@@ -44,10 +48,12 @@ func CompareWith(r *Record, template string, earlier Earlier, q Question, baseli
 		a.Notes = append(a.Notes, fmt.Sprintf("%d cells are not in %s", lacking, earlier.Name))
 	}
 	if was, is := earlier.Record.servers(), r.servers(); was != is && was != "" && is != "" {
-		a.Notes = append(a.Notes, fmt.Sprintf("the servers were %s in %s, and are %s now", was, earlier.Name, is))
+		a.Notes = append(a.Notes,
+			fmt.Sprintf("the servers were %s in %s, and are %s now", was, earlier.Name, is))
 	}
 	if earlier.Template != "" && earlier.Template != template {
-		a.Notes = append(a.Notes, fmt.Sprintf("template, faults or matrix differ from those of %s", earlier.Name))
+		a.Notes = append(a.Notes,
+			fmt.Sprintf("template, faults or matrix differ from those of %s", earlier.Name))
 	}
 	return a
 }
@@ -65,7 +71,8 @@ func (q Question) Figures() []compare.Figure {
 
 // figure compares one figure of all cells.
 func (a *Against) figure(f compare.Figure, q Question, common, now, then []Cell, name string) {
-	of, earlier := compare.New(*q.Design, f, runsOf(now, f)), compare.New(*q.Design, f, runsOf(then, f))
+	of := compare.New(*q.Design, f, runsOf(now, f))
+	earlier := compare.New(*q.Design, f, runsOf(then, f))
 	var all []compare.Comparison
 	for _, c := range common {
 		before := then[slices.IndexFunc(then, func(o Cell) bool { return o.Name == c.Name })]
@@ -76,29 +83,45 @@ func (a *Against) figure(f compare.Figure, q Question, common, now, then []Cell,
 			continue
 		}
 		comparisons := len(now) * len(q.Primary)
-		told := withinWaits(of.Against(earlier, c.Name, comparisons), f, c, before, func(c, before Cell) compare.Comparison {
-			return compare.New(*q.Design, f, runsOf(replaced(now, c), f)).Against(compare.New(*q.Design, f, runsOf(replaced(then, before), f)), c.Name, comparisons)
-		})
+		told := withinWaits(of.Against(earlier, c.Name, comparisons), f, c, before,
+			func(c, before Cell) compare.Comparison {
+				return compare.New(*q.Design, f,
+					runsOf(replaced(now, c), f)).Against(compare.New(*q.Design, f,
+					runsOf(replaced(then, before), f)), c.Name, comparisons)
+			})
 		all = append(all, told)
 		row := rowOf(told, f, true)
-		row.Cell, row.Baseline, row.Verdict, row.Reason, row.Message = c.Name, name, string(earlierVerdict(told.Verdict)), string(told.Reason), told.Message(f, name)
-		row.NotWorse, row.Same = met(told, compare.RequireNotWorse, f), met(told, compare.RequireSame, f)
+		row.Cell = c.Name
+		row.Baseline = name
+		row.Verdict = string(earlierVerdict(told.Verdict))
+		row.Reason = string(told.Reason)
+		row.Message = told.Message(f, name)
+		row.NotWorse = met(told, compare.RequireNotWorse, f)
+		row.Same = met(told, compare.RequireSame, f)
 		a.Rows = append(a.Rows, row)
 		a.noteRelative(f, told, of, earlier, c, then)
 	}
 	if by := compare.OfAll(all); len(all) > 1 && !f.Counted && !math.IsNaN(by) {
-		a.Notes = append(a.Notes, fmt.Sprintf("%s of all cells: %s (median): what they have in common, such as machine, version or neighbours", f.Name, compare.Signed(by)))
+		a.Notes = append(a.Notes,
+			fmt.Sprintf(
+				"%s of all cells: %s (median): what they have in common, such as machine, version or neighbours",
+				f.Name, compare.Signed(by)))
 	}
 }
 
-// noteRelative says how a cell that differs has changed against its own baseline: what differs between the days cancels out.
-func (a *Against) noteRelative(f compare.Figure, told compare.Comparison, now, earlier *compare.Experiment, c Cell, then []Cell) {
+// noteRelative says how a cell that differs has changed against its own baseline: what differs
+// between the days cancels out.
+func (a *Against) noteRelative(
+	f compare.Figure, told compare.Comparison, now, earlier *compare.Experiment, c Cell, then []Cell,
+) {
 	differs := told.Verdict == compare.Worse || told.Verdict == compare.Better
-	if !differs || f.Counted || c.Baseline == c.Name || !slices.ContainsFunc(then, func(o Cell) bool { return o.Name == c.Baseline }) {
+	if !differs || f.Counted || c.Baseline == c.Name ||
+		!slices.ContainsFunc(then, func(o Cell) bool { return o.Name == c.Baseline }) {
 		return
 	}
 	if by, of, ok := now.Relative(earlier, c.Name, c.Baseline); ok {
-		a.Notes = append(a.Notes, fmt.Sprintf("%s of %s relative to %s: %s", f.Name, c.Name, c.Baseline, compare.Shifted(by, of)))
+		a.Notes = append(a.Notes,
+			fmt.Sprintf("%s of %s relative to %s: %s", f.Name, c.Name, c.Baseline, compare.Shifted(by, of)))
 	}
 }
 
@@ -126,7 +149,9 @@ func (r *Record) servers() string {
 
 // Regressed are the comparisons that show a regression.
 func (a *Against) Regressed() []result.Comparison {
-	return slices.DeleteFunc(slices.Clone(a.Rows), func(c result.Comparison) bool { return c.Verdict != string(v1alpha1.ComparisonRegressed) })
+	return slices.DeleteFunc(slices.Clone(a.Rows), func(c result.Comparison) bool {
+		return c.Verdict != string(v1alpha1.ComparisonRegressed)
+	})
 }
 
 // Told is the number of comparisons that tell something.
@@ -139,9 +164,11 @@ func (a *Against) Told() (n int) {
 	return n
 }
 
-// HashOf tells specs apart of which the figures are not comparable: those with other cells, another load, or other faults.
+// HashOf tells specs apart of which the figures are not comparable: those with other cells, another
+// load, or other faults.
 func HashOf(spec *v1alpha1.RedisExperimentSpec) string {
-	text, _ := json.Marshal([]any{spec.Template, spec.Faults, spec.Matrix}) // cannot fail: it was read from JSON
+	// cannot fail: it was read from JSON
+	text, _ := json.Marshal([]any{spec.Template, spec.Faults, spec.Matrix})
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }

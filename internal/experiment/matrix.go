@@ -22,9 +22,10 @@ const (
 
 // Variant is a cell as it will run.
 type Variant struct {
-	Name     string            // such as appendfsync=always,users=1000
-	Values   map[string]string // the names of its values, by parameter
-	Baseline int               // the position of the variant that it is compared with; its own = it is a baseline
+	Name   string            // such as appendfsync=always,users=1000
+	Values map[string]string // the names of its values, by parameter
+	// the position of the variant that it is compared with; its own = it is a baseline
+	Baseline int
 	Load     v1alpha1.RedisLoadTestSpec
 	Settings []Setting // in the order in which they are applied
 	Faults   []v1alpha1.ExperimentFault
@@ -51,7 +52,9 @@ var settingName = regexp.MustCompile(`^s[0-9]+$`)
 func NewPlan(spec *v1alpha1.RedisExperimentSpec) (*Plan, error) {
 	for i := range spec.Faults {
 		if name := spec.Faults[i].Name; settingName.MatchString(name) {
-			return nil, problem.Invalid("spec.faults[%d].name: %s is how the settings of a run are called: choose another name", i, name)
+			return nil, problem.Invalid(
+				"spec.faults[%d].name: %s is how the settings of a run are called: choose another name", i,
+				name)
 		}
 	}
 	parameters, err := parametersOf(spec)
@@ -62,7 +65,11 @@ func NewPlan(spec *v1alpha1.RedisExperimentSpec) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Repeat: int(spec.Repeat), Shuffled: spec.Order != v1alpha1.OrderSequential}
-	first := Variant{Values: map[string]string{}, Load: spec.Template.Spec, Faults: spec.Faults}
+	first := Variant{
+		Values: map[string]string{},
+		Load:   spec.Template.Spec,
+		Faults: spec.Faults,
+	}
 	if p.Variants, err = combine([]Variant{first}, spec, parameters); err != nil {
 		return nil, err
 	}
@@ -75,7 +82,8 @@ func NewPlan(spec *v1alpha1.RedisExperimentSpec) (*Plan, error) {
 		return nil, err
 	}
 	if n := p.Runs(); n > MaxRuns {
-		return nil, problem.Invalid("spec.repeat: %d cells, repeated %d times, are %d runs, more than %d", len(p.Variants), p.Repeat, n, MaxRuns)
+		return nil, problem.Invalid("spec.repeat: %d cells, repeated %d times, are %d runs, more than %d",
+			len(p.Variants), p.Repeat, n, MaxRuns)
 	}
 	return p, nil
 }
@@ -96,8 +104,12 @@ func parametersOf(spec *v1alpha1.RedisExperimentSpec) ([]parameter, error) {
 		if err := p.nameValues(); err != nil {
 			return nil, err
 		}
-		if other := slices.IndexFunc(all, func(o parameter) bool { return p.Path != "" && overlap(o.Path, p.Path) }); other >= 0 {
-			return nil, problem.Invalid("%s.path: %s is set by %s already", p.field, p.Path, all[other].field)
+		if other := slices.IndexFunc(all, func(o parameter) bool {
+			return p.Path != "" &&
+				overlap(o.Path, p.Path)
+		}); other >= 0 {
+			return nil, problem.Invalid("%s.path: %s is set by %s already", p.field, p.Path,
+				all[other].field)
 		}
 		all = append(all, p)
 	}
@@ -119,10 +131,12 @@ func (p *parameter) nameValues() error {
 		case n < len(p.ValueNames):
 			name = string(p.ValueNames[n])
 		case !validName.MatchString(name) || len(name) > 63:
-			return problem.Invalid("%s.valueNames: the value at position %d cannot be a name: name the values", p.field, n)
+			return problem.Invalid(
+				"%s.valueNames: the value at position %d cannot be a name: name the values", p.field, n)
 		}
 		if slices.Contains(p.names, name) {
-			return problem.Invalid("%s.values: the value at position %d has the name of another one", p.field, n)
+			return problem.Invalid("%s.values: the value at position %d has the name of another one",
+				p.field, n)
 		}
 		p.names = append(p.names, name)
 	}
@@ -138,7 +152,9 @@ func countCells(parameters []parameter) error {
 		}
 	}
 	if cells > MaxCells {
-		return problem.Invalid("spec.matrix: the combinations are more than %d cells (%s): leave out values, or split the experiment", MaxCells, sizes(parameters))
+		return problem.Invalid(
+			"spec.matrix: the combinations are more than %d cells (%s): leave out values, or split the experiment",
+			MaxCells, sizes(parameters))
 	}
 	return nil
 }
@@ -152,7 +168,9 @@ func sizes(parameters []parameter) string {
 }
 
 // combine makes a variant of each of those so far with each value of each parameter.
-func combine(variants []Variant, spec *v1alpha1.RedisExperimentSpec, parameters []parameter) ([]Variant, error) {
+func combine(
+	variants []Variant, spec *v1alpha1.RedisExperimentSpec, parameters []parameter,
+) ([]Variant, error) {
 	for _, p := range parameters {
 		var next []Variant
 		for _, v := range variants {
@@ -175,7 +193,9 @@ func (v Variant) with(spec *v1alpha1.RedisExperimentSpec, p parameter, n int) (V
 	v.Values[p.Name] = p.names[n]
 	v.Name = strings.TrimPrefix(v.Name+","+p.Name+"="+p.names[n], ",")
 	if len(v.Name) > maxCellName {
-		return v, problem.Invalid("%s: the name of cell %.64s... is longer than %d bytes: shorten the names of parameters and values (name, valueNames)", p.field, v.Name, maxCellName)
+		return v, problem.Invalid(
+			"%s: the name of cell %.64s... is longer than %d bytes: shorten the names of parameters and "+
+				"values (name, valueNames)", p.field, v.Name, maxCellName)
 	}
 	if p.Path != "" {
 		return v.withValue(p, n)
@@ -183,12 +203,17 @@ func (v Variant) with(spec *v1alpha1.RedisExperimentSpec, p parameter, n int) (V
 	setting := &p.Settings[n]
 	v.Settings = append(slices.Clone(v.Settings), settingsOf(p, setting)...)
 	for i, name := range setting.Faults {
-		if !slices.ContainsFunc(spec.Faults, func(f v1alpha1.ExperimentFault) bool { return f.Name == name }) {
-			return v, problem.Invalid("%s.settings[%d].faults[%d]: spec.faults has no %s", p.field, n, i, name)
+		if !slices.ContainsFunc(spec.Faults, func(f v1alpha1.ExperimentFault) bool {
+			return f.Name == name
+		}) {
+			return v, problem.Invalid("%s.settings[%d].faults[%d]: spec.faults has no %s", p.field, n, i,
+				name)
 		}
 	}
 	if setting.NoFaults || len(setting.Faults) > 0 {
-		v.Faults = slices.DeleteFunc(slices.Clone(v.Faults), func(f v1alpha1.ExperimentFault) bool { return !slices.Contains(setting.Faults, f.Name) })
+		v.Faults = slices.DeleteFunc(slices.Clone(v.Faults), func(f v1alpha1.ExperimentFault) bool {
+			return !slices.Contains(setting.Faults, f.Name)
+		})
 	}
 	return v, nil
 }
@@ -206,7 +231,8 @@ func (v Variant) withValue(p parameter, n int) (Variant, error) {
 	name, rest, _ := strings.Cut(rest, ".")
 	i := slices.IndexFunc(v.Faults, func(f v1alpha1.ExperimentFault) bool { return f.Name == name })
 	if i < 0 {
-		return v, nil // the runs with another parameter's value do not have it; check finds one that no variant has
+		// the runs with another parameter's value do not have it; check finds one that no variant has
+		return v, nil
 	}
 	fault, err := set(&v.Faults[i].Spec, rest, p.Values[n])
 	if err != nil {
@@ -228,7 +254,16 @@ func settingsOf(p parameter, s *v1alpha1.ExperimentSetting) []Setting {
 		if p.Select != nil {
 			selector = *p.Select
 		}
-		all = append(all, Setting{Parameter: p.Name, Value: string(s.Name), Spec: v1alpha1.RedisFaultSpec{Setting: true, Action: action, Select: selector, Allow: p.Allow}})
+		all = append(all, Setting{
+			Parameter: p.Name,
+			Value:     string(s.Name),
+			Spec: v1alpha1.RedisFaultSpec{
+				Setting: true,
+				Action:  action,
+				Select:  selector,
+				Allow:   p.Allow,
+			},
+		})
 	}
 	return all
 }
@@ -237,19 +272,27 @@ func settingsOf(p parameter, s *v1alpha1.ExperimentSetting) []Setting {
 func (v *Variant) check(spec *v1alpha1.RedisExperimentSpec) error {
 	v.Settings = slices.Clone(v.Settings) // other cells have the same, of another Redis
 	stage := func(s Setting) int { return slices.Index(v1alpha1.SettingTypes, s.Spec.Action.Type) }
-	slices.SortStableFunc(v.Settings, func(a, b Setting) int { return cmp.Compare(stage(a), stage(b)) })
+	slices.SortStableFunc(v.Settings, func(a, b Setting) int {
+		return cmp.Compare(stage(a),
+			stage(b))
+	})
 	for i, s := range v.Settings {
 		if i > 0 && v.Settings[i-1].Spec.Action.Type == s.Spec.Action.Type {
-			return problem.Invalid("spec.matrix: %s and %s of one cell both set %s: put them into one parameter", v.Settings[i-1].Parameter, s.Parameter, s.Spec.Action.Type)
+			return problem.Invalid(
+				"spec.matrix: %s and %s of one cell both set %s: put them into one parameter",
+				v.Settings[i-1].Parameter, s.Parameter, s.Spec.Action.Type)
 		}
 		if !v.Load.Target.IsSet() {
-			return problem.Invalid("spec.template.spec.target: the settings of parameter %s need a Redis to which they apply", s.Parameter)
+			return problem.Invalid(
+				"spec.template.spec.target: the settings of parameter %s need a Redis to which they apply",
+				s.Parameter)
 		}
 		v.Settings[i].Spec.Target = v.Load.Target.DeepCopy()
 	}
 	for i := range v.Faults {
 		if v.Faults[i].Spec.Target == nil && !v.Load.Target.IsSet() {
-			return problem.Invalid("spec.template.spec.target: fault %s needs a Redis, or a target of its own", v.Faults[i].Name)
+			return problem.Invalid(
+				"spec.template.spec.target: fault %s needs a Redis, or a target of its own", v.Faults[i].Name)
 		}
 		if err := v.clash(&v.Faults[i]); err != nil {
 			return err
@@ -258,24 +301,35 @@ func (v *Variant) check(spec *v1alpha1.RedisExperimentSpec) error {
 	for i := range spec.Matrix {
 		of, name, _ := strings.Cut(spec.Matrix[i].Path, ".")
 		name, rest, _ := strings.Cut(name, ".")
-		if of == "faults" && (rest == "" || !slices.ContainsFunc(spec.Faults, func(f v1alpha1.ExperimentFault) bool { return f.Name == name })) {
-			return problem.Invalid("spec.matrix[%d].path: %s names no field of a fault of spec.faults", i, spec.Matrix[i].Path)
+		if of == "faults" && (rest == "" ||
+			!slices.ContainsFunc(spec.Faults, func(f v1alpha1.ExperimentFault) bool {
+				return f.Name == name
+			})) {
+			return problem.Invalid("spec.matrix[%d].path: %s names no field of a fault of spec.faults", i,
+				spec.Matrix[i].Path)
 		}
 	}
 	return nil
 }
 
-// clash finds a fault that can never act beside a setting of its cell: both change the same. A setting of some of the servers may leave others for the fault.
+// clash finds a fault that can never act beside a setting of its cell: both change the same. A
+// setting of some of the servers may leave others for the fault.
 func (v *Variant) clash(f *v1alpha1.ExperimentFault) error {
 	changes := f.Spec.Action.Changes()
 	for _, s := range v.Settings {
-		everywhere := s.Spec.Select.Mode == v1alpha1.SelectAll && s.Spec.Select.Role == v1alpha1.RoleAny || s.Spec.Action.Resizes()
+		everywhere := s.Spec.Select.Mode == v1alpha1.SelectAll &&
+			s.Spec.Select.Role == v1alpha1.RoleAny || s.Spec.Action.Resizes()
 		if !everywhere || f.Spec.Target != nil {
 			continue
 		}
 		set := s.Spec.Action.Changes()
-		if both := slices.IndexFunc(changes, func(name string) bool { return slices.Contains(set, name) }); both >= 0 {
-			return problem.Invalid("spec.faults: %s of cell %s changes %s, which the setting %s=%s of the cell holds: leave one of them out, or name the faults of a setting in settings[].faults",
+		if both := slices.IndexFunc(changes, func(name string) bool {
+			return slices.Contains(set,
+				name)
+		}); both >= 0 {
+			return problem.Invalid(
+				"spec.faults: %s of cell %s changes %s, which the setting %s=%s of the cell holds: leave one "+
+					"of them out, or name the faults of a setting in settings[].faults",
 				f.Name, v.Name, changes[both], s.Parameter, s.Value)
 		}
 	}
@@ -288,7 +342,8 @@ func (p *Plan) setBaselines(spec *v1alpha1.RedisExperimentSpec) error {
 	for name, value := range spec.Baseline {
 		baseline[name] = string(value)
 		if known := p.valuesOf(name); !slices.Contains(known, string(value)) {
-			return problem.Invalid("spec.baseline.%s: %s is none of its values (%s)", name, value, strings.Join(known, ", "))
+			return problem.Invalid("spec.baseline.%s: %s is none of its values (%s)", name, value,
+				strings.Join(known, ", "))
 		}
 	}
 	if len(baseline) == 0 {
@@ -299,7 +354,9 @@ func (p *Plan) setBaselines(spec *v1alpha1.RedisExperimentSpec) error {
 	for i := range p.Variants {
 		wanted := maps.Clone(p.Variants[i].Values)
 		maps.Copy(wanted, baseline)
-		p.Variants[i].Baseline = slices.IndexFunc(p.Variants, func(v Variant) bool { return maps.Equal(v.Values, wanted) })
+		p.Variants[i].Baseline = slices.IndexFunc(p.Variants, func(v Variant) bool {
+			return maps.Equal(v.Values, wanted)
+		})
 		served[p.Variants[i].Baseline]++
 	}
 	switch most := slices.Max(slices.Collect(maps.Values(served))) - 1; {
@@ -313,8 +370,8 @@ func (p *Plan) setBaselines(spec *v1alpha1.RedisExperimentSpec) error {
 	return nil
 }
 
-// Compares returns a Problem where nothing would be compared: no cell has another baseline than itself, and there is no earlier run. That is right only for the
-// first run of a schedule.
+// Compares returns a Problem where nothing would be compared: no cell has another baseline than
+// itself, and there is no earlier run. That is right only for the first run of a schedule.
 func (p *Plan) Compares(earlier bool) error {
 	if earlier {
 		return nil
@@ -324,7 +381,8 @@ func (p *Plan) Compares(earlier bool) error {
 			return nil
 		}
 	}
-	return problem.Invalid("spec.matrix: there is one cell, and nothing to compare it with: add values, or set compareTo")
+	return problem.Invalid(
+		"spec.matrix: there is one cell, and nothing to compare it with: add values, or set compareTo")
 }
 
 // field begins a field of a spec in a message.

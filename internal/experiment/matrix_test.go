@@ -40,7 +40,8 @@ order: Shuffled
 const fsyncByUsers = `
 faults: []
 matrix:
-- {name: appendfsync, settings: [{name: "no", config: {appendonly: "no"}}, {name: always, config: {appendonly: "yes", appendfsync: always}}]}
+- {name: appendfsync, settings: [{name: "no", config: {appendonly: "no"}}, {name: always, config: {appendonly: "yes",
+  appendfsync: always}}]}
 - {name: users, path: load.users, values: [10, 20, 30]}
 `
 
@@ -65,14 +66,16 @@ func TestCells(t *testing.T) {
 			t.Errorf("%s is compared with %s", v.Name, p.BaselineOf(i))
 		}
 		s := v.Settings
-		if len(s) != 1 || !s[0].Spec.Setting || s[0].Spec.Action.Type != v1alpha1.FaultConfig || s[0].Spec.Target.Service.Name != "redis" || s[0].Spec.Select.Mode != v1alpha1.SelectAll {
+		if len(s) != 1 || !s[0].Spec.Setting || s[0].Spec.Action.Type != v1alpha1.FaultConfig ||
+			s[0].Spec.Target.Service.Name != "redis" || s[0].Spec.Select.Mode != v1alpha1.SelectAll {
 			t.Errorf("%s has the settings %+v", v.Name, s)
 		}
 	}
 	if p.BaselineRepeats != 1 || p.Runs() != 36 || p.Compared() != 3 {
 		t.Errorf("%d runs, the baselines %d times in a round, %d compared", p.Runs(), p.BaselineRepeats, p.Compared())
 	}
-	if q := p.Question(&v1alpha1.ExperimentComparison{}); q.Design.Comparisons != 6 || q.Design.RunsPerRound != 6 || q.Primary[0].Name != "throughput" || q.Primary[1].Name != "latencyP99" {
+	if q := p.Question(&v1alpha1.ExperimentComparison{}); q.Design.Comparisons != 6 || q.Design.RunsPerRound != 6 ||
+		q.Primary[0].Name != "throughput" || q.Primary[1].Name != "latencyP99" {
 		t.Errorf("question %+v, %+v", q, q.Design)
 	}
 }
@@ -146,7 +149,8 @@ func TestDelay(t *testing.T) {
 		}
 		most, seen[d] = max(most, d), true
 	}
-	if most < 9*time.Second || len(seen) < 150 || Delay(7, 1, 0, 0) != 0 || Delay(7, 1, 0, time.Hour) == Delay(7, 1, 1, time.Hour) {
+	if most < 9*time.Second || len(seen) < 150 || Delay(7, 1, 0, 0) != 0 ||
+		Delay(7, 1, 0, time.Hour) == Delay(7, 1, 1, time.Hour) {
 		t.Errorf("at most %s, %d different ones", most, len(seen))
 	}
 }
@@ -173,7 +177,12 @@ matrix:
 		}
 		got[v.Name] = strings.Join(text, " ")
 	}
-	for name, want := range map[string]string{"fault=none,grace=0": "", "fault=kill,grace=0": "kill 0", "fault=kill,grace=10": "kill 1", "fault=both,grace=10": "kill 1 failover"} {
+	for name, want := range map[string]string{
+		"fault=none,grace=0":  "",
+		"fault=kill,grace=0":  "kill 0",
+		"fault=kill,grace=10": "kill 1",
+		"fault=both,grace=10": "kill 1 failover",
+	} {
 		if got[name] != want {
 			t.Errorf("%s has %q, want %q", name, got[name], want)
 		}
@@ -190,7 +199,8 @@ func TestOrderOfSettings(t *testing.T) {
 matrix:
 - {name: fsync, settings: [{name: a, config: {appendfsync: always}}, {name: b}]}
 - {name: cpu, settings: [{name: a, resources: {cpu: 500m}}, {name: b}]}
-- {name: size, settings: [{name: a, replicaScale: {by: 1}, ioThreads: {count: 2}, podTemplate: {patch: {spec: {priorityClassName: high}}}}, {name: b}]}
+- {name: size, settings: [{name: a, replicaScale: {by: 1}, ioThreads: {count: 2},
+  podTemplate: {patch: {spec: {priorityClassName: high}}}}, {name: b}]}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -208,16 +218,20 @@ matrix:
 func TestSettingOfTheCellsRedis(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{
-		`[{name: hz, settings: [{name: a, config: {hz: "10"}}, {name: b, config: {hz: "20"}}]}, {name: redis, path: target.service.name, values: [first, second]}]`,
-		`[{name: redis, path: target.service.name, values: [first, second]}, {name: hz, settings: [{name: a, config: {hz: "10"}}, {name: b, config: {hz: "20"}}]}]`,
+		`[{name: hz, settings: [{name: a, config: {hz: "10"}}, {name: b, config: {hz: "20"}}]}, {name: redis,
+		  path: target.service.name, values: [first, second]}]`,
+		`[{name: redis, path: target.service.name, values: [first, second]}, {name: hz, settings: [{name: a,
+		  config: {hz: "10"}}, {name: b, config: {hz: "20"}}]}]`,
 	} {
 		p, err := NewPlan(specOf(t, "faults: []\nmatrix: "+order))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range p.Variants {
-			if len(v.Settings) != 1 || v.Settings[0].Spec.Target.Service.Name != v.Values["redis"] || v.Load.Target.Service.Name != v.Values["redis"] {
-				t.Errorf("cell %s: its setting is of %s, its load of %s", v.Name, v.Settings[0].Spec.Target.Service.Name, v.Load.Target.Service.Name)
+			if len(v.Settings) != 1 || v.Settings[0].Spec.Target.Service.Name != v.Values["redis"] ||
+				v.Load.Target.Service.Name != v.Values["redis"] {
+				t.Errorf("cell %s: its setting is of %s, its load of %s", v.Name, v.Settings[0].Spec.Target.Service.Name,
+					v.Load.Target.Service.Name)
 			}
 		}
 	}
@@ -230,37 +244,120 @@ func TestImpossibleMatrices(t *testing.T) {
 		many = strings.Replace(many, "%", "v"+string(rune('a'+i)), 1)
 	}
 	for _, test := range []struct{ name, more, want string }{
-		{"unknown field", "matrix: [{name: a, path: load.userz, values: [1, 2]}]", "spec.matrix[0], value 1: there is no field userz in load: it has duration, rampUp, rate,"},
-		{"field of a number", "matrix: [{name: a, path: load.users.x, values: [1, 2]}]", "spec.matrix[0], value 1: load.users has no fields"},
+		{
+			"unknown field", "matrix: [{name: a, path: load.userz, values: [1, 2]}]",
+			"spec.matrix[0], value 1: there is no field userz in load: it has duration, rampUp, rate,",
+		},
+		{
+			"field of a number", "matrix: [{name: a, path: load.users.x, values: [1, 2]}]",
+			"spec.matrix[0], value 1: load.users has no fields",
+		},
 		{"unknown root", "matrix: [{name: a, path: spec.load.users, values: [1, 2]}]", "there is no field spec: it has"},
-		{"not a number", "matrix: [{name: a, path: load.users, values: [ten, 2]}]", "spec.matrix[0], value ten: load.users: the value is no JSON"},
-		{"another type", `matrix: [{name: a, path: load.users, values: ["[]", 2], valueNames: [x, y]}]`, "spec.matrix[0], value x: load.users: the field does not take such a value (it is a number)"},
-		{"unknown member", `matrix: [{name: a, path: load, values: ['{"userz": 1}', '{"users": 1}'], valueNames: [x, y]}]`, `spec.matrix[0], value x: load: unknown field "load.userz"`},
-		{"position", "matrix: [{name: a, path: workload.benchmark.tests.3, values: [get, set]}]", "spec.matrix[0], value get: workload.benchmark.tests.3: the list has 1 items"},
-		{"name of an item", "matrix: [{name: a, path: workload.benchmark.tests.x, values: [get, set]}]", "workload.benchmark.tests is a list"},
-		{"a secret that is no duration", "matrix: [{name: a, path: load.duration, values: [s3cret, 2s], valueNames: [x, y]}]", "spec.matrix[0], value x: load.duration: the field does not take such a value (it is a duration, such as 30s)"},
-		{"fault", "matrix: [{name: a, path: faults.other.duration, values: [1s, 2s]}]", "spec.matrix[0].path: faults.other.duration names no field of a fault"},
+		{
+			"not a number", "matrix: [{name: a, path: load.users, values: [ten, 2]}]",
+			"spec.matrix[0], value ten: load.users: the value is no JSON",
+		},
+		{
+			"another type", `matrix: [{name: a, path: load.users, values: ["[]", 2], valueNames: [x, y]}]`,
+			"spec.matrix[0], value x: load.users: the field does not take such a value (it is a number)",
+		},
+		{
+			"unknown member", `matrix: [{name: a, path: load, values: ['{"userz": 1}', '{"users": 1}'], valueNames: [x, y]}]`,
+			`spec.matrix[0], value x: load: unknown field "load.userz"`,
+		},
+		{
+			"position", "matrix: [{name: a, path: workload.benchmark.tests.3, values: [get, set]}]",
+			"spec.matrix[0], value get: workload.benchmark.tests.3: the list has 1 items",
+		},
+		{
+			"name of an item", "matrix: [{name: a, path: workload.benchmark.tests.x, values: [get, set]}]",
+			"workload.benchmark.tests is a list",
+		},
+		{
+			"a secret that is no duration", "matrix: [{name: a, path: load.duration, values: [s3cret, 2s], valueNames: [x, y]}]",
+			"spec.matrix[0], value x: load.duration: the field does not take such a value (it is a duration, such as 30s)",
+		},
+		{
+			"fault", "matrix: [{name: a, path: faults.other.duration, values: [1s, 2s]}]",
+			"spec.matrix[0].path: faults.other.duration names no field of a fault",
+		},
 		{"fault as a whole", "matrix: [{name: a, path: faults.kill, values: [1s, 2s]}]", "faults.kill"},
-		{"field of a fault", "matrix: [{name: a, path: faults.kill.action.podkill, values: [1, 2]}]", "spec.matrix[0], value 1: faults.kill: there is no field podkill in action"},
-		{"chosen fault", "matrix: [{name: a, settings: [{name: x, faults: [other]}, {name: y}]}]", "spec.matrix[0].settings[0].faults[0]: spec.faults has no other"},
-		{"name of a value", `matrix: [{name: a, path: load.duration, values: ["1 s", 2s]}]`, "spec.matrix[0].valueNames: the value at position 0 cannot be a name"},
-		{"same value", "matrix: [{name: a, path: load.users, values: [1, 1]}]", "spec.matrix[0].values: the value at position 1 has the name of another one"},
-		{"same path", "matrix: [{name: a, path: load.users, values: [1, 2]}, {name: b, path: load, values: ['{}'], valueNames: [x]}]", "spec.matrix[1].path: load is set by spec.matrix[0] already"},
-		{"same setting", "matrix: [{name: a, settings: [{name: x, config: {hz: '5'}}, {name: y}]}, {name: b, settings: [{name: x, config: {hz: '6'}}]}]", "spec.matrix: a and b of one cell both set Config"},
-		{"one cell", "matrix: [{name: a, path: load.users, values: [1]}]", "there is one cell, and nothing to compare it with"},
-		{"many cells", "matrix: [{name: a, path: workload.benchmark.tests.0, values: " + many + "}, {name: b, path: client.addedLatency, values: " + many + "}]", "spec.matrix: the combinations are more than 128 cells (20 x 20)"},
-		{"many runs", "repeat: 50\nmatrix: [{name: a, path: workload.benchmark.tests.0, values: " + many + "}, {name: b, path: load.users, values: [1, 2, 3]}]", "spec.repeat: 60 cells, repeated 50 times, are 3150 runs, more than 2000"},
-		{"name of a setting", "faults: [{name: s1, spec: {action: {type: PodKill}}}]\nmatrix: [{name: a, path: load.users, values: [1, 2]}]", "spec.faults[0].name: s1 is how the settings of a run are called"},
-		{"baseline", "baseline: {a: '3'}\nmatrix: [{name: a, path: load.users, values: [1, 2]}]", "spec.baseline.a: 3 is none of its values (1, 2)"},
-		{"long names", "matrix: [{name: " + strings.Repeat("a", 63) + ", path: load.users, values: [1, 2]}, {name: b, path: client.addedLatency, values: [5ms], valueNames: [" + strings.Repeat("c", 63) +
-			"]}, {name: " + strings.Repeat("d", 63) + ", path: workload.benchmark.tests.0, values: [set, get], valueNames: [e, f]}, {name: g, path: load.duration, values: [5s], valueNames: [five-seconds]}]",
-			"longer than 200 bytes: shorten the names"},
-		{"a fault that changes a setting", "faults: [{name: slow, spec: {action: {type: Config, config: {parameters: {hz: '1'}}}}}]\nmatrix: [{name: hz, settings: [{name: as-is}, {name: '50', config: {hz: '50'}}]}]",
-			"spec.faults: slow of cell hz=50 changes hz, which the setting hz=50 of the cell holds"},
-		{"no Redis", "template: {spec: {load: {users: 1, duration: 1s}, workload: {http: {url: http://api}}}}\nfaults: []\nmatrix: [{name: a, settings: [{name: x, config: {hz: '5'}}, {name: y}]}]",
-			"spec.template.spec.target: the settings of parameter a need a Redis"},
-		{"no Redis for a fault", "template: {spec: {load: {users: 1, duration: 1s}, workload: {http: {url: http://api}}}}\nmatrix: [{name: a, path: load.users, values: [1, 2]}]",
-			"spec.template.spec.target: fault kill needs a Redis"},
+		{
+			"field of a fault", "matrix: [{name: a, path: faults.kill.action.podkill, values: [1, 2]}]",
+			"spec.matrix[0], value 1: faults.kill: there is no field podkill in action",
+		},
+		{
+			"chosen fault", "matrix: [{name: a, settings: [{name: x, faults: [other]}, {name: y}]}]",
+			"spec.matrix[0].settings[0].faults[0]: spec.faults has no other",
+		},
+		{
+			"name of a value", `matrix: [{name: a, path: load.duration, values: ["1 s", 2s]}]`,
+			"spec.matrix[0].valueNames: the value at position 0 cannot be a name",
+		},
+		{
+			"same value", "matrix: [{name: a, path: load.users, values: [1, 1]}]",
+			"spec.matrix[0].values: the value at position 1 has the name of another one",
+		},
+		{
+			"same path",
+			"matrix: [{name: a, path: load.users, values: [1, 2]}, {name: b, path: load, values: ['{}'], valueNames: [x]}]",
+			"spec.matrix[1].path: load is set by spec.matrix[0] already",
+		},
+		{
+			"same setting",
+			"matrix: [{name: a, settings: [{name: x, config: {hz: '5'}}, {name: y}]}, {name: b, settings: [{name: x, config: " +
+				"{hz: '6'}}]}]", "spec.matrix: a and b of one cell both set Config",
+		},
+		{
+			"one cell", "matrix: [{name: a, path: load.users, values: [1]}]",
+			"there is one cell, and nothing to compare it with",
+		},
+		{
+			"many cells", "matrix: [{name: a, path: workload.benchmark.tests.0, values: " + many +
+				"}, {name: b, path: client.addedLatency, values: " + many + "}]",
+			"spec.matrix: the combinations are more than 128 cells (20 x 20)",
+		},
+		{
+			"many runs", "repeat: 50\nmatrix: [{name: a, path: workload.benchmark.tests.0, values: " + many +
+				"}, {name: b, path: load.users, values: [1, 2, 3]}]",
+			"spec.repeat: 60 cells, repeated 50 times, are 3150 runs, more than 2000",
+		},
+		{
+			"name of a setting",
+			"faults: [{name: s1, spec: {action: {type: PodKill}}}]\nmatrix: [{name: a, path: load.users, values: [1, 2]}]",
+			"spec.faults[0].name: s1 is how the settings of a run are called",
+		},
+		{
+			"baseline", "baseline: {a: '3'}\nmatrix: [{name: a, path: load.users, values: [1, 2]}]",
+			"spec.baseline.a: 3 is none of its values (1, 2)",
+		},
+		{
+			"long names", "matrix: [{name: " + strings.Repeat("a", 63) +
+				", path: load.users, values: [1, 2]}, {name: b, path: client.addedLatency, values: [5ms], valueNames: [" +
+				strings.Repeat("c", 63) +
+				"]}, {name: " + strings.Repeat("d", 63) +
+				", path: workload.benchmark.tests.0, values: [set, get], valueNames: [e, f]}, {name: g, path: load.duration, " +
+				"values: [5s], valueNames: [five-seconds]}]",
+			"longer than 200 bytes: shorten the names",
+		},
+		{
+			"a fault that changes a setting",
+			"faults: [{name: slow, spec: {action: {type: Config, config: {parameters: {hz: '1'}}}}}]\nmatrix: [{name: hz, " +
+				"settings: [{name: as-is}, {name: '50', config: {hz: '50'}}]}]",
+			"spec.faults: slow of cell hz=50 changes hz, which the setting hz=50 of the cell holds",
+		},
+		{
+			"no Redis",
+			"template: {spec: {load: {users: 1, duration: 1s}, workload: {http: {url: http://api}}}}\nfaults: []\nmatrix: " +
+				"[{name: a, settings: [{name: x, config: {hz: '5'}}, {name: y}]}]",
+			"spec.template.spec.target: the settings of parameter a need a Redis",
+		},
+		{
+			"no Redis for a fault",
+			"template: {spec: {load: {users: 1, duration: 1s}, workload: {http: {url: http://api}}}}\nmatrix: [{name: a, " +
+				"path: load.users, values: [1, 2]}]",
+			"spec.template.spec.target: fault kill needs a Redis",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -270,7 +367,8 @@ func TestImpossibleMatrices(t *testing.T) {
 				err = p.Compares(spec.CompareTo != nil)
 			}
 			found, other := problem.From(err)
-			if other != nil || found == nil || found.Reason != v1alpha1.ReasonInvalidSpec || !found.Lasting || !strings.Contains(found.Message, test.want) || strings.Contains(found.Message, "s3cret") {
+			if other != nil || found == nil || found.Reason != v1alpha1.ReasonInvalidSpec || !found.Lasting ||
+				!strings.Contains(found.Message, test.want) || strings.Contains(found.Message, "s3cret") {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
@@ -304,7 +402,8 @@ func TestSet(t *testing.T) {
 			continue
 		}
 		text, err := yaml.Marshal(changed)
-		if err != nil || !strings.Contains(string(text), test.want) || test.want == "" && strings.Contains(string(text), "users:") {
+		if err != nil || !strings.Contains(string(text), test.want) ||
+			test.want == "" && strings.Contains(string(text), "users:") {
 			t.Errorf("%s = %s: %s, %v", test.path, test.value.String(), text, err)
 		}
 	}
@@ -331,7 +430,13 @@ func TestWarnings(t *testing.T) {
 		want []string
 	}{
 		{"repeat: 6", nil},
-		{"repeat: 2", []string{"spec.repeat: 2 repeats cannot tell throughput with 6 comparisons: it needs 3", "spec.repeat: 2 repeats cannot tell latencyP99 with 6 comparisons: it needs 3"}},
+		{
+			"repeat: 2",
+			[]string{
+				"spec.repeat: 2 repeats cannot tell throughput with 6 comparisons: it needs 3",
+				"spec.repeat: 2 repeats cannot tell latencyP99 with 6 comparisons: it needs 3",
+			},
+		},
 		{"order: Sequential", []string{"spec.order: Sequential: a drift"}},
 	} {
 		p, err := NewPlan(specOf(t, fsyncByUsers+test.more))
@@ -348,9 +453,12 @@ func TestWarnings(t *testing.T) {
 // Messages of a template name the fields of the schedule, those that they mention beside, too.
 func TestInTemplate(t *testing.T) {
 	for message, want := range map[string]string{
-		"spec.matrix[1].path: load.rate is set by spec.matrix[0] already":       "spec.template.spec.matrix[1].path: load.rate is set by spec.template.spec.matrix[0] already",
-		"spec.template.spec.target: fault kill needs a Redis":                   "spec.template.spec.template.spec.target: fault kill needs a Redis",
-		"spec.matrix: there is one cell (see spec.compare), in faults.k.spec.x": "spec.template.spec.matrix: there is one cell (see spec.template.spec.compare), in faults.k.spec.x",
+		"spec.matrix[1].path: load.rate is set by spec.matrix[0] already": "spec.template.spec.matrix[1].path: " +
+			"load.rate is set by spec.template.spec.matrix[0] already",
+		"spec.template.spec.target: fault kill needs a Redis": "spec.template.spec.template.spec.target: " +
+			"fault kill needs a Redis",
+		"spec.matrix: there is one cell (see spec.compare), in faults.k.spec.x": "spec.template.spec.matrix: there is one " +
+			"cell (see spec.template.spec.compare), in faults.k.spec.x",
 	} {
 		if found, _ := problem.From(InTemplate(problem.Invalid("%s", message))); found.Message != want {
 			t.Errorf("%s, want %s", found.Message, want)

@@ -30,7 +30,9 @@ func (p *Plan) repeats(variant int) int {
 }
 
 // Runs is how many runs the experiment has.
-func (p *Plan) Runs() int { return p.Repeat * p.runsPerRound() }
+func (p *Plan) Runs() int {
+	return p.Repeat * p.runsPerRound()
+}
 
 // Slot is the place of a run: the same for the same seed.
 func (p *Plan) Slot(number int, seed int64) Slot {

@@ -16,10 +16,13 @@ func (p *Plan) Check(r *Record) error {
 	if names := p.Names(); !slices.Equal(r.Cells, names) {
 		for _, cell := range r.Cells {
 			if !slices.Contains(names, cell) {
-				return fmt.Errorf("the record has a cell %.64q that the spec does not have: it is of another experiment", cell)
+				return fmt.Errorf(
+					"the record has a cell %.64q that the spec does not have: it is of another experiment", cell)
 			}
 		}
-		return fmt.Errorf("the record has %d cells, and the spec %d, or they are in another order: it is of another experiment", len(r.Cells), len(names))
+		return fmt.Errorf(
+			"the record has %d cells, and the spec %d, or they are in another order: it is of another experiment",
+			len(r.Cells), len(names))
 	}
 	type place struct{ cell, round int }
 	runs := map[place]int{}
@@ -29,15 +32,19 @@ func (p *Plan) Check(r *Record) error {
 			return fmt.Errorf("run %d of the record is of round %d of %d", i+1, of.round, p.Repeat)
 		}
 		if runs[of]++; runs[of] > p.repeats(of.cell) {
-			return fmt.Errorf("the record has more runs of %s in round %d than the spec", r.Cells[of.cell], of.round)
+			return fmt.Errorf("the record has more runs of %s in round %d than the spec", r.Cells[of.cell],
+				of.round)
 		}
 	}
 	return nil
 }
 
-// Outcome is the comparisons of an experiment, and the verdict by what is required; "" = by its spec. Until it is complete there are figures, but no verdicts:
-// the number of runs was fixed in advance, to rule out optional stopping.
-func (p *Plan) Outcome(e *v1alpha1.RedisExperiment, r *Record, require v1alpha1.ComparisonRequirement) *result.Comparisons {
+// Outcome is the comparisons of an experiment, and the verdict by what is required; "" = by its
+// spec. Until it is complete there are figures, but no verdicts: the number of runs was fixed in
+// advance, to rule out optional stopping.
+func (p *Plan) Outcome(
+	e *v1alpha1.RedisExperiment, r *Record, require v1alpha1.ComparisonRequirement,
+) *result.Comparisons {
 	question := p.Question(&e.Spec.Compare)
 	table := Table(r.CellsOf(p.BaselineOf), question)
 	table.Notes = append(table.Notes, p.Warnings(question)...)
@@ -47,20 +54,35 @@ func (p *Plan) Outcome(e *v1alpha1.RedisExperiment, r *Record, require v1alpha1.
 	if require == "" {
 		require = e.Spec.Compare.Require
 	}
-	primary := slices.DeleteFunc(slices.Clone(table.Comparisons), func(c result.Comparison) bool { return !c.Primary })
-	j := Judge(r, primary, require, earlierOf(&e.Status), e.Spec.Objectives != nil && e.Spec.Objectives.NoRegression)
-	table.Experiment = &result.Experiment{Name: e.Name, Runs: p.Runs(), Finished: len(r.Runs), Verdict: string(j.Verdict), Message: j.Message}
+	primary := slices.DeleteFunc(slices.Clone(table.Comparisons), func(c result.Comparison) bool {
+		return !c.Primary
+	})
+	j := Judge(r, primary, require, earlierOf(&e.Status),
+		e.Spec.Objectives != nil && e.Spec.Objectives.NoRegression)
+	table.Experiment = &result.Experiment{
+		Name:     e.Name,
+		Runs:     p.Runs(),
+		Finished: len(r.Runs),
+		Verdict:  string(j.Verdict),
+		Message:  j.Message,
+	}
 	return table
 }
 
-// Provisional takes the verdicts out of a comparison with an experiment that is not complete, and says why. It reports whether it has. One that stopOnFailure has
-// ended may have a verdict nevertheless: a missed objective needs no comparison.
+// Provisional takes the verdicts out of a comparison with an experiment that is not complete, and
+// says why. It reports whether it has. One that stopOnFailure has ended may have a verdict
+// nevertheless: a missed objective needs no comparison.
 func (p *Plan) Provisional(table *result.Comparisons, e *v1alpha1.RedisExperiment, r *Record) bool {
 	why := p.Incomplete(e, r)
 	if why == "" {
 		return false
 	}
-	table.Experiment = &result.Experiment{Name: e.Name, Runs: p.Runs(), Finished: len(r.Runs), Message: why}
+	table.Experiment = &result.Experiment{
+		Name:     e.Name,
+		Runs:     p.Runs(),
+		Finished: len(r.Runs),
+		Message:  why,
+	}
 	if e.Status.Verdict == v1alpha1.VerdictFail {
 		table.Experiment.Verdict = string(v1alpha1.VerdictFail)
 	}
@@ -86,7 +108,13 @@ func (p *Plan) Incomplete(e *v1alpha1.RedisExperiment, r *Record) string {
 
 // withoutVerdict is a comparison with its figures only.
 func withoutVerdict(c result.Comparison) result.Comparison {
-	c.Verdict, c.Reason, c.Message, c.NotWorse, c.Same, c.P, c.Needs = "", "", "", nil, nil, nil, 0
+	c.Verdict = ""
+	c.Reason = ""
+	c.Message = ""
+	c.NotWorse = nil
+	c.Same = nil
+	c.P = nil
+	c.Needs = 0
 	return c
 }
 
@@ -97,7 +125,12 @@ func earlierOf(s *v1alpha1.RedisExperimentStatus) []result.Comparison {
 	}
 	var rows []result.Comparison
 	for _, c := range s.Earlier.Comparison {
-		rows = append(rows, result.Comparison{Cell: c.Cell, Figure: c.Figure, Verdict: string(c.Verdict), Message: c.Message})
+		rows = append(rows, result.Comparison{
+			Cell:    c.Cell,
+			Figure:  c.Figure,
+			Verdict: string(c.Verdict),
+			Message: c.Message,
+		})
 	}
 	return rows
 }

@@ -14,7 +14,9 @@ func planOf(t *testing.T) (*v1alpha1.RedisExperiment, *Plan) {
 	t.Helper()
 	e := &v1alpha1.RedisExperiment{Spec: *specOf(t, "matrix: [{name: a, path: load.users, values: [1, 2]}]\nrepeat: 6")}
 	e.Spec.Compare.Figures = []v1alpha1.ComparedFigure{"throughput"}
-	e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded}}
+	e.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded},
+	}
 	p, err := NewPlan(&e.Spec)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +42,8 @@ func TestCheck(t *testing.T) {
 	} {
 		r := recordOf(nil)
 		test.edit(r)
-		if err := p.Check(r); test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if err := p.Check(r); test.want == "" && err != nil ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
@@ -55,18 +58,27 @@ func TestOutcome(t *testing.T) {
 	for _, test := range []struct {
 		require v1alpha1.ComparisonRequirement
 		want    v1alpha1.Verdict
-	}{{"", v1alpha1.VerdictPass}, {v1alpha1.RequireNone, v1alpha1.VerdictPass}, {v1alpha1.RequireNotWorse, v1alpha1.VerdictFail}} {
+	}{
+		{"", v1alpha1.VerdictPass},
+		{v1alpha1.RequireNone, v1alpha1.VerdictPass},
+		{v1alpha1.RequireNotWorse, v1alpha1.VerdictFail},
+	} {
 		of := p.Outcome(e, worse, test.require)
-		if of.Experiment.Verdict != string(test.want) || of.Experiment.Finished != 12 || of.Baseline != "a=1" || of.Comparisons[0].Verdict != string(v1alpha1.ComparisonWorse) {
+		if of.Experiment.Verdict != string(test.want) || of.Experiment.Finished != 12 || of.Baseline != "a=1" ||
+			of.Comparisons[0].Verdict != string(v1alpha1.ComparisonWorse) {
 			t.Errorf("%q: %+v, %+v", test.require, of.Experiment, of.Comparisons[0])
 		}
 	}
 	worse.Runs = worse.Runs[:11]
-	if of := p.Outcome(e, worse, v1alpha1.RequireNotWorse); of.Experiment.Verdict != "" || of.Experiment.Message == "" || of.Comparisons[0].Verdict != "" || of.Comparisons[0].Change == nil {
+	if of := p.Outcome(e, worse, v1alpha1.RequireNotWorse); of.Experiment.Verdict != "" || of.Experiment.Message == "" ||
+		of.Comparisons[0].Verdict != "" || of.Comparisons[0].Change == nil {
 		t.Errorf("without the last run: %+v, %+v", of.Experiment, of.Comparisons[0])
 	}
-	e.Status.Verdict, e.Status.Conditions = v1alpha1.VerdictFail, []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRunFailed}}
-	if of := p.Outcome(e, worse, ""); of.Experiment.Verdict != string(v1alpha1.VerdictFail) || of.Comparisons[0].Verdict != "" {
+	e.Status.Verdict, e.Status.Conditions = v1alpha1.VerdictFail, []metav1.Condition{
+		{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRunFailed},
+	}
+	if of := p.Outcome(e, worse, ""); of.Experiment.Verdict != string(v1alpha1.VerdictFail) ||
+		of.Comparisons[0].Verdict != "" {
 		t.Errorf("stopped by a missed objective: %+v, %+v", of.Experiment, of.Comparisons[0])
 	}
 }

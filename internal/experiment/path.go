@@ -18,8 +18,9 @@ import (
 // maxValue is the longest text of a value.
 const maxValue = 1024
 
-// set sets the field at a path of a spec, and decodes the result into a spec of the same type. The error says what is wrong, without the field of the
-// experiment that asked for it, and without the value, which may be a secret.
+// set sets the field at a path of a spec, and decodes the result into a spec of the same type. The
+// error says what is wrong, without the field of the experiment that asked for it, and without the
+// value, which may be a secret.
 func set[T any](spec *T, path string, value intstr.IntOrString) (*T, error) {
 	steps := strings.Split(path, ".")
 	kind, err := typeAt(reflect.TypeFor[T](), steps)
@@ -47,7 +48,8 @@ func set[T any](spec *T, path string, value intstr.IntOrString) (*T, error) {
 	changed := new(T)
 	switch strict, err := kjson.UnmarshalStrict(text, changed); {
 	case err != nil:
-		return nil, fmt.Errorf("%s: the field does not take such a value (it is %s)", path, described(kind))
+		return nil, fmt.Errorf("%s: the field does not take such a value (it is %s)", path,
+			described(kind))
 	case len(strict) > 0:
 		return nil, fmt.Errorf("%s: %w", path, strict[0])
 	}
@@ -94,7 +96,8 @@ func typeAt(of reflect.Type, steps []string) (reflect.Type, error) {
 			of = next
 		case of.Kind() == reflect.Slice:
 			if n, err := strconv.Atoi(step); err != nil || n < 0 {
-				return nil, fmt.Errorf("%s is a list: an item is named by its position, from 0, and not %s", at, step)
+				return nil, fmt.Errorf("%s is a list: an item is named by its position, from 0, and not %s", at,
+					step)
 			}
 			of = of.Elem()
 		case of.Kind() == reflect.Map:
@@ -144,7 +147,8 @@ func fieldsOf(of reflect.Type) map[string]reflect.Type {
 
 // isText reports whether a type is a text in JSON.
 func isText(of reflect.Type) bool {
-	return of.Kind() == reflect.String || of == reflect.TypeFor[metav1.Duration]() || of == reflect.TypeFor[resource.Quantity]() || of == reflect.TypeFor[metav1.Time]()
+	return of.Kind() == reflect.String || of == reflect.TypeFor[metav1.Duration]() ||
+		of == reflect.TypeFor[resource.Quantity]() || of == reflect.TypeFor[metav1.Time]()
 }
 
 // jsonOf is a value as a field of a type takes it.
@@ -164,7 +168,8 @@ func jsonOf(of reflect.Type, value intstr.IntOrString) (any, error) {
 	}
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &v); err != nil {
-		return nil, errors.New("the value is no JSON, which a field that is neither a text nor a number needs")
+		return nil, errors.New(
+			"the value is no JSON, which a field that is neither a text nor a number needs")
 	}
 	return v, nil
 }
@@ -200,7 +205,8 @@ func put(tree any, steps []string, v any) (any, error) {
 func putItem(list []any, step string, rest []string, v any) (any, error) {
 	position, err := strconv.Atoi(step)
 	if err != nil || position > len(list) {
-		return nil, fmt.Errorf("the list has %d items: %s is none of their positions, nor the next", len(list), step)
+		return nil, fmt.Errorf("the list has %d items: %s is none of their positions, nor the next",
+			len(list), step)
 	}
 	var old any
 	if position < len(list) {

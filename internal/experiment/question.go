@@ -20,26 +20,38 @@ func (p *Plan) Question(spec *v1alpha1.ExperimentComparison) Question {
 	for name, margin := range spec.Margins {
 		q.Margins[name] = compare.Margin{Relative: margin.Share()}
 	}
-	q.Design = &compare.Design{Cells: len(p.Variants), RunsPerRound: p.runsPerRound(), Baseline: p.BaselineRepeats, Comparisons: p.Compared() * len(q.Primary)}
+	q.Design = &compare.Design{
+		Cells:        len(p.Variants),
+		RunsPerRound: p.runsPerRound(),
+		Baseline:     p.BaselineRepeats,
+		Comparisons:  p.Compared() * len(q.Primary),
+	}
 	return q
 }
 
 // Warnings are what will keep a figure from being told, or will disturb it.
 func (p *Plan) Warnings(q Question) []string {
 	var warnings []string
-	add := func(format string, words ...any) { warnings = append(warnings, fmt.Sprintf(format, words...)) }
+	add := func(format string, words ...any) {
+		warnings = append(warnings, fmt.Sprintf(format, words...))
+	}
 	for _, f := range q.Primary {
 		switch needs := q.Design.RepeatsNeeded(f, false); {
 		case needs == 0:
-			add("spec.compare: no number of repeats tells %s with %d comparisons: compare fewer figures or cells", f.Name, q.Design.Comparisons)
+			add(
+				"spec.compare: no number of repeats tells %s with %d comparisons: compare fewer figures or cells",
+				f.Name, q.Design.Comparisons)
 		case p.Repeat < needs:
-			add("spec.repeat: %d repeats cannot tell %s with %d comparisons: it needs %d", p.Repeat, f.Name, q.Design.Comparisons, needs)
+			add("spec.repeat: %d repeats cannot tell %s with %d comparisons: it needs %d", p.Repeat, f.Name,
+				q.Design.Comparisons, needs)
 		case f.Name == compare.RecoveryTime.Name && p.Repeat < q.Design.RepeatsNeeded(f, true):
-			add("spec.repeat: if a run does not recover, %d repeats cannot tell %s: it then needs %d", p.Repeat, f.Name, q.Design.RepeatsNeeded(f, true))
+			add("spec.repeat: if a run does not recover, %d repeats cannot tell %s: it then needs %d",
+				p.Repeat, f.Name, q.Design.RepeatsNeeded(f, true))
 		}
 	}
 	if !p.Shuffled {
-		add("spec.order: Sequential: a drift of the environment during a round shows as a difference between cells")
+		add(
+			"spec.order: Sequential: a drift of the environment during a round shows as a difference between cells")
 	}
 	return warnings
 }
@@ -56,7 +68,9 @@ func (p *Plan) Compared() int {
 }
 
 // BaselineOf is the name of the cell that one is compared with.
-func (p *Plan) BaselineOf(cell int) string { return p.Variants[p.Variants[cell].Baseline].Name }
+func (p *Plan) BaselineOf(cell int) string {
+	return p.Variants[p.Variants[cell].Baseline].Name
+}
 
 // Names are those of the cells, in the order of the matrix.
 func (p *Plan) Names() []string {
@@ -72,7 +86,8 @@ func figureNamed(name string) compare.Figure {
 	return all[slices.IndexFunc(all, func(f compare.Figure) bool { return f.Name == name })]
 }
 
-// primary are the figures that are compared unless others are named: those that every run will have.
+// primary are the figures that are compared unless others are named: those that every run will
+// have.
 func (p *Plan) primary() []compare.Figure {
 	all := func(of func(*Variant) bool) bool {
 		return !slices.ContainsFunc(p.Variants, func(v Variant) bool { return !of(&v) })
@@ -103,5 +118,6 @@ func (p *Plan) primary() []compare.Figure {
 
 // isOpen reports whether a load has fixed arrival times.
 func isOpen(load *v1alpha1.LoadShape) bool {
-	return load.Rate != nil || load.Search != nil || slices.ContainsFunc(load.Stages, func(s v1alpha1.LoadStage) bool { return s.Rate != nil })
+	return load.Rate != nil || load.Search != nil ||
+		slices.ContainsFunc(load.Stages, func(s v1alpha1.LoadStage) bool { return s.Rate != nil })
 }

@@ -10,13 +10,15 @@ import (
 	"time"
 )
 
-// RecordVersion is the version of Record's JSON: it increases when a field is renamed, removed or means something else.
+// RecordVersion is the version of Record's JSON: it increases when a field is renamed, removed or
+// means something else.
 const RecordVersion = 1
 
 // maxRecord is the longest JSON of a record that is read.
 const maxRecord = 8 << 20
 
-// Record is the runs of an experiment that have ended, in their order. Its JSON is described in docs/record.md.
+// Record is the runs of an experiment that have ended, in their order. Its JSON is described in
+// docs/record.md.
 type Record struct {
 	Version int           `json:"version"`
 	Cells   []string      `json:"cells"` // their names, in the order of the matrix
@@ -28,18 +30,20 @@ type Record struct {
 
 // RecordedRun is a run that has ended.
 type RecordedRun struct {
-	Cell         int              `json:"cell"`  // its position in Cells
-	Round        int              `json:"round"` // from 1
-	LoadTest     string           `json:"loadTest"`
-	Start        time.Time        `json:"start,omitzero"`
-	End          time.Time        `json:"end,omitzero"`
-	Missed       bool             `json:"missed,omitempty"`       // the verdict of its load test or of a fault is Fail
-	Failed       string           `json:"failed,omitempty"`       // that, or why it could not complete
-	Inconclusive string           `json:"inconclusive,omitempty"` // why it has no figures to compare
-	Unreverted   string           `json:"unreverted,omitempty"`   // what a fault or a setting of it has left behind
-	OpenLoop     bool             `json:"openLoop,omitempty"`
-	Server       string           `json:"server,omitempty"` // such as redis 7.0.15
-	Values       map[string]Value `json:"values,omitempty"`
+	Cell     int       `json:"cell"`  // its position in Cells
+	Round    int       `json:"round"` // from 1
+	LoadTest string    `json:"loadTest"`
+	Start    time.Time `json:"start,omitzero"`
+	End      time.Time `json:"end,omitzero"`
+	// the verdict of its load test or of a fault is Fail
+	Missed       bool   `json:"missed,omitempty"`
+	Failed       string `json:"failed,omitempty"`       // that, or why it could not complete
+	Inconclusive string `json:"inconclusive,omitempty"` // why it has no figures to compare
+	// what a fault or a setting of it has left behind
+	Unreverted string           `json:"unreverted,omitempty"`
+	OpenLoop   bool             `json:"openLoop,omitempty"`
+	Server     string           `json:"server,omitempty"` // such as redis 7.0.15
+	Values     map[string]Value `json:"values,omitempty"`
 }
 
 // Encode compresses a record.
@@ -54,7 +58,8 @@ func (r *Record) Encode() ([]byte, error) {
 // ErrTooLong is that of a JSON that would not be read.
 var ErrTooLong = fmt.Errorf("it is longer than %d bytes", maxRecord)
 
-// Encode returns compressed JSON, for a ConfigMap; the error is ErrTooLong if Decode would not read it.
+// Encode returns compressed JSON, for a ConfigMap; the error is ErrTooLong if Decode would not read
+// it.
 func Encode(of any) ([]byte, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
@@ -95,7 +100,9 @@ func DecodeRecord(data []byte) (*Record, error) {
 		return nil, fmt.Errorf("read the experiment's record: %w", err)
 	}
 	if r.Version > RecordVersion {
-		return nil, fmt.Errorf("the experiment's record has version %d, later than %d: it is of a newer version of Redquake", r.Version, RecordVersion)
+		return nil, fmt.Errorf(
+			"the experiment's record has version %d, later than %d: it is of a newer version of Redquake",
+			r.Version, RecordVersion)
 	}
 	if err := r.Check(); err != nil {
 		return nil, fmt.Errorf("read the experiment's record: %w", err)
@@ -116,13 +123,26 @@ func (r *Record) Check() error {
 // Recorded is a run as the record keeps it.
 func Recorded(r Run, slot Slot) RecordedRun {
 	return RecordedRun{
-		Cell: slot.Variant, Round: slot.Round, LoadTest: r.Source, Start: r.Start, Inconclusive: r.Inconclusive, OpenLoop: r.OpenLoop, Values: r.Values,
+		Cell:         slot.Variant,
+		Round:        slot.Round,
+		LoadTest:     r.Source,
+		Start:        r.Start,
+		Inconclusive: r.Inconclusive,
+		OpenLoop:     r.OpenLoop,
+		Values:       r.Values,
 	}
 }
 
 // run is a recorded run as it is compared.
 func (r *RecordedRun) run() Run {
-	return Run{Source: r.LoadTest, Start: r.Start, Round: r.Round, Inconclusive: r.Inconclusive, OpenLoop: r.OpenLoop, Values: r.Values}
+	return Run{
+		Source:       r.LoadTest,
+		Start:        r.Start,
+		Round:        r.Round,
+		Inconclusive: r.Inconclusive,
+		OpenLoop:     r.OpenLoop,
+		Values:       r.Values,
+	}
 }
 
 // CellsOf are the recorded runs by their cells.

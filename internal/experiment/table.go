@@ -39,7 +39,9 @@ const NotMeasured = "NotMeasured"
 func Table(cells []Cell, q Question) *result.Comparisons {
 	t := &table{cells: slices.Clone(cells)}
 	for i := range t.cells {
-		t.cells[i].Runs = slices.SortedStableFunc(slices.Values(t.cells[i].Runs), func(a, b Run) int { return a.Start.Compare(b.Start) })
+		t.cells[i].Runs = slices.SortedStableFunc(slices.Values(t.cells[i].Runs), func(a, b Run) int {
+			return a.Start.Compare(b.Start)
+		})
 	}
 	primary := q.Primary
 	if len(primary) == 0 {
@@ -51,7 +53,12 @@ func Table(cells []Cell, q Question) *result.Comparisons {
 	} else {
 		t.of = *q.Design
 	}
-	t.out = &result.Comparisons{Version: result.ComparisonVersion, Baseline: t.baseline(), Comparisons: []result.Comparison{}, Notes: t.notes()}
+	t.out = &result.Comparisons{
+		Version:     result.ComparisonVersion,
+		Baseline:    t.baseline(),
+		Comparisons: []result.Comparison{},
+		Notes:       t.notes(),
+	}
 	for i, figure := range ordered(primary) {
 		if m, ok := q.Margins[figure.Name]; ok {
 			figure.Margin = m
@@ -92,7 +99,8 @@ func (t *table) baselineOf(c Cell) Cell {
 	return t.cells[max(i, 0)]
 }
 
-// compare adds a figure of all cells. Of one without a verdict nothing is told where it was not measured.
+// compare adds a figure of all cells. Of one without a verdict nothing is told where it was not
+// measured.
 func (t *table) compare(f compare.Figure, primary bool) {
 	d := t.of
 	if !primary {
@@ -113,14 +121,18 @@ func (t *table) compare(f compare.Figure, primary bool) {
 			}
 			return together.Compare(c.Name, baseline.Name)
 		}
-		told := withinWaits(tell(together, c, baseline), f, c, baseline, func(c, baseline Cell) compare.Comparison {
-			return tell(compare.New(d, f, runsOf(replaced(t.cells, c, baseline), f)), c, baseline)
-		})
+		told := withinWaits(tell(together, c, baseline), f, c, baseline,
+			func(c, baseline Cell) compare.Comparison {
+				return tell(compare.New(d, f, runsOf(replaced(t.cells, c, baseline), f)), c, baseline)
+			})
 		row := rowOf(told, f, primary)
 		row.Cell, row.Baseline = c.Name, baseline.Name
 		if primary {
-			row.Verdict, row.Reason, row.Message = string(told.Verdict), string(told.Reason), told.Message(f, baseline.Name)
-			row.NotWorse, row.Same = met(told, compare.RequireNotWorse, f), met(told, compare.RequireSame, f)
+			row.Verdict = string(told.Verdict)
+			row.Reason = string(told.Reason)
+			row.Message = told.Message(f, baseline.Name)
+			row.NotWorse = met(told, compare.RequireNotWorse, f)
+			row.Same = met(told, compare.RequireSame, f)
 		}
 		t.out.Comparisons = append(t.out.Comparisons, row)
 	}
@@ -133,12 +145,19 @@ func notMeasured(c, baseline Cell, f compare.Figure) result.Comparison {
 		of = baseline.Name
 	}
 	return result.Comparison{
-		Cell: c.Name, Baseline: baseline.Name, Figure: f.Name, Unit: UnitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: NotMeasured,
-		Message: fmt.Sprintf("cannot tell: the runs of %s do not have this figure", of),
+		Cell:     c.Name,
+		Baseline: baseline.Name,
+		Figure:   f.Name,
+		Unit:     UnitOf(f),
+		Primary:  true,
+		Verdict:  string(compare.CannotTell),
+		Reason:   NotMeasured,
+		Message:  fmt.Sprintf("cannot tell: the runs of %s do not have this figure", of),
 	}
 }
 
-// apart reports whether all runs of one cell were before those of the other: they have no rounds in common, and differ as two days do.
+// apart reports whether all runs of one cell were before those of the other: they have no rounds in
+// common, and differ as two days do.
 func apart(a, b Cell) bool {
 	if len(a.Runs) < 2 || len(b.Runs) < 2 || a.Runs[0].Start.IsZero() || b.Runs[0].Start.IsZero() {
 		return false
@@ -146,7 +165,9 @@ func apart(a, b Cell) bool {
 	return last(a).Before(b.Runs[0].Start) || last(b).Before(a.Runs[0].Start)
 }
 
-func last(c Cell) time.Time { return c.Runs[len(c.Runs)-1].Start }
+func last(c Cell) time.Time {
+	return c.Runs[len(c.Runs)-1].Start
+}
 
 // alone is an experiment of one cell, without rounds.
 func alone(d compare.Design, f compare.Figure, c Cell, name string) *compare.Experiment {
@@ -169,8 +190,9 @@ func ordered(primary []compare.Figure) []compare.Figure {
 	return all
 }
 
-// primaryOf are the figures that are compared unless others are named: of runs with faults the outage and the recovery, of others the latency, and the
-// throughput of users or the errors at a rate; the lost writes where they were counted.
+// primaryOf are the figures that are compared unless others are named: of runs with faults the
+// outage and the recovery, of others the latency, and the throughput of users or the errors at a
+// rate; the lost writes where they were counted.
 func primaryOf(cells []Cell) []compare.Figure {
 	var figures []compare.Figure
 	all := allRuns(cells)
@@ -217,7 +239,10 @@ func (t *table) designOf(figures int) compare.Design {
 		baseline = max(baseline, len(t.baselineOf(c).Runs)/rounds)
 	}
 	return compare.Design{
-		Cells: len(t.cells), Comparisons: len(t.compared()) * figures, Baseline: baseline, RunsPerRound: len(t.compared()) + baselines*baseline,
+		Cells:        len(t.cells),
+		Comparisons:  len(t.compared()) * figures,
+		Baseline:     baseline,
+		RunsPerRound: len(t.compared()) + baselines*baseline,
 	}
 }
 
@@ -260,9 +285,19 @@ func valueOf(r Run, f compare.Figure, cell string, round int) compare.Run {
 
 func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparison {
 	row := result.Comparison{
-		Figure: f.Name, Unit: UnitOf(f), Primary: primary, Repeats: c.Repeats, BaselineRepeats: c.BaselineRepeats, Inconclusive: c.Dropped + c.BaselineDropped,
-		Median: finite(c.Median), BaselineMedian: finite(c.BaselineMedian), MedianAtLeast: c.MedianAtLeast, BaselineMedianAtLeast: c.BaselineMedianAtLeast,
-		Method: string(c.Method), Margin: c.Margin, Needs: c.Needs,
+		Figure:                f.Name,
+		Unit:                  UnitOf(f),
+		Primary:               primary,
+		Repeats:               c.Repeats,
+		BaselineRepeats:       c.BaselineRepeats,
+		Inconclusive:          c.Dropped + c.BaselineDropped,
+		Median:                finite(c.Median),
+		BaselineMedian:        finite(c.BaselineMedian),
+		MedianAtLeast:         c.MedianAtLeast,
+		BaselineMedianAtLeast: c.BaselineMedianAtLeast,
+		Method:                string(c.Method),
+		Margin:                c.Margin,
+		Needs:                 c.Needs,
 	}
 	if c.Method == "" {
 		return row
@@ -272,12 +307,15 @@ func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparis
 		of = func(x float64) float64 { return x }
 	}
 	row.Change, row.P = finite(of(c.Shift)), finite(c.P)
-	row.IntervalJoint, row.Interval90 = intervalOf(c.Interval, 1-c.Alpha, of), intervalOf(c.Same, 0.9, of)
+	row.IntervalJoint = intervalOf(c.Interval, 1-c.Alpha, of)
+	row.Interval90 = intervalOf(c.Same, 0.9, of)
 	rests := row.IntervalJoint
 	if primary && c.Verdict == compare.Same {
 		rests = row.Interval90
 	}
-	row.AtLeast, row.AtMost, row.Confidence = rests.AtLeast, rests.AtMost, rests.Confidence
+	row.AtLeast = rests.AtLeast
+	row.AtMost = rests.AtMost
+	row.Confidence = rests.Confidence
 	switch {
 	case c.AtLeast:
 		row.Bound = "AtLeast"
@@ -329,7 +367,8 @@ func met(c compare.Comparison, require compare.Require, f compare.Figure) *bool 
 	return &is
 }
 
-// notesOf says what the figures do not show: runs that were dropped, and how cells differ beside their setting.
+// notesOf says what the figures do not show: runs that were dropped, and how cells differ beside
+// their setting.
 func (t *table) notes() []string {
 	cells := t.cells
 	var notes, before, against, whole, open, closed []string
@@ -342,7 +381,8 @@ func (t *table) notes() []string {
 		for _, r := range c.Runs {
 			if r.Inconclusive != "" {
 				if dropped++; dropped <= droppedListed {
-					notes = append(notes, fmt.Sprintf("%s of %s is inconclusive: %s", r.Source, c.Name, r.Inconclusive))
+					notes = append(notes, fmt.Sprintf("%s of %s is inconclusive: %s", r.Source, c.Name,
+						r.Inconclusive))
 				}
 			}
 		}
@@ -360,14 +400,24 @@ func (t *table) notes() []string {
 		notes = append(notes, fmt.Sprintf("%d more runs are inconclusive", dropped-droppedListed))
 	}
 	if len(before) > 0 {
-		notes = append(notes, fmt.Sprintf("the runs of %s were all before or after those of %s: what else changed meanwhile counts as a difference, so that only one beyond the margin is told; run them in turns",
-			strings.Join(before, ", "), strings.Join(slices.Compact(slices.Sorted(slices.Values(against))), ", ")))
+		notes = append(notes,
+			fmt.Sprintf(
+				"the runs of %s were all before or after those of %s: what else changed meanwhile counts as "+
+					"a difference, so that only one beyond the margin is told; run them in turns",
+				strings.Join(before, ", "),
+				strings.Join(slices.Compact(slices.Sorted(slices.Values(against))), ", ")))
 	}
 	if len(open) > 0 && len(closed) > 0 {
-		notes = append(notes, fmt.Sprintf("latencies of %s count from the intended arrival (a rate), those of %s from the send (users): they are different figures", strings.Join(open, ", "), strings.Join(closed, ", ")))
+		notes = append(notes,
+			fmt.Sprintf(
+				"latencies of %s count from the intended arrival (a rate), those of %s from the send "+
+					"(users): they are different figures", strings.Join(open, ", "), strings.Join(closed, ", ")))
 	}
 	if len(whole) > 0 {
-		notes = append(notes, fmt.Sprintf("of %s only records were given: their figures are of the whole time, with ramp-up and warm-up, and doubts about them are not known", strings.Join(whole, ", ")))
+		notes = append(notes,
+			fmt.Sprintf(
+				"of %s only records were given: their figures are of the whole time, with ramp-up and "+
+					"warm-up, and doubts about them are not known", strings.Join(whole, ", ")))
 	}
 	return notes
 }

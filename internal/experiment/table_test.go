@@ -19,8 +19,15 @@ var start = time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
 // finished is the result of a load that ran in turns with those of other cells.
 func finished(slot, turn int, edit func(*result.Load)) *result.Load {
 	l := &result.Load{
-		Outcome: result.Finished, Latency: result.ServiceTime, Start: start.Add(time.Duration(10*turn+slot) * time.Minute), Measured: result.Seconds(30 * time.Second),
-		Total: result.Operation{Requests: 1000, Throughput: 1000 + float64(turn), Latency: &result.Quantiles{P99: result.Seconds(time.Millisecond + time.Duration(turn)*time.Microsecond)}},
+		Outcome:  result.Finished,
+		Latency:  result.ServiceTime,
+		Start:    start.Add(time.Duration(10*turn+slot) * time.Minute),
+		Measured: result.Seconds(30 * time.Second),
+		Total: result.Operation{
+			Requests:   1000,
+			Throughput: 1000 + float64(turn),
+			Latency:    &result.Quantiles{P99: result.Seconds(time.Millisecond + time.Duration(turn)*time.Microsecond)},
+		},
 	}
 	if edit != nil {
 		edit(l)
@@ -66,12 +73,14 @@ func TestNoSuccessIsNoSameLatency(t *testing.T) {
 		}
 	})
 	got := row(t, Table([]Cell{cellOf("ok", 0, nil), dead}, asked(compare.LatencyP99)), compare.LatencyP99)
-	if got.Repeats != 6 || got.Verdict != "Worse" && got.Verdict != "CannotTell" || got.NotWorse != nil && *got.NotWorse || !got.MedianAtLeast {
+	if got.Repeats != 6 || got.Verdict != "Worse" && got.Verdict != "CannotTell" || got.NotWorse != nil && *got.NotWorse ||
+		!got.MedianAtLeast {
 		t.Errorf("%+v", got)
 	}
 }
 
-// Runs whose load generator waited for a CPU are left out: what they lack is not Redis'. So are those that miss an objective all the same.
+// Runs whose load generator waited for a CPU are left out: what they lack is not Redis'. So are those that miss an
+// objective all the same.
 func TestStarvedRunsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	starved := cellOf("starved", 1, func(_ int, l *result.Load) {
@@ -79,7 +88,8 @@ func TestStarvedRunsAreLeftOut(t *testing.T) {
 		l.Total.Stalled = &result.Stalled{Throughput: 4 * l.Total.Throughput, Waited: &result.Waited{Share: 0.75}}
 	})
 	got := row(t, Table([]Cell{cellOf("ok", 0, nil), starved}, asked(compare.Throughput)), compare.Throughput)
-	if got.Verdict != "CannotTell" || got.Repeats != 0 || !strings.HasPrefix(starved.Runs[0].Inconclusive, "GeneratorStarved: load pod 0 waited for a CPU") {
+	if got.Verdict != "CannotTell" || got.Repeats != 0 ||
+		!strings.HasPrefix(starved.Runs[0].Inconclusive, "GeneratorStarved: load pod 0 waited for a CPU") {
 		t.Errorf("%+v, %q", got, starved.Runs[0].Inconclusive)
 	}
 }
@@ -89,7 +99,8 @@ func TestNoGapIsAnOutageOfZero(t *testing.T) {
 	t.Parallel()
 	gap := func(_ int, l *result.Load) { l.LongestGap = &result.Gap{Length: result.Seconds(2 * time.Second)} }
 	got := row(t, Table([]Cell{cellOf("none", 0, nil), cellOf("gap", 1, gap)}, asked(compare.Outage)), compare.Outage)
-	if got.Verdict != "Worse" || got.Repeats != 6 || got.BaselineRepeats != 6 || !strings.Contains(got.Message, "2s instead of 0s of none") {
+	if got.Verdict != "Worse" || got.Repeats != 6 || got.BaselineRepeats != 6 ||
+		!strings.Contains(got.Message, "2s instead of 0s of none") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -98,7 +109,8 @@ func TestNoGapIsAnOutageOfZero(t *testing.T) {
 func TestMarginOfErrorsAboveNone(t *testing.T) {
 	t.Parallel()
 	few := func(_ int, l *result.Load) { l.Total.ErrorRate = 0.0003 }
-	got := row(t, Table([]Cell{cellOf("none", 0, nil), cellOf("few", 1, few)}, asked(compare.ErrorRate)), compare.ErrorRate)
+	got := row(t, Table([]Cell{cellOf("none", 0, nil), cellOf("few", 1, few)}, asked(compare.ErrorRate)),
+		compare.ErrorRate)
 	if got.Verdict != "Same" || !strings.Contains(got.Message, "within 0.1 percentage points") {
 		t.Errorf("%+v", got)
 	}
@@ -132,15 +144,18 @@ func TestCellsApart(t *testing.T) {
 	t.Parallel()
 	slower := func(_ int, l *result.Load) { l.Total.Throughput *= 0.955 }
 	old, turns, later := cellOf("old", 0, nil), cellOf("turns", 1, slower), cellOf("later", 600, slower)
-	if got := row(t, Table([]Cell{old, turns}, asked(compare.Throughput)), compare.Throughput); got.Verdict != "Same" && got.Verdict != "Worse" {
+	if got := row(t, Table([]Cell{old, turns}, asked(compare.Throughput)), compare.Throughput); got.Verdict != "Same" &&
+		got.Verdict != "Worse" {
 		t.Errorf("in turns: %+v", got)
 	}
 	table := Table([]Cell{old, later}, asked(compare.Throughput))
-	if got := row(t, table, compare.Throughput); got.Verdict == "Worse" || len(table.Notes) != 1 || !strings.Contains(table.Notes[0], "run them in turns") {
+	if got := row(t, table, compare.Throughput); got.Verdict == "Worse" || len(table.Notes) != 1 ||
+		!strings.Contains(table.Notes[0], "run them in turns") {
 		t.Errorf("one after the other: %+v, %v", got, table.Notes)
 	}
 	muchSlower := cellOf("later", 600, func(_ int, l *result.Load) { l.Total.Throughput *= 0.5 })
-	if got := row(t, Table([]Cell{old, muchSlower}, asked(compare.Throughput)), compare.Throughput); got.Verdict != "Worse" {
+	if got := row(t, Table([]Cell{old, muchSlower}, asked(compare.Throughput)),
+		compare.Throughput); got.Verdict != "Worse" {
 		t.Errorf("half: %+v", got)
 	}
 }
@@ -174,12 +189,18 @@ func TestRecordsWithoutRecovery(t *testing.T) {
 	cell := func(name string, slot int, recovers bool) Cell {
 		c := Cell{Name: name}
 		for turn := range 6 {
-			m := result.Mark{Name: "kill", At: result.Seconds(10 * time.Second), Outage: &result.BoundedSeconds{Value: result.Seconds(2 * time.Second)}}
+			m := result.Mark{
+				Name:   "kill",
+				At:     result.Seconds(10 * time.Second),
+				Outage: &result.BoundedSeconds{Value: result.Seconds(2 * time.Second)},
+			}
 			if recovers || turn >= 3 {
 				m.Took = &result.BoundedSeconds{Value: result.Seconds(3*time.Second + time.Duration(turn)*time.Millisecond)}
 			}
 			c.Runs = append(c.Runs, OfCourse(&result.Course{
-				Start: start.Add(time.Duration(10*turn+slot) * time.Minute), Faults: []result.Mark{m}, Rows: []result.Row{{Until: result.Seconds(time.Minute), Operation: result.Operation{Requests: 9}}},
+				Start:  start.Add(time.Duration(10*turn+slot) * time.Minute),
+				Faults: []result.Mark{m},
+				Rows:   []result.Row{{Until: result.Seconds(time.Minute), Operation: result.Operation{Requests: 9}}},
 			}))
 		}
 		return c
@@ -189,7 +210,8 @@ func TestRecordsWithoutRecovery(t *testing.T) {
 	if !got.Primary || got.Repeats != 6 || got.Verdict == "Same" || got.AtMost != nil {
 		t.Errorf("%+v", got)
 	}
-	if both := row(t, Table([]Cell{cell("a", 0, false), cell("b", 1, false)}, Question{}), compare.RecoveryTime); !both.Primary || both.Verdict != "CannotTell" {
+	if both := row(t, Table([]Cell{cell("a", 0, false), cell("b", 1, false)}, Question{}),
+		compare.RecoveryTime); !both.Primary || both.Verdict != "CannotTell" {
 		t.Errorf("half of both: %+v", both)
 	}
 }
@@ -197,7 +219,9 @@ func TestRecordsWithoutRecovery(t *testing.T) {
 func TestOpenLoopOfObjects(t *testing.T) {
 	t.Parallel()
 	stages := &v1alpha1.RedisLoadTest{}
-	stages.Spec.Load.Stages = []v1alpha1.LoadStage{{Duration: metav1.Duration{Duration: time.Minute}, Rate: new(int32(100))}}
+	stages.Spec.Load.Stages = []v1alpha1.LoadStage{
+		{Duration: metav1.Duration{Duration: time.Minute}, Rate: new(int32(100))},
+	}
 	users := &v1alpha1.RedisLoadTest{}
 	users.Spec.Load.Users = new(int32(100))
 	if !OfObjects(stages, nil, result.Run{}).OpenLoop || OfObjects(users, nil, result.Run{}).OpenLoop {
@@ -210,17 +234,26 @@ func TestSettingOfObjects(t *testing.T) {
 	t.Parallel()
 	test := &v1alpha1.RedisLoadTest{}
 	test.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}}
-	setting := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "always"}, Spec: v1alpha1.RedisFaultSpec{Setting: true}}
-	for verdict, want := range map[v1alpha1.Verdict]bool{v1alpha1.VerdictPass: true, v1alpha1.VerdictInconclusive: false, "": false} {
+	setting := v1alpha1.RedisFault{
+		ObjectMeta: metav1.ObjectMeta{Name: "always"},
+		Spec:       v1alpha1.RedisFaultSpec{Setting: true},
+	}
+	for verdict, want := range map[v1alpha1.Verdict]bool{
+		v1alpha1.VerdictPass:         true,
+		v1alpha1.VerdictInconclusive: false,
+		"":                           false,
+	} {
 		setting.Status.Verdict = verdict
 		run := OfObjects(test, []v1alpha1.RedisFault{setting}, result.Run{})
-		if (run.Inconclusive == "") != want || !want && !strings.Contains(run.Inconclusive, "RedisFault always, its setting,") || len(run.Values) != 0 {
+		if (run.Inconclusive == "") != want ||
+			!want && !strings.Contains(run.Inconclusive, "RedisFault always, its setting,") || len(run.Values) != 0 {
 			t.Errorf("%q: inconclusive %q, values %v", verdict, run.Inconclusive, run.Values)
 		}
 	}
 }
 
-// A load without a success is as slow as it was long, however its length was given; its outage is known without a fault, too.
+// A load without a success is as slow as it was long, however its length was given; its outage is known without a
+// fault, too.
 func TestLoadWithoutASuccess(t *testing.T) {
 	t.Parallel()
 	start := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -236,36 +269,57 @@ func TestLoadWithoutASuccess(t *testing.T) {
 	} {
 		of := &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Load: test.load}}
 		of.Status.StartTime, of.Status.CompletionTime = &start, &end
-		of.Status.Summary = &v1alpha1.LoadSummary{Requests: 9, Errors: 9, Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 49e6}}}
+		of.Status.Summary = &v1alpha1.LoadSummary{
+			Requests: 9,
+			Errors:   9,
+			Outage:   &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 49e6}},
+		}
 		run := OfObjects(of, nil, result.Run{})
-		if got := run.Values["latencyP99"]; got != (Value{Value: test.want, Censored: true}) || run.Values["outage"] != (Value{Value: 49}) {
+		if got := run.Values["latencyP99"]; got != (Value{Value: test.want, Censored: true}) ||
+			run.Values["outage"] != (Value{Value: 49}) {
 			t.Errorf("%s: %+v", name, run.Values)
 		}
 	}
-	whole := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Summary: &v1alpha1.LoadSummary{Requests: 9, Latency: &v1alpha1.LatencySummary{}}}}
+	whole := &v1alpha1.RedisLoadTest{
+		Status: v1alpha1.RedisLoadTestStatus{
+			Summary: &v1alpha1.LoadSummary{Requests: 9, Latency: &v1alpha1.LatencySummary{}},
+		},
+	}
 	if outage, ok := OfObjects(whole, nil, result.Run{}).Values["outage"]; !ok || outage != (Value{}) {
 		t.Errorf("without an outage it is %+v, %t", outage, ok)
 	}
 }
 
-// The figures of a run are those of the results that were kept beside its record, not of the statuses; throughput, errors and latencies are of the whole measured
-// time, with the faults, as the columns show them.
+// The figures of a run are those of the results that were kept beside its record, not of the statuses; throughput,
+// errors and latencies are of the whole measured time, with the faults, as the columns show them.
 func TestRunOfWhatWasKept(t *testing.T) {
 	t.Parallel()
-	test := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Summary: &v1alpha1.LoadSummary{Requests: 9, Throughput: "10", ErrorRate: "0.5"}}}
+	test := &v1alpha1.RedisLoadTest{
+		Status: v1alpha1.RedisLoadTestStatus{Summary: &v1alpha1.LoadSummary{Requests: 9, Throughput: "10", ErrorRate: "0.5"}},
+	}
 	kill := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill", UID: "u"}, Status: v1alpha1.RedisFaultStatus{
-		InjectedAt: new(metav1.NowMicro()), Verdict: v1alpha1.VerdictPass, Impact: &v1alpha1.Impact{Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1e6}}},
+		InjectedAt: new(metav1.NowMicro()),
+		Verdict:    v1alpha1.VerdictPass,
+		Impact:     &v1alpha1.Impact{Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1e6}}},
 	}}
-	load := &result.Load{Outcome: result.Finished, Total: result.Operation{Requests: 9, Throughput: 20, ErrorRate: 0.25}, OutsideFaults: &result.Operation{Requests: 5, Throughput: 30}}
+	load := &result.Load{
+		Outcome:       result.Finished,
+		Total:         result.Operation{Requests: 9, Throughput: 20, ErrorRate: 0.25},
+		OutsideFaults: &result.Operation{Requests: 5, Throughput: 30},
+	}
 	load.Verification = &result.Verification{Lost: new(uint64(7))}
 	fault := result.NewFault(&impact.Impact{
-		Outage: impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load}, Recovered: true, RecoveryTime: impact.Exactly(3 * time.Second),
+		Outage:       impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load},
+		Recovered:    true,
+		RecoveryTime: impact.Exactly(3 * time.Second),
 	}, result.FaultInput{Name: "kill", UID: "u"})
 	fault.Verdict = string(v1alpha1.VerdictPass)
 	kept := result.Run{Load: load, Faults: []result.Fault{*fault}}
 	want := map[string]float64{"throughput": 20, "errorRate": 0.25, "outage": 2, "recoveryTime": 3, "lostWrites": 7}
 	for name, run := range map[string]Run{
-		"of objects": OfObjects(test, []v1alpha1.RedisFault{kill}, kept), "without the fault's": OfObjects(test, nil, kept), "of a load": OfLoad(load, *fault),
+		"of objects":          OfObjects(test, []v1alpha1.RedisFault{kill}, kept),
+		"without the fault's": OfObjects(test, nil, kept),
+		"of a load":           OfLoad(load, *fault),
 	} {
 		for figure, value := range want {
 			if got := run.Values[figure]; got.Value != value {
@@ -273,7 +327,8 @@ func TestRunOfWhatWasKept(t *testing.T) {
 			}
 		}
 	}
-	if run := OfObjects(test, []v1alpha1.RedisFault{kill}, result.Run{}); run.Values["throughput"].Value != 10 || run.Values["outage"].Value != 1 {
+	if run := OfObjects(test, []v1alpha1.RedisFault{kill}, result.Run{}); run.Values["throughput"].Value != 10 ||
+		run.Values["outage"].Value != 1 {
 		t.Errorf("by the statuses: %+v", run.Values)
 	}
 }
@@ -281,18 +336,28 @@ func TestRunOfWhatWasKept(t *testing.T) {
 // Why a run is not compared is said with it.
 func TestInconclusiveOfObjects(t *testing.T) {
 	t.Parallel()
-	of := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Verdict: v1alpha1.VerdictInconclusive, Conditions: []metav1.Condition{
-		{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "the load was behind"},
-	}}}
+	of := &v1alpha1.RedisLoadTest{
+		Status: v1alpha1.RedisLoadTestStatus{Verdict: v1alpha1.VerdictInconclusive, Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue},
+			{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "the load was behind"},
+		}},
+	}
 	if why := OfObjects(of, nil, result.Run{}).Inconclusive; why != "its verdict is Inconclusive: the load was behind" {
 		t.Errorf("%q", why)
 	}
-	fault := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill"}, Status: v1alpha1.RedisFaultStatus{Verdict: v1alpha1.VerdictInconclusive}}
-	if why := OfObjects(of, []v1alpha1.RedisFault{fault}, result.Run{}).Inconclusive; why != "RedisFault kill is inconclusive" {
+	fault := v1alpha1.RedisFault{
+		ObjectMeta: metav1.ObjectMeta{Name: "kill"},
+		Status:     v1alpha1.RedisFaultStatus{Verdict: v1alpha1.VerdictInconclusive},
+	}
+	if why := OfObjects(of, []v1alpha1.RedisFault{fault},
+		result.Run{}).Inconclusive; why != "RedisFault kill is inconclusive" {
 		t.Errorf("%q", why)
 	}
-	fault.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "it never recovered"}}
-	if why := OfObjects(of, []v1alpha1.RedisFault{fault}, result.Run{}).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
+	fault.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "it never recovered"},
+	}
+	if why := OfObjects(of, []v1alpha1.RedisFault{fault},
+		result.Run{}).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
 		t.Errorf("%q", why)
 	}
 }

@@ -1,4 +1,5 @@
-// Package experiment makes the figures of runs comparable: what each run gave, and the comparisons of cells with their baseline.
+// Package experiment makes the figures of runs comparable: what each run gave, and the comparisons
+// of cells with their baseline.
 package experiment
 
 import (
@@ -22,17 +23,18 @@ type Run struct {
 	Start        time.Time
 	Round        int
 	Inconclusive string // why the run has no figures to compare; "" = it has
-	OpenLoop     bool   // at a rate: its throughput is that rate, and its latencies count from the intended arrival
-	Whole        bool   // its figures are of the whole time, with the ramp-up
-	Values       map[string]Value
+	// at a rate: its throughput is that rate, and its latencies count from the intended arrival
+	OpenLoop bool
+	Whole    bool // its figures are of the whole time, with the ramp-up
+	Values   map[string]Value
 }
 
 // Value is a figure of a run, in the unit that package compare gives it.
 type Value struct {
 	Value    float64 `json:"value"`
 	Censored bool    `json:"censored,omitempty"` // it is Value or more
-	// Least is what a latency is at least, if the load generator waited for a CPU: a part of it is the generator's own then, of a share Late of the requests at most.
-	// 0 = it did not.
+	// Least is what a latency is at least, if the load generator waited for a CPU: a part of it is the
+	// generator's own then, of a share Late of the requests at most. 0 = it did not.
 	Least float64 `json:"least,omitempty"`
 	Late  float64 `json:"late,omitempty"`
 }
@@ -62,8 +64,9 @@ func OfLoad(l *result.Load, faults ...result.Fault) Run {
 	return r
 }
 
-// ofLoad takes over the figures of a load. Throughput, errors and latencies are those of the whole measured time, with the faults, as in the columns and in reports. A
-// load without a success is as slow as it was long, over.
+// ofLoad takes over the figures of a load. Throughput, errors and latencies are those of the whole
+// measured time, with the faults, as in the columns and in reports. A load without a success is as
+// slow as it was long, over.
 func (r *Run) ofLoad(l *result.Load, over time.Duration) {
 	r.ofOperation(&l.Total, over)
 	r.set(compare.Outage, 0)
@@ -81,7 +84,8 @@ func (r *Run) ofLoad(l *result.Load, over time.Duration) {
 	}
 }
 
-// OfCourse is the run of which only the record was kept, without a result: its figures are of the whole time, with the ramp-up.
+// OfCourse is the run of which only the record was kept, without a result: its figures are of the
+// whole time, with the ramp-up.
 func OfCourse(c *result.Course) Run {
 	r := Run{Start: c.Start, Whole: true}
 	end := result.Seconds(0)
@@ -103,7 +107,8 @@ func OfCourse(c *result.Course) Run {
 	return r
 }
 
-// ofOperation takes over the figures of requests over a time. Without a success the latency is as long as that, or longer.
+// ofOperation takes over the figures of requests over a time. Without a success the latency is as
+// long as that, or longer.
 func (r *Run) ofOperation(o *result.Operation, over time.Duration) {
 	r.set(compare.Throughput, o.Throughput)
 	r.set(compare.ErrorRate, o.ErrorRate)
@@ -125,10 +130,18 @@ func (r *Run) ofLatency(q *result.Quantiles, stalled *result.Stalled) {
 	for _, one := range []struct {
 		of           compare.Figure
 		value, least result.Seconds
-	}{{compare.LatencyP50, q.P50, least.P50}, {compare.LatencyP99, q.P99, least.P99}, {compare.LatencyP999, q.P999, least.P999}} {
+	}{
+		{compare.LatencyP50, q.P50, least.P50},
+		{compare.LatencyP99, q.P99, least.P99},
+		{compare.LatencyP999, q.P999, least.P999},
+	} {
 		r.set(one.of, one.value.Seconds())
 		if one.least < one.value {
-			r.Values[one.of.Name] = Value{Value: one.value.Seconds(), Least: one.least.Seconds(), Late: late}
+			r.Values[one.of.Name] = Value{
+				Value: one.value.Seconds(),
+				Least: one.least.Seconds(),
+				Late:  late,
+			}
 		}
 	}
 }
@@ -149,8 +162,8 @@ func (r *Run) worst(f compare.Figure, v Value) {
 	}
 }
 
-// OfObjects is the run of a RedisLoadTest with its RedisFaults. Its figures are those of the results that were kept beside the record, and of the statuses where
-// there are none.
+// OfObjects is the run of a RedisLoadTest with its RedisFaults. Its figures are those of the
+// results that were kept beside the record, and of the statuses where there are none.
 func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept result.Run) Run {
 	load := &test.Spec.Load
 	r := Run{Source: test.Name, OpenLoop: isOpen(load)}
@@ -178,9 +191,14 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept 
 			r.ofFault(digest.ResultOf(kept.Faults, f, r.Start))
 		}
 	}
-	for i := range kept.Faults { // their objects may have been deleted; one that was deleted before its end has no verdict
+	// their objects may have been deleted; one that was deleted before its end has no verdict
+	for i := range kept.Faults {
 		f := &kept.Faults[i]
-		if f.Verdict != "" && !slices.ContainsFunc(faults, func(o v1alpha1.RedisFault) bool { return string(o.UID) == f.UID && o.Name == f.Name }) {
+		if f.Verdict != "" &&
+			!slices.ContainsFunc(faults, func(o v1alpha1.RedisFault) bool {
+				return string(o.UID) == f.UID &&
+					o.Name == f.Name
+			}) {
 			r.ofFault(f)
 		}
 	}
@@ -234,7 +252,8 @@ func lasted(s *v1alpha1.RedisLoadTestStatus) time.Duration {
 
 // because is what a verdict's condition says of it, behind a colon; "" = nothing.
 func because(conditions []metav1.Condition) string {
-	if why := meta.FindStatusCondition(conditions, v1alpha1.ConditionObjectivesMet); why != nil && why.Message != "" {
+	if why := meta.FindStatusCondition(conditions, v1alpha1.ConditionObjectivesMet); why != nil &&
+		why.Message != "" {
 		return ": " + why.Message
 	}
 	return ""
@@ -249,7 +268,8 @@ func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
 // ofSetting drops a run of which a setting was not in force. Nothing is measured against a setting.
 func (r *Run) ofSetting(f *v1alpha1.RedisFault) {
 	if f.Status.Verdict != v1alpha1.VerdictPass {
-		r.Inconclusive = "RedisFault " + f.Name + ", its setting, is not known to have been in force: its verdict is not Pass"
+		r.Inconclusive = "RedisFault " + f.Name +
+			", its setting, is not known to have been in force: its verdict is not Pass"
 	}
 }
 
@@ -262,7 +282,8 @@ func (r *Run) ofFault(f *result.Fault) {
 		return
 	}
 	r.worst(compare.Outage, Value{Value: f.Outage().Value.Seconds()})
-	if parts := f.Outages; parts != nil && parts.Probe != nil { //nolint:forbidigo // a figure of its own, by its own name
+	//nolint:forbidigo // a figure of its own, by its own name
+	if parts := f.Outages; parts != nil && parts.Probe != nil {
 		r.worst(compare.ProbeOutage, Value{Value: parts.Probe.Value.Seconds()})
 	}
 	if took, recovered := f.Recovery(); recovered {

@@ -20,8 +20,12 @@ type Judgement struct {
 // mostNamed is how many reasons a judgement names.
 const mostNamed = 5
 
-// Judge concludes from the runs and their comparison. earlier are the comparisons with an earlier run; regression is whether one of them decides.
-func Judge(r *Record, rows []result.Comparison, require v1alpha1.ComparisonRequirement, earlier []result.Comparison, regression bool) Judgement {
+// Judge concludes from the runs and their comparison. earlier are the comparisons with an earlier
+// run; regression is whether one of them decides.
+func Judge(
+	r *Record, rows []result.Comparison, require v1alpha1.ComparisonRequirement,
+	earlier []result.Comparison, regression bool,
+) Judgement {
 	var missed, unknown []string
 	for i, cell := range r.Cells {
 		n := r.tally(i)
@@ -29,7 +33,8 @@ func Judge(r *Record, rows []result.Comparison, require v1alpha1.ComparisonRequi
 			missed = append(missed, fmt.Sprintf("%d of %d runs of %s: %s", n.missed, n.runs, cell, n.why))
 		}
 		if 3*n.inconclusive > n.runs || n.runs == 0 {
-			unknown = append(unknown, fmt.Sprintf("%d of %d runs of %s are inconclusive", n.inconclusive, n.runs, cell))
+			unknown = append(unknown,
+				fmt.Sprintf("%d of %d runs of %s are inconclusive", n.inconclusive, n.runs, cell))
 		}
 	}
 	for _, row := range rows {
@@ -82,7 +87,8 @@ func (r *Record) Missed() bool {
 type tally struct {
 	runs, failed, missed, inconclusive int
 	why                                string // the last of those missed an objective that did
-	last                               string // why the last of those failed, or is inconclusive, that did
+	// why the last of those failed, or is inconclusive, that did
+	last string
 }
 
 func (r *Record) tally(cell int) (n tally) {
@@ -114,7 +120,13 @@ func (r *Record) Counts(baselineOf func(cell int) string) []v1alpha1.ExperimentC
 	var cells []v1alpha1.ExperimentCell
 	for i, name := range r.Cells {
 		n := r.tally(i)
-		c := v1alpha1.ExperimentCell{Name: name, Finished: int32(n.runs), Failed: int32(n.failed), Inconclusive: int32(n.inconclusive), Message: n.last}
+		c := v1alpha1.ExperimentCell{
+			Name:         name,
+			Finished:     int32(n.runs),
+			Failed:       int32(n.failed),
+			Inconclusive: int32(n.inconclusive),
+			Message:      n.last,
+		}
 		if baseline := baselineOf(i); baseline != name {
 			c.Baseline = baseline
 		}

@@ -18,7 +18,13 @@ func recordOf(edit func(n int, r *RecordedRun)) *Record {
 	record := &Record{Version: RecordVersion, Cells: []string{"a=1", "a=2"}}
 	for n := range 6 {
 		for cell := range 2 {
-			r := RecordedRun{Cell: cell, Round: n + 1, LoadTest: fmt.Sprintf("e-%04d", 2*n+cell+1), Start: start.Add(time.Duration(n) * time.Minute), Values: map[string]Value{"throughput": {Value: 100}}}
+			r := RecordedRun{
+				Cell:     cell,
+				Round:    n + 1,
+				LoadTest: fmt.Sprintf("e-%04d", 2*n+cell+1),
+				Start:    start.Add(time.Duration(n) * time.Minute),
+				Values:   map[string]Value{"throughput": {Value: 100}},
+			}
 			if edit != nil {
 				edit(n, &r)
 			}
@@ -48,10 +54,19 @@ func TestJudge(t *testing.T) {
 		{"nothing required", recordOf(nil), row(no, no), v1alpha1.RequireNone, nil, false, v1alpha1.VerdictPass, ""},
 		{"not worse", recordOf(nil), row(yes, no), v1alpha1.RequireNotWorse, nil, false, v1alpha1.VerdictPass, ""},
 		{"worse", recordOf(nil), row(no, no), v1alpha1.RequireNotWorse, nil, false, v1alpha1.VerdictFail, "a=2: the message"},
-		{"perhaps worse", recordOf(nil), row(nil, nil), v1alpha1.RequireNotWorse, nil, false, v1alpha1.VerdictInconclusive, "a=2: the message"},
-		{"not the same", recordOf(nil), row(yes, no), v1alpha1.RequireSame, nil, false, v1alpha1.VerdictFail, "a=2: the message"},
+		{
+			"perhaps worse", recordOf(nil), row(nil, nil), v1alpha1.RequireNotWorse, nil, false, v1alpha1.VerdictInconclusive,
+			"a=2: the message",
+		},
+		{
+			"not the same", recordOf(nil), row(yes, no), v1alpha1.RequireSame, nil, false, v1alpha1.VerdictFail,
+			"a=2: the message",
+		},
 		{"regressed, shown", recordOf(nil), row(yes, yes), v1alpha1.RequireNone, regressed, false, v1alpha1.VerdictPass, ""},
-		{"regressed, an objective", recordOf(nil), row(yes, yes), v1alpha1.RequireNone, regressed, true, v1alpha1.VerdictFail, "a=1 has regressed: 20 % slower"},
+		{
+			"regressed, an objective", recordOf(nil), row(yes, yes), v1alpha1.RequireNone, regressed, true, v1alpha1.VerdictFail,
+			"a=1 has regressed: 20 % slower",
+		},
 		{"an objective of a run", recordOf(func(n int, r *RecordedRun) {
 			if n == 2 && r.Cell == 1 {
 				r.Failed, r.Missed = "p99", true
@@ -62,14 +77,33 @@ func TestJudge(t *testing.T) {
 				r.Failed, r.Inconclusive = "lost", "lost"
 			}
 		}), row(yes, yes), v1alpha1.RequireNone, nil, false, v1alpha1.VerdictPass, ""},
-		{"more than a third", recordOf(func(n int, r *RecordedRun) {
-			if n < 3 && r.Cell == 0 {
-				r.Inconclusive = "lost"
-			}
-		}), row(yes, yes), v1alpha1.RequireNone, nil, false, v1alpha1.VerdictInconclusive, "3 of 6 runs of a=1 are inconclusive"},
-		{"no run of a cell", &Record{Cells: []string{"a=1"}}, row(yes, yes), v1alpha1.RequireNone, nil, false, v1alpha1.VerdictInconclusive, "0 of 0 runs of a=1 are inconclusive"},
+		{
+			"more than a third",
+			recordOf(func(n int, r *RecordedRun) {
+				if n < 3 && r.Cell == 0 {
+					r.Inconclusive = "lost"
+				}
+			}),
+			row(yes, yes),
+			v1alpha1.RequireNone,
+			nil,
+			false,
+			v1alpha1.VerdictInconclusive,
+			"3 of 6 runs of a=1 are inconclusive",
+		},
+		{
+			"no run of a cell",
+			&Record{Cells: []string{"a=1"}},
+			row(yes, yes),
+			v1alpha1.RequireNone,
+			nil,
+			false,
+			v1alpha1.VerdictInconclusive,
+			"0 of 0 runs of a=1 are inconclusive",
+		},
 	} {
-		if j := Judge(test.record, []result.Comparison{test.row}, test.require, test.earlier, test.gates); j.Verdict != test.want || j.Message != test.message {
+		if j := Judge(test.record, []result.Comparison{test.row}, test.require, test.earlier,
+			test.gates); j.Verdict != test.want || j.Message != test.message {
 			t.Errorf("%s: %+v, want %s: %s", test.name, j, test.want, test.message)
 		}
 	}
@@ -99,10 +133,12 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	cells := got.CellsOf(func(int) string { return "a=1" })
-	if len(cells) != 2 || len(cells[1].Runs) != 6 || cells[1].Runs[5].Round != 6 || cells[1].Baseline != "a=1" || !cells[1].Runs[0].Values["recoveryTime"].Censored {
+	if len(cells) != 2 || len(cells[1].Runs) != 6 || cells[1].Runs[5].Round != 6 || cells[1].Baseline != "a=1" ||
+		!cells[1].Runs[0].Values["recoveryTime"].Censored {
 		t.Errorf("%+v", cells)
 	}
-	if counts := got.Counts(func(int) string { return "a=1" }); counts[0].Baseline != "" || counts[1].Baseline != "a=1" || counts[1].Finished != 6 {
+	if counts := got.Counts(func(int) string { return "a=1" }); counts[0].Baseline != "" || counts[1].Baseline != "a=1" ||
+		counts[1].Finished != 6 {
 		t.Errorf("%+v", counts)
 	}
 }
@@ -115,8 +151,20 @@ func TestLargestRecordFits(t *testing.T) {
 		record.Cells = append(record.Cells, strings.Repeat(fmt.Sprintf("parameter-%d=value,", i), 12))
 	}
 	for n := range MaxRuns {
-		r := RecordedRun{Cell: n % MaxCells, Round: n, LoadTest: fmt.Sprintf("experiment-%04d", n), Start: start, End: start, Failed: strings.Repeat(fmt.Sprint(n), 100), Inconclusive: strings.Repeat(fmt.Sprint(n), 100), Values: map[string]Value{}}
-		for _, f := range []string{"throughput", "latencyP50", "latencyP99", "latencyP999", "errorRate", "outage", "probeOutage", "recoveryTime", "lostWrites", "lostRequests", "maxCPU", "maxMemory"} {
+		r := RecordedRun{
+			Cell:         n % MaxCells,
+			Round:        n,
+			LoadTest:     fmt.Sprintf("experiment-%04d", n),
+			Start:        start,
+			End:          start,
+			Failed:       strings.Repeat(fmt.Sprint(n), 100),
+			Inconclusive: strings.Repeat(fmt.Sprint(n), 100),
+			Values:       map[string]Value{},
+		}
+		for _, f := range []string{
+			"throughput", "latencyP50", "latencyP99", "latencyP999", "errorRate", "outage",
+			"probeOutage", "recoveryTime", "lostWrites", "lostRequests", "maxCPU", "maxMemory",
+		} {
 			r.Values[f] = Value{Value: float64(n*7919+len(f)) / 7.123456789}
 		}
 		record.Runs = append(record.Runs, r)

@@ -7,23 +7,30 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 )
 
-// withinWaits is what is told of a cell and its baseline. A load generator that waits for a CPU makes latencies greater, by an unknown part: a difference is only told
-// if it holds whatever that part was. So is that there is none, where the two waited for different shares of the time.
-func withinWaits(told compare.Comparison, f compare.Figure, c, baseline Cell, tell func(c, baseline Cell) compare.Comparison) compare.Comparison {
+// withinWaits is what is told of a cell and its baseline. A load generator that waits for a CPU
+// makes latencies greater, by an unknown part: a difference is only told if it holds whatever that
+// part was. So is that there is none, where the two waited for different shares of the time.
+func withinWaits(
+	told compare.Comparison, f compare.Figure, c, baseline Cell,
+	tell func(c, baseline Cell) compare.Comparison,
+) compare.Comparison {
 	told.Late, told.BaselineLate = lateOf(c, f), lateOf(baseline, f)
 	differs := told.Verdict == compare.Better || told.Verdict == compare.Worse
-	if max(told.Late, told.BaselineLate) == 0 || !differs && !lateApart(f, told.Late, told.BaselineLate) {
+	if max(told.Late, told.BaselineLate) == 0 ||
+		!differs && !lateApart(f, told.Late, told.BaselineLate) {
 		return told
 	}
 	return told.Within(tell(c.atLeast(f), baseline), tell(c, baseline.atLeast(f)))
 }
 
-// lateApart reports whether so many more requests may be late in one cell than in another that a quantile can differ for that: half of its tail.
+// lateApart reports whether so many more requests may be late in one cell than in another that a
+// quantile can differ for that: half of its tail.
 func lateApart(f compare.Figure, late, other float64) bool {
 	return f.Tail > 0 && 2*math.Abs(late-other) >= f.Tail
 }
 
-// lateOf is for which share of the requests of a cell a figure may be greater as the load generator waited for a CPU: the mean of the runs, so that a few of them count.
+// lateOf is for which share of the requests of a cell a figure may be greater as the load generator
+// waited for a CPU: the mean of the runs, so that a few of them count.
 func lateOf(c Cell, f compare.Figure) float64 {
 	sum, n := 0.0, 0
 	for _, r := range c.Runs {

@@ -11,10 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
-	"github.com/redquake/redquake/internal/testing/cluster"
-	"github.com/redquake/redquake/internal/testing/meshtest"
-
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -30,14 +26,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
 const shop = "shop"
 
-// stage is a StatefulSet of a primary and a replica on two nodes, the servers in its pods, and a simulation of the rest of the cluster.
+// stage is a StatefulSet of a primary and a replica on two nodes, the servers in its pods, and a simulation of the rest
+// of the cluster.
 type stage struct {
 	t       *testing.T
 	servers *fakeServers
@@ -51,16 +51,25 @@ type stage struct {
 func newContractStage(t *testing.T) *stage {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, autoscalingv2.AddToScheme, object.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+		autoscalingv2.AddToScheme, object.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := &stage{t: t, servers: &fakeServers{servers: map[string]*fakeRedis{}, queues: map[string]string{}}}
 	s.under = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}, &appsv1.StatefulSet{}).
-		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).Build()
+		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
+			return []string{
+				string(o.(*corev1.Event).InvolvedObject.UID),
+			}
+		}).Build()
 	s.cluster = interceptor.NewClient(s.under, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			options ...client.GetOption,
+		) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -81,7 +90,9 @@ func newContractStage(t *testing.T) *stage {
 			object.SetCreationTimestamp(metav1.Now())
 			return c.Create(ctx, object, options...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+			options ...client.PatchOption,
+		) error {
 			if err := errors.Join(ctx.Err(), s.refuse); err != nil {
 				return err
 			}
@@ -95,7 +106,9 @@ func newContractStage(t *testing.T) *stage {
 }
 
 // delete checks the precondition of a UID, which the fake client ignores.
-func (s *stage) delete(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+func (s *stage) delete(
+	ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption,
+) error {
 	if err := errors.Join(ctx.Err(), s.refuse); err != nil {
 		return err
 	}
@@ -116,7 +129,10 @@ func (s *stage) delete(ctx context.Context, c client.WithWatch, object client.Ob
 }
 
 // resize is a kubelet that applies a resize at once.
-func (s *stage) resize(ctx context.Context, c client.Client, subResource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+func (s *stage) resize(
+	ctx context.Context, c client.Client, subResource string, object client.Object, patch client.Patch,
+	options ...client.SubResourcePatchOption,
+) error {
 	var given client.SubResourcePatchOptions
 	given.ApplyOptions(options)
 	if err := errors.Join(ctx.Err(), s.refuse); err != nil || subResource != "resize" || len(given.DryRun) > 0 {
@@ -162,7 +178,9 @@ func (s *stage) createObjects() {
 	s.t.Helper()
 	for _, name := range []string{"node-1", "node-2"} {
 		s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16")}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		}})
 	}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "redis", UID: "set", Generation: 1}}
 	set.Spec.Replicas = new(int32(2))
@@ -170,13 +188,32 @@ func (s *stage) createObjects() {
 	set.Spec.Template.Labels = map[string]string{"app": "redis"}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "redis", Command: []string{"redis-server"}}}
 	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 2, ReadyReplicas: 2, UpdateRevision: "one"}
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data-redis-0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data-redis-0"},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
 	claim.Spec.VolumeName = "pv-1"
 	s.create(set, claim,
-		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}, Spec: corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}}},
-		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment"}, Status: storagev1.VolumeAttachmentStatus{Attached: true},
-			Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-1")}}},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "run-0", Labels: map[string]string{v1alpha1.LabelLoadTest: "run"}}, Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.50"}})
+		&corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv-1"},
+			Spec:       corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+		},
+		&storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "attachment"},
+			Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+			Spec: storagev1.VolumeAttachmentSpec{
+				NodeName: "node-1",
+				Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-1")},
+			},
+		},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: shop,
+				Name:      "run-0",
+				Labels:    map[string]string{v1alpha1.LabelLoadTest: "run"},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.50"},
+		})
 	s.settle()
 }
 
@@ -229,29 +266,61 @@ func (s *stage) place(i int, set *appsv1.StatefulSet) {
 		}
 	}
 	limits := func() corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("256Mi")}
+		return corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("8"),
+			corev1.ResourceMemory: resource.MustParse("256Mi"),
+		}
 	}
 	resources := corev1.ResourceRequirements{Limits: limits(), Requests: limits()}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: shop, Name: fmt.Sprintf("redis-%d", i), UID: types.UID(fmt.Sprintf("pod-%d", s.made)), CreationTimestamp: metav1.Now(),
-			Labels:          map[string]string{"app": "redis", appsv1.StatefulSetRevisionLabel: set.Status.UpdateRevision},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "set", Controller: new(true)}},
+			Namespace:         shop,
+			Name:              fmt.Sprintf("redis-%d", i),
+			UID:               types.UID(fmt.Sprintf("pod-%d", s.made)),
+			CreationTimestamp: metav1.Now(),
+			Labels:            map[string]string{"app": "redis", appsv1.StatefulSetRevisionLabel: set.Status.UpdateRevision},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "set", Controller: new(true)},
+			},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: node, RestartPolicy: corev1.RestartPolicyAlways,
-			Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}, Resources: resources,
-				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"}}}},
+			Containers: []corev1.Container{
+				{
+					Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}, Resources: resources,
+					VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+				},
+			},
+			Volumes: []corev1.Volume{
+				{
+					Name: "data",
+					VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"},
+					},
+				},
+			},
 		},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.0.0.%d", i+1), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			Phase:             corev1.PodRunning,
+			PodIP:             fmt.Sprintf("10.0.0.%d", i+1),
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Ready: true, Resources: &resources}},
 		},
 	}
 	s.create(pod)
-	server := &fakeRedis{runID: fmt.Sprintf("run-%d", s.made), clients: []int{1, 2, 3}, calls: map[string]int{}, config: map[string]string{
-		"hz": "10", "dir": "/data", "io-threads": "1", "io-threads-do-reads": "no", "maxmemory": "0", "maxmemory-policy": "noeviction"}}
+	server := &fakeRedis{
+		runID:   fmt.Sprintf("run-%d", s.made),
+		clients: []int{1, 2, 3},
+		calls:   map[string]int{},
+		config: map[string]string{
+			"hz":                  "10",
+			"dir":                 "/data",
+			"io-threads":          "1",
+			"io-threads-do-reads": "no",
+			"maxmemory":           "0",
+			"maxmemory-policy":    "noeviction",
+		},
+	}
 	for at, other := range s.servers.servers {
 		if other.primary == "" && at != addressOfPod(pod) {
 			server.primary = at
@@ -297,7 +366,8 @@ func (s *stage) shows() string {
 	s.must(s.under.List(context.Background(), &pods))
 	s.must(s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "redis"}, set))
 	for _, n := range nodes.Items {
-		lines = append(lines, fmt.Sprintf("%s unschedulable %t, taints %v, annotations %v", n.Name, n.Spec.Unschedulable, n.Spec.Taints, n.Annotations))
+		lines = append(lines, fmt.Sprintf("%s unschedulable %t, taints %v, annotations %v", n.Name, n.Spec.Unschedulable,
+			n.Spec.Taints, n.Annotations))
 	}
 	for _, p := range pods.Items {
 		text := p.Name
@@ -306,9 +376,11 @@ func (s *stage) shows() string {
 		}
 		lines = append(lines, text)
 	}
-	lines = append(lines, fmt.Sprintf("%d replicas, template %s, strategy %s, annotations %v", *set.Spec.Replicas, cluster.Revision(set), set.Spec.UpdateStrategy.Type, set.Annotations))
+	lines = append(lines, fmt.Sprintf("%d replicas, template %s, strategy %s, annotations %v", *set.Spec.Replicas,
+		cluster.Revision(set), set.Spec.UpdateStrategy.Type, set.Annotations))
 	for at, r := range s.servers.servers {
-		lines = append(lines, fmt.Sprintf("%s primary %q, config %v, paused %t, queued %t", at, r.primary, r.config, r.paused, s.servers.queuedAt(at)))
+		lines = append(lines, fmt.Sprintf("%s primary %q, config %v, paused %t, queued %t", at, r.primary, r.config, r.paused,
+			s.servers.queuedAt(at)))
 	}
 	for _, child := range s.children() {
 		lines = append(lines, fmt.Sprintf("%T", child)+" "+child.GetName())
@@ -334,7 +406,13 @@ func (s *stage) deps() contract.Deps {
 			Spec: &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}},
 		},
 		Cluster: s.cluster, LoadTest: "run",
-		Owner: metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)},
+		Owner: metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(),
+			Kind:       "RedisFault",
+			Name:       "break",
+			UID:        "fault-uid",
+			Controller: new(true),
+		},
 	}
 }
 

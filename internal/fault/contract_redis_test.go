@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -107,7 +106,10 @@ func (f *fakeServers) HangUp(key string) {
 }
 
 // withSubcommands are the commands of which a server counts each subcommand.
-var withSubcommands = []string{"ACL", "CLIENT", "CLUSTER", "CONFIG", "FUNCTION", "LATENCY", "MEMORY", "SCRIPT", "SLOWLOG"}
+var withSubcommands = []string{
+	"ACL", "CLIENT", "CLUSTER", "CONFIG", "FUNCTION", "LATENCY", "MEMORY", "SCRIPT",
+	"SLOWLOG",
+}
 
 func (f *fakeServers) Do(ctx context.Context, address string, _ redis.Login, command ...any) (any, error) {
 	f.mu.Lock()
@@ -159,7 +161,8 @@ func (f *fakeServers) Do(ctx context.Context, address string, _ redis.Login, com
 	return f.breaking(address, r, name, words)
 }
 
-// breaking executes the commands that faults inject. One without a case breaks something, and INFO counts it: a query needs a case in Do.
+// breaking executes the commands that faults inject. One without a case breaks something, and INFO counts it: a query
+// needs a case in Do.
 func (f *fakeServers) breaking(address string, r *fakeRedis, name string, words []string) (any, error) {
 	switch name {
 	case "CLIENT PAUSE":
@@ -208,20 +211,27 @@ func (f *fakeServers) breaking(address string, r *fakeRedis, name string, words 
 // info is the reply of INFO everything.
 func (f *fakeServers) info(address string, r *fakeRedis) string {
 	lines := []string{
-		"redis_version:7.2.4", "redis_mode:standalone", "run_id:" + r.runID, "config_file:", "used_memory:1000000", "used_memory_rss:1000000",
-		fmt.Sprintf("total_forks:%d", r.calls["BGSAVE"]), fmt.Sprintf("rdb_saves:%d", r.calls["BGSAVE"]), "latest_fork_usec:100", "rdb_last_bgsave_status:ok",
-		fmt.Sprintf("total_connections_received:%d", 10+r.calls["CLIENT KILL"]), "aof_enabled:1", "master_failover_state:no-failover",
-		fmt.Sprintf("cmdstat_debug:calls=%d,usec=%d", r.calls["DEBUG"], 3_000_000*strings.Count(strings.Join(f.broken, " "), "hang at "+address)),
-		"io_threaded_reads_processed:5", "io_threaded_writes_processed:5", "total_commands_processed:100000", "db0:keys=1,expires=0",
+		"redis_version:7.2.4", "redis_mode:standalone", "run_id:" + r.runID, "config_file:", "used_memory:1000000",
+		"used_memory_rss:1000000",
+		fmt.Sprintf("total_forks:%d", r.calls["BGSAVE"]), fmt.Sprintf("rdb_saves:%d", r.calls["BGSAVE"]),
+		"latest_fork_usec:100", "rdb_last_bgsave_status:ok",
+		fmt.Sprintf("total_connections_received:%d", 10+r.calls["CLIENT KILL"]), "aof_enabled:1",
+		"master_failover_state:no-failover",
+		fmt.Sprintf("cmdstat_debug:calls=%d,usec=%d", r.calls["DEBUG"],
+			3_000_000*strings.Count(strings.Join(f.broken, " "), "hang at "+address)),
+		"io_threaded_reads_processed:5", "io_threaded_writes_processed:5", "total_commands_processed:100000",
+		"db0:keys=1,expires=0",
 	}
 	for name, calls := range r.calls {
 		if name != "DEBUG" { // with its time
-			lines = append(lines, fmt.Sprintf("cmdstat_%s:calls=%d,usec=1", strings.ReplaceAll(strings.ToLower(name), " ", "|"), calls))
+			lines = append(lines, fmt.Sprintf("cmdstat_%s:calls=%d,usec=1", strings.ReplaceAll(strings.ToLower(name), " ", "|"),
+				calls))
 		}
 	}
 	if r.primary != "" {
 		host, port, _ := strings.Cut(r.primary, ":")
-		return strings.Join(append(lines, "role:slave", "master_host:"+host, "master_port:"+port, "master_link_status:up", "master_sync_in_progress:0"), "\r\n")
+		return strings.Join(append(lines, "role:slave", "master_host:"+host, "master_port:"+port, "master_link_status:up",
+			"master_sync_in_progress:0"), "\r\n")
 	}
 	lines = append(lines, "role:master")
 	n := 0

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,6 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // kind is a kind of fault with what the contract tests expect of it.
@@ -44,39 +43,193 @@ type kind struct {
 // kinds are all kinds. TestEveryKindHasAContractTest checks that none is missing.
 var kinds = []kind{
 	{name: "PodKill", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, unrecorded: true},
-	{name: "PodKill at once", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}, unrecorded: true},
+	{
+		name: "PodKill at once",
+		action: v1alpha1.Action{
+			Type:    v1alpha1.FaultPodKill,
+			PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))},
+		},
+		unrecorded: true,
+	},
 	{name: "PodKill that lasts", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, lasts: time.Minute, third: itsTime},
 	{name: "ProcessCrash", action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}, unrecorded: true},
-	{name: "ProcessCrash by segfault", action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: v1alpha1.CrashSegfault}}, unrecorded: true},
-	{name: "Failover", action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}}, stays: true},
-	{name: "VolumeAttachDelay", action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay}, lasts: time.Minute, third: itsOwn},
-	{name: "NodeLoss", action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{Node: "node-1"}}, lasts: time.Minute, third: itsOwn},
-	{name: "Config", action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}}, lasts: time.Minute, third: settingOf("hz", "77")},
-	{name: "ReplicaScale, one more", action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: 1}}, lasts: time.Minute, third: replicasOf(7)},
-	{name: "ReplicaScale, one less", action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: -1}}, lasts: time.Minute, third: replicasOf(7)},
-	{name: "Resources", action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}}, lasts: time.Minute, third: cpuOf("3")},
-	{name: "IOThreads", action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Count: 2}}, lasts: time.Minute, third: settingOf("io-threads", "3")},
-	{name: "PodTemplate", action: v1alpha1.Action{Type: v1alpha1.FaultPodTemplate, PodTemplate: &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{
-		Spec: &runtime.RawExtension{Raw: []byte(`{"priorityClassName":"high","containers":[{"name":"redis","env":[{"name":"TOKEN","value":"s3cret-token"}]}]}`)}}}}, lasts: time.Minute, rolls: true, third: priorityOf("highest")},
-	{name: "Hang by DEBUG SLEEP", action: v1alpha1.Action{Type: v1alpha1.FaultHang}, lasts: 3 * time.Second, third: itsTime},
-	{name: "Hang by CLIENT PAUSE", action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangClientPause}}, lasts: 3 * time.Second, third: itsTime},
-	{name: "ClientPause", action: v1alpha1.Action{Type: v1alpha1.FaultClientPause}, lasts: time.Minute, unrecorded: true, third: itsTime},
-	{name: "ClientPause of writes", action: v1alpha1.Action{Type: v1alpha1.FaultClientPause, ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}}, lasts: time.Minute, third: third{none: "a server does not say who has paused it"}},
+	{
+		name: "ProcessCrash by segfault",
+		action: v1alpha1.Action{
+			Type:         v1alpha1.FaultProcessCrash,
+			ProcessCrash: &v1alpha1.ProcessCrash{Method: v1alpha1.CrashSegfault},
+		},
+		unrecorded: true,
+	},
+	{
+		name: "Failover",
+		action: v1alpha1.Action{
+			Type:     v1alpha1.FaultFailover,
+			Failover: &v1alpha1.Failover{Method: v1alpha1.FailoverReplication},
+		},
+		stays: true,
+	},
+	{
+		name:   "VolumeAttachDelay",
+		action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay},
+		lasts:  time.Minute,
+		third:  itsOwn,
+	},
+	{
+		name:   "NodeLoss",
+		action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{Node: "node-1"}},
+		lasts:  time.Minute,
+		third:  itsOwn,
+	},
+	{
+		name: "Config",
+		action: v1alpha1.Action{
+			Type:   v1alpha1.FaultConfig,
+			Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}},
+		},
+		lasts: time.Minute,
+		third: settingOf("hz", "77"),
+	},
+	{
+		name:   "ReplicaScale, one more",
+		action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: 1}},
+		lasts:  time.Minute,
+		third:  replicasOf(7),
+	},
+	{
+		name:   "ReplicaScale, one less",
+		action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: -1}},
+		lasts:  time.Minute,
+		third:  replicasOf(7),
+	},
+	{
+		name: "Resources",
+		action: v1alpha1.Action{
+			Type:      v1alpha1.FaultResources,
+			Resources: &v1alpha1.Resources{CPU: new(resource.MustParse("1"))},
+		},
+		lasts: time.Minute,
+		third: cpuOf("3"),
+	},
+	{
+		name:   "IOThreads",
+		action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Count: 2}},
+		lasts:  time.Minute,
+		third:  settingOf("io-threads", "3"),
+	},
+	{
+		name: "PodTemplate",
+		action: v1alpha1.Action{
+			Type: v1alpha1.FaultPodTemplate,
+			PodTemplate: &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{
+				Spec: &runtime.RawExtension{
+					Raw: []byte(
+						`{"priorityClassName":"high","containers":[{"name":"redis","env":[{"name":"TOKEN","value":"s3cret-token"}]}]}`),
+				},
+			}},
+		},
+		lasts: time.Minute,
+		rolls: true,
+		third: priorityOf("highest"),
+	},
+	{
+		name:   "Hang by DEBUG SLEEP",
+		action: v1alpha1.Action{Type: v1alpha1.FaultHang},
+		lasts:  3 * time.Second,
+		third:  itsTime,
+	},
+	{
+		name:   "Hang by CLIENT PAUSE",
+		action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangClientPause}},
+		lasts:  3 * time.Second,
+		third:  itsTime,
+	},
+	{
+		name:       "ClientPause",
+		action:     v1alpha1.Action{Type: v1alpha1.FaultClientPause},
+		lasts:      time.Minute,
+		unrecorded: true,
+		third:      itsTime,
+	},
+	{
+		name: "ClientPause of writes",
+		action: v1alpha1.Action{
+			Type:        v1alpha1.FaultClientPause,
+			ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite},
+		},
+		lasts: time.Minute,
+		third: third{none: "a server does not say who has paused it"},
+	},
 	{name: "ClientKill", action: v1alpha1.Action{Type: v1alpha1.FaultClientKill}},
 	{name: "BackgroundSave", action: v1alpha1.Action{Type: v1alpha1.FaultBackgroundSave}},
 	{name: "PodKill by Chaos Mesh", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, mesh: true, unrecorded: true},
-	{name: "NetworkDelay", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionTo}}, mesh: true, lasts: time.Minute, third: itsOwn},
-	{name: "NetworkLoss", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}}, mesh: true, lasts: time.Minute, third: itsOwn},
-	{name: "NetworkPartition", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients, Direction: v1alpha1.DirectionBoth}}, mesh: true, lasts: time.Minute, third: itsOwn},
-	{name: "DiskDelay", action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}}}, mesh: true, lasts: time.Minute, third: itsOwn},
-	{name: "CPUStress", action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}, mesh: true, lasts: time.Minute, third: itsOwn},
-	{name: "ClockSkew", action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: time.Hour}}}, mesh: true, lasts: time.Minute, third: itsOwn},
+	{
+		name: "NetworkDelay",
+		action: v1alpha1.Action{
+			Type: v1alpha1.FaultNetworkDelay,
+			NetworkDelay: &v1alpha1.NetworkDelay{
+				Latency:   metav1.Duration{Duration: time.Second},
+				Direction: v1alpha1.DirectionTo,
+			},
+		},
+		mesh:  true,
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
+		name: "NetworkLoss",
+		action: v1alpha1.Action{
+			Type:        v1alpha1.FaultNetworkLoss,
+			NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo},
+		},
+		mesh:  true,
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
+		name: "NetworkPartition",
+		action: v1alpha1.Action{
+			Type:             v1alpha1.FaultNetworkPartition,
+			NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients, Direction: v1alpha1.DirectionBoth},
+		},
+		mesh:  true,
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
+		name: "DiskDelay",
+		action: v1alpha1.Action{
+			Type:      v1alpha1.FaultDiskDelay,
+			DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}},
+		},
+		mesh:  true,
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
+		name:   "CPUStress",
+		action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress},
+		mesh:   true,
+		lasts:  time.Minute,
+		third:  itsOwn,
+	},
+	{
+		name: "ClockSkew",
+		action: v1alpha1.Action{
+			Type:      v1alpha1.FaultClockSkew,
+			ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: time.Hour}},
+		},
+		mesh:  true,
+		lasts: time.Minute,
+		third: itsOwn,
+	},
 }
 
 // A kind that the operator can inject and that is missing in this table would not be tested.
 func TestEveryKindHasAContractTest(t *testing.T) {
 	for _, typ := range fault.Types() {
-		if typ != v1alpha1.FaultExternal && !slices.ContainsFunc(kinds, func(k kind) bool { return k.action.Type == typ }) { // External injects nothing
+		// External injects nothing
+		if typ != v1alpha1.FaultExternal && !slices.ContainsFunc(kinds, func(k kind) bool { return k.action.Type == typ }) {
 			t.Errorf("no case for %s", typ)
 		}
 	}
@@ -97,7 +250,10 @@ type run struct {
 // injector returns a new injector, as after a restart of the operator: without state in memory.
 func (r *run) injector() contract.Injector {
 	r.t.Helper()
-	spec := &v1alpha1.RedisFaultSpec{Action: r.action, Allow: []v1alpha1.Allowance{v1alpha1.AllowAllCopies, v1alpha1.AllowTooFewCores}}
+	spec := &v1alpha1.RedisFaultSpec{
+		Action: r.action,
+		Allow:  []v1alpha1.Allowance{v1alpha1.AllowAllCopies, v1alpha1.AllowTooFewCores},
+	}
 	if r.mesh {
 		spec.Engine = v1alpha1.EngineChaosMesh
 	}
@@ -116,7 +272,11 @@ func begin(t *testing.T, k kind) *run {
 	t.Helper()
 	r := &run{stage: newContractStage(t), kind: k}
 	injector := r.injector()
-	spec := &v1alpha1.RedisFaultSpec{Action: k.action, Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}, Allow: []v1alpha1.Allowance{v1alpha1.AllowAllCopies}}
+	spec := &v1alpha1.RedisFaultSpec{
+		Action: k.action,
+		Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
+		Allow:  []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
+	}
 	if k.action.Type == v1alpha1.FaultReplicaScale {
 		spec.Select.Role = v1alpha1.RoleAny
 	}
@@ -194,7 +354,8 @@ func forEachKind(t *testing.T, check func(t *testing.T, r *run)) {
 	}
 }
 
-// A second injection, after an operator crashed before it stored the first one, changes nothing more. One or two reverts restore the previous state.
+// A second injection, after an operator crashed before it stored the first one, changes nothing more. One or two
+// reverts restore the previous state.
 func TestContractInjectAndRevertTwice(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		before := r.shows()
@@ -282,9 +443,11 @@ func TestContractTargetGone(t *testing.T) {
 func TestContractRefused(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		before := r.shows()
-		r.refuse, r.servers.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "redis-0", errors.New("a webhook says no")), redis.Error("ERR not now")
+		r.refuse, r.servers.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "redis-0",
+			errors.New("a webhook says no")), redis.Error("ERR not now")
 		progress, err := r.injector().Inject(t.Context(), r.hit)
-		if err == nil || !strings.Contains(err.Error(), "a webhook says no") && !strings.Contains(err.Error(), "ERR not now") {
+		if err == nil || !strings.Contains(err.Error(), "a webhook says no") &&
+			!strings.Contains(err.Error(), "ERR not now") {
 			t.Errorf("inject: %+v, %v", progress, err)
 		}
 		if after := r.shows(); after != before || r.broken() != "" {
@@ -308,11 +471,13 @@ func TestContractUnreadableRecord(t *testing.T) {
 			}
 			before := r.shows()
 			spoil(r.hit.Revert)
-			if _, err := r.injector().Inject(t.Context(), r.hit); err == nil || !strings.Contains(err.Error(), "status.targets[].revert") {
+			if _, err := r.injector().Inject(t.Context(), r.hit); err == nil ||
+				!strings.Contains(err.Error(), "status.targets[].revert") {
 				t.Errorf("%s: inject: %v", name, err)
 			}
 			if r.injector().Traits().Lasts > 0 && r.name != "PodKill that lasts" { // it has nothing to revert
-				if _, err := r.injector().Revert(t.Context(), r.hit); err == nil || !strings.Contains(err.Error(), "status.targets[].revert") {
+				if _, err := r.injector().Revert(t.Context(), r.hit); err == nil ||
+					!strings.Contains(err.Error(), "status.targets[].revert") {
 					t.Errorf("%s: revert: %v", name, err)
 				}
 			}

@@ -79,7 +79,8 @@ func (r *run) setOf() *appsv1.StatefulSet {
 	return set
 }
 
-// What somebody else has set meanwhile is left, and said: by an error where the fault cannot be reverted beside it, else by a warning.
+// What somebody else has set meanwhile is left, and said: by an error where the fault cannot be reverted beside it,
+// else by a warning.
 func TestContractLeavesWhatSomebodyElseHasSet(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		if r.lasts == 0 || r.third.none != "" {

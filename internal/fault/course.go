@@ -27,7 +27,8 @@ type clusterState struct {
 	suspected, failed int // slots whose primary is PFAIL, FAIL
 }
 
-// course compares servers with their state before a fault and reports each change once. It is pure: polls come in, sightings go out.
+// course compares servers with their state before a fault and reports each change once. It is pure:
+// polls come in, sightings go out.
 type course struct {
 	before   map[string]observed // by pod, from the first poll
 	replicas int                 // in sync, before
@@ -37,7 +38,9 @@ type course struct {
 	seen     []contract.Sighting // by the call of note or notePublished that is in progress
 }
 
-func newCourse() *course { return &course{reported: map[string]bool{}} }
+func newCourse() *course {
+	return &course{reported: map[string]bool{}}
+}
 
 // note compares one poll of all servers, by pod; servers that did not answer are absent.
 func (c *course) note(at time.Time, now map[string]observed) []contract.Sighting {
@@ -63,7 +66,8 @@ func (c *course) noteServer(at time.Time, pod string, o observed) {
 		c.report(at, contract.EventPromoted, pod, "ROLE says primary")
 	}
 	if isNew && o.loading {
-		c.report(at, contract.EventLoading, pod, "a new process answers LOADING: it reads its data, run_id %s", o.runID)
+		c.report(at, contract.EventLoading, pod,
+			"a new process answers LOADING: it reads its data, run_id %s", o.runID)
 	}
 	if isNew && !o.loading {
 		c.report(at, contract.EventDatasetLoaded, pod, "a new process answers, run_id %s", o.runID)
@@ -76,22 +80,27 @@ func (c *course) noteCluster(at time.Time, now map[string]observed) {
 		return
 	}
 	if suspected > 0 {
-		c.report(at, contract.EventSubjectivelyDown, "cluster", "a node misses the primary of %d slots (PFAIL)", suspected)
+		c.report(at, contract.EventSubjectivelyDown, "cluster",
+			"a node misses the primary of %d slots (PFAIL)", suspected)
 	}
 	if failed > 0 {
-		c.report(at, contract.EventObjectivelyDown, "cluster", "the primary of %d slots has failed (FAIL)", failed)
+		c.report(at, contract.EventObjectivelyDown, "cluster",
+			"the primary of %d slots has failed (FAIL)", failed)
 	}
 	switch {
 	case ok < nodes:
 		c.down = true
-		c.report(at, contract.EventClusterDown, "cluster", "cluster_state fail at %d of %d nodes", nodes-ok, nodes)
+		c.report(at, contract.EventClusterDown, "cluster", "cluster_state fail at %d of %d nodes",
+			nodes-ok, nodes)
 	case c.down && suspected == 0 && failed == 0:
-		c.report(at, contract.EventSlotsCovered, "cluster", "cluster_state ok at all %d nodes that answer", nodes)
+		c.report(at, contract.EventSlotsCovered, "cluster",
+			"cluster_state ok at all %d nodes that answer", nodes)
 	}
 }
 
-// tally counts the nodes of the cluster from before the fault and those of them that are ok, and the most slots that one of them suspects or
-// holds for failed. A new node is not part of the cluster yet.
+// tally counts the nodes of the cluster from before the fault and those of them that are ok, and
+// the most slots that one of them suspects or holds for failed. A new node is not part of the
+// cluster yet.
 func (c *course) tally(now map[string]observed) (nodes, ok, suspected, failed int) {
 	for pod, o := range now {
 		if _, member := c.before[pod]; !member || !o.cluster.known {
@@ -101,7 +110,8 @@ func (c *course) tally(now map[string]observed) (nodes, ok, suspected, failed in
 		if o.cluster.ok {
 			ok++
 		}
-		suspected, failed = max(suspected, o.cluster.suspected), max(failed, o.cluster.failed)
+		suspected = max(suspected, o.cluster.suspected)
+		failed = max(failed, o.cluster.failed)
 	}
 	return nodes, ok, suspected, failed
 }
@@ -129,11 +139,19 @@ func inSync(now map[string]observed) int {
 }
 
 // notePublished turns a message that a sentinel published into a sighting.
-func (c *course) notePublished(at time.Time, sentinel, channel, payload string) []contract.Sighting {
-	events := map[string]string{"+sdown": contract.EventSubjectivelyDown, "+odown": contract.EventObjectivelyDown, "+elected-leader": contract.EventElected, "+switch-master": contract.EventSwitched}
+func (c *course) notePublished(
+	at time.Time, sentinel, channel, payload string,
+) []contract.Sighting {
+	events := map[string]string{
+		"+sdown":          contract.EventSubjectivelyDown,
+		"+odown":          contract.EventObjectivelyDown,
+		"+elected-leader": contract.EventElected,
+		"+switch-master":  contract.EventSwitched,
+	}
 	event, known := events[channel]
 	isDown := event == contract.EventSubjectivelyDown || event == contract.EventObjectivelyDown
-	if !known || isDown && !strings.HasPrefix(payload, "master ") { // sentinels also report replicas and other sentinels
+	// sentinels also report replicas and other sentinels
+	if !known || isDown && !strings.HasPrefix(payload, "master ") {
 		return nil
 	}
 	c.seen = nil
@@ -145,14 +163,25 @@ func (c *course) notePublished(at time.Time, sentinel, channel, payload string) 
 func (c *course) report(at time.Time, event, object, format string, words ...any) {
 	if key := event + " " + object; !c.reported[key] {
 		c.reported[key] = true
-		c.seen = append(c.seen, contract.Sighting{At: at, Event: event, Object: object, Message: fmt.Sprintf(format, words...)})
+		c.seen = append(c.seen, contract.Sighting{
+			At:      at,
+			Event:   event,
+			Object:  object,
+			Message: fmt.Sprintf(format, words...),
+		})
 	}
 }
 
 // observedFrom reads INFO.
 func observedFrom(info redis.Info) observed {
-	server, replication := topology.ServerOf("", info), topology.ReplicationOf(info)
-	o := observed{runID: server.RunID, role: server.Role, loading: server.Loading, linked: replication.LinkUp && !replication.Syncing}
+	server := topology.ServerOf("", info)
+	replication := topology.ReplicationOf(info)
+	o := observed{
+		runID:   server.RunID,
+		role:    server.Role,
+		loading: server.Loading,
+		linked:  replication.LinkUp && !replication.Syncing,
+	}
 	for _, replica := range replication.Replicas {
 		if replica.Online {
 			o.online++

@@ -20,7 +20,11 @@ func replica(runID string) observed {
 }
 
 func node(role topology.Role, ok bool, suspected, failed int) observed {
-	return observed{runID: "same", role: role, cluster: clusterState{known: true, ok: ok, suspected: suspected, failed: failed}}
+	return observed{
+		runID:   "same",
+		role:    role,
+		cluster: clusterState{known: true, ok: ok, suspected: suspected, failed: failed},
+	}
 }
 
 func TestCourse(t *testing.T) {
@@ -32,27 +36,68 @@ func TestCourse(t *testing.T) {
 		want  []string
 	}{
 		{"nothing happens", []map[string]observed{pair, pair, pair}, nil},
-		{"a new process that loads first", []map[string]observed{alone, {}, {"redis-0": {runID: "z", role: topology.Primary, loading: true}}, {"redis-0": primary("z", 0)}, {"redis-0": primary("z", 0)}},
-			[]string{"2 Loading redis-0", "3 DatasetLoaded redis-0"}},
-		{"the same process loads the data of its primary", []map[string]observed{pair, {"redis-0": primary("a", 0), "redis-1": {runID: "b", role: topology.Replica, loading: true}}, pair},
-			[]string{"2 ReplicasResynced replicas"}},
+		{
+			"a new process that loads first",
+			[]map[string]observed{
+				alone,
+				{},
+				{"redis-0": {runID: "z", role: topology.Primary, loading: true}},
+				{"redis-0": primary("z", 0)},
+				{"redis-0": primary("z", 0)},
+			},
+			[]string{"2 Loading redis-0", "3 DatasetLoaded redis-0"},
+		},
+		{
+			"the same process loads the data of its primary",
+			[]map[string]observed{
+				pair,
+				{"redis-0": primary("a", 0), "redis-1": {runID: "b", role: topology.Replica, loading: true}},
+				pair,
+			},
+			[]string{"2 ReplicasResynced replicas"},
+		},
 		{"a replica is promoted, the old primary follows it", []map[string]observed{
-			pair, {"redis-1": {runID: "b", role: topology.Replica}}, {"redis-1": primary("b", 0)}, {"redis-0": replica("z"), "redis-1": primary("b", 1)},
+			pair,
+			{"redis-1": {runID: "b", role: topology.Replica}},
+			{"redis-1": primary("b", 0)},
+			{"redis-0": replica("z"), "redis-1": primary("b", 1)},
 		}, []string{"2 Promoted redis-1", "3 DatasetLoaded redis-0", "3 ReplicasResynced replicas"}},
 		{"a failover of healthy servers", []map[string]observed{
-			pair, {"redis-0": primary("a", 1), "redis-1": primary("b", 0)}, {"redis-0": {runID: "a", role: topology.Replica}, "redis-1": primary("b", 1)}, {"redis-0": replica("a"), "redis-1": primary("b", 1)},
+			pair,
+			{"redis-0": primary("a", 1), "redis-1": primary("b", 0)},
+			{"redis-0": {runID: "a", role: topology.Replica}, "redis-1": primary("b", 1)},
+			{"redis-0": replica("a"), "redis-1": primary("b", 1)},
 		}, []string{"1 Promoted redis-1", "3 ReplicasResynced replicas"}},
-		{"a cluster loses a shard", []map[string]observed{
-			{"c-0": node(topology.Primary, true, 0, 0), "c-1": node(topology.Replica, true, 0, 0), "c-2": node(topology.Primary, true, 0, 0)},
-			{"c-1": node(topology.Replica, true, 5461, 0), "c-2": node(topology.Primary, true, 0, 0)},
-			{"c-1": node(topology.Replica, false, 0, 5461), "c-2": node(topology.Primary, false, 0, 5461)},
-			{"c-1": node(topology.Primary, true, 0, 0), "c-2": node(topology.Primary, false, 0, 5461)},
-			{"c-1": node(topology.Primary, true, 0, 0), "c-2": node(topology.Primary, true, 0, 0)},
-		}, []string{"1 SubjectivelyDown cluster", "2 ClusterDown cluster", "2 ObjectivelyDown cluster", "3 Promoted c-1", "4 SlotsCovered cluster"}},
+		{
+			"a cluster loses a shard",
+			[]map[string]observed{
+				{
+					"c-0": node(topology.Primary, true, 0, 0),
+					"c-1": node(topology.Replica, true, 0, 0),
+					"c-2": node(topology.Primary, true, 0, 0),
+				},
+				{"c-1": node(topology.Replica, true, 5461, 0), "c-2": node(topology.Primary, true, 0, 0)},
+				{"c-1": node(topology.Replica, false, 0, 5461), "c-2": node(topology.Primary, false, 0, 5461)},
+				{"c-1": node(topology.Primary, true, 0, 0), "c-2": node(topology.Primary, false, 0, 5461)},
+				{"c-1": node(topology.Primary, true, 0, 0), "c-2": node(topology.Primary, true, 0, 0)},
+			},
+			[]string{
+				"1 SubjectivelyDown cluster", "2 ClusterDown cluster", "2 ObjectivelyDown cluster", "3 Promoted c-1",
+				"4 SlotsCovered cluster",
+			},
+		},
 		{"a node joins a cluster", []map[string]observed{
 			{"c-0": node(topology.Primary, true, 0, 0), "c-1": node(topology.Replica, true, 0, 0)},
-			{"c-0": node(topology.Primary, true, 0, 0), "c-1": node(topology.Replica, true, 0, 0), "c-2": node(topology.Primary, false, 0, 0)},
-			{"c-0": node(topology.Primary, true, 0, 0), "c-1": node(topology.Replica, true, 0, 0), "c-2": node(topology.Replica, true, 0, 0)},
+			{
+				"c-0": node(topology.Primary, true, 0, 0),
+				"c-1": node(topology.Replica, true, 0, 0),
+				"c-2": node(topology.Primary, false, 0, 0),
+			},
+			{
+				"c-0": node(topology.Primary, true, 0, 0),
+				"c-1": node(topology.Replica, true, 0, 0),
+				"c-2": node(topology.Replica, true, 0, 0),
+			},
 		}, []string{"1 DatasetLoaded c-2"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -85,16 +130,26 @@ func TestCourseRecordsPublishedEvents(t *testing.T) {
 		{"+switch-master", "mymaster 10.0.0.1 6379 10.0.0.2 6379", contract.EventSwitched},
 	} {
 		seen := c.notePublished(at, "10.0.0.9:26379", m.channel, m.payload)
-		if m.want == "" && len(seen) > 0 || m.want != "" && (len(seen) != 1 || seen[0].Event != m.want || !seen[0].At.Equal(at)) {
+		if m.want == "" && len(seen) > 0 ||
+			m.want != "" && (len(seen) != 1 || seen[0].Event != m.want || !seen[0].At.Equal(at)) {
 			t.Errorf("%s %s: %+v, want %q", m.channel, m.payload, seen, m.want)
 		}
 	}
 }
 
 func TestObservedFromInfo(t *testing.T) {
-	of := observedFrom(redis.ParseInfo("# Server\r\nrun_id:abc\r\n# Replication\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\nslave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0\r\nloading:0\r\n"))
-	of.cluster = clusterStateFrom(redis.ParseInfo("cluster_state:fail\r\ncluster_slots_pfail:3\r\ncluster_slots_fail:5461\r\n"))
-	want := observed{runID: "abc", role: topology.Primary, online: 1, cluster: clusterState{known: true, suspected: 3, failed: 5461}}
+	of := observedFrom(redis.ParseInfo(
+		"# Server\r\nrun_id:abc\r\n# Replication\r\nrole:master\r\n" +
+			"slave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\n" +
+			"slave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0\r\nloading:0\r\n"))
+	of.cluster = clusterStateFrom(
+		redis.ParseInfo("cluster_state:fail\r\ncluster_slots_pfail:3\r\ncluster_slots_fail:5461\r\n"))
+	want := observed{
+		runID:   "abc",
+		role:    topology.Primary,
+		online:  1,
+		cluster: clusterState{known: true, suspected: 3, failed: 5461},
+	}
 	if of != want {
 		t.Errorf("%+v, want %+v", of, want)
 	}

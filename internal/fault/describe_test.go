@@ -28,7 +28,8 @@ func TestDescribe(t *testing.T) {
 		if lasts := r.injector().Traits().Lasts > 0; lasts && d.Revert == "" {
 			t.Errorf("%s lasts, and says nothing about its revert", k.name)
 		}
-		fmt.Fprintf(&text, "%s\n  action: %s\n  revert: %s\n  self-ending: %s\n  manually: %s\n\n", k.name, d.Action, d.Revert, d.SelfEnding, r.injector().ManualRevertCommand(r.hit))
+		fmt.Fprintf(&text, "%s\n  action: %s\n  revert: %s\n  self-ending: %s\n  manually: %s\n\n", k.name, d.Action,
+			d.Revert, d.SelfEnding, r.injector().ManualRevertCommand(r.hit))
 	}
 	file := filepath.Join("testdata", "descriptions.txt")
 	golden.Compare(t, file, text.String())

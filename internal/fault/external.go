@@ -8,14 +8,19 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// External is the injector of a fault that somebody or something else injects: it breaks nothing, and has no targets.
+// External is the injector of a fault that somebody or something else injects: it breaks nothing,
+// and has no targets.
 type External struct{ contract.Instant }
 
 // Traits say that nothing is injected.
-func (External) Traits() contract.Traits { return contract.Traits{External: true} }
+func (External) Traits() contract.Traits {
+	return contract.Traits{External: true}
+}
 
 // Preflight finds nothing to check.
-func (External) Preflight(context.Context, *v1alpha1.FaultTarget) error { return nil }
+func (External) Preflight(context.Context, *v1alpha1.FaultTarget) error {
+	return nil
+}
 
 // Describe says that nothing is done.
 func (External) Describe(*v1alpha1.FaultTarget) contract.Description {
@@ -23,7 +28,9 @@ func (External) Describe(*v1alpha1.FaultTarget) contract.Description {
 }
 
 // Begun is false: nothing is injected.
-func (External) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
+func (External) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) {
+	return false, nil
+}
 
 // Inject is an error: nothing is injected.
 func (External) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {

@@ -1,4 +1,5 @@
-// Package fault combines the families of faults, each of which is a subpackage, and observes what a fault does to the target.
+// Package fault combines the families of faults, each of which is a subpackage, and observes what a
+// fault does to the target.
 package fault
 
 import (
@@ -20,9 +21,12 @@ import (
 )
 
 // kinds are all faults that Redquake injects itself, and the one that others inject.
-var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds, scale.Kinds, resources.Kinds, podtemplate.Kinds, contract.Kinds{
-	v1alpha1.FaultExternal: func(*v1alpha1.RedisFaultSpec, contract.Deps) contract.Injector { return External{} },
-})
+var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds,
+	scale.Kinds, resources.Kinds, podtemplate.Kinds, contract.Kinds{
+		v1alpha1.FaultExternal: func(*v1alpha1.RedisFaultSpec, contract.Deps) contract.Injector {
+			return External{}
+		},
+	})
 
 func merge(families ...contract.Kinds) contract.Kinds {
 	all := contract.Kinds{}
@@ -51,5 +55,6 @@ func TraitsOf(spec *v1alpha1.RedisFaultSpec) contract.Traits {
 
 // Types are all types of faults that this operator can inject, by either engine.
 func Types() []v1alpha1.FaultType {
-	return slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(kinds)), chaosmesh.Types()...))))
+	return slices.Compact(slices.Sorted(
+		slices.Values(append(slices.Collect(maps.Keys(kinds)), chaosmesh.Types()...))))
 }

@@ -17,22 +17,27 @@ import (
 
 // What followed the end of a primary.
 const (
-	EventFailedOver   = "FailedOver"   // another server is the primary now
-	EventNoFailover   = "NoFailover"   // the pod of the same name is the primary again
-	EventTwoPrimaries = "TwoPrimaries" // it was not decided which server is the primary when the observation ended
+	EventFailedOver = "FailedOver" // another server is the primary now
+	EventNoFailover = "NoFailover" // the pod of the same name is the primary again
+	// it was not decided which server is the primary when the observation ended
+	EventTwoPrimaries = "TwoPrimaries"
 )
 
 // After is what became of the primaries that a fault has ended.
 type After struct {
 	Seen []contract.Sighting // without a time
-	Open string              // why it is not decided yet which server is the primary; "" = it is decided, or cannot be known
+	// why it is not decided yet which server is the primary; "" = it is decided, or cannot be known
+	Open string
 }
 
-// RolesAfter returns, for each target that was a primary with replicas, which server is the primary now: where there are sentinels, the one that most of them name. Servers that do
-// not answer and primaries that had no replica are skipped.
+// RolesAfter returns, for each target that was a primary with replicas, which server is the primary
+// now: where there are sentinels, the one that most of them name. Servers that do not answer and
+// primaries that had no replica are skipped.
 func RolesAfter(ctx context.Context, redis target.Redis, hit []v1alpha1.FaultTarget) After {
 	var after After
-	if !slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Role == v1alpha1.RolePrimary }) {
+	if !slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool {
+		return t.Role == v1alpha1.RolePrimary
+	}) {
 		return after
 	}
 	found, err := redis.Survey(ctx)
@@ -49,7 +54,11 @@ func RolesAfter(ctx context.Context, redis target.Redis, hit []v1alpha1.FaultTar
 	for i := range hit {
 		event, message, open := roleAfter(found, &hit[i])
 		if event != "" {
-			after.Seen = append(after.Seen, contract.Sighting{Event: event, Object: hit[i].Pod, Message: message})
+			after.Seen = append(after.Seen, contract.Sighting{
+				Event:   event,
+				Object:  hit[i].Pod,
+				Message: message,
+			})
 		}
 		after.Open = cmp.Or(after.Open, open)
 	}
@@ -61,7 +70,10 @@ func roleAfter(found []target.Server, t *v1alpha1.FaultTarget) (event, message, 
 	if t.Role != v1alpha1.RolePrimary || t.InjectedAt == nil {
 		return "", "", ""
 	}
-	i := slices.IndexFunc(found, func(s target.Server) bool { return s.Pod.Name == t.Pod && s.Err == nil })
+	i := slices.IndexFunc(found, func(s target.Server) bool {
+		return s.Pod.Name == t.Pod &&
+			s.Err == nil
+	})
 	if i < 0 {
 		event, message = roleUnderOtherName(found, t.InjectedAt.Time)
 		return event, message, ""
@@ -69,9 +81,12 @@ func roleAfter(found []target.Server, t *v1alpha1.FaultTarget) (event, message, 
 	return roleUnderSameName(found, &found[i])
 }
 
-// roleUnderSameName is for a pod that has the name of the primary that was ended: it is compared with the other servers of its shard. Its role is unknown where it reports to be the
-// primary, and the sentinels name another server.
-func roleUnderSameName(found []target.Server, successor *target.Server) (event, message, open string) {
+// roleUnderSameName is for a pod that has the name of the primary that was ended: it is compared
+// with the other servers of its shard. Its role is unknown where it reports to be the primary, and
+// the sentinels name another server.
+func roleUnderSameName(
+	found []target.Server, successor *target.Server,
+) (event, message, open string) {
 	var primaries []string
 	replicas := 0
 	for i := range found {
@@ -89,23 +104,28 @@ func roleUnderSameName(found []target.Server, successor *target.Server) (event, 
 	now := strings.Join(primaries, ", ")
 	switch {
 	case successor.State.Role == topology.Primary && replicas > 0:
-		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %d replicas", successor.Pod.Name, replicas), ""
+		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %d replicas",
+			successor.Pod.Name, replicas), ""
 	case successor.State.Role == topology.Replica && len(primaries) > 0:
-		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s its replica", now, successor.Pod.Name), ""
+		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s its replica", now,
+			successor.Pod.Name), ""
 	case successor.State.Role == topology.Unknown && len(primaries) > 0:
-		return EventFailedOver, fmt.Sprintf("%s is the primary now, by the sentinels", now), fmt.Sprintf("%s still reports to be the primary, the sentinels name %s", successor.Pod.Name, now)
+		return EventFailedOver, fmt.Sprintf("%s is the primary now, by the sentinels", now),
+			fmt.Sprintf("%s still reports to be the primary, the sentinels name %s", successor.Pod.Name, now)
 	case successor.State.Role == topology.Unknown:
-		return "", "", successor.Pod.Name + " reports to be the primary, the sentinels name another server"
+		return "", "", successor.Pod.Name +
+			" reports to be the primary, the sentinels name another server"
 	}
 	return "", "", ""
 }
 
-// roleUnderOtherName is for a primary whose name no pod has any more, as in a Deployment: a primary whose pod is older than the injection was a
-// replica before.
+// roleUnderOtherName is for a primary whose name no pod has any more, as in a Deployment: a primary
+// whose pod is older than the injection was a replica before.
 func roleUnderOtherName(found []target.Server, injected time.Time) (event, message string) {
 	var promoted []string
 	for i := range found {
-		if s := &found[i]; s.Err == nil && s.State.Role == topology.Primary && s.Pod.CreationTimestamp.Time.Before(injected) {
+		if s := &found[i]; s.Err == nil && s.State.Role == topology.Primary &&
+			s.Pod.CreationTimestamp.Time.Before(injected) {
 			promoted = append(promoted, s.Pod.Name)
 		}
 	}

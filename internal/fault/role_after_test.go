@@ -18,9 +18,26 @@ func TestRolesAfter(t *testing.T) {
 		own, other        topology.Role // "" = does not answer
 		wantText, message string        // "" = nothing is reported
 	}{
-		"the same again":     {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Replica, wantText: EventNoFailover, message: "redis-0 is the primary again"},
-		"another":            {role: v1alpha1.RolePrimary, own: topology.Replica, other: topology.Primary, wantText: EventFailedOver, message: "redis-1 is the primary now, redis-0 its replica"},
-		"it is still away":   {role: v1alpha1.RolePrimary, other: topology.Primary, wantText: EventFailedOver, message: "redis-1 is the primary now"},
+		"the same again": {
+			role:     v1alpha1.RolePrimary,
+			own:      topology.Primary,
+			other:    topology.Replica,
+			wantText: EventNoFailover,
+			message:  "redis-0 is the primary again",
+		},
+		"another": {
+			role:     v1alpha1.RolePrimary,
+			own:      topology.Replica,
+			other:    topology.Primary,
+			wantText: EventFailedOver,
+			message:  "redis-1 is the primary now, redis-0 its replica",
+		},
+		"it is still away": {
+			role:     v1alpha1.RolePrimary,
+			other:    topology.Primary,
+			wantText: EventFailedOver,
+			message:  "redis-1 is the primary now",
+		},
 		"no primary yet":     {role: v1alpha1.RolePrimary, other: topology.Replica},
 		"two for themselves": {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Primary},
 		"a replica":          {role: v1alpha1.RoleReplica, own: topology.Replica, other: topology.Primary},
@@ -29,8 +46,11 @@ func TestRolesAfter(t *testing.T) {
 			w := faulttest.NewWorld(t)
 			w.Pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
 			w.Pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
-			hit := []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}}}
-			after := RolesAfter(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, hit)
+			hit := []v1alpha1.FaultTarget{
+				{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}},
+			}
+			after := RolesAfter(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+				hit)
 			seen := after.Seen
 			if after.Open != "" {
 				t.Errorf("not decided: %s", after.Open)
@@ -41,7 +61,8 @@ func TestRolesAfter(t *testing.T) {
 				}
 				return
 			}
-			if len(seen) != 1 || seen[0].Event != tc.wantText || seen[0].Object != "redis-0" || !strings.Contains(seen[0].Message, tc.message) {
+			if len(seen) != 1 || seen[0].Event != tc.wantText || seen[0].Object != "redis-0" ||
+				!strings.Contains(seen[0].Message, tc.message) {
 				t.Errorf("got %+v, want %s: %s", seen, tc.wantText, tc.message)
 			}
 		})

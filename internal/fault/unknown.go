@@ -7,14 +7,19 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// Unknown is the injector of a type that this version does not support: every method returns the problem.
+// Unknown is the injector of a type that this version does not support: every method returns the
+// problem.
 type Unknown struct{ Problem error }
 
 // Traits are none.
-func (u Unknown) Traits() contract.Traits { return contract.Traits{} }
+func (u Unknown) Traits() contract.Traits {
+	return contract.Traits{}
+}
 
 // Preflight returns the problem.
-func (u Unknown) Preflight(context.Context, *v1alpha1.FaultTarget) error { return u.Problem }
+func (u Unknown) Preflight(context.Context, *v1alpha1.FaultTarget) error {
+	return u.Problem
+}
 
 // Describe returns the problem.
 func (u Unknown) Describe(*v1alpha1.FaultTarget) contract.Description {
@@ -22,7 +27,9 @@ func (u Unknown) Describe(*v1alpha1.FaultTarget) contract.Description {
 }
 
 // Begun returns the problem.
-func (u Unknown) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, u.Problem }
+func (u Unknown) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) {
+	return false, u.Problem
+}
 
 // Inject returns the problem.
 func (u Unknown) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {

@@ -20,9 +20,13 @@ import (
 	"github.com/redquake/redquake/internal/target/podstate"
 )
 
-// Warnings lists what else acts on the targets: hooks that run before a server ends, probes that restart one that hangs, operators that own
-// the workload and may revert the fault; and copies of their data that are not in sync. Objects that cannot be read are skipped, and servers that do not answer.
-func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, targets []v1alpha1.FaultTarget) []string {
+// Warnings lists what else acts on the targets: hooks that run before a server ends, probes that
+// restart one that hangs, operators that own the workload and may revert the fault; and copies of
+// their data that are not in sync. Objects that cannot be read are skipped, and servers that do not
+// answer.
+func Warnings(
+	ctx context.Context, redis target.Redis, traits contract.Traits, targets []v1alpha1.FaultTarget,
+) []string {
 	var found []string
 	warn := func(format string, words ...any) {
 		if text := fmt.Sprintf(format, words...); !slices.Contains(found, text) && len(found) < 32 {
@@ -46,16 +50,20 @@ func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, t
 			warnOfHook(pod.Name, &container, warn)
 			warnOfGitOps(ctx, redis, pod, warn)
 		}
-		if traits.Lasts > 0 || !traits.EndsServer { // after a kill, recreating the pod is the owner's task
+		// after a kill, recreating the pod is the owner's task
+		if traits.Lasts > 0 || !traits.EndsServer {
 			warnOfOwner(ctx, redis, pod, warn)
 		}
 	}
 	return found
 }
 
-// warnOfCopies names the copies of the targets' data that are not in sync, such as a replica whose full synchronization never completes: there are fewer copies than
-// pods, also where the guards find enough of them.
-func warnOfCopies(ctx context.Context, redis target.Redis, targets []v1alpha1.FaultTarget, warn func(string, ...any)) {
+// warnOfCopies names the copies of the targets' data that are not in sync, such as a replica whose
+// full synchronization never completes: there are fewer copies than pods, also where the guards
+// find enough of them.
+func warnOfCopies(
+	ctx context.Context, redis target.Redis, targets []v1alpha1.FaultTarget, warn func(string, ...any),
+) {
 	ctx, cancel := context.WithTimeout(ctx, target.SurveyTimeout)
 	defer cancel()
 	asked := map[string]bool{}
@@ -70,7 +78,9 @@ func warnOfCopies(ctx context.Context, redis target.Redis, targets []v1alpha1.Fa
 				continue
 			}
 			if why := redis.Behind(ctx, pod); why != "" {
-				warn("pod %s %s: it is no copy in sync of the data of pod %s, and a failover can lose data or wait for it", name, why, targets[i].Pod)
+				warn(
+					"pod %s %s: it is no copy in sync of the data of pod %s, and a failover can lose data or wait for it",
+					name, why, targets[i].Pod)
 			}
 		}
 	}
@@ -83,7 +93,8 @@ func warnOfLoss(t *v1alpha1.FaultTarget, warn func(string, ...any)) {
 	case len(t.Copies) == 0:
 		warn("pod %s comes back without its data, and has no other copy: %s", t.Pod, t.LosesData)
 	default:
-		warn("pod %s comes back without its data, and %s may copy its empty data set: %s", t.Pod, strings.Join(t.Copies, ", "), t.LosesData)
+		warn("pod %s comes back without its data, and %s may copy its empty data set: %s", t.Pod,
+			strings.Join(t.Copies, ", "), t.LosesData)
 	}
 }
 
@@ -95,16 +106,22 @@ func warnOfHook(pod string, container *corev1.Container, warn func(string, ...an
 	if exec := container.Lifecycle.PreStop.Exec; exec != nil && len(exec.Command) > 0 {
 		what = path.Base(exec.Command[0]) // its arguments may hold a password
 	}
-	warn("pod %s has a preStop hook, which runs before the server ends, for up to a second also with grace period 0: %s", pod, what)
+	warn(
+		"pod %s has a preStop hook, which runs before the server ends, for up to a second also with grace period 0: %s",
+		pod, what)
 }
 
-func warnOfProbe(pod string, container *corev1.Container, lasts time.Duration, warn func(string, ...any)) {
+func warnOfProbe(
+	pod string, container *corev1.Container, lasts time.Duration, warn func(string, ...any),
+) {
 	probe := container.LivenessProbe
 	if probe == nil {
 		return
 	}
 	if patience := podstate.PatienceOf(probe); lasts >= patience {
-		warn("pod %s has a liveness probe that restarts its container after %s without an answer; the fault lasts %s", pod, patience, lasts)
+		warn(
+			"pod %s has a liveness probe that restarts its container after %s without an answer; the fault lasts %s",
+			pod, patience, lasts)
 	}
 }
 
@@ -117,31 +134,40 @@ var gitOps = []struct{ key, tool string }{
 }
 
 // warnOfGitOps names the tool that applies the StatefulSet of a pod whose template is changed.
-func warnOfGitOps(ctx context.Context, redis target.Redis, pod *corev1.Pod, warn func(string, ...any)) {
+func warnOfGitOps(
+	ctx context.Context, redis target.Redis, pod *corev1.Pod, warn func(string, ...any),
+) {
 	controller := metav1.GetControllerOf(pod)
 	if controller == nil || controller.Kind != "StatefulSet" {
 		return
 	}
 	set := &appsv1.StatefulSet{}
-	if err := redis.Live.Get(ctx, client.ObjectKey{Namespace: redis.Namespace, Name: controller.Name}, set); err != nil {
+	if err := redis.Live.Get(ctx, client.ObjectKey{Namespace: redis.Namespace, Name: controller.Name},
+		set); err != nil {
 		return
 	}
 	for _, mark := range gitOps {
 		if set.Labels[mark.key] != "" || set.Annotations[mark.key] != "" {
-			warn("StatefulSet %s is applied by %s puts its template back while the fault acts (%s): pause that meanwhile", set.Name, mark.tool, mark.key)
+			warn(
+				"StatefulSet %s is applied by %s puts its template back while the fault acts (%s): pause that meanwhile",
+				set.Name, mark.tool, mark.key)
 			return
 		}
 	}
 }
 
 // warnOfOwner names the custom resource to which the workload belongs.
-func warnOfOwner(ctx context.Context, redis target.Redis, pod *corev1.Pod, warn func(string, ...any)) {
+func warnOfOwner(
+	ctx context.Context, redis target.Redis, pod *corev1.Pod, warn func(string, ...any),
+) {
 	above, err := owner.Of(ctx, redis.Live, pod)
 	if err != nil || above == nil {
 		return
 	}
 	if paused := above.Paused(); paused != "" {
-		warn("pod %s belongs to %s, whose operator is paused by %s: if it goes on before the fault is reverted, it may revert it", pod.Name, above, paused)
+		warn(
+			"pod %s belongs to %s, whose operator is paused by %s: if it goes on before the fault is "+
+				"reverted, it may revert it", pod.Name, above, paused)
 		return
 	}
 	warn("pod %s belongs to %s: its operator may revert the fault", pod.Name, above)

@@ -22,8 +22,9 @@ const pollTimeout = 250 * time.Millisecond
 // SeenWithin is by how much earlier than its sighting a change of a server can have been.
 const SeenWithin = pollInterval + pollTimeout
 
-// Witness polls all servers of a target ten times a second and subscribes to its sentinels, from just before a fault on. Its sightings explain a
-// recovery and are no measurement of it: they are lost if the operator restarts before they are stored.
+// Witness polls all servers of a target ten times a second and subscribes to its sentinels, from
+// just before a fault on. Its sightings explain a recovery and are no measurement of it: they are
+// lost if the operator restarts before they are stored.
 type Witness struct {
 	redis target.Redis
 	pods  ListPods
@@ -39,21 +40,28 @@ type ListPods func(ctx context.Context) ([]corev1.Pod, error)
 
 // Watch polls until ctx is done.
 func Watch(ctx context.Context, redis target.Redis, pods ListPods) *Witness {
-	w := &Witness{redis: redis, pods: pods, ready: make(chan struct{}), course: newCourse()}
+	w := &Witness{
+		redis:  redis,
+		pods:   pods,
+		ready:  make(chan struct{}),
+		course: newCourse(),
+	}
 	go w.poll(ctx)
 	if listener, ok := redis.Servers.(topology.Listener); ok {
 		for _, sentinel := range redis.Sentinels.Addresses {
-			go listener.Listen(ctx, sentinel, redis.Sentinels.Login, "[+]*", func(at time.Time, channel, payload string) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.seen = append(w.seen, w.course.notePublished(at, sentinel, channel, payload)...)
-			})
+			go listener.Listen(ctx, sentinel, redis.Sentinels.Login, "[+]*",
+				func(at time.Time, channel, payload string) {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.seen = append(w.seen, w.course.notePublished(at, sentinel, channel, payload)...)
+				})
 		}
 	}
 	return w
 }
 
-// AwaitLook waits for the first poll, but not for longer than one may take: changes are reported relative to it.
+// AwaitLook waits for the first poll, but not for longer than one may take: changes are reported
+// relative to it.
 func (w *Witness) AwaitLook() {
 	select {
 	case <-w.ready:
@@ -100,7 +108,8 @@ func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
 	var asking sync.WaitGroup
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Status.PodIP == "" || pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelLoadTest] != "" {
+		if pod.Status.PodIP == "" || pod.DeletionTimestamp != nil ||
+			pod.Labels[v1alpha1.LabelLoadTest] != "" {
 			continue
 		}
 		asking.Go(func() {

@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// A primary is killed and does not return: the witness reports the failover by the sentinels. TestWitnessOrder covers order and instants.
+// A primary is killed and does not return: the witness reports the failover by the sentinels. TestWitnessOrder covers
+// order and instants.
 func TestWitnessSeesAFailover(t *testing.T) { redistest.Each(t, testWitnessSeesAFailover) }
 
 func testWitnessSeesAFailover(t *testing.T) {
@@ -31,7 +31,11 @@ func testWitnessSeesAFailover(t *testing.T) {
 		s.Host(fmt.Sprintf("redis-%d", i), server, nil)
 	}
 	deps := s.Deps()
-	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: redis.Login{Timeout: faulttest.Patient}, Servers: deps.Servers}
+	deps.Sentinels = target.Sentinels{
+		Addresses: set.SentinelAddresses(),
+		Login:     redis.Login{Timeout: faulttest.Patient},
+		Servers:   deps.Servers,
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
@@ -47,7 +51,10 @@ func testWitnessSeesAFailover(t *testing.T) {
 	}
 	killed := time.Now()
 	set.CurrentPrimary().Kill()
-	want := []string{contract.EventElected, contract.EventObjectivelyDown, contract.EventPromoted, contract.EventSubjectivelyDown, contract.EventSwitched}
+	want := []string{
+		contract.EventElected, contract.EventObjectivelyDown, contract.EventPromoted,
+		contract.EventSubjectivelyDown, contract.EventSwitched,
+	}
 	await.Until(t, "the failover was seen", func() error {
 		var events []string
 		for _, seen := range w.Seen() {
@@ -61,14 +68,16 @@ func testWitnessSeesAFailover(t *testing.T) {
 		return nil
 	})
 	for _, seen := range w.Seen() {
-		if slices.Contains(want, seen.Event) && (seen.At.Before(killed) || (seen.Object == "sentinels") != (seen.Event != contract.EventPromoted)) {
+		if slices.Contains(want, seen.Event) &&
+			(seen.At.Before(killed) || (seen.Object == "sentinels") != (seen.Event != contract.EventPromoted)) {
 			t.Errorf("%s after the kill: %+v", seen.At.Sub(killed), seen)
 		}
 		t.Logf("%8s %s %s", seen.At.Sub(killed).Round(time.Millisecond), seen.Event, seen.Message)
 	}
 }
 
-// A primary restarts and reads its data for seconds: the witness sees that it answers LOADING before it sees that its data is there.
+// A primary restarts and reads its data for seconds: the witness sees that it answers LOADING before it sees that its
+// data is there.
 func TestWitnessSeesLoading(t *testing.T) { redistest.Each(t, testWitnessSeesLoading) }
 
 func testWitnessSeesLoading(t *testing.T) {
@@ -86,7 +95,10 @@ func testWitnessSeesLoading(t *testing.T) {
 		for _, seen := range w.Seen() {
 			events = append(events, seen.Event+" "+seen.Object)
 		}
-		if want := []string{contract.EventLoading + " redis-0", contract.EventDatasetLoaded + " redis-0"}; !slices.Equal(events, want) {
+		if want := []string{
+			contract.EventLoading + " redis-0",
+			contract.EventDatasetLoaded + " redis-0",
+		}; !slices.Equal(events, want) {
 			return fmt.Errorf("saw %v, want %v", events, want)
 		}
 		return nil

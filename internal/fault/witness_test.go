@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
@@ -26,7 +25,9 @@ type published struct {
 	channel, payload string
 }
 
-func (l listening) Listen(ctx context.Context, address string, _ redis.Login, _ string, heard func(at time.Time, channel, payload string)) {
+func (l listening) Listen(
+	ctx context.Context, address string, _ redis.Login, _ string, heard func(at time.Time, channel, payload string),
+) {
 	began := time.Now()
 	for _, p := range l.publish[address] {
 		select {
@@ -66,12 +67,18 @@ func (r *roles) change(address string, to topology.Role) {
 }
 
 // watched is a witness of a primary at 10.0.0.1 and a replica at 10.0.0.2. It ends with stop.
-func watched(t *testing.T, takes func(address string) time.Duration, publish map[string][]published) (w *Witness, servers *roles, stop func()) {
+func watched(
+	t *testing.T, takes func(address string) time.Duration, publish map[string][]published,
+) (w *Witness, servers *roles, stop func()) {
 	t.Helper()
 	world := faulttest.NewWorld(t)
 	world.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 	world.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
-	servers = &roles{of: map[string]topology.Role{"10.0.0.1:6379": topology.Primary, "10.0.0.2:6379": topology.Replica}, looks: map[string][]time.Duration{}, began: time.Now()}
+	servers = &roles{
+		of:    map[string]topology.Role{"10.0.0.1:6379": topology.Primary, "10.0.0.2:6379": topology.Replica},
+		looks: map[string][]time.Duration{},
+		began: time.Now(),
+	}
 	world.Servers.Answer, world.Servers.Takes = servers.info, takes
 	deps := world.Deps()
 	deps.Servers = listening{world.Servers, publish}
@@ -111,7 +118,11 @@ func TestWitnessPollInterval(t *testing.T) {
 
 // A slow server does not delay a poll beyond its timeout, and counts as one that does not answer.
 func TestWitnessDoesNotWaitForSlowServers(t *testing.T) {
-	for takes, known := range map[time.Duration]bool{pollTimeout - time.Millisecond: true, pollTimeout + time.Millisecond: false, time.Hour: false} {
+	for takes, known := range map[time.Duration]bool{
+		pollTimeout - time.Millisecond: true,
+		pollTimeout + time.Millisecond: false,
+		time.Hour:                      false,
+	} {
 		t.Run(takes.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, servers, stop := watched(t, func(address string) time.Duration {
@@ -136,14 +147,24 @@ func TestWitnessDoesNotWaitForSlowServers(t *testing.T) {
 	}
 }
 
-// Events that sentinels publish have the time of the message, events that a poll detects the time of the poll; each event is reported once, with the first time.
+// Events that sentinels publish have the time of the message, events that a poll detects the time of the poll; each
+// event is reported once, with the first time.
 func TestWitnessOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
 		w, servers, stop := watched(t, nil, map[string][]published{
-			"10.0.1.1:26379": {{1003 * ms, "+sdown", "master m 10.0.0.1 6379"}, {1107 * ms, "+odown", "master m 10.0.0.1 6379"}, {1351 * ms, "+switch-master", "m 10.0.0.1 6379 10.0.0.2 6379"}},
-			"10.0.1.2:26379": {{900 * ms, "+sdown", "slave 10.0.0.3:6379"}, {1011 * ms, "+sdown", "master m 10.0.0.1 6379"}, {1102 * ms, "+odown", "master m 10.0.0.1 6379"},
-				{1150 * ms, "+elected-leader", "master m 10.0.0.1 6379"}, {1349 * ms, "+switch-master", "m 10.0.0.1 6379 10.0.0.2 6379"}},
+			"10.0.1.1:26379": {
+				{1003 * ms, "+sdown", "master m 10.0.0.1 6379"},
+				{1107 * ms, "+odown", "master m 10.0.0.1 6379"},
+				{1351 * ms, "+switch-master", "m 10.0.0.1 6379 10.0.0.2 6379"},
+			},
+			"10.0.1.2:26379": {
+				{900 * ms, "+sdown", "slave 10.0.0.3:6379"},
+				{1011 * ms, "+sdown", "master m 10.0.0.1 6379"},
+				{1102 * ms, "+odown", "master m 10.0.0.1 6379"},
+				{1150 * ms, "+elected-leader", "master m 10.0.0.1 6379"},
+				{1349 * ms, "+switch-master", "m 10.0.0.1 6379 10.0.0.2 6379"},
+			},
 		})
 		w.AwaitLook()
 		time.Sleep(500 * ms)
@@ -156,7 +177,10 @@ func TestWitnessOrder(t *testing.T) {
 		for _, seen := range w.Seen() {
 			got = append(got, fmt.Sprint(seen.At.Sub(servers.began), " ", seen.Event, " ", seen.Object))
 		}
-		want := []string{"1.003s SubjectivelyDown sentinels", "1.102s ObjectivelyDown sentinels", "1.15s Elected sentinels", "1.3s Promoted redis-1", "1.349s Switched sentinels"}
+		want := []string{
+			"1.003s SubjectivelyDown sentinels", "1.102s ObjectivelyDown sentinels", "1.15s Elected sentinels",
+			"1.3s Promoted redis-1", "1.349s Switched sentinels",
+		}
 		if !slices.Equal(got, want) {
 			t.Errorf("seen:\n%q\nwant:\n%q", got, want)
 		}

@@ -23,12 +23,14 @@ func (v *Reverter) revertOnce() (complete, progressed bool) {
 	p, _ := v.Progress()
 	var reverting errgroup.Group
 	reverting.SetLimit(1)
-	if injector.Traits().Separate { // a deleted fault must be removed in time even if many servers do not answer
+	// a deleted fault must be removed in time even if many servers do not answer
+	if injector.Traits().Separate {
 		reverting.SetLimit(revertsAtOnce)
 	}
 	var mu sync.Mutex
 	for i := range p.targets {
-		if t := &p.targets[i]; IsOpen(t) && (v.orphaned.Load() || v.isStored(t.Pod)) { // without an object nothing can be stored
+		// without an object nothing can be stored
+		if t := &p.targets[i]; IsOpen(t) && (v.orphaned.Load() || v.isStored(t.Pod)) {
 			reverting.Go(func() error {
 				did := v.revertOne(injector, t, len(p.targets))
 				mu.Lock()
@@ -46,8 +48,11 @@ func (v *Reverter) revertOnce() (complete, progressed bool) {
 	return v.work.known.revertedAt != nil, progressed
 }
 
-// revertOne calls Revert for one of several targets and takes over the result. It returns whether that did not fail.
-func (v *Reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget, targets int) bool {
+// revertOne calls Revert for one of several targets and takes over the result. It returns whether
+// that did not fail.
+func (v *Reverter) revertOne(
+	injector contract.Injector, t *v1alpha1.FaultTarget, targets int,
+) bool {
 	logger := v.log.WithValues("target", t.Pod)
 	before, step := t.Revert.DeepCopy(), t.Progress
 	ctx, cancel := context.WithTimeout(v.over, CallTimeout)
@@ -60,7 +65,8 @@ func (v *Reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget
 		t.RevertError = Shorten(err.Error(), MaxError, targets)
 		logger.V(1).Info("Retrying to revert", "attempts", t.RevertAttempts, "cause", err.Error())
 	case !progress.Complete():
-		t.Progress, t.RevertAttempts = Shorten(progress.Message, MaxProgress, targets), 0
+		t.Progress = Shorten(progress.Message, MaxProgress, targets)
+		t.RevertAttempts = 0
 		t.RevertError = Shorten(progress.Message, MaxError, targets)
 		logger.V(1).Info("Revert is under way", "progress", t.Progress)
 	default:
@@ -79,7 +85,13 @@ func (v *Reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget
 
 // isRefusedLogin reports whether a server refused the login.
 func isRefusedLogin(err error) bool {
-	return slices.ContainsFunc([]string{"WRONGPASS", "NOAUTH", "invalid password", "invalid username-password"}, func(text string) bool { return strings.Contains(err.Error(), text) })
+	return slices.ContainsFunc([]string{
+		"WRONGPASS", "NOAUTH", "invalid password",
+		"invalid username-password",
+	}, func(text string) bool {
+		return strings.Contains(err.Error(),
+			text)
+	})
 }
 
 // injectorNow is the injector for the next attempt.
@@ -110,10 +122,15 @@ func (v *Reverter) isStored(pod string) bool {
 	return v.work.isStored(pod)
 }
 
-// storeRecords stores what the next attempt must not begin without, if no reconcile does: this process does not lead, and whoever does stores its own work only.
+// storeRecords stores what the next attempt must not begin without, if no reconcile does: this
+// process does not lead, and whoever does stores its own work only.
 func (v *Reverter) storeRecords() {
 	p, _ := v.Progress()
-	if v.session.registry.leads() || !slices.ContainsFunc(p.targets, func(t v1alpha1.FaultTarget) bool { return IsOpen(&t) && !v.isStored(t.Pod) }) {
+	if v.session.registry.leads() ||
+		!slices.ContainsFunc(p.targets, func(t v1alpha1.FaultTarget) bool {
+			return IsOpen(&t) &&
+				!v.isStored(t.Pod)
+		}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(v.over, CallTimeout)
@@ -134,7 +151,8 @@ func (v *Reverter) storeRecords() {
 	p.Into(&f.Status)
 	// The lock: who leads may have written since.
 	stored := f.DeepCopy() // the answer is decoded into it
-	if err := by.Statuses.Patch(ctx, stored, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := by.Statuses.Patch(ctx, stored,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		v.log.V(1).Info("Retrying to store what the revert relies on", "cause", err.Error())
 		return
 	}

@@ -14,7 +14,8 @@ import (
 // checkedFor is how long a check before the injection counts.
 const checkedFor = 5 * time.Second
 
-// check is one evaluation of a fault's stop conditions before its injection. It runs outside of the reconciles: a Prometheus may take long to answer.
+// check is one evaluation of a fault's stop conditions before its injection. It runs outside of the
+// reconciles: a Prometheus may take long to answer.
 type check struct {
 	term   *Term // whose clients it uses
 	cancel context.CancelFunc
@@ -23,8 +24,11 @@ type check struct {
 	found  *v1alpha1.Breach // nil = none
 }
 
-func (t *Term) beginCheck(of client.ObjectKey, conditions *Stops, lately func() *impact.Live) *check {
-	ctx, cancel := context.WithTimeout(context.Background(), SlowestQuery) // not that of the reconcile, which ends before
+func (t *Term) beginCheck(
+	of client.ObjectKey, conditions *Stops, lately func() *impact.Live,
+) *check {
+	// not that of the reconcile, which ends before
+	ctx, cancel := context.WithTimeout(context.Background(), SlowestQuery)
 	c := &check{term: t, cancel: cancel, done: make(chan struct{})}
 	t.start(func() {
 		defer cancel()

@@ -13,7 +13,8 @@ import (
 // maxJournal is how many pods all snapshots of a journal have together.
 const maxJournal = 4096
 
-// Journal is how the pods of a target changed while a fault of type External waits: its instant is known only afterwards. It is lost with the process.
+// Journal is how the pods of a target changed while a fault of type External waits: its instant is
+// known only afterwards. It is lost with the process.
 type Journal struct {
 	mu        sync.Mutex
 	snapshots []Snapshot
@@ -31,7 +32,10 @@ func NewSnapshot(at time.Time, pods []corev1.Pod, container func(*corev1.Pod) st
 	for i := range pods {
 		now.Pods = append(now.Pods, slim(&pods[i], container(&pods[i])))
 	}
-	slices.SortFunc(now.Pods, func(a, b corev1.Pod) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID)) })
+	slices.SortFunc(now.Pods, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.UID, b.UID))
+	})
 	return now
 }
 
@@ -42,9 +46,15 @@ func slim(pod *corev1.Pod, container string) corev1.Pod {
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
-		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName, Containers: []corev1.Container{{Name: container}}},
-		Status: corev1.PodStatus{Conditions: pod.Status.Conditions, ContainerStatuses: slices.DeleteFunc(slices.Clone(pod.Status.ContainerStatuses),
-			func(c corev1.ContainerStatus) bool { return c.Name != container })},
+		Spec: corev1.PodSpec{
+			NodeName:   pod.Spec.NodeName,
+			Containers: []corev1.Container{{Name: container}},
+		},
+		Status: corev1.PodStatus{
+			Conditions: pod.Status.Conditions,
+			ContainerStatuses: slices.DeleteFunc(slices.Clone(pod.Status.ContainerStatuses),
+				func(c corev1.ContainerStatus) bool { return c.Name != container }),
+		},
 	}
 }
 
@@ -52,7 +62,9 @@ func slim(pod *corev1.Pod, container string) corev1.Pod {
 func (j *Journal) add(now Snapshot) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	same := func(a, b corev1.Pod) bool { return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion }
+	same := func(a, b corev1.Pod) bool {
+		return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
+	}
 	if n := len(j.snapshots); n > 0 && slices.EqualFunc(j.snapshots[n-1].Pods, now.Pods, same) {
 		return
 	}

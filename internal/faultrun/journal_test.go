@@ -54,16 +54,64 @@ func TestJournal(t *testing.T) {
 		then      string
 		later     int
 	}{
-		"nothing was seen":             {at: time.Second},
-		"before the first":             {snapshots: []Snapshot{seenAt(time.Second, "a/1"), seenAt(2*time.Second, "a/2")}, then: "a/1", later: 1},
-		"at the instant of a change":   {snapshots: []Snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2"), seenAt(2*time.Second, "a/3")}, at: time.Second, then: "a/2", later: 1},
-		"just before a change":         {snapshots: []Snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2")}, at: time.Second - 1, then: "a/1", later: 1},
-		"after the last":               {snapshots: []Snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2")}, at: time.Hour, then: "a/2"},
-		"the same twice":               {snapshots: []Snapshot{seenAt(0, "a/1", "b/1"), seenAt(time.Second, "a/1", "b/1"), seenAt(2*time.Second, "a/1")}, at: time.Second, then: "a/1 b/1", later: 1},
-		"all pods are gone":            {snapshots: []Snapshot{seenAt(0, "a/1"), seenAt(time.Second)}, at: time.Second, then: ""},
-		"none at first":                {snapshots: []Snapshot{seenAt(0), seenAt(time.Second, "a/1")}, at: 0, then: "", later: 1},
-		"a clock that was set back":    {snapshots: []Snapshot{seenAt(5*time.Second, "a/1"), seenAt(time.Second, "a/2"), seenAt(2*time.Second, "a/3")}, at: 1500 * time.Millisecond, then: "a/2", later: 1},
-		"another pod of the same name": {snapshots: []Snapshot{seenAt(0, "a/1"), {At: after(time.Second), Pods: []corev1.Pod{redisPod("a", "other", func(p *corev1.Pod) { p.ResourceVersion = "1" })}}}, at: 0, then: "a/1", later: 1},
+		"nothing was seen": {at: time.Second},
+		"before the first": {
+			snapshots: []Snapshot{seenAt(time.Second, "a/1"), seenAt(2*time.Second, "a/2")},
+			then:      "a/1",
+			later:     1,
+		},
+		"at the instant of a change": {
+			snapshots: []Snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2"), seenAt(2*time.Second, "a/3")},
+			at:        time.Second,
+			then:      "a/2",
+			later:     1,
+		},
+		"just before a change": {
+			snapshots: []Snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2")},
+			at:        time.Second - 1,
+			then:      "a/1",
+			later:     1,
+		},
+		"after the last": {
+			snapshots: []Snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2")},
+			at:        time.Hour,
+			then:      "a/2",
+		},
+		"the same twice": {
+			snapshots: []Snapshot{seenAt(0, "a/1", "b/1"), seenAt(time.Second, "a/1", "b/1"), seenAt(2*time.Second, "a/1")},
+			at:        time.Second,
+			then:      "a/1 b/1",
+			later:     1,
+		},
+		"all pods are gone": {
+			snapshots: []Snapshot{seenAt(0, "a/1"), seenAt(time.Second)},
+			at:        time.Second,
+			then:      "",
+		},
+		"none at first": {
+			snapshots: []Snapshot{seenAt(0), seenAt(time.Second, "a/1")},
+			at:        0,
+			then:      "",
+			later:     1,
+		},
+		"a clock that was set back": {
+			snapshots: []Snapshot{seenAt(5*time.Second, "a/1"), seenAt(time.Second, "a/2"), seenAt(2*time.Second, "a/3")},
+			at:        1500 * time.Millisecond,
+			then:      "a/2",
+			later:     1,
+		},
+		"another pod of the same name": {
+			snapshots: []Snapshot{
+				seenAt(0, "a/1"),
+				{
+					At:   after(time.Second),
+					Pods: []corev1.Pod{redisPod("a", "other", func(p *corev1.Pod) { p.ResourceVersion = "1" })},
+				},
+			},
+			at:    0,
+			then:  "a/1",
+			later: 1,
+		},
 	} {
 		j := &Journal{}
 		for _, s := range test.snapshots {
@@ -97,7 +145,8 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 }
 
-// What a journal keeps of a pod is enough for a timeline, and little: a pod may be large, or have another container than expected.
+// What a journal keeps of a pod is enough for a timeline, and little: a pod may be large, or have another container
+// than expected.
 func TestSlim(t *testing.T) {
 	t.Parallel()
 	whole := redisPod("a", "u", func(p *corev1.Pod) {
@@ -106,7 +155,8 @@ func TestSlim(t *testing.T) {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "sidecar"})
 	})
 	kept := slim(&whole, "redis")
-	if kept.Annotations != nil || len(kept.Spec.Containers) != 1 || len(kept.Status.ContainerStatuses) != 1 || kept.UID != "u" || kept.Spec.NodeName != "node-2" {
+	if kept.Annotations != nil || len(kept.Spec.Containers) != 1 || len(kept.Status.ContainerStatuses) != 1 ||
+		kept.UID != "u" || kept.Spec.NodeName != "node-2" {
 		t.Errorf("%+v", kept)
 	}
 	if none := slim(&corev1.Pod{}, ""); len(none.Spec.Containers) != 1 || len(none.Status.ContainerStatuses) != 0 {

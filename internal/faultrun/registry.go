@@ -1,6 +1,8 @@
-// Package faultrun is what one process does with the faults between two reconciles. A Session holds all of one fault that lives in the process and not in
-// its object: the reverter with its deadline, what follows its pods and servers, the stop conditions, and when its injection was last called. A Registry
-// holds the sessions, and a Term is what one manager of the process begins in them. docs/decisions/0014-who-writes-a-fault.md says who may write what.
+// Package faultrun is what one process does with the faults between two reconciles. A Session holds
+// all of one fault that lives in the process and not in its object: the reverter with its deadline,
+// what follows its pods and servers, the stop conditions, and when its injection was last called. A
+// Registry holds the sessions, and a Term is what one manager of the process begins in them.
+// docs/decisions/0014-who-writes-a-fault.md says who may write what.
 package faultrun
 
 import (
@@ -16,8 +18,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Registry holds the sessions of the faults of this process. They outlive a manager, which ends when it loses the leadership. It is created by NewRegistry
-// and ended by Close.
+// Registry holds the sessions of the faults of this process. They outlive a manager, which ends
+// when it loses the leadership. It is created by NewRegistry and ended by Close.
 type Registry struct {
 	clock   clock.PassiveClock
 	changed chan event.GenericEvent
@@ -31,7 +33,8 @@ type Registry struct {
 	running  sync.WaitGroup
 }
 
-// notices is how many notices can wait for a manager; others are dropped, as every fault is reconciled when a manager starts.
+// notices is how many notices can wait for a manager; others are dropped, as every fault is
+// reconciled when a manager starts.
 const notices = 1024
 
 // NewRegistry returns a Registry without a session. A nil clock is the real one.
@@ -39,7 +42,11 @@ func NewRegistry(now clock.PassiveClock) *Registry {
 	if now == nil {
 		now = clock.RealClock{}
 	}
-	return &Registry{clock: now, changed: make(chan event.GenericEvent, notices), byID: map[types.UID]*Session{}}
+	return &Registry{
+		clock:   now,
+		changed: make(chan event.GenericEvent, notices),
+		byID:    map[types.UID]*Session{},
+	}
 }
 
 // Close ends the process's part in all faults, reverted or not.
@@ -67,8 +74,11 @@ func (r *Registry) Pending() []client.ObjectKey {
 	return keys
 }
 
-// Changed receives a fault whenever an attempt to revert it has ended, a check of its stop conditions has, or a pod of its target has changed.
-func (r *Registry) Changed() <-chan event.GenericEvent { return r.changed }
+// Changed receives a fault whenever an attempt to revert it has ended, a check of its stop
+// conditions has, or a pod of its target has changed.
+func (r *Registry) Changed() <-chan event.GenericEvent {
+	return r.changed
+}
 
 // Notify makes a manager reconcile a fault.
 func (r *Registry) Notify(key client.ObjectKey) {
@@ -80,14 +90,16 @@ func (r *Registry) Notify(key client.ObjectKey) {
 	}
 }
 
-// Find returns the session of a fault; nil if this process does nothing for it. A nil Session has nothing.
+// Find returns the session of a fault; nil if this process does nothing for it. A nil Session has
+// nothing.
 func (r *Registry) Find(id types.UID) *Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byID[id]
 }
 
-// HoldsOther reports whether there is a session of another object than heir that has, or had, the name.
+// HoldsOther reports whether there is a session of another object than heir that has, or had, the
+// name.
 func (r *Registry) HoldsOther(key client.ObjectKey, heir types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +139,9 @@ func (r *Registry) remove(s *Session) {
 	}
 }
 
-// Gone ends the sessions of faults whose objects do not exist any more. What such a fault has broken is reverted first, as after a forced removal of its
-// finalizer. heir is the object that has the name now; "" = none has.
+// Gone ends the sessions of faults whose objects do not exist any more. What such a fault has
+// broken is reverted first, as after a forced removal of its finalizer. heir is the object that has
+// the name now; "" = none has.
 func (r *Registry) Gone(key client.ObjectKey, heir types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +153,8 @@ func (r *Registry) Gone(key client.ObjectKey, heir types.UID) {
 	}
 }
 
-// PodsIn are the pods of a namespace that are followed for any fault. It locks sessions one after the other: nothing that a session calls under its lock may call it.
+// PodsIn are the pods of a namespace that are followed for any fault. It locks sessions one after
+// the other: nothing that a session calls under its lock may call it.
 func (r *Registry) PodsIn(namespace string) []corev1.Pod {
 	var all []corev1.Pod
 	for _, s := range r.all() {
@@ -174,7 +188,8 @@ func (r *Registry) session(f *v1alpha1.RedisFault) *Session {
 	return s
 }
 
-// start runs f in a goroutine that Close waits for; it returns false, and does not, once the process ends.
+// start runs f in a goroutine that Close waits for; it returns false, and does not, once the
+// process ends.
 func (r *Registry) start(f func()) bool {
 	r.starting.Lock()
 	defer r.starting.Unlock()

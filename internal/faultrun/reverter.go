@@ -20,17 +20,20 @@ const (
 	CallTimeout = 10 * time.Second
 	// ReadTimeout limits the read of the fault before a revert that no reconcile has asked for.
 	ReadTimeout = 250 * time.Millisecond
-	// deadlineSlack is how long after its end a fault is reverted without a reconcile: the reconciler checks the effect once more before it asks.
+	// deadlineSlack is how long after its end a fault is reverted without a reconcile: the reconciler
+	// checks the effect once more before it asks.
 	deadlineSlack = 500 * time.Millisecond
 	// revertEvery is the time between two attempts; after errors it doubles, up to revertAtMost.
 	revertEvery, revertAtMost = 250 * time.Millisecond, 5 * time.Second
-	// revertsAtOnce is how many targets are reverted at once if they have nothing to do with one another.
+	// revertsAtOnce is how many targets are reverted at once if they have nothing to do with one
+	// another.
 	revertsAtOnce = 16
 )
 
-// Reverter reverts one fault in a goroutine of its own: when the reconciler asks for it, or when its time is over. It holds all that a revert needs and
-// what this process has done, whether the API server has stored it or not. So a fault ends on time although the API server does not answer, its
-// status cannot be written, this process does not lead any more, or all workers are busy.
+// Reverter reverts one fault in a goroutine of its own: when the reconciler asks for it, or when
+// its time is over. It holds all that a revert needs and what this process has done, whether the
+// API server has stored it or not. So a fault ends on time although the API server does not answer,
+// its status cannot be written, this process does not lead any more, or all workers are busy.
 type Reverter struct {
 	session *Session
 	log     logr.Logger
@@ -45,21 +48,25 @@ type Reverter struct {
 	attempts chan struct{}      // closed after the first attempt on all targets
 	orphaned atomic.Bool        // there is no object any more
 
-	mu       sync.Mutex
-	work     work
-	injector contract.Injector // with which it was injected, whose connections may still be logged in after a change of the password; nil in another process
-	refused  bool              // its login was: the next attempt reads the Secrets anew
-	watching bool              // the stop conditions are evaluated
+	mu   sync.Mutex
+	work work
+	// with which it was injected, whose connections may still be logged in after a change of the
+	// password; nil in another process
+	injector contract.Injector
+	refused  bool // its login was: the next attempt reads the Secrets anew
+	watching bool // the stop conditions are evaluated
 }
 
-// Means is by what a reverter acts: what belongs to a manager, whose caches end with it. The next manager of the process replaces it. The injector of an injection
-// is kept, for its connections: what it asks of the cluster past caches.
+// Means is by what a reverter acts: what belongs to a manager, whose caches end with it. The next
+// manager of the process replaces it. The injector of an injection is kept, for its connections:
+// what it asks of the cluster past caches.
 type Means struct {
 	Traits contract.Traits
 	Live   client.Reader
 	// Statuses is used only while this process does not lead: otherwise reconciles write the status.
 	Statuses client.SubResourceWriter
-	// Build makes the injector from the Secrets. It always returns one: a missing Secret must not keep a node closed.
+	// Build makes the injector from the Secrets. It always returns one: a missing Secret must not keep
+	// a node closed.
 	Build func(ctx context.Context) (contract.Injector, error)
 	Stops *Stops // nil = the fault has no stop conditions
 
@@ -69,8 +76,12 @@ type Means struct {
 // newReverter returns a reverter with what is stored.
 func newReverter(ctx context.Context, s *Session, f *v1alpha1.RedisFault, by *Means) *Reverter {
 	v := &Reverter{
-		session: s, log: log.FromContext(ctx).WithValues("faultType", f.Spec.Action.Type),
-		acting: make(chan struct{}, 1), wake: make(chan struct{}, 1), attempts: make(chan struct{}), work: newWork(f, by.Traits, s.registry.clock.Now()),
+		session:  s,
+		log:      log.FromContext(ctx).WithValues("faultType", f.Spec.Action.Type),
+		acting:   make(chan struct{}, 1),
+		wake:     make(chan struct{}, 1),
+		attempts: make(chan struct{}),
+		work:     newWork(f, by.Traits, s.registry.clock.Now()),
 	}
 	v.by.Store(by)
 	// Not the context of a reconcile: a reverter outlives it, and the manager.
@@ -98,7 +109,8 @@ func (v *Reverter) run() {
 	}
 	registry, failed := v.session.registry, 0
 	for first := true; ; first = false {
-		if !first && !registry.leads() && v.endedElsewhere() { // another fault may act on the servers by now
+		// another fault may act on the servers by now
+		if !first && !registry.leads() && v.endedElsewhere() {
 			v.end()
 			return
 		}
@@ -159,8 +171,9 @@ func (v *Reverter) awaitEnd() bool {
 	}
 }
 
-// endedElsewhere reports whether another operator has reverted the fault, and takes over what that has injected. Without an answer of the API server, or without
-// the object, whose name another one may have by now, it has done neither.
+// endedElsewhere reports whether another operator has reverted the fault, and takes over what that
+// has injected. Without an answer of the API server, or without the object, whose name another one
+// may have by now, it has done neither.
 func (v *Reverter) endedElsewhere() bool {
 	ctx, cancel := context.WithTimeout(v.over, ReadTimeout)
 	defer cancel()
@@ -178,7 +191,9 @@ func (v *Reverter) endedElsewhere() bool {
 	return false
 }
 
-func (v *Reverter) now() time.Time { return v.session.registry.clock.Now() }
+func (v *Reverter) now() time.Time {
+	return v.session.registry.clock.Now()
+}
 
 // isOf reports whether a status has the record of this reverter.
 func (v *Reverter) isOf(status *v1alpha1.RedisFaultStatus) bool {
@@ -199,7 +214,8 @@ func (v *Reverter) isPending() bool {
 // isNewer reports whether there may be something to revert of a later record than that of a status.
 func (v *Reverter) isNewer(status *v1alpha1.RedisFaultStatus) bool {
 	p, _ := v.Progress()
-	return v.isPending() && p.recorded != nil && status.StartTime != nil && p.recorded.After(status.StartTime.Time)
+	return v.isPending() && p.recorded != nil && status.StartTime != nil &&
+		p.recorded.After(status.StartTime.Time)
 }
 
 // Overdue reports whether the fault's time is over.
@@ -218,9 +234,12 @@ func (v *Reverter) Ask() {
 }
 
 // Reverting reports whether the revert has begun.
-func (v *Reverter) Reverting() bool { return v.begun.Err() != nil }
+func (v *Reverter) Reverting() bool {
+	return v.begun.Err() != nil
+}
 
-// During calls act, unless the revert has begun, or nobody here would do it. Its context ends when the revert begins.
+// During calls act, unless the revert has begun, or nobody here would do it. Its context ends when
+// the revert begins.
 func (v *Reverter) During(ctx context.Context, act func(ctx context.Context)) bool {
 	select {
 	case v.acting <- struct{}{}:
@@ -229,7 +248,8 @@ func (v *Reverter) During(ctx context.Context, act func(ctx context.Context)) bo
 	case <-ctx.Done():
 		return false
 	}
-	if v.begun.Err() != nil || v.over.Err() != nil { // over: another operator has reverted it, or nobody would here
+	// over: another operator has reverted it, or nobody would here
+	if v.begun.Err() != nil || v.over.Err() != nil {
 		return false
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -247,7 +267,9 @@ func (v *Reverter) Exclusively(f func()) {
 }
 
 // Learn takes over what was done to a target by a call in During, and with which injector.
-func (v *Reverter) Learn(status *v1alpha1.RedisFaultStatus, injector contract.Injector, pod string) {
+func (v *Reverter) Learn(
+	status *v1alpha1.RedisFaultStatus, injector contract.Injector, pod string,
+) {
 	known, traits := ProgressOf(status), injector.Traits()
 	v.mu.Lock()
 	v.work.learn(known)
@@ -259,7 +281,8 @@ func (v *Reverter) Learn(status *v1alpha1.RedisFaultStatus, injector contract.In
 	v.poke()
 }
 
-// CatchUp takes over what is stored: another operator may act on the fault as well. What is not stored yet remains.
+// CatchUp takes over what is stored: another operator may act on the fault as well. What is not
+// stored yet remains.
 func (v *Reverter) CatchUp(status *v1alpha1.RedisFaultStatus) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -268,15 +291,19 @@ func (v *Reverter) CatchUp(status *v1alpha1.RedisFaultStatus) {
 	}
 }
 
-// Abandon ends the attempts on the targets for which it is true, and records the commands for a person.
-func (v *Reverter) Abandon(is func(t *v1alpha1.FaultTarget) bool, command func(t *v1alpha1.FaultTarget) string) {
+// Abandon ends the attempts on the targets for which it is true, and records the commands for a
+// person.
+func (v *Reverter) Abandon(
+	is func(t *v1alpha1.FaultTarget) bool, command func(t *v1alpha1.FaultTarget) string,
+) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	targets := v.work.known.targets
 	for i := range targets {
 		if t := &targets[i]; IsOpen(t) && is(t) {
 			t.RevertAbandoned, t.ManualRevertCommand = true, Shorten(command(t), MaxCommand, len(targets))
-			v.log.Info("Abandoned the revert", "target", t.Pod, "attempts", t.RevertAttempts, "cause", t.RevertError, "manualRevertCommand", t.ManualRevertCommand)
+			v.log.Info("Abandoned the revert", "target", t.Pod, "attempts", t.RevertAttempts, "cause",
+				t.RevertError, "manualRevertCommand", t.ManualRevertCommand)
 		}
 	}
 	v.work.known.conclude(v.now())
@@ -291,7 +318,8 @@ func (v *Reverter) Progress() (p Progress, tried bool) {
 	return p, v.work.tried
 }
 
-// MovedAt is when this process last saw a step of the revert of a pod's target, or began with the fault; zero without a reverter.
+// MovedAt is when this process last saw a step of the revert of a pod's target, or began with the
+// fault; zero without a reverter.
 func (v *Reverter) MovedAt(pod string) time.Time {
 	if v == nil {
 		return time.Time{}
@@ -304,7 +332,8 @@ func (v *Reverter) MovedAt(pod string) time.Time {
 	return v.work.born
 }
 
-// LoadAbsent notes whether the load test exists, and returns for how long this process has not seen it; 0 without a reverter.
+// LoadAbsent notes whether the load test exists, and returns for how long this process has not seen
+// it; 0 without a reverter.
 func (v *Reverter) LoadAbsent(exists bool, now time.Time) time.Duration {
 	if v == nil {
 		return 0

@@ -23,24 +23,34 @@ import (
 	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
-// adopted starts the reverter of a fault that this process has not injected. stored is what the API server has under its name; nil = the fault.
+// adopted starts the reverter of a fault that this process has not injected. stored is what the API server has under
+// its name; nil = the fault.
 func adopted(ctx context.Context, t *testing.T, f, stored *v1alpha1.RedisFault, injector contract.Injector) *Reverter {
 	t.Helper()
 	if stored == nil {
 		stored = f
 	}
-	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(stored).WithObjects(stored.DeepCopy()).Build()
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(stored).
+		WithObjects(stored.DeepCopy()).Build()
 	term := NewRegistry(nil).NewTerm()
 	t.Cleanup(term.Registry.Close)
 	return term.Adopt(ctx, f, func() *Means {
-		return &Means{Traits: injector.Traits(), Live: live, Statuses: live.Status(), Build: func(context.Context) (contract.Injector, error) { return injector, nil }}
+		return &Means{
+			Traits:   injector.Traits(),
+			Live:     live,
+			Statuses: live.Status(),
+			Build:    func(context.Context) (contract.Injector, error) { return injector, nil },
+		}
 	})
 }
 
 // A revert that fails is tried again and again, less and less often; a success resets that.
 func TestRevertIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		injector := &reverttest.Reverts{Answers: append(slices.Repeat([]reverttest.Answer{reverttest.Refusal}, 20), reverttest.Step, reverttest.Step, reverttest.Refusal, reverttest.Done)}
+		injector := &reverttest.Reverts{
+			Answers: append(slices.Repeat([]reverttest.Answer{reverttest.Refusal}, 20), reverttest.Step, reverttest.Step,
+				reverttest.Refusal, reverttest.Done),
+		}
 		v := adopted(t.Context(), t, reverttest.ActiveFault(t, "redis-0"), nil, injector)
 		v.Ask()
 		time.Sleep(20 * time.Minute)
@@ -49,7 +59,10 @@ func TestRevertIsRetried(t *testing.T) {
 			t.Fatalf("after %d calls: %+v", len(injector.Calls()), p)
 		}
 		calls := injector.Calls()
-		for i, want := range map[int]time.Duration{1: 2 * revertEvery, 2: 4 * revertEvery, 15: revertAtMost, 20: revertAtMost, 21: revertEvery, 22: revertEvery, 23: 2 * revertEvery} {
+		for i, want := range map[int]time.Duration{
+			1: 2 * revertEvery, 2: 4 * revertEvery, 15: revertAtMost, 20: revertAtMost, 21: revertEvery, 22: revertEvery,
+			23: 2 * revertEvery,
+		} {
 			if got := calls[i].Sub(calls[i-1]); got != want {
 				t.Errorf("call %d came after %s, want %s", i, got, want)
 			}
@@ -57,7 +70,8 @@ func TestRevertIsRetried(t *testing.T) {
 	})
 }
 
-// What a revert meets does not replace the reason why the injection was incomplete. Each step of it is an instant from which its patience counts.
+// What a revert meets does not replace the reason why the injection was incomplete. Each step of it is an instant from
+// which its patience counts.
 func TestErrorsOfInjectionAndRevert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cause = "redis-1 started as a primary"
@@ -75,7 +89,8 @@ func TestErrorsOfInjectionAndRevert(t *testing.T) {
 			synctest.Wait()
 			p, _ := v.Progress()
 			if got := p.targets[0]; got.LastError != cause || got.RevertError != want {
-				t.Errorf("after attempt %d: the injection's error is %q, the revert's %q, want %q", i+1, got.LastError, got.RevertError, want)
+				t.Errorf("after attempt %d: the injection's error is %q, the revert's %q, want %q", i+1, got.LastError,
+					got.RevertError, want)
 			}
 			if at := v.MovedAt("redis-0"); i < 2 && !at.Equal(began.Add(10*time.Second)) {
 				t.Errorf("after attempt %d: moved at %s, the step was at %s", i+1, at, began.Add(10*time.Second))
@@ -85,8 +100,8 @@ func TestErrorsOfInjectionAndRevert(t *testing.T) {
 	})
 }
 
-// A fault whose time is over is reverted although nobody asks for it, half a second later: the reconciler has a last look first. A fault that does not
-// last is not.
+// A fault whose time is over is reverted although nobody asks for it, half a second later: the reconciler has a last
+// look first. A fault that does not last is not.
 func TestReverterHasADeadline(t *testing.T) {
 	for _, lasts := range []time.Duration{20 * time.Second, 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -124,7 +139,8 @@ func perhapsInjected(t *testing.T) *v1alpha1.RedisFault {
 	return f
 }
 
-// A fault that is not injected everywhere ends when the reconciler would stop trying, although nobody asks for it. Until then its process has something to revert.
+// A fault that is not injected everywhere ends when the reconciler would stop trying, although nobody asks for it.
+// Until then its process has something to revert.
 func TestHalfInjectedFaultHasADeadline(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -133,7 +149,10 @@ func TestHalfInjectedFaultHasADeadline(t *testing.T) {
 		want  time.Duration
 	}{
 		{"the only injection failed", 0, perhapsInjected, lifecycle.InjectPatience},
-		{"one of two failed", 0, func(t *testing.T) *v1alpha1.RedisFault { return halfInjected(t, failed) }, lifecycle.InjectPatience},
+		{"one of two failed", 0, func(t *testing.T) *v1alpha1.RedisFault {
+			return halfInjected(t,
+				failed)
+		}, lifecycle.InjectPatience},
 		{"one of two is under way", 0, func(t *testing.T) *v1alpha1.RedisFault {
 			return halfInjected(t, func(t *v1alpha1.FaultTarget) { t.Progress = "1 of 3" })
 		}, lifecycle.StepsPatience},
@@ -144,7 +163,10 @@ func TestHalfInjectedFaultHasADeadline(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}, Of: contract.Traits{Lasts: 20 * time.Second, Takes: tc.takes}}
+				injector := &reverttest.Reverts{
+					Answers: []reverttest.Answer{reverttest.Done},
+					Of:      contract.Traits{Lasts: 20 * time.Second, Takes: tc.takes},
+				}
 				f := tc.fault(t)
 				f.CreationTimestamp = metav1.Time{Time: began.Add(time.Hour)} // its own deadline is later
 				v := adopted(t.Context(), t, f, nil, injector)
@@ -167,7 +189,10 @@ func TestHalfInjectedFaultHasADeadline(t *testing.T) {
 // A fault that is recorded, and that was not tried, is not reverted by itself, and does not keep its process.
 func TestRecordedFaultHasNoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}, Of: contract.Traits{Lasts: 20 * time.Second}}
+		injector := &reverttest.Reverts{
+			Answers: []reverttest.Answer{reverttest.Done},
+			Of:      contract.Traits{Lasts: 20 * time.Second},
+		}
 		f := perhapsInjected(t)
 		f.Status.Targets[0].Attempts, f.Status.Targets[0].LastError = 0, ""
 		v := adopted(t.Context(), t, f, nil, injector)
@@ -178,11 +203,15 @@ func TestRecordedFaultHasNoDeadline(t *testing.T) {
 	})
 }
 
-// Another operator has completed what this process had injected in part: the fault stays for as long as it was asked to.
+// Another operator has completed what this process had injected in part: the fault stays for as long as it was asked
+// to.
 func TestReverterLeavesWhatAnotherHasCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}, Of: contract.Traits{Lasts: time.Minute}}
+		injector := &reverttest.Reverts{
+			Answers: []reverttest.Answer{reverttest.Done},
+			Of:      contract.Traits{Lasts: time.Minute},
+		}
 		f := halfInjected(t, failed)
 		stored, completed := f.DeepCopy(), metav1.NewMicroTime(began.Add(10*time.Second))
 		stored.Status.Targets[1].InjectedAt, stored.Status.Targets[1].ActiveAt = &completed, &completed
@@ -204,7 +233,10 @@ func TestReverterLeavesWhatIsReverted(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}, Of: contract.Traits{Lasts: 20 * time.Second}}
+			injector := &reverttest.Reverts{
+				Answers: []reverttest.Answer{reverttest.Done},
+				Of:      contract.Traits{Lasts: 20 * time.Second},
+			}
 			f := reverttest.ActiveFault(t, "redis-0")
 			stored := f.DeepCopy()
 			change(stored)
@@ -217,11 +249,16 @@ func TestReverterLeavesWhatIsReverted(t *testing.T) {
 	}
 }
 
-// A revert that goes on in steps changes its record at each. Without an object nothing can be stored: it goes on nevertheless, whether this process leads or not.
+// A revert that goes on in steps changes its record at each. Without an object nothing can be stored: it goes on
+// nevertheless, whether this process leads or not.
 func TestStepsOfAnOrphan(t *testing.T) {
 	for name, leads := range map[string]bool{"leading": true, "not leading": false} {
 		synctest.Test(t, func(t *testing.T) {
-			injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Step, reverttest.Step, reverttest.Done}, Change: "changed", Of: contract.Traits{Lasts: time.Hour}}
+			injector := &reverttest.Reverts{
+				Answers: []reverttest.Answer{reverttest.Step, reverttest.Step, reverttest.Done},
+				Change:  "changed",
+				Of:      contract.Traits{Lasts: time.Hour},
+			}
 			f := reverttest.ActiveFault(t, "redis-0")
 			heir := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Name, UID: "another"}}
 			v := adopted(t.Context(), t, f, heir, injector)
@@ -239,7 +276,8 @@ func TestStepsOfAnOrphan(t *testing.T) {
 	}
 }
 
-// The object of a fault was removed by force: what it broke is reverted, and what it prepared, such as a taint. It may have been preparing at that moment.
+// The object of a fault was removed by force: what it broke is reverted, and what it prepared, such as a taint. It may
+// have been preparing at that moment.
 func TestReverterOfARemovedObject(t *testing.T) {
 	for name, fault := range map[string]func(t *testing.T) *v1alpha1.RedisFault{
 		"active":           func(t *testing.T) *v1alpha1.RedisFault { return reverttest.ActiveFault(t, "redis-0") },
@@ -257,7 +295,10 @@ func TestReverterOfARemovedObject(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, reverttest.Done}, Of: contract.Traits{Lasts: time.Hour}}
+				injector := &reverttest.Reverts{
+					Answers: []reverttest.Answer{reverttest.Refusal, reverttest.Done},
+					Of:      contract.Traits{Lasts: time.Hour},
+				}
 				v := adopted(t.Context(), t, fault(t), nil, injector)
 				v.session.registry.Gone(v.session.key, "")
 				time.Sleep(time.Minute)
@@ -274,7 +315,10 @@ func TestReverterOfARecreatedObject(t *testing.T) {
 	for name, told := range map[string]bool{"a reconcile sees it": true, "at the end of its time": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}, Of: contract.Traits{Lasts: 20 * time.Second}}
+				injector := &reverttest.Reverts{
+					Answers: []reverttest.Answer{reverttest.Done},
+					Of:      contract.Traits{Lasts: 20 * time.Second},
+				}
 				f := reverttest.ActiveFault(t, "redis-0")
 				heir := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Name, UID: "another"}}
 				v := adopted(t.Context(), t, f, heir, injector)
@@ -320,11 +364,15 @@ func TestChangedRecordIsStoredFirst(t *testing.T) {
 	})
 }
 
-// A process that does not lead has no reconcile that would store a changed record: the revert does so itself, and goes on.
+// A process that does not lead has no reconcile that would store a changed record: the revert does so itself, and goes
+// on.
 func TestChangedRecordIsStoredWithoutLeading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Step, reverttest.Step, reverttest.Done}, Change: "changed"}
+		injector := &reverttest.Reverts{
+			Answers: []reverttest.Answer{reverttest.Step, reverttest.Step, reverttest.Done},
+			Change:  "changed",
+		}
 		f := reverttest.ActiveFault(t, "redis-0")
 		v := adopted(t.Context(), t, f, nil, injector)
 		v.Ask()
@@ -333,16 +381,20 @@ func TestChangedRecordIsStoredWithoutLeading(t *testing.T) {
 			t.Errorf("reverted at %v", calls)
 		}
 		stored := &v1alpha1.RedisFault{}
-		if err := v.by.Load().Live.Get(t.Context(), v.session.key, stored); err != nil || stored.Status.Targets[0].Revert.Data != "changed" || stored.Status.RevertingSince == nil {
+		if err := v.by.Load().Live.Get(t.Context(), v.session.key, stored); err != nil ||
+			stored.Status.Targets[0].Revert.Data != "changed" || stored.Status.RevertingSince == nil {
 			t.Errorf("stored: %v, %+v", err, stored.Status)
 		}
 	})
 }
 
-// A server refuses the login of the injection, as the password was changed: the next attempt reads the Secrets, and so on in turn.
+// A server refuses the login of the injection, as the password was changed: the next attempt reads the Secrets, and so
+// on in turn.
 func TestRevertWithTheNewPassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wrong := &reverttest.Reverts{Answers: []reverttest.Answer{{Err: errors.New("WRONGPASS invalid username-password pair")}}}
+		wrong := &reverttest.Reverts{
+			Answers: []reverttest.Answer{{Err: errors.New("WRONGPASS invalid username-password pair")}},
+		}
 		right := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, reverttest.Done}}
 		f := reverttest.ActiveFault(t, "redis-0")
 		v := adopted(t.Context(), t, f, nil, right)
@@ -358,7 +410,8 @@ func TestRevertWithTheNewPassword(t *testing.T) {
 // Nothing is injected once the revert has begun, and an injection that hangs is cancelled.
 func TestNothingIsInjectedAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := adopted(t.Context(), t, reverttest.ActiveFault(t, "redis-0"), nil, &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}})
+		v := adopted(t.Context(), t, reverttest.ActiveFault(t,
+			"redis-0"), nil, &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}})
 		time.AfterFunc(3*time.Second, v.Ask)
 		began := time.Now()
 		if !v.During(t.Context(), func(ctx context.Context) { <-ctx.Done() }) || time.Since(began) != 3*time.Second {
@@ -370,8 +423,8 @@ func TestNothingIsInjectedAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A revert is abandoned 40 s after the deletion of the object, or its last step, a step that does not fail after five minutes, all of them after half an hour;
-// without a deletion after a day of errors. This process has tried it.
+// A revert is abandoned 40 s after the deletion of the object, or its last step, a step that does not fail after five
+// minutes, all of them after half an hour; without a deletion after a day of errors. This process has tried it.
 func TestRevertIsAbandoned(t *testing.T) {
 	const step = 5 * time.Minute
 	for _, tc := range []struct {
@@ -388,17 +441,61 @@ func TestRevertIsAbandoned(t *testing.T) {
 		{name: "errors for a day", tried: true, attempts: 60, after: lifecycle.RevertLimit + 1, wantAbandons: true},
 		{name: "steps for a day, then an error", tried: true, attempts: 1, after: lifecycle.RevertLimit + 1},
 		{name: "deleted", deleted: true, tried: true, attempts: 60, after: lifecycle.RevertPatience},
-		{name: "deleted, and errors for too long", deleted: true, tried: true, attempts: 60, after: lifecycle.RevertPatience + 1, wantAbandons: true},
-		{name: "deleted, and errors since a step", deleted: true, tried: true, attempts: 6, after: 10 * time.Minute, moved: 10*time.Minute - lifecycle.RevertPatience},
-		{name: "deleted, and errors for too long since a step", deleted: true, tried: true, attempts: 60, after: 10 * time.Minute, moved: 10*time.Minute - lifecycle.RevertPatience - 1, wantAbandons: true},
+		{
+			name:         "deleted, and errors for too long",
+			deleted:      true,
+			tried:        true,
+			attempts:     60,
+			after:        lifecycle.RevertPatience + 1,
+			wantAbandons: true,
+		},
+		{
+			name:     "deleted, and errors since a step",
+			deleted:  true,
+			tried:    true,
+			attempts: 6,
+			after:    10 * time.Minute,
+			moved:    10*time.Minute - lifecycle.RevertPatience,
+		},
+		{
+			name: "deleted, and errors for too long since a step", deleted: true, tried: true, attempts: 60,
+			after: 10 * time.Minute, moved: 10*time.Minute - lifecycle.RevertPatience - 1, wantAbandons: true,
+		},
 		{name: "deleted, and a step", deleted: true, tried: true, underway: true, after: step},
-		{name: "deleted, and a step for too long", deleted: true, tried: true, underway: true, after: step + 1, wantAbandons: true},
-		{name: "deleted, and steps", deleted: true, tried: true, underway: true, after: lifecycle.DeletedLimit, moved: lifecycle.DeletedLimit - time.Second},
-		{name: "deleted, and steps for too long", deleted: true, tried: true, underway: true, after: lifecycle.DeletedLimit + 1, moved: lifecycle.DeletedLimit, wantAbandons: true},
+		{
+			name:         "deleted, and a step for too long",
+			deleted:      true,
+			tried:        true,
+			underway:     true,
+			after:        step + 1,
+			wantAbandons: true,
+		},
+		{
+			name:     "deleted, and steps",
+			deleted:  true,
+			tried:    true,
+			underway: true,
+			after:    lifecycle.DeletedLimit,
+			moved:    lifecycle.DeletedLimit - time.Second,
+		},
+		{
+			name: "deleted, and steps for too long", deleted: true, tried: true, underway: true,
+			after: lifecycle.DeletedLimit + 1, moved: lifecycle.DeletedLimit, wantAbandons: true,
+		},
 		{name: "a new process", deleted: true, attempts: 60, after: time.Hour},
 	} {
-		o := lifecycle.Fault{Reverting: true, Step: step, Deleting: tc.deleted, RevertTried: tc.tried, RevertSince: time.Unix(0, 0)}
-		if got := o.Abandons(lifecycle.Pending{Attempts: int(tc.attempts), Underway: tc.underway, Moved: time.Unix(0, 0).Add(tc.moved)}, time.Unix(0, 0).Add(tc.after)); got != tc.wantAbandons {
+		o := lifecycle.Fault{
+			Reverting:   true,
+			Step:        step,
+			Deleting:    tc.deleted,
+			RevertTried: tc.tried,
+			RevertSince: time.Unix(0, 0),
+		}
+		if got := o.Abandons(lifecycle.Pending{
+			Attempts: int(tc.attempts),
+			Underway: tc.underway,
+			Moved:    time.Unix(0, 0).Add(tc.moved),
+		}, time.Unix(0, 0).Add(tc.after)); got != tc.wantAbandons {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
@@ -408,7 +505,8 @@ func TestRevertIsAbandoned(t *testing.T) {
 		v.Ask()
 		time.Sleep(time.Second)
 		v.Abandon(func(t *v1alpha1.FaultTarget) bool { return t.Pod == "redis-0" }, injector.ManualRevertCommand)
-		if p, tried := v.Progress(); !tried || !p.targets[0].RevertAbandoned || p.targets[0].ManualRevertCommand != "do this" || p.targets[1].RevertAbandoned || p.revertedAt != nil {
+		if p, tried := v.Progress(); !tried || !p.targets[0].RevertAbandoned ||
+			p.targets[0].ManualRevertCommand != "do this" || p.targets[1].RevertAbandoned || p.revertedAt != nil {
 			t.Errorf("%+v", p)
 		}
 		v.Abandon(func(*v1alpha1.FaultTarget) bool { return true }, injector.ManualRevertCommand)
@@ -441,7 +539,8 @@ func TestSeparateTargetsAreRevertedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		injector := &apart{Reverts: reverttest.Reverts{Of: contract.Traits{Separate: true}}}
 		injector.together.Add(12)
-		v := adopted(t.Context(), t, reverttest.ActiveFault(t, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"), nil, injector)
+		v := adopted(t.Context(), t, reverttest.ActiveFault(t, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"),
+			nil, injector)
 		v.Ask()
 		synctest.Wait()
 		if p, _ := v.Progress(); p.revertedAt == nil {
@@ -450,7 +549,8 @@ func TestSeparateTargetsAreRevertedAtOnce(t *testing.T) {
 	})
 }
 
-// Every action on a target is logged with the type of the fault and the target; a retry is logged at V(1), with its cause.
+// Every action on a target is logged with the type of the fault and the target; a retry is logged at V(1), with its
+// cause.
 func TestFaultDecisionsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -463,7 +563,13 @@ func TestFaultDecisionsAreLogged(t *testing.T) {
 		ctx := log.IntoContext(t.Context(), logger)
 		f := reverttest.ActiveFault(t, "redis-0", "redis-1")
 		f.Spec.Action.Type = v1alpha1.FaultHang
-		injector := &reverttest.Reverts{Answers: []reverttest.Answer{{Err: errors.New("connection refused")}, {Err: errors.New("connection refused")}, reverttest.Done}}
+		injector := &reverttest.Reverts{
+			Answers: []reverttest.Answer{
+				{Err: errors.New("connection refused")},
+				{Err: errors.New("connection refused")},
+				reverttest.Done,
+			},
+		}
 		v := adopted(ctx, t, f, nil, injector)
 		v.Ask()
 		synctest.Wait()
@@ -472,7 +578,10 @@ func TestFaultDecisionsAreLogged(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		text := strings.Join(lines, "\n")
-		for _, want := range []string{`"level"=1 "msg"="Retrying to revert"`, `"cause"="connection refused"`, `"level"=0 "msg"="Abandoned the revert"`, `"level"=0 "msg"="Reverted"`} {
+		for _, want := range []string{
+			`"level"=1 "msg"="Retrying to revert"`, `"cause"="connection refused"`,
+			`"level"=0 "msg"="Abandoned the revert"`, `"level"=0 "msg"="Reverted"`,
+		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no line has %s:\n%s", want, text)
 			}

@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/target/podwatch"
 )
 
-// Session is what this process does for one fault. It begins when a Term begins something, and ends when the fault is over or its object is gone.
+// Session is what this process does for one fault. It begins when a Term begins something, and ends
+// when the fault is over or its object is gone.
 type Session struct {
 	registry *Registry
 	key      client.ObjectKey
@@ -89,7 +90,8 @@ func (s *Session) Sightings() []contract.Sighting {
 	return witness.Seen()
 }
 
-// Journal is how the pods have changed while the fault waits; nil if this process has not followed them.
+// Journal is how the pods have changed while the fault waits; nil if this process has not followed
+// them.
 func (s *Session) Journal() *Journal {
 	if s == nil {
 		return nil
@@ -138,7 +140,8 @@ func (s *Session) stopObserving() {
 	s.observed = observers{}
 }
 
-// release ends what a Term has begun, except for the reverter. It reports whether nothing is left: then the session is over.
+// release ends what a Term has begun, except for the reverter. It reports whether nothing is left:
+// then the session is over.
 func (s *Session) release(t *Term) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +162,8 @@ func (s *Session) stopChecking() {
 	s.check = nil
 }
 
-// revertOrphan begins to revert what a fault without an object has broken or prepared: a call may be under way. It reports whether there is anything.
+// revertOrphan begins to revert what a fault without an object has broken or prepared: a call may
+// be under way. It reports whether there is anything.
 func (s *Session) revertOrphan() bool {
 	s.mu.Lock()
 	s.stopObserving()
@@ -169,7 +173,8 @@ func (s *Session) revertOrphan() bool {
 	if v == nil || v.over.Err() != nil {
 		return false
 	}
-	first := !v.orphaned.Swap(true) // before the next line: whichever is later sees the other, this or the end of the revert
+	// before the next line: whichever is later sees the other, this or the end of the revert
+	first := !v.orphaned.Swap(true)
 	if p, _ := v.Progress(); p.revertedAt != nil {
 		return false
 	}

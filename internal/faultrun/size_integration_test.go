@@ -21,7 +21,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// The largest records that are accepted can be stored at every step to the end of the fault, with all texts of full length.
+// The largest records that are accepted can be stored at every step to the end of the fault, with all texts of full
+// length.
 func TestLargestRecordsAreStored(t *testing.T) {
 	t.Parallel()
 	config, stop, err := cluster.ControlPlane()
@@ -76,7 +77,8 @@ func store(t *testing.T, c client.Client, f *v1alpha1.RedisFault, change func(*v
 	t.Helper()
 	before := f.DeepCopy()
 	change(&f.Status)
-	await.Until(t, "the API server has stored the status", func() error { // of such a size it may take longer than its own limit
+	// of such a size it may take longer than its own limit
+	await.Until(t, "the API server has stored the status", func() error {
 		changed := f.DeepCopy()
 		err := c.Status().Patch(t.Context(), changed, client.MergeFrom(before))
 		if err != nil && !apierrors.IsTimeout(err) {
@@ -94,10 +96,19 @@ func inject(s *v1alpha1.RedisFaultStatus) {
 	s.InjectedAt = &now
 	for i := range s.Targets {
 		t := &s.Targets[i]
-		t.IntendedAt, t.InjectedAt, t.ActiveAt, t.InjectionTook, t.Attempts = &now, &now, &now, new(v1alpha1.Microseconds(123_456)), 1
+		t.IntendedAt = &now
+		t.InjectedAt = &now
+		t.ActiveAt = &now
+		t.InjectionTook = new(v1alpha1.Microseconds(123_456))
+		t.Attempts = 1
 	}
 	for i := range 256 {
-		s.Timeline = append(s.Timeline, v1alpha1.TimelineEvent{At: now, Event: "Injected", Object: fmt.Sprintf("redis-cluster-%d", i), Message: "Config; the call took 1.234ms"})
+		s.Timeline = append(s.Timeline, v1alpha1.TimelineEvent{
+			At:      now,
+			Event:   "Injected",
+			Object:  fmt.Sprintf("redis-cluster-%d", i),
+			Message: "Config; the call took 1.234ms",
+		})
 	}
 }
 
@@ -106,10 +117,19 @@ func failToRevert(s *v1alpha1.RedisFaultStatus) {
 	s.RevertingSince = &now
 	for i := range s.Targets {
 		t := &s.Targets[i]
-		t.RevertAttempts, t.LastError, t.RevertError, t.Progress = 9, Shorten(long, MaxError, len(s.Targets)), Shorten(long, MaxError, len(s.Targets)), Shorten(long, MaxProgress, len(s.Targets))
+		t.RevertAttempts = 9
+		t.LastError = Shorten(long, MaxError, len(s.Targets))
+		t.RevertError = Shorten(long, MaxError, len(s.Targets))
+		t.Progress = Shorten(long, MaxProgress, len(s.Targets))
 		t.RevertAbandoned, t.ManualRevertCommand = true, Shorten(long, MaxCommand, len(s.Targets))
 	}
 	for _, kind := range []string{v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionReverted} {
-		s.Conditions = append(s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRevertFailed, Message: long[:32_000], LastTransitionTime: metav1.Now()})
+		s.Conditions = append(s.Conditions, metav1.Condition{
+			Type:               kind,
+			Status:             metav1.ConditionFalse,
+			Reason:             v1alpha1.ReasonRevertFailed,
+			Message:            long[:32_000],
+			LastTransitionTime: metav1.Now(),
+		})
 	}
 }

@@ -15,9 +15,14 @@ func manyTargets(n, data int) []v1alpha1.FaultTarget {
 	targets := make([]v1alpha1.FaultTarget, n)
 	for i := range targets {
 		targets[i] = v1alpha1.FaultTarget{
-			Pod: fmt.Sprintf("redis-cluster-%d", i), UID: fmt.Sprintf("0f7d2a3c-7a53-4a5f-9c67-%012d", i), Node: fmt.Sprintf("ip-10-0-0-%d.eu-central-1.compute.internal", i),
-			Role: v1alpha1.RolePrimary, Address: "10.128.200.200:6379", RunID: strings.Repeat("a", 40), Container: "redis",
-			Revert: &v1alpha1.RevertRecord{Version: 1, Data: strings.Repeat("x", data)},
+			Pod:       fmt.Sprintf("redis-cluster-%d", i),
+			UID:       fmt.Sprintf("0f7d2a3c-7a53-4a5f-9c67-%012d", i),
+			Node:      fmt.Sprintf("ip-10-0-0-%d.eu-central-1.compute.internal", i),
+			Role:      v1alpha1.RolePrimary,
+			Address:   "10.128.200.200:6379",
+			RunID:     strings.Repeat("a", 40),
+			Container: "redis",
+			Revert:    &v1alpha1.RevertRecord{Version: 1, Data: strings.Repeat("x", data)},
 		}
 	}
 	return targets
@@ -35,7 +40,8 @@ func TestCheckSize(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Reason != v1alpha1.ReasonInvalidSpec || !strings.HasPrefix(p.Message, "spec.select: ") {
+		if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Reason != v1alpha1.ReasonInvalidSpec ||
+			!strings.HasPrefix(p.Message, "spec.select: ") {
 			t.Errorf("%d targets with records of %d bytes: %v, want a Problem of spec.select", tc.targets, tc.data, err)
 		}
 		var most int

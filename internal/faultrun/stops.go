@@ -27,20 +27,24 @@ const (
 	SlowestQuery = 10 * time.Second
 )
 
-// Stops evaluates the stop conditions of one fault. It holds all that this needs, as a reverter does: no reconcile takes part.
+// Stops evaluates the stop conditions of one fault. It holds all that this needs, as a reverter
+// does: no reconcile takes part.
 type Stops struct {
 	Spec *v1alpha1.StopConditions
-	// Live returns what the load's record shows of the fault, and how far its end is behind. ErrNoRecord: this process has none.
+	// Live returns what the load's record shows of the fault, and how far its end is behind.
+	// ErrNoRecord: this process has none.
 	Live  func(p Progress) (live impact.Live, behind time.Duration, err error)
 	Query func(ctx context.Context, q *v1alpha1.StopQuery) *v1alpha1.Breach
 }
 
-// watchStops evaluates the stop conditions from the injection until the revert begins. It may be called again.
+// watchStops evaluates the stop conditions from the injection until the revert begins. It may be
+// called again.
 func (v *Reverter) watchStops() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	stops := v.by.Load().Stops
-	if stops == nil || v.watching || v.work.known.injectedAt == nil || v.work.known.revertingSince != nil || v.over.Err() != nil {
+	if stops == nil || v.watching || v.work.known.injectedAt == nil ||
+		v.work.known.revertingSince != nil || v.over.Err() != nil {
 		return
 	}
 	v.watching = true
@@ -90,7 +94,8 @@ func (v *Reverter) watchFigures(ctx context.Context) {
 	}
 }
 
-// leftToOthers reports whether this process does not lead, although the API server answers: then another one leads, and evaluates the stop conditions.
+// leftToOthers reports whether this process does not lead, although the API server answers: then
+// another one leads, and evaluates the stop conditions.
 func (v *Reverter) leftToOthers(ctx context.Context) bool {
 	if v.session.registry.leads() {
 		return false
@@ -127,10 +132,15 @@ func (s *Stops) limitsFigures() bool {
 // figures compares the figures with their limits.
 func (s *Stops) figures(live impact.Live) *v1alpha1.Breach {
 	if limit := s.Spec.Outage; limit != nil && live.Outage >= limit.Duration {
-		return BreachOf("spec.stopIf.outage", true, fmt.Sprintf("no success for %s, limit %s", format.Duration(live.Outage), format.Duration(limit.Duration)))
+		return BreachOf("spec.stopIf.outage", true,
+			fmt.Sprintf("no success for %s, limit %s", format.Duration(live.Outage),
+				format.Duration(limit.Duration)))
 	}
-	if limit := s.Spec.ErrorRate; limit != nil && live.ErrorRate >= v1alpha1.Percentage(*limit).Share() {
-		return BreachOf("spec.stopIf.errorRate", true, fmt.Sprintf("%s of the requests of one second did not succeed, limit %s", format.Share(live.ErrorRate), *limit))
+	if limit := s.Spec.ErrorRate; limit != nil &&
+		live.ErrorRate >= v1alpha1.Percentage(*limit).Share() {
+		return BreachOf("spec.stopIf.errorRate", true,
+			fmt.Sprintf("%s of the requests of one second did not succeed, limit %s",
+				format.Share(live.ErrorRate), *limit))
 	}
 	return s.lostWrites(&live.Ledger)
 }
@@ -150,10 +160,15 @@ func (s *Stops) unreadable(why string) *v1alpha1.Breach {
 
 // BreachOf is a breach seen now; message is what holds of its field.
 func BreachOf(field string, answered bool, message string) *v1alpha1.Breach {
-	return &v1alpha1.Breach{Condition: field, Answered: answered, Message: digest.Truncate(field+": "+message, 1024)}
+	return &v1alpha1.Breach{
+		Condition: field,
+		Answered:  answered,
+		Message:   digest.Truncate(field+": "+message, 1024),
+	}
 }
 
-// check evaluates all conditions once, before the injection. lately returns the state of the load; nil = there is no record.
+// check evaluates all conditions once, before the injection. lately returns the state of the load;
+// nil = there is no record.
 func (s *Stops) check(ctx context.Context, lately func() *impact.Live) *v1alpha1.Breach {
 	if now := lately(); now != nil {
 		if b := s.figures(*now); b != nil {

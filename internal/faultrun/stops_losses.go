@@ -14,20 +14,24 @@ import (
 // LostWritesField is the path of the limit on lost writes.
 const LostWritesField = "spec.stopIf.lostWrites"
 
-// ledgerReadWithin is how long a check before the injection waits for the ledger to be read: a load that has just begun has not read it yet.
+// ledgerReadWithin is how long a check before the injection waits for the ledger to be read: a load
+// that has just begun has not read it yet.
 const ledgerReadWithin = 5 * time.Second
 
-// lostWrites compares the lost writes that are known with their limit. That the ledger was not read lately is no breach: Redis may be down, for which there
-// is another condition. That it cannot be read any more is one, as then the condition would never hold.
+// lostWrites compares the lost writes that are known with their limit. That the ledger was not read
+// lately is no breach: Redis may be down, for which there is another condition. That it cannot be
+// read any more is one, as then the condition would never hold.
 func (s *Stops) lostWrites(ledger *summary.LiveLedger) *v1alpha1.Breach {
 	limit := s.Spec.LostWrites
 	switch {
 	case limit == nil:
 	case ledger.Total() >= uint64(*limit):
-		return BreachOf(LostWritesField, true, fmt.Sprintf("%d acknowledged ledger writes are lost%s, limit %d",
-			ledger.Total(), ofShards(ledger.Lost), *limit))
+		return BreachOf(LostWritesField, true,
+			fmt.Sprintf("%d acknowledged ledger writes are lost%s, limit %d",
+				ledger.Total(), ofShards(ledger.Lost), *limit))
 	case ledger.Unknowable:
-		return BreachOf(LostWritesField, false, "lost writes are not known while the load runs: "+ledger.Unread)
+		return BreachOf(LostWritesField, false,
+			"lost writes are not known while the load runs: "+ledger.Unread)
 	}
 	return nil
 }
@@ -49,8 +53,8 @@ func ofShards(lost []uint64) string {
 	return " (" + strings.Join(each, ", ") + ")"
 }
 
-// ledgerUnread is the breach of a fault whose load does not read its ledger: the condition would never hold. It waits for the ledger of a load that has
-// just begun.
+// ledgerUnread is the breach of a fault whose load does not read its ledger: the condition would
+// never hold. It waits for the ledger of a load that has just begun.
 func (s *Stops) ledgerUnread(ctx context.Context, lately func() *impact.Live) *v1alpha1.Breach {
 	ctx, cancel := context.WithTimeout(ctx, ledgerReadWithin)
 	defer cancel()

@@ -15,18 +15,24 @@ import (
 	"github.com/redquake/redquake/internal/target/podwatch"
 )
 
-// Term is the part of one manager in the sessions, from the begin of its leadership to the end of it. What it begins uses the manager's clients: all but
-// the reverters ends with it, and those get the clients of the next Term. It may end while that has begun: each ends its own only.
+// Term is the part of one manager in the sessions, from the begin of its leadership to the end of
+// it. What it begins uses the manager's clients: all but the reverters ends with it, and those get
+// the clients of the next Term. It may end while that has begun: each ends its own only.
 type Term struct {
 	*Registry
 	over atomic.Bool
 }
 
 // NewTerm returns the Term of a manager that does not lead yet.
-func (r *Registry) NewTerm() *Term { return &Term{Registry: r} }
+func (r *Registry) NewTerm() *Term {
+	return &Term{Registry: r}
+}
 
-// leads reports whether a manager of this process leads: then reconciles write what the reverters have done.
-func (r *Registry) leads() bool { return r.leader.Load() != nil }
+// leads reports whether a manager of this process leads: then reconciles write what the reverters
+// have done.
+func (r *Registry) leads() bool {
+	return r.leader.Load() != nil
+}
 
 // Lead begins the leadership.
 func (t *Term) Lead() {
@@ -38,7 +44,8 @@ func (t *Term) Lead() {
 	}
 }
 
-// Close ends the Term, and the sessions in which nothing is to be reverted. After that it begins nothing but a reverter that is missing.
+// Close ends the Term, and the sessions in which nothing is to be reverted. After that it begins
+// nothing but a reverter that is missing.
 func (t *Term) Close() {
 	t.over.Store(true)
 	t.leader.CompareAndSwap(t, nil)
@@ -51,7 +58,8 @@ func (t *Term) Close() {
 	}
 }
 
-// Adopt returns the reverter of a recorded fault, and begins it with what is stored if there is none. by is called if it has no means of this Term.
+// Adopt returns the reverter of a recorded fault, and begins it with what is stored if there is
+// none. by is called if it has no means of this Term.
 func (t *Term) Adopt(ctx context.Context, f *v1alpha1.RedisFault, by func() *Means) (v *Reverter) {
 	if v := t.Find(f.UID).ReverterOf(&f.Status); v != nil && v.by.Load().term == t {
 		return v
@@ -90,7 +98,8 @@ func (t *Term) StopObserving(f *v1alpha1.RedisFault) {
 	}
 }
 
-// DropReverter ends the reverter of the record that a fault has, which is not used any more, and of which nothing is left.
+// DropReverter ends the reverter of the record that a fault has, which is not used any more, and of
+// which nothing is left.
 func (t *Term) DropReverter(f *v1alpha1.RedisFault) {
 	if s := t.Find(f.UID); s != nil {
 		s.mu.Lock()
@@ -102,9 +111,13 @@ func (t *Term) DropReverter(f *v1alpha1.RedisFault) {
 	}
 }
 
-// FollowPods follows the pods of a fault's target from the selection of the targets until the fault settles, in any process that reconciles it: they are part of
-// its timeline, and a change of one is a reason to reconcile it. watch begins that; it is not called if they are followed already. It returns nil if the Term is over.
-func (t *Term) FollowPods(f *v1alpha1.RedisFault, watch func(ctx context.Context, changed func()) *podwatch.Watch) (pods *podwatch.Watch) {
+// FollowPods follows the pods of a fault's target from the selection of the targets until the fault
+// settles, in any process that reconciles it: they are part of its timeline, and a change of one is
+// a reason to reconcile it. watch begins that; it is not called if they are followed already. It
+// returns nil if the Term is over.
+func (t *Term) FollowPods(
+	f *v1alpha1.RedisFault, watch func(ctx context.Context, changed func()) *podwatch.Watch,
+) (pods *podwatch.Watch) {
 	t.in(f, func(s *Session) {
 		o := s.observersOf(t)
 		if o == nil {
@@ -120,11 +133,13 @@ func (t *Term) FollowPods(f *v1alpha1.RedisFault, watch func(ctx context.Context
 	return pods
 }
 
-// errNotWatched means that the pods of a target are not known. A witness does not list them ten times a second instead.
+// errNotWatched means that the pods of a target are not known. A witness does not list them ten
+// times a second instead.
 var errNotWatched = errors.New("the pods of the target are not watched")
 
-// WatchServers polls the servers of a fault's target from before the injection on, for as long as given at most: for objects that are deleted before they
-// settle. It returns when the state before the injection is known; one poll takes milliseconds.
+// WatchServers polls the servers of a fault's target from before the injection on, for as long as
+// given at most: for objects that are deleted before they settle. It returns when the state before
+// the injection is known; one poll takes milliseconds.
 func (t *Term) WatchServers(f *v1alpha1.RedisFault, redis target.Redis, atMost time.Duration) {
 	var witness *fault.Witness
 	t.in(f, func(s *Session) {
@@ -161,9 +176,12 @@ func (t *Term) NotePods(f *v1alpha1.RedisFault, now Snapshot) {
 	})
 }
 
-// CheckStops returns what the stop conditions say before the injection; nil = nothing is in its way. It is not known while they are evaluated: a notice follows.
-// lately returns the state of the load; nil = there is no record.
-func (t *Term) CheckStops(f *v1alpha1.RedisFault, conditions *Stops, lately func() *impact.Live) (found *v1alpha1.Breach, known bool) {
+// CheckStops returns what the stop conditions say before the injection; nil = nothing is in its
+// way. It is not known while they are evaluated: a notice follows. lately returns the state of the
+// load; nil = there is no record.
+func (t *Term) CheckStops(
+	f *v1alpha1.RedisFault, conditions *Stops, lately func() *impact.Live,
+) (found *v1alpha1.Breach, known bool) {
 	t.in(f, func(s *Session) {
 		if t.over.Load() {
 			return

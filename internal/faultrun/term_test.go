@@ -23,9 +23,15 @@ import (
 // meansWith are means whose injector is given. The API server has the fault.
 func meansWith(t *testing.T, f *v1alpha1.RedisFault, injector contract.Injector) func() *Means {
 	t.Helper()
-	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(f).WithObjects(f.DeepCopy()).Build()
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(f).WithObjects(f.DeepCopy()).
+		Build()
 	return func() *Means {
-		return &Means{Traits: injector.Traits(), Live: live, Statuses: live.Status(), Build: func(context.Context) (contract.Injector, error) { return injector, nil }}
+		return &Means{
+			Traits:   injector.Traits(),
+			Live:     live,
+			Statuses: live.Status(),
+			Build:    func(context.Context) (contract.Injector, error) { return injector, nil },
+		}
 	}
 }
 
@@ -52,7 +58,8 @@ func TestTheNextTermGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sessions, f := NewRegistry(nil), reverttest.ActiveFault(t, "redis-0")
 		defer sessions.Close()
-		first, second := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal}}, &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
+		first := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal}}
+		second := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
 		before := sessions.NewTerm()
 		before.Lead()
 		v := before.Adopt(t.Context(), f, meansWith(t, f, first))
@@ -79,7 +86,8 @@ func TestTheNextTermGoesOn(t *testing.T) {
 		v.Ask()
 		synctest.Wait()
 		if len(first.Calls()) != 0 || len(second.Calls()) != 1 {
-			t.Errorf("%d calls by the means of the first manager, %d by those of the second", len(first.Calls()), len(second.Calls()))
+			t.Errorf("%d calls by the means of the first manager, %d by those of the second", len(first.Calls()),
+				len(second.Calls()))
 		}
 		now.Close()
 	})
@@ -90,7 +98,8 @@ func TestALateEndHarmsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sessions, f := NewRegistry(nil), reverttest.ActiveFault(t, "redis-0")
 		defer sessions.Close()
-		first, second := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal}}, &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
+		first := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal}}
+		second := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
 		before, now := sessions.NewTerm(), sessions.NewTerm()
 		before.Lead()
 		before.Adopt(t.Context(), f, meansWith(t, f, first))
@@ -119,7 +128,8 @@ func TestALateEndHarmsNoOther(t *testing.T) {
 		v.Ask()
 		synctest.Wait()
 		if len(first.Calls()) != 0 || len(second.Calls()) != 1 {
-			t.Errorf("%d calls by the means of the first manager, %d by those of the second", len(first.Calls()), len(second.Calls()))
+			t.Errorf("%d calls by the means of the first manager, %d by those of the second", len(first.Calls()),
+				len(second.Calls()))
 		}
 		if now.Close(); sessions.leads() {
 			t.Error("nobody leads any more")
@@ -228,14 +238,15 @@ func TestWhyTheRevertHasBegunRemains(t *testing.T) {
 	})
 }
 
-// While this process could not reach a server, another operator has reverted the fault, and another fault may act by now: the next attempt is not made. A process that
-// leads is told by its reconciles.
+// While this process could not reach a server, another operator has reverted the fault, and another fault may act by
+// now: the next attempt is not made. A process that leads is told by its reconciles.
 func TestRetriesLeaveWhatAnotherHasReverted(t *testing.T) {
 	for name, leads := range map[string]bool{"another leads": false, "this process leads": true} {
 		synctest.Test(t, func(t *testing.T) {
 			sessions, f := NewRegistry(nil), reverttest.ActiveFault(t, "redis-0")
 			defer sessions.Close()
-			injector, term := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, reverttest.Done}}, sessions.NewTerm()
+			injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, reverttest.Done}}
+			term := sessions.NewTerm()
 			if leads {
 				term.Lead()
 			}

@@ -11,18 +11,21 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// work is what this process has done to the targets of one record, and what of that the API server has not stored yet.
+// work is what this process has done to the targets of one record, and what of that the API server
+// has not stored yet.
 type work struct {
 	known    Progress
 	traits   contract.Traits
-	deadline time.Time            // of the fault
-	endsAt   time.Time            // when it is to be reverted at the latest; zero = it is not
-	changed  map[string]bool      // pods whose target this process has changed since it was last stored
-	rewrote  map[string]bool      // pods whose record the last call has changed: it must be stored before the next
-	moved    map[string]time.Time // when the last step of the revert was seen, by pod
-	born     time.Time
-	loaded   time.Time // when the load test was last seen; until then born
-	tried    bool      // every target was, to revert it
+	deadline time.Time // of the fault
+	endsAt   time.Time // when it is to be reverted at the latest; zero = it is not
+	// pods whose target this process has changed since it was last stored
+	changed map[string]bool
+	// pods whose record the last call has changed: it must be stored before the next
+	rewrote map[string]bool
+	moved   map[string]time.Time // when the last step of the revert was seen, by pod
+	born    time.Time
+	loaded  time.Time // when the load test was last seen; until then born
+	tried   bool      // every target was, to revert it
 }
 
 func newWork(f *v1alpha1.RedisFault, traits contract.Traits, now time.Time) work {
@@ -39,18 +42,24 @@ func DeadlineOf(f *v1alpha1.RedisFault) time.Time {
 	return f.CreationTimestamp.Add(f.Spec.DeadlineAfter())
 }
 
-func (w *work) setEnd() { w.endsAt = w.known.endOf(w.traits, w.deadline) }
+func (w *work) setEnd() {
+	w.endsAt = w.known.endOf(w.traits, w.deadline)
+}
 
 // merge takes over what is stored.
-func (w *work) merge(stored *v1alpha1.RedisFaultStatus) { w.known.merge(stored, w.changed) }
+func (w *work) merge(stored *v1alpha1.RedisFaultStatus) {
+	w.known.merge(stored, w.changed)
+}
 
 // learn takes over what was done, except that a revert which has begun meanwhile has, and why.
 func (w *work) learn(now Progress) {
-	now.revertingSince, now.breach = cmp.Or(now.revertingSince, w.known.revertingSince), cmp.Or(now.breach, w.known.breach)
+	now.revertingSince = cmp.Or(now.revertingSince, w.known.revertingSince)
+	now.breach = cmp.Or(now.breach, w.known.breach)
 	w.known = now
 }
 
-// catchUp takes over what is stored, and forgets what of its own is. It reports whether the next attempt waited for that.
+// catchUp takes over what is stored, and forgets what of its own is. It reports whether the next
+// attempt waited for that.
 func (w *work) catchUp(status *v1alpha1.RedisFaultStatus) (waited bool) {
 	w.merge(status)
 	for i := range status.Targets {
@@ -65,8 +74,11 @@ func (w *work) catchUp(status *v1alpha1.RedisFaultStatus) (waited bool) {
 	return waited
 }
 
-// reverted takes over the result of a call of Revert. before is the record that it was called with, step what was in progress.
-func (w *work) reverted(t *v1alpha1.FaultTarget, before *v1alpha1.RevertRecord, step string, err error, now time.Time) {
+// reverted takes over the result of a call of Revert. before is the record that it was called with,
+// step what was in progress.
+func (w *work) reverted(
+	t *v1alpha1.FaultTarget, before *v1alpha1.RevertRecord, step string, err error, now time.Time,
+) {
 	if own := w.target(t.Pod); own != nil && IsOpen(own) {
 		*own = *t
 	}
@@ -78,7 +90,9 @@ func (w *work) reverted(t *v1alpha1.FaultTarget, before *v1alpha1.RevertRecord, 
 }
 
 // isStored reports whether the API server has the target's record.
-func (w *work) isStored(pod string) bool { return !w.rewrote[pod] || !w.changed[pod] }
+func (w *work) isStored(pod string) bool {
+	return !w.rewrote[pod] || !w.changed[pod]
+}
 
 // target is that of a pod; nil if there is none.
 func (w *work) target(pod string) *v1alpha1.FaultTarget {

@@ -1,4 +1,5 @@
-// Package format formats figures as human-readable text, with few digits and a suitable unit. The text is not parsed again.
+// Package format formats figures as human-readable text, with few digits and a suitable unit. The
+// text is not parsed again.
 package format
 
 import (
@@ -8,9 +9,10 @@ import (
 	"time"
 )
 
-// Duration writes d with three significant digits and one unit below 10 s (31.4us, 0.412ms, 4.12s), then to 10 ms, and to a tenth of a second
-// from a minute on (2m14.3s). Units are ASCII and time.ParseDuration reads the text back. Microseconds below 100us, so that a
-// Redis latency reads as milliseconds, and milliseconds below a second.
+// Duration writes d with three significant digits and one unit below 10 s (31.4us, 0.412ms, 4.12s),
+// then to 10 ms, and to a tenth of a second from a minute on (2m14.3s). Units are ASCII and
+// time.ParseDuration reads the text back. Microseconds below 100us, so that a Redis latency reads
+// as milliseconds, and milliseconds below a second.
 func Duration(d time.Duration) string {
 	if d < 0 {
 		if d == math.MinInt64 { // has no positive counterpart
@@ -32,12 +34,14 @@ func Duration(d time.Duration) string {
 	return long(d)
 }
 
-// roundSignificant rounds d to the given number of significant digits below 10 s, then to 10 ms, and to a tenth of a second from a minute on.
+// roundSignificant rounds d to the given number of significant digits below 10 s, then to 10 ms,
+// and to a tenth of a second from a minute on.
 func roundSignificant(d time.Duration, digits int) time.Duration {
 	switch {
 	case d >= time.Minute:
 		return d.Round(100 * time.Millisecond)
-	case d >= 10*time.Second: // outages are measured to some milliseconds, which fewer digits would hide
+	// outages are measured to some milliseconds, which fewer digits would hide
+	case d >= 10*time.Second:
 		return d.Round(10 * time.Millisecond)
 	}
 	step, limit := time.Duration(1), time.Duration(math.Pow10(digits))
@@ -59,15 +63,17 @@ func long(d time.Duration) string {
 	return s
 }
 
-// Share writes x, where 1 is the whole, as a percentage: one decimal (99.2%), and more if needed to distinguish a share near 0 or 1
-// from 0% and 100% (0.012%, 99.96%): 1 error in a million requests is not 0%. Empty if x is NaN or infinite.
+// Share writes x, where 1 is the whole, as a percentage: one decimal (99.2%), and more if needed to
+// distinguish a share near 0 or 1 from 0% and 100% (0.012%, 99.96%): 1 error in a million requests
+// is not 0%. Empty if x is NaN or infinite.
 func Share(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
 	}
 	percent := 100 * x
 	decimals := 1
-	// The distance to 0 and to 100 keeps two significant digits; 10 decimals distinguish all counts up to 1e12.
+	// The distance to 0 and to 100 keeps two significant digits; 10 decimals distinguish all counts up
+	// to 1e12.
 	if near := min(math.Abs(percent), math.Abs(100-percent)); near > 0 {
 		decimals = min(10, max(1, 1-int(math.Floor(math.Log10(near)))))
 	}
@@ -82,7 +88,8 @@ func Change(x float64) string {
 	return Share(x)
 }
 
-// Rate writes a number per second: one decimal from 10 on (3012.4), three significant digits below (0.123). Empty if x is NaN or infinite.
+// Rate writes a number per second: one decimal from 10 on (3012.4), three significant digits below
+// (0.123). Empty if x is NaN or infinite.
 func Rate(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
@@ -94,7 +101,8 @@ func Rate(x float64) string {
 	return fixed(x, decimals)
 }
 
-// Bytes writes n as a Kubernetes quantity with the largest binary unit in which it is at least 10 (1747Mi, 12.3Mi, 4096).
+// Bytes writes n as a Kubernetes quantity with the largest binary unit in which it is at least 10
+// (1747Mi, 12.3Mi, 4096).
 func Bytes(n int64) string {
 	units := [...]string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
 	value, unit := float64(n), 0
@@ -109,7 +117,8 @@ func Bytes(n int64) string {
 	return fixed(value, decimals) + units[unit]
 }
 
-// Millicores writes a number of CPU cores as a Kubernetes quantity in thousandths (930m, 1253m). Empty if x is NaN or infinite.
+// Millicores writes a number of CPU cores as a Kubernetes quantity in thousandths (930m, 1253m).
+// Empty if x is NaN or infinite.
 func Millicores(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
@@ -130,4 +139,6 @@ func fixed(x float64, decimals int) string {
 }
 
 // shortest writes x with the fewest digits that represent it exactly.
-func shortest(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+func shortest(x float64) string {
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}

@@ -8,8 +8,10 @@ import (
 // PlusMinus is the sign of what a value can be off, or a margin has, on both sides.
 const PlusMinus = "±"
 
-// Uncertainty is by how much a value can be off, given its bounds: the greater distance to one of them, and its sign, which is − or + if it can only be less or only
-// more, and otherwise ±. It is rounded up to two significant digits, so that no bound becomes narrower. The sign is empty if the value is exact.
+// Uncertainty is by how much a value can be off, given its bounds: the greater distance to one of
+// them, and its sign, which is − or + if it can only be less or only more, and otherwise ±. It is
+// rounded up to two significant digits, so that no bound becomes narrower. The sign is empty if the
+// value is exact.
 func Uncertainty(value, atLeast, atMost float64) (sign string, off float64) {
 	less, more := max(0, value-atLeast), max(0, atMost-value)
 	switch {
@@ -25,14 +27,15 @@ func Uncertainty(value, atLeast, atMost float64) (sign string, off float64) {
 	return sign, roundedUp(max(less, more))
 }
 
-// roundedUp rounds a positive number up to two significant digits. What floating-point arithmetic adds does not count.
+// roundedUp rounds a positive number up to two significant digits. What floating-point arithmetic
+// adds does not count.
 func roundedUp(x float64) float64 {
 	scale := math.Pow10(1 - int(math.Floor(math.Log10(x))))
 	return math.Ceil(x*scale-1e-6) / scale
 }
 
-// IsUncertain reports whether a value is better shown as the range of its bounds: it can be off by more than a third of itself. 0 is none of them: it says that
-// nothing was seen.
+// IsUncertain reports whether a value is better shown as the range of its bounds: it can be off by
+// more than a third of itself. 0 is none of them: it says that nothing was seen.
 func IsUncertain(value, atLeast, atMost float64) bool {
 	return value > 0 && max(value-atLeast, atMost-value) > value/3
 }

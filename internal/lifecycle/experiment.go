@@ -14,18 +14,22 @@ type ExperimentAction string
 
 // The actions.
 const (
-	ExperimentWait    ExperimentAction = "Wait"    // nothing to do before Until
-	ExperimentNote    ExperimentAction = "Note"    // store in the metadata that it has begun, which is left where the status is lost
-	ExperimentCheck   ExperimentAction = "Check"   // have the API server check what every cell will create, and create the dry runs that are missing
-	ExperimentStart   ExperimentAction = "Start"   // all cells can run: draw the seed, delete the dry runs
+	ExperimentWait ExperimentAction = "Wait" // nothing to do before Until
+	// store in the metadata that it has begun, which is left where the status is lost
+	ExperimentNote ExperimentAction = "Note"
+	// have the API server check what every cell will create, and create the dry runs that are missing
+	ExperimentCheck ExperimentAction = "Check"
+	// all cells can run: draw the seed, delete the dry runs
+	ExperimentStart   ExperimentAction = "Start"
 	ExperimentBegin   ExperimentAction = "Begin"   // store which run is next
 	ExperimentApply   ExperimentAction = "Apply"   // create the next setting of the run
 	ExperimentLoad    ExperimentAction = "Load"    // create its load test and its faults
 	ExperimentAbort   ExperimentAction = "Abort"   // end what is under way of it
 	ExperimentCollect ExperimentAction = "Collect" // record its figures, delete old children
 	ExperimentFinish  ExperimentAction = "Finish"  // comparison, verdict, condition Complete
-	ExperimentFail    ExperimentAction = "Fail"    // the same as far as possible, and the condition Failed
-	ExperimentExpire  ExperimentAction = "Expire"  // delete the object: its TTL has passed
+	// the same as far as possible, and the condition Failed
+	ExperimentFail   ExperimentAction = "Fail"
+	ExperimentExpire ExperimentAction = "Expire" // delete the object: its TTL has passed
 )
 
 // Experiment is what was observed of a RedisExperiment without a schedule.
@@ -34,8 +38,9 @@ type Experiment struct {
 	Finished                 bool
 	CompletedAt              time.Time
 	TTL                      *time.Duration
-	Noted                    bool   // its metadata says that it has begun
-	Restored                 string // why it must not run: it is a copy of an experiment that had begun; "" = it may
+	Noted                    bool // its metadata says that it has begun
+	// why it must not run: it is a copy of an experiment that had begun; "" = it may
+	Restored string
 
 	Problem  *problem.Problem // the spec cannot work, or the experiment cannot go on
 	Checked  bool             // the API server and all dry runs have accepted what will be created
@@ -50,23 +55,26 @@ type Experiment struct {
 
 // ExperimentRun is what was observed of the run that is under way.
 type ExperimentRun struct {
-	Name     string   // of its load test
-	Cell     string   //
-	Waiting  string   // the setting that is not in force yet, and why
-	Missing  bool     // a setting is to be created
-	Loaded   bool     // its load test was created, and its faults
-	Over     string   // why it will not be measured: a setting failed, or its load test was deleted; "" = it will
+	Name    string // of its load test
+	Cell    string //
+	Waiting string // the setting that is not in force yet, and why
+	Missing bool   // a setting is to be created
+	Loaded  bool   // its load test was created, and its faults
+	// why it will not be measured: a setting failed, or its load test was deleted; "" = it will
+	Over     string
 	Ended    bool     // its load test has ended
 	Open     []string // its load test, faults and settings that have not ended
 	Aborting bool     // all of them were asked to end, or end by themselves
 }
 
-// NextForExperiment decides what to do next with a RedisExperiment. Nothing runs before all cells were checked; a run begins once everything of the one before
-// is reverted and its figures are recorded.
+// NextForExperiment decides what to do next with a RedisExperiment. Nothing runs before all cells
+// were checked; a run begins once everything of the one before is reverted and its figures are
+// recorded.
 func NextForExperiment(o Experiment, now time.Time) Decision[ExperimentAction] {
 	switch {
 	case o.Deleting:
-		return Decision[ExperimentAction]{Action: ExperimentWait} // garbage collection deletes its children, and faults are reverted by their finalizers
+		// garbage collection deletes its children, and faults are reverted by their finalizers
+		return Decision[ExperimentAction]{Action: ExperimentWait}
 	case o.Finished:
 		return experimentAfterFinish(o, now)
 	case o.Restored != "" && !o.Started:
@@ -83,13 +91,15 @@ func NextForExperiment(o Experiment, now time.Time) Decision[ExperimentAction] {
 	case !o.Noted && !o.Started:
 		return step(ExperimentNote, v1alpha1.ReasonChecking, "checking what every cell will create")
 	case !o.Checked && len(o.Checks) > 0 && !o.Lacks:
-		return step(ExperimentWait, v1alpha1.ReasonChecking, "dry runs of settings and faults: "+join(o.Checks))
+		return step(ExperimentWait, v1alpha1.ReasonChecking,
+			"dry runs of settings and faults: "+join(o.Checks))
 	case !o.Checked:
 		return step(ExperimentCheck, v1alpha1.ReasonChecking, "checking what every cell will create")
 	case !o.Started:
 		return step(ExperimentStart, v1alpha1.ReasonStarting, "")
 	}
-	return step(ExperimentBegin, v1alpha1.ReasonRunning, fmt.Sprintf("%d of %d runs have ended", o.Recorded, o.Total))
+	return step(ExperimentBegin, v1alpha1.ReasonRunning,
+		fmt.Sprintf("%d of %d runs have ended", o.Recorded, o.Total))
 }
 
 func suspended(o Experiment) string {
@@ -105,7 +115,8 @@ func betweenRuns(o Experiment) (d Decision[ExperimentAction], ended bool) {
 	case o.Problem != nil && o.Problem.Lasting:
 		return step(ExperimentFail, o.Problem.Reason, o.Problem.Message), true
 	case o.Abort:
-		return step(ExperimentFinish, v1alpha1.ReasonAborted, fmt.Sprintf("ended by spec.abort after %d of %d runs", o.Recorded, o.Total)), true
+		return step(ExperimentFinish, v1alpha1.ReasonAborted,
+			fmt.Sprintf("ended by spec.abort after %d of %d runs", o.Recorded, o.Total)), true
 	case o.Failure != "":
 		return step(ExperimentFail, v1alpha1.ReasonRunFailed, "spec.stopOnFailure: "+o.Failure), true
 	case o.Started && o.Recorded >= o.Total:
@@ -126,7 +137,12 @@ func duringRun(o Experiment, now time.Time) Decision[ExperimentAction] {
 	case stopping, r.Loaded:
 		return step(ExperimentCollect, v1alpha1.ReasonRunning, "recording run "+r.Name)
 	case r.Waiting != "":
-		return Decision[ExperimentAction]{Action: ExperimentWait, Reason: v1alpha1.ReasonApplyingSettings, Message: r.Waiting, Until: now.Add(runPoll)}
+		return Decision[ExperimentAction]{
+			Action:  ExperimentWait,
+			Reason:  v1alpha1.ReasonApplyingSettings,
+			Message: r.Waiting,
+			Until:   now.Add(runPoll),
+		}
 	case r.Missing:
 		return step(ExperimentApply, v1alpha1.ReasonApplyingSettings, r.Cell)
 	}
@@ -134,7 +150,12 @@ func duringRun(o Experiment, now time.Time) Decision[ExperimentAction] {
 }
 
 func underWay(r *ExperimentRun, now time.Time) Decision[ExperimentAction] {
-	d := Decision[ExperimentAction]{Action: ExperimentWait, Reason: v1alpha1.ReasonRunning, Message: r.Name + ": " + r.Cell, Until: now.Add(runPoll)}
+	d := Decision[ExperimentAction]{
+		Action:  ExperimentWait,
+		Reason:  v1alpha1.ReasonRunning,
+		Message: r.Name + ": " + r.Cell,
+		Until:   now.Add(runPoll),
+	}
 	if r.Ended || r.Over != "" {
 		d.Reason, d.Message = v1alpha1.ReasonReverting, "waiting for "+join(r.Open)
 	}

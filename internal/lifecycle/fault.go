@@ -15,27 +15,36 @@ type FaultAction string
 
 // The actions.
 const (
-	FaultWait         FaultAction = "Wait"         // nothing to do before Until
-	FaultAddFinalizer FaultAction = "AddFinalizer" // before anything that must be reverted; with the note that it has begun, unless it is suspended
-	FaultMakeLoad     FaultAction = "MakeLoad"     // create its own probe load
-	FaultRehearse     FaultAction = "Rehearse"     // of a dry run: choose the targets and check them, break nothing, and end
-	FaultAwait        FaultAction = "Await"        // begin to wait until something else breaks Redis
-	FaultLook         FaultAction = "Look"         // see whether that has happened
-	FaultMark         FaultAction = "Mark"         // it has: store the instant
-	FaultRecord       FaultAction = "Record"       // choose the targets, check them, store their records
-	FaultRenew        FaultAction = "Renew"        // the record is too old: revert what it prepared, and choose the targets anew
-	FaultInject       FaultAction = "Inject"       // break every target that is not recorded as broken
-	FaultPause        FaultAction = "Pause"        // the injection was called a moment ago: nothing to do or to report before Until
-	FaultHold         FaultAction = "Hold"         // it is active; check again at Until
-	FaultLinger       FaultAction = "Linger"       // a setting whose load has ended: look at it once more, and at what was injected after it; nothing begins beside it any more
-	FaultObserve      FaultAction = "Observe"      // observe recovery; check again at Until
-	FaultRevert       FaultAction = "Revert"       // revert every target
-	FaultAbandon      FaultAction = "Abandon"      // stop reverting the targets for which Abandons is true
-	FaultSettle       FaultAction = "Settle"       // everything is reverted and recovery was judged: final figures but for the losses
-	FaultFinish       FaultAction = "Finish"       // verdict, condition Complete
-	FaultFail         FaultAction = "Fail"         // condition Failed
-	FaultRelease      FaultAction = "Release"      // remove the finalizer: everything is reverted
-	FaultExpire       FaultAction = "Expire"       // delete the object: its TTL has passed
+	FaultWait FaultAction = "Wait" // nothing to do before Until
+	// before anything that must be reverted; with the note that it has begun, unless it is suspended
+	FaultAddFinalizer FaultAction = "AddFinalizer"
+	FaultMakeLoad     FaultAction = "MakeLoad" // create its own probe load
+	// of a dry run: choose the targets and check them, break nothing, and end
+	FaultRehearse FaultAction = "Rehearse"
+	FaultAwait    FaultAction = "Await" // begin to wait until something else breaks Redis
+	FaultLook     FaultAction = "Look"  // see whether that has happened
+	FaultMark     FaultAction = "Mark"  // it has: store the instant
+	// choose the targets, check them, store their records
+	FaultRecord FaultAction = "Record"
+	// the record is too old: revert what it prepared, and choose the targets anew
+	FaultRenew  FaultAction = "Renew"
+	FaultInject FaultAction = "Inject" // break every target that is not recorded as broken
+	// the injection was called a moment ago: nothing to do or to report before Until
+	FaultPause FaultAction = "Pause"
+	FaultHold  FaultAction = "Hold" // it is active; check again at Until
+	// a setting whose load has ended: look at it once more, and at what was injected after it; nothing
+	// begins beside it any more
+	FaultLinger  FaultAction = "Linger"
+	FaultObserve FaultAction = "Observe" // observe recovery; check again at Until
+	FaultRevert  FaultAction = "Revert"  // revert every target
+	// stop reverting the targets for which Abandons is true
+	FaultAbandon FaultAction = "Abandon"
+	// everything is reverted and recovery was judged: final figures but for the losses
+	FaultSettle  FaultAction = "Settle"
+	FaultFinish  FaultAction = "Finish"  // verdict, condition Complete
+	FaultFail    FaultAction = "Fail"    // condition Failed
+	FaultRelease FaultAction = "Release" // remove the finalizer: everything is reverted
+	FaultExpire  FaultAction = "Expire"  // delete the object: its TTL has passed
 )
 
 // LoadState is the state of the load that measures a fault.
@@ -54,22 +63,27 @@ const (
 // Intervals and limits of a fault's steps.
 const (
 	FaultPoll = 500 * time.Millisecond
-	// StaleRecord is the age from which a record is not used for an injection any more: roles may have changed since.
+	// StaleRecord is the age from which a record is not used for an injection any more: roles may have
+	// changed since.
 	StaleRecord = 10 * time.Second
-	// InjectPatience is how long an injection that returns errors is retried before the fault is reverted and fails.
+	// InjectPatience is how long an injection that returns errors is retried before the fault is
+	// reverted and fails.
 	InjectPatience = 30 * time.Second
-	// StepsPatience is how long an injection of several steps may take before the fault is reverted and fails.
+	// StepsPatience is how long an injection of several steps may take before the fault is reverted
+	// and fails.
 	StepsPatience = 15 * time.Minute
-	// RevertPatience is how long a revert may fail before a warning says what to do manually. That of a deleted fault is abandoned then, and the fault is removed within a minute.
+	// RevertPatience is how long a revert may fail before a warning says what to do manually. That of
+	// a deleted fault is abandoned then, and the fault is removed within a minute.
 	RevertPatience = 40 * time.Second
 	// DeletedLimit is how long the revert of a deleted fault is tried, whatever steps it makes.
 	DeletedLimit = 30 * time.Minute
-	// RevertLimit is how long the revert of a fault that nobody deletes is tried before it is abandoned.
+	// RevertLimit is how long the revert of a fault that nobody deletes is tried before it is
+	// abandoned.
 	RevertLimit = 24 * time.Hour
 	// RevertAttempts is how often in a row a revert must have failed before it is abandoned.
 	RevertAttempts = 10
-	// BetweenCalls is the least time between two calls of an injection that is not complete: each ends in a write of the status, which triggers a
-	// reconcile at once.
+	// BetweenCalls is the least time between two calls of an injection that is not complete: each ends
+	// in a write of the status, which triggers a reconcile at once.
 	BetweenCalls = 250 * time.Millisecond
 	// HoldPoll is how often a fault that is active and confirmed is checked.
 	HoldPoll = 2 * time.Second
@@ -77,8 +91,8 @@ const (
 	KeepPoll = 250 * time.Millisecond
 )
 
-// NextForFault decides what to do next with a RedisFault. Nothing is broken before the finalizer and the records are stored,
-// and it does not end before everything is reverted.
+// NextForFault decides what to do next with a RedisFault. Nothing is broken before the finalizer
+// and the records are stored, and it does not end before everything is reverted.
 func NextForFault(o Fault, now time.Time) Decision[FaultAction] {
 	if o.Deleting {
 		return leaving(o, now)
@@ -104,8 +118,11 @@ func NextForFault(o Fault, now time.Time) Decision[FaultAction] {
 	return beforeRecorded(o, now)
 }
 
-// toNote reports whether nothing may be done before it is noted that the fault has begun. A suspended one has not.
-func (o Fault) toNote() bool { return !o.Noted && !o.Recorded && !o.Suspend }
+// toNote reports whether nothing may be done before it is noted that the fault has begun. A
+// suspended one has not.
+func (o Fault) toNote() bool {
+	return !o.Noted && !o.Recorded && !o.Suspend
+}
 
 func leaving(o Fault, now time.Time) Decision[FaultAction] {
 	switch {
@@ -147,11 +164,13 @@ func beforeRecorded(o Fault, now time.Time) Decision[FaultAction] {
 func unbegun(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
 	switch {
 	case o.Abort:
-		return act(FaultFinish, v1alpha1.ReasonAborted, "spec.abort was set before anything was broken"), true
+		return act(FaultFinish, v1alpha1.ReasonAborted,
+			"spec.abort was set before anything was broken"), true
 	case o.Stopped != "":
 		return act(FaultFinish, v1alpha1.ReasonStopped, o.Stopped), true
 	case overdue(o, now):
-		return act(FaultFail, v1alpha1.ReasonDeadlineExceeded, "spec.deadline: the fault was not injected in time"), true
+		return act(FaultFail, v1alpha1.ReasonDeadlineExceeded,
+			"spec.deadline: the fault was not injected in time"), true
 	case o.Problem != nil && o.Problem.Lasting:
 		return act(FaultFail, o.Problem.Reason, o.Problem.Message), true
 	case o.Suspend:
@@ -169,16 +188,22 @@ func onLoad(o Fault, now time.Time) Decision[FaultAction] {
 	case LoadMissing:
 		return onMissingLoad(o, now)
 	case LoadFailed:
-		return act(FaultFail, v1alpha1.ReasonLoadTestFailed, fmt.Sprintf("RedisLoadTest %s failed: %s", o.LoadName, o.LoadMessage))
+		return act(FaultFail, v1alpha1.ReasonLoadTestFailed,
+			fmt.Sprintf("RedisLoadTest %s failed: %s", o.LoadName, o.LoadMessage))
 	case LoadEnded:
-		return act(FaultFail, v1alpha1.ReasonLoadTestEnded, fmt.Sprintf("RedisLoadTest %s ended before the fault was injected%s", o.LoadName, because(whyNot(o))))
+		return act(FaultFail, v1alpha1.ReasonLoadTestEnded,
+			fmt.Sprintf("RedisLoadTest %s ended before the fault was injected%s", o.LoadName,
+				because(whyNot(o))))
 	case LoadPending:
-		return look(FaultWait, v1alpha1.ReasonWaitingForLoad, fmt.Sprintf("RedisLoadTest %s is not under full load yet%s", o.LoadName, because(o.LoadMessage)), nextLook(o, now))
+		return look(FaultWait, v1alpha1.ReasonWaitingForLoad,
+			fmt.Sprintf("RedisLoadTest %s is not under full load yet%s", o.LoadName, because(o.LoadMessage)),
+			nextLook(o, now))
 	}
 	return onTrigger(o, now)
 }
 
-// whyNot is what has kept a fault from being injected the last time that it was looked at; "" if that is not known.
+// whyNot is what has kept a fault from being injected the last time that it was looked at; "" if
+// that is not known.
 func whyNot(o Fault) string {
 	if o.Trouble != nil {
 		return o.Trouble.Message
@@ -188,9 +213,14 @@ func whyNot(o Fault) string {
 
 func onForeignLoad(o Fault, now time.Time) Decision[FaultAction] {
 	if now.Before(o.FirstSeen.Add(o.patience())) {
-		return look(FaultWait, v1alpha1.ReasonPreparing, fmt.Sprintf("RedisLoadTest %s belongs to another object: waiting until it is deleted", o.LoadName), now.Add(FaultPoll))
+		return look(FaultWait, v1alpha1.ReasonPreparing,
+			fmt.Sprintf("RedisLoadTest %s belongs to another object: waiting until it is deleted",
+				o.LoadName), now.Add(FaultPoll))
 	}
-	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, fmt.Sprintf("RedisLoadTest %s, the name of the fault's own probe load, belongs to another object: delete it, or give the fault another name", o.LoadName))
+	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound,
+		fmt.Sprintf(
+			"RedisLoadTest %s, the name of the fault's own probe load, belongs to another object: delete "+
+				"it, or give the fault another name", o.LoadName))
 }
 
 func onMissingLoad(o Fault, now time.Time) Decision[FaultAction] {
@@ -198,12 +228,16 @@ func onMissingLoad(o Fault, now time.Time) Decision[FaultAction] {
 		return act(FaultMakeLoad, v1alpha1.ReasonPreparing, "making a probe load")
 	}
 	if end := o.FirstSeen.Add(o.patience()); now.Before(end) {
-		return look(FaultWait, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, earlier(end, now.Add(lookAgain(o.FirstSeen, now))))
+		return look(FaultWait, v1alpha1.ReasonLoadTestNotFound,
+			"spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName,
+			earlier(end, now.Add(lookAgain(o.FirstSeen, now))))
 	}
-	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, waitedInVain("spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, o.patience()))
+	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound,
+		waitedInVain("spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, o.patience()))
 }
 
-// patience is how long a fault waits for what can pass: spec.trigger.timeout, at least ReferenceGrace. Somebody waits for the answer of a dry run.
+// patience is how long a fault waits for what can pass: spec.trigger.timeout, at least
+// ReferenceGrace. Somebody waits for the answer of a dry run.
 func (o Fault) patience() time.Duration {
 	if o.DryRun {
 		return ReferenceGrace
@@ -214,11 +248,14 @@ func (o Fault) patience() time.Duration {
 func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 	if o.After != nil {
 		if at := o.LoadStart.Add(*o.After); now.Before(at) {
-			return look(FaultWait, v1alpha1.ReasonWaitingForTime, fmt.Sprintf("spec.trigger.after: %s after the load's start", *o.After), at)
+			return look(FaultWait, v1alpha1.ReasonWaitingForTime,
+				fmt.Sprintf("spec.trigger.after: %s after the load's start", *o.After), at)
 		}
 	} else if !o.Steady {
 		if limit := o.WarmUntil.Add(o.SteadyWithin); !now.Before(limit) {
-			return act(FaultFail, v1alpha1.ReasonNotSteady, fmt.Sprintf("spec.trigger.timeout: not steady for %s within %s: %s", o.SteadyFor, o.SteadyWithin, o.SteadyWhy))
+			return act(FaultFail, v1alpha1.ReasonNotSteady,
+				fmt.Sprintf("spec.trigger.timeout: not steady for %s within %s: %s", o.SteadyFor,
+					o.SteadyWithin, o.SteadyWhy))
 		}
 		return look(FaultWait, v1alpha1.ReasonWaitingForSteady, o.SteadyWhy, now.Add(FaultPoll))
 	}
@@ -243,9 +280,12 @@ func onTurn(o Fault, now time.Time) Decision[FaultAction] {
 		return look(FaultAwait, v1alpha1.ReasonWaitingForMark, waitingForMark, now.Add(FaultPoll))
 	}
 	if o.Taken {
-		return look(FaultWait, v1alpha1.ReasonWaitingForSteady, fmt.Sprintf("another fault is about to be injected on RedisLoadTest %s", o.LoadName), now.Add(FaultPoll))
+		return look(FaultWait, v1alpha1.ReasonWaitingForSteady,
+			fmt.Sprintf("another fault is about to be injected on RedisLoadTest %s", o.LoadName),
+			now.Add(FaultPoll))
 	}
-	return look(FaultRecord, v1alpha1.ReasonInjecting, "choosing the targets and recording what they have", now.Add(time.Second))
+	return look(FaultRecord, v1alpha1.ReasonInjecting,
+		"choosing the targets and recording what they have", now.Add(time.Second))
 }
 
 // inTrouble decides on a fault whose targets cannot be chosen now.
@@ -259,7 +299,8 @@ func inTrouble(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
 	return d, false
 }
 
-// turnPoll is how often a fault checks whether it still waits for another one, or for a limit; a change of another one triggers it earlier.
+// turnPoll is how often a fault checks whether it still waits for another one, or for a limit; a
+// change of another one triggers it earlier.
 const turnPoll = 30 * time.Second
 
 // withheldPoll is how often a fault checks whether faults may begin again.
@@ -284,14 +325,20 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 		return revert(o, cmp.Or(o.Breach, endOfSetting(o), "reverting the fault"), now)
 	case o.RevertFailed != "":
 		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
-	case !o.whole(): // the reason of the revert does not apply any more, such as an error that did not occur again or a stop that was withdrawn
-		return act(FaultFail, v1alpha1.ReasonInjectionFailed, cmp.Or(o.InjectionErr, "reverted before it was complete"))
+	// the reason of the revert does not apply any more, such as an error that did not occur again or a
+	// stop that was withdrawn
+	case !o.whole():
+		return act(FaultFail, v1alpha1.ReasonInjectionFailed,
+			cmp.Or(o.InjectionErr, "reverted before it was complete"))
 	}
 	return settling(o, now)
 }
 
-// whole reports whether nothing is to be injected any more: a fault that a stop condition ended is measured as far as it was injected.
-func (o Fault) whole() bool { return o.InjectedAll || o.Breach != "" }
+// whole reports whether nothing is to be injected any more: a fault that a stop condition ended is
+// measured as far as it was injected.
+func (o Fault) whole() bool {
+	return o.InjectedAll || o.Breach != ""
+}
 
 // succeeded ends a fault that was measured.
 func succeeded(o Fault) Decision[FaultAction] {
@@ -316,12 +363,15 @@ func ending(o Fault, why, reason string, failed bool, now time.Time) Decision[Fa
 
 func injecting(o Fault, now time.Time) Decision[FaultAction] {
 	if stale(o, now) {
-		return paced(o, look(FaultRenew, v1alpha1.ReasonInjecting, "the record of the targets is too old: choosing them anew", now.Add(FaultPoll)), now)
+		return paced(o, look(FaultRenew, v1alpha1.ReasonInjecting,
+			"the record of the targets is too old: choosing them anew", now.Add(FaultPoll)), now)
 	}
-	return paced(o, look(FaultInject, v1alpha1.ReasonInjecting, cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll)), now)
+	return paced(o, look(FaultInject, v1alpha1.ReasonInjecting,
+		cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll)), now)
 }
 
-// active reports whether an injected fault is to stay: its time has not passed, no stop condition is met, and a load measures it.
+// active reports whether an injected fault is to stay: its time has not passed, no stop condition
+// is met, and a load measures it.
 func active(o Fault, now time.Time) bool {
 	return o.Lasts > 0 && o.Breach == "" && now.Before(o.endOfEffect()) && !loadGone(o)
 }
@@ -337,7 +387,9 @@ func holding(o Fault, now time.Time) Decision[FaultAction] {
 	return look(FaultHold, v1alpha1.ReasonActive, "", earlier(o.endOfEffect(), next))
 }
 
-func (o Fault) endOfEffect() time.Time { return o.ActiveAt.Add(o.Lasts) }
+func (o Fault) endOfEffect() time.Time {
+	return o.ActiveAt.Add(o.Lasts)
+}
 
 // settling follows recovery once everything is reverted.
 func settling(o Fault, now time.Time) Decision[FaultAction] {
@@ -346,7 +398,8 @@ func settling(o Fault, now time.Time) Decision[FaultAction] {
 	case !o.Settled && o.Load != LoadMissing && now.Sub(o.InjectedAt) < o.SettleWithin+10*time.Second:
 		return look(FaultObserve, v1alpha1.ReasonObserving, "", now.Add(FaultPoll))
 	case o.LossesPending:
-		return look(FaultSettle, v1alpha1.ReasonWaitingForLosses, waitingForLosses(o), now.Add(lossesPoll))
+		return look(FaultSettle, v1alpha1.ReasonWaitingForLosses, waitingForLosses(o),
+			now.Add(lossesPoll))
 	}
 	return succeeded(o)
 }
@@ -359,16 +412,21 @@ func afterSettled(o Fault, now time.Time) Decision[FaultAction] {
 	return succeeded(o)
 }
 
-// lossesPoll is how often a fault checks for its losses; a change of the load test triggers that earlier.
+// lossesPoll is how often a fault checks for its losses; a change of the load test triggers that
+// earlier.
 const lossesPoll = 10 * time.Second
 
 func waitingForLosses(o Fault) string {
-	return fmt.Sprintf("RedisLoadTest %s reads back what was acknowledged when the load has ended: until then lost writes are not known", o.LoadName)
+	return fmt.Sprintf(
+		"RedisLoadTest %s reads back what was acknowledged when the load has ended: until then lost writes are not known",
+		o.LoadName)
 }
 
-// stale reports whether a record is too old and nothing was injected by it, so that the targets can be chosen anew.
+// stale reports whether a record is too old and nothing was injected by it, so that the targets can
+// be chosen anew.
 func stale(o Fault, now time.Time) bool {
-	return o.Collected && !o.Attempted && !o.InjectedAny && !o.Begun && now.Sub(o.RecordedAt) > StaleRecord
+	return o.Collected && !o.Attempted && !o.InjectedAny && !o.Begun &&
+		now.Sub(o.RecordedAt) > StaleRecord
 }
 
 // revert continues the revert, unless it is to be abandoned on a target.
@@ -393,9 +451,11 @@ func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction
 	return d
 }
 
-// Abandons reports whether a revert is not retried any more: on a deleted fault when it has failed for RevertPatience since its last step, or that step takes longer than
-// such a step may, or all of them take longer than DeletedLimit; else after RevertLimit if it failed many times in a row, as one error after many steps is no reason to abandon the
-// rest. This process has tried it at least once.
+// Abandons reports whether a revert is not retried any more: on a deleted fault when it has failed
+// for RevertPatience since its last step, or that step takes longer than such a step may, or all of
+// them take longer than DeletedLimit; else after RevertLimit if it failed many times in a row, as
+// one error after many steps is no reason to abandon the rest. This process has tried it at least
+// once.
 func (o Fault) Abandons(p Pending, now time.Time) bool {
 	if !o.Reverting || !o.RevertTried {
 		return false
@@ -414,25 +474,29 @@ func (o Fault) Abandons(p Pending, now time.Time) bool {
 	return now.Sub(step) > patience || took > DeletedLimit
 }
 
-// Ending reports whether a recorded fault ends now for a reason that only its object and namespaces show: the controller that reverts asks nothing else. That of an
-// aborted setting depends on what else was injected on its load.
+// Ending reports whether a recorded fault ends now for a reason that only its object and namespaces
+// show: the controller that reverts asks nothing else. That of an aborted setting depends on what
+// else was injected on its load.
 func (o Fault) Ending(now time.Time) bool {
 	if o.Finished || !o.Recorded || o.RevertedAll {
 		return false
 	}
-	return o.Deleting || o.Abort && !(o.Setting && o.InjectedAll) || o.Stopped != "" || o.Breach != "" || o.Reverting || overdue(o, now)
+	return o.Deleting || o.Abort && !(o.Setting && o.InjectedAll) || o.Stopped != "" ||
+		o.Breach != "" || o.Reverting || overdue(o, now)
 }
 
-// LastLook reports whether to check the effect once more before the revert begins: the fault ends as planned, and its effect was not observed yet. A setting was
-// looked at when its load had ended.
+// LastLook reports whether to check the effect once more before the revert begins: the fault ends
+// as planned, and its effect was not observed yet. A setting was looked at when its load had ended.
 func (o Fault) LastLook() bool {
-	return !o.Reverting && o.Lasts > 0 && o.InjectedAll && !o.Confirmed && !o.Setting && !o.Deleting && !o.Abort && o.Stopped == ""
+	return !o.Reverting && o.Lasts > 0 && o.InjectedAll && !o.Confirmed && !o.Setting && !o.Deleting &&
+		!o.Abort && o.Stopped == ""
 }
 
 // endedEarly returns why a recorded fault ends before its time; reason is "" where it does not.
 func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 	switch {
-	case o.Breach != "" && (o.Abort || o.Stopped != ""): // it had ended before: that ends the observation
+	// it had ended before: that ends the observation
+	case o.Breach != "" && (o.Abort || o.Stopped != ""):
 		return o.Breach, v1alpha1.ReasonStopConditionMet, false
 	case o.Abort:
 		return "ended by spec.abort", v1alpha1.ReasonAborted, false
@@ -443,9 +507,11 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 	case overdue(o, now) && !(o.whole() && o.RevertedAll): // recovery may still be observed
 		return "spec.deadline has passed", v1alpha1.ReasonDeadlineExceeded, true
 	case forsaken(o):
-		return fmt.Sprintf("RedisLoadTest %s has not existed for %s", o.LoadName, format.Duration(LoadGrace)), v1alpha1.ReasonLoadTestNotFound, true
+		return fmt.Sprintf("RedisLoadTest %s has not existed for %s", o.LoadName,
+			format.Duration(LoadGrace)), v1alpha1.ReasonLoadTestNotFound, true
 	case !o.InjectedAny && loadGone(o): // its effect could not be measured
-		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected", o.LoadName), v1alpha1.ReasonLoadTestEnded, true
+		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected",
+			o.LoadName), v1alpha1.ReasonLoadTestEnded, true
 	}
 	if why := incomplete(o, now); why != "" {
 		return why, v1alpha1.ReasonInjectionFailed, true
@@ -453,7 +519,8 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 	return "", "", false
 }
 
-// pendingPoll is how often a fault checks a load that does not run: a change of the load test triggers that earlier.
+// pendingPoll is how often a fault checks a load that does not run: a change of the load test
+// triggers that earlier.
 const pendingPoll = 10 * time.Minute
 
 // nextLook is when to look at a pending load again, and at the fault's deadline.
@@ -481,7 +548,8 @@ func incomplete(o Fault, now time.Time) string {
 	return ""
 }
 
-// InjectionPatience is how long after the record an injection is tried: one that returns errors, or one of several steps, which may take as long as that.
+// InjectionPatience is how long after the record an injection is tried: one that returns errors, or
+// one of several steps, which may take as long as that.
 func InjectionPatience(failed bool, takes time.Duration) time.Duration {
 	if failed {
 		return InjectPatience
@@ -489,7 +557,9 @@ func InjectionPatience(failed bool, takes time.Duration) time.Duration {
 	return max(StepsPatience, takes)
 }
 
-func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }
+func overdue(o Fault, now time.Time) bool {
+	return !o.Deadline.IsZero() && !now.Before(o.Deadline)
+}
 
 func loadGone(o Fault) bool {
 	if o.Setting {

@@ -10,14 +10,16 @@ import (
 type Fault struct {
 	Deleting, Finalizer bool
 	Suspend, Abort      bool
-	Stopped             string // why all faults here are to end, from a namespace's annotation; "" = they are not
-	Breach              string // the stop condition that ended it, in a sentence; "" = none
-	Finished            bool
-	Noted               bool   // its metadata says that it has begun, also where its status is lost
-	Restored            string // why it must not run: it is a copy of a fault that had begun; "" = it may
-	CompletedAt         time.Time
-	Deadline            time.Time // when it is over at the latest
-	TTL                 *time.Duration
+	// why all faults here are to end, from a namespace's annotation; "" = they are not
+	Stopped  string
+	Breach   string // the stop condition that ended it, in a sentence; "" = none
+	Finished bool
+	Noted    bool // its metadata says that it has begun, also where its status is lost
+	// why it must not run: it is a copy of a fault that had begun; "" = it may
+	Restored    string
+	CompletedAt time.Time
+	Deadline    time.Time // when it is over at the latest
+	TTL         *time.Duration
 
 	DryRun      bool      // nothing is to be injected
 	Setting     bool      // a load runs with it: nothing is measured against it
@@ -27,15 +29,19 @@ type Fault struct {
 	FirstSeen   time.Time // when an operator first looked at it, by that one's clock
 	Load        LoadState
 	LoadName    string
-	LoadMessage string        // of a failed or pending one
-	LoadAbsent  time.Duration // of a setting in force: for how long this process has seen no load; 0 = it is there
-	LoadStart   time.Time     // the load's start instant; of a setting, that of the load that it has seen, also if that is gone
-	LoadNext    time.Time     // when to look at a pending load again; zero = its object changes before it runs
-	WarmUntil   time.Time     // end of its ramp-up and warm-up
+	LoadMessage string // of a failed or pending one
+	// of a setting in force: for how long this process has seen no load; 0 = it is there
+	LoadAbsent time.Duration
+	// the load's start instant; of a setting, that of the load that it has seen, also if that is gone
+	LoadStart time.Time
+	// when to look at a pending load again; zero = its object changes before it runs
+	LoadNext  time.Time
+	WarmUntil time.Time // end of its ramp-up and warm-up
 
-	After        *time.Duration // trigger.after
-	SteadyFor    time.Duration  // trigger.steadyFor
-	SteadyWithin time.Duration  // trigger.timeout: also how long it waits for its load test and for targets
+	After     *time.Duration // trigger.after
+	SteadyFor time.Duration  // trigger.steadyFor
+	// trigger.timeout: also how long it waits for its load test and for targets
+	SteadyWithin time.Duration
 	Steady       bool
 	SteadyWhy    string
 
@@ -49,26 +55,34 @@ type Fault struct {
 	Marked       bool          // the instant is known
 	MarkTrouble  string        // why the annotation cannot be used; "" = it can, or there is none
 
-	Recorded     bool      // targets are stored
-	RecordedAt   time.Time //
-	Attempted    bool      // an injection by that record was tried, by whatever process
-	Begun        bool      // no attempt is stored, but a target is broken, or may be; determined for a stale record only
-	LastCalled   time.Time // when this process last called an injection that was not complete; zero = there is none
+	Recorded   bool      // targets are stored
+	RecordedAt time.Time //
+	Attempted  bool      // an injection by that record was tried, by whatever process
+	// no attempt is stored, but a target is broken, or may be; determined for a stale record only
+	Begun bool
+	// when this process last called an injection that was not complete; zero = there is none
+	LastCalled   time.Time
 	InjectedAny  bool
 	InjectedAll  bool
 	InjectedAt   time.Time // t0
 	InjectionErr string
-	Progress     string           // of an injection of several steps
-	ActiveAt     time.Time        // when it was complete on all targets
-	Takes        time.Duration    // how long its steps may take; 0 = StepsPatience
-	Step         time.Duration    // how long one step of its revert may take that does not fail; 0 = RevertPatience
-	Lasts        time.Duration    // how long it stays from then on; 0 = nothing stays
-	Confirmed    bool             // its effect was observed
-	Kept         bool             // it must be renewed while it is active
-	LingersSince time.Time        // of a setting: when it was stored that its load has ended; zero = it is not
-	Unseen       bool             // of a setting that lingers: Redis does not say whether it is still there
-	Later        string           // of a setting that lingers: a fault that was injected later on the same load, and is not reverted; "" = none
-	Reverting    bool             // the revert has begun: from then on nothing is injected any more, for whatever reason it began
+	Progress     string        // of an injection of several steps
+	ActiveAt     time.Time     // when it was complete on all targets
+	Takes        time.Duration // how long its steps may take; 0 = StepsPatience
+	// how long one step of its revert may take that does not fail; 0 = RevertPatience
+	Step      time.Duration
+	Lasts     time.Duration // how long it stays from then on; 0 = nothing stays
+	Confirmed bool          // its effect was observed
+	Kept      bool          // it must be renewed while it is active
+	// of a setting: when it was stored that its load has ended; zero = it is not
+	LingersSince time.Time
+	// of a setting that lingers: Redis does not say whether it is still there
+	Unseen bool
+	// of a setting that lingers: a fault that was injected later on the same load, and is not
+	// reverted; "" = none
+	Later string
+	// the revert has begun: from then on nothing is injected any more, for whatever reason it began
+	Reverting    bool
 	RevertSince  time.Time        // of Reverting, or of the deletion if that came later
 	RevertTried  bool             // by this process
 	RevertErr    string           // why the last attempt to revert a target has failed; "" = none has
@@ -77,19 +91,22 @@ type Fault struct {
 	RevertFailed string           // what could not be reverted, and how to do it manually
 	Problem      *problem.Problem // a reference is missing or the spec cannot work
 	Withheld     *problem.Problem // why no fault may begin at all
-	Trouble      *problem.Problem // why the targets could not be chosen the last time that they should have been; nil if they could
-	TroubleSince time.Time        // of Trouble
-	Settled      bool             // the impact cannot change any more, and the effect was observed
-	SettleWithin time.Duration    // recovery deadline and the time that recovery must hold
-	SettledAt    time.Time        // when that was stored; zero = it is not yet
-	// LossesPending means that the load test will report which acknowledged writes were lost, and has not yet.
+	// why the targets could not be chosen the last time that they should have been; nil if they could
+	Trouble      *problem.Problem
+	TroubleSince time.Time     // of Trouble
+	Settled      bool          // the impact cannot change any more, and the effect was observed
+	SettleWithin time.Duration // recovery deadline and the time that recovery must hold
+	SettledAt    time.Time     // when that was stored; zero = it is not yet
+	// LossesPending means that the load test will report which acknowledged writes were lost, and has
+	// not yet.
 	LossesPending bool
 }
 
 // Pending is a target that is neither reverted nor abandoned.
 type Pending struct {
 	Pod      string
-	Attempts int       // to revert it that failed, in a row
-	Underway bool      // the last one did not fail: its revert goes on
-	Moved    time.Time // when this process began with it, or last saw a step of its revert; zero = unknown
+	Attempts int  // to revert it that failed, in a row
+	Underway bool // the last one did not fail: its revert goes on
+	// when this process began with it, or last saw a step of its revert; zero = unknown
+	Moved time.Time
 }

@@ -16,23 +16,57 @@ func TestSettingBegins(t *testing.T) {
 		action          FaultAction
 		reason, message string
 	}{
-		"before the load":            {nil, FaultRecord, v1alpha1.ReasonInjecting, ""},
-		"before the load is ready":   {func(o *Fault) { o.Load = LoadPending }, FaultRecord, v1alpha1.ReasonInjecting, ""},
-		"while the load runs":        {func(o *Fault) { o.Load = LoadRunning }, FaultRecord, v1alpha1.ReasonInjecting, ""},
-		"a Redis that nobody names":  {func(o *Fault) { o.KnowsTarget = false }, FaultWait, v1alpha1.ReasonWaitingForLoad, "set spec.target"},
-		"after the load":             {func(o *Fault) { o.Load = LoadEnded }, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
-		"after a failed load":        {func(o *Fault) { o.Load, o.LoadMessage = LoadFailed, "no pods" }, FaultFail, v1alpha1.ReasonLoadTestFailed, "no pods"},
-		"while another fault acts":   {func(o *Fault) { o.Blocked = "waiting for RedisFault other" }, FaultWait, v1alpha1.ReasonWaitingForFault, "other"},
-		"while as many act as may":   {func(o *Fault) { o.OverLimit = "1 of 1" }, FaultWait, v1alpha1.ReasonWaitingForPolicy, ""},
-		"without a target":           {func(o *Fault) { o.Trouble, o.TroubleSince = &problem.Problem{Reason: "NoTarget"}, at(-time.Hour) }, FaultFail, v1alpha1.ReasonNoTarget, ""},
-		"while no fault may begin":   {func(o *Fault) { o.Withheld = &problem.Problem{Reason: v1alpha1.ReasonPolicyInvalid} }, FaultWait, v1alpha1.ReasonPolicyInvalid, ""},
-		"suspended":                  {func(o *Fault) { o.Suspend = true }, FaultWait, v1alpha1.ReasonSuspended, ""},
-		"aborted":                    {func(o *Fault) { o.Abort = true }, FaultFinish, v1alpha1.ReasonAborted, ""},
-		"past its deadline":          {func(o *Fault) { o.Deadline = at(time.Second) }, FaultFail, v1alpha1.ReasonDeadlineExceeded, ""},
-		"rehearsed before the load":  {func(o *Fault) { o.DryRun = true }, FaultRehearse, v1alpha1.ReasonPreparing, ""},
-		"rehearsed without a target": {func(o *Fault) { o.DryRun, o.KnowsTarget = true, false }, FaultWait, v1alpha1.ReasonLoadTestNotFound, ""},
+		"before the load":          {nil, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		"before the load is ready": {func(o *Fault) { o.Load = LoadPending }, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		"while the load runs":      {func(o *Fault) { o.Load = LoadRunning }, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		"a Redis that nobody names": {
+			func(o *Fault) { o.KnowsTarget = false },
+			FaultWait,
+			v1alpha1.ReasonWaitingForLoad,
+			"set spec.target",
+		},
+		"after the load": {func(o *Fault) { o.Load = LoadEnded }, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
+		"after a failed load": {func(o *Fault) {
+			o.Load = LoadFailed
+			o.LoadMessage = "no pods"
+		}, FaultFail, v1alpha1.ReasonLoadTestFailed, "no pods"},
+		"while another fault acts": {
+			func(o *Fault) { o.Blocked = "waiting for RedisFault other" },
+			FaultWait,
+			v1alpha1.ReasonWaitingForFault,
+			"other",
+		},
+		"while as many act as may": {
+			func(o *Fault) { o.OverLimit = "1 of 1" },
+			FaultWait,
+			v1alpha1.ReasonWaitingForPolicy,
+			"",
+		},
+		"without a target": {func(o *Fault) {
+			o.Trouble = &problem.Problem{Reason: "NoTarget"}
+			o.TroubleSince = at(-time.Hour)
+		}, FaultFail, v1alpha1.ReasonNoTarget, ""},
+		"while no fault may begin": {func(o *Fault) {
+			o.Withheld = &problem.Problem{
+				Reason: v1alpha1.ReasonPolicyInvalid,
+			}
+		}, FaultWait, v1alpha1.ReasonPolicyInvalid, ""},
+		"suspended": {func(o *Fault) { o.Suspend = true }, FaultWait, v1alpha1.ReasonSuspended, ""},
+		"aborted":   {func(o *Fault) { o.Abort = true }, FaultFinish, v1alpha1.ReasonAborted, ""},
+		"past its deadline": {func(o *Fault) {
+			o.Deadline = at(
+				time.Second)
+		}, FaultFail, v1alpha1.ReasonDeadlineExceeded, ""},
+		"rehearsed before the load": {func(o *Fault) { o.DryRun = true }, FaultRehearse, v1alpha1.ReasonPreparing, ""},
+		"rehearsed without a target": {func(o *Fault) {
+			o.DryRun = true
+			o.KnowsTarget = false
+		}, FaultWait, v1alpha1.ReasonLoadTestNotFound, ""},
 	} {
-		o := Fault{Finalizer: true, Noted: true, Setting: true, KnowsTarget: true, FirstSeen: epoch, Load: LoadMissing, LoadName: "cache"}
+		o := Fault{
+			Finalizer: true, Noted: true, Setting: true, KnowsTarget: true, FirstSeen: epoch, Load: LoadMissing,
+			LoadName: "cache",
+		}
 		if tc.change != nil {
 			tc.change(&o)
 		}
@@ -43,7 +77,8 @@ func TestSettingBegins(t *testing.T) {
 	}
 }
 
-// A setting stays until its load is over. Then it is looked at, waits for what came after it, and is reverted; what ends a fault otherwise ends it at once.
+// A setting stays until its load is over. Then it is looked at, waits for what came after it, and is reverted; what
+// ends a fault otherwise ends it at once.
 func TestSettingEnds(t *testing.T) {
 	gone := func(o *Fault) { o.Load, o.LoadStart = LoadMissing, at(25*time.Second) }
 	lingers := func(o *Fault) { o.Load, o.LingersSince = LoadEnded, at(40*time.Second) }
@@ -53,34 +88,143 @@ func TestSettingEnds(t *testing.T) {
 		action          FaultAction
 		reason, message string
 	}{
-		"before its load":                  {func(*Fault) {}, 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
-		"during its load":                  {func(o *Fault) { o.Load, o.LoadStart = LoadRunning, at(25*time.Second) }, 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
-		"its load has ended":               {func(o *Fault) { o.Load = LoadEnded }, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisLoadTest cache has ended"},
-		"its load has failed":              {func(o *Fault) { o.Load = LoadFailed }, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisLoadTest cache failed"},
-		"its load is deleted":              {gone, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisLoadTest cache was deleted"},
-		"aborted":                          {func(o *Fault) { o.Abort = true }, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "spec.abort"},
-		"that is stored":                   {lingers, 40 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "RedisLoadTest cache has ended"},
-		"Redis does not answer":            {func(o *Fault) { lingers(o); o.Unseen = true }, 49 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "not known yet"},
-		"nor later":                        {func(o *Fault) { lingers(o); o.Unseen = true }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		"after it came another":            {func(o *Fault) { lingers(o); o.Later = "kill" }, 50 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisFault kill, which was injected later"},
-		"which does not go":                {func(o *Fault) { lingers(o); o.Later = "kill" }, 40*time.Second + StepsPatience, FaultRevert, v1alpha1.ReasonReverting, ""},
-		"aborted, after it came another":   {func(o *Fault) { o.Abort, o.LingersSince, o.Later = true, at(40*time.Second), "kill" }, 50 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "kill"},
-		"stopped, after it came another":   {func(o *Fault) { lingers(o); o.Later, o.Stopped = "kill", "by an annotation" }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
-		"deleted, after it came another":   {func(o *Fault) { lingers(o); o.Later, o.Deleting = "kill", true }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "deleted"},
-		"overdue, after it came another":   {func(o *Fault) { lingers(o); o.Later, o.Deadline = "kill", at(45*time.Second) }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.deadline"},
-		"too long, after it came another":  {func(o *Fault) { lingers(o); o.Later, o.Lasts = "kill", 20*time.Second }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		"for its duration":                 {func(o *Fault) { o.Lasts = 20 * time.Second }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.duration has passed"},
-		"a stop condition is met":          {func(o *Fault) { o.Breach = "too slow" }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "too slow"},
-		"begun before the load had ended":  {func(o *Fault) { o.Load, o.InjectedAny, o.InjectedAll = LoadEnded, false, false }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		"reverted":                         {func(o *Fault) { lingers(o); o.Reverting, o.RevertedAll = true, true }, 50 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
-		"reverted, of a load with ledger":  {func(o *Fault) { lingers(o); o.Reverting, o.RevertedAll, o.LossesPending = true, true, true }, 50 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
-		"reverted after an abort":          {func(o *Fault) { o.Abort, o.Reverting, o.RevertedAll = true, true, true }, 50 * time.Second, FaultFinish, v1alpha1.ReasonAborted, ""},
-		"reverted after a stop condition":  {func(o *Fault) { o.Breach, o.Reverting, o.RevertedAll = "too slow", true, true }, 50 * time.Second, FaultFinish, v1alpha1.ReasonStopConditionMet, ""},
-		"it could not be reverted":         {func(o *Fault) { lingers(o); o.Reverting, o.RevertedAll, o.RevertFailed = true, true, "by hand" }, 50 * time.Second, FaultFail, v1alpha1.ReasonRevertFailed, ""},
-		"a load that never started exists": {func(o *Fault) { o.Load = LoadPending }, 50 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+		"before its load": {func(*Fault) {}, 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+		"during its load": {func(o *Fault) {
+			o.Load = LoadRunning
+			o.LoadStart = at(25 * time.Second)
+		}, 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+		"its load has ended": {
+			func(o *Fault) { o.Load = LoadEnded },
+			41 * time.Second,
+			FaultLinger,
+			v1alpha1.ReasonReverting,
+			"RedisLoadTest cache has ended",
+		},
+		"its load has failed": {
+			func(o *Fault) { o.Load = LoadFailed },
+			41 * time.Second,
+			FaultLinger,
+			v1alpha1.ReasonReverting,
+			"RedisLoadTest cache failed",
+		},
+		"its load is deleted": {
+			gone, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting,
+			"RedisLoadTest cache was deleted",
+		},
+		"aborted": {
+			func(o *Fault) { o.Abort = true },
+			41 * time.Second,
+			FaultLinger,
+			v1alpha1.ReasonReverting,
+			"spec.abort",
+		},
+		"that is stored": {
+			lingers, 40 * time.Second, FaultRevert, v1alpha1.ReasonReverting,
+			"RedisLoadTest cache has ended",
+		},
+		"Redis does not answer": {func(o *Fault) {
+			lingers(
+				o)
+			o.Unseen = true
+		}, 49 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "not known yet"},
+		"nor later": {func(o *Fault) {
+			lingers(
+				o)
+			o.Unseen = true
+		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		"after it came another": {func(o *Fault) {
+			lingers(
+				o)
+			o.Later = "kill"
+		}, 50 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisFault kill, which was injected later"},
+		"which does not go": {func(o *Fault) {
+			lingers(
+				o)
+			o.Later = "kill"
+		}, 40*time.Second + StepsPatience, FaultRevert, v1alpha1.ReasonReverting, ""},
+		"aborted, after it came another": {func(o *Fault) {
+			o.Abort = true
+			o.LingersSince = at(40 * time.Second)
+			o.Later = "kill"
+		}, 50 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "kill"},
+		"stopped, after it came another": {func(o *Fault) {
+			lingers(o)
+			o.Later = "kill"
+			o.Stopped = "by an annotation"
+		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
+		"deleted, after it came another": {func(o *Fault) {
+			lingers(o)
+			o.Later = "kill"
+			o.Deleting = true
+		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "deleted"},
+		"overdue, after it came another": {func(o *Fault) {
+			lingers(o)
+			o.Later = "kill"
+			o.Deadline = at(45 * time.Second)
+		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.deadline"},
+		"too long, after it came another": {func(o *Fault) {
+			lingers(o)
+			o.Later = "kill"
+			o.Lasts = 20 * time.Second
+		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		"for its duration": {func(o *Fault) {
+			o.Lasts = 20 *
+				time.Second
+		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.duration has passed"},
+		"a stop condition is met": {
+			func(o *Fault) { o.Breach = "too slow" },
+			50 * time.Second,
+			FaultRevert,
+			v1alpha1.ReasonReverting,
+			"too slow",
+		},
+		"begun before the load had ended": {func(o *Fault) {
+			o.Load = LoadEnded
+			o.InjectedAny = false
+			o.InjectedAll = false
+		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		"reverted": {func(o *Fault) {
+			lingers(o)
+			o.Reverting = true
+			o.RevertedAll = true
+		}, 50 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+		"reverted, of a load with ledger": {func(o *Fault) {
+			lingers(o)
+			o.Reverting = true
+			o.RevertedAll = true
+			o.LossesPending = true
+		}, 50 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+		"reverted after an abort": {func(o *Fault) {
+			o.Abort = true
+			o.Reverting = true
+			o.RevertedAll = true
+		}, 50 * time.Second, FaultFinish, v1alpha1.ReasonAborted, ""},
+		"reverted after a stop condition": {func(o *Fault) {
+			o.Breach = "too slow"
+			o.Reverting = true
+			o.RevertedAll = true
+		}, 50 * time.Second, FaultFinish, v1alpha1.ReasonStopConditionMet, ""},
+		"it could not be reverted": {func(o *Fault) {
+			lingers(o)
+			o.Reverting = true
+			o.RevertedAll = true
+			o.RevertFailed = "by hand"
+		}, 50 * time.Second, FaultFail, v1alpha1.ReasonRevertFailed, ""},
+		"a load that never started exists": {
+			func(o *Fault) { o.Load = LoadPending },
+			50 * time.Second,
+			FaultHold,
+			v1alpha1.ReasonActive,
+			"",
+		},
 	} {
 		o := activeFault(func(o *Fault) {
-			o.Setting, o.KnowsTarget, o.Load, o.LoadStart, o.Lasts, o.Confirmed = true, true, LoadMissing, time.Time{}, 24*time.Hour, true
+			o.Setting = true
+			o.KnowsTarget = true
+			o.Load = LoadMissing
+			o.LoadStart = time.Time{}
+			o.Lasts = 24 * time.Hour
+			o.Confirmed = true
 			tc.change(o)
 		})
 		d := NextForFault(o, at(tc.now))
@@ -90,7 +234,8 @@ func TestSettingEnds(t *testing.T) {
 	}
 }
 
-// The controller that reverts without asking anything leaves an aborted setting to the one that knows the other faults on its load.
+// The controller that reverts without asking anything leaves an aborted setting to the one that knows the other faults
+// on its load.
 func TestAbortedSettingIsNotEndedAtOnce(t *testing.T) {
 	o := activeFault(func(o *Fault) { o.Setting, o.Abort = true, true })
 	if o.Ending(at(25 * time.Second)) {

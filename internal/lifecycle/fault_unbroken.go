@@ -7,7 +7,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// rehearsing decides on a dry run: it waits for no trigger and for no other fault, and for a load only as far as that names the Redis.
+// rehearsing decides on a dry run: it waits for no trigger and for no other fault, and for a load
+// only as far as that names the Redis.
 func rehearsing(o Fault, now time.Time) Decision[FaultAction] {
 	if d, decided := unbegun(o, now); decided {
 		return d
@@ -21,12 +22,15 @@ func rehearsing(o Fault, now time.Time) Decision[FaultAction] {
 	if d, decided := inTrouble(o, now); decided {
 		return d
 	}
-	return look(FaultRehearse, v1alpha1.ReasonPreparing, "choosing the targets and checking them: nothing is injected", now.Add(time.Second))
+	return look(FaultRehearse, v1alpha1.ReasonPreparing,
+		"choosing the targets and checking them: nothing is injected", now.Add(time.Second))
 }
 
-const waitingForMark = "waiting until something else breaks Redis: for the annotation " + v1alpha1.AnnotationMark + ", or the first anomaly or outage of the load"
+const waitingForMark = "waiting until something else breaks Redis: for the annotation " +
+	v1alpha1.AnnotationMark + ", or the first anomaly or outage of the load"
 
-// external decides on a fault that something else injects: it waits for the instant of that, and then only observes.
+// external decides on a fault that something else injects: it waits for the instant of that, and
+// then only observes.
 func external(o Fault, now time.Time) Decision[FaultAction] {
 	switch {
 	case !o.SettledAt.IsZero():
@@ -49,13 +53,19 @@ func awaiting(o Fault, now time.Time) Decision[FaultAction] {
 	case o.Marked:
 		return act(FaultMark, v1alpha1.ReasonObserving, "")
 	case overdue(o, now):
-		return act(FaultFail, v1alpha1.ReasonDeadlineExceeded, "spec.deadline has passed: nothing has broken Redis until then")
+		return act(FaultFail, v1alpha1.ReasonDeadlineExceeded,
+			"spec.deadline has passed: nothing has broken Redis until then")
 	case loadGone(o):
-		return act(FaultFail, v1alpha1.ReasonLoadTestEnded, fmt.Sprintf("RedisLoadTest %s ended before anything broke Redis", o.LoadName))
+		return act(FaultFail, v1alpha1.ReasonLoadTestEnded,
+			fmt.Sprintf("RedisLoadTest %s ended before anything broke Redis", o.LoadName))
 	case !now.Before(until):
-		return act(FaultFail, v1alpha1.ReasonNotMarked, fmt.Sprintf("spec.action.external.waitFor: nothing broke Redis within %s%s", o.AwaitedFor, because(o.MarkTrouble)))
+		return act(FaultFail, v1alpha1.ReasonNotMarked,
+			fmt.Sprintf("spec.action.external.waitFor: nothing broke Redis within %s%s", o.AwaitedFor,
+				because(o.MarkTrouble)))
 	case o.MarkTrouble != "":
-		return look(FaultLook, v1alpha1.ReasonInvalidMark, o.MarkTrouble, earlier(until, now.Add(FaultPoll)))
+		return look(FaultLook, v1alpha1.ReasonInvalidMark, o.MarkTrouble,
+			earlier(until, now.Add(FaultPoll)))
 	}
-	return look(FaultLook, v1alpha1.ReasonWaitingForMark, waitingForMark, earlier(until, now.Add(FaultPoll)))
+	return look(FaultLook, v1alpha1.ReasonWaitingForMark, waitingForMark,
+		earlier(until, now.Add(FaultPoll)))
 }

@@ -1,5 +1,6 @@
-// Package lifecycle decides the next action on an object: (spec, observed, now) -> one Decision. It is pure, so that tests can step through the
-// whole lifecycle of an object without a cluster and without sleeping.
+// Package lifecycle decides the next action on an object: (spec, observed, now) -> one Decision. It
+// is pure, so that tests can step through the whole lifecycle of an object without a cluster and
+// without sleeping.
 package lifecycle
 
 import (
@@ -16,7 +17,8 @@ type Decision[A ~string] struct {
 	Until   time.Time // decide again then at the latest; zero = only when something changes
 }
 
-// lookAgain is how soon to look again for something that nobody announces, and that has been missing since an instant: ever more seldom.
+// lookAgain is how soon to look again for something that nobody announces, and that has been
+// missing since an instant: ever more seldom.
 func lookAgain(since, now time.Time) time.Duration {
 	return min(max(time.Second, now.Sub(since)/10), 10*time.Second)
 }
@@ -40,4 +42,6 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-func join(names []string) string { return strings.Join(names, ", ") }
+func join(names []string) string {
+	return strings.Join(names, ", ")
+}

@@ -14,12 +14,16 @@ type LoadTestAction string
 
 // The actions.
 const (
-	LoadTestWait    LoadTestAction = "Wait"    // nothing to do before Until
-	LoadTestNote    LoadTestAction = "Note"    // store in the metadata that it has begun, which is left where the status is lost
+	LoadTestWait LoadTestAction = "Wait" // nothing to do before Until
+	// store in the metadata that it has begun, which is left where the status is lost
+	LoadTestNote    LoadTestAction = "Note"
 	LoadTestPrepare LoadTestAction = "Prepare" // create what is missing of Secret, ConfigMap and Job
-	LoadTestStart   LoadTestAction = "Start"   // decide the start instant, store it, send it to all pods
-	LoadTestResend  LoadTestAction = "Resend"  // the start instant is stored, but a pod has not received it
-	LoadTestStep    LoadTestAction = "Step"    // a search: decide the next rate, store it, send it to all pods; or send them the end
+	// decide the start instant, store it, send it to all pods
+	LoadTestStart LoadTestAction = "Start"
+	// the start instant is stored, but a pod has not received it
+	LoadTestResend LoadTestAction = "Resend"
+	// a search: decide the next rate, store it, send it to all pods; or send them the end
+	LoadTestStep    LoadTestAction = "Step"
 	LoadTestStop    LoadTestAction = "Stop"    // end the load of all pods now, keep what was measured
 	LoadTestFinish  LoadTestAction = "Finish"  // figures, verdict, store the record, release the pods
 	LoadTestFail    LoadTestAction = "Fail"    // the same as far as possible, and the condition Failed
@@ -29,7 +33,8 @@ const (
 
 // Limits of waiting that no field of the spec sets.
 const (
-	// ReferenceGrace is how long a fault waits at least for its load test and its targets: GitOps applies in any order.
+	// ReferenceGrace is how long a fault waits at least for its load test and its targets: GitOps
+	// applies in any order.
 	ReferenceGrace = 30 * time.Second
 	// PodSilence is how long a running load pod may be unreachable before it counts as lost.
 	PodSilence = 20 * time.Second
@@ -39,7 +44,8 @@ const (
 	StartLead = 3 * time.Second
 	// endGrace is how much later than planned a load may end before its pods count as lost.
 	endGrace = time.Minute
-	// verifyGrace is how long the load pods may take beyond that to read their ledgers back: they stop by themselves before.
+	// verifyGrace is how long the load pods may take beyond that to read their ledgers back: they stop
+	// by themselves before.
 	verifyGrace = 6 * time.Minute
 )
 
@@ -49,24 +55,28 @@ type LoadTest struct {
 	Finished       bool      // Complete or Failed is True
 	CompletedAt    time.Time // of a finished one
 	TTL            *time.Duration
-	Suspended      bool   // the condition is True and nothing of the run is left
-	Noted          bool   // its metadata says that it has begun
-	Restored       string // why it must not run: it is a copy of a load test that had begun; "" = it may
+	Suspended      bool // the condition is True and nothing of the run is left
+	Noted          bool // its metadata says that it has begun
+	// why it must not run: it is a copy of a load test that had begun; "" = it may
+	Restored string
 
-	Problem      *problem.Problem // a reference is missing, Redis is not ready, or the spec cannot work
-	PendingSince time.Time        // when it was first seen, or a suspension ended
+	// a reference is missing, Redis is not ready, or the spec cannot work
+	Problem      *problem.Problem
+	PendingSince time.Time // when it was first seen, or a suspension ended
 	StartWithin  time.Duration
 	Children     bool   // Secret, ConfigMap and Job are there
 	JobSuspended bool   // by something else, as the operator never does that: the Job makes no pods
 	PodsWanted   int    //
 	PodsReady    int    // connected to Redis, waiting for the start or beyond
 	PodsExplain  string // why the others are not ready, for people
-	PodsAnswer   bool   // some load pod has an address: it may become ready without a change of any object
+	// some load pod has an address: it may become ready without a change of any object
+	PodsAnswer   bool
 	AgentProblem *problem.Problem
-	PodsAwait    string   // the reason of what a load pod waits for; "" = for nothing that its agent knows
-	PodsLost     []string // load pods lost since the start
-	PodsLive     int      // load pods that still count
-	LostPolicy   v1alpha1.LostPodPolicy
+	// the reason of what a load pod waits for; "" = for nothing that its agent knows
+	PodsAwait  string
+	PodsLost   []string // load pods lost since the start
+	PodsLive   int      // load pods that still count
+	LostPolicy v1alpha1.LostPodPolicy
 
 	StartedAt     time.Time     // the stored start instant; zero = not decided
 	StartReceived bool          // every live pod has it
@@ -74,19 +84,22 @@ type LoadTest struct {
 	RampUp        time.Duration //
 	WarmUp        time.Duration //
 	Length        time.Duration // whole run; 0 = ends by number of requests
-	Extension     time.Duration // the last part of Length, which ends early when every fault on the load has settled
+	// the last part of Length, which ends early when every fault on the load has settled
+	Extension time.Duration
 
 	Search *Search // nil = the load does not search, or has not begun
 
-	Verifying      int       // load pods that read their ledgers back
-	VerifyingSays  string    // a message of one of them, for people
-	Stopped        bool      // the pods were stopped, by Abort
-	CollectedSince time.Time // when this process began to collect; after a restart the pods must be polled first
-	LedgerUnstored bool      // the pods have reported the result of their ledgers, and the status does not contain it yet
+	Verifying     int    // load pods that read their ledgers back
+	VerifyingSays string // a message of one of them, for people
+	Stopped       bool   // the pods were stopped, by Abort
+	// when this process began to collect; after a restart the pods must be polled first
+	CollectedSince time.Time
+	// the pods have reported the result of their ledgers, and the status does not contain it yet
+	LedgerUnstored bool
 	RecordEnded    bool      // every live pod has finished and everything is pulled
 	RecordEndedAt  time.Time // since when
-	// FaultsUnsettled are the faults on this load that are not injected yet, or not reverted and judged; FaultsUnfinished are those that hit it
-	// and are not complete.
+	// FaultsUnsettled are the faults on this load that are not injected yet, or not reverted and
+	// judged; FaultsUnfinished are those that hit it and are not complete.
 	FaultsUnsettled, FaultsUnfinished []string
 }
 
@@ -97,8 +110,9 @@ type Search struct {
 	Until   time.Time // when the trial under way can be judged; zero = none is
 }
 
-// NextForLoadTest decides what to do next with a RedisLoadTest. Before the start everything that can pass is waited for until the start deadline; after
-// it the run ends by itself, by abort, or by the loss of its pods.
+// NextForLoadTest decides what to do next with a RedisLoadTest. Before the start everything that
+// can pass is waited for until the start deadline; after it the run ends by itself, by abort, or by
+// the loss of its pods.
 func NextForLoadTest(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	if o.Finished {
 		return afterFinish(o, now)
@@ -138,21 +152,29 @@ func beforeStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	case o.AgentProblem != nil:
 		return do(LoadTestFail, o.AgentProblem.Reason, o.AgentProblem.Message)
 	case !o.Children && !now.Before(deadline):
-		return do(LoadTestFail, v1alpha1.ReasonStartDeadline, fmt.Sprintf("spec.pods.startDeadline: after %s the load pods could not be made: %s", o.StartWithin, o.PodsExplain))
+		return do(LoadTestFail, v1alpha1.ReasonStartDeadline,
+			fmt.Sprintf("spec.pods.startDeadline: after %s the load pods could not be made: %s",
+				o.StartWithin, o.PodsExplain))
 	case !o.Noted:
 		return do(LoadTestNote, v1alpha1.ReasonPreparing, "making the load pods")
 	case !o.Children:
 		return do(LoadTestPrepare, v1alpha1.ReasonPreparing, "making the load pods")
-	case o.JobSuspended: // for as long as a queue takes: the deadline counts from when it lets the Job go on, which is seen
-		return wait(v1alpha1.ReasonJobSuspended, "something holds the Job of the load pods suspended (its spec.suspend), as a queue such as Kueue does: they are made when it lets the Job go on", time.Time{})
+	// for as long as a queue takes: the deadline counts from when it lets the Job go on, which is seen
+	case o.JobSuspended:
+		return wait(v1alpha1.ReasonJobSuspended,
+			"something holds the Job of the load pods suspended (its spec.suspend), as a queue such as "+
+				"Kueue does: they are made when it lets the Job go on", time.Time{})
 	case o.PodsReady < o.PodsWanted && !now.Before(deadline):
 		return do(LoadTestFail, cmp.Or(o.PodsAwait, v1alpha1.ReasonStartDeadline),
-			fmt.Sprintf("spec.pods.startDeadline: after %s only %d of %d load pods are ready: %s", o.StartWithin, o.PodsReady, o.PodsWanted, o.PodsExplain))
+			fmt.Sprintf("spec.pods.startDeadline: after %s only %d of %d load pods are ready: %s",
+				o.StartWithin, o.PodsReady, o.PodsWanted, o.PodsExplain))
 	case o.PodsReady < o.PodsWanted:
-		return wait(cmp.Or(o.PodsAwait, v1alpha1.ReasonPreparing), fmt.Sprintf("%d of %d load pods are ready: %s", o.PodsReady, o.PodsWanted, o.PodsExplain),
+		return wait(cmp.Or(o.PodsAwait, v1alpha1.ReasonPreparing),
+			fmt.Sprintf("%d of %d load pods are ready: %s", o.PodsReady, o.PodsWanted, o.PodsExplain),
 			earlier(deadline, nextForPods(o, now)))
 	}
-	return do(LoadTestStart, v1alpha1.ReasonStarting, fmt.Sprintf("%[1]d of %[1]d load pods are ready", o.PodsWanted))
+	return do(LoadTestStart, v1alpha1.ReasonStarting,
+		fmt.Sprintf("%[1]d of %[1]d load pods are ready", o.PodsWanted))
 }
 
 // onProblem waits for what can pass, and fails with anything else.
@@ -162,13 +184,16 @@ func onProblem(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	case o.Problem.Lasting:
 		return do(LoadTestFail, o.Problem.Reason, o.Problem.Message)
 	case !now.Before(deadline):
-		return do(LoadTestFail, o.Problem.Reason, fmt.Sprintf("spec.pods.startDeadline: after %s: %s", o.StartWithin, o.Problem.Message))
+		return do(LoadTestFail, o.Problem.Reason,
+			fmt.Sprintf("spec.pods.startDeadline: after %s: %s", o.StartWithin, o.Problem.Message))
 	}
-	return wait(o.Problem.Reason, o.Problem.Message, earlier(deadline, now.Add(lookAgain(o.PendingSince, now))))
+	return wait(o.Problem.Reason, o.Problem.Message,
+		earlier(deadline, now.Add(lookAgain(o.PendingSince, now))))
 }
 
-// nextForPods is when to look again for load pods that are not ready. As long as none runs, an object changes before one is ready: what else may be said
-// of them is looked for ever more seldom, so that a test costs little which waits for a quota or a node for hours.
+// nextForPods is when to look again for load pods that are not ready. As long as none runs, an
+// object changes before one is ready: what else may be said of them is looked for ever more seldom,
+// so that a test costs little which waits for a quota or a node for hours.
 func nextForPods(o LoadTest, now time.Time) time.Time {
 	if o.PodsAnswer {
 		return now.Add(time.Second)
@@ -191,11 +216,13 @@ func afterStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 		return do(LoadTestFail, o.AgentProblem.Reason, o.AgentProblem.Message)
 	case len(o.PodsLost) > 0 && (o.LostPolicy != v1alpha1.LostPodContinue || o.PodsLive == 0):
 		return do(LoadTestFail, v1alpha1.ReasonPodsLost,
-			fmt.Sprintf("spec.pods.lost: %d of %d load pods were lost during the run: %s", len(o.PodsLost), o.PodsWanted, join(o.PodsLost)))
+			fmt.Sprintf("spec.pods.lost: %d of %d load pods were lost during the run: %s", len(o.PodsLost),
+				o.PodsWanted, join(o.PodsLost)))
 	case o.RecordEnded:
 		return afterRecord(o, now)
 	case overdue:
-		return do(LoadTestFail, v1alpha1.ReasonPodsLost, fmt.Sprintf("the load pods have not ended %s after their time", grace))
+		return do(LoadTestFail, v1alpha1.ReasonPodsLost,
+			fmt.Sprintf("the load pods have not ended %s after their time", grace))
 	case o.Abort && !o.Stopped:
 		return do(LoadTestStop, v1alpha1.ReasonAborted, "spec.abort: the load pods are told to end")
 	case !o.StartReceived:
@@ -210,18 +237,22 @@ func starting(o LoadTest, elapsed time.Duration) Decision[LoadTestAction] {
 	case !o.StartedAny && o.Abort:
 		return do(LoadTestFinish, v1alpha1.ReasonAborted, "spec.abort was set before the load began")
 	case !o.StartedAny && elapsed > 0:
-		// No pod began: the operator ended between storing the instant and sending it. A new one has no disadvantage.
-		return do(LoadTestStart, v1alpha1.ReasonStarting, "the start instant passed before any load pod had it")
+		// No pod began: the operator ended between storing the instant and sending it. A new one has no
+		// disadvantage.
+		return do(LoadTestStart, v1alpha1.ReasonStarting,
+			"the start instant passed before any load pod had it")
 	}
 	return do(LoadTestResend, v1alpha1.ReasonStarting, "sending the start instant")
 }
 
 func afterRecord(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	if o.LedgerUnstored { // a pod that was released loses it
-		return wait(v1alpha1.ReasonVerifying, "what was read back is stored", now.Add(100*time.Millisecond))
+		return wait(v1alpha1.ReasonVerifying, "what was read back is stored",
+			now.Add(100*time.Millisecond))
 	}
 	if end := o.RecordEndedAt.Add(FaultsGrace); len(o.FaultsUnfinished) > 0 && now.Before(end) {
-		return wait(v1alpha1.ReasonWaitingForFaults, "the load has ended; waiting for "+join(o.FaultsUnfinished), earlier(end, now.Add(time.Second)))
+		return wait(v1alpha1.ReasonWaitingForFaults,
+			"the load has ended; waiting for "+join(o.FaultsUnfinished), earlier(end, now.Add(time.Second)))
 	}
 	if o.Abort {
 		return do(LoadTestFinish, v1alpha1.ReasonAborted, "ended by spec.abort")
@@ -233,17 +264,21 @@ func running(o LoadTest, elapsed time.Duration, now time.Time) Decision[LoadTest
 	next := now.Add(2 * time.Second)
 	switch {
 	case o.Verifying > 0 && o.Verifying == o.PodsLive:
-		message := fmt.Sprintf("the load has ended, %d load pods read back what was acknowledged", o.Verifying)
+		message := fmt.Sprintf("the load has ended, %d load pods read back what was acknowledged",
+			o.Verifying)
 		if o.VerifyingSays != "" {
 			message += ": " + o.VerifyingSays
 		}
 		return wait(v1alpha1.ReasonVerifying, message, next)
 	case elapsed < 0:
-		return wait(v1alpha1.ReasonStarting, fmt.Sprintf("all load pods begin at %s", o.StartedAt.Format(time.RFC3339Nano)), o.StartedAt)
+		return wait(v1alpha1.ReasonStarting,
+			fmt.Sprintf("all load pods begin at %s", o.StartedAt.Format(time.RFC3339Nano)), o.StartedAt)
 	case elapsed < o.RampUp:
-		return wait(v1alpha1.ReasonRampingUp, fmt.Sprintf("ramping up for %s", o.RampUp), earlier(next, o.StartedAt.Add(o.RampUp)))
+		return wait(v1alpha1.ReasonRampingUp, fmt.Sprintf("ramping up for %s", o.RampUp),
+			earlier(next, o.StartedAt.Add(o.RampUp)))
 	case elapsed < o.RampUp+o.WarmUp:
-		return wait(v1alpha1.ReasonWarmingUp, fmt.Sprintf("warming up for %s", o.WarmUp), earlier(next, o.StartedAt.Add(o.RampUp+o.WarmUp)))
+		return wait(v1alpha1.ReasonWarmingUp, fmt.Sprintf("warming up for %s", o.WarmUp),
+			earlier(next, o.StartedAt.Add(o.RampUp+o.WarmUp)))
 	}
 	if f := o.Search; f != nil && !o.Abort {
 		return searching(f, now, next)
@@ -267,9 +302,11 @@ func runningPods(n int) string {
 // extended decides in the time after spec.load.duration.
 func extended(o LoadTest, next time.Time) Decision[LoadTestAction] {
 	if len(o.FaultsUnsettled) == 0 {
-		return do(LoadTestStop, v1alpha1.ReasonRunning, "every fault on the load has settled: the load ends")
+		return do(LoadTestStop, v1alpha1.ReasonRunning,
+			"every fault on the load has settled: the load ends")
 	}
-	return wait(v1alpha1.ReasonWaitingForFaults, "spec.load.untilFaultsSettle: the load goes on for "+join(o.FaultsUnsettled), next)
+	return wait(v1alpha1.ReasonWaitingForFaults,
+		"spec.load.untilFaultsSettle: the load goes on for "+join(o.FaultsUnsettled), next)
 }
 
 // searchAgain is how soon a trial that is not yet in the record is checked again.
@@ -290,5 +327,10 @@ func do(a LoadTestAction, reason, message string) Decision[LoadTestAction] {
 }
 
 func wait(reason, message string, until time.Time) Decision[LoadTestAction] {
-	return Decision[LoadTestAction]{Action: LoadTestWait, Reason: reason, Message: message, Until: until}
+	return Decision[LoadTestAction]{
+		Action:  LoadTestWait,
+		Reason:  reason,
+		Message: message,
+		Until:   until,
+	}
 }

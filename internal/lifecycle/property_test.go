@@ -17,7 +17,11 @@ func (d draws) yes() bool { return d.IntN(2) == 0 }
 
 // length is around the limits that the decisions compare with.
 func (d draws) length() time.Duration {
-	limits := []time.Duration{0, time.Nanosecond, time.Millisecond, time.Second, StartLead, PodSilence, ReferenceGrace, FaultsGrace, InjectPatience, StepsPatience, StaleRecord, RevertPatience, RevertLimit, BetweenCalls, endGrace, time.Hour}
+	limits := []time.Duration{
+		0, time.Nanosecond, time.Millisecond, time.Second, StartLead, PodSilence, ReferenceGrace,
+		FaultsGrace, InjectPatience, StepsPatience, StaleRecord, RevertPatience, RevertLimit, BetweenCalls, endGrace,
+		time.Hour,
+	}
 	return limits[d.IntN(len(limits))] + time.Duration(d.IntN(3)-1)
 }
 
@@ -47,33 +51,87 @@ func (d draws) text() string { return []string{"", "some words"}[d.IntN(2)] }
 
 func (d draws) fault() Fault {
 	o := Fault{
-		Deleting: d.yes(), Finalizer: d.yes(), Suspend: d.yes(), Abort: d.yes(), Finished: d.IntN(4) == 0, CompletedAt: d.instant(), TTL: d.optional(),
-		OwnLoad: d.yes(), FirstSeen: d.instant(), Load: []LoadState{LoadMissing, LoadPending, LoadRunning, LoadEnded, LoadFailed}[d.IntN(5)],
-		LoadName: "cache", LoadMessage: d.text(), LoadStart: d.instant(), WarmUntil: d.instant(),
-		After: d.optional(), SteadyFor: d.length(), SteadyWithin: d.length(), Steady: d.yes(), SteadyWhy: d.text(),
-		Recorded: d.yes(), RecordedAt: d.instant(), InjectedAny: d.yes(), InjectedAll: d.yes(), InjectedAt: d.instant(), InjectionErr: d.text(),
-		RevertedAll: d.yes(), Problem: d.problem(), Trouble: d.problem(), TroubleSince: d.instant(), Settled: d.yes(), SettleWithin: d.length(),
-		Taken: d.yes(), Collected: d.yes(), Attempted: d.yes(), Begun: d.yes(), LastCalled: d.instant(), RevertSince: d.instant(), RevertTried: d.yes(),
-		Pending: []Pending{{Pod: "redis-0", Attempts: d.IntN(2 * RevertAttempts)}},
-		Stopped: d.text(), Breach: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Reverting: d.yes(), RevertFailed: d.text(),
-		SettledAt: []time.Time{{}, epoch}[d.IntN(2)], LossesPending: d.yes(),
+		Deleting:      d.yes(),
+		Finalizer:     d.yes(),
+		Suspend:       d.yes(),
+		Abort:         d.yes(),
+		Finished:      d.IntN(4) == 0,
+		CompletedAt:   d.instant(),
+		TTL:           d.optional(),
+		OwnLoad:       d.yes(),
+		FirstSeen:     d.instant(),
+		Load:          []LoadState{LoadMissing, LoadPending, LoadRunning, LoadEnded, LoadFailed}[d.IntN(5)],
+		LoadName:      "cache",
+		LoadMessage:   d.text(),
+		LoadStart:     d.instant(),
+		WarmUntil:     d.instant(),
+		After:         d.optional(),
+		SteadyFor:     d.length(),
+		SteadyWithin:  d.length(),
+		Steady:        d.yes(),
+		SteadyWhy:     d.text(),
+		Recorded:      d.yes(),
+		RecordedAt:    d.instant(),
+		InjectedAny:   d.yes(),
+		InjectedAll:   d.yes(),
+		InjectedAt:    d.instant(),
+		InjectionErr:  d.text(),
+		RevertedAll:   d.yes(),
+		Problem:       d.problem(),
+		Trouble:       d.problem(),
+		TroubleSince:  d.instant(),
+		Settled:       d.yes(),
+		SettleWithin:  d.length(),
+		Taken:         d.yes(),
+		Collected:     d.yes(),
+		Attempted:     d.yes(),
+		Begun:         d.yes(),
+		LastCalled:    d.instant(),
+		RevertSince:   d.instant(),
+		RevertTried:   d.yes(),
+		Pending:       []Pending{{Pod: "redis-0", Attempts: d.IntN(2 * RevertAttempts)}},
+		Stopped:       d.text(),
+		Breach:        d.text(),
+		Deadline:      d.instant(),
+		Progress:      d.text(),
+		ActiveAt:      d.instant(),
+		Lasts:         d.length(),
+		Confirmed:     d.yes(),
+		Reverting:     d.yes(),
+		RevertFailed:  d.text(),
+		SettledAt:     []time.Time{{}, epoch}[d.IntN(2)],
+		LossesPending: d.yes(),
 	}
-	o.DryRun, o.External, o.KnowsTarget, o.AwaitedSince, o.AwaitedFor, o.Marked, o.MarkTrouble = d.IntN(4) == 0, d.IntN(4) == 0, d.yes(), d.instant(), d.length(), d.yes(), d.text()
+	o.DryRun = d.IntN(4) == 0
+	o.External = d.IntN(4) == 0
+	o.KnowsTarget = d.yes()
+	o.AwaitedSince = d.instant()
+	o.AwaitedFor = d.length()
+	o.Marked = d.yes()
+	o.MarkTrouble = d.text()
 	o.Noted, o.Restored = d.yes(), []string{"", "", "", "a copy"}[d.IntN(4)]
-	o.Setting, o.LingersSince, o.Unseen, o.Later = !o.External && !o.OwnLoad && d.IntN(3) == 0, d.instant(), d.yes(), d.text()
+	o.Setting = !o.External && !o.OwnLoad && d.IntN(3) == 0
+	o.LingersSince = d.instant()
+	o.Unseen = d.yes()
+	o.Later = d.text()
 	if o.External { // it has targets from its mark on, and nothing to revert
-		o.Recorded, o.RevertedAll, o.InjectedAny, o.InjectedAll, o.RevertFailed = !o.InjectedAt.IsZero(), !o.InjectedAt.IsZero(), false, false, ""
+		o.Recorded, o.RevertedAll, o.InjectedAny, o.InjectedAll, o.RevertFailed = !o.InjectedAt.IsZero(),
+			!o.InjectedAt.IsZero(), false, false, ""
 	}
 	return o
 }
 
 func (d draws) loadTest() LoadTest {
 	o := LoadTest{
-		Suspend: d.yes(), Abort: d.yes(), Finished: d.IntN(4) == 0, CompletedAt: d.instant(), TTL: d.optional(), Suspended: d.yes(),
-		Noted: d.yes(), Restored: []string{"", "", "", "a copy"}[d.IntN(4)],
-		Problem: d.problem(), PendingSince: d.instant(), StartWithin: d.length(), Children: d.yes(), PodsWanted: d.IntN(4), PodsExplain: d.text(),
-		AgentProblem: d.problem(), LostPolicy: []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue, ""}[d.IntN(3)],
-		StartedAt: d.instant(), StartReceived: d.yes(), StartedAny: d.yes(), RampUp: d.length(), WarmUp: d.length(), Length: d.length(),
+		Suspend: d.yes(), Abort: d.yes(), Finished: d.IntN(4) == 0, CompletedAt: d.instant(), TTL: d.optional(),
+		Suspended: d.yes(),
+		Noted:     d.yes(), Restored: []string{"", "", "", "a copy"}[d.IntN(4)],
+		Problem: d.problem(), PendingSince: d.instant(), StartWithin: d.length(), Children: d.yes(), PodsWanted: d.IntN(4),
+		PodsExplain:  d.text(),
+		AgentProblem: d.problem(),
+		LostPolicy:   []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue, ""}[d.IntN(3)],
+		StartedAt:    d.instant(), StartReceived: d.yes(), StartedAny: d.yes(), RampUp: d.length(), WarmUp: d.length(),
+		Length:  d.length(),
 		Stopped: d.yes(), RecordEnded: d.yes(), RecordEndedAt: d.instant(), Extension: d.length(),
 	}
 	o.PodsReady, o.PodsLive = d.IntN(o.PodsWanted+1), d.IntN(o.PodsWanted+1)
@@ -109,10 +167,13 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		}
 	}
 	is := func(actions ...FaultAction) bool { return slices.Contains(actions, got.Action) }
-	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRehearse, FaultAwait, FaultLook, FaultMark, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultHold, FaultLinger, FaultObserve, FaultRevert, FaultAbandon, FaultSettle, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
+	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRehearse, FaultAwait, FaultLook, FaultMark, FaultRecord,
+		FaultRenew, FaultInject, FaultPause, FaultHold, FaultLinger, FaultObserve, FaultRevert, FaultAbandon, FaultSettle,
+		FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
 	if is(FaultInject, FaultRenew) {
 		must(o.Finalizer && o.Recorded, "nothing is broken before finalizer and record")
-		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Reverting, "nothing is broken by a fault that ends")
+		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Reverting,
+			"nothing is broken by a fault that ends")
 		must(!o.InjectedAll, "nothing is broken twice")
 	}
 	if is(FaultRecord, FaultMakeLoad, FaultAwait) {
@@ -126,7 +187,8 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(o.DryRun && !o.Recorded && !o.Suspend && !o.Abort && o.Stopped == "", "only a dry run is rehearsed")
 	}
 	if is(FaultAwait, FaultLook, FaultMark) {
-		must(o.External && o.Finalizer && !o.DryRun && !o.Finished && o.InjectedAt.IsZero(), "only what something else breaks is waited for")
+		must(o.External && o.Finalizer && !o.DryRun && !o.Finished && o.InjectedAt.IsZero(),
+			"only what something else breaks is waited for")
 		must(is(FaultAwait) == o.AwaitedSince.IsZero(), "a wait begins once")
 	}
 	if is(FaultRenew) {
@@ -139,30 +201,40 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(o.Reverting && !o.RevertedAll && o.RevertTried, "what is abandoned was tried")
 	}
 	if is(FaultHold) {
-		must(o.InjectedAll && !o.RevertedAll && !o.Reverting && now.Before(o.ActiveAt.Add(o.Lasts)), "a fault stays that is complete and not reverted, for its time")
+		must(o.InjectedAll && !o.RevertedAll && !o.Reverting && now.Before(o.ActiveAt.Add(o.Lasts)),
+			"a fault stays that is complete and not reverted, for its time")
 		must(!o.Deleting && !o.Abort && o.Stopped == "" && !overdue(o, now), "no fault stays that is ended")
 	}
 	if is(FaultLinger) {
-		must(o.Setting && o.InjectedAll && !o.RevertedAll && !o.Reverting && (o.Abort || loadGone(o)), "what lingers is a setting in force whose load is over")
-		must(!o.Deleting && !o.Finished && o.Stopped == "" && o.Breach == "" && !overdue(o, now) && now.Before(o.ActiveAt.Add(o.Lasts)), "no setting lingers that is to end at once")
+		must(o.Setting && o.InjectedAll && !o.RevertedAll && !o.Reverting && (o.Abort || loadGone(o)),
+			"what lingers is a setting in force whose load is over")
+		must(!o.Deleting && !o.Finished && o.Stopped == "" && o.Breach == "" && !overdue(o, now) &&
+			now.Before(o.ActiveAt.Add(o.Lasts)), "no setting lingers that is to end at once")
 		must(o.LingersSince.IsZero() || now.Before(o.LingersSince.Add(StepsPatience)), "no setting lingers for ever")
 	}
 	if o.Setting {
-		must(!is(FaultMakeLoad, FaultAwait, FaultLook, FaultMark, FaultObserve, FaultSettle), "nothing is measured against a setting")
-		must(!is(FaultRevert) || o.Reverting || !(o.Abort || loadGone(o)) || !o.LingersSince.IsZero() || !o.InjectedAll || o.Deleting || o.DryRun || o.Stopped != "" || o.Breach != "" || overdue(o, now) || !now.Before(o.ActiveAt.Add(o.Lasts)),
+		must(!is(FaultMakeLoad, FaultAwait, FaultLook, FaultMark, FaultObserve, FaultSettle),
+			"nothing is measured against a setting")
+		must(!is(FaultRevert) || o.Reverting || !(o.Abort || loadGone(o)) || !o.LingersSince.IsZero() || !o.InjectedAll ||
+			o.Deleting || o.DryRun || o.Stopped != "" || o.Breach != "" || overdue(o, now) ||
+			!now.Before(o.ActiveAt.Add(o.Lasts)),
 			"a setting whose load is over is not reverted before that is stored")
 	}
 	if is(FaultFinish) && o.Recorded {
 		must(o.RevertFailed == "" || !o.RevertedAll, "what could not be reverted is no success")
 	}
 	if is(FaultSettle) {
-		must(o.SettledAt.IsZero() && (o.InjectedAll || o.External) && o.RevertedAll, "a fault settles once, when everything is reverted")
+		must(o.SettledAt.IsZero() && (o.InjectedAll || o.External) && o.RevertedAll,
+			"a fault settles once, when everything is reverted")
 	}
 	if is(FaultRecord) {
-		must(o.Finalizer && !o.Recorded && !o.Suspend && !o.Taken && (o.Load == LoadRunning || o.Setting && o.KnowsTarget && !loadGone(o)), "targets are chosen once, under full load, unless held or another fault is ahead")
+		must(o.Finalizer && !o.Recorded && !o.Suspend && !o.Taken &&
+			(o.Load == LoadRunning || o.Setting && o.KnowsTarget && !loadGone(o)),
+			"targets are chosen once, under full load, unless held or another fault is ahead")
 	}
 	if o.Finished {
-		must(is(FaultWait, FaultRelease, FaultExpire, FaultRevert, FaultPause, FaultAbandon), "a finished fault stays finished")
+		must(is(FaultWait, FaultRelease, FaultExpire, FaultRevert, FaultPause, FaultAbandon),
+			"a finished fault stays finished")
 	}
 	if o.Deleting {
 		must(is(FaultWait, FaultRelease, FaultRevert, FaultPause, FaultAbandon), "a deleted fault only leaves")
@@ -171,12 +243,15 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(!is(FaultFinish, FaultFail, FaultRelease, FaultExpire), "a fault does not end before it is reverted")
 	}
 	if is(FaultExpire) {
-		must(o.Finished && o.TTL != nil && !now.Before(o.CompletedAt.Add(*o.TTL)), "expiry is for a finished fault whose TTL is over")
+		must(o.Finished && o.TTL != nil && !now.Before(o.CompletedAt.Add(*o.TTL)),
+			"expiry is for a finished fault whose TTL is over")
 	}
 	if is(FaultMakeLoad) {
 		must(o.OwnLoad && o.Load == LoadMissing, "a probe load is made where there is none")
 	}
-	if !o.Finished && !o.Deleting && is(FaultWait, FaultHold, FaultLinger, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert, FaultAbandon) && !(got.Reason == v1alpha1.ReasonSuspended && o.Deadline.IsZero()) {
+	if !o.Finished && !o.Deleting &&
+		is(FaultWait, FaultHold, FaultLinger, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert,
+			FaultAbandon) && !(got.Reason == v1alpha1.ReasonSuspended && o.Deadline.IsZero()) {
 		must(!got.Until.IsZero() && got.Until.After(now), "who waits knows when to look again")
 	}
 	if !o.Finished && !o.Deleting && !is(FaultRelease, FaultExpire) {
@@ -194,7 +269,8 @@ func checkLoadTest(t *testing.T, o LoadTest, now time.Time) {
 		}
 	}
 	is := func(actions ...LoadTestAction) bool { return slices.Contains(actions, got.Action) }
-	must(is(LoadTestWait, LoadTestNote, LoadTestPrepare, LoadTestStart, LoadTestResend, LoadTestStop, LoadTestFinish, LoadTestFail, LoadTestSuspend, LoadTestExpire), "an action that there is")
+	must(is(LoadTestWait, LoadTestNote, LoadTestPrepare, LoadTestStart, LoadTestResend, LoadTestStop, LoadTestFinish,
+		LoadTestFail, LoadTestSuspend, LoadTestExpire), "an action that there is")
 	if o.Finished {
 		must(is(LoadTestWait, LoadTestExpire), "a finished test stays finished")
 	} else {
@@ -207,13 +283,15 @@ func checkLoadTest(t *testing.T, o LoadTest, now time.Time) {
 		must(o.Children && o.PodsReady == o.PodsWanted, "no start before all pods are ready")
 	}
 	if is(LoadTestStart) {
-		must(!o.Suspend && (!o.Abort || o.Stopped) && (o.StartedAt.IsZero() || !o.StartedAny), "no start of a test that is held, aborted or under way")
+		must(!o.Suspend && (!o.Abort || o.Stopped) && (o.StartedAt.IsZero() || !o.StartedAny),
+			"no start of a test that is held, aborted or under way")
 	}
 	if is(LoadTestResend, LoadTestStop) {
 		must(!o.StartedAt.IsZero(), "who talks to running pods has started them")
 	}
 	if is(LoadTestExpire) {
-		must(o.Finished && o.TTL != nil && !now.Before(o.CompletedAt.Add(*o.TTL)), "expiry is for a finished test whose TTL is over")
+		must(o.Finished && o.TTL != nil && !now.Before(o.CompletedAt.Add(*o.TTL)),
+			"expiry is for a finished test whose TTL is over")
 	}
 	if is(LoadTestSuspend) {
 		must(o.Suspend && !o.Suspended, "only a test that is to be held forgets its run")

@@ -14,12 +14,14 @@ type ScheduleAction string
 
 // The actions.
 const (
-	ScheduleWait    ScheduleAction = "Wait"    // nothing to do before Until
-	ScheduleRecord  ScheduleAction = "Record"  // record a run that has ended, compare it with those before
-	ScheduleDelete  ScheduleAction = "Delete"  // delete a run that is recorded and not kept
-	ScheduleAbort   ScheduleAction = "Abort"   // end the run that is under way
-	ScheduleCreate  ScheduleAction = "Create"  // create the run of a scheduled time
-	ScheduleConfirm ScheduleAction = "Confirm" // create the repetition of a run that shows a regression
+	ScheduleWait ScheduleAction = "Wait" // nothing to do before Until
+	// record a run that has ended, compare it with those before
+	ScheduleRecord ScheduleAction = "Record"
+	ScheduleDelete ScheduleAction = "Delete" // delete a run that is recorded and not kept
+	ScheduleAbort  ScheduleAction = "Abort"  // end the run that is under way
+	ScheduleCreate ScheduleAction = "Create" // create the run of a scheduled time
+	// create the repetition of a run that shows a regression
+	ScheduleConfirm ScheduleAction = "Confirm"
 	ScheduleAdvance ScheduleAction = "Advance" // go on to the next scheduled time
 )
 
@@ -28,11 +30,13 @@ type Schedule struct {
 	Deleting, Suspend bool
 	Problem           *problem.Problem // the spec cannot work, or the history cannot be used
 
-	Times    *crontab.Times // nil with a problem
-	Created  time.Time
-	Next     time.Time      // the first scheduled time that was not served; zero = none was determined yet
+	Times   *crontab.Times // nil with a problem
+	Created time.Time
+	// the first scheduled time that was not served; zero = none was determined yet
+	Next     time.Time
 	Deadline *time.Duration // how late a run may start; nil = however late
-	Replace  bool           // a run that is due ends the one that is under way; else that one keeps it from being created
+	// a run that is due ends the one that is under way; else that one keeps it from being created
+	Replace bool
 
 	Taken     map[int64]bool // minutes of the scheduled times that have a run
 	Active    []string       // runs that have not ended
@@ -53,21 +57,25 @@ type ScheduleDecision struct {
 	Why     string    // they do not
 }
 
-// mostMissed is how many missed times are counted, so that the work after a long absence is bounded.
+// mostMissed is how many missed times are counted, so that the work after a long absence is
+// bounded.
 const mostMissed = 100
 
-// schedulePoll is how often a schedule is looked at although nothing has changed: a clock that is set wakes nobody.
+// schedulePoll is how often a schedule is looked at although nothing has changed: a clock that is
+// set wakes nobody.
 const schedulePoll = 10 * time.Minute
 
-// problemPoll is how often a schedule is looked at that cannot create runs: nobody says when a history can be used again.
+// problemPoll is how often a schedule is looked at that cannot create runs: nobody says when a
+// history can be used again.
 const problemPoll = time.Minute
 
-// NextForSchedule decides what to do next with a schedule. Runs never overlap; of the times that were missed only the latest one
-// gets a run.
+// NextForSchedule decides what to do next with a schedule. Runs never overlap; of the times that
+// were missed only the latest one gets a run.
 func NextForSchedule(o Schedule, now time.Time) ScheduleDecision {
 	switch {
 	case o.Deleting:
-		return ScheduleDecision{Decision: Decision[ScheduleAction]{Action: ScheduleWait}} // garbage collection deletes its runs
+		// garbage collection deletes its runs
+		return ScheduleDecision{Decision: Decision[ScheduleAction]{Action: ScheduleWait}}
 	case len(o.Ended) > 0:
 		return o.run(ScheduleRecord, o.Ended[0], "recording "+o.Ended[0])
 	case len(o.Excess) > 0:
@@ -79,7 +87,10 @@ func NextForSchedule(o Schedule, now time.Time) ScheduleDecision {
 }
 
 func (o *Schedule) to(a ScheduleAction, reason, message string) ScheduleDecision {
-	return ScheduleDecision{Decision: Decision[ScheduleAction]{Action: a, Reason: reason, Message: message}, Next: o.Next}
+	return ScheduleDecision{
+		Decision: Decision[ScheduleAction]{Action: a, Reason: reason, Message: message},
+		Next:     o.Next,
+	}
 }
 
 func (o *Schedule) wait(reason, message string, until time.Time) ScheduleDecision {
@@ -137,13 +148,15 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 	upcoming := "the next run is due at " + o.Times.Text(d.next)
 	switch under := join(o.Active); {
 	case o.Suspend:
-		s := o.wait(v1alpha1.ReasonSuspended, "spec.suspend keeps further runs from being created", now.Add(schedulePoll))
+		s := o.wait(v1alpha1.ReasonSuspended, "spec.suspend keeps further runs from being created",
+			now.Add(schedulePoll))
 		if d.at.IsZero() {
 			s.Next = d.next
 		}
 		return s
 	case o.Confirm != "" && under == "" && d.at.IsZero(): // a run that is due shows it as well
-		s := o.run(ScheduleConfirm, o.Confirm, "repeating "+o.Confirm+", in which something has regressed")
+		s := o.run(ScheduleConfirm, o.Confirm,
+			"repeating "+o.Confirm+", in which something has regressed")
 		s.Next = d.next
 		return s
 	case d.at.IsZero():
@@ -156,7 +169,8 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 	case o.Taken[crontab.Minutes(d.at)]: // created by a process that could not store it
 		return o.advance(d, d.missed, "")
 	case o.Deadline != nil && now.Sub(d.at) > *o.Deadline:
-		return o.advance(d, d.missed+1, fmt.Sprintf("the run of %s could not start within startingDeadlineSeconds", o.Times.Text(d.at)))
+		return o.advance(d, d.missed+1,
+			fmt.Sprintf("the run of %s could not start within startingDeadlineSeconds", o.Times.Text(d.at)))
 	}
 	return o.start(d, now)
 }
@@ -169,18 +183,24 @@ func (o *Schedule) start(d due, now time.Time) ScheduleDecision {
 		s.At, s.Next, s.Skipped, s.Why = d.at, d.next, d.missed, missed(d)
 		return s
 	case !o.Replace:
-		return o.advance(d, d.missed+1, fmt.Sprintf("the run of %s is skipped: %s has not ended", o.Times.Text(d.at), under))
+		return o.advance(d, d.missed+1,
+			fmt.Sprintf("the run of %s is skipped: %s has not ended", o.Times.Text(d.at), under))
 	case o.Repeating && !o.Aborting:
-		return o.wait(v1alpha1.ReasonRunning, "the run of "+o.Times.Text(d.at)+" waits for "+under+", which repeats another one", now.Add(schedulePoll))
+		return o.wait(v1alpha1.ReasonRunning,
+			"the run of "+o.Times.Text(d.at)+" waits for "+under+", which repeats another one",
+			now.Add(schedulePoll))
 	case !o.Aborting:
-		return o.to(ScheduleAbort, v1alpha1.ReasonReverting, "ending "+under+": the run of "+o.Times.Text(d.at)+" is due")
+		return o.to(ScheduleAbort, v1alpha1.ReasonReverting,
+			"ending "+under+": the run of "+o.Times.Text(d.at)+" is due")
 	}
-	return o.wait(v1alpha1.ReasonReverting, "the run of "+o.Times.Text(d.at)+" waits for "+join(o.Active)+" to end", now.Add(schedulePoll))
+	return o.wait(v1alpha1.ReasonReverting,
+		"the run of "+o.Times.Text(d.at)+" waits for "+join(o.Active)+" to end", now.Add(schedulePoll))
 }
 
 // advance goes on to the next scheduled time.
 func (o *Schedule) advance(d due, skipped int, why string) ScheduleDecision {
-	s := o.to(ScheduleAdvance, v1alpha1.ReasonScheduled, "the next run is due at "+o.Times.Text(d.next))
+	s := o.to(ScheduleAdvance, v1alpha1.ReasonScheduled,
+		"the next run is due at "+o.Times.Text(d.next))
 	s.Next, s.Skipped, s.Why = d.next, skipped, why
 	if o.Taken[crontab.Minutes(d.at)] {
 		s.At = d.at
@@ -195,7 +215,9 @@ func (o *Schedule) advance(d due, skipped int, why string) ScheduleDecision {
 func missed(d due) string {
 	switch {
 	case d.more:
-		return fmt.Sprintf("more than %d scheduled times were missed: check the operator, its clock and spec.startingDeadlineSeconds", mostMissed)
+		return fmt.Sprintf(
+			"more than %d scheduled times were missed: check the operator, its clock and spec.startingDeadlineSeconds",
+			mostMissed)
 	case d.missed > 0:
 		return fmt.Sprintf("%d scheduled times were missed", d.missed)
 	}

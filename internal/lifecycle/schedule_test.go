@@ -55,61 +55,238 @@ func TestNextForSchedule(t *testing.T) {
 		skipped int
 		why     string
 	}{
-		"not yet":                    {nil, three.Add(-time.Second), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three, 0, ""},
-		"due":                        {nil, three, ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
-		"first":                      {func(o *Schedule) { o.Next = time.Time{} }, three, ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
-		"created at that time":       {func(o *Schedule) { o.Next, o.Created = time.Time{}, three }, three, ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three.Add(day), 0, ""},
-		"created later":              {func(o *Schedule) { o.Next, o.Created = time.Time{}, three.Add(day) }, three.Add(time.Hour), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three.Add(day), 0, ""},
-		"late":                       {nil, three.Add(20 * time.Hour), ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
-		"missed":                     {nil, three.Add(3*day + time.Hour), ScheduleCreate, v1alpha1.ReasonRunning, three.Add(3 * day), three.Add(4 * day), 3, "3 scheduled times were missed"},
-		"a year":                     {nil, three.Add(365 * day), ScheduleCreate, v1alpha1.ReasonRunning, three.Add(365 * day), three.Add(366 * day), 100, "more than 100 scheduled times"},
-		"created by a dead one":      {both(taken(three), running), three.Add(time.Minute), ScheduleAdvance, v1alpha1.ReasonScheduled, three, three.Add(day), 0, ""},
-		"one of those missed":        {taken(three.Add(day)), three.Add(2 * day), ScheduleCreate, v1alpha1.ReasonRunning, three.Add(2 * day), three.Add(3 * day), 1, "1 scheduled"},
-		"in time":                    {func(o *Schedule) { o.Deadline = new(time.Minute) }, three.Add(time.Minute), ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
-		"too late":                   {func(o *Schedule) { o.Deadline = new(time.Minute) }, three.Add(time.Minute + 1), ScheduleAdvance, v1alpha1.ReasonScheduled, time.Time{}, three.Add(day), 1, "startingDeadlineSeconds"},
-		"another one runs":           {running, three, ScheduleAdvance, v1alpha1.ReasonScheduled, time.Time{}, three.Add(day), 1, "n-1 has not ended"},
-		"another one runs, no due":   {running, three.Add(-time.Second), ScheduleWait, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
-		"replace":                    {both(running, replace), three, ScheduleAbort, v1alpha1.ReasonReverting, time.Time{}, three, 0, ""},
-		"replace, reverting":         {func(o *Schedule) { o.Active, o.Replace = []string{"n-1"}, true }, three, ScheduleWait, v1alpha1.ReasonReverting, time.Time{}, three, 0, ""},
-		"replaced, to be recorded":   {func(o *Schedule) { o.Ended, o.Replace = []string{"n-1"}, true }, three, ScheduleRecord, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
-		"replaced, to be deleted":    {func(o *Schedule) { o.Excess, o.Replace = []string{"n-1"}, true }, three, ScheduleDelete, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
-		"a repetition, replace":      {both(running, replace, func(o *Schedule) { o.Repeating = true }), three, ScheduleWait, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
-		"due, to be repeated":        {func(o *Schedule) { o.Confirm = "n-1" }, three, ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
-		"suspended, to be recorded":  {func(o *Schedule) { o.Suspend, o.Ended = true, []string{"n-1"} }, three, ScheduleRecord, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
-		"suspended":                  {func(o *Schedule) { o.Suspend = true }, three, ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
-		"suspended, not due":         {func(o *Schedule) { o.Suspend = true }, three.Add(-day), ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three.Add(-day).Add(day), 0, ""},
-		"to be repeated":             {func(o *Schedule) { o.Confirm = "n-1" }, three.Add(-time.Hour), ScheduleConfirm, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
-		"being repeated":             {both(running, func(o *Schedule) { o.Confirm = "n-1" }), three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
-		"no repetition suspended":    {func(o *Schedule) { o.Confirm, o.Suspend = "n-1", true }, three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
-		"invalid":                    {func(o *Schedule) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }, three, ScheduleWait, v1alpha1.ReasonInvalidSpec, time.Time{}, three, 0, ""},
-		"invalid with a run":         {both(running, func(o *Schedule) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), three, ScheduleWait, v1alpha1.ReasonInvalidSpec, time.Time{}, three, 0, ""},
-		"history of another version": {func(o *Schedule) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable} }, three, ScheduleWait, v1alpha1.ReasonResultsNotStorable, time.Time{}, three, 0, ""},
-		"set back over its runs":     {both(taken(three, three.Add(day)), func(o *Schedule) { o.Next = three.Add(2 * day) }), three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three.Add(2 * day), 0, ""},
-		"set back by years":          {func(o *Schedule) { o.Next = three.Add(2000 * day) }, three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three, 0, ""},
-		"deleted":                    {func(o *Schedule) { o.Deleting, o.Ended = true, []string{"n-1"} }, three, ScheduleWait, "", time.Time{}, time.Time{}, 0, ""},
+		"not yet": {
+			nil,
+			three.Add(-time.Second),
+			ScheduleWait,
+			v1alpha1.ReasonScheduled,
+			time.Time{},
+			three,
+			0,
+			"",
+		},
+		"due": {nil, three, ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
+		"first": {
+			func(o *Schedule) { o.Next = time.Time{} },
+			three,
+			ScheduleCreate,
+			v1alpha1.ReasonRunning,
+			three,
+			three.Add(day),
+			0,
+			"",
+		},
+		"created at that time": {func(o *Schedule) {
+			o.Next = time.Time{}
+			o.Created = three
+		}, three, ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three.Add(day), 0, ""},
+		"created later": {func(o *Schedule) {
+			o.Next = time.Time{}
+			o.Created = three.Add(day)
+		}, three.Add(time.Hour), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three.Add(day), 0, ""},
+		"late": {
+			nil, three.Add(20 * time.Hour), ScheduleCreate, v1alpha1.ReasonRunning, three,
+			three.Add(day), 0, "",
+		},
+		"missed": {
+			nil, three.Add(3*day + time.Hour), ScheduleCreate, v1alpha1.ReasonRunning,
+			three.Add(3 * day), three.Add(4 * day), 3, "3 scheduled times were missed",
+		},
+		"a year": {
+			nil, three.Add(365 * day), ScheduleCreate, v1alpha1.ReasonRunning,
+			three.Add(365 * day), three.Add(366 * day), 100, "more than 100 scheduled times",
+		},
+		"created by a dead one": {
+			both(taken(three), running), three.Add(time.Minute), ScheduleAdvance,
+			v1alpha1.ReasonScheduled, three, three.Add(day), 0, "",
+		},
+		"one of those missed": {
+			taken(three.Add(day)), three.Add(2 * day), ScheduleCreate, v1alpha1.ReasonRunning,
+			three.Add(2 * day), three.Add(3 * day), 1, "1 scheduled",
+		},
+		"in time": {func(o *Schedule) {
+			o.Deadline = new(
+				time.Minute)
+		}, three.Add(time.Minute), ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
+		"too late": {
+			func(o *Schedule) {
+				o.Deadline = new(
+					time.Minute)
+			},
+			three.Add(time.Minute + 1),
+			ScheduleAdvance,
+			v1alpha1.ReasonScheduled,
+			time.Time{},
+			three.Add(day),
+			1,
+			"startingDeadlineSeconds",
+		},
+		"another one runs": {
+			running,
+			three,
+			ScheduleAdvance,
+			v1alpha1.ReasonScheduled,
+			time.Time{},
+			three.Add(day),
+			1,
+			"n-1 has not ended",
+		},
+		"another one runs, no due": {
+			running,
+			three.Add(-time.Second),
+			ScheduleWait,
+			v1alpha1.ReasonRunning,
+			time.Time{},
+			three,
+			0,
+			"",
+		},
+		"replace": {
+			both(running, replace),
+			three,
+			ScheduleAbort,
+			v1alpha1.ReasonReverting,
+			time.Time{},
+			three,
+			0,
+			"",
+		},
+		"replace, reverting": {func(o *Schedule) {
+			o.Active = []string{"n-1"}
+			o.Replace = true
+		}, three, ScheduleWait, v1alpha1.ReasonReverting, time.Time{}, three, 0, ""},
+		"replaced, to be recorded": {func(o *Schedule) {
+			o.Ended = []string{"n-1"}
+			o.Replace = true
+		}, three, ScheduleRecord, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
+		"replaced, to be deleted": {func(o *Schedule) {
+			o.Excess = []string{"n-1"}
+			o.Replace = true
+		}, three, ScheduleDelete, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
+		"a repetition, replace": {
+			both(running, replace, func(o *Schedule) { o.Repeating = true }),
+			three,
+			ScheduleWait,
+			v1alpha1.ReasonRunning,
+			time.Time{},
+			three,
+			0,
+			"",
+		},
+		"due, to be repeated": {
+			func(o *Schedule) { o.Confirm = "n-1" },
+			three,
+			ScheduleCreate,
+			v1alpha1.ReasonRunning,
+			three,
+			three.Add(day),
+			0,
+			"",
+		},
+		"suspended, to be recorded": {func(o *Schedule) {
+			o.Suspend = true
+			o.Ended = []string{"n-1"}
+		}, three, ScheduleRecord, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
+		"suspended": {
+			func(o *Schedule) { o.Suspend = true },
+			three,
+			ScheduleWait,
+			v1alpha1.ReasonSuspended,
+			time.Time{},
+			three,
+			0,
+			"",
+		},
+		"suspended, not due": {
+			func(o *Schedule) { o.Suspend = true },
+			three.Add(-day),
+			ScheduleWait,
+			v1alpha1.ReasonSuspended,
+			time.Time{},
+			three.Add(-day).Add(day),
+			0,
+			"",
+		},
+		"to be repeated": {
+			func(o *Schedule) { o.Confirm = "n-1" },
+			three.Add(-time.Hour),
+			ScheduleConfirm,
+			v1alpha1.ReasonRunning,
+			time.Time{},
+			three,
+			0,
+			"",
+		},
+		"being repeated": {
+			both(running, func(o *Schedule) { o.Confirm = "n-1" }),
+			three.Add(-time.Hour),
+			ScheduleWait,
+			v1alpha1.ReasonRunning,
+			time.Time{},
+			three,
+			0,
+			"",
+		},
+		"no repetition suspended": {func(o *Schedule) {
+			o.Confirm = "n-1"
+			o.Suspend = true
+		}, three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
+		"invalid": {func(o *Schedule) {
+			o.Problem = &problem.Problem{
+				Reason:  v1alpha1.ReasonInvalidSpec,
+				Lasting: true,
+			}
+		}, three, ScheduleWait, v1alpha1.ReasonInvalidSpec, time.Time{}, three, 0, ""},
+		"invalid with a run": {both(running, func(o *Schedule) {
+			o.Problem = &problem.Problem{
+				Reason:  v1alpha1.ReasonInvalidSpec,
+				Lasting: true,
+			}
+		}), three, ScheduleWait, v1alpha1.ReasonInvalidSpec, time.Time{}, three, 0, ""},
+		"history of another version": {func(o *Schedule) {
+			o.Problem = &problem.Problem{
+				Reason: v1alpha1.ReasonResultsNotStorable,
+			}
+		}, three, ScheduleWait, v1alpha1.ReasonResultsNotStorable, time.Time{}, three, 0, ""},
+		"set back over its runs": {both(taken(three, three.Add(day)), func(o *Schedule) {
+			o.Next = three.Add(2 *
+				day)
+		}), three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three.Add(2 * day), 0, ""},
+		"set back by years": {func(o *Schedule) {
+			o.Next = three.Add(2000 *
+				day)
+		}, three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three, 0, ""},
+		"deleted": {func(o *Schedule) {
+			o.Deleting = true
+			o.Ended = []string{"n-1"}
+		}, three, ScheduleWait, "", time.Time{}, time.Time{}, 0, ""},
 	} {
 		d := NextForSchedule(nightly(t, c.change), c.now)
-		if d.Action != c.action || d.Reason != c.reason || !d.At.Equal(c.at) || !d.Next.Equal(c.next) || d.Skipped != c.skipped || (d.Why == "") != (c.why == "") || !strings.Contains(d.Why, c.why) {
+		if d.Action != c.action || d.Reason != c.reason || !d.At.Equal(c.at) || !d.Next.Equal(c.next) ||
+			d.Skipped != c.skipped || (d.Why == "") != (c.why == "") || !strings.Contains(d.Why, c.why) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
 }
 
-// A schedule that was changed applies from the next time on: nothing runs at once, although its times have passed since the last run.
+// A schedule that was changed applies from the next time on: nothing runs at once, although its times have passed since
+// the last run.
 func TestChangedSchedule(t *testing.T) {
 	times, err := crontab.Parse("0 4 * * *", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	weekly := nightly(t, func(o *Schedule) { o.Times, o.Next = times, three.Add(7*day) })
-	if d := NextForSchedule(weekly, three.Add(2*day+5*time.Hour)); d.Action != ScheduleWait || !d.Next.Equal(three.Add(3*day+time.Hour)) {
+	if d := NextForSchedule(weekly, three.Add(2*day+5*time.Hour)); d.Action != ScheduleWait ||
+		!d.Next.Equal(three.Add(3*day+time.Hour)) {
 		t.Errorf("%+v", d)
 	}
 }
 
 // A clock that is set wakes nobody: a schedule is looked at again although its time is far away.
 func TestScheduleIsLookedAt(t *testing.T) {
-	if d := NextForSchedule(nightly(t, nil), three.Add(-10*time.Hour)); d.Until.Sub(three.Add(-10*time.Hour)) != schedulePoll {
+	if d := NextForSchedule(nightly(t, nil),
+		three.Add(-10*time.Hour)); d.Until.Sub(three.Add(-10*time.Hour)) != schedulePoll {
 		t.Errorf("until %s", d.Until)
 	}
 	if d := NextForSchedule(nightly(t, nil), three.Add(-time.Minute)); !d.Until.Equal(three) {

@@ -32,16 +32,19 @@ type kind struct {
 	rules      *rules
 }
 
-// kinds are the kinds that were used so far, by their schema.GroupVersionKind: functions that return a *kind and an error.
+// kinds are the kinds that were used so far, by their schema.GroupVersionKind: functions that
+// return a *kind and an error.
 var kinds sync.Map
 
 // kindNamed returns a kind from the embedded CRD that defines it.
 func kindNamed(name schema.GroupVersionKind) (*kind, error) {
-	read, _ := kinds.LoadOrStore(name, sync.OnceValues(func() (*kind, error) { return readKind(name) }))
+	read, _ := kinds.LoadOrStore(name,
+		sync.OnceValues(func() (*kind, error) { return readKind(name) }))
 	return read.(func() (*kind, error))()
 }
 
-// readKind reads only one CRD: decoding them takes most of the time that a command line takes to start.
+// readKind reads only one CRD: decoding them takes most of the time that a command line takes to
+// start.
 func readKind(name schema.GroupVersionKind) (*kind, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(name)
 	file := fmt.Sprintf("bases/%s_%s.yaml", name.Group, plural.Resource) // as controller-gen names it
@@ -59,7 +62,8 @@ func readKind(name schema.GroupVersionKind) (*kind, error) {
 		}
 		found, err := newKind(version.Schema)
 		if err != nil {
-			return nil, fmt.Errorf("read the schema of %s in the embedded CRD %s: %w", version.Name, file, err)
+			return nil, fmt.Errorf("read the schema of %s in the embedded CRD %s: %w", version.Name, file,
+				err)
 		}
 		return found, nil
 	}
@@ -68,7 +72,8 @@ func readKind(name schema.GroupVersionKind) (*kind, error) {
 
 func newKind(from *apiextensionsv1.CustomResourceValidation) (*kind, error) {
 	var internal apiextensions.CustomResourceValidation
-	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(from, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
+		from, &internal, nil); err != nil {
 		return nil, err
 	}
 	structural, err := structuralschema.NewStructural(internal.OpenAPIV3Schema)
@@ -86,9 +91,12 @@ func newKind(from *apiextensionsv1.CustomResourceValidation) (*kind, error) {
 	return &kind{structural: structural, values: values, rules: rules}, nil
 }
 
-// prune removes unknown fields from content, and nulls of fields that are not nullable, and returns the paths of the unknown fields.
+// prune removes unknown fields from content, and nulls of fields that are not nullable, and returns
+// the paths of the unknown fields.
 func (k *kind) prune(content map[string]any) ([]string, error) {
-	_, _, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	_, _, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{
+		ReturnUnknownFieldPaths: true,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("metadata: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -98,17 +106,22 @@ func (k *kind) prune(content map[string]any) ([]string, error) {
 	return unknown, nil
 }
 
-func (k *kind) setDefaults(content map[string]any) { defaulting.Default(content, k.structural) }
+func (k *kind) setDefaults(content map[string]any) {
+	defaulting.Default(content, k.structural)
+}
 
-// validate checks a defaulted object, in the order of the API server: rules are evaluated only on values of the right types. A rule on a value that
-// is invalid by itself adds nothing, as it often cannot be evaluated.
+// validate checks a defaulted object, in the order of the API server: rules are evaluated only on
+// values of the right types. A rule on a value that is invalid by itself adds nothing, as it often
+// cannot be evaluated.
 func (k *kind) validate(content map[string]any, object metav1.Object) field.ErrorList {
-	errs := apivalidation.ValidateObjectMetaAccessor(object, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMetaAccessor(object, true, apivalidation.NameIsDNSSubdomain,
+		field.NewPath("metadata"))
 	errs = append(errs, validation.ValidateCustomResource(nil, content, k.values)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, content)...)
 	for _, err := range errs {
 		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,
+			field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
 			return errs
 		}
 	}

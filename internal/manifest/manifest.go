@@ -1,5 +1,6 @@
-// Package manifest reads the objects of redquake.dev from files as a kube-apiserver accepts them from kubectl: it decodes strictly, sets the defaults
-// of the CustomResourceDefinitions, and validates by their schemas and CEL rules, so that only the CRDs define what a spec may contain.
+// Package manifest reads the objects of redquake.dev from files as a kube-apiserver accepts them
+// from kubectl: it decodes strictly, sets the defaults of the CustomResourceDefinitions, and
+// validates by their schemas and CEL rules, so that only the CRDs define what a spec may contain.
 package manifest
 
 import (
@@ -30,9 +31,12 @@ type Object interface {
 	metav1.Object
 }
 
-// ReadLoadTest reads the only RedisLoadTest among YAML or JSON documents. Other objects are ignored, so that a file that is applied to a cluster can be
-// used unchanged. complete may add to the spec what the file leaves out, before it is validated; nil = nothing.
-func ReadLoadTest(in io.Reader, complete func(spec map[string]any)) (*v1alpha1.RedisLoadTest, error) {
+// ReadLoadTest reads the only RedisLoadTest among YAML or JSON documents. Other objects are
+// ignored, so that a file that is applied to a cluster can be used unchanged. complete may add to
+// the spec what the file leaves out, before it is validated; nil = nothing.
+func ReadLoadTest(
+	in io.Reader, complete func(spec map[string]any),
+) (*v1alpha1.RedisLoadTest, error) {
 	var found *v1alpha1.RedisLoadTest
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	for {
@@ -63,9 +67,11 @@ func ReadLoadTest(in io.Reader, complete func(spec map[string]any)) (*v1alpha1.R
 	}
 }
 
-// Decode reads a YAML or JSON document into object as the API server would store it: defaulted, and without a status. Unknown and duplicate fields are
-// errors, which name the field.
-func Decode(document []byte, object Object) error { return decode(document, object, nil) }
+// Decode reads a YAML or JSON document into object as the API server would store it: defaulted, and
+// without a status. Unknown and duplicate fields are errors, which name the field.
+func Decode(document []byte, object Object) error {
+	return decode(document, object, nil)
+}
 
 func decode(document []byte, object Object, complete func(spec map[string]any)) error {
 	kind, name, err := kindOf(object)
@@ -82,7 +88,8 @@ func decode(document []byte, object Object, complete func(spec map[string]any)) 
 	}
 	apiVersion, want := name.ToAPIVersionAndKind()
 	if content["apiVersion"] != apiVersion || content["kind"] != want {
-		return fmt.Errorf("apiVersion and kind: are %v and %v, must be %s and %s", content["apiVersion"], content["kind"], apiVersion, want)
+		return fmt.Errorf("apiVersion and kind: are %v and %v, must be %s and %s", content["apiVersion"],
+			content["kind"], apiVersion, want)
 	}
 	unknown, err := kind.prune(content)
 	if err != nil {
@@ -124,7 +131,8 @@ func Default(object Object) error {
 	return store(content, object)
 }
 
-// admit processes a new object like the API server: it sets defaults in content, validates it and writes it to object.
+// admit processes a new object like the API server: it sets defaults in content, validates it and
+// writes it to object.
 func (k *kind) admit(content map[string]any, object Object) error {
 	delete(content, "status") // is written only by the operator
 	k.setDefaults(content)
@@ -150,7 +158,8 @@ var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 func kindOf(object Object) (*kind, schema.GroupVersionKind, error) {
 	types, err := scheme()
 	if err != nil {
-		return nil, schema.GroupVersionKind{}, fmt.Errorf("build the scheme of %s: %w", v1alpha1.GroupVersion, err)
+		return nil, schema.GroupVersionKind{}, fmt.Errorf("build the scheme of %s: %w",
+			v1alpha1.GroupVersion, err)
 	}
 	names, _, err := types.ObjectKinds(object)
 	if err != nil {
@@ -189,7 +198,9 @@ type InvalidError struct {
 	Fields     field.ErrorList
 }
 
-func (e *InvalidError) Error() string { return e.Format(FormatField) }
+func (e *InvalidError) Error() string {
+	return e.Format(FormatField)
+}
 
 // Format returns the message in the format of kubectl, with the text of each error by a function.
 func (e *InvalidError) Format(text func(*field.Error) string) string {
@@ -203,7 +214,8 @@ func (e *InvalidError) Format(text func(*field.Error) string) string {
 	return fmt.Sprintf("the %s %q is invalid:\n* %s", e.Kind, e.Name, strings.Join(lines, "\n* "))
 }
 
-// FormatField returns the text of one error. A rule of the whole object has no field; its message names the fields.
+// FormatField returns the text of one error. A rule of the whole object has no field; its message
+// names the fields.
 func FormatField(err *field.Error) string {
 	return strings.TrimPrefix(err.Error(), `<nil>: Invalid value: `)
 }
@@ -211,7 +223,10 @@ func FormatField(err *field.Error) string {
 // withoutPrefixes removes the prefixes of the YAML packages from an error.
 func withoutPrefixes(err error) string {
 	text := err.Error()
-	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  ", "error unmarshaling JSON: "} {
+	for _, prefix := range []string{
+		"error converting YAML to JSON: ", "yaml: ",
+		"unmarshal errors:\n  ", "error unmarshaling JSON: ",
+	} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return text

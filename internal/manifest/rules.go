@@ -14,16 +14,20 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// rules are the CEL rules of a schema, as a tree of the schema's shape. The rules of a node are compiled on first use: compiling all rules of a kind
-// takes longer than everything else, and an object has values for a few of them only.
+// rules are the CEL rules of a schema, as a tree of the schema's shape. The rules of a node are
+// compiled on first use: compiling all rules of a kind takes longer than everything else, and an
+// object has values for a few of them only.
 type rules struct {
 	own        func() *cel.Validator // of the rules of this node alone; nil = it has none
 	properties map[string]*rules
 	elements   *rules // of a list's items, or of a map's values
 }
 
-// newRules returns the rules in a schema, nil if there are none, and the schema without rules. root is whether it is the schema of a whole object.
-func newRules(schema *structuralschema.Structural, root bool) (*rules, *structuralschema.Structural) {
+// newRules returns the rules in a schema, nil if there are none, and the schema without rules. root
+// is whether it is the schema of a whole object.
+func newRules(
+	schema *structuralschema.Structural, root bool,
+) (*rules, *structuralschema.Structural) {
 	r, bare := &rules{}, *schema
 	bare.XValidations = nil
 	if len(schema.Properties) > 0 {
@@ -42,11 +46,16 @@ func newRules(schema *structuralschema.Structural, root bool) (*rules, *structur
 	}
 	if values := schema.AdditionalProperties; values != nil && values.Structural != nil {
 		bare.AdditionalProperties = &structuralschema.StructuralOrBool{}
-		r.elements, bare.AdditionalProperties.Structural = newRules(values.Structural, values.Structural.XEmbeddedResource)
+		r.elements, bare.AdditionalProperties.Structural = newRules(values.Structural,
+			values.Structural.XEmbeddedResource)
 	}
 	if own := bare; schema.XValidations != nil { // a rule may use all fields below its node
-		own.XValidations = slices.DeleteFunc(slices.Clone([]apiextensionsv1.ValidationRule(schema.XValidations)), isTransition)
-		r.own = sync.OnceValue(func() *cel.Validator { return cel.NewValidator(&own, root, celconfig.PerCallLimit) })
+		own.XValidations = slices.DeleteFunc(
+			slices.Clone([]apiextensionsv1.ValidationRule(schema.XValidations)), isTransition)
+		r.own = sync.OnceValue(func() *cel.Validator {
+			return cel.NewValidator(&own, root,
+				celconfig.PerCallLimit)
+		})
 	}
 	if r.own == nil && len(r.properties) == 0 && r.elements == nil {
 		return nil, &bare
@@ -54,12 +63,14 @@ func newRules(schema *structuralschema.Structural, root bool) (*rules, *structur
 	return r, &bare
 }
 
-// isTransition reports whether a rule compares a value with its predecessor, which a new object does not have.
+// isTransition reports whether a rule compares a value with its predecessor, which a new object
+// does not have.
 func isTransition(rule apiextensionsv1.ValidationRule) bool {
 	return strings.Contains(rule.Rule, "oldSelf") && rule.OptionalOldSelf == nil
 }
 
-// validate evaluates the rules of all values of a new object. budget is the remaining cost that they may have.
+// validate evaluates the rules of all values of a new object. budget is the remaining cost that
+// they may have.
 func (r *rules) validate(path *field.Path, value any, budget int64) (field.ErrorList, int64) {
 	if r == nil || value == nil || budget < 0 {
 		return nil, budget

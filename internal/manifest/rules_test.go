@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Rules that are compiled node by node refuse what the validator of the API server refuses, which compiles all rules of a kind at once.
+// Rules that are compiled node by node refuse what the validator of the API server refuses, which compiles all rules of
+// a kind at once.
 func TestRulesAreThoseOfTheAPIServer(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
@@ -26,7 +27,8 @@ metadata: {name: a.b}
 spec:
   target: {service: {name: a}, addresses: ["a:1"], topology: Sentinel, database: 1, sentinel: {}}
   client: {driver: GoRedis, retries: 1, dialTimeout: 1ms, requestTimeout: 2h, addedLatency: 11s, goRedis: {stateReloadInterval: 1ms}}
-  load: {thinkTime: 2h, stages: [{duration: 1ms}, {duration: 2s, users: 1, rate: 1}], search: {from: 5, to: 2, trial: 1ms, settle: 1h, precision: "0%"}}
+  load: {thinkTime: 2h, stages: [{duration: 1ms}, {duration: 2s, users: 1, rate: 1}], search: {from: 5, to: 2,
+    trial: 1ms, settle: 1h, precision: "0%"}}
   workload: {values: {minBytes: 5}, ranking: {members: 1, findCount: 2, weights: {}}, rateLimiter: {limit: 1, window: 0s}}
   pods: {count: 3, lost: Continue, startDeadline: 1s}
   observe: {interval: 70ms, redisInfo: 1ms}
@@ -50,7 +52,8 @@ spec: {action: {type: PodKill, hang: {}}, recoveryDeadline: 1ms, duration: 0s, t
 			}
 			for range 2 { // before and after the defaults are set
 				whole := cel.NewValidator(kind.structural, true, celconfig.PerCallLimit)
-				want, left := whole.Validate(context.Background(), nil, kind.structural, content, nil, celconfig.RuntimeCELCostBudget)
+				want, left := whole.Validate(context.Background(), nil, kind.structural, content, nil,
+					celconfig.RuntimeCELCostBudget)
 				got, budget := kind.rules.validate(nil, content, celconfig.RuntimeCELCostBudget)
 				if diff := cmp.Diff(sorted(want), sorted(got)); diff != "" || budget != left {
 					t.Errorf("%d of the budget are left, want %d; errors (-want +got):\n%s", budget, left, diff)

@@ -28,7 +28,8 @@ type Definition struct {
 	Example string // a query
 }
 
-// The labels. Their values are those of a fixed list, apart from the names of objects and operations, whose series end with their object.
+// The labels. Their values are those of a fixed list, apart from the names of objects and
+// operations, whose series end with their object.
 const (
 	labelNamespace  = "namespace"
 	labelLoadTest   = "loadtest"
@@ -56,12 +57,19 @@ func Labels() []Label {
 		{labelExperiment, "the name of a RedisExperiment that exists"},
 		{labelSchedule, "the name of a RedisExperimentSchedule that exists"},
 		{labelOperation, "an operation of the load test's workload, by its spec; at most 65"},
-		{labelOutcome, "`ok`; `failed`: without effect on Redis; `unknown`: with or without effect; `dropped`: never sent, because it would have been too late"},
+		{
+			labelOutcome,
+			"`ok`; `failed`: without effect on Redis; `unknown`: with or without effect; `dropped`: never sent, because it would have been too late",
+		},
 		{labelClass, "one of the 15 [classes of errors](measuring.md#outcomes)"},
 		{labelState, "where an object stands, or what is counted; the metric's meaning lists the values"},
 		{labelType, "`action.type` of a fault, one of 21"},
 		{labelEffect, "`Confirmed`, `NotObserved`, `Inconclusive`"},
-		{labelVerdict, "`Pass`, `Fail`, `Inconclusive`; of what has ended also `None`: it could not complete; absent before the end. Of comparisons: `Better`, `Worse`, `Same`, `CannotTell`"},
+		{
+			labelVerdict,
+			"`Pass`, `Fail`, `Inconclusive`; of what has ended also `None`: it could not complete; absent " +
+				"before the end. Of comparisons: `Better`, `Worse`, `Same`, `CannotTell`",
+		},
 	}
 }
 
@@ -97,15 +105,20 @@ func (f *family) counters() *prometheus.CounterVec {
 
 // set sends the value of a gauge with its labels, in the order of the definition.
 func (f *family) set(out chan<- prometheus.Metric, value float64, labels ...string) {
-	// It fails only for text that is not UTF-8, which the API server does not store; the other metrics go on then.
-	if metric, err := prometheus.NewConstMetric(f.desc, prometheus.GaugeValue, value, labels...); err == nil {
+	// It fails only for text that is not UTF-8, which the API server does not store; the other metrics
+	// go on then.
+	if metric, err := prometheus.NewConstMetric(f.desc, prometheus.GaugeValue, value,
+		labels...); err == nil {
 		out <- metric
 	}
 }
 
 // count sends the value of a counter that counts since an instant.
-func (f *family) count(out chan<- prometheus.Metric, since time.Time, value uint64, labels ...string) {
-	if metric, err := prometheus.NewConstMetricWithCreatedTimestamp(f.desc, prometheus.CounterValue, float64(value), since, labels...); err == nil {
+func (f *family) count(
+	out chan<- prometheus.Metric, since time.Time, value uint64, labels ...string,
+) {
+	if metric, err := prometheus.NewConstMetricWithCreatedTimestamp(f.desc, prometheus.CounterValue,
+		float64(value), since, labels...); err == nil {
 		out <- metric
 	}
 }

@@ -11,23 +11,34 @@ import (
 
 var (
 	experimentInfo = define(Definition{
-		Name: "redquake_experiment_info", Kind: Gauge, Labels: []string{labelNamespace, labelExperiment, labelState, labelVerdict},
-		Help:    "1 for each RedisExperiment, with its state: Pending, Running, Suspended, Complete or Failed. The runs of a schedule are experiments, too.",
+		Name:   "redquake_experiment_info",
+		Kind:   Gauge,
+		Labels: []string{labelNamespace, labelExperiment, labelState, labelVerdict},
+		Help: "1 for each RedisExperiment, with its state: Pending, Running, Suspended, Complete or " +
+			"Failed. The runs of a schedule are experiments, too.",
 		Example: `count by (state) (max by (namespace, experiment, state) (redquake_experiment_info))`,
 	})
 	experimentRuns = define(Definition{
-		Name: "redquake_experiment_progress_runs", Kind: Gauge, Labels: []string{labelNamespace, labelExperiment, labelState},
-		Help:    "Runs of the cells of a RedisExperiment: Planned, Finished, and of those Failed and Inconclusive.",
-		Example: `max by (namespace, experiment) (redquake_experiment_progress_runs{state="Finished"}) / max by (namespace, experiment) (redquake_experiment_progress_runs{state="Planned"})`,
+		Name:   "redquake_experiment_progress_runs",
+		Kind:   Gauge,
+		Labels: []string{labelNamespace, labelExperiment, labelState},
+		Help:   "Runs of the cells of a RedisExperiment: Planned, Finished, and of those Failed and Inconclusive.",
+		Example: `max by (namespace, experiment) (redquake_experiment_progress_runs{state="Finished"}) / max by ` +
+			`(namespace, experiment) (redquake_experiment_progress_runs{state="Planned"})`,
 	})
 	experimentComparisons = define(Definition{
-		Name: "redquake_experiment_comparisons", Kind: Gauge, Labels: []string{labelNamespace, labelExperiment, labelVerdict},
+		Name:    "redquake_experiment_comparisons",
+		Kind:    Gauge,
+		Labels:  []string{labelNamespace, labelExperiment, labelVerdict},
 		Help:    "Comparisons of the cells of a complete RedisExperiment with their baselines, by what they say.",
 		Example: `max by (namespace, experiment) (redquake_experiment_comparisons{verdict="Worse"}) > 0`,
 	})
 	experimentRegressed = define(Definition{
-		Name: "redquake_experiment_regressed", Kind: Gauge, Labels: []string{labelNamespace, labelExperiment},
-		Help:    "Whether a figure of a RedisExperiment is worse than in the run of spec.compareTo (1) or not (0); absent while that is unknown, and for runs of a schedule.",
+		Name:   "redquake_experiment_regressed",
+		Kind:   Gauge,
+		Labels: []string{labelNamespace, labelExperiment},
+		Help: "Whether a figure of a RedisExperiment is worse than in the run of spec.compareTo (1) " +
+			"or not (0); absent while that is unknown, and for runs of a schedule.",
 		Example: `max by (namespace, experiment) (redquake_experiment_regressed) == 1`,
 	})
 )
@@ -39,7 +50,12 @@ func collectExperiments(out chan<- prometheus.Metric, all []v1alpha1.RedisExperi
 		state := stateOf(status.Conditions, status.StartTime != nil)
 		experimentInfo.set(out, 1, e.Namespace, e.Name, state, string(status.Verdict))
 		if p := status.Progress; p != nil {
-			for state, n := range map[string]int32{"Planned": p.Runs, "Finished": p.Finished, "Failed": p.Failed, "Inconclusive": p.Inconclusive} {
+			for state, n := range map[string]int32{
+				"Planned":      p.Runs,
+				"Finished":     p.Finished,
+				"Failed":       p.Failed,
+				"Inconclusive": p.Inconclusive,
+			} {
 				experimentRuns.set(out, float64(n), e.Namespace, e.Name, state)
 			}
 		}
@@ -51,7 +67,9 @@ func collectExperiments(out chan<- prometheus.Metric, all []v1alpha1.RedisExperi
 }
 
 // collectRegressed sends whether a figure is worse than before, unless that is unknown.
-func collectRegressed(out chan<- prometheus.Metric, as *family, namespace, name string, conditions []metav1.Condition) {
+func collectRegressed(
+	out chan<- prometheus.Metric, as *family, namespace, name string, conditions []metav1.Condition,
+) {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionRegressed)
 	if c == nil || c.Status == metav1.ConditionUnknown {
 		return
@@ -74,7 +92,10 @@ func collectComparisons(out chan<- prometheus.Metric, e *v1alpha1.RedisExperimen
 	if len(says) == 0 {
 		return
 	}
-	for _, verdict := range []v1alpha1.ComparisonVerdict{v1alpha1.ComparisonBetter, v1alpha1.ComparisonWorse, v1alpha1.ComparisonSame, v1alpha1.ComparisonCannotTell} {
+	for _, verdict := range []v1alpha1.ComparisonVerdict{
+		v1alpha1.ComparisonBetter,
+		v1alpha1.ComparisonWorse, v1alpha1.ComparisonSame, v1alpha1.ComparisonCannotTell,
+	} {
 		experimentComparisons.set(out, float64(says[verdict]), e.Namespace, e.Name, string(verdict))
 	}
 }

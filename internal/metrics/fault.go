@@ -47,22 +47,37 @@ var (
 	})
 
 	faultInfo = define(Definition{
-		Name: "redquake_fault_info", Kind: Gauge, Labels: []string{labelNamespace, labelFault, labelType, labelLoadTest, labelState, labelEffect, labelVerdict},
-		Help:    "1 for each RedisFault, with its state: Pending, Active, Reverting, Recovering, Settled, Suspended, Complete or Failed. loadtest is absent if that does not exist.",
+		Name: "redquake_fault_info",
+		Kind: Gauge,
+		Labels: []string{
+			labelNamespace, labelFault, labelType, labelLoadTest, labelState, labelEffect,
+			labelVerdict,
+		},
+		Help: "1 for each RedisFault, with its state: Pending, Active, Reverting, Recovering, " +
+			"Settled, Suspended, Complete or Failed. loadtest is absent if that does not exist.",
 		Example: `count by (type, state) (max by (namespace, fault, type, state) (redquake_fault_info))`,
 	})
 	faultInjected = define(Definition{
-		Name: "redquake_fault_injected_timestamp_seconds", Kind: Gauge, Unit: "seconds since 1970", Labels: ofFault,
+		Name:    "redquake_fault_injected_timestamp_seconds",
+		Kind:    Gauge,
+		Unit:    "seconds since 1970",
+		Labels:  ofFault,
 		Help:    "When a fault was injected: t0.",
 		Example: `1000 * max by (namespace, fault, type) (redquake_fault_injected_timestamp_seconds)`,
 	})
 	faultReverted = define(Definition{
-		Name: "redquake_fault_reverted_timestamp_seconds", Kind: Gauge, Unit: "seconds since 1970", Labels: ofFault,
+		Name:    "redquake_fault_reverted_timestamp_seconds",
+		Kind:    Gauge,
+		Unit:    "seconds since 1970",
+		Labels:  ofFault,
 		Help:    "When a fault was reverted on every target, or its revert abandoned.",
 		Example: `1000 * max by (namespace, fault, type) (redquake_fault_reverted_timestamp_seconds)`,
 	})
 	faultRecovered = define(Definition{
-		Name: "redquake_fault_recovered_timestamp_seconds", Kind: Gauge, Unit: "seconds since 1970", Labels: ofFault,
+		Name:    "redquake_fault_recovered_timestamp_seconds",
+		Kind:    Gauge,
+		Unit:    "seconds since 1970",
+		Labels:  ofFault,
 		Help:    "When the load had recovered from a fault; absent before, and if it has not.",
 		Example: `1000 * max by (namespace, fault, type) (redquake_fault_recovered_timestamp_seconds)`,
 	})
@@ -83,7 +98,8 @@ var (
 	})
 	faultOutage = define(Definition{
 		Name: "redquake_fault_outage_seconds", Kind: Gauge, Unit: "seconds", Labels: ofFault,
-		Help:    "Longest time without a success because of a fault, so far, of the load, a part of it or the probe: impact.outage.value of its status, which has the bounds as well.",
+		Help: "Longest time without a success because of a fault, so far, of the load, a part of it " +
+			"or the probe: impact.outage.value of its status, which has the bounds as well.",
 		Example: `max by (type) (max_over_time(redquake_fault_outage_seconds[7d]))`,
 	})
 	faultRecovery = define(Definition{
@@ -93,12 +109,14 @@ var (
 	})
 	faultDip = define(Definition{
 		Name: "redquake_fault_dip_ratio", Kind: Gauge, Unit: "share, from 0 to 1", Labels: ofFault,
-		Help:    "Largest drop of the throughput because of a fault, so far, as a share of the baseline: impact.dip.value of its status, of all requests or of one kind.",
+		Help: "Largest drop of the throughput because of a fault, so far, as a share of the " +
+			"baseline: impact.dip.value of its status, of all requests or of one kind.",
 		Example: `max by (type) (max_over_time(redquake_fault_dip_ratio[7d]))`,
 	})
 	faultLostWrites = define(Definition{
 		Name: "redquake_fault_lost_writes", Kind: Gauge, Labels: ofFault,
-		Help:    "Acknowledged writes that were certainly lost because of a fault; absent while unknown, and if the load test does not verify writes.",
+		Help: "Acknowledged writes that were certainly lost because of a fault; absent while " +
+			"unknown, and if the load test does not verify writes.",
 		Example: `max by (namespace, fault, type) (redquake_fault_lost_writes) > 0`,
 	})
 )
@@ -108,17 +126,25 @@ type faultCounters struct {
 	injections, effects, reverts, failures, overstays, ended *prometheus.CounterVec
 }
 
-// newFaultCounters returns counters that begin with 0 for each label: the increase to the first fault counts as well.
+// newFaultCounters returns counters that begin with 0 for each label: the increase to the first
+// fault counts as well.
 func newFaultCounters() faultCounters {
 	c := faultCounters{
-		injections: faultInjections.counters(), effects: faultEffects.counters(), reverts: faultReverts.counters(), failures: faultRevertFailures.counters(),
-		overstays: faultOverstays.counters(), ended: faultsEnded.counters(),
+		injections: faultInjections.counters(),
+		effects:    faultEffects.counters(),
+		reverts:    faultReverts.counters(),
+		failures:   faultRevertFailures.counters(),
+		overstays:  faultOverstays.counters(),
+		ended:      faultsEnded.counters(),
 	}
 	for _, t := range v1alpha1.FaultTypes {
 		for _, of := range []*prometheus.CounterVec{c.injections, c.reverts, c.failures, c.overstays} {
 			of.WithLabelValues(string(t))
 		}
-		for _, effect := range []v1alpha1.Effect{v1alpha1.EffectConfirmed, v1alpha1.EffectNotObserved, v1alpha1.EffectInconclusive} {
+		for _, effect := range []v1alpha1.Effect{
+			v1alpha1.EffectConfirmed, v1alpha1.EffectNotObserved,
+			v1alpha1.EffectInconclusive,
+		} {
 			c.effects.WithLabelValues(string(t), string(effect))
 		}
 		for _, verdict := range verdicts {
@@ -129,13 +155,17 @@ func newFaultCounters() faultCounters {
 }
 
 func (c *faultCounters) collect(out chan<- prometheus.Metric) {
-	for _, of := range []*prometheus.CounterVec{c.injections, c.effects, c.reverts, c.failures, c.overstays, c.ended} {
+	for _, of := range []*prometheus.CounterVec{
+		c.injections, c.effects, c.reverts, c.failures,
+		c.overstays, c.ended,
+	} {
 		of.Collect(out)
 	}
 }
 
-// FaultStored counts what a write of a fault's status has made true. Call it once after each write, with the status that was read and the one that was
-// stored: as the write fails if anybody else has changed the fault, each change is counted once.
+// FaultStored counts what a write of a fault's status has made true. Call it once after each write,
+// with the status that was read and the one that was stored: as the write fails if anybody else has
+// changed the fault, each change is counted once.
 func (m *Metrics) FaultStored(kind v1alpha1.FaultType, before, after *v1alpha1.RedisFaultStatus) {
 	if m == nil {
 		return
@@ -162,16 +192,23 @@ func (m *Metrics) FaultStored(kind v1alpha1.FaultType, before, after *v1alpha1.R
 }
 
 // isNew reports whether an instant was stored that was not known before.
-func isNew(before, after *metav1.MicroTime) bool { return before == nil && after != nil }
+func isNew(before, after *metav1.MicroTime) bool {
+	return before == nil && after != nil
+}
 
 func anyAbandoned(status *v1alpha1.RedisFaultStatus) bool {
-	return slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool { return t.RevertAbandoned })
+	return slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool {
+		return t.RevertAbandoned
+	})
 }
 
 func collectFaults(out chan<- prometheus.Metric, objects *Objects) {
 	loads := map[types.NamespacedName]bool{}
 	for i := range objects.LoadTests {
-		loads[types.NamespacedName{Namespace: objects.LoadTests[i].Namespace, Name: objects.LoadTests[i].Name}] = true
+		loads[types.NamespacedName{
+			Namespace: objects.LoadTests[i].Namespace,
+			Name:      objects.LoadTests[i].Name,
+		}] = true
 	}
 	for i := range objects.Faults {
 		f := &objects.Faults[i]
@@ -180,7 +217,8 @@ func collectFaults(out chan<- prometheus.Metric, objects *Objects) {
 			load = ""
 		}
 		of := []string{f.Namespace, f.Name, string(f.Spec.Action.Type)}
-		faultInfo.set(out, 1, append(slices.Clone(of), load, faultState(&f.Status), string(f.Status.Effect), string(f.Status.Verdict))...)
+		faultInfo.set(out, 1, append(slices.Clone(of), load, faultState(&f.Status),
+			string(f.Status.Effect), string(f.Status.Verdict))...)
 		collectFault(out, of, &f.Status)
 		if i := f.Status.Impact; i != nil {
 			collectImpact(out, of, i)
@@ -217,9 +255,11 @@ func collectFault(out chan<- prometheus.Metric, of []string, status *v1alpha1.Re
 	faultRevertsAbandoned.set(out, float64(abandoned), of...)
 }
 
-// collectImpact sends the figures of a fault. They are numbers in the status, in microseconds, counts and decimals.
+// collectImpact sends the figures of a fault. They are numbers in the status, in microseconds,
+// counts and decimals.
 func collectImpact(out chan<- prometheus.Metric, of []string, i *v1alpha1.Impact) {
-	seconds := func(d v1alpha1.Microseconds) float64 { return float64(d) / 1e6 } // not Duration.Seconds, which is inexact in the last digit
+	// not Duration.Seconds, which is inexact in the last digit
+	seconds := func(d v1alpha1.Microseconds) float64 { return float64(d) / 1e6 }
 	if i.Outage != nil {
 		faultOutage.set(out, seconds(i.Outage.Value), of...)
 	}

@@ -13,17 +13,23 @@ import (
 )
 
 // classicBounds are the upper bounds of the classic buckets, in seconds.
-var classicBounds = [classicBuckets]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
+var classicBounds = [classicBuckets]float64{
+	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+	0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+}
 
-// nativeSchema is the resolution of the native histogram: each bucket's bounds are 2^(1/8) apart, which is 9%.
+// nativeSchema is the resolution of the native histogram: each bucket's bounds are 2^(1/8) apart,
+// which is 9%.
 const nativeSchema = 3
 
 // latencies are the latencies of one operation in the buckets of Prometheus.
 //
-// The record's histogram has cells of 1 us, and above 2 ms of at most 1/1024 of the value. The values of a cell go to the bucket of its highest one. So
-// the count is exact, and a latency is in the next bucket only if it is by less than 1 us, or 0.1%, below its bound: no quantile is reported too low, nor
-// for that reason by more than 0.1% or 1 us too high. The sum takes the middle of each cell: it is right to 0.05%, or 1 us for each value. Values above 60 s
-// count as 60 s, as in the record.
+// The record's histogram has cells of 1 us, and above 2 ms of at most 1/1024 of the value. The
+// values of a cell go to the bucket of its highest one. So the count is exact, and a latency is in
+// the next bucket only if it is by less than 1 us, or 0.1%, below its bound: no quantile is
+// reported too low, nor for that reason by more than 0.1% or 1 us too high. The sum takes the
+// middle of each cell: it is right to 0.05%, or 1 us for each value. Values above 60 s count as 60
+// s, as in the record.
 type latencies struct {
 	count   uint64
 	sum     float64                    // seconds
@@ -33,7 +39,8 @@ type latencies struct {
 
 const (
 	classicBuckets = 17
-	// firstNative is the number of the bucket of 1 us, and nativeBuckets how many there are up to 67 s, the highest value that a cell stands for.
+	// firstNative is the number of the bucket of 1 us, and nativeBuckets how many there are up to 67
+	// s, the highest value that a cell stands for.
 	firstNative, nativeBuckets = -159, 209
 )
 
@@ -67,7 +74,8 @@ func (l *latencies) add(b histogram.Buckets) {
 	l.sum += b.Mean().Seconds() * float64(n)
 }
 
-// bothForms is a native and classic histogram at the same time, as client_golang makes it of single values.
+// bothForms is a native and classic histogram at the same time, as client_golang makes it of single
+// values.
 type bothForms struct {
 	prometheus.Metric // the native one
 	buckets           []*dto.Bucket
@@ -83,14 +91,17 @@ func (h bothForms) Write(out *dto.Metric) error {
 }
 
 // metric returns the histogram, of values since an instant.
-func (l *latencies) metric(desc *prometheus.Desc, since time.Time, labels ...string) (prometheus.Metric, error) {
+func (l *latencies) metric(
+	desc *prometheus.Desc, since time.Time, labels ...string,
+) (prometheus.Metric, error) {
 	single := map[int]int64{}
 	for i, n := range l.native {
 		if n > 0 {
 			single[firstNative+i] = int64(n)
 		}
 	}
-	native, err := prometheus.NewConstNativeHistogram(desc, l.count, l.sum, single, nil, 0, nativeSchema, 0, since, labels...)
+	native, err := prometheus.NewConstNativeHistogram(desc, l.count, l.sum, single, nil, 0,
+		nativeSchema, 0, since, labels...)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/record/histogram"
 )
 
-// Both forms of the histogram are those that client_golang makes of the single values, apart from values within 0.1% or 1 us below a bound.
+// Both forms of the histogram are those that client_golang makes of the single values, apart from values within 0.1% or
+// 1 us below a bound.
 func TestLatenciesAreThoseOfPrometheus(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	of := map[string]func() time.Duration{
@@ -24,8 +25,16 @@ func TestLatenciesAreThoseOfPrometheus(t *testing.T) {
 	}
 	for name, next := range of {
 		t.Run(name, func(t *testing.T) {
-			want := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "x", Buckets: classicBounds[:], NativeHistogramBucketFactor: 1.1})
-			upper := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "x", Buckets: classicBounds[:], NativeHistogramBucketFactor: 1.1})
+			want := prometheus.NewHistogram(prometheus.HistogramOpts{
+				Name:                        "x",
+				Buckets:                     classicBounds[:],
+				NativeHistogramBucketFactor: 1.1,
+			})
+			upper := prometheus.NewHistogram(prometheus.HistogramOpts{
+				Name:                        "x",
+				Buckets:                     classicBounds[:],
+				NativeHistogramBucketFactor: 1.1,
+			})
 			var h histogram.Histogram
 			const n = 100_000
 			for range n {
@@ -49,8 +58,10 @@ func TestLatenciesAreThoseOfPrometheus(t *testing.T) {
 				t.Fatalf("schema %d, want %d", got.GetSchema(), most.GetSchema())
 			}
 			for i, b := range got.Bucket {
-				if c := b.GetCumulativeCount(); c < least.Bucket[i].GetCumulativeCount() || c > most.Bucket[i].GetCumulativeCount() {
-					t.Errorf("%d values up to %v, want between %d and %d", c, b.GetUpperBound(), least.Bucket[i].GetCumulativeCount(), most.Bucket[i].GetCumulativeCount())
+				if c := b.GetCumulativeCount(); c < least.Bucket[i].GetCumulativeCount() ||
+					c > most.Bucket[i].GetCumulativeCount() {
+					t.Errorf("%d values up to %v, want between %d and %d", c, b.GetUpperBound(), least.Bucket[i].GetCumulativeCount(),
+						most.Bucket[i].GetCumulativeCount())
 				}
 			}
 			has, low, high := cumulative(got), cumulative(least), cumulative(most)
@@ -105,7 +116,8 @@ func TestBoundsOfNativeBuckets(t *testing.T) {
 			continue
 		}
 		v := histogram.Bucket{Index: uint16(i)}.Highest().Seconds()
-		if low, high := math.Exp2((firstNative+float64(p.native)-1)/8), math.Exp2((firstNative+float64(p.native))/8); v <= low*(1-1e-12) || v > high*(1+1e-12) {
+		if low, high := math.Exp2((firstNative+float64(p.native)-1)/8),
+			math.Exp2((firstNative+float64(p.native))/8); v <= low*(1-1e-12) || v > high*(1+1e-12) {
 			t.Fatalf("cell %d, up to %v s, is in the bucket from %v to %v", i, v, low, high)
 		}
 	}
@@ -118,7 +130,8 @@ func TestNoLatencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := written(t, metric); h.GetSampleCount() != 0 || len(h.Bucket) != len(classicBounds) || h.GetSchema() != nativeSchema {
+	if h := written(t, metric); h.GetSampleCount() != 0 || len(h.Bucket) != len(classicBounds) ||
+		h.GetSchema() != nativeSchema {
 		t.Errorf("%+v", h)
 	}
 }

@@ -15,33 +15,49 @@ import (
 
 var (
 	loadTestInfo = define(Definition{
-		Name: "redquake_loadtest_info", Kind: Gauge, Labels: []string{labelNamespace, labelLoadTest, labelState, labelVerdict},
+		Name:    "redquake_loadtest_info",
+		Kind:    Gauge,
+		Labels:  []string{labelNamespace, labelLoadTest, labelState, labelVerdict},
 		Help:    "1 for each RedisLoadTest, with its state: Pending, Running, Suspended, Complete or Failed.",
 		Example: `count by (state) (max by (namespace, loadtest, state) (redquake_loadtest_info))`,
 	})
 	loadTestPods = define(Definition{
-		Name: "redquake_loadtest_pods", Kind: Gauge, Labels: []string{labelNamespace, labelLoadTest, labelState},
+		Name:    "redquake_loadtest_pods",
+		Kind:    Gauge,
+		Labels:  []string{labelNamespace, labelLoadTest, labelState},
 		Help:    "Load pods of a RedisLoadTest: Desired, Ready and Lost.",
 		Example: `max by (namespace, loadtest) (redquake_loadtest_pods{state="Lost"}) > 0`,
 	})
 	loadTestProgress = define(Definition{
-		Name: "redquake_loadtest_progress_ratio", Kind: Gauge, Unit: "share, from 0 to 1", Labels: []string{labelNamespace, labelLoadTest},
+		Name:    "redquake_loadtest_progress_ratio",
+		Kind:    Gauge,
+		Unit:    "share, from 0 to 1",
+		Labels:  []string{labelNamespace, labelLoadTest},
 		Help:    "Completed part of a RedisLoadTest.",
 		Example: `max by (namespace, loadtest) (redquake_loadtest_progress_ratio)`,
 	})
 	loadRequests = define(Definition{
-		Name: "redquake_loadtest_requests_total", Kind: Counter, Labels: []string{labelNamespace, labelLoadTest, labelOperation, labelOutcome},
-		Help:    "Requests of a running RedisLoadTest with a known outcome, as this manager has collected them from the load pods. The series stay for 5 minutes after the end.",
+		Name:   "redquake_loadtest_requests_total",
+		Kind:   Counter,
+		Labels: []string{labelNamespace, labelLoadTest, labelOperation, labelOutcome},
+		Help: "Requests of a running RedisLoadTest with a known outcome, as this manager has " +
+			"collected them from the load pods. The series stay for 5 minutes after the end.",
 		Example: `sum by (namespace, loadtest) (rate(redquake_loadtest_requests_total{outcome="ok"}[1m]))`,
 	})
 	loadErrors = define(Definition{
-		Name: "redquake_loadtest_errors_total", Kind: Counter, Labels: []string{labelNamespace, labelLoadTest, labelClass},
+		Name:    "redquake_loadtest_errors_total",
+		Kind:    Counter,
+		Labels:  []string{labelNamespace, labelLoadTest, labelClass},
 		Help:    "Failed and unknown requests of a running RedisLoadTest, by class of error.",
 		Example: `sum by (namespace, loadtest, class) (rate(redquake_loadtest_errors_total[1m])) > 0`,
 	})
 	loadLatency = define(Definition{
-		Name: "redquake_loadtest_latency_seconds", Kind: Histogram, Unit: "seconds", Labels: []string{labelNamespace, labelLoadTest, labelOperation},
-		Help:    "Latency of successful requests of a running RedisLoadTest: with a rate or stages from the intended arrival, else from the send.",
+		Name:   "redquake_loadtest_latency_seconds",
+		Kind:   Histogram,
+		Unit:   "seconds",
+		Labels: []string{labelNamespace, labelLoadTest, labelOperation},
+		Help: "Latency of successful requests of a running RedisLoadTest: with a rate or stages " +
+			"from the intended arrival, else from the send.",
 		Example: `histogram_quantile(0.99, sum by (namespace, loadtest, le) (rate(redquake_loadtest_latency_seconds_bucket[1m])))`,
 	})
 	loadTestsEnded = define(Definition{
@@ -51,11 +67,12 @@ var (
 	})
 )
 
-// lingers is for how long the counters of a load that has ended stay, so that Prometheus has their last values: as long as it looks back.
+// lingers is for how long the counters of a load that has ended stay, so that Prometheus has their
+// last values: as long as it looks back.
 const lingers = 5 * time.Minute
 
-// Load counts what this process collects of one load, from 0 on. After a restart of the operator, what the last checkpoint did not contain is collected
-// again, up to 10 s, and counted again.
+// Load counts what this process collects of one load, from 0 on. After a restart of the operator,
+// what the last checkpoint did not contain is collected again, up to 10 s, and counted again.
 type Load struct {
 	since      time.Time
 	operations []string // each once
@@ -73,7 +90,8 @@ type operationSum struct {
 	latencies                    latencies
 }
 
-// LoadOpened returns what counts a load whose collection begins in this process: Add is to be called with each interval of a load pod.
+// LoadOpened returns what counts a load whose collection begins in this process: Add is to be
+// called with each interval of a load pod.
 func (m *Metrics) LoadOpened(test types.UID, operations []string) *Load {
 	l := &Load{}
 	for _, name := range operations {
@@ -100,7 +118,8 @@ func (m *Metrics) LoadOpened(test types.UID, operations []string) *Load {
 	return l
 }
 
-// LoadEnded counts a load test that has ended. Call it after the write of its status. verdict is empty if it could not complete.
+// LoadEnded counts a load test that has ended. Call it after the write of its status. verdict is
+// empty if it could not complete.
 func (m *Metrics) LoadEnded(test types.UID, verdict v1alpha1.Verdict) {
 	if m == nil {
 		return
@@ -159,9 +178,14 @@ func (m *Metrics) collectLoadTests(out chan<- prometheus.Metric, all []v1alpha1.
 	for i := range all {
 		test := &all[i]
 		status, of := &test.Status, []string{test.Namespace, test.Name}
-		loadTestInfo.set(out, 1, append(slices.Clone(of), stateOf(status.Conditions, status.StartTime != nil), string(status.Verdict))...)
+		loadTestInfo.set(out, 1, append(slices.Clone(of),
+			stateOf(status.Conditions, status.StartTime != nil), string(status.Verdict))...)
 		if pods := status.LoadPods; pods != nil {
-			for state, n := range map[string]int32{"Desired": pods.Desired, "Ready": pods.Ready, "Lost": pods.Lost} {
+			for state, n := range map[string]int32{
+				"Desired": pods.Desired,
+				"Ready":   pods.Ready,
+				"Lost":    pods.Lost,
+			} {
 				loadTestPods.set(out, float64(n), append(slices.Clone(of), state)...)
 			}
 		}
@@ -177,7 +201,8 @@ func (m *Metrics) collectLoadTests(out chan<- prometheus.Metric, all []v1alpha1.
 	}
 }
 
-// collect sends the counters of a load with the labels of its test. All classes of errors begin with 0: the increase to the first error counts as well.
+// collect sends the counters of a load with the labels of its test. All classes of errors begin
+// with 0: the increase to the first error counts as well.
 func (l *Load) collect(out chan<- prometheus.Metric, of []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +215,8 @@ func (l *Load) collect(out chan<- prometheus.Metric, of []string) {
 		count(loadRequests, sum.failed, operation, "failed")
 		count(loadRequests, sum.unknown, operation, "unknown")
 		count(loadRequests, sum.dropped, operation, "dropped")
-		if metric, err := sum.latencies.metric(loadLatency.desc, l.since, append(slices.Clone(of), operation)...); err == nil {
+		if metric, err := sum.latencies.metric(loadLatency.desc, l.since,
+			append(slices.Clone(of), operation)...); err == nil {
 			out <- metric
 		}
 	}

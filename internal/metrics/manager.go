@@ -10,12 +10,14 @@ import (
 var (
 	leading = define(Definition{
 		Name: "redquake_manager_leading", Kind: Gauge,
-		Help:    "Whether this manager leads (1) or waits for the leadership (0): only the one that leads acts, and exports what describes objects.",
+		Help: "Whether this manager leads (1) or waits for the leadership (0): only the one that " +
+			"leads acts, and exports what describes objects.",
 		Example: `sum(redquake_manager_leading)`,
 	})
 	stalled = define(Definition{
 		Name: "redquake_manager_stalled_seconds", Kind: Gauge, Unit: "seconds",
-		Help: "For how long the manager that leads has not reconciled: the age of the oldest request that is due or worked on, or of its cache's copy of its own Lease, whichever is older. " +
+		Help: "For how long the manager that leads has not reconciled: the age of the oldest request " +
+			"that is due or worked on, or of its cache's copy of its own Lease, whichever is older. " +
 			"Seconds are normal. /readyz fails after a minute, /healthz after two. 0 where it does not lead.",
 		Example: `max(redquake_manager_stalled_seconds)`,
 	})
@@ -36,7 +38,8 @@ var (
 	})
 	loopLag = define(Definition{
 		Name: "redquake_manager_loop_lag_seconds_total", Kind: Counter, Unit: "seconds",
-		Help:    "Time by which a loop that is due every 250 ms began late, in total. Its rate is the share of time in which the manager was held up: without CPU time, memory, or by its collector of garbage.",
+		Help: "Time by which a loop that is due every 250 ms began late, in total. Its rate is the " +
+			"share of time in which the manager was held up: without CPU time, memory, or by its collector of garbage.",
 		Example: `rate(redquake_manager_loop_lag_seconds_total[5m])`,
 	})
 )
@@ -64,8 +67,11 @@ func (m *Metrics) FollowLag(ctx context.Context) {
 	}
 }
 
-// lateness is by how much a run of the loop is late, from the instants of the one before and of its own.
-func lateness(last, now time.Time) time.Duration { return max(0, now.Sub(last)-lagEvery) }
+// lateness is by how much a run of the loop is late, from the instants of the one before and of its
+// own.
+func lateness(last, now time.Time) time.Duration {
+	return max(0, now.Sub(last)-lagEvery)
+}
 
 func (m *Metrics) collectManager(out chan<- prometheus.Metric) {
 	m.lag.Collect(out)

@@ -1,8 +1,9 @@
 // Package metrics is what the operator exports for Prometheus, beside what controller-runtime does.
 //
-// What describes an object is read from the object whenever Prometheus asks: it is right after a restart of the operator, and ends with the object,
-// whoever deleted it when. Only the manager that leads exports it. Counters count since the process started: after the write of a status that makes a
-// change true, so a step that is repeated counts once.
+// What describes an object is read from the object whenever Prometheus asks: it is right after a
+// restart of the operator, and ends with the object, whoever deleted it when. Only the manager that
+// leads exports it. Counters count since the process started: after the write of a status that
+// makes a change true, so a step that is repeated counts once.
 package metrics
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// readTimeout limits the read of the objects for one scrape: a cache that is not filled yet must not delay the other metrics.
+// readTimeout limits the read of the objects for one scrape: a cache that is not filled yet must
+// not delay the other metrics.
 const readTimeout = 2 * time.Second
 
 // Objects are the objects that a leading manager has in its cache. They are only read.
@@ -35,8 +37,8 @@ type Sessions struct {
 	RecordLimit int // from which on they are coarsened
 }
 
-// Metrics are the metrics of one process. It is a prometheus.Collector. Its other methods may be called on nil, which counts nothing; all are safe for
-// concurrent use.
+// Metrics are the metrics of one process. It is a prometheus.Collector. Its other methods may be
+// called on nil, which counts nothing; all are safe for concurrent use.
 type Metrics struct {
 	now      func() time.Time
 	since    time.Time // when the process started
@@ -54,17 +56,25 @@ type Metrics struct {
 // Leader is a manager that leads.
 type Leader struct {
 	Objects func(context.Context) (*Objects, error) // as its cache has them
-	Stalled func() time.Duration                    // for how long it has not reconciled; nil = it always does
+	// for how long it has not reconciled; nil = it always does
+	Stalled func() time.Duration
 }
 
-// New returns the metrics of a process with a clock. sessions is called at each scrape; nil = there are none.
+// New returns the metrics of a process with a clock. sessions is called at each scrape; nil = there
+// are none.
 func New(now func() time.Time, sessions func() Sessions) *Metrics {
 	if sessions == nil {
 		sessions = func() Sessions { return Sessions{} }
 	}
 	m := &Metrics{
-		now: now, since: now(), sessions: sessions, faults: newFaultCounters(), ended: loadTestsEnded.counters(), lag: loopLag.counters().WithLabelValues(),
-		loads: map[types.UID]*Load{}, runs: map[types.NamespacedName]scheduleRuns{},
+		now:      now,
+		since:    now(),
+		sessions: sessions,
+		faults:   newFaultCounters(),
+		ended:    loadTestsEnded.counters(),
+		lag:      loopLag.counters().WithLabelValues(),
+		loads:    map[types.UID]*Load{},
+		runs:     map[types.NamespacedName]scheduleRuns{},
 	}
 	for _, verdict := range verdicts {
 		m.ended.WithLabelValues(verdict)
@@ -72,7 +82,8 @@ func New(now func() time.Time, sessions func() Sessions) *Metrics {
 	return m
 }
 
-// Lead exports what the manager that leads knows, until stop is called at the end of its leadership.
+// Lead exports what the manager that leads knows, until stop is called at the end of its
+// leadership.
 func (m *Metrics) Lead(leader Leader) (stop func()) {
 	if m == nil {
 		return func() {}
@@ -110,7 +121,10 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 // verdicts are the values of the label verdict of what has ended.
-var verdicts = []string{string(v1alpha1.VerdictPass), string(v1alpha1.VerdictFail), string(v1alpha1.VerdictInconclusive), noVerdict}
+var verdicts = []string{
+	string(v1alpha1.VerdictPass), string(v1alpha1.VerdictFail),
+	string(v1alpha1.VerdictInconclusive), noVerdict,
+}
 
 // noVerdict is the label of what has ended without a verdict: it could not complete.
 const noVerdict = "None"

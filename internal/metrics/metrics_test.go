@@ -34,7 +34,13 @@ type exporter struct {
 func newExporter(t *testing.T) *exporter {
 	t.Helper()
 	e := &exporter{Registry: prometheus.NewPedanticRegistry(), now: time.Unix(1_000_000, 0)}
-	e.Metrics = New(func() time.Time { return e.now }, func() Sessions { return Sessions{Count: 2, RecordBytes: 1000, RecordLimit: 4000} })
+	e.Metrics = New(func() time.Time { return e.now }, func() Sessions {
+		return Sessions{
+			Count:       2,
+			RecordBytes: 1000,
+			RecordLimit: 4000,
+		}
+	})
 	e.MustRegister(e.Metrics)
 	e.stop = e.Lead(Leader{Objects: func(context.Context) (*Objects, error) { return &e.objects, nil }})
 	return e
@@ -61,14 +67,28 @@ func at(second int64) *metav1.MicroTime {
 // kill is a fault with all figures.
 func kill(name string) v1alpha1.RedisFault {
 	return v1alpha1.RedisFault{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec:       v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}},
 		Status: v1alpha1.RedisFaultStatus{
-			LoadTest: "cache", StartTime: at(99), InjectedAt: at(100), RevertedAt: at(130), RecoveredAt: at(140), SettledTime: at(150), CompletionTime: at(160), Overstayed: new(v1alpha1.Microseconds(3_000_000)),
-			Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAttempts: 3}, {Pod: "redis-1", RevertAbandoned: true}}, Effect: v1alpha1.EffectConfirmed, Verdict: v1alpha1.VerdictFail,
-			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
+			LoadTest:       "cache",
+			StartTime:      at(99),
+			InjectedAt:     at(100),
+			RevertedAt:     at(130),
+			RecoveredAt:    at(140),
+			SettledTime:    at(150),
+			CompletionTime: at(160),
+			Overstayed:     new(v1alpha1.Microseconds(3_000_000)),
+			Targets:        []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAttempts: 3}, {Pod: "redis-1", RevertAbandoned: true}},
+			Effect:         v1alpha1.EffectConfirmed,
+			Verdict:        v1alpha1.VerdictFail,
+			Conditions:     []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
 			Impact: &v1alpha1.Impact{
-				Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 400_000, AtLeast: 390_000, AtMost: 410_000}}, RecoveryTime: &v1alpha1.BoundedDuration{Value: 1_100_000},
-				Dip: &v1alpha1.Dip{Value: "0.94"}, LostWrites: new(int64(7)),
+				Outage: &v1alpha1.Outage{
+					BoundedDuration: v1alpha1.BoundedDuration{Value: 400_000, AtLeast: 390_000, AtMost: 410_000},
+				},
+				RecoveryTime: &v1alpha1.BoundedDuration{Value: 1_100_000},
+				Dip:          &v1alpha1.Dip{Value: "0.94"},
+				LostWrites:   new(int64(7)),
 			},
 		},
 	}
@@ -77,15 +97,21 @@ func kill(name string) v1alpha1.RedisFault {
 func load(name string) v1alpha1.RedisLoadTest {
 	return v1alpha1.RedisLoadTest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
-		Status:     v1alpha1.RedisLoadTestStatus{StartTime: at(50), Progress: 25, LoadPods: &v1alpha1.LoadPodsStatus{Desired: 2, Ready: 1, Lost: 1}},
+		Status: v1alpha1.RedisLoadTestStatus{
+			StartTime: at(50),
+			Progress:  25,
+			LoadPods:  &v1alpha1.LoadPodsStatus{Desired: 2, Ready: 1, Lost: 1},
+		},
 	}
 }
 
 func nightly(name string) v1alpha1.RedisExperimentSchedule {
 	return v1alpha1.RedisExperimentSchedule{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: v1alpha1.RedisExperimentScheduleSpec{Schedule: "0 3 * * *"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+		Spec:       v1alpha1.RedisExperimentScheduleSpec{Schedule: "0 3 * * *"},
 		Status: v1alpha1.RedisExperimentScheduleStatus{Skipped: 3, Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionRegressed, Status: metav1.ConditionTrue},
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue},
+			{Type: v1alpha1.ConditionRegressed, Status: metav1.ConditionTrue},
 		}},
 	}
 }
@@ -94,8 +120,13 @@ func matrix(name string) v1alpha1.RedisExperiment {
 	return v1alpha1.RedisExperiment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
 		Status: v1alpha1.RedisExperimentStatus{
-			Progress: &v1alpha1.ExperimentProgress{Runs: 12, Finished: 4, Failed: 1}, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRegressed, Status: metav1.ConditionTrue}},
-			Comparison: []v1alpha1.ComparisonResult{{Verdict: v1alpha1.ComparisonWorse}, {Verdict: v1alpha1.ComparisonSame}, {Verdict: v1alpha1.ComparisonWorse}},
+			Progress:   &v1alpha1.ExperimentProgress{Runs: 12, Finished: 4, Failed: 1},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRegressed, Status: metav1.ConditionTrue}},
+			Comparison: []v1alpha1.ComparisonResult{
+				{Verdict: v1alpha1.ComparisonWorse},
+				{Verdict: v1alpha1.ComparisonSame},
+				{Verdict: v1alpha1.ComparisonWorse},
+			},
 		},
 	}
 }
@@ -113,8 +144,12 @@ func interval() *record.Interval {
 // full has every metric.
 func full(t *testing.T) *exporter {
 	e := newExporter(t)
-	e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{load("cache")}, Faults: []v1alpha1.RedisFault{kill("hang")}, Experiments: []v1alpha1.RedisExperiment{matrix("sizes")},
-		Schedules: []v1alpha1.RedisExperimentSchedule{nightly("nightly")}}
+	e.objects = Objects{
+		LoadTests:   []v1alpha1.RedisLoadTest{load("cache")},
+		Faults:      []v1alpha1.RedisFault{kill("hang")},
+		Experiments: []v1alpha1.RedisExperiment{matrix("sizes")},
+		Schedules:   []v1alpha1.RedisExperimentSchedule{nightly("nightly")},
+	}
 	e.LoadOpened("cache", []string{"get"}).Add(interval())
 	e.RunRecorded(&e.objects.Schedules[0], v1alpha1.VerdictPass)
 	e.FaultStored(v1alpha1.FaultHang, &v1alpha1.RedisFaultStatus{}, &e.objects.Faults[0].Status)
@@ -256,8 +291,12 @@ func TestCardinality(t *testing.T) {
 	for i := range 1000 {
 		name := fmt.Sprint("object-", i)
 		test, broken, schedule := load(name), kill(name), nightly(name)
-		e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{test}, Faults: []v1alpha1.RedisFault{broken}, Experiments: []v1alpha1.RedisExperiment{matrix(name)},
-			Schedules: []v1alpha1.RedisExperimentSchedule{schedule}}
+		e.objects = Objects{
+			LoadTests:   []v1alpha1.RedisLoadTest{test},
+			Faults:      []v1alpha1.RedisFault{broken},
+			Experiments: []v1alpha1.RedisExperiment{matrix(name)},
+			Schedules:   []v1alpha1.RedisExperimentSchedule{schedule},
+		}
 		e.LoadOpened(test.UID, []string{"get", "set"}).Add(interval())
 		e.RunRecorded(&schedule, v1alpha1.VerdictFail)
 		e.FaultStored(v1alpha1.FaultTypes[i%len(v1alpha1.FaultTypes)], &v1alpha1.RedisFaultStatus{}, &broken.Status)
@@ -279,7 +318,8 @@ func TestCardinality(t *testing.T) {
 	}
 }
 
-// The counters of a load stay for some minutes after its end, and of two loads of one name only the living one has series.
+// The counters of a load stay for some minutes after its end, and of two loads of one name only the living one has
+// series.
 func TestLoadLingers(t *testing.T) {
 	e := full(t)
 	e.LoadEnded("cache", v1alpha1.VerdictPass)
@@ -307,7 +347,8 @@ func TestOperationsOfOneName(t *testing.T) {
 	iv := interval()
 	iv.Ops = append(iv.Ops, iv.Ops[0], iv.Ops[0])
 	e.LoadOpened("cache", []string{"get", "set", "get"}).Add(iv)
-	if got := nonzero(t, e, "redquake_loadtest_requests_total"); len(got) != 8 || got[2] != `{loadtest="cache",namespace="shop",operation="get",outcome="ok"} 2` {
+	if got := nonzero(t, e, "redquake_loadtest_requests_total"); len(got) != 8 ||
+		got[2] != `{loadtest="cache",namespace="shop",operation="get",outcome="ok"} 2` {
 		t.Errorf("%v", got)
 	}
 }
@@ -346,8 +387,14 @@ func TestFaultStored(t *testing.T) {
 		"reverts":         {faultReverts, []string{`{type="Hang"} 1`}},
 		"revert_failures": {faultRevertFailures, []string{`{type="Config"} 1`}},
 		"overstays":       {faultOverstays, []string{`{type="Config"} 1`, `{type="Hang"} 1`}},
-		"effects":         {faultEffects, []string{`{effect="Inconclusive",type="Config"} 1`, `{effect="Confirmed",type="Hang"} 1`}},
-		"ended":           {faultsEnded, []string{`{type="Config",verdict="Inconclusive"} 1`, `{type="Hang",verdict="Fail"} 1`}},
+		"effects": {
+			faultEffects,
+			[]string{`{effect="Inconclusive",type="Config"} 1`, `{effect="Confirmed",type="Hang"} 1`},
+		},
+		"ended": {
+			faultsEnded,
+			[]string{`{type="Config",verdict="Inconclusive"} 1`, `{type="Hang",verdict="Fail"} 1`},
+		},
 	} {
 		got := nonzero(t, e, "redquake_fault_"+name+"_total")
 		slices.Sort(c.says)
@@ -398,8 +445,11 @@ func TestFaultState(t *testing.T) {
 		"Reverting":  {InjectedAt: at(1), RevertingSince: at(2)},
 		"Recovering": {InjectedAt: at(1), RevertingSince: at(2), RevertedAt: at(3)},
 		"Settled":    {InjectedAt: at(1), RevertedAt: at(3), SettledTime: at(4)},
-		"Failed":     {InjectedAt: at(1), Conditions: []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue}}},
-		"Suspended":  {Conditions: []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}}},
+		"Failed": {
+			InjectedAt: at(1),
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue}},
+		},
+		"Suspended": {Conditions: []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}}},
 	} {
 		if got := faultState(&status); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -438,7 +488,11 @@ func TestLag(t *testing.T) {
 		}
 	})
 	start := time.Now()
-	for after, want := range map[time.Duration]time.Duration{lagEvery / 2: 0, lagEvery: 0, 2 * time.Second: 1750 * time.Millisecond} {
+	for after, want := range map[time.Duration]time.Duration{
+		lagEvery / 2:    0,
+		lagEvery:        0,
+		2 * time.Second: 1750 * time.Millisecond,
+	} {
 		if got := lateness(start, start.Add(after)); got != want {
 			t.Errorf("%s after the one before: %s late, want %s", after, got, want)
 		}
@@ -482,7 +536,8 @@ func BenchmarkGather(b *testing.B) {
 		name := fmt.Sprint("object-", i)
 		objects.LoadTests, objects.Faults = append(objects.LoadTests, load(name)), append(objects.Faults, kill(name))
 		if i < 100 {
-			objects.Experiments, objects.Schedules = append(objects.Experiments, matrix(name)), append(objects.Schedules, nightly(name))
+			objects.Experiments = append(objects.Experiments, matrix(name))
+			objects.Schedules = append(objects.Schedules, nightly(name))
 		}
 		if i < 50 {
 			m.LoadOpened(types.UID(name), []string{"get", "set"}).Add(interval())

@@ -6,7 +6,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Bounds of the attempts to send a notification: the waits double from the first to the longest one.
+// Bounds of the attempts to send a notification: the waits double from the first to the longest
+// one.
 const (
 	firstWait   = 10 * time.Second
 	longestWait = 10 * time.Minute
@@ -26,8 +27,9 @@ func (s State) Same(other State) bool {
 	return s.Verdict == other.Verdict && s.Regressed == other.Regressed
 }
 
-// StateOf is the state of a schedule; false before its first run has ended. Where it is unknown whether something regressed, it is as in the last
-// notification: a repetition that is under way, or a run that was not compared, is no recovery.
+// StateOf is the state of a schedule; false before its first run has ended. Where it is unknown
+// whether something regressed, it is as in the last notification: a repetition that is under way,
+// or a run that was not compared, is no recovery.
 func StateOf(history []v1alpha1.ScheduledRun, regressed *bool, last *State) (State, bool) {
 	if len(history) == 0 {
 		return State{}, false
@@ -50,8 +52,9 @@ type Attempt struct {
 	At    time.Time // of the last one
 }
 
-// Due reports when to try to notify of a state: a time that has passed is at once, a zero one is never. last is the state of the last notification; nil = there
-// was none. tried are the attempts so far; nil = none.
+// Due reports when to try to notify of a state: a time that has passed is at once, a zero one is
+// never. last is the state of the last notification; nil = there was none. tried are the attempts
+// so far; nil = none.
 func Due(now State, last *State, tried *Attempt, at time.Time) time.Time {
 	switch {
 	case last != nil && last.Same(now):

@@ -12,7 +12,8 @@ const (
 	fail = v1alpha1.VerdictFail
 )
 
-// A state is notified of if it differs from that of the last notification, and again with growing waits until it is accepted.
+// A state is notified of if it differs from that of the last notification, and again with growing waits until it is
+// accepted.
 func TestDue(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC)
@@ -23,13 +24,18 @@ func TestDue(t *testing.T) {
 		tried *Attempt
 		want  time.Time
 	}{
-		"first":              {State{"b", pass, false}, nil, nil, now},
-		"same":               {State{"b", pass, false}, &State{"a", pass, false}, nil, time.Time{}},
-		"verdict":            {State{"b", fail, false}, &State{"a", pass, false}, nil, now},
-		"not complete":       {State{"b", "", false}, &State{"a", pass, false}, nil, now},
-		"regressed":          {State{"b", pass, true}, &State{"a", pass, false}, nil, now},
-		"recovered":          {State{"b", pass, false}, &State{"a", pass, true}, nil, now},
-		"once in vain":       {State{"b", fail, false}, nil, &Attempt{"b", 1, ago(4 * time.Second)}, now.Add(6 * time.Second)},
+		"first":        {State{"b", pass, false}, nil, nil, now},
+		"same":         {State{"b", pass, false}, &State{"a", pass, false}, nil, time.Time{}},
+		"verdict":      {State{"b", fail, false}, &State{"a", pass, false}, nil, now},
+		"not complete": {State{"b", "", false}, &State{"a", pass, false}, nil, now},
+		"regressed":    {State{"b", pass, true}, &State{"a", pass, false}, nil, now},
+		"recovered":    {State{"b", pass, false}, &State{"a", pass, true}, nil, now},
+		"once in vain": {
+			State{"b", fail, false},
+			nil,
+			&Attempt{"b", 1, ago(4 * time.Second)},
+			now.Add(6 * time.Second),
+		},
 		"four times":         {State{"b", fail, false}, nil, &Attempt{"b", 4, now}, now.Add(80 * time.Second)},
 		"often":              {State{"b", fail, false}, nil, &Attempt{"b", 17, now}, now.Add(10 * time.Minute)},
 		"given up":           {State{"b", fail, false}, nil, &Attempt{"b", MostAttempts, ago(time.Hour)}, time.Time{}},
@@ -77,12 +83,18 @@ func TestMessage(t *testing.T) {
 		last *State
 		now  State
 	}{
-		"First: shop/nightly: the verdict of run b is Pass. This is the first notification; the next one follows when that changes.": {nil, State{"b", pass, false}},
-		"Verdict: shop/nightly: the verdict of run b is Fail, after Pass.":                                                           {&State{"a", pass, false}, State{"b", fail, false}},
-		"Verdict: shop/nightly: run b could not complete, after Pass.":                                                               {&State{"a", pass, false}, State{"b", "", false}},
-		"Verdict: shop/nightly: the verdict of run b is Pass, after None.":                                                           {&State{"a", "", false}, State{"b", pass, false}},
-		"Regressed: shop/nightly has regressed: the verdict of run b is Pass.":                                                       {&State{"a", pass, false}, State{"b", pass, true}},
-		"Recovered: shop/nightly has recovered: the verdict of run b is Pass, after Fail.":                                           {&State{"a", fail, true}, State{"b", pass, false}},
+		"First: shop/nightly: the verdict of run b is Pass. This is the first notification; the next one follows when that " +
+			"changes.": {nil, State{"b", pass, false}},
+		"Verdict: shop/nightly: the verdict of run b is Fail, after " +
+			"Pass.": {&State{"a", pass, false}, State{"b", fail, false}},
+		"Verdict: shop/nightly: run b could not complete, after " +
+			"Pass.": {&State{"a", pass, false}, State{"b", "", false}},
+		"Verdict: shop/nightly: the verdict of run b is Pass, after " +
+			"None.": {&State{"a", "", false}, State{"b", pass, false}},
+		"Regressed: shop/nightly has regressed: the verdict of run b is " +
+			"Pass.": {&State{"a", pass, false}, State{"b", pass, true}},
+		"Recovered: shop/nightly has recovered: the verdict of run b is Pass, after " +
+			"Fail.": {&State{"a", fail, true}, State{"b", pass, false}},
 	} {
 		m := NewMessage("shop", "nightly", c.last, c.now, "", "")
 		if got := m.Change + ": " + m.Text; got != want+"\nkubectl -n shop describe rexp b" {

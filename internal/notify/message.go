@@ -1,4 +1,5 @@
-// Package notify tells people by a webhook that the verdict of a schedule has changed: when that is due, what is said, and how it is sent.
+// Package notify tells people by a webhook that the verdict of a schedule has changed: when that is
+// due, what is said, and how it is sent.
 package notify
 
 import (
@@ -16,11 +17,13 @@ type Message struct {
 	Verdict string
 	// Before is that of the run of the last notification; "" if this is the first one.
 	Before string
-	// Change is what has changed: First, Verdict, Regressed or Recovered; of a verdict and a regression, the latter.
+	// Change is what has changed: First, Verdict, Regressed or Recovered; of a verdict and a
+	// regression, the latter.
 	Change string
 	// Regressed is whether a figure is worse than it was.
 	Regressed bool
-	// Why is why the run could not complete, or which figures have regressed, since which run; "" = there is nothing to say.
+	// Why is why the run could not complete, or which figures have regressed, since which run; "" =
+	// there is nothing to say.
 	Why string
 	// Start is when the run began, in RFC 3339.
 	Start string
@@ -31,7 +34,14 @@ type Message struct {
 // NewMessage says of a run what has changed since the last notification.
 func NewMessage(namespace, schedule string, last *State, now State, why, start string) Message {
 	m := Message{
-		Namespace: namespace, Schedule: schedule, Run: now.Run, Verdict: word(now.Verdict), Regressed: now.Regressed, Why: why, Start: start, Change: "Verdict",
+		Namespace: namespace,
+		Schedule:  schedule,
+		Run:       now.Run,
+		Verdict:   word(now.Verdict),
+		Regressed: now.Regressed,
+		Why:       why,
+		Start:     start,
+		Change:    "Verdict",
 	}
 	if last != nil {
 		m.Before = word(last.Verdict)
@@ -54,7 +64,9 @@ func (m Message) sentences() string {
 	var lines []string
 	switch m.Change {
 	case "First":
-		lines = append(lines, fmt.Sprintf("%s: %s. This is the first notification; the next one follows when that changes.", of, m.verdict()))
+		lines = append(lines,
+			fmt.Sprintf("%s: %s. This is the first notification; the next one follows when that changes.",
+				of, m.verdict()))
 	case "Regressed":
 		lines = append(lines, fmt.Sprintf("%s has regressed: %s.", of, m.verdict()))
 	case "Recovered":
@@ -65,7 +77,8 @@ func (m Message) sentences() string {
 	if m.Why != "" {
 		lines = append(lines, m.Why)
 	}
-	return strings.Join(append(lines, fmt.Sprintf("kubectl -n %s describe rexp %s", m.Namespace, m.Run)), "\n")
+	return strings.Join(append(lines,
+		fmt.Sprintf("kubectl -n %s describe rexp %s", m.Namespace, m.Run)), "\n")
 }
 
 func (m Message) verdict() string {
@@ -92,6 +105,15 @@ func word(v v1alpha1.Verdict) string {
 // example is a message with a word in every text, for checks of templates.
 func example(text string) Message {
 	return Message{
-		Namespace: text, Schedule: text, Run: text, Verdict: text, Before: text, Change: text, Regressed: true, Why: text, Start: text, Text: text,
+		Namespace: text,
+		Schedule:  text,
+		Run:       text,
+		Verdict:   text,
+		Before:    text,
+		Change:    text,
+		Regressed: true,
+		Why:       text,
+		Start:     text,
+		Text:      text,
 	}
 }

@@ -32,9 +32,11 @@ const (
 
 // Client sends notifications to hosts that are allowed.
 type Client struct {
-	Hosts   egress.Hosts
-	Dial    func(ctx context.Context, network, address string) (net.Conn, error) // nil = over the network
-	Timeout time.Duration                                                        // of an attempt; 0 = 10 s
+	Hosts egress.Hosts
+	// nil = over the network
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// of an attempt; 0 = 10 s
+	Timeout time.Duration
 }
 
 // ParseURL checks the URL of a webhook, which is a secret: its error shows nothing of it.
@@ -59,8 +61,8 @@ func (c *Client) way() egress.Way {
 	return egress.Way{Hosts: c.Hosts, Flag: "--notify-hosts", Dial: c.Dial}
 }
 
-// Send posts a body, as JSON if it is. The server has accepted it if the error is nil. id is the same for each attempt to
-// send the same notification. Errors hold nothing of the URL.
+// Send posts a body, as JSON if it is. The server has accepted it if the error is nil. id is the
+// same for each attempt to send the same notification. Errors hold nothing of the URL.
 func (c *Client) Send(ctx context.Context, at *url.URL, id string, body []byte) error {
 	timeout := cmp.Or(c.Timeout, sendTimeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -70,7 +72,8 @@ func (c *Client) Send(ctx context.Context, at *url.URL, id string, body []byte) 
 		return err
 	}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(),
+		bytes.NewReader(body))
 	if err != nil {
 		return hidden(err, at)
 	}
@@ -92,8 +95,10 @@ func (c *Client) Send(ctx context.Context, at *url.URL, id string, body []byte) 
 	if response.StatusCode/100 == 2 {
 		return nil
 	}
-	said, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // what was read until an error is enough
-	text := strings.TrimSpace(fmt.Sprintf("the server answers %d %s", response.StatusCode, http.StatusText(response.StatusCode)))
+	// what was read until an error is enough
+	said, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text := strings.TrimSpace(fmt.Sprintf("the server answers %d %s", response.StatusCode,
+		http.StatusText(response.StatusCode)))
 	if quote := shortened(hide(string(said), at), maxQuote); quote != "" {
 		text += ": " + quote
 	}
@@ -108,7 +113,8 @@ func hidden(err error, at *url.URL) error {
 	return errors.New(shortened(hide(err.Error(), at), maxError))
 }
 
-// hide removes a URL and the secrets in it from a text: a server may send back what it has received.
+// hide removes a URL and the secrets in it from a text: a server may send back what it has
+// received.
 func hide(text string, at *url.URL) string {
 	whole := []string{at.String(), at.Host, at.Hostname(), at.Path, at.EscapedPath(), at.RawQuery}
 	slices.SortFunc(whole, func(a, b string) int { return len(b) - len(a) })
@@ -123,7 +129,8 @@ func hide(text string, at *url.URL) string {
 	}
 	if user := at.User; user != nil {
 		password, _ := user.Password()
-		parts = append(parts, user.Username(), password, base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
+		parts = append(parts, user.Username(), password,
+			base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
 	}
 	return redact.Text(text, slices.DeleteFunc(parts, isWord)...)
 }

@@ -33,7 +33,8 @@ func TestSend(t *testing.T) {
 		got := make(chan string, 1)
 		err := send(t, local(), "/services/T0/B0?a=b", body, func(w http.ResponseWriter, r *http.Request) {
 			text, _ := io.ReadAll(r.Body)
-			got <- fmt.Sprintf("%s %s %s %s %s", r.Method, r.URL, r.Header.Get("Content-Type"), r.Header.Get("Idempotency-Key"), text)
+			got <- fmt.Sprintf("%s %s %s %s %s", r.Method, r.URL, r.Header.Get("Content-Type"), r.Header.Get("Idempotency-Key"),
+				text)
 			w.WriteHeader(http.StatusNoContent)
 		})
 		if want := "POST /services/T0/B0?a=b " + want + " id " + body; err != nil || <-got != want {
@@ -42,18 +43,26 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// A server that refuses, hangs, redirects, never ends or sends the URL back costs little, and its error shows nothing of the URL.
+// A server that refuses, hangs, redirects, never ends or sends the URL back costs little, and its error shows nothing
+// of the URL.
 func TestHostileReceivers(t *testing.T) {
 	t.Parallel()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	elsewhere := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	t.Cleanup(elsewhere.Close)
 	const path = "/services/s3cretT0KEN/s3cretB0X?key=s3cret%20key"
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"refuses":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "invalid_payload", http.StatusBadRequest) }, "the server answers 400 Bad Request: invalid_payload"},
-		"overloaded": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "the server answers 503 Service Unavailable"},
+		"refuses": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "invalid_payload",
+				http.StatusBadRequest)
+		}, "the server answers 400 Bad Request: invalid_payload"},
+		"overloaded": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(
+				http.StatusServiceUnavailable)
+		}, "the server answers 503 Service Unavailable"},
 		"hangs": {func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadAll(r.Body) // only then the end of the connection is seen
 			<-r.Context().Done()
@@ -61,7 +70,10 @@ func TestHostileReceivers(t *testing.T) {
 		"redirects": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
 		}, "the server redirects to another address, which is not followed"},
-		"redirects as GET": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }, "the server redirects to another address, which is not followed"},
+		"redirects as GET": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL,
+				http.StatusFound)
+		}, "the server redirects to another address, which is not followed"},
 		"never ends": {func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadGateway)
 			for r.Context().Err() == nil {
@@ -113,12 +125,15 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// Requests go only to hosts that are named, and nowhere without a list. The error shows the flag, and nothing of the URL, which is a secret.
+// Requests go only to hosts that are named, and nowhere without a list. The error shows the flag, and nothing of the
+// URL, which is a secret.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	touched := func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") }
 	for name, hosts := range map[string]egress.Hosts{"not on the list": {"hooks.slack.com"}, "no list": nil} {
-		if err := send(t, Client{Hosts: hosts}, "", "", touched); err == nil || err.Error() != "the operator may not send requests to this host: it is not among its --notify-hosts, where an administrator names hosts" {
+		if err := send(t, Client{Hosts: hosts}, "", "", touched); err == nil ||
+			err.Error() !=
+				"the operator may not send requests to this host: it is not among its --notify-hosts, where an administrator names hosts" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -127,7 +142,10 @@ func TestHosts(t *testing.T) {
 // What is no URL of a webhook is refused, without a word of it.
 func TestParseURL(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "s3cret", "hooks.slack.com/s3cret", "ftp://a/s3cret", "file:///s3cret", "https:///s3cret", "http://a/%zz-s3cret", "https://a/" + strings.Repeat("s3cret", 400)} {
+	for _, text := range []string{
+		"", "s3cret", "hooks.slack.com/s3cret", "ftp://a/s3cret", "file:///s3cret",
+		"https:///s3cret", "http://a/%zz-s3cret", "https://a/" + strings.Repeat("s3cret", 400),
+	} {
 		if _, err := ParseURL(text); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%.40s: %v", text, err)
 		}

@@ -11,26 +11,42 @@ import (
 	"text/template/parse"
 )
 
-// maxBody is the longest body of a notification, and the longest result of a function of its template, in bytes.
+// maxBody is the longest body of a notification, and the longest result of a function of its
+// template, in bytes.
 const maxBody = 64 << 10
 
-// DefaultTemplate is the body for Slack's incoming webhooks, and for those of Mattermost and others that take the same.
+// DefaultTemplate is the body for Slack's incoming webhooks, and for those of Mattermost and others
+// that take the same.
 const DefaultTemplate = `{"text": {{json (slack .Text)}}}`
 
 // errTooLong is a body without an end.
 var errTooLong = fmt.Errorf("it is longer than %d bytes", maxBody)
 
-// Template makes the body of a notification. What it can cost is bounded: it has no templates of its own and repeats nothing.
+// Template makes the body of a notification. What it can cost is bounded: it has no templates of
+// its own and repeats nothing.
 type Template struct{ parsed *template.Template }
 
-// functions are all functions of a template besides the comparisons. Those of the standard library that make long texts of short ones are absent.
+// functions are all functions of a template besides the comparisons. Those of the standard library
+// that make long texts of short ones are absent.
 var functions = template.FuncMap{"json": encoded, "slack": escaped}
 
 // builtin are the functions of the standard library that a template may use.
-var builtin = map[string]bool{"and": true, "or": true, "not": true, "eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true, "len": true}
+var builtin = map[string]bool{
+	"and": true,
+	"or":  true,
+	"not": true,
+	"eq":  true,
+	"ne":  true,
+	"lt":  true,
+	"le":  true,
+	"gt":  true,
+	"ge":  true,
+	"len": true,
+}
 
-// Parse returns the template of a text in the format of Go's text/template; "" is DefaultTemplate. It executes it once: the error is what is wrong, with the
-// line, also if the body would be JSON for some values only.
+// Parse returns the template of a text in the format of Go's text/template; "" is DefaultTemplate.
+// It executes it once: the error is what is wrong, with the line, also if the body would be JSON
+// for some values only.
 func Parse(text string) (*Template, error) {
 	if text == "" {
 		text = DefaultTemplate
@@ -55,7 +71,8 @@ func Parse(text string) (*Template, error) {
 		return nil, err
 	}
 	if json.Valid(plain) && !json.Valid(hard) {
-		return nil, errors.New(`it is no JSON if a value has quotes or line ends: write {{json .Text}} instead of "{{.Text}}"`)
+		return nil, errors.New(
+			`it is no JSON if a value has quotes or line ends: write {{json .Text}} instead of "{{.Text}}"`)
 	}
 	return t, nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 func message(why string) Message {
-	return NewMessage("shop", "nightly", &State{Run: "nightly-1", Verdict: v1alpha1.VerdictPass}, State{Run: "nightly-2", Verdict: v1alpha1.VerdictFail}, why, "2026-01-01T03:00:00Z")
+	return NewMessage("shop", "nightly", &State{Run: "nightly-1", Verdict: v1alpha1.VerdictPass},
+		State{Run: "nightly-2", Verdict: v1alpha1.VerdictFail}, why, "2026-01-01T03:00:00Z")
 }
 
 // The default body is JSON with one text, in which nothing is a link or a mention.
@@ -38,10 +39,11 @@ func TestDefaultBody(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"{{.Namespace}}/{{.Schedule}} {{.Run}} {{.Verdict}} {{.Before}} {{.Change}} {{.Regressed}} {{.Why}} {{.Start}}": "shop/nightly nightly-2 Fail Pass Verdict false why? 2026-01-01T03:00:00Z",
-		`{"a": {{json .Why}}, "b": {{json .Regressed}}}`:                                                                `{"a": "why?", "b": false}`,
-		`{{if and (eq .Verdict "Fail") (not .Regressed)}}bad{{else}}good{{end}}`:                                        "bad",
-		`{{with .Why}}{{.}}{{end}}{{/* nothing */}}{{$v := .Verdict}} {{len $v}}`:                                       "why? 4",
+		"{{.Namespace}}/{{.Schedule}} {{.Run}} {{.Verdict}} {{.Before}} {{.Change}} {{.Regressed}} {{.Why}} " +
+			"{{.Start}}": "shop/nightly nightly-2 Fail Pass Verdict false why? 2026-01-01T03:00:00Z",
+		`{"a": {{json .Why}}, "b": {{json .Regressed}}}`:                          `{"a": "why?", "b": false}`,
+		`{{if and (eq .Verdict "Fail") (not .Regressed)}}bad{{else}}good{{end}}`:  "bad",
+		`{{with .Why}}{{.}}{{end}}{{/* nothing */}}{{$v := .Verdict}} {{len $v}}`: "why? 4",
 		"{{.Text":                                             "line 1: unclosed action",
 		"a\n{{.Texts}}":                                       "line 2:2: at <.Texts>: can't evaluate field Texts in type notify.Message",
 		`{{define "x"}}{{end}}`:                               "define and block are not supported",
@@ -53,8 +55,9 @@ func TestTemplates(t *testing.T) {
 		`{{if (print .Text | js)}}{{end}}`:                    "line 1: function print is not supported",
 		`{{(html .Text).Text}}`:                               "line 1: function html is not supported",
 		`{{json .Text` + strings.Repeat(" | json", 40) + `}}`: "it is longer than 65536 bytes",
-		`{"text": "{{.Text}}"}`:                               `it is no JSON if a value has quotes or line ends: write {{json .Text}} instead of "{{.Text}}"`,
-		`{{index .Text 0}}`:                                   "line 1: function index is not supported",
+		`{"text": "{{.Text}}"}`: `it is no JSON if a value has quotes or line ends: write ` +
+			`{{json .Text}} instead of "{{.Text}}"`,
+		`{{index .Text 0}}`: "line 1: function index is not supported",
 	} {
 		got := body(text)
 		if got != want {
@@ -80,7 +83,10 @@ func body(text string) string {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{DefaultTemplate, "{{range .Text}}{{end}}", `{{$x := json .Text}}{{$x = json $x}}`, "{{if .Regressed}}{{break}}{{end}}"} {
+	for _, seed := range []string{
+		DefaultTemplate, "{{range .Text}}{{end}}", `{{$x := json .Text}}{{$x = json $x}}`,
+		"{{if .Regressed}}{{break}}{{end}}",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -7,17 +7,20 @@ import (
 	"strings"
 )
 
-// HTTP is requests to the API of an application that uses the Redis under test. URL, body and the values of headers may contain the placeholders
-// {key}, {int}, {user} and {seq} of a command.
+// HTTP is requests to the API of an application that uses the Redis under test. URL, body and the
+// values of headers may contain the placeholders {key}, {int}, {user} and {seq} of a command.
 //
-// A response with status 400 or above is a failure. Redirects are not followed. The body of the response is read completely.
-// The protocol is HTTP/1.1. Go's client repeats a GET or HEAD on a new connection if a kept connection was closed; the repetition is not counted.
+// A response with status 400 or above is a failure. Redirects are not followed. The body of the
+// response is read completely.
+// The protocol is HTTP/1.1. Go's client repeats a GET or HEAD on a new connection if a kept
+// connection was closed; the repetition is not counted.
 type HTTP struct {
-	URL       string   `json:"url"`              // http or https, with a host
-	Method    string   `json:"method,omitempty"` // GET (if empty), HEAD, POST, PUT, PATCH or DELETE
-	Body      string   `json:"body,omitempty"`
-	Headers   []Header `json:"headers,omitempty"`
-	KeepAlive bool     `json:"keepAlive"` // connections are reused; otherwise each request opens a new one
+	URL     string   `json:"url"`              // http or https, with a host
+	Method  string   `json:"method,omitempty"` // GET (if empty), HEAD, POST, PUT, PATCH or DELETE
+	Body    string   `json:"body,omitempty"`
+	Headers []Header `json:"headers,omitempty"`
+	// connections are reused; otherwise each request opens a new one
+	KeepAlive bool `json:"keepAlive"`
 }
 
 // Header is a header of each request. Host sets the request's host.
@@ -26,19 +29,27 @@ type Header struct {
 	Value string `json:"value"`
 }
 
-// The tallies of http. The means of the parts of the latency are connectMicros / connects, firstByteMicros / responses and
-// bodyMicros / responses, where responses is the sum of the status classes.
+// The tallies of http. The means of the parts of the latency are connectMicros / connects,
+// firstByteMicros / responses and bodyMicros / responses, where responses is the sum of the status
+// classes.
 const (
-	TallyStatus1xx       = iota // followed by the other classes
-	TallyConnects        = iota + 4
-	TallyConnectMicros   // to open these connections, including name resolution and TLS handshake
-	TallyFirstByteMicros // from the begin of the request on its connection to the first byte of the response
-	TallyBodyMicros      // from there to the end of the response
+	TallyStatus1xx     = iota // followed by the other classes
+	TallyConnects      = iota + 4
+	TallyConnectMicros // to open these connections, including name resolution and TLS handshake
+	// from the begin of the request on its connection to the first byte of the response
+	TallyFirstByteMicros
+	TallyBodyMicros // from there to the end of the response
 )
 
-var httpTallies = []string{"status1xx", "status2xx", "status3xx", "status4xx", "status5xx", "connects", "connectMicros", "firstByteMicros", "bodyMicros"}
+var httpTallies = []string{
+	"status1xx", "status2xx", "status3xx", "status4xx", "status5xx",
+	"connects", "connectMicros", "firstByteMicros", "bodyMicros",
+}
 
-var httpMethods = []string{"", http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+var httpMethods = []string{
+	"", http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
+	http.MethodPatch, http.MethodDelete,
+}
 
 // placeholders replaces the placeholders by examples, to validate the URL.
 var placeholders = strings.NewReplacer("{int}", "0", "{user}", "0", "{seq}", "0")
@@ -65,7 +76,9 @@ func (h *HTTP) check(k *Keyspace) string {
 
 func (h *HTTP) operations() []Operation {
 	m := h.MethodOrDefault()
-	return []Operation{{Name: strings.ToLower(m), Weight: 1, ReadOnly: m == http.MethodGet || m == http.MethodHead}}
+	return []Operation{
+		{Name: strings.ToLower(m), Weight: 1, ReadOnly: m == http.MethodGet || m == http.MethodHead},
+	}
 }
 
 // MethodOrDefault returns the effective method.
@@ -76,4 +89,6 @@ func (h *HTTP) MethodOrDefault() string {
 	return h.Method
 }
 
-func (h *HTTP) tallies() []string { return httpTallies }
+func (h *HTTP) tallies() []string {
+	return httpTallies
+}

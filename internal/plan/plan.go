@@ -1,5 +1,6 @@
-// Package plan defines what a run does: the plan that is shared by operator and load pods, its validation, and its shape over time. It depends on no
-// engine or driver, so that the manager does not link them.
+// Package plan defines what a run does: the plan that is shared by operator and load pods, its
+// validation, and its shape over time. It depends on no engine or driver, so that the manager does
+// not link them.
 package plan
 
 import (
@@ -7,14 +8,16 @@ import (
 	"time"
 )
 
-// Plan is the input of a load pod. It is the contract between the operator and the pod: one type, compiled into
-// both, written as JSON into a ConfigMap that every pod of the run mounts. It contains no secrets, only the paths of their files.
+// Plan is the input of a load pod. It is the contract between the operator and the pod: one type,
+// compiled into both, written as JSON into a ConfigMap that every pod of the run mounts. It
+// contains no secrets, only the paths of their files.
 // Durations are nanoseconds in the JSON.
 type Plan struct {
-	Run      string        `json:"run"`            // identifies the run; the load test's UID
-	Pods     int           `json:"pods"`           // how many pods share the load
-	Interval time.Duration `json:"interval"`       // the recording grid's step
-	Target   Target        `json:"target"`         // where Redis is; without addresses and sentinels for a workload without Redis
+	Run      string        `json:"run"`      // identifies the run; the load test's UID
+	Pods     int           `json:"pods"`     // how many pods share the load
+	Interval time.Duration `json:"interval"` // the recording grid's step
+	// where Redis is; without addresses and sentinels for a workload without Redis
+	Target   Target        `json:"target"`
 	Client   Client        `json:"client"`         // how to connect to it
 	Shape    Shape         `json:"shape"`          // amount of load and duration, over all pods
 	Workload Workload      `json:"workload"`       // the requests
@@ -27,7 +30,8 @@ type Plan struct {
 // LedgerOperation is the name of the ledger writes in every record.
 const LedgerOperation = "ledger"
 
-// Verify makes a share of the load's requests ledger writes, which are read back after the load: see package ledger.
+// Verify makes a share of the load's requests ledger writes, which are read back after the load:
+// see package ledger.
 type Verify struct {
 	Share       float64 `json:"share"`                 // of all requests, above 0, at most 1
 	StaleReads  bool    `json:"staleReads,omitempty"`  // read registers from replicas during the load
@@ -36,17 +40,23 @@ type Verify struct {
 
 // Target is a Redis deployment from the perspective of a client.
 type Target struct {
-	Topology     Topology  `json:"topology,omitempty"`     // "" = Standalone
-	Addresses    []string  `json:"addresses"`              // host:port; names are resolved at most 20 ms before a dial. Standalone uses the first that replies; may be empty if there are sentinels
-	Sentinel     *Sentinel `json:"sentinel,omitempty"`     // with topology Sentinel, and optionally with Auto
-	Username     string    `json:"username,omitempty"`     // ACL user; "" = default
-	PasswordFile string    `json:"passwordFile,omitempty"` // read for every dial, so that a rotated secret is picked up
-	TLS          *TLS      `json:"tls,omitempty"`          // nil = plain TCP
-	Database     int       `json:"database,omitempty"`     // 0 in a cluster
+	Topology Topology `json:"topology,omitempty"` // "" = Standalone
+	// host:port; names are resolved at most 20 ms before a dial. Standalone uses the first that
+	// replies; may be empty if there are sentinels
+	Addresses []string `json:"addresses"`
+	// with topology Sentinel, and optionally with Auto
+	Sentinel *Sentinel `json:"sentinel,omitempty"`
+	Username string    `json:"username,omitempty"` // ACL user; "" = default
+	// read for every dial, so that a rotated secret is picked up
+	PasswordFile string `json:"passwordFile,omitempty"`
+	TLS          *TLS   `json:"tls,omitempty"`      // nil = plain TCP
+	Database     int    `json:"database,omitempty"` // 0 in a cluster
 }
 
 // IsSet reports whether there is a Redis: some workloads can do without.
-func (t *Target) IsSet() bool { return len(t.Addresses) > 0 || t.Sentinel != nil }
+func (t *Target) IsSet() bool {
+	return len(t.Addresses) > 0 || t.Sentinel != nil
+}
 
 // Topology is the topology of a deployment: one of topology.Kind, or Auto.
 type Topology string
@@ -62,7 +72,8 @@ const (
 
 // Sentinel is the sentinels that monitor a deployment.
 type Sentinel struct {
-	Addresses    []string `json:"addresses"`              // host:port; sentinels that they announce are queried as well
+	// host:port; sentinels that they announce are queried as well
+	Addresses    []string `json:"addresses"`
 	MasterName   string   `json:"masterName,omitempty"`   // "" = the only one that they monitor
 	Username     string   `json:"username,omitempty"`     // ACL user of the sentinels; "" = default
 	PasswordFile string   `json:"passwordFile,omitempty"` // read at every dial
@@ -78,21 +89,30 @@ type TLS struct {
 	InsecureSkipVerify bool   `json:"insecureSkipVerify,omitempty"`
 }
 
-// Client is how the load connects to Redis. In mode Dedicated one request is in flight per connection, or one batch if Pipeline > 1.
+// Client is how the load connects to Redis. In mode Dedicated one request is in flight per
+// connection, or one batch if Pipeline > 1.
 type Client struct {
-	Connections    int           `json:"connections"`             // per pod, at least 1
-	Pipeline       int           `json:"pipeline"`                // requests per batch, at least 1
-	DialTimeout    time.Duration `json:"dialTimeout"`             // of one attempt, TCP and TLS and HELLO
-	RequestTimeout time.Duration `json:"requestTimeout"`          // from the send; a request with a later reply is Unknown
-	RemoteTimeout  time.Duration `json:"remoteTimeout,omitempty"` // of an operation of cacheAside and http; 0 = RequestTimeout
-	Protocol       int           `json:"protocol"`                // 2 | 3
-	ReadFrom       ReadFrom      `json:"readFrom,omitempty"`      // where read-only commands go; "" = Primary
-	Mode           Mode          `json:"mode,omitempty"`          // "" = Dedicated
-	MaxAge         time.Duration `json:"maxAge,omitempty"`        // of a connection, which is then replaced between two requests; 0 = unlimited
-	Retries        int           `json:"retries,omitempty"`       // of a failed request, at most; its latency counts from the first attempt
-	AddedLatency   time.Duration `json:"addedLatency,omitempty"`  // added to each round trip in the client, to simulate a slower network
-	Driver         Driver        `json:"driver,omitempty"`        // "" = Native
-	GoRedis        *GoRedis      `json:"goRedis,omitempty"`       // with Driver GoRedis; nil = its defaults
+	Connections int `json:"connections"` // per pod, at least 1
+	Pipeline    int `json:"pipeline"`    // requests per batch, at least 1
+	// of one attempt, TCP and TLS and HELLO
+	DialTimeout time.Duration `json:"dialTimeout"`
+	// from the send; a request with a later reply is Unknown
+	RequestTimeout time.Duration `json:"requestTimeout"`
+	// of an operation of cacheAside and http; 0 = RequestTimeout
+	RemoteTimeout time.Duration `json:"remoteTimeout,omitempty"`
+	Protocol      int           `json:"protocol"` // 2 | 3
+	// where read-only commands go; "" = Primary
+	ReadFrom ReadFrom `json:"readFrom,omitempty"`
+	Mode     Mode     `json:"mode,omitempty"` // "" = Dedicated
+	// of a connection, which is then replaced between two requests; 0 = unlimited
+	MaxAge time.Duration `json:"maxAge,omitempty"`
+	// of a failed request, at most; its latency counts from the first attempt
+	Retries int `json:"retries,omitempty"`
+	// added to each round trip in the client, to simulate a slower network
+	AddedLatency time.Duration `json:"addedLatency,omitempty"`
+	Driver       Driver        `json:"driver,omitempty"` // "" = Native
+	// with Driver GoRedis; nil = its defaults
+	GoRedis *GoRedis `json:"goRedis,omitempty"`
 }
 
 // ReadFrom is where read-only commands go. Writes go to a primary.
@@ -119,29 +139,40 @@ type Driver string
 
 // The drivers.
 const (
-	NativeDriver  Driver = "Native"  // Redquake's own: no retries, cheap
-	GoRedisDriver Driver = "GoRedis" // go-redis with its pool, retries and view of the topology, as in a Go service
+	NativeDriver Driver = "Native" // Redquake's own: no retries, cheap
+	// go-redis with its pool, retries and view of the topology, as in a Go service
+	GoRedisDriver Driver = "GoRedis"
 )
 
 // GoRedis are options of go-redis, by its names.
 type GoRedis struct {
-	PoolSize            int           `json:"poolSize,omitempty"`            // 0 = Client.Connections
-	MaxRetries          *int          `json:"maxRetries,omitempty"`          // nil = its default, -1 = none
-	StateReloadInterval time.Duration `json:"stateReloadInterval,omitempty"` // of a cluster's layout; 0 = its default
+	PoolSize int `json:"poolSize,omitempty"` // 0 = Client.Connections
+	// nil = its default, -1 = none
+	MaxRetries *int `json:"maxRetries,omitempty"`
+	// of a cluster's layout; 0 = its default
+	StateReloadInterval time.Duration `json:"stateReloadInterval,omitempty"`
 }
 
-// Shape is the amount of load over time. A user sends one batch of Client.Pipeline requests per turn. Exactly one of Users, Rate, Stages sets the amount;
-// with Rate > 0 or stages with rates it is an open loop, and Users bounds the number of arrivals in flight (0 = Connections*Pipeline).
+// Shape is the amount of load over time. A user sends one batch of Client.Pipeline requests per
+// turn. Exactly one of Users, Rate, Stages sets the amount; with Rate > 0 or stages with rates it
+// is an open loop, and Users bounds the number of arrivals in flight (0 = Connections*Pipeline).
 type Shape struct {
-	Users     int           `json:"users,omitempty"`     // closed loop: virtual users over all pods
-	Rate      float64       `json:"rate,omitempty"`      // open loop: requests/s over all pods
-	ThinkTime time.Duration `json:"thinkTime,omitempty"` // closed loop: pause of a user between a reply and its next request
-	RampUp    time.Duration `json:"rampUp,omitempty"`    // users or rate grow linearly from 0 over this time
-	Search    *Search       `json:"search,omitempty"`    // open loop that begins at Rate = Search.From; Runner.Step sets further rates, and the end
-	Stages    []Stage       `json:"stages,omitempty"`    // linear from the previous stage's end value (0 at first) to this one's; without RampUp and WarmUp
-	WarmUp    time.Duration `json:"warmUp,omitempty"`    // recorded, but excluded from all figures; follows RampUp
-	Duration  time.Duration `json:"duration,omitempty"`  // after RampUp and WarmUp; with Stages: their sum
-	Requests  uint64        `json:"requests,omitempty"`  // number of requests over all pods after which the load ends; Duration, if set, is the upper bound
+	Users int     `json:"users,omitempty"` // closed loop: virtual users over all pods
+	Rate  float64 `json:"rate,omitempty"`  // open loop: requests/s over all pods
+	// closed loop: pause of a user between a reply and its next request
+	ThinkTime time.Duration `json:"thinkTime,omitempty"`
+	// users or rate grow linearly from 0 over this time
+	RampUp time.Duration `json:"rampUp,omitempty"`
+	// open loop that begins at Rate = Search.From; Runner.Step sets further rates, and the end
+	Search *Search `json:"search,omitempty"`
+	// linear from the previous stage's end value (0 at first) to this one's; without RampUp and WarmUp
+	Stages []Stage `json:"stages,omitempty"`
+	// recorded, but excluded from all figures; follows RampUp
+	WarmUp time.Duration `json:"warmUp,omitempty"`
+	// after RampUp and WarmUp; with Stages: their sum
+	Duration time.Duration `json:"duration,omitempty"`
+	// number of requests over all pods after which the load ends; Duration, if set, is the upper bound
+	Requests uint64 `json:"requests,omitempty"`
 }
 
 // Stage is a part of a Shape.
@@ -164,7 +195,8 @@ func (s Shape) OpenLoop() bool {
 	return false
 }
 
-// Length returns the time from the start to the end of the run, including ramp-up and warm-up; 0 if only Requests ends it.
+// Length returns the time from the start to the end of the run, including ramp-up and warm-up; 0 if
+// only Requests ends it.
 func (s Shape) Length() time.Duration {
 	d := s.Duration
 	if len(s.Stages) > 0 {
@@ -179,15 +211,22 @@ func (s Shape) Length() time.Duration {
 	return s.RampUp + s.WarmUp + d
 }
 
-// MeasuredFrom returns when the measured time begins: after ramp-up and warm-up, counted from the start.
-func (s Shape) MeasuredFrom() time.Duration { return s.RampUp + s.WarmUp }
+// MeasuredFrom returns when the measured time begins: after ramp-up and warm-up, counted from the
+// start.
+func (s Shape) MeasuredFrom() time.Duration {
+	return s.RampUp + s.WarmUp
+}
 
-// Probe is a low-rate open-loop stream in parallel with the load: one command at a fixed rate over separate connections. While no
-// connection is established every arrival dials a new one, even while older dials hang, to measure the first instant at which the
-// server serves a new client. Its command may contain the placeholders of Command; {user} is the pod's index.
+// Probe is a low-rate open-loop stream in parallel with the load: one command at a fixed rate over
+// separate connections. While no connection is established every arrival dials a new one, even
+// while older dials hang, to measure the first instant at which the server serves a new client. Its
+// command may contain the placeholders of Command; {user} is the pod's index.
 type Probe struct {
-	Rate  float64  `json:"rate"`            // per second, of the run; in a cluster for each shard; 0 = no probe
-	Words []string `json:"words,omitempty"` // e.g. SET rq:probe:{user} {seq} EX 60: a write, because a read-only server is an outage for most applications
+	// per second, of the run; in a cluster for each shard; 0 = no probe
+	Rate float64 `json:"rate"`
+	// e.g. SET rq:probe:{user} {seq} EX 60: a write, because a read-only server is an outage for most
+	// applications
+	Words []string `json:"words,omitempty"`
 }
 
 // OperationTimeout is how long an operation of the load may take.
@@ -220,10 +259,13 @@ func (p *Plan) ReadOnly() []bool {
 }
 
 // Tallies are the names of the plan's further counters, nil for most workloads.
-func (p *Plan) Tallies() []string { return p.Workload.Tallies() }
+func (p *Plan) Tallies() []string {
+	return p.Workload.Tallies()
+}
 
-// KernelStamps reports whether the kernel stamps the replies of the load: a time for which the load generator did not run is then no part of the time from
-// the send.
+// KernelStamps reports whether the kernel stamps the replies of the load: a time for which the load
+// generator did not run is then no part of the time from the send.
 func (p *Plan) KernelStamps() bool {
-	return cmp.Or(p.Client.Driver, NativeDriver) == NativeDriver && p.Workload.HTTP == nil && p.Workload.CacheAside == nil
+	return cmp.Or(p.Client.Driver, NativeDriver) == NativeDriver && p.Workload.HTTP == nil &&
+		p.Workload.CacheAside == nil
 }

@@ -2,14 +2,19 @@ package plan
 
 import "time"
 
-// Planned is what a load asks for over time, whatever Redis serves. The zero value is a load that is constant, with no planned end.
+// Planned is what a load asks for over time, whatever Redis serves. The zero value is a load that
+// is constant, with no planned end.
 type Planned struct {
-	Mean      func(from, to time.Duration) float64 // planned requests/s or users on average over [from, to), counted from the start; nil = constant
-	Rate      bool                                 // requests/s; otherwise users
-	ThinkTime time.Duration                        // users: the pause between a reply and the next request
-	Changes   []time.Duration                      // when the load becomes another one, whose throughput is not known; ascending, from the start
-	InTurn    bool                                 // operations are sent one after the other
-	End       time.Duration                        // of the load, from the start: what comes after it is drained; 0 = not known
+	// planned requests/s or users on average over [from, to), counted from the start; nil = constant
+	Mean func(from, to time.Duration) float64
+	Rate bool // requests/s; otherwise users
+	// users: the pause between a reply and the next request
+	ThinkTime time.Duration
+	// when the load becomes another one, whose throughput is not known; ascending, from the start
+	Changes []time.Duration
+	InTurn  bool // operations are sent one after the other
+	// of the load, from the start: what comes after it is drained; 0 = not known
+	End time.Duration
 }
 
 // Since returns the last change until an instant; 0 without one.
@@ -36,7 +41,8 @@ func (p *Plan) Planned() Planned {
 	return planned
 }
 
-// Planned returns how the shape changes the load. It is constant for a search, whose rates are set during the run.
+// Planned returns how the shape changes the load. It is constant for a search, whose rates are set
+// during the run.
 func (s Shape) Planned() Planned {
 	if len(s.Stages) == 0 {
 		return Planned{End: s.Length()}
@@ -45,5 +51,10 @@ func (s Shape) Planned() Planned {
 	mean := func(from, to time.Duration) float64 {
 		return (schedule.Integral(int64(to)) - schedule.Integral(int64(from))) / (to - from).Seconds()
 	}
-	return Planned{Mean: mean, Rate: s.OpenLoop(), ThinkTime: s.ThinkTime, End: s.Length()}
+	return Planned{
+		Mean:      mean,
+		Rate:      s.OpenLoop(),
+		ThinkTime: s.ThinkTime,
+		End:       s.Length(),
+	}
 }

@@ -10,7 +10,10 @@ func TestPlanned(t *testing.T) {
 	if c := (Shape{Rate: 100, RampUp: time.Second}).Planned(); c.Mean != nil {
 		t.Error("a rate that is constant after its ramp-up has a plan over time")
 	}
-	stages := Shape{ThinkTime: time.Second, Stages: []Stage{{Duration: 10 * time.Second, Users: 100}, {Duration: 10 * time.Second, Users: 50}}}
+	stages := Shape{
+		ThinkTime: time.Second,
+		Stages:    []Stage{{Duration: 10 * time.Second, Users: 100}, {Duration: 10 * time.Second, Users: 50}},
+	}
 	c := stages.Planned()
 	if got := c.Mean(10*time.Second, 20*time.Second); got != 75 || c.Rate || c.ThinkTime != time.Second {
 		t.Errorf("mean %v, planned %+v", got, c)
@@ -25,12 +28,16 @@ func TestPlanned(t *testing.T) {
 
 // In a closed loop, each test of a benchmark has another throughput.
 func TestPlannedBenchmark(t *testing.T) {
-	p := &Plan{Shape: Shape{Users: 5, WarmUp: 10 * time.Second, Duration: 90 * time.Second}, Workload: Workload{Benchmark: &Benchmark{
-		Tests: []string{"set", "get", "incr"}, Order: InTurn, Each: 30 * time.Second,
-	}}}
+	p := &Plan{
+		Shape: Shape{Users: 5, WarmUp: 10 * time.Second, Duration: 90 * time.Second},
+		Workload: Workload{Benchmark: &Benchmark{
+			Tests: []string{"set", "get", "incr"}, Order: InTurn, Each: 30 * time.Second,
+		}},
+	}
 	want := []time.Duration{40 * time.Second, 70 * time.Second}
 	planned := p.Planned()
-	if !slices.Equal(planned.Changes, want) || planned.Since(39*time.Second) != 0 || planned.Since(69*time.Second) != want[0] || planned.Since(time.Hour) != want[1] {
+	if !slices.Equal(planned.Changes, want) || planned.Since(39*time.Second) != 0 ||
+		planned.Since(69*time.Second) != want[0] || planned.Since(time.Hour) != want[1] {
 		t.Errorf("the load changes at %v, want %v", planned.Changes, want)
 	}
 	p.Shape.Rate = 100

@@ -1,19 +1,23 @@
 package plan
 
-// Ranking is a leaderboard: one sorted set {prefix}ranking of members member:0 to member:{Members-1}, the higher score the better. A member's
-// rank is 1 + the number of members with a better score, so that equal scores share a rank, unlike ZREVRANK.
+// Ranking is a leaderboard: one sorted set {prefix}ranking of members member:0 to
+// member:{Members-1}, the higher score the better. A member's rank is 1 + the number of members
+// with a better score, so that equal scores share a rank, unlike ZREVRANK.
 //
 //   - set: ZADD of a random score
 //   - get: ZSCORE of a member, then ZCOUNT of the better scores
 //   - find: ZSCOREs of FindCount members at once, then their ZCOUNTs at once
-//   - findByOrder: ZREVRANGE WITHSCORES of FindCount members from a random rank on, then ZCOUNT of the scores that are better than the first one's
+//   - findByOrder: ZREVRANGE WITHSCORES of FindCount members from a random rank on, then ZCOUNT of
+//     the scores that are better than the first one's
 //
-// Members are drawn by the keyspace's distribution. All members exist before the start, with random scores.
+// Members are drawn by the keyspace's distribution. All members exist before the start, with random
+// scores.
 type Ranking struct {
-	Members     int64          `json:"members"`     // 1 to 1e9
-	ScoreSpread int64          `json:"scoreSpread"` // scores are integers in [0, ScoreSpread), drawn uniformly; 1 to 2^53
-	FindCount   int            `json:"findCount"`   // 1 to 1000, not above Members
-	Weights     RankingWeights `json:"weights"`     // an operation of weight 0 is not used
+	Members int64 `json:"members"` // 1 to 1e9
+	// scores are integers in [0, ScoreSpread), drawn uniformly; 1 to 2^53
+	ScoreSpread int64          `json:"scoreSpread"`
+	FindCount   int            `json:"findCount"` // 1 to 1000, not above Members
+	Weights     RankingWeights `json:"weights"`   // an operation of weight 0 is not used
 }
 
 // RankingWeights are the operations' weights.
@@ -62,4 +66,6 @@ func (k *Ranking) Kinds() ([]int, []Operation) {
 	return kinds, operations
 }
 
-func (k *Ranking) tallies() []string { return nil }
+func (k *Ranking) tallies() []string {
+	return nil
+}

@@ -12,21 +12,24 @@ type Reading struct {
 	Mean  *time.Duration // per operation
 }
 
-// Readings returns the figures for tallies in the order of Tallies; nil for workloads without tallies.
+// Readings returns the figures for tallies in the order of Tallies; nil for workloads without
+// tallies.
 func (s *Workload) Readings(tallies []uint64) []Reading {
 	if len(tallies) == 0 || len(tallies) != len(s.Tallies()) {
 		return nil
 	}
 	switch {
 	case s.RateLimiter != nil:
-		return readings{}.count("allowed", tallies[TallyAllowed]).count("denied", tallies[TallyDenied]).share("deniedShare", tallies[TallyDenied], tallies[TallyAllowed])
+		return readings{}.count("allowed", tallies[TallyAllowed]).count("denied", tallies[TallyDenied]).
+			share("deniedShare", tallies[TallyDenied], tallies[TallyAllowed])
 	case s.CacheAside != nil:
 		hits, misses := tallies[TallyHits], tallies[TallyMisses]
 		if s.CacheAside.Mode == DatabaseOnly {
 			return readings{}.mean("databaseTime", tallies[TallyDatabaseMicros], misses)
 		}
 		return readings{}.count("hits", hits).count("misses", misses).share("hitRatio", hits, misses).
-			mean("cacheTime", tallies[TallyCacheMicros], hits+misses).mean("databaseTime", tallies[TallyDatabaseMicros], misses)
+			mean("cacheTime", tallies[TallyCacheMicros], hits+misses).mean("databaseTime",
+			tallies[TallyDatabaseMicros], misses)
 	case s.HTTP != nil:
 		var r readings
 		responses := uint64(0)
@@ -36,8 +39,10 @@ func (s *Workload) Readings(tallies []uint64) []Reading {
 				responses += n
 			}
 		}
-		return r.count("connects", tallies[TallyConnects]).mean("connectTime", tallies[TallyConnectMicros], tallies[TallyConnects]).
-			mean("firstByteTime", tallies[TallyFirstByteMicros], responses).mean("bodyTime", tallies[TallyBodyMicros], responses)
+		return r.count("connects", tallies[TallyConnects]).
+			mean("connectTime", tallies[TallyConnectMicros], tallies[TallyConnects]).
+			mean("firstByteTime", tallies[TallyFirstByteMicros], responses).mean("bodyTime",
+			tallies[TallyBodyMicros], responses)
 	}
 	return nil
 }
@@ -60,5 +65,8 @@ func (r readings) mean(name string, micros, of uint64) readings {
 	if of == 0 {
 		return r
 	}
-	return append(r, Reading{Name: name, Mean: new(time.Duration(micros) * time.Microsecond / time.Duration(of))})
+	return append(r, Reading{
+		Name: name,
+		Mean: new(time.Duration(micros) * time.Microsecond / time.Duration(of)),
+	})
 }

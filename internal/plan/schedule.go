@@ -5,16 +5,18 @@ import (
 	"time"
 )
 
-// Schedule is a number of users, or a rate in requests/s, over the time of a run: linear within each segment, constant after the last.
+// Schedule is a number of users, or a rate in requests/s, over the time of a run: linear within
+// each segment, constant after the last.
 type Schedule []segment
 
-// segment covers [from, to) seconds since the start; the level goes linearly from low to high (which may be lower).
-// area is the integral of the level over all segments before.
+// segment covers [from, to) seconds since the start; the level goes linearly from low to high
+// (which may be lower). area is the integral of the level over all segments before.
 type segment struct {
 	from, to, low, high, area float64
 }
 
-// NewSchedule returns the schedule of the shape's users (closed loop) or rate (open loop) over all pods.
+// NewSchedule returns the schedule of the shape's users (closed loop) or rate (open loop) over all
+// pods.
 func NewSchedule(s Shape) Schedule {
 	var sc Schedule
 	level := func(st Stage) float64 { return float64(st.Users) }
@@ -39,7 +41,13 @@ func NewSchedule(s Shape) Schedule {
 
 func (s Schedule) add(d time.Duration, low, high float64) Schedule {
 	from, area := s.end()
-	return append(s, segment{from: from, to: from + d.Seconds(), low: low, high: high, area: area})
+	return append(s, segment{
+		from: from,
+		to:   from + d.Seconds(),
+		low:  low,
+		high: high,
+		area: area,
+	})
 }
 
 // Step returns the schedule up to at, and the given level from then on. It does not modify s.
@@ -60,7 +68,13 @@ func (s Schedule) Step(at time.Duration, level float64) Schedule {
 
 func (s Schedule) hold(level float64) Schedule {
 	from, area := s.end()
-	return append(s, segment{from: from, to: math.Inf(1), low: level, high: level, area: area})
+	return append(s, segment{
+		from: from,
+		to:   math.Inf(1),
+		low:  level,
+		high: level,
+		area: area,
+	})
 }
 
 func (s Schedule) end() (at, area float64) {
@@ -78,7 +92,8 @@ func (s Schedule) Level(t int64) float64 {
 	return g.low + g.slope()*(x-g.from)
 }
 
-// Integral is the integral of the level from the start to t nanoseconds: for a rate, the number of arrivals.
+// Integral is the integral of the level from the start to t nanoseconds: for a rate, the number of
+// arrivals.
 func (s Schedule) Integral(t int64) float64 {
 	x := float64(t) / 1e9
 	g := s.at(x)
@@ -96,9 +111,10 @@ func (s Schedule) at(t float64) segment {
 	return s[len(s)-1]
 }
 
-// WhenIntegral is the inverse of Integral: the first instant, in nanoseconds, at which it reaches a; math.MaxInt64 if it never does.
-// In a segment a = area + low*x + slope/2*x^2, so x = 2c/(low + sqrt(low^2 + 2*slope*c)) with c = a - area: the form of the root
-// that does not cancel.
+// WhenIntegral is the inverse of Integral: the first instant, in nanoseconds, at which it reaches
+// a; math.MaxInt64 if it never does.
+// In a segment a = area + low*x + slope/2*x^2, so x = 2c/(low + sqrt(low^2 + 2*slope*c)) with c = a
+// - area: the form of the root that does not cancel.
 func (s Schedule) WhenIntegral(a float64) int64 {
 	for i, g := range s {
 		if i+1 < len(s) && s[i+1].area < a {
@@ -117,7 +133,8 @@ func (s Schedule) WhenIntegral(a float64) int64 {
 	return math.MaxInt64
 }
 
-// WhenAbove is the first instant at or after t, in nanoseconds, from which the level is above n; math.MaxInt64 if there is none.
+// WhenAbove is the first instant at or after t, in nanoseconds, from which the level is above n;
+// math.MaxInt64 if there is none.
 func (s Schedule) WhenAbove(n float64, t int64) int64 {
 	x := float64(t) / 1e9
 	for _, g := range s {
@@ -154,10 +171,14 @@ func (s Schedule) Peak() float64 {
 }
 
 // Final returns the level after the last segment.
-func (s Schedule) Final() float64 { return s[len(s)-1].high }
+func (s Schedule) Final() float64 {
+	return s[len(s)-1].high
+}
 
 // FlatFrom is the instant, in nanoseconds, from which the level is constant.
-func (s Schedule) FlatFrom() int64 { return nanoseconds(s[len(s)-1].from) }
+func (s Schedule) FlatFrom() int64 {
+	return nanoseconds(s[len(s)-1].from)
+}
 
 func nanoseconds(seconds float64) int64 {
 	if ns := math.Ceil(seconds * 1e9); ns < math.MaxInt64 {

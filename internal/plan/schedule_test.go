@@ -13,12 +13,25 @@ const second = int64(time.Second)
 
 // shapes are open-loop shapes with every kind of segment.
 var shapes = map[string]plan.Shape{
-	"constant":   {Rate: 1234.5, Duration: 10 * time.Second},
-	"slow":       {Rate: 0.7, Duration: time.Minute},
-	"ramp":       {Rate: 5000, RampUp: 3 * time.Second, WarmUp: time.Second, Duration: 2 * time.Second},
-	"stages":     {Stages: []plan.Stage{{Duration: time.Second, Rate: 1000}, {Duration: time.Second, Rate: 1000}, {Duration: 2 * time.Second, Rate: 50}}},
-	"down to 0":  {Stages: []plan.Stage{{Duration: time.Second, Rate: 500}, {Duration: 2 * time.Second}}},
-	"idle":       {Stages: []plan.Stage{{Duration: time.Second, Rate: 100}, {Duration: time.Second}, {Duration: time.Second}, {Duration: time.Second, Rate: 300}}},
+	"constant": {Rate: 1234.5, Duration: 10 * time.Second},
+	"slow":     {Rate: 0.7, Duration: time.Minute},
+	"ramp":     {Rate: 5000, RampUp: 3 * time.Second, WarmUp: time.Second, Duration: 2 * time.Second},
+	"stages": {
+		Stages: []plan.Stage{
+			{Duration: time.Second, Rate: 1000},
+			{Duration: time.Second, Rate: 1000},
+			{Duration: 2 * time.Second, Rate: 50},
+		},
+	},
+	"down to 0": {Stages: []plan.Stage{{Duration: time.Second, Rate: 500}, {Duration: 2 * time.Second}}},
+	"idle": {
+		Stages: []plan.Stage{
+			{Duration: time.Second, Rate: 100},
+			{Duration: time.Second},
+			{Duration: time.Second},
+			{Duration: time.Second, Rate: 300},
+		},
+	},
 	"first zero": {Stages: []plan.Stage{{Duration: time.Second}, {Duration: time.Second, Rate: 100}}},
 }
 
@@ -43,7 +56,13 @@ func TestWhenIntegralInvertsIntegral(t *testing.T) {
 
 func TestScheduleOfUsers(t *testing.T) {
 	ramp := plan.NewSchedule(plan.Shape{Users: 10, RampUp: 10 * time.Second, Duration: time.Second})
-	stages := plan.NewSchedule(plan.Shape{Stages: []plan.Stage{{Duration: 10 * time.Second, Users: 10}, {Duration: 10 * time.Second, Users: 0}, {Duration: 10 * time.Second, Users: 5}}})
+	stages := plan.NewSchedule(plan.Shape{
+		Stages: []plan.Stage{
+			{Duration: 10 * time.Second, Users: 10},
+			{Duration: 10 * time.Second, Users: 0},
+			{Duration: 10 * time.Second, Users: 5},
+		},
+	})
 	tests := []struct {
 		name     string
 		s        plan.Schedule

@@ -7,16 +7,29 @@ import (
 
 func TestTurns(t *testing.T) {
 	p := &Plan{
-		Shape:    Shape{Users: 1, RampUp: time.Second, WarmUp: time.Second, Duration: 30 * time.Second},
-		Workload: Workload{Benchmark: &Benchmark{Tests: []string{"set", "get", "incr"}, Order: InTurn, Each: 10 * time.Second}},
+		Shape: Shape{Users: 1, RampUp: time.Second, WarmUp: time.Second, Duration: 30 * time.Second},
+		Workload: Workload{
+			Benchmark: &Benchmark{Tests: []string{"set", "get", "incr"}, Order: InTurn, Each: 10 * time.Second},
+		},
 	}
 	turns := p.Turns()
-	for at, want := range map[time.Duration]int{0: 0, 11 * time.Second: 0, 12 * time.Second: 1, 22*time.Second - 1: 1, 22 * time.Second: 2, time.Hour: 2} {
+	for at, want := range map[time.Duration]int{
+		0:                  0,
+		11 * time.Second:   0,
+		12 * time.Second:   1,
+		22*time.Second - 1: 1,
+		22 * time.Second:   2,
+		time.Hour:          2,
+	} {
 		if got := turns.At(at, 0, 0); got != want {
 			t.Errorf("at %v: turn %d, want %d", at, got, want)
 		}
 	}
-	for k, want := range [][2]time.Duration{{2 * time.Second, 12 * time.Second}, {12 * time.Second, 22 * time.Second}, {22 * time.Second, 40 * time.Second}} {
+	for k, want := range [][2]time.Duration{
+		{2 * time.Second, 12 * time.Second},
+		{12 * time.Second, 22 * time.Second},
+		{22 * time.Second, 40 * time.Second},
+	} {
 		if from, to := turns.Window(k, 40*time.Second); from != want[0] || to != want[1] {
 			t.Errorf("turn %d from %v to %v, want %v", k, from, to, want)
 		}

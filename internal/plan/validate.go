@@ -10,11 +10,15 @@ import (
 // maxIntervals bounds a record.
 const maxIntervals = 10_000_000
 
-// Validate returns an *Error with reason PlanInvalid whose message begins with the field of the RedisLoadTest, or nil. The schema of the
-// RedisLoadTest is not checked once more: what remains are the addresses that were found, text that only the engine reads, members that
-// do not go together, and values that an agent of another version than the operator's does not support.
+// Validate returns an *Error with reason PlanInvalid whose message begins with the field of the
+// RedisLoadTest, or nil. The schema of the RedisLoadTest is not checked once more: what remains are
+// the addresses that were found, text that only the engine reads, members that do not go together,
+// and values that an agent of another version than the operator's does not support.
 func (p *Plan) Validate() error {
-	for _, check := range []func() string{p.checkComplete, p.checkKnown, p.checkTarget, p.checkShape, p.checkTogether, p.checkWorkload} {
+	for _, check := range []func() string{
+		p.checkComplete, p.checkKnown, p.checkTarget, p.checkShape,
+		p.checkTogether, p.checkWorkload,
+	} {
 		if problem := check(); problem != "" {
 			return &Error{Reason: PlanInvalid, Message: "spec." + problem}
 		}
@@ -22,7 +26,8 @@ func (p *Plan) Validate() error {
 	return nil
 }
 
-// checkComplete rejects a plan without required fields, such as one from an object without defaults.
+// checkComplete rejects a plan without required fields, such as one from an object without
+// defaults.
 func (p *Plan) checkComplete() string {
 	for _, member := range []struct {
 		field   string
@@ -50,12 +55,14 @@ func (p *Plan) checkComplete() string {
 func (p *Plan) checkKnown() string {
 	c := &p.Client
 	return firstOf(
-		unknown("target.topology", p.Target.Topology, "", TopologyAuto, TopologyStandalone, TopologyReplication, TopologySentinel, TopologyCluster),
+		unknown("target.topology", p.Target.Topology, "", TopologyAuto, TopologyStandalone,
+			TopologyReplication, TopologySentinel, TopologyCluster),
 		unknown("client.protocol", "RESP"+strconv.Itoa(c.Protocol), "RESP2", "RESP3"),
 		unknown("client.readFrom", c.ReadFrom, "", ReadPrimary, ReadReplica, ReadAny),
 		unknown("client.mode", c.Mode, "", Dedicated, Multiplexed),
 		unknown("client.driver", c.Driver, "", NativeDriver, GoRedisDriver),
-		unknown("workload.keyspace.distribution", p.Workload.Keyspace.Distribution, Uniform, Zipf, Gaussian, Sequential),
+		unknown("workload.keyspace.distribution", p.Workload.Keyspace.Distribution, Uniform, Zipf,
+			Gaussian, Sequential),
 	)
 }
 
@@ -74,7 +81,8 @@ func (p *Plan) checkTarget() string {
 	if len(t.Sentinel.Addresses) == 0 {
 		return "target.sentinel: no address of a sentinel was found: set service or addresses"
 	}
-	return firstOf(checkAddresses("target.addresses", t.Addresses), checkAddresses("target.sentinel.addresses", t.Sentinel.Addresses))
+	return firstOf(checkAddresses("target.addresses", t.Addresses),
+		checkAddresses("target.sentinel.addresses", t.Sentinel.Addresses))
 }
 
 func checkAddresses(field string, addresses []string) string {
@@ -94,14 +102,20 @@ func checkAddresses(field string, addresses []string) string {
 func (p *Plan) checkShape() string {
 	s := &p.Shape
 	if n := s.Length() / p.Interval; n > maxIntervals {
-		return fmt.Sprintf("observe.interval: %s over %s makes %d intervals, at most %d can be recorded", p.Interval, s.Length(), n, maxIntervals)
+		return fmt.Sprintf("observe.interval: %s over %s makes %d intervals, at most %d can be recorded",
+			p.Interval, s.Length(), n, maxIntervals)
 	}
-	if len(s.Stages) > 0 && !slices.ContainsFunc(s.Stages, func(st Stage) bool { return st.Users > 0 || st.Rate > 0 }) {
+	if len(s.Stages) > 0 && !slices.ContainsFunc(s.Stages, func(st Stage) bool {
+		return st.Users > 0 ||
+			st.Rate > 0
+	}) {
 		return "load.stages: no stage has any users or rate: there is no load"
 	}
 	if s.Search != nil {
 		if _, end := s.Search.Window(s.Search.From, s.MeasuredFrom()); end > s.Length() {
-			return fmt.Sprintf("load.duration: the first trial alone takes %s: set a longer duration than %s, or a higher search.from", end-s.MeasuredFrom(), s.Duration)
+			return fmt.Sprintf(
+				"load.duration: the first trial alone takes %s: set a longer duration than %s, or a higher "+
+					"search.from", end-s.MeasuredFrom(), s.Duration)
 		}
 	}
 	return ""

@@ -9,25 +9,36 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
 func TestValidate(t *testing.T) {
 	sentinels := func(p *plan.Plan) {
-		p.Target = plan.Target{Topology: plan.TopologySentinel, Sentinel: &plan.Sentinel{Addresses: []string{"s:26379"}, MasterName: "m"}}
+		p.Target = plan.Target{
+			Topology: plan.TopologySentinel,
+			Sentinel: &plan.Sentinel{Addresses: []string{"s:26379"}, MasterName: "m"},
+		}
 	}
 	http := func(p *plan.Plan) {
 		p.Workload.Commands, p.Workload.HTTP = nil, &plan.HTTP{URL: "http://shop/api/{int}"}
 	}
 	searched := func(p *plan.Plan) {
-		p.Shape = plan.Shape{Rate: 10, Duration: time.Minute, Search: &plan.Search{From: 10, To: 20, Trial: 10 * time.Second, Settle: 2 * time.Second}}
+		p.Shape = plan.Shape{
+			Rate:     10,
+			Duration: time.Minute,
+			Search:   &plan.Search{From: 10, To: 20, Trial: 10 * time.Second, Settle: 2 * time.Second},
+		}
 	}
 	noTarget := func(p *plan.Plan) { p.Target, p.Probe, p.Info = plan.Target{}, plan.Probe{}, 0 }
 	cacheAside := func(mode plan.CacheAsideMode) func(*plan.Plan) {
 		return func(p *plan.Plan) {
 			p.Workload.Commands = nil
-			p.Workload.CacheAside = &plan.CacheAside{Mode: mode, Database: plan.Database{Driver: plan.DriverMySQL, Query: "SELECT ?"}}
+			p.Workload.CacheAside = &plan.CacheAside{
+				Mode:     mode,
+				Database: plan.Database{Driver: plan.DriverMySQL, Query: "SELECT ?"},
+			}
 		}
 	}
 	tests := []struct {
@@ -60,26 +71,44 @@ func TestValidate(t *testing.T) {
 		{"client.readFrom", []func(*plan.Plan){func(p *plan.Plan) { p.Client.ReadFrom = "Moon" }}},
 		{"client.mode", []func(*plan.Plan){func(p *plan.Plan) { p.Client.Mode = "Moon" }}},
 		{"client.driver", []func(*plan.Plan){func(p *plan.Plan) { p.Client.Driver = "Moon" }}},
-		{"workload.keyspace.distribution", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Keyspace.Distribution = "Normal" }}},
+		{
+			"workload.keyspace.distribution",
+			[]func(*plan.Plan){func(p *plan.Plan) { p.Workload.Keyspace.Distribution = "Normal" }},
+		},
 
 		{"target", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = nil }}},
 		{"target", []func(*plan.Plan){noTarget}},
 		{"", []func(*plan.Plan){noTarget, http}},
-		{"target", []func(*plan.Plan){noTarget, http, func(p *plan.Plan) { p.Probe = plan.Probe{Rate: 1, Words: []string{"PING"}} }}},
+		{"target", []func(*plan.Plan){noTarget, http, func(p *plan.Plan) {
+			p.Probe = plan.Probe{
+				Rate:  1,
+				Words: []string{"PING"},
+			}
+		}}},
 		{"target", []func(*plan.Plan){noTarget, http, func(p *plan.Plan) { p.Info = time.Second }}},
 		{"", []func(*plan.Plan){noTarget, cacheAside(plan.DatabaseOnly)}},
 		{"target", []func(*plan.Plan){noTarget, cacheAside(plan.ThroughCache)}},
 		{"target.addresses[1]", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = []string{"a:1", "b"} }}},
 		{"target.sentinel", []func(*plan.Plan){sentinels, func(p *plan.Plan) { p.Target.Sentinel.Addresses = nil }}},
-		{"target.sentinel.addresses[0]", []func(*plan.Plan){sentinels, func(p *plan.Plan) { p.Target.Sentinel.Addresses = []string{"s"} }}},
+		{
+			"target.sentinel.addresses[0]",
+			[]func(*plan.Plan){sentinels, func(p *plan.Plan) { p.Target.Sentinel.Addresses = []string{"s"} }},
+		},
 
 		{"load.stages", []func(*plan.Plan){func(p *plan.Plan) { p.Shape = plan.Shape{Stages: []plan.Stage{{Duration: 1}}} }}},
 		{"load.duration", []func(*plan.Plan){searched, func(p *plan.Plan) { p.Shape.Duration = 11 * time.Second }}},
 		{"client.driver", []func(*plan.Plan){http, func(p *plan.Plan) { p.Client.Driver = plan.GoRedisDriver }}},
 		{"verify", []func(*plan.Plan){http, func(p *plan.Plan) { p.Verify = &plan.Verify{Share: 0.1} }}},
-		{"verify", []func(*plan.Plan){func(p *plan.Plan) { p.Verify, p.Client.Driver = &plan.Verify{Share: 0.1}, plan.GoRedisDriver }}},
+		{"verify", []func(*plan.Plan){func(p *plan.Plan) {
+			p.Verify, p.Client.Driver = &plan.Verify{Share: 0.1},
+				plan.GoRedisDriver
+		}}},
 		{"workload.commands", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Commands = nil }}},
-		{"workload.commands[0].command", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Commands[0].Words = []string{""} }}},
+		{"workload.commands[0].command", []func(*plan.Plan){func(p *plan.Plan) {
+			p.Workload.Commands[0].Words = []string{
+				"",
+			}
+		}}},
 	}
 	for _, tt := range tests {
 		p := builders.Plan()
@@ -138,13 +167,20 @@ func TestShapeLength(t *testing.T) {
 // The operations that the operator derives from a plan are those that the pods record.
 func TestNamesOfOperations(t *testing.T) {
 	p := builders.Plan()
-	p.Workload.Commands, p.Workload.Ranking = nil, &plan.Ranking{Members: 10, ScoreSpread: 10, FindCount: 1, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}
+	p.Workload.Commands, p.Workload.Ranking = nil, &plan.Ranking{
+		Members:     10,
+		ScoreSpread: 10,
+		FindCount:   1,
+		Weights:     plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1},
+	}
 	p.Verify = &plan.Verify{Share: 0.1}
-	if got := p.Operations(); !slices.Equal(got, []string{"set", "get", "find", "findByOrder", plan.LedgerOperation}) || p.Tallies() != nil {
+	if got := p.Operations(); !slices.Equal(got, []string{"set", "get", "find", "findByOrder", plan.LedgerOperation}) ||
+		p.Tallies() != nil {
 		t.Errorf("operations %v, tallies %v", got, p.Tallies())
 	}
 	p = &plan.Plan{Workload: plan.Workload{HTTP: &plan.HTTP{URL: "http://x"}}}
-	if got := p.Operations(); !slices.Equal(got, []string{"get"}) || len(p.Tallies()) != 9 || plan.TallyBodyMicros != 8 || plan.TallyConnects != 5 {
+	if got := p.Operations(); !slices.Equal(got, []string{"get"}) || len(p.Tallies()) != 9 || plan.TallyBodyMicros != 8 ||
+		plan.TallyConnects != 5 {
 		t.Errorf("operations %v, tallies %v", got, p.Tallies())
 	}
 	if p = (&plan.Plan{}); p.Operations() != nil || p.Tallies() != nil {

@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// Workload defines the requests: exactly one of the workloads, over a keyspace. In JSON, durations are in nanoseconds.
+// Workload defines the requests: exactly one of the workloads, over a keyspace. In JSON, durations
+// are in nanoseconds.
 type Workload struct {
 	Commands    []Command    `json:"commands,omitempty"` // at least one for this workload
 	Benchmark   *Benchmark   `json:"benchmark,omitempty"`
@@ -19,12 +20,15 @@ type Workload struct {
 
 // definition is implemented by each workload.
 type definition interface {
-	check(k *Keyspace) string // an error that the CRD cannot detect, beginning with the field below the workload's own; "" = none
-	operations() []Operation  // of a valid workload
-	tallies() []string        // names of further counters
+	// an error that the CRD cannot detect, beginning with the field below the workload's own; "" =
+	// none
+	check(k *Keyspace) string
+	operations() []Operation // of a valid workload
+	tallies() []string       // names of further counters
 }
 
-// Problem returns what is invalid in the workload, beginning with the field's path below spec.workload; "" = nothing.
+// Problem returns what is invalid in the workload, beginning with the field's path below
+// spec.workload; "" = nothing.
 func (w *Workload) Problem() string {
 	set := w.set()
 	switch len(set) {
@@ -43,7 +47,8 @@ func (w *Workload) Problem() string {
 	return ""
 }
 
-// Operations returns the operations in the order of every record; nil for an invalid workload without any.
+// Operations returns the operations in the order of every record; nil for an invalid workload
+// without any.
 func (w *Workload) Operations() []Operation {
 	set := w.set()
 	if len(set) == 0 {
@@ -52,7 +57,8 @@ func (w *Workload) Operations() []Operation {
 	return set[0].operations()
 }
 
-// Tallies are the names of the workload's further counters, in the order of every record; nil for most workloads.
+// Tallies are the names of the workload's further counters, in the order of every record; nil for
+// most workloads.
 func (w *Workload) Tallies() []string {
 	set := w.set()
 	if len(set) == 0 {
@@ -97,4 +103,6 @@ func (w *Workload) NeedsRedis() bool {
 }
 
 // IsRemote reports whether the workload does not use the engine's connections.
-func (w *Workload) IsRemote() bool { return w.CacheAside != nil || w.HTTP != nil }
+func (w *Workload) IsRemote() bool {
+	return w.CacheAside != nil || w.HTTP != nil
+}

@@ -1,5 +1,6 @@
-// Package policy is what the administrators of a cluster permit: how many faults may act at once, how many nodes they may taint, and what is forbidden in
-// which namespaces. It is pure: the text of a policy in, decisions out.
+// Package policy is what the administrators of a cluster permit: how many faults may act at once,
+// how many nodes they may taint, and what is forbidden in which namespaces. It is pure: the text of
+// a policy in, decisions out.
 package policy
 
 import (
@@ -70,15 +71,19 @@ type Forbid struct {
 
 // allowances are the members of spec.allow.
 var allowances = []string{
-	string(v1alpha1.AllowAllCopies), string(v1alpha1.AllowDataLoss), string(v1alpha1.AllowMajorityOfSentinels), string(v1alpha1.AllowMajorityOfPrimaries),
+	string(v1alpha1.AllowAllCopies), string(v1alpha1.AllowDataLoss),
+	string(v1alpha1.AllowMajorityOfSentinels), string(v1alpha1.AllowMajorityOfPrimaries),
 	string(v1alpha1.AllowTooFewCores),
 	string(v1alpha1.AllowEviction), string(v1alpha1.AllowExpiry),
 }
 
 // Default is the policy of a cluster whose administrators have set none.
-func Default() *Policy { return &Policy{Version: Version} }
+func Default() *Policy {
+	return &Policy{Version: Version}
+}
 
-// Parse reads a policy. faults are the types of faults that exist. An error names the line or the field.
+// Parse reads a policy. faults are the types of faults that exist. An error names the line or the
+// field.
 func Parse(text string, faults []v1alpha1.FaultType) (*Policy, error) {
 	p := &Policy{}
 	decoder := yaml.NewDecoder(strings.NewReader(text))
@@ -122,7 +127,8 @@ func readable(err error) error {
 	return errors.New(strings.TrimPrefix(text, "yaml: "))
 }
 
-// checkValues refuses what the decoder reads as something else: a missing value as no limit, a fraction as a whole number.
+// checkValues refuses what the decoder reads as something else: a missing value as no limit, a
+// fraction as a whole number.
 func checkValues(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		switch node.ShortTag() {
@@ -145,7 +151,8 @@ func (p *Policy) check(faults []string) error {
 	if p.Version != Version {
 		return fmt.Errorf("version is %q, must be %s", p.Version, Version)
 	}
-	if err := cmp.Or(checkLimit("maxFaults", p.MaxFaults), checkLimit("maxTaintedNodes", p.MaxTaintedNodes)); err != nil {
+	if err := cmp.Or(checkLimit("maxFaults", p.MaxFaults),
+		checkLimit("maxTaintedNodes", p.MaxTaintedNodes)); err != nil {
 		return err
 	}
 	names := map[string]bool{}
@@ -160,13 +167,16 @@ func (p *Policy) check(faults []string) error {
 		names[rule.Name] = true
 		err := cmp.Or(
 			rule.Namespaces.check(field+".namespaces"), checkLimit(field+".maxFaults", rule.MaxFaults),
-			checkNames(field+".forbid.faults", rule.Forbid.Faults, faults), checkNames(field+".forbid.allow", rule.Forbid.Allow, allowances),
+			checkNames(field+".forbid.faults", rule.Forbid.Faults, faults),
+			checkNames(field+".forbid.allow", rule.Forbid.Allow, allowances),
 		)
 		if err != nil {
 			return err
 		}
 		if rule.MaxFaults == nil && len(rule.Forbid.Faults)+len(rule.Forbid.Allow) == 0 {
-			return fmt.Errorf("%s (%s) limits and forbids nothing: set maxFaults, forbid.faults or forbid.allow", field, rule.Name)
+			return fmt.Errorf(
+				"%s (%s) limits and forbids nothing: set maxFaults, forbid.faults or forbid.allow", field,
+				rule.Name)
 		}
 	}
 	return nil
@@ -182,7 +192,8 @@ func checkLimit(field string, limit *int) error {
 func checkNames(field string, names, known []string) error {
 	for i, name := range names {
 		if name != All && !slices.Contains(known, name) {
-			return fmt.Errorf("%s[%d]: %q is unknown; use %s or %s", field, i, name, strings.Join(known, ", "), All)
+			return fmt.Errorf("%s[%d]: %q is unknown; use %s or %s", field, i, name,
+				strings.Join(known, ", "), All)
 		}
 	}
 	return nil

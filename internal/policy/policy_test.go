@@ -20,19 +20,33 @@ func TestParse(t *testing.T) {
 		{"the least", start, ""},
 		{"all limits", start + "maxFaults: 3\nmaxTaintedNodes: 0\n", ""},
 		{"a rule", rule("forbid: {faults: [PodKill], allow: ['*']}"), ""},
-		{"a selector", start + "rules:\n- {name: a, namespaces: {selector: 'env in (prod, live),!free'}, maxFaults: 1}\n", ""},
+		{
+			"a selector", start + "rules:\n- {name: a, namespaces: {selector: 'env in (prod, live),!free'}, maxFaults: 1}\n",
+			"",
+		},
 		{"empty", "", "empty"},
 		{"only a comment", "# later\n", "empty"},
 		{"no version", "maxFaults: 3\n", `version is "", must be v1alpha1`},
 		{"another version", "version: v2\n", `version is "v2", must be v1alpha1`},
 		{"an unknown field", start + "maxFault: 3\n", "line 2: field maxFault is unknown"},
 		{"an unknown field of a rule", rule("forbids: {faults: [PodKill]}"), "line 5: field forbids is unknown"},
-		{"a field twice", start + "maxFaults: 3\nmaxFaults: 4\n", `line 3: mapping key "maxFaults" already defined at line 2`},
-		{"a text for a number", start + "maxFaults: many\n", "line 2: cannot unmarshal !!str `many` where another type is expected"},
+		{
+			"a field twice", start + "maxFaults: 3\nmaxFaults: 4\n",
+			`line 3: mapping key "maxFaults" already defined at line 2`,
+		},
+		{
+			"a text for a number", start + "maxFaults: many\n",
+			"line 2: cannot unmarshal !!str `many` where another type is expected",
+		},
 		{"a fraction", start + "maxFaults: 1.5\n", "line 2: 1.5 is no whole number"},
 		{"a missing value", start + "maxFaults:\n", "line 2: a value is missing"},
 		{"a missing value in a list", rule("forbid: {faults: [PodKill, ]}") + "- \n", "line 6: a value is missing"},
-		{"an alias", start + "rules:\n- {name: a, namespaces: {names: &n [shop]}, maxFaults: 1}\n- {name: b, namespaces: {names: *n}, maxFaults: 1}\n", ""},
+		{
+			"an alias",
+			start +
+				"rules:\n- {name: a, namespaces: {names: &n [shop]}, maxFaults: 1}\n- {name: b, namespaces: {names: *n}, maxFaults: 1}\n",
+			"",
+		},
 		{"a map for a list", start + "rules: {name: a}\n", "line 2: cannot unmarshal !!map where another type is expected"},
 		{"not YAML", start + "rules: [\n", "line "},
 		{"a tab", "version: v1alpha1\n\tmaxFaults: 3\n", "line 2"},
@@ -41,12 +55,28 @@ func TestParse(t *testing.T) {
 		{"too many", start + "maxFaults: 10001\n", "maxFaults is 10001, must be between 0 and 10000"},
 		{"too many in a rule", rule("maxFaults: 10001"), "rules[0].maxFaults is 10001, must be between 0 and 10000"},
 		{"no name", start + "rules:\n- namespaces: {names: [shop]}\n", "rules[0].name is missing"},
-		{"a name twice", rule("maxFaults: 1") + "- {name: shops, namespaces: {names: ['*']}, maxFaults: 1}\n", `rules[1].name: there is another rule "shops"`},
+		{
+			"a name twice", rule("maxFaults: 1") + "- {name: shops, namespaces: {names: ['*']}, maxFaults: 1}\n",
+			`rules[1].name: there is another rule "shops"`,
+		},
 		{"no namespaces", start + "rules:\n- {name: a, maxFaults: 1}\n", "rules[0].namespaces selects none"},
-		{"a glob", start + "rules:\n- {name: a, namespaces: {names: [shop-*]}, maxFaults: 1}\n", `rules[0].namespaces.names[0]: "shop-*" is no name of a namespace`},
-		{"a bad selector", start + "rules:\n- {name: a, namespaces: {selector: 'env in prod'}, maxFaults: 1}\n", "rules[0].namespaces.selector: "},
-		{"an unknown fault", rule("forbid: {faults: [PodKill, PodKil]}"), `rules[0].forbid.faults[1]: "PodKil" is unknown; use PodKill, Hang or *`},
-		{"an unknown allowance", rule("forbid: {allow: [Everything]}"), `rules[0].forbid.allow[0]: "Everything" is unknown; use AllCopies, DataLoss, MajorityOfSentinels, MajorityOfPrimaries, TooFewCores, Eviction, Expiry or *`},
+		{
+			"a glob", start + "rules:\n- {name: a, namespaces: {names: [shop-*]}, maxFaults: 1}\n",
+			`rules[0].namespaces.names[0]: "shop-*" is no name of a namespace`,
+		},
+		{
+			"a bad selector", start + "rules:\n- {name: a, namespaces: {selector: 'env in prod'}, maxFaults: 1}\n",
+			"rules[0].namespaces.selector: ",
+		},
+		{
+			"an unknown fault", rule("forbid: {faults: [PodKill, PodKil]}"),
+			`rules[0].forbid.faults[1]: "PodKil" is unknown; use PodKill, Hang or *`,
+		},
+		{
+			"an unknown allowance", rule("forbid: {allow: [Everything]}"),
+			`rules[0].forbid.allow[0]: "Everything" is unknown; use AllCopies, DataLoss, MajorityOfSentinels, ` +
+				`MajorityOfPrimaries, TooFewCores, Eviction, Expiry or *`,
+		},
 		{"a rule without effect", rule("forbid: {}"), "rules[0] (shops) limits and forbids nothing"},
 	} {
 		_, err := Parse(tc.text, kinds)
@@ -69,7 +99,8 @@ func TestAllowances(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "Enum=" + strings.Join(allowances, ";") + "\ntype Allowance string"; !strings.Contains(string(source), want) {
+	if want := "Enum=" + strings.Join(allowances, ";") +
+		"\ntype Allowance string"; !strings.Contains(string(source), want) {
 		t.Errorf("the API has other allowances than %v", allowances)
 	}
 }
@@ -106,13 +137,36 @@ func TestRefusal(t *testing.T) {
 		want                 string
 	}{
 		{"a kind that nothing forbids", "shop", "test", v1alpha1.FaultHang, nil, ""},
-		{"by a name", "bank", "", v1alpha1.FaultHang, nil, `spec.action.type: Hang is forbidden in namespace bank by rule "production" (rules[1].forbid.faults)`},
-		{"by a label", "shop", "prod", v1alpha1.FaultHang, nil, `spec.action.type: Hang is forbidden in namespace shop by rule "production" (rules[1].forbid.faults)`},
+		{
+			"by a name", "bank", "", v1alpha1.FaultHang, nil,
+			`spec.action.type: Hang is forbidden in namespace bank by rule "production" (rules[1].forbid.faults)`,
+		},
+		{
+			"by a label", "shop", "prod", v1alpha1.FaultHang, nil,
+			`spec.action.type: Hang is forbidden in namespace shop by rule "production" (rules[1].forbid.faults)`,
+		},
 		{"another kind there", "shop", "prod", v1alpha1.FaultPodKill, nil, ""},
-		{"every kind", "kube-system", "", v1alpha1.FaultPodKill, nil, `spec.action.type: PodKill is forbidden in namespace kube-system by rule "system" (rules[2].forbid.faults)`},
-		{"an allowance", "shop", "", v1alpha1.FaultPodKill, []v1alpha1.Allowance{v1alpha1.AllowEviction, v1alpha1.AllowAllCopies}, `spec.allow: AllCopies is forbidden in namespace shop by rule "everywhere" (rules[0].forbid.allow)`},
+		{
+			"every kind", "kube-system", "", v1alpha1.FaultPodKill, nil,
+			`spec.action.type: PodKill is forbidden in namespace kube-system by rule "system" (rules[2].forbid.faults)`,
+		},
+		{
+			"an allowance",
+			"shop",
+			"",
+			v1alpha1.FaultPodKill,
+			[]v1alpha1.Allowance{v1alpha1.AllowEviction, v1alpha1.AllowAllCopies},
+			`spec.allow: AllCopies is forbidden in namespace shop by rule "everywhere" (rules[0].forbid.allow)`,
+		},
 		{"another allowance", "shop", "", v1alpha1.FaultPodKill, []v1alpha1.Allowance{v1alpha1.AllowEviction}, ""},
-		{"every allowance", "careful", "", v1alpha1.FaultPodKill, []v1alpha1.Allowance{v1alpha1.AllowEviction}, `spec.allow: Eviction is forbidden in namespace careful by rule "careful" (rules[3].forbid.allow)`},
+		{
+			"every allowance",
+			"careful",
+			"",
+			v1alpha1.FaultPodKill,
+			[]v1alpha1.Allowance{v1alpha1.AllowEviction},
+			`spec.allow: Eviction is forbidden in namespace careful by rule "careful" (rules[3].forbid.allow)`,
+		},
 	} {
 		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: tc.kind}, Allow: tc.allow}
 		if got := p.Refusal(tc.namespace, map[string]string{"env": tc.env}, spec); got != tc.want {

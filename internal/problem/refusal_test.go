@@ -18,14 +18,37 @@ func TestRefusal(t *testing.T) {
 		err  error
 		want string
 	}{
-		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, `s3"cret`, "must be short")}), "spec.workload: must be short"},
-		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, 5, "must be more")}), "spec.workload: must be more"},
-		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, map[string]string{"user": "me", "password": "a: s3cret"}, "must be: short")}), "spec.workload: must be: short"},
-		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, []string{"a: s3cret", "b"}, "must be short")}), "spec.workload: must be short"},
-		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, nil, "must be short")}), "spec.workload: must be short"},
-		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.NotSupported(at, "s3cret", []string{"a", "b"})}), `spec.workload: supported values: "a", "b"`},
+		{
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, `s3"cret`, "must be short")}),
+			"spec.workload: must be short",
+		},
+		{
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, 5, "must be more")}),
+			"spec.workload: must be more",
+		},
+		{
+			apierrors.NewInvalid(kind, "x", field.ErrorList{
+				field.Invalid(at, map[string]string{"user": "me", "password": "a: s3cret"}, "must be: short"),
+			}),
+			"spec.workload: must be: short",
+		},
+		{
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, []string{"a: s3cret", "b"}, "must be short")}),
+			"spec.workload: must be short",
+		},
+		{
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(at, nil, "must be short")}),
+			"spec.workload: must be short",
+		},
+		{
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.NotSupported(at, "s3cret", []string{"a", "b"})}),
+			`spec.workload: supported values: "a", "b"`,
+		},
 		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.Duplicate(at, "s3cret")}), "spec.workload: Duplicate value"},
-		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(at, "set it")}), "spec.workload: Required value: set it"},
+		{
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(at, "set it")}),
+			"spec.workload: Required value: set it",
+		},
 		{errors.New("other"), "other"},
 	} {
 		if got := Refusal(test.err); got != test.want {

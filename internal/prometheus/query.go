@@ -1,4 +1,5 @@
-// Package prometheus evaluates queries whose results are limited. A server may be slow, hostile or another one than expected: what it can cost is bounded.
+// Package prometheus evaluates queries whose results are limited. A server may be slow, hostile or
+// another one than expected: what it can cost is bounded.
 package prometheus
 
 import (
@@ -45,14 +46,17 @@ type Server struct {
 // Client evaluates queries on servers that are allowed.
 type Client struct {
 	Hosts egress.Hosts
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // nil = over the network
+	// nil = over the network
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Range is the least and the greatest element of a result.
 type Range struct{ Least, Greatest float64 }
 
 // Query returns the result of a query. Its errors hold nothing of the login.
-func (c *Client) Query(ctx context.Context, s Server, query string, timeout time.Duration) (Range, error) {
+func (c *Client) Query(
+	ctx context.Context, s Server, query string, timeout time.Duration,
+) (Range, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	transport, err := c.transport(s)
@@ -74,7 +78,8 @@ func (c *Client) Query(ctx context.Context, s Server, query string, timeout time
 	return rangeOf(value)
 }
 
-// Check reports whether queries may be sent to a server. Its error names the host, and the flag that allows hosts.
+// Check reports whether queries may be sent to a server. Its error names the host, and the flag
+// that allows hosts.
 func (c *Client) Check(server string) error {
 	at, err := url.Parse(server)
 	if err != nil {
@@ -120,7 +125,11 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &egress.Limited{ReadCloser: response.Body, Left: maxBody, TooLong: errTooLong}
+	response.Body = &egress.Limited{
+		ReadCloser: response.Body,
+		Left:       maxBody,
+		TooLong:    errTooLong,
+	}
 	return response, nil
 }
 
@@ -135,7 +144,8 @@ func causeOf(ctx context.Context, err error, timeout time.Duration) error {
 	return err
 }
 
-// hide removes what belongs to the login from an error: a server may send back what it has received.
+// hide removes what belongs to the login from an error: a server may send back what it has
+// received.
 func (s Server) hide(err error) error {
 	text := err.Error()
 	text = text[:min(len(text), maxError)]
@@ -163,7 +173,8 @@ func rangeOf(value model.Value) (Range, error) {
 			all = append(all, float64(sample.Value))
 		}
 	default:
-		return Range{}, fmt.Errorf("the query returns a %s instead of a scalar or an instant vector", typeOf(value))
+		return Range{}, fmt.Errorf("the query returns a %s instead of a scalar or an instant vector",
+			typeOf(value))
 	}
 	if len(all) == 0 {
 		return Range{}, errNoData

@@ -72,7 +72,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// A server that streams for ever, is silent, redirects, refuses, or sends the login back costs little and shows nothing.
+// A server that streams for ever, is silent, redirects, refuses, or sends the login back costs little and shows
+// nothing.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	login := Server{Token: "s3cret-token"}
@@ -114,20 +115,35 @@ func TestHostileServers(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"%s"}`, r.Header.Get("Authorization"))
 		}, "Bearer (redacted)"},
-		"sends the password back": {Server{Username: "u", Password: "s3cret"}, hour, func(w http.ResponseWriter, r *http.Request) {
-			_, password, _ := r.BasicAuth()
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"%s %s"}`, r.Header.Get("Authorization"), password)
-		}, "Basic (redacted) (redacted)"},
-		"sends the user name back": {Server{Username: "s3cret-user", Password: "s3cret"}, hour, func(w http.ResponseWriter, r *http.Request) {
-			user, _, _ := r.BasicAuth()
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"who is %s?"}`, user)
-		}, "who is (redacted)?"},
-		"sends a piece of the token": {Server{Token: "abcdefghs3cretijklmn"}, hour, func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"...%s..."}`, r.Header.Get("Authorization")[10:24])
-		}, "...(redacted)..."},
+		"sends the password back": {
+			Server{Username: "u", Password: "s3cret"},
+			hour,
+			func(w http.ResponseWriter, r *http.Request) {
+				_, password, _ := r.BasicAuth()
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"%s %s"}`, r.Header.Get("Authorization"), password)
+			},
+			"Basic (redacted) (redacted)",
+		},
+		"sends the user name back": {
+			Server{Username: "s3cret-user", Password: "s3cret"},
+			hour,
+			func(w http.ResponseWriter, r *http.Request) {
+				user, _, _ := r.BasicAuth()
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"who is %s?"}`, user)
+			},
+			"who is (redacted)?",
+		},
+		"sends a piece of the token": {
+			Server{Token: "abcdefghs3cretijklmn"},
+			hour,
+			func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"...%s..."}`, r.Header.Get("Authorization")[10:24])
+			},
+			"...(redacted)...",
+		},
 		"a number that is the token": {login, hour, func(w http.ResponseWriter, r *http.Request) {
 			returns(`{"resultType":"scalar","result":[1,"`+r.Header.Get("Authorization")+`"]}`)(w, r)
 		}, "(redacted)"},
@@ -160,31 +176,39 @@ func TestHostileServers(t *testing.T) {
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	_, err := query(t, local(), Server{URL: "/prefix/", Username: "u", Password: "p"}, hour, func(w http.ResponseWriter, r *http.Request) {
-		user, password, _ := r.BasicAuth()
-		got <- fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.FormValue("query"), " ", r.FormValue("timeout"), " ", user, ":", password)
-		returns(`{"resultType":"scalar","result":[1,"1"]}`)(w, r)
-	})
+	_, err := query(t, local(), Server{URL: "/prefix/", Username: "u", Password: "p"}, hour,
+		func(w http.ResponseWriter, r *http.Request) {
+			user, password, _ := r.BasicAuth()
+			got <- fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.FormValue("query"), " ", r.FormValue("timeout"), " ", user, ":",
+				password)
+			returns(`{"resultType":"scalar","result":[1,"1"]}`)(w, r)
+		})
 	if want := "POST /prefix/api/v1/query up 1h0m0s u:p"; err != nil || <-got != want {
 		t.Errorf("%v; want %s", err, want)
 	}
 }
 
-// Requests go only to hosts that are named, and the error names both the host and the flag. Nothing is asked otherwise, nor without a list.
+// Requests go only to hosts that are named, and the error names both the host and the flag. Nothing is asked otherwise,
+// nor without a list.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	touched := func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") }
 	for name, hosts := range map[string]egress.Hosts{"not on the list": {"elsewhere"}, "no list": nil} {
-		if _, err := query(t, &Client{Hosts: hosts}, Server{}, hour, touched); err == nil || !strings.Contains(err.Error(), "--prometheus-hosts") || !strings.Contains(err.Error(), "host 127.0.0.1") {
+		if _, err := query(t, &Client{Hosts: hosts}, Server{}, hour, touched); err == nil ||
+			!strings.Contains(err.Error(), "--prometheus-hosts") || !strings.Contains(err.Error(), "host 127.0.0.1") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	c := &Client{}
-	for _, address := range []string{"http://169.254.169.254", "http://[fe80::1]", "http://0.0.0.0", "http://prometheus.monitoring.svc:9090"} {
+	for _, address := range []string{
+		"http://169.254.169.254", "http://[fe80::1]", "http://0.0.0.0",
+		"http://prometheus.monitoring.svc:9090",
+	} {
 		if err := c.Check(address); !errors.Is(err, egress.ErrForbidden) {
 			t.Errorf("check of %s: %v", address, err)
 		}
-		if _, err := c.Query(context.Background(), Server{URL: address}, "up", hour); err == nil || !strings.Contains(err.Error(), "--prometheus-hosts") {
+		if _, err := c.Query(context.Background(), Server{URL: address}, "up", hour); err == nil ||
+			!strings.Contains(err.Error(), "--prometheus-hosts") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

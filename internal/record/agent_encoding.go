@@ -10,7 +10,10 @@ func appendAgents(dst []byte, agents []AgentUse) []byte {
 }
 
 func appendAgent(dst []byte, a *AgentUse) []byte {
-	for _, v := range [...]int64{a.At, int64(a.Pod), int64(a.BusyThreads), a.RoundTrip, a.IdleRoundTrip, a.Memory} {
+	for _, v := range [...]int64{
+		a.At, int64(a.Pod), int64(a.BusyThreads), a.RoundTrip,
+		a.IdleRoundTrip, a.Memory,
+	} {
 		dst = codec.AppendInt(dst, v)
 	}
 	for _, p := range a.floats() {
@@ -33,7 +36,10 @@ func readAgent(r *codec.Reader, a *AgentUse) {
 
 // floats lists the fields in the order of the encoding.
 func (a *AgentUse) floats() [6]*float64 {
-	return [...]*float64{&a.CPUSeconds, &a.CPULimit, &a.ThrottledSeconds, &a.GCPauseSeconds, &a.WaitedSeconds, &a.StolenSeconds}
+	return [...]*float64{
+		&a.CPUSeconds, &a.CPULimit, &a.ThrottledSeconds, &a.GCPauseSeconds,
+		&a.WaitedSeconds, &a.StolenSeconds,
+	}
 }
 
 // AppendMergedAgents appends the readings of a series, which also have stretches.

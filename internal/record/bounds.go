@@ -9,7 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/record/codec"
 )
 
-// Limits of what a load pod, whose image may be anybody's, may report. What is made of it fits the figures of a status.
+// Limits of what a load pod, whose image may be anybody's, may report. What is made of it fits the
+// figures of a status.
 const (
 	maxCount   = 1 << 30 // of requests in an interval
 	maxAmount  = 1 << 48 // of bytes, or of the workload's own counters, in an interval
@@ -32,7 +33,8 @@ func (iv *Interval) Check() error {
 	for _, shards := range [...][]ShardCounts{iv.Shards, iv.ProbeShards} {
 		for _, c := range shards {
 			if c.OK > maxCount || c.Errors > maxCount {
-				return fmt.Errorf("%w: a shard has %d successes and %d errors", codec.ErrCorrupt, c.OK, c.Errors)
+				return fmt.Errorf("%w: a shard has %d successes and %d errors", codec.ErrCorrupt, c.OK,
+					c.Errors)
 			}
 		}
 	}
@@ -41,7 +43,10 @@ func (iv *Interval) Check() error {
 			return fmt.Errorf("%w: a tally is %d", codec.ErrCorrupt, n)
 		}
 	}
-	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
+	for _, at := range [...]int64{
+		iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag,
+		int64(iv.Connections),
+	} {
 		if at < -1 || at > maxInstant {
 			return fmt.Errorf("%w: instant %d", codec.ErrCorrupt, at)
 		}
@@ -121,13 +126,18 @@ func (g *Gap) sane() bool {
 
 // Check returns an error that wraps codec.ErrCorrupt for figures that no ledger can have.
 func (r *Ledger) Check() error {
-	counts := []uint64{r.Acked, r.Failed, r.Unknown, r.UnknownPresent, r.FailedPresent, r.Lost, r.Errors, r.ReplicaMissing}
+	counts := []uint64{
+		r.Acked, r.Failed, r.Unknown, r.UnknownPresent, r.FailedPresent, r.Lost,
+		r.Errors, r.ReplicaMissing,
+	}
 	instants := []int64{r.FirstLost, r.LastLost, int64(r.Replicas)}
 	for _, l := range r.Losses {
-		counts, instants = append(counts, l.Count, l.Errors), append(instants, l.First, l.Last, l.After, l.Until)
+		counts = append(counts, l.Count, l.Errors)
+		instants = append(instants, l.First, l.Last, l.After, l.Until)
 	}
 	if s := r.Stale; s != nil {
-		counts, instants = append(counts, s.Reads, s.Stale, s.MaxWrites, s.NonMonotonic, s.RolledBack), append(instants, s.MaxBehind)
+		counts = append(counts, s.Reads, s.Stale, s.MaxWrites, s.NonMonotonic, s.RolledBack)
+		instants = append(instants, s.MaxBehind)
 	}
 	if d := r.Dual; d != nil {
 		counts, instants = append(counts, d.Writes), append(instants, d.First, d.Last)
@@ -136,16 +146,19 @@ func (r *Ledger) Check() error {
 		counts = append(counts, e.Keys)
 	}
 	switch {
-	case slices.Max(counts) > maxWrites, slices.Min(instants) < 0, slices.Max(instants) > maxInstant, r.Replicas > math.MaxInt32:
+	case slices.Max(counts) > maxWrites, slices.Min(instants) < 0, slices.Max(instants) > maxInstant,
+		r.Replicas > math.MaxInt32:
 		return fmt.Errorf("%w: the ledger's figures are out of range", codec.ErrCorrupt)
-	case slices.ContainsFunc(r.Losses, func(l Loss) bool { return l.Count == 0 }), len(r.Losses) > MaxLosses:
+	case slices.ContainsFunc(r.Losses, func(l Loss) bool { return l.Count == 0 }),
+		len(r.Losses) > MaxLosses:
 		return fmt.Errorf("%w: the ledger's losses are out of range", codec.ErrCorrupt)
 	}
 	return nil
 }
 
-// Bound brings a reading into the range of what a server may report: Redis may be anybody's, too, and its readings are no reason to refuse a record.
-// printable cuts a text and replaces what cannot be shown.
+// Bound brings a reading into the range of what a server may report: Redis may be anybody's, too,
+// and its readings are no reason to refuse a record. printable cuts a text and replaces what cannot
+// be shown.
 func (s *Server) Bound(printable func(text string, bytes int) string) {
 	for _, text := range s.texts() {
 		*text = printable(*text, maxText)
@@ -154,18 +167,24 @@ func (s *Server) Bound(printable func(text string, bytes int) string) {
 	for _, n := range s.numbers() {
 		*n = within(*n, 0, maxReading)
 	}
-	s.At, s.SlowLog.Total, s.Shard = within(at, -maxInstant, maxInstant), within(total, -1, maxReading), min(s.Shard, MaxShards)
+	s.At, s.SlowLog.Total, s.Shard = within(at, -maxInstant, maxInstant),
+		within(total, -1, maxReading), min(s.Shard, MaxShards)
 	for _, x := range [...]*float64{&s.CPUSeconds, &s.CPUMainThreadSeconds} {
 		*x = seconds(*x)
 	}
 	for i := range s.SlowLog.Commands {
 		c := &s.SlowLog.Commands[i]
-		c.Command, c.Count, c.WorstMicros = printable(c.Command, maxWord), within(c.Count, 1, maxReading), within(c.WorstMicros, 0, maxReading)
+		c.Command = printable(c.Command, maxWord)
+		c.Count = within(c.Count, 1, maxReading)
+		c.WorstMicros = within(c.WorstMicros, 0, maxReading)
 		c.At = within(c.At, -maxInstant, maxInstant)
 	}
 	for i := range s.Latency {
 		e := &s.Latency[i]
-		e.Name, e.Unix, e.LatestMillis, e.MaxMillis = printable(e.Name, maxWord), within(e.Unix, 0, maxReading), within(e.LatestMillis, 0, maxReading), within(e.MaxMillis, 0, maxReading)
+		e.Name = printable(e.Name, maxWord)
+		e.Unix = within(e.Unix, 0, maxReading)
+		e.LatestMillis = within(e.LatestMillis, 0, maxReading)
+		e.MaxMillis = within(e.MaxMillis, 0, maxReading)
 	}
 }
 
@@ -184,7 +203,9 @@ func (a *AgentUse) Bound() {
 	}
 }
 
-func within(n, least, most int64) int64 { return min(max(n, least), most) }
+func within(n, least, most int64) int64 {
+	return min(max(n, least), most)
+}
 
 // seconds is a number of seconds, or of cores: 0 if it is none.
 func seconds(x float64) float64 {

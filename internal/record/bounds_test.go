@@ -52,7 +52,15 @@ func TestCheckOfAnInterval(t *testing.T) {
 func TestCheckOfALedger(t *testing.T) {
 	t.Parallel()
 	good := func() Ledger {
-		return Ledger{Acked: 5, Lost: 1, FirstLost: 7, LastLost: 7, Losses: []Loss{{First: 7, Last: 7, Count: 1}}, Stale: &Staleness{Reads: 3}, Dual: &DualPrimary{Writes: 1}}
+		return Ledger{
+			Acked:     5,
+			Lost:      1,
+			FirstLost: 7,
+			LastLost:  7,
+			Losses:    []Loss{{First: 7, Last: 7, Count: 1}},
+			Stale:     &Staleness{Reads: 3},
+			Dual:      &DualPrimary{Writes: 1},
+		}
 	}
 	whole := good()
 	if err := whole.Check(); err != nil {

@@ -6,10 +6,12 @@ import (
 	"github.com/redquake/redquake/internal/record/codec"
 )
 
-// BusyStretch is the shortest time over which the highest use of a process is taken: a process that is at its limit for so long limits the load.
+// BusyStretch is the shortest time over which the highest use of a process is taken: a process that
+// is at its limit for so long limits the load.
 const BusyStretch = 5 * time.Second
 
-// Busy is what a process used over BusyStretch, or little more where its readings are further apart. The zero value stands for none.
+// Busy is what a process used over BusyStretch, or little more where its readings are further
+// apart. The zero value stands for none.
 type Busy struct {
 	From, To   int64 // nanoseconds since T
 	CPU        int64 // of the whole process, microseconds
@@ -19,7 +21,9 @@ type Busy struct {
 }
 
 // Length is that of the stretch.
-func (b *Busy) Length() time.Duration { return time.Duration(b.To - b.From) }
+func (b *Busy) Length() time.Duration {
+	return time.Duration(b.To - b.From)
+}
 
 // appendBusy appends a stretch that ends at an instant or before it.
 func appendBusy(dst []byte, b *Busy, at int64) []byte {
@@ -40,7 +44,10 @@ func readBusy(r *codec.Reader, at int64) (b Busy) {
 	}
 	b.To = at - r.Int()
 	b.From = b.To - length
-	b.CPU, b.MainThread, b.Throttled, b.Commands = r.Int(), r.Int(), r.Int(), r.Int()
+	b.CPU = r.Int()
+	b.MainThread = r.Int()
+	b.Throttled = r.Int()
+	b.Commands = r.Int()
 	if b.From > b.To {
 		r.Fail("a stretch of %d ns", length)
 	}

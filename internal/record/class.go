@@ -1,25 +1,28 @@
 package record
 
-// Class is the kind of an error, from the client's perspective. The order is part of the encoding: only append.
+// Class is the kind of an error, from the client's perspective. The order is part of the encoding:
+// only append.
 type Class uint8
 
 // The error classes: what made the request fail, independently of the client library's error.
 const (
-	ClassTimeout     Class = iota // sent, no reply within requestTimeout
-	ClassRefused                  // the connection could not be made: refused, unreachable, dial timed out, name not found
-	ClassReset                    // the connection broke while the request was in flight: reset, EOF, broken pipe
-	ClassReadOnly                 // -READONLY
-	ClassMoved                    // -MOVED, -ASK, -TRYAGAIN, -CROSSSLOT that could not be followed
-	ClassClusterDown              // -CLUSTERDOWN
-	ClassLoading                  // -LOADING
-	ClassMasterDown               // -MASTERDOWN
-	ClassAuth                     // -NOAUTH, -WRONGPASS, -NOPERM
-	ClassOOM                      // -OOM
-	ClassBusy                     // -BUSY
-	ClassMisconf                  // -MISCONF
-	ClassProtocol                 // not a RESP reply
-	ClassOther                    // any other error reply
-	ClassNoReplicas               // -NOREPLICAS
+	ClassTimeout Class = iota // sent, no reply within requestTimeout
+	// the connection could not be made: refused, unreachable, dial timed out, name not found
+	ClassRefused
+	// the connection broke while the request was in flight: reset, EOF, broken pipe
+	ClassReset
+	ClassReadOnly    // -READONLY
+	ClassMoved       // -MOVED, -ASK, -TRYAGAIN, -CROSSSLOT that could not be followed
+	ClassClusterDown // -CLUSTERDOWN
+	ClassLoading     // -LOADING
+	ClassMasterDown  // -MASTERDOWN
+	ClassAuth        // -NOAUTH, -WRONGPASS, -NOPERM
+	ClassOOM         // -OOM
+	ClassBusy        // -BUSY
+	ClassMisconf     // -MISCONF
+	ClassProtocol    // not a RESP reply
+	ClassOther       // any other error reply
+	ClassNoReplicas  // -NOREPLICAS
 	NumClasses       = iota
 )
 

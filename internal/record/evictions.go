@@ -2,13 +2,16 @@ package record
 
 import "fmt"
 
-// Evictions are the keys that one server process evicted during the run and that may have been ledger keys.
+// Evictions are the keys that one server process evicted during the run and that may have been
+// ledger keys.
 type Evictions struct {
-	Keys  uint64 `json:"keys,omitempty"`
-	Final bool   `json:"final,omitempty"` // it was read after the load. Otherwise it may have evicted more than Keys
+	Keys uint64 `json:"keys,omitempty"`
+	// it was read after the load. Otherwise it may have evicted more than Keys
+	Final bool `json:"final,omitempty"`
 }
 
-// maxEvicting bounds the processes in Ledger.Evictions. If there are more, one entry without a run_id, which is not final, replaces them.
+// maxEvicting bounds the processes in Ledger.Evictions. If there are more, one entry without a
+// run_id, which is not final, replaces them.
 const maxEvicting = 64
 
 // MergeEvictions merges what two pods read from the same servers, in any order.
@@ -28,8 +31,8 @@ func MergeEvictions(a, b map[string]Evictions) map[string]Evictions {
 	return all
 }
 
-// LostAtLeast is the lower bound of the lost writes; Lost is the upper one. They differ if absent writes may have been evicted: each evicted key may
-// be a write, or a bitmap with many.
+// LostAtLeast is the lower bound of the lost writes; Lost is the upper one. They differ if absent
+// writes may have been evicted: each evicted key may be a write, or a bitmap with many.
 func (r *Ledger) LostAtLeast() uint64 {
 	evicted := uint64(0)
 	for _, e := range r.Evictions {
@@ -53,5 +56,7 @@ func (r *Ledger) EvictionNote() string {
 	if atLeast == r.Lost {
 		return ""
 	}
-	return fmt.Sprintf("Between %d and %d writes were lost: %d acknowledged writes are absent, and Redis may have evicted some of them, which is not a loss.", atLeast, r.Lost, r.Lost)
+	return fmt.Sprintf(
+		"Between %d and %d writes were lost: %d acknowledged writes are absent, and Redis may have "+
+			"evicted some of them, which is not a loss.", atLeast, r.Lost, r.Lost)
 }

@@ -36,15 +36,22 @@ func shardAt(shards []ShardCounts, k int) ShardCounts {
 }
 
 func appendShardGaps(dst []byte, gaps []ShardGap) []byte {
-	return codec.AppendList(dst, gaps, func(dst []byte, g *ShardGap) []byte { return appendNumberedGap(dst, g.Shard, g.Gap) })
+	return codec.AppendList(dst, gaps, func(dst []byte, g *ShardGap) []byte {
+		return appendNumberedGap(dst, g.Shard, g.Gap)
+	})
 }
 
 func readShardGaps(r *codec.Reader) []ShardGap {
-	return codec.ReadList(r, 1+minGapSize, func(g *ShardGap) { g.Shard, g.Gap = readNumberedGap(r, MaxShards) })
+	return codec.ReadList(r, 1+minGapSize, func(g *ShardGap) {
+		g.Shard, g.Gap = readNumberedGap(r,
+			MaxShards)
+	})
 }
 
 func appendPartGaps(dst []byte, gaps []PartGap) []byte {
-	return codec.AppendList(dst, gaps, func(dst []byte, g *PartGap) []byte { return appendNumberedGap(dst, int(g.Part), g.Gap) })
+	return codec.AppendList(dst, gaps, func(dst []byte, g *PartGap) []byte {
+		return appendNumberedGap(dst, int(g.Part), g.Gap)
+	})
 }
 
 func readPartGaps(r *codec.Reader) []PartGap {
@@ -59,7 +66,9 @@ func appendNumberedGap(dst []byte, number int, g Gap) []byte {
 	return appendGap(codec.AppendUint(dst, uint64(number)), g, 0)
 }
 
-func readNumberedGap(r *codec.Reader, limit int) (int, Gap) { return r.Below(limit), readGap(r, 0) }
+func readNumberedGap(r *codec.Reader, limit int) (int, Gap) {
+	return r.Below(limit), readGap(r, 0)
+}
 
 // AppendGaps writes gaps, each relative to the one before it.
 func AppendGaps(dst []byte, gaps []Gap) []byte {

@@ -1,7 +1,9 @@
-// Package record defines what a load pod records: its types, their bounds and their encoding. Package merged merges the records of several pods.
+// Package record defines what a load pod records: its types, their bounds and their encoding.
+// Package merged merges the records of several pods.
 //
-// Time is counted in nanoseconds since the run's start instant T. The grid is common to all pods of a run:
-// interval i covers [T+i*step, T+(i+1)*step). Counts add, histograms add, gaps intersect; nothing is averaged.
+// Time is counted in nanoseconds since the run's start instant T. The grid is common to all pods of
+// a run: interval i covers [T+i*step, T+(i+1)*step). Counts add, histograms add, gaps intersect;
+// nothing is averaged.
 package record
 
 import "github.com/redquake/redquake/internal/record/histogram"
@@ -9,7 +11,8 @@ import "github.com/redquake/redquake/internal/record/histogram"
 // Counts are the requests of one operation during one interval.
 //
 // A request is counted under OK, Fail or Unknown in the interval in which its outcome was known,
-// under Sent in the interval in which it was written, under Due in the interval for which it was scheduled.
+// under Sent in the interval in which it was written, under Due in the interval for which it was
+// scheduled.
 type Counts struct {
 	Due      uint64 // open loop: arrivals scheduled for this interval; closed loop: equals Sent
 	Sent     uint64 // written to a connection
@@ -26,7 +29,8 @@ type Counts struct {
 // Op is one operation (a named command of the workload) during one interval.
 type Op struct {
 	Counts
-	// Latency of OK requests: response time from the arrival (open loop), service time from the send (closed loop).
+	// Latency of OK requests: response time from the arrival (open loop), service time from the send
+	// (closed loop).
 	Latency histogram.Buckets
 	// Service time of OK requests from the send. Open loop only, empty otherwise.
 	Service histogram.Buckets
@@ -46,7 +50,8 @@ type ShardGap struct {
 	Gap
 }
 
-// MaxShards bounds the number of shards in a record: Redis Cluster is designed for up to 1,000 nodes.
+// MaxShards bounds the number of shards in a record: Redis Cluster is designed for up to 1,000
+// nodes.
 const MaxShards = 1000
 
 // MaxParts bounds the number of shards, and of parts, that a record is decoded with.
@@ -59,38 +64,54 @@ type Interval struct {
 	Ops   []Op  // in the order of the plan's operations
 	Probe Op    // the low-rate open-loop stream in parallel with the load
 
-	// FirstError and LastError are the instants of the load's first and last non-OK outcome in this interval,
-	// FirstOK and LastOK the same for successes, in nanoseconds since T; -1 where there was none.
+	// FirstError and LastError are the instants of the load's first and last non-OK outcome in this
+	// interval, FirstOK and LastOK the same for successes, in nanoseconds since T; -1 where there was
+	// none.
 	FirstError, LastError int64
 	FirstOK, LastOK       int64
 
-	Gaps      []Gap     // of the load, in the interval in which they ended; empty after merging (Series keeps them)
-	ProbeGaps []Gap     // of the probe, in the same way; empty for a target with several shards
-	PartGaps  []PartGap // of reads and of writes, and of each operation, in the same way; empty for a load with a single operation
-	Stalls    []Stall   // of the load generator: one list from a pod; empty after merging
-	// Stalled is for how long each pod's load generator did not run in this interval, nanoseconds by the pod's number: all stalls, also those that the
-	// record does not keep. It may be shorter than the number of pods; empty from a pod, as is a list without any.
-	Stalled   []int64
-	Unsettled bool // gaps that ended in this interval, or before, can still follow: an event loop of the pod has not run since
+	// of the load, in the interval in which they ended; empty after merging (Series keeps them)
+	Gaps      []Gap
+	ProbeGaps []Gap // of the probe, in the same way; empty for a target with several shards
+	// of reads and of writes, and of each operation, in the same way; empty for a load with a single
+	// operation
+	PartGaps []PartGap
+	Stalls   []Stall // of the load generator: one list from a pod; empty after merging
+	// Stalled is for how long each pod's load generator did not run in this interval, nanoseconds by
+	// the pod's number: all stalls, also those that the record does not keep. It may be shorter than
+	// the number of pods; empty from a pod, as is a list without any.
+	Stalled []int64
+	// gaps that ended in this interval, or before, can still follow: an event loop of the pod has not
+	// run since
+	Unsettled bool
 
-	MaxLag      int64 // open loop: the longest time from an arrival's due time to its send, nanoseconds
-	Connections int   // load connections established at the end of the interval
+	// open loop: the longest time from an arrival's due time to its send, nanoseconds
+	MaxLag      int64
+	Connections int // load connections established at the end of the interval
 
-	// Tallies are the workload's own counters, e.g. requests allowed and denied, in the order of Series.Tallies. Empty if it has none.
+	// Tallies are the workload's own counters, e.g. requests allowed and denied, in the order of
+	// Series.Tallies. Empty if it has none.
 	Tallies []uint64
-	// Shards are the requests by shard; its length may grow during a run. Empty for a target with one shard, and before the first request.
+	// Shards are the requests by shard; its length may grow during a run. Empty for a target with one
+	// shard, and before the first request.
 	Shards []ShardCounts
-	// ShardGaps are like Gaps, for each shard separately: in the interval in which they ended, the first one from 0. Empty after merging.
+	// ShardGaps are like Gaps, for each shard separately: in the interval in which they ended, the
+	// first one from 0. Empty after merging.
 	ShardGaps []ShardGap
-	// ProbeShards and ProbeShardGaps are the same for the probe, which has a stream for each of several shards. Empty after merging.
+	// ProbeShards and ProbeShardGaps are the same for the probe, which has a stream for each of
+	// several shards. Empty after merging.
 	ProbeShards    []ShardCounts
 	ProbeShardGaps []ShardGap
-	// Lost are the acknowledged ledger writes that were found absent in this interval for the first time, by shard; empty if there are none.
+	// Lost are the acknowledged ledger writes that were found absent in this interval for the first
+	// time, by shard; empty if there are none.
 	Lost []uint64
-	// LedgerChecks are those of this pod's ledger that ended in this interval, at most the last one; empty after merging.
+	// LedgerChecks are those of this pod's ledger that ended in this interval, at most the last one;
+	// empty after merging.
 	LedgerChecks []LedgerCheck
 
-	Servers    []Server     // readings of the Redis servers by this pod in this interval
-	Unobserved []Unobserved // what this pod learned in this interval about servers that it cannot read; empty after merging
-	Agents     []AgentUse   // the load generator's own resource use: one reading from a pod; empty after merging
+	Servers []Server // readings of the Redis servers by this pod in this interval
+	// what this pod learned in this interval about servers that it cannot read; empty after merging
+	Unobserved []Unobserved
+	// the load generator's own resource use: one reading from a pod; empty after merging
+	Agents []AgentUse
 }

@@ -1,6 +1,7 @@
 package record
 
-// MovedBack returns the interval of a pod whose clock is ahead, in nanoseconds, with its instants on the clock of the run. It shares the rest with iv.
+// MovedBack returns the interval of a pod whose clock is ahead, in nanoseconds, with its instants
+// on the clock of the run. It shares the rest with iv.
 func (iv *Interval) MovedBack(ahead int64) *Interval {
 	if ahead == 0 {
 		return iv
@@ -12,7 +13,8 @@ func (iv *Interval) MovedBack(ahead int64) *Interval {
 		}
 	}
 	c.Gaps, c.ProbeGaps, c.PartGaps, c.Stalls = nil, nil, nil, nil
-	c.ShardGaps, c.ProbeShardGaps = shardsEarlier(iv.ShardGaps, ahead), shardsEarlier(iv.ProbeShardGaps, ahead)
+	c.ShardGaps = shardsEarlier(iv.ShardGaps, ahead)
+	c.ProbeShardGaps = shardsEarlier(iv.ProbeShardGaps, ahead)
 	for _, g := range iv.Gaps {
 		c.Gaps = append(c.Gaps, g.earlier(ahead))
 	}

@@ -24,7 +24,9 @@ func TestDecodeAgain(t *testing.T) {
 		}
 		if rng.IntN(3) == 0 {
 			want.Gaps, want.Tallies = []record.Gap{{From: 1, To: 2}}, []uint64{7}
-			want.Servers, want.Unobserved, want.Agents = []record.Server{{At: 5}}, []record.Unobserved{{Address: "a:1", Reason: "INFO: NOPERM"}}, []record.AgentUse{{At: 5}}
+			want.Servers = []record.Server{{At: 5}}
+			want.Unobserved = []record.Unobserved{{Address: "a:1", Reason: "INFO: NOPERM"}}
+			want.Agents = []record.AgentUse{{At: 5}}
 		}
 		encoded := record.AppendInterval(nil, &want)
 		if err := again.Decode(encoded[:rng.IntN(len(encoded))]); err == nil {

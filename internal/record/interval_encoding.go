@@ -11,7 +11,8 @@ import (
 // intervalVersion is the first byte of an encoded interval.
 const intervalVersion = 8
 
-// AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
+// AppendInterval appends an interval in the form that pods send: a version byte, then numbers as
+// varints and bucket indices as differences.
 // It has no terminator: the transport frames it.
 func AppendInterval(dst []byte, iv *Interval) []byte {
 	dst = append(dst, intervalVersion)
@@ -22,7 +23,10 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 		dst = appendOp(dst, &iv.Ops[i])
 	}
 	dst = appendOp(dst, &iv.Probe)
-	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
+	for _, at := range [...]int64{
+		iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag,
+		int64(iv.Connections),
+	} {
 		dst = codec.AppendInt(dst, at)
 	}
 	dst = AppendGaps(dst, iv.Gaps)
@@ -30,7 +34,9 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 	dst = appendPartGaps(dst, iv.PartGaps)
 	dst = AppendStalls(dst, iv.Stalls)
 	dst = codec.AppendBool(dst, iv.Unsettled)
-	dst = codec.AppendList(dst, iv.Tallies, func(dst []byte, n *uint64) []byte { return codec.AppendUint(dst, *n) })
+	dst = codec.AppendList(dst, iv.Tallies, func(dst []byte, n *uint64) []byte {
+		return codec.AppendUint(dst, *n)
+	})
 	dst = AppendShards(dst, iv.Shards, nil)
 	dst = appendShardGaps(dst, iv.ShardGaps)
 	dst = AppendShards(dst, iv.ProbeShards, nil)
@@ -42,8 +48,9 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 	return appendAgents(dst, iv.Agents)
 }
 
-// DecodeInterval reads what AppendInterval wrote. Any other input gives an error that wraps codec.ErrCorrupt. Allocations are
-// proportional to the input's length. Empty lists are decoded as nil.
+// DecodeInterval reads what AppendInterval wrote. Any other input gives an error that wraps
+// codec.ErrCorrupt. Allocations are proportional to the input's length. Empty lists are decoded as
+// nil.
 func DecodeInterval(b []byte) (Interval, error) {
 	var iv Interval
 	if err := iv.Decode(b); err != nil {
@@ -52,8 +59,9 @@ func DecodeInterval(b []byte) (Interval, error) {
 	return iv, nil
 }
 
-// Decode is DecodeInterval into an existing interval. It reuses the memory of its operations and histograms, so that decoding many intervals
-// allocates almost nothing. After an error the contents are undefined, but the interval can be reused.
+// Decode is DecodeInterval into an existing interval. It reuses the memory of its operations and
+// histograms, so that decoding many intervals allocates almost nothing. After an error the contents
+// are undefined, but the interval can be reused.
 func (iv *Interval) Decode(b []byte) error {
 	if len(b) == 0 || b[0] != intervalVersion {
 		return codec.Corrupt("not an interval of version %d", intervalVersion)
@@ -70,7 +78,11 @@ func (iv *Interval) Decode(b []byte) error {
 		readOp(r, &iv.Ops[i])
 	}
 	readOp(r, &iv.Probe)
-	iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag = r.Int(), r.Int(), r.Int(), r.Int(), r.Int()
+	iv.FirstError = r.Int()
+	iv.LastError = r.Int()
+	iv.FirstOK = r.Int()
+	iv.LastOK = r.Int()
+	iv.MaxLag = r.Int()
 	iv.Connections = int(r.Int())
 	iv.Gaps = ReadGaps(r)
 	iv.ProbeGaps = ReadGaps(r)
@@ -126,7 +138,8 @@ func readOp(r *codec.Reader, op *Op) {
 	}
 }
 
-// bucket reads one cell, whose index is at least next, and returns the minimum index of the following cell.
+// bucket reads one cell, whose index is at least next, and returns the minimum index of the
+// following cell.
 func readBucket(r *codec.Reader, next uint64) (histogram.Bucket, uint64) {
 	step, count := r.Uint(), r.Uint()
 	index := next + step

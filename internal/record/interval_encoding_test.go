@@ -17,7 +17,8 @@ import (
 func TestIntervalRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	dst := []byte("kept")
-	for _, iv := range append(intervals.OfPod(r, 300), &record.Interval{}, &record.Interval{Index: -3, FirstError: -1, Connections: -2, MaxLag: 1 << 62, Pods: 7}) {
+	for _, iv := range append(intervals.OfPod(r,
+		300), &record.Interval{}, &record.Interval{Index: -3, FirstError: -1, Connections: -2, MaxLag: 1 << 62, Pods: 7}) {
 		b := record.AppendInterval(dst, iv)
 		if string(b[:4]) != "kept" {
 			t.Fatal("AppendInterval did not append")
@@ -40,7 +41,8 @@ func TestIntervalRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzDecodeInterval checks that no input makes decoding panic or allocate out of proportion, and that what is accepted survives a round trip.
+// FuzzDecodeInterval checks that no input makes decoding panic or allocate out of proportion, and that what is accepted
+// survives a round trip.
 func FuzzDecodeInterval(f *testing.F) {
 	r := rand.New(rand.NewPCG(33, 34))
 	for _, iv := range intervals.OfPod(r, 5) {

@@ -27,10 +27,14 @@ func (o *Op) MergeHistograms(from *Op) {
 
 // Figures lists the counts in the order of the encoding.
 func (c *Counts) Figures() [9]*uint64 {
-	return [...]*uint64{&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown, &c.Dropped, &c.Drained}
+	return [...]*uint64{
+		&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown,
+		&c.Dropped, &c.Drained,
+	}
 }
 
-// MergeTallies adds the tallies, the requests of shards, the stalled time and the lost writes. Both have the same tallies.
+// MergeTallies adds the tallies, the requests of shards, the stalled time and the lost writes. Both
+// have the same tallies.
 func (iv *Interval) MergeTallies(from *Interval) {
 	for k, n := range from.Tallies {
 		iv.Tallies[k] += n
@@ -44,8 +48,10 @@ func (iv *Interval) MergeTallies(from *Interval) {
 
 // MergeInstants widens the instants, and the longest lag, to those of another interval.
 func (iv *Interval) MergeInstants(from *Interval) {
-	iv.FirstError, iv.FirstOK = Earlier(iv.FirstError, from.FirstError), Earlier(iv.FirstOK, from.FirstOK)
-	iv.LastError, iv.LastOK = max(iv.LastError, from.LastError), max(iv.LastOK, from.LastOK)
+	iv.FirstError = Earlier(iv.FirstError, from.FirstError)
+	iv.FirstOK = Earlier(iv.FirstOK, from.FirstOK)
+	iv.LastError = max(iv.LastError, from.LastError)
+	iv.LastOK = max(iv.LastOK, from.LastOK)
 	iv.MaxLag = max(iv.MaxLag, from.MaxLag)
 }
 
@@ -70,7 +76,14 @@ func addShardCounts(to, from []ShardCounts) []ShardCounts {
 
 // NewInterval returns an interval without any figure, with a number of operations.
 func NewInterval(i int64, ops int) Interval {
-	return Interval{Index: i, Ops: make([]Op, ops), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+	return Interval{
+		Index:      i,
+		Ops:        make([]Op, ops),
+		FirstError: -1,
+		LastError:  -1,
+		FirstOK:    -1,
+		LastOK:     -1,
+	}
 }
 
 // Operation returns operation k of the interval; the probe follows the operations.
@@ -100,7 +113,9 @@ func (o *Op) Histograms() [3]*histogram.Buckets {
 // Clone returns a deep copy.
 func (iv *Interval) Clone() Interval {
 	c := *iv
-	c.Ops, c.Tallies, c.Shards = slices.Clone(iv.Ops), slices.Clone(iv.Tallies), slices.Clone(iv.Shards)
+	c.Ops = slices.Clone(iv.Ops)
+	c.Tallies = slices.Clone(iv.Tallies)
+	c.Shards = slices.Clone(iv.Shards)
 	c.Lost, c.Stalled = slices.Clone(iv.Lost), slices.Clone(iv.Stalled)
 	for _, h := range c.Histograms() {
 		*h = slices.Clone(*h)
@@ -108,7 +123,8 @@ func (iv *Interval) Clone() Interval {
 	return c
 }
 
-// AddPart adds the counts of an interval of a finer grid, in order; begins tells that it is the first of them.
+// AddPart adds the counts of an interval of a finer grid, in order; begins tells that it is the
+// first of them.
 func (iv *Interval) AddPart(part *Interval, begins bool) {
 	for k := range part.Ops {
 		iv.Ops[k].Counts.Add(&part.Ops[k].Counts)

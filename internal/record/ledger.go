@@ -7,44 +7,60 @@ import (
 	"slices"
 )
 
-// Ledger is the verification result of a run's ledger writes. It is exact for them, and a lower bound for all writes of the load.
+// Ledger is the verification result of a run's ledger writes. It is exact for them, and a lower
+// bound for all writes of the load.
 type Ledger struct {
 	Acked   uint64 `json:"acked"`   // acknowledged ledger writes
 	Failed  uint64 `json:"failed"`  // certainly not applied
 	Unknown uint64 `json:"unknown"` // sent, without a reply in time
 
-	UnknownPresent uint64 `json:"unknownPresent,omitempty"` // of Unknown, those found by the read, which is legitimate
-	FailedPresent  uint64 `json:"failedPresent,omitempty"`  // of Failed, those found by the read: the server rejected and applied them
+	// of Unknown, those found by the read, which is legitimate
+	UnknownPresent uint64 `json:"unknownPresent,omitempty"`
+	// of Failed, those found by the read: the server rejected and applied them
+	FailedPresent uint64 `json:"failedPresent,omitempty"`
 
-	Lost      uint64 `json:"lost"`                // acknowledged, but absent at the primary; see LostAtLeast
-	FirstLost int64  `json:"firstLost,omitempty"` // earliest time at which the first of these was acknowledged; 0 if Lost is 0
-	LastLost  int64  `json:"lastLost,omitempty"`  // latest time at which the last of these was acknowledged
-	Errors    uint64 `json:"errors,omitempty"`    // approximate number of requests without success during Losses, including other requests than ledger writes
-	Losses    []Loss `json:"losses,omitempty"`    // the lost writes by the time of their acknowledgement, ascending
+	// acknowledged, but absent at the primary; see LostAtLeast
+	Lost uint64 `json:"lost"`
+	// earliest time at which the first of these was acknowledged; 0 if Lost is 0
+	FirstLost int64 `json:"firstLost,omitempty"`
+	// latest time at which the last of these was acknowledged
+	LastLost int64 `json:"lastLost,omitempty"`
+	// approximate number of requests without success during Losses, including other requests than
+	// ledger writes
+	Errors uint64 `json:"errors,omitempty"`
+	// the lost writes by the time of their acknowledgement, ascending
+	Losses []Loss `json:"losses,omitempty"`
 
-	ReplicaMissing uint64 `json:"replicaMissing,omitempty"` // acknowledged and present at the primary, but absent at a replica that is in sync; the worst replica
-	Replicas       int    `json:"replicas"`                 // replicas that were read
-	Unique         bool   `json:"unique,omitempty"`         // keys instead of bits
-	// Evictions are the server processes, by run_id, that evicted keys during the run which may be ledger keys, or may have.
+	// acknowledged and present at the primary, but absent at a replica that is in sync; the worst
+	// replica
+	ReplicaMissing uint64 `json:"replicaMissing,omitempty"`
+	Replicas       int    `json:"replicas"`         // replicas that were read
+	Unique         bool   `json:"unique,omitempty"` // keys instead of bits
+	// Evictions are the server processes, by run_id, that evicted keys during the run which may be
+	// ledger keys, or may have.
 	Evictions map[string]Evictions `json:"evictions,omitempty"`
 
 	Stale *Staleness   `json:"stale,omitempty"` // if it was enabled
 	Dual  *DualPrimary `json:"dual,omitempty"`  // if it was enabled
 
-	Settings string   `json:"settings,omitempty"` // persistence settings and limits of the primaries, each with its address if they differ
-	Notes    []string `json:"notes,omitempty"`    // human-readable
-	// Unread is why the ledger, or a part of it, could not be read back; Lost is not valid then. "" = all of it was read.
+	// persistence settings and limits of the primaries, each with its address if they differ
+	Settings string   `json:"settings,omitempty"`
+	Notes    []string `json:"notes,omitempty"` // human-readable
+	// Unread is why the ledger, or a part of it, could not be read back; Lost is not valid then. "" =
+	// all of it was read.
 	Unread string `json:"unread,omitempty"`
 }
 
-// Loss is a period of lost writes: a second or more without a lost write, or another event that lost them, is between it and the next one.
+// Loss is a period of lost writes: a second or more without a lost write, or another event that
+// lost them, is between it and the next one.
 type Loss struct {
 	First  int64  `json:"first"` // as FirstLost and LastLost
 	Last   int64  `json:"last"`
 	Count  uint64 `json:"count"`
 	Errors uint64 `json:"errors,omitempty"`
-	// They were lost after After, when the last of them was acknowledged at the earliest, and until Until, when the next write after them was acknowledged at the
-	// latest that was kept; 0 = none was.
+	// They were lost after After, when the last of them was acknowledged at the earliest, and until
+	// Until, when the next write after them was acknowledged at the latest that was kept; 0 = none
+	// was.
 	After int64 `json:"after"`
 	Until int64 `json:"until,omitempty"`
 }
@@ -57,14 +73,20 @@ func (l *Loss) lostUntil() int64 {
 	return l.Until
 }
 
-// With is one event's loss that contains both; ok is false if no single instant is between the writes that both lost and those that both kept.
+// With is one event's loss that contains both; ok is false if no single instant is between the
+// writes that both lost and those that both kept.
 func (l Loss) With(o Loss) (joined Loss, ok bool) {
 	joined = Loss{
-		First: min(l.First, o.First), Last: max(l.Last, o.Last), Count: l.Count + o.Count, Errors: l.Errors + o.Errors,
-		After: max(l.After, o.After), Until: min(l.lostUntil(), o.lostUntil()),
+		First:  min(l.First, o.First),
+		Last:   max(l.Last, o.Last),
+		Count:  l.Count + o.Count,
+		Errors: l.Errors + o.Errors,
+		After:  max(l.After, o.After),
+		Until:  min(l.lostUntil(), o.lostUntil()),
 	}
 	if ok = joined.After <= joined.Until; !ok {
-		joined.After, joined.Until = min(l.After, o.After), max(l.lostUntil(), o.lostUntil())
+		joined.After = min(l.After, o.After)
+		joined.Until = max(l.lostUntil(), o.lostUntil())
 	}
 	if joined.Until == math.MaxInt64 {
 		joined.Until = 0
@@ -72,19 +94,26 @@ func (l Loss) With(o Loss) (joined Loss, ok bool) {
 	return joined, ok
 }
 
-// Staleness is how far replicas were behind their primary, from the perspective of a client that reads from them.
+// Staleness is how far replicas were behind their primary, from the perspective of a client that
+// reads from them.
 type Staleness struct {
-	Reads        uint64 `json:"reads"`                  // replies from replicas
-	Stale        uint64 `json:"stale"`                  // of these, older than a write acknowledged before the read was sent
-	MaxWrites    uint64 `json:"maxWrites,omitempty"`    // the maximum number of acknowledged writes that a reply lacked
-	MaxBehind    int64  `json:"maxBehind,omitempty"`    // the longest time since the oldest of these was acknowledged, in ns
-	NonMonotonic uint64 `json:"nonMonotonic,omitempty"` // replies older than a previous one of the same node
-	RolledBack   uint64 `json:"rolledBack,omitempty"`   // replies of the primary older than an acknowledged write
+	Reads uint64 `json:"reads"` // replies from replicas
+	// of these, older than a write acknowledged before the read was sent
+	Stale uint64 `json:"stale"`
+	// the maximum number of acknowledged writes that a reply lacked
+	MaxWrites uint64 `json:"maxWrites,omitempty"`
+	// the longest time since the oldest of these was acknowledged, in ns
+	MaxBehind int64 `json:"maxBehind,omitempty"`
+	// replies older than a previous one of the same node
+	NonMonotonic uint64 `json:"nonMonotonic,omitempty"`
+	// replies of the primary older than an acknowledged write
+	RolledBack uint64 `json:"rolledBack,omitempty"`
 }
 
 // DualPrimary reports whether two nodes of one shard accepted writes at the same time.
 type DualPrimary struct {
-	Writes uint64 `json:"writes"`          // accepted by a node while another node of the shard accepted writes, too
+	// accepted by a node while another node of the shard accepted writes, too
+	Writes uint64 `json:"writes"`
 	First  int64  `json:"first,omitempty"` // instant of the first of them; 0 if there was none
 	Last   int64  `json:"last,omitempty"`  // and of the last
 }
@@ -107,7 +136,8 @@ func (r *Ledger) AddNote(sentence string) {
 	}
 }
 
-// MergeLedgers adds up the results of a run's pods, in any order. It ignores nil, and returns nil if all are nil.
+// MergeLedgers adds up the results of a run's pods, in any order. It ignores nil, and returns nil
+// if all are nil.
 func MergeLedgers(results ...*Ledger) *Ledger {
 	var sum *Ledger
 	for _, r := range results {
@@ -124,7 +154,9 @@ func MergeLedgers(results ...*Ledger) *Ledger {
 
 func (r *Ledger) clone() *Ledger {
 	c := *r
-	c.Notes, c.Losses, c.Evictions = slices.Clone(r.Notes), slices.Clone(r.Losses), maps.Clone(r.Evictions)
+	c.Notes = slices.Clone(r.Notes)
+	c.Losses = slices.Clone(r.Losses)
+	c.Evictions = maps.Clone(r.Evictions)
 	if r.Stale != nil {
 		stale := *r.Stale
 		c.Stale = &stale
@@ -137,7 +169,8 @@ func (r *Ledger) clone() *Ledger {
 }
 
 func (r *Ledger) add(o *Ledger) {
-	r.FirstLost, r.LastLost = JoinWindows(r.Lost, r.FirstLost, r.LastLost, o.Lost, o.FirstLost, o.LastLost)
+	r.FirstLost, r.LastLost = JoinWindows(r.Lost, r.FirstLost, r.LastLost, o.Lost, o.FirstLost,
+		o.LastLost)
 	r.Acked += o.Acked
 	r.Failed += o.Failed
 	r.Unknown += o.Unknown
@@ -160,7 +193,8 @@ func (r *Ledger) add(o *Ledger) {
 		if r.Dual == nil {
 			r.Dual = &DualPrimary{}
 		}
-		r.Dual.First, r.Dual.Last = JoinWindows(r.Dual.Writes, r.Dual.First, r.Dual.Last, o.Dual.Writes, o.Dual.First, o.Dual.Last)
+		r.Dual.First, r.Dual.Last = JoinWindows(r.Dual.Writes, r.Dual.First, r.Dual.Last, o.Dual.Writes,
+			o.Dual.First, o.Dual.Last)
 		r.Dual.Writes += o.Dual.Writes
 	}
 	r.Settings = max(r.Settings, o.Settings) // one of them, independently of the order
@@ -178,11 +212,12 @@ const (
 	MaxLosses = 32
 )
 
-// JoinLosses sorts periods of lost writes and joins those that are close together and may be of one event. If they are too many, the closest ones are joined
-// whatever they are of.
+// JoinLosses sorts periods of lost writes and joins those that are close together and may be of one
+// event. If they are too many, the closest ones are joined whatever they are of.
 func JoinLosses(all []Loss) []Loss {
 	slices.SortFunc(all, func(a, b Loss) int {
-		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
+		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.First, b.First),
+			cmp.Compare(a.Last, b.Last))
 	})
 	for apart := int64(LossesApart); ; apart *= 2 {
 		joined := all[:0:0]
@@ -196,14 +231,19 @@ func JoinLosses(all []Loss) []Loss {
 			joined = append(joined, l)
 		}
 		if len(joined) <= MaxLosses {
-			slices.SortStableFunc(joined, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
+			slices.SortStableFunc(joined, func(a, b Loss) int {
+				return cmp.Or(cmp.Compare(a.First, b.First),
+					cmp.Compare(a.Last, b.Last))
+			})
 			return joined
 		}
 	}
 }
 
 // JoinWindows is the smallest window that contains both; a window with count 0 is ignored.
-func JoinWindows(countA uint64, firstA, lastA int64, countB uint64, firstB, lastB int64) (first, last int64) {
+func JoinWindows(
+	countA uint64, firstA, lastA int64, countB uint64, firstB, lastB int64,
+) (first, last int64) {
 	switch {
 	case countA == 0:
 		return firstB, lastB

@@ -6,9 +6,12 @@ import (
 	"github.com/redquake/redquake/internal/record/codec"
 )
 
-// LedgerCheck is what a load pod knows of its ledger during the load: when it was last read as a whole, and why it cannot be read.
+// LedgerCheck is what a load pod knows of its ledger during the load: when it was last read as a
+// whole, and why it cannot be read.
 type LedgerCheck struct {
-	At         int64  // of the last check in which all of it was read: writes acknowledged until then were looked for; 0 = none yet
+	// of the last check in which all of it was read: writes acknowledged until then were looked for; 0
+	// = none yet
+	At         int64
 	Failure    string // why the latest check could not read all of it; "" = it did
 	Unknowable bool   // no further check will tell a lost write
 }
@@ -25,7 +28,9 @@ func (c *LedgerCheck) Follow(later LedgerCheck) {
 
 // AppendLost writes the lost writes of shards.
 func AppendLost(dst []byte, lost []uint64) []byte {
-	return codec.AppendList(dst, lost, func(dst []byte, n *uint64) []byte { return codec.AppendUint(dst, *n) })
+	return codec.AppendList(dst, lost, func(dst []byte, n *uint64) []byte {
+		return codec.AppendUint(dst, *n)
+	})
 }
 
 // ReadLost reads the output of AppendLost: at most MaxShards.
@@ -44,4 +49,6 @@ func AppendCheck(dst []byte, c *LedgerCheck) []byte {
 }
 
 // ReadCheck reads the output of AppendCheck.
-func ReadCheck(r *codec.Reader, c *LedgerCheck) { *c = LedgerCheck{r.Int(), r.Text(), r.Bool()} }
+func ReadCheck(r *codec.Reader, c *LedgerCheck) {
+	*c = LedgerCheck{r.Int(), r.Text(), r.Bool()}
+}

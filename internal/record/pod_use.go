@@ -40,6 +40,16 @@ func AppendPodUses(dst []byte, list []PodUse) []byte {
 // ReadPodUses reads the output of AppendPodUses.
 func ReadPodUses(r *codec.Reader) []PodUse {
 	return codec.ReadList(r, minPodUseSize, func(u *PodUse) {
-		*u = PodUse{At: r.Int(), Window: r.Int(), Memory: r.Int(), Name: r.Text(), Pod: r.Text(), Container: r.Text(), CPU: r.Float(), MaxCPU: r.Float(), CPULimit: r.Float()}
+		*u = PodUse{
+			At:        r.Int(),
+			Window:    r.Int(),
+			Memory:    r.Int(),
+			Name:      r.Text(),
+			Pod:       r.Text(),
+			Container: r.Text(),
+			CPU:       r.Float(),
+			MaxCPU:    r.Float(),
+			CPULimit:  r.Float(),
+		}
 	})
 }

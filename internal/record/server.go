@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Server is one reading of a Redis server: INFO, SLOWLOG and LATENCY. Counters count from the server's start.
+// Server is one reading of a Redis server: INFO, SLOWLOG and LATENCY. Counters count from the
+// server's start.
 type Server struct {
 	At            int64  // nanoseconds since T
 	Address       string // host:port of the query
@@ -31,16 +32,21 @@ type Server struct {
 	CommandsProcessed    int64
 	AOFEnabled           bool
 	AOFDelayedFsync      int64
-	AOFFsync             string // appendfsync: always | everysec | no; empty if CONFIG GET is not permitted
-	AOFSize              int64  // bytes
-	AOFFlushMicros       int64  // the main thread's time in writes and fsyncs of the append-only file; 0 if the server does not report it, as before Redis 7.2
+	// appendfsync: always | everysec | no; empty if CONFIG GET is not permitted
+	AOFFsync string
+	AOFSize  int64 // bytes
+	// the main thread's time in writes and fsyncs of the append-only file; 0 if the server does not
+	// report it, as before Redis 7.2
+	AOFFlushMicros int64
 
-	BlockedClients   int64 // now, in blocking commands
-	MaxClients       int64 // the limit
-	OOMErrors        int64 // commands rejected because of maxmemory
-	MisconfErrors    int64 // commands rejected because the server cannot save its data
-	EvictedClients   int64 // disconnected because of maxmemory-clients
-	BufferedClients  int64 // disconnected because of client-output-buffer-limit, replicas included; 0 before Redis 8 and Valkey 8
+	BlockedClients int64 // now, in blocking commands
+	MaxClients     int64 // the limit
+	OOMErrors      int64 // commands rejected because of maxmemory
+	MisconfErrors  int64 // commands rejected because the server cannot save its data
+	EvictedClients int64 // disconnected because of maxmemory-clients
+	// disconnected because of client-output-buffer-limit, replicas included; 0 before Redis 8 and
+	// Valkey 8
+	BufferedClients  int64
 	QueryingClients  int64 // disconnected because of client-query-buffer-limit; likewise
 	TotalReads       int64 // reads from clients' connections, by all threads
 	TotalWrites      int64
@@ -56,10 +62,11 @@ type Server struct {
 	InstantaneousOps int64 // commands/s, the server's own short-term average
 	LatestForkMicros int64 // how long the last fork blocked the server
 	SlowLog          SlowLog
-	Latency          []LatencyEvent // of LATENCY LATEST, at most MaxLatencyEvents; empty while latency-monitor-threshold is 0
+	// of LATENCY LATEST, at most MaxLatencyEvents; empty while latency-monitor-threshold is 0
+	Latency []LatencyEvent
 
-	// Of a reading of a Series: the stretches with the highest CPU usage of the process and of its main thread, of those that end with this reading or
-	// with one that was merged into it.
+	// Of a reading of a Series: the stretches with the highest CPU usage of the process and of its
+	// main thread, of those that end with this reading or with one that was merged into it.
 	Busiest, BusiestMainThread Busy
 }
 
@@ -71,8 +78,10 @@ const (
 
 // SlowLog is the SLOWLOG: commands that ran longer than slowlog-log-slower-than.
 type SlowLog struct {
-	Total    int64         // slow commands since the server's start, cumulative; -1 = unknown, as SLOWLOG is not permitted
-	Commands []SlowCommand // since the previous reading that is kept, the longest first; at most MaxSlowCommands
+	// slow commands since the server's start, cumulative; -1 = unknown, as SLOWLOG is not permitted
+	Total int64
+	// since the previous reading that is kept, the longest first; at most MaxSlowCommands
+	Commands []SlowCommand
 }
 
 // SlowCommand are the executions of one command.
@@ -86,12 +95,13 @@ type SlowCommand struct {
 // MaxSlowCommands bounds SlowLog.Commands.
 const MaxSlowCommands = 16
 
-// MergeSlow returns the commands of two lists with the sum of their executions and the longest one of each. Of many commands, those with the longest
-// executions stay.
+// MergeSlow returns the commands of two lists with the sum of their executions and the longest one
+// of each. Of many commands, those with the longest executions stay.
 func MergeSlow(a, b []SlowCommand) []SlowCommand {
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, func(a, b SlowCommand) int {
-		return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(b.WorstMicros, a.WorstMicros), cmp.Compare(a.At, b.At))
+		return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(b.WorstMicros, a.WorstMicros),
+			cmp.Compare(a.At, b.At))
 	})
 	var merged []SlowCommand
 	for _, c := range all {
@@ -101,7 +111,10 @@ func MergeSlow(a, b []SlowCommand) []SlowCommand {
 		}
 		merged = append(merged, c)
 	}
-	slices.SortStableFunc(merged, func(a, b SlowCommand) int { return cmp.Compare(b.WorstMicros, a.WorstMicros) })
+	slices.SortStableFunc(merged, func(a, b SlowCommand) int {
+		return cmp.Compare(b.WorstMicros,
+			a.WorstMicros)
+	})
 	return merged[:min(len(merged), MaxSlowCommands)]
 }
 

@@ -2,7 +2,8 @@ package record
 
 import "github.com/redquake/redquake/internal/record/codec"
 
-// minServerSize is the least length of a Server: 8 texts, 35 numbers, 2 booleans, 2 floats, no event and no slow command.
+// minServerSize is the least length of a Server: 8 texts, 35 numbers, 2 booleans, 2 floats, no
+// event and no slow command.
 const minServerSize = 8 + 35 + 2 + 16 + 1 + 1
 
 func appendServers(dst []byte, servers []Server) []byte {
@@ -48,25 +49,43 @@ func readServer(r *codec.Reader, s *Server) {
 	s.Loading, s.AOFEnabled = r.Bool(), r.Bool()
 	s.CPUSeconds, s.CPUMainThreadSeconds = r.Float(), r.Float()
 	s.Latency = codec.ReadList(r, 4, func(e *LatencyEvent) {
-		*e = LatencyEvent{Name: r.Text(), Unix: r.Int(), LatestMillis: r.Int(), MaxMillis: r.Int()}
+		*e = LatencyEvent{
+			Name:         r.Text(),
+			Unix:         r.Int(),
+			LatestMillis: r.Int(),
+			MaxMillis:    r.Int(),
+		}
 	})
 	s.SlowLog.Commands = codec.ReadList(r, 4, func(c *SlowCommand) {
-		*c = SlowCommand{Command: r.Text(), Count: r.Int(), WorstMicros: r.Int(), At: s.At + r.Int()}
+		*c = SlowCommand{
+			Command:     r.Text(),
+			Count:       r.Int(),
+			WorstMicros: r.Int(),
+			At:          s.At + r.Int(),
+		}
 	})
 }
 
 // texts and numbers list the fields in the order of the encoding.
 func (s *Server) texts() [8]*string {
-	return [...]*string{&s.Address, &s.RunID, &s.Name, &s.Version, &s.Mode, &s.Role, &s.MaxMemoryPolicy, &s.AOFFsync}
+	return [...]*string{
+		&s.Address, &s.RunID, &s.Name, &s.Version, &s.Mode, &s.Role,
+		&s.MaxMemoryPolicy, &s.AOFFsync,
+	}
 }
 
 func (s *Server) numbers() [35]*int64 {
-	return [...]*int64{&s.At, &s.UptimeSeconds, &s.UsedMemory, &s.UsedMemoryRSS, &s.MaxMemory, &s.ConnectedClients,
+	return [...]*int64{
+		&s.At, &s.UptimeSeconds, &s.UsedMemory, &s.UsedMemoryRSS, &s.MaxMemory,
+		&s.ConnectedClients,
 		&s.RejectedConnections, &s.EvictedKeys, &s.ExpiredKeys, &s.CommandsProcessed, &s.AOFDelayedFsync,
-		&s.BlockedClients, &s.MaxClients, &s.OOMErrors, &s.TotalReads, &s.TotalWrites, &s.IOThreadedReads, &s.IOThreadedWrites,
+		&s.BlockedClients, &s.MaxClients, &s.OOMErrors, &s.TotalReads, &s.TotalWrites, &s.IOThreadedReads,
+		&s.IOThreadedWrites,
 		&s.InstantaneousOps, &s.LatestForkMicros, &s.SlowLog.Total,
 		&s.Shard, &s.NetInput, &s.NetOutput, &s.EvictedClients, &s.BufferedClients,
-		&s.AOFSize, &s.AOFFlushMicros, &s.MisconfErrors, &s.QueryingClients, &s.FullSyncs, &s.PartialSyncs, &s.Replicas, &s.SyncedReplicas, &s.PrimaryLink}
+		&s.AOFSize, &s.AOFFlushMicros, &s.MisconfErrors, &s.QueryingClients, &s.FullSyncs,
+		&s.PartialSyncs, &s.Replicas, &s.SyncedReplicas, &s.PrimaryLink,
+	}
 }
 
 // AppendMergedServers appends the readings of a series, which also have stretches.

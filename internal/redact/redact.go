@@ -1,4 +1,5 @@
-// Package redact removes secrets from the text of others: a server may send back what it was sent, a driver may quote how it was configured.
+// Package redact removes secrets from the text of others: a server may send back what it was sent,
+// a driver may quote how it was configured.
 package redact
 
 import (
@@ -12,15 +13,20 @@ import (
 const Hidden = "(redacted)"
 
 const (
-	// least is the length of a secret, and of its beginning at the end of a text, that is not there by chance.
+	// least is the length of a secret, and of its beginning at the end of a text, that is not there by
+	// chance.
 	least = 4
 	// leastPiece is the same of a piece out of the middle.
 	leastPiece = 6
 )
 
-// Text replaces the secrets in a text, also pieces of them, as text is cut anywhere. Secrets of less than four bytes stay: they would be found everywhere.
+// Text replaces the secrets in a text, also pieces of them, as text is cut anywhere. Secrets of
+// less than four bytes stay: they would be found everywhere.
 func Text(text string, secrets ...string) string {
-	longest := slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // one may begin another one
+	// one may begin another one
+	longest := slices.SortedFunc(slices.Values(secrets), func(a, b string) int {
+		return cmp.Compare(len(b), len(a))
+	})
 	for _, secret := range longest {
 		if len(secret) >= least {
 			text = one(text, secret)
@@ -76,7 +82,8 @@ func one(text, secret string) string {
 	return out.String()
 }
 
-// piece is the length of the longest beginning of a text that is part of a secret, if it is long enough to matter.
+// piece is the length of the longest beginning of a text that is part of a secret, if it is long
+// enough to matter.
 func piece(text, secret string) int {
 	n := min(least, len(text))
 	if n < least || !strings.Contains(secret, text[:n]) {

@@ -26,7 +26,8 @@ func TestText(t *testing.T) {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
-	if got := Text("user app, password app-secret, pin 123", "app-secret", "app", "123", ""); got != "user app, password (redacted), pin 123" {
+	if got := Text("user app, password app-secret, pin 123", "app-secret", "app", "123",
+		""); got != "user app, password (redacted), pin 123" {
 		t.Errorf("several secrets: %q", got)
 	}
 }
@@ -43,8 +44,10 @@ func TestTextOfALongText(t *testing.T) {
 func TestWord(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`role "shop" at shop-db.shop.svc`: `role "(redacted)" at shop-db.shop.svc`, "'shop'@'10.0.0.1'": "'(redacted)'@'10.0.0.1'", "shop": "(redacted)",
-		"user=shop database=shops": "user=(redacted) database=shops", "workshop": "workshop", "no such user: shop.": "no such user: (redacted).", "shopshop shop": "shopshop (redacted)",
+		`role "shop" at shop-db.shop.svc`: `role "(redacted)" at shop-db.shop.svc`,
+		"'shop'@'10.0.0.1'":               "'(redacted)'@'10.0.0.1'", "shop": "(redacted)",
+		"user=shop database=shops": "user=(redacted) database=shops", "workshop": "workshop",
+		"no such user: shop.": "no such user: (redacted).", "shopshop shop": "shopshop (redacted)",
 	} {
 		if got := Word(text, "shop"); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)

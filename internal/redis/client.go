@@ -11,8 +11,9 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Client sends commands to servers at any address. It keeps idle connections, so that a server that accepts no new ones can still be reached. It is
-// created by NewClient, ended by Close, and safe for concurrent use.
+// Client sends commands to servers at any address. It keeps idle connections, so that a server that
+// accepts no new ones can still be reached. It is created by NewClient, ended by Close, and safe
+// for concurrent use.
 type Client struct {
 	tcp    DialFunc
 	mu     sync.Mutex
@@ -32,7 +33,8 @@ type idle struct {
 	since time.Time
 }
 
-// Limits of idle connections per identity: their number, and how long they are kept. A lasting fault uses its connection every few seconds.
+// Limits of idle connections per identity: their number, and how long they are kept. A lasting
+// fault uses its connection every few seconds.
 const (
 	keptIdle = 4
 	keptFor  = 10 * time.Minute
@@ -40,7 +42,11 @@ const (
 
 // NewClient returns a client without connections. tcp dials TCP connections; nil = a net.Dialer.
 func NewClient(tcp DialFunc) *Client {
-	return &Client{tcp: tcp, idle: map[identity][]idle{}, queues: map[string]*wire{}}
+	return &Client{
+		tcp:    tcp,
+		idle:   map[identity][]idle{},
+		queues: map[string]*wire{},
+	}
 }
 
 // Close closes the idle connections, and ends all queues.
@@ -59,8 +65,8 @@ func (c *Client) Close() {
 	}
 }
 
-// Do sends one command and returns its reply, converted by Plain. An error reply is an Error (IsReply); after any other error the command may have
-// been executed.
+// Do sends one command and returns its reply, converted by Plain. An error reply is an Error
+// (IsReply); after any other error the command may have been executed.
 func (c *Client) Do(ctx context.Context, address string, login Login, command ...any) (any, error) {
 	words := make([]string, len(command))
 	for i, w := range command {
@@ -75,7 +81,8 @@ func (c *Client) Do(ctx context.Context, address string, login Login, command ..
 	return Plain(v), nil
 }
 
-// nameOf is a command's name for errors, with its subcommand, but without values: they may be secret.
+// nameOf is a command's name for errors, with its subcommand, but without values: they may be
+// secret.
 func nameOf(words []string) string {
 	switch strings.ToUpper(words[0]) {
 	case "ACL", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "INFO", "SENTINEL":
@@ -111,18 +118,27 @@ func (c *Client) end(ctx context.Context, address string, login Login, command .
 	return fmt.Errorf("%v at %s: %w", command, address, err)
 }
 
-// Listen calls heard for every message of the channels that match a pattern, with the time of its arrival, until ctx ends. It resubscribes after
-// the connection breaks; messages published meanwhile are lost.
-func (c *Client) Listen(ctx context.Context, address string, login Login, pattern string, heard func(at time.Time, channel, payload string)) {
-	c.conn(address, login).Subscribe(ctx, "PSUBSCRIBE", pattern, func() {}, func(channel, payload string) {
-		heard(time.Now(), channel, payload) //nolint:forbidigo // the result is the current time
-	})
+// Listen calls heard for every message of the channels that match a pattern, with the time of its
+// arrival, until ctx ends. It resubscribes after the connection breaks; messages published
+// meanwhile are lost.
+func (c *Client) Listen(
+	ctx context.Context, address string, login Login, pattern string,
+	heard func(at time.Time, channel, payload string),
+) {
+	c.conn(address, login).Subscribe(ctx, "PSUBSCRIBE", pattern, func() {},
+		func(channel, payload string) {
+			heard(time.Now(), channel, payload) //nolint:forbidigo // the result is the current time
+		})
 }
 
-// Queue sends commands in one write over a separate connection, and returns after the first reply; after an error nothing stays queued.
-// The server executes the others one after the other, and drops those that it has not started when the connection is closed: by HangUp, Close, or
-// the end of this process. If the key already has a queue nothing is sent.
-func (c *Client) Queue(ctx context.Context, key, address string, login Login, commands [][]string) error {
+// Queue sends commands in one write over a separate connection, and returns after the first reply;
+// after an error nothing stays queued.
+// The server executes the others one after the other, and drops those that it has not started when
+// the connection is closed: by HangUp, Close, or the end of this process. If the key already has a
+// queue nothing is sent.
+func (c *Client) Queue(
+	ctx context.Context, key, address string, login Login, commands [][]string,
+) error {
 	if c.Queued(key) {
 		return nil
 	}
@@ -155,7 +171,8 @@ func (c *Client) Queue(ctx context.Context, key, address string, login Login, co
 	return nil
 }
 
-// drainQueue reads the other replies until the last one, or until the connection ends, and removes the queue.
+// drainQueue reads the other replies until the last one, or until the connection ends, and removes
+// the queue.
 func (c *Client) drainQueue(key string, w *wire, left int) {
 	for over := false; left > 0 && !over; left-- {
 		select {

@@ -38,8 +38,11 @@ func testQueue(t *testing.T) {
 	}{
 		"plain":         {redistest.Options{}, redis.Login{}},
 		"with password": {redistest.Options{Password: "s3cret"}, redis.Login{Password: "s3cret"}},
-		"as ACL user":   {redistest.Options{Users: []string{"app on >pw +client"}}, redis.Login{Username: "app", Password: "pw"}},
-		"over TLS":      {redistest.Options{TLS: authority}, redis.Login{TLS: authority.Client("client")}},
+		"as ACL user": {
+			redistest.Options{Users: []string{"app on >pw +client"}},
+			redis.Login{Username: "app", Password: "pw"},
+		},
+		"over TLS": {redistest.Options{TLS: authority}, redis.Login{TLS: authority.Client("client")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +72,10 @@ func TestQueueEnds(t *testing.T) { redistest.Each(t, testQueueEnds) }
 
 func testQueueEnds(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*redis.Client){"HangUp": func(c *redis.Client) { c.HangUp("k") }, "Close": func(c *redis.Client) { c.Close() }} {
+	for name, end := range map[string]func(*redis.Client){
+		"HangUp": func(c *redis.Client) { c.HangUp("k") },
+		"Close":  func(c *redis.Client) { c.Close() },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server, client := redistest.Shared(t), redis.NewClient(nil)
@@ -98,7 +104,8 @@ func TestQueueRefused(t *testing.T) { redistest.Each(t, testQueueRefused) }
 
 func testQueueRefused(t *testing.T) {
 	t.Parallel()
-	server, client := redistest.NewServer(t, redistest.Options{Password: "s3cret", Users: []string{"app on >pw +ping"}}), redis.NewClient(nil)
+	server := redistest.NewServer(t, redistest.Options{Password: "s3cret", Users: []string{"app on >pw +ping"}})
+	client := redis.NewClient(nil)
 	defer client.Close()
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -122,8 +129,10 @@ func testQueueRefused(t *testing.T) {
 	if n := server.Calls(pause); n != 0 {
 		t.Errorf("paused %d times", n)
 	}
-	server.Do("CLIENT", "PAUSE", "5000", "ALL") // another client's: the queue waits behind it, and is dropped with the connection
-	if err := client.Queue(t.Context(), "k", server.Address(), redis.Login{Password: "s3cret", Timeout: 200 * time.Millisecond}, pauses(30)); err == nil || redis.IsReply(err) {
+	// another client's: the queue waits behind it, and is dropped with the connection
+	server.Do("CLIENT", "PAUSE", "5000", "ALL")
+	if err := client.Queue(t.Context(), "k", server.Address(),
+		redis.Login{Password: "s3cret", Timeout: 200 * time.Millisecond}, pauses(30)); err == nil || redis.IsReply(err) {
 		t.Errorf("queued at a server that does not answer: %v", err)
 	}
 	if n := server.Calls(pause); n != 1 {
@@ -138,7 +147,8 @@ func TestRecoveredServerIsDialledImmediately(t *testing.T) {
 	defer client.Close()
 	server.Kill()
 	for range 10 {
-		if _, err := client.Do(t.Context(), server.Address(), redis.Login{}, "PING"); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		if _, err := client.Do(t.Context(), server.Address(), redis.Login{}, "PING"); err == nil ||
+			!strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("down: %v", err)
 		}
 	}

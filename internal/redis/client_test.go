@@ -29,7 +29,12 @@ func inMemory(t *testing.T, o memredis.Options, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
-		w := &world{t: t, network: network, server: memredis.Start(t, network, address, o), client: redis.NewClient(network.Dial)}
+		w := &world{
+			t:       t,
+			network: network,
+			server:  memredis.Start(t, network, address, o),
+			client:  redis.NewClient(network.Dial),
+		}
 		defer w.client.Close()
 		test(w)
 	})
@@ -90,22 +95,58 @@ func TestClientErrors(t *testing.T) {
 		after   time.Duration
 		unsent  bool
 	}{
-		"a refusal":                     {func(w *world) { w.server.SetLoading(true) }, redis.Login{Password: "p"}, "GET at a:1: LOADING", true, false, 0, false},
-		"no password":                   {func(*world) {}, redis.Login{}, "NOAUTH", true, false, 0, false},
-		"a wrong password":              {func(*world) {}, redis.Login{Password: "q"}, "WRONGPASS", true, false, 0, true},
-		"no listener":                   {func(w *world) { w.server.Kill() }, redis.Login{}, "connection refused", false, false, 0, true},
-		"no packet arrives":             {func(w *world) { w.network.Set(address, memnet.Swallow) }, redis.Login{}, "dial tcp", false, true, 2 * time.Second, true},
-		"it hangs":                      {func(w *world) { w.server.Stop() }, redis.Login{Timeout: time.Second}, "no reply", false, true, time.Second, false},
-		"it hangs at the login":         {func(w *world) { w.server.Stop() }, redis.Login{Password: "p", Timeout: time.Second}, "GET at a:1: ", false, true, time.Second, true},
-		"it is killed during a command": {func(w *world) { w.server.SetCost(time.Second); time.AfterFunc(500*time.Millisecond, w.server.Kill) }, redis.Login{}, "EOF", false, false, 500 * time.Millisecond, false},
+		"a refusal": {func(w *world) {
+			w.server.SetLoading(
+				true)
+		}, redis.Login{Password: "p"}, "GET at a:1: LOADING", true, false, 0, false},
+		"no password":      {func(*world) {}, redis.Login{}, "NOAUTH", true, false, 0, false},
+		"a wrong password": {func(*world) {}, redis.Login{Password: "q"}, "WRONGPASS", true, false, 0, true},
+		"no listener": {
+			func(w *world) { w.server.Kill() },
+			redis.Login{},
+			"connection refused",
+			false,
+			false,
+			0,
+			true,
+		},
+		"no packet arrives": {func(w *world) {
+			w.network.Set(address,
+				memnet.Swallow)
+		}, redis.Login{}, "dial tcp", false, true, 2 * time.Second, true},
+		"it hangs": {
+			func(w *world) { w.server.Stop() },
+			redis.Login{Timeout: time.Second},
+			"no reply",
+			false,
+			true,
+			time.Second,
+			false,
+		},
+		"it hangs at the login": {
+			func(w *world) { w.server.Stop() },
+			redis.Login{Password: "p", Timeout: time.Second},
+			"GET at a:1: ",
+			false,
+			true,
+			time.Second,
+			true,
+		},
+		"it is killed during a command": {func(w *world) {
+			w.server.SetCost(time.Second)
+			time.AfterFunc(500*time.Millisecond,
+				w.server.Kill)
+		}, redis.Login{}, "EOF", false, false, 500 * time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, memredis.Options{Password: "p"}, func(w *world) {
 				tc.prepare(w)
 				began := time.Now()
 				err := w.do(tc.login, tc.want, "GET", "k")
-				if redis.IsReply(err) != tc.reply || redis.IsTimeout(err) != tc.timeout || time.Since(began) != tc.after || errors.Is(err, redis.ErrNotSent) != tc.unsent {
-					t.Errorf("%v: reply %v, timeout %v, after %s, unsent %v", err, redis.IsReply(err), redis.IsTimeout(err), time.Since(began), errors.Is(err, redis.ErrNotSent))
+				if redis.IsReply(err) != tc.reply || redis.IsTimeout(err) != tc.timeout || time.Since(began) != tc.after ||
+					errors.Is(err, redis.ErrNotSent) != tc.unsent {
+					t.Errorf("%v: reply %v, timeout %v, after %s, unsent %v", err, redis.IsReply(err), redis.IsTimeout(err),
+						time.Since(began), errors.Is(err, redis.ErrNotSent))
 				}
 				w.server.Continue()
 			})
@@ -175,7 +216,8 @@ func TestEnd(t *testing.T) {
 		if err := w.client.Shutdown(w.t.Context(), address, redis.Login{Password: "p"}); !redis.IsReply(err) {
 			t.Errorf("a server that refuses: %v", err)
 		}
-		if err := w.client.Segfault(w.t.Context(), address, redis.Login{Password: "p"}); err == nil || !strings.Contains(err.Error(), "still running") {
+		if err := w.client.Segfault(w.t.Context(), address, redis.Login{Password: "p"}); err == nil ||
+			!strings.Contains(err.Error(), "still running") {
 			t.Errorf("a server that keeps running: %v", err)
 		}
 		w.server.SetCost(time.Second)
@@ -204,7 +246,9 @@ func TestSubscribe(t *testing.T) {
 		heard, ended := make(chan string, 10), make(chan bool)
 		go func() {
 			defer close(ended)
-			conn.Subscribe(ctx, "SUBSCRIBE", "news", func() { heard <- "subscribed" }, func(channel, payload string) { heard <- channel + " " + payload })
+			conn.Subscribe(ctx, "SUBSCRIBE", "news", func() { heard <- "subscribed" }, func(channel, payload string) {
+				heard <- channel + " " + payload
+			})
 		}()
 		publish := func(message string) {
 			synctest.Wait()
@@ -229,7 +273,10 @@ func TestSubscribe(t *testing.T) {
 		cancel()
 		<-ended
 		close(heard)
-		for _, want := range []string{"subscribed", "news one", "news two", "subscribed", "news three", "subscribed", "news four"} {
+		for _, want := range []string{
+			"subscribed", "news one", "news two", "subscribed", "news three", "subscribed",
+			"news four",
+		} {
 			if got := <-heard; got != want {
 				w.t.Errorf("%q, want %q", got, want)
 			}
@@ -246,10 +293,22 @@ func TestDialErrors(t *testing.T) {
 		dialer  redis.Dialer
 		want    redis.DialError
 	}{
-		"refused":        {func(w *world) { w.server.Kill() }, redis.Dialer{}, redis.DialError{Stage: redis.StageTCP}},
-		"hangs":          {func(w *world) { w.server.Stop() }, redis.Dialer{Setup: [][]string{{"PING"}}}, redis.DialError{Stage: redis.StageHello}},
-		"wrong password": {func(*world) {}, redis.Dialer{Login: redis.Login{Password: "q"}}, redis.DialError{Stage: redis.StageAnswer, Command: "AUTH"}},
-		"wrong setup":    {func(*world) {}, redis.Dialer{Login: redis.Login{Password: "p"}, Setup: [][]string{{"PING"}, {"FLY"}}}, redis.DialError{Stage: redis.StageAnswer, Command: "FLY"}},
+		"refused": {func(w *world) { w.server.Kill() }, redis.Dialer{}, redis.DialError{Stage: redis.StageTCP}},
+		"hangs": {
+			func(w *world) { w.server.Stop() },
+			redis.Dialer{Setup: [][]string{{"PING"}}},
+			redis.DialError{Stage: redis.StageHello},
+		},
+		"wrong password": {
+			func(*world) {},
+			redis.Dialer{Login: redis.Login{Password: "q"}},
+			redis.DialError{Stage: redis.StageAnswer, Command: "AUTH"},
+		},
+		"wrong setup": {
+			func(*world) {},
+			redis.Dialer{Login: redis.Login{Password: "p"}, Setup: [][]string{{"PING"}, {"FLY"}}},
+			redis.DialError{Stage: redis.StageAnswer, Command: "FLY"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, memredis.Options{Password: "p"}, func(w *world) {
@@ -273,7 +332,17 @@ func TestDialErrors(t *testing.T) {
 }
 
 func TestPlainValues(t *testing.T) {
-	v := resp.Value{Type: '%', Items: []resp.Value{{Type: '$', Text: "a"}, {Type: ':', Text: "7"}, {Type: '+', Text: "b"}, {Type: '_'}, {Type: '$', Text: "c"}, {Type: '-', Text: "ERR"}}}
+	v := resp.Value{
+		Type: '%',
+		Items: []resp.Value{
+			{Type: '$', Text: "a"},
+			{Type: ':', Text: "7"},
+			{Type: '+', Text: "b"},
+			{Type: '_'},
+			{Type: '$', Text: "c"},
+			{Type: '-', Text: "ERR"},
+		},
+	}
 	want := []any{"a", int64(7), "b", nil, "c", redis.Error("ERR")}
 	got, _ := redis.Plain(v).([]any)
 	for i := range want {

@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Conn is a connection to one server, for one goroutine at a time. It is dialled on first use, and again on the next use after it broke, even if it
-// broke while idle. Commands are never sent twice.
+// Conn is a connection to one server, for one goroutine at a time. It is dialled on first use, and
+// again on the next use after it broke, even if it broke while idle. Commands are never sent twice.
 type Conn struct {
 	timeout time.Duration
 	dial    func(ctx context.Context) (net.Conn, error)
@@ -23,13 +23,16 @@ type Conn struct {
 	remote  string
 }
 
-// NewConn returns a connection that is not dialled yet. timeout bounds each exchange in addition to its ctx; 0 = ctx only. dial must bound itself.
+// NewConn returns a connection that is not dialled yet. timeout bounds each exchange in addition to
+// its ctx; 0 = ctx only. dial must bound itself.
 func NewConn(timeout time.Duration, dial func(ctx context.Context) (net.Conn, error)) *Conn {
 	return &Conn{timeout: timeout, dial: dial}
 }
 
 // RemoteAddr returns the last dialled address; "" before.
-func (c *Conn) RemoteAddr() string { return c.remote }
+func (c *Conn) RemoteAddr() string {
+	return c.remote
+}
 
 // Info reads INFO, or some sections of it.
 func (c *Conn) Info(ctx context.Context, sections ...string) (Info, error) {
@@ -49,8 +52,9 @@ func (c *Conn) Do(ctx context.Context, words ...string) (resp.Value, error) {
 	return values[0], ErrorOf(values[0])
 }
 
-// Exchange sends encoded commands in one write and reads their replies, error replies included. After an error the connection is closed. Nothing
-// is sent once ctx has ended: the error is then ErrNotSent, as it is without a connection.
+// Exchange sends encoded commands in one write and reads their replies, error replies included.
+// After an error the connection is closed. Nothing is sent once ctx has ended: the error is then
+// ErrNotSent, as it is without a connection.
 func (c *Conn) Exchange(ctx context.Context, request []byte, replies int) ([]resp.Value, error) {
 	if ctx.Err() != nil {
 		return nil, unsent{context.Cause(ctx)}
@@ -79,14 +83,19 @@ func (c *Conn) Exchange(ctx context.Context, request []byte, replies int) ([]res
 
 // Timing of a subscription.
 const (
-	silence          = 3 * time.Second // until a ping is sent, and after that until the connection is closed
+	// until a ping is sent, and after that until the connection is closed
+	silence          = 3 * time.Second
 	resubscribeFirst = 100 * time.Millisecond
 	resubscribeLast  = time.Second
 )
 
-// Subscribe sends SUBSCRIBE or PSUBSCRIBE with its channel or pattern, and calls heard for each message, until ctx ends. It resubscribes after the
-// connection breaks; messages published meanwhile are lost. confirmed is called for each confirmed subscription.
-func (c *Conn) Subscribe(ctx context.Context, command, channel string, confirmed func(), heard func(channel, payload string)) {
+// Subscribe sends SUBSCRIBE or PSUBSCRIBE with its channel or pattern, and calls heard for each
+// message, until ctx ends. It resubscribes after the connection breaks; messages published
+// meanwhile are lost. confirmed is called for each confirmed subscription.
+func (c *Conn) Subscribe(
+	ctx context.Context, command, channel string, confirmed func(),
+	heard func(channel, payload string),
+) {
 	wait := resubscribeFirst
 	for ctx.Err() == nil {
 		_ = c.subscribeOnce(ctx, command, channel, func() { wait = resubscribeFirst; confirmed() }, heard)
@@ -98,7 +107,10 @@ func (c *Conn) Subscribe(ctx context.Context, command, channel string, confirmed
 	}
 }
 
-func (c *Conn) subscribeOnce(ctx context.Context, command, channel string, confirmed func(), heard func(channel, payload string)) error {
+func (c *Conn) subscribeOnce(
+	ctx context.Context, command, channel string, confirmed func(),
+	heard func(channel, payload string),
+) error {
 	if err := c.Connect(ctx); err != nil {
 		return err
 	}
@@ -124,7 +136,8 @@ func (c *Conn) subscribeOnce(ctx context.Context, command, channel string, confi
 		pinged = false
 		switch n := len(v.Items); {
 		case n < 3:
-		case v.Items[0].Text == "message", v.Items[0].Text == "pmessage": // a pmessage has the pattern before the channel
+		// a pmessage has the pattern before the channel
+		case v.Items[0].Text == "message", v.Items[0].Text == "pmessage":
 			heard(v.Items[n-2].Text, v.Items[n-1].Text)
 		case v.Items[0].Text == "subscribe", v.Items[0].Text == "psubscribe":
 			confirmed()
@@ -158,7 +171,8 @@ func (c *Conn) Close() {
 	}
 }
 
-// wire is an established connection. Its goroutine reads continuously, to detect the end of an idle connection.
+// wire is an established connection. Its goroutine reads continuously, to detect the end of an idle
+// connection.
 type wire struct {
 	net.Conn
 	replies chan resp.Value
@@ -170,14 +184,20 @@ type wire struct {
 	expected atomic.Int64 // replies that were asked for and have not arrived
 }
 
-// largeReplies are the replies that may be large at the same time in this process: a hostile server has as many as it likes.
+// largeReplies are the replies that may be large at the same time in this process: a hostile server
+// has as many as it likes.
 var largeReplies = make(chan struct{}, 2)
 
 // errUnasked ends a connection whose server sends much that nobody has asked for.
 var errUnasked = errors.New("the server sends a large reply without a command")
 
 func newWire(c net.Conn) *wire {
-	w := &wire{Conn: c, replies: make(chan resp.Value), broken: make(chan struct{}), closed: make(chan struct{})}
+	w := &wire{
+		Conn:    c,
+		replies: make(chan resp.Value),
+		broken:  make(chan struct{}),
+		closed:  make(chan struct{}),
+	}
 	go w.read()
 	return w
 }

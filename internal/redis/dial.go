@@ -13,14 +13,17 @@ import (
 
 // Login are the credentials for a server.
 type Login struct {
-	Username string        // "" = the default user
-	Password string        // "" = none
-	TLS      *tls.Config   // nil = plain TCP. ServerName defaults to the dialled host
-	Trust    string        // distinguishes TLS configurations, which cannot be compared: Client keeps connections by it
-	Timeout  time.Duration // of a dial, and of a command, by Client; 0 = 2 s
+	Username string      // "" = the default user
+	Password string      // "" = none
+	TLS      *tls.Config // nil = plain TCP. ServerName defaults to the dialled host
+	// distinguishes TLS configurations, which cannot be compared: Client keeps connections by it
+	Trust   string
+	Timeout time.Duration // of a dial, and of a command, by Client; 0 = 2 s
 }
 
-func (l Login) timeout() time.Duration { return cmp.Or(l.Timeout, 2*time.Second) }
+func (l Login) timeout() time.Duration {
+	return cmp.Or(l.Timeout, 2*time.Second)
+}
 
 // DialFunc makes TCP connections, as net.Dialer.DialContext does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
@@ -37,7 +40,8 @@ const (
 	StageAnswer              // the server replied with an error
 )
 
-// DialError is why one attempt to connect failed. As for all errors of a connection, the caller adds the address to the message.
+// DialError is why one attempt to connect failed. As for all errors of a connection, the caller
+// adds the address to the message.
 type DialError struct {
 	Stage   Stage
 	Address string
@@ -46,8 +50,13 @@ type DialError struct {
 	Err     error
 }
 
-func (e *DialError) Error() string { return e.Err.Error() }
-func (e *DialError) Unwrap() error { return e.Err }
+func (e *DialError) Error() string {
+	return e.Err.Error()
+}
+
+func (e *DialError) Unwrap() error {
+	return e.Err
+}
 
 // Dialer establishes connections that are ready for commands.
 type Dialer struct {
@@ -70,7 +79,13 @@ func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 	fail := func(at Stage, command string, err error) (net.Conn, error) {
 		stop()
 		_ = c.Close()
-		return nil, &DialError{Stage: at, Address: address, Command: command, Secured: d.Login.TLS != nil, Err: err}
+		return nil, &DialError{
+			Stage:   at,
+			Address: address,
+			Command: command,
+			Secured: d.Login.TLS != nil,
+			Err:     err,
+		}
 	}
 	if d.Login.TLS != nil {
 		secured := tls.Client(c, d.Login.tlsFor(address))
@@ -90,7 +105,8 @@ func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// expireWith interrupts the reads and writes of a connection when ctx ends. stop returns false if that has happened: the connection must be closed.
+// expireWith interrupts the reads and writes of a connection when ctx ends. stop returns false if
+// that has happened: the connection must be closed.
 func expireWith(ctx context.Context, c net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 }
@@ -116,7 +132,8 @@ func (l Login) auth() [][]string {
 	return nil
 }
 
-// greet sends commands in one write and reads their replies. An error reply is returned with the command's name.
+// greet sends commands in one write and reads their replies. An error reply is returned with the
+// command's name.
 func greet(c net.Conn, commands [][]string) (refused string, err error) {
 	if len(commands) == 0 {
 		return "", nil

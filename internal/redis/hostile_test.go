@@ -15,7 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/tcptest"
 )
 
-// A hostile server replies with whatever it likes: every command ends within its time limit, with an error or with a reply of bounded size.
+// A hostile server replies with whatever it likes: every command ends within its time limit, with an error or with a
+// reply of bounded size.
 func TestHostileReplies(t *testing.T) {
 	t.Parallel()
 	endless := func(first, again string) func(net.Conn) {
@@ -62,7 +63,8 @@ func TestHostileReplies(t *testing.T) {
 			for range 2 {
 				reply, err := client.Do(t.Context(), address, redis.Login{Timeout: 500 * time.Millisecond}, "INFO")
 				text := fmt.Sprint(reply, err)
-				if text = strings.TrimPrefix(text, "<nil>"); len(text) > 16<<20 || err != nil && (len(text) > 1024 || !utf8.ValidString(text)) {
+				if text = strings.TrimPrefix(text, "<nil>"); len(text) > 16<<20 ||
+					err != nil && (len(text) > 1024 || !utf8.ValidString(text)) {
 					t.Errorf("%d bytes: %.200q", len(text), text)
 				}
 			}
@@ -83,7 +85,8 @@ func TestHostileErrors(t *testing.T) {
 	client := redis.NewClient(nil)
 	defer client.Close()
 	_, err := client.Do(t.Context(), address, redis.Login{}, "PING")
-	if err == nil || !redis.IsReply(err) || len(err.Error()) > 700 || strings.ContainsAny(err.Error(), "\x1b\x07\r\n\u202e") || !utf8.ValidString(err.Error()) {
+	if err == nil || !redis.IsReply(err) || len(err.Error()) > 700 ||
+		strings.ContainsAny(err.Error(), "\x1b\x07\r\n\u202e") || !utf8.ValidString(err.Error()) {
 		t.Errorf("%.300q", fmt.Sprint(err))
 	}
 }

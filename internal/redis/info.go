@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Info is a reply of INFO: values by field. Missing fields are "", and 0 as a number. CLUSTER INFO has the same format.
+// Info is a reply of INFO: values by field. Missing fields are "", and 0 as a number. CLUSTER INFO
+// has the same format.
 type Info map[string]string
 
 // ParseInfo parses the text of INFO. Section headers and lines that are not fields are ignored.
 func ParseInfo(text string) Info {
 	info := Info{}
 	for line := range strings.Lines(text) {
-		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && !strings.HasPrefix(field, "#") {
+		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok &&
+			!strings.HasPrefix(field, "#") {
 			info[field] = value
 		}
 	}
@@ -22,7 +24,9 @@ func ParseInfo(text string) Info {
 }
 
 // Int returns a field as integer; 0 if it is missing or not an integer.
-func (i Info) Int(field string) int64 { return integer(i[field]) }
+func (i Info) Int(field string) int64 {
+	return integer(i[field])
+}
 
 // Float returns a field as number; 0 if it is missing or not a number.
 func (i Info) Float(field string) float64 {
@@ -31,7 +35,9 @@ func (i Info) Float(field string) float64 {
 }
 
 // On reports whether a field is 1.
-func (i Info) On(field string) bool { return i[field] == "1" }
+func (i Info) On(field string) bool {
+	return i[field] == "1"
+}
 
 // CommandStat are a server's statistics of a command since its start, or since CONFIG RESETSTAT.
 type CommandStat struct {
@@ -41,8 +47,9 @@ type CommandStat struct {
 	Rejected int64         // calls rejected before execution; since Redis 6.2
 }
 
-// Command is a line of the section commandstats, of a command in lower case such as "get" or, since Redis 7, "config|rewrite". ok is false if
-// there is none: the command was never called, or the server does not count it separately.
+// Command is a line of the section commandstats, of a command in lower case such as "get" or, since
+// Redis 7, "config|rewrite". ok is false if there is none: the command was never called, or the
+// server does not count it separately.
 func (i Info) Command(name string) (stat CommandStat, ok bool) {
 	_, ok = i["cmdstat_"+name]
 	p := i.Pairs("cmdstat_" + name)
@@ -52,7 +59,8 @@ func (i Info) Command(name string) (stat CommandStat, ok bool) {
 	}, ok
 }
 
-// Pairs returns the parts of a field such as keys=7,expires=0 (db0, slave0, errorstat_OOM, cmdstat_get).
+// Pairs returns the parts of a field such as keys=7,expires=0 (db0, slave0, errorstat_OOM,
+// cmdstat_get).
 func (i Info) Pairs(field string) map[string]string {
 	pairs := map[string]string{}
 	for pair := range strings.SplitSeq(i[field], ",") {
@@ -71,11 +79,16 @@ func (i Info) Name() string {
 	return cmp.Or(i["server_name"], "redis")
 }
 
-// Version returns the version of the product. In Valkey, redis_version is that of the Redis from which it was forked.
-func (i Info) Version() string { return cmp.Or(i["valkey_version"], i["redis_version"]) }
+// Version returns the version of the product. In Valkey, redis_version is that of the Redis from
+// which it was forked.
+func (i Info) Version() string {
+	return cmp.Or(i["valkey_version"], i["redis_version"])
+}
 
 // Mode returns standalone, sentinel or cluster.
-func (i Info) Mode() string { return cmp.Or(i["redis_mode"], i["server_mode"]) }
+func (i Info) Mode() string {
+	return cmp.Or(i["redis_mode"], i["server_mode"])
+}
 
 func integer(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)

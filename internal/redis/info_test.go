@@ -8,14 +8,18 @@ import (
 )
 
 func TestParseInfo(t *testing.T) {
-	info := ParseInfo("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:cluster\r\nconfig_file:/a:b/c d.conf\r\n" +
-		"# Memory\r\nused_memory:1000\r\nmaxmemory:lots\r\n# Persistence\r\nloading:1\r\naof_enabled:0\r\n# CPU\r\nused_cpu_sys:1.5\r\nno colon\r\n\r\n" +
-		"# Errorstats\r\nerrorstat_OOM:count=77\r\n# Keyspace\r\ndb0:keys=7,expires=1,avg_ttl=5\r\n" +
-		"# Commandstats\r\ncmdstat_config|rewrite:calls=5,usec=1500,usec_per_call=300.00,rejected_calls=2,failed_calls=3\r\ncmdstat_get:calls=9,usec=1\r\n")
+	info := ParseInfo(
+		"# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:cluster\r\nconfig_file:/a:b/c d.conf\r\n" +
+			"# Memory\r\nused_memory:1000\r\nmaxmemory:lots\r\n# Persistence\r\nloading:1\r\naof_enabled:0\r\n# CPU\r\n" +
+			"used_cpu_sys:1.5\r\nno colon\r\n\r\n" +
+			"# Errorstats\r\nerrorstat_OOM:count=77\r\n# Keyspace\r\ndb0:keys=7,expires=1,avg_ttl=5\r\n" +
+			"# Commandstats\r\ncmdstat_config|rewrite:calls=5,usec=1500,usec_per_call=300.00," +
+			"rejected_calls=2,failed_calls=3\r\ncmdstat_get:calls=9,usec=1\r\n")
 	if info["config_file"] != "/a:b/c d.conf" || info["role"] != "" {
 		t.Errorf("text: %q", info)
 	}
-	if info.Int("used_memory") != 1000 || info.Int("maxmemory") != 0 || info.Int("none") != 0 || info.Float("used_cpu_sys") != 1.5 || info.Float("maxmemory") != 0 {
+	if info.Int("used_memory") != 1000 || info.Int("maxmemory") != 0 || info.Int("none") != 0 ||
+		info.Float("used_cpu_sys") != 1.5 || info.Float("maxmemory") != 0 {
 		t.Errorf("numbers: %q", info)
 	}
 	if !info.On("loading") || info.On("aof_enabled") || info.On("none") {
@@ -27,16 +31,26 @@ func TestParseInfo(t *testing.T) {
 	if len(info.Pairs("none")) > 0 || len(info.Pairs("used_memory")) > 0 || info.Pairs("errorstat_OOM")["count"] != "77" {
 		t.Errorf("pairs: %q", info)
 	}
-	if got, ok := info.Command("config|rewrite"); !ok || got != (CommandStat{Calls: 5, Time: 1500 * time.Microsecond, Rejected: 2, Failed: 3}) {
+	if got, ok := info.Command("config|rewrite"); !ok ||
+		got != (CommandStat{Calls: 5, Time: 1500 * time.Microsecond, Rejected: 2, Failed: 3}) {
 		t.Errorf("CONFIG REWRITE: %+v, %v", got, ok)
 	}
 	if got, ok := info.Command("set"); ok || got != (CommandStat{}) {
 		t.Errorf("SET: %+v, %v", got, ok)
 	}
 	for text, want := range map[string][3]string{
-		"redis_version:7.0.15\nredis_mode:standalone\n":                                                {"redis", "7.0.15", "standalone"},
-		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:cluster\r\n": {"valkey", "8.1.1", "cluster"},
-		"redis_version:7.2.4\r\nvalkey_version:7.2.5\r\n":                                              {"valkey", "7.2.5", ""},
+		"redis_version:7.0.15\nredis_mode:standalone\n": {
+			"redis", "7.0.15",
+			"standalone",
+		},
+		"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:cluster\r\n": {
+			"valkey", "8.1.1",
+			"cluster",
+		},
+		"redis_version:7.2.4\r\nvalkey_version:7.2.5\r\n": {
+			"valkey", "7.2.5",
+			"",
+		},
 		"": {"redis", "", ""},
 	} {
 		info := ParseInfo(text)

@@ -19,7 +19,9 @@ import (
 // Error is an error reply: the server received the command and rejected it.
 type Error string
 
-func (e Error) Error() string { return string(e) }
+func (e Error) Error() string {
+	return string(e)
+}
 
 // ErrorOf returns the reply as Error, or nil if it is not one.
 func ErrorOf(v resp.Value) error {
@@ -32,8 +34,9 @@ func ErrorOf(v resp.Value) error {
 // longestError is how many bytes of an error reply are kept.
 const longestError = 512
 
-// Printable makes text of a server fit for logs, events and statuses: at most so many bytes of valid UTF-8, without control characters, such as those of
-// terminals, and other characters that cannot be printed.
+// Printable makes text of a server fit for logs, events and statuses: at most so many bytes of
+// valid UTF-8, without control characters, such as those of terminals, and other characters that
+// cannot be printed.
 func Printable(text string, bytes int) string {
 	cut := len(text) > bytes
 	if cut {
@@ -54,13 +57,15 @@ func Printable(text string, bytes int) string {
 	return text
 }
 
-// IsReply reports whether an error is, or wraps, an error reply. After any other error of a command it may have been executed.
+// IsReply reports whether an error is, or wraps, an error reply. After any other error of a command
+// it may have been executed.
 func IsReply(err error) bool {
 	_, ok := errors.AsType[Error](err)
 	return ok
 }
 
-// RejectsLogin reports whether an error is, or wraps, an error reply that means that the credentials are wrong, or missing.
+// RejectsLogin reports whether an error is, or wraps, an error reply that means that the
+// credentials are wrong, or missing.
 func RejectsLogin(err error) bool {
 	reply, ok := errors.AsType[Error](err)
 	if !ok {
@@ -70,13 +75,18 @@ func RejectsLogin(err error) bool {
 	case "WRONGPASS", "NOAUTH", "DENIED": // DENIED: protected mode, without a password
 		return true
 	case "ERR":
-		return slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(strings.ToLower(rest), words) })
+		return slices.ContainsFunc(refusals, func(words string) bool {
+			return strings.Contains(strings.ToLower(rest), words)
+		})
 	}
 	return false
 }
 
 // refusals are how servers reject AUTH with ERR, by version, in lower case.
-var refusals = []string{"invalid password", "without any password configured", "client sent auth, but no", "auth <password> called without"}
+var refusals = []string{
+	"invalid password", "without any password configured",
+	"client sent auth, but no", "auth <password> called without",
+}
 
 // ErrNotSent is part of the error of a command of which the server has received nothing.
 var ErrNotSent = errors.New("not sent")
@@ -84,11 +94,14 @@ var ErrNotSent = errors.New("not sent")
 // unsent adds ErrNotSent to an error, but not to its text.
 type unsent struct{ error }
 
-func (u unsent) Unwrap() []error { return []error{u.error, ErrNotSent} }
+func (u unsent) Unwrap() []error {
+	return []error{u.error, ErrNotSent}
+}
 
 // IsBroken reports whether an established connection broke.
 func IsBroken(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // IsTimeout reports whether there was no reply in time.
@@ -100,7 +113,8 @@ func IsTimeout(err error) bool {
 	return ok && n.Timeout()
 }
 
-// Plain converts a reply to string, int64, nil, []any or, within a list, Error. A map becomes a list of alternating names and values.
+// Plain converts a reply to string, int64, nil, []any or, within a list, Error. A map becomes a
+// list of alternating names and values.
 func Plain(v resp.Value) any {
 	switch v.Type {
 	case '_':

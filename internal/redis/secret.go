@@ -12,7 +12,8 @@ import (
 // echoed precedes the arguments of an unknown command in the reply of a server.
 const echoed = ", with args beginning with"
 
-// redact removes the password from the error of a login: a server that has no AUTH, or that is no Redis, replies with what it was sent.
+// redact removes the password from the error of a login: a server that has no AUTH, or that is no
+// Redis, replies with what it was sent.
 func (l Login) redact(err error) error {
 	if l.Password == "" {
 		return err
@@ -30,4 +31,6 @@ func (l Login) redact(err error) error {
 	return err
 }
 
-func (l Login) redactText(text string) string { return redact.Text(text, l.Password) }
+func (l Login) redactText(text string) string {
+	return redact.Text(text, l.Password)
+}

@@ -10,11 +10,17 @@ import (
 // WriteCSV writes the figures of a report, a row for each. What is not known is empty.
 func WriteCSV(w io.Writer, d *Document) error {
 	out := csv.NewWriter(w)
-	rows := [][]string{{"kind", "namespace", "name", "of", "figure", "unit", "value", "atLeast", "atMost", "limit", "judged"}}
+	rows := [][]string{
+		{
+			"kind", "namespace", "name", "of", "figure", "unit", "value", "atLeast", "atMost", "limit",
+			"judged",
+		},
+	}
 	for i := range d.Figures {
 		f := &d.Figures[i]
 		rows = append(rows, []string{
-			string(d.Kind), d.Namespace, d.Name, f.Of, f.Name, string(f.Unit), decimal(f.Value), decimal(f.AtLeast), decimal(f.AtMost), decimal(f.Limit), string(f.Judged),
+			string(d.Kind), d.Namespace, d.Name, f.Of, f.Name, string(f.Unit), decimal(f.Value),
+			decimal(f.AtLeast), decimal(f.AtMost), decimal(f.Limit), string(f.Judged),
 		})
 	}
 	if err := out.WriteAll(rows); err != nil {

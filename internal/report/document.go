@@ -1,5 +1,6 @@
-// Package report is the content of a report, independent of its form: what was found, in sentences and in numbers, and how far it can be trusted. From a
-// Document the forms are made: Markdown, text, JSON, JUnit and CSV here, HTML in package page. docs/reports.md describes them.
+// Package report is the content of a report, independent of its form: what was found, in sentences
+// and in numbers, and how far it can be trusted. From a Document the forms are made: Markdown,
+// text, JSON, JUnit and CSV here, HTML in package page. docs/reports.md describes them.
 package report
 
 import (
@@ -10,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Version is the version of the schema of a Document's JSON, docs/report.schema.json: it increases when a field is renamed, removed or means something else.
+// Version is the version of the schema of a Document's JSON, docs/report.schema.json: it increases
+// when a field is renamed, removed or means something else.
 const Version = 1
 
 // Document is the content of a report.
@@ -28,15 +30,18 @@ type Document struct {
 	Finding Prose   `json:"finding"`        // what happened, in one sentence
 	Done    Prose   `json:"done,omitempty"` // what was done, to what, under which load
 
-	Figures       []Figure    `json:"figures,omitempty"`
-	Objectives    []Objective `json:"objectives,omitempty"`
-	Doubts        []Doubt     `json:"doubts,omitempty"` // reasons why the figures are inconclusive
-	Sections      []Section   `json:"sections,omitempty"`
-	Timeline      []Event     `json:"timeline,omitempty"`
-	Notes         []string    `json:"notes,omitempty"`         // limits of the figures, and what differs from the plan
-	Specification string      `json:"specification,omitempty"` // the objects as YAML, without their status
+	Figures    []Figure    `json:"figures,omitempty"`
+	Objectives []Objective `json:"objectives,omitempty"`
+	Doubts     []Doubt     `json:"doubts,omitempty"` // reasons why the figures are inconclusive
+	Sections   []Section   `json:"sections,omitempty"`
+	Timeline   []Event     `json:"timeline,omitempty"`
+	// limits of the figures, and what differs from the plan
+	Notes []string `json:"notes,omitempty"`
+	// the objects as YAML, without their status
+	Specification string `json:"specification,omitempty"`
 
-	// Comparisons are the cells of an experiment against their baselines, Earlier the same cells against an earlier run.
+	// Comparisons are the cells of an experiment against their baselines, Earlier the same cells
+	// against an earlier run.
 	Comparisons []result.Comparison `json:"comparisons,omitempty"`
 	Earlier     []result.Comparison `json:"earlier,omitempty"`
 
@@ -83,26 +88,33 @@ type Judged string
 
 // The judgements. The zero value is a figure without a limit.
 const (
-	Met       Judged = "Met"
-	Missed    Judged = "Missed"
-	NotJudged Judged = "NotJudged" // there is no figure, its bounds contain the limit, or it is not reliable
+	Met    Judged = "Met"
+	Missed Judged = "Missed"
+	// there is no figure, its bounds contain the limit, or it is not reliable
+	NotJudged Judged = "NotJudged"
 )
 
-// Figure is one number. Without a Value it is not known, or only its bounds are: it is beyond AtLeast, or between AtLeast and AtMost.
+// Figure is one number. Without a Value it is not known, or only its bounds are: it is beyond
+// AtLeast, or between AtLeast and AtMost.
 type Figure struct {
-	Name      string      `json:"name"`         // as in the status or the spec's objectives, such as recoveryTime
-	Of        string      `json:"of,omitempty"` // the fault, the operation or the cell that it is of; "" = the subject
-	Label     string      `json:"label"`        // its name for people
-	Unit      result.Unit `json:"unit"`
-	Value     *float64    `json:"value,omitempty"`
-	AtLeast   *float64    `json:"atLeast,omitempty"`
-	AtMost    *float64    `json:"atMost,omitempty"`
-	Limit     *float64    `json:"limit,omitempty"` // of the objective about it
-	Judged    Judged      `json:"judged,omitempty"`
-	Counted   *float64    `json:"counted,omitempty"`   // what the objective counts, if it is not Value: without the faults, or the worst of several
-	Headline  bool        `json:"headline,omitempty"`  // one of the few at the top
-	Qualifier string      `json:"qualifier,omitempty"` // beside the value, such as exact; "" = its bounds, if it has some
-	Note      string      `json:"note,omitempty"`      // a sentence about what it counts, or why it is not known
+	// as in the status or the spec's objectives, such as recoveryTime
+	Name string `json:"name"`
+	// the fault, the operation or the cell that it is of; "" = the subject
+	Of      string      `json:"of,omitempty"`
+	Label   string      `json:"label"` // its name for people
+	Unit    result.Unit `json:"unit"`
+	Value   *float64    `json:"value,omitempty"`
+	AtLeast *float64    `json:"atLeast,omitempty"`
+	AtMost  *float64    `json:"atMost,omitempty"`
+	Limit   *float64    `json:"limit,omitempty"` // of the objective about it
+	Judged  Judged      `json:"judged,omitempty"`
+	// what the objective counts, if it is not Value: without the faults, or the worst of several
+	Counted  *float64 `json:"counted,omitempty"`
+	Headline bool     `json:"headline,omitempty"` // one of the few at the top
+	// beside the value, such as exact; "" = its bounds, if it has some
+	Qualifier string `json:"qualifier,omitempty"`
+	// a sentence about what it counts, or why it is not known
+	Note string `json:"note,omitempty"`
 }
 
 // Objective is one objective of the spec.
@@ -127,9 +139,10 @@ type Doubt struct {
 
 // Event is an entry of the timeline.
 type Event struct {
-	At      time.Time      `json:"at"`
-	Offset  result.Seconds `json:"offsetSeconds"` // from the injection; of a load test from the begin of the load
-	Event   string         `json:"event"`         // one word
+	At time.Time `json:"at"`
+	// from the injection; of a load test from the begin of the load
+	Offset  result.Seconds `json:"offsetSeconds"`
+	Event   string         `json:"event"` // one word
 	Owner   Owner          `json:"owner,omitempty"`
 	Object  string         `json:"object,omitempty"`
 	Message string         `json:"message,omitempty"`
@@ -148,7 +161,8 @@ const (
 	Nobody     Owner = "Nobody" // not explained
 )
 
-// Series is what the script of a page draws from when the reader zooms, and reads when the cursor moves.
+// Series is what the script of a page draws from when the reader zooms, and reads when the cursor
+// moves.
 type Series struct {
 	Meta   any    // written as JSON; its fields are those that page.js reads
 	Packed string // base64 of the compressed columns
@@ -187,7 +201,8 @@ func (f *Fact) text() string {
 	return f.Value + " (" + f.Detail + ")"
 }
 
-// Table is a table of a section. Every row has as many cells as there are columns; the first cell of a row is its head.
+// Table is a table of a section. Every row has as many cells as there are columns; the first cell
+// of a row is its head.
 type Table struct {
 	Caption string   `json:"caption,omitempty"`
 	Columns []Column `json:"columns"`
@@ -196,10 +211,14 @@ type Table struct {
 	Drawn bool `json:"-"` // the drawing of the section shows it: not in HTML
 }
 
-// WithoutEmptyColumns is the table without the columns, but for the first one, in which no row has anything.
+// WithoutEmptyColumns is the table without the columns, but for the first one, in which no row has
+// anything.
 func (t Table) WithoutEmptyColumns() Table {
 	for c := len(t.Columns) - 1; c > 0; c-- {
-		if slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[c].Text != "" || r.Cells[c].Bar != nil }) {
+		if slices.ContainsFunc(t.Rows, func(r Row) bool {
+			return r.Cells[c].Text != "" ||
+				r.Cells[c].Bar != nil
+		}) {
 			continue
 		}
 		t.Columns = slices.Delete(slices.Clone(t.Columns), c, c+1)
@@ -236,7 +255,8 @@ type Cell struct {
 	Judged Judged      `json:"judged,omitempty"`
 	Owner  Owner       `json:"owner,omitempty"`
 
-	Class int  `json:"-"` // of errors, from 1 in the order of their frequency, for the colour beside it; 0 = none
+	// of errors, from 1 in the order of their frequency, for the colour beside it; 0 = none
+	Class int  `json:"-"`
 	Bar   *Bar `json:"-"` // drawn instead of the text
 }
 
@@ -249,7 +269,9 @@ type Bar struct {
 }
 
 // Unreliable reports whether the figures must not be trusted.
-func (d *Document) Unreliable() bool { return d.Verdict == Inconclusive }
+func (d *Document) Unreliable() bool {
+	return d.Verdict == Inconclusive
+}
 
 // Verdict is the limit and what became of it, in words.
 func (f *Figure) Verdict() string {
@@ -267,4 +289,6 @@ func (f *Figure) Verdict() string {
 }
 
 // IsText reports whether the value is a word, and no number.
-func (f *Figure) IsText() bool { return f.Value == nil && f.AtLeast == nil }
+func (f *Figure) IsText() bool {
+	return f.Value == nil && f.AtLeast == nil
+}

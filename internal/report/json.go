@@ -10,7 +10,9 @@ import (
 // WriteJSON writes a report as JSON. Its schema is docs/report.schema.json.
 func WriteJSON(w io.Writer, d *Document) error {
 	out := *d
-	out.Sections = slices.DeleteFunc(slices.Clone(d.Sections), func(s Section) bool { return s.Derived || len(s.Tables)+len(s.Facts)+len(s.Finding) == 0 })
+	out.Sections = slices.DeleteFunc(slices.Clone(d.Sections), func(s Section) bool {
+		return s.Derived || len(s.Tables)+len(s.Facts)+len(s.Finding) == 0
+	})
 	for i := range out.Sections {
 		out.Sections[i] = out.Sections[i].plain()
 	}

@@ -39,15 +39,20 @@ type (
 	}
 )
 
-// runCase is the case that stands for the run itself: it fails or ends in an error where no objective does.
+// runCase is the case that stands for the run itself: it fails or ends in an error where no
+// objective does.
 const runCase = "run"
 
-// WriteJUnit writes a report for programs that show the results of tests. Each objective is a case: a missed one is a failure, one that was not judged an
-// error, so that an inconclusive run passes no gate. One more case, run, stands for what no objective is about: an error while there are doubts or no
-// verdict, a failure if the verdict is Fail for another reason than an objective.
+// WriteJUnit writes a report for programs that show the results of tests. Each objective is a case:
+// a missed one is a failure, one that was not judged an error, so that an inconclusive run passes
+// no gate. One more case, run, stands for what no objective is about: an error while there are
+// doubts or no verdict, a failure if the verdict is Fail for another reason than an objective.
 func WriteJUnit(w io.Writer, d *Document) error {
 	class := strings.Trim(string(d.Kind)+"."+d.Namespace+"."+d.Name, ".")
-	suite := junitSuite{Name: strings.TrimPrefix(d.Namespace+"/"+d.Name, "/"), Out: xmlText(d.Finding.String())}
+	suite := junitSuite{
+		Name: strings.TrimPrefix(d.Namespace+"/"+d.Name, "/"),
+		Out:  xmlText(d.Finding.String()),
+	}
 	if !d.Time.IsZero() {
 		suite.Timestamp = d.Time.UTC().Format("2006-01-02T15:04:05")
 	}
@@ -64,7 +69,10 @@ func WriteJUnit(w io.Writer, d *Document) error {
 			suite.Errors++
 		}
 	}
-	text, err := xml.MarshalIndent(junitSuites{junitCounts: suite.junitCounts, Suites: []junitSuite{suite}}, "", "  ")
+	text, err := xml.MarshalIndent(junitSuites{
+		junitCounts: suite.junitCounts,
+		Suites:      []junitSuite{suite},
+	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}
@@ -96,14 +104,16 @@ func (d *Document) runCase(class string) junitCase {
 	return c
 }
 
-// doubtful says why there is no verdict to rely on: a sentence for each doubt; without any the reason of the verdict or of the state.
+// doubtful says why there is no verdict to rely on: a sentence for each doubt; without any the
+// reason of the verdict or of the state.
 func (d *Document) doubtful() string {
 	if len(d.Doubts) == 0 {
 		return d.Reason
 	}
 	var sentences []string
 	for _, doubt := range d.Doubts {
-		sentences = append(sentences, doubt.Reason+of(doubt.Of)+": "+strings.TrimRight(doubt.Message, ". ")+".")
+		sentences = append(sentences,
+			doubt.Reason+of(doubt.Of)+": "+strings.TrimRight(doubt.Message, ". ")+".")
 	}
 	return strings.Join(sentences, " ")
 }
@@ -113,7 +123,11 @@ func (o *Objective) testCase(class string) junitCase {
 	if o.Of != "" {
 		name = o.Of + " " + name
 	}
-	c := junitCase{Name: xmlText(name), Class: xmlText(class), Out: xmlText(o.sentence())}
+	c := junitCase{
+		Name:  xmlText(name),
+		Class: xmlText(class),
+		Out:   xmlText(o.sentence()),
+	}
 	switch o.Judged {
 	case Missed:
 		c.Failure = &junitReason{Type: string(Missed), Message: xmlText(o.sentence())}
@@ -135,5 +149,8 @@ func (o *Objective) sentence() string {
 	return fmt.Sprintf("%s is %s, limit %s", o.Name, actual, plain(InUnit(o.Unit, o.Limit)))
 }
 
-// xmlText is text without no-break spaces, and without characters that XML has no form for, which encoding/xml replaces.
-func xmlText(s string) string { return strings.TrimSpace(plain(s)) }
+// xmlText is text without no-break spaces, and without characters that XML has no form for, which
+// encoding/xml replaces.
+func xmlText(s string) string {
+	return strings.TrimSpace(plain(s))
+}

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// WriteMarkdown writes a report for a pull request's comment: verdict, finding and figures, and the rest folded.
+// WriteMarkdown writes a report for a pull request's comment: verdict, finding and figures, and the
+// rest folded.
 func WriteMarkdown(w io.Writer, d *Document) error {
 	var m markdown
 	m.head(d)
@@ -40,7 +41,8 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 	}
 	if d.Specification != "" {
 		fence := fenceFor(d.Specification)
-		m.line("\n### Specification\n\n%syaml\n%s\n%s", fence, strings.TrimRight(d.Specification, "\n"), fence)
+		m.line("\n### Specification\n\n%syaml\n%s\n%s", fence, strings.TrimRight(d.Specification, "\n"),
+			fence)
 	}
 	m.line("\n</details>")
 	if _, err := io.WriteString(w, m.String()); err != nil {
@@ -51,9 +53,15 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 
 type markdown struct{ strings.Builder }
 
-func (m *markdown) line(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
+func (m *markdown) line(format string, args ...any) {
+	fmt.Fprintf(m, format+"\n", args...)
+}
 
-var verdictSigns = map[Verdict]string{Pass: "✅ Pass", Fail: "❌ Fail", Inconclusive: "❔ Inconclusive"}
+var verdictSigns = map[Verdict]string{
+	Pass:         "✅ Pass",
+	Fail:         "❌ Fail",
+	Inconclusive: "❔ Inconclusive",
+}
 
 func (m *markdown) head(d *Document) {
 	verdict := verdictSigns[d.Verdict]
@@ -69,7 +77,13 @@ func (m *markdown) head(d *Document) {
 	}
 }
 
-var kindNames = map[Kind]string{LoadTest: "load test", Fault: "fault", Experiment: "experiment", Schedule: "schedule", Comparison: "comparison"}
+var kindNames = map[Kind]string{
+	LoadTest:   "load test",
+	Fault:      "fault",
+	Experiment: "experiment",
+	Schedule:   "schedule",
+	Comparison: "comparison",
+}
 
 // subject is what a report is about: its kind and its name.
 func (d *Document) subject() string {
@@ -77,7 +91,9 @@ func (d *Document) subject() string {
 }
 
 // KindName is the name of a kind in a sentence.
-func (d *Document) KindName() string { return kindNames[d.Kind] }
+func (d *Document) KindName() string {
+	return kindNames[d.Kind]
+}
 
 // headlines are the figures at the top, with their limits.
 func (d *Document) headlines() *Table {
@@ -99,11 +115,23 @@ func (d *Document) headlines() *Table {
 	return t
 }
 
-var judgedWords = map[Judged]string{Met: "✓ met", Missed: "✗ missed", NotJudged: "? not judged"}
+var judgedWords = map[Judged]string{
+	Met:       "✓ met",
+	Missed:    "✗ missed",
+	NotJudged: "? not judged",
+}
 
-// objectiveTable is what became of the objectives. Of many those that are met are only counted, in a sentence; otherwise that is empty.
+// objectiveTable is what became of the objectives. Of many those that are met are only counted, in
+// a sentence; otherwise that is empty.
 func (d *Document) objectiveTable() (t *Table, counted string) {
-	t = &Table{Columns: []Column{{Title: "Objective"}, {Title: "Actual", Number: true}, {Title: "Limit", Number: true}, {Title: "Verdict"}}}
+	t = &Table{
+		Columns: []Column{
+			{Title: "Objective"},
+			{Title: "Actual", Number: true},
+			{Title: "Limit", Number: true},
+			{Title: "Verdict"},
+		},
+	}
 	met := 0
 	for i := range d.Objectives {
 		o := &d.Objectives[i]
@@ -115,7 +143,14 @@ func (d *Document) objectiveTable() (t *Table, counted string) {
 		if o.Actual != nil {
 			actual = InUnit(o.Unit, *o.Actual)
 		}
-		t.Rows = append(t.Rows, Row{Cells: []Cell{{Text: o.Name + of(o.Of)}, {Text: actual}, {Text: InUnit(o.Unit, o.Limit)}, {Text: judgedWords[o.Judged]}}})
+		t.Rows = append(t.Rows, Row{
+			Cells: []Cell{
+				{Text: o.Name + of(o.Of)},
+				{Text: actual},
+				{Text: InUnit(o.Unit, o.Limit)},
+				{Text: judgedWords[o.Judged]},
+			},
+		})
 	}
 	if met > 0 {
 		counted = fmt.Sprintf("%d of %d objectives are met.", met, len(d.Objectives))
@@ -123,7 +158,8 @@ func (d *Document) objectiveTable() (t *Table, counted string) {
 	return t, counted
 }
 
-// objectivesShown is up to how many objectives are listed where they are met: an experiment has one for each comparison.
+// objectivesShown is up to how many objectives are listed where they are met: an experiment has one
+// for each comparison.
 const objectivesShown = 8
 
 func of(what string) string {
@@ -133,7 +169,8 @@ func of(what string) string {
 	return " of " + what
 }
 
-// isText reports whether a section has something to say in the forms without drawings, and is not said elsewhere.
+// isText reports whether a section has something to say in the forms without drawings, and is not
+// said elsewhere.
 func (s *Section) isText() bool {
 	return !s.Unfit && !s.Derived && len(s.Tables)+len(s.Facts)+len(s.Finding) > 0
 }
@@ -164,7 +201,11 @@ func (m *markdown) section(s *Section) {
 func (t *Table) written() (columns []Column, rows [][]string) {
 	rows = make([][]string, len(t.Rows))
 	for c, column := range t.Columns {
-		if len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[c].Text != "" || r.Cells[c].Judged != "" }) {
+		if len(t.Rows) > 0 &&
+			!slices.ContainsFunc(t.Rows, func(r Row) bool {
+				return r.Cells[c].Text != "" ||
+					r.Cells[c].Judged != ""
+			}) {
 			continue
 		}
 		columns = append(columns, column)
@@ -232,8 +273,10 @@ func escaped(text string) string {
 	return markdownEscapes.Replace(text)
 }
 
-var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "]", `\]`, "*", `\*`, "_", `\_`, "~", `\~`, "@", "@\u200b", "#", `\#`,
-	"<", "&lt;", ">", "&gt;", "&", "&amp;", "://", ":&#47;&#47;", "www.", "www&#46;", "\n", " ", "\r", " ")
+var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "]", `\]`,
+	"*", `\*`, "_", `\_`, "~", `\~`, "@", "@\u200b", "#", `\#`,
+	"<", "&lt;", ">", "&gt;", "&", "&amp;", "://", ":&#47;&#47;", "www.", "www&#46;", "\n", " ", "\r",
+	" ")
 
 // fenceFor is a fence that does not occur in a text.
 func fenceFor(text string) string {

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Numbers in a report are those of package format, typeset: a no-break space before the unit, a comma between thousands, a true minus.
+// Numbers in a report are those of package format, typeset: a no-break space before the unit, a
+// comma between thousands, a true minus.
 
 const (
 	nbsp  = "\u00a0"
@@ -45,7 +46,9 @@ func Duration(d time.Duration) string {
 var unitNames = map[string]string{"us": "µs", "ms": "ms", "s": "s", "m": "min", "h": "h"}
 
 // Seconds is Duration of a number of seconds.
-func Seconds(s result.Seconds) string { return Duration(time.Duration(s)) }
+func Seconds(s result.Seconds) string {
+	return Duration(time.Duration(s))
+}
 
 // Since writes a duration with its sign, such as +2.16 s; 0 s without.
 func Since(d time.Duration) string {
@@ -56,10 +59,14 @@ func Since(d time.Duration) string {
 }
 
 // Count writes a whole number, such as 4,259.
-func Count[N int | int64 | uint64](n N) string { return thousands(strconv.FormatInt(int64(n), 10)) }
+func Count[N int | int64 | uint64](n N) string {
+	return thousands(strconv.FormatInt(int64(n), 10))
+}
 
 // Rate writes a number per second, such as 1,968.6/s.
-func Rate(x float64) string { return number(format.Rate(x)) + "/s" }
+func Rate(x float64) string {
+	return number(format.Rate(x)) + "/s"
+}
 
 // Share writes a share, such as 94.1 %.
 func Share(x float64) string {
@@ -74,7 +81,9 @@ func Bytes(n int64) string {
 }
 
 // Cores writes CPU in thousandths of a core, such as 187m.
-func Cores(millicores int64) string { return format.Millicores(float64(millicores) / 1000) }
+func Cores(millicores int64) string {
+	return format.Millicores(float64(millicores) / 1000)
+}
 
 // InUnit writes a number in a unit.
 func InUnit(unit result.Unit, x float64) string {
@@ -112,7 +121,8 @@ func thousands(text string) string {
 	return text
 }
 
-// Text is the value of a figure: a number, > and the least that it is, or both bounds, also where the number is too uncertain; "not measured" without any.
+// Text is the value of a figure: a number, > and the least that it is, or both bounds, also where
+// the number is too uncertain; "not measured" without any.
 func (f *Figure) Text() string {
 	switch {
 	case f.Value != nil && !f.uncertain():
@@ -127,10 +137,12 @@ func (f *Figure) Text() string {
 
 // uncertain reports whether the bounds tell more than the value.
 func (f *Figure) uncertain() bool {
-	return f.Value != nil && f.AtLeast != nil && f.AtMost != nil && format.IsUncertain(*f.Value, *f.AtLeast, *f.AtMost)
+	return f.Value != nil && f.AtLeast != nil && f.AtMost != nil &&
+		format.IsUncertain(*f.Value, *f.AtLeast, *f.AtMost)
 }
 
-// Beside is what stands beside the value: the qualifier, or the greater distance to one of the bounds.
+// Beside is what stands beside the value: the qualifier, or the greater distance to one of the
+// bounds.
 func (f *Figure) Beside() string {
 	if f.Qualifier != "" || f.Value == nil || f.AtLeast == nil || f.AtMost == nil || f.uncertain() {
 		return f.Qualifier
@@ -138,8 +150,11 @@ func (f *Figure) Beside() string {
 	return Off(f.Unit, *f.Value, *f.AtLeast, *f.AtMost)
 }
 
-// String is the value of a figure with what stands beside it, such as 2.16 s ± 30 ms, or 3 of 5,000.
-func (f *Figure) String() string { return strings.TrimSpace(f.Text() + " " + f.Beside()) }
+// String is the value of a figure with what stands beside it, such as 2.16 s ± 30 ms, or 3 of
+// 5,000.
+func (f *Figure) String() string {
+	return strings.TrimSpace(f.Text() + " " + f.Beside())
+}
 
 // Margin is the width of a range on both sides of a value, such as ±5 %; "" without one.
 func Margin(width string) string {

@@ -25,16 +25,24 @@ func Text(s string) Prose {
 }
 
 // Add appends text.
-func (p Prose) Add(s string) Prose { return append(p, Span{Text: s}) }
+func (p Prose) Add(s string) Prose {
+	return append(p, Span{Text: s})
+}
 
 // Strong appends emphasized text.
-func (p Prose) Strong(s string) Prose { return append(p, Span{Text: s, Strong: true}) }
+func (p Prose) Strong(s string) Prose {
+	return append(p, Span{Text: s, Strong: true})
+}
 
 // Damage appends text in the colour of damage.
-func (p Prose) Damage(s string) Prose { return append(p, Span{Text: s, Damage: true}) }
+func (p Prose) Damage(s string) Prose {
+	return append(p, Span{Text: s, Damage: true})
+}
 
 // By appends text in the colour of an owner.
-func (p Prose) By(o Owner, s string) Prose { return append(p, Span{Text: s, Owner: o}) }
+func (p Prose) By(o Owner, s string) Prose {
+	return append(p, Span{Text: s, Owner: o})
+}
 
 // String is the text without emphasis.
 func (p Prose) String() string {
@@ -46,7 +54,9 @@ func (p Prose) String() string {
 }
 
 // MarshalJSON writes the text.
-func (p Prose) MarshalJSON() ([]byte, error) { return json.Marshal(plain(p.String())) }
+func (p Prose) MarshalJSON() ([]byte, error) {
+	return json.Marshal(plain(p.String()))
+}
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (p *Prose) UnmarshalJSON(text []byte) error {
@@ -59,7 +69,9 @@ func (p *Prose) UnmarshalJSON(text []byte) error {
 }
 
 // Sentence ends text with one full stop.
-func Sentence(s string) string { return strings.TrimSuffix(s, ".") + "." }
+func Sentence(s string) string {
+	return strings.TrimSuffix(s, ".") + "."
+}
 
 // Plural is the end of a noun of which there are n.
 func Plural(n int) string {
@@ -70,4 +82,6 @@ func Plural(n int) string {
 }
 
 // plain replaces the no-break spaces of typeset numbers, which programs do not expect.
-func plain(s string) string { return strings.ReplaceAll(s, nbsp, " ") }
+func plain(s string) string {
+	return strings.ReplaceAll(s, nbsp, " ")
+}

@@ -9,13 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// textWidth is how wide the text of a report is, in characters: a terminal. Only tables of many figures are wider.
+// textWidth is how wide the text of a report is, in characters: a terminal. Only tables of many
+// figures are wider.
 const textWidth = 100
 
-// narrowest is how narrow a column of words becomes at least, in characters, where a table is too wide.
+// narrowest is how narrow a column of words becomes at least, in characters, where a table is too
+// wide.
 const narrowest = 24
 
-// WriteText writes a report for a terminal: what Markdown has, in aligned columns and without what is folded there only because it is long.
+// WriteText writes a report for a terminal: what Markdown has, in aligned columns and without what
+// is folded there only because it is long.
 func WriteText(w io.Writer, d *Document) error {
 	var t text
 	t.head(d)
@@ -32,7 +35,8 @@ func WriteText(w io.Writer, d *Document) error {
 	return t.write(w)
 }
 
-// WriteParts writes the sections and notes of a report for a terminal, without what it says of the whole.
+// WriteParts writes the sections and notes of a report for a terminal, without what it says of the
+// whole.
 func WriteParts(w io.Writer, d *Document) error {
 	var t text
 	t.sections(d)
@@ -94,7 +98,10 @@ func (t *text) sentence(sentence string) {
 // wrapped breaks text into lines at spaces; a longer word has a line of its own.
 func wrapped(sentence string, width int) (lines []string) {
 	line, used := "", 0
-	for word := range strings.FieldsFuncSeq(sentence, func(r rune) bool { return r == ' ' || r == '\n' }) {
+	for word := range strings.FieldsFuncSeq(sentence, func(r rune) bool {
+		return r == ' ' ||
+			r == '\n'
+	}) {
 		n := utf8.RuneCountInString(word)
 		if used > 0 && used+1+n > width {
 			lines, line, used = append(lines, line), "", 0
@@ -122,7 +129,9 @@ func (t *text) head(d *Document) {
 	}
 	t.line(fmt.Sprintf("%s: %s", verdict, d.subject())) // whole, for whoever reads the first line
 	t.sentence(d.Finding.String())
-	if d.Verdict != Fail || !slices.ContainsFunc(d.Objectives, func(o Objective) bool { return o.Judged == Missed }) { // which the table has
+	// which the table has
+	if d.Verdict != Fail ||
+		!slices.ContainsFunc(d.Objectives, func(o Objective) bool { return o.Judged == Missed }) {
 		t.sentence(d.Reason)
 	}
 	t.sentence(d.Done.String())
@@ -196,7 +205,8 @@ func (t *text) table(table *Table) {
 	}
 }
 
-// widthsOf are the widths of columns. Where they are too wide together, the widest of words gives way, down to its longest word.
+// widthsOf are the widths of columns. Where they are too wide together, the widest of words gives
+// way, down to its longest word.
 func widthsOf(columns []Column, rows [][]string) []int {
 	widths, least := make([]int, len(columns)), make([]int, len(columns))
 	whole := 2 * (len(columns) - 1)

@@ -26,13 +26,19 @@ func textOf(t *testing.T, d *Document) string {
 // Columns are aligned; a table that is too wide breaks its words, and never its figures.
 func TestTextTables(t *testing.T) {
 	words := strings.TrimSpace(strings.Repeat("seven words and then some more ", 8))
-	d := &Document{Kind: Fault, Namespace: "shop", Name: "kill", Verdict: Pass, Sections: []Section{{ID: "x", Title: "Title", Tables: []Table{{
-		Columns: []Column{{Title: "Name"}, {Title: "Took", Number: true}, {Title: "Drawn"}, {Title: "Why"}},
-		Rows: []Row{
-			{Cells: []Cell{{Text: "a"}, {Text: "12" + nbsp + "ms"}, {Bar: &Bar{Share: 1}}, {Text: "short"}}},
-			{Cells: []Cell{{Text: "longer"}, {Text: "7" + nbsp + "µs", Judged: Missed}, {}, {Text: words}}},
-		},
-	}}}}}
+	d := &Document{
+		Kind:      Fault,
+		Namespace: "shop",
+		Name:      "kill",
+		Verdict:   Pass,
+		Sections: []Section{{ID: "x", Title: "Title", Tables: []Table{{
+			Columns: []Column{{Title: "Name"}, {Title: "Took", Number: true}, {Title: "Drawn"}, {Title: "Why"}},
+			Rows: []Row{
+				{Cells: []Cell{{Text: "a"}, {Text: "12" + nbsp + "ms"}, {Bar: &Bar{Share: 1}}, {Text: "short"}}},
+				{Cells: []Cell{{Text: "longer"}, {Text: "7" + nbsp + "µs", Judged: Missed}, {}, {Text: words}}},
+			},
+		}}}},
+	}
 	text := textOf(t, d)
 	want := "Pass: fault shop/kill\n\nTitle\nName      Took  Why\na        12 ms  short\nlonger  ✗ 7 µs  seven words"
 	if !strings.HasPrefix(text, want) {
@@ -51,13 +57,19 @@ func TestTextTables(t *testing.T) {
 // A table with words that are longer than a column can be made is wider than a terminal, and aligned nevertheless.
 func TestTextKeepsLongWordsInTheirColumn(t *testing.T) {
 	long := strings.Repeat("appendfsync=always,test=", 2)
-	d := &Document{Kind: Fault, Namespace: "shop", Name: strings.Repeat("kill-the-primary-", 8), Verdict: Pass, Sections: []Section{{ID: "x", Title: "Title", Tables: []Table{{
-		Columns: []Column{{Title: "Cell"}, {Title: "Baseline"}, {Title: "Change", Number: true}},
-		Rows: []Row{
-			{Cells: []Cell{{Text: long + "set"}, {Text: long + "get and " + strings.Repeat("more words ", 9)}, {Text: "1"}}},
-			{Cells: []Cell{{Text: "short"}, {Text: "short"}, {Text: "22"}}},
-		},
-	}}}}}
+	d := &Document{
+		Kind:      Fault,
+		Namespace: "shop",
+		Name:      strings.Repeat("kill-the-primary-", 8),
+		Verdict:   Pass,
+		Sections: []Section{{ID: "x", Title: "Title", Tables: []Table{{
+			Columns: []Column{{Title: "Cell"}, {Title: "Baseline"}, {Title: "Change", Number: true}},
+			Rows: []Row{
+				{Cells: []Cell{{Text: long + "set"}, {Text: long + "get and " + strings.Repeat("more words ", 9)}, {Text: "1"}}},
+				{Cells: []Cell{{Text: "short"}, {Text: "short"}, {Text: "22"}}},
+			},
+		}}}},
+	}
 	lines := strings.Split(textOf(t, d), "\n")
 	if want := "Pass: " + d.subject(); lines[0] != want {
 		t.Errorf("the first line is %q, want %q", lines[0], want)
@@ -77,9 +89,25 @@ func TestTextKeepsLongWordsInTheirColumn(t *testing.T) {
 func TestTextIsPrintable(t *testing.T) {
 	const evil = "x\x1b[2J\u202e\rPass: all is well\n\x00"
 	d := &Document{
-		Name: evil, Verdict: Fail, Reason: evil, Finding: Text(evil), Done: Text(evil), Notes: []string{evil}, Doubts: []Doubt{{Reason: evil, Of: evil, Message: evil}}, Specification: evil,
-		Objectives: []Objective{{Name: evil}}, Figures: []Figure{{Label: evil, Headline: true, Qualifier: evil, Unit: result.UnitCount}},
-		Sections: []Section{{Title: evil, Finding: Text(evil), Note: evil, Facts: []Fact{{evil, evil, evil}}, Tables: []Table{{Caption: evil, Columns: []Column{{Title: evil}}, Rows: []Row{{Cells: []Cell{{Text: evil}}}}}}}},
+		Name:          evil,
+		Verdict:       Fail,
+		Reason:        evil,
+		Finding:       Text(evil),
+		Done:          Text(evil),
+		Notes:         []string{evil},
+		Doubts:        []Doubt{{Reason: evil, Of: evil, Message: evil}},
+		Specification: evil,
+		Objectives:    []Objective{{Name: evil}},
+		Figures:       []Figure{{Label: evil, Headline: true, Qualifier: evil, Unit: result.UnitCount}},
+		Sections: []Section{
+			{
+				Title:   evil,
+				Finding: Text(evil),
+				Note:    evil,
+				Facts:   []Fact{{evil, evil, evil}},
+				Tables:  []Table{{Caption: evil, Columns: []Column{{Title: evil}}, Rows: []Row{{Cells: []Cell{{Text: evil}}}}}},
+			},
+		},
 	}
 	text := textOf(t, d)
 	if strings.ContainsAny(text, "\x1b\u202e\r\x00\u00a0") || strings.Contains(text, "\nPass") {

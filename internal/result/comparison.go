@@ -2,16 +2,20 @@ package result
 
 import "fmt"
 
-// ComparisonVersion is the version of Comparisons' JSON: it increases when a field is renamed, removed or means something else.
+// ComparisonVersion is the version of Comparisons' JSON: it increases when a field is renamed,
+// removed or means something else.
 const ComparisonVersion = 1
 
-// Comparisons are the cells of an experiment against their baseline. Its JSON is described in docs/record.md.
+// Comparisons are the cells of an experiment against their baseline. Its JSON is described in
+// docs/record.md.
 type Comparisons struct {
-	Version     int          `json:"version"`
-	Experiment  *Experiment  `json:"experiment,omitempty"` // nil: the runs are of none
-	Baseline    string       `json:"baseline,omitempty"`   // of all cells; "" = it differs from cell to cell
+	Version    int         `json:"version"`
+	Experiment *Experiment `json:"experiment,omitempty"` // nil: the runs are of none
+	// of all cells; "" = it differs from cell to cell
+	Baseline    string       `json:"baseline,omitempty"`
 	Comparisons []Comparison `json:"comparisons"`
-	Notes       []string     `json:"notes,omitempty"` // how the runs differ from what the comparison assumes
+	// how the runs differ from what the comparison assumes
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Experiment is the RedisExperiment of which the cells are.
@@ -19,13 +23,14 @@ type Experiment struct {
 	Name     string `json:"name"`
 	Runs     int    `json:"runs"`     // as planned
 	Finished int    `json:"finished"` // those of them that have ended
-	// Verdict is Pass, Fail or Inconclusive. Until the experiment is complete there is none, and none of the comparisons.
+	// Verdict is Pass, Fail or Inconclusive. Until the experiment is complete there is none, and none
+	// of the comparisons.
 	Verdict string `json:"verdict,omitempty"`
 	Message string `json:"message,omitempty"` // the reasons of the verdict, or why there is none
 }
 
-// Comparison is one figure of a cell against the same of its baseline. A number that was not told is absent: a limit of an interval that is not known is
-// infinite.
+// Comparison is one figure of a cell against the same of its baseline. A number that was not told
+// is absent: a limit of an interval that is not known is infinite.
 type Comparison struct {
 	Cell     string `json:"cell"`
 	Baseline string `json:"baseline"`
@@ -37,7 +42,8 @@ type Comparison struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// NotWorse is whether it is not worse by more than the margin, Same whether it is the same within it; absent if that cannot be told.
+	// NotWorse is whether it is not worse by more than the margin, Same whether it is the same within
+	// it; absent if that cannot be told.
 	NotWorse *bool `json:"notWorse,omitempty"`
 	Same     *bool `json:"same,omitempty"`
 
@@ -46,18 +52,22 @@ type Comparison struct {
 	Inconclusive    int      `json:"inconclusive"` // runs of both that were dropped
 	Median          *float64 `json:"median,omitempty"`
 	BaselineMedian  *float64 `json:"baselineMedian,omitempty"`
-	// MedianAtLeast and BaselineMedianAtLeast: half of the runs were not over by the deadline, so that the median is this or more.
+	// MedianAtLeast and BaselineMedianAtLeast: half of the runs were not over by the deadline, so that
+	// the median is this or more.
 	MedianAtLeast         bool `json:"medianAtLeast,omitempty"`
 	BaselineMedianAtLeast bool `json:"baselineMedianAtLeast,omitempty"`
 
-	// Change and its interval are relative, such as -0.05 for 5 % less; of counts they are differences.
-	Change     *float64 `json:"change,omitempty"`
-	Bound      string   `json:"bound,omitempty"` // AtLeast or AtMost, if the change is only known to be so
+	// Change and its interval are relative, such as -0.05 for 5 % less; of counts they are
+	// differences.
+	Change *float64 `json:"change,omitempty"`
+	// AtLeast or AtMost, if the change is only known to be so
+	Bound      string   `json:"bound,omitempty"`
 	AtLeast    *float64 `json:"atLeast,omitempty"`
 	AtMost     *float64 `json:"atMost,omitempty"`
 	Confidence float64  `json:"confidence,omitempty"` // of the interval, from 0 to 1
-	// Interval90 is the one within which the margin must hold for Same, IntervalJoint the one that must leave out no difference for Better and Worse: it holds for
-	// all comparisons with a verdict at once. AtLeast and AtMost are those of the one on which the verdict rests.
+	// Interval90 is the one within which the margin must hold for Same, IntervalJoint the one that
+	// must leave out no difference for Better and Worse: it holds for all comparisons with a verdict
+	// at once. AtLeast and AtMost are those of the one on which the verdict rests.
 	Interval90    *Interval `json:"interval90,omitempty"`
 	IntervalJoint *Interval `json:"intervalJoint,omitempty"`
 	P             *float64  `json:"p,omitempty"`
@@ -66,15 +76,17 @@ type Comparison struct {
 	Needs         int       `json:"needs,omitempty"`  // repeats that would tell
 }
 
-// Interval is where a change lies, as Comparison.Change counts it. A limit that is absent is infinite; of a relative change the lower one is then -1.
+// Interval is where a change lies, as Comparison.Change counts it. A limit that is absent is
+// infinite; of a relative change the lower one is then -1.
 type Interval struct {
 	AtLeast    *float64 `json:"atLeast,omitempty"`
 	AtMost     *float64 `json:"atMost,omitempty"`
 	Confidence float64  `json:"confidence"`
 }
 
-// Opposed explains, in a note or none, the changes that have another sign than the difference of the medians beside them: a change is the middle of what the
-// rounds show, each of which compares runs of about the same time.
+// Opposed explains, in a note or none, the changes that have another sign than the difference of
+// the medians beside them: a change is the middle of what the rounds show, each of which compares
+// runs of about the same time.
 func (c *Comparisons) Opposed() []string {
 	n, first := 0, ""
 	for i := range c.Comparisons {
@@ -92,7 +104,14 @@ func (c *Comparisons) Opposed() []string {
 	case 0:
 		return nil
 	case 1:
-		return []string{"A change is the middle of the rounds' own changes: the medians of all runs point the other way in " + first + "."}
+		return []string{
+			"A change is the middle of the rounds' own changes: the medians of all runs point the other way in " +
+				first + ".",
+		}
 	}
-	return []string{fmt.Sprintf("A change is the middle of the rounds' own changes: the medians of all runs point the other way in %d comparisons, such as %s.", n, first)}
+	return []string{
+		fmt.Sprintf(
+			"A change is the middle of the rounds' own changes: the medians of all runs point the other "+
+				"way in %d comparisons, such as %s.", n, first),
+	}
 }

@@ -9,29 +9,35 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// CourseVersion is the version of Course's JSON: it increases when a field is renamed, removed or means something else.
+// CourseVersion is the version of Course's JSON: it increases when a field is renamed, removed or
+// means something else.
 const CourseVersion = 1
 
-// Course is the course of a run over time: figures per row, the times without a success, and the faults. Its JSON is described in docs/record.md.
+// Course is the course of a run over time: figures per row, the times without a success, and the
+// faults. Its JSON is described in docs/record.md.
 type Course struct {
-	Version   int       `json:"version"`
-	Run       string    `json:"run"`                 // the UID of the load test
-	Start     time.Time `json:"start"`               // when the load began, UTC; all other instants count from here
-	Every     Seconds   `json:"everySeconds"`        // length of a row; the last one may be shorter
-	Step      Seconds   `json:"stepSeconds"`         // of the counts in the record
-	Latencies Seconds   `json:"latencyStepSeconds"`  // of the latencies in the record
-	Operation string    `json:"operation,omitempty"` // the selected one, which the rows are of; "" = all
-	All       []string  `json:"operations"`          // of the run
-	Rows      []Row     `json:"rows"`                // in the order of time
-	Gaps      []Gap     `json:"gaps,omitempty"`      // times without a success of the load
-	ProbeGaps []Gap     `json:"probeGaps,omitempty"` // of the probe, which opens new connections
-	// The following gaps are those in which a request waited in vain: a part with few requests is silent for most of the time.
+	Version int    `json:"version"`
+	Run     string `json:"run"` // the UID of the load test
+	// when the load began, UTC; all other instants count from here
+	Start     time.Time `json:"start"`
+	Every     Seconds   `json:"everySeconds"`       // length of a row; the last one may be shorter
+	Step      Seconds   `json:"stepSeconds"`        // of the counts in the record
+	Latencies Seconds   `json:"latencyStepSeconds"` // of the latencies in the record
+	// the selected one, which the rows are of; "" = all
+	Operation string   `json:"operation,omitempty"`
+	All       []string `json:"operations"`          // of the run
+	Rows      []Row    `json:"rows"`                // in the order of time
+	Gaps      []Gap    `json:"gaps,omitempty"`      // times without a success of the load
+	ProbeGaps []Gap    `json:"probeGaps,omitempty"` // of the probe, which opens new connections
+	// The following gaps are those in which a request waited in vain: a part with few requests is
+	// silent for most of the time.
 	ReadGaps      []Gap           `json:"readGaps,omitempty"`  // of a load that reads and writes
 	WriteGaps     []Gap           `json:"writeGaps,omitempty"` // of a load that reads and writes
 	OperationGaps []OperationGaps `json:"operationGaps,omitempty"`
 	ShardGaps     []ShardGap      `json:"shardGaps,omitempty"` // of one shard of several
 	Faults        []Mark          `json:"faults,omitempty"`    // in the order of their injection
-	Notes         []string        `json:"notes,omitempty"`     // what is missing from the record, or was coarsened
+	// what is missing from the record, or was coarsened
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Row is the figures of a part of the run.
@@ -40,18 +46,22 @@ type Row struct {
 	Until     Seconds `json:"untilSeconds"`
 	Operation         // its name is "all", or that of the selected operation
 	// Silent is how much of the row is in a gap of the load, or of the selected operation.
-	Silent Seconds  `json:"gapSeconds"`
-	Faults []string `json:"faults,omitempty"` // that were injected and from which the load had not recovered, at any time of the row
+	Silent Seconds `json:"gapSeconds"`
+	// that were injected and from which the load had not recovered, at any time of the row
+	Faults []string `json:"faults,omitempty"`
 }
 
 // Mark is a fault on the load.
 type Mark struct {
-	Name    string          `json:"name"`
-	Type    string          `json:"type"`
-	At      Seconds         `json:"atSeconds"`                    // the injection
-	Until   *Seconds        `json:"recoveredAtSeconds,omitempty"` // not set if the load did not recover
-	Took    *BoundedSeconds `json:"recoveryTime,omitempty"`       // from the injection to recovery; not set if the load did not recover
-	Outage  *BoundedSeconds `json:"outage,omitempty"`             // the longest time without a success that the fault caused: of the load, a shard, or the probe
+	Name string  `json:"name"`
+	Type string  `json:"type"`
+	At   Seconds `json:"atSeconds"` // the injection
+	// not set if the load did not recover
+	Until *Seconds `json:"recoveredAtSeconds,omitempty"`
+	// from the injection to recovery; not set if the load did not recover
+	Took *BoundedSeconds `json:"recoveryTime,omitempty"`
+	// the longest time without a success that the fault caused: of the load, a shard, or the probe
+	Outage  *BoundedSeconds `json:"outage,omitempty"`
 	Verdict string          `json:"verdict,omitempty"`
 }
 
@@ -74,23 +84,38 @@ func (f *Fault) Mark() Mark {
 	return m
 }
 
-// NewCourse returns the course of a recorded run in rows of a length, which is rounded up to whole steps of the record. operation selects the
-// figures of one operation; "" = all.
-func NewCourse(series *merged.Series, every time.Duration, operation string, faults []Mark) (*Course, error) {
+// NewCourse returns the course of a recorded run in rows of a length, which is rounded up to whole
+// steps of the record. operation selects the figures of one operation; "" = all.
+func NewCourse(
+	series *merged.Series, every time.Duration, operation string, faults []Mark,
+) (*Course, error) {
 	selected := slices.Index(series.Ops, operation)
 	if operation != "" && selected < 0 {
 		return nil, fmt.Errorf("the run has no operation %q, it has %q", operation, series.Ops)
 	}
 	every = max(1, (every+series.Step-1)/series.Step) * series.Step
 	c := &Course{
-		Version: CourseVersion, Run: series.Run, Start: series.Start, Every: Seconds(every), Step: Seconds(series.Step), Latencies: Seconds(series.LatencyStep),
-		Operation: operation, All: series.Ops, Rows: []Row{}, Faults: faults, Notes: series.Notes,
+		Version:   CourseVersion,
+		Run:       series.Run,
+		Start:     series.Start,
+		Every:     Seconds(every),
+		Step:      Seconds(series.Step),
+		Latencies: Seconds(series.LatencyStep),
+		Operation: operation,
+		All:       series.Ops,
+		Rows:      []Row{},
+		Faults:    faults,
+		Notes:     series.Notes,
 	}
 	c.setGaps(series)
 	for at := time.Duration(0); at < series.End(); at += every {
 		until := min(at+every, series.End())
 		sum := summary.SummarizeWindow(series, at, until)
-		row := Row{At: Seconds(at), Until: Seconds(until), Operation: OperationOf("all", &sum.Figures)}
+		row := Row{
+			At:        Seconds(at),
+			Until:     Seconds(until),
+			Operation: OperationOf("all", &sum.Figures),
+		}
 		if selected >= 0 {
 			row.Operation = OperationOf(operation, &sum.Operations[selected].Figures)
 		}
@@ -115,7 +140,8 @@ func (c *Course) mark() {
 	}
 }
 
-// LongestIn is the longest part of a gap that is in a row; 0 = none. Gaps that may be none do not count.
+// LongestIn is the longest part of a gap that is in a row; 0 = none. Gaps that may be none do not
+// count.
 func (c *Course) LongestIn(r *Row) (longest Seconds) {
 	for _, g := range c.Selected() {
 		if g.AtLeast > 0 {

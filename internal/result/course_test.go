@@ -12,14 +12,17 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// halted is a record of 25 s with 10 successes per second of two operations, and 10 failures of each in the seconds 12 and 13.
+// halted is a record of 25 s with 10 successes per second of two operations, and 10 failures of each in the seconds 12
+// and 13.
 func halted(t *testing.T) *merged.Series {
 	t.Helper()
 	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
 	s.SetReadOnly([]bool{false, true})
 	const second = int64(time.Second)
 	for i := range int64(25) {
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1,
+		}
 		var latency histogram.Histogram
 		latency.RecordN(int64(time.Millisecond), 10)
 		for k := range iv.Ops {
@@ -33,7 +36,10 @@ func halted(t *testing.T) *merged.Series {
 			iv.Gaps = []record.Gap{{From: 12 * second, To: 14 * second}}
 		}
 		if i == 20 {
-			iv.PartGaps = []record.PartGap{{Part: record.OpPart(0), Gap: record.Gap{From: 17 * second, To: 20 * second}}, {Part: record.Writes, Gap: record.Gap{From: 17 * second, To: 20 * second}}}
+			iv.PartGaps = []record.PartGap{
+				{Part: record.OpPart(0), Gap: record.Gap{From: 17 * second, To: 20 * second}},
+				{Part: record.Writes, Gap: record.Gap{From: 17 * second, To: 20 * second}},
+			}
 		}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -67,7 +73,10 @@ func TestRowsOfACourse(t *testing.T) {
 	var got []row
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		got = append(got, row{r.At, r.Until, r.Name, r.OK, r.Errors(), r.Throughput, r.Latency != nil, r.Silent > 0, strings.Join(r.Faults, " ")})
+		got = append(got, row{
+			r.At, r.Until, r.Name, r.OK, r.Errors(), r.Throughput, r.Latency != nil, r.Silent > 0,
+			strings.Join(r.Faults, " "),
+		})
 	}
 	want := []row{
 		{0, s(10), "all", 200, 0, 20, true, false, ""},
@@ -77,7 +86,8 @@ func TestRowsOfACourse(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if len(c.Gaps) != 1 || c.Gaps[0].Length != s(2) || c.Rows[1].Silent != s(2) || c.Gaps[0].AtLeast > c.Gaps[0].Length || c.Gaps[0].AtMost < c.Gaps[0].Length {
+	if len(c.Gaps) != 1 || c.Gaps[0].Length != s(2) || c.Rows[1].Silent != s(2) || c.Gaps[0].AtLeast > c.Gaps[0].Length ||
+		c.Gaps[0].AtMost < c.Gaps[0].Length {
 		t.Errorf("gaps %+v, %v of them in the second row", c.Gaps, c.Rows[1].Silent)
 	}
 }
@@ -89,22 +99,30 @@ func TestCourseOfAnOperation(t *testing.T) {
 	}
 	for operation, gap := range map[string]Seconds{"get": 0, "set": Seconds(3 * time.Second)} {
 		c := course(t, 25*time.Second, operation)
-		if r := c.Rows[0]; r.Silent != gap || len(c.Selected()) != int(gap/Seconds(3*time.Second)) || c.Operation != operation {
+		if r := c.Rows[0]; r.Silent != gap || len(c.Selected()) != int(gap/Seconds(3*time.Second)) ||
+			c.Operation != operation {
 			t.Errorf("%s: %v of the row in the gaps %+v, want %v", operation, r.Silent, c.Selected(), gap)
 		}
 	}
-	if hidden := c.Hidden(c.WriteGaps); len(hidden) != 1 || hidden[0].At != Seconds(17*time.Second) || len(c.Hidden(c.ReadGaps)) != 0 {
+	if hidden := c.Hidden(c.WriteGaps); len(hidden) != 1 || hidden[0].At != Seconds(17*time.Second) ||
+		len(c.Hidden(c.ReadGaps)) != 0 {
 		t.Errorf("hidden gaps of writes %+v, of reads %+v", hidden, c.ReadGaps)
 	}
-	if _, err := NewCourse(halted(t), time.Second, "del", nil); err == nil || err.Error() != `the run has no operation "del", it has ["set" "get"]` {
+	if _, err := NewCourse(halted(t), time.Second, "del", nil); err == nil ||
+		err.Error() != `the run has no operation "del", it has ["set" "get"]` {
 		t.Error(err)
 	}
 }
 
 // Rows are whole steps of the record.
 func TestCourseInStepsOfTheRecord(t *testing.T) {
-	for every, want := range map[time.Duration]time.Duration{1: time.Second, 1500 * time.Millisecond: 2 * time.Second, 5 * time.Second: 5 * time.Second} {
-		if c := course(t, every, ""); time.Duration(c.Every) != want || c.Step != Seconds(time.Second) || len(c.Rows) != int((25*time.Second+want-1)/want) {
+	for every, want := range map[time.Duration]time.Duration{
+		1:                       time.Second,
+		1500 * time.Millisecond: 2 * time.Second,
+		5 * time.Second:         5 * time.Second,
+	} {
+		if c := course(t, every, ""); time.Duration(c.Every) != want || c.Step != Seconds(time.Second) ||
+			len(c.Rows) != int((25*time.Second+want-1)/want) {
 			t.Errorf("rows of %v: %v, %d rows", every, c.Every, len(c.Rows))
 		}
 	}

@@ -11,7 +11,12 @@ import (
 // A result that is too long for its place lists the first servers and shards, and says so; a short one is as it was.
 func TestShortResult(t *testing.T) {
 	const limit = 96 << 10
-	l := &Load{Version: LoadVersion, Latency: ServiceTime, Total: Operation{Name: "all", Requests: 3}, Notes: []string{"a note"}}
+	l := &Load{
+		Version: LoadVersion,
+		Latency: ServiceTime,
+		Total:   Operation{Name: "all", Requests: 3},
+		Notes:   []string{"a note"},
+	}
 	for _, n := range []int{3, 2000} {
 		l.Servers, l.Shards, l.Target.Servers = make([]ServerUse, n), make([]Shard, n), make([]Server, n)
 		text, err := EncodeShortLoad(l, limit)
@@ -23,7 +28,8 @@ func TestShortResult(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := min(n, maxListed)
-		if len(short.Servers) != want || len(short.Shards) != want || len(short.Target.Servers) != want || short.Total != l.Total || len(l.Servers) != n {
+		if len(short.Servers) != want || len(short.Shards) != want || len(short.Target.Servers) != want ||
+			short.Total != l.Total || len(l.Servers) != n {
 			t.Errorf("%d servers, %d shards of %d, total %+v", len(short.Servers), len(short.Shards), n, short.Total)
 		}
 		notes := []string{"a note"}

@@ -7,11 +7,14 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// FaultVersion is the version of Fault's JSON: it increases when a field is renamed, removed or means something else.
+// FaultVersion is the version of Fault's JSON: it increases when a field is renamed, removed or
+// means something else.
 const FaultVersion = 1
 
-// Fault is the result of one fault: what it did to the clients of a load. Its JSON is an API, described in docs/record.md: the name of a number contains its unit,
-// and a figure that was not measured is absent. Its methods are the figures that all show who show one: columns, objectives, reports, metrics and comparisons.
+// Fault is the result of one fault: what it did to the clients of a load. Its JSON is an API,
+// described in docs/record.md: the name of a number contains its unit, and a figure that was not
+// measured is absent. Its methods are the figures that all show who show one: columns, objectives,
+// reports, metrics and comparisons.
 type Fault struct {
 	Version int      `json:"version"`
 	Name    string   `json:"name"`
@@ -19,38 +22,49 @@ type Fault struct {
 	Type    string   `json:"type"`
 	Targets []string `json:"targets,omitempty"` // pods
 
-	Verdict    string      `json:"verdict,omitempty"`        // Pass, Fail or Inconclusive; absent until the fault is complete
+	// Pass, Fail or Inconclusive; absent until the fault is complete
+	Verdict    string      `json:"verdict,omitempty"`
 	Why        string      `json:"verdictMessage,omitempty"` // the reasons for the verdict, in words
 	Objectives []Objective `json:"objectives,omitempty"`
 
-	Start      time.Time `json:"start"`                   // when the load began, UTC
-	At         Seconds   `json:"atSeconds"`               // the injection, from Start. All other instants count from it.
+	Start time.Time `json:"start"` // when the load began, UTC
+	// the injection, from Start. All other instants count from it.
+	At         Seconds   `json:"atSeconds"`
 	InjectedAt time.Time `json:"injectedAt"`              // the same by the operator's clock, UTC
 	Deadline   Seconds   `json:"recoveryDeadlineSeconds"` // the latest recovery that counts
 	// Observed is how long the clients were observed; absent before that was over.
 	Observed Seconds `json:"observedSeconds,omitempty"`
 
 	Baseline *float64 `json:"baselinePerSecond,omitempty"` // successes before the fault
-	Lowest   *float64 `json:"lowestPerSecond,omitempty"`   // successes in the worst second until recovery
+	// successes in the worst second until recovery
+	Lowest *float64 `json:"lowestPerSecond,omitempty"`
 
-	DeepestDip    *FaultDip       `json:"dip,omitempty"`
-	Dips          *FaultDips      `json:"dips,omitempty"`
-	TimeToImpact  *BoundedSeconds `json:"timeToImpact,omitempty"` // to the first error or the start of the first gap
-	LongestOutage *FaultOutage    `json:"outage,omitempty"`       // absent until there are figures
+	DeepestDip *FaultDip  `json:"dip,omitempty"`
+	Dips       *FaultDips `json:"dips,omitempty"`
+	// to the first error or the start of the first gap
+	TimeToImpact  *BoundedSeconds `json:"timeToImpact,omitempty"`
+	LongestOutage *FaultOutage    `json:"outage,omitempty"` // absent until there are figures
 	Outages       *FaultOutages   `json:"outages,omitempty"`
-	TotalOutage   *BoundedSeconds `json:"totalOutage,omitempty"` // the sum of the load's gaps until recovery
+	// the sum of the load's gaps until recovery
+	TotalOutage *BoundedSeconds `json:"totalOutage,omitempty"`
 
-	Recovered      bool            `json:"recovered"`
-	RecoveryTime   *BoundedSeconds `json:"recoveryTime,omitempty"`   // to sustained recovery; absent without one
-	RecoveredShare *float64        `json:"recoveredShare,omitempty"` // throughput after the recovery, as a share of Baseline
-	// RecoveryAtLeast is the earliest that it can have been, where it is not known whether the load recovered.
+	Recovered bool `json:"recovered"`
+	// to sustained recovery; absent without one
+	RecoveryTime *BoundedSeconds `json:"recoveryTime,omitempty"`
+	// throughput after the recovery, as a share of Baseline
+	RecoveredShare *float64 `json:"recoveredShare,omitempty"`
+	// RecoveryAtLeast is the earliest that it can have been, where it is not known whether the load
+	// recovered.
 	RecoveryAtLeast *Seconds `json:"recoveryAtLeastSeconds,omitempty"`
 	Phases          []Phase  `json:"phases,omitempty"` // of the recovery; their sum is RecoveryTime
 
-	ErrorWindow  Seconds         `json:"errorWindowSeconds"` // from the first to the last error until recovery
-	Errors       uint64          `json:"errors"`             // failed, unknown and dropped requests until recovery
-	ByClass      []ErrorCount    `json:"errorsByClass,omitempty"`
-	LostRequests uint64          `json:"lostRequests"` // successes that were missing against the baseline until recovery
+	// from the first to the last error until recovery
+	ErrorWindow Seconds `json:"errorWindowSeconds"`
+	// failed, unknown and dropped requests until recovery
+	Errors  uint64       `json:"errors"`
+	ByClass []ErrorCount `json:"errorsByClass,omitempty"`
+	// successes that were missing against the baseline until recovery
+	LostRequests uint64          `json:"lostRequests"`
 	Latency      *LatencyAround  `json:"latencySeconds,omitempty"`
 	WhileActive  *WhileActive    `json:"whileActive,omitempty"` // of a fault that lasts
 	Reads        *Failures       `json:"reads,omitempty"`       // absent if the load has none
@@ -67,7 +81,8 @@ type FaultOutage struct {
 	Shard *int   `json:"shard,omitempty"` // which one, if it is of a Shard
 }
 
-// FaultOutages are the longest times without a success of the load and of its parts; nil is a part that there is not.
+// FaultOutages are the longest times without a success of the load and of its parts; nil is a part
+// that there is not.
 type FaultOutages struct {
 	Load   BoundedSeconds  `json:"load"`
 	Reads  *BoundedSeconds `json:"reads,omitempty"`
@@ -82,7 +97,8 @@ type FaultDip struct {
 	Of    string  `json:"of"`    // All, Reads or Writes
 }
 
-// FaultDips are the dips of all requests and of each kind, as shares; nil is a kind that there is not, or of which too little is known.
+// FaultDips are the dips of all requests and of each kind, as shares; nil is a kind that there is
+// not, or of which too little is known.
 type FaultDips struct {
 	All    *float64 `json:"all,omitempty"`
 	Reads  *float64 `json:"reads,omitempty"`
@@ -91,9 +107,10 @@ type FaultDips struct {
 
 // Phase is a part of a recovery.
 type Phase struct {
-	Name   string         `json:"name"`             // of the event that ended it
-	Source string         `json:"source,omitempty"` // Kubernetes, Redis or Client; "" = the fault itself, or unknown
-	At     Seconds        `json:"atSeconds"`        // when it ended
+	Name string `json:"name"` // of the event that ended it
+	// Kubernetes, Redis or Client; "" = the fault itself, or unknown
+	Source string         `json:"source,omitempty"`
+	At     Seconds        `json:"atSeconds"` // when it ended
 	Took   BoundedSeconds `json:"took"`
 }
 
@@ -104,7 +121,8 @@ type LatencyAround struct {
 	After  *Quantiles `json:"after,omitempty"`  // over the 10 s after it
 }
 
-// WhileActive is the load while a lasting fault was there. A change is relative to the baseline, -0.25 for a quarter less; that of the error rate is a difference.
+// WhileActive is the load while a lasting fault was there. A change is relative to the baseline,
+// -0.25 for a quarter less; that of the error rate is a difference.
 type WhileActive struct {
 	Length           Seconds    `json:"lengthSeconds"`
 	Throughput       *float64   `json:"throughputPerSecond,omitempty"`
@@ -112,7 +130,8 @@ type WhileActive struct {
 	Latency          *Quantiles `json:"latencySeconds,omitempty"`
 	LatencyP50Change *float64   `json:"latencyP50Change,omitempty"`
 	LatencyP99Change *float64   `json:"latencyP99Change,omitempty"`
-	// LatencyP50ChangeBounds and LatencyP99ChangeBounds are those of the changes, where load generators did not run for another share of the time than before.
+	// LatencyP50ChangeBounds and LatencyP99ChangeBounds are those of the changes, where load
+	// generators did not run for another share of the time than before.
 	LatencyP50ChangeBounds *ChangeBounds `json:"latencyP50ChangeBounds,omitempty"`
 	LatencyP99ChangeBounds *ChangeBounds `json:"latencyP99ChangeBounds,omitempty"`
 	ErrorRate              *float64      `json:"errorRate,omitempty"` // from 0 to 1
@@ -148,20 +167,25 @@ type OperationHit struct {
 	Failures
 }
 
-// AttributedLoss is how many acknowledged ledger writes were lost because of a fault: a lower bound of all lost writes.
+// AttributedLoss is how many acknowledged ledger writes were lost because of a fault: a lower bound
+// of all lost writes.
 type AttributedLoss struct {
-	AtLeast   uint64   `json:"atLeast"`
-	AtMost    uint64   `json:"atMost"`
-	First     *Seconds `json:"firstSeconds,omitempty"` // when the first of them was acknowledged, at the earliest; negative before the injection
-	Last      *Seconds `json:"lastSeconds,omitempty"`  // and the last, at the latest
-	SawErrors *bool    `json:"sawErrors,omitempty"`    // whether a request failed in between; nil if nothing was lost
+	AtLeast uint64 `json:"atLeast"`
+	AtMost  uint64 `json:"atMost"`
+	// when the first of them was acknowledged, at the earliest; negative before the injection
+	First *Seconds `json:"firstSeconds,omitempty"`
+	Last  *Seconds `json:"lastSeconds,omitempty"` // and the last, at the latest
+	// whether a request failed in between; nil if nothing was lost
+	SawErrors *bool `json:"sawErrors,omitempty"`
 }
 
 // Measured reports whether there are figures.
-func (f *Fault) Measured() bool { return f.LongestOutage != nil }
+func (f *Fault) Measured() bool {
+	return f.LongestOutage != nil
+}
 
-// Outage is the longest time without a success because of the fault: of the load, its reads or its writes, of one shard, or of the probe. A client may need any of
-// them.
+// Outage is the longest time without a success because of the fault: of the load, its reads or its
+// writes, of one shard, or of the probe. A client may need any of them.
 func (f *Fault) Outage() impact.Outage {
 	o := f.LongestOutage
 	if o == nil {
@@ -205,8 +229,9 @@ func (f *Fault) Doubt(d impact.Doubt) {
 	}
 }
 
-// Conclude sets what is known when the fault is complete: the lost writes, nil = they are unknown; the objectives that were judged last, in addition to the others;
-// and the verdict with its reasons, "" = there is none, as the fault has failed.
+// Conclude sets what is known when the fault is complete: the lost writes, nil = they are unknown;
+// the objectives that were judged last, in addition to the others; and the verdict with its
+// reasons, "" = there is none, as the fault has failed.
 func (f *Fault) Conclude(lost *Losses, last []Objective, verdict, why string) {
 	f.Verdict, f.Why, f.Lost = verdict, why, nil
 	if lost != nil {
@@ -220,5 +245,9 @@ func (f *Fault) Conclude(lost *Losses, last []Objective, verdict, why string) {
 
 // Bounded is the duration as package impact has it.
 func (b BoundedSeconds) Bounded() impact.Bounded {
-	return impact.Bounded{Value: time.Duration(b.Value), AtLeast: time.Duration(b.AtLeast), AtMost: time.Duration(b.AtMost)}
+	return impact.Bounded{
+		Value:   time.Duration(b.Value),
+		AtLeast: time.Duration(b.AtLeast),
+		AtMost:  time.Duration(b.AtMost),
+	}
 }

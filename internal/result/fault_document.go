@@ -13,17 +13,22 @@ import (
 // ErrNoRoom means that the results of the faults do not fit into their place.
 var ErrNoRoom = errors.New("no room for the result of the fault")
 
-// maxFaultsText bounds the results of faults that are read, uncompressed: those that KeepFault compresses into its limit have a tenth.
+// maxFaultsText bounds the results of faults that are read, uncompressed: those that KeepFault
+// compresses into its limit have a tenth.
 const maxFaultsText = 8 << 20
 
-// KeepFault puts the result of a fault into those that are kept of a load, in place of an earlier one of the same fault and of those of an earlier load. kept is
-// what KeepFault returned before, nil at first; the error is ErrNoRoom if the results would take more than limit bytes.
+// KeepFault puts the result of a fault into those that are kept of a load, in place of an earlier
+// one of the same fault and of those of an earlier load. kept is what KeepFault returned before,
+// nil at first; the error is ErrNoRoom if the results would take more than limit bytes.
 func KeepFault(kept []byte, f *Fault, limit int) ([]byte, error) {
 	faults, err := KeptFaults(kept)
 	if err != nil {
 		return nil, err
 	}
-	faults = slices.DeleteFunc(faults, func(o Fault) bool { return !o.Start.Equal(f.Start) || o.UID == f.UID && o.Name == f.Name })
+	faults = slices.DeleteFunc(faults, func(o Fault) bool {
+		return !o.Start.Equal(f.Start) ||
+			o.UID == f.UID && o.Name == f.Name
+	})
 	faults = append(faults, *f)
 	slices.SortStableFunc(faults, func(a, b Fault) int { return int(a.At - b.At) })
 	text, err := json.Marshal(faults)
@@ -39,19 +44,23 @@ func KeepFault(kept []byte, f *Fault, limit int) ([]byte, error) {
 		return nil, err
 	}
 	if packed.Len() > limit {
-		return nil, fmt.Errorf("%w: with that of %s the results of %d faults take %d bytes; allowed are %d", ErrNoRoom, f.Name, len(faults), packed.Len(), limit)
+		return nil, fmt.Errorf(
+			"%w: with that of %s the results of %d faults take %d bytes; allowed are %d", ErrNoRoom, f.Name,
+			len(faults), packed.Len(), limit)
 	}
 	return packed.Bytes(), nil
 }
 
-// Short is the result without what its status has, too: operations, phases and all targets but the first ones.
+// Short is the result without what its status has, too: operations, phases and all targets but the
+// first ones.
 func (f *Fault) Short() *Fault {
 	short := *f
 	short.Operations, short.Phases, short.Targets = nil, nil, firstOf(f.Targets)
 	return &short
 }
 
-// KeptFaults reads what KeepFault returned: the results of the faults on a load, in the order of their injection. It fails if one is of another version.
+// KeptFaults reads what KeepFault returned: the results of the faults on a load, in the order of
+// their injection. It fails if one is of another version.
 func KeptFaults(kept []byte) ([]Fault, error) {
 	if len(kept) == 0 {
 		return nil, nil
@@ -73,7 +82,8 @@ func KeptFaults(kept []byte) ([]Fault, error) {
 	}
 	for _, h := range heads {
 		if h.Version != FaultVersion {
-			return nil, fmt.Errorf("the result of fault %s has version %d; this program reads version %d", h.Name, h.Version, FaultVersion)
+			return nil, fmt.Errorf("the result of fault %s has version %d; this program reads version %d",
+				h.Name, h.Version, FaultVersion)
 		}
 	}
 	var faults []Fault

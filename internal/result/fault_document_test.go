@@ -16,24 +16,59 @@ import (
 
 // aFault is a result that has all that one can have.
 func aFault(name string, at time.Duration) *Fault {
-	latency := summary.Latency{P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 3 * time.Millisecond, P999: 4 * time.Millisecond, Max: 5 * time.Millisecond, Mean: 1500 * time.Microsecond, Count: 9}
+	latency := summary.Latency{
+		P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 3 * time.Millisecond, P999: 4 * time.Millisecond,
+		Max: 5 * time.Millisecond, Mean: 1500 * time.Microsecond, Count: 9,
+	}
 	three := impact.Bounded{Value: 3 * time.Second, AtLeast: 2980 * time.Millisecond, AtMost: 3010123456}
 	failures := impact.Failures{FirstError: time.Millisecond, LastError: -1, Errors: 7}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	f := NewFault(&impact.Impact{
-		BaselineRate: 100.0 / 3, MinRate: 0, TimeToImpact: three, Outage: impact.Outage{Bounded: three, Of: impact.Shard, Shard: 2},
-		Outages: impact.Outages{Load: impact.Exactly(time.Second), Reads: impact.Exactly(-1), Writes: three, Shard: impact.ShardOutage{Bounded: three, Shard: 2}, Probe: three},
-		Dip:     impact.Dip{Value: 0.75, Of: impact.Writes}, Dips: impact.Dips{All: 0.5, Reads: math.NaN(), Writes: 0.75}, TotalOutage: three, ErrorWindow: time.Second,
-		Recovered: true, RecoveryTime: three, RecoveredThroughput: 1, LostRequests: 12.5, Errors: 7, Before: latency, After: latency,
-		WhileActive: &impact.WhileActive{Length: time.Second, Throughput: 5, Change: -0.25, Latency: latency, LatencyP50Change: math.NaN(), LatencyP99Change: math.Inf(1), ErrorRate: 0.5},
-		Reads:       &failures, Operations: []impact.Effect{{Name: "set", Outage: three, Dip: math.NaN(), Failures: failures}},
-		Doubts: []impact.Doubt{{Reason: "A", Message: "first"}, {Reason: "A", Message: "second"}},
-	}, FaultInput{Name: name, UID: "u-" + name, Type: "PodKill", Targets: []string{"redis-0"}, Start: start, At: at, InjectedAt: start.Add(at), Deadline: time.Minute})
+		BaselineRate: 100.0 / 3,
+		MinRate:      0,
+		TimeToImpact: three,
+		Outage:       impact.Outage{Bounded: three, Of: impact.Shard, Shard: 2},
+		Outages: impact.Outages{
+			Load:   impact.Exactly(time.Second),
+			Reads:  impact.Exactly(-1),
+			Writes: three,
+			Shard:  impact.ShardOutage{Bounded: three, Shard: 2},
+			Probe:  three,
+		},
+		Dip:                 impact.Dip{Value: 0.75, Of: impact.Writes},
+		Dips:                impact.Dips{All: 0.5, Reads: math.NaN(), Writes: 0.75},
+		TotalOutage:         three,
+		ErrorWindow:         time.Second,
+		Recovered:           true,
+		RecoveryTime:        three,
+		RecoveredThroughput: 1,
+		LostRequests:        12.5,
+		Errors:              7,
+		Before:              latency,
+		After:               latency,
+		WhileActive: &impact.WhileActive{
+			Length: time.Second, Throughput: 5, Change: -0.25, Latency: latency, LatencyP50Change: math.NaN(),
+			LatencyP99Change: math.Inf(1), ErrorRate: 0.5,
+		},
+		Reads:      &failures,
+		Operations: []impact.Effect{{Name: "set", Outage: three, Dip: math.NaN(), Failures: failures}},
+		Doubts:     []impact.Doubt{{Reason: "A", Message: "first"}, {Reason: "A", Message: "second"}},
+	}, FaultInput{
+		Name:       name,
+		UID:        "u-" + name,
+		Type:       "PodKill",
+		Targets:    []string{"redis-0"},
+		Start:      start,
+		At:         at,
+		InjectedAt: start.Add(at),
+		Deadline:   time.Minute,
+	})
 	f.Phases = []Phase{{Name: "Ready", Source: "Kubernetes", At: Seconds(time.Second), Took: Bounds(three)}}
 	return f
 }
 
-// What is kept of a fault is read as it was; a completed result replaces the earlier one, and those of an earlier load are dropped.
+// What is kept of a fault is read as it was; a completed result replaces the earlier one, and those of an earlier load
+// are dropped.
 func TestFaultsAreKept(t *testing.T) {
 	const limit = 24 << 10
 	first, second := aFault("first", 10*time.Second), aFault("second", 20*time.Second)
@@ -50,7 +85,8 @@ func TestFaultsAreKept(t *testing.T) {
 	keep(old)
 	keep(second)
 	keep(first)
-	first.Conclude(&Losses{Count: Count{AtLeast: 2, AtMost: 5}, First: 9 * time.Second, Last: 11 * time.Second}, []Objective{{Name: "maxLostWrites", Unit: UnitCount, Limit: 1, Met: new(false)}}, "Fail", "because")
+	first.Conclude(&Losses{Count: Count{AtLeast: 2, AtMost: 5}, First: 9 * time.Second, Last: 11 * time.Second},
+		[]Objective{{Name: "maxLostWrites", Unit: UnitCount, Limit: 1, Met: new(false)}}, "Fail", "because")
 	keep(first)
 	got, err := KeptFaults(kept)
 	if err != nil {
@@ -59,7 +95,8 @@ func TestFaultsAreKept(t *testing.T) {
 	if diff := cmp.Diff([]Fault{*first, *second}, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-given +kept:\n%s", diff)
 	}
-	if f := FaultWith(got, "u-first", "first"); f == nil || f.LostWrites().String() != "2-5" || *f.Lost.First != -Seconds(time.Second) {
+	if f := FaultWith(got, "u-first", "first"); f == nil || f.LostWrites().String() != "2-5" ||
+		*f.Lost.First != -Seconds(time.Second) {
 		t.Errorf("%+v", f)
 	}
 	if FaultWith(got, "another", "first") != nil {
@@ -100,7 +137,11 @@ func TestRoomForFaults(t *testing.T) {
 		f := aFault(string(rune('a'+i)), time.Duration(i)*time.Minute+time.Duration(i*i*7919))
 		f.Errors, f.LostRequests = uint64(i*104729), uint64(i*i*1299709)
 		for k := range 8 {
-			f.Operations = append(f.Operations, OperationHit{Name: "op", Outage: Bounds(impact.Exactly(time.Duration(i*k) * 15485863)), Failures: Failures{Errors: uint64(i * k)}})
+			f.Operations = append(f.Operations, OperationHit{
+				Name:     "op",
+				Outage:   Bounds(impact.Exactly(time.Duration(i*k) * 15485863)),
+				Failures: Failures{Errors: uint64(i * k)},
+			})
 		}
 		var err error
 		if kept, err = KeepFault(kept, f, 24<<10); err != nil {
@@ -125,7 +166,8 @@ func TestShortFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := KeptFaults(kept)
-	if err != nil || len(all) != 1 || len(all[0].Operations) > 0 || len(all[0].Targets) != maxListed || all[0].Outage() != f.Outage() || len(f.Operations) < 100 {
+	if err != nil || len(all) != 1 || len(all[0].Operations) > 0 || len(all[0].Targets) != maxListed ||
+		all[0].Outage() != f.Outage() || len(f.Operations) < 100 {
 		t.Errorf("%v, %+v", err, all)
 	}
 }

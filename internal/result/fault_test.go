@@ -13,9 +13,13 @@ import (
 
 // The figures of a fault are those of its impact, not of a part.
 func TestFiguresOfAFault(t *testing.T) {
-	longest, deepest := impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}, impact.Dip{Value: 0.5, Of: impact.Writes}
+	longest := impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}
+	deepest := impact.Dip{Value: 0.5, Of: impact.Writes}
 	f := NewFault(&impact.Impact{
-		Outage: longest, Outages: impact.Outages{Load: impact.Exactly(time.Second)}, Dip: deepest, Dips: impact.Dips{All: 0.1, Writes: 0.5},
+		Outage:  longest,
+		Outages: impact.Outages{Load: impact.Exactly(time.Second)},
+		Dip:     deepest,
+		Dips:    impact.Dips{All: 0.1, Writes: 0.5},
 	}, FaultInput{})
 	if f.Outage() != longest || f.Dip() != deepest {
 		t.Errorf("%+v, %+v", f.Outage(), f.Dip())
@@ -23,14 +27,18 @@ func TestFiguresOfAFault(t *testing.T) {
 }
 
 func TestRecovery(t *testing.T) {
-	if took, ok := NewFault(&impact.Impact{RecoveryTime: impact.Exactly(-1)}, FaultInput{}).Recovery(); ok || took != impact.Exactly(0) {
+	if took, ok := NewFault(&impact.Impact{RecoveryTime: impact.Exactly(-1)}, FaultInput{}).Recovery(); ok ||
+		took != impact.Exactly(0) {
 		t.Errorf("%+v, %v", took, ok)
 	}
-	if took, ok := NewFault(&impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(time.Second)}, FaultInput{}).Recovery(); !ok || took != impact.Exactly(time.Second) {
+	if took, ok := NewFault(&impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(time.Second)},
+		FaultInput{}).Recovery(); !ok || took != impact.Exactly(time.Second) {
 		t.Errorf("%+v, %v", took, ok)
 	}
-	unknown := NewFault(&impact.Impact{RecoveryTime: impact.Bounded{Value: -1, AtLeast: time.Second, AtMost: -1}}, FaultInput{})
-	if _, ok := unknown.Recovery(); ok || unknown.RecoveryAtLeast == nil || *unknown.RecoveryAtLeast != Seconds(time.Second) {
+	unknown := NewFault(&impact.Impact{RecoveryTime: impact.Bounded{Value: -1, AtLeast: time.Second, AtMost: -1}},
+		FaultInput{})
+	if _, ok := unknown.Recovery(); ok || unknown.RecoveryAtLeast == nil ||
+		*unknown.RecoveryAtLeast != Seconds(time.Second) {
 		t.Errorf("%+v", unknown)
 	}
 }
@@ -53,7 +61,13 @@ func TestLossesOf(t *testing.T) {
 	}
 	acted := []summary.Window{at(10, 25), {From: -1}, at(30, 45), at(40, 60)}
 	loss := func(first, after, until int64, count uint64) record.Loss {
-		return record.Loss{First: first * second, Last: after*second + second/2, After: after * second, Until: until * second, Count: count}
+		return record.Loss{
+			First: first * second,
+			Last:  after*second + second/2,
+			After: after * second,
+			Until: until * second,
+			Count: count,
+		}
 	}
 	exactly, atMost := func(n uint64) Count { return Count{n, n} }, func(n uint64) Count { return Count{0, n} }
 	for name, c := range map[string]struct {
@@ -77,7 +91,10 @@ func TestLossesOf(t *testing.T) {
 			}
 		}
 	}
-	both := LossesOf(0, acted, []record.Loss{loss(9, 9, 11, 2), loss(20, 21, 22, 3), loss(29, 29, 31, 4)}, Count{AtLeast: 6, AtMost: 9})
+	both := LossesOf(0, acted, []record.Loss{loss(9, 9, 11, 2), loss(20, 21, 22, 3), loss(29, 29, 31, 4)}, Count{
+		AtLeast: 6,
+		AtMost:  9,
+	})
 	want := &Losses{Count: Count{AtLeast: 2, AtMost: 5}, First: 9 * time.Second, Last: 21*time.Second + time.Second/2}
 	if diff := cmp.Diff(want, both); diff != "" {
 		t.Error(diff)

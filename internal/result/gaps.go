@@ -16,7 +16,8 @@ type Gap struct {
 	AtLeast Seconds `json:"atLeastSeconds"` // the bounds of Length
 	AtMost  Seconds `json:"atMostSeconds"`
 	Open    bool    `json:"open,omitempty"` // it had not ended when the run did
-	// Of is Reads or Writes if only these had no success; "" = the load. Only in the longest gap of a load.
+	// Of is Reads or Writes if only these had no success; "" = the load. Only in the longest gap of a
+	// load.
 	Of string `json:"of,omitempty"`
 }
 
@@ -36,7 +37,8 @@ type OperationGaps struct {
 func (r *Load) SetGaps(series *merged.Series, from, end time.Duration) {
 	gaps := impact.NewGaps(series, from, end)
 	r.LongestGap = longest(gaps.Load(), from, end)
-	r.WriteGap, r.ReadGap = longest(gaps.Kind(impact.Writes), from, end), longest(gaps.Kind(impact.Reads), from, end)
+	r.WriteGap = longest(gaps.Kind(impact.Writes), from, end)
+	r.ReadGap = longest(gaps.Kind(impact.Reads), from, end)
 	r.LongestGap = worst(r.LongestGap, r.WriteGap, r.ReadGap)
 	r.ProbeGap = longest(gaps.Probe(), from, end)
 	if len(r.Operations) > 1 {
@@ -70,8 +72,9 @@ func (r *Load) SetGaps(series *merged.Series, from, end time.Duration) {
 	}
 }
 
-// Outage is the outage of a load: its longest gap, or that of a shard or of the probe, if that is provably longer, as for a fault. Of and Shard say of what; its
-// bounds are the greatest of all, since those with a shorter gap may have been down for longer. nil = no gap was recorded.
+// Outage is the outage of a load: its longest gap, or that of a shard or of the probe, if that is
+// provably longer, as for a fault. Of and Shard say of what; its bounds are the greatest of all,
+// since those with a shorter gap may have been down for longer. nil = no gap was recorded.
 func (r *Load) Outage() *ShardGap {
 	all := &ShardGap{Gap: Gap{Of: impact.Load}}
 	if r.LongestGap != nil {
@@ -99,7 +102,8 @@ func (r *Load) Outage() *ShardGap {
 	return found
 }
 
-// worst is the longest gap of the load, or that of its writes or reads if it is provably longer: the success of one hides the failure of the other.
+// worst is the longest gap of the load, or that of its writes or reads if it is provably longer:
+// the success of one hides the failure of the other.
 func worst(load, writes, reads *Gap) *Gap {
 	most := Seconds(0)
 	if load != nil {
@@ -110,7 +114,8 @@ func worst(load, writes, reads *Gap) *Gap {
 		name string
 		gap  *Gap
 	}{{impact.Writes, writes}, {impact.Reads, reads}} {
-		if kind.gap != nil && kind.gap.AtLeast > most && (found == load || kind.gap.Length > found.Length) {
+		if kind.gap != nil && kind.gap.AtLeast > most &&
+			(found == load || kind.gap.Length > found.Length) {
 			found = new(*kind.gap)
 			found.Of = kind.name
 		}
@@ -118,7 +123,8 @@ func worst(load, writes, reads *Gap) *Gap {
 	return found
 }
 
-// longest is the longest gap that ends after from and begins before end, with the greatest of the bounds of these gaps; nil = none.
+// longest is the longest gap that ends after from and begins before end, with the greatest of the
+// bounds of these gaps; nil = none.
 func longest(gaps []impact.BoundedGap, from, end time.Duration) *Gap {
 	var found *Gap
 	var bounds impact.Bounded
@@ -141,12 +147,16 @@ func longest(gaps []impact.BoundedGap, from, end time.Duration) *Gap {
 func (c *Course) setGaps(series *merged.Series) {
 	gaps := impact.NewGaps(series, 0, series.End())
 	c.Gaps, c.ProbeGaps = gapsOf(gaps.Load()), gapsOf(gaps.Probe())
-	c.ReadGaps, c.WriteGaps = gapsOf(gaps.Kind(impact.Reads)), gapsOf(gaps.Kind(impact.Writes))
+	c.ReadGaps = gapsOf(gaps.Kind(impact.Reads))
+	c.WriteGaps = gapsOf(gaps.Kind(impact.Writes))
 	for op, name := range series.Ops {
 		if len(series.Ops) == 1 {
 			break // its gaps are those of the load
 		}
-		c.OperationGaps = append(c.OperationGaps, OperationGaps{Operation: name, Gaps: gapsOf(gaps.Operation(op))})
+		c.OperationGaps = append(c.OperationGaps, OperationGaps{
+			Operation: name,
+			Gaps:      gapsOf(gaps.Operation(op)),
+		})
 	}
 	for shard := range series.Shards() {
 		for _, g := range gapsOf(gaps.Shard(shard)) {
@@ -165,7 +175,11 @@ func gapsOf(gaps []impact.BoundedGap) []Gap {
 
 func gapOf(g impact.BoundedGap) Gap {
 	return Gap{
-		At: Seconds(g.From), Length: Seconds(g.Length.Value), AtLeast: Seconds(g.Length.AtLeast), AtMost: Seconds(g.Length.AtMost), Open: g.Open,
+		At:      Seconds(g.From),
+		Length:  Seconds(g.Length.Value),
+		AtLeast: Seconds(g.Length.AtLeast),
+		AtMost:  Seconds(g.Length.AtMost),
+		Open:    g.Open,
 	}
 }
 
@@ -179,7 +193,8 @@ func (c *Course) Selected() []Gap {
 	return c.Gaps
 }
 
-// Hidden are those of the gaps of reads or writes that are provably longer than every gap of the load meanwhile: the others had successes.
+// Hidden are those of the gaps of reads or writes that are provably longer than every gap of the
+// load meanwhile: the others had successes.
 func (c *Course) Hidden(gaps []Gap) []Gap {
 	return slices.DeleteFunc(slices.Clone(gaps), func(g Gap) bool {
 		return slices.ContainsFunc(c.Gaps, func(all Gap) bool {

@@ -22,12 +22,24 @@ func TestOutageOfALoad(t *testing.T) {
 		load Load
 		want *ShardGap // with the greatest bounds
 	}{
-		"no gap":                        {Load{}, nil},
-		"the load":                      {Load{LongestGap: gap(3, ""), LongestShardGap: shard(2), ProbeGap: gap(1, "")}, &ShardGap{Gap: *gap(3, impact.Load)}},
-		"its writes":                    {Load{LongestGap: gap(3, impact.Writes), ProbeGap: gap(2, "")}, &ShardGap{Gap: *gap(3, impact.Writes)}},
-		"a shard":                       {Load{LongestGap: gap(1, ""), LongestShardGap: shard(3), ProbeGap: gap(2, "")}, &ShardGap{Shard: 4, Gap: *gap(3, impact.Shard)}},
+		"no gap": {Load{}, nil},
+		"the load": {
+			Load{LongestGap: gap(3, ""), LongestShardGap: shard(2), ProbeGap: gap(1, "")},
+			&ShardGap{Gap: *gap(3, impact.Load)},
+		},
+		"its writes": {
+			Load{LongestGap: gap(3, impact.Writes), ProbeGap: gap(2, "")},
+			&ShardGap{Gap: *gap(3, impact.Writes)},
+		},
+		"a shard": {
+			Load{LongestGap: gap(1, ""), LongestShardGap: shard(3), ProbeGap: gap(2, "")},
+			&ShardGap{Shard: 4, Gap: *gap(3, impact.Shard)},
+		},
 		"a shard, which the load hides": {Load{LongestShardGap: shard(3)}, &ShardGap{Shard: 4, Gap: *gap(3, impact.Shard)}},
-		"the probe":                     {Load{LongestGap: gap(2, ""), LongestShardGap: shard(1), ProbeGap: gap(3, "")}, &ShardGap{Gap: *gap(3, impact.Probe)}},
+		"the probe": {
+			Load{LongestGap: gap(2, ""), LongestShardGap: shard(1), ProbeGap: gap(3, "")},
+			&ShardGap{Gap: *gap(3, impact.Probe)},
+		},
 		"a probe, which proves no more": {Load{LongestGap: gap(1, ""), ProbeGap: few}, &ShardGap{Gap: Gap{
 			Length: Seconds(time.Second), AtLeast: Seconds(990 * time.Millisecond), AtMost: few.AtMost, Of: impact.Load,
 		}}},

@@ -1,27 +1,35 @@
 package result
 
-// Verification is the result of reading back a run's ledger writes: exact for these, a lower bound for all writes of the load.
+// Verification is the result of reading back a run's ledger writes: exact for these, a lower bound
+// for all writes of the load.
 type Verification struct {
-	Acknowledged   uint64 `json:"acknowledged"`
-	Failed         uint64 `json:"failed"`
-	Unknown        uint64 `json:"unknown"`
-	UnknownPresent uint64 `json:"unknownPresent"` // of Unknown, those that were found, which is no error
+	Acknowledged uint64 `json:"acknowledged"`
+	Failed       uint64 `json:"failed"`
+	Unknown      uint64 `json:"unknown"`
+	// of Unknown, those that were found, which is no error
+	UnknownPresent uint64 `json:"unknownPresent"`
 
-	Lost        *uint64 `json:"lostWrites,omitempty"`        // acknowledged and not found; not set if Unread is, or if some of them may have been evicted
-	LostAtLeast *uint64 `json:"lostWritesAtLeast,omitempty"` // set with LostAtMost instead of Lost, if some of those not found may have been evicted
+	// acknowledged and not found; not set if Unread is, or if some of them may have been evicted
+	Lost *uint64 `json:"lostWrites,omitempty"`
+	// set with LostAtMost instead of Lost, if some of those not found may have been evicted
+	LostAtLeast *uint64 `json:"lostWritesAtLeast,omitempty"`
 	LostAtMost  *uint64 `json:"lostWritesAtMost,omitempty"`
-	FirstLost   Seconds `json:"firstLostSeconds,omitempty"` // when the first of those not found was acknowledged, at the earliest, from the load's start
-	LastLost    Seconds `json:"lastLostSeconds,omitempty"`  // and the last, at the latest
-	Errors      uint64  `json:"errorsMeanwhile,omitempty"`  // approximate number of failed requests between FirstLost and LastLost
+	// when the first of those not found was acknowledged, at the earliest, from the load's start
+	FirstLost Seconds `json:"firstLostSeconds,omitempty"`
+	LastLost  Seconds `json:"lastLostSeconds,omitempty"` // and the last, at the latest
+	// approximate number of failed requests between FirstLost and LastLost
+	Errors uint64 `json:"errorsMeanwhile,omitempty"`
 
-	Replicas       int    `json:"replicasRead"`
-	ReplicaMissing uint64 `json:"missingAtReplica,omitempty"` // found at the primary, but not at a replica in sync with it; of the worst replica
+	Replicas int `json:"replicasRead"`
+	// found at the primary, but not at a replica in sync with it; of the worst replica
+	ReplicaMissing uint64 `json:"missingAtReplica,omitempty"`
 
 	Stale *StaleReads  `json:"staleReads,omitempty"`
 	Dual  *DualPrimary `json:"dualPrimary,omitempty"`
 
-	Settings string `json:"settings,omitempty"` // of the primaries, each with its address if they differ: persistence and limits
-	Unread   string `json:"unread,omitempty"`   // why the number of lost writes is unknown
+	// of the primaries, each with its address if they differ: persistence and limits
+	Settings string `json:"settings,omitempty"`
+	Unread   string `json:"unread,omitempty"` // why the number of lost writes is unknown
 }
 
 // StaleReads is how far replicas lagged behind.
@@ -30,12 +38,15 @@ type StaleReads struct {
 	Stale     uint64  `json:"stale"`
 	MaxWrites uint64  `json:"maxWrites"`
 	MaxBehind Seconds `json:"maxBehindSeconds"`
-	Backwards uint64  `json:"backwards"` // replies older than an earlier one of the same node, or of the primary older than an acknowledged write
+	// replies older than an earlier one of the same node, or of the primary older than an acknowledged
+	// write
+	Backwards uint64 `json:"backwards"`
 }
 
 // DualPrimary is whether two nodes accepted writes at the same time.
 type DualPrimary struct {
-	Writes uint64  `json:"writes"`                 // accepted by a node while another one of the shard accepted them, too
+	// accepted by a node while another one of the shard accepted them, too
+	Writes uint64  `json:"writes"`
 	First  Seconds `json:"firstSeconds,omitempty"` // from the load's start
 	Last   Seconds `json:"lastSeconds,omitempty"`
 }

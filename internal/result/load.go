@@ -1,5 +1,6 @@
-// Package result defines the results of a run as numbers: one type for a load, one for a fault. The status of an object, the JSON and text of the
-// command line and the verdict are made from them; no figure is parsed from text.
+// Package result defines the results of a run as numbers: one type for a load, one for a fault. The
+// status of an object, the JSON and text of the command line and the verdict are made from them; no
+// figure is parsed from text.
 package result
 
 import (
@@ -8,11 +9,12 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// LoadVersion is the version of Load's JSON: it increases when a field is renamed, removed or means something else.
+// LoadVersion is the version of Load's JSON: it increases when a field is renamed, removed or means
+// something else.
 const LoadVersion = 1
 
-// Load is the result of one load. Its JSON is an API, described in docs/record.md: the name of a number contains its unit, and a figure that was not
-// measured is absent.
+// Load is the result of one load. Its JSON is an API, described in docs/record.md: the name of a
+// number contains its unit, and a figure that was not measured is absent.
 type Load struct {
 	Version int     `json:"version"`
 	Outcome Outcome `json:"outcome"`
@@ -22,38 +24,47 @@ type Load struct {
 	Why        string      `json:"verdictMessage,omitempty"` // the reasons for the verdict, in words
 	Objectives []Objective `json:"objectives,omitempty"`
 
-	Start    time.Time `json:"start"`           // when the load began, UTC
-	Elapsed  Seconds   `json:"elapsedSeconds"`  // duration including ramp-up and warm-up
-	Planned  Seconds   `json:"plannedSeconds"`  // planned duration; 0 if only a number of requests ends the load
-	Measured Seconds   `json:"measuredSeconds"` // duration of the measured part, without ramp-up and warm-up
+	Start   time.Time `json:"start"`          // when the load began, UTC
+	Elapsed Seconds   `json:"elapsedSeconds"` // duration including ramp-up and warm-up
+	// planned duration; 0 if only a number of requests ends the load
+	Planned Seconds `json:"plannedSeconds"`
+	// duration of the measured part, without ramp-up and warm-up
+	Measured Seconds `json:"measuredSeconds"`
 
 	Target  Target  `json:"target,omitzero"` // absent if the load has no Redis
 	Shape   string  `json:"load"`            // the planned load, in words
 	Latency Latency `json:"latencyFrom"`     // the instant from which all latencies count
 
 	Total Operation `json:"total"` // all operations together
-	// OutsideFaults is Total without the time from each fault's injection to its recovery. Absent without faults.
+	// OutsideFaults is Total without the time from each fault's injection to its recovery. Absent
+	// without faults.
 	OutsideFaults *Operation   `json:"outsideFaults,omitempty"`
 	Operations    []Operation  `json:"operations"` // in the order of the workload
 	Errors        []ErrorCount `json:"errorsByClass"`
-	Workload      []Figure     `json:"workload,omitempty"`      // the workload's own figures, such as its hit ratio
-	Shards        []Shard      `json:"shards,omitempty"`        // of a deployment with several
-	MaxLag        Seconds      `json:"maxLagSeconds,omitempty"` // open loop: the longest time from an intended arrival to its send
+	// the workload's own figures, such as its hit ratio
+	Workload []Figure `json:"workload,omitempty"`
+	Shards   []Shard  `json:"shards,omitempty"` // of a deployment with several
+	// open loop: the longest time from an intended arrival to its send
+	MaxLag Seconds `json:"maxLagSeconds,omitempty"`
 
 	Search *Search `json:"search,omitempty"` // the trials of a search
 
-	// LongestGap is the longest recorded time without a success: of the load, or of its reads or writes, if theirs is provably longer.
+	// LongestGap is the longest recorded time without a success: of the load, or of its reads or
+	// writes, if theirs is provably longer.
 	LongestGap *Gap `json:"longestGap,omitempty"`
-	ReadGap    *Gap `json:"longestReadGap,omitempty"`  // the longest in which a read waited in vain, of a load that reads and writes
-	WriteGap   *Gap `json:"longestWriteGap,omitempty"` // the same of its writes
-	ProbeGap   *Gap `json:"longestProbeGap,omitempty"` // the same as LongestGap for the probe, which opens new connections
-	// LongestShardGap is the longest time without a success at one of several shards. Its bounds are the greatest of any shard: one with a shorter gap may
-	// have been down for longer.
+	// the longest in which a read waited in vain, of a load that reads and writes
+	ReadGap  *Gap `json:"longestReadGap,omitempty"`
+	WriteGap *Gap `json:"longestWriteGap,omitempty"` // the same of its writes
+	// the same as LongestGap for the probe, which opens new connections
+	ProbeGap *Gap `json:"longestProbeGap,omitempty"`
+	// LongestShardGap is the longest time without a success at one of several shards. Its bounds are
+	// the greatest of any shard: one with a shorter gap may have been down for longer.
 	LongestShardGap *ShardGap `json:"longestShardGap,omitempty"`
 	Anomalies       []Anomaly `json:"anomalies,omitempty"`
 	Redis           *Redis    `json:"redis,omitempty"`
 
-	Servers    []ServerUse `json:"servers,omitempty"`    // use of each server in the measured time: by shard, primaries first
+	// use of each server in the measured time: by shard, primaries first
+	Servers    []ServerUse `json:"servers,omitempty"`
 	RoundTrip  *RoundTrip  `json:"roundTrip,omitempty"`  // between the load and Redis
 	LoadPodCPU *CPU        `json:"loadPodCPU,omitempty"` // of one load pod, or of this process
 	Pods       []PodsUse   `json:"pods,omitempty"`       // of the observed pods
@@ -64,10 +75,13 @@ type Load struct {
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 	Trend      string      `json:"trend,omitempty"` // the throughput from the start to the end, drawn
 
-	Warnings []string `json:"warnings,omitempty"` // what explains errors of the load and is for its user to change
+	// what explains errors of the load and is for its user to change
+	Warnings []string `json:"warnings,omitempty"`
 
-	Doubts []impact.Doubt `json:"doubts,omitempty"` // reasons why the figures are inconclusive; empty = conclusive
-	Notes  []string       `json:"notes,omitempty"`  // how the run differed from its plan, and limits of the figures
+	// reasons why the figures are inconclusive; empty = conclusive
+	Doubts []impact.Doubt `json:"doubts,omitempty"`
+	// how the run differed from its plan, and limits of the figures
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Outcome is how a run ended.
@@ -91,13 +105,14 @@ const (
 
 // Target is the loaded Redis.
 type Target struct {
-	Topology  string   `json:"topology"`            // Standalone | Replication | Sentinel | Cluster
-	Addresses []string `json:"addresses,omitempty"` // those that the load was given; absent if only sentinels were
+	Topology string `json:"topology"` // Standalone | Replication | Sentinel | Cluster
+	// those that the load was given; absent if only sentinels were
+	Addresses []string `json:"addresses,omitempty"`
 	Sentinels []string `json:"sentinels,omitempty"` // those that the load was given
 	Server    string   `json:"server,omitempty"`    // redis | valkey, by INFO
 	Version   string   `json:"version,omitempty"`
-	// Servers are all servers of the deployment when the load began, primaries first within each shard. Of a Standalone target, every server that
-	// replied to INFO behind its addresses.
+	// Servers are all servers of the deployment when the load began, primaries first within each
+	// shard. Of a Standalone target, every server that replied to INFO behind its addresses.
 	Servers []Server `json:"servers,omitempty"`
 	// NotObserved is why servers, or all of them, have no readings; absent if all have.
 	NotObserved string `json:"notObserved,omitempty"`
@@ -112,31 +127,40 @@ type Server struct {
 
 // Operation is the figures of one operation over the measured time.
 type Operation struct {
-	Name       string     `json:"name"`
-	Requests   uint64     `json:"requests"` // that had an outcome, or were dropped
-	OK         uint64     `json:"ok"`
-	Drained    uint64     `json:"drained,omitempty"` // of OK, those answered after the planned end, which are no throughput
-	Failed     uint64     `json:"failed"`            // without effect
-	Unknown    uint64     `json:"unknown"`           // with or without effect
-	Dropped    uint64     `json:"dropped"`           // never sent, because they would have been too late
-	Throughput float64    `json:"throughputPerSecond"`
-	Sent       *Seconds   `json:"sentSeconds,omitempty"`      // how long it was sent, if operations were sent one after the other; Throughput counts this time
-	ErrorRate  float64    `json:"errorRate"`                  // failed, unknown and dropped as a share of requests
-	Latency    *Quantiles `json:"latencySeconds,omitempty"`   // of successes; absent without any
-	Service    *Quantiles `json:"serviceSeconds,omitempty"`   // open loop: the same from the send
-	Stalled    *Stalled   `json:"generatorStalled,omitempty"` // of all operations together: absent if the load generator always ran
-	// Unaccounted is the share of the time of a closed loop's users that neither requests nor think time took; absent where that cannot be told.
+	Name     string `json:"name"`
+	Requests uint64 `json:"requests"` // that had an outcome, or were dropped
+	OK       uint64 `json:"ok"`
+	// of OK, those answered after the planned end, which are no throughput
+	Drained uint64 `json:"drained,omitempty"`
+	Failed  uint64 `json:"failed"`  // without effect
+	Unknown uint64 `json:"unknown"` // with or without effect
+	// never sent, because they would have been too late
+	Dropped    uint64  `json:"dropped"`
+	Throughput float64 `json:"throughputPerSecond"`
+	// how long it was sent, if operations were sent one after the other; Throughput counts this time
+	Sent *Seconds `json:"sentSeconds,omitempty"`
+	// failed, unknown and dropped as a share of requests
+	ErrorRate float64    `json:"errorRate"`
+	Latency   *Quantiles `json:"latencySeconds,omitempty"` // of successes; absent without any
+	Service   *Quantiles `json:"serviceSeconds,omitempty"` // open loop: the same from the send
+	// of all operations together: absent if the load generator always ran
+	Stalled *Stalled `json:"generatorStalled,omitempty"`
+	// Unaccounted is the share of the time of a closed loop's users that neither requests nor think
+	// time took; absent where that cannot be told.
 	Unaccounted *float64 `json:"unaccountedShare,omitempty"`
-	// Unexplained is the part of Unaccounted in which the load generator neither ran nor waited for a CPU: why is not known.
+	// Unexplained is the part of Unaccounted in which the load generator neither ran nor waited for a
+	// CPU: why is not known.
 	Unexplained *float64 `json:"unexplainedShare,omitempty"`
-	LongestGap  *Gap     `json:"longestGap,omitempty"` // of one operation of several: the longest time in which a request waited in vain
+	// of one operation of several: the longest time in which a request waited in vain
+	LongestGap *Gap `json:"longestGap,omitempty"`
 }
 
 // ErrorCount is how often one class of error occurred.
 type ErrorCount struct {
-	Class  string `json:"class"`
-	Count  uint64 `json:"count"`
-	Sample string `json:"sample,omitempty"` // the server's first message of this class; only of redquake load, as records keep none
+	Class string `json:"class"`
+	Count uint64 `json:"count"`
+	// the server's first message of this class; only of redquake load, as records keep none
+	Sample string `json:"sample,omitempty"`
 }
 
 // Shard is the figures of one shard of a cluster.
@@ -157,20 +181,23 @@ type Anomaly struct {
 	Dip    float64 `json:"dip"` // as a share of the running median
 }
 
-// Bottleneck is what limited the load: LoadGenerator, Network, Application, CPULimit, RedisMainThread, Disk, Memory, Clients, Backend or None.
+// Bottleneck is what limited the load: LoadGenerator, Network, Application, CPULimit,
+// RedisMainThread, Disk, Memory, Clients, Backend or None.
 type Bottleneck struct {
 	Component string `json:"component"`
 	Pods      string `json:"pods,omitempty"` // Application: the name of the observed pods
 	Evidence  string `json:"evidence"`       // one sentence with figures
 
-	// Stalled: the load generator did not run for a part of the time, which concerns only figures that hang on it.
+	// Stalled: the load generator did not run for a part of the time, which concerns only figures that
+	// hang on it.
 	Stalled bool `json:"-"`
 }
 
 // Redis is a summary of Redis' INFO during the run.
 type Redis struct {
-	MaxCPU              int64 `json:"maxCPUMillicores"`
-	MaxMainThreadCPU    int64 `json:"maxMainThreadCPUMillicores,omitempty"` // absent if the server does not report it
+	MaxCPU int64 `json:"maxCPUMillicores"`
+	// absent if the server does not report it
+	MaxMainThreadCPU    int64 `json:"maxMainThreadCPUMillicores,omitempty"`
 	MaxMemory           int64 `json:"maxMemoryBytes"`
 	EvictedKeys         int64 `json:"evictedKeys"`
 	RejectedConnections int64 `json:"rejectedConnections"`
@@ -178,4 +205,6 @@ type Redis struct {
 }
 
 // Errors is the number of requests without success.
-func (o *Operation) Errors() uint64 { return o.Failed + o.Unknown + o.Dropped }
+func (o *Operation) Errors() uint64 {
+	return o.Failed + o.Unknown + o.Dropped
+}

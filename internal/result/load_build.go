@@ -25,13 +25,18 @@ type LoadInput struct {
 	Outcome Outcome
 	Message string  // why it was interrupted or failed
 	Search  *Search // nil for a run without a search
-	// Faults are the windows from each fault's injection to its recovery: OutsideFaults and Anomalies exclude them.
+	// Faults are the windows from each fault's injection to its recovery: OutsideFaults and Anomalies
+	// exclude them.
 	Faults         []summary.Window
-	ServerCPULimit float64       // of Redis' containers, in cores; 0 = none, or unknown
-	Exits          []Exit        // the containers of Redis that ended during the load, apart from faults
-	Layout         *topology.Map // of the deployment when the load began; nil = unknown, or a standalone server
-	Named          string        // which sentinels name which server at the end of the load; "" = there are none, or it is unknown
-	// Before is the primary's reply to INFO before the load: a load of a few milliseconds has no other reading. nil = unknown.
+	ServerCPULimit float64 // of Redis' containers, in cores; 0 = none, or unknown
+	// the containers of Redis that ended during the load, apart from faults
+	Exits []Exit
+	// of the deployment when the load began; nil = unknown, or a standalone server
+	Layout *topology.Map
+	// which sentinels name which server at the end of the load; "" = there are none, or it is unknown
+	Named string
+	// Before is the primary's reply to INFO before the load: a load of a few milliseconds has no other
+	// reading. nil = unknown.
 	Before *record.Server
 }
 
@@ -42,8 +47,9 @@ type Exit struct {
 	Message     string // a sentence for people
 }
 
-// NewLoad returns the result of a run from its record. All figures are over the measured time, after ramp-up and warm-up. Throughput, errors and
-// latencies of a search are those of the best trial, and the bottleneck is that of the lowest rate that missed the objectives.
+// NewLoad returns the result of a run from its record. All figures are over the measured time,
+// after ramp-up and warm-up. Throughput, errors and latencies of a search are those of the best
+// trial, and the bottleneck is that of the lowest rate that missed the objectives.
 func NewLoad(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 	r := LoadSoFar(plan, series, in)
 	from, end := plan.Shape.MeasuredFrom(), time.Duration(r.Elapsed)
@@ -54,17 +60,23 @@ func NewLoad(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 	if len(in.Faults) > 0 {
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
-	r.Warnings = append(ended(in.Exits), r.warnings(&outside.ByClass, steady(plan, series, in), in.Named)...)
+	r.Warnings = append(ended(in.Exits),
+		r.warnings(&outside.ByClass, steady(plan, series, in), in.Named)...)
 	r.Trend = throughput.Trend(series, trendWidth)
 	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)
 	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial
 		for _, a := range anomaly.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
-			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
+			r.Anomalies = append(r.Anomalies, Anomaly{
+				At:     Seconds(a.At),
+				Length: Seconds(a.Length),
+				Dip:    a.Depth,
+			})
 		}
 	}
 	if plan.Target.IsSet() && len(r.Servers) == 0 {
-		r.Target.NotObserved = cmp.Or(r.Target.NotObserved, "no server replied to INFO twice in the measured time")
+		r.Target.NotObserved = cmp.Or(r.Target.NotObserved,
+			"no server replied to INFO twice in the measured time")
 	}
 	r.Bottleneck = limitedBy(plan, series, in)
 	r.doubt()
@@ -94,8 +106,8 @@ func (r *Load) Doubt(reason, message string) {
 	r.Doubts = append(r.Doubts, impact.Doubt{Reason: reason, Message: message})
 }
 
-// LoadSoFar is the part of NewLoad that is cheap enough to be computed repeatedly while the load runs: it lacks trials, OutsideFaults, gaps,
-// anomalies, bottleneck and trend.
+// LoadSoFar is the part of NewLoad that is cheap enough to be computed repeatedly while the load
+// runs: it lacks trials, OutsideFaults, gaps, anomalies, bottleneck and trend.
 func LoadSoFar(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 	from := plan.Shape.MeasuredFrom()
 	end := loadEnd(plan, series, in.Outcome)
@@ -108,12 +120,23 @@ func LoadSoFar(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 		}
 	}
 	r := &Load{
-		Version: LoadVersion, Outcome: in.Outcome, Message: in.Message,
-		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(sum.Measured),
-		Target: target(plan, series, in), Shape: ShapeInWords(plan.Shape), Latency: ServiceTime,
-		Total: OperationOf("all", &sum.Figures), Errors: ErrorCounts(&sum.ByClass), MaxLag: Seconds(sum.MaxLag),
-		Redis: redis(summary.Servers(series)), Workload: figures(plan.Workload.Readings(sum.Tallies)),
-		Notes: series.Notes, Search: in.Search,
+		Version:  LoadVersion,
+		Outcome:  in.Outcome,
+		Message:  in.Message,
+		Start:    series.Start,
+		Elapsed:  Seconds(end),
+		Planned:  Seconds(plan.Shape.Length()),
+		Measured: Seconds(sum.Measured),
+		Target:   target(plan, series, in),
+		Shape:    ShapeInWords(plan.Shape),
+		Latency:  ServiceTime,
+		Total:    OperationOf("all", &sum.Figures),
+		Errors:   ErrorCounts(&sum.ByClass),
+		MaxLag:   Seconds(sum.MaxLag),
+		Redis:    redis(summary.Servers(series)),
+		Workload: figures(plan.Workload.Readings(sum.Tallies)),
+		Notes:    series.Notes,
+		Search:   in.Search,
 	}
 	if plan.Shape.OpenLoop() {
 		r.Latency = ResponseTime
@@ -127,23 +150,31 @@ func LoadSoFar(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 	}
 	r.setUsage(plan, series, around, in.ServerCPULimit)
 	for i := range sum.Operations {
-		r.Operations = append(r.Operations, OperationOf(sum.Operations[i].Name, &sum.Operations[i].Figures))
+		r.Operations = append(r.Operations,
+			OperationOf(sum.Operations[i].Name, &sum.Operations[i].Figures))
 	}
 	r.setTurns(plan, series, from, end)
 	if len(sum.Shards) > 1 {
 		for i, s := range sum.Shards {
-			r.Shards = append(r.Shards, Shard{Shard: i, OK: s.OK, Errors: s.Errors, Throughput: s.Throughput})
+			r.Shards = append(r.Shards, Shard{
+				Shard:      i,
+				OK:         s.OK,
+				Errors:     s.Errors,
+				Throughput: s.Throughput,
+			})
 		}
 	}
 	return r
 }
 
-// loadEnd is when a load ended. In an open loop every request has a time of its own, 1/rate, in whose middle it is due: the load lasts until that of the last one
-// is over. Ended with its reply, a few requests would be more per second than were offered.
+// loadEnd is when a load ended. In an open loop every request has a time of its own, 1/rate, in
+// whose middle it is due: the load lasts until that of the last one is over. Ended with its reply,
+// a few requests would be more per second than were offered.
 func loadEnd(p *plan.Plan, series *merged.Series, outcome Outcome) time.Duration {
 	planned := p.Shape.Length()
 	end := series.LoadEnd(planned, outcome == Finished && p.Shape.Requests > 0)
-	if !p.Shape.OpenLoop() || p.Shape.Search != nil || !series.Ended() || planned > 0 && end >= planned {
+	if !p.Shape.OpenLoop() || p.Shape.Search != nil || !series.Ended() ||
+		planned > 0 && end >= planned {
 		return end
 	}
 	offered := time.Duration(plan.NewSchedule(p.Shape).WhenIntegral(float64(series.Requests())))
@@ -159,10 +190,16 @@ func limitedBy(plan *plan.Plan, series *merged.Series, given LoadInput) *Bottlen
 		return nil
 	}
 	found := bottleneck.Find(steady(plan, series, given))
-	return &Bottleneck{Component: string(found.Component), Pods: found.Pods, Evidence: found.Evidence, Stalled: found.Stalled}
+	return &Bottleneck{
+		Component: string(found.Component),
+		Pods:      found.Pods,
+		Evidence:  found.Evidence,
+		Stalled:   found.Stalled,
+	}
 }
 
-// steady returns the input of the analysis of a run without its faults, or at the rate that a search has found.
+// steady returns the input of the analysis of a run without its faults, or at the rate that a
+// search has found.
 func steady(plan *plan.Plan, series *merged.Series, given LoadInput) bottleneck.Input {
 	in := bottleneck.Of(plan, series)
 	in.Without, in.ServerCPULimit = given.Faults, given.ServerCPULimit
@@ -184,17 +221,23 @@ const trendWidth = 60
 func ShapeInWords(shape plan.Shape) string {
 	switch {
 	case shape.Search != nil:
-		return fmt.Sprintf("open loop, the highest rate between %s and %s requests/s that meets the objectives", format.Rate(shape.Search.From), format.Rate(shape.Search.To))
+		return fmt.Sprintf(
+			"open loop, the highest rate between %s and %s requests/s that meets the objectives",
+			format.Rate(shape.Search.From), format.Rate(shape.Search.To))
 	case len(shape.Stages) > 0 && shape.OpenLoop():
-		return fmt.Sprintf("open loop, %d stages up to %s requests/s", len(shape.Stages), format.Rate(peak(shape.Stages, func(s plan.Stage) float64 { return s.Rate })))
+		return fmt.Sprintf("open loop, %d stages up to %s requests/s", len(shape.Stages),
+			format.Rate(peak(shape.Stages, func(s plan.Stage) float64 { return s.Rate })))
 	case len(shape.Stages) > 0:
-		return fmt.Sprintf("closed loop, %d stages up to %.0f users", len(shape.Stages), peak(shape.Stages, func(s plan.Stage) float64 { return float64(s.Users) }))
+		return fmt.Sprintf("closed loop, %d stages up to %.0f users", len(shape.Stages),
+			peak(shape.Stages, func(s plan.Stage) float64 { return float64(s.Users) }))
 	case shape.Rate > 0 && shape.Users > 0:
-		return fmt.Sprintf("open loop, %s requests/s, at most %d in flight", format.Rate(shape.Rate), shape.Users)
+		return fmt.Sprintf("open loop, %s requests/s, at most %d in flight", format.Rate(shape.Rate),
+			shape.Users)
 	case shape.Rate > 0:
 		return fmt.Sprintf("open loop, %s requests/s", format.Rate(shape.Rate))
 	case shape.ThinkTime > 0:
-		return fmt.Sprintf("closed loop, %d users with %s between requests", shape.Users, format.Duration(shape.ThinkTime))
+		return fmt.Sprintf("closed loop, %d users with %s between requests", shape.Users,
+			format.Duration(shape.ThinkTime))
 	}
 	return fmt.Sprintf("closed loop, %d users", shape.Users)
 }
@@ -210,8 +253,17 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 // OperationOf converts figures of package impact to an Operation.
 func OperationOf(name string, f *summary.Figures) Operation {
 	return Operation{
-		Name: name, Requests: f.Requests, OK: f.OK, Drained: f.Drained, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
-		Latency: quantilesOf(f.Latency), Service: quantilesOf(f.Service),
+		Name:       name,
+		Requests:   f.Requests,
+		OK:         f.OK,
+		Drained:    f.Drained,
+		Failed:     f.Fail,
+		Unknown:    f.Unknown,
+		Dropped:    f.Dropped,
+		Throughput: f.Throughput,
+		ErrorRate:  f.ErrorRate,
+		Latency:    quantilesOf(f.Latency),
+		Service:    quantilesOf(f.Service),
 	}
 }
 
@@ -238,7 +290,8 @@ func ErrorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
 	return counts
 }
 
-// redis converts the facts from INFO; nil for fewer than two readings, from which no usage can be computed.
+// redis converts the facts from INFO; nil for fewer than two readings, from which no usage can be
+// computed.
 func redis(f summary.ServerFacts) *Redis {
 	if f.Readings < 2 {
 		return nil

@@ -17,25 +17,35 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// The first fault, at 20 s, restarts Redis without its data: every write that was acknowledged before is lost. The second one does nothing.
+// The first fault, at 20 s, restarts Redis without its data: every write that was acknowledged before is lost. The
+// second one does nothing.
 func TestTruthLossesOfTwoFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rate, share float64
 		later       time.Duration
 	}{
-		{100, 0.01, 10 * time.Second}, {100, 0.01, 60 * time.Second}, {200, 0.01, 3 * time.Second}, {25, 0.01, 40 * time.Second}, {1000, 0.1, 15 * time.Second},
+		{100, 0.01, 10 * time.Second},
+		{100, 0.01, 60 * time.Second},
+		{200, 0.01, 3 * time.Second},
+		{25, 0.01, 40 * time.Second},
+		{1000, 0.1, 15 * time.Second},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const first = 20 * time.Second
 				l := ledgerOf(t, c.rate, c.share, first, first+c.later+20*time.Second)
-				acted := []summary.Window{{From: first, To: first + 11*time.Second}, {From: first + c.later, To: first + c.later + 11*time.Second}}
+				acted := []summary.Window{
+					{From: first, To: first + 11*time.Second},
+					{From: first + c.later, To: first + c.later + 11*time.Second},
+				}
 				all := result.Count{AtLeast: l.Lost, AtMost: l.Lost}
 				one, other := result.LossesOf(0, acted, l.Losses, all).Count, result.LossesOf(1, acted, l.Losses, all).Count
-				truth.Report(t, "V6", fmt.Sprintf("%v writes/s, the first of two faults, %s apart, loses all: lost writes of each", c.rate*c.share, c.later), "all and none",
-					fmt.Sprintf("%v and %v of %d", one, other, l.Lost), l.Lost >= uint64(c.rate*c.share*15) && one == all && other == result.Count{})
+				truth.Report(t, "V6", fmt.Sprintf("%v writes/s, the first of two faults, %s apart, loses all: lost writes of each",
+					c.rate*c.share, c.later), "all and none",
+					fmt.Sprintf("%v and %v of %d", one, other, l.Lost),
+					l.Lost >= uint64(c.rate*c.share*15) && one == all && other == result.Count{})
 			})
 		})
 	}

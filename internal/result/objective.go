@@ -1,6 +1,7 @@
 package result
 
-// Objective is one objective and the measured value. Actual is not set if there is no figure, AtLeast and AtMost only for a figure with bounds.
+// Objective is one objective and the measured value. Actual is not set if there is no figure,
+// AtLeast and AtMost only for a figure with bounds.
 type Objective struct {
 	Name    string   `json:"name"` // as in the spec, such as maxLatencyP99
 	Unit    Unit     `json:"unit"` // of the following figures

@@ -9,7 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Search is the result of a search for the highest rate. Throughput, errors and latencies of the run are those of the trial of that rate.
+// Search is the result of a search for the highest rate. Throughput, errors and latencies of the
+// run are those of the trial of that rate.
 type Search struct {
 	Rate    float64 `json:"rate"` // highest rate that met the objectives, requests/s; 0 = none did
 	Done    bool    `json:"done"` // it was completed
@@ -31,7 +32,8 @@ type Trial struct {
 	Latency    *Quantiles `json:"latency,omitempty"`
 }
 
-// window returns the part of the run that its figures are about: the best trial; ok is false if no trial was evaluated.
+// window returns the part of the run that its figures are about: the best trial; ok is false if no
+// trial was evaluated.
 func (s *Search) window(plan *plan.Plan) (from, to time.Duration, ok bool) {
 	best, ok := search.Best(s.Tried)
 	from, to = plan.Shape.Search.Window(best.Rate, best.At)

@@ -11,7 +11,9 @@ import (
 type Seconds time.Duration
 
 // Seconds is the number of seconds.
-func (s Seconds) Seconds() float64 { return time.Duration(s).Seconds() }
+func (s Seconds) Seconds() float64 {
+	return time.Duration(s).Seconds()
+}
 
 // MarshalJSON writes a decimal number of seconds, exact to the nanosecond.
 func (s Seconds) MarshalJSON() ([]byte, error) {

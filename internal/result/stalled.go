@@ -12,14 +12,16 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Stalled is the time in which a load generator did not run, and the bounds of figures of requests that may only have been late, or not sent, because of it.
+// Stalled is the time in which a load generator did not run, and the bounds of figures of requests
+// that may only have been late, or not sent, because of it.
 type Stalled struct {
 	Pod     int     `json:"pod"`            // the one that stalled for longest
 	Length  Seconds `json:"lengthSeconds"`  // of all its stalls together
 	Count   int     `json:"count"`          // of its stalls, at least
 	Longest Seconds `json:"longestSeconds"` // of its stalls
 	Share   float64 `json:"share"`          // of the time in stalls, on average of the pods
-	// Waited is for a CPU, in stalls and in waits that are too short for one; absent if the kernel does not count it.
+	// Waited is for a CPU, in stalls and in waits that are too short for one; absent if the kernel
+	// does not count it.
 	Waited *Waited `json:"waited,omitempty"`
 
 	Latency    *Quantiles `json:"latencyAtLeastSeconds,omitempty"`
@@ -27,7 +29,8 @@ type Stalled struct {
 	ErrorRate  float64    `json:"errorRateAtLeast"`
 }
 
-// Waited is for how long the threads of a load generator were ready to run and did not, as others had the CPU.
+// Waited is for how long the threads of a load generator were ready to run and did not, as others
+// had the CPU.
 type Waited struct {
 	Pod    int     `json:"pod"`           // the one that lost the largest share
 	Length Seconds `json:"lengthSeconds"` // of its threads together
@@ -41,24 +44,32 @@ func (s *Stalled) String() string {
 		return s.waits()
 	}
 	return fmt.Sprintf("load pod %d did not run for %s of the measured time (%d times, at most %s)",
-		s.Pod, format.Duration(time.Duration(s.Length)), s.Count, format.Duration(time.Duration(s.Longest)))
+		s.Pod, format.Duration(time.Duration(s.Length)), s.Count,
+		format.Duration(time.Duration(s.Longest)))
 }
 
 func (s *Stalled) waits() string {
 	w := s.Waited
-	return fmt.Sprintf("load pod %d waited for a CPU for %s, beside %s in which it ran: up to %s of its time is lost",
-		w.Pod, format.Duration(time.Duration(w.Length)), format.Duration(time.Duration(w.Ran)), format.Share(w.Share))
+	return fmt.Sprintf(
+		"load pod %d waited for a CPU for %s, beside %s in which it ran: up to %s of its time is lost",
+		w.Pod, format.Duration(time.Duration(w.Length)), format.Duration(time.Duration(w.Ran)),
+		format.Share(w.Share))
 }
 
-// MostlyWaited reports whether waits for a CPU, also short ones, took more of the time than stalls did.
-func (s *Stalled) MostlyWaited() bool { return s.Waited != nil && s.Waited.Share > s.Share }
+// MostlyWaited reports whether waits for a CPU, also short ones, took more of the time than stalls
+// did.
+func (s *Stalled) MostlyWaited() bool {
+	return s.Waited != nil && s.Waited.Share > s.Share
+}
 
-// Starved reports whether a load generator waited for a CPU for so long that figures that hang on it are in doubt.
+// Starved reports whether a load generator waited for a CPU for so long that figures that hang on
+// it are in doubt.
 func (s *Stalled) Starved() bool {
 	return s != nil && s.Waited != nil && s.Waited.Share >= impact.StarvedShare
 }
 
-// Starved returns why less of a closed loop was measured than there can have been, for a tenth and more of its throughput; "" = it is not so.
+// Starved returns why less of a closed loop was measured than there can have been, for a tenth and
+// more of its throughput; "" = it is not so.
 func (r *Load) Starved() string {
 	o := &r.Total
 	if r.OutsideFaults != nil {
@@ -71,7 +82,9 @@ func (r *Load) Starved() string {
 	case s.Starved():
 		return s.waits() + between
 	case o.Unexplained != nil && *o.Unexplained >= impact.StarvedShare:
-		return fmt.Sprintf("%s of the time of the users is missing, beyond what the load generator used of a CPU and waited for one: neither requests nor think time took it%s",
+		return fmt.Sprintf(
+			"%s of the time of the users is missing, beyond what the load generator used of a CPU and "+
+				"waited for one: neither requests nor think time took it%s",
 			format.Share(*o.Unexplained), between)
 	}
 	return ""
@@ -82,7 +95,8 @@ func (o *Operation) between() string {
 	if o.Stalled == nil || o.Throughput > (1-impact.StarvedShare)*o.Stalled.Throughput {
 		return ""
 	}
-	return fmt.Sprintf(": the throughput is between %s/s and %s/s", format.Rate(o.Throughput), format.Rate(o.Stalled.Throughput))
+	return fmt.Sprintf(": the throughput is between %s/s and %s/s", format.Rate(o.Throughput),
+		format.Rate(o.Stalled.Throughput))
 }
 
 // setStalls sets the bounds of the figures that stalls, and waits for a CPU, make uncertain.
@@ -103,9 +117,13 @@ func (r *Load) setStalls(p *plan.Plan, series *merged.Series, in LoadInput) {
 	}
 }
 
-// setUserTime bounds the throughput of a closed loop by what its users can have done without a time that the load generator took. As it tells what
-// is missing apart from waits, these and stalls count only once. A pipeline, and users that share connections, leave times that no latency has.
-func (r *Load) setUserTime(p *plan.Plan, series *merged.Series, o *Operation, stalls *summary.Stalls, without []summary.Window) {
+// setUserTime bounds the throughput of a closed loop by what its users can have done without a time
+// that the load generator took. As it tells what is missing apart from waits, these and stalls
+// count only once. A pipeline, and users that share connections, leave times that no latency has.
+func (r *Load) setUserTime(
+	p *plan.Plan, series *merged.Series, o *Operation, stalls *summary.Stalls,
+	without []summary.Window,
+) {
 	if p.Shape.OpenLoop() || p.Client.Pipeline > 1 || r.usersQueue(p) {
 		return
 	}
@@ -117,13 +135,19 @@ func (r *Load) setUserTime(p *plan.Plan, series *merged.Series, o *Operation, st
 		return
 	}
 	o.Unaccounted = &spent.Missing
-	w, atMost := summary.WaitingTo(series, from, end, without), max(o.Throughput, spent.Most)
+	w := summary.WaitingTo(series, from, end, without)
+	atMost := max(o.Throughput, spent.Most)
 	if w.Busy > 0 {
 		o.Unexplained = new(max(0, spent.Missing-w.Busy-w.Mean))
 	}
-	switch more := o.Unexplained != nil && *o.Unexplained >= impact.StarvedShare; { // than the load generator knows that it lost
+	// than the load generator knows that it lost
+	switch more := o.Unexplained != nil && *o.Unexplained >= impact.StarvedShare; {
 	case o.Stalled == nil && more:
-		o.Stalled = &Stalled{Latency: o.Latency, Throughput: atMost, ErrorRate: o.ErrorRate}
+		o.Stalled = &Stalled{
+			Latency:    o.Latency,
+			Throughput: atMost,
+			ErrorRate:  o.ErrorRate,
+		}
 	case more:
 		o.Stalled.Throughput = atMost
 	case stalls != nil && o.Unexplained != nil:
@@ -133,21 +157,34 @@ func (r *Load) setUserTime(p *plan.Plan, series *merged.Series, o *Operation, st
 	}
 }
 
-// SetStalled sets the bounds of an operation of a plan's load; nil = the load generators always ran.
+// SetStalled sets the bounds of an operation of a plan's load; nil = the load generators always
+// ran.
 func (o *Operation) SetStalled(s *summary.Stalls, p *plan.Plan) {
 	if s == nil {
 		return
 	}
 	openLoop := p.Shape.OpenLoop()
 	o.Stalled = &Stalled{
-		Pod: s.Pod, Length: Seconds(s.Length), Count: s.Count, Longest: Seconds(s.Longest), Latency: quantilesOf(s.Latency),
-		Throughput: o.Throughput * s.Faster, ErrorRate: o.ErrorRate, Share: s.Share,
+		Pod:        s.Pod,
+		Length:     Seconds(s.Length),
+		Count:      s.Count,
+		Longest:    Seconds(s.Longest),
+		Latency:    quantilesOf(s.Latency),
+		Throughput: o.Throughput * s.Faster,
+		ErrorRate:  o.ErrorRate,
+		Share:      s.Share,
 	}
 	if w := s.Waiting; w.Known {
-		o.Stalled.Waited = &Waited{Pod: w.Pod, Length: Seconds(w.Waited), Ran: Seconds(w.Ran), Share: w.Share}
+		o.Stalled.Waited = &Waited{
+			Pod:    w.Pod,
+			Length: Seconds(w.Waited),
+			Ran:    Seconds(w.Ran),
+			Share:  w.Share,
+		}
 	}
 	if openLoop && o.OK > o.Drained { // all that was due is among the requests
-		o.Stalled.Throughput = min(o.Stalled.Throughput, o.Throughput*float64(o.Requests)/float64(o.OK-o.Drained))
+		o.Stalled.Throughput = min(o.Stalled.Throughput,
+			o.Throughput*float64(o.Requests)/float64(o.OK-o.Drained))
 	}
 	if o.Requests > 0 {
 		excused := min(float64(o.Dropped+o.Unknown), s.Lost*float64(o.Requests))
@@ -156,9 +193,15 @@ func (o *Operation) SetStalled(s *summary.Stalls, p *plan.Plan) {
 	switch least := o.Stalled.Latency; {
 	case least == nil || o.Latency == nil:
 	case !p.KernelStamps() && o.Stalled.Starved():
-		least.each(o.Latency, func(least, measured Seconds) Seconds { return min(least, max(shortest, measured-longestWait)) })
+		least.each(o.Latency, func(least, measured Seconds) Seconds {
+			return min(least,
+				max(shortest, measured-longestWait))
+		})
 	case p.KernelStamps() && openLoop && s.Service.Count > 0: // no wait of its own is part of them
-		least.each(quantilesOf(s.Service), func(least, service Seconds) Seconds { return max(least, service) })
+		least.each(quantilesOf(s.Service), func(least, service Seconds) Seconds {
+			return max(least,
+				service)
+		})
 		least.each(o.Latency, func(least, measured Seconds) Seconds { return min(least, measured) })
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// loop is a load of one pod for 10 s, whose process uses ran of a core and waits for waited of each second; waited -1 = the kernel does not count it.
+// loop is a load of one pod for 10 s, whose process uses ran of a core and waits for waited of each second; waited -1 =
+// the kernel does not count it.
 type loop struct {
 	perSecond        uint64
 	latency, service time.Duration // service 0 = closed loop
@@ -27,7 +28,10 @@ func (l loop) record(t *testing.T) *merged.Series {
 	s.SetReadOnly([]bool{true})
 	for i := range int64(100) {
 		begin := i * int64(step)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1, Connections: 4}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin,
+			LastOK: begin + int64(step) - 1, Connections: 4,
+		}
 		n := l.perSecond / 10
 		op := &iv.Ops[0]
 		op.OK, op.Sent, op.Due = n, n, n
@@ -40,7 +44,12 @@ func (l loop) record(t *testing.T) *merged.Series {
 			op.Service = h.AppendTo(nil)
 		}
 		since := time.Duration(begin + int64(step)).Seconds()
-		use := record.AgentUse{At: begin + int64(step), CPUSeconds: l.ran * since, WaitedSeconds: l.waited * since, BusyThreads: 1}
+		use := record.AgentUse{
+			At:            begin + int64(step),
+			CPUSeconds:    l.ran * since,
+			WaitedSeconds: l.waited * since,
+			BusyThreads:   1,
+		}
 		if l.waited < 0 {
 			use.WaitedSeconds = -1
 		}
@@ -53,11 +62,15 @@ func (l loop) record(t *testing.T) *merged.Series {
 	return s
 }
 
-// Four users of a Redis that serves 70,810/s alone, by what a load generator that shares its core with 0, 1 and 3 busy programs records: the truth lies within
-// the bounds, and where much of it may be missing, that is said.
+// Four users of a Redis that serves 70,810/s alone, by what a load generator that shares its core with 0, 1 and 3 busy
+// programs records: the truth lies within the bounds, and where much of it may be missing, that is said.
 func TestThroughputOfAStarvedLoop(t *testing.T) {
 	const alone = 70_810
-	closed := plan.Plan{Pods: 1, Shape: plan.Shape{Users: 4, Duration: 10 * time.Second}, Client: plan.Client{Connections: 4, Pipeline: 1}}
+	closed := plan.Plan{
+		Pods:   1,
+		Shape:  plan.Shape{Users: 4, Duration: 10 * time.Second},
+		Client: plan.Client{Connections: 4, Pipeline: 1},
+	}
 	for _, tt := range []struct {
 		name     string
 		run      loop
@@ -67,7 +80,12 @@ func TestThroughputOfAStarvedLoop(t *testing.T) {
 		{"alone", loop{70_810, 34 * time.Microsecond, 0, 0.66, 0.01}, "", 1.1},
 		{"beside one", loop{35_400, 34 * time.Microsecond, 0, 0.35, 0.48}, "load pod 0 waited for a CPU for 4.", 1.4},
 		{"beside three", loop{18_210, 34 * time.Microsecond, 0, 0.21, 0.74}, "load pod 0 waited for a CPU for 6.73s", 1.6},
-		{"beside three, the kernel does not count it", loop{18_210, 34 * time.Microsecond, 0, 0.21, -1}, "% of the time of the users is missing", 2},
+		{
+			"beside three, the kernel does not count it",
+			loop{18_210, 34 * time.Microsecond, 0, 0.21, -1},
+			"% of the time of the users is missing",
+			2,
+		},
 		{"users who wait for replies", loop{4_000, time.Millisecond, 0, 0.2, 0.3}, "", 100},
 	} {
 		r := NewLoad(&closed, tt.run.record(t), LoadInput{Outcome: Finished})
@@ -88,8 +106,14 @@ func TestThroughputOfAStarvedLoop(t *testing.T) {
 
 // Of an open loop, a wait makes requests late, and not fewer: their latency is at least that from the send.
 func TestLatencyOfAStarvedOpenLoop(t *testing.T) {
-	open := plan.Plan{Pods: 1, Shape: plan.Shape{Rate: 20_000, Duration: 10 * time.Second}, Client: plan.Client{Connections: 4, Pipeline: 1}}
-	r := NewLoad(&open, loop{20_000, 36 * time.Millisecond, 200 * time.Microsecond, 0.12, 0.5}.record(t), LoadInput{Outcome: Finished})
+	open := plan.Plan{
+		Pods:   1,
+		Shape:  plan.Shape{Rate: 20_000, Duration: 10 * time.Second},
+		Client: plan.Client{Connections: 4, Pipeline: 1},
+	}
+	r := NewLoad(&open, loop{20_000, 36 * time.Millisecond, 200 * time.Microsecond, 0.12, 0.5}.record(t), LoadInput{
+		Outcome: Finished,
+	})
 	s := r.Total.Stalled
 	if s == nil || math.Abs(s.Throughput-20_000) > 1 || r.Starved() != "" {
 		t.Errorf("%+v, starved %q, want that 20,000/s were sent, though late", s, r.Starved())

@@ -16,12 +16,17 @@ const (
 	roleReplica = "replica"
 )
 
-// target describes the deployment by its layout, and by the readings of INFO, or that before the load; the zero value if the load has no target.
+// target describes the deployment by its layout, and by the readings of INFO, or that before the
+// load; the zero value if the load has no target.
 func target(p *plan.Plan, series *merged.Series, in LoadInput) Target {
 	if !p.Target.IsSet() {
 		return Target{}
 	}
-	t := Target{Topology: string(plan.TopologyStandalone), Addresses: p.Target.Addresses, NotObserved: bottleneck.NotObserved(p, series)}
+	t := Target{
+		Topology:    string(plan.TopologyStandalone),
+		Addresses:   p.Target.Addresses,
+		NotObserved: bottleneck.NotObserved(p, series),
+	}
 	if named := p.Target.Topology; named != "" && named != plan.TopologyAuto {
 		t.Topology = string(named)
 	}

@@ -7,10 +7,14 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// switches reports whether the throughput changes with each turn of the plan: in a closed loop it is what each operation allows.
-func switches(p *plan.Plan) bool { return p.Turns() != nil && !p.Shape.OpenLoop() }
+// switches reports whether the throughput changes with each turn of the plan: in a closed loop it
+// is what each operation allows.
+func switches(p *plan.Plan) bool {
+	return p.Turns() != nil && !p.Shape.OpenLoop()
+}
 
-// setTurns lets the throughput of operations that were sent one after the other count the time in which each was sent within [from, end).
+// setTurns lets the throughput of operations that were sent one after the other count the time in
+// which each was sent within [from, end).
 func (r *Load) setTurns(p *plan.Plan, series *merged.Series, from, end time.Duration) {
 	turns := p.Turns()
 	if turns == nil {
@@ -25,8 +29,8 @@ func (r *Load) setTurns(p *plan.Plan, series *merged.Series, from, end time.Dura
 	}
 }
 
-// costs is how long a request of each operation keeps its place in the loop: in a closed loop its mean latency and the think time, in an open loop the
-// same time for all.
+// costs is how long a request of each operation keeps its place in the loop: in a closed loop its
+// mean latency and the think time, in an open loop the same time for all.
 func (r *Load) costs(p *plan.Plan) []time.Duration {
 	costs := make([]time.Duration, len(r.Operations))
 	for k := range costs {
@@ -38,9 +42,11 @@ func (r *Load) costs(p *plan.Plan) []time.Duration {
 	return costs
 }
 
-// lengths is the length of each turn. Turns that are parts of the requests divide an interval in which one follows the other by the time that their
-// requests took.
-func lengths(turns *plan.Turns, series *merged.Series, from, end time.Duration, costs []time.Duration) []time.Duration {
+// lengths is the length of each turn. Turns that are parts of the requests divide an interval in
+// which one follows the other by the time that their requests took.
+func lengths(
+	turns *plan.Turns, series *merged.Series, from, end time.Duration, costs []time.Duration,
+) []time.Duration {
 	lengths := make([]time.Duration, turns.Count)
 	if turns.Each > 0 {
 		for k := range lengths {

@@ -11,8 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// TestTurnsOfRequests: ten connections send a number of fast requests, then as many slow ones. Each has the throughput of its own time, wherever the
-// turn changes within the intervals, and whatever the requests took.
+// TestTurnsOfRequests: ten connections send a number of fast requests, then as many slow ones. Each has the throughput
+// of its own time, wherever the turn changes within the intervals, and whatever the requests took.
 func TestTurnsOfRequests(t *testing.T) {
 	t.Parallel()
 	const connections = 10
@@ -44,7 +44,9 @@ func TestTurnsOfRequests(t *testing.T) {
 		for left[1] > 0 {
 			if i := int64(at / c.step); iv == nil || iv.Index != i {
 				finish()
-				iv = &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstOK: int64(at), LastOK: int64(at), FirstError: -1, LastError: -1}
+				iv = &record.Interval{
+					Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstOK: int64(at), LastOK: int64(at), FirstError: -1, LastError: -1,
+				}
 			}
 			k, took := 0, c.fast
 			if left[0] == 0 {
@@ -66,14 +68,17 @@ func TestTurnsOfRequests(t *testing.T) {
 		finish()
 		s.Finish(0)
 		p := &plan.Plan{
-			Pods: 1, Target: plan.Target{Addresses: []string{"a:1"}}, Shape: plan.Shape{Users: connections, Requests: uint64(2 * c.each), ThinkTime: c.think},
+			Pods:     1,
+			Target:   plan.Target{Addresses: []string{"a:1"}},
+			Shape:    plan.Shape{Users: connections, Requests: uint64(2 * c.each), ThinkTime: c.think},
 			Workload: plan.Workload{Benchmark: &plan.Benchmark{Tests: []string{"ping", "lrange_600"}, Order: plan.InTurn}},
 		}
 		got := NewLoad(p, s, LoadInput{Outcome: Finished})
 		for k, took := range []time.Duration{c.fast, c.slow} {
 			want := connections / (took + c.think).Seconds()
 			if o := got.Operations[k]; o.OK != uint64(c.each) || math.Abs(o.Throughput/want-1) > 0.03 {
-				t.Errorf("%s: %s: %d requests, %.0f/s in %v, want %d, %.0f/s", c.name, o.Name, o.OK, o.Throughput, *o.Sent, c.each, want)
+				t.Errorf("%s: %s: %d requests, %.0f/s in %v, want %d, %.0f/s", c.name, o.Name, o.OK, o.Throughput, *o.Sent, c.each,
+					want)
 			}
 		}
 	}

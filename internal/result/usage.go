@@ -12,9 +12,10 @@ import (
 
 // CPU is a usage of CPU, in millicores.
 type CPU struct {
-	Mean  int64 `json:"meanMillicores"`
-	Max   int64 `json:"maxMillicores"`
-	Limit int64 `json:"limitMillicores,omitempty"` // of each pod; absent if one has none, or it has no meaning
+	Mean int64 `json:"meanMillicores"`
+	Max  int64 `json:"maxMillicores"`
+	// of each pod; absent if one has none, or it has no meaning
+	Limit int64 `json:"limitMillicores,omitempty"`
 }
 
 // ServerUse is what one Redis server used over the measured time.
@@ -29,12 +30,15 @@ type ServerUse struct {
 	RSS           int64   `json:"rssBytes"`                // the highest used_memory_rss
 	BytesIn       float64 `json:"bytesInPerSecond"`        // from clients, replicas and primaries
 	BytesOut      float64 `json:"bytesOutPerSecond"`
-	// IOThreadedReads and IOThreadedWrites are the shares that I/O threads performed; absent if there was none, or the server does not report them.
-	IOThreadedReads  *float64      `json:"ioThreadedReads,omitempty"`
-	IOThreadedWrites *float64      `json:"ioThreadedWrites,omitempty"`
-	SlowCommands     *int64        `json:"slowCommands,omitempty"` // in the slow log; absent if it could not be read
-	Slowest          []SlowCommand `json:"slowest,omitempty"`      // the longest of each command, the longest first
-	Restarts         int           `json:"restarts"`
+	// IOThreadedReads and IOThreadedWrites are the shares that I/O threads performed; absent if there
+	// was none, or the server does not report them.
+	IOThreadedReads  *float64 `json:"ioThreadedReads,omitempty"`
+	IOThreadedWrites *float64 `json:"ioThreadedWrites,omitempty"`
+	// in the slow log; absent if it could not be read
+	SlowCommands *int64 `json:"slowCommands,omitempty"`
+	// the longest of each command, the longest first
+	Slowest  []SlowCommand `json:"slowest,omitempty"`
+	Restarts int           `json:"restarts"`
 }
 
 // SlowCommand is the longest execution of a command, and how many there were.
@@ -47,11 +51,14 @@ type SlowCommand struct {
 
 // RoundTrip is how long a PING takes between the load and Redis, beside the load's connections.
 type RoundTrip struct {
-	Idle      *Seconds `json:"idleSeconds,omitempty"`      // the shortest, before the load
-	Farthest  *Seconds `json:"farthestSeconds,omitempty"`  // the same of the load pod for which it is longest, if there are several
-	UnderLoad *Seconds `json:"underLoadSeconds,omitempty"` // in the measured time: the median of the shortest of each second; it waits for a busy Redis
-	// ShareOfLatency is the network's part of the median latency: the shorter one of idle and underLoad. Absent if requests go to another server, and if
-	// that PING is longer than the median latency: it waited for something that requests do not wait for.
+	Idle *Seconds `json:"idleSeconds,omitempty"` // the shortest, before the load
+	// the same of the load pod for which it is longest, if there are several
+	Farthest *Seconds `json:"farthestSeconds,omitempty"`
+	// in the measured time: the median of the shortest of each second; it waits for a busy Redis
+	UnderLoad *Seconds `json:"underLoadSeconds,omitempty"`
+	// ShareOfLatency is the network's part of the median latency: the shorter one of idle and
+	// underLoad. Absent if requests go to another server, and if that PING is longer than the median
+	// latency: it waited for something that requests do not wait for.
 	ShareOfLatency *float64 `json:"shareOfLatency,omitempty"`
 }
 
@@ -63,7 +70,8 @@ type PodsUse struct {
 	Memory int64  `json:"maxMemoryBytes"` // of one pod: its working set
 }
 
-// setUsage sets what was used around the load in the window. serverLimit is LoadInput.ServerCPULimit.
+// setUsage sets what was used around the load in the window. serverLimit is
+// LoadInput.ServerCPULimit.
 func (r *Load) setUsage(p *plan.Plan, series *merged.Series, w usage.Window, serverLimit float64) {
 	for _, s := range usage.Servers(series, w) {
 		one := serverUse(&s)
@@ -74,7 +82,12 @@ func (r *Load) setUsage(p *plan.Plan, series *merged.Series, w usage.Window, ser
 		r.LoadPodCPU = new(cpuOf(cpu))
 	}
 	for _, o := range usage.ObservedPods(series, w) {
-		r.Pods = append(r.Pods, PodsUse{Name: o.Name, Count: o.Count, CPU: cpuOf(o.CPU), Memory: o.Memory})
+		r.Pods = append(r.Pods, PodsUse{
+			Name:   o.Name,
+			Count:  o.Count,
+			CPU:    cpuOf(o.CPU),
+			Memory: o.Memory,
+		})
 	}
 	trip, ok := usage.RoundTripOf(series, w)
 	if !ok {
@@ -111,9 +124,16 @@ func measured(d time.Duration) *Seconds {
 
 func serverUse(s *usage.Server) ServerUse {
 	out := ServerUse{
-		Address: s.Address, Role: map[string]string{"master": "primary", "slave": "replica"}[s.Role], CPU: cpuOf(s.CPU), Memory: s.Memory, RSS: s.RSS,
-		BytesIn: s.BytesIn, BytesOut: s.BytesOut, IOThreadedReads: known(s.IOThreadedReads), IOThreadedWrites: known(s.IOThreadedWrites),
-		Restarts: s.Restarts,
+		Address:          s.Address,
+		Role:             map[string]string{"master": "primary", "slave": "replica"}[s.Role],
+		CPU:              cpuOf(s.CPU),
+		Memory:           s.Memory,
+		RSS:              s.RSS,
+		BytesIn:          s.BytesIn,
+		BytesOut:         s.BytesOut,
+		IOThreadedReads:  known(s.IOThreadedReads),
+		IOThreadedWrites: known(s.IOThreadedWrites),
+		Restarts:         s.Restarts,
 	}
 	if s.Slow >= 0 {
 		out.SlowCommands = &s.Slow
@@ -125,7 +145,12 @@ func serverUse(s *usage.Server) ServerUse {
 		out.MainThreadCPU = new(cpuOf(s.MainThreadCPU))
 	}
 	for _, c := range s.Slowest {
-		out.Slowest = append(out.Slowest, SlowCommand{Command: c.Command, Took: Seconds(c.Took), At: Seconds(c.At), Count: c.Count})
+		out.Slowest = append(out.Slowest, SlowCommand{
+			Command: c.Command,
+			Took:    Seconds(c.Took),
+			At:      Seconds(c.At),
+			Count:   c.Count,
+		})
 	}
 	return out
 }
@@ -139,7 +164,13 @@ func known(share float64) *float64 {
 }
 
 func cpuOf(c usage.CPU) CPU {
-	return CPU{Mean: millicores(c.Mean), Max: millicores(c.Max), Limit: millicores(c.Limit)}
+	return CPU{
+		Mean:  millicores(c.Mean),
+		Max:   millicores(c.Max),
+		Limit: millicores(c.Limit),
+	}
 }
 
-func millicores(cores float64) int64 { return int64(math.Round(1000 * cores)) }
+func millicores(cores float64) int64 {
+	return int64(math.Round(1000 * cores))
+}

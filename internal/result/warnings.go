@@ -9,12 +9,17 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// longerThanFailover is for how long requests are refused with READONLY if it is no failover, in which the load follows the sentinels within a second or two.
+// longerThanFailover is for how long requests are refused with READONLY if it is no failover, in
+// which the load follows the sentinels within a second or two.
 const longerThanFailover = 5 * time.Second
 
-// warnings says what explains errors of the load, or makes the target another one than was meant, and is for its user to change. By class are the errors outside
-// of the windows of faults: what a fault has caused is no reason for a warning. named says which sentinels name which server; "" = that is not known.
-func (r *Load) warnings(byClass *[record.NumClasses]uint64, in bottleneck.Input, named string) (all []string) {
+// warnings says what explains errors of the load, or makes the target another one than was meant,
+// and is for its user to change. By class are the errors outside of the windows of faults: what a
+// fault has caused is no reason for a warning. named says which sentinels name which server; "" =
+// that is not known.
+func (r *Load) warnings(
+	byClass *[record.NumClasses]uint64, in bottleneck.Input, named string,
+) (all []string) {
 	refused := byClass[record.ClassReadOnly]
 	lasting, held := bottleneck.Refused(in, record.ClassReadOnly)
 	switch {
@@ -22,15 +27,24 @@ func (r *Load) warnings(byClass *[record.NumClasses]uint64, in bottleneck.Input,
 		if held < longerThanFailover {
 			break
 		}
-		text := fmt.Sprintf("%d requests were refused with READONLY, for %.1fs: the server that the sentinels named as the primary was a replica", lasting, held.Seconds())
+		text := fmt.Sprintf(
+			"%d requests were refused with READONLY, for %.1fs: the server that the sentinels named as "+
+				"the primary was a replica", lasting, held.Seconds())
 		if named != "" {
 			text += " (at the end, " + named + ")"
 		}
-		all = append(all, text+". Compare SENTINEL GET-MASTER-ADDR-BY-NAME of each sentinel with ROLE of the servers; until a sentinel promotes one, or REPLICAOF NO ONE does, all refuse writes")
+		all = append(all,
+			text+
+				". Compare SENTINEL GET-MASTER-ADDR-BY-NAME of each sentinel with ROLE of the servers; until "+
+				"a sentinel promotes one, or REPLICAOF NO ONE does, all refuse writes")
 	case refused > 0 && r.Target.Topology == string(plan.TopologyStandalone):
-		all = append(all, fmt.Sprintf("%d requests were refused with READONLY: the target's address leads to a replica, or to a primary and its replicas. "+
-			"A connection that meets a replica is dialled again until it meets the primary; clients that do not dial again fail more often. Set target.sentinel if sentinels know "+
-			"the primary, or target.podSelector with target.topology Replication, or use a Service that selects the primary alone", refused))
+		all = append(all,
+			fmt.Sprintf(
+				"%d requests were refused with READONLY: the target's address leads to a replica, or to a primary and its replicas. "+
+					"A connection that meets a replica is dialled again until it meets the primary; clients that "+
+					"do not dial again fail more often. Set target.sentinel if sentinels know "+
+					"the primary, or target.podSelector with target.topology Replication, or use a Service that selects the primary alone",
+				refused))
 	}
 	return append(all, bottleneck.Resyncs(in)...)
 }

@@ -9,16 +9,27 @@ var (
 	PatchStatefulSets = Need{Right: Right{Verb: "patch", Group: "apps", Resource: "statefulsets"}}
 	PatchNodes        = Need{Right: Right{Verb: "patch", Resource: "nodes", Cluster: true}}
 
-	// ExecPods: whoever may run a command in a pod of Redis may send Redis any command: the closest to what a fault by commands does.
+	// ExecPods: whoever may run a command in a pod of Redis may send Redis any command: the closest to
+	// what a fault by commands does.
 	ExecPods = Need{Right: Right{Verb: "create", Resource: "pods/exec"}}
 )
 
-// What the operator must be allowed for several kinds. Kinds without grants send commands to Redis, or do nothing.
+// What the operator must be allowed for several kinds. Kinds without grants send commands to Redis,
+// or do nothing.
 var (
 	DeletesPods         = Grant{Resource: "pods", Verbs: []string{"delete"}}
-	PatchesStatefulSets = Grant{Group: "apps", Resource: "statefulsets", Verbs: []string{"patch"}}
-	// TaintsNodes: list shows whether another node can run the replacement, and which nodes lost faults have left tainted.
-	TaintsNodes = Grant{Resource: "nodes", Cluster: true, Verbs: []string{"get", "list", "patch"}}
+	PatchesStatefulSets = Grant{
+		Group:    "apps",
+		Resource: "statefulsets",
+		Verbs:    []string{"patch"},
+	}
+	// TaintsNodes: list shows whether another node can run the replacement, and which nodes lost
+	// faults have left tainted.
+	TaintsNodes = Grant{
+		Resource: "nodes",
+		Cluster:  true,
+		Verbs:    []string{"get", "list", "patch"},
+	}
 )
 
 // What whoever creates a load, an experiment or a schedule must be allowed.
@@ -26,13 +37,26 @@ var (
 	// RunJobs: a load runs as a Job with an image of the user's choice.
 	RunJobs = Right{Verb: "create", Group: "batch", Resource: "jobs"}
 	// CreateExperiments: the operator makes the runs of a schedule.
-	CreateExperiments = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisexperiments"}
+	CreateExperiments = Right{
+		Verb:     "create",
+		Group:    v1alpha1.GroupVersion.Group,
+		Resource: "redisexperiments",
+	}
 	// CreateLoadTests and CreateFaults: the operator makes those of an experiment.
-	CreateLoadTests = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisloadtests"}
-	CreateFaults    = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisfaults"}
+	CreateLoadTests = Right{
+		Verb:     "create",
+		Group:    v1alpha1.GroupVersion.Group,
+		Resource: "redisloadtests",
+	}
+	CreateFaults = Right{
+		Verb:     "create",
+		Group:    v1alpha1.GroupVersion.Group,
+		Resource: "redisfaults",
+	}
 )
 
-// Prefix is what the installation puts before the names of its cluster-scoped objects and of its roles.
+// Prefix is what the installation puts before the names of its cluster-scoped objects and of its
+// roles.
 const Prefix = "redquake-"
 
 // Operator is the operator as the user of a request: its ServiceAccount.

@@ -1,6 +1,7 @@
-// Package rights has the words for what somebody must be allowed to do in Kubernetes: whoever creates a fault, a load test, an experiment or a schedule, as that is
-// what the object does there, and the operator. Kinds of faults declare theirs with these (internal/fault/declared); hack/tools/rights generates the admission
-// policies and the roles.
+// Package rights has the words for what somebody must be allowed to do in Kubernetes: whoever
+// creates a fault, a load test, an experiment or a schedule, as that is what the object does there,
+// and the operator. Kinds of faults declare theirs with these (internal/fault/declared);
+// hack/tools/rights generates the admission policies and the roles.
 package rights
 
 import (
@@ -82,7 +83,8 @@ type Setting struct {
 
 // Holds is the CEL expression whether an action, such as object.spec.action, has the setting.
 func (s Setting) Holds(action string) string {
-	return fmt.Sprintf("%s.?%s.orValue('%s') == '%s'", action, strings.Join(s.Field, ".?"), s.Default, s.Value)
+	return fmt.Sprintf("%s.?%s.orValue('%s') == '%s'", action, strings.Join(s.Field, ".?"), s.Default,
+		s.Value)
 }
 
 // In reports whether an action has the setting.

@@ -20,7 +20,12 @@ func TestStatusIsDuePerObject(t *testing.T) {
 		at     time.Duration
 		want   bool
 	}{
-		{"a", 0, true}, {"a", time.Second, false}, {"b", time.Second, true}, {"a", statusEvery - 1, false}, {"a", statusEvery, true}, {"b", statusEvery, false},
+		{"a", 0, true},
+		{"a", time.Second, false},
+		{"b", time.Second, true},
+		{"a", statusEvery - 1, false},
+		{"a", statusEvery, true},
+		{"b", statusEvery, false},
 	} {
 		if got := r.Due(run, look.object, t0.Add(look.at)); got != look.want {
 			t.Errorf("%s after %s: %v, want %v", look.object, look.at, got, look.want)
@@ -36,7 +41,8 @@ func TestStatusIsDuePerObject(t *testing.T) {
 func TestOneFaultAtATimeClaimsALoad(t *testing.T) {
 	r := NewRegistry()
 	run := r.Add("test", t0, nil)
-	if !r.Claim(run, "a", t0) || r.Claim(run, "b", t0.Add(claimFor-1)) || !r.Claim(run, "a", t0.Add(claimFor-1)) || r.Claim(run, "b", t0.Add(claimFor)) {
+	if !r.Claim(run, "a", t0) || r.Claim(run, "b", t0.Add(claimFor-1)) || !r.Claim(run, "a", t0.Add(claimFor-1)) ||
+		r.Claim(run, "b", t0.Add(claimFor)) {
 		t.Error("want only the first fault to claim the load while it renews its claim")
 	}
 	if !r.Claim(run, "b", t0.Add(2*claimFor-1)) {

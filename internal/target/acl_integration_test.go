@@ -20,7 +20,10 @@ func testMayRun(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, guard.Choose)
 	server := redistest.NewServer(t, redistest.Options{
-		Users:  []string{"asks on >pw ~* +info +acl|dryrun +client|pause", "asksnot on >pw ~* +info +command", "mute on >pw ~* +info"},
+		Users: []string{
+			"asks on >pw ~* +info +acl|dryrun +client|pause", "asksnot on >pw ~* +info +command",
+			"mute on >pw ~* +info",
+		},
 		Config: []string{`rename-command BGSAVE ""`},
 	})
 	s.Host("redis-0", server, nil)
@@ -49,7 +52,8 @@ func testMayRun(t *testing.T) {
 			}
 			continue
 		}
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.wantText) || !strings.Contains(p.Message, server.Address()) {
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting ||
+			!strings.Contains(p.Message, tc.wantText) || !strings.Contains(p.Message, server.Address()) {
 			t.Errorf("%q %s: %+v, want %q", tc.user, tc.command, p, tc.wantText)
 		}
 	}
@@ -63,17 +67,25 @@ func TestRefused(t *testing.T) { redistest.Each(t, testRefused) }
 func testRefused(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, guard.Choose)
-	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})
+	server := redistest.NewServer(t, redistest.Options{
+		Users:  []string{"app on >pw ~* +info +bgsave +get"},
+		Config: []string{`rename-command BGSAVE ""`},
+	})
 	deps := s.Deps()
 	deps.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
-	for command, wantText := range map[string]string{"CLIENT UNPAUSE": "Give user app the ACL rule +client|unpause", "BGSAVE": "rename-command"} {
+	for command, wantText := range map[string]string{
+		"CLIENT UNPAUSE": "Give user app the ACL rule +client|unpause",
+		"BGSAVE":         "rename-command",
+	} {
 		words := strings.Fields(command)
 		sent := make([]any, len(words))
 		for i, w := range words {
 			sent[i] = w
 		}
 		_, err := s.Real.Do(t.Context(), server.Address(), deps.Login, sent...)
-		if p := faulttest.ProblemOf(t, deps.Refusal(err, server.Address(), words...)); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, wantText) {
+		if p := faulttest.ProblemOf(t,
+			deps.Refusal(err, server.Address(), words...)); p.Reason != v1alpha1.ReasonNotSupported ||
+			!strings.Contains(p.Message, wantText) {
 			t.Errorf("%s: %+v, want %q", command, p, wantText)
 		}
 	}

@@ -9,13 +9,15 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// SettlePrimaries ensures that at most one server of a shard counts as its primary. During a failover two report that role for up to 10 s: then the
-// majority of the sentinels decides. Without sentinels it returns a Problem that may pass.
+// SettlePrimaries ensures that at most one server of a shard counts as its primary. During a
+// failover two report that role for up to 10 s: then the majority of the sentinels decides. Without
+// sentinels it returns a Problem that may pass.
 func (r Redis) SettlePrimaries(ctx context.Context, found []Server) error {
 	return r.settle(ctx, found, 2)
 }
 
-// ConfirmPrimaries is SettlePrimaries that asks the sentinels for a lone server with that role, too.
+// ConfirmPrimaries is SettlePrimaries that asks the sentinels for a lone server with that role,
+// too.
 func (r Redis) ConfirmPrimaries(ctx context.Context, found []Server) error {
 	return r.settle(ctx, found, 1)
 }
@@ -42,8 +44,8 @@ func (r Redis) settle(ctx context.Context, found []Server, least int) error {
 	return nil
 }
 
-// rolesByShard returns the servers of each shard that report the role primary, and how many report the role replica. A node of a cluster without
-// slots is no primary.
+// rolesByShard returns the servers of each shard that report the role primary, and how many report
+// the role replica. A node of a cluster without slots is no primary.
 func rolesByShard(found []Server) (primaries map[int][]*Server, replicas map[int]int) {
 	primaries, replicas = map[int][]*Server{}, map[int]int{}
 	for i := range found {
@@ -100,9 +102,14 @@ type Undecided struct {
 }
 
 // Unwrap returns the Problem.
-func (u *Undecided) Unwrap() error { return u.error }
+func (u *Undecided) Unwrap() error {
+	return u.error
+}
 
 func split(format string, words ...any) error {
 	why := fmt.Sprintf(format, words...)
-	return &Undecided{error: problem.NoTarget("spec.select.role: cannot determine the primary: %s", why), Why: why}
+	return &Undecided{
+		error: problem.NoTarget("spec.select.role: cannot determine the primary: %s", why),
+		Why:   why,
+	}
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// CLI is the shell command by which a person sends a command to a target's server. It fails where the server refuses that: otherwise redis-cli would print the error
-// and exit with 0, and what follows after && would be done.
+// CLI is the shell command by which a person sends a command to a target's server. It fails where
+// the server refuses that: otherwise redis-cli would print the error and exit with 0, and what
+// follows after && would be done.
 func (r Redis) CLI(target *v1alpha1.FaultTarget, words ...string) string {
 	command := []string{"kubectl", "-n", r.Namespace, "exec"}
 	if r.needsPassword() {
@@ -28,7 +29,8 @@ func (r Redis) CLI(target *v1alpha1.FaultTarget, words ...string) string {
 // ShellWord quotes a word for a shell where it needs that.
 func ShellWord(word string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_./:@%+=", r)
 	}
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
 		return word
@@ -39,15 +41,18 @@ func ShellWord(word string) string {
 // CLIAt is the shell command by which a person sends a command to an address.
 func (r Redis) CLIAt(address, command string) string {
 	host, port, _ := net.SplitHostPort(address)
-	return strings.Join(append(append([]string{"redis-cli", "-e", "-h", host, "-p", port}, r.cliLogin()...), command), " ")
+	return strings.Join(append(append([]string{"redis-cli", "-e", "-h", host, "-p", port},
+		r.cliLogin()...), command), " ")
 }
 
-// needsPassword reports whether servers are logged in to with a password, by the spec or by the login that was read: the Secret may be gone.
+// needsPassword reports whether servers are logged in to with a password, by the spec or by the
+// login that was read: the Secret may be gone.
 func (r Redis) needsPassword() bool {
 	return r.Login.Password != "" || r.Spec != nil && r.Spec.Auth != nil
 }
 
-// cliLogin are the options by which redis-cli logs in. It asks for the password, which is in no command.
+// cliLogin are the options by which redis-cli logs in. It asks for the password, which is in no
+// command.
 func (r Redis) cliLogin() (options []string) {
 	user := r.Login.Username
 	if user == "" && r.Spec != nil && r.Spec.Auth != nil {

@@ -7,19 +7,23 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Tally is what a process has counted since its start, or since a CONFIG RESETSTAT. Redis shows in no other way that its configuration file was rewritten, and
-// anyone may reset the count; but not without a trace.
+// Tally is what a process has counted since its start, or since a CONFIG RESETSTAT. Redis shows in
+// no other way that its configuration file was rewritten, and anyone may reset the count; but not
+// without a trace.
 type Tally struct {
 	Rewrites int64 `json:"rewrites"` // CONFIG REWRITEs that succeeded
 	Commands int64 `json:"commands"` // all commands
-	// Calls are the numbers of calls of commands that hardly anybody but an operator sends, by name. The check of the target has just sent some. After a reset they are
-	// lower, and remain so for long.
+	// Calls are the numbers of calls of commands that hardly anybody but an operator sends, by name.
+	// The check of the target has just sent some. After a reset they are lower, and remain so for
+	// long.
 	Calls map[string]int64 `json:"calls"`
-	// Reset is how long the last CONFIG RESETSTAT took, in microseconds; "" = there was none. The command counts itself once it has reset everything.
+	// Reset is how long the last CONFIG RESETSTAT took, in microseconds; "" = there was none. The
+	// command counts itself once it has reset everything.
 	Reset string `json:"reset,omitempty"`
 }
 
-// TallyOf reads a tally from INFO; nil where the server does not count subcommands, as before Redis 7.
+// TallyOf reads a tally from INFO; nil where the server does not count subcommands, as before Redis
+// 7.
 func TallyOf(info redis.Info) *Tally {
 	t := &Tally{Commands: info.Int("total_commands_processed"), Calls: map[string]int64{}}
 	counts := false
@@ -36,7 +40,8 @@ func TallyOf(info redis.Info) *Tally {
 		return nil
 	}
 	stat, _ := info.Command("config|rewrite")
-	t.Rewrites, t.Reset = stat.Calls-stat.Failed, info.Pairs("cmdstat_config|resetstat")["usec"]
+	t.Rewrites = stat.Calls - stat.Failed
+	t.Reset = info.Pairs("cmdstat_config|resetstat")["usec"]
 	return t
 }
 
@@ -59,8 +64,10 @@ type FileState int
 // The states.
 const (
 	FileUntouched FileState = iota // it was not rewritten, or there is none
-	FileRewritten                  // a CONFIG REWRITE has written to it what the server had then, as Sentinel does on every server that it makes a replica
-	FileInDoubt                    // it may have been rewritten
+	// a CONFIG REWRITE has written to it what the server had then, as Sentinel does on every server
+	// that it makes a replica
+	FileRewritten
+	FileInDoubt // it may have been rewritten
 )
 
 // Why a configuration file is in doubt.
@@ -69,7 +76,8 @@ const (
 	DoubtUncounted = "this server does not count CONFIG REWRITE"
 )
 
-// FileSince determines from INFO of a process what is known of its configuration file since a tally of the same process, nil where it did not count; and why it is in doubt.
+// FileSince determines from INFO of a process what is known of its configuration file since a tally
+// of the same process, nil where it did not count; and why it is in doubt.
 func (r Redis) FileSince(before *Tally, info redis.Info) (state FileState, doubt string) {
 	if info["config_file"] == "" {
 		return FileUntouched, ""
@@ -92,13 +100,17 @@ func (r Redis) FileSince(before *Tally, info redis.Info) (state FileState, doubt
 	return FileUntouched, ""
 }
 
-// RewriteFile makes a server write its present settings to its configuration file. It does nothing where the server has none that it can write.
+// RewriteFile makes a server write its present settings to its configuration file. It does nothing
+// where the server has none that it can write.
 func (r Redis) RewriteFile(ctx context.Context, address string) error {
 	_, err := r.send(ctx, address, "CONFIG", "REWRITE")
 	if err == nil || !redis.IsReply(err) {
 		return err
 	}
-	for _, fine := range []string{"running without a config file", "Read-only file system", "Permission denied"} {
+	for _, fine := range []string{
+		"running without a config file", "Read-only file system",
+		"Permission denied",
+	} {
 		if strings.Contains(err.Error(), fine) {
 			return nil
 		}

@@ -25,10 +25,12 @@ func TestTallyCountsRewrites(t *testing.T) {
 	}
 }
 
-// A reset shows by any of its traces, though a busy server soon has more commands than before, and though one was sent before the fault as well.
+// A reset shows by any of its traces, though a busy server soon has more commands than before, and though one was sent
+// before the fault as well.
 func TestTallyShowsReset(t *testing.T) {
 	stats := func(commands, sets, checks, reset int) *Tally {
-		text := fmt.Sprintf("total_commands_processed:%d\r\ncmdstat_config|set:calls=%d\r\ncmdstat_acl|dryrun:calls=%d\r\n", commands, sets, checks)
+		text := fmt.Sprintf("total_commands_processed:%d\r\ncmdstat_config|set:calls=%d\r\ncmdstat_acl|dryrun:calls=%d\r\n",
+			commands, sets, checks)
 		if reset > 0 {
 			text += fmt.Sprintf("cmdstat_config|resetstat:calls=1,usec=%d\r\n", reset)
 		}

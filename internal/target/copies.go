@@ -18,28 +18,33 @@ import (
 	"github.com/redquake/redquake/internal/target/podstate"
 )
 
-// markSentinels gives servers that do not answer the role of a sentinel if another pod of their controller is one.
+// markSentinels gives servers that do not answer the role of a sentinel if another pod of their
+// controller is one.
 func markSentinels(found []Server) {
 	of := map[types.UID]bool{}
 	for i := range found {
-		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil && found[i].State.Role == topology.Sentinel {
+		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil &&
+			found[i].State.Role == topology.Sentinel {
 			of[owner.UID] = true
 		}
 	}
 	for i := range found {
-		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil && found[i].Err != nil && of[owner.UID] {
+		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil && found[i].Err != nil &&
+			of[owner.UID] {
 			found[i].State.Role = topology.Sentinel
 		}
 	}
 }
 
-// missingPods adds the pods of a target that do not run, those that a StatefulSet lacks, and those of it that the target does not select. Pods that have ended for good, and
-// those of sentinels, are no copies.
+// missingPods adds the pods of a target that do not run, those that a StatefulSet lacks, and those
+// of it that the target does not select. Pods that have ended for good, and those of sentinels, are
+// no copies.
 func (r Redis) missingPods(ctx context.Context, all []corev1.Pod, c *Census) error {
 	found := c.Servers
 	sentinels := map[types.UID]bool{}
 	for i := range found {
-		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil && found[i].State.Role == topology.Sentinel {
+		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil &&
+			found[i].State.Role == topology.Sentinel {
 			sentinels[owner.UID] = true
 		}
 	}
@@ -66,15 +71,20 @@ func (r Redis) missingPods(ctx context.Context, all []corev1.Pod, c *Census) err
 		if err != nil {
 			return err
 		}
-		c.Missing, c.unselected = append(c.Missing, missing...), append(c.unselected, beside...)
+		c.Missing = append(c.Missing, missing...)
+		c.unselected = append(c.unselected, beside...)
 	}
 	return nil
 }
 
-// lacking are the pods that a StatefulSet should have and that do not run, and those that run and are not selected; none where it cannot be read.
-func (r Redis) lacking(ctx context.Context, name string, exists map[string]bool) (missing []Missing, beside []corev1.Pod, err error) {
+// lacking are the pods that a StatefulSet should have and that do not run, and those that run and
+// are not selected; none where it cannot be read.
+func (r Redis) lacking(
+	ctx context.Context, name string, exists map[string]bool,
+) (missing []Missing, beside []corev1.Pod, err error) {
 	set := &appsv1.StatefulSet{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, set); apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name},
+		set); apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil, nil
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("read StatefulSet %s: %w", name, err)
@@ -110,7 +120,9 @@ func (r Redis) lacking(ctx context.Context, name string, exists map[string]bool)
 }
 
 // podsOf are the pods of a StatefulSet by name, whether the target selects them or not.
-func (r Redis) podsOf(ctx context.Context, set *appsv1.StatefulSet) (map[string]*corev1.Pod, error) {
+func (r Redis) podsOf(
+	ctx context.Context, set *appsv1.StatefulSet,
+) (map[string]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("read the selector of StatefulSet %s: %w", set.Name, err)

@@ -16,10 +16,12 @@ import (
 	"github.com/redquake/redquake/internal/target/podstate"
 )
 
-// longestLag is the time since a replica's last acknowledgement, in seconds, from which it counts as lost: the default of min-replicas-max-lag.
+// longestLag is the time since a replica's last acknowledgement, in seconds, from which it counts
+// as lost: the default of min-replicas-max-lag.
 const longestLag = 10
 
-// Data is one data set with all its copies, whatever selects their pods: that of a shard of a cluster, else that of a primary.
+// Data is one data set with all its copies, whatever selects their pods: that of a shard of a
+// cluster, else that of a primary.
 type Data struct {
 	Name   string // for people
 	Copies []Copy
@@ -43,8 +45,10 @@ func (d *Data) Primary() *Server {
 	return nil
 }
 
-// DataOf returns the data of which some servers of a target hold copies: of a server of a plain replication all that its primary lists, and that replicate from it, in
-// whatever pods of the namespace they are. They are found by their addresses, and asked like those of the target. What cannot be assigned counts as a copy of each data set.
+// DataOf returns the data of which some servers of a target hold copies: of a server of a plain
+// replication all that its primary lists, and that replicate from it, in whatever pods of the
+// namespace they are. They are found by their addresses, and asked like those of the target. What
+// cannot be assigned counts as a copy of each data set.
 func (r Redis) DataOf(ctx context.Context, c *Census, of func(pod string) bool) []Data {
 	ctx, cancel := context.WithTimeout(ctx, SurveyTimeout)
 	defer cancel()
@@ -53,7 +57,8 @@ func (r Redis) DataOf(ctx context.Context, c *Census, of func(pod string) bool) 
 	seen := map[*Server]bool{}
 	for i := range c.Servers {
 		s := &c.Servers[i]
-		if !of(s.Pod.Name) || seen[s] || s.State.Role == topology.Sentinel || c.InCluster && s.Shard == NoShard {
+		if !of(s.Pod.Name) || seen[s] || s.State.Role == topology.Sentinel ||
+			c.InCluster && s.Shard == NoShard {
 			continue
 		}
 		members, missing := k.membersOf(s)
@@ -82,7 +87,13 @@ type kin struct {
 }
 
 func newKin(ctx context.Context, r Redis, c *Census) *kin {
-	k := &kin{Redis: r, ctx: ctx, census: c, byPlace: map[string]*Server{}, byPod: map[types.UID]*Server{}}
+	k := &kin{
+		Redis:   r,
+		ctx:     ctx,
+		census:  c,
+		byPlace: map[string]*Server{},
+		byPod:   map[types.UID]*Server{},
+	}
 	for i := range c.Servers {
 		k.add(&c.Servers[i])
 	}
@@ -105,7 +116,8 @@ func (k *kin) add(s *Server) *Server {
 	return s
 }
 
-// membersOf are the servers that hold the same data as one of the target, and the copies that no server has.
+// membersOf are the servers that hold the same data as one of the target, and the copies that no
+// server has.
 func (k *kin) membersOf(s *Server) (members []*Server, missing []Missing) {
 	if k.census.InCluster {
 		return k.inShard(s.Shard)
@@ -114,7 +126,8 @@ func (k *kin) membersOf(s *Server) (members []*Server, missing []Missing) {
 	return append(members, k.others(members, k.isLoose)...), k.census.Missing
 }
 
-// others are the servers that hold data and are not among the members, as far as a condition is met.
+// others are the servers that hold data and are not among the members, as far as a condition is
+// met.
 func (k *kin) others(members []*Server, condition func(*Server) bool) (found []*Server) {
 	for _, s := range slices.Clone(k.servers) { // the condition may find more
 		if s.State.Role != topology.Sentinel && !slices.Contains(members, s) && condition(s) {
@@ -128,7 +141,8 @@ func (k *kin) selected(s *Server) bool {
 	return slices.ContainsFunc(k.census.Servers, func(o Server) bool { return o.Pod == s.Pod })
 }
 
-// isLoose reports whether it is not known whose data a server holds: it does not answer, is not the primary that the sentinels name, or follows none that answers.
+// isLoose reports whether it is not known whose data a server holds: it does not answer, is not the
+// primary that the sentinels name, or follows none that answers.
 func (k *kin) isLoose(s *Server) bool {
 	for range maxChain {
 		switch {
@@ -147,7 +161,8 @@ func (k *kin) isLoose(s *Server) bool {
 // maxChain bounds a chain of replicas of replicas.
 const maxChain = 8
 
-// inShard are the nodes of a shard. Those in pods that the target does not select are found by the addresses in CLUSTER NODES.
+// inShard are the nodes of a shard. Those in pods that the target does not select are found by the
+// addresses in CLUSTER NODES.
 func (k *kin) inShard(shard int) (members []*Server, missing []Missing) {
 	var addresses []string
 	for i := range k.census.Missing {
@@ -166,7 +181,8 @@ func (k *kin) inShard(shard int) (members []*Server, missing []Missing) {
 			continue
 		}
 		s := k.at(m.address)
-		if s == nil || slices.Contains(members, s) || k.selected(s) || s.node != "" && s.node != m.node { // another node was there before
+		// another node was there before
+		if s == nil || slices.Contains(members, s) || k.selected(s) || s.node != "" && s.node != m.node {
 			missing = append(missing, m)
 			continue
 		}
@@ -176,7 +192,8 @@ func (k *kin) inShard(shard int) (members []*Server, missing []Missing) {
 	return members, missing
 }
 
-// linkedTo are the servers that hold the same data as one, itself included: whom it lists as replicas, whom it names as its primary, who lists or names it, and so on.
+// linkedTo are the servers that hold the same data as one, itself included: whom it lists as
+// replicas, whom it names as its primary, who lists or names it, and so on.
 func (k *kin) linkedTo(s *Server) []*Server {
 	linked := []*Server{s}
 	for next := linked; len(next) > 0; {
@@ -244,7 +261,8 @@ func (k *kin) known(address string) *Server {
 	return k.byPlace[address]
 }
 
-// at is the server at an address that a server named; nil where no running pod of the namespace has it. One beside the target is asked.
+// at is the server at an address that a server named; nil where no running pod of the namespace has
+// it. One beside the target is asked.
 func (k *kin) at(address string) *Server {
 	k.mu.Lock()
 	s, known := k.byPlace[address]
@@ -285,7 +303,9 @@ type listings struct {
 	others  []topology.Attached
 }
 
-func inSync(a topology.Attached) bool { return a.Online && a.Lag <= longestLag }
+func inSync(a topology.Attached) bool {
+	return a.Online && a.Lag <= longestLag
+}
 
 func (k *kin) listedBy(members []*Server) listings {
 	l := listings{servers: map[*Server]topology.Attached{}}
@@ -302,7 +322,8 @@ func (k *kin) listedBy(members []*Server) listings {
 	return l
 }
 
-// rank puts replicas in sync first: the first ones are taken for known copies, which do not count twice.
+// rank puts replicas in sync first: the first ones are taken for known copies, which do not count
+// twice.
 func rank(a topology.Attached) int {
 	if inSync(a) {
 		return 0
@@ -310,7 +331,8 @@ func rank(a topology.Attached) int {
 	return 1
 }
 
-// take removes the first of the listed replicas that no server is known for, and that meet a condition.
+// take removes the first of the listed replicas that no server is known for, and that meet a
+// condition.
 func (l *listings) take(condition func(topology.Attached) bool) (topology.Attached, bool) {
 	at := slices.IndexFunc(l.others, condition)
 	if at < 0 {
@@ -321,7 +343,8 @@ func (l *listings) take(condition func(topology.Attached) bool) (topology.Attach
 	return found, true
 }
 
-// copiesIn are the copies of a data set. Which are in sync is known by their own view and by the lists of replicas, in which a replica may have an address that leads nowhere.
+// copiesIn are the copies of a data set. Which are in sync is known by their own view and by the
+// lists of replicas, in which a replica may have an address that leads nowhere.
 func (k *kin) copiesIn(members []*Server, missing []Missing) []Copy {
 	slices.SortFunc(members, func(a, b *Server) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
 	listed := k.listedBy(members)
@@ -354,17 +377,23 @@ func (k *kin) copiesIn(members []*Server, missing []Missing) []Copy {
 	return all
 }
 
-// namedPrimaries are the primaries that replicas name and that are in no running pod of the namespace. One whose replica is connected runs elsewhere, and cannot be hit.
+// namedPrimaries are the primaries that replicas name and that are in no running pod of the
+// namespace. One whose replica is connected runs elsewhere, and cannot be hit.
 func (k *kin) namedPrimaries(members []*Server) (all []Copy) {
 	for _, s := range members {
 		link := s.State.Replication
-		if s.Err != nil || s.State.Role != topology.Replica || link.Primary == "" || k.at(link.Primary) != nil {
+		if s.Err != nil || s.State.Role != topology.Replica || link.Primary == "" ||
+			k.at(link.Primary) != nil {
 			continue
 		}
 		at := slices.IndexFunc(all, func(c Copy) bool { return c.Place == link.Primary })
 		if at < 0 {
 			at = len(all)
-			all = append(all, Copy{Name: link.Primary, Place: link.Primary, Behind: "is the primary of " + s.Pod.Name + ", and in no running pod"})
+			all = append(all, Copy{
+				Name:   link.Primary,
+				Place:  link.Primary,
+				Behind: "is the primary of " + s.Pod.Name + ", and in no running pod",
+			})
 		}
 		if link.LinkUp {
 			all[at].Behind = ""
@@ -375,7 +404,12 @@ func (k *kin) namedPrimaries(members []*Server) (all []Copy) {
 
 // copyAt is the copy of a server, and whether its primary lists it.
 func (k *kin) copyAt(s *Server, listed *listings) (c Copy, is bool) {
-	c = Copy{Name: s.Pod.Name, Place: s.Address, Server: s, Behind: behind(s)}
+	c = Copy{
+		Name:   s.Pod.Name,
+		Place:  s.Address,
+		Server: s,
+		Behind: behind(s),
+	}
 	a, is := listed.servers[s]
 	switch {
 	case redis.RejectsLogin(s.Err) && is && inSync(a) && !k.selected(s):
@@ -391,17 +425,22 @@ func (k *kin) copyAt(s *Server, listed *listings) (c Copy, is bool) {
 	return c, is
 }
 
-// copyMissing is a copy that no server has, and whether a primary lists it: then it runs elsewhere, and cannot be hit.
+// copyMissing is a copy that no server has, and whether a primary lists it: then it runs elsewhere,
+// and cannot be hit.
 func copyMissing(m *Missing, listed *listings) (c Copy, is bool) {
 	c = Copy{Name: m.Name, Place: m.address, Behind: m.Why}
-	a, is := listed.take(func(a topology.Attached) bool { return m.address != "" && a.Address == m.address })
+	a, is := listed.take(func(a topology.Attached) bool {
+		return m.address != "" &&
+			a.Address == m.address
+	})
 	if is && inSync(a) {
 		c.Behind = ""
 	}
 	return c, is
 }
 
-// Behind is why the server in a pod is no copy in sync in its own view, as a predicate of it; "" where it is one, and where it does not answer.
+// Behind is why the server in a pod is no copy in sync in its own view, as a predicate of it; ""
+// where it is one, and where it does not answer.
 func (r Redis) Behind(ctx context.Context, pod *corev1.Pod) string {
 	s := Server{Pod: pod, Address: r.Address(pod)}
 	if r.ask(ctx, &s); s.Err != nil {

@@ -26,8 +26,11 @@ func (r Redis) readInfo(ctx context.Context, address string, command []string) (
 	return redis.ParseInfo(text), nil
 }
 
-// Settings reads settings of a server by one CONFIG GET. A server before Redis 7 accepts only one name.
-func (r Redis) Settings(ctx context.Context, address string, names ...string) (map[string]string, error) {
+// Settings reads settings of a server by one CONFIG GET. A server before Redis 7 accepts only one
+// name.
+func (r Redis) Settings(
+	ctx context.Context, address string, names ...string,
+) (map[string]string, error) {
 	reply, err := r.send(ctx, address, append([]string{"CONFIG", "GET"}, names...)...)
 	if err != nil {
 		return nil, err

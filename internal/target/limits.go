@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CPULimit is the lowest CPU limit of the target's Redis containers, in cores; 0 where none has one. It returns a Problem where the target names no pods.
+// CPULimit is the lowest CPU limit of the target's Redis containers, in cores; 0 where none has
+// one. It returns a Problem where the target names no pods.
 func (r Redis) CPULimit(ctx context.Context) (float64, error) {
 	pods, err := r.Pods(ctx)
 	if err != nil {

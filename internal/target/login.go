@@ -17,16 +17,24 @@ import (
 	"github.com/redquake/redquake/internal/target/credentials"
 )
 
-// LoginFor reads the Secrets that a target names. A Problem names the field whose Secret or key is missing.
-// Server names are not checked against pod addresses, which no certificate holds, unless serverName is set.
-func LoginFor(ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget) (redis.Login, error) {
+// LoginFor reads the Secrets that a target names. A Problem names the field whose Secret or key is
+// missing.
+// Server names are not checked against pod addresses, which no certificate holds, unless serverName
+// is set.
+func LoginFor(
+	ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget,
+) (redis.Login, error) {
 	login, err := credentials.Login(ctx, secrets, namespace, "spec.target", target.Auth, target.TLS)
 	login.Timeout = AskTimeout
 	return login, err
 }
 
-// SentinelsOf returns the addresses of a target's sentinels and the login to them; zero where there are none.
-func SentinelsOf(ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget, servers topology.Servers) (Sentinels, error) {
+// SentinelsOf returns the addresses of a target's sentinels and the login to them; zero where there
+// are none.
+func SentinelsOf(
+	ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget,
+	servers topology.Servers,
+) (Sentinels, error) {
 	spec := target.Sentinel
 	if spec == nil {
 		return Sentinels{}, nil
@@ -40,16 +48,22 @@ func SentinelsOf(ctx context.Context, secrets client.Reader, namespace string, t
 		s.Addresses = append(s.Addresses, qualified)
 	}
 	if spec.Service != nil {
-		s.Addresses = []string{net.JoinHostPort(spec.Service.Name+"."+namespace+".svc", strconv.Itoa(int(spec.Service.Port)))}
+		s.Addresses = []string{
+			net.JoinHostPort(spec.Service.Name+"."+namespace+".svc", strconv.Itoa(int(spec.Service.Port))),
+		}
 	}
 	var err error
-	s.Login, err = credentials.Login(ctx, secrets, namespace, "spec.target.sentinel", spec.Auth, spec.TLS)
+	s.Login, err = credentials.Login(ctx, secrets, namespace, "spec.target.sentinel", spec.Auth,
+		spec.TLS)
 	s.Login.Timeout = AskTimeout
 	return s, err
 }
 
-// qualify returns an address as it resolves in any namespace: a load pod finds SERVICE and POD.SERVICE by the search path of its namespace.
-func qualify(ctx context.Context, services client.Reader, namespace, address string) (string, error) {
+// qualify returns an address as it resolves in any namespace: a load pod finds SERVICE and
+// POD.SERVICE by the search path of its namespace.
+func qualify(
+	ctx context.Context, services client.Reader, namespace, address string,
+) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || net.ParseIP(host) != nil || strings.Count(host, ".") > 1 {
 		return address, nil //nolint:nilerr // what is no address fails when it is dialled

@@ -18,14 +18,18 @@ type End struct {
 	NewNode bool // the replacement is on another node
 }
 
-// Forgets returns why a server would come back without its data if its process ended now; "" where it would load what it has written to its disk.
+// Forgets returns why a server would come back without its data if its process ended now; "" where
+// it would load what it has written to its disk.
 func (r Redis) Forgets(ctx context.Context, s *Server, end End) string {
 	if !s.State.Persistence.Appends {
 		switch save, err := r.setting(ctx, s.Address, "save"); {
 		case redis.IsReply(err):
-			return fmt.Sprintf(`it has no append-only file, and does not tell whether it saves snapshots (CONFIG GET save: %v)`, err)
+			return fmt.Sprintf(
+				`it has no append-only file, and does not tell whether it saves snapshots (CONFIG GET save: %v)`,
+				err)
 		case err != nil:
-			return fmt.Sprintf(`it has no append-only file, and it is not known whether it saves snapshots (%v)`, err)
+			return fmt.Sprintf(
+				`it has no append-only file, and it is not known whether it saves snapshots (%v)`, err)
 		case save == "":
 			return `it writes nothing to its disk (appendonly no, save "")`
 		case end.Abrupt && !s.State.Persistence.Saved:
@@ -55,7 +59,8 @@ func (r Redis) setting(ctx context.Context, address, name string) (string, error
 	return all[name], err
 }
 
-// keeps reports whether a folder of a container is on a volume that is still there after the end of its process. A folder that is not known may be on any.
+// keeps reports whether a folder of a container is on a volume that is still there after the end of
+// its process. A folder that is not known may be on any.
 func keeps(pod *corev1.Pod, container *corev1.Container, folder string, end End) bool {
 	var at string
 	var on *corev1.Volume
@@ -92,7 +97,8 @@ func outlives(v *corev1.Volume, end End) bool {
 		return true
 	case v.HostPath != nil:
 		return !end.NewNode
-	case v.EmptyDir != nil, v.Ephemeral != nil, v.CSI != nil, v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.Image != nil:
+	case v.EmptyDir != nil, v.Ephemeral != nil, v.CSI != nil, v.ConfigMap != nil, v.Secret != nil,
+		v.Projected != nil, v.DownwardAPI != nil, v.Image != nil:
 		return false
 	}
 	return v.VolumeSource != (corev1.VolumeSource{}) // one without a source is an emptyDir

@@ -19,7 +19,8 @@ import (
 	"github.com/redquake/redquake/internal/target/podstate"
 )
 
-// Pods lists the running pods of a target by name: those of podSelector, else those that the Service selects.
+// Pods lists the running pods of a target by name: those of podSelector, else those that the
+// Service selects.
 // It returns a Problem where there is none.
 func (r Redis) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	all, err := r.AllPods(ctx)
@@ -31,28 +32,39 @@ func (r Redis) Pods(ctx context.Context) ([]corev1.Pod, error) {
 
 // Running returns those of the pods that run. It returns a Problem where there is none.
 func (r Redis) Running(all []corev1.Pod) ([]corev1.Pod, error) {
-	running := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return !isServer(&p) || podstate.Absence(&p) != "" })
+	running := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool {
+		return !isServer(&p) ||
+			podstate.Absence(&p) != ""
+	})
 	if len(running) == 0 {
-		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s", selectingField(r.Spec), r.Namespace)
+		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s",
+			selectingField(r.Spec), r.Namespace)
 	}
 	return running, r.checkContainer(running)
 }
 
-// Ready returns those of the pods that run. It returns a Problem for the first that is not ready: a Redis that starts is not to be used without the pods
-// that are about to come. But it waits for none for longer than patience, be it since the pod became so, or since the load was first to begin: then Redis
-// is used as it is.
-func (r Redis) Ready(all []corev1.Pod, since, now time.Time, patience time.Duration) ([]corev1.Pod, error) {
+// Ready returns those of the pods that run. It returns a Problem for the first that is not ready: a
+// Redis that starts is not to be used without the pods that are about to come. But it waits for
+// none for longer than patience, be it since the pod became so, or since the load was first to
+// begin: then Redis is used as it is.
+func (r Redis) Ready(
+	all []corev1.Pod, since, now time.Time, patience time.Duration,
+) ([]corev1.Pod, error) {
 	for i := range all {
 		p := &all[i]
-		if why, began := podstate.Unready(p); why != "" && isServer(p) && now.Sub(began) < patience && now.Sub(since) < patience {
-			return nil, &problem.Problem{Reason: v1alpha1.ReasonTargetNotReady, Message: fmt.Sprintf("%s: pod %s %s", selectingField(r.Spec), p.Name, why)}
+		if why, began := podstate.Unready(p); why != "" && isServer(p) && now.Sub(began) < patience &&
+			now.Sub(since) < patience {
+			return nil, &problem.Problem{
+				Reason:  v1alpha1.ReasonTargetNotReady,
+				Message: fmt.Sprintf("%s: pod %s %s", selectingField(r.Spec), p.Name, why),
+			}
 		}
 	}
 	return r.Running(all)
 }
 
-// isServer reports whether a selected pod may be one of Redis: neither one of its load, nor one of a Job, such as the Job that forms a cluster and has
-// the labels of the whole release.
+// isServer reports whether a selected pod may be one of Redis: neither one of its load, nor one of
+// a Job, such as the Job that forms a cluster and has the labels of the whole release.
 func isServer(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(p)
 	return p.Labels[v1alpha1.LabelLoadTest] == "" && (owner == nil || owner.Kind != "Job")
@@ -76,35 +88,52 @@ func selectingField(target *v1alpha1.RedisTarget) string {
 	return "spec.target.service.name"
 }
 
-// Selector selects the pods of a target. It returns a Problem where neither podSelector nor a Service determines them.
+// Selector selects the pods of a target. It returns a Problem where neither podSelector nor a
+// Service determines them.
 func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 	target := r.Spec
 	if target == nil { // the load test that named it is gone
-		return nil, problem.NoTarget("spec.target: the Redis is not known: neither the fault nor a load test names one")
+		return nil, problem.NoTarget(
+			"spec.target: the Redis is not known: neither the fault nor a load test names one")
 	}
 	if target.PodSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(target.PodSelector)
 		if err != nil {
-			return nil, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.target.podSelector: " + err.Error(), Lasting: true}
+			return nil, &problem.Problem{
+				Reason:  v1alpha1.ReasonInvalidSpec,
+				Message: "spec.target.podSelector: " + err.Error(),
+				Lasting: true,
+			}
 		}
 		return selector, nil
 	}
 	if target.Service == nil {
-		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
-			Message: "spec.target.podSelector: the pods of Redis cannot be determined by addresses, and a fault on pods requires them: set podSelector, or service"}
+		return nil, &problem.Problem{
+			Reason: v1alpha1.ReasonNoTarget, Lasting: true,
+			Message: "spec.target.podSelector: the pods of Redis cannot be determined by addresses, and a " +
+				"fault on pods requires them: set podSelector, or service",
+		}
 	}
 	var service corev1.Service
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: target.Service.Name}, &service)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: target.Service.Name},
+		&service)
 	if apierrors.IsNotFound(err) {
-		return nil, &problem.Problem{Reason: v1alpha1.ReasonServiceNotFound,
-			Message: fmt.Sprintf("spec.target.service.name: there is no Service %q in namespace %s", target.Service.Name, r.Namespace)}
+		return nil, &problem.Problem{
+			Reason: v1alpha1.ReasonServiceNotFound,
+			Message: fmt.Sprintf("spec.target.service.name: there is no Service %q in namespace %s",
+				target.Service.Name, r.Namespace),
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read Service %s: %w", target.Service.Name, err)
 	}
 	if len(service.Spec.Selector) == 0 {
-		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
-			Message: fmt.Sprintf("spec.target.podSelector: Service %q has no selector, so its pods are not known: set podSelector", service.Name)}
+		return nil, &problem.Problem{
+			Reason: v1alpha1.ReasonNoTarget, Lasting: true,
+			Message: fmt.Sprintf(
+				"spec.target.podSelector: Service %q has no selector, so its pods are not known: set podSelector",
+				service.Name),
+		}
 	}
 	return labels.SelectorFromSet(service.Spec.Selector), nil
 }
@@ -142,8 +171,9 @@ func (r Redis) ServerPods(ctx context.Context) ([]corev1.Pod, error) {
 	return slices.DeleteFunc(all, func(p corev1.Pod) bool { return !isServer(&p) }), err
 }
 
-// LatestPods lists the pods of a target by name, in whatever state: those that the watch of them shows, some milliseconds late, else those of the API
-// server. Of a target that is not known it lists all pods of the namespace. They must not be changed.
+// LatestPods lists the pods of a target by name, in whatever state: those that the watch of them
+// shows, some milliseconds late, else those of the API server. Of a target that is not known it
+// lists all pods of the namespace. They must not be changed.
 func (r Redis) LatestPods(ctx context.Context) ([]corev1.Pod, error) {
 	if pods, ok := r.Watched.Pods(); ok {
 		return pods, nil

@@ -20,9 +20,19 @@ import (
 
 func TestPods(t *testing.T) {
 	w := faulttest.NewWorld(t,
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "redis", "tier": "cache"}}},
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis"},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "redis", "tier": "cache"}},
+		},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "bare"}},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "redis-9", Labels: map[string]string{"app": "redis", "tier": "cache"}}, Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.99"}},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "other",
+				Name:      "redis-9",
+				Labels:    map[string]string{"app": "redis", "tier": "cache"},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.99"},
+		},
 	)
 	cache := func(p *corev1.Pod) { p.Labels["tier"] = "cache" }
 	w.Pod("redis-1", "u1", "10.0.0.1", "", cache)
@@ -49,13 +59,66 @@ func TestPods(t *testing.T) {
 		wantText string
 	}{
 		{"the Service's selector", &v1alpha1.RedisTarget{Service: service("redis")}, "not-ready redis-0 redis-1", false, ""},
-		{"podSelector has precedence over the Service", &v1alpha1.RedisTarget{Service: service("gone"), PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}, "not-ready plain redis-0 redis-1", false, ""},
-		{"expressions", &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpDoesNotExist}}}}, "plain", false, ""},
-		{"no such Service", &v1alpha1.RedisTarget{Service: service("gone")}, v1alpha1.ReasonServiceNotFound, false, "spec.target.service.name"},
-		{"a Service without a selector", &v1alpha1.RedisTarget{Service: service("bare")}, v1alpha1.ReasonNoTarget, true, "spec.target.podSelector"},
-		{"addresses only", &v1alpha1.RedisTarget{Addresses: []string{"redis:6379"}}, v1alpha1.ReasonNoTarget, true, "spec.target.podSelector"},
-		{"nothing matches", faulttest.ByPods(map[string]string{"app": "none"}), v1alpha1.ReasonNoTarget, false, "spec.target.podSelector"},
-		{"a selector that is none", &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}}}}, v1alpha1.ReasonInvalidSpec, true, "spec.target.podSelector"},
+		{
+			"podSelector has precedence over the Service",
+			&v1alpha1.RedisTarget{
+				Service:     service("gone"),
+				PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+			},
+			"not-ready plain redis-0 redis-1",
+			false,
+			"",
+		},
+		{
+			"expressions",
+			&v1alpha1.RedisTarget{
+				PodSelector: &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpDoesNotExist}},
+				},
+			},
+			"plain",
+			false,
+			"",
+		},
+		{
+			"no such Service",
+			&v1alpha1.RedisTarget{Service: service("gone")},
+			v1alpha1.ReasonServiceNotFound,
+			false,
+			"spec.target.service.name",
+		},
+		{
+			"a Service without a selector",
+			&v1alpha1.RedisTarget{Service: service("bare")},
+			v1alpha1.ReasonNoTarget,
+			true,
+			"spec.target.podSelector",
+		},
+		{
+			"addresses only",
+			&v1alpha1.RedisTarget{Addresses: []string{"redis:6379"}},
+			v1alpha1.ReasonNoTarget,
+			true,
+			"spec.target.podSelector",
+		},
+		{
+			"nothing matches",
+			faulttest.ByPods(map[string]string{"app": "none"}),
+			v1alpha1.ReasonNoTarget,
+			false,
+			"spec.target.podSelector",
+		},
+		{
+			"a selector that is none",
+			&v1alpha1.RedisTarget{
+				PodSelector: &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}},
+				},
+			},
+			v1alpha1.ReasonInvalidSpec,
+			true,
+			"spec.target.podSelector",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pods, err := faulttest.On(w.Deps(), tc.target).Pods(t.Context())
@@ -77,14 +140,21 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// A Redis that starts is not loaded before all its pods are ready, but no pod keeps the load from its start for longer than the patience.
+// A Redis that starts is not loaded before all its pods are ready, but no pod keeps the load from its start for longer
+// than the patience.
 func TestReady(t *testing.T) {
 	now := time.Now()
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	pod := func(name string, since time.Duration, change func(*corev1.Pod)) corev1.Pod {
 		p := corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(since)},
-			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(since)}}},
+			Status: corev1.PodStatus{
+				Phase: corev1.PodRunning,
+				PodIP: "10.0.0.1",
+				Conditions: []corev1.PodCondition{
+					{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(since)},
+				},
+			},
 		}
 		if change != nil {
 			change(&p)
@@ -100,7 +170,9 @@ func TestReady(t *testing.T) {
 	}
 	ofAJob := func(p *corev1.Pod) {
 		unready(p)
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "form", UID: "u", Controller: new(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "batch/v1", Kind: "Job", Name: "form", UID: "u", Controller: new(true)},
+		}
 	}
 	const patience = time.Minute
 	for _, tc := range []struct {
@@ -131,13 +203,15 @@ func TestReady(t *testing.T) {
 			if err != nil {
 				got = []string{faulttest.ProblemOf(t, err).Message}
 			}
-			if text := strings.Join(got, " "); err == nil && text != tc.want || err != nil && !strings.Contains(text, "pod b "+tc.want) {
+			if text := strings.Join(got, " "); err == nil && text != tc.want ||
+				err != nil && !strings.Contains(text, "pod b "+tc.want) {
 				t.Errorf("%q, want %q", text, tc.want)
 			}
 		})
 	}
 	alone := []corev1.Pod{pod("a", time.Hour, unready)}
-	if found, err := (target.Redis{Spec: faulttest.ByPods(nil)}).Ready(alone, now, now, patience); err != nil || len(found) != 1 {
+	if found, err := (target.Redis{Spec: faulttest.ByPods(nil)}).Ready(alone, now, now, patience); err != nil ||
+		len(found) != 1 {
 		t.Errorf("one that never is ready, alone: %v, %v", found, err)
 	}
 }
@@ -148,7 +222,8 @@ func TestPodsPassesErrorsOn(t *testing.T) {
 	w.Hooks.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return apierrors.NewInternalError(errors.New("etcd is away"))
 	}
-	_, err := faulttest.On(w.Deps(), &v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}}).Pods(t.Context())
+	_, err := faulttest.On(w.Deps(), &v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}}).Pods(
+		t.Context())
 	if !apierrors.IsInternalError(err) {
 		t.Errorf("error %v, want the API server's own", err)
 	}
@@ -168,10 +243,25 @@ func TestContainerAndAddress(t *testing.T) {
 		container  string
 		address    string
 	}{
-		{"identified by the port", []corev1.Container{container("proxy", "redis-proxy", 9000), container("db", "acme/cache:1", 6379)}, "db", "10.0.0.1:6379"},
+		{
+			"identified by the port",
+			[]corev1.Container{container("proxy", "redis-proxy", 9000), container("db", "acme/cache:1", 6379)},
+			"db",
+			"10.0.0.1:6379",
+		},
 		{"one of several ports", []corev1.Container{container("db", "acme/cache:1", 16379, 6379)}, "db", "10.0.0.1:6379"},
-		{"identified by the image", []corev1.Container{container("sidecar", "envoy", 9901), container("db", "docker.io/valkey/valkey:8", 7000)}, "db", "10.0.0.1:7000"},
-		{"not identified: the first", []corev1.Container{container("a", "acme/a"), container("b", "acme/b")}, "a", "10.0.0.1:6379"},
+		{
+			"identified by the image",
+			[]corev1.Container{container("sidecar", "envoy", 9901), container("db", "docker.io/valkey/valkey:8", 7000)},
+			"db",
+			"10.0.0.1:7000",
+		},
+		{
+			"not identified: the first",
+			[]corev1.Container{container("a", "acme/a"), container("b", "acme/b")},
+			"a",
+			"10.0.0.1:6379",
+		},
 		{"another port", []corev1.Container{container("a", "acme/a", 6380)}, "a", "10.0.0.1:6380"},
 		{"no container", nil, "", "10.0.0.1:6379"},
 	} {

@@ -25,7 +25,8 @@ const redisPort = 6379
 var (
 	redisNames  = []string{"redis", "valkey", "keydb"}
 	secureNames = []string{"tls", "ssl"}
-	// otherNames are of ports at which no client of Redis connects, also if they are called redis-metrics.
+	// otherNames are of ports at which no client of Redis connects, also if they are called
+	// redis-metrics.
 	otherNames = []string{"metric", "export", "prom", "http", "bus", "gossip", "sentinel"}
 )
 
@@ -41,19 +42,24 @@ func (r Redis) Container(pod *corev1.Pod) corev1.Container {
 	return container
 }
 
-// server is the container that runs Redis, and the port on which it listens: as the target says, else as the Service does, else as the names and numbers of
-// the declared ports suggest.
+// server is the container that runs Redis, and the port on which it listens: as the target says,
+// else as the Service does, else as the names and numbers of the declared ports suggest.
 func (r Redis) server(pod *corev1.Pod) (corev1.Container, int32) {
 	containers := r.candidates(pod)
 	if port := r.givenPort(pod); port != 0 {
-		if c, _, ok := declaring(containers, func(p corev1.ContainerPort) bool { return p.ContainerPort == port }); ok {
+		if c, _, ok := declaring(containers, func(p corev1.ContainerPort) bool {
+			return p.ContainerPort == port
+		}); ok {
 			return c, port
 		}
 		return likely(containers), port
 	}
 	secure := r.Spec != nil && r.Spec.TLS != nil
 	for _, suits := range []func(corev1.ContainerPort) bool{
-		func(p corev1.ContainerPort) bool { return isRedis(p) && contains(p.Name, secureNames) == secure },
+		func(p corev1.ContainerPort) bool {
+			return isRedis(p) &&
+				contains(p.Name, secureNames) == secure
+		},
 		isRedis,
 		func(p corev1.ContainerPort) bool { return p.ContainerPort == redisPort },
 	} {
@@ -65,7 +71,8 @@ func (r Redis) server(pod *corev1.Pod) (corev1.Container, int32) {
 	return c, firstPort(&c)
 }
 
-// candidates are the containers of a pod that may run Redis: the one that the target names, unless the pod is of another kind.
+// candidates are the containers of a pod that may run Redis: the one that the target names, unless
+// the pod is of another kind.
 func (r Redis) candidates(pod *corev1.Pod) []corev1.Container {
 	if r.Spec != nil && r.Spec.Container != "" {
 		for i := range pod.Spec.Containers {
@@ -77,14 +84,16 @@ func (r Redis) candidates(pod *corev1.Pod) []corev1.Container {
 	return pod.Spec.Containers
 }
 
-// givenPort is the port that the target or its Service names; 0 = none. It is not that of sentinels that the target selects as well.
+// givenPort is the port that the target or its Service names; 0 = none. It is not that of sentinels
+// that the target selects as well.
 func (r Redis) givenPort(pod *corev1.Pod) int32 {
 	switch {
 	case r.Spec == nil || isSentinel(pod):
 		return 0
 	case r.Spec.PodPort != 0:
 		return r.Spec.PodPort
-	case r.Service == nil || len(r.Service.Spec.Selector) == 0 || !labels.SelectorFromSet(r.Service.Spec.Selector).Matches(labels.Set(pod.Labels)):
+	case r.Service == nil || len(r.Service.Spec.Selector) == 0 ||
+		!labels.SelectorFromSet(r.Service.Spec.Selector).Matches(labels.Set(pod.Labels)):
 		return 0 // the Service of a proxy, for example
 	}
 	for _, p := range r.Service.Spec.Ports {
@@ -100,7 +109,9 @@ func targetPort(pod *corev1.Pod, port corev1.ServicePort) int32 {
 	if port.TargetPort.Type == intstr.Int {
 		return port.TargetPort.IntVal
 	}
-	_, found, _ := declaring(pod.Spec.Containers, func(p corev1.ContainerPort) bool { return p.Name == port.TargetPort.StrVal })
+	_, found, _ := declaring(pod.Spec.Containers, func(p corev1.ContainerPort) bool {
+		return p.Name == port.TargetPort.StrVal
+	})
 	return found
 }
 
@@ -109,7 +120,8 @@ func isSentinel(pod *corev1.Pod) bool {
 	some := false
 	for _, c := range pod.Spec.Containers {
 		for _, p := range c.Ports {
-			if some = strings.Contains(p.Name, "sentinel") || strconv.Itoa(int(p.ContainerPort)) == sentinelPort; !some {
+			if some = strings.Contains(p.Name, "sentinel") ||
+				strconv.Itoa(int(p.ContainerPort)) == sentinelPort; !some {
 				return false
 			}
 		}
@@ -118,7 +130,9 @@ func isSentinel(pod *corev1.Pod) bool {
 }
 
 // declaring is the first container that declares a port that suits, and that port.
-func declaring(containers []corev1.Container, suits func(corev1.ContainerPort) bool) (corev1.Container, int32, bool) {
+func declaring(
+	containers []corev1.Container, suits func(corev1.ContainerPort) bool,
+) (corev1.Container, int32, bool) {
 	for _, c := range containers {
 		if i := slices.IndexFunc(c.Ports, suits); i >= 0 {
 			return c, c.Ports[i].ContainerPort, true
@@ -174,7 +188,9 @@ func (r Redis) checkContainer(pods []corev1.Pod) error {
 			}
 		}
 	}
-	return problem.NoTarget("spec.target.container: no running pod of the target has a container %q, only %s", r.Spec.Container, strings.Join(names, ", "))
+	return problem.NoTarget(
+		"spec.target.container: no running pod of the target has a container %q, only %s",
+		r.Spec.Container, strings.Join(names, ", "))
 }
 
 // ReadService returns the Redis with its Service, if that is needed to know the port of the pods.
@@ -183,7 +199,8 @@ func (r Redis) ReadService(ctx context.Context) (Redis, error) {
 		return r, nil
 	}
 	service := &corev1.Service{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.Service.Name}, service)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.Service.Name},
+		service)
 	switch {
 	case apierrors.IsNotFound(err): // a Problem where the pods are selected by it
 	case err != nil:

@@ -35,8 +35,9 @@ type Process struct {
 	Address string // "" = it has none yet
 }
 
-// Locate determines which process runs now in place of the recorded one. It is an error if that cannot be determined. If the pod cannot be read, only the
-// recorded process at the recorded address is recognized, by its run_id.
+// Locate determines which process runs now in place of the recorded one. It is an error if that
+// cannot be determined. If the pod cannot be read, only the recorded process at the recorded
+// address is recognized, by its run_id.
 func (r Redis) Locate(ctx context.Context, target *v1alpha1.FaultTarget) (Process, error) {
 	pod, err := r.podOf(ctx, target)
 	switch {
@@ -62,8 +63,9 @@ func (r Redis) Locate(ctx context.Context, target *v1alpha1.FaultTarget) (Proces
 	return Process{Original, target.Address}, nil
 }
 
-// podOf reads the pod of a target's name; nil = there is none. If it is the recorded one, the target gets its present address: a pod has another one after
-// a restart of its node, and its old one may be another pod's.
+// podOf reads the pod of a target's name; nil = there is none. If it is the recorded one, the
+// target gets its present address: a pod has another one after a restart of its node, and its old
+// one may be another pod's.
 func (r Redis) podOf(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, confine.PodTimeout)
 	defer cancel()
@@ -80,7 +82,8 @@ func (r Redis) podOf(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1
 	}
 	recorded := target.Address
 	target.Address = r.Address(pod)
-	if _, port, err := net.SplitHostPort(recorded); err == nil { // also if the Service has another port by now
+	// also if the Service has another port by now
+	if _, port, err := net.SplitHostPort(recorded); err == nil {
 		target.Address = net.JoinHostPort(pod.Status.PodIP, port)
 	}
 	return pod, nil
@@ -92,13 +95,15 @@ func (r Redis) isOriginal(ctx context.Context, target *v1alpha1.FaultTarget) boo
 	return err == nil && target.RunID != "" && server.RunID == target.RunID
 }
 
-// ProcessRuns reports whether the recorded process still runs. It is an error if the server does not answer.
+// ProcessRuns reports whether the recorded process still runs. It is an error if the server does
+// not answer.
 func (r Redis) ProcessRuns(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	at, err := r.Locate(ctx, target)
 	return at.Identity == Original, err
 }
 
-// PodExists reports whether the recorded pod still exists. Its server is only queried if the pod cannot be read.
+// PodExists reports whether the recorded pod still exists. Its server is only queried if the pod
+// cannot be read.
 func (r Redis) PodExists(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := r.podOf(ctx, target)
 	if err != nil {
@@ -110,8 +115,8 @@ func (r Redis) PodExists(ctx context.Context, target *v1alpha1.FaultTarget) (boo
 	return pod != nil && string(pod.UID) == target.UID, nil
 }
 
-// Silent reports whether a server that accepts connections answers neither a login nor a command within ProbeWithin. Error replies are answers. The error is
-// why that is not known.
+// Silent reports whether a server that accepts connections answers neither a login nor a command
+// within ProbeWithin. Error replies are answers. The error is why that is not known.
 func (r Redis) Silent(ctx context.Context, address string, command ...any) (bool, error) {
 	silent, err := r.Send(ctx, address, ProbeWithin, command...)
 	switch op, isOp := errors.AsType[*net.OpError](err); {
@@ -125,9 +130,11 @@ func (r Redis) Silent(ctx context.Context, address string, command ...any) (bool
 	return false, err
 }
 
-// Send sends a command, and reports whether it was not answered within a time limit. It returns an error reply as an error, and what kept the command from
-// being sent.
-func (r Redis) Send(ctx context.Context, address string, within time.Duration, command ...any) (silent bool, err error) {
+// Send sends a command, and reports whether it was not answered within a time limit. It returns an
+// error reply as an error, and what kept the command from being sent.
+func (r Redis) Send(
+	ctx context.Context, address string, within time.Duration, command ...any,
+) (silent bool, err error) {
 	short, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	_, err = r.Servers.Do(short, address, r.Login, command...)
@@ -142,7 +149,8 @@ func (r Redis) Send(ctx context.Context, address string, within time.Duration, c
 	return false, err
 }
 
-// Same reports whether an address that the sentinels gave is that of a server: by the address, else by its run_id.
+// Same reports whether an address that the sentinels gave is that of a server: by the address, else
+// by its run_id.
 func (r Redis) Same(ctx context.Context, given, address, runID string) (bool, error) {
 	if given == address {
 		return true, nil

@@ -18,7 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
-// The recorded process is found at the present address of its pod, and no other one is taken for it; without the API server only it is recognized.
+// The recorded process is found at the present address of its pod, and no other one is taken for it; without the API
+// server only it is recognized.
 func TestLocate(t *testing.T) {
 	const old, other = "10.0.0.2:6379", "10.0.0.9:6379"
 	for _, tc := range []struct {
@@ -32,17 +33,64 @@ func TestLocate(t *testing.T) {
 		exists  bool
 		err     bool
 	}{
-		{name: "as recorded", uid: "u", ip: "10.0.0.2", servers: []string{old}, want: target.Process{Identity: target.Original, Address: old}, exists: true},
-		{name: "at a new address", uid: "u", ip: "10.0.0.9", servers: []string{other}, want: target.Process{Identity: target.Original, Address: other}, exists: true},
-		{name: "restarted", uid: "u", ip: "10.0.0.2", servers: []string{old}, restart: true, want: target.Process{Identity: target.Successor, Address: old}, exists: true},
-		{name: "restarted at a new address, and the old one is another server's", uid: "u", ip: "10.0.0.9", servers: []string{other, old}, restart: true,
-			want: target.Process{Identity: target.Successor, Address: other}, exists: true},
+		{
+			name:    "as recorded",
+			uid:     "u",
+			ip:      "10.0.0.2",
+			servers: []string{old},
+			want:    target.Process{Identity: target.Original, Address: old},
+			exists:  true,
+		},
+		{
+			name:    "at a new address",
+			uid:     "u",
+			ip:      "10.0.0.9",
+			servers: []string{other},
+			want:    target.Process{Identity: target.Original, Address: other},
+			exists:  true,
+		},
+		{
+			name:    "restarted",
+			uid:     "u",
+			ip:      "10.0.0.2",
+			servers: []string{old},
+			restart: true,
+			want:    target.Process{Identity: target.Successor, Address: old},
+			exists:  true,
+		},
+		{
+			name:    "restarted at a new address, and the old one is another server's",
+			uid:     "u",
+			ip:      "10.0.0.9",
+			servers: []string{other, old},
+			restart: true,
+			want:    target.Process{Identity: target.Successor, Address: other},
+			exists:  true,
+		},
 		{name: "without an address", uid: "u", err: true},
-		{name: "replaced", uid: "v", ip: "10.0.0.9", servers: []string{old, other}, want: target.Process{Identity: target.Replacement, Address: other}},
+		{
+			name:    "replaced",
+			uid:     "v",
+			ip:      "10.0.0.9",
+			servers: []string{old, other},
+			want:    target.Process{Identity: target.Replacement, Address: other},
+		},
 		{name: "about to be replaced", uid: "v", want: target.Process{Identity: target.Replacement}},
 		{name: "gone", want: target.Process{}},
-		{name: "no API server", down: true, servers: []string{old}, want: target.Process{Identity: target.Original, Address: old}, exists: true},
-		{name: "no API server, and another process at the address", down: true, servers: []string{old}, restart: true, err: true},
+		{
+			name:    "no API server",
+			down:    true,
+			servers: []string{old},
+			want:    target.Process{Identity: target.Original, Address: old},
+			exists:  true,
+		},
+		{
+			name:    "no API server, and another process at the address",
+			down:    true,
+			servers: []string{old},
+			restart: true,
+			err:     true,
+		},
 		{name: "no API server, and no server", down: true, err: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -65,13 +113,18 @@ func TestLocate(t *testing.T) {
 			}
 			cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t))
 			if tc.uid != "" {
-				cluster.WithObjects(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "redis-0", UID: tc.uid}, Status: corev1.PodStatus{PodIP: tc.ip}})
+				cluster.WithObjects(&corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "redis-0", UID: tc.uid},
+					Status:     corev1.PodStatus{PodIP: tc.ip},
+				})
 			}
 			live := cluster.Build()
 			if tc.down {
-				live = interceptor.NewClient(live, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-					return errors.New("connection refused")
-				}})
+				live = interceptor.NewClient(live, interceptor.Funcs{
+					Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+						return errors.New("connection refused")
+					},
+				})
 			}
 			r := target.Redis{Namespace: "shop", Live: live, Servers: redis, Spec: &v1alpha1.RedisTarget{}}
 			recorded := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u", Address: old, RunID: runID}

@@ -20,7 +20,8 @@ func (r Redis) Reaches(ctx context.Context, address, who, as string) error {
 	return confine.NamedBy(err, who, as)
 }
 
-// PlaceOf is the address of the pod that is dialled for an address, such as that of a node port; the address itself where no pod is known.
+// PlaceOf is the address of the pod that is dialled for an address, such as that of a node port;
+// the address itself where no pod is known.
 func (r Redis) PlaceOf(ctx context.Context, address string) string {
 	if c, confined := r.Servers.(confine.Servers); confined {
 		if places, err := c.Book.Resolve(ctx, address); err == nil && len(places) > 0 {
@@ -30,8 +31,11 @@ func (r Redis) PlaceOf(ctx context.Context, address string) string {
 	return address
 }
 
-// residentAt is the pod of the namespace that an address leads to, and where it is dialled; "" where none is known, or several have the name.
-func (r Redis) residentAt(ctx context.Context, address string) (place string, uid types.UID, name string) {
+// residentAt is the pod of the namespace that an address leads to, and where it is dialled; ""
+// where none is known, or several have the name.
+func (r Redis) residentAt(
+	ctx context.Context, address string,
+) (place string, uid types.UID, name string) {
 	c, confined := r.Servers.(confine.Servers)
 	if !confined {
 		return "", "", ""

@@ -9,7 +9,11 @@ import (
 )
 
 func TestRestartCount(t *testing.T) {
-	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "proxy", RestartCount: 9}, {Name: "redis", RestartCount: 2}}}}
+	pod := &corev1.Pod{
+		Status: corev1.PodStatus{
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "proxy", RestartCount: 9}, {Name: "redis", RestartCount: 2}},
+		},
+	}
 	for container, want := range map[string]int32{"redis": 2, "proxy": 9, "none": 0} {
 		if got := (target.Redis{}).RestartCount(pod, container); got != want {
 			t.Errorf("%s: %d restarts, want %d", container, got, want)

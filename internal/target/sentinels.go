@@ -36,7 +36,8 @@ type Watcher struct {
 	peers   map[string]string // host:port of the other sentinels by ID, those that are down included
 }
 
-// Watchers are all sentinels that answered. A majority is relative to all, including those that did not.
+// Watchers are all sentinels that answered. A majority is relative to all, including those that did
+// not.
 type Watchers struct {
 	Name     string
 	Answered []Watcher
@@ -44,7 +45,8 @@ type Watchers struct {
 	At       time.Time // of the answers
 }
 
-// AskAll queries the given sentinels about a primary, and then those that they list. It is an error if none watches it.
+// AskAll queries the given sentinels about a primary, and then those that they list. It is an error
+// if none watches it.
 func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 	w := Watchers{Name: name}
 	byID, asked := map[string]Watcher{}, map[string]bool{}
@@ -62,7 +64,8 @@ func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 			byID[a.id], asked[a.Address], known[a.id] = a, true, true
 			for id, address := range a.peers {
 				known[id] = true
-				if _, there := byID[id]; !there && address != "" && !asked[address] && !slices.Contains(next, address) {
+				if _, there := byID[id]; !there && address != "" && !asked[address] &&
+					!slices.Contains(next, address) {
 					next = append(next, address)
 				}
 			}
@@ -79,7 +82,9 @@ func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 }
 
 // askSome queries sentinels in parallel. It returns one of their errors.
-func (s Sentinels) askSome(ctx context.Context, addresses []string, name string) ([]Watcher, error) {
+func (s Sentinels) askSome(
+	ctx context.Context, addresses []string, name string,
+) ([]Watcher, error) {
 	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -126,15 +131,18 @@ func (s Sentinels) askOne(ctx context.Context, address, name string) (Watcher, e
 	return w, err
 }
 
-// UnknownName turns the error reply to a name that a sentinel does not watch into a Problem of the spec.
+// UnknownName turns the error reply to a name that a sentinel does not watch into a Problem of the
+// spec.
 func (Sentinels) UnknownName(err error, name string) error {
 	if !redis.IsReply(err) || !strings.Contains(err.Error(), "with that name") {
 		return err
 	}
-	return problem.Invalid("spec.target.sentinel.masterName: the sentinels watch nothing named %q (%v)", name, err)
+	return problem.Invalid(
+		"spec.target.sentinel.masterName: the sentinels watch nothing named %q (%v)", name, err)
 }
 
-// WatchedName is the name of the target's primary: the given one, or the only one that the sentinels watch.
+// WatchedName is the name of the target's primary: the given one, or the only one that the
+// sentinels watch.
 func (s Sentinels) WatchedName(ctx context.Context) (string, error) {
 	if s.MasterName != "" {
 		return s.MasterName, nil
@@ -148,7 +156,9 @@ func (s Sentinels) WatchedName(ctx context.Context) (string, error) {
 		}
 		names := topology.ParseWatchedNames(reply)
 		if len(names) != 1 {
-			return "", problem.Invalid("spec.target.sentinel.masterName: the sentinel at %s watches %d primaries (%s): name one", address, len(names), strings.Join(names, ", "))
+			return "", problem.Invalid(
+				"spec.target.sentinel.masterName: the sentinel at %s watches %d primaries (%s): name one",
+				address, len(names), strings.Join(names, ", "))
 		}
 		return names[0], nil
 	}
@@ -165,7 +175,8 @@ func (s Sentinels) Do(ctx context.Context, address string, words ...any) (any, e
 	return s.Servers.Do(ctx, address, s.Login, append([]any{"SENTINEL"}, words...)...)
 }
 
-// Majority is the address that more than half of all known sentinels give, and the votes for people; "" where there is none.
+// Majority is the address that more than half of all known sentinels give, and the votes for
+// people; "" where there is none.
 func (w Watchers) Majority() (string, string) {
 	votes := map[string]int{}
 	for _, a := range w.Answered {
@@ -174,7 +185,8 @@ func (w Watchers) Majority() (string, string) {
 	var said []string
 	for _, address := range slices.Sorted(maps.Keys(votes)) {
 		if 2*votes[address] > w.All && address != "none" {
-			return address, fmt.Sprintf("%d of %d sentinels name %s (config epoch %d)", votes[address], w.All, address, w.Epoch())
+			return address, fmt.Sprintf("%d of %d sentinels name %s (config epoch %d)", votes[address],
+				w.All, address, w.Epoch())
 		}
 		said = append(said, fmt.Sprintf("%d name %s", votes[address], address))
 	}
@@ -220,12 +232,14 @@ func (w Watchers) FailingOver() string {
 	return ""
 }
 
-// Switched is when the first sentinel switched to an address as the primary; zero while none has. The one that leads a failover gives the promoted
-// address to clients before it switches, and until then counts from when it took the old one.
+// Switched is when the first sentinel switched to an address as the primary; zero while none has.
+// The one that leads a failover gives the promoted address to clients before it switches, and until
+// then counts from when it took the old one.
 func (w Watchers) Switched(primary string) time.Time {
 	var first time.Time
 	for _, a := range w.Answered {
-		if at := w.At.Add(-a.RoleFor); a.Watched.Address == primary && (first.IsZero() || at.Before(first)) {
+		if at := w.At.Add(-a.RoleFor); a.Watched.Address == primary &&
+			(first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}

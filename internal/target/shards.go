@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// mostViews is how many nodes of a cluster are asked for its shards: a node that lost its configuration knows only itself.
+// mostViews is how many nodes of a cluster are asked for its shards: a node that lost its
+// configuration knows only itself.
 const mostViews = 5
 
 // clusterView is CLUSTER NODES of one node.
@@ -22,7 +23,8 @@ type clusterView struct {
 	err    error
 }
 
-// assignShards sets the shards of the nodes of a cluster, and adds the nodes that only CLUSTER NODES lists. It reports whether there is a cluster.
+// assignShards sets the shards of the nodes of a cluster, and adds the nodes that only CLUSTER
+// NODES lists. It reports whether there is a cluster.
 func (r Redis) assignShards(ctx context.Context, c *Census) (bool, error) {
 	view, found := r.bestView(ctx, c.Servers)
 	if !found || view.err != nil {
@@ -53,22 +55,36 @@ func (r Redis) assignShards(ctx context.Context, c *Census) (bool, error) {
 // voter is a primary of a cluster; at is its server, nil where the target does not select its pod.
 func (r Redis) voter(ctx context.Context, at *Server, node topology.Node, line nodeLine) Voter {
 	if at != nil {
-		return Voter{Name: at.Pod.Name, Address: at.Address, Answers: at.Err == nil}
+		return Voter{
+			Name:    at.Pod.Name,
+			Address: at.Address,
+			Answers: at.Err == nil,
+		}
 	}
-	v := Voter{Name: nameOfNode(node.ID), Address: node.Address, Answers: !line.failed()}
+	v := Voter{
+		Name:    nameOfNode(node.ID),
+		Address: node.Address,
+		Answers: !line.failed(),
+	}
 	if _, _, pod := r.residentAt(ctx, node.Address); pod != "" {
 		v.Name = pod
 	}
 	return v
 }
 
-func nameOfNode(id string) string { return "node " + id[:min(len(id), 8)] }
+func nameOfNode(id string) string {
+	return "node " + id[:min(len(id), 8)]
+}
 
-// place sets the shard of the server that is a node, by its ID, else by its address, and returns it. Without one, the node is a missing copy.
+// place sets the shard of the server that is a node, by its ID, else by its address, and returns
+// it. Without one, the node is a missing copy.
 func (c *Census) place(shard int, id, address string, nodes map[string]nodeLine) *Server {
 	at := slices.IndexFunc(c.Servers, func(s Server) bool { return s.node == id })
 	if at < 0 && address != "" {
-		at = slices.IndexFunc(c.Servers, func(s Server) bool { return s.node == "" && s.Address == address })
+		at = slices.IndexFunc(c.Servers, func(s Server) bool {
+			return s.node == "" &&
+				s.Address == address
+		})
 	}
 	if at >= 0 {
 		c.Servers[at].Shard = shard
@@ -81,7 +97,8 @@ func (c *Census) place(shard int, id, address string, nodes map[string]nodeLine)
 	return nil
 }
 
-// bestView asks some nodes, and returns the view with the most slots. found is false where no server is a node of a cluster.
+// bestView asks some nodes, and returns the view with the most slots. found is false where no
+// server is a node of a cluster.
 func (r Redis) bestView(ctx context.Context, servers []Server) (best clusterView, found bool) {
 	var asked []*Server
 	for i := range servers {
@@ -115,7 +132,9 @@ func (r Redis) viewOf(ctx context.Context, address string) (v clusterView) {
 	v.text, _ = reply.(string)
 	view, err := topology.ParseNodes(v.text, address)
 	if err != nil {
-		return clusterView{err: problem.Unsupported("the cluster at %s cannot be understood: %v", address, err)}
+		return clusterView{
+			err: problem.Unsupported("the cluster at %s cannot be understood: %v", address, err),
+		}
 	}
 	v.shards = topology.InOrder(view)
 	for _, group := range v.shards {
@@ -135,10 +154,14 @@ func (l nodeLine) noAddress() bool {
 
 // failed reports whether the node is, or seems, down.
 func (l nodeLine) failed() bool {
-	return slices.ContainsFunc(strings.Split(l.flags, ","), func(f string) bool { return f == "fail" || f == "fail?" || f == "noaddr" })
+	return slices.ContainsFunc(strings.Split(l.flags, ","), func(f string) bool {
+		return f == "fail" ||
+			f == "fail?" || f == "noaddr"
+	})
 }
 
-// nodeLines reads CLUSTER NODES by ID. A node in a handshake belongs to no shard yet, and is not a copy of anything.
+// nodeLines reads CLUSTER NODES by ID. A node in a handshake belongs to no shard yet, and is not a
+// copy of anything.
 func nodeLines(text string) map[string]nodeLine {
 	nodes := map[string]nodeLine{}
 	for line := range strings.Lines(text) {

@@ -48,7 +48,8 @@ type Census struct {
 	unselected []corev1.Pod // that run, and belong to a StatefulSet of which the target selects others
 }
 
-// Missing is a copy of the data that exists or should exist, and is in no running pod of the target.
+// Missing is a copy of the data that exists or should exist, and is in no running pod of the
+// target.
 type Missing struct {
 	Name  string // of the pod, or the node of the cluster
 	Why   string
@@ -64,14 +65,15 @@ type Voter struct {
 	Answers bool // it does, or the other nodes see it
 }
 
-// Survey queries the server in every running pod of a target, within SurveyTimeout. It returns a Problem where there is none.
+// Survey queries the server in every running pod of a target, within SurveyTimeout. It returns a
+// Problem where there is none.
 func (r Redis) Survey(ctx context.Context) ([]Server, error) {
 	census, err := r.Census(ctx)
 	return census.Servers, err
 }
 
-// Census is Survey with the copies that no running pod has: of pods that are pending or terminating, of a StatefulSet that lacks pods, of nodes that only the cluster
-// lists.
+// Census is Survey with the copies that no running pod has: of pods that are pending or
+// terminating, of a StatefulSet that lacks pods, of nodes that only the cluster lists.
 func (r Redis) Census(ctx context.Context) (Census, error) {
 	all, err := r.AllPods(ctx)
 	if err != nil {
@@ -103,7 +105,11 @@ func (r Redis) askAll(ctx context.Context, pods []corev1.Pod, found []Server) {
 	asking.SetLimit(surveyed)
 	for i := range pods {
 		s := &found[i]
-		*s = Server{Pod: &pods[i], Address: r.Address(&pods[i]), Shard: NoShard}
+		*s = Server{
+			Pod:     &pods[i],
+			Address: r.Address(&pods[i]),
+			Shard:   NoShard,
+		}
 		asking.Go(func() error {
 			r.ask(ctx, s)
 			return nil
@@ -115,7 +121,8 @@ func (r Redis) askAll(ctx context.Context, pods []corev1.Pod, found []Server) {
 func (r Redis) ask(ctx context.Context, s *Server) {
 	s.State, s.Err = r.Servers.Ask(ctx, s.Address, r.Login)
 	if s.Err == nil && s.State.Mode == "cluster" {
-		id, _ := r.Servers.Do(ctx, s.Address, r.Login, "CLUSTER", "MYID") // without it, the address identifies the node
+		// without it, the address identifies the node
+		id, _ := r.Servers.Do(ctx, s.Address, r.Login, "CLUSTER", "MYID")
 		s.node, _ = id.(string)
 	}
 }
@@ -123,7 +130,8 @@ func (r Redis) ask(ctx context.Context, s *Server) {
 // sentinelPort is the default port of sentinels.
 const sentinelPort = "26379"
 
-// SentinelsBeside looks for sentinels in the pods of some servers, whether the target has sentinels of its own or not.
+// SentinelsBeside looks for sentinels in the pods of some servers, whether the target has sentinels
+// of its own or not.
 func (r Redis) SentinelsBeside(ctx context.Context, found []Server, of func(*Server) bool) {
 	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
@@ -146,12 +154,17 @@ func (r Redis) SentinelsBeside(ctx context.Context, found []Server, of func(*Ser
 	_ = asking.Wait() // a sentinel that does not answer cannot be lost
 }
 
-// besideLogin is how sentinels beside servers are queried: as those of the target, else without a password, since Redis' own is not theirs.
+// besideLogin is how sentinels beside servers are queried: as those of the target, else without a
+// password, since Redis' own is not theirs.
 func (r Redis) besideLogin() Sentinels {
 	if len(r.Sentinels.Addresses) > 0 {
 		return r.Sentinels
 	}
-	return Sentinels{Servers: r.Servers, Login: redis.Login{Timeout: r.Login.Timeout, TLS: r.Login.TLS, Trust: r.Login.Trust}}
+	return Sentinels{Servers: r.Servers, Login: redis.Login{
+		Timeout: r.Login.Timeout,
+		TLS:     r.Login.TLS,
+		Trust:   r.Login.Trust,
+	}}
 }
 
 // SentinelsAmong is the sentinels of the target, else those that SentinelsBeside found.
@@ -168,7 +181,8 @@ func (r Redis) SentinelsAmong(found []Server) Sentinels {
 	return s
 }
 
-// portsIn are the ports at which a sentinel of the pod may listen: a Service may have another than its pods.
+// portsIn are the ports at which a sentinel of the pod may listen: a Service may have another than
+// its pods.
 func (s Sentinels) portsIn(pod *corev1.Pod) []string {
 	ports := []string{sentinelPort}
 	add := func(port string) {
@@ -191,10 +205,12 @@ func (s Sentinels) portsIn(pod *corev1.Pod) []string {
 	return ports
 }
 
-// listensAt reports whether a sentinel listens at an address. A server that refuses the user has the command.
+// listensAt reports whether a sentinel listens at an address. A server that refuses the user has
+// the command.
 func (s Sentinels) listensAt(ctx context.Context, address string) bool {
 	_, err := s.Servers.Do(ctx, address, s.Login, "SENTINEL", "MYID")
-	return err == nil || redis.IsReply(err) && slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
-		return strings.Contains(err.Error(), refusal)
-	})
+	return err == nil || redis.IsReply(err) &&
+		slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
+			return strings.Contains(err.Error(), refusal)
+		})
 }

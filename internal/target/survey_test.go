@@ -26,7 +26,8 @@ func TestSurveyOfSlowServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := faulttest.NewWorld(t)
 		for i := range 600 {
-			w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250+1), topology.Replica, nil)
+			w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250+1), topology.Replica,
+				nil)
 		}
 		w.Servers.Takes = func(string) time.Duration { return 500 * time.Millisecond }
 		began := time.Now()
@@ -48,7 +49,8 @@ func TestSurveyOfSilentServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := faulttest.NewWorld(t)
 		for i := range 1000 {
-			w.Pod(fmt.Sprintf("redis-%04d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250+1), topology.Replica, nil)
+			w.Pod(fmt.Sprintf("redis-%04d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250+1),
+				topology.Replica, nil)
 		}
 		deaf := func(address string) bool { return address != "10.0.0.1:6379" }
 		w.Servers.Takes = func(address string) time.Duration {
@@ -75,25 +77,27 @@ func TestPodsArePaged(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	lists := 0
 	deps := w.Deps()
-	deps.Live = interceptor.NewClient(w.Cluster, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
-		lists++
-		given := client.ListOptions{}
-		given.ApplyOptions(options)
-		from, _ := strconv.Atoi(given.Continue)
-		to := 1200
-		if given.Limit > 0 {
-			to = min(to, from+int(given.Limit))
-		}
-		page := into.(*corev1.PodList)
-		page.Items, page.Continue = nil, ""
-		for i := from; i < to; i++ {
-			page.Items = append(page.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}})
-		}
-		if to < 1200 {
-			page.Continue = strconv.Itoa(to)
-		}
-		return nil
-	}})
+	deps.Live = interceptor.NewClient(w.Cluster, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			lists++
+			given := client.ListOptions{}
+			given.ApplyOptions(options)
+			from, _ := strconv.Atoi(given.Continue)
+			to := 1200
+			if given.Limit > 0 {
+				to = min(to, from+int(given.Limit))
+			}
+			page := into.(*corev1.PodList)
+			page.Items, page.Continue = nil, ""
+			for i := from; i < to; i++ {
+				page.Items = append(page.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}})
+			}
+			if to < 1200 {
+				page.Continue = strconv.Itoa(to)
+			}
+			return nil
+		},
+	})
 	redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
 	if all, err := redis.AllPods(t.Context()); err != nil || len(all) != 1200 || lists != 3 {
 		t.Errorf("%d pods in %d lists, want 1200 in 3: %v", len(all), lists, err)
@@ -128,7 +132,8 @@ func TestUnresponsiveSentinelPortsDoNotDelay(t *testing.T) {
 	})
 }
 
-// A server that accepts a command and does not answer within target.ProbeWithin is unresponsive; a shorter context leads to an error.
+// A server that accepts a command and does not answer within target.ProbeWithin is unresponsive; a shorter context
+// leads to an error.
 func TestSilent(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
@@ -143,7 +148,13 @@ func TestSilent(t *testing.T) {
 		{name: "never", takes: time.Hour, silent: true, lasts: target.ProbeWithin},
 		{name: "no server", answer: faulttest.ErrSilent, fails: true},
 		{name: "a login without an answer", answer: errors.Join(redis.ErrNotSent, os.ErrDeadlineExceeded), silent: true},
-		{name: "no time to wait", takes: time.Hour, within: 100 * time.Millisecond, fails: true, lasts: 100 * time.Millisecond},
+		{
+			name:   "no time to wait",
+			takes:  time.Hour,
+			within: 100 * time.Millisecond,
+			fails:  true,
+			lasts:  100 * time.Millisecond,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -163,7 +174,8 @@ func TestSilent(t *testing.T) {
 				if silent != tc.silent || (err != nil) != tc.fails {
 					t.Errorf("silent %t, %v; want %t, an error %t", silent, err, tc.silent, tc.fails)
 				}
-				if sent, err := w.Deps().Send(t.Context(), "10.0.0.1:6379", time.Second, "DEBUG", "SLEEP", "5"); errors.Is(tc.answer, redis.ErrNotSent) && (sent || err == nil) {
+				if sent, err := w.Deps().Send(t.Context(), "10.0.0.1:6379", time.Second, "DEBUG", "SLEEP",
+					"5"); errors.Is(tc.answer, redis.ErrNotSent) && (sent || err == nil) {
 					t.Error("a command that was not sent counts as one that was not answered")
 				}
 			})

@@ -1,4 +1,5 @@
-// Package target is a Redis in Kubernetes: its pods and the addresses of their servers, its Secrets, its sentinels, and the roles of its servers.
+// Package target is a Redis in Kubernetes: its pods and the addresses of their servers, its
+// Secrets, its sentinels, and the roles of its servers.
 package target
 
 import (
@@ -18,15 +19,18 @@ import (
 // AskTimeout limits every query to Redis that a fault depends on.
 const AskTimeout = 2 * time.Second
 
-// QueryTimeout limits a query to a server that may hang because of a fault: several are made within one AskTimeout.
+// QueryTimeout limits a query to a server that may hang because of a fault: several are made within
+// one AskTimeout.
 const QueryTimeout = AskTimeout / 4
 
 // Redis is one Redis in a namespace, and how its servers and sentinels are reached.
 type Redis struct {
 	Namespace string
 	Spec      *v1alpha1.RedisTarget // nil where it is not needed
-	Service   *corev1.Service       // of the target, by which the port of its pods is known; nil where there is none, or ReadService was not called
-	Live      client.Reader         // reads past every cache
+	// of the target, by which the port of its pods is known; nil where there is none, or ReadService
+	// was not called
+	Service   *corev1.Service
+	Live      client.Reader // reads past every cache
 	Servers   topology.Servers
 	Login     redis.Login
 	Sentinels Sentinels

@@ -12,9 +12,14 @@ import (
 	"github.com/redquake/redquake/internal/target/podstate"
 )
 
-// addExits adds to the timeline why containers of a pod do not stay up: that they ended, were killed for their memory, or wait to be started again. Before
-// is the number of restarts of a container that are older than the fault, and expected how many of those after it are the fault itself.
-func addExits(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, before func(container string) int32, expected int32, now time.Time) {
+// addExits adds to the timeline why containers of a pod do not stay up: that they ended, were
+// killed for their memory, or wait to be started again. Before is the number of restarts of a
+// container that are older than the fault, and expected how many of those after it are the fault
+// itself.
+func addExits(
+	status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, before func(container string) int32,
+	expected int32, now time.Time,
+) {
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
 		ended, times := podstate.LastEnd(c), podstate.TimesEnded(c)
@@ -22,7 +27,8 @@ func addExits(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, before func(co
 			continue
 		}
 		times -= before(c.Name)
-		text := fmt.Sprintf("container %s ended %s, the last time with exit code %d, %s", c.Name, timesInWords(times), ended.ExitCode, ended.Reason)
+		text := fmt.Sprintf("container %s ended %s, the last time with exit code %d, %s", c.Name,
+			timesInWords(times), ended.ExitCode, ended.Reason)
 		at := Estimate(now, ended.FinishedAt)
 		if ended.Reason == OOMKilled {
 			noteEvent(status, at, OOMKilled, pod.Name, text+memoryLimit(pod, c.Name))
@@ -50,9 +56,12 @@ func memoryLimit(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// noteEvent adds an event, or replaces the message of the one that is there: what happens again and again keeps the time of its first occurrence.
+// noteEvent adds an event, or replaces the message of the one that is there: what happens again and
+// again keeps the time of its first occurrence.
 func noteEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, message string) {
-	i := slices.IndexFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == name && e.Object == object })
+	i := slices.IndexFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool {
+		return e.Event == name && e.Object == object
+	})
 	if i < 0 {
 		Append(status, at, name, object, message)
 		return

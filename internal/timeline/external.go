@@ -20,8 +20,8 @@ func ends(e *v1alpha1.TimelineEvent) bool {
 	return e.Event == Deleted || e.Event == Restarted
 }
 
-// externalCompletedAt returns when what broke Redis was complete, as far as it shows: a pod that terminates may serve for a while. It returns the zero time before
-// anything shows.
+// externalCompletedAt returns when what broke Redis was complete, as far as it shows: a pod that
+// terminates may serve for a while. It returns the zero time before anything shows.
 func externalCompletedAt(status *v1alpha1.RedisFaultStatus) time.Time {
 	var last time.Time
 	terminating := map[string]bool{}
@@ -35,7 +35,8 @@ func externalCompletedAt(status *v1alpha1.RedisFaultStatus) time.Time {
 			last = e.At.Time
 		}
 	}
-	shows := len(events) > 0 || status.MarkedBy == v1alpha1.MarkedByLoad || status.Impact != nil && status.Impact.TimeToImpact != nil
+	shows := len(events) > 0 || status.MarkedBy == v1alpha1.MarkedByLoad ||
+		status.Impact != nil && status.Impact.TimeToImpact != nil
 	switch {
 	case len(terminating) > 0 || !shows:
 		return time.Time{}
@@ -51,7 +52,9 @@ func HitPods(status *v1alpha1.RedisFaultStatus) string {
 	events := Broken(status)
 	for i := range events {
 		e := &events[i]
-		if isTarget := slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool { return t.Pod == e.Object }); isTarget && (ends(e) || e.Event == Terminating) && !slices.Contains(hit, e.Object) {
+		if isTarget := slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool {
+			return t.Pod == e.Object
+		}); isTarget && (ends(e) || e.Event == Terminating) && !slices.Contains(hit, e.Object) {
 			hit = append(hit, e.Object)
 		}
 	}

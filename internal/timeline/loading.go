@@ -10,8 +10,9 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// withLoading is the timeline in which the time of a server that answers LOADING is its own: a readiness probe that passes meanwhile tells nothing, and the
-// data was there before a client's success that came between two polls of the server.
+// withLoading is the timeline in which the time of a server that answers LOADING is its own: a
+// readiness probe that passes meanwhile tells nothing, and the data was there before a client's
+// success that came between two polls of the server.
 func withLoading(timeline []v1alpha1.TimelineEvent) []v1alpha1.TimelineEvent {
 	var first, rest []v1alpha1.TimelineEvent // of one instant, the data is there first
 	for _, e := range timeline {
@@ -21,7 +22,8 @@ func withLoading(timeline []v1alpha1.TimelineEvent) []v1alpha1.TimelineEvent {
 		case e.Event == Ready:
 			continue
 		case e.Event == contract.EventDatasetLoaded:
-			if served := firstSuccess(timeline, began); !promotedBefore(timeline, served) && served.Before(e.At.Time) && e.At.Sub(served) <= fault.SeenWithin {
+			if served := firstSuccess(timeline, began); !promotedBefore(timeline, served) &&
+				served.Before(e.At.Time) && e.At.Sub(served) <= fault.SeenWithin {
 				e.At.Time = served
 				first = append(first, e)
 				continue
@@ -30,19 +32,28 @@ func withLoading(timeline []v1alpha1.TimelineEvent) []v1alpha1.TimelineEvent {
 		rest = append(rest, e)
 	}
 	all := slices.Concat(first, rest)
-	slices.SortStableFunc(all, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) })
+	slices.SortStableFunc(all, func(a, b v1alpha1.TimelineEvent) int {
+		return a.At.Compare(b.At.Time)
+	})
 	return all
 }
 
-// promotedBefore reports whether another server had been promoted at an instant, which may be the one that clients then reach.
+// promotedBefore reports whether another server had been promoted at an instant, which may be the
+// one that clients then reach.
 func promotedBefore(timeline []v1alpha1.TimelineEvent, at time.Time) bool {
-	return slices.ContainsFunc(timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == contract.EventPromoted && !e.At.After(at) })
+	return slices.ContainsFunc(timeline, func(e v1alpha1.TimelineEvent) bool {
+		return e.Event == contract.EventPromoted && !e.At.After(at)
+	})
 }
 
-// loadingSince is when a server was first seen to load, if at an instant it is not yet known to have its data; zero = it does not load.
+// loadingSince is when a server was first seen to load, if at an instant it is not yet known to
+// have its data; zero = it does not load.
 func loadingSince(timeline []v1alpha1.TimelineEvent, pod string, at time.Time) time.Time {
 	when := func(event string) time.Time {
-		i := slices.IndexFunc(timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == event && e.Object == pod })
+		i := slices.IndexFunc(timeline, func(e v1alpha1.TimelineEvent) bool {
+			return e.Event == event &&
+				e.Object == pod
+		})
 		if i < 0 {
 			return time.Time{}
 		}
@@ -55,7 +66,8 @@ func loadingSince(timeline []v1alpha1.TimelineEvent, pod string, at time.Time) t
 	return began
 }
 
-// firstSuccess is the first success of a client after an instant; that of the probe is one. A far future = there was none.
+// firstSuccess is the first success of a client after an instant; that of the probe is one. A far
+// future = there was none.
 func firstSuccess(timeline []v1alpha1.TimelineEvent, after time.Time) time.Time {
 	for _, e := range timeline { // in order
 		if (e.Event == impact.Serves || e.Event == FirstSuccess) && e.At.After(after) {

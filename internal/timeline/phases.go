@@ -17,9 +17,10 @@ var (
 		Terminating, Deleted, Created, Scheduled, Restarted, Started, Ready, Exited, OOMKilled, BackOff,
 		contract.EventMultiAttach, contract.EventAttached,
 	}
-	stamped       = []string{Created, Scheduled, Started, Ready, Exited, OOMKilled}
-	byClients     = []string{FirstError, impact.Serves, FirstSuccess, Recovered}
-	withoutSource = []string{impact.Unexplained, Reverted, Active, Marked} // the fault itself, or unknown
+	stamped   = []string{Created, Scheduled, Started, Ready, Exited, OOMKilled}
+	byClients = []string{FirstError, impact.Serves, FirstSuccess, Recovered}
+	// the fault itself, or unknown
+	withoutSource = []string{impact.Unexplained, Reverted, Active, Marked}
 	noPhase       = []string{Injected, Marked, Active, EffectLost}
 )
 
@@ -39,19 +40,28 @@ func Phases(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []result
 	}
 	var phases []result.Phase
 	for _, p := range impact.Phases(measured.Injection, milestones, measured.RecoveryTime) {
-		if p.Name == impact.Unexplained && status.RevertedAt != nil && !t0.Add(p.At).After(status.RevertedAt.Time) {
+		if p.Name == impact.Unexplained && status.RevertedAt != nil &&
+			!t0.Add(p.At).After(status.RevertedAt.Time) {
 			p.Name = Active // the fault was active
 		}
-		phases = append(phases, result.Phase{Name: p.Name, Source: string(sourceOf(p.Name)), At: result.Seconds(p.At), Took: result.Bounds(p.Duration)})
+		phases = append(phases, result.Phase{
+			Name:   p.Name,
+			Source: string(sourceOf(p.Name)),
+			At:     result.Seconds(p.At),
+			Took:   result.Bounds(p.Duration),
+		})
 	}
 	return phases
 }
 
-// readWithin is by how much earlier than it was read a change of an object of the API server can have been.
+// readWithin is by how much earlier than it was read a change of an object of the API server can
+// have been.
 const readWithin = time.Second
 
 // milestoneOf is the event at an instant from t0, with its uncertainty.
-func milestoneOf(e *v1alpha1.TimelineEvent, at time.Duration, measured *impact.Impact) impact.Milestone {
+func milestoneOf(
+	e *v1alpha1.TimelineEvent, at time.Duration, measured *impact.Impact,
+) impact.Milestone {
 	m := impact.Milestone{Name: e.Event, At: at}
 	switch {
 	case e.Event == FirstError:

@@ -21,9 +21,19 @@ func TestPhasesOf(t *testing.T) {
 		at    time.Duration
 		event string
 	}{
-		{0, Injected}, {5 * time.Millisecond, FirstError}, {40 * time.Millisecond, Deleted}, {2 * time.Second, contract.EventMultiAttach}, {15 * time.Second, Reverted},
-		{20 * time.Second, contract.EventAttached}, {21 * time.Second, Ready}, {21100 * time.Millisecond, contract.EventDatasetLoaded}, {22100 * time.Millisecond, impact.Serves},
-		{22200 * time.Millisecond, FirstSuccess}, {22300 * time.Millisecond, Ready}, {23 * time.Second, Recovered}, {30 * time.Second, contract.EventReplicasResynced},
+		{0, Injected},
+		{5 * time.Millisecond, FirstError},
+		{40 * time.Millisecond, Deleted},
+		{2 * time.Second, contract.EventMultiAttach},
+		{15 * time.Second, Reverted},
+		{20 * time.Second, contract.EventAttached},
+		{21 * time.Second, Ready},
+		{21100 * time.Millisecond, contract.EventDatasetLoaded},
+		{22100 * time.Millisecond, impact.Serves},
+		{22200 * time.Millisecond, FirstSuccess},
+		{22300 * time.Millisecond, Ready},
+		{23 * time.Second, Recovered},
+		{30 * time.Second, contract.EventReplicasResynced},
 	} {
 		Append(status, t0.Add(e.at), e.event, e.event+fmt.Sprint(e.at), "")
 	}
@@ -36,14 +46,20 @@ func TestPhasesOf(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, time.Duration(p.Took.Value), p.Source))
 	}
 	want := []string{
-		"FirstError 5ms Client", "PodDeleted 35ms Kubernetes", "MultiAttachError 1.96s Kubernetes", "Reverted 13s ", "VolumeAttached 5s Kubernetes", "Ready 1s Kubernetes",
-		"DatasetLoaded 100ms Redis", "Unexplained 1s ", "ServerServes 0s Client", "FirstSuccess 100ms Client", "Recovered 800ms Client",
+		"FirstError 5ms Client", "PodDeleted 35ms Kubernetes", "MultiAttachError 1.96s Kubernetes", "Reverted 13s ",
+		"VolumeAttached 5s Kubernetes", "Ready 1s Kubernetes",
+		"DatasetLoaded 100ms Redis", "Unexplained 1s ", "ServerServes 0s Client", "FirstSuccess 100ms Client",
+		"Recovered 800ms Client",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("phases\n%q, want\n%q", lines, want)
 	}
-	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)} // a lasting fault: an unexplained phase before the revert is attributed to it
-	if got := Phases(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(23 * time.Second)})[7]; got.Name != Active || got.Source != "" {
+	// a lasting fault: an unexplained phase before the revert is attributed to it
+	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)}
+	if got := Phases(status, &impact.Impact{
+		Recovered:    true,
+		RecoveryTime: impact.Exactly(23 * time.Second),
+	})[7]; got.Name != Active || got.Source != "" {
 		t.Errorf("phase %+v while the fault was active", got)
 	}
 	if last := phases[len(phases)-1]; time.Duration(last.At) != 23*time.Second {
@@ -51,8 +67,8 @@ func TestPhasesOf(t *testing.T) {
 	}
 }
 
-// A server that answers LOADING is not ready, whatever its readiness probe says, and what it takes is its own time: the success of a client shows before
-// the next poll that the data is there.
+// A server that answers LOADING is not ready, whatever its readiness probe says, and what it takes is its own time: the
+// success of a client shows before the next poll that the data is there.
 func TestLoadingIsAPhaseOfRedis(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -61,13 +77,21 @@ func TestLoadingIsAPhaseOfRedis(t *testing.T) {
 		want   []string
 	}{
 		{"seen before clients", 5500 * time.Millisecond, "redis-0", []string{
-			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "DatasetLoaded 3.5s Redis", "Unexplained 190ms ", "ServerServes 0s Client", "FirstSuccess 10ms Client", "Recovered 1.3s Client"}},
+			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "DatasetLoaded 3.5s Redis", "Unexplained 190ms ",
+			"ServerServes 0s Client", "FirstSuccess 10ms Client", "Recovered 1.3s Client",
+		}},
 		{"seen just after clients", 5702 * time.Millisecond, "redis-0", []string{
-			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "DatasetLoaded 3.69s Redis", "ServerServes 0s Client", "FirstSuccess 10ms Client", "Recovered 1.3s Client"}},
+			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "DatasetLoaded 3.69s Redis", "ServerServes 0s Client",
+			"FirstSuccess 10ms Client", "Recovered 1.3s Client",
+		}},
 		{"seen long after clients, which another server serves", 6500 * time.Millisecond, "redis-0", []string{
-			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "Unexplained 3.69s ", "ServerServes 0s Client", "FirstSuccess 10ms Client", "DatasetLoaded 800ms Redis", "Recovered 500ms Client"}},
+			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "Unexplained 3.69s ", "ServerServes 0s Client",
+			"FirstSuccess 10ms Client", "DatasetLoaded 800ms Redis", "Recovered 500ms Client",
+		}},
 		{"of another server", 5702 * time.Millisecond, "redis-1", []string{
-			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "Unexplained 3.69s ", "ServerServes 0s Client", "FirstSuccess 10ms Client", "DatasetLoaded 2ms Redis", "Recovered 1.298s Client"}},
+			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "Unexplained 3.69s ", "ServerServes 0s Client",
+			"FirstSuccess 10ms Client", "DatasetLoaded 2ms Redis", "Recovered 1.298s Client",
+		}},
 	} {
 		status := &v1alpha1.RedisFaultStatus{InjectedAt: &metav1.MicroTime{Time: t0}}
 		add := func(at time.Duration, event, object string) { Append(status, t0.Add(at), event, object, "") }
@@ -116,7 +140,8 @@ func TestMilestonesAreAsUncertainAsTheirSource(t *testing.T) {
 		{Reverted, 2600 * ms, impact.Milestone{}},
 	} {
 		tc.want.Name, tc.want.At = tc.event, tc.at
-		if got := milestoneOf(&v1alpha1.TimelineEvent{Event: tc.event, At: metav1.NewMicroTime(t0.Add(tc.at))}, tc.at, measured); got != tc.want {
+		if got := milestoneOf(&v1alpha1.TimelineEvent{Event: tc.event, At: metav1.NewMicroTime(t0.Add(tc.at))}, tc.at,
+			measured); got != tc.want {
 			t.Errorf("%+v, want %+v", got, tc.want)
 		}
 	}

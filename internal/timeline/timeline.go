@@ -1,5 +1,6 @@
-// Package timeline keeps what happened to a fault's targets and to their clients, in order, in the status of the fault, and divides a recovery into phases by it. It
-// is pure: what was seen, and when, are arguments.
+// Package timeline keeps what happened to a fault's targets and to their clients, in order, in the
+// status of the fault, and divides a recovery into phases by it. It is pure: what was seen, and
+// when, are arguments.
 package timeline
 
 import (
@@ -64,7 +65,8 @@ func AddOwn(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts 
 		if t.InjectedAt == nil {
 			continue
 		}
-		Append(status, t.InjectedAt.Time, Injected, t.Pod, fmt.Sprintf("%s; the call took %s", action, format.Duration(Took(t))))
+		Append(status, t.InjectedAt.Time, Injected, t.Pod,
+			fmt.Sprintf("%s; the call took %s", action, format.Duration(Took(t))))
 		if t.ActiveAt != nil && t.ActiveAt.Sub(t.InjectedAt.Time) > target.AskTimeout {
 			Append(status, t.ActiveAt.Time, Active, t.Pod, "")
 		}
@@ -74,7 +76,9 @@ func AddOwn(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts 
 	}
 }
 
-func addTargetEvents(status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, pods []corev1.Pod, now time.Time) {
+func addTargetEvents(
+	status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, pods []corev1.Pod, now time.Time,
+) {
 	i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return string(p.UID) == t.UID })
 	if i < 0 {
 		Append(status, now, Deleted, t.Pod, "")
@@ -124,8 +128,9 @@ func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, no
 	}
 }
 
-// EffectCompletedAt returns when the effect was complete, so that what follows is recovery: when the last pod was deleted or its container was
-// restarted, and a lasting fault was reverted. It returns the zero time before that.
+// EffectCompletedAt returns when the effect was complete, so that what follows is recovery: when
+// the last pod was deleted or its container was restarted, and a lasting fault was reverted. It
+// returns the zero time before that.
 func EffectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.Time {
 	if traits.External {
 		return externalCompletedAt(status)
@@ -162,31 +167,45 @@ func EffectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits
 func AddClients(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
 	t0 := status.InjectedAt.Time
 	if measured.TimeToImpact.Known() {
-		Append(status, t0.Add(measured.TimeToImpact.Value), FirstError, "clients", "the first error, or the start of the first gap")
+		Append(status, t0.Add(measured.TimeToImpact.Value), FirstError, "clients",
+			"the first error, or the start of the first gap")
 	}
 	if measured.ProbeOutageEnd.Value > 0 {
-		Append(status, t0.Add(measured.ProbeOutageEnd.Value), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.Outages.Probe.Value))) //nolint:forbidigo // the event is that of the probe
+		Append(status, t0.Add(measured.ProbeOutageEnd.Value), impact.Serves, "probe",
+			fmt.Sprintf("after %s without a success",
+				format.Duration(
+					measured.Outages.Probe.Value))) //nolint:forbidigo // the event is that of the probe
 	}
 	if measured.OutageEnd.Known() {
-		Append(status, t0.Add(measured.OutageEnd.Value), FirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outages.OfRequests().Value))) //nolint:forbidigo // the event is that of the load's own connections
+		Append(status, t0.Add(measured.OutageEnd.Value), FirstSuccess, "clients",
+			fmt.Sprintf("after %s without one",
+				format.Duration(
+					measured.Outages.OfRequests().Value))) //nolint:forbidigo // the event is that of the load's own connections
 	}
 	if measured.Recovered {
-		Append(status, t0.Add(measured.RecoveryTime.Value), Recovered, "clients", fmt.Sprintf("sustained at %s of the baseline", format.Share(measured.RecoveredThroughput)))
+		Append(status, t0.Add(measured.RecoveryTime.Value), Recovered, "clients",
+			fmt.Sprintf("sustained at %s of the baseline", format.Share(measured.RecoveredThroughput)))
 	}
 }
 
-// Append adds an event and keeps the timeline in order. It adds nothing before the injection, and no event of an object twice.
+// Append adds an event and keeps the timeline in order. It adds nothing before the injection, and
+// no event of an object twice.
 func Append(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, message string) {
-	known := slices.ContainsFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == name && e.Object == object })
+	known := slices.ContainsFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool {
+		return e.Event == name && e.Object == object
+	})
 	if status.InjectedAt == nil || known || len(status.Timeline) >= maxEventsFor(name) {
 		return
 	}
 	status.Timeline = append(status.Timeline, newEvent(status.InjectedAt, at, name, object, message))
-	slices.SortStableFunc(status.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) })
+	slices.SortStableFunc(status.Timeline, func(a, b v1alpha1.TimelineEvent) int {
+		return a.At.Compare(b.At.Time)
+	})
 }
 
-// maxEventsFor returns the length of the timeline up to which an event is added. With many targets, events of replacements leave room for the
-// injection and the end of each target and for what clients observed: the figures depend on these.
+// maxEventsFor returns the length of the timeline up to which an event is added. With many targets,
+// events of replacements leave room for the injection and the end of each target and for what
+// clients observed: the figures depend on these.
 func maxEventsFor(event string) int {
 	switch event {
 	case Terminating, Created, Scheduled, Started, Exited, OOMKilled, BackOff, Ready:
@@ -197,12 +216,21 @@ func maxEventsFor(event string) int {
 	return 256
 }
 
-func newEvent(t0 *metav1.MicroTime, at time.Time, name, object, message string) v1alpha1.TimelineEvent {
-	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: v1alpha1.MicrosecondsOf(at.Sub(t0.Time)), Event: name, Object: object, Message: digest.Truncate(message, 512)}
+func newEvent(
+	t0 *metav1.MicroTime, at time.Time, name, object, message string,
+) v1alpha1.TimelineEvent {
+	return v1alpha1.TimelineEvent{
+		At:      metav1.NewMicroTime(at),
+		Offset:  v1alpha1.MicrosecondsOf(at.Sub(t0.Time)),
+		Event:   name,
+		Object:  object,
+		Message: digest.Truncate(message, 512),
+	}
 }
 
-// Estimate returns the best estimate of an event's time from a Kubernetes timestamp, which is truncated to seconds, and the time of the observation:
-// the latter, unless it is after that second (as after a restart of the operator).
+// Estimate returns the best estimate of an event's time from a Kubernetes timestamp, which is
+// truncated to seconds, and the time of the observation: the latter, unless it is after that second
+// (as after a restart of the operator).
 func Estimate(seen time.Time, second metav1.Time) time.Time {
 	if second.IsZero() {
 		return seen

@@ -70,21 +70,44 @@ func TestPodEvents(t *testing.T) {
 		want  string
 	}{
 		{"nothing has happened yet", [][]corev1.Pod{{redisPod("redis-0", "old", nil)}}, "Injected:redis-0"},
-		{"terminating", [][]corev1.Pod{{redisPod("redis-0", "old", func(p *corev1.Pod) { p.DeletionTimestamp = new(stamp(0)) })}}, "Injected:redis-0 PodTerminating:redis-0"},
-		{"a StatefulSet's replacement has the same name", [][]corev1.Pod{
-			{redisPod("redis-0", "old", func(p *corev1.Pod) { p.DeletionTimestamp = new(stamp(0)) })}, {}, {replacement("redis-0", "new")}, {replacement("redis-0", "new")},
-		}, "Injected:redis-0 PodTerminating:redis-0 ReplacementCreated:redis-0 Scheduled:redis-0 PodDeleted:redis-0 ContainerStarted:redis-0 Ready:redis-0"},
-		{"a Deployment's replacement has another name", [][]corev1.Pod{
-			{redisPod("redis-0", "old", nil)}, {replacement("redis-x", "new")},
-		}, "Injected:redis-0 ReplacementCreated:redis-x Scheduled:redis-x PodDeleted:redis-0 ContainerStarted:redis-x Ready:redis-x"},
+		{"terminating", [][]corev1.Pod{{redisPod("redis-0", "old", func(p *corev1.Pod) {
+			p.DeletionTimestamp = new(
+				stamp(0))
+		})}}, "Injected:redis-0 PodTerminating:redis-0"},
+		{
+			"a StatefulSet's replacement has the same name",
+			[][]corev1.Pod{
+				{redisPod("redis-0", "old", func(p *corev1.Pod) {
+					p.DeletionTimestamp = new(
+						stamp(0))
+				})}, {}, {replacement("redis-0", "new")}, {replacement("redis-0", "new")},
+			},
+			"Injected:redis-0 PodTerminating:redis-0 ReplacementCreated:redis-0 Scheduled:redis-0 PodDeleted:redis-0 " +
+				"ContainerStarted:redis-0 Ready:redis-0",
+		},
+		{
+			"a Deployment's replacement has another name",
+			[][]corev1.Pod{
+				{redisPod("redis-0", "old", nil)}, {replacement("redis-x", "new")},
+			},
+			"Injected:redis-0 ReplacementCreated:redis-x Scheduled:redis-x PodDeleted:redis-0 ContainerStarted:redis-x Ready:redis-x",
+		},
 		{"a container that was restarted in place", [][]corev1.Pod{{redisPod("redis-0", "old", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{
-				Name: "redis", RestartCount: 2, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: stamp(time.Second)}},
-				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 139}},
+				Name:         "redis",
+				RestartCount: 2,
+				Ready:        true,
+				State:        corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: stamp(time.Second)}},
+				LastTerminationState: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 139},
+				},
 			}
 		})}}, "Injected:redis-0 ContainerRestarted:redis-0 ContainerStarted:redis-0 Ready:redis-0"},
 		{"another container's restart is not the fault's", [][]corev1.Pod{{redisPod("redis-0", "old", func(p *corev1.Pod) {
-			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "exporter", RestartCount: 9})
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name:         "exporter",
+				RestartCount: 9,
+			})
 		})}}, "Injected:redis-0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -128,7 +151,14 @@ func TestEventTime(t *testing.T) {
 
 func TestClientEvents(t *testing.T) {
 	s := hit()
-	m := &impact.Impact{TimeToImpact: impact.Exactly(2 * time.Millisecond), OutageEnd: impact.Exactly(900 * time.Millisecond), Outages: impact.Outages{Load: impact.Exactly(898 * time.Millisecond)}, Recovered: true, RecoveryTime: impact.Exactly(1200 * time.Millisecond), RecoveredThroughput: 1}
+	m := &impact.Impact{
+		TimeToImpact:        impact.Exactly(2 * time.Millisecond),
+		OutageEnd:           impact.Exactly(900 * time.Millisecond),
+		Outages:             impact.Outages{Load: impact.Exactly(898 * time.Millisecond)},
+		Recovered:           true,
+		RecoveryTime:        impact.Exactly(1200 * time.Millisecond),
+		RecoveredThroughput: 1,
+	}
 	AddClients(s, m)
 	AddClients(s, m)
 	if got := timelineText(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {
@@ -138,7 +168,11 @@ func TestClientEvents(t *testing.T) {
 		t.Errorf("recovered at %d us", got)
 	}
 	s = hit()
-	AddClients(s, &impact.Impact{TimeToImpact: impact.Exactly(-1), OutageEnd: impact.Exactly(-1), RecoveryTime: impact.Exactly(-1)})
+	AddClients(s, &impact.Impact{
+		TimeToImpact: impact.Exactly(-1),
+		OutageEnd:    impact.Exactly(-1),
+		RecoveryTime: impact.Exactly(-1),
+	})
 	if got := timelineText(s); got != "Injected:redis-0" {
 		t.Errorf("timeline of a fault without any impact: %s", got)
 	}
@@ -155,7 +189,8 @@ func TestTimelineIsBounded(t *testing.T) {
 			Append(s, after(time.Duration(i)), tc.event, strings.Repeat("x", i+1), strings.Repeat("y", 600))
 		}
 		if len(s.Timeline) != tc.room || len(s.Timeline[len(s.Timeline)-1].Message) > 512 {
-			t.Errorf("%s: %d events, message of %d bytes; want %d", tc.event, len(s.Timeline), len(s.Timeline[len(s.Timeline)-1].Message), tc.room)
+			t.Errorf("%s: %d events, message of %d bytes; want %d", tc.event, len(s.Timeline),
+				len(s.Timeline[len(s.Timeline)-1].Message), tc.room)
 		}
 	}
 }

@@ -80,7 +80,8 @@ var (
 	}
 )
 
-// TestMeasureBounds plants outages of 50 ms to 5 s and reports how many of the true lengths lie within the bounds of the measured ones, and how wide these are.
+// TestMeasureBounds plants outages of 50 ms to 5 s and reports how many of the true lengths lie within the bounds of
+// the measured ones, and how wide these are.
 func TestMeasureBounds(t *testing.T) {
 	file := os.Getenv(accuracyOut)
 	if file == "" {
@@ -119,8 +120,8 @@ func TestMeasureBounds(t *testing.T) {
 	}
 }
 
-// planted is when an outage began and ended: the call that breaks the server, the instant from which it is broken, the call that restores it, and what
-// the wire shows.
+// planted is when an outage began and ended: the call that breaks the server, the instant from which it is broken, the
+// call that restores it, and what the wire shows.
 type planted struct {
 	called, broken, restored time.Time
 	silence
@@ -211,22 +212,31 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 }
 
 // compare analyzes the record around each outage.
-func (e experiment) compare(t *testing.T, series *merged.Series, since func(time.Time) time.Duration, truths []planted) []outage {
+func (e experiment) compare(
+	t *testing.T, series *merged.Series, since func(time.Time) time.Duration, truths []planted,
+) []outage {
 	t.Helper()
 	var list []outage
 	for _, figure := range e.way.figures() {
 		for _, p := range truths {
 			at := since(p.called)
 			m := impact.Analyze(series,
-				impact.Fault{At: at, Deadline: p.restored.Sub(p.called) + pause, Uncertainty: series.ClockUncertainty, Took: p.broken.Sub(p.called)},
+				impact.Fault{
+					At:          at,
+					Deadline:    p.restored.Sub(p.called) + pause,
+					Uncertainty: series.ClockUncertainty,
+					Took:        p.broken.Sub(p.called),
+				},
 				impact.Options{BaselineWindow: time.Second, BaselineMinimum: time.Millisecond, SustainFor: 300 * time.Millisecond})
 			measured := figure.of(&m)
 			o := outage{
-				Case: e.name + figure.name, Disturbed: e.disturb != quiet, Truth: seconds(p.truth()), Planted: seconds(p.restored.Sub(p.broken)),
+				Case: e.name + figure.name, Disturbed: e.disturb != quiet, Truth: seconds(p.truth()),
+				Planted:  seconds(p.restored.Sub(p.broken)),
 				Measured: seconds(measured.Value), AtLeast: seconds(measured.AtLeast), AtMost: seconds(measured.AtMost),
 			}
 			if !o.within() || !o.contains(o.Planted) {
-				t.Logf("%s: the truth is %v, planted were %v, the bounds are %v; gaps %s", o.Case, p.truth(), p.restored.Sub(p.broken), measured,
+				t.Logf("%s: the truth is %v, planted were %v, the bounds are %v; gaps %s", o.Case, p.truth(),
+					p.restored.Sub(p.broken), measured,
 					gapsAround(series, at, p.restored.Sub(p.called)))
 			}
 			for _, d := range m.Doubts {
@@ -243,8 +253,9 @@ func (e experiment) compare(t *testing.T, series *merged.Series, since func(time
 // seconds are to the microsecond, as in a status. The truth and a bound may come from the same stamps, by two clocks.
 func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }
 
-// truth is how long the server answered nobody: since it was stopped or, where a request was waiting already or had failed, since that one. A machine
-// that is held up right before the stop is an outage, too. The stamps of packets are of the wall clock.
+// truth is how long the server answered nobody: since it was stopped or, where a request was waiting already or had
+// failed, since that one. A machine that is held up right before the stop is an outage, too. The stamps of packets are
+// of the wall clock.
 func (p *planted) truth() time.Duration {
 	from := p.broken.UnixNano()
 	if !p.waited.IsZero() {

@@ -174,8 +174,8 @@ type breakable interface {
 	restore()        // after its call requests can be answered
 }
 
-// newBreakable starts a Redis that can be broken in one way. Its servers have a high priority: they serve on a busy machine, too, so that the truth
-// is known.
+// newBreakable starts a Redis that can be broken in one way. Its servers have a high priority: they serve on a busy
+// machine, too, so that the truth is known.
 func newBreakable(t *testing.T, w way) breakable {
 	t.Helper()
 	switch w {
@@ -184,7 +184,8 @@ func newBreakable(t *testing.T, w way) breakable {
 	case refused:
 		return proxyRefuse{newProxy(t)}
 	case shard:
-		cluster := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{NodeTimeout: time.Minute}) // longer than any outage: the other shards go on
+		// longer than any outage: the other shards go on
+		cluster := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{NodeTimeout: time.Minute})
 		all := make([]stoppable, 0, 3)
 		for _, s := range cluster.Servers() {
 			all = append(all, favoured(t, s))

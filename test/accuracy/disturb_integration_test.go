@@ -30,7 +30,8 @@ const (
 	throttled             // its CPU quota is less than it uses
 )
 
-// favour gives a process the highest priority beside those of real time: it gets nearly all the CPU that it asks for. 0 is the calling thread.
+// favour gives a process the highest priority beside those of real time: it gets nearly all the CPU that it asks for. 0
+// is the calling thread.
 func favour(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, -20) }
 
 // burn starts n processes that use all CPU they get, on the given CPUs only or on any.
@@ -63,8 +64,9 @@ func pin(t *testing.T, pid int, cpus ...int) {
 	}
 }
 
-// keepAwake keeps idle CPUs from sleeping (/dev/cpu_dma_latency, see the kernel's "PM Quality Of Service Interface"): a hypervisor may take tens of
-// milliseconds to run a virtual one again. Where the kernel does not offer that, they sleep.
+// keepAwake keeps idle CPUs from sleeping (/dev/cpu_dma_latency, see the kernel's "PM Quality Of Service Interface"): a
+// hypervisor may take tens of milliseconds to run a virtual one again. Where the kernel does not offer that, they
+// sleep.
 func keepAwake(t *testing.T) {
 	t.Helper()
 	f, err := os.OpenFile("/dev/cpu_dma_latency", os.O_WRONLY, 0)
@@ -85,7 +87,11 @@ func keepAwake(t *testing.T) {
 func throttle(t *testing.T, pid int, share float64) {
 	t.Helper()
 	const period = 100_000
-	parent, files := "/sys/fs/cgroup/cpu", map[string]string{"cpu.cfs_period_us": strconv.Itoa(period), "cpu.cfs_quota_us": strconv.Itoa(int(share * period))}
+	parent := "/sys/fs/cgroup/cpu"
+	files := map[string]string{
+		"cpu.cfs_period_us": strconv.Itoa(period),
+		"cpu.cfs_quota_us":  strconv.Itoa(int(share * period)),
+	}
 	if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {
 		parent, files = "/sys/fs/cgroup", map[string]string{"cpu.max": fmt.Sprintf("%d %d", int(share*period), period)}
 	}
@@ -107,7 +113,8 @@ func throttle(t *testing.T, pid int, share float64) {
 	must(os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600))
 }
 
-// haltAround stops a process for 10 to 300 ms over the begin and the end of an outage that begins in a second (60 % each), and in its middle (30 %).
+// haltAround stops a process for 10 to 300 ms over the begin and the end of an outage that begins in a second (60 %
+// each), and in its middle (30 %).
 func haltAround(r *rand.Rand, process *os.Process, begin time.Time, length time.Duration) (wait func()) {
 	type halt struct{ from, until time.Time }
 	around := func(at time.Time) halt {

@@ -28,9 +28,11 @@ import (
 // load is what the load generators do.
 type load struct {
 	shape plan.Shape
-	depth int     // pipeline
-	conns int     // of a pod, to each server
-	pods  int     // that share the load, each a process with an agent, whose records are merged as the manager does it; 0 = one process without an agent
+	depth int // pipeline
+	conns int // of a pod, to each server
+	// that share the load, each a process with an agent, whose records are merged as the manager does it; 0 = one process
+	// without an agent
+	pods  int
 	probe float64 // requests/s to each shard; 0 = none
 	reads bool    // half of the requests only read
 }
@@ -38,16 +40,27 @@ type load struct {
 func (l *load) plan(target plan.Target, length time.Duration) *plan.Plan {
 	p := &plan.Plan{
 		Run: "accuracy", Pods: max(1, l.pods), Interval: 100 * time.Millisecond, Target: target,
-		Client: plan.Client{Connections: l.conns, Pipeline: l.depth, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
-		Shape:  l.shape,
+		Client: plan.Client{
+			Connections:    l.conns,
+			Pipeline:       l.depth,
+			DialTimeout:    time.Second,
+			RequestTimeout: time.Second,
+			Protocol:       3,
+		},
+		Shape: l.shape,
 		Workload: plan.Workload{
 			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
-			Keyspace: plan.Keyspace{Prefix: "accuracy:", Keys: 1000, Distribution: plan.Uniform}, Values: plan.Values{MinBytes: 32, MaxBytes: 32},
+			Keyspace: plan.Keyspace{Prefix: "accuracy:", Keys: 1000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
 	}
 	p.Shape.Duration = length
 	if l.reads {
-		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}})
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{
+			Name:   "get",
+			Weight: 1,
+			Words:  []string{"GET", "{key}"},
+		})
 	}
 	if l.probe > 0 {
 		p.Probe = plan.Probe{Rate: l.probe, Words: []string{"SET", "accuracy:probe:{user}", "{seq}", "EX", "60"}}
@@ -78,8 +91,14 @@ func (l load) start(t *testing.T, target plan.Target, length time.Duration) *gen
 	}
 	writeJSON(t, g.file+credentialsSuffix, credentials)
 	g.session, err = collect.Open(collect.Config{
-		Run: p.Run, Step: p.Interval, Ops: p.Operations(), ReadOnly: p.ReadOnly(), Pods: p.Pods, Credentials: credentials, Store: &store{},
-		Logger: slog.New(slog.DiscardHandler),
+		Run:         p.Run,
+		Step:        p.Interval,
+		Ops:         p.Operations(),
+		ReadOnly:    p.ReadOnly(),
+		Pods:        p.Pods,
+		Credentials: credentials,
+		Store:       &store{},
+		Logger:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +154,8 @@ func (g *generators) stop(t *testing.T) {
 	}
 }
 
-// end waits for the end of the load and passes its record on, with the conversion of an instant to the time since the start.
+// end waits for the end of the load and passes its record on, with the conversion of an instant to the time since the
+// start.
 func (g *generators) end(t *testing.T, read func(series *merged.Series, since func(time.Time) time.Duration)) {
 	t.Helper()
 	if g.session == nil {

@@ -1,6 +1,7 @@
 //go:build integration
 
-// Package accuracy compares measured outages with planted ones of known length. It is a measurement of this machine, not a test: `make accuracy`.
+// Package accuracy compares measured outages with planted ones of known length. It is a measurement of this machine,
+// not a test: `make accuracy`.
 package accuracy
 
 import (
@@ -25,10 +26,11 @@ import (
 )
 
 const (
-	// generatorPlan names the file of a plan: then this program is the load generator, a process of its own that can be kept from running. It writes
-	// the record beside the plan.
+	// generatorPlan names the file of a plan: then this program is the load generator, a process of its own that can be
+	// kept from running. It writes the record beside the plan.
 	generatorPlan = "REDQUAKE_ACCURACY_PLAN"
-	// generatorPod is the number of a load pod: then it is this pod's agent, whose credentials are beside the plan, and it is collected from.
+	// generatorPod is the number of a load pod: then it is this pod's agent, whose credentials are beside the plan, and it
+	// is collected from.
 	generatorPod = "REDQUAKE_ACCURACY_POD"
 )
 
@@ -119,6 +121,7 @@ func serve(p *plan.Plan, pod int, credentialsFile string) error {
 	}
 	fmt.Println(listener.Addr())
 	return agent.Serve(context.Background(), agent.Config{
-		Plan: p, Pod: pod, Runner: runner, Token: credentials.Token, Certificate: certificate, Listener: listener, Logger: slog.New(slog.DiscardHandler),
+		Plan: p, Pod: pod, Runner: runner, Token: credentials.Token, Certificate: certificate, Listener: listener,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 }

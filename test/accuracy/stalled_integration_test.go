@@ -32,7 +32,10 @@ func TestTruthStalledGeneratorIsNoOutage(t *testing.T) {
 	}
 	var m impact.Impact
 	generators.end(t, func(series *merged.Series, since func(time.Time) time.Duration) {
-		m = impact.Analyze(series, impact.Fault{At: since(stopped)}, impact.Options{BaselineMinimum: time.Second, SustainFor: time.Second})
+		m = impact.Analyze(series, impact.Fault{At: since(stopped)}, impact.Options{
+			BaselineMinimum: time.Second,
+			SustainFor:      time.Second,
+		})
 	})
 	doubted := "no doubt"
 	for _, d := range m.Doubts {
@@ -41,6 +44,7 @@ func TestTruthStalledGeneratorIsNoOutage(t *testing.T) {
 		}
 	}
 	truth.Report(t, "T11", "the load generator is stopped for 300 ms, Redis is healthy", "at least 0s, GeneratorStalled",
-		fmt.Sprintf("at least %s, at most %s, %s", m.Outage.AtLeast.Round(time.Millisecond), m.Outage.AtMost.Round(time.Millisecond), doubted),
+		fmt.Sprintf("at least %s, at most %s, %s", m.Outage.AtLeast.Round(time.Millisecond),
+			m.Outage.AtMost.Round(time.Millisecond), doubted),
 		m.Outage.AtLeast < stall/2 && m.Outage.AtMost >= stall && doubted == impact.GeneratorStalled)
 }

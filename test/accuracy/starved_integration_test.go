@@ -57,8 +57,9 @@ var starvedLoads = []struct {
 	{"open loop, 2,000/s", true, []string{"--rate", "2000"}},
 }
 
-// TestMeasureStarvation runs `redquake load` on a CPU that it shares with 0, 1 and 3 busy programs, with Redis on another one: what the figures say of Redis without
-// a doubt must hold for the load that had its CPU for itself, and `redquake compare` must find no difference between the same Redis and itself.
+// TestMeasureStarvation runs `redquake load` on a CPU that it shares with 0, 1 and 3 busy programs, with Redis on
+// another one: what the figures say of Redis without a doubt must hold for the load that had its CPU for itself, and
+// `redquake compare` must find no difference between the same Redis and itself.
 func TestMeasureStarvation(t *testing.T) {
 	out := os.Getenv(starvationOut)
 	if out == "" {
@@ -98,7 +99,8 @@ func starve(t *testing.T, server stoppable, load, beside int, duration, file str
 	t.Helper()
 	one := starvedLoads[load]
 	burn(t, beside, 0)
-	args := append([]string{"load", "--address", server.Address(), "--duration", duration, "--keys", "1000", "-o", "json"}, one.flags...)
+	args := append([]string{"load", "--address", server.Address(), "--duration", duration, "--keys", "1000", "-o", "json"},
+		one.flags...)
 	cmd := exec.Command("taskset", append([]string{"-c", "0", os.Getenv(starvationCommand)}, args...)...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -113,7 +115,13 @@ func starve(t *testing.T, server stoppable, load, beside int, duration, file str
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := starved{Load: one.name, Beside: beside, Throughput: r.Total.Throughput, AtMost: r.Total.Throughput, Verdict: r.Verdict}
+	s := starved{
+		Load:       one.name,
+		Beside:     beside,
+		Throughput: r.Total.Throughput,
+		AtMost:     r.Total.Throughput,
+		Verdict:    r.Verdict,
+	}
 	if q := r.Total.Latency; q != nil {
 		s.P99, s.P99AtLeast = q.P99.Seconds(), q.P99.Seconds()
 	}
@@ -129,7 +137,8 @@ func starve(t *testing.T, server stoppable, load, beside int, duration, file str
 	return s
 }
 
-// judgeStarved holds what is said without a doubt against the median of the loads that had their CPU for themselves. These vary by some percent.
+// judgeStarved holds what is said without a doubt against the median of the loads that had their CPU for themselves.
+// These vary by some percent.
 func judgeStarved(t *testing.T, all []starved) {
 	t.Helper()
 	const varies = 1.15
@@ -151,7 +160,8 @@ func judgeStarved(t *testing.T, all []starved) {
 				t.Errorf("%s beside %d: at most %.0f/s without a doubt, %.0f/s alone", s.Load, s.Beside, s.AtMost, throughput)
 			}
 			if load.open && s.P99AtLeast > varies*p99 {
-				t.Errorf("%s beside %d: the p99 is at least %.3f ms without a doubt, %.3f ms alone", s.Load, s.Beside, 1e3*s.P99AtLeast, 1e3*p99)
+				t.Errorf("%s beside %d: the p99 is at least %.3f ms without a doubt, %.3f ms alone", s.Load, s.Beside,
+					1e3*s.P99AtLeast, 1e3*p99)
 			}
 		}
 	}
@@ -162,13 +172,15 @@ func starvedTable(all []starved) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "LOAD\tBESIDE\tTHROUGHPUT\tAT MOST\tP99\tAT LEAST\tVERDICT\tDOUBTS")
 	for _, s := range all {
-		fmt.Fprintf(w, "%s\t%d\t%.0f/s\t%.0f/s\t%.3f ms\t%.3f ms\t%s\t%s\n", s.Load, s.Beside, s.Throughput, s.AtMost, 1e3*s.P99, 1e3*s.P99AtLeast, s.Verdict, strings.Join(s.Doubts, ", "))
+		fmt.Fprintf(w, "%s\t%d\t%.0f/s\t%.0f/s\t%.3f ms\t%.3f ms\t%s\t%s\n", s.Load, s.Beside, s.Throughput, s.AtMost,
+			1e3*s.P99, 1e3*s.P99AtLeast, s.Verdict, strings.Join(s.Doubts, ", "))
 	}
 	_ = w.Flush()
 	return b.String()
 }
 
-// compareStarved compares the same Redis with itself in experiments of four rounds, in which only the number of busy programs beside the load generator differs.
+// compareStarved compares the same Redis with itself in experiments of four rounds, in which only the number of busy
+// programs beside the load generator differs.
 func compareStarved(t *testing.T, server stoppable) (list []starvedCompared) {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv(starvationExperiments))

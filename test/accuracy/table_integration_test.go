@@ -42,7 +42,8 @@ func writeRow(w *tabwriter.Writer, list []outage) {
 		widths = append(widths, o.AtMost-o.AtLeast)
 	}
 	fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t\n", list[0].Case, len(list), within, 1000*beyond,
-		1000*quantile(errors, 0.5), 1000*quantile(errors, 0.95), 1000*quantile(widths, 0.5), 1000*quantile(widths, 0.95), doubted)
+		1000*quantile(errors, 0.5), 1000*quantile(errors, 0.95), 1000*quantile(widths, 0.5), 1000*quantile(widths, 0.95),
+		doubted)
 }
 
 func quantile(values []float64, q float64) float64 {

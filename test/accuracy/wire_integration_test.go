@@ -18,15 +18,17 @@ import (
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
-// wire captures the loopback interface. It tells when a server answers again, whatever the load generator does meanwhile.
+// wire captures the loopback interface. It tells when a server answers again, whatever the load generator does
+// meanwhile.
 type wire struct {
 	fd    int
 	port  uint16 // the server's
 	fails bool   // the server breaks by replying to writes with an error: only a write's OK is an answer
 }
 
-// refusal is the longest time after which a reply to a client that has given its request up is refused with RST. If its socket is closed, the receiver's kernel does
-// it in the sender's system call, on loopback. Where the time for the request ends just then, the client closes it when it gets a CPU.
+// refusal is the longest time after which a reply to a client that has given its request up is refused with RST. If its
+// socket is closed, the receiver's kernel does it in the sender's system call, on loopback. Where the time for the
+// request ends just then, the client closes it when it gets a CPU.
 const refusal = 30 * time.Millisecond
 
 // tap opens the capture; it takes root.
@@ -43,7 +45,8 @@ func tap(address string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only a socket for all protocols is given what is sent. One that is bound before it has any need not wait for all CPUs (synchronize_net).
+	// Only a socket for all protocols is given what is sent. One that is bound before it has any need not wait for all
+	// CPUs (synchronize_net).
 	protocol := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -62,7 +65,8 @@ func tap(address string) (*wire, error) {
 	return &wire{fd: fd, port: uint16(port)}, nil
 }
 
-// segmentsOf passes the first 128 bytes of the TCP segments from and to a port, so that other traffic cannot overflow the socket's buffer.
+// segmentsOf passes the first 128 bytes of the TCP segments from and to a port, so that other traffic cannot overflow
+// the socket's buffer.
 func segmentsOf(port uint32) *unix.SockFprog {
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 9}, // the protocol
@@ -82,7 +86,8 @@ func (w *wire) close() { _ = unix.Close(w.fd) }
 
 // silence is the time in which a server answered nobody.
 type silence struct {
-	waited   time.Time // since when a request had been waiting when it began, or when the first one failed; zero = neither before it was over
+	// since when a request had been waiting when it began, or when the first one failed; zero = neither before it was over
+	waited   time.Time
 	answered time.Time // the first answer after it to a request of a client that still waited
 }
 
@@ -147,7 +152,8 @@ func note(talks map[uint16]*talk, server uint16, p packet) {
 	}
 }
 
-// waitingSince is when the first of the requests without an answer was sent, or when the server answered another client last, if that is later.
+// waitingSince is when the first of the requests without an answer was sent, or when the server answered another client
+// last, if that is later.
 func waitingSince(talks map[uint16]*talk) time.Time {
 	var asked, answered time.Time
 	for _, c := range talks {
@@ -186,7 +192,8 @@ func (w *wire) next() (p packet, ok bool) {
 	}
 	stamp := messages[0].Data
 	p.at = time.Unix(int64(binary.NativeEndian.Uint64(stamp)), int64(binary.NativeEndian.Uint64(stamp[8:])))
-	// Loopback shows each packet twice. As it arrives it has the stamp that its receiver sees, as it leaves one of a microsecond before.
+	// Loopback shows each packet twice. As it arrives it has the stamp that its receiver sees, as it leaves one of a
+	// microsecond before.
 	if link, is := from.(*unix.SockaddrLinklayer); !is || link.Pkttype != unix.PACKET_HOST {
 		return p, false
 	}
@@ -217,7 +224,8 @@ func listenIn(t *testing.T, b breakable) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.close)
-	await.Pass(20*time.Millisecond, "the kernel is about to stamp") // the kernel begins to stamp what arrives some time after the first socket asked for it
+	// the kernel begins to stamp what arrives some time after the first socket asked for it
+	await.Pass(20*time.Millisecond, "the kernel is about to stamp")
 	return w
 }
 

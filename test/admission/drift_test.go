@@ -19,7 +19,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// defaultsInLists are the fields that Argo CD shows as a difference unless it compares by a dry run, as it replaces lists as a whole: docs/gitops.md names them.
+// defaultsInLists are the fields that Argo CD shows as a difference unless it compares by a dry run, as it replaces
+// lists as a whole: docs/gitops.md names them.
 var defaultsInLists = []string{
 	"RedisExperiment spec.faults[].spec.abort",
 	"RedisExperiment spec.faults[].spec.dryRun",
@@ -35,8 +36,8 @@ var defaultsInLists = []string{
 	"RedisLoadTest spec.workload.commands[].weight",
 }
 
-// Nothing that a GitOps tool applies differs afterwards: neither the API server's defaults nor the operator's annotation are drift, and neither is a second apply,
-// which leaves both.
+// Nothing that a GitOps tool applies differs afterwards: neither the API server's defaults nor the operator's
+// annotation are drift, and neither is a second apply, which leaves both.
 func TestNoDrift(t *testing.T) {
 	makeNamespace(t, "drift", nil)
 	applied := 0
@@ -56,7 +57,8 @@ func TestNoDrift(t *testing.T) {
 				settled := apply(t, manifest) // stores the default of the status, which a creation does not
 				again := apply(t, manifest)
 				if settled.GetGeneration() != live.GetGeneration() || again.GetResourceVersion() != settled.GetResourceVersion() {
-					t.Errorf("%s: %s %s is changed by being applied again (-before +after):\n%s", file, live.GetKind(), live.GetName(), cmp.Diff(settled.Object, again.Object))
+					t.Errorf("%s: %s %s is changed by being applied again (-before +after):\n%s", file, live.GetKind(), live.GetName(),
+						cmp.Diff(settled.Object, again.Object))
 				}
 				if noted := again.GetAnnotations()[v1alpha1.AnnotationBegunAs]; noted != string(live.GetUID()) {
 					t.Errorf("%s: %s %s is noted as %q after it was applied again", file, live.GetKind(), live.GetName(), noted)
@@ -84,13 +86,16 @@ func TestNoDrift(t *testing.T) {
 func note(t *testing.T, live *unstructured.Unstructured) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationBegunAs, live.GetUID())
-	if err := strict.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("manager")); err != nil {
+	if err := strict.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(patch)),
+		client.FieldOwner("manager")); err != nil {
 		t.Fatalf("%s %s: %v", live.GetKind(), live.GetName(), err)
 	}
 }
 
 // apply applies a manifest as a GitOps tool does.
-func apply(t *testing.T, manifest *unstructured.Unstructured, options ...client.ApplyOption) *unstructured.Unstructured {
+func apply(
+	t *testing.T, manifest *unstructured.Unstructured, options ...client.ApplyOption,
+) *unstructured.Unstructured {
 	t.Helper()
 	sent := manifest.DeepCopy()
 	options = append(options, client.FieldOwner("gitops"), client.ForceOwnership)
@@ -102,7 +107,11 @@ func apply(t *testing.T, manifest *unstructured.Unstructured, options ...client.
 
 // content is what tools compare.
 func content(o *unstructured.Unstructured) map[string]any {
-	return map[string]any{"spec": o.Object["spec"], "labels": anyMap(o.GetLabels()), "annotations": anyMap(o.GetAnnotations())}
+	return map[string]any{
+		"spec":        o.Object["spec"],
+		"labels":      anyMap(o.GetLabels()),
+		"annotations": anyMap(o.GetAnnotations()),
+	}
 }
 
 func anyMap(of map[string]string) map[string]any {
@@ -113,7 +122,8 @@ func anyMap(of map[string]string) map[string]any {
 	return all
 }
 
-// difference are the paths at which an object differs from what is wanted. What is not wanted may be there, but not in an item of a list.
+// difference are the paths at which an object differs from what is wanted. What is not wanted may be there, but not in
+// an item of a list.
 func difference(wanted, is any) []string { return differ("", wanted, is, false) }
 
 func differ(path string, wanted, is any, exactly bool) []string {

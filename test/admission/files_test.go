@@ -35,7 +35,8 @@ func empty(kind string) manifest.Object {
 	return &v1alpha1.RedisLoadTest{}
 }
 
-// expectFileRefused checks that a file is refused as by the API server: with the same field and reason, but without an object of the cluster.
+// expectFileRefused checks that a file is refused as by the API server: with the same field and reason, but without an
+// object of the cluster.
 func expectFileRefused(t *testing.T, o *unstructured.Unstructured, field, why string) {
 	t.Helper()
 	_, err := fromFile(t, o)

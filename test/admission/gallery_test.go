@@ -13,11 +13,15 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// The kustomizations of the gallery are accepted as they are, by a cluster that has nothing but the CRDs, and their pods by the restricted Pod Security Standard.
+// The kustomizations of the gallery are accepted as they are, by a cluster that has nothing but the CRDs, and their
+// pods by the restricted Pod Security Standard.
 func TestGalleryIsAccepted(t *testing.T) {
 	makeNamespace(t, "gallery", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	var folders []string
-	for _, pattern := range []string{"../../config/gallery/*/kustomization.yaml", "../../config/gallery/lab/*/kustomization.yaml"} {
+	for _, pattern := range []string{
+		"../../config/gallery/*/kustomization.yaml",
+		"../../config/gallery/lab/*/kustomization.yaml",
+	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) < 10 {
 			t.Fatalf("%s: %d folders, %v", pattern, len(found), err)

@@ -68,22 +68,46 @@ var actionChanges = map[string]frozenCase{
 	"failover":          {`{action: {type: Failover, failover: {mode: Plain}}}`, `{action: {failover: {mode: Force}}}`},
 	"external":          {`{action: {type: External}}`, `{action: {external: {waitFor: 5m}}}`},
 	"volumeAttachDelay": {`{action: {type: VolumeAttachDelay}}`, `{action: {volumeAttachDelay: {keepAway: None}}}`},
-	"podTemplate":       {`{action: {type: PodTemplate, podTemplate: {patch: {spec: {priorityClassName: low}}}}}`, `{action: {podTemplate: {patch: {spec: {priorityClassName: high}}}}}`},
-	"ioThreads":         {`{action: {type: IOThreads, ioThreads: {count: 2}}}`, `{action: {ioThreads: {count: 3}}}`},
-	"config":            {`{action: {type: Config, config: {parameters: {hz: "10"}}}}`, `{action: {config: {parameters: {hz: "20"}}}}`},
-	"replicaScale":      {`{action: {type: ReplicaScale, replicaScale: {by: 1}}}`, `{action: {replicaScale: {by: -1}}}`},
-	"resources":         {`{action: {type: Resources, resources: {cpu: 100m}}}`, `{action: {resources: {cpu: 200m}}}`},
-	"hang":              {`{action: {type: Hang}}`, `{action: {hang: {method: Script}}}`},
-	"clientPause":       {`{action: {type: ClientPause}}`, `{action: {clientPause: {mode: Write}}}`},
-	"clientKill":        {`{action: {type: ClientKill}}`, `{action: {clientKill: {type: pubsub}}}`},
-	"backgroundSave":    {`{action: {type: BackgroundSave}}`, `{action: {backgroundSave: {kind: AppendOnlyRewrite}}}`},
-	"nodeLoss":          {`{action: {type: NodeLoss, nodeLoss: {node: a}}}`, `{action: {nodeLoss: {node: b}}}`},
-	"networkDelay":      {`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms}}}`, `{action: {networkDelay: {latency: 20ms}}}`},
-	"networkLoss":       {`{engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "10%"}}}`, `{action: {networkLoss: {loss: "20%"}}}`},
-	"networkPartition":  {`{engine: ChaosMesh, action: {type: NetworkPartition, networkPartition: {from: Replicas}}}`, `{action: {networkPartition: {from: Clients}}}`},
-	"diskDelay":         {`{engine: ChaosMesh, action: {type: DiskDelay, diskDelay: {delay: 10ms}}}`, `{action: {diskDelay: {delay: 20ms}}}`},
-	"cpuStress":         {`{engine: ChaosMesh, action: {type: CPUStress, cpuStress: {workers: 1}}}`, `{action: {cpuStress: {workers: 2}}}`},
-	"clockSkew":         {`{engine: ChaosMesh, action: {type: ClockSkew, clockSkew: {offset: 1m}}}`, `{action: {clockSkew: {offset: 2m}}}`},
+	"podTemplate": {
+		`{action: {type: PodTemplate, podTemplate: {patch: {spec: {priorityClassName: low}}}}}`,
+		`{action: {podTemplate: {patch: {spec: {priorityClassName: high}}}}}`,
+	},
+	"ioThreads": {`{action: {type: IOThreads, ioThreads: {count: 2}}}`, `{action: {ioThreads: {count: 3}}}`},
+	"config": {
+		`{action: {type: Config, config: {parameters: {hz: "10"}}}}`,
+		`{action: {config: {parameters: {hz: "20"}}}}`,
+	},
+	"replicaScale":   {`{action: {type: ReplicaScale, replicaScale: {by: 1}}}`, `{action: {replicaScale: {by: -1}}}`},
+	"resources":      {`{action: {type: Resources, resources: {cpu: 100m}}}`, `{action: {resources: {cpu: 200m}}}`},
+	"hang":           {`{action: {type: Hang}}`, `{action: {hang: {method: Script}}}`},
+	"clientPause":    {`{action: {type: ClientPause}}`, `{action: {clientPause: {mode: Write}}}`},
+	"clientKill":     {`{action: {type: ClientKill}}`, `{action: {clientKill: {type: pubsub}}}`},
+	"backgroundSave": {`{action: {type: BackgroundSave}}`, `{action: {backgroundSave: {kind: AppendOnlyRewrite}}}`},
+	"nodeLoss":       {`{action: {type: NodeLoss, nodeLoss: {node: a}}}`, `{action: {nodeLoss: {node: b}}}`},
+	"networkDelay": {
+		`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms}}}`,
+		`{action: {networkDelay: {latency: 20ms}}}`,
+	},
+	"networkLoss": {
+		`{engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "10%"}}}`,
+		`{action: {networkLoss: {loss: "20%"}}}`,
+	},
+	"networkPartition": {
+		`{engine: ChaosMesh, action: {type: NetworkPartition, networkPartition: {from: Replicas}}}`,
+		`{action: {networkPartition: {from: Clients}}}`,
+	},
+	"diskDelay": {
+		`{engine: ChaosMesh, action: {type: DiskDelay, diskDelay: {delay: 10ms}}}`,
+		`{action: {diskDelay: {delay: 20ms}}}`,
+	},
+	"cpuStress": {
+		`{engine: ChaosMesh, action: {type: CPUStress, cpuStress: {workers: 1}}}`,
+		`{action: {cpuStress: {workers: 2}}}`,
+	},
+	"clockSkew": {
+		`{engine: ChaosMesh, action: {type: ClockSkew, clockSkew: {offset: 1m}}}`,
+		`{action: {clockSkew: {offset: 2m}}}`,
+	},
 }
 
 // frozenCase is an object as it was made, and a change of one field that would be fine before its start.
@@ -130,7 +154,8 @@ func (c frozenCase) check(t *testing.T, kind string) {
 	o := created(t, object(t, kind, "freeze-"+name(t), c.made))
 	// Before the start it may change; the change is not kept, so that the next one is a change, too.
 	dry := client.NewDryRunClient(strict)
-	if err := dry.Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", wrap(t, "spec", c.change))); err != nil {
+	if err := dry.Patch(t.Context(), o.DeepCopy(),
+		client.RawPatch("application/merge-patch+json", wrap(t, "spec", c.change))); err != nil {
 		t.Errorf("before the start: %v", err)
 	}
 	if err := patchStatus(t, o, `{startTime: "2026-01-01T00:00:00.000000Z"}`); err != nil {
@@ -139,7 +164,8 @@ func (c frozenCase) check(t *testing.T, kind string) {
 	expectRefusal(t, patchSpec(t, o, c.change), kind, frozen)
 }
 
-// scheduleChanges is a change to each field of a schedule: none is frozen, as a schedule does not end. A change counts from the next run on.
+// scheduleChanges is a change to each field of a schedule: none is frozen, as a schedule does not end. A change counts
+// from the next run on.
 var scheduleChanges = map[string]string{
 	"template":                   inSchedule(`{repeat: 7, matrix: [` + twoFsyncs + `]}`),
 	"schedule":                   `{schedule: "0 4 * * *"}`,
@@ -155,7 +181,8 @@ var scheduleChanges = map[string]string{
 
 func TestNoFieldOfAScheduleIsFrozen(t *testing.T) {
 	o := created(t, object(t, "RedisExperimentSchedule", name(t), `{}`))
-	if err := patchStatus(t, o, `{observedGeneration: 1, lastScheduleTime: "2026-01-01T00:00:00Z", active: nightly-1}`); err != nil {
+	if err := patchStatus(t, o,
+		`{observedGeneration: 1, lastScheduleTime: "2026-01-01T00:00:00Z", active: nightly-1}`); err != nil {
 		t.Fatal(err)
 	}
 	for _, field := range fieldsOf(t, "redquake.dev_redisexperimentschedules.yaml") {
@@ -203,19 +230,24 @@ func TestWhatStaysOpen(t *testing.T) {
 			if err := patchStatus(t, o, `{startTime: "2026-01-01T00:00:00.000000Z", observedGeneration: 1}`); err != nil {
 				t.Fatal(err)
 			}
-			for _, change := range []string{`{suspend: true}`, `{suspend: false}`, `{ttlSecondsAfterFinished: 60}`, `{ttlSecondsAfterFinished: null}`, `{abort: true}`} {
+			for _, change := range []string{
+				`{suspend: true}`, `{suspend: false}`, `{ttlSecondsAfterFinished: 60}`,
+				`{ttlSecondsAfterFinished: null}`, `{abort: true}`,
+			} {
 				if err := patchSpec(t, o, change); err != nil {
 					t.Errorf("%s: %v", change, err)
 				}
 			}
 			expectRefusal(t, patchSpec(t, o, `{abort: false}`), "spec.abort", "an abort cannot be taken back")
 
-			label := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"},"finalizers":["redquake.dev/test"]}}`))
+			label := client.RawPatch("application/merge-patch+json",
+				[]byte(`{"metadata":{"labels":{"a":"b"},"finalizers":["redquake.dev/test"]}}`))
 			if err := strict.Patch(t.Context(), o.DeepCopy(), label); err != nil {
 				t.Errorf("metadata: %v", err)
 			}
 			for _, status := range []string{
-				`{completionTime: "2026-01-01T00:01:00.000000Z", conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-01T00:01:00Z"}]}`,
+				`{completionTime: "2026-01-01T00:01:00.000000Z", conditions: [{type: Complete, status: "True", reason: Succeeded,
+				  message: done, lastTransitionTime: "2026-01-01T00:01:00Z"}]}`,
 				`{startTime: null, completionTime: null}`, // a suspended test forgets its start
 			} {
 				if err := patchStatus(t, o, status); err != nil {

@@ -33,8 +33,9 @@ var (
 	allComponents = append([]string{"prometheus"}, ownComponents...)
 )
 
-// TestInstallationIsAccepted holds that the API server takes what kustomize makes of config/default and its components, and pods of the manager's Deployment,
-// whose priority is above that of other applications and below that of the system, and makes no room by ending others.
+// TestInstallationIsAccepted holds that the API server takes what kustomize makes of config/default and its components,
+// and pods of the manager's Deployment, whose priority is above that of other applications and below that of the
+// system, and makes no room by ending others.
 func TestInstallationIsAccepted(t *testing.T) {
 	objects := installation(t, "default", ownComponents...)
 	makeNamespace(t, "redquake-system", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
@@ -77,7 +78,8 @@ func TestPriorityClass(t *testing.T) {
 	}
 }
 
-// TestEveryKindIsComplete holds that each kind has the roles of users, a policy that asks its creator, and a reader in the dashboard.
+// TestEveryKindIsComplete holds that each kind has the roles of users, a policy that asks its creator, and a reader in
+// the dashboard.
 func TestEveryKindIsComplete(t *testing.T) {
 	objects := installation(t, "default")
 	has := map[string]bool{}
@@ -91,8 +93,10 @@ func TestEveryKindIsComplete(t *testing.T) {
 	for _, kind := range kinds {
 		plural, singular := kind.Spec.Names.Plural, kind.Spec.Names.Singular
 		for _, want := range []string{
-			"ClusterRole redquake-" + singular + "-admin-role", "ClusterRole redquake-" + singular + "-editor-role", "ClusterRole redquake-" + singular + "-viewer-role",
-			"ClusterRoleBinding redquake-dashboard-" + singular + "-viewer-rolebinding", "ValidatingAdmissionPolicy redquake-" + plural,
+			"ClusterRole redquake-" + singular + "-admin-role", "ClusterRole redquake-" + singular + "-editor-role",
+			"ClusterRole redquake-" + singular + "-viewer-role",
+			"ClusterRoleBinding redquake-dashboard-" + singular + "-viewer-rolebinding",
+			"ValidatingAdmissionPolicy redquake-" + plural,
 			"ValidatingAdmissionPolicyBinding redquake-" + plural,
 		} {
 			if !has[want] {
@@ -102,8 +106,8 @@ func TestEveryKindIsComplete(t *testing.T) {
 	}
 }
 
-// TestWhoReachesTheManager evaluates the network policies of an installation as a network plugin does: the ports by which one can read something are closed to
-// all but those who were let in, to the port for which they were.
+// TestWhoReachesTheManager evaluates the network policies of an installation as a network plugin does: the ports by
+// which one can read something are closed to all but those who were let in, to the port for which they were.
 func TestWhoReachesTheManager(t *testing.T) {
 	type pod struct{ namespace, labels map[string]string }
 	named := func(namespace string, more ...string) map[string]string {
@@ -120,10 +124,17 @@ func TestWhoReachesTheManager(t *testing.T) {
 		"let in to metrics":   {namespace: named("shop", "redquake.dev/metrics")},
 		"let in to dashboard": {namespace: named("ingress", "redquake.dev/dashboard")},
 		"the Prometheus":      {namespace: named("monitoring"), labels: prometheus},
-		"beside Prometheus":   {namespace: named("monitoring"), labels: map[string]string{"app.kubernetes.io/name": "grafana"}},
+		"beside Prometheus": {
+			namespace: named("monitoring"),
+			labels:    map[string]string{"app.kubernetes.io/name": "grafana"},
+		},
 	}
 	byDefault := map[string]string{"let in to metrics": "metrics", "let in to dashboard": "dashboard"}
-	withPrometheus := map[string]string{"let in to metrics": "metrics", "let in to dashboard": "dashboard", "the Prometheus": "metrics"}
+	withPrometheus := map[string]string{
+		"let in to metrics":   "metrics",
+		"let in to dashboard": "dashboard",
+		"the Prometheus":      "metrics",
+	}
 	for name, test := range map[string]struct {
 		objects []*unstructured.Unstructured
 		admits  map[string]string // caller: the ports
@@ -141,14 +152,16 @@ func TestWhoReachesTheManager(t *testing.T) {
 					t.Errorf("NetworkPolicy %s/%s does not select the manager's pods", p.Namespace, p.Name)
 				}
 				if !slices.Equal(p.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
-					t.Errorf("NetworkPolicy %s is about %v; the manager must reach Redis, load pods and the API server", p.Name, p.Spec.PolicyTypes)
+					t.Errorf("NetworkPolicy %s is about %v; the manager must reach Redis, load pods and the API server", p.Name,
+						p.Spec.PolicyTypes)
 				}
 			}
 			if len(policies) == 0 {
 				t.Error("there is no NetworkPolicy")
 			}
 			for caller, from := range callers {
-				if got := strings.Join(admitted(t, policies, from.namespace, from.labels, manager), ","); got != test.admits[caller] {
+				if got := strings.Join(admitted(t, policies, from.namespace, from.labels, manager),
+					","); got != test.admits[caller] {
 					t.Errorf("%s reaches %q, want %q", caller, got, test.admits[caller])
 				}
 			}
@@ -156,8 +169,11 @@ func TestWhoReachesTheManager(t *testing.T) {
 	}
 }
 
-// admitted returns the names of the manager's ports to which policies admit a pod. A port that the manager does not have is an error.
-func admitted(t *testing.T, policies []networkingv1.NetworkPolicy, namespace, pod map[string]string, manager appsv1.Deployment) (names []string) {
+// admitted returns the names of the manager's ports to which policies admit a pod. A port that the manager does not
+// have is an error.
+func admitted(
+	t *testing.T, policies []networkingv1.NetworkPolicy, namespace, pod map[string]string, manager appsv1.Deployment,
+) (names []string) {
 	t.Helper()
 	matches := func(s *metav1.LabelSelector, set map[string]string) bool {
 		selector, err := metav1.LabelSelectorAsSelector(cmp.Or(s, &metav1.LabelSelector{}))
@@ -197,10 +213,12 @@ func portName(t *testing.T, manager appsv1.Deployment, port networkingv1.Network
 	return ""
 }
 
-// TestHighAvailability holds that the component brings a standby, elsewhere, and a budget that lets one manager be evicted at a time, and none for a manager alone.
+// TestHighAvailability holds that the component brings a standby, elsewhere, and a budget that lets one manager be
+// evicted at a time, and none for a manager alone.
 func TestHighAvailability(t *testing.T) {
 	alone := installation(t, "default")
-	if manager, budgets := only[appsv1.Deployment](t, alone), of[policyv1.PodDisruptionBudget](t, alone); *manager.Spec.Replicas != 1 || len(budgets) > 0 {
+	if manager, budgets := only[appsv1.Deployment](t, alone), of[policyv1.PodDisruptionBudget](t,
+		alone); *manager.Spec.Replicas != 1 || len(budgets) > 0 {
 		t.Errorf("by default there are %d managers and %d budgets", *manager.Spec.Replicas, len(budgets))
 	}
 	objects := installation(t, "default", "high-availability")
@@ -208,19 +226,22 @@ func TestHighAvailability(t *testing.T) {
 	if *manager.Spec.Replicas != 2 || !slices.Contains(manager.Spec.Template.Spec.Containers[0].Args, "--leader-elect") {
 		t.Errorf("there are %d managers, with %q", *manager.Spec.Replicas, manager.Spec.Template.Spec.Containers[0].Args)
 	}
-	if budget.Namespace != manager.Namespace || !selects(t, budget.Spec.Selector, manager) || budget.Spec.MinAvailable != nil ||
+	if budget.Namespace != manager.Namespace || !selects(t, budget.Spec.Selector, manager) ||
+		budget.Spec.MinAvailable != nil ||
 		budget.Spec.MaxUnavailable == nil || *budget.Spec.MaxUnavailable != intstr.FromInt32(1) {
 		t.Errorf("the budget in %s is %+v", budget.Namespace, budget.Spec)
 	}
 	spread := manager.Spec.Template.Spec.TopologySpreadConstraints
-	if len(spread) != 1 || !selects(t, spread[0].LabelSelector, manager) || spread[0].TopologyKey != corev1.LabelHostname ||
+	if len(spread) != 1 || !selects(t, spread[0].LabelSelector, manager) ||
+		spread[0].TopologyKey != corev1.LabelHostname ||
 		spread[0].WhenUnsatisfiable != corev1.ScheduleAnyway || spread[0].MaxSkew != 1 {
 		t.Errorf("they are spread by %+v", spread)
 	}
 }
 
-// TestNamespacedIsInTwoParts holds that what an administrator applies and what runs the operator are apart, whatever components are in: objects of the cluster
-// are in the first, those of the operator's namespace in the second, but for the ServiceAccounts, to which bindings in both refer.
+// TestNamespacedIsInTwoParts holds that what an administrator applies and what runs the operator are apart, whatever
+// components are in: objects of the cluster are in the first, those of the operator's namespace in the second, but for
+// the ServiceAccounts, to which bindings in both refer.
 func TestNamespacedIsInTwoParts(t *testing.T) {
 	for _, o := range installation(t, "namespaced/cluster", allComponents...) {
 		if o.GetKind() != "ServiceAccount" && isNamespaced(t, o) {
@@ -234,7 +255,8 @@ func TestNamespacedIsInTwoParts(t *testing.T) {
 	}
 }
 
-// installation is what kustomize makes of a folder of config/ whose default installation has components, as `make build/install.yaml COMPONENTS=` does.
+// installation is what kustomize makes of a folder of config/ whose default installation has components, as `make
+// build/install.yaml COMPONENTS=` does.
 func installation(t *testing.T, folder string, components ...string) []*unstructured.Unstructured {
 	t.Helper()
 	config := t.TempDir()
@@ -251,7 +273,8 @@ func installation(t *testing.T, folder string, components ...string) []*unstruct
 	if err := cmp.Or(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
-	built := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "kustomize", filepath.Join(config, folder))
+	built := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "kustomize",
+		filepath.Join(config, folder))
 	built.Stderr = os.Stderr
 	text, err := built.Output()
 	if err != nil {

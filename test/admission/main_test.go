@@ -1,7 +1,7 @@
 //go:build integration
 
-// Package admission_test tests what a real kube-apiserver accepts and refuses: the CRDs' schemas, defaults and CEL rules, the
-// samples, and what tools conclude from a status.
+// Package admission_test tests what a real kube-apiserver accepts and refuses: the CRDs' schemas, defaults and CEL
+// rules, the samples, and what tools conclude from a status.
 package admission_test
 
 import (
@@ -154,12 +154,14 @@ func created(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructu
 // patchSpec sends a merge patch of the spec; patchStatus one of the status.
 func patchSpec(t *testing.T, o *unstructured.Unstructured, change string) error {
 	t.Helper()
-	return strict.Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", wrap(t, "spec", change)))
+	return strict.Patch(t.Context(), o.DeepCopy(),
+		client.RawPatch("application/merge-patch+json", wrap(t, "spec", change)))
 }
 
 func patchStatus(t *testing.T, o *unstructured.Unstructured, change string) error {
 	t.Helper()
-	return strict.Status().Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", wrap(t, "status", change)))
+	return strict.Status().Patch(t.Context(), o,
+		client.RawPatch("application/merge-patch+json", wrap(t, "status", change)))
 }
 
 // text is a value as JSON.

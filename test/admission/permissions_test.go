@@ -34,28 +34,50 @@ type permissionCase struct {
 
 // What whoever creates an object must be allowed, as the refusal names it, beside kindCases.
 var permissionCases = map[string]permissionCase{
-	"OwnLoad": {"RedisFault", `{loadTestRef: null, target: {service: {name: redis}}, action: {type: PodKill}}`,
-		[]string{"delete pods", "create jobs.batch"}},
-	"FaultSecrets": {"RedisFault", `{target: ` + targetWithSecrets + `, action: {type: PodKill}}`,
-		append([]string{"delete pods"}, secretsOfTarget...)},
+	"OwnLoad": {
+		"RedisFault", `{loadTestRef: null, target: {service: {name: redis}}, action: {type: PodKill}}`,
+		[]string{"delete pods", "create jobs.batch"},
+	},
+	"FaultSecrets": {
+		"RedisFault", `{target: ` + targetWithSecrets + `, action: {type: PodKill}}`,
+		append([]string{"delete pods"}, secretsOfTarget...),
+	},
 	// The most checks that one request may take: the API server limits their cost.
-	"MostChecks": {"RedisFault", `{loadTestRef: null, target: ` + targetWithSecrets + `, action: {type: VolumeAttachDelay}}`,
-		append([]string{"delete pods", "create pods", "patch nodes", "create jobs.batch"}, secretsOfTarget...)},
-	"SameSecret": {"RedisFault", `{target: {service: {name: redis}, auth: {passwordSecretRef: {name: one, key: password}}, tls: {caSecretRef: {name: one}}}}`,
-		[]string{"delete pods", "get secret one"}},
-	"LoadTest":        {"RedisLoadTest", `{}`, []string{"create jobs.batch"}},
-	"LoadTestSecrets": {"RedisLoadTest", `{target: ` + targetWithSecrets + `}`, append([]string{"create jobs.batch"}, secretsOfTarget...)},
-	"CacheAside": {"RedisLoadTest", `{workload: {commands: null, cacheAside: {database: {driver: mysql, query: "SELECT ?", dsnSecretRef: {name: dsn, key: dsn}}}}}`,
-		[]string{"create jobs.batch", "get secret dsn"}},
+	"MostChecks": {
+		"RedisFault",
+		`{loadTestRef: null, target: ` + targetWithSecrets + `, action: {type: VolumeAttachDelay}}`,
+		append([]string{"delete pods", "create pods", "patch nodes", "create jobs.batch"}, secretsOfTarget...),
+	},
+	"SameSecret": {
+		"RedisFault",
+		`{target: {service: {name: redis}, auth: {passwordSecretRef: {name: one, key: password}}, tls: {caSecretRef: {name: one}}}}`,
+		[]string{"delete pods", "get secret one"},
+	},
+	"LoadTest": {"RedisLoadTest", `{}`, []string{"create jobs.batch"}},
+	"LoadTestSecrets": {
+		"RedisLoadTest",
+		`{target: ` + targetWithSecrets + `}`,
+		append([]string{"create jobs.batch"}, secretsOfTarget...),
+	},
+	"CacheAside": {
+		"RedisLoadTest",
+		`{workload: {commands: null, cacheAside: {database: {driver: mysql, query: "SELECT ?", dsnSecretRef: {name: dsn, key: dsn}}}}}`,
+		[]string{"create jobs.batch", "get secret dsn"},
+	},
 }
 
-const targetWithSecrets = `{service: null, auth: {passwordSecretRef: {name: auth, key: password}}, tls: {caSecretRef: {name: ca}, certSecretRef: {name: cert}},
-  sentinel: {service: {name: sentinels}, auth: {passwordSecretRef: {name: s-auth, key: password}}, tls: {caSecretRef: {name: s-ca}, certSecretRef: {name: s-cert}}}}`
+const targetWithSecrets = `{service: null, auth: {passwordSecretRef: {name: auth, key: password}},
+  tls: {caSecretRef: {name: ca}, certSecretRef: {name: cert}},
+  sentinel: {service: {name: sentinels}, auth: {passwordSecretRef: {name: s-auth, key: password}},
+    tls: {caSecretRef: {name: s-ca}, certSecretRef: {name: s-cert}}}}`
 
-var secretsOfTarget = []string{"get secret auth", "get secret ca", "get secret cert", "get secret s-auth", "get secret s-ca", "get secret s-cert"}
+var secretsOfTarget = []string{
+	"get secret auth", "get secret ca", "get secret cert", "get secret s-auth",
+	"get secret s-ca", "get secret s-cert",
+}
 
-// kindCases are a case for each kind of fault by what it declares, and one more for each that needs less with a setting. An action is the one of which actionChanges
-// has a change; a kind without a member consists of its type.
+// kindCases are a case for each kind of fault by what it declares, and one more for each that needs less with a
+// setting. An action is the one of which actionChanges has a change; a kind without a member consists of its type.
 func kindCases(t *testing.T) map[string]permissionCase {
 	t.Helper()
 	all := map[string]permissionCase{}
@@ -185,7 +207,13 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 		{"select", "RedisFault", `{}`, `{spec: {select: {mode: All}}}`, []string{"delete pods"}},
 		{"allow", "RedisFault", `{}`, `{spec: {allow: [AllCopies]}}`, []string{"delete pods"}},
 		{"less", "RedisFault", `{allow: [AllCopies]}`, `{spec: {allow: null}}`, []string{"delete pods"}},
-		{"target", "RedisFault", `{}`, `{spec: {target: {service: {name: redis}, auth: {passwordSecretRef: {name: other, key: x}}}}}`, []string{"delete pods", "get secret other"}},
+		{
+			"target",
+			"RedisFault",
+			`{}`,
+			`{spec: {target: {service: {name: redis}, auth: {passwordSecretRef: {name: other, key: x}}}}}`,
+			[]string{"delete pods", "get secret other"},
+		},
 		{"resume", "RedisFault", `{suspend: true}`, `{spec: {suspend: false}}`, []string{"delete pods"}},
 		{"abort-load", "RedisLoadTest", `{}`, `{spec: {abort: true}}`, nil},
 		{"image", "RedisLoadTest", `{}`, `{spec: {pods: {image: evil}}}`, []string{"create jobs.batch"}},
@@ -195,15 +223,33 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 		{"history", "RedisExperiment", `{}`, `{spec: {loadTestsHistoryLimit: 0}}`, ofExperiment()},
 		{"repeat", "RedisExperiment", `{faults: [` + killFault + `]}`, `{spec: {repeat: 50}}`, ofFaults("delete pods")},
 		{"setting", "RedisExperiment", `{}`, `{spec: {matrix: [` + twoFsyncs + `]}}`, ofFaults("create pods/exec")},
-		{"path", "RedisExperiment", `{}`, `{spec: {matrix: [{name: a, path: target, values: ["{}"]}]}}`, ofExperiment("get secrets")},
+		{
+			"path", "RedisExperiment", `{}`, `{spec: {matrix: [{name: a, path: target, values: ["{}"]}]}}`,
+			ofExperiment("get secrets"),
+		},
 		{"suspend-schedule", "RedisExperimentSchedule", `{}`, `{spec: {suspend: true}}`, nil},
 		{"label-schedule", "RedisExperimentSchedule", `{}`, `{metadata: {labels: {a: b}}}`, nil},
-		{"resume-schedule", "RedisExperimentSchedule", `{suspend: true}`, `{spec: {suspend: false}}`, ofSchedule(ofExperiment()...)},
-		{"schedule", "RedisExperimentSchedule", `{schedule: "@yearly"}`, `{spec: {schedule: "@hourly"}}`, ofSchedule(ofExperiment()...)},
+		{
+			"resume-schedule", "RedisExperimentSchedule", `{suspend: true}`, `{spec: {suspend: false}}`,
+			ofSchedule(ofExperiment()...),
+		},
+		{
+			"schedule", "RedisExperimentSchedule", `{schedule: "@yearly"}`, `{spec: {schedule: "@hourly"}}`,
+			ofSchedule(ofExperiment()...),
+		},
 		{"kept", "RedisExperimentSchedule", `{}`, `{spec: {successfulRunsHistoryLimit: 0}}`, ofSchedule(ofExperiment()...)},
-		{"no-deadline", "RedisExperimentSchedule", `{startingDeadlineSeconds: 60}`, `{spec: {startingDeadlineSeconds: null}}`, ofSchedule(ofExperiment()...)},
-		{"notify", "RedisExperimentSchedule", `{}`, `{spec: {notify: {urlSecretRef: {name: chat, key: url}}}}`, ofSchedule(ofExperiment("get secret chat")...)},
-		{"faults", "RedisExperimentSchedule", `{}`, `{spec: ` + inSchedule(`{faults: [`+killFault+`]}`) + `}`, ofSchedule(ofFaults("delete pods")...)},
+		{
+			"no-deadline", "RedisExperimentSchedule", `{startingDeadlineSeconds: 60}`, `{spec: {startingDeadlineSeconds: null}}`,
+			ofSchedule(ofExperiment()...),
+		},
+		{
+			"notify", "RedisExperimentSchedule", `{}`, `{spec: {notify: {urlSecretRef: {name: chat, key: url}}}}`,
+			ofSchedule(ofExperiment("get secret chat")...),
+		},
+		{
+			"faults", "RedisExperimentSchedule", `{}`, `{spec: ` + inSchedule(`{faults: [`+killFault+`]}`) + `}`,
+			ofSchedule(ofFaults("delete pods")...),
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -218,7 +264,8 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 			asked := &unstructured.Unstructured{Object: merge(o.DeepCopy().Object, parse(t, test.change))}
 			u.eventually(messageFor(u.name, namespace, test.kind, asked, test.needs...), func() error {
 				changed := o.DeepCopy()
-				return u.Patch(t.Context(), changed, client.RawPatch("application/merge-patch+json", []byte(text(t, parse(t, test.change)))))
+				return u.Patch(t.Context(), changed,
+					client.RawPatch("application/merge-patch+json", []byte(text(t, parse(t, test.change)))))
 			})
 			if len(test.needs) == 0 {
 				return
@@ -226,13 +273,15 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 			allowed := userWith(t, test.kind, namespace, test.needs...)
 			allowed.eventually("", func() error {
 				changed := o.DeepCopy()
-				return allowed.Patch(t.Context(), changed, client.RawPatch("application/merge-patch+json", []byte(text(t, parse(t, test.change)))))
+				return allowed.Patch(t.Context(), changed,
+					client.RawPatch("application/merge-patch+json", []byte(text(t, parse(t, test.change)))))
 			})
 		})
 	}
 }
 
-// user is a user who may write the objects of one of the project's kinds in a namespace, and has the named permissions there.
+// user is a user who may write the objects of one of the project's kinds in a namespace, and has the named permissions
+// there.
 type user struct {
 	*testing.T
 	client.Client
@@ -257,7 +306,13 @@ func userWith(t *testing.T, kind, namespace string, permissions ...string) *user
 func userNamed(t *testing.T, name, kind, namespace string, permissions ...string) *user {
 	t.Helper()
 	u := &user{T: t, name: name, namespace: namespace}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{strings.ToLower(kind) + "s"}, Verbs: []string{"*"}}}
+	rules := []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{v1alpha1.GroupVersion.Group},
+			Resources: []string{strings.ToLower(kind) + "s"},
+			Verbs:     []string{"*"},
+		},
+	}
 	for _, permission := range permissions {
 		permission, _, _ = strings.Cut(permission, " or ")
 		if permission == "patch nodes" {
@@ -268,7 +323,9 @@ func userNamed(t *testing.T, name, kind, namespace string, permissions ...string
 	}
 	meta := metav1.ObjectMeta{Name: u.name, Namespace: namespace}
 	u.createAll(&rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{
-		ObjectMeta: meta, Subjects: u.subjects(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: u.name},
+		ObjectMeta: meta,
+		Subjects:   u.subjects(),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: u.name},
 	})
 	config := rest.CopyConfig(server)
 	config.Impersonate = rest.ImpersonationConfig{UserName: u.name}
@@ -284,7 +341,12 @@ func userNamed(t *testing.T, name, kind, namespace string, permissions ...string
 func ruleOf(permission string) rbacv1.PolicyRule {
 	verb, resource, _ := strings.Cut(permission, " ")
 	if name, isSecret := strings.CutPrefix(resource, "secret "); isSecret {
-		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: []string{verb}}
+		return rbacv1.PolicyRule{
+			APIGroups:     []string{""},
+			Resources:     []string{"secrets"},
+			ResourceNames: []string{name},
+			Verbs:         []string{verb},
+		}
 	}
 	resource, group, _ := strings.Cut(resource, ".")
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
@@ -297,8 +359,15 @@ func (u *user) subjects() []rbacv1.Subject {
 // grantOnNodes lets the user patch nodes, which are cluster-scoped.
 func (u *user) grantOnNodes() {
 	meta := metav1.ObjectMeta{Name: u.name}
-	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}}}}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: u.subjects(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: u.name}}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: meta,
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		Subjects:   u.subjects(),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: u.name},
+	}
 	u.createAll(role, binding)
 	after := context.WithoutCancel(u.Context())
 	u.Cleanup(func() {
@@ -339,17 +408,19 @@ func (u *user) create(kind, spec string, missing ...string) {
 	})
 }
 
-// eventually repeats a request until it is refused with a message, or allowed where that is empty: the API server learns of roles and policies a
-// moment after they were created.
+// eventually repeats a request until it is refused with a message, or allowed where that is empty: the API server
+// learns of roles and policies a moment after they were created.
 func (u *user) eventually(want string, request func() error) {
 	u.Helper()
 	await.Until(u.T, fmt.Sprintf("the answer %q", want), func() error {
 		err := request()
-		return await.That(want == "" && err == nil || want != "" && apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), want), "the error %v", err)
+		return await.That(want == "" && err == nil ||
+			want != "" && apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), want), "the error %v", err)
 	})
 }
 
-// messageFor is the end of the message with which the policy refuses an object for the lack of a permission; "" if nothing is missing.
+// messageFor is the end of the message with which the policy refuses an object for the lack of a permission; "" if
+// nothing is missing.
 func messageFor(user, namespace, kind string, o *unstructured.Unstructured, missing ...string) string {
 	if len(missing) == 0 {
 		return ""

@@ -52,7 +52,8 @@ func TestManifestsAreAccepted(t *testing.T) {
 	}
 }
 
-// The samples' Redis runs with the restricted Pod Security Standard enforced; so does the manager: TestInstallationIsAccepted.
+// The samples' Redis runs with the restricted Pod Security Standard enforced; so does the manager:
+// TestInstallationIsAccepted.
 func TestPodsAreRestricted(t *testing.T) {
 	makeNamespace(t, "restricted", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	privileged := &corev1.Pod{
@@ -75,7 +76,8 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// tryPod tries whether a namespace would take the pods of a workload. It returns one as the API server completes it, nil if the object is no workload.
+// tryPod tries whether a namespace would take the pods of a workload. It returns one as the API server completes it,
+// nil if the object is no workload.
 func tryPod(t *testing.T, namespace string, o *unstructured.Unstructured) *corev1.Pod {
 	t.Helper()
 	template, ok := podTemplate(t, o)

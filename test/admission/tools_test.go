@@ -25,10 +25,14 @@ type conditions map[string]metav1.ConditionStatus
 
 // The types of an object that runs once, and of a schedule.
 var (
-	ofRun = []string{v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled}
+	ofRun = []string{
+		v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended,
+		v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+	}
 
 	ofASchedule = []string{
-		v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionRegressed, v1alpha1.ConditionNotified,
+		v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+		v1alpha1.ConditionRegressed, v1alpha1.ConditionNotified,
 	}
 )
 
@@ -58,7 +62,12 @@ func TestStatusContract(t *testing.T) {
 		{"complete", 1, conditions{v1alpha1.ConditionComplete: yes}, status.CurrentStatus},
 		{"failed", 1, conditions{v1alpha1.ConditionFailed: yes, v1alpha1.ConditionStalled: yes}, status.FailedStatus},
 		{"suspended", 1, conditions{v1alpha1.ConditionSuspended: yes}, status.CurrentStatus},
-		{"queued", 1, conditions{v1alpha1.ConditionSuspended: yes, v1alpha1.ConditionReconciling: yes}, status.InProgressStatus},
+		{
+			"queued",
+			1,
+			conditions{v1alpha1.ConditionSuspended: yes, v1alpha1.ConditionReconciling: yes},
+			status.InProgressStatus,
+		},
 		// Why Reconciling and Stalled exist: without them kstatus reports running and failed objects as Current.
 		{"running without reconciling", 1, conditions{}, status.CurrentStatus},
 		{"failed without stalled", 1, conditions{v1alpha1.ConditionFailed: yes}, status.CurrentStatus},
@@ -145,7 +154,8 @@ func TestColumns(t *testing.T) {
 		want                   map[string]string
 	}{
 		{"RedisLoadTest", "redisloadtests", `
-display: {progress: 62%, tps: "3012.4", p99: 0.41ms, errors: 0.16%, trend: "▂███▁████████▇██████", faults: kill-primary Pass, lostWrites: "7"}
+display: {progress: 62%, tps: "3012.4", p99: 0.41ms, errors: 0.16%, trend: "▂███▁████████▇██████",
+  faults: kill-primary Pass, lostWrites: "7"}
 progress: 62
 verdict: Fail
 target: {version: 7.0.15}
@@ -154,8 +164,10 @@ summary: {requests: 10, errors: 3, failed: 1, unknown: 1, dropped: 1, throughput
 conditions: [{type: Failed, status: "False", reason: Other, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"},
   {type: Complete, status: "False", reason: Running, message: under way, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
-			"Name": "checkout-cache", "Status": "Running", "Progress": "62%", "TPS": "3012.4", "P99": "0.41ms", "Errors": "0.16%", "Trend": "▂███▁████████▇██████",
-			"Verdict": "Fail", "Bottleneck": "RedisMainThread", "Faults": "kill-primary Pass", "LostWrites": "7", "Redis": "7.0.15", "Message": "under way",
+			"Name": "checkout-cache", "Status": "Running", "Progress": "62%", "TPS": "3012.4", "P99": "0.41ms",
+			"Errors": "0.16%", "Trend": "▂███▁████████▇██████",
+			"Verdict": "Fail", "Bottleneck": "RedisMainThread", "Faults": "kill-primary Pass", "LostWrites": "7",
+			"Redis": "7.0.15", "Message": "under way",
 		}},
 		{"RedisFault", "redisfaults", `
 loadTest: checkout-cache
@@ -163,21 +175,27 @@ effect: Confirmed
 verdict: Pass
 display: {target: redis-0, dip: 99.7%, outage: 2.31s, recovery: 4.12s, whileActive: "throughput -12.5%, p99 +340%", lostWrites: 3-7}
 targets: [{pod: redis-0, uid: a}]
-impact: {dip: {value: "0.997", of: All}, outage: {of: Load, value: 2310000, atLeast: 2310000, atMost: 2310000}, recovered: true, lostRequests: 1, errors: 1, lostWritesAtLeast: 3, lostWritesAtMost: 7}
+impact: {dip: {value: "0.997", of: All}, outage: {of: Load, value: 2310000, atLeast: 2310000, atMost: 2310000},
+  recovered: true, lostRequests: 1, errors: 1, lostWritesAtLeast: 3, lostWritesAtMost: 7}
 conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
-			"Name": "checkout-cache", "Type": "PodKill", "Status": "Succeeded", "Target": "redis-0", "Effect": "Confirmed", "Dip": "99.7%",
-			"Outage": "2.31s", "Recovery": "4.12s", "LostWrites": "3-7", "Verdict": "Pass", "WhileActive": "throughput -12.5%, p99 +340%", "LoadTest": "checkout-cache", "Message": "done",
+			"Name": "checkout-cache", "Type": "PodKill", "Status": "Succeeded", "Target": "redis-0", "Effect": "Confirmed",
+			"Dip":    "99.7%",
+			"Outage": "2.31s", "Recovery": "4.12s", "LostWrites": "3-7", "Verdict": "Pass",
+			"WhileActive": "throughput -12.5%, p99 +340%", "LoadTest": "checkout-cache", "Message": "done",
 		}},
 		{"RedisExperiment", "redisexperiments", `
 display: {progress: 1999/2000, cells: "128", worse: 300/508, next: "appendfsync=everysec,users=10"}
 verdict: Inconclusive
 expectedEnd: "2026-01-01T00:00:00Z"
 conditions: [{type: Regressed, status: "True", reason: Regressed, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"},
-  {type: Complete, status: "False", reason: ApplyingSettings, message: "appendfsync=everysec,users=10", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  {type: Complete, status: "False", reason: ApplyingSettings, message: "appendfsync=everysec,users=10",
+    lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
-			"Name": "checkout-cache", "Status": "ApplyingSettings", "Progress": "1999/2000", "Cells": "128", "Worse": "300/508", "Verdict": "Inconclusive",
-			"Next": "appendfsync=everysec,users=10", "Regressed": "True", "ExpectedEnd": "2026-01-01T00:00:00Z", "Message": "appendfsync=everysec,users=10",
+			"Name": "checkout-cache", "Status": "ApplyingSettings", "Progress": "1999/2000", "Cells": "128", "Worse": "300/508",
+			"Verdict": "Inconclusive",
+			"Next":    "appendfsync=everysec,users=10", "Regressed": "True", "ExpectedEnd": "2026-01-01T00:00:00Z",
+			"Message": "appendfsync=everysec,users=10",
 		}},
 		{"RedisExperimentSchedule", "redisexperimentschedules", `
 display: {last: "2026-01-01T03:00+01:00", next: "2026-01-02T03:00+01:00"}
@@ -185,7 +203,8 @@ verdict: Inconclusive
 conditions: [{type: Regressed, status: "False", reason: NotRegressed, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"},
   {type: Ready, status: "False", reason: ObjectNotOwned, message: it is of somebody else, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
-			"Name": "nightly", "Schedule": "@daily", "Status": "ObjectNotOwned", "Last": "2026-01-01T03:00+01:00", "Verdict": "Inconclusive", "Regressed": "False",
+			"Name": "nightly", "Schedule": "@daily", "Status": "ObjectNotOwned", "Last": "2026-01-01T03:00+01:00",
+			"Verdict": "Inconclusive", "Regressed": "False",
 			"Next": "2026-01-02T03:00+01:00", "Message": "it is of somebody else",
 		}},
 	}
@@ -213,14 +232,16 @@ conditions: [{type: Regressed, status: "False", reason: NotRegressed, message: "
 // columnGap is how many spaces kubectl writes between columns.
 const columnGap = 3
 
-// row gets an object as kubectl does: as a row of a table. width is the length of its line in kubectl get without -o wide.
+// row gets an object as kubectl does: as a row of a table. width is the length of its line in kubectl get without -o
+// wide.
 func row(t *testing.T, resource, name string) (cells map[string]string, width int) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := clients.RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.String(), "namespaces", "default", resource, name).
+	raw, err := clients.RESTClient().Get().
+		AbsPath("/apis", v1alpha1.GroupVersion.String(), "namespaces", "default", resource, name).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -248,9 +269,12 @@ func TestSelectableFields(t *testing.T) {
 	created(t, object(t, "RedisFault", "select-process", `{action: {type: ProcessCrash}}`))
 	await.Until(t, "select-pod alone is selected", func() error { // the watch cache may lag behind the writes
 		var list v1alpha1.RedisFaultList
-		if err := strict.List(t.Context(), &list, client.InNamespace("default"), client.MatchingFields{"spec.action.type": "PodKill"}); err != nil {
+		if err := strict.List(t.Context(), &list, client.InNamespace("default"), client.MatchingFields{
+			"spec.action.type": "PodKill",
+		}); err != nil {
 			t.Fatal(err)
 		}
-		return await.That(len(list.Items) == 1 && list.Items[0].Name == pod.GetName(), "%d objects are selected", len(list.Items))
+		return await.That(len(list.Items) == 1 && list.Items[0].Name == pod.GetName(), "%d objects are selected",
+			len(list.Items))
 	})
 }

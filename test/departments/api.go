@@ -20,7 +20,11 @@ type department struct {
 }
 
 func departmentOf(id int) department {
-	return department{ID: id, Name: fmt.Sprintf("Department %d", id), City: fmt.Sprintf("City %d", id%97)}
+	return department{
+		ID:   id,
+		Name: fmt.Sprintf("Department %d", id),
+		City: fmt.Sprintf("City %d", id%97),
+	}
 }
 
 // backend stores sets of rows with the IDs from 0 to their size - 1.
@@ -48,7 +52,9 @@ func newAPI(backends map[string]backend) *api {
 }
 
 // ServeHTTP serves the API.
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mux.ServeHTTP(w, r)
+}
 
 // seed tries until every backend has its rows.
 func (a *api) seed(ctx context.Context) {
@@ -79,7 +85,8 @@ func (a *api) asked(w http.ResponseWriter, r *http.Request) (b backend, size int
 	b, known := a.backends[r.Header.Get("Backend")]
 	size, err := strconv.Atoi(r.Header.Get("Rows"))
 	if !known || err != nil || !slices.Contains(sizes, size) {
-		http.Error(w, fmt.Sprintf("the header Backend must be one of those that are configured, and Rows one of %v", sizes), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("the header Backend must be one of those that are configured, and Rows one of %v", sizes),
+			http.StatusBadRequest)
 		return nil, 0, false
 	}
 	return b, size, true

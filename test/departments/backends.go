@@ -16,7 +16,9 @@ import (
 // redisRows has a hash for each set, with a field for each row.
 type redisRows struct{ client *redis.Client }
 
-func hashOf(size int) string { return "departments:" + strconv.Itoa(size) }
+func hashOf(size int) string {
+	return "departments:" + strconv.Itoa(size)
+}
 
 func (r *redisRows) seed(ctx context.Context, size int) error {
 	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -64,7 +66,8 @@ func openMariaDB(dsn string) (*mariadbRows, error) {
 }
 
 func (m *mariadbRows) seed(ctx context.Context, size int) error {
-	const table = `CREATE TABLE IF NOT EXISTS departments (size INT, id INT, name VARCHAR(100) NOT NULL, city VARCHAR(100) NOT NULL, PRIMARY KEY (size, id))`
+	const table = `CREATE TABLE IF NOT EXISTS departments (size INT, id INT, name VARCHAR(100) NOT NULL, city ` +
+		`VARCHAR(100) NOT NULL, PRIMARY KEY (size, id))`
 	if _, err := m.db.ExecContext(ctx, table); err != nil {
 		return err
 	}
@@ -75,7 +78,8 @@ func (m *mariadbRows) seed(ctx context.Context, size int) error {
 	defer func() { _ = tx.Rollback() }() // nothing after the commit
 	for id := range size {
 		d := departmentOf(id)
-		if _, err := tx.ExecContext(ctx, `INSERT IGNORE INTO departments VALUES (?, ?, ?, ?)`, size, d.ID, d.Name, d.City); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT IGNORE INTO departments VALUES (?, ?, ?, ?)`, size, d.ID, d.Name,
+			d.City); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,9 @@ func TestBackends(t *testing.T) {
 func TestBackendIsAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	api := newAPI(map[string]backend{"redis": &redisRows{redis.NewClient(&redis.Options{Addr: server.Address(), MaxRetries: -1})}})
+	api := newAPI(map[string]backend{
+		"redis": &redisRows{redis.NewClient(&redis.Options{Addr: server.Address(), MaxRetries: -1})},
+	})
 	api.seed(t.Context())
 	server.Kill()
 	for _, method := range []string{"GET", "POST"} {

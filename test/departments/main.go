@@ -1,4 +1,5 @@
-// Command departments is a small HTTP API that serves the same rows from several backends, so that nothing but the backend differs between two requests.
+// Command departments is a small HTTP API that serves the same rows from several backends, so that nothing but the
+// backend differs between two requests.
 // The gallery loads it (docs/gallery).
 //
 //	GET  /departments    the rows, as JSON
@@ -71,7 +72,11 @@ func run(args []string) error {
 	defer stop()
 	api := newAPI(backends)
 	go api.seed(ctx)
-	server := &http.Server{Addr: *listen, Handler: api, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Addr:              *listen,
+		Handler:           api,
+		ReadHeaderTimeout: 10 * time.Second,
+	}
 	go func() {
 		<-ctx.Done()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)

@@ -29,7 +29,11 @@ func addressing(t *testing.T) {
 		{"cluster-ip", v1alpha1.RedisTarget{Addresses: []string{n.redisAddress()}}, n.redisAddress()},
 		{"pod-name", v1alpha1.RedisTarget{Addresses: []string{"redis-0.redis-headless:6379"}}, "redis-0.redis-headless:6379"},
 		{"pod-selector", v1alpha1.RedisTarget{PodSelector: selector}, n.redisPod().Status.PodIP + ":6379"},
-		{"headless", v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis-headless"}}, "redis-headless." + n.name + ".svc:6379"},
+		{
+			"headless",
+			v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis-headless"}},
+			"redis-headless." + n.name + ".svc:6379",
+		},
 	}
 	for _, c := range cases {
 		test := n.smallLoad(c.name, 4*time.Second)
@@ -41,7 +45,8 @@ func addressing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			n := n.in(t)
 			test := n.waitLoadTest(c.name, 2*patience, v1alpha1.ReasonSucceeded)
-			if got := test.Status.Target; got == nil || len(got.Addresses) != 1 || got.Addresses[0] != c.want || got.Server == "" || got.Version == "" {
+			if got := test.Status.Target; got == nil || len(got.Addresses) != 1 || got.Addresses[0] != c.want ||
+				got.Server == "" || got.Version == "" {
 				t.Errorf("target %+v, want %s and what answered there", got, c.want)
 			}
 			if s := test.Status.Summary; s.Requests != 400 || s.Errors != 0 {

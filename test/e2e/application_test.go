@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestApplication loads an application in front of Redis that has too little CPU. Its use is in the status, and it is the bottleneck.
+// TestApplication loads an application in front of Redis that has too little CPU. Its use is in the status, and it is
+// the bottleneck.
 func TestApplication(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, "application")
@@ -33,22 +34,28 @@ func TestApplication(t *testing.T) {
 	test.Spec.Client.RequestTimeout = *span(30 * time.Second)
 	test.Spec.Client.Connections = 8
 	test.Spec.Workload = v1alpha1.Workload{HTTP: &v1alpha1.HTTPWorkload{URL: "http://shop/cgi-bin/visit"}}
-	test.Spec.Observe.Pods = []v1alpha1.ObservedPods{{Name: "shop", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}}
+	test.Spec.Observe.Pods = []v1alpha1.ObservedPods{
+		{Name: "shop", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
+	}
 	n.create(test)
 	test = n.waitLoadTest("visits", 2*patience, v1alpha1.ReasonSucceeded)
 
 	pods := test.Status.Pods
-	if len(pods) != 1 || pods[0].Name != "shop" || pods[0].Count != 1 || pods[0].CPU == nil || pods[0].CPU.Limit == nil || *pods[0].CPU.Limit != 200 ||
+	if len(pods) != 1 || pods[0].Name != "shop" || pods[0].Count != 1 || pods[0].CPU == nil || pods[0].CPU.Limit == nil ||
+		*pods[0].CPU.Limit != 200 ||
 		pods[0].CPU.Max < 180 || pods[0].Memory == nil || pods[0].Memory.Max < 1<<20 {
 		t.Fatalf("pods %s, want shop with more than 180m of 200m of CPU", asJSON(t, pods))
 	}
-	if b := test.Status.Bottleneck; b == nil || b.Component != "Application" || b.Pods != "shop" || !strings.Contains(b.Evidence, "its limit of 0.20 cores") {
+	if b := test.Status.Bottleneck; b == nil || b.Component != "Application" || b.Pods != "shop" ||
+		!strings.Contains(b.Evidence, "its limit of 0.20 cores") {
 		t.Fatalf("bottleneck %s, want the application", asJSON(t, b))
 	}
-	if s := test.Status.Servers; len(s) != 1 || s[0].Pod != "redis-0" || s[0].Role != v1alpha1.ServerPrimary || s[0].CPU == nil || s[0].CPU.Limit == nil || *s[0].CPU.Limit != 1000 || s[0].BytesIn == "" || s[0].RSS.Max < 1<<20 {
+	if s := test.Status.Servers; len(s) != 1 || s[0].Pod != "redis-0" || s[0].Role != v1alpha1.ServerPrimary ||
+		s[0].CPU == nil || s[0].CPU.Limit == nil || *s[0].CPU.Limit != 1000 || s[0].BytesIn == "" || s[0].RSS.Max < 1<<20 {
 		t.Errorf("servers %s, want redis-0", asJSON(t, s))
 	}
-	if r := test.Status.RoundTrip; r == nil || r.Idle == nil || *r.Idle == 0 || r.UnderLoad == nil || r.ShareOfLatency != "" {
+	if r := test.Status.RoundTrip; r == nil || r.Idle == nil || *r.Idle == 0 || r.UnderLoad == nil ||
+		r.ShareOfLatency != "" {
 		t.Errorf("round trip %s", asJSON(t, r))
 	}
 	if p := test.Status.LoadPods; p == nil || p.CPU == nil {

@@ -19,8 +19,9 @@ import (
 
 const assignedUser = 1000680000
 
-// TestAssignedIDs runs the operator, Redis, load pods and the holder of a volume as users that the namespace assigns, under the rules of OpenShift's
-// restricted-v2: admission policies assign and refuse, kubelets run what results. It runs alone, as it replaces the operator.
+// TestAssignedIDs runs the operator, Redis, load pods and the holder of a volume as users that the namespace assigns,
+// under the rules of OpenShift's restricted-v2: admission policies assign and refuse, kubelets run what results. It
+// runs alone, as it replaces the operator.
 func TestAssignedIDs(t *testing.T) {
 	meta := metav1.ObjectMeta{
 		GenerateName: "e2e-assigned-", Labels: map[string]string{"scc": "restricted-v2"},
@@ -72,8 +73,10 @@ func (n *namespace) operatorWithAssignedIDs(like *metav1.ObjectMeta) {
 	n.Helper()
 	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}
 	change := func(labels, annotations string) {
-		merge := `{"metadata":{"labels":{"scc":` + labels + `},"annotations":{"openshift.io/sa.scc.uid-range":` + annotations + `}}}`
-		if err := cluster.Patch(context.WithoutCancel(n.Context()), own, client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
+		merge := `{"metadata":{"labels":{"scc":` + labels + `},"annotations":{"openshift.io/sa.scc.uid-range":` +
+			annotations + `}}}`
+		if err := cluster.Patch(context.WithoutCancel(n.Context()), own,
+			client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
 			n.Fatal(err)
 		}
 	}
@@ -84,7 +87,8 @@ func (n *namespace) operatorWithAssignedIDs(like *metav1.ObjectMeta) {
 		}
 	})
 	change(asJSON(n.T, like.Labels["scc"]), asJSON(n.T, like.Annotations["openshift.io/sa.scc.uid-range"]))
-	n.eventually(patience, "users are assigned in "+operatorNamespace, func() (bool, string) { // the API server reads policies and namespaces from a cache
+	// the API server reads policies and namespaces from a cache
+	n.eventually(patience, "users are assigned in "+operatorNamespace, func() (bool, string) {
 		pod := onePod("assigned", "x")
 		pod.Namespace, pod.Spec.SecurityContext.RunAsUser = operatorNamespace, nil
 		err := client.NewDryRunClient(cluster).Create(n.Context(), pod)
@@ -120,7 +124,8 @@ func (n *namespace) runsAsAssigned(pod *corev1.Pod) {
 	})
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.User == nil || c.User.Linux == nil || c.User.Linux.UID != assignedUser || c.User.Linux.GID != 0 {
-			n.Errorf("container %s of %s runs as %s, want user %d and group 0", c.Name, pod.Name, asJSON(n.T, c.User), assignedUser)
+			n.Errorf("container %s of %s runs as %s, want user %d and group 0", c.Name, pod.Name, asJSON(n.T, c.User),
+				assignedUser)
 		}
 	}
 }

@@ -28,11 +28,15 @@ func TestBadTargets(t *testing.T) {
 	badTargets(t)
 }
 
-// badTargets runs load tests, all or those named, on such targets. Each must fail within its budget with a message that names the cause.
+// badTargets runs load tests, all or those named, on such targets. Each must fail within its budget with a message that
+// names the cause.
 func badTargets(t *testing.T, only ...string) {
 	n := newNamespace(t, "badtarget")
 	n.applyRedis(withPassword)
-	n.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "passwords"}, StringData: map[string]string{"right": password, "wrong": "e2e-not-it"}})
+	n.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "passwords"},
+		StringData: map[string]string{"right": password, "wrong": "e2e-not-it"},
+	})
 	n.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "nobody"}, Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": "nobody"}, Ports: []corev1.ServicePort{{Port: 6379}},
 	}})
@@ -50,16 +54,45 @@ func badTargets(t *testing.T, only ...string) {
 	}
 	cases := []badTarget{
 		{"no-service", service("nowhere"), v1alpha1.ReasonServiceNotFound, []string{"spec.target.service.name", "nowhere"}},
-		{"no-port", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Service.Port = 6380 }), v1alpha1.ReasonServiceNotFound, []string{"spec.target.service.port", "6380"}},
+		{
+			"no-port",
+			with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Service.Port = 6380 }),
+			v1alpha1.ReasonServiceNotFound,
+			[]string{"spec.target.service.port", "6380"},
+		},
 		{"no-endpoint", service("nobody"), v1alpha1.ReasonNoEndpoints, []string{"spec.target.service.name", "nobody:6379"}},
-		{"no-secret", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("no-such", "right") }), v1alpha1.ReasonSecretNotFound, []string{"passwordSecretRef", "no-such"}},
-		{"no-key", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "no-such") }), v1alpha1.ReasonSecretNotFound, []string{"passwordSecretRef", "no-such"}},
+		{"no-secret", with(service("redis"), func(r *v1alpha1.RedisTarget) {
+			r.Auth = login("no-such",
+				"right")
+		}), v1alpha1.ReasonSecretNotFound, []string{"passwordSecretRef", "no-such"}},
+		{"no-key", with(service("redis"), func(r *v1alpha1.RedisTarget) {
+			r.Auth = login("passwords",
+				"no-such")
+		}), v1alpha1.ReasonSecretNotFound, []string{"passwordSecretRef", "no-such"}},
 		{"no-password", service("redis"), string(plan.AuthenticationFailed), []string{address}},
-		{"wrong-password", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "wrong") }), string(plan.AuthenticationFailed), []string{address}},
-		{"tls-on-plain", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.TLS = &v1alpha1.RedisTLS{} }), string(plan.TLSFailed), []string{address}},
+		{"wrong-password", with(service("redis"), func(r *v1alpha1.RedisTarget) {
+			r.Auth = login("passwords",
+				"wrong")
+		}), string(plan.AuthenticationFailed), []string{address}},
+		{
+			"tls-on-plain",
+			with(service("redis"), func(r *v1alpha1.RedisTarget) { r.TLS = &v1alpha1.RedisTLS{} }),
+			string(plan.TLSFailed),
+			[]string{address},
+		},
 		{"plain-on-tls", v1alpha1.RedisTarget{Addresses: []string{apiServer}}, string(plan.TLSFailed), []string{apiServer}},
-		{"not-redis", v1alpha1.RedisTarget{Addresses: []string{apiServer}, TLS: &v1alpha1.RedisTLS{InsecureSkipVerify: true}}, string(plan.NotRedis), []string{apiServer}},
-		{"no-listener", v1alpha1.RedisTarget{Addresses: []string{"redis-0.redis-headless:6380"}}, string(plan.TargetUnreachable), []string{"redis-0.redis-headless:6380"}},
+		{
+			"not-redis",
+			v1alpha1.RedisTarget{Addresses: []string{apiServer}, TLS: &v1alpha1.RedisTLS{InsecureSkipVerify: true}},
+			string(plan.NotRedis),
+			[]string{apiServer},
+		},
+		{
+			"no-listener",
+			v1alpha1.RedisTarget{Addresses: []string{"redis-0.redis-headless:6380"}},
+			string(plan.TargetUnreachable),
+			[]string{"redis-0.redis-headless:6380"},
+		},
 	}
 	cases = slices.DeleteFunc(cases, func(c badTarget) bool { return len(only) > 0 && !slices.Contains(only, c.name) })
 	for _, c := range cases {

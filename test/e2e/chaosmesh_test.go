@@ -20,9 +20,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
-// TestChaosMesh makes the real chaos-controller-manager kill the pod of a loaded Redis. Its agents, which would break network, disk, CPU and clock,
-// are not in the lab: a fault that needs one reports that and breaks nothing. The operator starts before Chaos Mesh is installed, and continues
-// after it was removed. `make e2e-chaosmesh` runs it.
+// TestChaosMesh makes the real chaos-controller-manager kill the pod of a loaded Redis. Its agents, which would break
+// network, disk, CPU and clock, are not in the lab: a fault that needs one reports that and breaks nothing. The
+// operator starts before Chaos Mesh is installed, and continues after it was removed. `make e2e-chaosmesh` runs it.
 func TestChaosMesh(t *testing.T) {
 	n := newNamespace(t, "chaosmesh")
 	n.applyRedis(nil)
@@ -32,7 +32,8 @@ func TestChaosMesh(t *testing.T) {
 
 	n.create(faultOn("base", "too-early", v1alpha1.FaultNetworkDelay, delays))
 	early := n.waitFault("too-early", 2*time.Minute, v1alpha1.ReasonEngineUnavailable)
-	if _, message, _, failed := completeReason(early.Status.Conditions); len(early.Status.Targets) > 0 || early.Status.InjectedAt != nil {
+	if _, message, _, failed := completeReason(early.Status.Conditions); len(early.Status.Targets) > 0 ||
+		early.Status.InjectedAt != nil {
 		t.Errorf("without Chaos Mesh: failed %v: %s; %+v", failed, message, early.Status.Targets)
 	}
 	n.delete(early)
@@ -42,7 +43,11 @@ func TestChaosMesh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := envtest.CRDInstallOptions{Paths: []string{filepath.Dir(meshtest.CRDs(t)[0])}, ErrorIfPathMissing: true, MaxTime: 2 * time.Minute}
+	options := envtest.CRDInstallOptions{
+		Paths:              []string{filepath.Dir(meshtest.CRDs(t)[0])},
+		ErrorIfPathMissing: true,
+		MaxTime:            2 * time.Minute,
+	}
 	crds, err := envtest.InstallCRDs(config, options)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +66,8 @@ func TestChaosMesh(t *testing.T) {
 	})
 	before := n.redisPod()
 	done := n.breaks("meshPodKill", "redis", fault, nil)
-	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
+	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "ContainerStarted", "Ready", "FirstError",
+		"FirstSuccess", "Recovered")
 	if after := n.redisPod(); after.UID == before.UID {
 		t.Error("the pod is the same")
 	}
@@ -70,7 +76,8 @@ func TestChaosMesh(t *testing.T) {
 	}
 
 	n.create(faultOn("base", "slow-network", v1alpha1.FaultNetworkDelay, delays))
-	// Without its agent Chaos Mesh does not detect that it broke nothing, and keeps the object. The fault says so with the manual command, and goes on.
+	// Without its agent Chaos Mesh does not detect that it broke nothing, and keeps the object. The fault says so with the
+	// manual command, and goes on.
 	message := ""
 	n.eventually(3*time.Minute, "the revert is delayed", func() (bool, string) {
 		c := meta.FindStatusCondition(n.fault("slow-network").Status.Conditions, v1alpha1.ConditionReverted)
@@ -83,7 +90,8 @@ func TestChaosMesh(t *testing.T) {
 	t.Logf("without an agent: %s", message)
 	n.revertManually(message)
 	slow := n.waitFault("slow-network", 3*time.Minute, v1alpha1.ReasonInjectionFailed) // it never took effect
-	if !strings.Contains(message, "cannot find daemonIP") || slow.Status.Effect == v1alpha1.EffectConfirmed || slow.Status.Targets[0].RevertAbandoned {
+	if !strings.Contains(message, "cannot find daemonIP") || slow.Status.Effect == v1alpha1.EffectConfirmed ||
+		slow.Status.Targets[0].RevertAbandoned {
 		t.Errorf("without an agent: effect %s: %s; %+v", slow.Status.Effect, message, slow.Status.Targets)
 	}
 	n.eventually(30*time.Second, "the manually released object is deleted", func() (bool, string) {
@@ -101,7 +109,9 @@ func TestChaosMesh(t *testing.T) {
 }
 
 func delays(s *v1alpha1.RedisFaultSpec) {
-	s.Engine, s.Action.NetworkDelay = v1alpha1.EngineChaosMesh, &v1alpha1.NetworkDelay{Latency: *span(50 * time.Millisecond)}
+	s.Engine, s.Action.NetworkDelay = v1alpha1.EngineChaosMesh, &v1alpha1.NetworkDelay{
+		Latency: *span(50 * time.Millisecond),
+	}
 	s.Duration = span(5 * time.Second)
 }
 

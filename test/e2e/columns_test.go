@@ -24,7 +24,8 @@ func (n *namespace) followColumns(test, fault string) columns {
 	n.Helper()
 	c := columns{running: map[string]string{}}
 	n.eventually(2*patience, "the run and the fault end", func() (bool, string) {
-		_, _, ended, failed := completeReason(n.loadTest(test).Status.Conditions) // before the row: the last one shows the end
+		// before the row: the last one shows the end
+		_, _, ended, failed := completeReason(n.loadTest(test).Status.Conditions)
 		_, _, faultEnded, faultFailed := completeReason(n.fault(fault).Status.Conditions)
 		row := n.row("redisloadtests")
 		if last := len(c.statuses) - 1; last < 0 || c.statuses[last] != row["Status"] {
@@ -67,7 +68,10 @@ func (n *namespace) checkColumns(c columns, test *v1alpha1.RedisLoadTest) {
 	}
 
 	row, s := n.row("redisloadtests"), test.Status.Display
-	for _, name := range []string{"Name", "Status", "Progress", "TPS", "P99", "Errors", "Trend", "Verdict", "Age", "Faults"} {
+	for _, name := range []string{
+		"Name", "Status", "Progress", "TPS", "P99", "Errors", "Trend", "Verdict", "Age",
+		"Faults",
+	} {
 		if row[name] == "" {
 			n.Errorf("the column %s is empty at the end", name)
 		}
@@ -76,11 +80,15 @@ func (n *namespace) checkColumns(c columns, test *v1alpha1.RedisLoadTest) {
 		n.Errorf("the row %v is not the display %+v", row, s)
 	}
 	// The kill left a hole: the drawing must hold a full bar and a lower one.
-	if trend := []rune(row["Trend"]); len(trend) < 10 || !strings.ContainsAny(row["Trend"], "▇█") || len(slices.Compact(slices.Sorted(slices.Values(trend)))) < 2 {
+	if trend := []rune(row["Trend"]); len(trend) < 10 || !strings.ContainsAny(row["Trend"], "▇█") ||
+		len(slices.Compact(slices.Sorted(slices.Values(trend)))) < 2 {
 		n.Errorf("TREND is %q", row["Trend"])
 	}
 	row = n.row("redisfaults")
-	for _, name := range []string{"Name", "Type", "Status", "Target", "Effect", "Dip", "Outage", "Recovery", "Verdict", "Age"} {
+	for _, name := range []string{
+		"Name", "Type", "Status", "Target", "Effect", "Dip", "Outage", "Recovery", "Verdict",
+		"Age",
+	} {
 		if row[name] == "" {
 			n.Errorf("the fault's column %s is empty at the end", name)
 		}

@@ -72,12 +72,16 @@ func runSample(t *testing.T) {
 	if code != want || fault.Status.Verdict == "" || fault.Status.Impact == nil || fault.Status.Impact.Outage == nil {
 		t.Errorf("exit code %d; the load is %s, the fault %s", code, test.Status.Verdict, fault.Status.Verdict)
 	}
-	for _, line := range []string{"redisloadtest/" + steadyLoad + "  Running", "redisfault/" + steadyKill + "  +0s Injected", " Recovered", "/s"} {
+	for _, line := range []string{
+		"redisloadtest/" + steadyLoad + "  Running",
+		"redisfault/" + steadyKill + "  +0s Injected", " Recovered", "/s",
+	} {
 		if !strings.Contains(process.Err.String(), line) {
 			t.Errorf("no %q in the live view", line)
 		}
 	}
-	if !strings.Contains(process.Out.String(), string(fault.Status.Verdict)+": fault "+n.name+"/"+steadyKill+"\n") || !strings.Contains(process.Out.String(), "\nOutage ") {
+	if !strings.Contains(process.Out.String(), string(fault.Status.Verdict)+": fault "+n.name+"/"+steadyKill+"\n") ||
+		!strings.Contains(process.Out.String(), "\nOutage ") {
 		t.Errorf("the results lack the fault")
 	}
 	if page, err := os.ReadFile(report); err != nil || !bytes.Contains(page, []byte(steadyKill)) {
@@ -89,11 +93,15 @@ func runSample(t *testing.T) {
 	}
 }
 
-// interruptSample presses Ctrl-C once the fault waits, and expects that everything is over and reverted when the program ends.
+// interruptSample presses Ctrl-C once the fault waits, and expects that everything is over and reverted when the
+// program ends.
 func interruptSample(t *testing.T) {
 	n := newNamespace(t, "ctrl-c")
 	process := n.redquake("run", "-f", sampleFile(t))
-	n.eventually(patience, "the program has created the fault", func() (bool, string) { return n.get(steadyKill, &v1alpha1.RedisFault{}), "" })
+	n.eventually(patience, "the program has created the fault", func() (bool, string) {
+		return n.get(steadyKill,
+			&v1alpha1.RedisFault{}), ""
+	})
 	n.waitFault(steadyKill, 3*time.Minute, v1alpha1.ReasonWaitingForSteady)
 	if err := process.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -105,7 +113,8 @@ func interruptSample(t *testing.T) {
 	if !n.get(steadyLoad, test) || !n.get(steadyKill, fault) || !test.Spec.Abort || !fault.Spec.Abort {
 		t.Fatal("the objects are not aborted")
 	}
-	if fault.Status.Holding != nil && *fault.Status.Holding || fault.Status.InjectedAt != nil || !strings.Contains(process.Out.String(), string(fault.Status.Verdict)+": fault "+n.name+"/"+steadyKill+"\n") {
+	if fault.Status.Holding != nil && *fault.Status.Holding || fault.Status.InjectedAt != nil ||
+		!strings.Contains(process.Out.String(), string(fault.Status.Verdict)+": fault "+n.name+"/"+steadyKill+"\n") {
 		t.Errorf("the fault is %+v", fault.Status.Conditions)
 	}
 	n.eventually(patience, "no load pod runs", func() (bool, string) {

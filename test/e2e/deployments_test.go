@@ -36,7 +36,8 @@ func (n *namespace) applySample(file string, edit func(*unstructured.Unstructure
 	}
 }
 
-// applySentinels makes the Redis under sentinels of the samples with the given number of servers, and waits until a failover can promote a replica.
+// applySentinels makes the Redis under sentinels of the samples with the given number of servers, and waits until a
+// failover can promote a replica.
 func (n *namespace) applySentinels(servers int) {
 	n.Helper()
 	n.applySample("redis-sentinel/redis.yaml", func(object *unstructured.Unstructured) {
@@ -78,7 +79,8 @@ func (n *namespace) replicasInSync() {
 	})
 }
 
-// applyCluster makes the Redis Cluster of the samples with the given number of replicas for each of its three primaries, and waits until it serves.
+// applyCluster makes the Redis Cluster of the samples with the given number of replicas for each of its three
+// primaries, and waits until it serves.
 func (n *namespace) applyCluster(replicas int) {
 	n.Helper()
 	nodes := 3 * (1 + replicas)
@@ -117,7 +119,8 @@ func (n *namespace) rolledOut(name string) {
 			return false, "there is none"
 		}
 		s := &set.Status
-		return s.ObservedGeneration == set.Generation && s.ReadyReplicas == *set.Spec.Replicas && s.UpdatedReplicas == *set.Spec.Replicas &&
+		return s.ObservedGeneration == set.Generation && s.ReadyReplicas == *set.Spec.Replicas &&
+			s.UpdatedReplicas == *set.Spec.Replicas &&
 			s.Replicas == *set.Spec.Replicas, fmt.Sprintf("%+v", *s)
 	})
 }
@@ -132,10 +135,16 @@ func (n *namespace) servers(app string) []corev1.Pod {
 
 // at is a client of the server in a pod. Every command gets a reply or an error within 10 s. The caller closes it.
 func at(pod *corev1.Pod) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: net.JoinHostPort(pod.Status.PodIP, "6379"), DialTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxRetries: -1})
+	return redis.NewClient(&redis.Options{
+		Addr:        net.JoinHostPort(pod.Status.PodIP, "6379"),
+		DialTimeout: 10 * time.Second,
+		ReadTimeout: 10 * time.Second,
+		MaxRetries:  -1,
+	})
 }
 
-// sentinelsAgree waits until all sentinels name the same primary, which has every other server for a replica in sync, and would fail over to any of them.
+// sentinelsAgree waits until all sentinels name the same primary, which has every other server for a replica in sync,
+// and would fail over to any of them.
 func (n *namespace) sentinelsAgree() {
 	n.Helper()
 	n.eventually(deployTime, "the sentinels agree, and every replica is fit", func() (bool, string) {
@@ -156,8 +165,8 @@ func (n *namespace) sentinelsAgree() {
 	})
 }
 
-// fitBySentinel is the pod that a sentinel names as the primary. An error states why it would not fail over to any of the others. A sentinel keeps
-// servers that no longer exist as down.
+// fitBySentinel is the pod that a sentinel names as the primary. An error states why it would not fail over to any of
+// the others. A sentinel keeps servers that no longer exist as down.
 func fitBySentinel(ctx context.Context, sentinel *corev1.Pod, pods []corev1.Pod) (primary string, err error) {
 	c := redis.NewSentinelClient(&redis.Options{Addr: net.JoinHostPort(sentinel.Status.PodIP, "26379"), MaxRetries: -1})
 	defer func() { _ = c.Close() }()
@@ -176,7 +185,8 @@ func fitBySentinel(ctx context.Context, sentinel *corev1.Pod, pods []corev1.Pod)
 	fit := map[string]bool{primary: true}
 	for _, r := range replicas {
 		name, _, _ := strings.Cut(r["ip"], ".")
-		fit[name] = r["flags"] == "slave" && r["master-link-status"] == "ok" && r["role-reported"] == "slave" && r["master-host"] == state["ip"]
+		fit[name] = r["flags"] == "slave" && r["master-link-status"] == "ok" && r["role-reported"] == "slave" &&
+			r["master-host"] == state["ip"]
 	}
 	for _, pod := range pods {
 		if !fit[pod.Name] {
@@ -200,7 +210,8 @@ func (n *namespace) followed(pods []corev1.Pod, primary string) (bool, string) {
 	return false, "there is no pod " + primary
 }
 
-// clusterAgrees waits until every node of the cluster reports a healthy state and the same primaries, and every replica is in sync.
+// clusterAgrees waits until every node of the cluster reports a healthy state and the same primaries, and every replica
+// is in sync.
 func (n *namespace) clusterAgrees() {
 	n.Helper()
 	n.eventually(deployTime, "the cluster's nodes agree", func() (bool, string) {
@@ -230,7 +241,8 @@ func clusterLayout(ctx context.Context, pod *corev1.Pod, nodes int) (string, err
 	if err != nil {
 		return "", err
 	}
-	if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", nodes)) {
+	if !strings.Contains(info, "cluster_state:ok") ||
+		!strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", nodes)) {
 		return "", fmt.Errorf("%s", info)
 	}
 	replication, err := c.Info(ctx, "replication").Result()
@@ -248,7 +260,8 @@ func clusterLayout(ctx context.Context, pod *corev1.Pod, nodes int) (string, err
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		switch {
-		case len(fields) < 8 || strings.Contains(fields[2], "fail") || strings.Contains(fields[2], "handshake") || fields[7] != "connected":
+		case len(fields) < 8 || strings.Contains(fields[2], "fail") || strings.Contains(fields[2], "handshake") ||
+			fields[7] != "connected":
 			return "", fmt.Errorf("node %s", line)
 		case strings.Contains(fields[2], "master") && len(fields) > 8:
 			primaries[strings.Join(fields[8:], " ")] = fields[0]

@@ -15,8 +15,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// isDescribed checks that `kubectl describe` of what a fault has hit shows it, with the fault's name: its workloads, its pods unless they were replaced,
-// and further objects, such as Node/node-a.
+// isDescribed checks that `kubectl describe` of what a fault has hit shows it, with the fault's name: its workloads,
+// its pods unless they were replaced, and further objects, such as Node/node-a.
 func (n *namespace) isDescribed(fault *v1alpha1.RedisFault, objects ...string) {
 	n.Helper()
 	reasons := []string{"FaultInjected"}
@@ -32,10 +32,11 @@ func (n *namespace) isDescribed(fault *v1alpha1.RedisFault, objects ...string) {
 	}
 	about := fmt.Sprintf("RedisFault %s/%s: %s on ", n.name, fault.Name, fault.Spec.Action.Type)
 	for _, object := range objects {
-		n.eventually(20*time.Second, fmt.Sprintf("kubectl describe %s shows %v of %s", object, reasons, fault.Name), func() (bool, string) {
-			shown := n.describe(object)
-			return !slices.ContainsFunc(reasons, func(reason string) bool { return !hasLine(shown, reason, about) }), shown
-		})
+		n.eventually(20*time.Second, fmt.Sprintf("kubectl describe %s shows %v of %s", object, reasons, fault.Name),
+			func() (bool, string) {
+				shown := n.describe(object)
+				return !slices.ContainsFunc(reasons, func(reason string) bool { return !hasLine(shown, reason, about) }), shown
+			})
 	}
 }
 

@@ -22,8 +22,8 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 )
 
-// TestExperiment runs 2 x 2 cells in 4 rounds: a setting of the server, and the latency of the network. The operator is killed in the middle: no run that has
-// ended runs again, and the table tells what was planted.
+// TestExperiment runs 2 x 2 cells in 4 rounds: a setting of the server, and the latency of the network. The operator is
+// killed in the middle: no run that has ended runs again, and the table tells what was planted.
 func TestExperiment(t *testing.T) {
 	n := newNamespace(t, "experiment")
 	n.applyRedis(nil)
@@ -42,13 +42,14 @@ func TestExperiment(t *testing.T) {
 	n.tellsWhatWasPlanted(e)
 	n.settingsWereHeld(e)
 	n.waitForState("redis", before)
-	if row := n.row("redisexperiments"); row["Status"] != v1alpha1.ReasonSucceeded || row["Progress"] != "16/16" || row["Cells"] != "4" || !strings.HasSuffix(row["Worse"], "/2") {
+	if row := n.row("redisexperiments"); row["Status"] != v1alpha1.ReasonSucceeded || row["Progress"] != "16/16" ||
+		row["Cells"] != "4" || !strings.HasSuffix(row["Worse"], "/2") {
 		t.Errorf("kubectl get shows %v", row)
 	}
 }
 
-// smallExperiment runs each of the 2 x 2 cells once: that is too few to tell anything. On a busy machine a load pod may not get the CPU that it needs: then its
-// run is inconclusive, and the comparison says that instead.
+// smallExperiment runs each of the 2 x 2 cells once: that is too few to tell anything. On a busy machine a load pod may
+// not get the CPU that it needs: then its run is inconclusive, and the comparison says that instead.
 func smallExperiment(t *testing.T) {
 	n := newNamespace(t, "small-experiment")
 	n.applyRedis(nil)
@@ -64,7 +65,8 @@ func smallExperiment(t *testing.T) {
 			n.Errorf("%+v", c)
 		}
 	}
-	if len(e.Status.Warnings) != 1 || !strings.HasPrefix(e.Status.Warnings[0], "spec.repeat: 1 repeats cannot tell latencyP50") {
+	if len(e.Status.Warnings) != 1 ||
+		!strings.HasPrefix(e.Status.Warnings[0], "spec.repeat: 1 repeats cannot tell latencyP50") {
 		n.Errorf("warnings %q", e.Status.Warnings)
 	}
 }
@@ -77,7 +79,8 @@ func (n *namespace) experimentEnds(e *v1alpha1.RedisExperiment, within time.Dura
 		reason, message, complete, failed := completeReason(e.Status.Conditions)
 		return complete || failed, reason + ": " + message
 	})
-	if reason, message, _, _ := completeReason(e.Status.Conditions); reason != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != e.Status.Progress.Runs {
+	if reason, message, _, _ := completeReason(e.Status.Conditions); reason != v1alpha1.ReasonSucceeded ||
+		e.Status.Progress.Finished != e.Status.Progress.Runs {
 		n.Fatalf("%s: %s; %+v", reason, message, e.Status.Progress)
 	}
 }
@@ -92,8 +95,18 @@ func (n *namespace) planted(repeat int32) *v1alpha1.RedisExperiment {
 		Spec: v1alpha1.RedisExperimentSpec{
 			Template: v1alpha1.LoadTestTemplate{Spec: load},
 			Matrix: []v1alpha1.ExperimentParameter{
-				{Name: "latency", Path: "client.addedLatency", Values: []intstr.IntOrString{intstr.FromString("0s"), intstr.FromString("20ms")}},
-				{Name: "hz", Settings: []v1alpha1.ExperimentSetting{{Name: "as-is"}, {Name: "20", Config: map[string]v1alpha1.ParameterValue{"hz": "20"}}}},
+				{
+					Name:   "latency",
+					Path:   "client.addedLatency",
+					Values: []intstr.IntOrString{intstr.FromString("0s"), intstr.FromString("20ms")},
+				},
+				{
+					Name: "hz",
+					Settings: []v1alpha1.ExperimentSetting{
+						{Name: "as-is"},
+						{Name: "20", Config: map[string]v1alpha1.ParameterValue{"hz": "20"}},
+					},
+				},
 			},
 			Repeat:   repeat,
 			Baseline: map[string]v1alpha1.ValueName{"latency": "0s"},
@@ -139,7 +152,8 @@ func (n *namespace) ranOnce(e *v1alpha1.RedisExperiment, before map[string]time.
 	rounds := map[string]int{}
 	for i, run := range record.Runs {
 		rounds[fmt.Sprintf("round %d cell %d", run.Round, run.Cell)]++
-		if run.Inconclusive != "" && !stalled(run.Inconclusive) || run.Failed != "" || run.LoadTest != fmt.Sprintf("planted-%04d", i+1) || run.Values["latencyP50"].Value <= 0 {
+		if run.Inconclusive != "" && !stalled(run.Inconclusive) || run.Failed != "" ||
+			run.LoadTest != fmt.Sprintf("planted-%04d", i+1) || run.Values["latencyP50"].Value <= 0 {
 			n.Errorf("run %d: %+v", i+1, run)
 		}
 		if i > 0 && run.Start.Before(record.Runs[i-1].Start) {
@@ -151,12 +165,15 @@ func (n *namespace) ranOnce(e *v1alpha1.RedisExperiment, before map[string]time.
 	}
 }
 
-// stalled reports whether a run is inconclusive because its load pod did not get the CPU: on a busy machine that is the right answer.
+// stalled reports whether a run is inconclusive because its load pod did not get the CPU: on a busy machine that is the
+// right answer.
 func stalled(why string) bool {
-	return slices.ContainsFunc([]string{impact.GeneratorStalled, impact.GeneratorStarved, "LoadGeneratorSaturated"}, func(reason string) bool { return strings.Contains(why, verdict.Phrase(reason, "")) })
+	return slices.ContainsFunc([]string{impact.GeneratorStalled, impact.GeneratorStarved, "LoadGeneratorSaturated"},
+		func(reason string) bool { return strings.Contains(why, verdict.Phrase(reason, "")) })
 }
 
-// tellsWhatWasPlanted checks that both comparisons are worse, unless too many runs of one have no figures: then that is what it says.
+// tellsWhatWasPlanted checks that both comparisons are worse, unless too many runs of one have no figures: then that is
+// what it says.
 func (n *namespace) tellsWhatWasPlanted(e *v1alpha1.RedisExperiment) {
 	n.Helper()
 	if len(e.Status.Comparison) != 2 {
@@ -182,7 +199,8 @@ func (n *namespace) settingsWereHeld(e *v1alpha1.RedisExperiment) {
 	}
 	for i := range faults.Items {
 		f := &faults.Items[i]
-		if reason, message, _, _ := completeReason(f.Status.Conditions); reason != v1alpha1.ReasonSucceeded || f.Status.Verdict != v1alpha1.VerdictPass {
+		if reason, message, _, _ := completeReason(f.Status.Conditions); reason != v1alpha1.ReasonSucceeded ||
+			f.Status.Verdict != v1alpha1.VerdictPass {
 			n.Errorf("%s: %s: %s, verdict %s", f.Name, reason, message, f.Status.Verdict)
 		}
 	}

@@ -18,7 +18,8 @@ func TestExternal(t *testing.T) {
 	external(t)
 }
 
-// external plans the kill of a pod by a dry run, which changes nothing. Then somebody else kills that pod under load, and a fault of type External measures it.
+// external plans the kill of a pod by a dry run, which changes nothing. Then somebody else kills that pod under load,
+// and a fault of type External measures it.
 func external(t *testing.T) {
 	n := newNamespace(t, "external")
 	n.applyRedis(nil)
@@ -51,20 +52,25 @@ func external(t *testing.T) {
 func (n *namespace) isOnlyPlanned(fault *v1alpha1.RedisFault) {
 	n.Helper()
 	status := &fault.Status
-	if status.InjectedAt != nil || status.Verdict != v1alpha1.VerdictInconclusive || n.get(fault.Name+"-probe", &v1alpha1.RedisLoadTest{}) {
+	if status.InjectedAt != nil || status.Verdict != v1alpha1.VerdictInconclusive ||
+		n.get(fault.Name+"-probe", &v1alpha1.RedisLoadTest{}) {
 		n.Errorf("a dry run was injected at %v, its verdict is %s", status.InjectedAt, status.Verdict)
 	}
-	if p := status.Plan; p == nil || len(p.Steps) != 1 || p.Steps[0].Pod != "redis-0" || !strings.Contains(p.Steps[0].Action, "redis-0") {
+	if p := status.Plan; p == nil || len(p.Steps) != 1 || p.Steps[0].Pod != "redis-0" ||
+		!strings.Contains(p.Steps[0].Action, "redis-0") {
 		n.Errorf("the plan is %+v, want one step that names redis-0", p)
 	}
 }
 
-// isMeasured expects that a fault which somebody else made was found by the load and measured. The load shows it between the call and the end of the pod.
+// isMeasured expects that a fault which somebody else made was found by the load and measured. The load shows it
+// between the call and the end of the pod.
 func (n *namespace) isMeasured(fault *v1alpha1.RedisFault, killed time.Time) {
 	n.Helper()
 	status := &fault.Status
-	if status.MarkedBy != v1alpha1.MarkedByLoad || status.Effect != v1alpha1.EffectConfirmed || status.Impact == nil || !status.Impact.Recovered {
-		n.Fatalf("marked by %q, effect %s (%s), impact %+v", status.MarkedBy, status.Effect, status.EffectEvidence, status.Impact)
+	if status.MarkedBy != v1alpha1.MarkedByLoad || status.Effect != v1alpha1.EffectConfirmed || status.Impact == nil ||
+		!status.Impact.Recovered {
+		n.Fatalf("marked by %q, effect %s (%s), impact %+v", status.MarkedBy, status.Effect, status.EffectEvidence,
+			status.Impact)
 	}
 	if late := status.InjectedAt.Sub(killed); late < -time.Second || late > patience {
 		n.Errorf("t0 is %s after the pod was deleted", late)

@@ -18,8 +18,8 @@ type writeUp struct {
 	fault func(*v1alpha1.RedisFaultSpec)
 }
 
-// TestFailovers runs seven such faults, scaled down, with Sentinel and with Redis Cluster, and counts the acknowledged writes that were lost.
-// `make e2e-failovers` runs it.
+// TestFailovers runs seven such faults, scaled down, with Sentinel and with Redis Cluster, and counts the acknowledged
+// writes that were lost. `make e2e-failovers` runs it.
 func TestFailovers(t *testing.T) {
 	byFailover := []writeUp{
 		{"Set", onlySets, v1alpha1.FaultFailover, failover(v1alpha1.FailoverPlain)},
@@ -32,7 +32,8 @@ func TestFailovers(t *testing.T) {
 	}
 	one := []writeUp{{"OneReplica", setsAndGets, v1alpha1.FaultFailover, failover(v1alpha1.FailoverPlain)}}
 	two := []writeUp{{"TwoReplicas", setsAndGets, v1alpha1.FaultFailover, failover(v1alpha1.FailoverPlain)}}
-	// Replicas are added and removed first: a StatefulSet removes its last pod, and a failover may have made that the primary.
+	// Replicas are added and removed first: a StatefulSet removes its last pod, and a failover may have made that the
+	// primary.
 	for _, d := range []struct {
 		name, app string
 		deploy    func(*namespace)
@@ -40,10 +41,38 @@ func TestFailovers(t *testing.T) {
 		target    v1alpha1.RedisTarget
 		cases     []writeUp
 	}{
-		{"sentinel", "redis-ha", func(n *namespace) { n.applySentinels(3) }, (*namespace).sentinelsAgree, sentinelTarget(), slices.Concat(byScale, two, byFailover)},
-		{"sentinel", "redis-ha", func(n *namespace) { n.applySentinels(2) }, (*namespace).sentinelsAgree, sentinelTarget(), one},
-		{"cluster", "redis-cluster", func(n *namespace) { n.applyCluster(1) }, (*namespace).clusterAgrees, clusterTarget(), slices.Concat(byScale, one, byFailover)},
-		{"cluster", "redis-cluster", func(n *namespace) { n.applyCluster(2) }, (*namespace).clusterAgrees, clusterTarget(), two},
+		{
+			"sentinel",
+			"redis-ha",
+			func(n *namespace) { n.applySentinels(3) },
+			(*namespace).sentinelsAgree,
+			sentinelTarget(),
+			slices.Concat(byScale, two, byFailover),
+		},
+		{
+			"sentinel",
+			"redis-ha",
+			func(n *namespace) { n.applySentinels(2) },
+			(*namespace).sentinelsAgree,
+			sentinelTarget(),
+			one,
+		},
+		{
+			"cluster",
+			"redis-cluster",
+			func(n *namespace) { n.applyCluster(1) },
+			(*namespace).clusterAgrees,
+			clusterTarget(),
+			slices.Concat(byScale, one, byFailover),
+		},
+		{
+			"cluster",
+			"redis-cluster",
+			func(n *namespace) { n.applyCluster(2) },
+			(*namespace).clusterAgrees,
+			clusterTarget(),
+			two,
+		},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +87,8 @@ func TestFailovers(t *testing.T) {
 	}
 }
 
-// runWriteUp runs one write-up: a load, the fault under it, and the load to its end, so that acknowledged writes are read back.
+// runWriteUp runs one write-up: a load, the fault under it, and the load to its end, so that acknowledged writes are
+// read back.
 func (n *namespace) runWriteUp(app, scenario string, target v1alpha1.RedisTarget, w writeUp) {
 	n.Helper()
 	name := kebab(scenario)
@@ -84,8 +114,10 @@ func (n *namespace) runWriteUp(app, scenario string, target v1alpha1.RedisTarget
 		return i != nil && i.LostWrites != nil, "not yet"
 	})
 	n.impactFigures(scenario, i, nil)
-	// The replica of a cluster takes over at the offset that the primary stopped at, and a scaling promotes no replica. SENTINEL FAILOVER does not wait for its replica.
-	if *i.LostWrites > 0 && (test.Spec.Target.Topology == v1alpha1.TopologyCluster || w.kind == v1alpha1.FaultReplicaScale) {
+	// The replica of a cluster takes over at the offset that the primary stopped at, and a scaling promotes no replica.
+	// SENTINEL FAILOVER does not wait for its replica.
+	if *i.LostWrites > 0 && (test.Spec.Target.Topology == v1alpha1.TopologyCluster ||
+		w.kind == v1alpha1.FaultReplicaScale) {
 		n.Errorf("%s: %d acknowledged writes are lost, want none", name, *i.LostWrites)
 	}
 }
@@ -96,11 +128,13 @@ func onlySets(s *v1alpha1.RedisLoadTestSpec) {
 
 func setsAndGets(s *v1alpha1.RedisLoadTestSpec) {
 	s.Workload.Commands = []v1alpha1.WorkloadCommand{
-		{Name: "set", Weight: 1, Command: []string{"SET", "{key}", "{value}"}}, {Name: "get", Weight: 1, Command: []string{"GET", "{key}"}},
+		{Name: "set", Weight: 1, Command: []string{"SET", "{key}", "{value}"}},
+		{Name: "get", Weight: 1, Command: []string{"GET", "{key}"}},
 	}
 }
 
-// shortConnections dials every connection anew after 2 s, where those of SetGet are kept: it corresponds to the maximum age of a minute or more in services, for a load of half a minute.
+// shortConnections dials every connection anew after 2 s, where those of SetGet are kept: it corresponds to the maximum
+// age of a minute or more in services, for a load of half a minute.
 func shortConnections(s *v1alpha1.RedisLoadTestSpec) {
 	setsAndGets(s)
 	s.Client.ConnectionMaxAge = span(2 * time.Second)
@@ -108,7 +142,10 @@ func shortConnections(s *v1alpha1.RedisLoadTestSpec) {
 
 func scaleBy(by int32) func(*v1alpha1.RedisFaultSpec) {
 	return func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{By: by, SyncTimeout: *span(time.Minute)}, span(3*time.Second)
+		s.Action.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{
+			By:          by,
+			SyncTimeout: *span(time.Minute),
+		}, span(3*time.Second)
 		s.Select.Mode = v1alpha1.SelectOne
 	}
 }

@@ -35,10 +35,34 @@ type deployment struct {
 
 func deployments() []deployment {
 	return []deployment{
-		{"sentinel", "redis-ha", func(n *namespace) { n.applySentinels(3) }, sentinelTarget(), (*namespace).sentinelsAgree, sentinelKinds()},
-		{"standalone", "redis", func(n *namespace) { n.applyRedis(nil) }, standaloneTarget(), func(n *namespace) { n.podReady("redis-0", deployTime) }, standaloneKinds()},
-		{"cluster", "redis-cluster", func(n *namespace) { n.applyCluster(1) }, clusterTarget(), (*namespace).clusterAgrees, clusterKinds()},
-		{"replication", "redis-ha", (*namespace).applyReplication, replicationTarget(), (*namespace).replicasInSync, replicationKinds()},
+		{
+			"sentinel",
+			"redis-ha",
+			func(n *namespace) { n.applySentinels(3) },
+			sentinelTarget(),
+			(*namespace).sentinelsAgree,
+			sentinelKinds(),
+		},
+		{
+			"standalone",
+			"redis",
+			func(n *namespace) { n.applyRedis(nil) },
+			standaloneTarget(),
+			func(n *namespace) { n.podReady("redis-0", deployTime) },
+			standaloneKinds(),
+		},
+		{
+			"cluster",
+			"redis-cluster",
+			func(n *namespace) { n.applyCluster(1) },
+			clusterTarget(),
+			(*namespace).clusterAgrees,
+			clusterKinds(),
+		},
+		{
+			"replication", "redis-ha", (*namespace).applyReplication, replicationTarget(), (*namespace).replicasInSync,
+			replicationKinds(),
+		},
 	}
 }
 
@@ -56,8 +80,9 @@ func TestFaultKinds(t *testing.T) {
 	}
 }
 
-// faultKinds injects native kinds, all of a deployment or those named, one after the other under one load. Each must be confirmed by Redis and
-// leave everything as it was. A kind can run alone: it waits until the effects of the previous one are over.
+// faultKinds injects native kinds, all of a deployment or those named, one after the other under one load. Each must be
+// confirmed by Redis and leave everything as it was. A kind can run alone: it waits until the effects of the previous
+// one are over.
 func faultKinds(t *testing.T, name string, only ...string) {
 	all := deployments()
 	d := all[slices.IndexFunc(all, func(d deployment) bool { return d.name == name })]
@@ -82,7 +107,10 @@ func faultKinds(t *testing.T, name string, only ...string) {
 }
 
 // apart are the kinds with a test of their own.
-var apart = []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultVolumeAttachDelay, v1alpha1.FaultNodeLoss}
+var apart = []v1alpha1.FaultType{
+	v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultVolumeAttachDelay,
+	v1alpha1.FaultNodeLoss,
+}
 
 // otherKinds are the kinds that no deployment lists, with action and duration of the sample that has the kind's name.
 func (n *namespace) otherKinds(all []deployment) []faultKind {
@@ -92,7 +120,8 @@ func (n *namespace) otherKinds(all []deployment) []faultKind {
 		listed := func(d deployment) bool {
 			return slices.ContainsFunc(d.kinds, func(of faultKind) bool { return of.kind == k.Type })
 		}
-		if k.Engine != v1alpha1.EngineNative || k.External || slices.Contains(apart, k.Type) || slices.ContainsFunc(all, listed) {
+		if k.Engine != v1alpha1.EngineNative || k.External || slices.Contains(apart, k.Type) ||
+			slices.ContainsFunc(all, listed) {
 			continue
 		}
 		sample := &v1alpha1.RedisFault{}
@@ -119,7 +148,9 @@ func standaloneKinds() []faultKind {
 			s.Action.BackgroundSave = &v1alpha1.BackgroundSave{Kind: v1alpha1.SaveSnapshot}
 		}},
 		{scenario: "config", kind: v1alpha1.FaultConfig, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.Action.Config, s.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"}}, span(4*time.Second)
+			s.Action.Config, s.Duration = &v1alpha1.Config{
+				Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"},
+			}, span(4*time.Second)
 		}},
 		{scenario: "resources", kind: v1alpha1.FaultResources, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.Resources, s.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("200m"))}, span(4*time.Second)
@@ -138,7 +169,10 @@ func sentinelKinds() []faultKind {
 		{scenario: "podTemplate", kind: v1alpha1.FaultPodTemplate, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.PodTemplate, s.Duration = &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{
 				Metadata: &runtime.RawExtension{Raw: []byte(`{"annotations": {"example.com/rolled": "yes"}}`)},
-				Spec:     &runtime.RawExtension{Raw: []byte(`{"containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}], "resources": {"limits": {"cpu": "600m"}}}]}`)},
+				Spec: &runtime.RawExtension{
+					Raw: []byte(
+						`{"containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}], "resources": {"limits": {"cpu": "600m"}}}]}`),
+				},
 			}}, span(3*time.Second)
 		}},
 	}
@@ -162,7 +196,10 @@ func replicationKinds() []faultKind {
 func clusterKinds() []faultKind {
 	return []faultKind{
 		{scenario: "replicaScale", kind: v1alpha1.FaultReplicaScale, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.Action.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{By: 1, SyncTimeout: *span(2 * time.Minute)}, span(3*time.Second)
+			s.Action.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{
+				By:          1,
+				SyncTimeout: *span(2 * time.Minute),
+			}, span(3*time.Second)
 		}},
 		{scenario: "failoverCluster", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
 		{scenario: "failoverForce", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverForce)},

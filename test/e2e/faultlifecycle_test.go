@@ -34,7 +34,8 @@ func faultWithoutLoadTest(n *namespace) {
 	})
 	reason, message, _, _ := completeReason(fault.Status.Conditions)
 	took := fault.Status.CompletionTime.Sub(fault.CreationTimestamp.Time)
-	if reason != v1alpha1.ReasonLoadTestNotFound || !strings.Contains(message, "spec.loadTestRef.name") || !strings.Contains(message, "never-made") {
+	if reason != v1alpha1.ReasonLoadTestNotFound || !strings.Contains(message, "spec.loadTestRef.name") ||
+		!strings.Contains(message, "never-made") {
 		n.Errorf("failed as %s: %s", reason, message)
 	}
 	if took < 29*time.Second { // whole seconds
@@ -45,7 +46,8 @@ func faultWithoutLoadTest(n *namespace) {
 	n.waitFaultDeleted(fault.Name)
 }
 
-// faultsOnOneTest aborts one fault before it is injected, and deletes another while recovery is observed. The load continues to its end.
+// faultsOnOneTest aborts one fault before it is injected, and deletes another while recovery is observed. The load
+// continues to its end.
 func faultsOnOneTest(n *namespace) {
 	test := n.smallLoad("base", 40*time.Second)
 	n.create(test)

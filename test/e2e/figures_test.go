@@ -27,7 +27,8 @@ import (
 	"github.com/redquake/redquake/internal/format"
 )
 
-// figuresFile names the file that keeps the figures of a run: measurements, which no test judges. Without it they are only logged.
+// figuresFile names the file that keeps the figures of a run: measurements, which no test judges. Without it they are
+// only logged.
 const figuresFile = "REDQUAKE_E2E_FIGURES"
 
 // figures are values as a status shows them, by scenario and name.
@@ -59,15 +60,19 @@ func (n *namespace) figure(scenario, name, value string) {
 	measured.set(scenario, name, value)
 }
 
-// impactFigures keeps all figures of an impact. None may be less than the fault alone makes it, however fast the machine is: least.
+// impactFigures keeps all figures of an impact. None may be less than the fault alone makes it, however fast the
+// machine is: least.
 func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map[string]string) {
 	n.Helper()
 	if i == nil {
 		n.Fatalf("%s: there is no impact", scenario)
 	}
 	values := map[string]string{
-		"baselineTPS": string(i.BaselineTPS), "dip": shareText(i.Dip.Value), "outage": durationText(&i.Outage.BoundedDuration),
-		"errors": fmt.Sprint(i.Errors), "lostRequests": fmt.Sprint(i.LostRequests),
+		"baselineTPS":  string(i.BaselineTPS),
+		"dip":          shareText(i.Dip.Value),
+		"outage":       durationText(&i.Outage.BoundedDuration),
+		"errors":       fmt.Sprint(i.Errors),
+		"lostRequests": fmt.Sprint(i.LostRequests),
 	}
 	var shardOutage *v1alpha1.BoundedDuration
 	if o := i.Outages.Shard; o != nil {
@@ -75,8 +80,11 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map
 	}
 	// These are absent if there is nothing to measure: no error, no shards, no recovery.
 	for name, value := range map[string]string{
-		"timeToImpact": durationText(i.TimeToImpact), "probeOutage": durationText(i.Outages.Probe), "shardOutage": durationText(shardOutage),
-		"errorWindow": format.Duration(i.ErrorWindow.Duration()), "recoveredThroughput": shareText(i.RecoveredThroughput),
+		"timeToImpact":        durationText(i.TimeToImpact),
+		"probeOutage":         durationText(i.Outages.Probe),
+		"shardOutage":         durationText(shardOutage),
+		"errorWindow":         format.Duration(i.ErrorWindow.Duration()),
+		"recoveredThroughput": shareText(i.RecoveredThroughput),
 	} {
 		if value != "" {
 			values[name] = value
@@ -99,7 +107,8 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map
 	}
 }
 
-// keepFigures prints this run's figures beside those of the run before and what figures.yaml documents, and writes them to the file.
+// keepFigures prints this run's figures beside those of the run before and what figures.yaml documents, and writes them
+// to the file.
 func keepFigures(out io.Writer, file string) error {
 	before, err := readFigures(file)
 	if err != nil {
@@ -121,7 +130,8 @@ func keepFigures(out io.Writer, file string) error {
 		for _, name := range slices.Sorted(maps.Keys(measured.figures[scenario])) {
 			value := measured.figures[scenario][name]
 			documented, note := documentation(seen[scenario][name], value)
-			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", scenario, name, value, cmp.Or(before[scenario][name], "-"), documented, note)
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", scenario, name, value, cmp.Or(before[scenario][name], "-"),
+				documented, note)
 			before.set(scenario, name, value) // what this run did not measure stays
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestGracefulAndImmediateKill hits one load with two faults one after the other: an orderly end of the pod, and one without grace.
+// TestGracefulAndImmediateKill hits one load with two faults one after the other: an orderly end of the pod, and one
+// without grace.
 func TestGracefulAndImmediateKill(t *testing.T) {
 	n := newNamespace(t, "graceful")
 	n.applyRedis(nil)
@@ -25,8 +26,10 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	second := n.waitFault(immediate.Name, 2*patience, v1alpha1.ReasonSucceeded)
 	done := n.endLoad(test.Name)
 
-	n.checkTimeline(first, "Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
-	n.checkTimeline(second, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
+	n.checkTimeline(first, "Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled",
+		"ContainerStarted", "Ready", "FirstSuccess", "Recovered")
+	n.checkTimeline(second, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready",
+		"FirstSuccess", "Recovered")
 	if terminating, deleted := offset(first, "PodTerminating"), offset(first, "PodDeleted"); terminating > deleted {
 		t.Errorf("orderly: PodTerminating at %s, PodDeleted at %s", terminating, deleted)
 	}
@@ -38,7 +41,8 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	for _, fault := range []*v1alpha1.RedisFault{first, second} {
 		i := fault.Status.Impact
 		t.Logf("%s: dip %s, outage %s, server outage %s, recovery %s, pod deleted after %s, ready again after %s", fault.Name,
-			i.Dip.Value, durationText(&i.Outage.BoundedDuration), durationText(i.Outages.Probe), durationText(i.RecoveryTime), offset(fault, "PodDeleted"), offset(fault, "Ready"))
+			i.Dip.Value, durationText(&i.Outage.BoundedDuration), durationText(i.Outages.Probe), durationText(i.RecoveryTime),
+			offset(fault, "PodDeleted"), offset(fault, "Ready"))
 		if fault.Status.Effect != v1alpha1.EffectConfirmed || !i.Recovered || len(otherDoubts(i)) > 0 {
 			t.Errorf("%s: effect %s, recovered %v, doubts %+v", fault.Name, fault.Status.Effect, i.Recovered, i.Doubts)
 		}

@@ -43,8 +43,8 @@ type injection struct {
 	Total   float64 `json:"totalSeconds"`   // median from the start of the program kubectl to the effect
 }
 
-// TestInjectionTimes applies faults to a load that has been running for a while, and takes the time until Redis or the cluster shows them.
-// `make bench-inject` runs it alone; the figures are written to the file REDQUAKE_INJECTION_OUT.
+// TestInjectionTimes applies faults to a load that has been running for a while, and takes the time until Redis or the
+// cluster shows them. `make bench-inject` runs it alone; the figures are written to the file REDQUAKE_INJECTION_OUT.
 func TestInjectionTimes(t *testing.T) {
 	out := os.Getenv("REDQUAKE_INJECTION_OUT")
 	if out == "" {
@@ -53,7 +53,10 @@ func TestInjectionTimes(t *testing.T) {
 	n := newNamespace(t, "injection")
 	n.applyRedis(nil)
 	n.applySentinels(3)
-	for name, target := range map[string]v1alpha1.RedisTarget{"standalone": standaloneTarget(), "sentinel": sentinelTarget()} {
+	for name, target := range map[string]v1alpha1.RedisTarget{
+		"standalone": standaloneTarget(),
+		"sentinel":   sentinelTarget(),
+	} {
 		n.create(n.steadyLoad(name, target, time.Hour))
 	}
 	n.waitLoadTest("standalone", 2*time.Minute, v1alpha1.ReasonRunning)
@@ -74,13 +77,17 @@ func TestInjectionTimes(t *testing.T) {
 		{"ClientPause", "standalone", v1alpha1.FaultClientPause, 12, func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseAll}, span(time.Second)
 		}, n.whenSilent, func() { n.podReady("redis-0", time.Minute) }},
-		{"Failover", "sentinel", v1alpha1.FaultFailover, 6, failover(v1alpha1.FailoverPlain), n.whenPromoted, n.sentinelsAgree},
+		{
+			"Failover", "sentinel", v1alpha1.FaultFailover, 6, failover(v1alpha1.FailoverPlain), n.whenPromoted,
+			n.sentinelsAgree,
+		},
 	} {
 		var effects, kubectls, totals []time.Duration
 		for round := range c.rounds {
 			fault := faultOn(c.load, fmt.Sprintf("%s-%d", strings.ToLower(c.name), round), c.kind, c.edit)
 			requested, kubectl, total := n.injectionTakes(fault, c.effect)
-			t.Logf("%s %d: %s from the request, %s from the start of kubectl, which took %s", c.name, round, requested, total, kubectl)
+			t.Logf("%s %d: %s from the request, %s from the start of kubectl, which took %s", c.name, round, requested, total,
+				kubectl)
 			effects, kubectls, totals = append(effects, requested), append(kubectls, kubectl), append(totals, total)
 			n.delete(fault)
 			n.waitFaultDeleted(fault.Name)
@@ -88,13 +95,15 @@ func TestInjectionTimes(t *testing.T) {
 			await.Pass(claimed, "a target is claimed for so long after a fault")
 		}
 		rows = append(rows, injection{
-			Fault: c.name, Rounds: c.rounds, Median: quantile(effects, 50), P90: quantile(effects, 90), Longest: quantile(effects, 100),
+			Fault: c.name, Rounds: c.rounds, Median: quantile(effects, 50), P90: quantile(effects, 90),
+			Longest: quantile(effects, 100),
 			Kubectl: quantile(kubectls, 50), Total: quantile(totals, 50),
 		})
 	}
 	fmt.Printf("%-12s %6s %8s %8s %8s %14s\n", "fault", "rounds", "median", "p90", "longest", "with kubectl")
 	for _, r := range rows {
-		fmt.Printf("%-12s %6d %7.0fms %6.0fms %6.0fms %12.0fms\n", r.Fault, r.Rounds, 1000*r.Median, 1000*r.P90, 1000*r.Longest, 1000*r.Total)
+		fmt.Printf("%-12s %6d %7.0fms %6.0fms %6.0fms %12.0fms\n", r.Fault, r.Rounds, 1000*r.Median, 1000*r.P90,
+			1000*r.Longest, 1000*r.Total)
 		if r.Total > injectionGoal.Seconds() {
 			t.Errorf("%s takes %.0f ms at the median, more than %s", r.Fault, 1000*r.Total, injectionGoal)
 		}
@@ -108,9 +117,12 @@ func TestInjectionTimes(t *testing.T) {
 	}
 }
 
-// injectionTakes applies a fault with kubectl and returns what the effect took, from the request that made the object and from kubectl's start, and
-// what kubectl took. The API server stamps objects with whole seconds only: a watch that exists already has the exact instant.
-func (n *namespace) injectionTakes(fault *v1alpha1.RedisFault, effect func(context.Context) (<-chan time.Time, error)) (requested, kubectl, total time.Duration) {
+// injectionTakes applies a fault with kubectl and returns what the effect took, from the request that made the object
+// and from kubectl's start, and what kubectl took. The API server stamps objects with whole seconds only: a watch that
+// exists already has the exact instant.
+func (n *namespace) injectionTakes(
+	fault *v1alpha1.RedisFault, effect func(context.Context) (<-chan time.Time, error),
+) (requested, kubectl, total time.Duration) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), 30*time.Second)
 	defer cancel()

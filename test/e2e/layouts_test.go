@@ -24,7 +24,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Layouts of Redis that charts, operators and write-ups make: the manifests of testdata. Each is loaded and broken, and the fault must hit the right pod.
+// Layouts of Redis that charts, operators and write-ups make: the manifests of testdata. Each is loaded and broken, and
+// the fault must hit the right pod.
 
 func TestBitnamiSentinel(t *testing.T)   { t.Parallel(); bitnamiSentinel(t) }
 func TestBitnamiRun(t *testing.T)        { t.Parallel(); bitnamiRun(t) }
@@ -44,7 +45,8 @@ type layout struct {
 	password string
 }
 
-// bitnamiSentinel fails over to a replica at the sentinels beside the servers, which need a password and know them by host names, and kills the new primary.
+// bitnamiSentinel fails over to a replica at the sentinels beside the servers, which need a password and know them by
+// host names, and kills the new primary.
 // Options cannot be given to the servers, so IOThreads names the chart's value.
 func bitnamiSentinel(t *testing.T) {
 	n := newNamespace(t, "bitnami")
@@ -52,8 +54,14 @@ func bitnamiSentinel(t *testing.T) {
 	auth := &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "cache-redis", Key: "redis-password"}}
 	l := layout{n, v1alpha1.RedisTarget{
 		Topology: v1alpha1.TopologySentinel, Auth: auth,
-		Sentinel:    &v1alpha1.SentinelTarget{Service: &v1alpha1.SentinelService{Name: "cache-redis"}, MasterName: "mymaster", Auth: auth},
-		PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/instance": "cache", "app.kubernetes.io/component": "node"}},
+		Sentinel: &v1alpha1.SentinelTarget{
+			Service:    &v1alpha1.SentinelService{Name: "cache-redis"},
+			MasterName: "mymaster",
+			Auth:       auth,
+		},
+		PodSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"app.kubernetes.io/instance": "cache", "app.kubernetes.io/component": "node"},
+		},
 	}, "6379", "not-a-secret"}
 	n.rolledOut("cache-redis-node")
 	l.refused("threads", v1alpha1.FaultIOThreads, func(s *v1alpha1.RedisFaultSpec) {
@@ -77,7 +85,8 @@ func bitnamiRun(t *testing.T) {
 	}
 	before := variables()
 	fault := l.faultOf("threads", v1alpha1.FaultIOThreads, func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2}, span(time.Minute) // what is read next is read while it is active
+		// what is read next is read while it is active
+		s.Action.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2}, span(time.Minute)
 		s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores}
 	})
 	n.create(fault)
@@ -89,7 +98,8 @@ func bitnamiRun(t *testing.T) {
 		t.Errorf("the variables are %+v", now)
 	}
 	done := n.waitFault(fault.Name, 3*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
-	if done.Status.Effect == v1alpha1.EffectNotObserved || !strings.Contains(done.Status.EffectEvidence, "io-threads of batch-redis-0 is 2") {
+	if done.Status.Effect == v1alpha1.EffectNotObserved ||
+		!strings.Contains(done.Status.EffectEvidence, "io-threads of batch-redis-0 is 2") {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
 	l.sane(done)
@@ -102,7 +112,8 @@ func bitnamiRun(t *testing.T) {
 	}
 }
 
-// sentinelSidecars does the same with sentinels that know the servers by address, in pods that declare no ports and whose first container is the sentinel.
+// sentinelSidecars does the same with sentinels that know the servers by address, in pods that declare no ports and
+// whose first container is the sentinel.
 func sentinelSidecars(t *testing.T) {
 	n := newNamespace(t, "sidecars")
 	n.applyTestdata("sentinel-sidecars.yaml", nil)
@@ -134,7 +145,10 @@ func clusterByNodePort(t *testing.T) {
 		failover(v1alpha1.FailoverPlain)(s)
 		s.Select.Shard = new(int32(1))
 	})
-	if !slices.ContainsFunc(done.Status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == "Promoted" && e.Object == "shared-4" }) {
+	if !slices.ContainsFunc(done.Status.Timeline, func(e v1alpha1.TimelineEvent) bool {
+		return e.Event == "Promoted" &&
+			e.Object == "shared-4"
+	}) {
 		t.Errorf("the timeline %+v does not name shared-4 as promoted", done.Status.Timeline)
 	}
 	if hit := done.Status.Targets[0]; !strings.HasSuffix(hit.Address, ":7000") {
@@ -146,7 +160,8 @@ func clusterByNodePort(t *testing.T) {
 	}
 }
 
-// ownedByOperators asks for what the operators that own the servers would restore: each such fault is refused with the field to set.
+// ownedByOperators asks for what the operators that own the servers would restore: each such fault is refused with the
+// field to set.
 func ownedByOperators(t *testing.T) (l layout) {
 	n := newNamespace(t, "owned")
 	n.applyTestdata("owned.yaml", n.owned())
@@ -161,8 +176,14 @@ func ownedByOperators(t *testing.T) (l layout) {
 		s.Action.ReplicaScale = &v1alpha1.ReplicaScale{By: 1, SyncTimeout: *span(time.Minute)}
 	}
 	for _, tc := range []struct{ name, owner, settings, threads, replicas string }{
-		{"ot", "RedisReplication ot (redis.redis.opstreelabs.in/v1beta2)", "spec.redisConfig.dynamicConfig", "spec.redisConfig.additionalRedisConfig", "spec.clusterSize"},
-		{"spotahome", "RedisFailover spotahome (databases.spotahome.com/v1)", "spec.redis.customConfig", "spec.redis.command", "spec.redis.replicas"},
+		{
+			"ot", "RedisReplication ot (redis.redis.opstreelabs.in/v1beta2)", "spec.redisConfig.dynamicConfig",
+			"spec.redisConfig.additionalRedisConfig", "spec.clusterSize",
+		},
+		{
+			"spotahome", "RedisFailover spotahome (databases.spotahome.com/v1)", "spec.redis.customConfig", "spec.redis.command",
+			"spec.redis.replicas",
+		},
 		{"valkey", "ValkeyCluster valkey (valkey.io/v1alpha1)", "spec.config", "spec.config", "spec.replicas"},
 	} {
 		n.rolledOut(tc.name)
@@ -174,8 +195,8 @@ func ownedByOperators(t *testing.T) (l layout) {
 	return l
 }
 
-// owned gives each StatefulSet the resource of its name as the owner that controls it. Definitions of resources are of the cluster: they are made here,
-// and removed at the end unless they were there before.
+// owned gives each StatefulSet the resource of its name as the owner that controls it. Definitions of resources are of
+// the cluster: they are made here, and removed at the end unless they were there before.
 func (n *namespace) owned() func(*unstructured.Unstructured) bool {
 	owners := map[string]*unstructured.Unstructured{}
 	return func(object *unstructured.Unstructured) bool {
@@ -198,7 +219,9 @@ func (n *namespace) owned() func(*unstructured.Unstructured) bool {
 			})
 			return false
 		case kind == "StatefulSet":
-			object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owners[object.GetName()], owners[object.GetName()].GroupVersionKind())})
+			object.SetOwnerReferences([]metav1.OwnerReference{
+				*metav1.NewControllerRef(owners[object.GetName()], owners[object.GetName()].GroupVersionKind()),
+			})
 		}
 		return true
 	}
@@ -219,7 +242,9 @@ func (n *namespace) applyTestdata(file string, edit func(*unstructured.Unstructu
 }
 
 // faultOf is a fault that brings its own load, which is its baseline for 10 s.
-func (l layout) faultOf(name string, kind v1alpha1.FaultType, edit func(*v1alpha1.RedisFaultSpec)) *v1alpha1.RedisFault {
+func (l layout) faultOf(
+	name string, kind v1alpha1.FaultType, edit func(*v1alpha1.RedisFaultSpec),
+) *v1alpha1.RedisFault {
 	fault := faultOn("", name, kind, edit)
 	fault.Spec.LoadTestRef, fault.Spec.Target = nil, l.target.DeepCopy()
 	fault.Spec.Trigger.After, fault.Spec.RecoveryDeadline = span(13*time.Second), *span(time.Minute)
@@ -242,7 +267,9 @@ func (l layout) refused(name string, kind v1alpha1.FaultType, edit func(*v1alpha
 }
 
 // broken runs a fault to its end and checks that it hit this pod, and its figures.
-func (l layout) broken(name, pod string, kind v1alpha1.FaultType, edit func(*v1alpha1.RedisFaultSpec)) *v1alpha1.RedisFault {
+func (l layout) broken(
+	name, pod string, kind v1alpha1.FaultType, edit func(*v1alpha1.RedisFaultSpec),
+) *v1alpha1.RedisFault {
 	l.Helper()
 	l.create(l.faultOf(name, kind, edit))
 	done := l.waitFault(name, 3*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
@@ -282,7 +309,8 @@ func (l layout) killed(name string) {
 	}
 }
 
-// sane checks that a load of 200 requests a second was measured, and that clients noticed a killed pod; a failover may take less than two requests.
+// sane checks that a load of 200 requests a second was measured, and that clients noticed a killed pod; a failover may
+// take less than two requests.
 func (l layout) sane(fault *v1alpha1.RedisFault) {
 	l.Helper()
 	i := fault.Status.Impact
@@ -291,15 +319,22 @@ func (l layout) sane(fault *v1alpha1.RedisFault) {
 	}
 	baseline, err := number(string(i.BaselineTPS))
 	outage := i.Outage.Value.Duration()
-	if err != nil || baseline < 100 || baseline > 220 || outage < 0 || outage > time.Minute || outage == 0 && fault.Spec.Action.Type == v1alpha1.FaultPodKill || i.Recovered != (i.RecoveryTime != nil) {
+	if err != nil || baseline < 100 || baseline > 220 || outage < 0 || outage > time.Minute ||
+		outage == 0 && fault.Spec.Action.Type == v1alpha1.FaultPodKill || i.Recovered != (i.RecoveryTime != nil) {
 		l.Errorf("%s: impact %+v", fault.Name, i)
 	}
-	l.Logf("%s: baseline %s/s, dip %s, outage %s, recovery %s, %d errors", fault.Name, i.BaselineTPS, shareText(i.Dip.Value), outage, durationText(i.RecoveryTime), i.Errors)
+	l.Logf("%s: baseline %s/s, dip %s, outage %s, recovery %s, %d errors", fault.Name, i.BaselineTPS,
+		shareText(i.Dip.Value), outage, durationText(i.RecoveryTime), i.Errors)
 }
 
 func (l layout) client(pod *corev1.Pod) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: net.JoinHostPort(pod.Status.PodIP, l.port), Password: l.password, DialTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxRetries: -1, DialerRetries: 1,
+		Addr:          net.JoinHostPort(pod.Status.PodIP, l.port),
+		Password:      l.password,
+		DialTimeout:   10 * time.Second,
+		ReadTimeout:   10 * time.Second,
+		MaxRetries:    -1,
+		DialerRetries: 1,
 	})
 }
 

@@ -111,7 +111,10 @@ func abortBeforeStart(n *namespace) {
 		reason, message, complete, _ := completeReason(done.Status.Conditions)
 		return complete && reason == v1alpha1.ReasonAborted, reason + ": " + message
 	})
-	n.eventually(patience, "its pods are deleted", func() (bool, string) { return len(n.loadPods(test.Name)) == 0, "not yet" })
+	n.eventually(patience, "its pods are deleted", func() (bool, string) {
+		return len(n.loadPods(test.Name)) == 0,
+			"not yet"
+	})
 }
 
 func expire(n *namespace) {
@@ -160,7 +163,10 @@ func (n *namespace) children(test string) []string {
 	n.Helper()
 	var names []string
 	for kind, list := range map[string]client.ObjectList{
-		"Job": &batchv1.JobList{}, "Pod": &corev1.PodList{}, "Secret": &corev1.SecretList{}, "ConfigMap": &corev1.ConfigMapList{},
+		"Job":       &batchv1.JobList{},
+		"Pod":       &corev1.PodList{},
+		"Secret":    &corev1.SecretList{},
+		"ConfigMap": &corev1.ConfigMapList{},
 	} {
 		n.list(list, client.MatchingLabels{v1alpha1.LabelLoadTest: test})
 		if err := meta.EachListItem(list, func(o runtime.Object) error {

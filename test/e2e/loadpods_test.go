@@ -59,10 +59,13 @@ func loadPods(t *testing.T) {
 		}
 		_, message, _, _ := completeReason(test.Status.Conditions)
 		named := slices.ContainsFunc(test.Status.Doubts, func(d v1alpha1.Doubt) bool {
-			return d.Reason == v1alpha1.ReasonPodsLost && (strings.Contains(d.Message, gone.Name) || strings.Contains(d.Message, "index "+index(gone)))
+			return d.Reason == v1alpha1.ReasonPodsLost &&
+				(strings.Contains(d.Message, gone.Name) || strings.Contains(d.Message, "index "+index(gone)))
 		})
-		if test.Status.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(message, "load pods were lost") || !named {
-			t.Errorf("verdict %s: %s, doubts %v; want Inconclusive, and a doubt that names %s", test.Status.Verdict, message, test.Status.Doubts, gone.Name)
+		if test.Status.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(message, "load pods were lost") ||
+			!named {
+			t.Errorf("verdict %s: %s, doubts %v; want Inconclusive, and a doubt that names %s", test.Status.Verdict, message,
+				test.Status.Doubts, gone.Name)
 		}
 		t.Logf("%s: %s", test.Status.Verdict, message)
 		series := n.record(test)
@@ -73,12 +76,14 @@ func loadPods(t *testing.T) {
 	})
 }
 
-// podsAreRestricted checks a load test's Job and pods: one Indexed Job, spread over the nodes, without a way to the API server.
+// podsAreRestricted checks a load test's Job and pods: one Indexed Job, spread over the nodes, without a way to the API
+// server.
 func (n *namespace) podsAreRestricted(test string, count int) {
 	n.Helper()
 	var jobs batchv1.JobList
 	n.list(&jobs, client.MatchingLabels{"redquake.dev/loadtest": test})
-	if len(jobs.Items) != 1 || *jobs.Items[0].Spec.CompletionMode != batchv1.IndexedCompletion || *jobs.Items[0].Spec.Completions != int32(count) {
+	if len(jobs.Items) != 1 || *jobs.Items[0].Spec.CompletionMode != batchv1.IndexedCompletion ||
+		*jobs.Items[0].Spec.Completions != int32(count) {
 		n.Errorf("%d Jobs, want one Indexed Job of %d: %+v", len(jobs.Items), count, jobs.Items)
 	}
 	pods := n.loadPods(test)
@@ -98,12 +103,14 @@ func (n *namespace) podsAreRestricted(test string, count int) {
 		}
 		for _, c := range pod.Spec.Containers {
 			s := c.SecurityContext
-			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil ||
+				*s.AllowPrivilegeEscalation ||
 				s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
 				n.Errorf("container %s of %s: %+v", c.Name, pod.Name, s)
 			}
 		}
-		if s := pod.Spec.SecurityContext; s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		if s := pod.Spec.SecurityContext; s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil ||
+			s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			n.Errorf("%s: %+v", pod.Name, s)
 		}
 	}

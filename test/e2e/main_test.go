@@ -1,9 +1,10 @@
 //go:build e2e
 
-// Package e2e_test runs scenarios on a real cluster: real kubelets, real pods, a real Redis. `make e2e` boots the lab and runs TestSmoke there,
-// `make e2e-full` all other tests. A scenario is a function that both may call.
-// One operator serves all tests; each test has its own namespace. Of the full tests, those whose figures other tests would distort, and those
-// that change the whole cluster, run one after the other; the rest (t.Parallel) at the end and in parallel.
+// Package e2e_test runs scenarios on a real cluster: real kubelets, real pods, a real Redis. `make e2e` boots the lab
+// and runs TestSmoke there, `make e2e-full` all other tests. A scenario is a function that both may call.
+// One operator serves all tests; each test has its own namespace. Of the full tests, those whose figures other tests
+// would distort, and those that change the whole cluster, run one after the other; the rest (t.Parallel) at the end and
+// in parallel.
 package e2e_test
 
 import (
@@ -52,7 +53,8 @@ func suite(m *testing.M) int {
 	}
 	manifests := os.Getenv("REDQUAKE_E2E_INSTALL")
 	if manifests == "" {
-		fmt.Fprintln(os.Stderr, "REDQUAKE_E2E_INSTALL must name the operator's manifests (build/install.yaml); `make e2e` sets it")
+		fmt.Fprintln(os.Stderr,
+			"REDQUAKE_E2E_INSTALL must name the operator's manifests (build/install.yaml); `make e2e` sets it")
 		return 1
 	}
 	if err := deployOperator(ctx, manifests); err != nil {
@@ -79,7 +81,8 @@ func connect() error {
 		return err
 	}
 	config.QPS, config.Burst = 100, 200
-	if err := errors.Join(v1alpha1.AddToScheme(clientgoscheme.Scheme), object.AddToScheme(clientgoscheme.Scheme)); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(clientgoscheme.Scheme),
+		object.AddToScheme(clientgoscheme.Scheme)); err != nil {
 		return err
 	}
 	cluster.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})
@@ -90,7 +93,8 @@ func connect() error {
 	return err
 }
 
-// waitNamespacesDeleted waits until the tests' namespaces no longer exist: an object with a remaining finalizer would block that.
+// waitNamespacesDeleted waits until the tests' namespaces no longer exist: an object with a remaining finalizer would
+// block that.
 func waitNamespacesDeleted(ctx context.Context, within time.Duration) error {
 	return await.Try(ctx, within, func() error {
 		var left corev1.NamespaceList
@@ -100,6 +104,7 @@ func waitNamespacesDeleted(ctx context.Context, within time.Duration) error {
 		if len(left.Items) == 0 {
 			return nil
 		}
-		return fmt.Errorf("namespace %s is still there after %s: %v", left.Items[0].Name, within, left.Items[0].Status.Conditions)
+		return fmt.Errorf("namespace %s is still there after %s: %v", left.Items[0].Name, within,
+			left.Items[0].Status.Conditions)
 	})
 }

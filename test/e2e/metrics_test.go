@@ -24,10 +24,14 @@ func TestMetrics(t *testing.T) {
 	managerMetrics(t)
 }
 
-// managerMetrics has a Prometheus with the rights of config/components/prometheus scrape the manager: without them it gets nothing, and with them each query
-// of the dashboards has a result while a fault is active.
+// managerMetrics has a Prometheus with the rights of config/components/prometheus scrape the manager: without them it
+// gets nothing, and with them each query of the dashboards has a result while a fault is active.
 func managerMetrics(t *testing.T) {
-	n := makeNamespace(t, metav1.ObjectMeta{GenerateName: "e2e-metrics-", Labels: map[string]string{"redquake.dev/metrics": "enabled"}}) // for the manager's NetworkPolicy
+	// for the manager's NetworkPolicy
+	n := makeNamespace(t, metav1.ObjectMeta{
+		GenerateName: "e2e-metrics-",
+		Labels:       map[string]string{"redquake.dev/metrics": "enabled"},
+	})
 	n.applyRedis(nil)
 	objects, err := readObjects(filepath.Join("testdata", "prometheus-manager.yaml"))
 	if err != nil {
@@ -41,13 +45,18 @@ func managerMetrics(t *testing.T) {
 	verified.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true, Share: "25%"}
 	n.create(verified)
 	n.create(n.smallLoad("run", 2*time.Hour))
-	n.create(faultOn("verified", "kill", v1alpha1.FaultPodKill, func(s *v1alpha1.RedisFaultSpec) { s.Trigger = v1alpha1.FaultTrigger{After: span(12 * time.Second)} }))
+	n.create(faultOn("verified", "kill", v1alpha1.FaultPodKill, func(s *v1alpha1.RedisFaultSpec) {
+		s.Trigger = v1alpha1.FaultTrigger{After: span(12 * time.Second)}
+	}))
 	e := n.planted(1)
 	e.Spec.Matrix = e.Spec.Matrix[:1] // its settings would wait for the faults
 	n.create(e)
-	n.create(&v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: v1alpha1.RedisExperimentScheduleSpec{
-		Schedule: "0 3 * * *", Suspend: true, Template: v1alpha1.ExperimentTemplate{Spec: *e.Spec.DeepCopy()},
-	}})
+	n.create(&v1alpha1.RedisExperimentSchedule{
+		ObjectMeta: metav1.ObjectMeta{Name: "nightly"},
+		Spec: v1alpha1.RedisExperimentScheduleSpec{
+			Schedule: "0 3 * * *", Suspend: true, Template: v1alpha1.ExperimentTemplate{Spec: *e.Spec.DeepCopy()},
+		},
+	})
 
 	pod := n.podReady("prometheus", deployTime)
 	server := &prometheustest.Server{URL: "http://" + pod.Status.PodIP + ":9090"}
@@ -59,7 +68,9 @@ func managerMetrics(t *testing.T) {
 	n.waitFault("kill", 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 	n.experimentEnds(e, 3*patience)
 	n.create(faultOn("run", "active", v1alpha1.FaultConfig, func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.Config, s.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}, span(time.Hour)
+		s.Action.Config, s.Duration = &v1alpha1.Config{
+			Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"},
+		}, span(time.Hour)
 	}))
 	n.waitFault("active", patience, v1alpha1.ReasonActive)
 	server.Has(t, "the active fault", `redquake_fault_outage_seconds{namespace="`+n.name+`",fault="active"}`)
@@ -80,7 +91,8 @@ func managerMetrics(t *testing.T) {
 	t.Logf("%d queries", asked)
 }
 
-// grantScrape binds the roles of config/components/prometheus to the Prometheus of the namespace, under names of its own.
+// grantScrape binds the roles of config/components/prometheus to the Prometheus of the namespace, under names of its
+// own.
 func (n *namespace) grantScrape() {
 	n.Helper()
 	objects, err := readObjects(filepath.Join("..", "..", "config", "components", "prometheus", "rbac.yaml"))
@@ -98,17 +110,29 @@ func (n *namespace) grantScrape() {
 				name = "redquake-" + role
 			}
 			_ = unstructured.SetNestedField(object.Object, name, "roleRef", "name")
-			_ = unstructured.SetNestedSlice(object.Object, []any{map[string]any{"kind": "ServiceAccount", "name": "prometheus", "namespace": n.name}}, "subjects")
+			_ = unstructured.SetNestedSlice(object.Object,
+				[]any{map[string]any{"kind": "ServiceAccount", "name": "prometheus", "namespace": n.name}}, "subjects")
 		}
 		if err := cluster.Create(n.Context(), object); err != nil {
 			n.Fatal(err)
 		}
 		n.Cleanup(func() { _ = client.IgnoreNotFound(cluster.Delete(context.Background(), object)) })
 	}
-	for _, what := range []authorizationv1.ResourceAttributes{{Resource: "services"}, {Resource: "endpoints"}, {Resource: "pods"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}} {
+	for _, what := range []authorizationv1.ResourceAttributes{
+		{Resource: "services"},
+		{Resource: "endpoints"},
+		{Resource: "pods"},
+		{Group: "discovery.k8s.io", Resource: "endpointslices"},
+	} {
 		what.Namespace, what.Verb = "redquake-system", "watch"
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "system:serviceaccount:" + n.name + ":prometheus", ResourceAttributes: &what}}
-		got, err := cluster.clientset.AuthorizationV1().SubjectAccessReviews().Create(n.Context(), review, metav1.CreateOptions{})
+		review := &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               "system:serviceaccount:" + n.name + ":prometheus",
+				ResourceAttributes: &what,
+			},
+		}
+		got, err := cluster.clientset.AuthorizationV1().SubjectAccessReviews().Create(n.Context(), review,
+			metav1.CreateOptions{})
 		if err != nil || !got.Status.Allowed {
 			n.Errorf("Prometheus may not watch %s: %v", what.Resource, err)
 		}

@@ -17,9 +17,9 @@ import (
 
 func TestMultiAttach(t *testing.T) { multiAttach(t) }
 
-// multiAttach keeps the volume of a killed Redis on its old node with the fault of config/samples/volumeattachdelay.yaml, and kills the operator
-// meanwhile: the cluster reports that the volume cannot be attached elsewhere, it is held for the requested time, and the next leader
-// reverts all of the fault.
+// multiAttach keeps the volume of a killed Redis on its old node with the fault of
+// config/samples/volumeattachdelay.yaml, and kills the operator meanwhile: the cluster reports that the volume cannot
+// be attached elsewhere, it is held for the requested time, and the next leader reverts all of the fault.
 func multiAttach(t *testing.T) {
 	const delay = 20 * time.Second
 	n := newNamespace(t, "multiattach")
@@ -47,9 +47,13 @@ func multiAttach(t *testing.T) {
 	if reverted := done.Status.InjectedAt.Add(offset(done, "Reverted")); reverted.Before(leader) {
 		t.Errorf("reverted at %s, before the next operator led at %s", reverted, leader)
 	}
-	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "MultiAttachError", "Reverted", "VolumeAttached", "ContainerStarted", "Ready", "FirstError", "FirstSuccess")
-	// The evidence is what was observed first: the event, or the volume's attachment while the replacement waits. The event is checked below.
-	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "FailedAttachVolume") && !strings.Contains(done.Status.EffectEvidence, "waits for it on node") {
+	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "MultiAttachError", "Reverted",
+		"VolumeAttached", "ContainerStarted", "Ready", "FirstError", "FirstSuccess")
+	// The evidence is what was observed first: the event, or the volume's attachment while the replacement waits. The
+	// event is checked below.
+	if done.Status.Effect != v1alpha1.EffectConfirmed ||
+		!strings.Contains(done.Status.EffectEvidence, "FailedAttachVolume") &&
+			!strings.Contains(done.Status.EffectEvidence, "waits for it on node") {
 		t.Errorf("effect %s: %s; want Confirmed by the cluster", done.Status.Effect, done.Status.EffectEvidence)
 	}
 	n.sameInCluster(done)
@@ -65,18 +69,21 @@ func multiAttach(t *testing.T) {
 	n.waitForState("redis", initial)
 	after := n.podReady("redis-0", patience)
 	if after.UID == before.UID || after.Spec.NodeName == before.Spec.NodeName {
-		t.Errorf("the replacement is %s on node %s; before it was %s on node %s", after.UID, after.Spec.NodeName, before.UID, before.Spec.NodeName)
+		t.Errorf("the replacement is %s on node %s; before it was %s on node %s", after.UID, after.Spec.NodeName, before.UID,
+			before.Spec.NodeName)
 	}
 	if kept, err := n.redis().Get(t.Context(), "e2e:kept").Result(); kept != "yes" {
 		t.Errorf("the key that was set before the fault is %q (error %v)", kept, err)
 	}
 }
 
-// holds checks what there is while the volume is held: a holder under the namespace's restricted standard, and the old node closed.
+// holds checks what there is while the volume is held: a holder under the namespace's restricted standard, and the old
+// node closed.
 func (n *namespace) holds(fault string, before *corev1.Pod) {
 	n.Helper()
 	holders := n.holders(fault)
-	if len(holders) != 1 || holders[0].Spec.NodeName != before.Spec.NodeName || holders[0].Spec.ActiveDeadlineSeconds == nil {
+	if len(holders) != 1 || holders[0].Spec.NodeName != before.Spec.NodeName ||
+		holders[0].Spec.ActiveDeadlineSeconds == nil {
 		n.Fatalf("holder pods %+v, want one with a deadline on node %s", holders, before.Spec.NodeName)
 	}
 	for _, v := range holders[0].Spec.Volumes {
@@ -91,9 +98,14 @@ func (n *namespace) holds(fault string, before *corev1.Pod) {
 func (n *namespace) isTainted(name, fault string) {
 	n.Helper()
 	node, uid := n.node(name), string(n.fault(fault).UID)
-	tainted := slices.Contains(node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintFault, Value: uid, Effect: corev1.TaintEffectNoSchedule})
+	tainted := slices.Contains(node.Spec.Taints, corev1.Taint{
+		Key:    v1alpha1.TaintFault,
+		Value:  uid,
+		Effect: corev1.TaintEffectNoSchedule,
+	})
 	if !tainted || node.Annotations[v1alpha1.AnnotationTaintPrefix+uid] != n.name+"/"+fault || node.Spec.Unschedulable {
-		n.Errorf("node %s: taints %v, annotations %v, unschedulable %v; want the taint of this fault, and no cordon", node.Name, node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
+		n.Errorf("node %s: taints %v, annotations %v, unschedulable %v; want the taint of this fault, and no cordon",
+			node.Name, node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
 	}
 }
 
@@ -109,7 +121,8 @@ func (n *namespace) sameInCluster(fault *v1alpha1.RedisFault) {
 	var events corev1.EventList
 	n.list(&events)
 	for _, e := range events.Items {
-		if e.Reason == "FailedAttachVolume" && e.Message == message && e.Source.Component == "attachdetach-controller" && strings.HasPrefix(message, "Multi-Attach error for volume") {
+		if e.Reason == "FailedAttachVolume" && e.Message == message && e.Source.Component == "attachdetach-controller" &&
+			strings.HasPrefix(message, "Multi-Attach error for volume") {
 			n.Logf("%s %s %s: %s", e.Source.Component, e.Reason, e.InvolvedObject.Name, e.Message)
 			return
 		}
@@ -132,7 +145,8 @@ func (n *namespace) checkNothingLeft(fault *v1alpha1.RedisFault, name string) {
 			n.Errorf("node %s still has %s", name, key)
 		}
 	}
-	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault }) || node.Spec.Unschedulable {
+	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault }) ||
+		node.Spec.Unschedulable {
 		n.Errorf("node %s has the taints %v, and is unschedulable: %v", name, node.Spec.Taints, node.Spec.Unschedulable)
 	}
 }

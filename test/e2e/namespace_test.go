@@ -32,8 +32,8 @@ type namespace struct {
 	began time.Time
 }
 
-// newNamespace makes a namespace under the restricted Pod Security Standard. It is deleted at the end of the test, and shown before if the
-// test failed.
+// newNamespace makes a namespace under the restricted Pod Security Standard. It is deleted at the end of the test, and
+// shown before if the test failed.
 func newNamespace(t *testing.T, scenario string) *namespace {
 	t.Helper()
 	return makeNamespace(t, metav1.ObjectMeta{GenerateName: "e2e-" + scenario + "-"})
@@ -110,7 +110,8 @@ func (n *namespace) delete(object client.Object, options ...client.DeleteOption)
 // patch changes fields of an object as a user would with kubectl patch.
 func (n *namespace) patch(object client.Object, merge string) {
 	n.Helper()
-	if err := cluster.Patch(n.Context(), object, client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
+	if err := cluster.Patch(n.Context(), object,
+		client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
 		n.Fatalf("patch %T %s with %s: %v", object, object.GetName(), merge, err)
 	}
 }
@@ -118,8 +119,11 @@ func (n *namespace) patch(object client.Object, merge string) {
 // patience is how long a test waits for what takes seconds on an idle machine.
 const patience = 2 * time.Minute
 
-// watched calls check now and whenever the object of a name changes, until it returns done; state is the last observation, for messages.
-func (n *namespace) watched(within time.Duration, what string, kind client.ObjectList, name string, check func() (done bool, state string)) {
+// watched calls check now and whenever the object of a name changes, until it returns done; state is the last
+// observation, for messages.
+func (n *namespace) watched(
+	within time.Duration, what string, kind client.ObjectList, name string, check func() (done bool, state string),
+) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), within)
 	defer cancel()
@@ -176,7 +180,8 @@ func (n *namespace) dump(ctx context.Context) {
 		show(&text, "figures", f.Status)
 	}
 	for _, p := range pods.Items {
-		fmt.Fprintf(&text, "pod %s on %s: %s %s %s\n", p.Name, p.Spec.NodeName, p.Status.Phase, p.Status.Reason, p.Status.Message)
+		fmt.Fprintf(&text, "pod %s on %s: %s %s %s\n", p.Name, p.Spec.NodeName, p.Status.Phase, p.Status.Reason,
+			p.Status.Message)
 		for _, c := range p.Status.ContainerStatuses {
 			show(&text, fmt.Sprintf("  container %s, %d restarts", c.Name, c.RestartCount), c.State)
 		}
@@ -186,7 +191,8 @@ func (n *namespace) dump(ctx context.Context) {
 		if at.IsZero() {
 			at = e.EventTime.Time
 		}
-		fmt.Fprintf(&text, "event %s %s %s/%s: %s\n", at.Format("15:04:05"), e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message)
+		fmt.Fprintf(&text, "event %s %s %s/%s: %s\n", at.Format("15:04:05"), e.Reason, e.InvolvedObject.Kind,
+			e.InvolvedObject.Name, e.Message)
 	}
 	n.Logf("namespace %s:\n%s\noperator:\n%s", n.name, text.String(), operatorLog(ctx, n.began))
 }
@@ -196,7 +202,8 @@ func show(text *strings.Builder, title string, object any) {
 	if conditions, ok := object.([]metav1.Condition); ok {
 		fmt.Fprintf(text, "%s:\n", title)
 		for _, c := range conditions {
-			fmt.Fprintf(text, "  %-16s %-8s %s %s: %s\n", c.Type, c.Status, c.LastTransitionTime.Format("15:04:05"), c.Reason, c.Message)
+			fmt.Fprintf(text, "  %-16s %-8s %s %s: %s\n", c.Type, c.Status, c.LastTransitionTime.Format("15:04:05"), c.Reason,
+				c.Message)
 		}
 		return
 	}

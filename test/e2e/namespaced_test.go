@@ -15,8 +15,9 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestNamespaced runs an operator that `make e2e-namespaced` has installed with rights in one namespace: a fault is measured there, objects elsewhere are left
-// alone, and the namespace can be deleted while a fault is active, although that removes the operator's Roles.
+// TestNamespaced runs an operator that `make e2e-namespaced` has installed with rights in one namespace: a fault is
+// measured there, objects elsewhere are left alone, and the namespace can be deleted while a fault is active, although
+// that removes the operator's Roles.
 func TestNamespaced(t *testing.T) {
 	n, elsewhere := &namespace{T: t, name: "redquake-e2e", began: time.Now()}, newNamespace(t, "elsewhere")
 	t.Cleanup(func() {
@@ -42,7 +43,10 @@ func TestNamespaced(t *testing.T) {
 	}
 
 	lasting := n.sampleKill("lasting", "base")
-	lasting.Spec.Action = v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}}
+	lasting.Spec.Action = v1alpha1.Action{
+		Type:   v1alpha1.FaultConfig,
+		Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}},
+	}
 	lasting.Spec.Trigger, lasting.Spec.Duration = v1alpha1.FaultTrigger{After: span(0)}, span(20*time.Minute)
 	n.create(lasting)
 	n.waitFault("lasting", patience, v1alpha1.ReasonActive)

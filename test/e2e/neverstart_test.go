@@ -24,7 +24,11 @@ func TestLoadPodsThatNeverCome(t *testing.T) {
 		edit  func(*v1alpha1.RedisLoadTest)
 		words []string
 	}{
-		{"no-image", func(test *v1alpha1.RedisLoadTest) { test.Spec.Pods.Image = "127.0.0.1:1/none:1" }, []string{"ImagePull", "127.0.0.1:1/none:1"}},
+		{
+			"no-image",
+			func(test *v1alpha1.RedisLoadTest) { test.Spec.Pods.Image = "127.0.0.1:1/none:1" },
+			[]string{"ImagePull", "127.0.0.1:1/none:1"},
+		},
 		{"no-node", func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Pods.NodeSelector = map[string]string{"e2e.redquake.dev/none": "here"}
 		}, []string{"is not scheduled", "node"}},
@@ -84,7 +88,8 @@ func (n *namespace) fails(name string, within time.Duration, reason string, word
 		return failed, is + ": " + message
 	})
 	is, message, _, _ := completeReason(test.Status.Conditions)
-	n.Logf("%s after %.0f s: %s: %s", name, test.Status.CompletionTime.Sub(test.CreationTimestamp.Time).Seconds(), is, message)
+	n.Logf("%s after %.0f s: %s: %s", name, test.Status.CompletionTime.Sub(test.CreationTimestamp.Time).Seconds(), is,
+		message)
 	if is != reason {
 		n.Errorf("%s failed as %s, want %s", name, is, reason)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestNodeLoss takes the node of Redis away with the fault of config/samples/nodeloss.yaml: its pod comes up on the other one, and the node takes
-// pods again afterwards.
+// TestNodeLoss takes the node of Redis away with the fault of config/samples/nodeloss.yaml: its pod comes up on the
+// other one, and the node takes pods again afterwards.
 func TestNodeLoss(t *testing.T) {
 	n := newNamespace(t, "nodeloss")
 	n.applyRedis(nil)
@@ -29,8 +29,10 @@ func TestNodeLoss(t *testing.T) {
 	n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonActive)
 	n.isTainted(before.Spec.NodeName, fault.Name)
 	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
-	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "Reverted", "FirstError", "FirstSuccess")
-	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "which is tainted") {
+	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready",
+		"Reverted", "FirstError", "FirstSuccess")
+	if done.Status.Effect != v1alpha1.EffectConfirmed ||
+		!strings.Contains(done.Status.EffectEvidence, "which is tainted") {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
 	n.impactFigures("nodeLoss", done.Status.Impact, map[string]string{"outage": "1s"})

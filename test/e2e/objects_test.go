@@ -31,7 +31,8 @@ func (n *namespace) sample(file string, object client.Object) {
 	}
 }
 
-// sampleLoad is the load test of config/samples/loadtest.yaml, shortened, and with a rate that a busy machine manages, too.
+// sampleLoad is the load test of config/samples/loadtest.yaml, shortened, and with a rate that a busy machine manages,
+// too.
 func (n *namespace) sampleLoad(name string, rampUp, warmUp, duration time.Duration) *v1alpha1.RedisLoadTest {
 	n.Helper()
 	test := &v1alpha1.RedisLoadTest{}
@@ -75,7 +76,8 @@ func completeReason(conditions []metav1.Condition) (reason, message string, comp
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); c != nil {
 		reason, message = c.Reason, c.Message
 	}
-	return reason, message, meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete), meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
+	return reason, message, meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete),
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
 }
 
 func (n *namespace) loadTest(name string) *v1alpha1.RedisLoadTest {
@@ -118,7 +120,9 @@ func (n *namespace) waitFault(name string, within time.Duration, reasons ...stri
 	return fault
 }
 
-func (n *namespace) stands(kind client.ObjectList, name string, within time.Duration, reasons []string, conditions func() []metav1.Condition) {
+func (n *namespace) stands(
+	kind client.ObjectList, name string, within time.Duration, reasons []string, conditions func() []metav1.Condition,
+) {
 	n.Helper()
 	n.watched(within, fmt.Sprintf("%s has one of the reasons %v", name, reasons), kind, name, func() (bool, string) {
 		reason, message, complete, failed := completeReason(conditions())

@@ -31,8 +31,8 @@ const (
 
 var operatorPods = client.MatchingLabels{"app.kubernetes.io/name": "redquake", "app.kubernetes.io/component": "manager"}
 
-// deployOperator applies the manifests server-side and waits until the operator runs and works. Its pod is always replaced: an image that
-// was reloaded under the same tag is not used otherwise.
+// deployOperator applies the manifests server-side and waits until the operator runs and works. Its pod is always
+// replaced: an image that was reloaded under the same tag is not used otherwise.
 func deployOperator(ctx context.Context, manifests string) error {
 	objects, err := readObjects(manifests)
 	if err != nil {
@@ -42,7 +42,8 @@ func deployOperator(ctx context.Context, manifests string) error {
 		if err := allowQueries(object); err != nil {
 			return err
 		}
-		err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("redquake-e2e"), client.ForceOwnership)
+		err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("redquake-e2e"),
+			client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
@@ -50,7 +51,8 @@ func deployOperator(ctx context.Context, manifests string) error {
 	return restartOperator(ctx)
 }
 
-// allowQueries lets the operator send the queries of stop conditions to Services of the cluster: without the flag it sends none.
+// allowQueries lets the operator send the queries of stop conditions to Services of the cluster: without the flag it
+// sends none.
 func allowQueries(object *unstructured.Unstructured) error {
 	if object.GetKind() != "Deployment" || object.GetName() != operatorDeployment {
 		return nil
@@ -95,7 +97,8 @@ func restartOperator(ctx context.Context) error {
 			return err
 		}
 		s := &deployment.Status
-		if s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.AvailableReplicas != 1 {
+		if s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 ||
+			s.AvailableReplicas != 1 {
 			return fmt.Errorf("not rolled out: %+v", *s)
 		}
 		if err := cluster.List(ctx, &v1alpha1.RedisLoadTestList{}); err != nil {
@@ -121,7 +124,8 @@ func leaderOtherThan(ctx context.Context, other string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	for _, p := range pods.Items {
-		if lease.Spec.HolderIdentity != nil && lease.Spec.AcquireTime != nil && p.DeletionTimestamp == nil && p.Name != other &&
+		if lease.Spec.HolderIdentity != nil && lease.Spec.AcquireTime != nil && p.DeletionTimestamp == nil &&
+			p.Name != other &&
 			bytes.HasPrefix([]byte(*lease.Spec.HolderIdentity), []byte(p.Name+"_")) {
 			return lease.Spec.AcquireTime.Time, nil
 		}
@@ -152,7 +156,8 @@ func operatorLog(ctx context.Context, since time.Time) string {
 	var text bytes.Buffer
 	for _, p := range pods.Items {
 		seconds := int64(time.Since(since).Seconds()) + 1
-		log, err := cluster.clientset.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{SinceSeconds: &seconds, LimitBytes: new(int64(64 << 10))}).DoRaw(ctx)
+		log, err := cluster.clientset.CoreV1().Pods(p.Namespace).
+			GetLogs(p.Name, &corev1.PodLogOptions{SinceSeconds: &seconds, LimitBytes: new(int64(64 << 10))}).DoRaw(ctx)
 		fmt.Fprintf(&text, "--- %s (error %v)\n%s", p.Name, err, log)
 	}
 	return text.String()

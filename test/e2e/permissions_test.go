@@ -22,8 +22,8 @@ func TestPermissions(t *testing.T) {
 	permissions(t)
 }
 
-// permissions has two users create the same faults: one who may create faults and nothing else, and one with the cluster's edit. A pod is killed for
-// the second one only, a node lost for neither.
+// permissions has two users create the same faults: one who may create faults and nothing else, and one with the
+// cluster's edit. A pod is killed for the second one only, a node lost for neither.
 func permissions(t *testing.T) {
 	n := newNamespace(t, "permissions")
 	const onlyFaults, editor = "redquake:only-faults", "redquake:editor"
@@ -31,12 +31,19 @@ func permissions(t *testing.T) {
 	n.create(&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"redisfaults"}, Verbs: []string{"create"}},
 	}})
-	n.create(&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: userSubject(onlyFaults), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}})
-	n.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "editor"}, Subjects: userSubject(editor),
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"}})
+	n.create(&rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		Subjects:   userSubject(onlyFaults),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+	})
+	n.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "editor"}, Subjects: userSubject(editor),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+	})
 
 	kill := v1alpha1.Action{Type: v1alpha1.FaultPodKill}
-	n.refused(onlyFaults, kill, "type PodKill needs the permission to delete pods in namespace "+n.name+", which user "+onlyFaults+" does not have")
+	n.refused(onlyFaults, kill,
+		"type PodKill needs the permission to delete pods in namespace "+n.name+", which user "+onlyFaults+" does not have")
 	n.refused(editor, v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{Node: "node-a"}},
 		"type NodeLoss needs the permission to patch nodes, which user "+editor+" does not have")
 	if err := n.createAs(editor, kill); err != nil {
@@ -51,7 +58,8 @@ func userSubject(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}}
 }
 
-// refused expects that the API server refuses a user's fault with a message. It learns of roles a moment after they were created.
+// refused expects that the API server refuses a user's fault with a message. It learns of roles a moment after they
+// were created.
 func (n *namespace) refused(user string, action v1alpha1.Action, message string) {
 	n.Helper()
 	n.eventually(patience, "have a fault of "+user+" refused with "+message, func() (bool, string) {

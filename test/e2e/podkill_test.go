@@ -23,8 +23,8 @@ func TestPodKill(t *testing.T) {
 	podKill(t, 2000, v1alpha1.FaultTrigger{SteadyFor: span(10 * time.Second)})
 }
 
-// podKill kills a Redis under load, follows both objects as `kubectl get -w` shows them, and compares them with the observations of an
-// independent watcher.
+// podKill kills a Redis under load, follows both objects as `kubectl get -w` shows them, and compares them with the
+// observations of an independent watcher.
 func podKill(t *testing.T, rate int32, trigger v1alpha1.FaultTrigger) {
 	n := newNamespace(t, "podkill")
 	n.applyRedis(nil)
@@ -37,7 +37,8 @@ func podKill(t *testing.T, rate int32, trigger v1alpha1.FaultTrigger) {
 		t.Fatal(err)
 	}
 	w := n.startWatcher(n.redisAddress())
-	// Time for a volume that the kubelet is slow to mount again: it tries after 0.5, 1, 2, 4, 8 and 16 s, and recovery must hold for 10 s.
+	// Time for a volume that the kubelet is slow to mount again: it tries after 0.5, 1, 2, 4, 8 and 16 s, and recovery
+	// must hold for 10 s.
 	load := n.sampleLoad("checkout-cache", time.Second, time.Second, 76*time.Second)
 	load.Spec.Load.Rate = new(rate)
 	kill := n.sampleKill("kill-primary", load.Name)
@@ -79,22 +80,27 @@ func (n *namespace) checkPodKill(fault *v1alpha1.RedisFault, before *corev1.Pod)
 	n.Helper()
 	status := &fault.Status
 	for _, kind := range []string{
-		v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionRecovered, v1alpha1.ConditionComplete,
+		v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted,
+		v1alpha1.ConditionRecovered, v1alpha1.ConditionComplete,
 	} {
 		if !meta.IsStatusConditionTrue(status.Conditions, kind) {
 			n.Errorf("condition %s is not True: %+v", kind, meta.FindStatusCondition(status.Conditions, kind))
 		}
 	}
-	if len(status.Targets) != 1 || status.Targets[0].Pod != before.Name || status.Targets[0].UID != string(before.UID) || status.Targets[0].Role != v1alpha1.RolePrimary {
+	if len(status.Targets) != 1 || status.Targets[0].Pod != before.Name || status.Targets[0].UID != string(before.UID) ||
+		status.Targets[0].Role != v1alpha1.RolePrimary {
 		n.Fatalf("targets %+v, want pod %s (%s), Primary", status.Targets, before.Name, before.UID)
 	}
-	if status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(status.EffectEvidence, "run_id") || !strings.Contains(status.EffectEvidence, status.Targets[0].RunID) {
-		n.Errorf("effect %s (%s), want Confirmed by the change of run_id %s", status.Effect, status.EffectEvidence, status.Targets[0].RunID)
+	if status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(status.EffectEvidence, "run_id") ||
+		!strings.Contains(status.EffectEvidence, status.Targets[0].RunID) {
+		n.Errorf("effect %s (%s), want Confirmed by the change of run_id %s", status.Effect, status.EffectEvidence,
+			status.Targets[0].RunID)
 	}
 	if i := status.Impact; i == nil || !i.Recovered || len(otherDoubts(i)) > 0 {
 		n.Fatalf("impact %+v, want recovered without doubts", i)
 	}
-	n.checkTimeline(fault, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
+	n.checkTimeline(fault, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready",
+		"FirstError", "FirstSuccess", "Recovered")
 }
 
 // checkTimeline checks that a timeline is in order, that its offsets are right, and that it holds the events.
@@ -142,13 +148,15 @@ func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 	}
 }
 
-// checkWatcher checks that an independent process observed the outages of a fault at the time at which load and probe recorded them. How well the
-// lengths agree is a figure.
+// checkWatcher checks that an independent process observed the outages of a fault at the time at which load and probe
+// recorded them. How well the lengths agree is a figure.
 func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, series *merged.Series) {
 	n.Helper()
 	t0, recovered := fault.Status.InjectedAt.Time, fault.Status.InjectedAt.Add(offset(fault, "Recovered"))
 	n.Logf("the watcher had %d successes", len(seen))
-	inTime := slices.DeleteFunc(slices.Clone(seen), func(at time.Time) bool { return at.After(recovered.Add(10 * time.Second)) })
+	inTime := slices.DeleteFunc(slices.Clone(seen), func(at time.Time) bool {
+		return at.After(recovered.Add(10 * time.Second))
+	})
 	if len(inTime) == 0 || inTime[0].After(t0) || inTime[len(inTime)-1].Before(recovered) {
 		n.Fatalf("the watcher's successes do not reach from before %s to after %s", t0, recovered)
 	}
@@ -169,7 +177,9 @@ func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, s
 			is := ended.Sub(began)
 			return (is-reported).Abs() <= time.Microsecond && began.Before(from.Add(length)) && ended.After(from)
 		}) {
-			n.Errorf("%s: an outage of %s is reported, and the watcher's from %s for %s; want one in the record that overlaps it: %v", c.name, reported, from, length, c.gaps)
+			n.Errorf(
+				"%s: an outage of %s is reported, and the watcher's from %s for %s; want one in the record that overlaps it: %v",
+				c.name, reported, from, length, c.gaps)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// underPolicies creates the admission policies of files, for the whole cluster, until the end of the test. It returns once the API server applies them:
-// once admitted reports that of what became of a pod, which is not created.
+// underPolicies creates the admission policies of files, for the whole cluster, until the end of the test. It returns
+// once the API server applies them: once admitted reports that of what became of a pod, which is not created.
 func (n *namespace) underPolicies(pod *corev1.Pod, admitted func(*corev1.Pod, error) bool, files ...string) {
 	n.Helper()
 	for _, file := range files {
@@ -21,7 +21,8 @@ func (n *namespace) underPolicies(pod *corev1.Pod, admitted func(*corev1.Pod, er
 			n.Fatal(err)
 		}
 		for _, object := range objects {
-			if err := cluster.Apply(n.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("redquake-e2e"), client.ForceOwnership); err != nil {
+			if err := cluster.Apply(n.Context(), client.ApplyConfigurationFromUnstructured(object),
+				client.FieldOwner("redquake-e2e"), client.ForceOwnership); err != nil {
 				n.Fatalf("%s: %v", file, err)
 			}
 			n.Cleanup(func() {

@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestProcessCrash ends the server process with the fault of config/samples/processcrash.yaml, which creates its own probe load.
+// TestProcessCrash ends the server process with the fault of config/samples/processcrash.yaml, which creates its own
+// probe load.
 func TestProcessCrash(t *testing.T) {
 	n := newNamespace(t, "crash")
 	n.applyRedis(nil)
@@ -28,7 +29,8 @@ func TestProcessCrash(t *testing.T) {
 	if after.UID != before.UID {
 		t.Errorf("the pod was replaced: %s instead of %s", after.UID, before.UID)
 	}
-	if was, is := before.Status.ContainerStatuses[0].RestartCount, after.Status.ContainerStatuses[0].RestartCount; is != was+1 {
+	if was, is := before.Status.ContainerStatuses[0].RestartCount,
+		after.Status.ContainerStatuses[0].RestartCount; is != was+1 {
 		t.Errorf("the container has restarted %d times, want %d", is, was+1)
 	}
 	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "run_id") {
@@ -42,7 +44,8 @@ func TestProcessCrash(t *testing.T) {
 	if len(done.Status.Targets) != 1 || done.Status.Targets[0].Attempts != 1 || offset(done, "PodDeleted") < 24*time.Hour {
 		t.Errorf("the fault must break one server once and delete nothing: %+v", done.Status)
 	}
-	n.checkTimeline(done, "Injected", "ContainerRestarted", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
+	n.checkTimeline(done, "Injected", "ContainerRestarted", "ContainerStarted", "Ready", "FirstError", "FirstSuccess",
+		"Recovered")
 
 	load := done.Status.LoadTest
 	n.eventually(patience, "the probe load ends with its fault", func() (bool, string) {
@@ -53,7 +56,8 @@ func TestProcessCrash(t *testing.T) {
 		}
 		return complete, reason + ": " + message
 	})
-	if probe := n.loadTest(load); !meta.IsStatusConditionTrue(probe.Status.Conditions, v1alpha1.ConditionComplete) || len(probe.Status.Faults) != 1 {
+	if probe := n.loadTest(load); !meta.IsStatusConditionTrue(probe.Status.Conditions, v1alpha1.ConditionComplete) ||
+		len(probe.Status.Faults) != 1 {
 		t.Errorf("the probe load lists %d faults, want 1", len(probe.Status.Faults))
 	}
 	n.eventually(patience, "the probe load's pods have ended", n.podsHaveEnded(load))

@@ -77,9 +77,11 @@ func (n *namespace) sumsAgree(test *v1alpha1.RedisLoadTest, series *merged.Serie
 	all, byName := total(series, measuredFrom(test))
 	outcomes := func(c *record.Counts) int64 { return int64(c.OK + c.Fail + c.Unknown + c.Dropped) }
 	errors := func(c *record.Counts) int64 { return int64(c.Fail + c.Unknown + c.Dropped) }
-	if s.Requests != outcomes(&all) || s.Errors != errors(&all) || s.Failed != int64(all.Fail) || s.Unknown != int64(all.Unknown) || s.Dropped != int64(all.Dropped) {
+	if s.Requests != outcomes(&all) || s.Errors != errors(&all) || s.Failed != int64(all.Fail) ||
+		s.Unknown != int64(all.Unknown) || s.Dropped != int64(all.Dropped) {
 		n.Errorf("the summary has %d requests, %d errors (%d failed, %d unknown, %d dropped); the record %d, %d (%d, %d, %d)",
-			s.Requests, s.Errors, s.Failed, s.Unknown, s.Dropped, outcomes(&all), errors(&all), all.Fail, all.Unknown, all.Dropped)
+			s.Requests, s.Errors, s.Failed, s.Unknown, s.Dropped, outcomes(&all), errors(&all), all.Fail, all.Unknown,
+			all.Dropped)
 	}
 	if len(s.Operations) != len(byName) {
 		n.Errorf("the summary has %d operations, the record %d", len(s.Operations), len(byName))
@@ -113,7 +115,8 @@ func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *merged.S
 	load := &test.Spec.Load
 	length := measuredFrom(test) + load.Duration.Duration
 	if series.Lost() != 0 || !series.Ended() || series.Complete() != series.Len() {
-		n.Errorf("the record: %d pods lost, ended %v, %d of %d intervals complete", series.Lost(), series.Ended(), series.Complete(), series.Len())
+		n.Errorf("the record: %d pods lost, ended %v, %d of %d intervals complete", series.Lost(), series.Ended(),
+			series.Complete(), series.Len())
 	}
 	if off := series.Start.Sub(test.Status.StartTime.Time).Abs(); off > time.Millisecond {
 		n.Errorf("the record begins %s off status.startTime", off)

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applyRedis creates the Redis of config/samples and waits until its pod is ready. edit, where given, changes each object before.
+// applyRedis creates the Redis of config/samples and waits until its pod is ready. edit, where given, changes each
+// object before.
 func (n *namespace) applyRedis(edit func(*unstructured.Unstructured)) {
 	n.Helper()
 	objects, err := readObjects(filepath.Join(samples, "redis-standalone", "redis.yaml"))
@@ -33,7 +34,8 @@ func (n *namespace) applyRedis(edit func(*unstructured.Unstructured)) {
 	}
 	n.podReady(pod, deployTime)
 	address := n.redisAddress()
-	n.eventually(patience, "the Service leads to Redis", func() (bool, string) { // kube-proxy follows the endpoints a little later
+	// kube-proxy follows the endpoints a little later
+	n.eventually(patience, "the Service leads to Redis", func() (bool, string) {
 		conn, err := net.DialTimeout("tcp", address, 10*time.Second)
 		if err != nil {
 			return false, err.Error()

@@ -32,12 +32,15 @@ func TestRegistry(t *testing.T) {
 	loadPodsOfRegistry(n)
 }
 
-// registry has kubelets pull from the lab's registry, which the nodes mirror: a tag that moves, and an image that does not exist.
+// registry has kubelets pull from the lab's registry, which the nodes mirror: a tag that moves, and an image that does
+// not exist.
 func registry(t *testing.T) *namespace {
 	n := newNamespace(t, "registry")
 	n.create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "registry"}, Type: corev1.SecretTypeDockerConfigJson,
-		StringData: map[string]string{corev1.DockerConfigJsonKey: `{"auths":{"registry.example.com":{"username":"e2e","password":"unused"}}}`},
+		StringData: map[string]string{
+			corev1.DockerConfigJsonKey: `{"auths":{"registry.example.com":{"username":"e2e","password":"unused"}}}`,
+		},
 	})
 	n.inParallel(map[string]func(*namespace){"moved-tag": movedTag, "missing": missingImage})
 	return n
@@ -46,7 +49,8 @@ func registry(t *testing.T) *namespace {
 // push puts the only image of an archive into the lab's registry, but onto no node.
 func (n *namespace) push(archive, name string) {
 	n.Helper()
-	if out, err := exec.CommandContext(n.Context(), labProgram, "push", "--as", name, archives+archive).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(n.Context(), labProgram, "push", "--as", name,
+		archives+archive).CombinedOutput(); err != nil {
 		n.Fatalf("push %s as %s: %v\n%s", archive, name, err, out)
 	}
 }
@@ -88,7 +92,8 @@ func missingImage(n *namespace) {
 	n.event(pod.Name, "Failed", "registry.example.com/e2e/missing:1: not found")
 }
 
-// loadPodsOfRegistry loads with the operator's image under another name. Its tag is latest, so Kubernetes' default is to pull it for each pod.
+// loadPodsOfRegistry loads with the operator's image under another name. Its tag is latest, so Kubernetes' default is
+// to pull it for each pod.
 func loadPodsOfRegistry(n *namespace) {
 	const image = foreignRegistry + "redquake:latest"
 	n.push("redquake.tar", image)
@@ -100,8 +105,10 @@ func loadPodsOfRegistry(n *namespace) {
 	if len(pods) != 1 {
 		n.Fatalf("%d load pods, want one", len(pods))
 	}
-	if c := pods[0].Spec.Containers[0]; c.Image != image || c.ImagePullPolicy != corev1.PullAlways || len(pods[0].Spec.ImagePullSecrets) != 1 {
-		n.Errorf("image %s, policy %s, secrets %v; want %s, Always and one", c.Image, c.ImagePullPolicy, pods[0].Spec.ImagePullSecrets, image)
+	if c := pods[0].Spec.Containers[0]; c.Image != image || c.ImagePullPolicy != corev1.PullAlways ||
+		len(pods[0].Spec.ImagePullSecrets) != 1 {
+		n.Errorf("image %s, policy %s, secrets %v; want %s, Always and one", c.Image, c.ImagePullPolicy,
+			pods[0].Spec.ImagePullSecrets, image)
 	}
 	n.event(pods[0].Name, "Pulled", "Successfully pulled image")
 }
@@ -131,13 +138,20 @@ func onePod(name, image string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}},
+			RestartPolicy:                corev1.RestartPolicyNever,
+			AutomountServiceAccountToken: new(false),
+			ImagePullSecrets:             []corev1.LocalObjectReference{{Name: "registry"}},
 			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: new(true), RunAsUser: new(int64(999)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				RunAsNonRoot:   new(true),
+				RunAsUser:      new(int64(999)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
 				Name: "only", Image: image,
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
 			}},
 		},
 	}

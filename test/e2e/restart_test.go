@@ -18,8 +18,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
-// TestOperatorRestarts deletes the operator's pod without grace at random moments of a run with a fault, one of them just after the fault
-// stored its intent. The result must be the same as without: nothing lost, the fault injected once.
+// TestOperatorRestarts deletes the operator's pod without grace at random moments of a run with a fault, one of them
+// just after the fault stored its intent. The result must be the same as without: nothing lost, the fault injected
+// once.
 func TestOperatorRestarts(t *testing.T) {
 	n := newNamespace(t, "restart")
 	n.applyRedis(nil)
@@ -77,7 +78,8 @@ func TestOperatorRestarts(t *testing.T) {
 	}
 }
 
-// killOperator deletes the operator's pod without grace and waits until another one leads, and returns since when, by the lease.
+// killOperator deletes the operator's pod without grace and waits until another one leads, and returns since when, by
+// the lease.
 func (n *namespace) killOperator(when string) (leads time.Time) {
 	n.Helper()
 	pod, err := operatorPod(n.Context())
@@ -98,11 +100,14 @@ func (n *namespace) killOperator(when string) (leads time.Time) {
 	return leads
 }
 
-// followPod collects the uids of all pods that have a name, in the order in which they came, until the function is called.
+// followPod collects the uids of all pods that have a name, in the order in which they came, until the function is
+// called.
 func (n *namespace) followPod(name string) func() []string {
 	n.Helper()
 	ctx, stop := context.WithCancel(n.Context())
-	w, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(n.name), client.MatchingFields{"metadata.name": name})
+	w, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(n.name), client.MatchingFields{
+		"metadata.name": name,
+	})
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -133,7 +138,8 @@ func (n *namespace) whenRecorded(name string) <-chan struct{} {
 	recorded := make(chan struct{})
 	go func() {
 		for e := range w.ResultChan() {
-			if f, ok := e.Object.(*v1alpha1.RedisFault); ok && e.Type != watch.Deleted && f.Name == name && f.Status.StartTime != nil {
+			if f, ok := e.Object.(*v1alpha1.RedisFault); ok && e.Type != watch.Deleted && f.Name == name &&
+				f.Status.StartTime != nil {
 				close(recorded)
 				return
 			}

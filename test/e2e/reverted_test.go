@@ -24,8 +24,9 @@ import (
 // movable are the settings of the replication: a failover changes them permanently.
 var movable = []string{"replicaof", "slaveof", "cluster-announce-ip"}
 
-// stateOf is all that a fault may change of a deployment, from the servers and the API server: every setting of every server, its container's
-// resources, the StatefulSet, the taints of this namespace's faults, and the objects that the operator has created for faults.
+// stateOf is all that a fault may change of a deployment, from the servers and the API server: every setting of every
+// server, its container's resources, the StatefulSet, the taints of this namespace's faults, and the objects that the
+// operator has created for faults.
 func (n *namespace) stateOf(app string) (map[string]string, error) {
 	state := map[string]string{}
 	var pods corev1.PodList
@@ -62,7 +63,9 @@ func (n *namespace) stateOf(app string) (map[string]string, error) {
 	}
 	state["taints"] = strings.Join(taints, ", ")
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
-		if err := cluster.List(n.Context(), list, client.InNamespace(n.name), client.HasLabels{v1alpha1.LabelFault}); err != nil {
+		if err := cluster.List(n.Context(), list, client.InNamespace(n.name), client.HasLabels{
+			v1alpha1.LabelFault,
+		}); err != nil {
 			return nil, err
 		}
 		if err := meta.EachListItem(list, func(o runtime.Object) error {
@@ -104,7 +107,8 @@ func text(object any) string {
 func (n *namespace) currentState(app string) map[string]string {
 	n.Helper()
 	var state map[string]string
-	n.eventually(patience, "everything is ready", func() (bool, string) { // a single late readiness probe must not be part of the state
+	// a single late readiness probe must not be part of the state
+	n.eventually(patience, "everything is ready", func() (bool, string) {
 		var err error
 		if state, err = n.stateOf(app); err != nil {
 			return false, err.Error()
@@ -122,7 +126,8 @@ func (n *namespace) currentState(app string) map[string]string {
 	return state
 }
 
-// waitForState waits until a deployment has its earlier state again. A server that has just been replaced needs a moment.
+// waitForState waits until a deployment has its earlier state again. A server that has just been replaced needs a
+// moment.
 func (n *namespace) waitForState(app string, before map[string]string) {
 	n.Helper()
 	n.eventually(deployTime, "everything is as it was before the fault", func() (bool, string) {
@@ -134,9 +139,11 @@ func (n *namespace) waitForState(app string, before map[string]string) {
 	})
 }
 
-// breaks runs a fault on a load to its end, and checks what every kind guarantees: the effect is confirmed with evidence, the fault is reverted, and
-// there are figures.
-func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault, least map[string]string) *v1alpha1.RedisFault {
+// breaks runs a fault on a load to its end, and checks what every kind guarantees: the effect is confirmed with
+// evidence, the fault is reverted, and there are figures.
+func (n *namespace) breaks(
+	scenario, app string, fault *v1alpha1.RedisFault, least map[string]string,
+) *v1alpha1.RedisFault {
 	n.Helper()
 	before := n.currentState(app)
 	n.create(fault)

@@ -14,19 +14,27 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestClassicSidecar loads from pods that have an ordinary second container, as a mesh without native sidecars injects it. With both annotations the load waits
-// for it, and its pod and Job end; without them neither is so, and the result comes nevertheless.
+// TestClassicSidecar loads from pods that have an ordinary second container, as a mesh without native sidecars injects
+// it. With both annotations the load waits for it, and its pod and Job end; without them neither is so, and the result
+// comes nevertheless.
 func TestClassicSidecar(t *testing.T) {
 	t.Parallel()
-	n := makeNamespace(t, metav1.ObjectMeta{GenerateName: "e2e-sidecar-", Labels: map[string]string{"e2e.redquake.dev/sidecar": "classic"}})
+	n := makeNamespace(t, metav1.ObjectMeta{
+		GenerateName: "e2e-sidecar-",
+		Labels:       map[string]string{"e2e.redquake.dev/sidecar": "classic"},
+	})
 	probe := onePod("probe", "x")
 	probe.Labels = map[string]string{"redquake.dev/loadtest": "probe"}
-	n.underPolicies(probe, func(pod *corev1.Pod, err error) bool { return err == nil && len(pod.Spec.Containers) == 2 }, "testdata/classic-sidecar.yaml")
+	n.underPolicies(probe, func(pod *corev1.Pod, err error) bool {
+		return err == nil &&
+			len(pod.Spec.Containers) == 2
+	}, "testdata/classic-sidecar.yaml")
 	n.applyRedis(nil)
 
 	quits, stays := n.smallLoad("quits", 3*time.Second), n.smallLoad("stays", 3*time.Second)
 	quits.Spec.Pods.Annotations = map[string]v1alpha1.PodAnnotationValue{
-		v1alpha1.AnnotationSidecarReady: "http://localhost:15021/ready", v1alpha1.AnnotationSidecarQuit: "http://localhost:15021/cgi-bin/quit",
+		v1alpha1.AnnotationSidecarReady: "http://localhost:15021/ready",
+		v1alpha1.AnnotationSidecarQuit:  "http://localhost:15021/cgi-bin/quit",
 	}
 	n.create(quits)
 	n.create(stays)
@@ -35,7 +43,8 @@ func TestClassicSidecar(t *testing.T) {
 		if complete {
 			t.Fatalf("it has ended without having waited: %s: %s", reason, message)
 		}
-		return reason == v1alpha1.ReasonPreparing && strings.Contains(message, "waits for the sidecar"), reason + ": " + message
+		return reason == v1alpha1.ReasonPreparing &&
+			strings.Contains(message, "waits for the sidecar"), reason + ": " + message
 	})
 	done := n.waitLoadTest(quits.Name, patience, v1alpha1.ReasonSucceeded)
 	n.waitLoadTest(stays.Name, patience, v1alpha1.ReasonSucceeded)

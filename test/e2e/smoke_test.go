@@ -10,12 +10,14 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// bothNodes is held for writing by a scenario that takes a node from the whole cluster, and for reading by one that needs both.
+// bothNodes is held for writing by a scenario that takes a node from the whole cluster, and for reading by one that
+// needs both.
 var bothNodes sync.RWMutex
 
-// TestSmoke is what `make e2e` runs: scenarios that a real kubelet, attach-detach controller, StatefulSet controller or garbage collector has a
-// part in, in lanes that run at the same time. It checks order, presence, evidence and reverting, and judges no time: it must pass on a machine that
-// has other work. `make e2e-full` runs all scenarios, under their own names.
+// TestSmoke is what `make e2e` runs: scenarios that a real kubelet, attach-detach controller, StatefulSet controller or
+// garbage collector has a part in, in lanes that run at the same time. It checks order, presence, evidence and
+// reverting, and judges no time: it must pass on a machine that has other work. `make e2e-full` runs all scenarios,
+// under their own names.
 func TestSmoke(t *testing.T) {
 	for name, lane := range map[string]func(*testing.T){
 		"lane-a": func(t *testing.T) {
@@ -36,7 +38,10 @@ func TestSmoke(t *testing.T) {
 				t.Run("Registry", func(t *testing.T) { registry(t) })
 			}
 			t.Run("OwnedByOperators", func(t *testing.T) { ownedByOperators(t) })
-			t.Run("BadTargets", func(t *testing.T) { badTargets(t, "no-service", "no-endpoint", "wrong-password", "no-listener") })
+			t.Run("BadTargets", func(t *testing.T) {
+				badTargets(t, "no-service", "no-endpoint", "wrong-password",
+					"no-listener")
+			})
 			t.Run("DeleteRunning", func(t *testing.T) {
 				n := newNamespace(t, "delete")
 				n.applyRedis(nil)

@@ -23,7 +23,8 @@ func TestStopConditions(t *testing.T) {
 	stopConditions(t)
 }
 
-// stopConditions has a real Prometheus guard a setting of Redis, twice: it is reverted when a metric of the shop rises, and when Prometheus is killed.
+// stopConditions has a real Prometheus guard a setting of Redis, twice: it is reverted when a metric of the shop rises,
+// and when Prometheus is killed.
 // The times between cause, breach and the setting's return, which a client of Redis sees, are printed.
 func stopConditions(t *testing.T) {
 	n := newNamespace(t, "stopif")
@@ -46,7 +47,8 @@ func stopConditions(t *testing.T) {
 	}{
 		{"metric", "the result is 0.25, above 0.01", func() { n.serveErrorRate("0.25") }, v1alpha1.VerdictFail},
 		{"killed", "spec.stopIf.queries[checkout]: ", func() {
-			n.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "prometheus", Namespace: n.name}}, client.GracePeriodSeconds(0))
+			n.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "prometheus", Namespace: n.name}},
+				client.GracePeriodSeconds(0))
 		}, v1alpha1.VerdictInconclusive},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -61,7 +63,8 @@ func stopConditions(t *testing.T) {
 			reverted := n.settingIs("everysec", patience)
 			fault := n.waitFault(test.name, 2*patience, v1alpha1.ReasonStopConditionMet)
 			b := fault.Status.Breach
-			if b == nil || !strings.Contains(b.Message, test.says) || b.Answered != (test.verdict == v1alpha1.VerdictFail) || fault.Status.Verdict != test.verdict {
+			if b == nil || !strings.Contains(b.Message, test.says) || b.Answered != (test.verdict == v1alpha1.VerdictFail) ||
+				fault.Status.Verdict != test.verdict {
 				t.Fatalf("breach %+v, verdict %s; want %q, %s", b, fault.Status.Verdict, test.says, test.verdict)
 			}
 			t.Logf("from the cause to the breach %s, from the breach to the setting as before %s: %s",
@@ -75,10 +78,15 @@ func stopConditions(t *testing.T) {
 func (n *namespace) guarded(name string) *v1alpha1.RedisFault {
 	return faultOn("base", name, v1alpha1.FaultConfig, func(s *v1alpha1.RedisFaultSpec) {
 		s.Trigger = v1alpha1.FaultTrigger{After: span(12 * time.Second)}
-		s.Action.Config, s.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"}}, span(time.Hour)
+		s.Action.Config, s.Duration = &v1alpha1.Config{
+			Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"},
+		}, span(time.Hour)
 		s.StopIf = &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{
-			Name: "checkout", Prometheus: v1alpha1.PrometheusServer{URL: "http://prometheus." + n.name + ".svc:9090"}, Query: "max(checkout_error_rate)", Above: new("0.01"),
-			Every: metav1.Duration{Duration: 12 * time.Second}, // an answer may take nine tenths of it, at most 10 s
+			Name:       "checkout",
+			Prometheus: v1alpha1.PrometheusServer{URL: "http://prometheus." + n.name + ".svc:9090"},
+			Query:      "max(checkout_error_rate)",
+			Above:      new("0.01"),
+			Every:      metav1.Duration{Duration: 12 * time.Second}, // an answer may take nine tenths of it, at most 10 s
 		}}}
 	})
 }
@@ -103,7 +111,8 @@ func (n *namespace) inPod(container, command string) string {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "kubectl", "-n", n.name, "exec", "prometheus", "-c", container, "--", "sh", "-c", command).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "kubectl", "-n", n.name, "exec", "prometheus", "-c", container, "--", "sh", "-c",
+		command).CombinedOutput()
 	if err != nil {
 		n.Fatalf("in container %s: %s: %v\n%s", container, command, err, out)
 	}

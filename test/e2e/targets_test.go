@@ -20,8 +20,11 @@ func standaloneTarget() v1alpha1.RedisTarget {
 
 func sentinelTarget() v1alpha1.RedisTarget {
 	return v1alpha1.RedisTarget{
-		Topology:    v1alpha1.TopologySentinel,
-		Sentinel:    &v1alpha1.SentinelTarget{Service: &v1alpha1.SentinelService{Name: "redis-sentinel"}, MasterName: "mymaster"},
+		Topology: v1alpha1.TopologySentinel,
+		Sentinel: &v1alpha1.SentinelTarget{
+			Service:    &v1alpha1.SentinelService{Name: "redis-sentinel"},
+			MasterName: "mymaster",
+		},
 		PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis-ha"}},
 	}
 }
@@ -42,7 +45,8 @@ func clusterTarget() v1alpha1.RedisTarget {
 	}
 }
 
-// steadyLoad is a load of 300 SET and GET a second from one pod: enough to see an outage to some milliseconds, and little beside other work.
+// steadyLoad is a load of 300 SET and GET a second from one pod: enough to see an outage to some milliseconds, and
+// little beside other work.
 func (n *namespace) steadyLoad(name string, target v1alpha1.RedisTarget, length time.Duration) *v1alpha1.RedisLoadTest {
 	n.Helper()
 	test := n.smallLoad(name, length)

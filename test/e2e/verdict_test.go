@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// passes checks that a finished test met all its objectives and has the verdict Pass; Inconclusive, if all that is in doubt is that the test was
-// aborted on purpose, or what a machine does that has other work, too.
+// passes checks that a finished test met all its objectives and has the verdict Pass; Inconclusive, if all that is in
+// doubt is that the test was aborted on purpose, or what a machine does that has other work, too.
 func (n *namespace) passes(test *v1alpha1.RedisLoadTest) {
 	n.Helper()
 	status := &test.Status
@@ -36,17 +36,22 @@ func (n *namespace) passes(test *v1alpha1.RedisLoadTest) {
 }
 
 // machineDoubts are the reasons for doubt that a stall of the machine causes.
-var machineDoubts = []string{"StartSkew", "ClockUncertainty", "ClockStepped", "LoadGeneratorSaturated", impact.GeneratorStalled, impact.GeneratorStarved}
+var machineDoubts = []string{
+	"StartSkew", "ClockUncertainty", "ClockStepped", "LoadGeneratorSaturated",
+	impact.GeneratorStalled, impact.GeneratorStarved,
+}
 
 func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest) bool {
 	expected := slices.Clone(machineDoubts)
 	if test.Spec.Abort {
 		expected = append(expected, v1alpha1.ReasonAborted)
 	}
-	return len(test.Status.Doubts) > 0 && !slices.ContainsFunc(test.Status.Doubts, func(d v1alpha1.Doubt) bool { return !slices.Contains(expected, d.Reason) })
+	return len(test.Status.Doubts) > 0 &&
+		!slices.ContainsFunc(test.Status.Doubts, func(d v1alpha1.Doubt) bool { return !slices.Contains(expected, d.Reason) })
 }
 
-// otherDoubts leaves out what a stall of the machine causes: the throughput was not steady before a fault, or a load pod did not run around the outage.
+// otherDoubts leaves out what a stall of the machine causes: the throughput was not steady before a fault, or a load
+// pod did not run around the outage.
 func otherDoubts(i *v1alpha1.Impact) []v1alpha1.Doubt {
 	return slices.DeleteFunc(slices.Clone(i.Doubts), func(d v1alpha1.Doubt) bool {
 		return d.Reason == impact.BaselineUnsteady || d.Reason == impact.GeneratorStalled

@@ -43,7 +43,8 @@ func versions(t *testing.T) {
 			if s := test.Status.Summary; s.Requests != 1000 || s.Errors != 0 {
 				t.Errorf("%d requests, %d errors; want 1000 and none", s.Requests, s.Errors)
 			}
-			if s := test.Status.Servers; len(s) != 1 || s[0].CPU == nil || s[0].MainThreadCPU == nil || s[0].RSS.Max < 1<<20 || s[0].BytesIn == "" {
+			if s := test.Status.Servers; len(s) != 1 || s[0].CPU == nil || s[0].MainThreadCPU == nil || s[0].RSS.Max < 1<<20 ||
+				s[0].BytesIn == "" {
 				t.Errorf("servers %s", asJSON(t, s))
 			}
 		})
@@ -59,7 +60,8 @@ func (n *namespace) serve(set *unstructured.Unstructured, server, image string) 
 	}
 	c := containers[0].(map[string]any)
 	c["image"], c["command"] = image, []any{server + "-server"}
-	if err := unstructured.SetNestedStringSlice(c, []string{server + "-cli", "-e", "ping"}, "readinessProbe", "exec", "command"); err != nil {
+	if err := unstructured.SetNestedStringSlice(c, []string{server + "-cli", "-e", "ping"}, "readinessProbe", "exec",
+		"command"); err != nil {
 		n.Fatal(err)
 	}
 	if err := unstructured.SetNestedSlice(set.Object, containers, "spec", "template", "spec", "containers"); err != nil {

@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// The watcher is an independent measurement: a separate process that shares no code with the load. A hundred times a second it dials, sets a
-// key, and records when that succeeded. It is this test's binary, started again with watcherAddress set.
+// The watcher is an independent measurement: a separate process that shares no code with the load. A hundred times a
+// second it dials, sets a key, and records when that succeeded. It is this test's binary, started again with
+// watcherAddress set.
 const (
 	watcherAddress  = "REDQUAKE_E2E_WATCH"
 	watcherPeriod   = 10 * time.Millisecond

@@ -26,8 +26,9 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestDeploymentInTheWild breaks a Redis whose pods declare only a port of metrics and that listens with TLS on 6380 beside plain 6379, in a namespace
-// with a quota of CPU limits, by probes that must tolerate the taint of the only node that they select. A hook runs although the grace period is 0.
+// TestDeploymentInTheWild breaks a Redis whose pods declare only a port of metrics and that listens with TLS on 6380
+// beside plain 6379, in a namespace with a quota of CPU limits, by probes that must tolerate the taint of the only node
+// that they select. A hook runs although the grace period is 0.
 func TestDeploymentInTheWild(t *testing.T) {
 	n := newNamespace(t, "wild")
 	bothNodes.Lock()
@@ -47,33 +48,54 @@ func TestDeploymentInTheWild(t *testing.T) {
 		NodeSelector: map[string]string{corev1.LabelHostname: node},
 		Tolerations:  []corev1.Toleration{{Key: "redquake.dev/e2e", Operator: corev1.TolerationOpExists}},
 		Resources: &corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
-			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("256Mi")},
+			Requests: corev1.ResourceList{
+				corev1.ResourceCPU:    resource.MustParse("100m"),
+				corev1.ResourceMemory: resource.MustParse("64Mi"),
+			},
+			Limits: corev1.ResourceList{
+				corev1.ResourceCPU:    resource.MustParse("1"),
+				corev1.ResourceMemory: resource.MustParse("256Mi"),
+			},
 		},
 		Labels: map[string]v1alpha1.PodLabelValue{"team": "checkout"},
 	}
 	broken := func(name string, target v1alpha1.RedisTarget, action v1alpha1.Action) *v1alpha1.RedisFault {
 		fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		fault.Spec = v1alpha1.RedisFaultSpec{
-			Target: &target, ProbePods: pods, Action: action, RecoveryDeadline: *span(time.Minute), Trigger: v1alpha1.FaultTrigger{After: span(13 * time.Second)},
+			Target:           &target,
+			ProbePods:        pods,
+			Action:           action,
+			RecoveryDeadline: *span(time.Minute),
+			Trigger:          v1alpha1.FaultTrigger{After: span(13 * time.Second)},
 		}
 		n.create(fault)
 		return n.waitFault(name, 3*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 	}
 	at := func(fault *v1alpha1.RedisFault, port string) {
 		t.Helper()
-		if hit := fault.Status.Targets; len(hit) != 1 || !strings.HasSuffix(hit[0].Address, ":"+port) || hit[0].Container != "server" || fault.Status.Effect != v1alpha1.EffectConfirmed {
-			t.Errorf("%s: %+v, %s (%s), want container server at port %s", fault.Name, hit, fault.Status.Effect, fault.Status.EffectEvidence, port)
+		if hit := fault.Status.Targets; len(hit) != 1 || !strings.HasSuffix(hit[0].Address, ":"+port) ||
+			hit[0].Container != "server" || fault.Status.Effect != v1alpha1.EffectConfirmed {
+			t.Errorf("%s: %+v, %s (%s), want container server at port %s", fault.Name, hit, fault.Status.Effect,
+				fault.Status.EffectEvidence, port)
 		}
 	}
 
 	tls := v1alpha1.RedisTarget{
-		Service: &v1alpha1.ServiceReference{Name: "redis", Port: 6380}, TLS: &v1alpha1.RedisTLS{CASecretRef: &v1alpha1.SecretReference{Name: "redis-tls"}},
+		Service:   &v1alpha1.ServiceReference{Name: "redis", Port: 6380},
+		TLS:       &v1alpha1.RedisTLS{CASecretRef: &v1alpha1.SecretReference{Name: "redis-tls"}},
 		Container: "server",
 	}
 	at(broken("by-tls", tls, v1alpha1.Action{Type: v1alpha1.FaultClientKill}), "6380")
-	plain := v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis-plain"}, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}, Container: "server", PodPort: 6379}
-	killed := broken("by-port", plain, v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}})
+	plain := v1alpha1.RedisTarget{
+		Service:     &v1alpha1.ServiceReference{Name: "redis-plain"},
+		PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+		Container:   "server",
+		PodPort:     6379,
+	}
+	killed := broken("by-port", plain, v1alpha1.Action{
+		Type:    v1alpha1.FaultPodKill,
+		PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))},
+	})
 	at(killed, "6379")
 	if !strings.Contains(strings.Join(killed.Status.Warnings, " "), "preStop hook") {
 		t.Errorf("the warnings %q do not name the hook", killed.Status.Warnings)
@@ -88,7 +110,8 @@ func TestDeploymentInTheWild(t *testing.T) {
 	}
 	for _, probe := range []string{"by-tls-probe", "by-port-probe"} {
 		test := &v1alpha1.RedisLoadTest{}
-		if !n.get(probe, test) || test.Spec.Pods.Labels["team"] != "checkout" || test.Spec.Pods.NodeSelector[corev1.LabelHostname] != node {
+		if !n.get(probe, test) || test.Spec.Pods.Labels["team"] != "checkout" ||
+			test.Spec.Pods.NodeSelector[corev1.LabelHostname] != node {
 			t.Errorf("%s: pods %+v", probe, test.Spec.Pods)
 		}
 	}
@@ -108,7 +131,8 @@ func (n *namespace) taint(other string) string {
 		}
 		n.patch(node, `{"spec":{"taints":[{"key":"redquake.dev/e2e","effect":"NoSchedule"}]}}`)
 		n.Cleanup(func() {
-			if err := cluster.Patch(context.WithoutCancel(n.Context()), node, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"taints":null}}`))); err != nil {
+			if err := cluster.Patch(context.WithoutCancel(n.Context()), node,
+				client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"taints":null}}`))); err != nil {
 				n.Error(err)
 			}
 		})
@@ -126,8 +150,15 @@ func certificateFor(t *testing.T, name, host string) *corev1.Secret {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: host},
+		DNSNames:              []string{host},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

@@ -25,7 +25,8 @@ func (w *workloadRun) checkEnd(n *namespace, test *v1alpha1.RedisLoadTest) {
 	f := &finishedLoad{test, n.record(test)}
 	n.sumsAgree(test, f.series)
 	s := test.Status.Summary
-	n.Logf("%s: %s\n%s\n%s", test.Status.Verdict, test.Status.Display.TPS, asJSON(n.T, s), asJSON(n.T, test.Status.Bottleneck))
+	n.Logf("%s: %s\n%s\n%s", test.Status.Verdict, test.Status.Display.TPS, asJSON(n.T, s),
+		asJSON(n.T, test.Status.Bottleneck))
 	if s.Requests == 0 || s.Errors != 0 || s.Latency == nil || s.Latency.P50 == 0 {
 		n.Errorf("%d requests, %d errors, latency %+v", s.Requests, s.Errors, s.Latency)
 	}
@@ -140,7 +141,8 @@ func checkRateLimiter(n *namespace, f *finishedLoad) {
 	allowed, denied := f.figure(n, "allowed", v1alpha1.UnitCount), f.figure(n, "denied", v1alpha1.UnitCount)
 	windows := f.Spec.Load.Duration.Seconds()/spec.Window.Seconds() + 2
 	if !(denied > 0 && allowed > 0 && allowed <= windows*float64(spec.Limit*keys)) {
-		n.Errorf("%v allowed and %v denied, want at most %v for each of %d users in %v windows", allowed, denied, spec.Limit, keys, windows)
+		n.Errorf("%v allowed and %v denied, want at most %v for each of %d users in %v windows", allowed, denied, spec.Limit,
+			keys, windows)
 	}
 	// A request whose two commands are on both sides of the warm-up's end may count in one of both only.
 	if all := float64(f.Status.Summary.Requests); math.Abs(allowed+denied-all) > 0.01*all {
@@ -171,7 +173,8 @@ func checkCacheAside(n *namespace, f *finishedLoad) {
 	}
 	key := f.Spec.Workload.Keyspace.Prefix + "0" // the most frequent one
 	want := "Article 0\t" + strings.Repeat("text ", 80) + "\n"
-	if got, ttl := n.redis().Get(n.Context(), key).Val(), n.redis().TTL(n.Context(), key).Val(); got != "" && got != want || ttl > f.Spec.Workload.Keyspace.TTL.Duration {
+	if got, ttl := n.redis().Get(n.Context(), key).Val(),
+		n.redis().TTL(n.Context(), key).Val(); got != "" && got != want || ttl > f.Spec.Workload.Keyspace.TTL.Duration {
 		n.Errorf("%s is %q with a TTL of %s, want the row", key, got, ttl)
 	}
 	if cached := n.keys(f.Spec.Workload.Keyspace.Prefix + "*"); cached == 0 {

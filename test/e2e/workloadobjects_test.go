@@ -21,8 +21,8 @@ import (
 // objectsFolder names the folder for the objects of TestObjects.
 const objectsFolder = "REDQUAKE_OBJECTS_OUT"
 
-// TestObjects runs the sample of each workload as it is, one after the other, and keeps the finished objects for the documentation. `make objects`
-// calls it. A run with a doubt about its figures is not kept.
+// TestObjects runs the sample of each workload as it is, one after the other, and keeps the finished objects for the
+// documentation. `make objects` calls it. A run with a doubt about its figures is not kept.
 func TestObjects(t *testing.T) {
 	folder := os.Getenv(objectsFolder)
 	if folder == "" {
@@ -81,7 +81,8 @@ func (n *namespace) keep(w *workloadRun, file, note string) {
 	if err != nil {
 		n.Fatal(err)
 	}
-	head := "# A finished run of config/samples/" + w.sample + " in the lab, as kubectl get -o yaml shows it. Written by make objects.\n# " + note + "\n"
+	head := "# A finished run of config/samples/" + w.sample +
+		" in the lab, as kubectl get -o yaml shows it. Written by make objects.\n# " + note + "\n"
 	if err := os.WriteFile(file, append([]byte(head), text...), 0o644); err != nil {
 		n.Fatal(err)
 	}

@@ -25,14 +25,29 @@ var workloadRuns = []workloadRun{
 	{"checkout-cache", "loadtest.yaml", []string{"set", "get"}, nil, func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Load.Rate, test.Spec.Load.UntilFaultsSettle = new(int32(200)), nil
 	}, checkCommands},
-	{"benchmark", "loadtest-benchmark.yaml", []string{"set", "get", "incr", "lpush", "lpop"}, nil, func(test *v1alpha1.RedisLoadTest) {
-		slowClosedLoop(test, 5*time.Millisecond)
-	}, checkBenchmark},
-	{"ranking", "loadtest-ranking.yaml", []string{"set", "get", "find", "findByOrder"}, nil, func(test *v1alpha1.RedisLoadTest) {
-		test.Spec.Load.Rate, test.Spec.Workload.Ranking.Members = new(int32(200)), 20000
-	}, checkRanking},
+	{
+		"benchmark",
+		"loadtest-benchmark.yaml",
+		[]string{"set", "get", "incr", "lpush", "lpop"},
+		nil,
+		func(test *v1alpha1.RedisLoadTest) {
+			slowClosedLoop(test, 5*time.Millisecond)
+		},
+		checkBenchmark,
+	},
+	{
+		"ranking",
+		"loadtest-ranking.yaml",
+		[]string{"set", "get", "find", "findByOrder"},
+		nil,
+		func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Rate, test.Spec.Workload.Ranking.Members = new(int32(200)), 20000
+		},
+		checkRanking,
+	},
 	{"rate-limiter", "loadtest-ratelimiter.yaml", []string{"check"}, nil, func(test *v1alpha1.RedisLoadTest) {
-		test.Spec.Load.Rate, test.Spec.Workload.Keyspace.Keys = new(int32(400)), 20 // of which each has as many requests as in the sample
+		// of which each has as many requests as in the sample
+		test.Spec.Load.Rate, test.Spec.Workload.Keyspace.Keys = new(int32(400)), 20
 	}, checkRateLimiter},
 	{"cache-aside", "loadtest-cacheaside.yaml", []string{"read"}, nil, fewReads, checkCacheAside},
 	{"cache-aside-mariadb", "loadtest-cacheaside.yaml", []string{"read"}, func(test *v1alpha1.RedisLoadTest) {
@@ -85,7 +100,8 @@ func (w *workloadRun) smallOne(n *namespace) *v1alpha1.RedisLoadTest {
 	load := &test.Spec.Load
 	load.RampUp, load.WarmUp, load.Duration = nil, span(time.Second), span(10*time.Second)
 	test.Spec.Pods.Count = 1
-	test.Spec.Client.DialTimeout, test.Spec.Client.RequestTimeout = *span(20 * time.Second), *span(20 * time.Second) // an error is not one of a busy machine
+	// an error is not one of a busy machine
+	test.Spec.Client.DialTimeout, test.Spec.Client.RequestTimeout = *span(20 * time.Second), *span(20 * time.Second)
 	w.small(test)
 	return test
 }
@@ -95,7 +111,8 @@ func TestWorkloads(t *testing.T) {
 	workloads(t)
 }
 
-// atOnce is how many workloads run at the same time: more would keep each other, and the other lanes, from running on a machine with two cores.
+// atOnce is how many workloads run at the same time: more would keep each other, and the other lanes, from running on a
+// machine with two cores.
 const atOnce = 3
 
 // workloads runs all workloads through load pods, on one Redis.

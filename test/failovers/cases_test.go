@@ -73,10 +73,15 @@ var cases = []failover{
 		before: earlier{acked: 122_716, lost: 1, errors: 51_872, gap: "4.0 s"},
 		share:  "100%",
 	}, {
-		name:   "kill -9, no persistence, back after 1 s (down-after 5 s)",
-		start:  func(t *testing.T) deployment { return killedAndBack(t) },
-		before: earlier{acked: 40_113, lost: 40_113, gap: "2.0 s", words: "all 40,113 before the kill lost, replicas emptied too, no failover, 2.0 s"},
-		share:  "100%",
+		name:  "kill -9, no persistence, back after 1 s (down-after 5 s)",
+		start: func(t *testing.T) deployment { return killedAndBack(t) },
+		before: earlier{
+			acked: 40_113,
+			lost:  40_113,
+			gap:   "2.0 s",
+			words: "all 40,113 before the kill lost, replicas emptied too, no failover, 2.0 s",
+		},
+		share: "100%",
 	}, {
 		name:   "the same with `appendonly yes`",
 		start:  func(t *testing.T) deployment { return killedAndBack(t, "appendonly yes") },
@@ -145,11 +150,18 @@ const killedShard = 2
 
 func newSentinel(t *testing.T, down time.Duration, config ...string) *redistest.Sentinel {
 	t.Helper()
-	return redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: down, DefaultPeriods: true, Options: redistest.Options{Config: config}})
+	return redistest.NewSentinel(t, 2, redistest.SentinelOptions{
+		DownAfter:      down,
+		DefaultPeriods: true,
+		Options:        redistest.Options{Config: config},
+	})
 }
 
 func underSentinels(s *redistest.Sentinel) deployment {
-	return deployment{watched: s.Primary, reach: append(repeated("--sentinel", s.SentinelAddresses()), "--master-name", redistest.MasterName)}
+	return deployment{
+		watched: s.Primary,
+		reach:   append(repeated("--sentinel", s.SentinelAddresses()), "--master-name", redistest.MasterName),
+	}
 }
 
 func sentinelFailover(t *testing.T) deployment {
@@ -170,7 +182,10 @@ func killedAndBack(t *testing.T, config ...string) deployment {
 func newCluster(t *testing.T) (*redistest.Cluster, deployment) {
 	t.Helper()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{NodeTimeout: 2 * time.Second})
-	return c, deployment{watched: c.Shards[killedShard][0], reach: append(repeated("--address", c.Addresses()), "--topology", "Cluster")}
+	return c, deployment{
+		watched: c.Shards[killedShard][0],
+		reach:   append(repeated("--address", c.Addresses()), "--topology", "Cluster"),
+	}
 }
 
 func clusterFailover(t *testing.T, option ...any) deployment {

@@ -22,7 +22,13 @@ type machine struct {
 }
 
 func describeMachine() machine {
-	m := machine{date: time.Now().UTC().Format(time.DateOnly), system: "unknown system", memory: "unknown memory", redis: "unknown", loadBefore: loadAverage()}
+	m := machine{
+		date:       time.Now().UTC().Format(time.DateOnly),
+		system:     "unknown system",
+		memory:     "unknown memory",
+		redis:      "unknown",
+		loadBefore: loadAverage(),
+	}
 	if text, err := os.ReadFile("/etc/os-release"); err == nil {
 		for line := range strings.Lines(string(text)) {
 			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
@@ -56,22 +62,32 @@ const documentHead = `# Measured failovers
 
 <!-- Written by make failovers. -->
 
-Failovers of real processes, measured by ` + "`" + `redquake load --verify-writes` + "`" + `: acknowledged writes that were lost, errors, and the outage of the load's clients and of a new client.
+Failovers of real processes, measured by ` + "`" + `redquake load --verify-writes` + "`" +
+	`: acknowledged writes that were lost, errors, and the outage of the load's clients and of a new client.
 
 ## Method
 
-` + "`" + `make failovers` + "`" + ` takes six minutes and writes this page. It needs ` + "`" + `redis-server` + "`" + ` and ` + "`" + `redis-sentinel` + "`" + ` in ` + "`" + `PATH` + "`" + `, no cluster and no root.
+` + "`" + `make failovers` + "`" + ` takes six minutes and writes this page. It needs ` + "`" + `redis-server` + "`" +
+	` and ` + "`" + `redis-sentinel` + "`" + ` in ` + "`" + `PATH` + "`" + `, no cluster and no root.
 
-- Real processes on loopback: a primary with two replicas, with or without three sentinels; a Cluster of three primaries with a replica each. No RDB and no AOF unless the row says so.
-- ` + "`" + `redquake load` + "`" + ` is a separate process: %[1]d requests/s in an open loop over %[2]d connections, for %[3]s; the failover begins after three seconds. Every request is a ledger write unless the row states otherwise.
-- **acknowledged**, **lost**: ledger writes, read back after the load at the primary that the topology names then. **lost for**: from the acknowledgement of the first lost write to that of the last.
+- Real processes on loopback: a primary with two replicas, with or without three sentinels; a Cluster of three ` +
+	`primaries with a replica each. No RDB and no AOF unless the row says so.
+- ` + "`" + `redquake load` + "`" +
+	` is a separate process: %[1]d requests/s in an open loop over %[2]d connections, for %[3]s; the failover begins ` +
+	`after three seconds. Every request is a ledger write unless the row states otherwise.
+- **acknowledged**, **lost**: ledger writes, read back after the load at the primary that the topology names then. ` +
+	`**lost for**: from the acknowledgement of the first lost write to that of the last.
 - **errors**: requests that failed, got no answer, or were not sent in time. In an open loop they grow with the outage.
-- **client outage**: longest stretch without a success, in a Cluster of the worst shard. **server outage**: the same for the probe, 100 writes a second per shard, which redials; up to 20 ms too long, and shorter than the client outage if clients wait on dead connections.
-- **earlier**: results of a small program with go-redis 9.23 and 16 to 24 workers that wrote unique keys as fast as they could, mostly in one run per row: acknowledged / lost / errors / longest gap.
+- **client outage**: longest stretch without a success, in a Cluster of the worst shard. **server outage**: the ` +
+	`same for the probe, 100 writes a second per shard, which redials; up to 20 ms too long, and shorter than the ` +
+	`client outage if clients wait on dead connections.
+- **earlier**: results of a small program with go-redis 9.23 and 16 to 24 workers that wrote unique keys as fast as ` +
+	`they could, mostly in one run per row: acknowledged / lost / errors / longest gap.
 
 **One run per row.** The size of a loss is an example, and a zero is no proof that nothing can be lost.
 
-%[4]s, %[5]s, %[6]d cores, %[7]s, %[8]s, redis-server %[9]s. Load average %[10]s before and %[11]s after. Servers, sentinels and load share the cores; at a load average above %[6]d do not rely on milliseconds.
+%[4]s, %[5]s, %[6]d cores, %[7]s, %[8]s, redis-server %[9]s. Load average %[10]s before and %[11]s after. Servers, ` +
+	`sentinels and load share the cores; at a load average above %[6]d do not rely on milliseconds.
 
 ## Results
 
@@ -85,22 +101,29 @@ const documentTail = `
 %s
 ## Comparison with the earlier figures
 
-- Earlier clients wrote as fast as they could, with one request per worker in flight. Here the rate is fixed and arrivals continue: the loss follows the rate, and an outage of 4 s has about 4 s times the rate in errors. Whether there is a loss, and for how long, compares.
+- Earlier clients wrote as fast as they could, with one request per worker in flight. Here the rate is fixed and ` +
+	`arrivals continue: the loss follows the rate, and an outage of 4 s has about 4 s times the rate in errors. Whether ` +
+	`there is a loss, and for how long, compares.
 - An earlier gap was that of the slowest worker. Here no connection to the shard had a success.
-- Redquake's client subscribes to the sentinels and queries a Cluster's nodes when something breaks. The rows with ` + "`" + `GoRedis` + "`" + ` show a slower client: all its requests go to one key of the killed shard, without a ledger.
-- If a primary is paused, Redquake's connections wait until the requests time out (1 s), even if the sentinels have named another primary meanwhile. The probe redials and is earlier.
+- Redquake's client subscribes to the sentinels and queries a Cluster's nodes when something breaks. The rows with ` +
+	"`" + `GoRedis` + "`" + ` show a slower client: all its requests go to one key of the killed shard, without a ledger.
+- If a primary is paused, Redquake's connections wait until the requests time out (1 s), even if the sentinels have ` +
+	`named another primary meanwhile. The probe redials and is earlier.
 
 ## What this does not show
 
-- Loss of a node or a disk: after kill -9 the page cache remains, so ` + "`" + `appendonly yes` + "`" + ` prevents losses of a crashed process only.
-- Partitions, other versions, Valkey. Kubernetes, where a Service may lead clients to the old primary for seconds: the worst case in the earlier measurement, 147,107 of 188,750 lost.
+- Loss of a node or a disk: after kill -9 the page cache remains, so ` + "`" + `appendonly yes` + "`" +
+	` prevents losses of a crashed process only.
+- Partitions, other versions, Valkey. Kubernetes, where a Service may lead clients to the old primary for seconds: ` +
+	`the worst case in the earlier measurement, 147,107 of 188,750 lost.
 - Probability: after R runs without a loss, a failover may still lose writes with a probability of 3/R.
 `
 
 // document is the whole page.
 func document(m machine, rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, documentHead, rate, connections, usual, m.date, m.system, runtime.NumCPU(), m.memory, runtime.Version(), m.redis, m.loadBefore, m.loadAfter)
+	fmt.Fprintf(&b, documentHead, rate, connections, usual, m.date, m.system, runtime.NumCPU(), m.memory,
+		runtime.Version(), m.redis, m.loadBefore, m.loadAfter)
 	var words strings.Builder
 	for _, r := range rows {
 		fmt.Fprintln(&b, r.line())
@@ -121,7 +144,8 @@ func (r row) line() string {
 			lost, lostFor = "**"+lost+"**", rounded(v.LastLost-v.FirstLost)
 		}
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |", r.name, acknowledged, lost, lostFor, r.errorsByKind(), gap(r.clientGap()), gap(r.run.ProbeGap), r.before)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |", r.name, acknowledged, lost, lostFor, r.errorsByKind(),
+		gap(r.clientGap()), gap(r.run.ProbeGap), r.before)
 }
 
 func (r row) errors() uint64 { return r.run.Total.Failed + r.run.Total.Unknown + r.run.Total.Dropped }
@@ -169,7 +193,8 @@ func (r row) compared() string {
 	case !lost:
 		return ""
 	}
-	text := fmt.Sprintf("lost writes acknowledged from %s to %s its begin", since(v.FirstLost, r.at), since(v.LastLost, r.at))
+	text := fmt.Sprintf("lost writes acknowledged from %s to %s its begin", since(v.FirstLost, r.at),
+		since(v.LastLost, r.at))
 	if v.Errors == 0 {
 		text += ", without an error of any client"
 	} else {
@@ -186,7 +211,8 @@ func (r row) comparedClients() string {
 	if client == nil || server == nil {
 		return "no outage was measured, which must be an error."
 	}
-	return fmt.Sprintf("no reply for %s, %.1f times the server outage.", gap(client), float64(client.Length)/float64(server.Length))
+	return fmt.Sprintf("no reply for %s, %.1f times the server outage.", gap(client),
+		float64(client.Length)/float64(server.Length))
 }
 
 func since(at result.Seconds, from time.Duration) string {

@@ -30,7 +30,8 @@ type row struct {
 	at  time.Duration // when the failover was begun, from the load's start
 }
 
-// TestMeasureFailovers measures every case once, and writes docs/measured-failovers.md: REDQUAKE_FAILOVERS_OUT names the file. It takes six minutes.
+// TestMeasureFailovers measures every case once, and writes docs/measured-failovers.md: REDQUAKE_FAILOVERS_OUT names
+// the file. It takes six minutes.
 func TestMeasureFailovers(t *testing.T) {
 	file := os.Getenv("REDQUAKE_FAILOVERS_OUT")
 	if file == "" {
@@ -61,7 +62,10 @@ func measure(t *testing.T, c failover) row {
 	if length == 0 {
 		length = usual
 	}
-	args := slices.Concat(d.reach, c.flags, []string{"--rate", strconv.Itoa(rate), "--connections", strconv.Itoa(connections), "--duration", length.String()})
+	args := slices.Concat(d.reach, c.flags, []string{
+		"--rate", strconv.Itoa(rate), "--connections",
+		strconv.Itoa(connections), "--duration", length.String(),
+	})
 	if c.share != "" {
 		args = append(args, "--verify-writes", "--verify-share", c.share)
 	}
@@ -87,7 +91,8 @@ func measure(t *testing.T, c failover) row {
 func TestClusterFailoverLosesNothing(t *testing.T) {
 	t.Parallel()
 	d := clusterFailover(t)
-	l := begin(t, d.watched, 0, append(d.reach, "--rate", "1000", "--duration", "6s", "--verify-writes", "--verify-share", "100%")...)
+	l := begin(t, d.watched, 0,
+		append(d.reach, "--rate", "1000", "--duration", "6s", "--verify-writes", "--verify-share", "100%")...)
 	d.fail()
 	r := l.wait()
 	v := r.Verification
@@ -96,12 +101,14 @@ func TestClusterFailoverLosesNothing(t *testing.T) {
 	}
 }
 
-// A server without persistence restarts empty: all writes acknowledged before are lost, and none acknowledged afterwards.
+// A server without persistence restarts empty: all writes acknowledged before are lost, and none acknowledged
+// afterwards.
 func TestEmptiedServerLosesEverything(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewServer(t, redistest.Options{})
 	const conns = 10
-	l := begin(t, s, 0, "--address", s.Address(), "--rate", "1000", "--connections", strconv.Itoa(conns), "--duration", "8s",
+	l := begin(t, s, 0, "--address", s.Address(), "--rate", "1000", "--connections", strconv.Itoa(conns), "--duration",
+		"8s",
 		"--verify-writes", "--verify-share", "25%")
 	written := ledgerWrites(t, s)
 	s.Kill()

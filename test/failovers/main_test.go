@@ -1,6 +1,7 @@
 //go:build integration
 
-// Package failovers measures with `redquake load` itself what failovers of real deployments do to acknowledged writes and to clients.
+// Package failovers measures with `redquake load` itself what failovers of real deployments do to acknowledged writes
+// and to clients.
 package failovers
 
 import (

@@ -1,4 +1,5 @@
-// Package observability_test checks the dashboards and the alerts of config/components against the metrics that there are.
+// Package observability_test checks the dashboards and the alerts of config/components against the metrics that there
+// are.
 package observability_test
 
 import (
@@ -123,12 +124,16 @@ func TestRunbooks(t *testing.T) {
 	for _, g := range prometheustest.ReadRules(t, root).Groups {
 		for _, r := range g.Rules {
 			known[r.Alert] = true
-			if a := r.Annotations; a["summary"] == "" || a["description"] == "" || r.Labels["severity"] == "" || a["runbook_url"] != pages+r.Alert+".md" {
+			if a := r.Annotations; a["summary"] == "" || a["description"] == "" || r.Labels["severity"] == "" ||
+				a["runbook_url"] != pages+r.Alert+".md" {
 				t.Errorf("%s: labels %v, annotations %v", r.Alert, r.Labels, a)
 			}
 		}
 	}
-	for _, alert := range []string{"RevertFailed", "FaultOverstayed", "ExperimentRegressed", "ScheduleRegressed", "ScheduleNotReady", "ScheduleSkipsRuns", "ManagerStalled"} {
+	for _, alert := range []string{
+		"RevertFailed", "FaultOverstayed", "ExperimentRegressed", "ScheduleRegressed",
+		"ScheduleNotReady", "ScheduleSkipsRuns", "ManagerStalled",
+	} {
 		if !known[alert] {
 			t.Errorf("there is no alert %s", alert)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// Promtool's tests of the rules pass, with Debian's Prometheus and with Prometheus 3: when each alert fires, and that it does not otherwise.
+// Promtool's tests of the rules pass, with Debian's Prometheus and with Prometheus 3: when each alert fires, and that
+// it does not otherwise.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	cases, err := os.ReadFile(filepath.Join("testdata", "rules_test.yaml"))

@@ -25,7 +25,8 @@ import (
 // actLimit is how long an event is tried. It is far longer than the API server is away.
 const actLimit = 3 * time.Minute
 
-// errNothing is that there is nothing that an event could be done to: its object has ended and is gone, or no load pod runs.
+// errNothing is that there is nothing that an event could be done to: its object has ended and is gone, or no load pod
+// runs.
 var errNothing = errors.New("nothing to do it to")
 
 // do carries out an event, and notes when it was accepted and taken back.
@@ -52,7 +53,10 @@ func (s *soak) act(ctx context.Context, done *Done) error {
 			return err
 		})
 	case Abort:
-		return s.accepted(ctx, done, func(ctx context.Context) error { return s.patch(ctx, s.object(e), `{"spec":{"abort":true}}`) })
+		return s.accepted(ctx, done, func(ctx context.Context) error {
+			return s.patch(ctx, s.object(e),
+				`{"spec":{"abort":true}}`)
+		})
 	case Delete:
 		return s.accepted(ctx, done, func(ctx context.Context) error { return s.Delete(ctx, s.object(e)) })
 	case Suspend:
@@ -73,7 +77,10 @@ func (s *soak) act(ctx context.Context, done *Done) error {
 			return err
 		}
 		done.Target = pod.Name
-		if err := s.accepted(ctx, done, func(ctx context.Context) error { return s.Delete(ctx, pod, client.GracePeriodSeconds(0)) }); err != nil {
+		if err := s.accepted(ctx, done, func(ctx context.Context) error {
+			return s.Delete(ctx, pod,
+				client.GracePeriodSeconds(0))
+		}); err != nil {
 			return err
 		}
 		return s.leads(ctx, done)
@@ -155,7 +162,9 @@ func (s *soak) takeLease(ctx context.Context, done *Done) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: leaseName}}
 	take := func(ctx context.Context) error {
 		// Nobody else may take it before its end, nor has to give it back.
-		return s.patch(ctx, lease, fmt.Sprintf(`{"spec":{"holderIdentity":"soak","leaseDurationSeconds":%d,"renewTime":%q}}`, int(done.For.Seconds())+1, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")))
+		return s.patch(ctx, lease,
+			fmt.Sprintf(`{"spec":{"holderIdentity":"soak","leaseDurationSeconds":%d,"renewTime":%q}}`, int(done.For.Seconds())+1,
+				time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")))
 	}
 	if err := s.accepted(ctx, done, take); err != nil {
 		return err
@@ -168,7 +177,8 @@ func (s *soak) takeLease(ctx context.Context, done *Done) error {
 		if *lease.Spec.HolderIdentity != "soak" {
 			return nil
 		}
-		return s.patch(ctx, lease, fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"holderIdentity":""}}`, lease.ResourceVersion))
+		return s.patch(ctx, lease,
+			fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"holderIdentity":""}}`, lease.ResourceVersion))
 	})
 	if err != nil {
 		return err
@@ -180,7 +190,8 @@ func (s *soak) takeLease(ctx context.Context, done *Done) error {
 func (s *soak) leads(ctx context.Context, done *Done) error {
 	return await.Try(ctx, actLimit, func() (err error) {
 		s.locked(func() {
-			if n := len(s.facts.Able); n == 0 || !s.facts.Able[n-1].OK || !s.facts.Able[n-1].At.After(done.Began.Add(freshness)) {
+			if n := len(s.facts.Able); n == 0 || !s.facts.Able[n-1].OK ||
+				!s.facts.Able[n-1].At.After(done.Began.Add(freshness)) {
 				err = errors.New("no manager renews the Lease")
 				return
 			}
@@ -212,7 +223,8 @@ func (s *soak) manager() (pod *corev1.Pod, err error) {
 	err = await.Try(s.Context(), actLimit, func() error {
 		s.locked(func() {
 			for _, p := range s.seen.managers {
-				if p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Running != nil {
+				if p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && len(p.Status.ContainerStatuses) > 0 &&
+					p.Status.ContainerStatuses[0].State.Running != nil {
 					pod = p.DeepCopy()
 				}
 			}
@@ -251,7 +263,8 @@ func (s *soak) disturb(ctx context.Context, done *Done) error {
 	return fmt.Errorf("nobody knows how to do %q", done.Kind)
 }
 
-// inLab calls the lab's program, which undoes what it has done also if this test is killed meanwhile. A pod may be gone, or the API server away, when it looks for it.
+// inLab calls the lab's program, which undoes what it has done also if this test is killed meanwhile. A pod may be
+// gone, or the API server away, when it looks for it.
 func (s *soak) inLab(ctx context.Context, done *Done, args ...string) error {
 	return await.Try(ctx, actLimit, func() error {
 		var out bytes.Buffer

@@ -23,7 +23,8 @@ func (s *soak) beat(ctx context.Context, n int) {
 			p.Created = time.Now()
 		} else {
 			pause(ctx)
-			test = s.suspended(fmt.Sprintf("%s-%d", p.Name, time.Now().UnixMilli())) // the first may exist without an answer to this test
+			// the first may exist without an answer to this test
+			test = s.suspended(fmt.Sprintf("%s-%d", p.Name, time.Now().UnixMilli()))
 		}
 	}
 	if p.Created.IsZero() {
@@ -37,7 +38,10 @@ func (s *soak) beat(ctx context.Context, n int) {
 
 func (s *soak) suspended(name string) *v1alpha1.RedisLoadTest {
 	made := maker{dice: &dice{newRand(1)}, latest: map[string]lately{}}
-	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: s.pulses, Name: name}, Spec: made.loadSpec(Worlds[0], time.Minute)}
+	test := &v1alpha1.RedisLoadTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.pulses, Name: name},
+		Spec:       made.loadSpec(Worlds[0], time.Minute),
+	}
 	test.Spec.Suspend = true
 	return test
 }
@@ -47,7 +51,8 @@ func (s *soak) answered(ctx context.Context, test *v1alpha1.RedisLoadTest) time.
 	for ctx.Err() == nil {
 		now := &v1alpha1.RedisLoadTest{}
 		if err := s.Get(ctx, client.ObjectKeyFromObject(test), now); err == nil {
-			if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionComplete); c != nil && c.Reason == v1alpha1.ReasonSuspended {
+			if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionComplete); c != nil &&
+				c.Reason == v1alpha1.ReasonSuspended {
 				return time.Now()
 			}
 		}

@@ -50,7 +50,8 @@ func (s *soak) waitManager() {
 	}
 }
 
-// waitEnded waits until every object has ended, or is gone if it was deleted. Those that have not are found by the judge.
+// waitEnded waits until every object has ended, or is gone if it was deleted. Those that have not are found by the
+// judge.
 func (s *soak) waitEnded() {
 	err := await.Try(s.Context(), endTime, func() error {
 		ctx, cancel := context.WithTimeout(s.Context(), requestLimit)
@@ -82,7 +83,9 @@ func (s *soak) runningForNothing() (found []string) {
 		found = nil
 		for _, w := range s.worlds {
 			var pods corev1.PodList
-			if err := s.List(s.Context(), &pods, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil {
+			if err := s.List(s.Context(), &pods, client.InNamespace(w.namespace), client.HasLabels{
+				v1alpha1.LabelLoadTest,
+			}); err != nil {
 				return err
 			}
 			for _, pod := range pods.Items {
@@ -103,7 +106,10 @@ func (s *soak) runningForNothing() (found []string) {
 func (s *soak) deleteAll() (left []string) {
 	for _, w := range s.worlds {
 		for _, kind := range []client.Object{&v1alpha1.RedisExperiment{}, &v1alpha1.RedisFault{}, &v1alpha1.RedisLoadTest{}} {
-			if err := s.retried(s.Context(), func(ctx context.Context) error { return s.DeleteAllOf(ctx, kind, client.InNamespace(w.namespace)) }); err != nil {
+			if err := s.retried(s.Context(), func(ctx context.Context) error {
+				return s.DeleteAllOf(ctx, kind,
+					client.InNamespace(w.namespace))
+			}); err != nil {
 				s.Errorf("delete the objects of %s: %v", w.Name, err)
 			}
 		}
@@ -137,13 +143,18 @@ func (s *soak) leftIn(w *world) (left []string, err error) {
 		}
 		err = errors.Join(err, meta.EachListItem(of, func(o runtime.Object) error {
 			if object := o.(client.Object); is(object) {
-				left = append(left, fmt.Sprintf("%s/%s %s", w.Name, strings.TrimPrefix(fmt.Sprintf("%T", o), "*"), object.GetName()))
+				left = append(left, fmt.Sprintf("%s/%s %s", w.Name, strings.TrimPrefix(fmt.Sprintf("%T", o), "*"),
+					object.GetName()))
 			}
 			return nil
 		}))
 	}
 	all := func(client.Object) bool { return true }
-	for _, of := range []client.ObjectList{&v1alpha1.RedisExperimentList{}, &v1alpha1.RedisFaultList{}, &v1alpha1.RedisLoadTestList{}} {
+	for _, of := range []client.ObjectList{
+		&v1alpha1.RedisExperimentList{},
+		&v1alpha1.RedisFaultList{},
+		&v1alpha1.RedisLoadTestList{},
+	} {
 		list(of, all)
 	}
 	child := func(object client.Object) bool {
@@ -154,7 +165,14 @@ func (s *soak) leftIn(w *world) (left []string, err error) {
 		}
 		return object.GetLabels()[v1alpha1.LabelManagedBy] == "redquake"
 	}
-	for _, of := range []client.ObjectList{&batchv1.JobList{}, &corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}} {
+	for _, of := range []client.ObjectList{
+		&batchv1.JobList{},
+		&corev1.PodList{},
+		&corev1.ConfigMapList{},
+		&corev1.SecretList{},
+		&corev1.ServiceList{},
+		&corev1.PersistentVolumeClaimList{},
+	} {
 		list(of, child)
 	}
 	return left, err
@@ -166,13 +184,24 @@ func (s *soak) warmUp() {
 	s.settled("at first")
 	made := maker{dice: &dice{newRand(2)}, latest: map[string]lately{}}
 	for _, w := range s.worlds {
-		test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "load-warm-up"}, Spec: made.loadSpec(w.World, 10*time.Second)}
+		test := &v1alpha1.RedisLoadTest{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "load-warm-up"},
+			Spec:       made.loadSpec(w.World, 10*time.Second),
+		}
 		s.must("create a load test", s.Create(s.Context(), test))
-		fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fault-warm-up"}, Spec: v1alpha1.RedisFaultSpec{
-			LoadTestRef: &v1alpha1.LoadTestReference{Name: test.Name}, Duration: span(2 * time.Second), RecoveryDeadline: *span(10 * time.Second),
-			Action:  v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "20"}}},
-			Trigger: v1alpha1.FaultTrigger{After: span(time.Second)},
-		}}
+		fault := &v1alpha1.RedisFault{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fault-warm-up"},
+			Spec: v1alpha1.RedisFaultSpec{
+				LoadTestRef:      &v1alpha1.LoadTestReference{Name: test.Name},
+				Duration:         span(2 * time.Second),
+				RecoveryDeadline: *span(10 * time.Second),
+				Action: v1alpha1.Action{
+					Type:   v1alpha1.FaultConfig,
+					Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "20"}},
+				},
+				Trigger: v1alpha1.FaultTrigger{After: span(time.Second)},
+			},
+		}
 		s.must("create a fault", s.Create(s.Context(), fault))
 	}
 	s.waitEnded()

@@ -97,7 +97,8 @@ func (s *soak) course() string {
 	}
 	for _, p := range s.facts.Pulses {
 		if took, answered := s.facts.took(p); !answered || took > answerLimit {
-			add(p.Created, "%s: answered %t, after %s with a manager that leads, at %s", p.Name, answered, took, clock(p.Answered))
+			add(p.Created, "%s: answered %t, after %s with a manager that leads, at %s", p.Name, answered, took,
+				clock(p.Answered))
 		}
 	}
 	for _, o := range s.facts.Faults {
@@ -133,7 +134,8 @@ func (s *soak) clusterEvents() string {
 			if at.IsZero() {
 				at = e.EventTime.Time
 			}
-			fmt.Fprintf(&text, "%s %s %s %s/%s: %s\n", clock(at), ns, e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message)
+			fmt.Fprintf(&text, "%s %s %s %s/%s: %s\n", clock(at), ns, e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name,
+				e.Message)
 		}
 	}
 	return text.String()

@@ -7,7 +7,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Facts are what was done and seen in a soak, by others than the operator as far as possible. The instants are of one machine's clock.
+// Facts are what was done and seen in a soak, by others than the operator as far as possible. The instants are of one
+// machine's clock.
 type Facts struct {
 	Events      []Done
 	Faults      []Seen[*v1alpha1.RedisFault]
@@ -128,7 +129,8 @@ func (s Samples) Within(from, to time.Time, settling time.Duration) (sum time.Du
 	return sum
 }
 
-// Longest is for how long it was so at most between two instants, in a stretch without interruptions of more than some time, which do not count.
+// Longest is for how long it was so at most between two instants, in a stretch without interruptions of more than some
+// time, which do not count.
 func (s Samples) Longest(from, to time.Time, interruption time.Duration) (longest time.Duration) {
 	var sum time.Duration
 	var last time.Time // when it was so last
@@ -150,8 +152,13 @@ func (s Samples) Longest(from, to time.Time, interruption time.Duration) (longes
 	return longest
 }
 
-func latest(of ...time.Time) time.Time   { return slices.MaxFunc(of, time.Time.Compare) }
-func earliest(of ...time.Time) time.Time { return slices.MinFunc(of, time.Time.Compare) }
+func latest(of ...time.Time) time.Time {
+	return slices.MaxFunc(of, time.Time.Compare)
+}
+
+func earliest(of ...time.Time) time.Time {
+	return slices.MinFunc(of, time.Time.Compare)
+}
 
 // markOf is the mark of a fault; "" = its effect is not looked at from outside.
 func markOf(world string, f *v1alpha1.RedisFault) string {

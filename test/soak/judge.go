@@ -17,24 +17,28 @@ type Judgement string
 
 // The rules.
 const (
-	Orphan     Judgement = "orphan"           // something is left of an object that no longer exists, or runs for one that has ended
-	Unreverted Judgement = "unreverted"       // Redis or its workload is not as before
-	LateRevert Judgement = "late revert"      // an effect was there longer than asked, while the operator could revert it
-	Unended    Judgement = "status, no end"   // an object has neither completed nor failed, or a deleted one is still there
-	Untrue     Judgement = "status, untrue"   // a status contradicts what was seen, or itself
-	Panicked   Judgement = "panic"            // or a manager ended without being told to
-	Growth     Judgement = "growth"           // of goroutines or memory
-	NoAnswer   Judgement = "no answer"        // a manager that leads does nothing for a new object
-	NoLeader   Judgement = "no leader"        // no manager renews the Lease, though nothing keeps it from that
-	NotDone    Judgement = "plan not carried" // an event could not be carried out: nothing is known of it
+	// something is left of an object that no longer exists, or runs for one that has ended
+	Orphan     Judgement = "orphan"
+	Unreverted Judgement = "unreverted"  // Redis or its workload is not as before
+	LateRevert Judgement = "late revert" // an effect was there longer than asked, while the operator could revert it
+	// an object has neither completed nor failed, or a deleted one is still there
+	Unended  Judgement = "status, no end"
+	Untrue   Judgement = "status, untrue"   // a status contradicts what was seen, or itself
+	Panicked Judgement = "panic"            // or a manager ended without being told to
+	Growth   Judgement = "growth"           // of goroutines or memory
+	NoAnswer Judgement = "no answer"        // a manager that leads does nothing for a new object
+	NoLeader Judgement = "no leader"        // no manager renews the Lease, though nothing keeps it from that
+	NotDone  Judgement = "plan not carried" // an event could not be carried out: nothing is known of it
 )
 
 // Limits of the judge. Where the operator could not act, the time does not count.
 const (
-	revertLimit  = 10 * time.Second // until an effect is gone
-	rollLimit    = time.Minute      // the same, if a pod that is being replaced is waited for first
-	settling     = 10 * time.Second // until a manager that leads anew has read the cluster, and reverted what is overdue
-	leaderLimit  = time.Minute      // until a manager leads, after the last disturbance: a killed one is started again after 20 s at most, and waits for the Lease
+	revertLimit = 10 * time.Second // until an effect is gone
+	rollLimit   = time.Minute      // the same, if a pod that is being replaced is waited for first
+	settling    = 10 * time.Second // until a manager that leads anew has read the cluster, and reverted what is overdue
+	// until a manager leads, after the last disturbance: a killed one is started again after 20 s at most, and waits for
+	// the Lease
+	leaderLimit  = time.Minute
 	pulseLimit   = 30 * time.Second // until a new object has a status
 	interruption = 5 * time.Second  // between two looks at a manager that leads all the time
 	answerLimit  = 5 * time.Second  // until a new object has a status at the end
@@ -52,7 +56,10 @@ type Violation struct {
 
 // Judge applies every rule.
 func Judge(f *Facts) (broken []Violation) {
-	for _, rule := range []func(*Facts) []Violation{orphans, unreverted, lateReverts, unended, untrueFaults, untrueLoadTests, panics, growth, leaderless, answers, notDone} {
+	for _, rule := range []func(*Facts) []Violation{
+		orphans, unreverted, lateReverts, unended, untrueFaults,
+		untrueLoadTests, panics, growth, leaderless, answers, notDone,
+	} {
 		broken = append(broken, rule(f)...)
 	}
 	return broken
@@ -60,10 +67,20 @@ func Judge(f *Facts) (broken []Violation) {
 
 func orphans(f *Facts) (broken []Violation) {
 	for _, left := range f.Left {
-		broken = append(broken, Violation{Judgement: Orphan, Object: left, Expected: "gone with its owner", Seen: "it exists after all load tests, faults and experiments are gone"})
+		broken = append(broken, Violation{
+			Judgement: Orphan,
+			Object:    left,
+			Expected:  "gone with its owner",
+			Seen:      "it exists after all load tests, faults and experiments are gone",
+		})
 	}
 	for _, pod := range f.Running {
-		broken = append(broken, Violation{Judgement: Orphan, Object: pod, Expected: "ended with its load test", Seen: "it runs"})
+		broken = append(broken, Violation{
+			Judgement: Orphan,
+			Object:    pod,
+			Expected:  "ended with its load test",
+			Seen:      "it runs",
+		})
 	}
 	return broken
 }
@@ -75,13 +92,19 @@ func unreverted(f *Facts) (broken []Violation) {
 		was, had := f.Before[key]
 		now, has := f.After[key]
 		if was != now || had != has {
-			broken = append(broken, Violation{Judgement: Unreverted, Object: key, Expected: was, Seen: now})
+			broken = append(broken, Violation{
+				Judgement: Unreverted,
+				Object:    key,
+				Expected:  was,
+				Seen:      now,
+			})
 		}
 	}
 	return broken
 }
 
-// asked is when a user first asked for the end of an object: by an abort, a deletion, or the stop annotation of its world.
+// asked is when a user first asked for the end of an object: by an abort, a deletion, or the stop annotation of its
+// world.
 func (f *Facts) asked(world string, object metav1.Object) (at time.Time) {
 	for _, e := range f.Events {
 		if e.World != world || e.Began.IsZero() || e.Kind != Stop && e.Name != object.GetName() {
@@ -130,7 +153,8 @@ func lateReverts(f *Facts) (broken []Violation) {
 			broken = append(broken, Violation{
 				Judgement: LateRevert, Object: s.World + "/" + s.Object.Name,
 				Expected: fmt.Sprintf("reverted at %s, or within %s in which the operator could act", clock(due), limit),
-				Seen:     fmt.Sprintf("%q seen until %s, %s of that beyond its end while the operator could act", mark, clock(f.Marks[mark].Last), late.Round(time.Second/10)),
+				Seen: fmt.Sprintf("%q seen until %s, %s of that beyond its end while the operator could act", mark,
+					clock(f.Marks[mark].Last), late.Round(time.Second/10)),
 			})
 		}
 	}
@@ -169,9 +193,15 @@ func (f *Facts) processDisturbed(from, to time.Time) bool {
 
 func unended(f *Facts) (broken []Violation) {
 	add := func(world string, object metav1.Object, conditions []metav1.Condition) {
-		what := Violation{Judgement: Unended, Object: world + "/" + object.GetName(), Expected: "Complete or Failed", Seen: describe(conditions)}
+		what := Violation{
+			Judgement: Unended,
+			Object:    world + "/" + object.GetName(),
+			Expected:  "Complete or Failed",
+			Seen:      describe(conditions),
+		}
 		if object.GetDeletionTimestamp() != nil {
-			what.Expected, what.Seen = "gone, as it was deleted", fmt.Sprintf("there since %s: %s", clock(object.GetDeletionTimestamp().Time), what.Seen)
+			what.Expected = "gone, as it was deleted"
+			what.Seen = fmt.Sprintf("there since %s: %s", clock(object.GetDeletionTimestamp().Time), what.Seen)
 		} else if ended(conditions) {
 			return
 		}
@@ -197,7 +227,8 @@ func unended(f *Facts) (broken []Violation) {
 
 // ended reports whether an object has completed or failed.
 func ended(conditions []metav1.Condition) bool {
-	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete) || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
+	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete) ||
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
 }
 
 func describe(conditions []metav1.Condition) string {
@@ -208,4 +239,6 @@ func describe(conditions []metav1.Condition) string {
 	return fmt.Sprintf("Complete=%s %s since %s: %s", c.Status, c.Reason, clock(c.LastTransitionTime.Time), c.Message)
 }
 
-func clock(at time.Time) string { return at.UTC().Format("15:04:05.0") }
+func clock(at time.Time) string {
+	return at.UTC().Format("15:04:05.0")
+}

@@ -18,7 +18,12 @@ func untrueFaults(f *Facts) (broken []Violation) {
 			continue
 		}
 		for _, p := range f.contradictions(s) {
-			broken = append(broken, Violation{Judgement: Untrue, Object: s.World + "/" + s.Object.Name, Expected: p[0], Seen: p[1]})
+			broken = append(broken, Violation{
+				Judgement: Untrue,
+				Object:    s.World + "/" + s.Object.Name,
+				Expected:  p[0],
+				Seen:      p[1],
+			})
 		}
 	}
 	return broken
@@ -42,7 +47,10 @@ func inItself(fault *v1alpha1.RedisFault) (found [][2]string) {
 		case t.RevertAbandoned:
 			found = append(found, [2]string{"reverted", fmt.Sprintf("the revert at %s was abandoned: %s", t.Pod, t.RevertError)})
 		case t.Revert != nil && t.InjectedAt != nil && t.RevertedAt == nil && !fault.Spec.DryRun:
-			found = append(found, [2]string{"it has ended", fmt.Sprintf("target %s was injected at %s and never reverted", t.Pod, clock(t.InjectedAt.Time))})
+			found = append(found, [2]string{
+				"it has ended",
+				fmt.Sprintf("target %s was injected at %s and never reverted", t.Pod, clock(t.InjectedAt.Time)),
+			})
 		}
 	}
 	return found
@@ -56,19 +64,32 @@ func (f *Facts) againstSight(s Seen[*v1alpha1.RedisFault]) (found [][2]string) {
 	}
 	seen := f.Marks[mark]
 	if seen == nil {
-		if looks := f.looksWhileActive(s); status.Effect == v1alpha1.EffectConfirmed && s.Object.Spec.Action.Type == v1alpha1.FaultConfig && looks >= 3 {
-			found = append(found, [2]string{"effect Confirmed: " + status.EffectEvidence, fmt.Sprintf("not seen in %d looks while it was active", looks)})
+		if looks := f.looksWhileActive(s); status.Effect == v1alpha1.EffectConfirmed &&
+			s.Object.Spec.Action.Type == v1alpha1.FaultConfig && looks >= 3 {
+			found = append(found, [2]string{
+				"effect Confirmed: " + status.EffectEvidence,
+				fmt.Sprintf("not seen in %d looks while it was active", looks),
+			})
 		}
 		return found
 	}
 	if s.Object.Spec.DryRun {
-		found = append(found, [2]string{"nothing was injected: a dry run", fmt.Sprintf("%q seen at %s", mark, clock(seen.First))})
+		found = append(found, [2]string{
+			"nothing was injected: a dry run",
+			fmt.Sprintf("%q seen at %s", mark, clock(seen.First)),
+		})
 	}
 	if status.RevertedAt != nil && seen.Last.After(status.RevertedAt.Add(sightLag)) {
-		found = append(found, [2]string{"reverted at " + clock(status.RevertedAt.Time), fmt.Sprintf("%q seen at %s", mark, clock(seen.Last))})
+		found = append(found, [2]string{
+			"reverted at " + clock(status.RevertedAt.Time),
+			fmt.Sprintf("%q seen at %s", mark, clock(seen.Last)),
+		})
 	}
 	if status.InjectedAt == nil && !s.Object.Spec.DryRun {
-		found = append(found, [2]string{"never injected: " + describe(status.Conditions), fmt.Sprintf("%q seen at %s", mark, clock(seen.First))})
+		found = append(found, [2]string{
+			"never injected: " + describe(status.Conditions),
+			fmt.Sprintf("%q seen at %s", mark, clock(seen.First)),
+		})
 	}
 	return found
 }
@@ -107,7 +128,12 @@ func untrueLoadTests(f *Facts) (broken []Violation) {
 			missing = append(missing, "record")
 		}
 		if len(missing) > 0 {
-			broken = append(broken, Violation{Judgement: Untrue, Object: s.World + "/" + s.Object.Name, Expected: "Succeeded, with figures", Seen: "without " + strings.Join(missing, ", ")})
+			broken = append(broken, Violation{
+				Judgement: Untrue,
+				Object:    s.World + "/" + s.Object.Name,
+				Expected:  "Succeeded, with figures",
+				Seen:      "without " + strings.Join(missing, ", "),
+			})
 		}
 	}
 	return broken
@@ -116,21 +142,33 @@ func untrueLoadTests(f *Facts) (broken []Violation) {
 // panics also counts managers that ended without being killed.
 func panics(f *Facts) (broken []Violation) {
 	for _, line := range f.Panics {
-		broken = append(broken, Violation{Judgement: Panicked, Object: "manager", Expected: "no panic", Seen: line})
+		broken = append(broken, Violation{
+			Judgement: Panicked,
+			Object:    "manager",
+			Expected:  "no panic",
+			Seen:      line,
+		})
 	}
 	for _, r := range f.Restarts {
 		if !f.explained(r) {
-			broken = append(broken, Violation{Judgement: Panicked, Object: r.Pod, Expected: "ends only when killed, or when the Lease or the API server is lost", Seen: fmt.Sprintf("ended at %s: %s, exit code %d: %s", clock(r.At), r.Reason, r.Code, r.Said)})
+			broken = append(broken, Violation{
+				Judgement: Panicked,
+				Object:    r.Pod,
+				Expected:  "ends only when killed, or when the Lease or the API server is lost",
+				Seen:      fmt.Sprintf("ended at %s: %s, exit code %d: %s", clock(r.At), r.Reason, r.Code, r.Said),
+			})
 		}
 	}
 	return broken
 }
 
-// explained reports whether a restart was due: it was killed, or a process without a fault to revert has lost the Lease or the API server, and says so.
+// explained reports whether a restart was due: it was killed, or a process without a fault to revert has lost the Lease
+// or the API server, and says so.
 func (f *Facts) explained(r Restart) bool {
 	const sigkill = 128 + 9
 	return slices.ContainsFunc(f.Events, func(e Done) bool {
-		if e.Began.IsZero() || r.At.Before(e.Began.Add(-5*time.Second)) || r.At.After(latest(e.Began, e.Ended).Add(time.Minute)) {
+		if e.Began.IsZero() || r.At.Before(e.Began.Add(-5*time.Second)) ||
+			r.At.After(latest(e.Began, e.Ended).Add(time.Minute)) {
 			return false
 		}
 		switch e.Kind {
@@ -153,13 +191,30 @@ const (
 func growth(f *Facts) (broken []Violation) {
 	first, last := f.AtFirst, f.AtLast
 	if first.Goroutines == 0 || last.Goroutines == 0 {
-		return []Violation{{Judgement: Growth, Object: "manager", Expected: "figures of the idle manager, before and after", Seen: fmt.Sprintf("%+v and %+v", first, last)}}
+		return []Violation{
+			{
+				Judgement: Growth,
+				Object:    "manager",
+				Expected:  "figures of the idle manager, before and after",
+				Seen:      fmt.Sprintf("%+v and %+v", first, last),
+			},
+		}
 	}
 	if limit := max(growthFactor*first.Goroutines, first.Goroutines+growthGoroutines); last.Goroutines > limit {
-		broken = append(broken, Violation{Judgement: Growth, Object: "goroutines", Expected: fmt.Sprintf("at most %.0f, after %.0f at first", limit, first.Goroutines), Seen: fmt.Sprintf("%.0f", last.Goroutines)})
+		broken = append(broken, Violation{
+			Judgement: Growth,
+			Object:    "goroutines",
+			Expected:  fmt.Sprintf("at most %.0f, after %.0f at first", limit, first.Goroutines),
+			Seen:      fmt.Sprintf("%.0f", last.Goroutines),
+		})
 	}
 	if limit := max(growthFactor*first.Memory, first.Memory+growthMemory); last.Memory > limit {
-		broken = append(broken, Violation{Judgement: Growth, Object: "memory", Expected: fmt.Sprintf("at most %.0f bytes, after %.0f at first", limit, first.Memory), Seen: fmt.Sprintf("%.0f", last.Memory)})
+		broken = append(broken, Violation{
+			Judgement: Growth,
+			Object:    "memory",
+			Expected:  fmt.Sprintf("at most %.0f bytes, after %.0f at first", limit, first.Memory),
+			Seen:      fmt.Sprintf("%.0f", last.Memory),
+		})
 	}
 	return broken
 }
@@ -174,14 +229,19 @@ func leaderless(f *Facts) (broken []Violation) {
 		until := f.Able[min(i, len(f.Able)-1)].At
 		undisturbed := f.lastDisturbed(from, until)
 		if took := until.Sub(undisturbed); took > leaderLimit {
-			broken = append(broken, Violation{Judgement: NoLeader, Object: "manager", Expected: fmt.Sprintf("a leader within %s of %s", leaderLimit, clock(undisturbed)),
-				Seen: fmt.Sprintf("none until %s, for %s", clock(until), took.Round(time.Second/10))})
+			broken = append(broken, Violation{
+				Judgement: NoLeader,
+				Object:    "manager",
+				Expected:  fmt.Sprintf("a leader within %s of %s", leaderLimit, clock(undisturbed)),
+				Seen:      fmt.Sprintf("none until %s, for %s", clock(until), took.Round(time.Second/10)),
+			})
 		}
 	}
 	return broken
 }
 
-// lastDisturbed is when the operator could go on, in a time without a leader: its beginning, or when the last disturbance in it was over.
+// lastDisturbed is when the operator could go on, in a time without a leader: its beginning, or when the last
+// disturbance in it was over.
 func (f *Facts) lastDisturbed(from, until time.Time) time.Time {
 	last := from
 	for _, e := range f.Events {
@@ -208,20 +268,36 @@ func answers(f *Facts) (broken []Violation) {
 			if !answered {
 				seen = "none, " + seen
 			}
-			broken = append(broken, Violation{Judgement: NoAnswer, Object: p.Name, Expected: fmt.Sprintf("a status within %s while a manager leads; created at %s", pulseLimit, clock(p.Created)), Seen: seen})
+			broken = append(broken, Violation{
+				Judgement: NoAnswer,
+				Object:    p.Name,
+				Expected:  fmt.Sprintf("a status within %s while a manager leads; created at %s", pulseLimit, clock(p.Created)),
+				Seen:      seen,
+			})
 		}
 	}
 	switch {
 	case f.FirstAnswer < 0:
-		broken = append(broken, Violation{Judgement: NoAnswer, Object: "at the end", Expected: "a status within " + answerLimit.String(), Seen: "none"})
+		broken = append(broken, Violation{
+			Judgement: NoAnswer,
+			Object:    "at the end",
+			Expected:  "a status within " + answerLimit.String(),
+			Seen:      "none",
+		})
 	case f.FirstAnswer > answerLimit:
-		broken = append(broken, Violation{Judgement: NoAnswer, Object: "at the end", Expected: "a status within " + answerLimit.String(), Seen: "after " + f.FirstAnswer.String()})
+		broken = append(broken, Violation{
+			Judgement: NoAnswer,
+			Object:    "at the end",
+			Expected:  "a status within " + answerLimit.String(),
+			Seen:      "after " + f.FirstAnswer.String(),
+		})
 	}
 	return broken
 }
 
-// took is how long a new object waited for a status while a manager led: the longest time in which one did. Each manager that begins to lead reads the cluster and
-// reverts what is overdue first, so those times are not added up. A look that was not answered promptly is no interruption.
+// took is how long a new object waited for a status while a manager led: the longest time in which one did. Each
+// manager that begins to lead reads the cluster and reverts what is overdue first, so those times are not added up. A
+// look that was not answered promptly is no interruption.
 func (f *Facts) took(p Pulse) (time.Duration, bool) {
 	until := p.Answered
 	if until.IsZero() {
@@ -230,11 +306,17 @@ func (f *Facts) took(p Pulse) (time.Duration, bool) {
 	return f.Able.Longest(p.Created, until, interruption), !p.Answered.IsZero()
 }
 
-// notDone are events that could not be carried out. What their object has ended before is none: the plan is drawn without knowing what happens.
+// notDone are events that could not be carried out. What their object has ended before is none: the plan is drawn
+// without knowing what happens.
 func notDone(f *Facts) (broken []Violation) {
 	for _, e := range f.Events {
 		if e.Err != "" {
-			broken = append(broken, Violation{Judgement: NotDone, Object: strings.Trim(e.World+"/"+e.Name, "/"), Expected: e.Label(), Seen: e.Err})
+			broken = append(broken, Violation{
+				Judgement: NotDone,
+				Object:    strings.Trim(e.World+"/"+e.Name, "/"),
+				Expected:  e.Label(),
+				Seen:      e.Err,
+			})
 		}
 	}
 	return broken

@@ -21,17 +21,24 @@ func after(seconds float64) time.Time {
 
 func micro(seconds float64) *metav1.MicroTime { return new(metav1.NewMicroTime(after(seconds))) }
 
-// well are the facts of a soak in which everything went well: a change of a setting from second 10 to 20, which was asked for 10 s, and a load test.
+// well are the facts of a soak in which everything went well: a change of a setting from second 10 to 20, which was
+// asked for 10 s, and a load test.
 func well() *Facts {
 	f := &Facts{
-		Marks: map[string]*Sighting{MarkConfig("single", "1001"): {First: after(10.5), Last: after(19.5)}}, Polls: map[string][]time.Time{}, Records: map[string]bool{"ns/load-1-results": true},
-		Before: map[string]string{"single: StatefulSet": "a"}, After: map[string]string{"single: StatefulSet": "a"},
-		Pulses: []Pulse{{Name: "pulse-1", Created: after(30), Answered: after(31), Watched: after(31)}}, FirstAnswer: time.Second,
-		AtFirst: Process{Goroutines: 200, Memory: 80 << 20}, AtLast: Process{Goroutines: 210, Memory: 90 << 20},
-		Faults:    []Seen[*v1alpha1.RedisFault]{{World: "single", Object: aFault()}},
-		LoadTests: []Seen[*v1alpha1.RedisLoadTest]{{World: "single", Object: aLoadTest()}},
+		Marks:       map[string]*Sighting{MarkConfig("single", "1001"): {First: after(10.5), Last: after(19.5)}},
+		Polls:       map[string][]time.Time{},
+		Records:     map[string]bool{"ns/load-1-results": true},
+		Before:      map[string]string{"single: StatefulSet": "a"},
+		After:       map[string]string{"single: StatefulSet": "a"},
+		Pulses:      []Pulse{{Name: "pulse-1", Created: after(30), Answered: after(31), Watched: after(31)}},
+		FirstAnswer: time.Second,
+		AtFirst:     Process{Goroutines: 200, Memory: 80 << 20},
+		AtLast:      Process{Goroutines: 210, Memory: 90 << 20},
+		Faults:      []Seen[*v1alpha1.RedisFault]{{World: "single", Object: aFault()}},
+		LoadTests:   []Seen[*v1alpha1.RedisLoadTest]{{World: "single", Object: aLoadTest()}},
 		Experiments: []Seen[*v1alpha1.RedisExperiment]{{World: "single", Object: &v1alpha1.RedisExperiment{
-			ObjectMeta: metav1.ObjectMeta{Name: "experiment-3"}, Status: v1alpha1.RedisExperimentStatus{Conditions: complete(v1alpha1.ReasonSucceeded)},
+			ObjectMeta: metav1.ObjectMeta{Name: "experiment-3"},
+			Status:     v1alpha1.RedisExperimentStatus{Conditions: complete(v1alpha1.ReasonSucceeded)},
 		}}},
 	}
 	for second := range 200 {
@@ -48,21 +55,41 @@ func complete(reason string) []metav1.Condition {
 func aFault() *v1alpha1.RedisFault {
 	return &v1alpha1.RedisFault{
 		ObjectMeta: metav1.ObjectMeta{Name: "fault-1", UID: "uid"},
-		Spec: v1alpha1.RedisFaultSpec{Duration: span(10 * time.Second), Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{
-			Parameters: map[string]v1alpha1.ParameterValue{MarkParameter: "1001"},
-		}}},
+		Spec: v1alpha1.RedisFaultSpec{
+			Duration: span(10 * time.Second),
+			Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{
+				Parameters: map[string]v1alpha1.ParameterValue{MarkParameter: "1001"},
+			}},
+		},
 		Status: v1alpha1.RedisFaultStatus{
-			Conditions: complete(v1alpha1.ReasonSucceeded), InjectedAt: micro(10), RevertedAt: micro(20), Effect: v1alpha1.EffectConfirmed,
-			Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", InjectedAt: micro(10), ActiveAt: micro(10), RevertedAt: micro(20), Revert: &v1alpha1.RevertRecord{Data: "{}"}}},
+			Conditions: complete(v1alpha1.ReasonSucceeded),
+			InjectedAt: micro(10),
+			RevertedAt: micro(20),
+			Effect:     v1alpha1.EffectConfirmed,
+			Targets: []v1alpha1.FaultTarget{
+				{
+					Pod:        "redis-0",
+					InjectedAt: micro(10),
+					ActiveAt:   micro(10),
+					RevertedAt: micro(20),
+					Revert:     &v1alpha1.RevertRecord{Data: "{}"},
+				},
+			},
 		},
 	}
 }
 
 func aLoadTest() *v1alpha1.RedisLoadTest {
-	return &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "load-1"}, Status: v1alpha1.RedisLoadTestStatus{
-		Conditions: complete(v1alpha1.ReasonSucceeded), StartTime: micro(1), CompletionTime: micro(40), Summary: &v1alpha1.LoadSummary{},
-		Results: &v1alpha1.ResultsReference{ConfigMap: "load-1-results"},
-	}}
+	return &v1alpha1.RedisLoadTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "load-1"},
+		Status: v1alpha1.RedisLoadTestStatus{
+			Conditions:     complete(v1alpha1.ReasonSucceeded),
+			StartTime:      micro(1),
+			CompletionTime: micro(40),
+			Summary:        &v1alpha1.LoadSummary{},
+			Results:        &v1alpha1.ResultsReference{ConfigMap: "load-1-results"},
+		},
+	}
 }
 
 // away has no manager between two seconds.
@@ -126,28 +153,71 @@ func TestJudge(t *testing.T) {
 			f.away(18, 38)
 			f.Events = append(f.Events, event(Delete, 20, 0))
 		}, nil},
-		"a status without an end":       {func(f *Facts) { f.LoadTests[0].Object.Status.Conditions[0].Status = metav1.ConditionFalse }, []Judgement{Unended}},
-		"no status at all":              {func(f *Facts) { f.Experiments[0].Object.Status.Conditions = nil }, []Judgement{Unended}},
-		"a deleted one is there":        {func(f *Facts) { f.Faults[0].Object.DeletionTimestamp = new(metav1.NewTime(after(50))) }, []Judgement{Unended}},
-		"gone ones":                     {func(f *Facts) { f.Experiments[0].Gone, f.Experiments[0].Object.Status.Conditions = true, nil }, nil},
-		"said to be reverted, and seen": {func(f *Facts) { f.Faults[0].Object.Status.RevertedAt = micro(15) }, []Judgement{Untrue}},
+		"a status without an end": {
+			func(f *Facts) { f.LoadTests[0].Object.Status.Conditions[0].Status = metav1.ConditionFalse },
+			[]Judgement{Unended},
+		},
+		"no status at all": {
+			func(f *Facts) { f.Experiments[0].Object.Status.Conditions = nil },
+			[]Judgement{Unended},
+		},
+		"a deleted one is there": {func(f *Facts) {
+			f.Faults[0].Object.DeletionTimestamp = new(
+				metav1.NewTime(after(50)))
+		}, []Judgement{Unended}},
+		"gone ones": {
+			func(f *Facts) { f.Experiments[0].Gone, f.Experiments[0].Object.Status.Conditions = true, nil },
+			nil,
+		},
+		"said to be reverted, and seen": {func(f *Facts) {
+			f.Faults[0].Object.Status.RevertedAt = micro(
+				15)
+		}, []Judgement{Untrue}},
 		"said to be never injected, and seen": {func(f *Facts) {
 			s := &f.Faults[0].Object.Status
 			s.InjectedAt, s.RevertedAt, s.Targets, s.Effect = nil, nil, nil, ""
 		}, []Judgement{Untrue}},
-		"said to be confirmed, and not seen":   {func(f *Facts) { clear(f.Marks) }, []Judgement{Untrue}},
-		"a dry run, and seen":                  {func(f *Facts) { f.Faults[0].Object.Spec.DryRun = true }, []Judgement{Untrue}},
-		"ended, and a target was not reverted": {func(f *Facts) { f.Faults[0].Object.Status.Targets[0].RevertedAt = nil }, []Judgement{Untrue}},
-		"a revert abandoned":                   {func(f *Facts) { f.Faults[0].Object.Status.Targets[0].RevertAbandoned = true }, []Judgement{Untrue}},
-		"ended, and holds":                     {func(f *Facts) { f.Faults[0].Object.Status.Holding = new(true) }, []Judgement{Untrue}},
-		"succeeded without a record":           {func(f *Facts) { clear(f.Records) }, []Judgement{Untrue}},
-		"succeeded without figures":            {func(f *Facts) { f.LoadTests[0].Object.Status.Summary = nil }, []Judgement{Untrue}},
-		"a panic":                              {func(f *Facts) { f.Panics = []string{"panic: nil map"} }, []Judgement{Panicked}},
+		"said to be confirmed, and not seen": {func(f *Facts) { clear(f.Marks) }, []Judgement{Untrue}},
+		"a dry run, and seen": {
+			func(f *Facts) { f.Faults[0].Object.Spec.DryRun = true },
+			[]Judgement{Untrue},
+		},
+		"ended, and a target was not reverted": {
+			func(f *Facts) { f.Faults[0].Object.Status.Targets[0].RevertedAt = nil },
+			[]Judgement{Untrue},
+		},
+		"a revert abandoned": {
+			func(f *Facts) { f.Faults[0].Object.Status.Targets[0].RevertAbandoned = true },
+			[]Judgement{Untrue},
+		},
+		"ended, and holds": {func(f *Facts) {
+			f.Faults[0].Object.Status.Holding = new(
+				true)
+		}, []Judgement{Untrue}},
+		"succeeded without a record": {func(f *Facts) { clear(f.Records) }, []Judgement{Untrue}},
+		"succeeded without figures": {
+			func(f *Facts) { f.LoadTests[0].Object.Status.Summary = nil },
+			[]Judgement{Untrue},
+		},
+		"a panic": {func(f *Facts) {
+			f.Panics = []string{
+				"panic: nil map",
+			}
+		}, []Judgement{Panicked}},
 		"a restart by our kill": {func(f *Facts) {
-			f.Events = append(f.Events, Done{Event: Event{Kind: ManagerKilled}, Target: "manager-1", Began: after(50), Ended: after(60)})
+			f.Events = append(f.Events, Done{
+				Event:  Event{Kind: ManagerKilled},
+				Target: "manager-1",
+				Began:  after(50),
+				Ended:  after(60),
+			})
 			f.Restarts = []Restart{{Pod: "manager-1", At: after(50), Code: 137}}
 		}, nil},
-		"a restart of its own": {func(f *Facts) { f.Restarts = []Restart{{Pod: "manager-1", At: after(50), Code: 1}} }, []Judgement{Panicked}},
+		"a restart of its own": {func(f *Facts) {
+			f.Restarts = []Restart{
+				{Pod: "manager-1", At: after(50), Code: 1},
+			}
+		}, []Judgement{Panicked}},
 		"it lost the Lease, and says so": {func(f *Facts) {
 			f.Events = append(f.Events, event(LeaseTaken, 50, 60))
 			f.Restarts = []Restart{{Pod: "manager-1", At: after(61), Code: 1, Said: "leader election lost"}}
@@ -218,7 +288,8 @@ func TestWithin(t *testing.T) {
 	}{
 		{10, 20, 0, 10}, {45, 65, 0, 10}, {45, 65, 3, 7}, {50, 60, 0, 0}, {58.5, 62.5, 0, 2.5}, {190, 300, 0, 14},
 	} {
-		if got := f.Able.Within(after(c.from), after(c.to), time.Duration(c.settling*float64(time.Second))); got.Seconds() != c.want {
+		if got := f.Able.Within(after(c.from), after(c.to),
+			time.Duration(c.settling*float64(time.Second))); got.Seconds() != c.want {
 			t.Errorf("from %g to %g, settling %g: %s, want %g s", c.from, c.to, c.settling, got, c.want)
 		}
 	}
@@ -227,24 +298,39 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// A report counts what was survived: an object with a violation was not, nor was a disturbance after which nobody answered.
+// A report counts what was survived: an object with a violation was not, nor was a disturbance after which nobody
+// answered.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	plan := Plan{Seed: 7, Length: 3 * time.Minute, Events: []Event{
-		{Kind: CreateFault, Type: v1alpha1.FaultConfig, World: "single", Name: "fault-1"}, {Kind: EtcdPaused}, {Kind: LeaseTaken, At: time.Minute}, {Kind: LoadPodDeleted, World: "single"},
+		{Kind: CreateFault, Type: v1alpha1.FaultConfig, World: "single", Name: "fault-1"},
+		{Kind: EtcdPaused},
+		{Kind: LeaseTaken, At: time.Minute},
+		{Kind: LoadPodDeleted, World: "single"},
 	}}
 	f := well()
 	f.Pulses = append(f.Pulses, Pulse{Name: "pulse-2", Created: after(120), Watched: after(190)})
 	f.Marks[MarkConfig("single", "1001")].Last = after(33)
-	f.Events = []Done{{Event: plan.Events[0], Began: after(1)}, {Event: plan.Events[1], Began: after(20), Ended: after(25)}, {Event: plan.Events[2], Began: after(100), Ended: after(110)}, {Event: plan.Events[3]}}
+	f.Events = []Done{
+		{Event: plan.Events[0], Began: after(1)},
+		{Event: plan.Events[1], Began: after(20), Ended: after(25)},
+		{Event: plan.Events[2], Began: after(100), Ended: after(110)},
+		{Event: plan.Events[3]},
+	}
 	broken := Judge(f)
 	r := NewReport(plan, start, f, broken)
-	for label, want := range map[string]Count{"fault Config": {1, 1, 0}, "etcd paused": {1, 1, 1}, "lease taken": {1, 1, 0}, "load pod deleted": {1, 0, 0}} {
+	for label, want := range map[string]Count{
+		"fault Config":     {1, 1, 0},
+		"etcd paused":      {1, 1, 1},
+		"lease taken":      {1, 1, 0},
+		"load pod deleted": {1, 0, 0},
+	} {
 		if r.Events[label] != want {
 			t.Errorf("%s: %+v, want %+v", label, r.Events[label], want)
 		}
 	}
-	if r.LateReverts != 1 || r.Untrue != 1 || r.NotAnswered != 1 || r.LatestRevert != 13 || r.EffectsSeen != 1 || r.SlowestAnswer != 1 || r.SlowestWhile != 70 {
+	if r.LateReverts != 1 || r.Untrue != 1 || r.NotAnswered != 1 || r.LatestRevert != 13 || r.EffectsSeen != 1 ||
+		r.SlowestAnswer != 1 || r.SlowestWhile != 70 {
 		t.Errorf("%+v", r)
 	}
 	var text bytes.Buffer

@@ -28,7 +28,8 @@ const labState = "/run/redquake-lab"
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// idleManager is what the manager uses once it has nothing to do: the least of some looks, as a garbage collection may be due.
+// idleManager is what the manager uses once it has nothing to do: the least of some looks, as a garbage collection may
+// be due.
 func (s *soak) idleManager() (least Process) {
 	s.Helper()
 	const looks, between = 4, 10 * time.Second
@@ -54,18 +55,21 @@ func (s *soak) managerProcess() (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	token, err := s.clientset.CoreV1().ServiceAccounts(s.pulses).CreateToken(s.Context(), "scraper", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := s.clientset.CoreV1().ServiceAccounts(s.pulses).CreateToken(s.Context(), "scraper",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return Process{}, err
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), requestLimit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+net.JoinHostPort(pod.Status.PodIP, "8443")+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"https://"+net.JoinHostPort(pod.Status.PodIP, "8443")+"/metrics", nil)
 	if err != nil {
 		return Process{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} // its certificate is self-signed
+	// its certificate is self-signed
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return Process{}, err
@@ -73,7 +77,8 @@ func (s *soak) managerProcess() (Process, error) {
 	defer func() { _ = response.Body.Close() }()
 	figures := map[string]float64{}
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), " "); ok && (name == "go_goroutines" || name == "process_resident_memory_bytes" || name == "process_start_time_seconds") {
+		if name, value, ok := strings.Cut(lines.Text(), " "); ok &&
+			(name == "go_goroutines" || name == "process_resident_memory_bytes" || name == "process_start_time_seconds") {
 			figures[name], _ = strconv.ParseFloat(value, 64)
 		}
 	}
@@ -81,7 +86,12 @@ func (s *soak) managerProcess() (Process, error) {
 		return Process{}, fmt.Errorf("%s: metrics %v", response.Status, figures)
 	}
 	age := time.Since(time.Unix(int64(figures["process_start_time_seconds"]), 0)).Round(time.Second).Seconds()
-	return Process{Pod: pod.Name, Age: age, Goroutines: figures["go_goroutines"], Memory: figures["process_resident_memory_bytes"]}, nil
+	return Process{
+		Pod:        pod.Name,
+		Age:        age,
+		Goroutines: figures["go_goroutines"],
+		Memory:     figures["process_resident_memory_bytes"],
+	}, nil
 }
 
 // keepLogs copies what the managers write from the nodes' folders, as a pod's log is deleted with it.
@@ -97,7 +107,8 @@ func (s *soak) keepLogs(ctx context.Context) {
 }
 
 func (s *soak) copyLogs(open map[string]*os.File) {
-	files, _ := filepath.Glob(filepath.Join(labState, "nodes", "*", "fs", "var", "log", "pods", system+"_"+managerName+"-*", "manager", "*.log"))
+	files, _ := filepath.Glob(filepath.Join(labState, "nodes", "*", "fs", "var", "log", "pods",
+		system+"_"+managerName+"-*", "manager", "*.log"))
 	for _, file := range files {
 		if open[file] == nil {
 			if f, err := os.Open(file); err == nil {
@@ -107,7 +118,8 @@ func (s *soak) copyLogs(open map[string]*os.File) {
 	}
 	for file, from := range open {
 		pod := strings.SplitN(filepath.Base(filepath.Dir(filepath.Dir(file))), "_", 3)[1]
-		to, err := os.OpenFile(filepath.Join(s.out, "manager-"+pod+"-"+filepath.Base(file)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		to, err := os.OpenFile(filepath.Join(s.out, "manager-"+pod+"-"+filepath.Base(file)),
+			os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		if err != nil {
 			s.Error(err)
 			return
@@ -131,7 +143,8 @@ func (s *soak) panicsInLogs() (found []string) {
 			s.Error(err)
 		}
 		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "panic: ") || strings.Contains(line, "Observed a panic") || strings.Contains(line, "fatal error: ") || strings.Contains(line, "[recovered") {
+			if strings.Contains(line, "panic: ") || strings.Contains(line, "Observed a panic") ||
+				strings.Contains(line, "fatal error: ") || strings.Contains(line, "[recovered") {
 				found = append(found, filepath.Base(file)+": "+strings.TrimSpace(line))
 			}
 		}
@@ -155,12 +168,13 @@ func (s *soak) lastWords() {
 	}
 }
 
-// lookAtCPU adds up for how long the threads of managers ran, and for how long they waited for a CPU: beside other work on the machine everything takes longer
-// by the latter.
+// lookAtCPU adds up for how long the threads of managers ran, and for how long they waited for a CPU: beside other work
+// on the machine everything takes longer by the latter.
 func (s *soak) lookAtCPU(context.Context) {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range commands {
-		if command, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(command), "/manager\x00--leader-elect") {
+		if command, err := os.ReadFile(file); err != nil ||
+			!strings.HasPrefix(string(command), "/manager\x00--leader-elect") {
 			continue
 		}
 		threads, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "task", "*", "schedstat"))

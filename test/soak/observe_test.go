@@ -23,7 +23,8 @@ const (
 	lookEvery = time.Second
 	lookLimit = 2 * time.Second // of a look at the API server
 	freshness = 5 * time.Second // of the Lease: a manager that leads renews it every 2 s
-	prompt    = time.Second     // within which the API server answers a look, or the manager cannot be expected to be prompt either
+	// within which the API server answers a look, or the manager cannot be expected to be prompt either
+	prompt = time.Second
 )
 
 // snapshot is what the latest looks saw.
@@ -37,15 +38,23 @@ type snapshot struct {
 	threads     map[string]CPU  // of managers, by file
 }
 
-// observe looks at everything every second until ctx ends, each thing on its own: what hangs does not keep the others from being seen.
+// observe looks at everything every second until ctx ends, each thing on its own: what hangs does not keep the others
+// from being seen.
 func (s *soak) observe(ctx context.Context, running *sync.WaitGroup) {
 	s.seen = snapshot{
-		servers: map[string]string{}, faults: map[types.UID]*Seen[*v1alpha1.RedisFault]{}, loadTests: map[types.UID]*Seen[*v1alpha1.RedisLoadTest]{},
-		experiments: map[types.UID]*Seen[*v1alpha1.RedisExperiment]{}, restarts: map[string]bool{}, threads: map[string]CPU{},
+		servers:     map[string]string{},
+		faults:      map[types.UID]*Seen[*v1alpha1.RedisFault]{},
+		loadTests:   map[types.UID]*Seen[*v1alpha1.RedisLoadTest]{},
+		experiments: map[types.UID]*Seen[*v1alpha1.RedisExperiment]{},
+		restarts:    map[string]bool{},
+		threads:     map[string]CPU{},
 	}
 	s.lookAtPods(ctx)
 	s.facts.Restarts = nil // those of before
-	for _, look := range []func(context.Context){s.lookAtLease, s.lookAtNodes, s.lookAtWorkloads, s.lookAtPods, s.lookAtObjects, s.lookAtCPU} {
+	for _, look := range []func(context.Context){
+		s.lookAtLease, s.lookAtNodes, s.lookAtWorkloads, s.lookAtPods,
+		s.lookAtObjects, s.lookAtCPU,
+	} {
 		running.Go(func() { every(ctx, lookEvery, look) })
 	}
 	running.Go(func() { every(ctx, lookEvery, s.lookAtServers) })
@@ -79,7 +88,9 @@ func (s *soak) lookAtLease(ctx context.Context) {
 	asked := time.Now()
 	err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: leaseName}, lease)
 	now := time.Now()
-	ok := err == nil && now.Sub(asked) < prompt && strings.HasPrefix(ptr.Deref(lease.Spec.HolderIdentity, ""), managerName) && lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) < freshness
+	ok := err == nil && now.Sub(asked) < prompt &&
+		strings.HasPrefix(ptr.Deref(lease.Spec.HolderIdentity, ""), managerName) && lease.Spec.RenewTime != nil &&
+		now.Sub(lease.Spec.RenewTime.Time) < freshness
 	s.locked(func() { s.facts.Able = append(s.facts.Able, Sample{now, ok}) })
 }
 
@@ -130,7 +141,9 @@ func (s *soak) lookAtPods(ctx context.Context) {
 		})
 	}
 	var managers corev1.PodList
-	if s.List(ctx, &managers, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "manager"}) != nil {
+	if s.List(ctx, &managers, client.InNamespace(system), client.MatchingLabels{
+		"app.kubernetes.io/component": "manager",
+	}) != nil {
 		return
 	}
 	s.locked(func() {
@@ -154,7 +167,13 @@ func (s *soak) noteRestart(pod string, number int32, end *corev1.ContainerStateT
 		return
 	}
 	s.seen.restarts[end.ContainerID] = true
-	s.facts.Restarts = append(s.facts.Restarts, Restart{Pod: pod, Number: number, At: end.FinishedAt.Time, Reason: end.Reason, Code: end.ExitCode})
+	s.facts.Restarts = append(s.facts.Restarts, Restart{
+		Pod:    pod,
+		Number: number,
+		At:     end.FinishedAt.Time,
+		Reason: end.Reason,
+		Code:   end.ExitCode,
+	})
 }
 
 func (s *soak) lookAtObjects(ctx context.Context) {
@@ -212,7 +231,8 @@ func (s *soak) lastVersions() {
 	}
 }
 
-// lookAtServers asks every server for the setting that faults change, by connections of its own, whether or not there is an API server.
+// lookAtServers asks every server for the setting that faults change, by connections of its own, whether or not there
+// is an API server.
 func (s *soak) lookAtServers(ctx context.Context) {
 	servers := map[string]string{}
 	s.locked(func() {

@@ -1,5 +1,6 @@
-// Package soak is a test of hours in minutes: load tests, faults and experiments at random, while what they need is killed, paused and taken away at random.
-// `make soak` runs it in the lab. This part is pure: a plan of events from a seed, what must hold when they are over, and the report.
+// Package soak is a test of hours in minutes: load tests, faults and experiments at random, while what they need is
+// killed, paused and taken away at random. `make soak` runs it in the lab. This part is pure: a plan of events from a
+// seed, what must hold when they are over, and the report.
 package soak
 
 import (
@@ -41,7 +42,10 @@ const (
 )
 
 // Disturbances are all that happens to the operator, the control plane and the nodes.
-var Disturbances = []Kind{ManagerKilled, ManagerPodDeleted, ManagerPaused, LeaseTaken, APIServerPaused, EtcdPaused, LoadPodDeleted, KubeletPaused, NodeSlowed}
+var Disturbances = []Kind{
+	ManagerKilled, ManagerPodDeleted, ManagerPaused, LeaseTaken, APIServerPaused, EtcdPaused,
+	LoadPodDeleted, KubeletPaused, NodeSlowed,
+}
 
 // Nodes are the names of the lab's nodes.
 var Nodes = []string{"node-a", "node-b"}
@@ -72,7 +76,8 @@ type Plan struct {
 	Events []Event       `json:"events"` // in order
 }
 
-// Draw draws a plan. The streams of events have generators of their own: another gap in one of them does not change the others.
+// Draw draws a plan. The streams of events have generators of their own: another gap in one of them does not change the
+// others.
 func Draw(seed uint64, length time.Duration) Plan {
 	p := Plan{Seed: seed, Length: length}
 	stream := func(n uint64) *dice { return &dice{rand.New(rand.NewPCG(seed, n))} }
@@ -92,16 +97,23 @@ func (d *dice) within(from, to time.Duration) time.Duration {
 }
 
 // percent is true in so many of 100 cases.
-func (d *dice) percent(share int) bool { return d.IntN(100) < share }
+func (d *dice) percent(share int) bool {
+	return d.IntN(100) < share
+}
 
-func oneOf[T any](d *dice, of ...T) T { return of[d.IntN(len(of))] }
+func oneOf[T any](d *dice, of ...T) T {
+	return of[d.IntN(len(of))]
+}
 
-func (p *Plan) add(e Event) { p.Events = append(p.Events, e) }
+func (p *Plan) add(e Event) {
+	p.Events = append(p.Events, e)
+}
 
 // drawObjects draws what users create, and what they do with it. Each world has a load from the start.
 func (p *Plan) drawObjects(d *dice) {
 	made := maker{dice: d, latest: map[string]lately{}}
-	nextExperiment, nextAnchor := d.within(20*time.Second, time.Minute), 5*time.Second
+	nextExperiment := d.within(20*time.Second, time.Minute)
+	nextAnchor := 5 * time.Second
 	for i, w := range Worlds {
 		p.create(d, made.loadTest(w, time.Duration(i)*500*time.Millisecond))
 	}
@@ -141,14 +153,21 @@ func (p *Plan) create(d *dice, e Event) {
 
 func (p *Plan) drawStops(d *dice) {
 	for at := d.within(30*time.Second, 2*time.Minute); at < p.Length; at += d.within(90*time.Second, 3*time.Minute) {
-		p.add(Event{At: at, Kind: Stop, World: oneOf(d, Worlds...).Name, For: d.within(3*time.Second, 12*time.Second)})
+		p.add(Event{
+			At:    at,
+			Kind:  Stop,
+			World: oneOf(d, Worlds...).Name,
+			For:   d.within(3*time.Second, 12*time.Second),
+		})
 	}
 }
 
-// lastLife is the part of a plan in which no manager is killed: what grows in a process that lives through everything else is seen at the end.
+// lastLife is the part of a plan in which no manager is killed: what grows in a process that lives through everything
+// else is seen at the end.
 const lastLife = 0.4
 
-// mostKills is how often a manager process is killed in 20 minutes: the kubelet waits longer each time before it starts the container again.
+// mostKills is how often a manager process is killed in 20 minutes: the kubelet waits longer each time before it starts
+// the container again.
 const mostKills = 3
 
 // drawDisturbances draws one disturbance after another, each sometimes before the one before is over.

@@ -50,7 +50,10 @@ func TestEverythingHappens(t *testing.T) {
 			in[label]++
 		}
 	}
-	want := []string{string(CreateLoadTest), string(CreateExperiment), string(Abort), string(Delete), string(Suspend), string(Stop)}
+	want := []string{
+		string(CreateLoadTest), string(CreateExperiment), string(Abort), string(Delete), string(Suspend),
+		string(Stop),
+	}
 	for _, d := range Disturbances {
 		want = append(want, string(d))
 	}

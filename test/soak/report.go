@@ -27,23 +27,27 @@ type Report struct {
 	NotAnswered   int `json:"newObjectsNotAnswered"`
 	NotCarriedOut int `json:"eventsNotCarriedOut"`
 
-	FirstAnswer    float64 `json:"firstAnswerSeconds"` // to a new object, at the end; -1 = none
-	Pulses         int     `json:"newObjects"`         // that were created all the time to see whether the operator answers
-	SlowestAnswer  float64 `json:"slowestAnswerSeconds"`
-	SlowestWhile   float64 `json:"slowestAnswerWhileLeadingSeconds"` // without the time in which no manager led
-	LatestRevert   float64 `json:"latestRevertSeconds"`              // of the effects that were seen from outside, beyond the end, while the operator could act
+	FirstAnswer float64 `json:"firstAnswerSeconds"` // to a new object, at the end; -1 = none
+	// that were created all the time to see whether the operator answers
+	Pulses        int     `json:"newObjects"`
+	SlowestAnswer float64 `json:"slowestAnswerSeconds"`
+	SlowestWhile  float64 `json:"slowestAnswerWhileLeadingSeconds"` // without the time in which no manager led
+	// of the effects that were seen from outside, beyond the end, while the operator could act
+	LatestRevert   float64 `json:"latestRevertSeconds"`
 	EffectsSeen    int     `json:"effectsSeen"`
 	WithoutManager float64 `json:"secondsWithoutManager"`
 
-	CPUSeconds       float64 `json:"managerCPUSeconds"`
-	CPUWaitedSeconds float64 `json:"managerWaitedForCPUSeconds"` // its threads together: much of it means that the machine was busy
+	CPUSeconds float64 `json:"managerCPUSeconds"`
+	// its threads together: much of it means that the machine was busy
+	CPUWaitedSeconds float64 `json:"managerWaitedForCPUSeconds"`
 
 	AtFirst    Process     `json:"managerAtFirst"`
 	AtLast     Process     `json:"managerAtLast"`
 	Violations []Violation `json:"violations"`
 }
 
-// Count is how many events of a kind there were. One is survived if the operator answered a new object afterwards, and, of an object, if nothing is wrong with it.
+// Count is how many events of a kind there were. One is survived if the operator answered a new object afterwards, and,
+// of an object, if nothing is wrong with it.
 type Count struct {
 	Planned  int `json:"planned"`
 	Done     int `json:"done"`
@@ -53,9 +57,17 @@ type Count struct {
 // NewReport sums up a soak.
 func NewReport(plan Plan, began time.Time, f *Facts, broken []Violation) Report {
 	r := Report{
-		Seed: plan.Seed, Minutes: plan.Length.Minutes(), Began: began, Events: map[string]Count{}, FirstAnswer: f.FirstAnswer.Seconds(), Pulses: len(f.Pulses),
-		CPUSeconds: f.CPU.Ran.Round(time.Second / 10).Seconds(), CPUWaitedSeconds: f.CPU.Waited.Round(time.Second / 10).Seconds(),
-		AtFirst: f.AtFirst, AtLast: f.AtLast, Violations: broken,
+		Seed:             plan.Seed,
+		Minutes:          plan.Length.Minutes(),
+		Began:            began,
+		Events:           map[string]Count{},
+		FirstAnswer:      f.FirstAnswer.Seconds(),
+		Pulses:           len(f.Pulses),
+		CPUSeconds:       f.CPU.Ran.Round(time.Second / 10).Seconds(),
+		CPUWaitedSeconds: f.CPU.Waited.Round(time.Second / 10).Seconds(),
+		AtFirst:          f.AtFirst,
+		AtLast:           f.AtLast,
+		Violations:       broken,
 	}
 	if f.FirstAnswer < 0 {
 		r.FirstAnswer = -1
@@ -65,8 +77,14 @@ func NewReport(plan Plan, began time.Time, f *Facts, broken []Violation) Report 
 		wrong[v.Object] = true
 		by[v.Judgement]++
 	}
-	r.Orphans, r.Unreverted, r.LateReverts, r.WithoutEnd = by[Orphan], by[Unreverted], by[LateRevert], by[Unended]
-	r.Untrue, r.Panics, r.NotAnswered, r.NotCarriedOut = by[Untrue], by[Panicked], by[NoAnswer], by[NotDone]
+	r.Orphans = by[Orphan]
+	r.Unreverted = by[Unreverted]
+	r.LateReverts = by[LateRevert]
+	r.WithoutEnd = by[Unended]
+	r.Untrue = by[Untrue]
+	r.Panics = by[Panicked]
+	r.NotAnswered = by[NoAnswer]
+	r.NotCarriedOut = by[NotDone]
 	for _, e := range plan.Events {
 		r.count(e, func(c *Count) { c.Planned++ })
 	}
@@ -137,12 +155,20 @@ func (r Report) Print(out io.Writer) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", kind, c.Planned, c.Done, c.Survived)
 	}
 	_ = w.Flush()
-	fmt.Fprintf(out, "seed %d, %.1f min: orphans %d, unreverted %d, late reverts %d, statuses without an end %d, untrue %d, panics %d, new objects without an answer %d, events not carried out %d\n",
-		r.Seed, r.Minutes, r.Orphans, r.Unreverted, r.LateReverts, r.WithoutEnd, r.Untrue, r.Panics, r.NotAnswered, r.NotCarriedOut)
-	fmt.Fprintf(out, "first answer to a new object at the end %.2f s; of %d before, the slowest %.1f s, %.1f s of that while a manager led; %d effects seen from outside, the latest gone %.1f s after its end; no manager for %.0f s\n",
+	fmt.Fprintf(out,
+		"seed %d, %.1f min: orphans %d, unreverted %d, late reverts %d, statuses without an end %d, untrue %d, panics %d, "+
+			"new objects without an answer %d, events not carried out %d\n",
+		r.Seed, r.Minutes, r.Orphans, r.Unreverted, r.LateReverts, r.WithoutEnd, r.Untrue, r.Panics, r.NotAnswered,
+		r.NotCarriedOut)
+	fmt.Fprintf(out,
+		"first answer to a new object at the end %.2f s; of %d before, the slowest %.1f s, %.1f s of that while a manager "+
+			"led; %d effects seen from outside, the latest gone %.1f s after its end; no manager for %.0f s\n",
 		r.FirstAnswer, r.Pulses, r.SlowestAnswer, r.SlowestWhile, r.EffectsSeen, r.LatestRevert, r.WithoutManager)
-	fmt.Fprintf(out, "manager: %.0f goroutines and %.0f MiB at first, %.0f and %.0f at last, %.0f s after its start; it used the CPU for %.1f s, and waited for it for %.1f s\n",
-		r.AtFirst.Goroutines, r.AtFirst.Memory/(1<<20), r.AtLast.Goroutines, r.AtLast.Memory/(1<<20), r.AtLast.Age, r.CPUSeconds, r.CPUWaitedSeconds)
+	fmt.Fprintf(out,
+		"manager: %.0f goroutines and %.0f MiB at first, %.0f and %.0f at last, %.0f s after its start; it used the CPU "+
+			"for %.1f s, and waited for it for %.1f s\n",
+		r.AtFirst.Goroutines, r.AtFirst.Memory/(1<<20), r.AtLast.Goroutines, r.AtLast.Memory/(1<<20), r.AtLast.Age,
+		r.CPUSeconds, r.CPUWaitedSeconds)
 	for _, v := range r.Violations {
 		fmt.Fprintf(out, "VIOLATION %s: %s: want %s; got %s (%s)\n", v.Judgement, v.Object, v.Expected, v.Seen, v.Evidence)
 	}

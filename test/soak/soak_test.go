@@ -63,7 +63,11 @@ func TestSoak(t *testing.T) {
 	ctrl.SetLogger(zap.New(zap.WriteTo(io.Discard)))
 	redis.SetLogger(silent{}) // servers are often away
 	klog.SetLogger(logr.Discard())
-	s := &soak{T: t, lab: os.Getenv(envLab), facts: &Facts{Marks: map[string]*Sighting{}, Polls: map[string][]time.Time{}, Records: map[string]bool{}}}
+	s := &soak{
+		T:     t,
+		lab:   os.Getenv(envLab),
+		facts: &Facts{Marks: map[string]*Sighting{}, Polls: map[string][]time.Time{}, Records: map[string]bool{}},
+	}
 	seed, minutes := uint64(time.Now().UnixNano()%1_000_000), 20.0
 	if text := os.Getenv(envSeed); text != "" {
 		seed = number(t, envSeed, text, strconv.ParseUint)

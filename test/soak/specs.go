@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// World is a Redis in a namespace of its own, and the types of faults that can act on it: one that is listed twice is drawn twice as often.
+// World is a Redis in a namespace of its own, and the types of faults that can act on it: one that is listed twice is
+// drawn twice as often.
 type World struct {
 	Name    string
 	App     string // label app of its servers, and name of their StatefulSet
@@ -27,8 +28,10 @@ var Worlds = []World{
 		Name: "single", App: "redis", Servers: 1,
 		Target: v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}},
 		Types: []v1alpha1.FaultType{
-			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultClientKill, v1alpha1.FaultBackgroundSave, v1alpha1.FaultResources,
-			v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultNodeLoss, v1alpha1.FaultVolumeAttachDelay, v1alpha1.FaultPodTemplate,
+			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultClientKill,
+			v1alpha1.FaultBackgroundSave, v1alpha1.FaultResources,
+			v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultNodeLoss, v1alpha1.FaultVolumeAttachDelay,
+			v1alpha1.FaultPodTemplate,
 			v1alpha1.FaultIOThreads, v1alpha1.FaultExternal,
 		},
 	},
@@ -39,20 +42,26 @@ var Worlds = []World{
 			PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pair"}},
 		},
 		Types: []v1alpha1.FaultType{
-			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultClientKill, v1alpha1.FaultBackgroundSave, v1alpha1.FaultResources,
+			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultClientKill,
+			v1alpha1.FaultBackgroundSave, v1alpha1.FaultResources,
 			v1alpha1.FaultProcessCrash, v1alpha1.FaultReplicaScale, v1alpha1.FaultPodKill,
 		},
 	},
 	{
 		Name: "sentinel", App: "redis-ha", Servers: 3,
 		Target: v1alpha1.RedisTarget{
-			Topology:    v1alpha1.TopologySentinel,
-			Sentinel:    &v1alpha1.SentinelTarget{Service: &v1alpha1.SentinelService{Name: "redis-sentinel"}, MasterName: "mymaster"},
+			Topology: v1alpha1.TopologySentinel,
+			Sentinel: &v1alpha1.SentinelTarget{
+				Service:    &v1alpha1.SentinelService{Name: "redis-sentinel"},
+				MasterName: "mymaster",
+			},
 			PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis-ha"}},
 		},
 		Types: []v1alpha1.FaultType{
-			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultFailover, v1alpha1.FaultFailover, v1alpha1.FaultReplicaScale, v1alpha1.FaultResources, v1alpha1.FaultPodKill,
-			v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultProcessCrash, v1alpha1.FaultPodTemplate, v1alpha1.FaultIOThreads,
+			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultFailover, v1alpha1.FaultFailover,
+			v1alpha1.FaultReplicaScale, v1alpha1.FaultResources, v1alpha1.FaultPodKill,
+			v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultProcessCrash, v1alpha1.FaultPodTemplate,
+			v1alpha1.FaultIOThreads,
 		},
 	},
 	{
@@ -62,7 +71,8 @@ var Worlds = []World{
 			PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis-cluster"}},
 		},
 		Types: []v1alpha1.FaultType{
-			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultClientKill, v1alpha1.FaultResources, v1alpha1.FaultPodKill,
+			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultClientKill,
+			v1alpha1.FaultResources, v1alpha1.FaultPodKill,
 			v1alpha1.FaultBackgroundSave, v1alpha1.FaultProcessCrash,
 		},
 	},
@@ -94,7 +104,9 @@ func (m *maker) name(kind string) string {
 	return fmt.Sprintf("%s-%d", kind, m.count)
 }
 
-func span(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+func span(d time.Duration) *metav1.Duration {
+	return &metav1.Duration{Duration: d}
+}
 
 // loadSpec is a load of one small pod.
 func (m *maker) loadSpec(w World, length time.Duration) v1alpha1.RedisLoadTestSpec {
@@ -103,14 +115,27 @@ func (m *maker) loadSpec(w World, length time.Duration) v1alpha1.RedisLoadTestSp
 		Client: v1alpha1.LoadClient{Connections: 4, RequestTimeout: *span(time.Second)},
 		Load:   v1alpha1.LoadShape{Rate: new(int32(20 + m.IntN(60))), Duration: span(length)},
 		Workload: v1alpha1.Workload{
-			Commands: []v1alpha1.WorkloadCommand{{Name: "set", Weight: 1, Command: []string{"SET", "{key}", "{value}"}}, {Name: "get", Weight: 3, Command: []string{"GET", "{key}"}}},
+			Commands: []v1alpha1.WorkloadCommand{
+				{Name: "set", Weight: 1, Command: []string{"SET", "{key}", "{value}"}},
+				{Name: "get", Weight: 3, Command: []string{"GET", "{key}"}},
+			},
 			Keyspace: v1alpha1.Keyspace{Prefix: "soak:", Keys: 100},
 			Values:   v1alpha1.ValueSizes{Bytes: new(int32(32))},
 		},
-		Pods: v1alpha1.LoadPods{Count: 1, StartDeadline: *span(90 * time.Second), LoadPodTemplate: v1alpha1.LoadPodTemplate{Resources: &corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
-			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-		}}},
+		Pods: v1alpha1.LoadPods{
+			Count:         1,
+			StartDeadline: *span(90 * time.Second),
+			LoadPodTemplate: v1alpha1.LoadPodTemplate{Resources: &corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{
+					corev1.ResourceCPU:    resource.MustParse("20m"),
+					corev1.ResourceMemory: resource.MustParse("32Mi"),
+				},
+				Limits: corev1.ResourceList{
+					corev1.ResourceCPU:    resource.MustParse("200m"),
+					corev1.ResourceMemory: resource.MustParse("128Mi"),
+				},
+			}},
+		},
 	}
 	if m.percent(30) { // a closed loop
 		spec.Load.Rate, spec.Load.Users, spec.Load.ThinkTime = nil, new(int32(2)), span(50*time.Millisecond)
@@ -135,7 +160,13 @@ func (m *maker) loadTest(w World, at time.Duration) Event {
 		test.Spec.TTLSecondsAfterFinished = new(int32(5 + m.IntN(20)))
 	}
 	m.latest[w.Name] = lately{test.Name, at + length}
-	return Event{At: at, Kind: CreateLoadTest, World: w.Name, Name: test.Name, Object: test}
+	return Event{
+		At:     at,
+		Kind:   CreateLoadTest,
+		World:  w.Name,
+		Name:   test.Name,
+		Object: test,
+	}
 }
 
 // experiment compares two settings of the single server, each run once.
@@ -151,15 +182,26 @@ func (m *maker) experiment(at time.Duration) Event {
 			Repeat: 1, Baseline: map[string]v1alpha1.ValueName{"hz": "as-is"},
 		},
 	}
-	return Event{At: at, Kind: CreateExperiment, World: w.Name, Name: e.Name, Object: e}
+	return Event{
+		At:     at,
+		Kind:   CreateExperiment,
+		World:  w.Name,
+		Name:   e.Name,
+		Object: e,
+	}
 }
 
-// fault is a fault on the load of its world, or with a probe of its own. It ends by itself within minutes, whatever happens.
+// fault is a fault on the load of its world, or with a probe of its own. It ends by itself within minutes, whatever
+// happens.
 func (m *maker) fault(w World, at time.Duration) Event {
 	kind := oneOf(m.dice, w.Types...)
 	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: m.name("fault")}, Spec: v1alpha1.RedisFaultSpec{
-		Action:           v1alpha1.Action{Type: kind},
-		Select:           v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectOne, Pick: oneOf(m.dice, v1alpha1.PickFirst, v1alpha1.PickRandom)},
+		Action: v1alpha1.Action{Type: kind},
+		Select: v1alpha1.FaultSelector{
+			Role: v1alpha1.RolePrimary,
+			Mode: v1alpha1.SelectOne,
+			Pick: oneOf(m.dice, v1alpha1.PickFirst, v1alpha1.PickRandom),
+		},
 		Trigger:          v1alpha1.FaultTrigger{After: span(m.within(0, 8*time.Second)), Timeout: *span(30 * time.Second)},
 		RecoveryDeadline: *span(m.within(8*time.Second, 20*time.Second)),
 		Deadline:         span(2 * time.Minute),
@@ -183,7 +225,14 @@ func (m *maker) fault(w World, at time.Duration) Event {
 	if m.percent(8) {
 		s.TTLSecondsAfterFinished = new(int32(5 + m.IntN(20)))
 	}
-	return Event{At: at, Kind: CreateFault, World: w.Name, Name: f.Name, Type: kind, Object: f}
+	return Event{
+		At:     at,
+		Kind:   CreateFault,
+		World:  w.Name,
+		Name:   f.Name,
+		Type:   kind,
+		Object: f,
+	}
 }
 
 // act sets what a type needs.
@@ -200,14 +249,19 @@ func (m *maker) actOnServer(s *v1alpha1.RedisFaultSpec) bool {
 	s.Duration = span(m.within(3*time.Second, 18*time.Second))
 	switch a.Type {
 	case v1alpha1.FaultConfig:
-		a.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{MarkParameter: v1alpha1.ParameterValue(fmt.Sprint(markBase + m.count))}}
+		a.Config = &v1alpha1.Config{
+			Parameters: map[string]v1alpha1.ParameterValue{
+				MarkParameter: v1alpha1.ParameterValue(fmt.Sprint(markBase + m.count)),
+			},
+		}
 		if m.percent(30) {
 			a.Config.Parameters["appendfsync"] = "always"
 		}
 	case v1alpha1.FaultClientPause:
 		a.ClientPause = &v1alpha1.ClientPause{Mode: oneOf(m.dice, v1alpha1.PauseAll, v1alpha1.PauseWrite)}
 	case v1alpha1.FaultHang:
-		a.Hang, s.Duration = &v1alpha1.Hang{Method: v1alpha1.HangAuto}, span(m.within(time.Second, 4*time.Second))
+		a.Hang = &v1alpha1.Hang{Method: v1alpha1.HangAuto}
+		s.Duration = span(m.within(time.Second, 4*time.Second))
 	case v1alpha1.FaultResources:
 		a.Resources = &v1alpha1.Resources{CPU: resource.NewMilliQuantity(int64(markCPU+m.count), resource.DecimalSI)}
 	default:
@@ -223,13 +277,20 @@ func (m *maker) actOnce(s *v1alpha1.RedisFaultSpec) bool {
 	case v1alpha1.FaultClientKill:
 		a.ClientKill = &v1alpha1.ClientKill{Type: v1alpha1.ClientNormal}
 	case v1alpha1.FaultBackgroundSave:
-		a.BackgroundSave = &v1alpha1.BackgroundSave{Kind: oneOf(m.dice, v1alpha1.SaveSnapshot, v1alpha1.SaveAppendOnlyRewrite)}
+		a.BackgroundSave = &v1alpha1.BackgroundSave{
+			Kind: oneOf(m.dice, v1alpha1.SaveSnapshot, v1alpha1.SaveAppendOnlyRewrite),
+		}
 	case v1alpha1.FaultProcessCrash:
 		a.ProcessCrash = &v1alpha1.ProcessCrash{Method: v1alpha1.CrashShutdown}
 	case v1alpha1.FaultFailover:
-		a.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverAuto, Mode: oneOf(m.dice, v1alpha1.FailoverPlain, v1alpha1.FailoverCoordinated), Timeout: *span(30 * time.Second)}
+		a.Failover = &v1alpha1.Failover{
+			Method:  v1alpha1.FailoverAuto,
+			Mode:    oneOf(m.dice, v1alpha1.FailoverPlain, v1alpha1.FailoverCoordinated),
+			Timeout: *span(30 * time.Second),
+		}
 	case v1alpha1.FaultExternal:
-		a.External, s.Select = &v1alpha1.External{WaitFor: *span(m.within(10*time.Second, 30*time.Second))}, v1alpha1.FaultSelector{}
+		a.External = &v1alpha1.External{WaitFor: *span(m.within(10*time.Second, 30*time.Second))}
+		s.Select = v1alpha1.FaultSelector{}
 	default:
 		return false
 	}
@@ -269,16 +330,28 @@ func (m *maker) actOnWorkload(s *v1alpha1.RedisFaultSpec, w World, name string) 
 	}
 }
 
-// anchor is a fault that lasts for a minute and more. While it is in force, a manager that loses its Lease does not end: the same process leads again.
+// anchor is a fault that lasts for a minute and more. While it is in force, a manager that loses its Lease does not
+// end: the same process leads again.
 func (m *maker) anchor(at time.Duration) Event {
 	w := Worlds[len(Worlds)-1]
 	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: m.name("fault")}, Spec: v1alpha1.RedisFaultSpec{
 		Target: w.Target.DeepCopy(), Action: v1alpha1.Action{Type: v1alpha1.FaultConfig},
-		Select:           v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectOne, Pick: v1alpha1.PickRandom},
+		Select: v1alpha1.FaultSelector{
+			Role: v1alpha1.RolePrimary,
+			Mode: v1alpha1.SelectOne,
+			Pick: v1alpha1.PickRandom,
+		},
 		Trigger:          v1alpha1.FaultTrigger{After: span(0), Timeout: *span(30 * time.Second)},
 		RecoveryDeadline: *span(10 * time.Second), Deadline: span(5 * time.Minute),
 	}}
 	m.act(&f.Spec, w, f.Name)
 	f.Spec.Duration = span(m.within(time.Minute, 100*time.Second))
-	return Event{At: at, Kind: CreateFault, World: w.Name, Name: f.Name, Type: f.Spec.Action.Type, Object: f}
+	return Event{
+		At:     at,
+		Kind:   CreateFault,
+		World:  w.Name,
+		Name:   f.Name,
+		Type:   f.Spec.Action.Type,
+		Object: f,
+	}
 }

@@ -25,9 +25,17 @@ import (
 // movable are the settings of the replication: a failover changes them permanently, and a new pod has another address.
 var movable = []string{"replicaof", "slaveof", "cluster-announce-ip"}
 
-// redisAt is a client of the server in a pod. Every command gets a reply or an error within the limit. The caller closes it.
+// redisAt is a client of the server in a pod. Every command gets a reply or an error within the limit. The caller
+// closes it.
 func redisAt(ip, port string, limit time.Duration) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: net.JoinHostPort(ip, port), DialTimeout: limit, ReadTimeout: limit, MaxRetries: -1, DialerRetries: 1, PoolSize: 1})
+	return redis.NewClient(&redis.Options{
+		Addr:          net.JoinHostPort(ip, port),
+		DialTimeout:   limit,
+		ReadTimeout:   limit,
+		MaxRetries:    -1,
+		DialerRetries: 1,
+		PoolSize:      1,
+	})
 }
 
 func asText(object any) string {
@@ -48,7 +56,8 @@ func (s *soak) settled(when string) (state map[string]string) {
 	return state
 }
 
-// settledAs is the same after the plan. It waits until the state is that from before, and returns it also if it never is.
+// settledAs is the same after the plan. It waits until the state is that from before, and returns it also if it never
+// is.
 func (s *soak) settledAs(before map[string]string) (state map[string]string) {
 	s.Helper()
 	err := await.Try(s.Context(), deployTime, func() error {
@@ -71,7 +80,8 @@ func (s *soak) settledAs(before map[string]string) (state map[string]string) {
 	return state
 }
 
-// state is all that faults may have changed: settings, workloads, pods, nodes. An error says what is not ready, or which roles are not sane.
+// state is all that faults may have changed: settings, workloads, pods, nodes. An error says what is not ready, or
+// which roles are not sane.
 func (s *soak) state() (map[string]string, error) {
 	state := map[string]string{}
 	for _, w := range s.worlds {
@@ -117,7 +127,9 @@ func (s *soak) worldState(w *world, state map[string]string) error {
 		}
 	}
 	var pods corev1.PodList
-	if err := s.List(s.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels{"app": w.App}); err != nil {
+	if err := s.List(s.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels{
+		"app": w.App,
+	}); err != nil {
 		return err
 	}
 	for i := range pods.Items {
@@ -143,7 +155,8 @@ func (s *soak) worldState(w *world, state map[string]string) error {
 	return err
 }
 
-// roles says who is who. An error says what is not sane: in each world, exactly one primary has each part of the data, and every other server follows it.
+// roles says who is who. An error says what is not sane: in each world, exactly one primary has each part of the data,
+// and every other server follows it.
 func (s *soak) roles(w *world, pods []corev1.Pod) (string, error) {
 	primaries, replicas := 0, 0
 	var named string
@@ -158,7 +171,8 @@ func (s *soak) roles(w *world, pods []corev1.Pod) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", pods[i].Name, err)
 		}
-		if cluster != "" && (!strings.Contains(cluster, "cluster_state:ok") || !strings.Contains(cluster, fmt.Sprintf("cluster_known_nodes:%d\r", w.Servers))) {
+		if cluster != "" && (!strings.Contains(cluster, "cluster_state:ok") ||
+			!strings.Contains(cluster, fmt.Sprintf("cluster_known_nodes:%d\r", w.Servers))) {
 			return "", fmt.Errorf("%s: %s", pods[i].Name, cluster)
 		}
 		switch r := info["Replication"]; {
@@ -189,11 +203,18 @@ func (s *soak) roles(w *world, pods []corev1.Pod) (string, error) {
 // sentinelsName is an error unless all sentinels name a pod as the primary.
 func (s *soak) sentinelsName(w *world, primary string) error {
 	var pods corev1.PodList
-	if err := s.List(s.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels{"app": "redis-sentinel"}); err != nil {
+	if err := s.List(s.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels{
+		"app": "redis-sentinel",
+	}); err != nil {
 		return err
 	}
 	for _, pod := range pods.Items {
-		c := redis.NewSentinelClient(&redis.Options{Addr: net.JoinHostPort(pod.Status.PodIP, "26379"), MaxRetries: -1, DialTimeout: requestLimit, ReadTimeout: requestLimit})
+		c := redis.NewSentinelClient(&redis.Options{
+			Addr:        net.JoinHostPort(pod.Status.PodIP, "26379"),
+			MaxRetries:  -1,
+			DialTimeout: requestLimit,
+			ReadTimeout: requestLimit,
+		})
 		is, err := c.Master(s.Context(), "mymaster").Result()
 		_ = c.Close()
 		if err != nil {
@@ -211,7 +232,9 @@ func (s *soak) records() {
 	s.Helper()
 	for _, w := range s.worlds {
 		var maps corev1.ConfigMapList
-		if err := s.List(s.Context(), &maps, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil {
+		if err := s.List(s.Context(), &maps, client.InNamespace(w.namespace), client.HasLabels{
+			v1alpha1.LabelLoadTest,
+		}); err != nil {
 			s.Error(err)
 		}
 		for _, m := range maps.Items {

@@ -40,7 +40,10 @@ func (s *soak) raise() {
 	samples := filepath.Join("..", "..", "config", "samples")
 	for i, w := range Worlds {
 		s.worlds = append(s.worlds, &world{w, s.namespace(w.Name)})
-		file := []string{filepath.Join(samples, "redis-standalone", "redis.yaml"), filepath.Join("testdata", "pair.yaml"), filepath.Join(samples, "redis-sentinel", "redis.yaml"), filepath.Join(samples, "redis-cluster", "redis.yaml")}[i]
+		file := []string{
+			filepath.Join(samples, "redis-standalone", "redis.yaml"), filepath.Join("testdata", "pair.yaml"),
+			filepath.Join(samples, "redis-sentinel", "redis.yaml"), filepath.Join(samples, "redis-cluster", "redis.yaml"),
+		}[i]
 		for _, object := range readObjects(s, file) {
 			if w.Name == "cluster" {
 				withoutReplicas(object)
@@ -50,7 +53,8 @@ func (s *soak) raise() {
 		}
 	}
 	s.pulses = s.namespace("pulses")
-	s.must("create an account", s.Create(s.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.pulses, Name: "scraper"}}))
+	s.must("create an account",
+		s.Create(s.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.pulses, Name: "scraper"}}))
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: s.pulses},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "redquake-metrics-reader"},
@@ -62,19 +66,22 @@ func (s *soak) raise() {
 	})
 }
 
-// enoughCPU has the manager request half a CPU. The judge's limits are in seconds, and the lab's nodes share a machine that may have other work: with what it
-// requests by default, the manager would wait for a CPU for most of the time.
+// enoughCPU has the manager request half a CPU. The judge's limits are in seconds, and the lab's nodes share a machine
+// that may have other work: with what it requests by default, the manager would wait for a CPU for most of the time.
 func (s *soak) enoughCPU() {
 	s.Helper()
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: managerName}}
-	s.must("patch the manager's requests", s.Patch(s.Context(), deployment, client.RawPatch("application/strategic-merge-patch+json",
-		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"manager","resources":{"requests":{"cpu":"500m"}}}]}}}}`))))
+	s.must("patch the manager's requests",
+		s.Patch(s.Context(), deployment, client.RawPatch("application/strategic-merge-patch+json",
+			[]byte(
+				`{"spec":{"template":{"spec":{"containers":[{"name":"manager","resources":{"requests":{"cpu":"500m"}}}]}}}}`))))
 	await.Within(s.T, deployTime, "the manager has more CPU", func() error {
 		if err := s.Get(s.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return err
 		}
 		is := &deployment.Status
-		return await.That(is.ObservedGeneration == deployment.Generation && is.UpdatedReplicas == 1 && is.Replicas == 1 && is.AvailableReplicas == 1, "%+v", *is)
+		return await.That(is.ObservedGeneration == deployment.Generation && is.UpdatedReplicas == 1 && is.Replicas == 1 &&
+			is.AvailableReplicas == 1, "%+v", *is)
 	})
 }
 
@@ -82,7 +89,8 @@ func (s *soak) enoughCPU() {
 func (s *soak) namespace(name string) string {
 	s.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "soak-" + name + "-", Labels: map[string]string{labelSoak: name, "pod-security.kubernetes.io/enforce": "restricted"},
+		GenerateName: "soak-" + name + "-",
+		Labels:       map[string]string{labelSoak: name, "pod-security.kubernetes.io/enforce": "restricted"},
 	}}
 	s.must("create a namespace", s.Create(s.Context(), ns))
 	s.Cleanup(func() { s.clean("namespace "+ns.Name, func(ctx context.Context) error { return s.Delete(ctx, ns) }) })
@@ -91,7 +99,9 @@ func (s *soak) namespace(name string) string {
 
 // clean does what has to be done even after a failure, and while the API server comes back.
 func (s *soak) clean(what string, do func(context.Context) error) {
-	if err := await.Try(context.Background(), await.Limit, func() error { return client.IgnoreNotFound(do(context.Background())) }); err != nil {
+	if err := await.Try(context.Background(), await.Limit, func() error {
+		return client.IgnoreNotFound(do(context.Background()))
+	}); err != nil {
 		s.Errorf("delete %s: %v", what, err)
 	}
 }
@@ -110,7 +120,8 @@ func withoutReplicas(object *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(object.Object, int64(3), "spec", "replicas")
 	case "ConfigMap":
 		script, _, _ := unstructured.NestedString(object.Object, "data", "create.sh")
-		script = strings.NewReplacer(`nodes="0 1 2 3 4 5"`, `nodes="0 1 2"`, "cluster_known_nodes:6", "cluster_known_nodes:3", "--cluster-replicas 1", "--cluster-replicas 0").Replace(script)
+		script = strings.NewReplacer(`nodes="0 1 2 3 4 5"`, `nodes="0 1 2"`, "cluster_known_nodes:6", "cluster_known_nodes:3",
+			"--cluster-replicas 1", "--cluster-replicas 0").Replace(script)
 		_ = unstructured.SetNestedField(object.Object, script, "data", "create.sh")
 	}
 }
@@ -142,8 +153,10 @@ func (s *soak) rolledOut(namespace, name string) (*appsv1.StatefulSet, error) {
 		return nil, err
 	}
 	is, want := &set.Status, *set.Spec.Replicas
-	if is.ObservedGeneration != set.Generation || is.ReadyReplicas != want || is.UpdatedReplicas != want || is.Replicas != want {
-		return nil, fmt.Errorf("StatefulSet %s/%s is not rolled out: %d of %d ready, %d updated", namespace, name, is.ReadyReplicas, want, is.UpdatedReplicas)
+	if is.ObservedGeneration != set.Generation || is.ReadyReplicas != want || is.UpdatedReplicas != want ||
+		is.Replicas != want {
+		return nil, fmt.Errorf("StatefulSet %s/%s is not rolled out: %d of %d ready, %d updated", namespace, name,
+			is.ReadyReplicas, want, is.UpdatedReplicas)
 	}
 	return set, nil
 }

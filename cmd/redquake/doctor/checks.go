@@ -16,9 +16,16 @@ import (
 const leastMinor = 31
 
 func (f *Facts) kubernetes() Check {
-	c := Check{Name: "kubernetes", Status: OK, Detail: f.Server, Required: true}
+	c := Check{
+		Name:     "kubernetes",
+		Status:   OK,
+		Detail:   f.Server,
+		Required: true,
+	}
 	if f.Minor > 0 && f.Minor < leastMinor {
-		c.Status, c.Detail = Missing, fmt.Sprintf("%s: needs 1.%d, for selectable fields of custom resources", f.Server, leastMinor)
+		c.Status = Missing
+		c.Detail = fmt.Sprintf("%s: needs 1.%d, for selectable fields of custom resources", f.Server,
+			leastMinor)
 	}
 	return c
 }
@@ -37,9 +44,13 @@ func (f *Facts) kinds() Check {
 	}
 	switch {
 	case len(absent) > 0:
-		c.Status, c.Detail = Missing, fmt.Sprintf("%s of %s: install config/crd, or the whole installation", strings.Join(absent, ", "), v1alpha1.GroupVersion)
+		c.Status = Missing
+		c.Detail = fmt.Sprintf("%s of %s: install config/crd, or the whole installation",
+			strings.Join(absent, ", "), v1alpha1.GroupVersion)
 	case len(other) > 0:
-		c.Status, c.Detail = Note, fmt.Sprintf("%s of %s: the CRDs are of another version than this program", strings.Join(other, ", "), v1alpha1.GroupVersion)
+		c.Status = Note
+		c.Detail = fmt.Sprintf("%s of %s: the CRDs are of another version than this program",
+			strings.Join(other, ", "), v1alpha1.GroupVersion)
 	default:
 		c.Detail = strings.Join(there, ", ") + " of " + v1alpha1.GroupVersion.String()
 		if f.SchemasUnasked != "" {
@@ -50,12 +61,18 @@ func (f *Facts) kinds() Check {
 }
 
 func (f *Facts) policies() Check {
-	c := Check{Name: "admission policies", Status: OK, Detail: fmt.Sprintf("%d ValidatingAdmissionPolicies", f.AdmissionPolicies)}
+	c := Check{
+		Name:   "admission policies",
+		Status: OK,
+		Detail: fmt.Sprintf("%d ValidatingAdmissionPolicies", f.AdmissionPolicies),
+	}
 	switch {
 	case f.AdmissionUnasked != "":
 		c.Status, c.Detail = Unknown, f.AdmissionUnasked
 	case f.AdmissionPolicies < len(kube.AllKinds): // there is one for each kind
-		c.Status, c.Detail = Note, fmt.Sprintf("%d of %d ValidatingAdmissionPolicies: whoever may create a fault may do more than they may themselves (config/policy)",
+		c.Status = Note
+		c.Detail = fmt.Sprintf(
+			"%d of %d ValidatingAdmissionPolicies: whoever may create a fault may do more than they may themselves (config/policy)",
 			f.AdmissionPolicies, len(kube.AllKinds))
 	}
 	return c
@@ -67,10 +84,13 @@ func (f *Facts) operator() Check {
 	case f.ManagersUnasked != "":
 		c.Status, c.Detail = Unknown, f.ManagersUnasked
 	case len(f.Managers) == 0:
-		c.Status, c.Detail = Missing, "there is no Deployment with the labels app.kubernetes.io/name=redquake, app.kubernetes.io/component=manager: make deploy installs it"
+		c.Status = Missing
+		c.Detail = "there is no Deployment with the labels app.kubernetes.io/name=redquake, " +
+			"app.kubernetes.io/component=manager: make deploy installs it"
 	default:
 		m := &f.Managers[0]
-		c.Detail = fmt.Sprintf("%s/%s: %d of %d ready, image %s", m.Namespace, m.Name, m.Ready, m.Wanted, m.Image)
+		c.Detail = fmt.Sprintf("%s/%s: %d of %d ready, image %s", m.Namespace, m.Name, m.Ready, m.Wanted,
+			m.Image)
 		if m.Ready == 0 {
 			c.Status = Missing
 		} else if len(f.Managers) > 1 {
@@ -82,7 +102,12 @@ func (f *Facts) operator() Check {
 }
 
 func (f *Facts) watched() Check {
-	c := Check{Name: "watched", Status: OK, Required: true, Detail: "the operator watches all namespaces"}
+	c := Check{
+		Name:     "watched",
+		Status:   OK,
+		Required: true,
+		Detail:   "the operator watches all namespaces",
+	}
 	if len(f.Managers) == 0 {
 		c.Status, c.Detail = Unknown, "the operator is not known"
 		return c
@@ -98,7 +123,11 @@ func (f *Facts) watched() Check {
 
 // user says whether the user may create something.
 func (f *Facts) user(what string, needs ...rights.Right) Check {
-	c := Check{Name: "your rights: " + what, Status: OK, Required: what == "load tests"}
+	c := Check{
+		Name:     "your rights: " + what,
+		Status:   OK,
+		Required: what == "load tests",
+	}
 	var may, lacks, unknown []string
 	for _, right := range needs {
 		switch allowed, known := f.User[right]; {
@@ -112,7 +141,8 @@ func (f *Facts) user(what string, needs ...rights.Right) Check {
 	}
 	switch {
 	case len(lacks) > 0:
-		c.Status, c.Detail = Missing, fmt.Sprintf("you may not %s in namespace %s", strings.Join(lacks, ", "), f.Namespace)
+		c.Status = Missing
+		c.Detail = fmt.Sprintf("you may not %s in namespace %s", strings.Join(lacks, ", "), f.Namespace)
 	case len(unknown) > 0:
 		c.Status, c.Detail = Unknown, f.UserUnasked
 	default:
@@ -122,29 +152,48 @@ func (f *Facts) user(what string, needs ...rights.Right) Check {
 }
 
 func (f *Facts) namespace() Check {
-	c := Check{Name: "namespace", Status: OK, Detail: f.Namespace + " accepts faults"}
+	c := Check{
+		Name:   "namespace",
+		Status: OK,
+		Detail: f.Namespace + " accepts faults",
+	}
 	switch {
 	case f.NamespaceAbsent:
-		c.Status, c.Required, c.Detail = Missing, true, fmt.Sprintf("there is no namespace %s", f.Namespace)
+		c.Status = Missing
+		c.Required = true
+		c.Detail = fmt.Sprintf("there is no namespace %s", f.Namespace)
 	case f.NamespaceUnasked != "":
 		c.Status, c.Detail = Unknown, f.NamespaceUnasked
 	case v1alpha1.SwitchedOn(f.Annotations, v1alpha1.AnnotationProtected):
-		c.Status, c.Detail = Note, fmt.Sprintf("%s has the annotation %s: no fault runs in it", f.Namespace, v1alpha1.AnnotationProtected)
+		c.Status = Note
+		c.Detail = fmt.Sprintf("%s has the annotation %s: no fault runs in it", f.Namespace,
+			v1alpha1.AnnotationProtected)
 	case v1alpha1.SwitchedOn(f.Annotations, v1alpha1.AnnotationStop):
-		c.Status, c.Detail = Note, fmt.Sprintf("%s has the annotation %s: no fault begins in it until `redquake stop --all --allow`", f.Namespace, v1alpha1.AnnotationStop)
+		c.Status = Note
+		c.Detail = fmt.Sprintf(
+			"%s has the annotation %s: no fault begins in it until `redquake stop --all --allow`",
+			f.Namespace, v1alpha1.AnnotationStop)
 	case f.StoppedEverywhere:
-		c.Status, c.Detail = Note, fmt.Sprintf("the operator's namespace has the annotation %s: no fault begins until `redquake stop --all -A --allow`", v1alpha1.AnnotationStop)
+		c.Status = Note
+		c.Detail = fmt.Sprintf(
+			"the operator's namespace has the annotation %s: no fault begins until `redquake stop --all -A --allow`",
+			v1alpha1.AnnotationStop)
 	}
 	return c
 }
 
 func (f *Facts) clusterPolicy() Check {
-	c := Check{Name: "policy", Status: OK, Detail: "no ConfigMap " + policy.ConfigMap + ": only one node may be tainted at once"}
+	c := Check{
+		Name:   "policy",
+		Status: OK,
+		Detail: "no ConfigMap " + policy.ConfigMap + ": only one node may be tainted at once",
+	}
 	switch {
 	case f.PolicyUnasked != "":
 		c.Status, c.Detail = Unknown, f.PolicyUnasked
 	case f.PolicyInvalid != "":
-		c.Status, c.Detail = Missing, "no fault begins: ConfigMap "+policy.ConfigMap+": "+f.PolicyInvalid
+		c.Status = Missing
+		c.Detail = "no fault begins: ConfigMap " + policy.ConfigMap + ": " + f.PolicyInvalid
 	case f.Policy != nil:
 		var limits []string
 		for _, l := range f.Policy.Limits(f.Namespace, f.Labels) {
@@ -156,7 +205,11 @@ func (f *Facts) clusterPolicy() Check {
 }
 
 func (f *Facts) nodes() Check {
-	c := Check{Name: "nodes", Status: OK, Detail: fmt.Sprintf("%d ready and schedulable of %d", f.Nodes.Schedulable, f.Nodes.All)}
+	c := Check{
+		Name:   "nodes",
+		Status: OK,
+		Detail: fmt.Sprintf("%d ready and schedulable of %d", f.Nodes.Schedulable, f.Nodes.All),
+	}
 	switch {
 	case f.Nodes.Unasked != "":
 		c.Status, c.Detail = Unknown, f.Nodes.Unasked
@@ -191,9 +244,12 @@ func (f *Facts) storage() Check {
 	}
 	switch {
 	case len(f.Classes) == 0:
-		c.Status, c.Detail = Note, "there is no storage class: a Redis with a volume needs one"
+		c.Status = Note
+		c.Detail = "there is no storage class: a Redis with a volume needs one"
 	case len(attach) == 0:
-		c.Status, c.Detail = Note, fmt.Sprintf("no class attaches volumes to nodes, which %s needs: %s", strings.Join(attached(), ", "), strings.Join(others, ", "))
+		c.Status = Note
+		c.Detail = fmt.Sprintf("no class attaches volumes to nodes, which %s needs: %s",
+			strings.Join(attached(), ", "), strings.Join(others, ", "))
 	default:
 		c.Detail = "attach volumes to nodes: " + strings.Join(attach, ", ")
 		if len(others) > 0 {
@@ -209,9 +265,17 @@ func (f *Facts) storage() Check {
 
 func (f *Facts) podMetrics() Check {
 	if f.PodMetrics {
-		return Check{Name: "pod metrics", Status: OK, Detail: "metrics.k8s.io is served, for observe.pods"}
+		return Check{
+			Name:   "pod metrics",
+			Status: OK,
+			Detail: "metrics.k8s.io is served, for observe.pods",
+		}
 	}
-	return Check{Name: "pod metrics", Status: Note, Detail: "metrics.k8s.io is not served: observe.pods shows nothing without metrics-server"}
+	return Check{
+		Name:   "pod metrics",
+		Status: Note,
+		Detail: "metrics.k8s.io is not served: observe.pods shows nothing without metrics-server",
+	}
 }
 
 func (f *Facts) chaosMesh() Check {
@@ -220,7 +284,8 @@ func (f *Facts) chaosMesh() Check {
 	case f.ChaosMesh.Unasked != "":
 		c.Status, c.Detail = Unknown, f.ChaosMesh.Unasked
 	case len(f.ChaosMesh.Resources) == 0:
-		c.Status, c.Detail = Note, "it is not installed: faults with engine ChaosMesh need it"
+		c.Status = Note
+		c.Detail = "it is not installed: faults with engine ChaosMesh need it"
 	case f.ChaosMesh.Version == "":
 		c.Detail = "its kinds are served; its version is not known"
 	default:

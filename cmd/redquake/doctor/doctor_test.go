@@ -18,11 +18,30 @@ import (
 // ready are the facts of a cluster with everything.
 func ready() *doctor.Facts {
 	f := &doctor.Facts{
-		Namespace: "shop", Server: "v1.36.1", Minor: 36, Served: []string{"redisloadtests", "redisfaults", "redisexperiments", "redisexperimentschedules"}, AdmissionPolicies: 4,
-		Managers: []doctor.Manager{{Namespace: "redquake-system", Name: "redquake-controller-manager", Image: "registry.example/redquake:0.1", Ready: 1, Wanted: 1, Faults: "*,NodeLoss,VolumeAttachDelay"}},
-		User:     map[rights.Right]bool{rights.CreateLoadTests: true, rights.CreateFaults: true, rights.RunJobs: true}, Operator: map[rights.Right]bool{},
-		Nodes: doctor.Nodes{All: 3, Schedulable: 2}, Classes: []doctor.Class{{Name: "csi", Default: true, Attaches: true}, {Name: "local"}}, PodMetrics: true,
-		ChaosMesh: doctor.ChaosMesh{Resources: []string{"podchaos", "networkchaos", "iochaos", "stresschaos", "timechaos"}, Version: "v2.8.0"},
+		Namespace:         "shop",
+		Server:            "v1.36.1",
+		Minor:             36,
+		Served:            []string{"redisloadtests", "redisfaults", "redisexperiments", "redisexperimentschedules"},
+		AdmissionPolicies: 4,
+		Managers: []doctor.Manager{
+			{
+				Namespace: "redquake-system",
+				Name:      "redquake-controller-manager",
+				Image:     "registry.example/redquake:0.1",
+				Ready:     1,
+				Wanted:    1,
+				Faults:    "*,NodeLoss,VolumeAttachDelay",
+			},
+		},
+		User:       map[rights.Right]bool{rights.CreateLoadTests: true, rights.CreateFaults: true, rights.RunJobs: true},
+		Operator:   map[rights.Right]bool{},
+		Nodes:      doctor.Nodes{All: 3, Schedulable: 2},
+		Classes:    []doctor.Class{{Name: "csi", Default: true, Attaches: true}, {Name: "local"}},
+		PodMetrics: true,
+		ChaosMesh: doctor.ChaosMesh{
+			Resources: []string{"podchaos", "networkchaos", "iochaos", "stresschaos", "timechaos"},
+			Version:   "v2.8.0",
+		},
 	}
 	for _, kind := range declared.All {
 		for _, need := range kind.Needs {
@@ -41,12 +60,22 @@ func poor() *doctor.Facts {
 	f.Server, f.OtherSchemas, f.AdmissionPolicies = "v1.30.4", []string{"redisfaults"}, 1
 	f.Minor = 30
 	f.Managers[0].Ready, f.Managers[0].Faults, f.Managers[0].Namespaces = 0, "*", []string{"cart"}
-	f.User = map[rights.Right]bool{rights.CreateLoadTests: true, rights.RunJobs: false, rights.CreateFaults: true, {Verb: "delete", Resource: "pods"}: false}
+	f.User = map[rights.Right]bool{
+		rights.CreateLoadTests:             true,
+		rights.RunJobs:                     false,
+		rights.CreateFaults:                true,
+		{Verb: "delete", Resource: "pods"}: false,
+	}
 	f.UserUnasked = "you may not create selfsubjectaccessreviews"
 	f.Operator = map[rights.Right]bool{{Verb: "delete", Resource: "pods"}: false}
 	f.Annotations = map[string]string{v1alpha1.AnnotationStop: "true"}
-	f.Policy, _ = policy.Parse("version: v1alpha1\nmaxFaults: 2\nrules:\n- {name: calm, namespaces: {names: [shop]}, forbid: {faults: [Hang]}}\n", declared.Types())
-	f.Nodes, f.Classes, f.PodMetrics, f.ChaosMesh = doctor.Nodes{Unasked: "you may not list nodes"}, []doctor.Class{{Name: "local"}}, false, doctor.ChaosMesh{}
+	f.Policy, _ = policy.Parse(
+		"version: v1alpha1\nmaxFaults: 2\nrules:\n- {name: calm, namespaces: {names: [shop]}, forbid: {faults: [Hang]}}\n",
+		declared.Types())
+	f.Nodes = doctor.Nodes{Unasked: "you may not list nodes"}
+	f.Classes = []doctor.Class{{Name: "local"}}
+	f.PodMetrics = false
+	f.ChaosMesh = doctor.ChaosMesh{}
 	return f
 }
 
@@ -71,16 +100,41 @@ func TestOneFact(t *testing.T) {
 		status doctor.Status
 		ready  bool
 	}{
-		"no CRDs":            {func(f *doctor.Facts) { f.Served = nil }, "kinds", doctor.Missing, false},
-		"no schedules":       {func(f *doctor.Facts) { f.Served = f.Served[:3] }, "kinds", doctor.Missing, false},
-		"other CRDs":         {func(f *doctor.Facts) { f.OtherSchemas = []string{"redisfaults"} }, "kinds", doctor.Note, true},
-		"old Kubernetes":     {func(f *doctor.Facts) { f.Minor = 28 }, "kubernetes", doctor.Missing, false},
-		"no operator":        {func(f *doctor.Facts) { f.Managers = nil }, "operator", doctor.Missing, false},
-		"operator unasked":   {func(f *doctor.Facts) { f.Managers, f.ManagersUnasked = nil, "you may not" }, "operator", doctor.Unknown, true},
-		"watches another":    {func(f *doctor.Facts) { f.Managers[0].Namespaces = []string{"cart"} }, "watched", doctor.Missing, false},
-		"may run no Jobs":    {func(f *doctor.Facts) { f.User[rights.RunJobs] = false }, "your rights: load tests", doctor.Missing, false},
-		"may make no faults": {func(f *doctor.Facts) { f.User[rights.CreateFaults] = false }, "your rights: faults", doctor.Missing, true},
-		"protected":          {func(f *doctor.Facts) { f.Annotations = map[string]string{v1alpha1.AnnotationProtected: "true"} }, "namespace", doctor.Note, true},
+		"no CRDs":      {func(f *doctor.Facts) { f.Served = nil }, "kinds", doctor.Missing, false},
+		"no schedules": {func(f *doctor.Facts) { f.Served = f.Served[:3] }, "kinds", doctor.Missing, false},
+		"other CRDs": {func(f *doctor.Facts) {
+			f.OtherSchemas = []string{
+				"redisfaults",
+			}
+		}, "kinds", doctor.Note, true},
+		"old Kubernetes": {func(f *doctor.Facts) { f.Minor = 28 }, "kubernetes", doctor.Missing, false},
+		"no operator":    {func(f *doctor.Facts) { f.Managers = nil }, "operator", doctor.Missing, false},
+		"operator unasked": {func(f *doctor.Facts) {
+			f.Managers = nil
+			f.ManagersUnasked = "you may not"
+		}, "operator", doctor.Unknown, true},
+		"watches another": {func(f *doctor.Facts) {
+			f.Managers[0].Namespaces = []string{
+				"cart",
+			}
+		}, "watched", doctor.Missing, false},
+		"may run no Jobs": {
+			func(f *doctor.Facts) { f.User[rights.RunJobs] = false },
+			"your rights: load tests",
+			doctor.Missing,
+			false,
+		},
+		"may make no faults": {
+			func(f *doctor.Facts) { f.User[rights.CreateFaults] = false },
+			"your rights: faults",
+			doctor.Missing,
+			true,
+		},
+		"protected": {func(f *doctor.Facts) {
+			f.Annotations = map[string]string{
+				v1alpha1.AnnotationProtected: "true",
+			}
+		}, "namespace", doctor.Note, true},
 		"stopped everywhere": {func(f *doctor.Facts) { f.StoppedEverywhere = true }, "namespace", doctor.Note, true},
 		"no namespace":       {func(f *doctor.Facts) { f.NamespaceAbsent = true }, "namespace", doctor.Missing, false},
 		"invalid policy":     {func(f *doctor.Facts) { f.PolicyInvalid = "line 3" }, "policy", doctor.Missing, true},
@@ -106,7 +160,12 @@ func TestWanted(t *testing.T) {
 	facts := ready()
 	facts.ChaosMesh = doctor.ChaosMesh{}
 	facts.Managers[0].Faults = "*"
-	for kind, want := range map[v1alpha1.FaultType]bool{v1alpha1.FaultPodKill: true, v1alpha1.FaultNetworkDelay: false, v1alpha1.FaultNodeLoss: false, v1alpha1.FaultConfig: true} {
+	for kind, want := range map[v1alpha1.FaultType]bool{
+		v1alpha1.FaultPodKill:      true,
+		v1alpha1.FaultNetworkDelay: false,
+		v1alpha1.FaultNodeLoss:     false,
+		v1alpha1.FaultConfig:       true,
+	} {
 		if got := doctor.Judge(facts, []v1alpha1.FaultType{kind}).Ready; got != want {
 			t.Errorf("%s: ready %v, want %v", kind, got, want)
 		}

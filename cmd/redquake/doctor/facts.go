@@ -114,7 +114,8 @@ func Gather(ctx context.Context, c *kube.Client) (*Facts, error) {
 		_, _ = fmt.Sscanf(version.Minor, "%d", &f.Minor)
 	}
 	for _, ask := range []func(context.Context, *kube.Client) error{
-		f.askKinds, f.askAdmission, f.askManagers, f.askNamespace, f.askRights, f.askPolicy, f.askNodes, f.askClasses, f.askServed,
+		f.askKinds, f.askAdmission, f.askManagers, f.askNamespace, f.askRights, f.askPolicy, f.askNodes,
+		f.askClasses, f.askServed,
 	} {
 		if err := ask(ctx, c); err != nil {
 			return nil, err
@@ -142,7 +143,11 @@ func (f *Facts) askKinds(ctx context.Context, c *kube.Client) error {
 	for _, r := range list.APIResources {
 		f.Served = append(f.Served, r.Name)
 	}
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crds := schema.GroupVersionResource{
+		Group:    "apiextensions.k8s.io",
+		Version:  "v1",
+		Resource: "customresourcedefinitions",
+	}
 	defined, err := c.List(ctx, crds, "", metav1.ListOptions{})
 	if err != nil {
 		f.SchemasUnasked, err = unasked(err, "list customresourcedefinitions")
@@ -150,7 +155,9 @@ func (f *Facts) askKinds(ctx context.Context, c *kube.Client) error {
 	}
 	for _, kind := range kube.AllKinds {
 		name := kind.Resource + "." + v1alpha1.GroupVersion.Group
-		i := slices.IndexFunc(defined, func(u unstructured.Unstructured) bool { return u.GetName() == name })
+		i := slices.IndexFunc(defined, func(u unstructured.Unstructured) bool {
+			return u.GetName() == name
+		})
 		if i < 0 {
 			continue
 		}
@@ -167,7 +174,8 @@ func (f *Facts) askKinds(ctx context.Context, c *kube.Client) error {
 
 // sameSchema reports whether a CRD of the cluster has the schema of this program's.
 func sameSchema(there map[string]any, kind kube.Kind) (bool, error) {
-	text, err := crd.Bases.ReadFile("bases/" + v1alpha1.GroupVersion.Group + "_" + kind.Resource + ".yaml")
+	text, err := crd.Bases.ReadFile("bases/" + v1alpha1.GroupVersion.Group + "_" + kind.Resource +
+		".yaml")
 	if err != nil {
 		return false, err
 	}
@@ -188,13 +196,20 @@ func schemaOf(object map[string]any) any {
 		return nil
 	}
 	first, _ := versions[0].(map[string]any)
-	spec, _, _ := unstructured.NestedFieldNoCopy(first, "schema", "openAPIV3Schema", "properties", "spec")
+	spec, _, _ := unstructured.NestedFieldNoCopy(first, "schema", "openAPIV3Schema", "properties",
+		"spec")
 	return spec
 }
 
 func (f *Facts) askAdmission(ctx context.Context, c *kube.Client) (err error) {
-	resource := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
-	list, err := c.List(ctx, resource, "", metav1.ListOptions{LabelSelector: v1alpha1.LabelName + "=redquake"})
+	resource := schema.GroupVersionResource{
+		Group:    "admissionregistration.k8s.io",
+		Version:  "v1",
+		Resource: "validatingadmissionpolicies",
+	}
+	list, err := c.List(ctx, resource, "", metav1.ListOptions{
+		LabelSelector: v1alpha1.LabelName + "=redquake",
+	})
 	f.AdmissionPolicies = len(list)
 	f.AdmissionUnasked, err = unasked(err, "list validatingadmissionpolicies")
 	return err
@@ -213,7 +228,14 @@ func (f *Facts) askManagers(ctx context.Context, c *kube.Client) error {
 }
 
 func managerOf(d *appsv1.Deployment) Manager {
-	m := Manager{Namespace: d.Namespace, Name: d.Name, Ready: d.Status.ReadyReplicas, Wanted: 1, Faults: policy.All, ServiceAccount: d.Spec.Template.Spec.ServiceAccountName}
+	m := Manager{
+		Namespace:      d.Namespace,
+		Name:           d.Name,
+		Ready:          d.Status.ReadyReplicas,
+		Wanted:         1,
+		Faults:         policy.All,
+		ServiceAccount: d.Spec.Template.Spec.ServiceAccountName,
+	}
 	if d.Spec.Replicas != nil {
 		m.Wanted = *d.Spec.Replicas
 	}
@@ -291,7 +313,8 @@ func (f *Facts) askPolicy(ctx context.Context, c *kube.Client) error {
 }
 
 func (f *Facts) askNodes(ctx context.Context, c *kube.Client) error {
-	nodes, err := c.List(ctx, corev1.SchemeGroupVersion.WithResource("nodes"), "", metav1.ListOptions{})
+	nodes, err := c.List(ctx, corev1.SchemeGroupVersion.WithResource("nodes"), "",
+		metav1.ListOptions{})
 	if err != nil {
 		f.Nodes.Unasked, err = unasked(err, "list nodes")
 		return err
@@ -353,7 +376,8 @@ func (f *Facts) askServed(ctx context.Context, c *kube.Client) error {
 	if len(f.ChaosMesh.Resources) == 0 {
 		return nil
 	}
-	controllers, err := c.Deployments(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelComponent + "=controller-manager"}, "chaos-mesh")
+	controllers, err := c.Deployments(ctx,
+		metav1.ListOptions{LabelSelector: v1alpha1.LabelComponent + "=controller-manager"}, "chaos-mesh")
 	if err != nil {
 		return nil //nolint:nilerr // the version is left out
 	}

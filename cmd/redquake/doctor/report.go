@@ -1,4 +1,5 @@
-// Package doctor says whether a cluster is ready for load tests and faults, and what each kind of fault would need. Gather asks the API server, Judge is pure.
+// Package doctor says whether a cluster is ready for load tests and faults, and what each kind of
+// fault would need. Gather asks the API server, Judge is pure.
 package doctor
 
 import (
@@ -23,7 +24,8 @@ const (
 	Unknown Status = "Unknown" // the user may not ask
 )
 
-// Version is the version of Report's JSON: it increases when a field is renamed, removed or means something else.
+// Version is the version of Report's JSON: it increases when a field is renamed, removed or means
+// something else.
 const Version = 1
 
 // Report is the answer of redquake doctor. Its JSON is described in docs/cli.md.
@@ -56,7 +58,9 @@ type Fault struct {
 func Judge(f *Facts, wanted []v1alpha1.FaultType) *Report {
 	r := &Report{Version: Version, Namespace: f.Namespace, Ready: true}
 	r.Checks = []Check{
-		f.kubernetes(), f.kinds(), f.policies(), f.operator(), f.watched(), f.user("load tests", rights.CreateLoadTests, rights.RunJobs), f.user("faults", rights.CreateFaults),
+		f.kubernetes(), f.kinds(), f.policies(), f.operator(), f.watched(),
+		f.user("load tests", rights.CreateLoadTests, rights.RunJobs),
+		f.user("faults", rights.CreateFaults),
 		f.namespace(), f.clusterPolicy(), f.nodes(), f.storage(), f.podMetrics(), f.chaosMesh(),
 	}
 	for _, c := range r.Checks {
@@ -66,13 +70,17 @@ func Judge(f *Facts, wanted []v1alpha1.FaultType) *Report {
 		r.Faults = append(r.Faults, f.fault(&kind))
 	}
 	for _, typ := range wanted {
-		possible := slices.ContainsFunc(r.Faults, func(f Fault) bool { return f.Type == typ && f.Status != Missing })
+		possible := slices.ContainsFunc(r.Faults, func(f Fault) bool {
+			return f.Type == typ &&
+				f.Status != Missing
+		})
 		r.Ready = r.Ready && possible
 	}
 	return r
 }
 
-// fault judges a kind of fault: is it switched on, permitted by the policy, to its user and to the operator, and is its engine there?
+// fault judges a kind of fault: is it switched on, permitted by the policy, to its user and to the
+// operator, and is its engine there?
 func (f *Facts) fault(kind *declared.Kind) Fault {
 	out := Fault{Type: kind.Type, Engine: kind.Engine, Status: OK}
 	note := func(status Status, format string, args ...any) {
@@ -93,7 +101,8 @@ func (f *Facts) fault(kind *declared.Kind) Fault {
 			note(Missing, "Chaos Mesh is not installed, or has no %s", resource)
 		}
 	}
-	if kind.Attached && !slices.ContainsFunc(f.Classes, func(c Class) bool { return c.Attaches }) && f.ClassesUnasked == "" {
+	if kind.Attached && !slices.ContainsFunc(f.Classes, func(c Class) bool { return c.Attaches }) &&
+		f.ClassesUnasked == "" {
 		note(Missing, "no storage class attaches its volumes to nodes")
 	}
 	if kind.Moves && f.Nodes.Unasked == "" && f.Nodes.Schedulable < 2 {
@@ -108,7 +117,8 @@ func (f *Facts) userMay(kind *declared.Kind, note func(Status, string, ...any)) 
 	for _, need := range kind.Needs {
 		text := need.String()
 		if need.Unless != nil {
-			text += fmt.Sprintf(" (not with %s: %s)", strings.Join(need.Unless.Field, "."), need.Unless.Value)
+			text += fmt.Sprintf(" (not with %s: %s)", strings.Join(need.Unless.Field, "."),
+				need.Unless.Value)
 		}
 		needs = append(needs, text)
 		switch allowed, known := f.allowed(f.User, need); {
@@ -139,7 +149,8 @@ func (f *Facts) permitted(kind *declared.Kind, note func(Status, string, ...any)
 	}
 	for _, cluster := range []bool{false, true} {
 		if len(lacks[cluster]) > 0 {
-			note(Missing, "the operator may not %s: bind the role %s%s", strings.Join(lacks[cluster], ", "), rights.Prefix, kind.RoleName(cluster))
+			note(Missing, "the operator may not %s: bind the role %s%s", strings.Join(lacks[cluster], ", "),
+				rights.Prefix, kind.RoleName(cluster))
 		}
 	}
 	if unknown {
@@ -164,4 +175,6 @@ func (f *Facts) allowed(has map[rights.Right]bool, need rights.Need) (allowed, k
 }
 
 // parsePolicy reads a policy.
-func parsePolicy(text string) (*policy.Policy, error) { return policy.Parse(text, declared.Types()) }
+func parsePolicy(text string) (*policy.Policy, error) {
+	return policy.Parse(text, declared.Types())
+}

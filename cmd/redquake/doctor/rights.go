@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/rights"
 )
 
-// askRights asks what the user may do, by the declarations of the kinds, and what the operator may do, if the user may ask that.
+// askRights asks what the user may do, by the declarations of the kinds, and what the operator may
+// do, if the user may ask that.
 func (f *Facts) askRights(ctx context.Context, c *kube.Client) error {
 	f.User, f.Operator = map[rights.Right]bool{}, map[rights.Right]bool{}
 	own := []rights.Right{rights.CreateLoadTests, rights.CreateFaults, rights.RunJobs}
@@ -45,15 +46,24 @@ func (f *Facts) askRights(ctx context.Context, c *kube.Client) error {
 
 func (f *Facts) attributes(right rights.Right) *authorizationv1.ResourceAttributes {
 	resource, subresource := right.Parts()
-	attributes := &authorizationv1.ResourceAttributes{Verb: right.Verb, Group: right.Group, Resource: resource, Subresource: subresource}
+	attributes := &authorizationv1.ResourceAttributes{
+		Verb:        right.Verb,
+		Group:       right.Group,
+		Resource:    resource,
+		Subresource: subresource,
+	}
 	if !right.Cluster {
 		attributes.Namespace = f.Namespace
 	}
 	return attributes
 }
 
-// ask asks the API server about rights of the user himself, or of somebody else. why says why it does not tell.
-func ask(ctx context.Context, c *kube.Client, into map[rights.Right]bool, all []rights.Right, attributes func(rights.Right) *authorizationv1.ResourceAttributes, user string) (why string, err error) {
+// ask asks the API server about rights of the user himself, or of somebody else. why says why it
+// does not tell.
+func ask(
+	ctx context.Context, c *kube.Client, into map[rights.Right]bool, all []rights.Right,
+	attributes func(rights.Right) *authorizationv1.ResourceAttributes, user string,
+) (why string, err error) {
 	resource, kind := "selfsubjectaccessreviews", "SelfSubjectAccessReview"
 	if user != "" {
 		resource, kind = "subjectaccessreviews", "SubjectAccessReview"
@@ -64,7 +74,10 @@ func ask(ctx context.Context, c *kube.Client, into map[rights.Right]bool, all []
 		}
 		review := &authorizationv1.SubjectAccessReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: kind},
-			Spec:     authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: attributes(right), User: user},
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				ResourceAttributes: attributes(right),
+				User:               user,
+			},
 		}
 		if user != "" {
 			review.Spec.Groups = []string{"system:serviceaccounts", "system:authenticated"}
@@ -73,7 +86,8 @@ func ask(ctx context.Context, c *kube.Client, into map[rights.Right]bool, all []
 		if err != nil {
 			return "", err
 		}
-		answer, err := c.Create(ctx, authorizationv1.SchemeGroupVersion.WithResource(resource), "", &unstructured.Unstructured{Object: content})
+		answer, err := c.Create(ctx, authorizationv1.SchemeGroupVersion.WithResource(resource), "",
+			&unstructured.Unstructured{Object: content})
 		if err != nil {
 			return unasked(err, "create "+resource)
 		}

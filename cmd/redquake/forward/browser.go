@@ -7,7 +7,8 @@ import (
 	"runtime"
 )
 
-// OpenBrowser opens an address in the browser of the desktop. An error means that there is none that could be started.
+// OpenBrowser opens an address in the browser of the desktop. An error means that there is none
+// that could be started.
 func OpenBrowser(ctx context.Context, address string) error {
 	command := []string{"xdg-open", address}
 	switch runtime.GOOS {

@@ -55,7 +55,8 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 				<-r.Context().Done()
 				return
 			}
-			fmt.Fprintf(w, "%s %s %s cookie=%q origin=%q", pod, r.URL.Path, r.Header.Get("Authorization"), r.Header.Get("Cookie"), r.Header.Get("Origin"))
+			fmt.Fprintf(w, "%s %s %s cookie=%q origin=%q", pod, r.URL.Path, r.Header.Get("Authorization"),
+				r.Header.Get("Cookie"), r.Header.Get("Origin"))
 		}))
 		t.Cleanup(c.managers[pod].Close)
 	}
@@ -98,14 +99,21 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusOK, managerPod(strings.TrimPrefix(r.URL.Path, pods+"/")))
 	case strings.HasSuffix(r.URL.Path, "/serviceaccounts/redquake-dashboard/token") && r.Method == http.MethodPost:
 		if refuse {
-			answer(http.StatusForbidden, apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts/token"}, ServiceAccount, fmt.Errorf("no")).Status())
+			answer(http.StatusForbidden,
+				apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts/token"}, ServiceAccount,
+					fmt.Errorf("no")).Status())
 			return
 		}
 		c.mu.Lock()
 		c.tokens++
 		token := fmt.Sprint("requested-", c.tokens)
 		c.mu.Unlock()
-		answer(http.StatusCreated, authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Hour))}})
+		answer(http.StatusCreated, authenticationv1.TokenRequest{
+			Status: authenticationv1.TokenRequestStatus{
+				Token:               token,
+				ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Hour)),
+			},
+		})
 	default:
 		answer(http.StatusNotFound, apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, r.URL.Path).Status())
 	}
@@ -113,8 +121,16 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func managerPod(name string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "redquake-system"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8443}, {Name: portName, ContainerPort: 8082}}}}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "redquake-system"},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{
+				{
+					Name:  "manager",
+					Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8443}, {Name: portName, ContainerPort: 8082}},
+				},
+			},
+		},
 	}
 }
 
@@ -139,13 +155,14 @@ func (c *fakeCluster) kubelet(w http.ResponseWriter, r *http.Request, pod string
 	if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
 		return
 	}
-	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, replied <-chan struct{}) error {
-		go func() {
-			<-replied
-			c.connect(stream, pod)
-		}()
-		return nil
-	})
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r,
+		func(stream httpstream.Stream, replied <-chan struct{}) error {
+			go func() {
+				<-replied
+				c.connect(stream, pod)
+			}()
+			return nil
+		})
 	if conn != nil {
 		<-conn.CloseChan()
 	}
@@ -201,7 +218,8 @@ func (c *fakeCluster) serve(o *Operator, account string) (*Proxy, *Tunnel, *http
 		c.t.Fatal(err)
 	}
 	browser := &http.Client{Jar: jar, Timeout: time.Minute}
-	if code, body := get(c.t, browser, proxy.URL("/shop/redisloadtests/one")); code != http.StatusOK || !strings.Contains(body, `url=/shop/redisloadtests/one"`) {
+	if code, body := get(c.t, browser, proxy.URL("/shop/redisloadtests/one")); code != http.StatusOK ||
+		!strings.Contains(body, `url=/shop/redisloadtests/one"`) {
 		c.t.Fatalf("the printed address: %d %s", code, body)
 	}
 	return proxy, tunnel, browser
@@ -235,7 +253,8 @@ func dashboardOfTheLeader(t *testing.T, old bool) {
 	proxy, _, browser := c.serve(c.operator("of-the-user"), "")
 	want := `manager-a /shop/redisloadtests/one Bearer of-the-user cookie="" origin=""`
 	for range 3 {
-		if code, body := get(t, browser, "http://"+proxy.address+"/shop/redisloadtests/one"); code != http.StatusOK || body != want {
+		if code, body := get(t, browser, "http://"+proxy.address+"/shop/redisloadtests/one"); code != http.StatusOK ||
+			body != want {
 			t.Errorf("%d %s, want %s", code, body, want)
 		}
 	}
@@ -243,7 +262,8 @@ func dashboardOfTheLeader(t *testing.T, old bool) {
 		t.Error("the port was not forwarded by WebSocket")
 	}
 	c.lead("") // no election
-	if m, err := c.operator("of-the-user").Leader(context.Background()); err != nil || m.Pod != "manager-b" || m.Port != 8082 {
+	if m, err := c.operator("of-the-user").Leader(context.Background()); err != nil || m.Pod != "manager-b" ||
+		m.Port != 8082 {
 		t.Errorf("without a Lease: %+v, %v", m, err)
 	}
 }
@@ -284,17 +304,20 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%s", body)
 		}
 	}
-	if id, err := NewIdentity(context.Background(), c.operator("of-the-user"), ServiceAccount); err != nil || !strings.Contains(id.Name, "ServiceAccount redquake-dashboard") {
+	if id, err := NewIdentity(context.Background(), c.operator("of-the-user"), ServiceAccount); err != nil ||
+		!strings.Contains(id.Name, "ServiceAccount redquake-dashboard") {
 		t.Errorf("a ServiceAccount that was named: %+v, %v", id, err)
 	}
-	if _, err := NewIdentity(context.Background(), c.operator("of-the-user"), "other"); err == nil || !strings.Contains(err.Error(), "there is no ServiceAccount other of namespace redquake-system") {
+	if _, err := NewIdentity(context.Background(), c.operator("of-the-user"), "other"); err == nil ||
+		!strings.Contains(err.Error(), "there is no ServiceAccount other of namespace redquake-system") {
 		t.Errorf("one that does not exist: %v", err)
 	}
 	c.mu.Lock()
 	c.refuse = true
 	c.mu.Unlock()
 	_, err := NewIdentity(context.Background(), c.operator(""), "")
-	if err == nil || !regexp.MustCompile(`kubeconfig has no token.*permission to create serviceaccounts/token`).MatchString(err.Error()) {
+	if err == nil ||
+		!regexp.MustCompile(`kubeconfig has no token.*permission to create serviceaccounts/token`).MatchString(err.Error()) {
 		t.Errorf("without the permission: %v", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // ServiceAccount is the one that the installation brings for readers whose kubeconfig has no token.
 const ServiceAccount = "redquake-dashboard"
 
-// tokenFor is how long a token of a ServiceAccount is valid. Another one is requested after most of that.
+// tokenFor is how long a token of a ServiceAccount is valid. Another one is requested after most of
+// that.
 const tokenFor = time.Hour
 
 // Identity is by which token the manager knows the reader.
@@ -32,8 +33,9 @@ type Identity struct {
 	renewAt time.Time
 }
 
-// NewIdentity returns the identity of the user of the kubeconfig if that has a token or a program that prints one, otherwise, as for a client certificate, that of a
-// ServiceAccount in the operator's namespace. account names another one, and is then used in any case.
+// NewIdentity returns the identity of the user of the kubeconfig if that has a token or a program
+// that prints one, otherwise, as for a client certificate, that of a ServiceAccount in the
+// operator's namespace. account names another one, and is then used in any case.
 func NewIdentity(ctx context.Context, o *Operator, account string) (*Identity, error) {
 	id := &Identity{operator: o, account: account}
 	if account == "" {
@@ -50,7 +52,9 @@ func NewIdentity(ctx context.Context, o *Operator, account string) (*Identity, e
 	id.Name = "ServiceAccount " + id.account + " of namespace " + o.Namespace
 	if _, err := id.Token(ctx); err != nil {
 		if account == "" {
-			return nil, fmt.Errorf("the kubeconfig has no token, and the dashboard cannot know you by a client certificate: %w", err)
+			return nil, fmt.Errorf(
+				"the kubeconfig has no token, and the dashboard cannot know you by a client certificate: %w",
+				err)
 		}
 		return nil, err
 	}
@@ -67,17 +71,24 @@ func (id *Identity) Token(ctx context.Context) (string, error) {
 	if id.token != "" && time.Now().Before(id.renewAt) {
 		return id.token, nil
 	}
-	body, err := json.Marshal(&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenFor.Seconds()))}})
+	body, err := json.Marshal(&authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenFor.Seconds()))},
+	})
 	if err != nil {
 		return "", fmt.Errorf("encode the request for a token: %w", err)
 	}
 	where := "ServiceAccount " + id.account + " of namespace " + id.operator.Namespace
-	data, err := id.operator.client.Post().AbsPath("/api/v1/namespaces", id.operator.Namespace, "serviceaccounts", id.account, "token").Body(body).Do(ctx).Raw()
+	data, err := id.operator.client.Post().
+		AbsPath("/api/v1/namespaces", id.operator.Namespace, "serviceaccounts", id.account, "token").
+		Body(body).Do(ctx).Raw()
 	switch {
 	case apierrors.IsForbidden(err):
-		return "", fmt.Errorf("a token of %s takes the permission to create serviceaccounts/token of it; --service-account names another one: %w", where, err)
+		return "", fmt.Errorf(
+			"a token of %s takes the permission to create serviceaccounts/token of it; --service-account names another one: %w",
+			where, err)
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("there is no %s; --service-account and --operator-namespace name another one: %w", where, err)
+		return "", fmt.Errorf(
+			"there is no %s; --service-account and --operator-namespace name another one: %w", where, err)
 	case err != nil:
 		return "", fmt.Errorf("request a token of %s: %w", where, err)
 	}
@@ -95,11 +106,16 @@ type seen struct{ header http.Header }
 
 func (s *seen) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.header = r.Header
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK,
+		Header:     http.Header{},
+		Body:       http.NoBody,
+		Request:    r,
+	}, nil
 }
 
-// bearer is the bearer token with which client-go would send a request: from the kubeconfig, a file or a credential plugin, which is run again once its token has
-// expired. "" = there is none.
+// bearer is the bearer token with which client-go would send a request: from the kubeconfig, a file
+// or a credential plugin, which is run again once its token has expired. "" = there is none.
 func bearer(ctx context.Context, config *rest.Config) (string, error) {
 	sent := &seen{}
 	transport, err := rest.HTTPWrappersForConfig(config, sent)

@@ -65,7 +65,8 @@ func (o *Operator) get(ctx context.Context, into any, path ...string) error {
 // Leader is the manager that leads; of one without an election, the one that runs.
 func (o *Operator) Leader(ctx context.Context) (Manager, error) {
 	var lease coordinationv1.Lease
-	err := o.get(ctx, &lease, "/apis/coordination.k8s.io/v1/namespaces", o.Namespace, "leases", leaseName)
+	err := o.get(ctx, &lease, "/apis/coordination.k8s.io/v1/namespaces", o.Namespace, "leases",
+		leaseName)
 	holder := ""
 	switch {
 	case apierrors.IsNotFound(err):
@@ -87,7 +88,10 @@ func (o *Operator) Leader(ctx context.Context) (Manager, error) {
 
 // running is a manager that runs: nobody leads at the moment, or there is no election.
 func (o *Operator) running(ctx context.Context) (Manager, error) {
-	data, err := o.client.Get().AbsPath("/api/v1/namespaces", o.Namespace, "pods").Param("labelSelector", v1alpha1.LabelName+"=redquake,"+v1alpha1.LabelComponent+"=manager").Do(ctx).Raw()
+	data, err := o.client.Get().AbsPath("/api/v1/namespaces", o.Namespace, "pods").
+		Param("labelSelector", v1alpha1.LabelName+"=redquake,"+v1alpha1.LabelComponent+"=manager").
+		Do(ctx).
+		Raw()
 	if err != nil {
 		return Manager{}, fmt.Errorf("list the pods of namespace %s: %w", o.Namespace, err)
 	}
@@ -100,7 +104,9 @@ func (o *Operator) running(ctx context.Context) (Manager, error) {
 			return o.manager(pod)
 		}
 	}
-	return Manager{}, fmt.Errorf("no manager of Redquake runs in namespace %s: --operator-namespace names another one", o.Namespace)
+	return Manager{}, fmt.Errorf(
+		"no manager of Redquake runs in namespace %s: --operator-namespace names another one",
+		o.Namespace)
 }
 
 func (o *Operator) manager(pod *corev1.Pod) (Manager, error) {
@@ -111,5 +117,7 @@ func (o *Operator) manager(pod *corev1.Pod) (Manager, error) {
 			}
 		}
 	}
-	return Manager{}, fmt.Errorf("pod %s of namespace %s has no port named %s: its manager is of an earlier version, or serves no dashboard (--dashboard-bind-address)", pod.Name, pod.Namespace, portName)
+	return Manager{}, fmt.Errorf(
+		"pod %s of namespace %s has no port named %s: its manager is of an earlier version, or serves "+
+			"no dashboard (--dashboard-bind-address)", pod.Name, pod.Namespace, portName)
 }

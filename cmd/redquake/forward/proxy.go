@@ -36,17 +36,28 @@ type Proxy struct {
 // NewProxy returns a proxy for a port of the loopback interface.
 func NewProxy(listener net.Listener, tunnel *Tunnel, identity *Identity, log *log.Logger) *Proxy {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	p := &Proxy{address: listener.Addr().String(), port: port, key: secret(), once: secret()}
+	p := &Proxy{
+		address: listener.Addr().String(),
+		port:    port,
+		key:     secret(),
+		once:    secret(),
+	}
 	p.proxy = &httputil.ReverseProxy{
 		Transport: &authenticated{identity: identity, next: &http.Transport{
-			DialContext: tunnel.Dial, ResponseHeaderTimeout: 2 * time.Minute, IdleConnTimeout: time.Minute, DisableCompression: true,
-			// The manager's certificate is its own. That it is the manager is known from the API server, which forwards the connection to its pod.
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: 20 * time.Second,
+			DialContext:           tunnel.Dial,
+			ResponseHeaderTimeout: 2 * time.Minute,
+			IdleConnTimeout:       time.Minute,
+			DisableCompression:    true,
+			// The manager's certificate is its own. That it is the manager is known from the API server,
+			// which forwards the connection to its pod.
+			TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout: 20 * time.Second,
 		}},
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "dashboard", ""
 			for name := range r.Out.Header {
-				if name != "Accept" && name != "Accept-Language" && name != "Last-Event-Id" && name != "User-Agent" {
+				if name != "Accept" && name != "Accept-Language" && name != "Last-Event-Id" &&
+					name != "User-Agent" {
 					delete(r.Out.Header, name)
 				}
 			}
@@ -56,7 +67,8 @@ func NewProxy(listener net.Listener, tunnel *Tunnel, identity *Identity, log *lo
 				return // the browser is gone
 			}
 			log.Printf("%s: %v", r.URL.Path, err)
-			http.Error(w, "The manager cannot be reached; load the page again to try again.\n\n"+err.Error(), http.StatusBadGateway)
+			http.Error(w, "The manager cannot be reached; load the page again to try again.\n\n"+err.Error(),
+				http.StatusBadGateway)
 		},
 		ErrorLog: log,
 	}
@@ -71,23 +83,32 @@ func secret() string {
 }
 
 // URL is the address that opens a path of the dashboard, in any browser of this user.
-func (p *Proxy) URL(path string) string { return p.open(p.key, path) }
+func (p *Proxy) URL(path string) string {
+	return p.open(p.key, path)
+}
 
-// URLOnce is URL for one request: other users of this machine may see the arguments of the program that opens a browser.
-func (p *Proxy) URLOnce(path string) string { return p.open(p.once, path) }
+// URLOnce is URL for one request: other users of this machine may see the arguments of the program
+// that opens a browser.
+func (p *Proxy) URLOnce(path string) string {
+	return p.open(p.once, path)
+}
 
 func (p *Proxy) open(key, path string) string {
 	return "http://" + p.address + openPath + "?" + url.Values{"key": {key}, "to": {path}}.Encode()
 }
 
-// cookie is the name of the cookie that a browser gets for its key. Cookies do not differ between ports, their names do.
-func (p *Proxy) cookie() string { return "redquake-" + p.port }
+// cookie is the name of the cookie that a browser gets for its key. Cookies do not differ between
+// ports, their names do.
+func (p *Proxy) cookie() string {
+	return "redquake-" + p.port
+}
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Another site that has made its name lead here (DNS rebinding) sends its own name.
 	if r.Host != p.address && r.Host != "localhost:"+p.port {
-		http.Error(w, "This is the dashboard of redquake, at http://"+p.address+" only.", http.StatusMisdirectedRequest)
+		http.Error(w, "This is the dashboard of redquake, at http://"+p.address+" only.",
+			http.StatusMisdirectedRequest)
 		return
 	}
 	if r.URL.Path == openPath {
@@ -99,16 +120,20 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Open the address that redquake dashboard has printed.", http.StatusForbidden)
 		return
 	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" { // another port of this machine
+	// another port of this machine
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
 		http.Error(w, "Another site asks for this page.", http.StatusForbidden)
 		return
 	}
 	p.proxy.ServeHTTP(w, r)
 }
 
-func same(a, b string) bool { return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func same(a, b string) bool {
+	return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
 
-// admit gives a browser with a key its cookie, and leads it on. It does not redirect: a browser that comes from elsewhere would then not send a cookie that is Strict.
+// admit gives a browser with a key its cookie, and leads it on. It does not redirect: a browser
+// that comes from elsewhere would then not send a cookie that is Strict.
 func (p *Proxy) admit(w http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("key")
 	p.mu.Lock()
@@ -118,17 +143,28 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Unlock()
 	to := r.URL.Query().Get("to")
-	if !known || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\;") {
-		http.Error(w, "This address is not, or not any more, valid. Open the one that redquake dashboard has printed.", http.StatusForbidden)
+	if !known || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.ContainsAny(to, "\\;") {
+		http.Error(w,
+			"This address is not, or not any more, valid. Open the one that redquake dashboard has printed.",
+			http.StatusForbidden)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: p.cookie(), Value: p.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{
+		Name:     p.cookie(),
+		Value:    p.key,
+		Path:     "/",
+		HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+	})
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", "default-src 'none'")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer")
-	_, _ = io.WriteString(w, `<!doctype html><meta charset="utf-8"><title>Redquake</title><meta http-equiv="refresh" content="0;url=`+html.EscapeString(to)+`"><a href="`+html.EscapeString(to)+`">Open the dashboard</a>`)
+	_, _ = io.WriteString(w,
+		`<!doctype html><meta charset="utf-8"><title>Redquake</title><meta http-equiv="refresh" content="0;url=`+
+			html.EscapeString(to)+`"><a href="`+html.EscapeString(to)+`">Open the dashboard</a>`)
 }
 
 // authenticated adds the token of an identity.

@@ -1,5 +1,6 @@
-// Package forward makes the dashboard of the manager reachable from this machine: it finds the manager that leads, forwards connections to its pod by the API
-// server, and serves them to this user's browser alone, with a token by which the manager knows the user.
+// Package forward makes the dashboard of the manager reachable from this machine: it finds the
+// manager that leads, forwards connections to its pod by the API server, and serves them to this
+// user's browser alone, with a token by which the manager knows the user.
 package forward
 
 import (
@@ -23,7 +24,8 @@ import (
 // Tunnel opens connections to the manager that leads.
 type Tunnel struct {
 	Operator *Operator
-	Moved    func(pod string) // is called when connections go to another pod than before, or to the first one
+	// is called when connections go to another pod than before, or to the first one
+	Moved func(pod string)
 
 	mu   sync.Mutex
 	pod  string // to which there was last a connection
@@ -32,7 +34,8 @@ type Tunnel struct {
 	next int // request
 }
 
-// Dial opens a connection to the dashboard of the manager that leads; network and address do not matter.
+// Dial opens a connection to the dashboard of the manager that leads; network and address do not
+// matter.
 func (t *Tunnel) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	conn, to, id, err := t.connection(ctx)
 	if err != nil {
@@ -46,7 +49,8 @@ func (t *Tunnel) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return opened, nil
 }
 
-// connection is one to the API server, by which connections to the pod are forwarded. It is opened again if it was lost.
+// connection is one to the API server, by which connections to the pod are forwarded. It is opened
+// again if it was lost.
 func (t *Tunnel) connection(ctx context.Context) (httpstream.Connection, Manager, int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +89,8 @@ func (t *Tunnel) drop(conn httpstream.Connection) {
 	_ = conn.Close()
 }
 
-// Follow closes the connection when another manager leads, until ctx ends: only the leader has the records of running loads. The browser then opens another one.
+// Follow closes the connection when another manager leads, until ctx ends: only the leader has the
+// records of running loads. The browser then opens another one.
 func (t *Tunnel) Follow(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -112,7 +117,8 @@ func (t *Tunnel) Follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// dial upgrades a connection to the API server: by WebSocket, or by SPDY for servers and proxies that know only that.
+// dial upgrades a connection to the API server: by WebSocket, or by SPDY for servers and proxies
+// that know only that.
 func dial(ctx context.Context, config *rest.Config, to Manager) (httpstream.Connection, error) {
 	address, err := to.address(config)
 	if err != nil {
@@ -126,7 +132,8 @@ func dial(ctx context.Context, config *rest.Config, to Manager) (httpstream.Conn
 	if err != nil {
 		return nil, fmt.Errorf("prepare the port-forward: %w", err)
 	}
-	plain := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
+	plain := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost,
+		address)
 	dialer := portforward.NewFallbackDialerForStreaming(socket, plain, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
@@ -142,7 +149,9 @@ func dial(ctx context.Context, config *rest.Config, to Manager) (httpstream.Conn
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return nil, fmt.Errorf("forward a port to pod %s of namespace %s, which takes the permission to create pods/portforward there: %w", to.Pod, to.Namespace, r.err)
+			return nil, fmt.Errorf(
+				"forward a port to pod %s of namespace %s, which takes the permission to create "+
+					"pods/portforward there: %w", to.Pod, to.Namespace, r.err)
 		}
 		return r.conn, nil
 	case <-ctx.Done():
@@ -180,7 +189,12 @@ func open(conn httpstream.Connection, port int32, id int) (net.Conn, error) {
 		conn.RemoveStreams(errs)
 		return nil, err
 	}
-	f := &forwarded{Stream: data, conn: conn, errs: errs, failed: make(chan error, 1)}
+	f := &forwarded{
+		Stream: data,
+		conn:   conn,
+		errs:   errs,
+		failed: make(chan error, 1),
+	}
 	go func() {
 		message, err := io.ReadAll(io.LimitReader(errs, 4096))
 		if len(message) > 0 {
@@ -222,20 +236,35 @@ func (f *forwarded) Close() error {
 
 type podAddress struct{}
 
-func (podAddress) Network() string { return "portforward" }
-func (podAddress) String() string  { return "the manager" }
+func (podAddress) Network() string {
+	return "portforward"
+}
+
+func (podAddress) String() string {
+	return "the manager"
+}
 
 // LocalAddr implements net.Conn.
-func (f *forwarded) LocalAddr() net.Addr { return podAddress{} }
+func (f *forwarded) LocalAddr() net.Addr {
+	return podAddress{}
+}
 
 // RemoteAddr implements net.Conn.
-func (f *forwarded) RemoteAddr() net.Addr { return podAddress{} }
+func (f *forwarded) RemoteAddr() net.Addr {
+	return podAddress{}
+}
 
 // SetDeadline implements net.Conn. There are none: the connection ends with that to the API server.
-func (f *forwarded) SetDeadline(time.Time) error { return nil }
+func (f *forwarded) SetDeadline(time.Time) error {
+	return nil
+}
 
 // SetReadDeadline implements net.Conn.
-func (f *forwarded) SetReadDeadline(time.Time) error { return nil }
+func (f *forwarded) SetReadDeadline(time.Time) error {
+	return nil
+}
 
 // SetWriteDeadline implements net.Conn.
-func (f *forwarded) SetWriteDeadline(time.Time) error { return nil }
+func (f *forwarded) SetWriteDeadline(time.Time) error {
+	return nil
+}

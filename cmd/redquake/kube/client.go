@@ -1,5 +1,7 @@
-// Package kube is the command line's access to a cluster. It uses client-go's dynamic client and its informers, and finds resources by the API server's list of
-// a group: packages that register every kind of Kubernetes would make the start of the load agent, which is the same program, twice as expensive.
+// Package kube is the command line's access to a cluster. It uses client-go's dynamic client and
+// its informers, and finds resources by the API server's list of a group: packages that register
+// every kind of Kubernetes would make the start of the load agent, which is the same program, twice
+// as expensive.
 package kube
 
 import (
@@ -37,7 +39,8 @@ type Client struct {
 
 // New returns a client for what a kubeconfig names.
 func New(config *rest.Config, namespace string) (*Client, error) {
-	klog.SetLogger(logr.Discard()) // what client-go logs of a watch would stand between the lines of a page
+	// what client-go logs of a watch would stand between the lines of a page
+	klog.SetLogger(logr.Discard())
 	connection := &line{observers: map[*func(error)]bool{}}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
@@ -50,7 +53,13 @@ func New(config *rest.Config, namespace string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Namespace: namespace, dynamic: d, rest: c, line: connection, lists: map[schema.GroupVersion]*metav1.APIResourceList{}}, nil
+	return &Client{
+		Namespace: namespace,
+		dynamic:   d,
+		rest:      c,
+		line:      connection,
+		lists:     map[schema.GroupVersion]*metav1.APIResourceList{},
+	}, nil
 }
 
 // Raw is the response to a GET of a path.
@@ -65,7 +74,8 @@ func NewJSON(config *rest.Config) (*rest.RESTClient, error) {
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for errors
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.AcceptContentTypes, config.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.AcceptContentTypes = runtime.ContentTypeJSON
+	config.ContentType = runtime.ContentTypeJSON
 	c, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
@@ -90,7 +100,9 @@ func (e *ErrNoKind) Error() string {
 }
 
 // resourceOf is the resource of a kind.
-func (c *Client) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+func (c *Client) resourceOf(
+	ctx context.Context, kind schema.GroupVersionKind,
+) (schema.GroupVersionResource, bool, error) {
 	list, err := c.Resources(ctx, kind.GroupVersion())
 	if err != nil {
 		return schema.GroupVersionResource{}, false, err
@@ -113,7 +125,9 @@ func isSubresource(name string) bool {
 }
 
 // Resources are what the API server serves of a version of a group; none if it does not know it.
-func (c *Client) Resources(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
+func (c *Client) Resources(
+	ctx context.Context, of schema.GroupVersion,
+) (*metav1.APIResourceList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if list := c.lists[of]; list != nil {
@@ -133,7 +147,9 @@ func (c *Client) Resources(ctx context.Context, of schema.GroupVersion) (*metav1
 }
 
 // on is the resource of an object, in its namespace if it has one.
-func (c *Client) on(ctx context.Context, u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+func (c *Client) on(
+	ctx context.Context, u *unstructured.Unstructured,
+) (dynamic.ResourceInterface, error) {
 	resource, namespaced, err := c.resourceOf(ctx, u.GroupVersionKind())
 	if err != nil {
 		return nil, err
@@ -147,8 +163,11 @@ func (c *Client) on(ctx context.Context, u *unstructured.Unstructured) (dynamic.
 	return c.dynamic.Resource(resource).Namespace(u.GetNamespace()), nil
 }
 
-// Apply creates or changes an object by server-side apply, or creates it if it has only a generateName. With dryRun the API server checks it and stores nothing.
-func (c *Client) Apply(ctx context.Context, u *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
+// Apply creates or changes an object by server-side apply, or creates it if it has only a
+// generateName. With dryRun the API server checks it and stores nothing.
+func (c *Client) Apply(
+	ctx context.Context, u *unstructured.Unstructured, dryRun bool,
+) (*unstructured.Unstructured, error) {
 	on, err := c.on(ctx, u)
 	if err != nil {
 		return nil, err
@@ -158,17 +177,27 @@ func (c *Client) Apply(ctx context.Context, u *unstructured.Unstructured, dryRun
 		dry = []string{metav1.DryRunAll}
 	}
 	if u.GetName() == "" {
-		return on.Create(ctx, u, metav1.CreateOptions{DryRun: dry, FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict})
+		return on.Create(ctx, u, metav1.CreateOptions{
+			DryRun:          dry,
+			FieldManager:    FieldManager,
+			FieldValidation: metav1.FieldValidationStrict,
+		})
 	}
 	text, err := u.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", u.GetName(), err)
 	}
-	return on.Patch(ctx, u.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{DryRun: dry, FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict})
+	return on.Patch(ctx, u.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
+		DryRun:          dry,
+		FieldManager:    FieldManager,
+		FieldValidation: metav1.FieldValidationStrict,
+	})
 }
 
 // Get reads the object of the kind, the namespace and the name of u; nil if there is none.
-func (c *Client) Get(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Client) Get(
+	ctx context.Context, u *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	on, err := c.on(ctx, u)
 	if err != nil {
 		return nil, err
@@ -180,15 +209,24 @@ func (c *Client) Get(ctx context.Context, u *unstructured.Unstructured) (*unstru
 	return found, err
 }
 
-// Patch merges text, in JSON, into an object of a resource. namespace is "" for a cluster-scoped one.
-func (c *Client) Patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, text string) error {
-	_, err := c.scoped(resource, namespace).Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{FieldManager: FieldManager})
+// Patch merges text, in JSON, into an object of a resource. namespace is "" for a cluster-scoped
+// one.
+func (c *Client) Patch(
+	ctx context.Context, resource schema.GroupVersionResource, namespace, name, text string,
+) error {
+	_, err := c.scoped(resource, namespace).Patch(ctx, name, types.MergePatchType, []byte(text),
+		metav1.PatchOptions{FieldManager: FieldManager})
 	return err
 }
 
 // Delete deletes an object with a UID.
-func (c *Client) Delete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, uid types.UID) error {
-	err := c.scoped(resource, namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+func (c *Client) Delete(
+	ctx context.Context, resource schema.GroupVersionResource, namespace, name string, uid types.UID,
+) error {
+	err := c.scoped(resource,
+		namespace).Delete(ctx, name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid},
+	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -196,7 +234,10 @@ func (c *Client) Delete(ctx context.Context, resource schema.GroupVersionResourc
 }
 
 // List lists a resource; namespace "" is all namespaces, or a cluster-scoped resource.
-func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+func (c *Client) List(
+	ctx context.Context, resource schema.GroupVersionResource, namespace string,
+	options metav1.ListOptions,
+) ([]unstructured.Unstructured, error) {
 	list, err := c.scoped(resource, namespace).List(ctx, options)
 	if err != nil {
 		return nil, err
@@ -205,11 +246,17 @@ func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource,
 }
 
 // Create creates an object, such as a review, and returns it as the API server answers.
-func (c *Client) Create(ctx context.Context, resource schema.GroupVersionResource, namespace string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return c.scoped(resource, namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
+func (c *Client) Create(
+	ctx context.Context, resource schema.GroupVersionResource, namespace string,
+	u *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	return c.scoped(resource,
+		namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
 }
 
-func (c *Client) scoped(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+func (c *Client) scoped(
+	resource schema.GroupVersionResource, namespace string,
+) dynamic.ResourceInterface {
 	if namespace == "" {
 		return c.dynamic.Resource(resource)
 	}

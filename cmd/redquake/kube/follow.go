@@ -15,15 +15,21 @@ import (
 // Change is what a watch shows.
 type Change struct {
 	Resource schema.GroupVersionResource
-	Object   *unstructured.Unstructured // nil = Trouble, or, without that, the API server answers again
-	Deleted  bool
-	Trouble  error // the API server does not answer, or refuses; the watch goes on by itself
-	Lasting  bool  // of Trouble: it will not end by itself
+	// nil = Trouble, or, without that, the API server answers again
+	Object  *unstructured.Unstructured
+	Deleted bool
+	Trouble error // the API server does not answer, or refuses; the watch goes on by itself
+	Lasting bool  // of Trouble: it will not end by itself
 }
 
-// Follow sends the objects of a resource in a namespace, with each of their changes, until ctx ends. name restricts it to one object; "" = all of them. An informer
-// does so: it lists again after an interruption or where a version has expired, and backs off while the API server does not answer.
-func (c *Client) Follow(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, to chan<- Change) error {
+// Follow sends the objects of a resource in a namespace, with each of their changes, until ctx
+// ends. name restricts it to one object; "" = all of them. An informer does so: it lists again
+// after an interruption or where a version has expired, and backs off while the API server does not
+// answer.
+func (c *Client) Follow(
+	ctx context.Context, resource schema.GroupVersionResource, namespace, name string,
+	to chan<- Change,
+) error {
 	on := c.scoped(resource, namespace)
 	only := func(options metav1.ListOptions) metav1.ListOptions {
 		if name != "" {
@@ -32,10 +38,14 @@ func (c *Client) Follow(ctx context.Context, resource schema.GroupVersionResourc
 		return options
 	}
 	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(ctx context.Context,
+			options metav1.ListOptions,
+		) (runtime.Object, error) {
 			return on.List(ctx, only(options))
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context,
+			options metav1.ListOptions,
+		) (watch.Interface, error) {
 			return on.Watch(ctx, only(options))
 		},
 	}
@@ -46,13 +56,18 @@ func (c *Client) Follow(ctx context.Context, resource schema.GroupVersionResourc
 		case <-ctx.Done():
 		}
 	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, c.dynamic), &unstructured.Unstructured{}, 0, nil)
-	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			return // it lists again
-		}
-		send(Change{Trouble: Explain(err, "watch "+resource.Resource), Lasting: apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)})
-	})
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source,
+		c.dynamic), &unstructured.Unstructured{}, 0, nil)
+	err := informer.SetWatchErrorHandlerWithContext(
+		func(_ context.Context, _ *cache.Reflector, err error) {
+			if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+				return // it lists again
+			}
+			send(Change{
+				Trouble: Explain(err, "watch "+resource.Resource),
+				Lasting: apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err),
+			})
+		})
 	if err != nil {
 		return err
 	}

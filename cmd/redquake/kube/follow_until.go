@@ -7,9 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FollowUntil follows objects of a kind until check is done with each of them, or has an error. An object that is deleted meanwhile is
-// one. namespace "" is all, name "" is all of the kind.
-func (c *Client) FollowUntil(ctx context.Context, kind Kind, namespace, name string, of []types.UID, check func(*Object) (done bool, err error)) error {
+// FollowUntil follows objects of a kind until check is done with each of them, or has an error. An
+// object that is deleted meanwhile is one. namespace "" is all, name "" is all of the kind.
+func (c *Client) FollowUntil(
+	ctx context.Context, kind Kind, namespace, name string, of []types.UID,
+	check func(*Object) (done bool, err error),
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes := make(chan Change)

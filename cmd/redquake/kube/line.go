@@ -10,14 +10,16 @@ import (
 	"sync"
 )
 
-// line is the connection to the API server, as its requests find it. An informer keeps it to itself when no connection can be made.
+// line is the connection to the API server, as its requests find it. An informer keeps it to itself
+// when no connection can be made.
 type line struct {
 	mu        sync.Mutex
 	down      bool
 	observers map[*func(error)]bool
 }
 
-// observe calls f with the error of each request that gets no answer, and with nil when one has got an answer again. stop ends that.
+// observe calls f with the error of each request that gets no answer, and with nil when one has got
+// an answer again. stop ends that.
 func (l *line) observe(f func(error)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,7 +31,8 @@ var (
 	Experiment = Kind{"RedisExperiment", "redisexperiments", "rexp", 28}
 	Schedule   = Kind{"RedisExperimentSchedule", "redisexperimentschedules", "rexps", 18}
 
-	// Kinds are those whose objects run and end, in the order in which these are created; AllKinds has Schedule, too.
+	// Kinds are those whose objects run and end, in the order in which these are created; AllKinds has
+	// Schedule, too.
 	Kinds    = []Kind{LoadTest, Fault, Experiment}
 	AllKinds = []Kind{LoadTest, Fault, Experiment, Schedule}
 )
@@ -39,7 +40,8 @@ var (
 // generated is how many characters the API server appends to metadata.generateName.
 const generated = 5
 
-// GenerateName is the metadata.generateName of an object that is made of another one: what has room of the name of that, and a suffix.
+// GenerateName is the metadata.generateName of an object that is made of another one: what has room
+// of the name of that, and a suffix.
 func (k Kind) GenerateName(name, suffix string) string {
 	return name[:min(len(name), k.longest-len(suffix)-generated)] + suffix
 }
@@ -50,12 +52,17 @@ func (k Kind) GVR() schema.GroupVersionResource {
 }
 
 // Singular is the kind in references, such as redisfault.
-func (k Kind) Singular() string { return strings.ToLower(k.Name) }
+func (k Kind) Singular() string {
+	return strings.ToLower(k.Name)
+}
 
 // KindOf is the kind of a name, as in YAML or on the command line; false if it is none.
 func KindOf(name string) (Kind, bool) {
 	name = strings.TrimSuffix(strings.ToLower(name), "."+v1alpha1.GroupVersion.Group)
-	i := slices.IndexFunc(AllKinds, func(k Kind) bool { return name == k.Singular() || name == k.Resource || name == k.short })
+	i := slices.IndexFunc(AllKinds, func(k Kind) bool {
+		return name == k.Singular() ||
+			name == k.Resource || name == k.short
+	})
 	if i < 0 {
 		return Kind{}, false
 	}
@@ -113,7 +120,9 @@ func (o *Object) Meta() *metav1.ObjectMeta {
 }
 
 // Ref is the object as kubectl takes it, such as redisfault/kill-primary.
-func (o *Object) Ref() string { return o.Kind.Singular() + "/" + o.Meta().Name }
+func (o *Object) Ref() string {
+	return o.Kind.Singular() + "/" + o.Meta().Name
+}
 
 // Conditions of the object.
 func (o *Object) Conditions() []metav1.Condition {
@@ -141,7 +150,8 @@ func (o *Object) Verdict() v1alpha1.Verdict {
 	return o.Experiment.Status.Verdict
 }
 
-// State is the reason and the message of the condition Complete, of a schedule Ready: where the object stands.
+// State is the reason and the message of the condition Complete, of a schedule Ready: where the
+// object stands.
 func (o *Object) State() (reason, message string) {
 	condition := v1alpha1.ConditionComplete
 	if o.IsSchedule() {
@@ -158,10 +168,15 @@ func (o *Object) is(condition string) bool {
 }
 
 // Failed reports whether the object could not run to its end.
-func (o *Object) Failed() bool { return o.is(v1alpha1.ConditionFailed) }
+func (o *Object) Failed() bool {
+	return o.is(v1alpha1.ConditionFailed)
+}
 
-// Finished reports whether the object is over, however it ended. What a fault did is reverted then, unless Unreverted says otherwise.
-func (o *Object) Finished() bool { return o.is(v1alpha1.ConditionComplete) || o.Failed() }
+// Finished reports whether the object is over, however it ended. What a fault did is reverted then,
+// unless Unreverted says otherwise.
+func (o *Object) Finished() bool {
+	return o.is(v1alpha1.ConditionComplete) || o.Failed()
+}
 
 // Acts reports whether a fault has recorded targets that are not all reverted.
 func (o *Object) Acts() bool {
@@ -169,10 +184,12 @@ func (o *Object) Acts() bool {
 		return false
 	}
 	s := &o.Fault.Status
-	return s.Holding != nil && *s.Holding || s.InjectedAt != nil && s.RevertedAt == nil && len(s.Targets) > 0
+	return s.Holding != nil && *s.Holding ||
+		s.InjectedAt != nil && s.RevertedAt == nil && len(s.Targets) > 0
 }
 
-// Unreverted are, of a fault of which the operator has given up the revert, the commands to do so by hand, by pod.
+// Unreverted are, of a fault of which the operator has given up the revert, the commands to do so
+// by hand, by pod.
 func (o *Object) Unreverted() []string {
 	if o.Kind != Fault {
 		return nil
@@ -187,7 +204,9 @@ func (o *Object) Unreverted() []string {
 }
 
 // IsSchedule reports whether the object creates runs, and never ends.
-func (o *Object) IsSchedule() bool { return o.Kind == Schedule }
+func (o *Object) IsSchedule() bool {
+	return o.Kind == Schedule
+}
 
 // Read reads an object by its kind and name; nil if there is none.
 func (c *Client) Read(ctx context.Context, kind Kind, name string) (*Object, error) {
@@ -201,8 +220,8 @@ func (c *Client) Read(ctx context.Context, kind Kind, name string) (*Object, err
 	return ObjectOf(found)
 }
 
-// Find reads the object that an argument names: KIND/NAME, or a name that only one of the kinds has. Kinds that the user may not read count only if none of the others
-// has the name.
+// Find reads the object that an argument names: KIND/NAME, or a name that only one of the kinds
+// has. Kinds that the user may not read count only if none of the others has the name.
 func (c *Client) Find(ctx context.Context, arg string, kinds ...Kind) (*Object, error) {
 	if prefix, name, ok := strings.Cut(arg, "/"); ok {
 		kind, known := KindOf(prefix)
@@ -231,7 +250,8 @@ func (c *Client) Find(ctx context.Context, arg string, kinds ...Kind) (*Object, 
 	case len(found) == 0:
 		return nil, fmt.Errorf("there is no %s %s in namespace %s", either(kinds), arg, c.Namespace)
 	}
-	return nil, fmt.Errorf("%s is ambiguous in namespace %s: say %s or %s", arg, c.Namespace, found[0].Ref(), found[1].Ref())
+	return nil, fmt.Errorf("%s is ambiguous in namespace %s: say %s or %s", arg, c.Namespace,
+		found[0].Ref(), found[1].Ref())
 }
 
 func either(kinds []Kind) string {

@@ -14,14 +14,19 @@ import (
 // OperatorNamespace is where an installation has its operator unless somebody has changed that.
 const OperatorNamespace = "redquake-system"
 
-// Managers are the Deployments of the operator: in all namespaces, or, if those may not be listed, in OperatorNamespace.
+// Managers are the Deployments of the operator: in all namespaces, or, if those may not be listed,
+// in OperatorNamespace.
 func (c *Client) Managers(ctx context.Context) ([]appsv1.Deployment, error) {
-	of := metav1.ListOptions{LabelSelector: v1alpha1.LabelName + "=redquake," + v1alpha1.LabelComponent + "=manager"}
+	of := metav1.ListOptions{
+		LabelSelector: v1alpha1.LabelName + "=redquake," + v1alpha1.LabelComponent + "=manager",
+	}
 	return c.Deployments(ctx, of, OperatorNamespace)
 }
 
 // Deployments lists Deployments in all namespaces, or, if that is not permitted, in one.
-func (c *Client) Deployments(ctx context.Context, of metav1.ListOptions, otherwise string) ([]appsv1.Deployment, error) {
+func (c *Client) Deployments(
+	ctx context.Context, of metav1.ListOptions, otherwise string,
+) ([]appsv1.Deployment, error) {
 	resource := appsv1.SchemeGroupVersion.WithResource("deployments")
 	list, err := c.List(ctx, resource, "", of)
 	if IsNotPermitted(err) && otherwise != "" {

@@ -29,8 +29,11 @@ func (a axis) column(at time.Duration) int {
 	return int(at / a.each)
 }
 
-// values are a figure of the rows in each column: the worst, so that a dip of a second shows in a run of hours. NaN = there is none.
-func (a axis) values(course *Course, figure func(Row) float64, worst func(a, b float64) float64) []float64 {
+// values are a figure of the rows in each column: the worst, so that a dip of a second shows in a
+// run of hours. NaN = there is none.
+func (a axis) values(
+	course *Course, figure func(Row) float64, worst func(a, b float64) float64,
+) []float64 {
 	out := make([]float64, a.columns)
 	for i := range out {
 		out[i] = math.NaN()
@@ -54,7 +57,8 @@ func (a axis) values(course *Course, figure func(Row) float64, worst func(a, b f
 	return out
 }
 
-// chart draws values as an area of blocks, from 0 to the highest, the top line first. A value above 0 shows at least an eighth; one of 0 shows nothing.
+// chart draws values as an area of blocks, from 0 to the highest, the top line first. A value above
+// 0 shows at least an eighth; one of 0 shows nothing.
 func chart(values []float64, height int) (lines []string, top float64) {
 	for _, v := range values {
 		if !math.IsNaN(v) {

@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/format"
 )
 
-// faultLines are a fault in at most so many lines: its state, its figures, and the end of its timeline.
+// faultLines are a fault in at most so many lines: its state, its figures, and the end of its
+// timeline.
 func faultLines(o *kube.Object, most, width int) []string {
 	f := o.Fault
 	reason, message := o.State()
@@ -55,7 +56,11 @@ func FaultFigures(f *v1alpha1.RedisFault) string {
 	}
 	var parts []string
 	for _, figure := range []struct{ name, value string }{
-		{"dip", d.Dip}, {"outage", d.Outage}, {"recovery", d.Recovery}, {"lost writes", d.LostWrites}, {"while active", d.WhileActive},
+		{"dip", d.Dip},
+		{"outage", d.Outage},
+		{"recovery", d.Recovery},
+		{"lost writes", d.LostWrites},
+		{"while active", d.WhileActive},
 	} {
 		if figure.value != "" {
 			parts = append(parts, figure.name+" "+figure.value)
@@ -78,7 +83,8 @@ func Phases(f *v1alpha1.RedisFault) string {
 	return "recovery = " + strings.Join(parts, " + ")
 }
 
-// Event is an event of a timeline: its offset, its name and its object in a layout, then its message. Before the injection the offset means nothing.
+// Event is an event of a timeline: its offset, its name and its object in a layout, then its
+// message. Before the injection the offset means nothing.
 func Event(e *v1alpha1.TimelineEvent, injected bool, layout string) string {
 	offset := ""
 	if injected {
@@ -94,7 +100,8 @@ func Event(e *v1alpha1.TimelineEvent, injected bool, layout string) string {
 	return strings.TrimRight(text, " ")
 }
 
-// experimentLines are an experiment: where it stands, the run that is under way, and what was found so far.
+// experimentLines are an experiment: where it stands, the run that is under way, and what was found
+// so far.
 func experimentLines(s *State, o *kube.Object) []string {
 	e := o.Experiment
 	lines := []string{title(o)}
@@ -113,7 +120,8 @@ func experimentLines(s *State, o *kube.Object) []string {
 		parts = append(parts, "worse "+d.Worse)
 	}
 	if end := e.Status.ExpectedEnd; end != nil && !o.Finished() {
-		parts = append(parts, fmt.Sprintf("ends at %s, in %s", end.In(s.Now.Location()).Format("15:04"), format.Duration(max(0, end.Sub(s.Now)).Round(1e9))))
+		parts = append(parts, fmt.Sprintf("ends at %s, in %s", end.In(s.Now.Location()).Format("15:04"),
+			format.Duration(max(0, end.Sub(s.Now)).Round(1e9))))
 	}
 	if len(parts) > 0 {
 		lines = append(lines, strings.Join(parts, "   "))

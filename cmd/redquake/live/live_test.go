@@ -33,7 +33,12 @@ func conditions(reason, message string, complete metav1.ConditionStatus) []metav
 
 func loadTest() *v1alpha1.RedisLoadTest {
 	return &v1alpha1.RedisLoadTest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout-cache", UID: "load", CreationTimestamp: metav1.NewTime(start.Add(-10 * time.Second))},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:         "shop",
+			Name:              "checkout-cache",
+			UID:               "load",
+			CreationTimestamp: metav1.NewTime(start.Add(-10 * time.Second)),
+		},
 		Spec: v1alpha1.RedisLoadTestSpec{Load: v1alpha1.LoadShape{
 			WarmUp: &metav1.Duration{Duration: 5 * time.Second}, Duration: &metav1.Duration{Duration: 75 * time.Second},
 		}},
@@ -48,22 +53,41 @@ func loadTest() *v1alpha1.RedisLoadTest {
 
 func fault() *v1alpha1.RedisFault {
 	at := func(after time.Duration, event, object, message string) v1alpha1.TimelineEvent {
-		return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(start.Add(20*time.Second + after)), Offset: v1alpha1.MicrosecondsOf(after), Event: event, Object: object, Message: message}
+		return v1alpha1.TimelineEvent{
+			At:      metav1.NewMicroTime(start.Add(20*time.Second + after)),
+			Offset:  v1alpha1.MicrosecondsOf(after),
+			Event:   event,
+			Object:  object,
+			Message: message,
+		}
 	}
 	return &v1alpha1.RedisFault{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "kill-primary", UID: "fault", CreationTimestamp: metav1.NewTime(start.Add(-9 * time.Second))},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:         "shop",
+			Name:              "kill-primary",
+			UID:               "fault",
+			CreationTimestamp: metav1.NewTime(start.Add(-9 * time.Second)),
+		},
 		Spec: v1alpha1.RedisFaultSpec{
-			LoadTestRef: &v1alpha1.LoadTestReference{Name: "checkout-cache"}, Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill},
+			LoadTestRef: &v1alpha1.LoadTestReference{Name: "checkout-cache"},
+			Action:      v1alpha1.Action{Type: v1alpha1.FaultPodKill},
 		},
 		Status: v1alpha1.RedisFaultStatus{
-			Conditions: conditions(v1alpha1.ReasonObserving, "no success since 0.03s; waiting for a sustained recovery", metav1.ConditionFalse),
-			LoadTest:   "checkout-cache", InjectedAt: new(metav1.NewMicroTime(start.Add(20 * time.Second))), RevertedAt: new(metav1.NewMicroTime(start.Add(20 * time.Second))),
-			Effect: v1alpha1.EffectConfirmed, EffectEvidence: "pod redis-0 was replaced",
-			Display: &v1alpha1.FaultDisplay{Target: "redis-0", Dip: "97.7%", Outage: "1.08s"},
+			Conditions: conditions(v1alpha1.ReasonObserving, "no success since 0.03s; waiting for a sustained recovery",
+				metav1.ConditionFalse),
+			LoadTest:       "checkout-cache",
+			InjectedAt:     new(metav1.NewMicroTime(start.Add(20 * time.Second))),
+			RevertedAt:     new(metav1.NewMicroTime(start.Add(20 * time.Second))),
+			Effect:         v1alpha1.EffectConfirmed,
+			EffectEvidence: "pod redis-0 was replaced",
+			Display:        &v1alpha1.FaultDisplay{Target: "redis-0", Dip: "97.7%", Outage: "1.08s"},
 			Timeline: []v1alpha1.TimelineEvent{
-				at(0, "Injected", "redis-0", "DELETE pod redis-0 with grace period 0s"), at(30*time.Millisecond, "PodDeleted", "redis-0", ""),
-				at(31*time.Millisecond, "FirstError", "", "connection reset by peer"), at(210*time.Millisecond, "ReplacementCreated", "redis-0", ""),
-				at(300*time.Millisecond, "Scheduled", "redis-0", "node-2"), at(900*time.Millisecond, "ContainerStarted", "redis-0", ""),
+				at(0, "Injected", "redis-0", "DELETE pod redis-0 with grace period 0s"),
+				at(30*time.Millisecond, "PodDeleted", "redis-0", ""),
+				at(31*time.Millisecond, "FirstError", "", "connection reset by peer"),
+				at(210*time.Millisecond, "ReplacementCreated", "redis-0", ""),
+				at(300*time.Millisecond, "Scheduled", "redis-0", "node-2"),
+				at(900*time.Millisecond, "ContainerStarted", "redis-0", ""),
 			},
 		},
 	}
@@ -85,7 +109,9 @@ func recordOf(t *testing.T, perSecond []int, latency time.Duration) kube.Change 
 	t.Helper()
 	series := merged.New("load", start, time.Second, []string{"get"}, 1)
 	for i, n := range perSecond {
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1,
+		}
 		iv.Ops[0].OK = uint64(n)
 		var h histogram.Histogram
 		for range n {
@@ -103,8 +129,13 @@ func recordOf(t *testing.T, perSecond []int, latency time.Duration) kube.Change 
 		t.Fatal(err)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "binaryData": map[string]any{"series": base64.StdEncoding.EncodeToString(data)},
-		"metadata": map[string]any{"name": "checkout-cache-results", "labels": map[string]any{v1alpha1.LabelLoadTest: "checkout-cache"}},
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"binaryData": map[string]any{"series": base64.StdEncoding.EncodeToString(data)},
+		"metadata": map[string]any{
+			"name":   "checkout-cache-results",
+			"labels": map[string]any{v1alpha1.LabelLoadTest: "checkout-cache"},
+		},
 	}}
 	return kube.Change{Object: u}
 }
@@ -138,42 +169,66 @@ func stateOf(t *testing.T, at time.Duration, of []types.UID, changes ...kube.Cha
 
 func TestPage(t *testing.T) {
 	over := fault()
-	over.Status.Conditions = conditions(v1alpha1.ReasonSucceeded, "outage 1.08s, recovered after 1.11s; Pass", metav1.ConditionTrue)
+	over.Status.Conditions = conditions(v1alpha1.ReasonSucceeded, "outage 1.08s, recovered after 1.11s; Pass",
+		metav1.ConditionTrue)
 	over.Status.Verdict, over.Status.Display.Recovery = v1alpha1.VerdictPass, "1.11s"
 	bounded := func(d time.Duration) *v1alpha1.BoundedDuration {
 		return &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(d)}
 	}
 	over.Status.Impact = &v1alpha1.Impact{Phases: []v1alpha1.Phase{
-		{Name: "PodDeleted", Duration: bounded(30 * time.Millisecond)}, {Name: "Scheduled", Duration: bounded(270 * time.Millisecond)},
-		{Name: "ContainerStarted", Duration: bounded(600 * time.Millisecond)}, {Name: "Recovered", Duration: bounded(210 * time.Millisecond)},
+		{Name: "PodDeleted", Duration: bounded(30 * time.Millisecond)},
+		{Name: "Scheduled", Duration: bounded(270 * time.Millisecond)},
+		{Name: "ContainerStarted", Duration: bounded(600 * time.Millisecond)},
+		{Name: "Recovered", Duration: bounded(210 * time.Millisecond)},
 	}}
 	experiment := &v1alpha1.RedisExperiment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "fsync", UID: "exp"},
 		Status: v1alpha1.RedisExperimentStatus{
-			Conditions: conditions(v1alpha1.ReasonRunning, "", metav1.ConditionFalse), Progress: &v1alpha1.ExperimentProgress{Runs: 24, Finished: 7, Inconclusive: 1},
-			ExpectedEnd: new(metav1.NewTime(start.Add(40 * time.Minute))), Display: &v1alpha1.ExperimentDisplay{Worse: "1/4"},
-			Run:      &v1alpha1.ExperimentRun{Number: 8, Round: 2, Cell: "appendfsync=always,users=1000", LoadTest: "checkout-cache", Stage: v1alpha1.RunLoad},
+			Conditions:  conditions(v1alpha1.ReasonRunning, "", metav1.ConditionFalse),
+			Progress:    &v1alpha1.ExperimentProgress{Runs: 24, Finished: 7, Inconclusive: 1},
+			ExpectedEnd: new(metav1.NewTime(start.Add(40 * time.Minute))),
+			Display:     &v1alpha1.ExperimentDisplay{Worse: "1/4"},
+			Run: &v1alpha1.ExperimentRun{
+				Number:   8,
+				Round:    2,
+				Cell:     "appendfsync=always,users=1000",
+				LoadTest: "checkout-cache",
+				Stage:    v1alpha1.RunLoad,
+			},
 			Warnings: []string{"4 repeats can tell differences of 20% and more"},
 		},
 	}
 	starting := loadTest()
-	starting.Status = v1alpha1.RedisLoadTestStatus{Conditions: conditions(v1alpha1.ReasonPreparing, "0 of 2 load pods are ready", metav1.ConditionFalse)}
+	starting.Status = v1alpha1.RedisLoadTestStatus{
+		Conditions: conditions(v1alpha1.ReasonPreparing, "0 of 2 load pods are ready", metav1.ConditionFalse),
+	}
 	both := []types.UID{"load", "fault"}
-	running := stateOf(t, 32*time.Second, both, change(t, "RedisLoadTest", loadTest()), change(t, "RedisFault", fault()), recordOf(t, dip(), 2*time.Millisecond))
+	running := stateOf(t, 32*time.Second, both, change(t, "RedisLoadTest", loadTest()), change(t, "RedisFault", fault()),
+		recordOf(t, dip(), 2*time.Millisecond))
 	running.Hint = "Ctrl-C aborts, and reverts what was broken"
-	troubled := stateOf(t, 32*time.Second, both, change(t, "RedisLoadTest", loadTest()), kube.Change{Trouble: fmt.Errorf("watch redisfaults: connection refused")})
+	troubled := stateOf(t, 32*time.Second, both, change(t, "RedisLoadTest", loadTest()), kube.Change{
+		Trouble: fmt.Errorf("watch redisfaults: connection refused"),
+	})
 	for name, test := range map[string]struct {
 		state         *State
 		width, height int
 	}{
-		"page_running.txt":    {running, 80, 24},
-		"page_wide.txt":       {running, 140, 40},
-		"page_small.txt":      {running, 40, 12},
-		"page_over.txt":       {stateOf(t, 90*time.Second, both, change(t, "RedisLoadTest", loadTest()), change(t, "RedisFault", over), recordOf(t, dip(), 2*time.Millisecond)), 80, 24},
-		"page_experiment.txt": {stateOf(t, 32*time.Second, []types.UID{"exp"}, change(t, "RedisExperiment", experiment), change(t, "RedisLoadTest", loadTest()), recordOf(t, dip(), time.Millisecond)), 80, 24},
-		"page_starting.txt":   {stateOf(t, 0, both, change(t, "RedisLoadTest", starting)), 80, 24},
-		"page_nothing.txt":    {stateOf(t, 0, both), 80, 24},
-		"page_trouble.txt":    {troubled, 80, 24},
+		"page_running.txt": {running, 80, 24},
+		"page_wide.txt":    {running, 140, 40},
+		"page_small.txt":   {running, 40, 12},
+		"page_over.txt": {
+			stateOf(t, 90*time.Second, both, change(t, "RedisLoadTest", loadTest()), change(t, "RedisFault", over),
+				recordOf(t, dip(), 2*time.Millisecond)), 80, 24,
+		},
+		"page_experiment.txt": {
+			stateOf(t, 32*time.Second, []types.UID{"exp"}, change(t, "RedisExperiment", experiment),
+				change(t, "RedisLoadTest", loadTest()), recordOf(t, dip(), time.Millisecond)),
+			80,
+			24,
+		},
+		"page_starting.txt": {stateOf(t, 0, both, change(t, "RedisLoadTest", starting)), 80, 24},
+		"page_nothing.txt":  {stateOf(t, 0, both), 80, 24},
+		"page_trouble.txt":  {troubled, 80, 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := Page(test.state, test.width, test.height)
@@ -211,12 +266,16 @@ func TestPlain(t *testing.T) {
 	}
 	test, f := loadTest(), fault()
 	begun := test.DeepCopy()
-	test.Status = v1alpha1.RedisLoadTestStatus{Conditions: conditions(v1alpha1.ReasonPreparing, "0 of 2 load pods are ready", metav1.ConditionFalse)}
+	test.Status = v1alpha1.RedisLoadTestStatus{
+		Conditions: conditions(v1alpha1.ReasonPreparing, "0 of 2 load pods are ready", metav1.ConditionFalse),
+	}
 	show(-10*time.Second, change(t, "RedisLoadTest", test))
 	show(-9 * time.Second)
 	show(0, change(t, "RedisLoadTest", begun))
 	waiting := f.DeepCopy()
-	waiting.Status = v1alpha1.RedisFaultStatus{Conditions: conditions(v1alpha1.ReasonWaitingForSteady, "steady for 3s of 10s", metav1.ConditionFalse)}
+	waiting.Status = v1alpha1.RedisFaultStatus{
+		Conditions: conditions(v1alpha1.ReasonWaitingForSteady, "steady for 3s of 10s", metav1.ConditionFalse),
+	}
 	show(5*time.Second, change(t, "RedisFault", waiting))
 	waiting.Status.Conditions[0].Message = "steady for 5s of 10s" // no line
 	show(7*time.Second, change(t, "RedisFault", waiting))
@@ -226,7 +285,11 @@ func TestPlain(t *testing.T) {
 	show(23*time.Second, kube.Change{Trouble: fmt.Errorf("watch redisfaults: connection refused")})
 	f.Status.Conditions = conditions(v1alpha1.ReasonSucceeded, "outage 1.08s, recovered after 1.11s", metav1.ConditionTrue)
 	f.Status.Verdict = v1alpha1.VerdictPass
-	f.Status.Timeline = append(f.Status.Timeline, v1alpha1.TimelineEvent{Offset: 1_110_000, Event: "Recovered", Message: "2000/s"})
+	f.Status.Timeline = append(f.Status.Timeline, v1alpha1.TimelineEvent{
+		Offset:  1_110_000,
+		Event:   "Recovered",
+		Message: "2000/s",
+	})
 	show(40*time.Second, change(t, "RedisFault", f))
 	golden.Compare(t, filepath.Join("testdata", "plain.txt"), out.String())
 }
@@ -235,7 +298,11 @@ func TestPlain(t *testing.T) {
 func TestStatusesExtendTheRecord(t *testing.T) {
 	test := loadTest()
 	summary := func(seconds int, ok int64) *v1alpha1.LoadSummary {
-		return &v1alpha1.LoadSummary{Requests: ok + 10, Errors: 10, Throughput: v1alpha1.DecimalOf(float64(ok) / float64(seconds))}
+		return &v1alpha1.LoadSummary{
+			Requests:   ok + 10,
+			Errors:     10,
+			Throughput: v1alpha1.DecimalOf(float64(ok) / float64(seconds)),
+		}
 	}
 	tracker := NewTracker()
 	apply := func(c kube.Change) {
@@ -250,14 +317,16 @@ func TestStatusesExtendTheRecord(t *testing.T) {
 	apply(change(t, "RedisLoadTest", test))
 	course := tracker.State(start, nil).Courses["checkout-cache"]
 	last := course.Rows[len(course.Rows)-1]
-	if len(course.Rows) != 21 || last.Rate < 49.9 || last.Rate > 50.1 || (last.Until-22*time.Second).Abs() > time.Millisecond || last.P99 != 0 {
+	if len(course.Rows) != 21 || last.Rate < 49.9 || last.Rate > 50.1 ||
+		(last.Until-22*time.Second).Abs() > time.Millisecond || last.P99 != 0 {
 		t.Errorf("%d rows, the last is %+v, want 21 and 50/s until 22 s", len(course.Rows), last)
 	}
 	if rate, p99 := course.Now(); rate != last.Rate || p99 == 0 {
 		t.Errorf("now %v/s, p99 %s", rate, p99)
 	}
 	apply(recordOf(t, dip(), time.Millisecond)) // the record has caught up
-	if rows := tracker.State(start, nil).Courses["checkout-cache"].Rows; len(rows) != 30 || rows[20].Rate != 0 || rows[29].P99 == 0 {
+	if rows := tracker.State(start, nil).Courses["checkout-cache"].Rows; len(rows) != 30 || rows[20].Rate != 0 ||
+		rows[29].P99 == 0 {
 		t.Errorf("%d rows after the record", len(rows))
 	}
 }

@@ -41,13 +41,15 @@ func verdict(v v1alpha1.Verdict) string {
 // gutter is the width of what stands left of a chart.
 const gutter = 9
 
-// smallest is the size below which the page is cut off, and least is how many lines of a fault's timeline it shows.
+// smallest is the size below which the page is cut off, and least is how many lines of a fault's
+// timeline it shows.
 const (
 	smallest = 40
 	least    = 3
 )
 
-// Page is the state as the lines of a terminal of this size, with the escape sequences of its colors.
+// Page is the state as the lines of a terminal of this size, with the escape sequences of its
+// colors.
 func Page(s *State, width, height int) string {
 	width, height = max(width, smallest), max(height, 10)
 	foot := []string{faint.Render(s.Hint)}
@@ -80,7 +82,8 @@ func Page(s *State, width, height int) string {
 	return strings.Join(lines, "\n")
 }
 
-// headLines are the lines of load tests and experiments, and the load test that is drawn: the last that is not over.
+// headLines are the lines of load tests and experiments, and the load test that is drawn: the last
+// that is not over.
 func headLines(s *State) (head []string, test *v1alpha1.RedisLoadTest) {
 	for _, o := range s.Objects {
 		switch o.Kind {

@@ -15,7 +15,8 @@ import (
 // everyPlain is how often the figures of a load are a line of text.
 const everyPlain = 10 * time.Second
 
-// Plain makes lines of text of states: what has changed since the one before. They need no terminal.
+// Plain makes lines of text of states: what has changed since the one before. They need no
+// terminal.
 type Plain struct {
 	seen    map[types.UID]*shown
 	trouble string
@@ -31,14 +32,17 @@ type shown struct {
 }
 
 // NewPlain returns one that has written nothing.
-func NewPlain() *Plain { return &Plain{seen: map[types.UID]*shown{}} }
+func NewPlain() *Plain {
+	return &Plain{seen: map[types.UID]*shown{}}
+}
 
 // Next are the lines for what is new in a state.
 func (p *Plain) Next(s *State) []string {
 	var lines []string
 	clock := s.Now.Format(time.TimeOnly)
 	write := func(of, format string, args ...any) {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("%s  %s  %s", clock, of, fmt.Sprintf(format, args...)), " "))
+		lines = append(lines,
+			strings.TrimRight(fmt.Sprintf("%s  %s  %s", clock, of, fmt.Sprintf(format, args...)), " "))
 	}
 	if s.Trouble != p.trouble {
 		p.trouble = s.Trouble
@@ -69,7 +73,8 @@ func (p *Plain) object(s *State, o *kube.Object, write func(format string, args 
 		}
 		write("%s", text)
 	}
-	if o.Test == nil || o.Finished() || o.Test.Status.StartTime == nil || s.Now.Sub(was.figures) < everyPlain {
+	if o.Test == nil || o.Finished() || o.Test.Status.StartTime == nil ||
+		s.Now.Sub(was.figures) < everyPlain {
 		return
 	}
 	was.figures = s.Now

@@ -12,7 +12,8 @@ import (
 // Screen shows states, one after the other.
 type Screen interface {
 	Show(s *State)
-	// Close ends it. What is written afterwards stands below what it has shown, or where that was. The error says why nothing could be shown.
+	// Close ends it. What is written afterwards stands below what it has shown, or where that was. The
+	// error says why nothing could be shown.
 	Close() error
 }
 
@@ -22,7 +23,8 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// NewScreen returns a page if out is a terminal, else lines of text. interrupt is called for each Ctrl-C that a terminal delivers as a key, and leave for each q.
+// NewScreen returns a page if out is a terminal, else lines of text. interrupt is called for each
+// Ctrl-C that a terminal delivers as a key, and leave for each q.
 func NewScreen(in io.Reader, out io.Writer, plain bool, interrupt, leave func()) Screen {
 	if plain || !IsTerminal(out) {
 		return &lines{out: out, plain: NewPlain()}
@@ -30,7 +32,8 @@ func NewScreen(in io.Reader, out io.Writer, plain bool, interrupt, leave func())
 	if !IsTerminal(in) {
 		in = nil // no keys; Ctrl-C is a signal then
 	}
-	program := tea.NewProgram(page{interrupt: interrupt, leave: leave}, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())
+	program := tea.NewProgram(page{interrupt: interrupt, leave: leave}, tea.WithInput(in),
+		tea.WithOutput(out), tea.WithoutSignalHandler())
 	t := &terminal{program: program, done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
@@ -50,7 +53,9 @@ func (l *lines) Show(s *State) {
 	}
 }
 
-func (l *lines) Close() error { return nil }
+func (l *lines) Close() error {
+	return nil
+}
 
 type terminal struct {
 	program *tea.Program
@@ -58,7 +63,9 @@ type terminal struct {
 	err     error
 }
 
-func (t *terminal) Show(s *State) { t.program.Send(s) }
+func (t *terminal) Show(s *State) {
+	t.program.Send(s)
+}
 
 func (t *terminal) Close() error {
 	t.program.Quit()
@@ -73,7 +80,9 @@ type page struct {
 	interrupt, leave func()
 }
 
-func (p page) Init() tea.Cmd { return nil }
+func (p page) Init() tea.Cmd {
+	return nil
+}
 
 func (p page) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {

@@ -1,4 +1,5 @@
-// Package live shows runs in a cluster while they move: as a page of a terminal, or as lines of text. What it shows is computed by pure functions of State.
+// Package live shows runs in a cluster while they move: as a page of a terminal, or as lines of
+// text. What it shows is computed by pure functions of State.
 package live
 
 import (
@@ -49,7 +50,11 @@ func CourseOf(series *merged.Series) (*Course, error) {
 	c := &Course{}
 	for i := range read.Rows {
 		r := &read.Rows[i]
-		row := Row{At: time.Duration(r.At), Until: time.Duration(r.Until), Rate: r.Throughput}
+		row := Row{
+			At:    time.Duration(r.At),
+			Until: time.Duration(r.Until),
+			Rate:  r.Throughput,
+		}
 		if r.Latency != nil {
 			row.P99 = time.Duration(r.Latency.P99)
 		}
@@ -69,8 +74,9 @@ func (c *Course) End() time.Duration {
 	return c.Rows[len(c.Rows)-1].Until
 }
 
-// Extend adds what a status shows beyond the record, which is stored every 10 s: the mean rate since the status before. Its instants follow from the mean of the
-// measured time, by which successes are divided.
+// Extend adds what a status shows beyond the record, which is stored every 10 s: the mean rate
+// since the status before. Its instants follow from the mean of the measured time, by which
+// successes are divided.
 func (c *Course) Extend(test *v1alpha1.RedisLoadTest) {
 	now := test.Status.Summary
 	if now == nil {
@@ -90,7 +96,9 @@ func (c *Course) Extend(test *v1alpha1.RedisLoadTest) {
 	c.Rows = append(c.Rows, Row{At: max(from, c.End()), Until: until, Rate: rate})
 }
 
-func successes(s *v1alpha1.LoadSummary) int64 { return s.Requests - s.Errors - s.Drained }
+func successes(s *v1alpha1.LoadSummary) int64 {
+	return s.Requests - s.Errors - s.Drained
+}
 
 // measured is until when, since the start of the load, a summary counts.
 func measured(test *v1alpha1.RedisLoadTest, s *v1alpha1.LoadSummary) (time.Duration, bool) {
@@ -98,7 +106,8 @@ func measured(test *v1alpha1.RedisLoadTest, s *v1alpha1.LoadSummary) (time.Durat
 	if err != nil || rate <= 0 || successes(s) <= 0 {
 		return 0, false
 	}
-	return unmeasured(&test.Spec.Load) + time.Duration(float64(successes(s))/rate*float64(time.Second)), true
+	return unmeasured(&test.Spec.Load) +
+		time.Duration(float64(successes(s))/rate*float64(time.Second)), true
 }
 
 // unmeasured is the time before the measured one.

@@ -26,7 +26,11 @@ type Tracker struct {
 
 // NewTracker returns a tracker that has seen nothing.
 func NewTracker() *Tracker {
-	return &Tracker{objects: map[types.UID]*kube.Object{}, courses: map[string]*Course{}, gone: map[types.UID]bool{}}
+	return &Tracker{
+		objects: map[types.UID]*kube.Object{},
+		courses: map[string]*Course{},
+		gone:    map[types.UID]bool{},
+	}
 }
 
 // Apply takes a change. The error says that an object cannot be read by this program.
@@ -95,13 +99,17 @@ func (t *Tracker) applyRecord(change kube.Change) error {
 }
 
 // Gone reports whether an object was deleted.
-func (t *Tracker) Gone(uid types.UID) bool { return t.gone[uid] }
+func (t *Tracker) Gone(uid types.UID) bool {
+	return t.gone[uid]
+}
 
 // Object is the latest state of an object; nil if it was not seen yet.
-func (t *Tracker) Object(uid types.UID) *kube.Object { return t.objects[uid] }
+func (t *Tracker) Object(uid types.UID) *kube.Object {
+	return t.objects[uid]
+}
 
-// State is what is known of the objects with these UIDs and of those that belong to them: the faults on a load test, the load test of a fault, and the run of an
-// experiment that is under way.
+// State is what is known of the objects with these UIDs and of those that belong to them: the
+// faults on a load test, the load test of a fault, and the run of an experiment that is under way.
 func (t *Tracker) State(now time.Time, of []types.UID) *State {
 	s := &State{Now: now, Courses: t.courses, Trouble: t.trouble}
 	tests := map[string]bool{}
@@ -124,7 +132,8 @@ func (t *Tracker) State(now time.Time, of []types.UID) *State {
 	}
 	slices.SortFunc(s.Objects, func(a, b *kube.Object) int {
 		return cmp.Or(cmp.Compare(slices.Index(kube.Kinds, a.Kind), slices.Index(kube.Kinds, b.Kind)),
-			a.Meta().CreationTimestamp.Time.Compare(b.Meta().CreationTimestamp.Time), cmp.Compare(a.Meta().Name, b.Meta().Name))
+			a.Meta().CreationTimestamp.Time.Compare(b.Meta().CreationTimestamp.Time),
+			cmp.Compare(a.Meta().Name, b.Meta().Name))
 	})
 	return s
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// comparisonHeader are the columns. Where all cells have the same baseline, that is named above the table.
+// comparisonHeader are the columns. Where all cells have the same baseline, that is named above the
+// table.
 func comparisonHeader(c *result.Comparisons) []string {
 	header := []string{"figure", "cell", "median", "baseline", "change", "interval", "verdict", "runs"}
 	if c.Baseline == "" {
@@ -32,7 +33,8 @@ func comparisonTitle(c *result.Comparisons) string {
 	case e == nil:
 		return "Compared with " + with
 	case e.Verdict == "":
-		return fmt.Sprintf("Experiment %s, provisional: %d of %d runs, compared with %s", e.Name, e.Finished, e.Runs, with)
+		return fmt.Sprintf("Experiment %s, provisional: %d of %d runs, compared with %s", e.Name,
+			e.Finished, e.Runs, with)
 	default:
 		return fmt.Sprintf("Experiment %s: %d runs, compared with %s", e.Name, e.Finished, with)
 	}
@@ -51,7 +53,8 @@ func verdictOf(e *result.Experiment) string {
 	return e.Verdict + ": " + e.Message
 }
 
-// WriteComparisons writes a table of cells against their baseline, and below it the verdicts in sentences.
+// WriteComparisons writes a table of cells against their baseline, and below it the verdicts in
+// sentences.
 func WriteComparisons(w io.Writer, c *result.Comparisons) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", comparisonTitle(c))
@@ -84,7 +87,8 @@ func WriteComparisonsMarkdown(w io.Writer, c *result.Comparisons) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n", markdown(comparisonTitle(c)))
 	header := comparisonHeader(c)
-	fmt.Fprintf(&b, "| %s |\n|%s ---: | ---: | ---: | --- | --- | ---: |\n", strings.Join(header, " | "), strings.Repeat(" --- |", len(header)-6))
+	fmt.Fprintf(&b, "| %s |\n|%s ---: | ---: | ---: | --- | --- | ---: |\n",
+		strings.Join(header, " | "), strings.Repeat(" --- |", len(header)-6))
 	for i := range c.Comparisons {
 		row := comparisonRow(c, &c.Comparisons[i])
 		for k := range row {
@@ -120,12 +124,15 @@ func sentence(r *result.Comparison) string {
 
 // markdown is text in a cell of a table, without its special characters.
 func markdown(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "]", `\]`, "@", "&#64;", "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ").Replace(text)
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "]", `\]`, "@", "&#64;",
+		"*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ").Replace(text)
 }
 
 func comparisonRow(c *result.Comparisons, r *result.Comparison) []string {
 	row := []string{
-		r.Figure, r.Cell, median(r.Unit, r.Median, r.MedianAtLeast), median(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), bound(r) + change(r, r.Change), interval(r),
+		r.Figure, r.Cell, median(r.Unit, r.Median, r.MedianAtLeast),
+		median(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), bound(r) + change(r, r.Change),
+		interval(r),
 		cmp.Or(r.Verdict, "-"), fmt.Sprintf("%d/%d", r.Repeats, r.BaselineRepeats),
 	}
 	if c.Baseline == "" {
@@ -135,7 +142,9 @@ func comparisonRow(c *result.Comparisons, r *result.Comparison) []string {
 }
 
 // printable is text of a file or a cluster without what moves the cursor of a terminal.
-func printable(text string) string { return redis.Printable(text, len(text)) }
+func printable(text string) string {
+	return redis.Printable(text, len(text))
+}
 
 func interval(r *result.Comparison) string {
 	if r.Change == nil {
@@ -155,7 +164,9 @@ func interval(r *result.Comparison) string {
 }
 
 // isDifference reports whether a change is one of counts, and not relative.
-func isDifference(r *result.Comparison) bool { return r.Figure == compare.LostWrites.Name }
+func isDifference(r *result.Comparison) bool {
+	return r.Figure == compare.LostWrites.Name
+}
 
 // bound is > or < where runs were not over by the deadline.
 func bound(r *result.Comparison) string {

@@ -10,11 +10,20 @@ import (
 
 // A change whose sign is not that of the medians beside it is explained below the table.
 func TestOpposedMedians(t *testing.T) {
-	row := result.Comparison{Cell: "after", Baseline: "before", Figure: "throughput", Unit: result.UnitPerSecond, Median: new(61269.5), BaselineMedian: new(64416.5), Change: new(0.0026)}
+	row := result.Comparison{
+		Cell: "after", Baseline: "before", Figure: "throughput", Unit: result.UnitPerSecond, Median: new(61269.5),
+		BaselineMedian: new(64416.5), Change: new(0.0026),
+	}
 	agree := row
 	agree.Change = new(-0.05)
-	for want, c := range map[bool]*result.Comparisons{true: {Baseline: "before", Comparisons: []result.Comparison{row}}, false: {Baseline: "before", Comparisons: []result.Comparison{agree}}} {
-		for name, write := range map[string]func(io.Writer, *result.Comparisons) error{"text": WriteComparisons, "Markdown": WriteComparisonsMarkdown} {
+	for want, c := range map[bool]*result.Comparisons{
+		true:  {Baseline: "before", Comparisons: []result.Comparison{row}},
+		false: {Baseline: "before", Comparisons: []result.Comparison{agree}},
+	} {
+		for name, write := range map[string]func(io.Writer, *result.Comparisons) error{
+			"text":     WriteComparisons,
+			"Markdown": WriteComparisonsMarkdown,
+		} {
 			var b strings.Builder
 			if err := write(&b, c); err != nil {
 				t.Fatal(err)

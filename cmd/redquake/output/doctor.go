@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/doctor"
 )
 
-// WriteDoctor writes what is ready in a cluster as two tables: of the checks, and of the kinds of faults.
+// WriteDoctor writes what is ready in a cluster as two tables: of the checks, and of the kinds of
+// faults.
 func WriteDoctor(w io.Writer, r *doctor.Report) error {
 	checks := [][]string{{"CHECK", "STATUS", "DETAIL"}}
 	for _, c := range r.Checks {

@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/report/run"
 )
 
-// WriteEnds writes how objects have ended: the short report of each, by its status as it was last seen.
+// WriteEnds writes how objects have ended: the short report of each, by its status as it was last
+// seen.
 func WriteEnds(out io.Writer, objects []*kube.Object) error {
 	for i, o := range objects {
 		d, err := EndOf(o, objects)
@@ -29,7 +30,8 @@ func WriteEnds(out io.Writer, objects []*kube.Object) error {
 	return nil
 }
 
-// EndOf makes the report of an object that was shown, with the faults of a load, or the load of a fault, if they were shown, too.
+// EndOf makes the report of an object that was shown, with the faults of a load, or the load of a
+// fault, if they were shown, too.
 func EndOf(o *kube.Object, shown []*kube.Object) (*report.Document, error) {
 	switch o.Kind {
 	case kube.LoadTest:

@@ -17,8 +17,8 @@ type File struct {
 	created bool // it did not exist before, and nothing was written to it
 }
 
-// Open opens the file of a flag before the load, so that a path that cannot be written fails at once. What it holds stays until it is written. Errors begin with
-// the flag.
+// Open opens the file of a flag before the load, so that a path that cannot be written fails at
+// once. What it holds stays until it is written. Errors begin with the flag.
 func Open(flag, path string) (*File, error) {
 	if path == "" {
 		return nil, nil
@@ -34,7 +34,8 @@ func Open(flag, path string) (*File, error) {
 	return &File{file, flag, created}, nil
 }
 
-// Discard removes the file if it was created, and nothing was written to it: for a load that never began.
+// Discard removes the file if it was created, and nothing was written to it: for a load that never
+// began.
 func (f *File) Discard() {
 	if f == nil || !f.created {
 		return

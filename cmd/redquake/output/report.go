@@ -11,7 +11,14 @@ import (
 )
 
 // ReportForms are the forms of a report, and the extensions of files that have them.
-var ReportForms = []struct{ Name, Extension string }{{"markdown", ".md"}, {"html", ".html"}, {"json", ".json"}, {"junit", ".xml"}, {"csv", ".csv"}, {"text", ".txt"}}
+var ReportForms = []struct{ Name, Extension string }{
+	{"markdown", ".md"},
+	{"html", ".html"},
+	{"json", ".json"},
+	{"junit", ".xml"},
+	{"csv", ".csv"},
+	{"text", ".txt"},
+}
 
 // WriteReport writes a report in a form, which is one of FormNames.
 func WriteReport(w io.Writer, form string, d *report.Document) error {
@@ -30,7 +37,8 @@ func WriteReport(w io.Writer, form string, d *report.Document) error {
 	return report.WriteMarkdown(w, d)
 }
 
-// FormOf is the form of a report by the extension of its file. An extension that has none is an error.
+// FormOf is the form of a report by the extension of its file. An extension that has none is an
+// error.
 func FormOf(path string) (string, error) {
 	extension := strings.ToLower(filepath.Ext(path))
 	var known []string
@@ -40,7 +48,8 @@ func FormOf(path string) (string, error) {
 		}
 		known = append(known, f.Extension)
 	}
-	return "", fmt.Errorf("the extension of %s must be one of %s, which says what form the report has", path, strings.Join(known, ", "))
+	return "", fmt.Errorf("the extension of %s must be one of %s, which says what form the report has",
+		path, strings.Join(known, ", "))
 }
 
 // FormNames are the names of ReportForms.

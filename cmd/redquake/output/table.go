@@ -5,10 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// table is rows of text in columns: the first is aligned to the left, the others, which hold figures, to the right.
+// table is rows of text in columns: the first is aligned to the left, the others, which hold
+// figures, to the right.
 type table struct{ rows [][]string }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) row(cells ...string) {
+	t.rows = append(t.rows, cells)
+}
 
 // String returns the table, two spaces between columns, a newline after each row.
 func (t *table) String() string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -16,11 +17,23 @@ import (
 func TestVerification(t *testing.T) {
 	for name, ledger := range map[string]*record.Ledger{
 		"nothing lost": {Acked: 1484, Unknown: 2, UnknownPresent: 1, Replicas: 2, Settings: "appendonly yes"},
-		"lost":         {Acked: 524320, Lost: 276128, FirstLost: int64(707400 * time.Microsecond), LastLost: int64(1677500 * time.Microsecond), Errors: 7, Replicas: 2, ReplicaMissing: 3},
-		"evicted":      {Acked: 1000, Lost: 100, Unique: true, Evictions: map[string]record.Evictions{"a": {Keys: 30, Final: true}}},
-		"unread":       {Acked: 10, Lost: 10, Unread: "no primary"},
-		"beside it":    {Acked: 1, Stale: &record.Staleness{Reads: 100, Stale: 3, MaxWrites: 2, MaxBehind: int64(4 * time.Millisecond)}, Dual: &record.DualPrimary{Writes: 5, First: 1e9, Last: 2e9}},
-		"no write":     {Failed: 3},
+		"lost": {
+			Acked: 524320, Lost: 276128, FirstLost: int64(707400 * time.Microsecond),
+			LastLost: int64(1677500 * time.Microsecond), Errors: 7, Replicas: 2, ReplicaMissing: 3,
+		},
+		"evicted": {
+			Acked:     1000,
+			Lost:      100,
+			Unique:    true,
+			Evictions: map[string]record.Evictions{"a": {Keys: 30, Final: true}},
+		},
+		"unread": {Acked: 10, Lost: 10, Unread: "no primary"},
+		"beside it": {
+			Acked: 1,
+			Stale: &record.Staleness{Reads: 100, Stale: 3, MaxWrites: 2, MaxBehind: int64(4 * time.Millisecond)},
+			Dual:  &record.DualPrimary{Writes: 5, First: 1e9, Last: 2e9},
+		},
+		"no write": {Failed: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := quiet()

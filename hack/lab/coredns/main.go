@@ -1,5 +1,6 @@
 // Command coredns is the lab's cluster DNS: CoreDNS with only the plugins the lab's Corefile names.
-// It is a separate module because CoreDNS requires another version of client-go than Kubernetes 1.36.
+// It is a separate module because CoreDNS requires another version of client-go than Kubernetes
+// 1.36.
 package main
 
 import (
@@ -16,4 +17,6 @@ import (
 	_ "github.com/coredns/coredns/plugin/template"
 )
 
-func main() { coremain.Run() }
+func main() {
+	coremain.Run()
+}

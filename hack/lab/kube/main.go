@@ -1,5 +1,6 @@
-// Command kube is every Kubernetes program of the lab in one binary, as busybox is for a shell's tools:
-// the name of the executable selects the program. One link instead of seven saves minutes and 800 MB.
+// Command kube is every Kubernetes program of the lab in one binary, as busybox is for a shell's
+// tools: the name of the executable selects the program. One link instead of seven saves minutes
+// and 800 MB.
 package main
 
 import (
@@ -23,20 +24,26 @@ import (
 
 // programs maps the name of the executable to a program, which returns an exit code.
 var programs = map[string]func() int{
-	"etcd":                    func() int { etcdmain.Main(os.Args); return 0 },
-	"kube-apiserver":          func() int { return cli.Run(kubeapiserver.NewAPIServerCommand()) },
-	"kube-controller-manager": func() int { return cli.Run(kubecontrollermanager.NewControllerManagerCommand()) },
-	"kube-scheduler":          func() int { return cli.Run(kubescheduler.NewSchedulerCommand()) },
-	"kube-proxy":              func() int { return cli.Run(kubeproxy.NewProxyCommand()) },
-	"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
-	"kubectl":                 runKubectl,
+	"etcd":           func() int { etcdmain.Main(os.Args); return 0 },
+	"kube-apiserver": func() int { return cli.Run(kubeapiserver.NewAPIServerCommand()) },
+	"kube-controller-manager": func() int {
+		return cli.Run(kubecontrollermanager.NewControllerManagerCommand())
+	},
+	"kube-scheduler": func() int { return cli.Run(kubescheduler.NewSchedulerCommand()) },
+	"kube-proxy":     func() int { return cli.Run(kubeproxy.NewProxyCommand()) },
+	"kubelet": func() int {
+		return cli.Run(kubelet.NewKubeletCommand(context.Background()))
+	},
+	"kubectl": runKubectl,
 }
 
 func main() {
 	name := filepath.Base(os.Args[0])
 	program, ok := programs[name]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "kube: called as %q, which is none of its programs; call it through one of the links beside it, such as kubectl\n", name)
+		fmt.Fprintf(os.Stderr,
+			"kube: called as %q, which is none of its programs; call it through one of the links beside it, such as kubectl\n",
+			name)
 		os.Exit(2)
 	}
 	os.Exit(program())

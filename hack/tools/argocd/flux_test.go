@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The expressions in the sample for Flux say of each object that runs once what Argo CD's health says: current is Healthy, failed is Degraded. Schedules need none:
+// The expressions in the sample for Flux say of each object that runs once what Argo CD's health says: current is
+// Healthy, failed is Degraded. Schedules need none:
 // TestStates has what kstatus says of them.
 func TestFluxExpressions(t *testing.T) {
 	t.Parallel()
@@ -47,7 +48,8 @@ func TestFluxExpressions(t *testing.T) {
 // evaluate evaluates an expression as Flux does: with the fields of the object as variables.
 func evaluate(t *testing.T, expression string, o *unstructured.Unstructured) bool {
 	t.Helper()
-	env, err := cel.NewEnv(cel.Variable("status", cel.DynType), cel.Variable("spec", cel.DynType), cel.Variable("metadata", cel.DynType))
+	env, err := cel.NewEnv(cel.Variable("status", cel.DynType), cel.Variable("spec", cel.DynType),
+		cel.Variable("metadata", cel.DynType))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Command argocd writes config/argocd/argocd-cm.yaml: the part of Argo CD's ConfigMap that makes it understand the kinds, of the Lua files in
-// config/argocd/resource_customizations, whose layout is that of Argo CD's repository. Its argument is the folder config.
+// Command argocd writes config/argocd/argocd-cm.yaml: the part of Argo CD's ConfigMap that makes it
+// understand the kinds, of the Lua files in config/argocd/resource_customizations, whose layout is
+// that of Argo CD's repository. Its argument is the folder config.
 package main
 
 import (
@@ -36,12 +37,19 @@ func write(config string) error {
 	}
 	text, err := encoded(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": data,
-		"metadata": map[string]any{"name": "argocd-cm", "labels": map[string]string{"app.kubernetes.io/name": "argocd-cm", "app.kubernetes.io/part-of": "argocd"}},
+		"metadata": map[string]any{
+			"name": "argocd-cm",
+			"labels": map[string]string{
+				"app.kubernetes.io/name":    "argocd-cm",
+				"app.kubernetes.io/part-of": "argocd",
+			},
+		},
 	})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(config, "argocd", "argocd-cm.yaml"), append([]byte(header), text...), 0o644) //nolint:gosec // a file of the repository
+	return os.WriteFile(filepath.Join(config, "argocd", "argocd-cm.yaml"),
+		append([]byte(header), text...), 0o644) //nolint:gosec // a file of the repository
 }
 
 // customizations are the keys of argocd-cm with the scripts of a folder that has one for each kind.
@@ -53,12 +61,14 @@ func customizations(folder string) (map[string]string, error) {
 	data := map[string]string{}
 	for _, kind := range kinds {
 		name, of := group+"_"+kind.Name(), filepath.Join(folder, kind.Name())
-		health, err := os.ReadFile(filepath.Join(of, "health.lua")) //nolint:gosec // a file of the repository
+		health, err := os.ReadFile(filepath.Join(of,
+			"health.lua")) //nolint:gosec // a file of the repository
 		if err != nil {
 			return nil, err
 		}
 		data["resource.customizations.health."+name] = string(health)
-		if data["resource.customizations.actions."+name], err = actionsOf(filepath.Join(of, "actions")); err != nil {
+		if data["resource.customizations.actions."+name], err = actionsOf(filepath.Join(of,
+			"actions")); err != nil {
 			return nil, err
 		}
 	}
@@ -73,7 +83,8 @@ type action struct {
 
 // actionsOf are the actions of a kind, and which of them there are when.
 func actionsOf(folder string) (string, error) {
-	discovery, err := os.ReadFile(filepath.Join(folder, "discovery.lua")) //nolint:gosec // a file of the repository
+	discovery, err := os.ReadFile(filepath.Join(folder,
+		"discovery.lua")) //nolint:gosec // a file of the repository
 	if err != nil {
 		return "", err
 	}
@@ -90,7 +101,10 @@ func actionsOf(folder string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		actions.Definitions = append(actions.Definitions, action{filepath.Base(filepath.Dir(script)), string(text)})
+		actions.Definitions = append(actions.Definitions, action{
+			filepath.Base(filepath.Dir(script)),
+			string(text),
+		})
 	}
 	text, err := encoded(actions)
 	return string(text), err

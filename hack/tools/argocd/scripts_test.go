@@ -99,7 +99,12 @@ var states = map[string]wanted{
 	"RedisExperimentSchedule/running":   {"Healthy", "nightly-", "Current", []string{"suspend"}},
 	"RedisExperimentSchedule/regressed": {"Degraded", "since nightly-", "Current", []string{"suspend"}},
 	"RedisExperimentSchedule/suspended": {"Suspended", "spec.suspend", "Current", []string{"resume"}},
-	"RedisExperimentSchedule/invalid":   {"Degraded", "there is no field latency in client", "Failed", []string{"suspend"}},
+	"RedisExperimentSchedule/invalid": {
+		"Degraded",
+		"there is no field latency in client",
+		"Failed",
+		[]string{"suspend"},
+	},
 }
 
 // What Argo CD and Flux conclude from an object in each state.
@@ -120,7 +125,8 @@ func TestStates(t *testing.T) {
 			}
 			admit(t, o)
 			health := run(t, script(t, o, "health.lua"), o)
-			if health["status"] != want.health || !strings.Contains(fmt.Sprint(health["message"]), want.message) || health["message"] == "" {
+			if health["status"] != want.health || !strings.Contains(fmt.Sprint(health["message"]), want.message) ||
+				health["message"] == "" {
 				t.Errorf("Argo CD: %v, want %s with %q", health, want.health, want.message)
 			}
 			result, err := status.Compute(o)
@@ -146,7 +152,12 @@ func TestConfigMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := []string{"abort", "rerun", "resume", "suspend"}
-	for kind, want := range map[string][]string{"RedisLoadTest": runs, "RedisFault": runs, "RedisExperiment": runs, "RedisExperimentSchedule": {"resume", "suspend"}} {
+	for kind, want := range map[string][]string{
+		"RedisLoadTest":           runs,
+		"RedisFault":              runs,
+		"RedisExperiment":         runs,
+		"RedisExperimentSchedule": {"resume", "suspend"},
+	} {
 		if !strings.Contains(data["resource.customizations.health."+group+"_"+kind], "return hs") {
 			t.Errorf("%s has no health", kind)
 		}
@@ -154,7 +165,8 @@ func TestConfigMap(t *testing.T) {
 			Discovery   string              `json:"discovery.lua"`
 			Definitions []map[string]string `json:"definitions"`
 		}
-		if err := yaml.UnmarshalStrict([]byte(data["resource.customizations.actions."+group+"_"+kind]), &actions); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(data["resource.customizations.actions."+group+"_"+kind]),
+			&actions); err != nil {
 			t.Fatal(err)
 		}
 		var names []string
@@ -173,8 +185,11 @@ func TestConfigMap(t *testing.T) {
 func TestSwitches(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ of, action, want string }{
-		{"RedisLoadTest/suspended", "abort", "abort true"}, {"RedisLoadTest/suspended", "suspend", "suspend true"}, {"RedisLoadTest/suspended", "resume", "suspend false"},
-		{"RedisExperimentSchedule/waiting", "suspend", "suspend true"}, {"RedisExperimentSchedule/suspended", "resume", "suspend false"},
+		{"RedisLoadTest/suspended", "abort", "abort true"},
+		{"RedisLoadTest/suspended", "suspend", "suspend true"},
+		{"RedisLoadTest/suspended", "resume", "suspend false"},
+		{"RedisExperimentSchedule/waiting", "suspend", "suspend true"},
+		{"RedisExperimentSchedule/suspended", "resume", "suspend false"},
 	} {
 		action, want, o := test.action, test.want, objects(t)[test.of]
 		changed := run(t, script(t, o, "actions/"+action+"/action.lua"), o)
@@ -198,7 +213,8 @@ func TestRerun(t *testing.T) {
 			continue
 		}
 		created := rerun(t, o)
-		if created.GetKind() != o.GetKind() || created.GetAPIVersion() != o.GetAPIVersion() || created.GetNamespace() != o.GetNamespace() || created.GetName() != "" ||
+		if created.GetKind() != o.GetKind() || created.GetAPIVersion() != o.GetAPIVersion() ||
+			created.GetNamespace() != o.GetNamespace() || created.GetName() != "" ||
 			created.GetGenerateName() != o.GetName()+"-" || created.Object["status"] != nil {
 			t.Errorf("%s: %v", name, created.Object)
 		}
@@ -252,11 +268,13 @@ func TestRerunOfEmptyObjects(t *testing.T) {
 		}
 	}
 	set(map[string]any{"priorityClassName": "high"})
-	if patch, _, _ := unstructured.NestedString(rerun(t, o).Object, "spec", "action", "podTemplate", "patch", "spec", "priorityClassName"); patch != "high" {
+	if patch, _, _ := unstructured.NestedString(rerun(t, o).Object, "spec", "action", "podTemplate", "patch", "spec",
+		"priorityClassName"); patch != "high" {
 		t.Errorf("the patch becomes %q", patch)
 	}
 	set(map[string]any{"volumes": []any{map[string]any{"name": "data", "emptyDir": map[string]any{}}}})
-	if _, err := execute(script(t, o, "actions/rerun/action.lua"), o); err == nil || !strings.Contains(err.Error(), "kubectl redquake rerun") {
+	if _, err := execute(script(t, o, "actions/rerun/action.lua"), o); err == nil ||
+		!strings.Contains(err.Error(), "kubectl redquake rerun") {
 		t.Errorf("%v, want the way to rerun it", err)
 	}
 }
@@ -304,7 +322,8 @@ func run(t *testing.T, script string, o *unstructured.Unstructured) map[string]a
 	return table
 }
 
-// execute runs a script as Argo CD does: with an object, a time limit, and no library but the basic one and that of tables.
+// execute runs a script as Argo CD does: with an object, a time limit, and no library but the basic one and that of
+// tables.
 func execute(script string, o *unstructured.Unstructured) (any, error) {
 	l := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer l.Close()

@@ -1,5 +1,6 @@
-// Command controlplane runs a command beside a kube-apiserver with the project's CRDs, from the folder KUBEBUILDER_ASSETS. The environment
-// variable cluster.SharedVariable holds its kubeconfig, so that the test packages share it.
+// Command controlplane runs a command beside a kube-apiserver with the project's CRDs, from the
+// folder KUBEBUILDER_ASSETS. The environment variable cluster.SharedVariable holds its kubeconfig,
+// so that the test packages share it.
 package main
 
 import (
@@ -55,7 +56,8 @@ func run(command []string) (code int, err error) {
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return 0, err
 	}
-	// An interrupt from the terminal reaches the command by itself; this program continues in order to stop what it started.
+	// An interrupt from the terminal reaches the command by itself; this program continues in order to
+	// stop what it started.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	c := exec.Command(command[0], command[1:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -1,5 +1,6 @@
-// Command kinds writes what the pages of a folder say of each kind of fault, between markers: from internal/fault/declared, the injectors' traits, and the page of the
-// kind, of which it takes the first sentence.
+// Command kinds writes what the pages of a folder say of each kind of fault, between markers: from
+// internal/fault/declared, the injectors' traits, and the page of the kind, of which it takes the
+// first sentence.
 package main
 
 import (
@@ -58,7 +59,8 @@ func run(folder string) error {
 
 // replaced is a page with another text between the markers of a part.
 func replaced(page []byte, name, part string) ([]byte, error) {
-	between := regexp.MustCompile(`(?s)(<!-- kinds, ` + name + `: begin[^\n]*\n).*?(<!-- kinds, ` + name + `: end -->)`)
+	between := regexp.MustCompile(`(?s)(<!-- kinds, ` + name + `: begin[^\n]*\n).*?(<!-- kinds, ` +
+		name + `: end -->)`)
 	if n := len(between.FindAll(page, -1)); n != 1 {
 		return nil, fmt.Errorf("there are %d pairs of markers of %s", n, name)
 	}
@@ -78,7 +80,11 @@ func kinds(folder string) (string, error) {
 			return "", err
 		}
 		lasts := "no"
-		if fault.TraitsOf(&v1alpha1.RedisFaultSpec{Engine: k.Engine, Action: v1alpha1.Action{Type: k.Type}, Duration: &metav1.Duration{Duration: time.Minute}}).Stays() {
+		if fault.TraitsOf(&v1alpha1.RedisFaultSpec{
+			Engine:   k.Engine,
+			Action:   v1alpha1.Action{Type: k.Type},
+			Duration: &metav1.Duration{Duration: time.Minute},
+		}).Stays() {
 			lasts = "yes"
 		}
 		t.add("["+title(&k)+"]("+page+")", lasts+" | "+does)
@@ -96,7 +102,9 @@ func firstSentence(path string) (string, error) {
 	paragraph, _, _ := strings.Cut(body, "\n\n")
 	sentence, _, ended := strings.Cut(strings.ReplaceAll(paragraph, "\n", " ")+" ", ". ")
 	if !ended || strings.Contains(sentence, "](.") || strings.Contains(sentence, "|") {
-		return "", fmt.Errorf("%s: the page must begin with a sentence for the list of kinds, without relative links: %q", path, sentence)
+		return "", fmt.Errorf(
+			"%s: the page must begin with a sentence for the list of kinds, without relative links: %q",
+			path, sentence)
 	}
 	return sentence + ".", nil
 }
@@ -114,7 +122,8 @@ func roles() string {
 		}
 	}
 	last := len(none) - 1
-	return t.text() + "\n" + strings.Join(none[:last], ", ") + " and " + none[last] + " need no more.\n"
+	return t.text() + "\n" + strings.Join(none[:last], ", ") + " and " + none[last] +
+		" need no more.\n"
 }
 
 // nodeRoles are the roles for kinds that an administrator switches on.
@@ -155,7 +164,11 @@ func title(k *declared.Kind) string {
 func grants(list []rights.Grant) string {
 	var all conditional
 	for _, g := range list {
-		all.add(rights.Right{Verb: strings.Join(g.Verbs, ", "), Group: g.Group, Resource: g.Resource}.String(), g.Unless)
+		all.add(rights.Right{
+			Verb:     strings.Join(g.Verbs, ", "),
+			Group:    g.Group,
+			Resource: g.Resource,
+		}.String(), g.Unless)
 	}
 	return all.text()
 }
@@ -180,7 +193,8 @@ func (c *conditional) text() string {
 		parts = append(parts, strings.Join(c.always, ", "))
 	}
 	if c.unless != nil {
-		parts = append(parts, fmt.Sprintf("%s, unless `%s: %s`", strings.Join(c.sometimes, ", "), c.unless.Field[len(c.unless.Field)-1], c.unless.Value))
+		parts = append(parts, fmt.Sprintf("%s, unless `%s: %s`", strings.Join(c.sometimes, ", "),
+			c.unless.Field[len(c.unless.Field)-1], c.unless.Value))
 	}
 	if len(parts) == 0 {
 		return "nothing"

@@ -14,7 +14,8 @@ func ofExperiments() policy {
 	return experiments("spec", policy{Resource: "redisexperiments", Harmless: harmless})
 }
 
-// ofSchedules is that of schedules: it asks for all that their runs will do, as the operator creates these.
+// ofSchedules is that of schedules: it asks for all that their runs will do, as the operator
+// creates these.
 func ofSchedules() policy {
 	return experiments("spec.template.spec", policy{
 		Resource: "redisexperimentschedules",
@@ -23,15 +24,19 @@ func ofSchedules() policy {
 			{"ofSchedule", block(references("object.spec", "'spec.", rights.OfSchedule))},
 		},
 		Checks: []check{{
-			Allowed: ask(rights.CreateExperiments), Message: `"` + lacking("'spec.template"+need, text(rights.Need{Right: rights.CreateExperiments})) + `"`,
+			Allowed: ask(rights.CreateExperiments),
+			Message: `"` + lacking("'spec.template"+need,
+				text(rights.Need{Right: rights.CreateExperiments})) + `"`,
 		}},
 	})
 }
 
-// experiments adds to a policy what the specification of an experiment needs, which is in a field such as spec: whoever creates one needs the rights for its load
-// tests and for all that it does to Redis, be it by a fault or by a setting. What a parameter sets is not known here, but the fields: no parameter sets what a
-// fault is (the CRD refuses its path), none makes a fault need more (a fault has an exception only if no parameter is about it), and one that may name a Secret
-// needs the right to get any.
+// experiments adds to a policy what the specification of an experiment needs, which is in a field
+// such as spec: whoever creates one needs the rights for its load tests and for all that it does to
+// Redis, be it by a fault or by a setting. What a parameter sets is not known here, but the fields:
+// no parameter sets what a fault is (the CRD refuses its path), none makes a fault need more (a
+// fault has an exception only if no parameter is about it), and one that may name a Secret needs
+// the right to get any.
 func experiments(field string, p policy) policy {
 	spec, at := "object."+field, "'"+field+"."
 	lists := "variables.ofTemplate"
@@ -39,21 +44,45 @@ func experiments(field string, p policy) policy {
 		lists += " + variables." + v.Name
 	}
 	p.Variables = slices.Concat(p.Variables, []variable{
-		// CEL has no case-insensitive comparison, and a path is never right in another case: what is refused here need not be known there.
-		{"parameters", block(spec + ".matrix.filter(p, has(p.path)).map(p, {'name': string(p.name), 'path': p.path.lowerAscii()})")},
+		// CEL has no case-insensitive comparison, and a path is never right in another case: what is
+		// refused here need not be known there.
+		{
+			"parameters",
+			block(spec +
+				".matrix.filter(p, has(p.path)).map(p, {'name': string(p.name), 'path': p.path.lowerAscii()})"),
+		},
 		{"anySecret", block(setsSecrets(at))},
-		{"actions", block(strings.Join(append([]string{faultActions(spec, at)}, settingActions(spec, at)...), " +\n"))},
-		{"ofTemplate", block(references(spec+".template.spec", at+"template.spec.", rights.Secrets["redisloadtests"]))},
-		{"ofFaults", block(spec + ".?faults.orValue([]).map(f, " + references("f.spec", at+"faults[' + f.name + '].spec.", rights.Secrets["redisfaults"]) + ")")},
+		{
+			"actions",
+			block(strings.Join(append([]string{faultActions(spec, at)}, settingActions(spec, at)...),
+				" +\n")),
+		},
+		{
+			"ofTemplate",
+			block(references(spec+".template.spec", at+"template.spec.", rights.Secrets["redisloadtests"])),
+		},
+		{
+			"ofFaults",
+			block(spec + ".?faults.orValue([]).map(f, " +
+				references("f.spec", at+"faults[' + f.name + '].spec.", rights.Secrets["redisfaults"]) + ")"),
+		},
 		{"named", block(flattened(lists))},
 		// Each Secret once, with the first field that names it.
-		{"secrets", block("variables.named.filter(r, variables.named.filter(other, other.name == r.name)[0].needs == r.needs)")},
+		{
+			"secrets",
+			block(
+				"variables.named.filter(r, variables.named.filter(other, other.name == r.name)[0].needs == r.needs)"),
+		},
 		{"needs", `"` + at + "template" + need + `"`},
 		lacks,
 	})
 	p.Checks = slices.Concat(
 		[]check{
-			{Allowed: "variables.actions.all(a, a.kind in [" + quoted(actionKinds()) + "])", Message: unknown("variables.actions.filter(a, !(a.kind in [" + quoted(actionKinds()) + "]))[0].kind")},
+			{
+				Allowed: "variables.actions.all(a, a.kind in [" + quoted(actionKinds()) + "])",
+				Message: unknown("variables.actions.filter(a, !(a.kind in [" + quoted(actionKinds()) +
+					"]))[0].kind"),
+			},
 		},
 		p.Checks,
 		[]check{
@@ -68,8 +97,10 @@ func experiments(field string, p policy) policy {
 				Message: lacking("variables.anySecret[0]", text(getSecrets)),
 			},
 			{
-				When: fmt.Sprintf("variables.secrets.size() > %d", rights.MostNames), Allowed: ask(getSecrets.Right),
-				Message: lacking(fmt.Sprintf("variables.secrets[%d].needs", rights.MostNames), text(getSecrets)+fmt.Sprintf(" + ' (the spec names more than %d)'", rights.MostNames)),
+				When:    fmt.Sprintf("variables.secrets.size() > %d", rights.MostNames),
+				Allowed: ask(getSecrets.Right),
+				Message: lacking(fmt.Sprintf("variables.secrets[%d].needs", rights.MostNames),
+					text(getSecrets)+fmt.Sprintf(" + ' (the spec names more than %d)'", rights.MostNames)),
 			},
 		},
 		namedChecks(),
@@ -81,32 +112,42 @@ func experiments(field string, p policy) policy {
 var getSecrets = rights.Need{Right: rights.Right{Verb: "get", Resource: "secrets"}}
 
 func mayCreate(r rights.Right, when, needs string) check {
-	return check{When: when, Allowed: ask(r), Message: lacking(needs, text(rights.Need{Right: r}))}
+	return check{
+		When:    when,
+		Allowed: ask(r),
+		Message: lacking(needs, text(rights.Need{Right: r})),
+	}
 }
 
 // need ends the part of a message that names the field.
 const need = " needs the permission to '"
 
-// setsSecrets are the messages about the parameters that set a field with the name of a Secret, one within it, or one around it. What follows faults.NAME is as in
-// the spec of a fault. at begins a text in quotes: where the experiment's spec is.
+// setsSecrets are the messages about the parameters that set a field with the name of a Secret, one
+// within it, or one around it. What follows faults.NAME is as in the spec of a fault. at begins a
+// text in quotes: where the experiment's spec is.
 func setsSecrets(at string) string {
 	return "variables.parameters.filter(p, [" + quoted(rights.SecretPaths()) + "].exists(secret,\n" +
 		"  [p.path.startsWith('faults.') ? p.path.substring(p.path.indexOf('.', 7) + 1) : p.path].exists(path,\n" +
 		"  (secret + '.').startsWith(path + '.') || (path + '.').startsWith(secret + '.'))))\n" +
-		"  .map(p, " + at + "matrix[' + p.name + '].path, which may set the name of a Secret," + need + ")"
+		"  .map(p, " + at + "matrix[' + p.name + '].path, which may set the name of a Secret," + need +
+		")"
 }
 
-// faultActions are the faults of an experiment. Their kinds say with which setting they need less, unless a parameter is about that.
+// faultActions are the faults of an experiment. Their kinds say with which setting they need less,
+// unless a parameter is about that.
 func faultActions(spec, at string) string {
 	kind := "f.spec.?engine.orValue('Native') + ' ' + f.spec.action.type"
 	for _, s := range exceptions() {
-		kind += fmt.Sprintf(" +\n  (%s && !variables.parameters.exists(p, p.path.startsWith('faults.' + f.name + '.action.%s')) ? ' %s' : '')",
+		kind += fmt.Sprintf(
+			" +\n  (%s && !variables.parameters.exists(p, p.path.startsWith('faults.' + f.name + '.action.%s')) ? ' %s' : '')",
 			s.Holds("f.spec.action"), strings.ToLower(s.Field[0]), s.Value)
 	}
-	return spec + ".?faults.orValue([]).map(f, {'needs': " + at + "faults[' + f.name + ']: type ' + f.spec.action.type + '" + need + ",\n  'kind': " + kind + "})"
+	return spec + ".?faults.orValue([]).map(f, {'needs': " + at +
+		"faults[' + f.name + ']: type ' + f.spec.action.type + '" + need + ",\n  'kind': " + kind + "})"
 }
 
-// settingActions are the settings of the matrix: for each kind, those of each parameter, by the first of its values that has one.
+// settingActions are the settings of the matrix: for each kind, those of each parameter, by the
+// first of its values that has one.
 func settingActions(spec, at string) []string {
 	var all []string
 	for _, one := range declared.All {
@@ -125,8 +166,10 @@ func settingActions(spec, at string) []string {
 }
 
 func settingAction(spec, at, condition, field, kind string) string {
-	return fmt.Sprintf("%[1]s.matrix.filter(p, p.?settings.orValue([]).exists(s, %[3]s)).map(p, {'kind': '%[5]s', 'needs':\n"+
-		"  %[2]smatrix[' + p.name + '].settings[' + p.settings.filter(s, %[3]s)[0].name + '].%[4]s%[6]s})", spec, at, condition, field, kind, need)
+	return fmt.Sprintf(
+		"%[1]s.matrix.filter(p, p.?settings.orValue([]).exists(s, %[3]s)).map(p, {'kind': '%[5]s', 'needs':\n"+
+			"  %[2]smatrix[' + p.name + '].settings[' + p.settings.filter(s, %[3]s)[0].name + "+
+			"'].%[4]s%[6]s})", spec, at, condition, field, kind, need)
 }
 
 // exceptions are the settings with which kinds need less.
@@ -169,7 +212,9 @@ func actionChecks() []check {
 	for _, right := range needs() {
 		which := "a, a.kind in [" + quoted(kindsThatNeed(right.Right)) + "]"
 		all = append(all, check{
-			When: "variables.actions.exists(" + which + ")", Allowed: allowed(right), Message: lacking("variables.actions.filter("+which+")[0].needs", text(right)),
+			When:    "variables.actions.exists(" + which + ")",
+			Allowed: allowed(right),
+			Message: lacking("variables.actions.filter("+which+")[0].needs", text(right)),
 		})
 	}
 	return all
@@ -191,12 +236,14 @@ func kindsThatNeed(r rights.Right) []string {
 	return all
 }
 
-// references are the fields of a spec that name a Secret, with the name, as a list. prefix begins a text in quotes: where the spec is.
+// references are the fields of a spec that name a Secret, with the name, as a list. prefix begins a
+// text in quotes: where the spec is.
 func references(spec, prefix string, paths []string) string {
 	var all []string
 	for _, path := range paths {
 		for _, item := range items(path) {
-			all = append(all, fmt.Sprintf("  ?%s.?name.optMap(n, {'name': string(n), 'needs': %s%s%s})", optional(spec, item), prefix, item, need))
+			all = append(all, fmt.Sprintf("  ?%s.?name.optMap(n, {'name': string(n), 'needs': %s%s%s})",
+				optional(spec, item), prefix, item, need))
 		}
 	}
 	return "[\n" + strings.Join(all, ",\n") + "\n]"
@@ -215,8 +262,12 @@ func namedChecks() []check {
 	for i := range rights.MostNames {
 		secret := fmt.Sprintf("variables.secrets[%d]", i)
 		all = append(all, check{
-			Allowed: fmt.Sprintf("variables.secrets.size() <= %d ||\n      authorizer.group('').resource('secrets').namespace(request.namespace).name(%s.name).check('get').allowed()", i, secret),
-			Message: lacking(secret+".needs", fmt.Sprintf("'get secret ' + %s.name + ' in namespace ' + request.namespace", secret)),
+			Allowed: fmt.Sprintf(
+				"variables.secrets.size() <= %d ||\n      "+
+					"authorizer.group('').resource('secrets').namespace(request.namespace).name(%s.name).check('get').allowed()",
+				i, secret),
+			Message: lacking(secret+".needs",
+				fmt.Sprintf("'get secret ' + %s.name + ' in namespace ' + request.namespace", secret)),
 		})
 	}
 	return all

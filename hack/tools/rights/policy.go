@@ -15,10 +15,12 @@ import (
 //go:embed policy.yaml.tmpl
 var policyTemplate string
 
-// policy is a ValidatingAdmissionPolicy: whoever creates an object of the resource must have its rights.
+// policy is a ValidatingAdmissionPolicy: whoever creates an object of the resource must have its
+// rights.
 type policy struct {
-	Resource  string
-	Harmless  []string // the fields of a spec that anybody may change who may change the object: none lets it do more
+	Resource string
+	// the fields of a spec that anybody may change who may change the object: none lets it do more
+	Harmless  []string
 	Variables []variable
 	Checks    []check
 }
@@ -37,17 +39,20 @@ func policies() []policy {
 	probe := "!has(object.spec.loadTestRef)"
 	return []policy{
 		{
-			Resource:  "redisfaults",
-			Harmless:  harmless,
-			Variables: append([]variable{kindVariable, secretsVariable("redisfaults")}, words("'type ' + object.spec.action.type + '")...),
-			Checks: slices.Concat([]check{known()}, checks(), []check{jobs(probe, "for the probe load that a fault without loadTestRef creates")},
+			Resource: "redisfaults",
+			Harmless: harmless,
+			Variables: append([]variable{kindVariable, secretsVariable("redisfaults")},
+				words("'type ' + object.spec.action.type + '")...),
+			Checks: slices.Concat([]check{known()}, checks(),
+				[]check{jobs(probe, "for the probe load that a fault without loadTestRef creates")},
 				secretChecks(len(secrets("redisfaults")))),
 		},
 		{
 			Resource:  "redisloadtests",
 			Harmless:  harmless,
 			Variables: append([]variable{secretsVariable("redisloadtests")}, words("'a load test")...),
-			Checks:    append([]check{jobs("", "for the load pods")}, secretChecks(len(secrets("redisloadtests")))...),
+			Checks: append([]check{jobs("", "for the load pods")},
+				secretChecks(len(secrets("redisloadtests")))...),
 		},
 		ofExperiments(),
 		ofSchedules(),
@@ -64,7 +69,10 @@ func (p policy) manifest() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-var kindVariable = variable{"kind", "object.spec.?engine.orValue('Native') + ' ' + object.spec.action.type"}
+var kindVariable = variable{
+	"kind",
+	"object.spec.?engine.orValue('Native') + ' ' + object.spec.action.type",
+}
 
 func secretsVariable(resource string) variable {
 	return variable{"secrets", block("[\n?" + strings.Join(secrets(resource), ",\n?") + "\n]")}
@@ -86,7 +94,9 @@ func block(expression string) string {
 }
 
 // kindOf is a kind as the policy's variable holds it.
-func kindOf(f *declared.Kind) string { return string(f.Engine) + " " + string(f.Type) }
+func kindOf(f *declared.Kind) string {
+	return string(f.Engine) + " " + string(f.Type)
+}
 
 func kinds() []string {
 	var all []string
@@ -98,11 +108,16 @@ func kinds() []string {
 
 // known refuses kinds of which the policy does not know what they do.
 func known() check {
-	return check{Allowed: "variables.kind in [" + quoted(kinds()) + "]", Message: unknown("variables.kind")}
+	return check{
+		Allowed: "variables.kind in [" + quoted(kinds()) + "]",
+		Message: unknown("variables.kind"),
+	}
 }
 
 func unknown(kind string) string {
-	return fmt.Sprintf(`"'this policy does not know what a fault of ' + %s + ' does: install the one of the same version as the CRDs'"`, kind)
+	return fmt.Sprintf(
+		`"'this policy does not know what a fault of ' + %s + ' does: install the one of the same version as the CRDs'"`,
+		kind)
 }
 
 // needs are the rights that kinds of faults need of their users, each once.
@@ -122,7 +137,11 @@ func needs() []rights.Need {
 func checks() []check {
 	var all []check
 	for _, need := range needs() {
-		all = append(all, check{When: when(need.Right), Allowed: allowed(need), Message: lacking("variables.needs", text(need))})
+		all = append(all, check{
+			When:    when(need.Right),
+			Allowed: allowed(need),
+			Message: lacking("variables.needs", text(need)),
+		})
 	}
 	return all
 }
@@ -137,7 +156,9 @@ func when(r rights.Right) string {
 			case need.Unless == nil:
 				always = append(always, kindOf(&kind))
 			default:
-				conditions = append(conditions, fmt.Sprintf("variables.kind == '%s' && !(%s)", kindOf(&kind), need.Unless.Holds("object.spec.action")))
+				conditions = append(conditions,
+					fmt.Sprintf("variables.kind == '%s' && !(%s)", kindOf(&kind),
+						need.Unless.Holds("object.spec.action")))
 			}
 		}
 	}
@@ -150,7 +171,11 @@ func when(r rights.Right) string {
 // jobs is the check of the right to run load pods.
 func jobs(when, reason string) check {
 	need := rights.Need{Right: rights.RunJobs}
-	return check{When: when, Allowed: allowed(need), Message: lacking("variables.needs", text(need)+fmt.Sprintf(" + ' (%s)'", reason))}
+	return check{
+		When:    when,
+		Allowed: allowed(need),
+		Message: lacking("variables.needs", text(need)+fmt.Sprintf(" + ' (%s)'", reason)),
+	}
 }
 
 // lacking is the message about a right that the user does not have. needs is its beginning.
@@ -220,20 +245,31 @@ func secretChecks(most int) []check {
 	for i := range most {
 		name := fmt.Sprintf("variables.secrets[%d]", i)
 		all = append(all, check{
-			Allowed: fmt.Sprintf("variables.secrets.size() <= %d ||\n      authorizer.group('').resource('secrets').namespace(request.namespace).name(%s).check('get').allowed()", i, name),
-			Message: lacking("variables.needs", fmt.Sprintf("'get secret ' + %s + ' in namespace ' + request.namespace", name)),
+			Allowed: fmt.Sprintf(
+				"variables.secrets.size() <= %d ||\n      "+
+					"authorizer.group('').resource('secrets').namespace(request.namespace).name(%s).check('get').allowed()",
+				i, name),
+			Message: lacking("variables.needs",
+				fmt.Sprintf("'get secret ' + %s + ' in namespace ' + request.namespace", name)),
 		})
 	}
 	return all
 }
 
-func quoted(list []string) string { return "'" + strings.Join(list, "', '") + "'" }
+func quoted(list []string) string {
+	return "'" + strings.Join(list, "', '") + "'"
+}
 
-// harmless are the fields of what runs and ends that let it do no more. suspend is checked where it is reset.
+// harmless are the fields of what runs and ends that let it do no more. suspend is checked where it
+// is reset.
 var harmless = []string{"abort", "suspend", "ttlSecondsAfterFinished"}
 
 // MayChange is Harmless as the members of a CEL list.
-func (p policy) MayChange() string { return quoted(p.Harmless) }
+func (p policy) MayChange() string {
+	return quoted(p.Harmless)
+}
 
 // Operator is the operator as a user.
-func (policy) Operator() string { return rights.Operator }
+func (policy) Operator() string {
+	return rights.Operator
+}

@@ -30,7 +30,8 @@ type measured struct {
 	rule rule
 }
 
-// skipped are folders without code of the product, and the API, which is one package by Kubernetes' conventions and has a field for each member.
+// skipped are folders without code of the product, and the API, which is one package by Kubernetes'
+// conventions and has a field for each member.
 var skipped = []string{"api", "bin", "build", "hack", "testdata", "node_modules"}
 
 // measure measures the packages in a folder, without their tests.
@@ -40,9 +41,11 @@ func measure(root string) (map[measured]int, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && file != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains(skipped, entry.Name())):
+		case entry.IsDir() && file != root &&
+			(strings.HasPrefix(entry.Name(), ".") || slices.Contains(skipped, entry.Name())):
 			return filepath.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || strings.HasPrefix(entry.Name(), "zz_generated"):
+		case entry.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") ||
+			strings.HasPrefix(entry.Name(), "zz_generated"):
 			return nil
 		}
 		text, err := os.ReadFile(file)
@@ -79,7 +82,8 @@ func add(found map[measured]int, at string, text []byte) error {
 			return true
 		}
 		if of, is := spec.Type.(*ast.StructType); is {
-			m := measured{at + "." + spec.Name.Name, fields} // functions and files of other systems may have one of the same name
+			// functions and files of other systems may have one of the same name
+			m := measured{at + "." + spec.Name.Name, fields}
 			found[m] = max(found[m], of.Fields.NumFields())
 		}
 		return true

@@ -12,22 +12,25 @@ import (
 	"syscall"
 )
 
-// sharedVariable is SharedVariable of internal/testing/cluster, which would link Kubernetes' client.
+// sharedVariable is SharedVariable of internal/testing/cluster, which would link Kubernetes'
+// client.
 const sharedVariable = "REDQUAKE_TEST_KUBECONFIG"
 
 func (t *tests) controlPlaneProgram() string {
 	return filepath.Join(t.folder, "bin", t.key, "controlplane")
 }
 
-// controlPlane starts an API server by hack/tools/controlplane, if wanted, and returns the path of its kubeconfig. It ends with end, and if this
-// program is killed: the command that keeps it running reads until its input ends.
+// controlPlane starts an API server by hack/tools/controlplane, if wanted, and returns the path of
+// its kubeconfig. It ends with end, and if this program is killed: the command that keeps it
+// running reads until its input ends.
 func (t *tests) controlPlane(wanted bool) (kubeconfig string, end func() error, err error) {
 	if !wanted {
 		return "", func() error { return nil }, nil
 	}
 	c := exec.Command(t.controlPlaneProgram(), "sh", "-c", `echo "$`+sharedVariable+`"; exec cat >&2`)
 	c.Stderr = os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal ends the tests first
+	// an interrupt from the terminal ends the tests first
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := c.StdinPipe()
 	if err != nil {
 		return "", nil, err

@@ -84,8 +84,9 @@ func (o *outputs) add(e event) {
 // timedOut is what the testing package writes when the time limit of a package ends its tests.
 const timedOut = "panic: test timed out after"
 
-// outcomes are those of the tests that passed or failed, by name. Tests that ran when the program ended have failed, unless another one
-// that failed ended it by a panic: then it is unknown what they would have done, as it is of tests that had not begun.
+// outcomes are those of the tests that passed or failed, by name. Tests that ran when the program
+// ended have failed, unless another one that failed ended it by a panic: then it is unknown what
+// they would have done, as it is of tests that had not begun.
 func (o *outputs) outcomes() []outcome {
 	anyFailed := false
 	for _, t := range o.tests {
@@ -111,6 +112,9 @@ func (o *outputs) outcomes() []outcome {
 func leaves(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.ContainsFunc(names, func(other string) bool { return strings.HasPrefix(other, name+"/") })
+		return slices.ContainsFunc(names, func(other string) bool {
+			return strings.HasPrefix(other,
+				name+"/")
+		})
 	})
 }

@@ -20,13 +20,15 @@ type entry struct {
 	Tests  []outcome `json:"tests"`
 }
 
-// journal is a file with a line for each run of a package. A line is on the disk before the next run begins.
+// journal is a file with a line for each run of a package. A line is on the disk before the next
+// run begins.
 type journal struct {
 	file    *os.File
 	entries []entry
 }
 
-// openJournal reads what an earlier command has written. A line without an end is what that was writing when it was killed; it is removed.
+// openJournal reads what an earlier command has written. A line without an end is what that was
+// writing when it was killed; it is removed.
 func openJournal(path string) (*journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -83,4 +85,6 @@ func (j *journal) runs(p testPackage, l load) (n int) {
 	return n
 }
 
-func (j *journal) close() error { return j.file.Close() }
+func (j *journal) close() error {
+	return j.file.Close()
+}

@@ -32,7 +32,8 @@ func parseLoads(text string, runs int) ([]load, error) {
 			l.loops, err = strconv.Atoi(kind)
 		}
 		if err != nil || l.runs < 1 || l.loops < 0 {
-			return nil, fmt.Errorf("%q is no load: want a number of busy loops or disk, and perhaps :RUNS", item)
+			return nil, fmt.Errorf("%q is no load: want a number of busy loops or disk, and perhaps :RUNS",
+				item)
 		}
 		loads = append(loads, l)
 	}
@@ -60,7 +61,8 @@ func (l load) fileName() string {
 }
 
 const (
-	// busyCommand, and what to keep busy, are the arguments by which this program becomes one loop of a load.
+	// busyCommand, and what to keep busy, are the arguments by which this program becomes one loop of
+	// a load.
 	busyCommand = "keep-busy"
 	busyCPU     = "cpu"
 	busyDisk    = "disk"
@@ -131,7 +133,8 @@ const (
 	fileBlocks = 64 // 256 MiB, and then from the start again
 )
 
-// writeForever writes to a file without a name, which is gone when this process is, and has every block brought to the disk.
+// writeForever writes to a file without a name, which is gone when this process is, and has every
+// block brought to the disk.
 func writeForever(folder string) error {
 	file, err := os.CreateTemp(folder, "stress")
 	if err != nil {

@@ -1,11 +1,14 @@
-// Command stress runs every integration test, and the smoke test of e2e, many times beside processes that keep the machine busy. It counts which
-// tests fail and how long they take. See usage.
+// Command stress runs every integration test, and the smoke test of e2e, many times beside
+// processes that keep the machine busy. It counts which tests fail and how long they take. See
+// usage.
 //
-// A round runs every package once, as `make integration` does: with the build tag integration, two packages at a time, and an API server of its
-// own, as tests choose names at random that must be new. The order of the tests in a package is shuffled. The smoke test comes last and alone.
+// A round runs every package once, as `make integration` does: with the build tag integration, two
+// packages at a time, and an API server of its own, as tests choose names at random that must be
+// new. The order of the tests in a package is shuffled. The smoke test comes last and alone.
 //
-// A line of JSON is written for each package that was run, so that an interrupted command goes on with what is missing. The lines belong to a
-// key, by default the commit and a hash of the changes to it: other code starts at zero.
+// A line of JSON is written for each package that was run, so that an interrupted command goes on
+// with what is missing. The lines belong to a key, by default the commit and a hash of the changes
+// to it: other code starts at zero.
 package main
 
 import (
@@ -23,21 +26,24 @@ import (
 
 const usage = `usage: stress [flags] PACKAGE...
 
-Runs the integration tests of the packages many times beside busy processes, and writes FOLDER.json: for each test and each kind of load the runs, the
-failures and the times. What failing tests wrote is below FOLDER/failures/KEY. It goes on where it was interrupted. The exit code is 1 if a test has failed.
+Runs the integration tests of the packages many times beside busy processes, and writes FOLDER.json: for each test ` +
+	`and each kind of load the runs, the
+failures and the times. What failing tests wrote is below FOLDER/failures/KEY. It goes on where it was interrupted. ` +
+	`The exit code is 1 if a test has failed.
 
 `
 
 // options are what the flags say.
 type options struct {
 	folder, key string
-	run         string // tests, as for go test -run; its first part selects among the integration tests
-	loads       []load
-	parallel    int           // packages at a time
-	timeout     time.Duration // of one run of a package
-	limit       time.Duration // after which no round begins
-	smoke       bool
-	exec        string // the command that runs the smoke test
+	// tests, as for go test -run; its first part selects among the integration tests
+	run      string
+	loads    []load
+	parallel int           // packages at a time
+	timeout  time.Duration // of one run of a package
+	limit    time.Duration // after which no round begins
+	smoke    bool
+	exec     string // the command that runs the smoke test
 }
 
 func main() {
@@ -49,7 +55,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "stress:", err)
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM,
+		syscall.SIGHUP)
 	failed, err := stress(ctx, o, flag.Args())
 	stop()
 	if err != nil {
@@ -64,10 +71,13 @@ func parseFlags() (options, error) {
 	var o options
 	var runs int
 	var beside string
-	flag.StringVar(&o.folder, "folder", "build/stress", "for binaries, results and the output of tests that fail; the table is FOLDER.json")
-	flag.StringVar(&o.key, "key", "", "results with the same `key` are added up; default: the commit and a hash of the changes to it")
+	flag.StringVar(&o.folder, "folder", "build/stress",
+		"for binaries, results and the output of tests that fail; the table is FOLDER.json")
+	flag.StringVar(&o.key, "key", "",
+		"results with the same `key` are added up; default: the commit and a hash of the changes to it")
 	flag.IntVar(&runs, "runs", 20, "how often each test runs beside each load")
-	flag.StringVar(&beside, "beside", "2,4,disk", "the loads: a number of busy loops, or disk; with :RUNS for another number of runs")
+	flag.StringVar(&beside, "beside", "2,4,disk",
+		"the loads: a number of busy loops, or disk; with :RUNS for another number of runs")
 	flag.StringVar(&o.run, "run", "", "only the tests that match, as for go test -run")
 	flag.IntVar(&o.parallel, "p", 2, "how many packages run at a time")
 	flag.DurationVar(&o.timeout, "timeout", 40*time.Minute, "the time limit of one run of a package")
@@ -114,13 +124,19 @@ func stress(ctx context.Context, o options, patterns []string) (failed bool, err
 	if err := os.MkdirAll(o.folder, 0o755); err != nil {
 		return false, err
 	}
-	fmt.Printf("stress: the results of %s are in %s.json, the output of tests that fail is in %s\n", o.key, o.folder, o.failures())
+	fmt.Printf("stress: the results of %s are in %s.json, the output of tests that fail is in %s\n",
+		o.key, o.folder, o.failures())
 	book, err := openJournal(filepath.Join(o.folder, o.key+".jsonl"))
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, book.close()) }()
-	t := &tests{options: o, packages: packages, journal: book, began: time.Now()}
+	t := &tests{
+		options:  o,
+		packages: packages,
+		journal:  book,
+		began:    time.Now(),
+	}
 	err = t.compile(ctx)
 	if err == nil {
 		err = t.rounds(ctx)
@@ -134,4 +150,6 @@ func stress(ctx context.Context, o options, patterns []string) (failed bool, err
 	return anyFailed(rows), err
 }
 
-func (o options) failures() string { return filepath.Join(o.folder, "failures", o.key) }
+func (o options) failures() string {
+	return filepath.Join(o.folder, "failures", o.key)
+}

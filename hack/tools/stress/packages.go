@@ -34,14 +34,25 @@ const (
 	testsTag = "integration"
 )
 
-// smokePackage is the package of the smoke test, unless the expression excludes that. Its flags are those of make e2e.
+// smokePackage is the package of the smoke test, unless the expression excludes that. Its flags are
+// those of make e2e.
 func smokePackage(run, through string) ([]testPackage, error) {
 	selected := selectTests([]string{"TestSmoke"}, run)
 	if selected == "" {
 		return nil, nil
 	}
 	folder, err := filepath.Abs("test/e2e")
-	return []testPackage{{name: "test/e2e", folder: folder, tag: smokeTag, run: selected, parallel: 4, alone: true, through: strings.Fields(through)}}, err
+	return []testPackage{
+		{
+			name:     "test/e2e",
+			folder:   folder,
+			tag:      smokeTag,
+			run:      selected,
+			parallel: 4,
+			alone:    true,
+			through:  strings.Fields(through),
+		},
+	}, err
 }
 
 // findPackages lists the packages with integration tests that the expression selects.
@@ -49,7 +60,9 @@ func findPackages(ctx context.Context, patterns []string, run string) ([]testPac
 	if len(patterns) == 0 {
 		return nil, nil
 	}
-	c := exec.CommandContext(ctx, "go", append([]string{"list", "-json=Dir,ImportPath,TestGoFiles,XTestGoFiles", "-tags", testsTag}, patterns...)...)
+	c := exec.CommandContext(ctx, "go",
+		append([]string{"list", "-json=Dir,ImportPath,TestGoFiles,XTestGoFiles", "-tags", testsTag},
+			patterns...)...)
 	c.Stderr = os.Stderr
 	c.Env = environment()
 	out, err := c.Output()
@@ -76,7 +89,13 @@ func findPackages(ctx context.Context, patterns []string, run string) ([]testPac
 			names = append(names, integrationTests(string(text))...)
 		}
 		if selected := selectTests(names, run); selected != "" {
-			found = append(found, testPackage{name: strings.TrimPrefix(p.ImportPath, module+"/"), folder: p.Dir, tag: testsTag, run: selected, parallel: 8})
+			found = append(found, testPackage{
+				name:     strings.TrimPrefix(p.ImportPath, module+"/"),
+				folder:   p.Dir,
+				tag:      testsTag,
+				run:      selected,
+				parallel: 8,
+			})
 		}
 	}
 }
@@ -86,7 +105,8 @@ var (
 	testLine = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
 )
 
-// integrationTests are the tests of a file, if the file is only built with the tag: the others are unit tests.
+// integrationTests are the tests of a file, if the file is only built with the tag: the others are
+// unit tests.
 func integrationTests(text string) (names []string) {
 	if !tagLine.MatchString(text) {
 		return nil
@@ -99,11 +119,14 @@ func integrationTests(text string) (names []string) {
 	return names
 }
 
-// selectTests makes an expression for exactly those tests that the user's expression matches, or "". What follows its first slash is for subtests.
+// selectTests makes an expression for exactly those tests that the user's expression matches, or
+// "". What follows its first slash is for subtests.
 func selectTests(names []string, run string) string {
 	top, subtests, _ := strings.Cut(run, "/")
 	expression := regexp.MustCompile(top) // main has checked it
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !expression.MatchString(name) })
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !expression.MatchString(name)
+	})
 	if len(names) == 0 {
 		return ""
 	}
@@ -115,16 +138,20 @@ func selectTests(names []string, run string) string {
 	return selected
 }
 
-// compile makes the programs that are missing, one after the other: the linker alone may need a gigabyte.
+// compile makes the programs that are missing, one after the other: the linker alone may need a
+// gigabyte.
 func (t *tests) compile(ctx context.Context) error {
 	began := time.Now()
-	if err := build(ctx, t.controlPlaneProgram(), "go", "build", "-o", "OUT", module+"/hack/tools/controlplane"); err != nil {
+	if err := build(ctx, t.controlPlaneProgram(), "go", "build", "-o", "OUT",
+		module+"/hack/tools/controlplane"); err != nil {
 		return err
 	}
 	for i, p := range t.packages {
-		fmt.Printf("compiling %s (%d of %d, %v so far)\n", p.name, i+1, len(t.packages), time.Since(began).Round(time.Second))
+		fmt.Printf("compiling %s (%d of %d, %v so far)\n", p.name, i+1, len(t.packages),
+			time.Since(began).Round(time.Second))
 		// Without debug information a program is linked faster; traces have names and lines nevertheless.
-		err := build(ctx, t.program(p), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags", p.tag, "-o", "OUT", module+"/"+p.name)
+		err := build(ctx, t.program(p), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags", p.tag,
+			"-o", "OUT", module+"/"+p.name)
 		if err != nil {
 			return err
 		}
@@ -132,7 +159,8 @@ func (t *tests) compile(ctx context.Context) error {
 	return nil
 }
 
-// build runs a command that writes to OUT, unless the program exists. That appears whole or not at all.
+// build runs a command that writes to OUT, unless the program exists. That appears whole or not at
+// all.
 func build(ctx context.Context, program string, command ...string) error {
 	if _, err := os.Stat(program); err == nil {
 		return nil
@@ -167,9 +195,12 @@ func fileName(name string) string {
 }
 
 // environment is that of make integration.
-func environment() []string { return append(os.Environ(), "CGO_ENABLED=0") }
+func environment() []string {
+	return append(os.Environ(), "CGO_ENABLED=0")
+}
 
-// keyOfTree names the code under test: the commit, and a hash of the changes to it if there are any.
+// keyOfTree names the code under test: the commit, and a hash of the changes to it if there are
+// any.
 func keyOfTree() (string, error) {
 	commit, err := git("rev-parse", "--short=12", "HEAD")
 	if err != nil {

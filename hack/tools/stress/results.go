@@ -54,12 +54,16 @@ func summarize(entries []entry) []*row {
 			}
 		}
 	}
-	rows = slices.DeleteFunc(rows, func(r *row) bool { return r.Failures == 0 && strings.HasSuffix(r.Test, wholePackage) })
+	rows = slices.DeleteFunc(rows, func(r *row) bool {
+		return r.Failures == 0 &&
+			strings.HasSuffix(r.Test, wholePackage)
+	})
 	slices.SortStableFunc(rows, func(a, b *row) int { return cmp.Compare(a.Test, b.Test) })
 	for _, r := range rows {
 		slices.Sort(r.seconds)
 		middle := len(r.seconds) / 2
-		r.MedianSeconds, r.LongestSeconds = r.seconds[middle], r.seconds[len(r.seconds)-1]
+		r.MedianSeconds = r.seconds[middle]
+		r.LongestSeconds = r.seconds[len(r.seconds)-1]
 		if len(r.seconds)%2 == 0 {
 			r.MedianSeconds = (r.seconds[middle-1] + r.seconds[middle]) / 2
 		}
@@ -98,17 +102,25 @@ func printRows(w io.Writer, rows []*row) {
 		fmt.Fprintln(table, "\nFAILED\tBESIDE\tFAILURES\tRUNS\tMEDIAN\tLONGEST")
 	}
 	for _, r := range failed {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%.1f s\t%.1f s\n", r.Test, r.Beside, r.Failures, r.Runs, r.MedianSeconds, r.LongestSeconds)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%.1f s\t%.1f s\n", r.Test, r.Beside, r.Failures, r.Runs,
+			r.MedianSeconds, r.LongestSeconds)
 		for _, name := range sortedKeys(r.FailedSubtests) {
 			fmt.Fprintf(table, "  %s\t\t%d\t\t\t\n", name, r.FailedSubtests[name])
 		}
 	}
 	_ = table.Flush()
-	slow := slices.DeleteFunc(slices.Clone(rows), func(r *row) bool { return strings.HasSuffix(r.Test, wholePackage) })
-	slices.SortStableFunc(slow, func(a, b *row) int { return cmp.Compare(b.LongestSeconds, a.LongestSeconds) })
+	slow := slices.DeleteFunc(slices.Clone(rows), func(r *row) bool {
+		return strings.HasSuffix(r.Test,
+			wholePackage)
+	})
+	slices.SortStableFunc(slow, func(a, b *row) int {
+		return cmp.Compare(b.LongestSeconds,
+			a.LongestSeconds)
+	})
 	fmt.Fprintln(table, "\nSLOWEST\tBESIDE\tFAILURES\tRUNS\tMEDIAN\tLONGEST")
 	for _, r := range slow[:min(slowest, len(slow))] {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%.1f s\t%.1f s\n", r.Test, r.Beside, r.Failures, r.Runs, r.MedianSeconds, r.LongestSeconds)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%.1f s\t%.1f s\n", r.Test, r.Beside, r.Failures, r.Runs,
+			r.MedianSeconds, r.LongestSeconds)
 	}
 	_ = table.Flush()
 	runs, failures := 0, 0

@@ -52,10 +52,12 @@ func (t *tests) missing(l load, number int) (list []testPackage) {
 	return list
 }
 
-// round runs packages once. The API server starts before the load, and ends after it: neither is under test.
+// round runs packages once. The API server starts before the load, and ends after it: neither is
+// under test.
 func (t *tests) round(ctx context.Context, l load, number int, packages []testPackage) (err error) {
 	began := time.Now()
-	fmt.Printf("\nround %d of %d beside %v: %d packages (%v so far)\n", number, l.runs, l, len(packages), began.Sub(t.began).Round(time.Second))
+	fmt.Printf("\nround %d of %d beside %v: %d packages (%v so far)\n", number, l.runs, l,
+		len(packages), began.Sub(t.began).Round(time.Second))
 	var together, alone []testPackage
 	for _, p := range packages {
 		if p.alone {
@@ -95,7 +97,8 @@ type turn struct {
 	kubeconfig string
 }
 
-// runAll runs packages in the order in which they are listed, some at a time. The first error that is none of a test ends it.
+// runAll runs packages in the order in which they are listed, some at a time. The first error that
+// is none of a test ends it.
 func (t *tests) runAll(ctx context.Context, packages []testPackage, one turn, atATime int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -129,6 +132,8 @@ func (t *tests) printRest(w io.Writer) {
 		}
 	}
 	if left > 0 {
-		fmt.Fprintf(w, "stress: stopped at the limit of %v; %d runs of packages are left, which the same command does\n", t.limit, left)
+		fmt.Fprintf(w,
+			"stress: stopped at the limit of %v; %d runs of packages are left, which the same command does\n",
+			t.limit, left)
 	}
 }

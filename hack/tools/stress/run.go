@@ -20,7 +20,8 @@ import (
 // grace is how long a program may take to end after its time limit, or after it was told to.
 const grace = time.Minute
 
-// runOnce runs a package once and writes down what came of it. A run that was interrupted leaves nothing.
+// runOnce runs a package once and writes down what came of it. A run that was interrupted leaves
+// nothing.
 func (t *tests) runOnce(ctx context.Context, p testPackage, one turn) error {
 	seed := rand.Int64N(1 << 40)
 	began := time.Now()
@@ -33,7 +34,14 @@ func (t *tests) runOnce(ctx context.Context, p testPackage, one turn) error {
 	if err != nil {
 		return err
 	}
-	e := entry{Package: p.name, Beside: one.load.String(), Run: p.run, Seed: seed, Seconds: rounded(seconds), Tests: out.outcomes()}
+	e := entry{
+		Package: p.name,
+		Beside:  one.load.String(),
+		Run:     p.run,
+		Seed:    seed,
+		Seconds: rounded(seconds),
+		Tests:   out.outcomes(),
+	}
 	failures := 0
 	for _, test := range e.Tests {
 		if test.Failed {
@@ -43,7 +51,8 @@ func (t *tests) runOnce(ctx context.Context, p testPackage, one turn) error {
 	e.Failed = failed && failures == 0
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	fmt.Printf("%s: %d passed, %d failed in %.0f s\n", p.name, len(e.Tests)-failures, failures, seconds)
+	fmt.Printf("%s: %d passed, %d failed in %.0f s\n", p.name, len(e.Tests)-failures, failures,
+		seconds)
 	if failed {
 		if err := t.keepFailures(p, one, e, out.all.String()); err != nil {
 			return err
@@ -52,16 +61,21 @@ func (t *tests) runOnce(ctx context.Context, p testPackage, one turn) error {
 	return t.journal.add(e)
 }
 
-func rounded(seconds float64) float64 { return float64(int(seconds*100+0.5)) / 100 }
+func rounded(seconds float64) float64 {
+	return float64(int(seconds*100+0.5)) / 100
+}
 
 // run runs the program of a package to its end, and reports whether that failed.
-func (t *tests) run(ctx context.Context, p testPackage, one turn, seed int64) (text []byte, failed bool, err error) {
+func (t *tests) run(
+	ctx context.Context, p testPackage, one turn, seed int64,
+) (text []byte, failed bool, err error) {
 	// The kernel sends the signal for Pdeathsig when the thread ends that started the process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	limited, cancel := context.WithTimeout(ctx, t.timeout+grace)
 	defer cancel()
-	argv := append(slices.Clone(p.through), t.program(p), "-test.v=test2json", "-test.paniconexit0", "-test.run="+p.run, "-test.shuffle="+strconv.FormatInt(seed, 10),
+	argv := append(slices.Clone(p.through), t.program(p), "-test.v=test2json", "-test.paniconexit0",
+		"-test.run="+p.run, "-test.shuffle="+strconv.FormatInt(seed, 10),
 		"-test.parallel="+strconv.Itoa(p.parallel), "-test.timeout="+t.timeout.String())
 	c := exec.CommandContext(limited, argv[0], argv[1:]...)
 	c.Dir = p.folder
@@ -70,7 +84,8 @@ func (t *tests) run(ctx context.Context, p testPackage, one turn, seed int64) (t
 	if !p.alone {
 		c.Env = append(c.Env, sharedVariable+"="+one.kubeconfig)
 	}
-	// A group of its own: servers that a program leaves behind when its time is over would burden all that run later.
+	// A group of its own: servers that a program leaves behind when its time is over would burden all
+	// that run later.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = grace
@@ -84,7 +99,8 @@ func (t *tests) run(ctx context.Context, p testPackage, one turn, seed int64) (t
 	return output.Bytes(), failed, killMarked(mark)
 }
 
-// killMarked kills the processes whose environment has a mark: API servers that tests start are in groups of their own.
+// killMarked kills the processes whose environment has a mark: API servers that tests start are in
+// groups of their own.
 func killMarked(mark string) error {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -107,7 +123,8 @@ func killMarked(mark string) error {
 }
 
 func readOutput(p testPackage, text []byte) (*outputs, error) {
-	c := exec.Command("go", "tool", "test2json", "-t", "-p", p.name) // without -t it would not tell how long a test took
+	// without -t it would not tell how long a test took
+	c := exec.Command("go", "tool", "test2json", "-t", "-p", p.name)
 	c.Stdin, c.Stderr = bytes.NewReader(text), os.Stderr
 	events, err := c.Output()
 	if err != nil {
@@ -117,9 +134,11 @@ func readOutput(p testPackage, text []byte) (*outputs, error) {
 	return out, out.read(bytes.NewReader(events))
 }
 
-// keepFailures writes the output of each test that failed to a file, and that of the whole program to another.
+// keepFailures writes the output of each test that failed to a file, and that of the whole program
+// to another.
 func (t *tests) keepFailures(p testPackage, one turn, e entry, all string) error {
-	head := fmt.Sprintf("%s, round %d beside %s; the code is %s. The same order of tests:\ngo test -tags %s -count=1 -parallel %d -shuffle=%d -run '%s' ./%s\n\n",
+	head := fmt.Sprintf(
+		"%s, round %d beside %s; the code is %s. The same order of tests:\ngo test -tags %s -count=1 -parallel %d -shuffle=%d -run '%s' ./%s\n\n",
 		p.name, one.number, e.Beside, t.key, p.tag, p.parallel, e.Seed, p.run, p.name)
 	name := fmt.Sprintf("%s %s %d", p.name, one.load.fileName(), one.number)
 	path, err := t.keep(name, head+all)
@@ -137,7 +156,8 @@ func (t *tests) keepFailures(p testPackage, one turn, e entry, all string) error
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  FAIL %s: %s\n", strings.Join(append([]string{test.Test}, test.Subtests...), " "), path)
+		fmt.Printf("  FAIL %s: %s\n", strings.Join(append([]string{test.Test}, test.Subtests...), " "),
+			path)
 	}
 	return nil
 }

@@ -40,12 +40,18 @@ func TestLoadsHaveDifferentNames(t *testing.T) {
 }
 
 func TestOnlyTestsWithTheTagAreSelected(t *testing.T) {
-	const text = "package a\n\nfunc TestMain(m *testing.M) {}\n\nfunc TestB(t *testing.T) {}\n\nfunc TestA(t *testing.T) {}\n\nfunc Testing() {}\n"
+	const text = "package a\n\nfunc TestMain(m *testing.M) {}\n\nfunc TestB(t *testing.T) {}\n\nfunc TestA(t " +
+		"*testing.T) {}\n\nfunc Testing() {}\n"
 	if names := integrationTests(text); names != nil {
 		t.Errorf("a unit test: %v", names)
 	}
 	names := integrationTests("//go:build integration\n\n" + text)
-	for run, want := range map[string]string{"": "^(TestA|TestB)$", "B": "^(TestB)$", "^TestA$/x/y": "^(TestA)$/x/y", "C": ""} {
+	for run, want := range map[string]string{
+		"":            "^(TestA|TestB)$",
+		"B":           "^(TestB)$",
+		"^TestA$/x/y": "^(TestA)$/x/y",
+		"C":           "",
+	} {
 		if got := selectTests(names, run); got != want {
 			t.Errorf("-run %q: %q", run, got)
 		}
@@ -122,7 +128,12 @@ func TestJournalGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := j.add(entry{Package: p.name, Beside: l.String(), Run: run, Tests: []outcome{{Test: "TestA", Seconds: 1}}}); err != nil {
+		if err := j.add(entry{
+			Package: p.name,
+			Beside:  l.String(),
+			Run:     run,
+			Tests:   []outcome{{Test: "TestA", Seconds: 1}},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if err := j.close(); err != nil {
@@ -160,10 +171,26 @@ func TestJournalGoesOn(t *testing.T) {
 
 func TestRowsOfRuns(t *testing.T) {
 	rows := summarize([]entry{
-		{Package: "p", Beside: "2 busy loops", Seconds: 9, Tests: []outcome{{Test: "TestB", Seconds: 1}, {Test: "TestA", Seconds: 4, Failed: true, Subtests: []string{"x"}}}},
-		{Package: "p", Beside: "2 busy loops", Seconds: 9, Tests: []outcome{{Test: "TestA", Seconds: 1, Failed: true, Subtests: []string{"x", "y"}}}},
+		{
+			Package: "p",
+			Beside:  "2 busy loops",
+			Seconds: 9,
+			Tests:   []outcome{{Test: "TestB", Seconds: 1}, {Test: "TestA", Seconds: 4, Failed: true, Subtests: []string{"x"}}},
+		},
+		{
+			Package: "p",
+			Beside:  "2 busy loops",
+			Seconds: 9,
+			Tests:   []outcome{{Test: "TestA", Seconds: 1, Failed: true, Subtests: []string{"x", "y"}}},
+		},
 		{Package: "p", Beside: "2 busy loops", Seconds: 9, Tests: []outcome{{Test: "TestA", Seconds: 2}}},
-		{Package: "p", Beside: "4 busy loops", Seconds: 7, Failed: true, Tests: []outcome{{Test: "TestA", Seconds: 3}, {Test: "TestB", Seconds: 3}}},
+		{
+			Package: "p",
+			Beside:  "4 busy loops",
+			Seconds: 7,
+			Failed:  true,
+			Tests:   []outcome{{Test: "TestA", Seconds: 3}, {Test: "TestB", Seconds: 3}},
+		},
 	})
 	path := filepath.Join(t.TempDir(), "stress.json")
 	if err := writeRows(path, rows); err != nil {
@@ -187,7 +214,10 @@ func TestRowsOfRuns(t *testing.T) {
 	}
 	var out strings.Builder
 	printRows(&out, rows)
-	for _, line := range []string{"p TestA               2 busy loops  2         3     2.0 s", "  x ", "6 runs of tests, 3 failures"} {
+	for _, line := range []string{
+		"p TestA               2 busy loops  2         3     2.0 s", "  x ",
+		"6 runs of tests, 3 failures",
+	} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no %q in\n%s", line, out.String())
 		}

@@ -1,5 +1,6 @@
-// Command testlint finds in tests with other processes what fails on a slow machine only: sleeps, single questions to Prometheus, short limits. It exits with 1
-// if there is any that exceptions.go does not list, or if an exception is not needed any more.
+// Command testlint finds in tests with other processes what fails on a slow machine only: sleeps,
+// single questions to Prometheus, short limits. It exits with 1 if there is any that exceptions.go
+// does not list, or if an exception is not needed any more.
 //
 //	testlint [-tags TAGS] PACKAGES
 package main
@@ -35,15 +36,20 @@ func main() {
 
 // finding is one of the analyzer's diagnostics.
 type finding struct {
-	at       token.Position // in a file relative to the working directory
-	rule     string
-	function string // the declared one around it, such as "TestRun" or "(*place).until"; "" outside of functions
+	at   token.Position // in a file relative to the working directory
+	rule string
+	// the declared one around it, such as "TestRun" or "(*place).until"; "" outside of functions
+	function string
 	message  string
 }
 
 // find analyzes packages.
 func find(tags string, patterns []string) ([]finding, error) {
-	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Tests: true, BuildFlags: []string{"-tags=" + tags}}, patterns...)
+	loaded, err := packages.Load(&packages.Config{
+		Mode:       packages.LoadSyntax,
+		Tests:      true,
+		BuildFlags: []string{"-tags=" + tags},
+	}, patterns...)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +64,18 @@ func find(tags string, patterns []string) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{} // a file belongs to a package and to the variant of it that has its tests
+	// a file belongs to a package and to the variant of it that has its tests
+	seen := map[string]bool{}
 	var all []finding
 	for _, action := range graph.Roots {
 		if action.Err != nil {
 			return nil, action.Err
 		}
 		for _, d := range action.Diagnostics {
-			f := finding{action.Package.Fset.Position(d.Pos), d.Category, functionAt(action.Package.Syntax, d.Pos), d.Message}
+			f := finding{
+				action.Package.Fset.Position(d.Pos), d.Category,
+				functionAt(action.Package.Syntax, d.Pos), d.Message,
+			}
 			if f.at.Filename, err = filepath.Rel(here, f.at.Filename); err != nil {
 				return nil, err
 			}
@@ -75,7 +85,8 @@ func find(tags string, patterns []string) ([]finding, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b finding) int {
-		return strings.Compare(fmt.Sprintf("%s:%6d:%4d", a.at.Filename, a.at.Line, a.at.Column), fmt.Sprintf("%s:%6d:%4d", b.at.Filename, b.at.Line, b.at.Column))
+		return strings.Compare(fmt.Sprintf("%s:%6d:%4d", a.at.Filename, a.at.Line, a.at.Column),
+			fmt.Sprintf("%s:%6d:%4d", b.at.Filename, b.at.Line, b.at.Column))
 	})
 	return all, nil
 }
@@ -89,10 +100,12 @@ type exception struct {
 }
 
 func (e exception) covers(f finding) bool {
-	return e.file == filepath.ToSlash(f.at.Filename) && e.rule == f.rule && (e.function == "" || e.function == f.function)
+	return e.file == filepath.ToSlash(f.at.Filename) && e.rule == f.rule &&
+		(e.function == "" || e.function == f.function)
 }
 
-// judge prints the findings without an exception, and the exceptions without a finding or without a reason.
+// judge prints the findings without an exception, and the exceptions without a finding or without a
+// reason.
 func judge(to io.Writer, found []finding, allowed []exception) error {
 	wrong := 0
 	needed := make([]bool, len(allowed))
@@ -115,11 +128,13 @@ func judge(to io.Writer, found []finding, allowed []exception) error {
 			fmt.Fprintf(to, "exceptions.go: nothing in %s %s breaks rule %s\n", e.file, e.function, e.rule)
 		case e.reason == "":
 			wrong++
-			fmt.Fprintf(to, "exceptions.go: the exception of %s %s from rule %s has no reason\n", e.file, e.function, e.rule)
+			fmt.Fprintf(to, "exceptions.go: the exception of %s %s from rule %s has no reason\n", e.file,
+				e.function, e.rule)
 		}
 	}
 	if wrong > 0 {
-		return errors.New("tests must pass on a slow machine: wait with internal/testing/await, and give what is awaited minutes")
+		return errors.New(
+			"tests must pass on a slow machine: wait with internal/testing/await, and give what is awaited minutes")
 	}
 	return nil
 }

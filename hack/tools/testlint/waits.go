@@ -49,7 +49,8 @@ var waits = &analysis.Analyzer{
 	},
 }
 
-// inScope reports whether a file is built for tests with other processes only, by its constraint or because its whole folder is.
+// inScope reports whether a file is built for tests with other processes only, by its constraint or
+// because its whole folder is.
 func inScope(file *ast.File, name string) bool {
 	if strings.HasSuffix(name, "_test.go") && strings.Contains(name, "/test/") {
 		return true
@@ -82,7 +83,11 @@ type check struct {
 }
 
 func (c *check) report(rule string, at ast.Node, format string, args ...any) {
-	c.Report(analysis.Diagnostic{Pos: at.Pos(), Category: rule, Message: fmt.Sprintf(format, args...)})
+	c.Report(analysis.Diagnostic{
+		Pos:      at.Pos(),
+		Category: rule,
+		Message:  fmt.Sprintf(format, args...),
+	})
 }
 
 func (c *check) walk(file *ast.File) {
@@ -117,8 +122,10 @@ func (c *check) walk(file *ast.File) {
 	})
 }
 
-// limits are names of parameters, fields, variables and options that limit how long something may take.
-var limits = regexp.MustCompile(`(?i)(timeout|deadline|patience|within|atmost|leaseduration|^limit)(seconds)?$`)
+// limits are names of parameters, fields, variables and options that limit how long something may
+// take.
+var limits = regexp.MustCompile(
+	`(?i)(timeout|deadline|patience|within|atmost|leaseduration|^limit)(seconds)?$`)
 
 // call checks the call of a function.
 func (c *check) call(n *ast.CallExpr) {
@@ -129,7 +136,8 @@ func (c *check) call(n *ast.CallExpr) {
 	name := f.FullName()
 	switch {
 	case name == "time.Sleep":
-		c.report(ruleSleep, n, "wait with await.Until for what the test needs, or let time pass with await.Pass")
+		c.report(ruleSleep, n,
+			"wait with await.Until for what the test needs, or let time pass with await.Pass")
 		return
 	case name == "(*"+module+"/internal/testing/prometheustest.Server).Ask" && !c.awaited():
 		c.report(ruleAsk, n, "Prometheus is asked once: ask with Has, HasNot or within an await")
@@ -141,7 +149,8 @@ func (c *check) call(n *ast.CallExpr) {
 	for i, arg := range n.Args {
 		p := signature.Params().At(min(i, signature.Params().Len()-1))
 		at, deadline := c.afterNow(arg)
-		if limits.MatchString(p.Name()) && c.short(arg) || deadline && limits.MatchString(f.Name()) && c.short(at) {
+		if limits.MatchString(p.Name()) && c.short(arg) ||
+			deadline && limits.MatchString(f.Name()) && c.short(at) {
 			c.report(ruleLimit, arg, "a limit below %s: %s of %s", least, p.Name(), f.Name())
 		}
 	}
@@ -157,7 +166,8 @@ func (c *check) afterNow(n ast.Expr) (d ast.Expr, is bool) {
 	return add.Args[0], f != nil && f.FullName() == "(time.Time).Add"
 }
 
-// pollers are the methods by which packages of tests wait. Each calls await, or the functions that it gets when something has changed.
+// pollers are the methods by which packages of tests wait. Each calls await, or the functions that
+// it gets when something has changed.
 var pollers = []string{"eventually", "until", "within", "watched"}
 
 // awaited reports whether the current node is in a function that a wait repeats.
@@ -168,7 +178,8 @@ func (c *check) awaited() bool {
 			continue
 		}
 		f, _ := typeutil.Callee(c.TypesInfo, outer).(*types.Func)
-		if f != nil && f.Pkg() != nil && (f.Pkg().Path() == awaiting || slices.Contains(pollers, f.Name())) {
+		if f != nil && f.Pkg() != nil &&
+			(f.Pkg().Path() == awaiting || slices.Contains(pollers, f.Name())) {
 			return true
 		}
 	}
@@ -257,7 +268,8 @@ func (c *check) wrapped(n ast.Expr) ast.Expr {
 }
 
 // option is a limit in the text of a configuration, a spec or a command line.
-var option = regexp.MustCompile(`(?i)([a-z_-]*(?:timeout|deadline)(?:seconds)?)["']?(?:: *|=)["']?([0-9.]+)(us|ms|s|)\b`)
+var option = regexp.MustCompile(
+	`(?i)([a-z_-]*(?:timeout|deadline)(?:seconds)?)["']?(?:: *|=)["']?([0-9.]+)(us|ms|s|)\b`)
 
 // text checks a string.
 func (c *check) text(n *ast.BasicLit) {

@@ -32,8 +32,8 @@ var (
 	resultLine   = regexp.MustCompile(`^\s*--- (FAIL|SKIP): `)
 )
 
-// messages extracts what a test says of itself from all that it has written, which may contain the log of a server: its messages, each bounded, panics and
-// results.
+// messages extracts what a test says of itself from all that it has written, which may contain the
+// log of a server: its messages, each bounded, panics and results.
 func messages(text string) (found []string) {
 	var message []string
 	dropped, indent, longest := 0, -1, 0 // of the message; a crash has all that follows
@@ -69,15 +69,21 @@ func messages(text string) (found []string) {
 	end()
 	if n := len(found) - mostMessages; n > 0 { // the first ones and the last ones say most
 		half := mostMessages / 2
-		found = append(append(found[:half:half], fmt.Sprintf("    ... %d more messages", n)), found[half+n:]...)
+		found = append(append(found[:half:half], fmt.Sprintf("    ... %d more messages", n)),
+			found[half+n:]...)
 	}
 	return found
 }
 
-// fail writes the whole output of a test, or of a package outside of its tests, to a file. What it says of itself is shown at the end again.
+// fail writes the whole output of a test, or of a package outside of its tests, to a file. What it
+// says of itself is shown at the end again.
 func (s *summary) fail(pkg, test string, said []string, whole []line) {
 	name, _, _ := strings.Cut(short(pkg), " [") // a build is of a package for a test
-	f := failure{pkg: pkg, name: strings.TrimSpace(name + " " + test), messages: said}
+	f := failure{
+		pkg:      pkg,
+		name:     strings.TrimSpace(name + " " + test),
+		messages: said,
+	}
 	var text strings.Builder
 	for _, l := range whole {
 		text.WriteString(l.text)
@@ -95,8 +101,8 @@ func (s *summary) fail(pkg, test string, said []string, whole []line) {
 	s.failures = append(s.failures, f)
 }
 
-// printFailures prints each failure with its messages and where its output is, and writes the same to the file failuresFile for those who print
-// more than a tier.
+// printFailures prints each failure with its messages and where its output is, and writes the same
+// to the file failuresFile for those who print more than a tier.
 func (s *summary) printFailures() {
 	if len(s.failures) == 0 {
 		return
@@ -113,7 +119,8 @@ func (s *summary) printFailures() {
 		}
 	}
 	_, _ = io.WriteString(s.out, text.String())
-	if err := os.WriteFile(filepath.Join(s.folder, failuresFile), []byte(text.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.folder, failuresFile), []byte(text.String()),
+		0o644); err != nil {
 		fmt.Fprintf(os.Stderr, "testsummary: %v\n", err)
 	}
 }
@@ -124,7 +131,8 @@ const failuresFile = "failures.txt"
 func last(n int, lines []line) (texts []string) {
 	for _, l := range lines {
 		text := strings.TrimRight(l.text, "\n")
-		if text != "" && text != "FAIL" && text != "PASS" && !strings.HasPrefix(text, "FAIL\t") && !strings.HasPrefix(text, "exit status ") {
+		if text != "" && text != "FAIL" && text != "PASS" && !strings.HasPrefix(text, "FAIL\t") &&
+			!strings.HasPrefix(text, "exit status ") {
 			texts = append(texts, text)
 		}
 	}

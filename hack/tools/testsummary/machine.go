@@ -36,10 +36,12 @@ func (m machine) since(before machine) machine {
 	return machine{m.all - before.all, m.idle - before.idle, m.stolen - before.stolen}
 }
 
-// String gives the utilization of the processors and their steal time, without which durations cannot be compared.
+// String gives the utilization of the processors and their steal time, without which durations
+// cannot be compared.
 func (m machine) String() string {
 	if m.all == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", CPU %.0f%% idle, %.0f%% stolen by others on the host", 100*m.idle/m.all, 100*m.stolen/m.all)
+	return fmt.Sprintf(", CPU %.0f%% idle, %.0f%% stolen by others on the host", 100*m.idle/m.all,
+		100*m.stolen/m.all)
 }

@@ -1,6 +1,8 @@
-// Command testsummary reads the output of `go test -json` on its standard input and prints what `go test` would have printed, but of a test that
-// fails only its own messages: not the log of a server. At the end come tables of the packages' times and the slowest tests, and then each test that failed, with
-// its messages and the file that has all it wrote. It exits with 1 if a test or a build failed, or if nothing was tested.
+// Command testsummary reads the output of `go test -json` on its standard input and prints what `go
+// test` would have printed, but of a test that fails only its own messages: not the log of a
+// server. At the end come tables of the packages' times and the slowest tests, and then each test
+// that failed, with its messages and the file that has all it wrote. It exits with 1 if a test or a
+// build failed, or if nothing was tested.
 package main
 
 import (
@@ -16,9 +18,11 @@ import (
 )
 
 func main() {
-	verbose := flag.Bool("v", false, "print the output of every test as it comes, not only of those that fail")
+	verbose := flag.Bool("v", false,
+		"print the output of every test as it comes, not only of those that fail")
 	slowest := flag.Int("slowest", 20, "how many of the slowest tests to list")
-	folder := flag.String("folder", "build/test", "the output of tests that fail is kept in the folder TIER of this one")
+	folder := flag.String("folder", "build/test",
+		"the output of tests that fail is kept in the folder TIER of this one")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: testsummary [flags] TIER [COMMAND [ARGUMENT...]]\n\n"+
 			"Prints the result of `go test -json`, and a table of times at its end. With a COMMAND it runs that and reads its output;\n"+
@@ -80,7 +84,8 @@ type event struct {
 	Elapsed     float64 // seconds
 }
 
-// read takes events until the end of r. A line that is no event is printed as it is: a build tool may write one.
+// read takes events until the end of r. A line that is no event is printed as it is: a build tool
+// may write one.
 func (s *summary) read(r io.Reader) error {
 	lines := bufio.NewReaderSize(r, 1<<20)
 	for {

@@ -89,10 +89,15 @@ func (s *summary) outputOf(e event) *output {
 	return s.open[key]
 }
 
-// endTest prints what a test says that failed or was skipped. That of a subtest is printed with its test.
+// endTest prints what a test says that failed or was skipped. That of a subtest is printed with its
+// test.
 func (s *summary) endTest(e event) {
 	s.counts[e.Action]++
-	s.tests = append(s.tests, result{name: e.Package + " " + e.Test, outcome: e.Action, seconds: e.Elapsed})
+	s.tests = append(s.tests, result{
+		name:    e.Package + " " + e.Test,
+		outcome: e.Action,
+		seconds: e.Elapsed,
+	})
 	o := s.outputOf(e)
 	if e.Action != "pass" {
 		o.failed[e.Test] = true
@@ -131,18 +136,25 @@ func (s *summary) endPackage(e event) {
 	if e.Action == "fail" {
 		s.counts[failedPackages]++
 		s.failOpen(e.Package)
-		known := e.FailedBuild != "" || slices.ContainsFunc(s.failures, func(f failure) bool { return f.pkg == e.Package })
+		known := e.FailedBuild != "" ||
+			slices.ContainsFunc(s.failures, func(f failure) bool { return f.pkg == e.Package })
 		if !known {
 			s.fail(e.Package, "", last(longestMessage, s.outside[e.Package]), s.outside[e.Package])
 		}
 	}
 	delete(s.outside, e.Package)
 	if n > 0 || e.Action == "fail" {
-		s.packages = append(s.packages, result{name: e.Package, outcome: e.Action, seconds: e.Elapsed, tests: n})
+		s.packages = append(s.packages, result{
+			name:    e.Package,
+			outcome: e.Action,
+			seconds: e.Elapsed,
+			tests:   n,
+		})
 	}
 }
 
-// failOpen is for tests that a panic or a time limit kept from ending. Those that ended nothing by themselves have nothing to say.
+// failOpen is for tests that a panic or a time limit kept from ending. Those that ended nothing by
+// themselves have nothing to say.
 func (s *summary) failOpen(pkg string) {
 	for _, key := range slices.Sorted(maps.Keys(s.open)) {
 		o := s.open[key]
@@ -163,7 +175,8 @@ func (s *summary) failOpen(pkg string) {
 // print omits lines that only report the progress of a test.
 func (s *summary) print(output ...string) {
 	for _, line := range output {
-		if !s.verbose && (strings.HasPrefix(line, "=== ") || line == "PASS\n" || strings.Contains(line, "[no test files]") || strings.Contains(line, "[no tests to run]")) {
+		if !s.verbose && (strings.HasPrefix(line, "=== ") || line == "PASS\n" ||
+			strings.Contains(line, "[no test files]") || strings.Contains(line, "[no tests to run]")) {
 			continue
 		}
 		fmt.Fprint(s.out, line)
@@ -182,7 +195,8 @@ func (s *summary) printTable(tier string, slowest int, wall time.Duration, used 
 	slices.SortStableFunc(s.packages, longest)
 	slices.SortStableFunc(s.tests, longest)
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s: %d passed, %d failed, %d skipped in %s%s\n\n", tier, s.counts["pass"], s.counts["fail"], s.counts["skip"],
+	fmt.Fprintf(w, "\n%s: %d passed, %d failed, %d skipped in %s%s\n\n", tier, s.counts["pass"],
+		s.counts["fail"], s.counts["skip"],
 		wall.Round(100*time.Millisecond), used)
 	fmt.Fprintln(w, "PACKAGE\tRESULT\tTESTS\tSECONDS")
 	for _, p := range s.packages {
@@ -201,4 +215,6 @@ func (s *summary) printTable(tier string, slowest int, wall time.Duration, used 
 	_ = w.Flush()
 }
 
-func short(name string) string { return strings.TrimPrefix(name, "github.com/redquake/redquake/") }
+func short(name string) string {
+	return strings.TrimPrefix(name, "github.com/redquake/redquake/")
+}

@@ -35,15 +35,27 @@ func TestSummary(t *testing.T) {
 	}{
 		{"a test that passes is not printed", passing, false, "ok  \tp\t2.6s\n", "something"},
 		{"a table of packages", passing, false, "p        pass    1      2.6\n", "fail "},
-		{"a test that fails is printed", passing + `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: wrong\n"}
+		{
+			"a test that fails is printed",
+			passing + `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: wrong\n"}
 {"Action":"fail","Package":"p","Test":"TestB","Elapsed":0.1}
-{"Action":"fail","Package":"p","Elapsed":0.3}`, true, "b_test.go:9: wrong", "something"},
-		{"a test that is skipped says why", passing + `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: make bench runs it\n"}
-{"Action":"skip","Package":"p","Test":"TestB","Elapsed":0}`, false, "make bench runs it", "something"},
-		{"a test that a panic ended is printed", passing + `{"Action":"output","Package":"q","Test":"TestB","Output":"panic: no\n"}
-{"Action":"fail","Package":"q","Elapsed":0.3}`, true, "panic: no", "something"},
-		{"a build that fails is printed", passing + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined: x\n"}
-{"ImportPath":"q","Action":"build-fail"}`, true, "undefined: x", "something"},
+{"Action":"fail","Package":"p","Elapsed":0.3}`, true, "b_test.go:9: wrong", "something",
+		},
+		{
+			"a test that is skipped says why",
+			passing + `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: make bench runs it\n"}
+{"Action":"skip","Package":"p","Test":"TestB","Elapsed":0}`, false, "make bench runs it", "something",
+		},
+		{
+			"a test that a panic ended is printed",
+			passing + `{"Action":"output","Package":"q","Test":"TestB","Output":"panic: no\n"}
+{"Action":"fail","Package":"q","Elapsed":0.3}`, true, "panic: no", "something",
+		},
+		{
+			"a build that fails is printed",
+			passing + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined: x\n"}
+{"ImportPath":"q","Action":"build-fail"}`, true, "undefined: x", "something",
+		},
 		{"no test is a failure", `{"Action":"pass","Package":"p","Elapsed":0.1}`, true, "0 passed", "ok"},
 		{"lines that are no events are kept", passing + "go: downloading x\n", false, "go: downloading x\n", "something"},
 	}
@@ -67,9 +79,15 @@ func TestVerbosePrintsAll(t *testing.T) {
 func TestMessages(t *testing.T) {
 	long := strings.Repeat("        more\n", 30)
 	cases := []struct{ name, text, want string }{
-		{"a server's log is left out", "1:M 12:00 ready\n    a_test.go:7: wrong:\n        one\n\ttwo\n1:M bye\n--- FAIL: TestA (0.00s)\n",
-			"    a_test.go:7: wrong:\n        one\n--- FAIL: TestA (0.00s)"},
-		{"a long message is cut", "    a_test.go:7: log\n" + long, "    a_test.go:7: log\n" + long[:9*13] + "        ... 21 more lines"},
+		{
+			"a server's log is left out",
+			"1:M 12:00 ready\n    a_test.go:7: wrong:\n        one\n\ttwo\n1:M bye\n--- FAIL: TestA (0.00s)\n",
+			"    a_test.go:7: wrong:\n        one\n--- FAIL: TestA (0.00s)",
+		},
+		{
+			"a long message is cut", "    a_test.go:7: log\n" + long,
+			"    a_test.go:7: log\n" + long[:9*13] + "        ... 21 more lines",
+		},
 		{"a panic has what follows", "log\npanic: no\n\ngoroutine 7\n", "panic: no\n\ngoroutine 7\n"},
 		{"nothing", "log\nlog\n", ""},
 	}
@@ -81,7 +99,8 @@ func TestMessages(t *testing.T) {
 		})
 	}
 	many := messages(strings.Repeat("    a_test.go:7: first\n", 20) + "    a_test.go:9: last\n")
-	if len(many) != mostMessages+1 || many[mostMessages] != "    a_test.go:9: last" || many[mostMessages/2] != "    ... 9 more messages" {
+	if len(many) != mostMessages+1 || many[mostMessages] != "    a_test.go:9: last" ||
+		many[mostMessages/2] != "    ... 9 more messages" {
 		t.Errorf("%q", many)
 	}
 }
@@ -105,7 +124,10 @@ func TestFailuresAreTheLastLines(t *testing.T) {
 	if !strings.HasSuffix(out, want) || strings.Contains(out, "a server's log") || strings.Contains(out, "right") {
 		t.Errorf("output:\n%s\nwant at its end\n%s", out, want)
 	}
-	for file, want := range map[string]string{path: "a server's log\n    a_test.go:9: wrong\n    a_test.go:9: right\n", filepath.Join(s.folder, failuresFile): want} {
+	for file, want := range map[string]string{
+		path:                                  "a server's log\n    a_test.go:9: wrong\n    a_test.go:9: right\n",
+		filepath.Join(s.folder, failuresFile): want,
+	} {
 		if text, err := os.ReadFile(file); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", file, text, err)
 		}

@@ -1,5 +1,6 @@
-// Command truthtable runs the tests of the scenarios in which a figure was once wrong, prints what was true beside what was reported, and writes the
-// same as a JSON list. It exits with 1 if the tests failed in any way, if a report was wrong, or if the rows are not exactly those of rows.txt.
+// Command truthtable runs the tests of the scenarios in which a figure was once wrong, prints what
+// was true beside what was reported, and writes the same as a JSON list. It exits with 1 if the
+// tests failed in any way, if a report was wrong, or if the rows are not exactly those of rows.txt.
 //
 //	truthtable OUT.json COMMAND [ARGUMENT...]
 package main
@@ -17,7 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// expected lists the rows of a complete run, one a line: the ID of the scenario, a space and its description.
+// expected lists the rows of a complete run, one a line: the ID of the scenario, a space and its
+// description.
 //
 //go:embed rows.txt
 var expected string

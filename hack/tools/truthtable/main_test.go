@@ -35,7 +35,8 @@ func TestRun(t *testing.T) {
 			}
 			text, err := os.ReadFile(out)
 			var rows []truth.Row
-			if err != nil || json.Unmarshal(text, &rows) != nil || len(rows) != c.rows || strings.Count(printed.String(), "\n") != 1+c.rows {
+			if err != nil || json.Unmarshal(text, &rows) != nil || len(rows) != c.rows ||
+				strings.Count(printed.String(), "\n") != 1+c.rows {
 				t.Errorf("%v, %s and table\n%s, expected %d rows", err, text, printed.String(), c.rows)
 			}
 		})
@@ -45,7 +46,8 @@ func TestRun(t *testing.T) {
 // However a test fails, go test says so; a row of another one does not hide it.
 func TestFailuresOfTests(t *testing.T) {
 	const begin = "package p\nimport (\"os\"; \"testing\")\n" +
-		"func TestTruthA(t *testing.T) { _ = os.WriteFile(os.Getenv(\"" + truth.Folder + "\")+\"/1.json\", []byte(`" + row + "`), 0o600) }\n"
+		"func TestTruthA(t *testing.T) { _ = os.WriteFile(os.Getenv(\"" + truth.Folder + "\")+\"/1.json\", []byte(`" + row +
+		"`), 0o600) }\n"
 	for name, code := range map[string]string{
 		"Errorf": `func TestTruthB(t *testing.T) { t.Errorf("no") }`,
 		"panic":  `func TestTruthB(t *testing.T) { panic("no") }`,
@@ -58,7 +60,8 @@ func TestFailuresOfTests(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := run(t.Output(), filepath.Join(folder, "truth.json"), "T1 a kill\n", []string{"go", "-C", folder, "test", "-vet=off", "-count=1", "."})
+			err := run(t.Output(), filepath.Join(folder,
+				"truth.json"), "T1 a kill\n", []string{"go", "-C", folder, "test", "-vet=off", "-count=1", "."})
 			if err == nil || !strings.Contains(err.Error(), "the tests failed") {
 				t.Errorf("error %v", err)
 			}

@@ -35,12 +35,14 @@ func readRows(folder string) ([]truth.Row, error) {
 		return n
 	}
 	slices.SortStableFunc(rows, func(a, b truth.Row) int {
-		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Scenario, b.Scenario))
+		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a.ID, b.ID),
+			cmp.Compare(a.Scenario, b.Scenario))
 	})
 	return rows, nil
 }
 
-// check returns an error that names every row that is wrong, missing, not expected, or there more than once.
+// check returns an error that names every row that is wrong, missing, not expected, or there more
+// than once.
 func check(rows []truth.Row, expected string) error {
 	var problems []error
 	found := map[string]int{}
@@ -61,7 +63,8 @@ func check(rows []truth.Row, expected string) error {
 	}
 	for _, r := range rows {
 		if name := r.ID + " " + r.Scenario; found[name] > 0 {
-			problems = append(problems, fmt.Errorf("not in hack/tools/truthtable/rows.txt; add the line: %s", name))
+			problems = append(problems,
+				fmt.Errorf("not in hack/tools/truthtable/rows.txt; add the line: %s", name))
 			delete(found, name)
 		}
 	}

@@ -1,4 +1,5 @@
-// Package anomaly finds in a record what no known fault explains: dips of the throughput, and the first sign that something broke Redis. It is pure: no clock, no I/O.
+// Package anomaly finds in a record what no known fault explains: dips of the throughput, and the
+// first sign that something broke Redis. It is pure: no clock, no I/O.
 package anomaly
 
 import (
@@ -17,7 +18,9 @@ type Anomaly struct {
 	Length  time.Duration // whole seconds, at least 2
 	MinRate float64       // successes/s in its deepest second
 	Usual   float64       // successes/s: the running median before the dip
-	Depth   float64       // of that second below the usual rate, in [0, 1]: 1 - MinRate/Usual, unless the planned rate fell meanwhile
+	// of that second below the usual rate, in [0, 1]: 1 - MinRate/Usual, unless the planned rate fell
+	// meanwhile
+	Depth float64
 }
 
 const (
@@ -27,14 +30,19 @@ const (
 	anomalyLearn  = 5    // seconds of the running median before any dip counts
 )
 
-// Anomalies returns the times from measuredFrom on and outside of exclude in which the 1 s success rate is below 70 % of the running median for
-// 2 s or more. The seconds are adjacent from measuredFrom on. The running median is that of the up to 30 such seconds before, dips included, so
-// that a new level that lasts is no anomaly. If pods are missing, rates are scaled to all of them: a lost pod is not a dip of Redis. exclude are
-// the faults, each from its injection to its recovery.
+// Anomalies returns the times from measuredFrom on and outside of exclude in which the 1 s success
+// rate is below 70 % of the running median for 2 s or more. The seconds are adjacent from
+// measuredFrom on. The running median is that of the up to 30 such seconds before, dips included,
+// so that a new level that lasts is no anomaly. If pods are missing, rates are scaled to all of
+// them: a lost pod is not a dip of Redis. exclude are the faults, each from its injection to its
+// recovery.
 //
-// A planned change of the load is no anomaly: where the planned rate falls, the running median falls with it; where the number of users changes, it
-// begins anew. Nothing after the planned end is one.
-func Anomalies(s *merged.Series, measuredFrom time.Duration, asked plan.Planned, exclude []summary.Window) []Anomaly {
+// A planned change of the load is no anomaly: where the planned rate falls, the running median
+// falls with it; where the number of users changes, it begins anew. Nothing after the planned end
+// is one.
+func Anomalies(
+	s *merged.Series, measuredFrom time.Duration, asked plan.Planned, exclude []summary.Window,
+) []Anomaly {
 	d := dipDetector{curve: throughput.CurveOf(s), asked: asked}
 	c := d.curve
 	for i := c.Ceil(measuredFrom); i+c.Wide <= c.PlannedEnd(asked); i += c.Wide {
@@ -73,13 +81,15 @@ func (d *dipDetector) plan(w summary.Window) {
 		return
 	}
 	d.level = d.asked.Mean(w.From, w.To)
-	if changed := math.Abs(d.level-before) > throughput.ChangedShare*before; d.level <= 0 || changed && !d.asked.Rate {
+	if changed := math.Abs(d.level-before) > throughput.ChangedShare*before; d.level <= 0 ||
+		changed && !d.asked.Rate {
 		d.end()
 		d.recent, d.shares = nil, nil
 	}
 }
 
-// usual is the rate that the windows before imply for the current one: never more than they had, as a higher planned rate may be too high.
+// usual is the rate that the windows before imply for the current one: never more than they had, as
+// a higher planned rate may be too high.
 func (d *dipDetector) usual() float64 {
 	return min(throughput.Median(d.recent), d.level*throughput.Median(d.shares))
 }
@@ -98,7 +108,8 @@ func (d *dipDetector) add(at time.Duration, rate float64) {
 	if d.level <= 0 {
 		return
 	}
-	if d.recent, d.shares = append(d.recent, rate), append(d.shares, rate/d.level); len(d.recent) > anomalyMemory {
+	if d.recent, d.shares = append(d.recent, rate),
+		append(d.shares, rate/d.level); len(d.recent) > anomalyMemory {
 		d.recent, d.shares = d.recent[1:], d.shares[1:]
 	}
 }

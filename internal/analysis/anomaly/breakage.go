@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// breakageOutage is for how long requests must have waited in vain for a sign that something broke Redis.
+// breakageOutage is for how long requests must have waited in vain for a sign that something broke
+// Redis.
 const breakageOutage = 250 * time.Millisecond
 
 // Breakage is the first sign in a load that something broke Redis.
@@ -20,9 +21,12 @@ type Breakage struct {
 	Why string
 }
 
-// BreakageSince returns the first sign from an instant on, and outside of exclude: the begin of an outage, of the load, its reads, its writes or a shard, in which
-// requests have waited in vain for 250 ms, or of an anomaly. An anomaly begins with the first gap in it; without one, to the second.
-func BreakageSince(s *merged.Series, since time.Duration, o impact.Options, exclude []summary.Window) (Breakage, bool) {
+// BreakageSince returns the first sign from an instant on, and outside of exclude: the begin of an
+// outage, of the load, its reads, its writes or a shard, in which requests have waited in vain for
+// 250 ms, or of an anomaly. An anomaly begins with the first gap in it; without one, to the second.
+func BreakageSince(
+	s *merged.Series, since time.Duration, o impact.Options, exclude []summary.Window,
+) (Breakage, bool) {
 	o = o.WithDefaults()
 	from := max(o.MeasuredFrom, since-o.BaselineWindow)
 	s = s.Fine(from, s.End())
@@ -35,7 +39,9 @@ func BreakageSince(s *merged.Series, since time.Duration, o impact.Options, excl
 	}
 	for _, g := range gaps {
 		if g.Length.AtLeast >= breakageOutage {
-			note(time.Duration(g.From), fmt.Sprintf("an outage in which requests waited in vain for at least %s so far", g.Length.AtLeast.Round(time.Millisecond)))
+			note(time.Duration(g.From),
+				fmt.Sprintf("an outage in which requests waited in vain for at least %s so far",
+					g.Length.AtLeast.Round(time.Millisecond)))
 		}
 	}
 	for _, a := range Anomalies(s, from, o.Planned, exclude) {
@@ -48,7 +54,10 @@ func BreakageSince(s *merged.Series, since time.Duration, o impact.Options, excl
 		}); i >= 0 {
 			at = time.Duration(gaps[i].From)
 		}
-		note(at, fmt.Sprintf("an anomaly: the throughput was %.0f %% below the usual %.0f requests/s for %s so far", 100*a.Depth, a.Usual, a.Length.Round(time.Millisecond)))
+		note(at,
+			fmt.Sprintf(
+				"an anomaly: the throughput was %.0f %% below the usual %.0f requests/s for %s so far",
+				100*a.Depth, a.Usual, a.Length.Round(time.Millisecond)))
 	}
 	if first == nil {
 		return Breakage{}, false
@@ -56,8 +65,11 @@ func BreakageSince(s *merged.Series, since time.Duration, o impact.Options, excl
 	return *first, true
 }
 
-// outagesOf are the gaps in which a request waited in vain that end after since, and that begin neither before it nor within exclude, in order of their begin.
-func outagesOf(s *merged.Series, from, since time.Duration, exclude []summary.Window) []impact.BoundedGap {
+// outagesOf are the gaps in which a request waited in vain that end after since, and that begin
+// neither before it nor within exclude, in order of their begin.
+func outagesOf(
+	s *merged.Series, from, since time.Duration, exclude []summary.Window,
+) []impact.BoundedGap {
 	all := impact.NewGaps(s, from, s.End())
 	list := slices.Concat(all.Load(), all.Kind(impact.Reads), all.Kind(impact.Writes))
 	for shard := range s.Shards() {

@@ -9,14 +9,16 @@ import (
 	"strings"
 )
 
-// cgroups are the groups whose CPU limit applies to a process: its own, and its ancestors as far as they are mounted.
+// cgroups are the groups whose CPU limit applies to a process: its own, and its ancestors as far as
+// they are mounted.
 type cgroups struct {
 	v2   bool
 	dirs []string
 }
 
-// findCgroups finds the cgroup directories of a process from its /proc/PID/cgroup and mountinfo. On a machine with both versions, cgroup v1
-// limits the CPU if it has the controller. The result is empty if no cgroup file system is mounted.
+// findCgroups finds the cgroup directories of a process from its /proc/PID/cgroup and mountinfo. On
+// a machine with both versions, cgroup v1 limits the CPU if it has the controller. The result is
+// empty if no cgroup file system is mounted.
 func findCgroups(cgroup, mountinfo string) cgroups {
 	v1, unified := memberships(cgroup)
 	mounts := cgroupMounts(mountinfo)
@@ -45,7 +47,12 @@ func cgroupMounts(mountinfo string) []mount {
 		before, after, _ := strings.Cut(line, " - ")
 		left, right := strings.Fields(before), strings.Fields(after)
 		if len(left) >= 5 && len(right) >= 3 && strings.HasPrefix(right[0], "cgroup") {
-			mounts = append(mounts, mount{point: left[4], root: left[3], kind: right[0], options: right[2]})
+			mounts = append(mounts, mount{
+				point:   left[4],
+				root:    left[3],
+				kind:    right[0],
+				options: right[2],
+			})
 		}
 	}
 	return mounts
@@ -78,7 +85,8 @@ func contains(list, word string) bool {
 	return false
 }
 
-// upwards lists the directories of a group and its ancestors. The root of a container's mount is the container's own group.
+// upwards lists the directories of a group and its ancestors. The root of a container's mount is
+// the container's own group.
 func upwards(mountPoint, root, group string) []string {
 	below := strings.TrimPrefix(group, strings.TrimSuffix(root, "/"))
 	if root != "/" && below == group { // the path is of another cgroup namespace than the mount
@@ -93,8 +101,8 @@ func upwards(mountPoint, root, group string) []string {
 	}
 }
 
-// read returns the lowest limit in cores, 0 = none, and for how long the group was throttled by it, in seconds. A file that cannot be read counts as
-// no limit.
+// read returns the lowest limit in cores, 0 = none, and for how long the group was throttled by it,
+// in seconds. A file that cannot be read counts as no limit.
 func (c cgroups) read() (limit, throttled float64) {
 	for _, dir := range c.dirs {
 		own := c.limit(dir)

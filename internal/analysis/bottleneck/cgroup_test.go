@@ -31,17 +31,24 @@ func TestFindCgroups(t *testing.T) {
 		name, cgroup, mountinfo string
 		want                    cgroups
 	}{
-		{"v1 on a host that has both", hostV1, hostV1Mount, cgroups{dirs: []string{"/sys/fs/cgroup/cpu,cpuacct/user.slice", "/sys/fs/cgroup/cpu,cpuacct"}}},
+		{
+			"v1 on a host that has both",
+			hostV1,
+			hostV1Mount,
+			cgroups{dirs: []string{"/sys/fs/cgroup/cpu,cpuacct/user.slice", "/sys/fs/cgroup/cpu,cpuacct"}},
+		},
 		{"v1 in a container", dockerV1, dockerV1Mount, cgroups{dirs: []string{"/sys/fs/cgroup/cpu,cpuacct"}}},
 		{"v1 through another namespace", strayV1, strayV1Mount, cgroups{dirs: []string{"/sys/fs/cgroup/cpu"}}},
 		{"v2 in a pod", podV2, podV2Mount, cgroups{v2: true, dirs: []string{"/sys/fs/cgroup"}}},
 		{"v2 on a host", hostV2, hostV2Mount, cgroups{v2: true, dirs: []string{
 			"/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/cri-containerd-f00.scope",
-			"/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice", "/sys/fs/cgroup/kubepods.slice", "/sys/fs/cgroup"}}},
+			"/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice", "/sys/fs/cgroup/kubepods.slice", "/sys/fs/cgroup",
+		}}},
 		{"nothing mounted", podV2, "", cgroups{}},
 		{"strange", "x\n::\n", "a - cgroup\n - \n\n", cgroups{}},
 	} {
-		if diff := cmp.Diff(c.want, findCgroups(c.cgroup, c.mountinfo), cmp.AllowUnexported(cgroups{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(c.want, findCgroups(c.cgroup, c.mountinfo), cmp.AllowUnexported(cgroups{}),
+			cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)
 		}
 	}
@@ -60,12 +67,21 @@ func TestCgroupLimit(t *testing.T) {
 		}
 		return dir
 	}
-	v1 := files(map[string]string{"cpu.cfs_quota_us": "10000\n", "cpu.cfs_period_us": "100000\n",
-		"cpu.stat": "nr_periods 216\nnr_throttled 90\nthrottled_time 8734562310\nnr_bursts 0\nburst_time 0\n"})
-	free := files(map[string]string{"cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n", "cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n"})
+	v1 := files(map[string]string{
+		"cpu.cfs_quota_us": "10000\n", "cpu.cfs_period_us": "100000\n",
+		"cpu.stat": "nr_periods 216\nnr_throttled 90\nthrottled_time 8734562310\nnr_bursts 0\nburst_time 0\n",
+	})
+	free := files(map[string]string{
+		"cpu.cfs_quota_us":  "-1\n",
+		"cpu.cfs_period_us": "100000\n",
+		"cpu.stat":          "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n",
+	})
 	v2 := files(map[string]string{
-		"cpu.max": "50000 100000\n", "cpu.stat": "usage_usec 5000000\nuser_usec 1\nsystem_usec 1\nnr_periods 11\nnr_throttled 3\nthrottled_usec 1250000\n",
-		"own/cpu.max": "200000 100000\n", "own/cpu.stat": "usage_usec 1\nthrottled_usec 7\n", "max/cpu.max": "max 100000\n",
+		"cpu.max":      "50000 100000\n",
+		"cpu.stat":     "usage_usec 5000000\nuser_usec 1\nsystem_usec 1\nnr_periods 11\nnr_throttled 3\nthrottled_usec 1250000\n",
+		"own/cpu.max":  "200000 100000\n",
+		"own/cpu.stat": "usage_usec 1\nthrottled_usec 7\n",
+		"max/cpu.max":  "max 100000\n",
 	})
 	for _, c := range []struct {
 		name             string
@@ -75,7 +91,12 @@ func TestCgroupLimit(t *testing.T) {
 		{"v1", cgroups{dirs: []string{v1}}, 0.1, 8.73456231},
 		{"v1 without a limit", cgroups{dirs: []string{free}}, 0, 0},
 		{"v1, the limit is that of a parent", cgroups{dirs: []string{free, v1}}, 0.1, 8.73456231},
-		{"v2, the lower limit is that of a parent", cgroups{v2: true, dirs: []string{filepath.Join(v2, "own"), v2}}, 0.5, 1.25},
+		{
+			"v2, the lower limit is that of a parent",
+			cgroups{v2: true, dirs: []string{filepath.Join(v2, "own"), v2}},
+			0.5,
+			1.25,
+		},
 		{"v2, own limit", cgroups{v2: true, dirs: []string{filepath.Join(v2, "own")}}, 2, 7e-6},
 		{"v2 without a limit", cgroups{v2: true, dirs: []string{filepath.Join(v2, "max")}}, 0, 0},
 		{"not readable", cgroups{v2: true, dirs: []string{filepath.Join(v2, "gone")}}, 0, 0},

@@ -13,8 +13,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// Connections of the load that a real Redis closes by one of its limits are named with that limit; a version that does not count them is not said to have
-// been at no limit without a word of it. The limit is set when the load has begun: a load that gets no reply at all does not begin.
+// Connections of the load that a real Redis closes by one of its limits are named with that limit; a version that does
+// not count them is not said to have been at no limit without a word of it. The limit is set when the load has begun: a
+// load that gets no reply at all does not begin.
 func TestRedisClosesClientsByItsLimits(t *testing.T) {
 	read, write := []string{"LRANGE", "list", "0", "-1"}, []string{"SET", "{key}", "{value}"}
 	for _, c := range []struct {
@@ -24,8 +25,14 @@ func TestRedisClosesClientsByItsLimits(t *testing.T) {
 		counted            bool // by every version
 	}{
 		{"evicted", "maxmemory-clients", "1mb", read, "clients, as all of them together exceeded maxmemory-clients", true},
-		{"output", "client-output-buffer-limit", "normal 100000 0 0", read, "clients, as replies to them exceeded client-output-buffer-limit", false},
-		{"query", "client-query-buffer-limit", "1mb", write, "clients, as their requests exceeded client-query-buffer-limit", false},
+		{
+			"output", "client-output-buffer-limit", "normal 100000 0 0", read,
+			"clients, as replies to them exceeded client-output-buffer-limit", false,
+		},
+		{
+			"query", "client-query-buffer-limit", "1mb", write, "clients, as their requests exceeded client-query-buffer-limit",
+			false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T) {
@@ -39,7 +46,8 @@ func TestRedisClosesClientsByItsLimits(t *testing.T) {
 				p.Workload.Keyspace.Keys, p.Workload.Values = 10, plan.Values{MinBytes: 2_000_000, MaxBytes: 2_000_000}
 				want, evidence := Clients, c.evidence
 				if !c.counted && redistest.ReleaseOf(t) == redistest.Redis7 {
-					want, evidence = "", "requests failed as their connections were closed" // whatever else this machine makes the limit
+					// whatever else this machine makes the limit
+					want, evidence = "", "requests failed as their connections were closed"
 				}
 				find := func(s *merged.Series) Finding {
 					in := Of(p, s)
@@ -48,7 +56,8 @@ func TestRedisClosesClientsByItsLimits(t *testing.T) {
 				}
 				found := func(s *merged.Series) bool {
 					got := find(s)
-					return s.End() > recordedFrom+2*time.Second && (got.Component == want || want == "") && strings.Contains(got.Evidence, evidence)
+					return s.End() > recordedFrom+2*time.Second && (got.Component == want || want == "") &&
+						strings.Contains(got.Evidence, evidence)
 				}
 				limited := func(context.Context) { server.Do("CONFIG", "SET", c.limit, c.value) }
 				if s := recordUntil(t, p, limited, found); !found(s) {

@@ -15,7 +15,11 @@ func (s *server) addDisk(before, now *record.Server, over float64) {
 	s.appended.add(before.AOFSize, now.AOFSize, over)
 	s.fsync, s.reportsFlush = now.AOFFsync, now.AOFFlushMicros > 0
 	if before.AOFFlushMicros > 0 && now.AOFFlushMicros > before.AOFFlushMicros {
-		ran := usage{seconds: over, cpu: now.CPUSeconds - before.CPUSeconds, main: now.CPUMainThreadSeconds - before.CPUMainThreadSeconds}
+		ran := usage{
+			seconds: over,
+			cpu:     now.CPUSeconds - before.CPUSeconds,
+			main:    now.CPUMainThreadSeconds - before.CPUMainThreadSeconds,
+		}
 		// What it used of a CPU meanwhile was no wait; it may have used all of it elsewhere.
 		waited := min(over, float64(now.AOFFlushMicros-before.AOFFlushMicros)/1e6) - over*ran.mainThread()
 		s.waited += max(0, waited)
@@ -41,15 +45,19 @@ func (s *server) addDisk(before, now *record.Server, over float64) {
 
 // ofDisk reports whether an event of LATENCY is time spent on the append-only file.
 func ofDisk(event string) bool {
-	return strings.HasPrefix(event, "aof-fsync") || strings.HasPrefix(event, "aof-write") || event == "aof-fstat"
+	return strings.HasPrefix(event, "aof-fsync") || strings.HasPrefix(event, "aof-write") ||
+		event == "aof-fstat"
 }
 
 // isNew reports whether the event occurred again since the previous reading.
 func isNew(before []record.LatencyEvent, event record.LatencyEvent) bool {
-	return !slices.ContainsFunc(before, func(b record.LatencyEvent) bool { return b.Name == event.Name && b.Unix == event.Unix })
+	return !slices.ContainsFunc(before, func(b record.LatencyEvent) bool {
+		return b.Name == event.Name && b.Unix == event.Unix
+	})
 }
 
-// fullDisk returns the evidence that a server waited for its disk for nearly all of the time: a faster load would only have waited longer.
+// fullDisk returns the evidence that a server waited for its disk for nearly all of the time: a
+// faster load would only have waited longer.
 func (e *evidence) fullDisk() string {
 	for _, s := range e.servers {
 		if s.waited >= saturated*s.total.seconds && s.lasted(&s.waiting) {
@@ -60,7 +68,8 @@ func (e *evidence) fullDisk() string {
 }
 
 func (e *evidence) waitedForDisk(s *server) string {
-	return fmt.Sprintf("%s waited for its disk for %s of the time: its main thread was in writes and fsyncs of the append-only file and used no CPU then%s",
+	return fmt.Sprintf(
+		"%s waited for its disk for %s of the time: its main thread was in writes and fsyncs of the append-only file and used no CPU then%s",
 		e.name(s), percent(s.waited/s.total.seconds), s.withFsync())
 }
 
@@ -71,14 +80,17 @@ func (s *server) withFsync() string {
 	return ", with appendfsync " + s.fsync
 }
 
-// disk returns the evidence that a server waited for its disk: what it reports of itself, or else what its clients saw.
+// disk returns the evidence that a server waited for its disk: what it reports of itself, or else
+// what its clients saw.
 func (e *evidence) disk() string {
 	for _, s := range e.servers {
 		switch {
 		case s.lasted(&s.waiting):
 			return e.waitedForDisk(s)
 		case s.lasted(&s.delayedFsync):
-			return fmt.Sprintf("%s delayed a write %d times because the last fsync of its append-only file was still going on (aof_delayed_fsync)", e.name(s), s.delayedFsync.n)
+			return fmt.Sprintf(
+				"%s delayed a write %d times because the last fsync of its append-only file was still going "+
+					"on (aof_delayed_fsync)", e.name(s), s.delayedFsync.n)
 		case s.hasDiskEvents():
 			return fmt.Sprintf("%s waited for its disk: latency event %s in %d of %d readings, up to %dms%s",
 				e.name(s), s.diskEvent, s.diskEvents, s.pairs, s.diskWorst, s.withFsync())
@@ -87,19 +99,27 @@ func (e *evidence) disk() string {
 	return e.unreportedFsyncs()
 }
 
-// hasDiskEvents reports whether latency events of the append-only file came again and again, and lasted for so much of the time that they were the limit. Of
-// several between two readings only the last is known: of fsyncs before each reply, of a version that does not report their time, any length will do.
+// hasDiskEvents reports whether latency events of the append-only file came again and again, and
+// lasted for so much of the time that they were the limit. Of several between two readings only the
+// last is known: of fsyncs before each reply, of a version that does not report their time, any
+// length will do.
 func (s *server) hasDiskEvents() bool {
-	if s.diskEvents == 0 || s.diskEvents == 1 && s.pairs > 1 || float64(s.diskEvents) < eventShare*min(float64(s.pairs), s.total.seconds) {
+	if s.diskEvents == 0 || s.diskEvents == 1 && s.pairs > 1 ||
+		float64(s.diskEvents) < eventShare*min(float64(s.pairs), s.total.seconds) {
 		return false
 	}
-	return float64(s.diskMillis)/1000 >= lastingShare*s.total.seconds || s.diskEvent == "aof-fsync-always" && !s.reportsFlush
+	return float64(s.diskMillis)/1000 >= lastingShare*s.total.seconds ||
+		s.diskEvent == "aof-fsync-always" && !s.reportsFlush
 }
 
-// unreportedFsyncs returns the evidence that a server which waits for an fsync before each reply to a write, but does not report how long, was slow
-// with nothing to do. That it waited for a CPU instead is not excluded.
+// unreportedFsyncs returns the evidence that a server which waits for an fsync before each reply to
+// a write, but does not report how long, was slow with nothing to do. That it waited for a CPU
+// instead is not excluded.
 func (e *evidence) unreportedFsyncs() string {
-	i := slices.IndexFunc(e.servers, func(s *server) bool { return s.fsync == "always" && !s.reportsFlush && s.lasted(&s.appended) })
+	i := slices.IndexFunc(e.servers, func(s *server) bool {
+		return s.fsync == "always" &&
+			!s.reportsFlush && s.lasted(&s.appended)
+	})
 	if i < 0 {
 		return ""
 	}
@@ -107,21 +127,28 @@ func (e *evidence) unreportedFsyncs() string {
 	if waited == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s waited for its disk or for a CPU: %s; with appendfsync always each write waits for an fsync, whose time this version reports only if latency-monitor-threshold is set",
+	return fmt.Sprintf(
+		"%s waited for its disk or for a CPU: %s; with appendfsync always each write waits for an "+
+			"fsync, whose time this version reports only if latency-monitor-threshold is set",
 		e.name(e.servers[i]), waited)
 }
 
-// waitedWithoutWork returns the evidence that requests and PINGs took many times as long as the network while the main thread of Redis used little of a
-// core; "" = they did not, or it is not known.
+// waitedWithoutWork returns the evidence that requests and PINGs took many times as long as the
+// network while the main thread of Redis used little of a core; "" = they did not, or it is not
+// known.
 func (e *evidence) waitedWithoutWork(ratio float64, least time.Duration) string {
 	s, used := e.busiest(usage.mainThread)
-	if s == nil || used.mainThread() >= starvedUse || !e.in.Stamped || e.in.Redis != Direct || len(e.pings) == 0 || e.idleRoundTrip == 0 {
+	if s == nil || used.mainThread() >= starvedUse || !e.in.Stamped || e.in.Redis != Direct ||
+		len(e.pings) == 0 || e.idleRoundTrip == 0 {
 		return ""
 	}
-	ping, p50 := time.Duration(slices.Sorted(slices.Values(e.pings))[len(e.pings)/2]), e.median()-e.in.AddedLatency
+	ping := time.Duration(slices.Sorted(slices.Values(e.pings))[len(e.pings)/2])
+	p50 := e.median() - e.in.AddedLatency
 	if least = max(least, time.Duration(ratio*float64(e.idleRoundTrip))); ping < least || p50 < least {
 		return ""
 	}
-	return fmt.Sprintf("half of the requests took %s and more from the send, and a PING %s instead of %s before the load, while its main thread was %s",
-		duration(p50), duration(ping), duration(e.idleRoundTrip), s.compared(used, usage.mainThread, " busy"))
+	return fmt.Sprintf(
+		"half of the requests took %s and more from the send, and a PING %s instead of %s before the load, while its main thread was %s",
+		duration(p50), duration(ping), duration(e.idleRoundTrip),
+		s.compared(used, usage.mainThread, " busy"))
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// A real Redis whose disk takes fifty writes per second, and that waits for an fsync before each reply, is limited by its disk, whether or not its version
-// reports for how long it waits, and whether or not the load generator did not run for a part of the time, as on a busy machine.
+// A real Redis whose disk takes fifty writes per second, and that waits for an fsync before each reply, is limited by
+// its disk, whether or not its version reports for how long it waits, and whether or not the load generator did not run
+// for a part of the time, as on a busy machine.
 func TestASlowDiskOfARealRedis(t *testing.T) {
 	redistest.Each(t, func(t *testing.T) {
 		server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "appendfsync always"}})

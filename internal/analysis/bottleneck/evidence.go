@@ -42,7 +42,8 @@ type generator struct {
 	threads int
 }
 
-// server is the sum of one Redis server's readings; counters are differences within the steady part.
+// server is the sum of one Redis server's readings; counters are differences within the steady
+// part.
 type server struct {
 	address string
 	timeline
@@ -52,7 +53,8 @@ type server struct {
 	threadedWrites int64
 
 	delayedFsync counter
-	waiting      counter // of the readings between which the main thread waited for the disk for most of the time
+	// of the readings between which the main thread waited for the disk for most of the time
+	waiting      counter
 	waited       float64 // seconds in which it did
 	appended     counter // bytes, to the append-only file
 	reportsFlush bool    // how long the main thread is in writes and fsyncs of it
@@ -66,8 +68,9 @@ type server struct {
 	usedMemory, maxMemory int64
 	policy                string
 
-	rejected, out         counter // connections rejected, clients evicted
-	buffered, querying    counter // clients disconnected as they did not read (replicas, too), or as they sent too much at once
+	rejected, out counter // connections rejected, clients evicted
+	// clients disconnected as they did not read (replicas, too), or as they sent too much at once
+	buffered, querying    counter
 	connected, maxClients int64
 	blocked               int // readings
 	mostBlocked           int64
@@ -96,8 +99,9 @@ func gather(in Input) *evidence {
 	return e
 }
 
-// chooseRoundTrip takes the shorter round trip: a PING under load also waits for a busy Redis, and for the CPU of both nodes, as the requests do, so that it
-// is often as long as they are, whatever the network. One before the load waits if others use Redis.
+// chooseRoundTrip takes the shorter round trip: a PING under load also waits for a busy Redis, and
+// for the CPU of both nodes, as the requests do, so that it is often as long as they are, whatever
+// the network. One before the load waits if others use Redis.
 func (e *evidence) chooseRoundTrip() {
 	e.roundTrip = shorter(e.loadedRoundTrip, int64(e.idleRoundTrip))
 	if e.roundTrip > 0 {
@@ -105,7 +109,8 @@ func (e *evidence) chooseRoundTrip() {
 	}
 }
 
-// notObserved says that Redis was not observed, or a part of its servers, and why; "" = it was, or has nothing to do with the load.
+// notObserved says that Redis was not observed, or a part of its servers, and why; "" = it was, or
+// has nothing to do with the load.
 func (e *evidence) notObserved() string {
 	failed := unread(e.in.Series)
 	switch {
@@ -114,12 +119,15 @@ func (e *evidence) notObserved() string {
 	case len(e.servers) > 0:
 		return "not all servers were observed: " + failed
 	}
-	return "Redis was not observed: " + cmp.Or(e.in.NotAsked, failed, "there are no readings of it in the steady part")
+	return "Redis was not observed: " +
+		cmp.Or(e.in.NotAsked, failed, "there are no readings of it in the steady part")
 }
 
 // steadyWindows returns [from, to) without the given windows, in ascending order.
 func steadyWindows(from, to time.Duration, without []summary.Window) []summary.Window {
-	cuts := slices.SortedFunc(slices.Values(without), func(a, b summary.Window) int { return cmp.Compare(a.From, b.From) })
+	cuts := slices.SortedFunc(slices.Values(without), func(a, b summary.Window) int {
+		return cmp.Compare(a.From, b.From)
+	})
 	var rest []summary.Window
 	for _, c := range cuts {
 		if c.From > from {
@@ -166,7 +174,8 @@ func (e *evidence) load(steady []summary.Window) {
 	}
 }
 
-// median is the median latency from the send, without the time that requests waited in the load generator.
+// median is the median latency from the send, without the time that requests waited in the load
+// generator.
 func (e *evidence) median() time.Duration {
 	if e.service.Count() > 0 {
 		return e.service.Quantile(0.5)
@@ -218,7 +227,10 @@ func shorter(d time.Duration, nanoseconds int64) time.Duration {
 
 // add adds the differences between two readings of the pod's process.
 func (g *generator) add(before, now *record.AgentUse) {
-	g.record(before.At, now.At, usage{cpu: now.CPUSeconds - before.CPUSeconds, throttled: max(0, now.ThrottledSeconds-before.ThrottledSeconds)})
+	g.record(before.At, now.At, usage{
+		cpu:       now.CPUSeconds - before.CPUSeconds,
+		throttled: max(0, now.ThrottledSeconds-before.ThrottledSeconds),
+	})
 	g.limit, g.threads = now.CPULimit, now.BusyThreads
 }
 
@@ -250,17 +262,23 @@ func (e *evidence) redis(steady []summary.Window) {
 	}
 }
 
-// windowOf returns the index of the window that contains an instant; -1 = none. A reading just after the end belongs to the window.
+// windowOf returns the index of the window that contains an instant; -1 = none. A reading just
+// after the end belongs to the window.
 func windowOf(steady []summary.Window, at int64) int {
-	return slices.IndexFunc(steady, func(w summary.Window) bool { return time.Duration(at) >= w.From && time.Duration(at) <= w.To+tolerance })
+	return slices.IndexFunc(steady, func(w summary.Window) bool {
+		return time.Duration(at) >= w.From &&
+			time.Duration(at) <= w.To+tolerance
+	})
 }
 
-// add adds the differences between two readings of one process. Counters that decreased were reset: their values before the reset are unknown.
+// add adds the differences between two readings of one process. Counters that decreased were reset:
+// their values before the reset are unknown.
 func (s *server) add(before, now *record.Server) {
 	since := func(a, b int64) int64 { return max(0, b-a) }
 	s.pairs++
 	s.record(before.At, now.At, usage{
-		cpu: max(0, now.CPUSeconds-before.CPUSeconds), main: max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds),
+		cpu:      max(0, now.CPUSeconds-before.CPUSeconds),
+		main:     max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds),
 		commands: since(before.CommandsProcessed, now.CommandsProcessed),
 	})
 	s.reads += since(before.TotalReads, now.TotalReads)
@@ -271,12 +289,15 @@ func (s *server) add(before, now *record.Server) {
 	s.evicted.add(before.EvictedKeys, now.EvictedKeys, over)
 	s.oom.add(before.OOMErrors, now.OOMErrors, over)
 	s.misconf.add(before.MisconfErrors, now.MisconfErrors, over)
-	s.usedMemory, s.maxMemory, s.policy = max(s.usedMemory, now.UsedMemory), now.MaxMemory, now.MaxMemoryPolicy
+	s.usedMemory = max(s.usedMemory, now.UsedMemory)
+	s.maxMemory = now.MaxMemory
+	s.policy = now.MaxMemoryPolicy
 	s.rejected.add(before.RejectedConnections, now.RejectedConnections, over)
 	s.out.add(before.EvictedClients, now.EvictedClients, over)
 	s.buffered.add(before.BufferedClients, now.BufferedClients, over)
 	s.querying.add(before.QueryingClients, now.QueryingClients, over)
-	s.connected, s.maxClients = max(s.connected, now.ConnectedClients), now.MaxClients
+	s.connected = max(s.connected, now.ConnectedClients)
+	s.maxClients = now.MaxClients
 	if now.BlockedClients > 0 {
 		s.blocked++
 		s.mostBlocked = max(s.mostBlocked, now.BlockedClients)
@@ -291,13 +312,16 @@ func (s *server) add(before, now *record.Server) {
 	s.syncs.add(before, now, over)
 }
 
-// share returns the CPU usage of the generator as a share of its limit, or of one core per sending thread, and what it is a share of.
+// share returns the CPU usage of the generator as a share of its limit, or of one core per sending
+// thread, and what it is a share of.
 func (g *generator) share() (share func(usage) float64, of string) {
 	switch threads := float64(g.threads); {
 	case g.limit > 0 && (threads == 0 || g.limit <= threads):
 		return func(u usage) float64 { return u.cores() / g.limit }, "its limit of " + cores(g.limit)
 	case threads > 0:
-		return func(u usage) float64 { return u.cores() / threads }, fmt.Sprintf("one core for each of %d threads that send", g.threads)
+		return func(u usage) float64 {
+			return u.cores() / threads
+		}, fmt.Sprintf("one core for each of %d threads that send", g.threads)
 	}
 	return func(usage) float64 { return 0 }, ""
 }
@@ -306,18 +330,22 @@ func (s *server) ioThreads() string {
 	if s.threadedReads+s.threadedWrites == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; I/O threads made %s of the reads and %s of the writes, the whole process used %s",
-		percent(ratio(s.threadedReads, s.reads)), percent(ratio(s.threadedWrites, s.writes)), cores(s.total.cores()))
+	return fmt.Sprintf(
+		"; I/O threads made %s of the reads and %s of the writes, the whole process used %s",
+		percent(ratio(s.threadedReads, s.reads)), percent(ratio(s.threadedWrites, s.writes)),
+		cores(s.total.cores()))
 }
 
 func (s *server) slowest() string {
 	if s.slow == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d slow commands, the longest %s with %s", s.slow, s.slowCommand, duration(time.Duration(s.slowMicros)*time.Microsecond))
+	return fmt.Sprintf("; %d slow commands, the longest %s with %s", s.slow, s.slowCommand,
+		duration(time.Duration(s.slowMicros)*time.Microsecond))
 }
 
-// busiest is the server whose share is highest over a stretch, and its usage there; nil = there are no readings.
+// busiest is the server whose share is highest over a stretch, and its usage there; nil = there are
+// no readings.
 func (e *evidence) busiest(share func(usage) float64) (most *server, worst usage) {
 	for _, s := range e.servers {
 		if u := s.busiest(share); most == nil || share(u) > share(worst) {
@@ -342,13 +370,21 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+func percent(share float64) string {
+	return fmt.Sprintf("%.0f%%", 100*share)
+}
 
-func cores(n float64) string { return fmt.Sprintf("%.2f cores", n) }
+func cores(n float64) string {
+	return fmt.Sprintf("%.2f cores", n)
+}
 
-func number(n float64) string { return fmt.Sprintf("%.0f", n) }
+func number(n float64) string {
+	return fmt.Sprintf("%.0f", n)
+}
 
-func bytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+func bytes(n int64) string {
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
 
 func duration(d time.Duration) string {
 	switch ms := float64(d) / float64(time.Millisecond); {
@@ -367,14 +403,18 @@ type Input struct {
 	MeasuredFrom time.Duration    // the end of ramp-up and warm-up, from the start
 	Without      []summary.Window // windows that are not steady: from each fault to its recovery
 
-	ServerCPULimit float64       // of Redis' container, in cores; 0 = no limit, or unknown
-	AddedLatency   time.Duration // added by the client to each round trip of a request, but not of a PING
-	Backend        string        // the backend of the workload apart from Redis: "PostgreSQL", "the API"; "" = none
-	Times          *Times        // nil = it is not known how much of the latency is the backend's
-	Redis          Place         // how requests reach Redis
-	NotAsked       string        // why INFO is not read; "" = it is
-	OutOfMemory    string        // that the kernel ended Redis at its container's memory limit, as a sentence; "" = it did not, or that is not known
-	Stamped        bool          // the kernel stamps replies: see plan.KernelStamps
+	ServerCPULimit float64 // of Redis' container, in cores; 0 = no limit, or unknown
+	// added by the client to each round trip of a request, but not of a PING
+	AddedLatency time.Duration
+	// the backend of the workload apart from Redis: "PostgreSQL", "the API"; "" = none
+	Backend  string
+	Times    *Times // nil = it is not known how much of the latency is the backend's
+	Redis    Place  // how requests reach Redis
+	NotAsked string // why INFO is not read; "" = it is
+	// that the kernel ended Redis at its container's memory limit, as a sentence; "" = it did not, or
+	// that is not known
+	OutOfMemory string
+	Stamped     bool // the kernel stamps replies: see plan.KernelStamps
 }
 
 // Place is where Redis stands on the way of the load's requests.
@@ -387,30 +427,39 @@ const (
 	Apart               // requests have nothing to do with it, or there is no target
 )
 
-// Times are the tallies of a workload that sum the time of its operations, in microseconds: in the backend and in Redis.
+// Times are the tallies of a workload that sum the time of its operations, in microseconds: in the
+// backend and in Redis.
 type Times struct{ Backend, Redis int }
 
 // The limits from which a component counts as the bottleneck.
 const (
-	saturated        = 0.9                    // of a CPU limit, or of one core per thread
-	throttledShare   = 0.05                   // of the time
-	stalledShare     = 0.1                    // of the time
-	lastingShare     = 0.1                    // of the time: what held for less is an event
-	waitingShare     = 0.5                    // of the time of a closed loop's users: from then on they waited for replies rather than for the generator
-	starvedRatio     = 10.0                   // of a PING, and of the median latency, to the PING of an idle network
-	starvedLeast     = 5 * time.Millisecond   // of both
-	starvedUse       = 0.5                    // of one core, by the main thread: above it the thread has enough to do
-	lagShare         = 0.1                    // of the p99
-	lagLeast         = 5 * time.Millisecond   // less can be due to the scheduler of a shared machine
-	occupied         = 0.8                    // of the connections: from then on arrivals wait for a free one, not for the generator
-	roundTripShare   = 0.7                    // of the median latency
-	nearby           = time.Millisecond       // an ordinary round trip within a data center
-	eventShare       = 0.2                    // of the readings, or of the seconds if there are fewer: timestamps of events are in seconds
-	evictionsLeast   = 1.0                    // per second
-	diskShare        = 0.5                    // of the time between two readings
-	diskRatio        = 10.0                   // of a PING, and of the median latency, to the PING of an idle network
-	diskLeast        = time.Millisecond       // of both
-	blockedShare     = 0.5                    // of the readings
-	backendShare     = 0.5                    // of the time in backend and Redis
-	shortestEvidence = 500 * time.Millisecond // of readings of one process, or of the steady part; over less time, usage is not significant
+	saturated      = 0.9  // of a CPU limit, or of one core per thread
+	throttledShare = 0.05 // of the time
+	stalledShare   = 0.1  // of the time
+	lastingShare   = 0.1  // of the time: what held for less is an event
+	// of the time of a closed loop's users: from then on they waited for replies rather than for the
+	// generator
+	waitingShare = 0.5
+	// of a PING, and of the median latency, to the PING of an idle network
+	starvedRatio = 10.0
+	starvedLeast = 5 * time.Millisecond // of both
+	// of one core, by the main thread: above it the thread has enough to do
+	starvedUse = 0.5
+	lagShare   = 0.1                  // of the p99
+	lagLeast   = 5 * time.Millisecond // less can be due to the scheduler of a shared machine
+	// of the connections: from then on arrivals wait for a free one, not for the generator
+	occupied       = 0.8
+	roundTripShare = 0.7              // of the median latency
+	nearby         = time.Millisecond // an ordinary round trip within a data center
+	// of the readings, or of the seconds if there are fewer: timestamps of events are in seconds
+	eventShare     = 0.2
+	evictionsLeast = 1.0 // per second
+	diskShare      = 0.5 // of the time between two readings
+	// of a PING, and of the median latency, to the PING of an idle network
+	diskRatio    = 10.0
+	diskLeast    = time.Millisecond // of both
+	blockedShare = 0.5              // of the readings
+	backendShare = 0.5              // of the time in backend and Redis
+	// of readings of one process, or of the steady part; over less time, usage is not significant
+	shortestEvidence = 500 * time.Millisecond
 )

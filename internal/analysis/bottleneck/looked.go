@@ -1,7 +1,7 @@
 package bottleneck
 
-// Reading is a figure of a component that Find looks at. From the limit on, the component is the bottleneck, unless one before it is, or what else Find
-// compares says otherwise.
+// Reading is a figure of a component that Find looks at. From the limit on, the component is the
+// bottleneck, unless one before it is, or what else Find compares says otherwise.
 type Reading struct {
 	Component Component
 	What      string // the figure, in words
@@ -11,7 +11,9 @@ type Reading struct {
 }
 
 // Reached reports whether the figure is at its limit.
-func (r *Reading) Reached() bool { return r.Found >= r.Limit }
+func (r *Reading) Reached() bool {
+	return r.Found >= r.Limit
+}
 
 // Looked returns the figures that Find looks at, of the components of which there are any.
 func Looked(in Input) (list []Reading) {
@@ -24,13 +26,15 @@ func Looked(in Input) (list []Reading) {
 		for _, g := range e.generators {
 			share, _ := g.share()
 			held := func(u usage) float64 { return u.throttled / u.seconds }
-			used, throttled = max(used, share(g.busiest(share))), max(throttled, held(g.busiest(held)))
+			used = max(used, share(g.busiest(share)))
+			throttled = max(throttled, held(g.busiest(held)))
 		}
 		add(LoadGenerator, "CPU of the busiest load pod", used, saturated, true)
 		add(LoadGenerator, "of the time held back by its CPU limit", throttled, throttledShare, true)
 	}
 	if e.isRoundTrip() {
-		add(Network, "round trip, of the median latency", float64(e.roundTrip)/float64(e.median()), roundTripShare, true)
+		add(Network, "round trip, of the median latency", float64(e.roundTrip)/float64(e.median()),
+			roundTripShare, true)
 	}
 	if len(e.observed) > 0 {
 		most := 0.0
@@ -43,7 +47,8 @@ func Looked(in Input) (list []Reading) {
 		return list
 	}
 	if _, used := e.busiest(usage.cores); in.ServerCPULimit > 0 {
-		add(CPULimit, "Redis’ CPU, of its container’s limit", used.cores()/in.ServerCPULimit, saturated, true)
+		add(CPULimit, "Redis’ CPU, of its container’s limit", used.cores()/in.ServerCPULimit, saturated,
+			true)
 	}
 	_, used := e.busiest(usage.mainThread)
 	add(RedisMainThread, "main thread, of one core", used.mainThread(), saturated, true)
@@ -55,7 +60,9 @@ func Looked(in Input) (list []Reading) {
 			}
 			return c.seconds / s.total.seconds
 		}
-		delayed, lacking, rejected = max(delayed, held(&s.delayedFsync), held(&s.waiting)), max(lacking, held(&s.evicted), held(&s.oom)), max(rejected, held(&s.rejected), held(&s.out), held(&s.buffered), held(&s.querying))
+		delayed = max(delayed, held(&s.delayedFsync), held(&s.waiting))
+		lacking = max(lacking, held(&s.evicted), held(&s.oom))
+		rejected = max(rejected, held(&s.rejected), held(&s.out), held(&s.buffered), held(&s.querying))
 	}
 	add(Disk, "of the time in which Redis waited for its disk", delayed, lastingShare, true)
 	add(Memory, "of the time with evicted keys or refused commands", lacking, lastingShare, true)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// In records of real runs, the component that limits the load has a figure at its limit, apart from those that latency events tell of; none has one if
-// nothing limits it.
+// In records of real runs, the component that limits the load has a figure at its limit, apart from those that latency
+// events tell of; none has one if nothing limits it.
 func TestLookedInRecordsOfRealRuns(t *testing.T) {
 	for _, p := range provocations {
 		t.Run(p.name, func(t *testing.T) {

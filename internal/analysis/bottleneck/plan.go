@@ -10,11 +10,18 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Of returns the input for the record of a plan's load, without the fields that are not in the plan.
+// Of returns the input for the record of a plan's load, without the fields that are not in the
+// plan.
 func Of(plan *plan.Plan, series *merged.Series) Input {
 	return Input{
-		Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency,
-		Backend: backendOf(&plan.Workload), Times: timesOf(&plan.Workload), Redis: placeOf(plan), NotAsked: notAsked(plan), Stamped: plan.KernelStamps(),
+		Series:       series,
+		MeasuredFrom: plan.Shape.MeasuredFrom(),
+		AddedLatency: plan.Client.AddedLatency,
+		Backend:      backendOf(&plan.Workload),
+		Times:        timesOf(&plan.Workload),
+		Redis:        placeOf(plan),
+		NotAsked:     notAsked(plan),
+		Stamped:      plan.KernelStamps(),
 	}
 }
 
@@ -37,8 +44,8 @@ func notAsked(p *plan.Plan) string {
 	return ""
 }
 
-// NotObserved returns why servers of a plan's target, or all of them, have no readings in the record; "" = all have, there is no target, or it is
-// not known yet.
+// NotObserved returns why servers of a plan's target, or all of them, have no readings in the
+// record; "" = all have, there is no target, or it is not known yet.
 func NotObserved(p *plan.Plan, series *merged.Series) string {
 	if !p.Target.IsSet() {
 		return ""
@@ -49,7 +56,8 @@ func NotObserved(p *plan.Plan, series *merged.Series) string {
 	return unread(series)
 }
 
-// unread lists the servers without a reading, and why. The address is left out if it is the only server.
+// unread lists the servers without a reading, and why. The address is left out if it is the only
+// server.
 func unread(series *merged.Series) string {
 	failed := series.Unobserved()
 	if len(failed) == 1 && len(series.Servers()) == 0 {

@@ -10,8 +10,12 @@ import (
 )
 
 func TestInputOfPlan(t *testing.T) {
-	p := &plan.Plan{Shape: plan.Shape{RampUp: time.Second, WarmUp: 2 * time.Second}, Client: plan.Client{AddedLatency: time.Millisecond}}
-	if in := Of(p, nil); in.MeasuredFrom != 3*time.Second || in.AddedLatency != time.Millisecond || in.Backend != "" || in.Times != nil {
+	p := &plan.Plan{
+		Shape:  plan.Shape{RampUp: time.Second, WarmUp: 2 * time.Second},
+		Client: plan.Client{AddedLatency: time.Millisecond},
+	}
+	if in := Of(p, nil); in.MeasuredFrom != 3*time.Second || in.AddedLatency != time.Millisecond || in.Backend != "" ||
+		in.Times != nil {
 		t.Errorf("%+v", in)
 	}
 	for want, w := range map[string]plan.Workload{
@@ -60,7 +64,9 @@ func TestNotObserved(t *testing.T) {
 	t.Parallel()
 	of := func(p plan.Plan, servers []record.Server, failed ...record.Unobserved) string {
 		s := merged.New("run", time.Unix(0, 0), time.Second, nil, 1)
-		iv := &record.Interval{Pods: 1, FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1, Servers: servers, Unobserved: failed}
+		iv := &record.Interval{
+			Pods: 1, FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1, Servers: servers, Unobserved: failed,
+		}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +80,10 @@ func TestNotObserved(t *testing.T) {
 		of(asked, nil, a):                               "NOPERM",
 		of(asked, nil, a, b):                            "a:1: NOPERM; b:1: refused",
 		of(asked, []record.Server{{Address: "a:1"}}, b): "b:1: refused",
-		of(asked, nil, a, b, record.Unobserved{Address: "c:1", Reason: "x"}, record.Unobserved{Address: "d:1", Reason: "x"}): "a:1: NOPERM; b:1: refused; c:1: x; 1 more",
+		of(asked, nil, a, b, record.Unobserved{Address: "c:1", Reason: "x"}, record.Unobserved{
+			Address: "d:1",
+			Reason:  "x",
+		}): "a:1: NOPERM; b:1: refused; c:1: x; 1 more",
 		of(plan.Plan{Target: asked.Target}, nil): "observe.redisInfo is 0s",
 	} {
 		if got != want {

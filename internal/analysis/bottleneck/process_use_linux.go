@@ -26,8 +26,8 @@ func NewSelf() *Self {
 	}
 }
 
-// Read returns a reading without the fields that the load sets (At, Pod, BusyThreads, RoundTrip). It takes about 140 us of CPU time, 80 us of them for ten
-// threads, and does not stop the world.
+// Read returns a reading without the fields that the load sets (At, Pod, BusyThreads, RoundTrip).
+// It takes about 140 us of CPU time, 80 us of them for ten threads, and does not stop the world.
 func (s *Self) Read() record.AgentUse {
 	var a record.AgentUse
 	var used syscall.Rusage
@@ -46,4 +46,6 @@ func (s *Self) Read() record.AgentUse {
 	return a
 }
 
-func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+func seconds(t syscall.Timeval) float64 {
+	return float64(t.Sec) + float64(t.Usec)/1e6
+}

@@ -12,7 +12,9 @@ import (
 type Self struct{ gc debug.GCStats }
 
 // NewSelf returns a Self.
-func NewSelf() *Self { return &Self{} }
+func NewSelf() *Self {
+	return &Self{}
+}
 
 // Read takes a reading.
 func (s *Self) Read() record.AgentUse {

@@ -28,9 +28,10 @@ const (
 	provokeLength = 6 * time.Second // of load after the warm-up
 )
 
-// TestProvoke drives one component after the other to its limit, on this machine, and writes the findings: a table to the log, and to the folder
-// that REDQUAKE_PROVOKE_OUT names the records and findings.txt, which may replace those in testdata. It takes 70 s, root, and a machine without other work:
-// a component whose limit is not reached because the machine is busy is not found, which the table shows.
+// TestProvoke drives one component after the other to its limit, on this machine, and writes the findings: a table to
+// the log, and to the folder that REDQUAKE_PROVOKE_OUT names the records and findings.txt, which may replace those in
+// testdata. It takes 70 s, root, and a machine without other work: a component whose limit is not reached because the
+// machine is busy is not found, which the table shows.
 func TestProvoke(t *testing.T) {
 	if file := os.Getenv(cappedRecord); file != "" {
 		cappedLoad(t, file)
@@ -153,14 +154,17 @@ func provokeMainThread(t *testing.T) *merged.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"slowlog-log-slower-than 2000"}})
 	prioritize(t, pid(t, server))
 	p := planOf(server.Address(), 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
-	p.Client.Pipeline, p.Client.RequestTimeout = 4, 5*time.Second // Redis has work until the load sends again, however late on a busy machine
+	// Redis has work until the load sends again, however late on a busy machine
+	p.Client.Pipeline, p.Client.RequestTimeout = 4, 5*time.Second
 	return recordRun(t, p, nil)
 }
 
-// provokeDisk limits the disk to twenty writes per second if block devices can be throttled (cgroup v1 or v2, as root); otherwise the disk is not
-// limited, and commands count as slow from 1 ms.
+// provokeDisk limits the disk to twenty writes per second if block devices can be throttled (cgroup v1 or v2, as root);
+// otherwise the disk is not limited, and commands count as slow from 1 ms.
 func provokeDisk(t *testing.T) *merged.Series {
-	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "appendfsync always", "latency-monitor-threshold 1"}})
+	server := redistest.NewServer(t, redistest.Options{
+		Config: []string{"appendonly yes", "appendfsync always", "latency-monitor-threshold 1"},
+	})
 	throttleWrites(t, pid(t, server), server.Dir, 20)
 	return recordRun(t, set(server.Address(), 10, 0), nil)
 }
@@ -178,7 +182,8 @@ func large(address string, bytes int) *plan.Plan {
 	return p
 }
 
-// set writes values of 100 bytes; think gives Redis and the load time between requests, so that the CPU is not at its limit.
+// set writes values of 100 bytes; think gives Redis and the load time between requests, so that the CPU is not at its
+// limit.
 func set(address string, users int, think time.Duration) *plan.Plan {
 	return planOf(address, users, think, "SET", "{key}", "{value}")
 }
@@ -187,8 +192,14 @@ func planOf(address string, users int, think time.Duration, words ...string) *pl
 	return &plan.Plan{
 		Run: "bottleneck", Pods: 1, Interval: 100 * time.Millisecond, Info: 500 * time.Millisecond,
 		Target: plan.Target{Addresses: []string{address}},
-		Client: plan.Client{Connections: users, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 2 * time.Second, Protocol: 2},
-		Shape:  plan.Shape{Users: users, ThinkTime: think, WarmUp: recordedFrom, Duration: provokeLength},
+		Client: plan.Client{
+			Connections:    users,
+			Pipeline:       1,
+			DialTimeout:    time.Second,
+			RequestTimeout: 2 * time.Second,
+			Protocol:       2,
+		},
+		Shape: plan.Shape{Users: users, ThinkTime: think, WarmUp: recordedFrom, Duration: provokeLength},
 		Workload: plan.Workload{
 			Commands: []plan.Command{{Name: "it", Weight: 1, Words: words}},
 			Keyspace: plan.Keyspace{Prefix: "k:", Keys: 100_000, Distribution: plan.Uniform},
@@ -227,7 +238,9 @@ func recordRun(t *testing.T, p *plan.Plan, beside func(context.Context)) *merged
 }
 
 // recordUntil is recordRun, but ends the load as soon as the record is sufficient.
-func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enough func(*merged.Series) bool) *merged.Series {
+func recordUntil(
+	t *testing.T, p *plan.Plan, beside func(context.Context), enough func(*merged.Series) bool,
+) *merged.Series {
 	t.Helper()
 	runner, err := engine.New(p, 0)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// provocation is a run with one component at its limit. testdata/NAME.record is the record of such a run: a real load of a real Redis, taken by
-// `make provoke`. testdata/findings.txt contains the findings of all of them.
+// provocation is a run with one component at its limit. testdata/NAME.record is the record of such a run: a real load
+// of a real Redis, taken by `make provoke`. testdata/findings.txt contains the findings of all of them.
 type provocation struct {
 	name     string
 	in       Input // facts that are not in the record

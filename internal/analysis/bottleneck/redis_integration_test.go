@@ -19,8 +19,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// The counters of a real Redis are read and become evidence. Which component Find names also depends on this machine; TestFindInRecordsOfRealRuns
-// and `make provoke` cover that.
+// The counters of a real Redis are read and become evidence. Which component Find names also depends on this machine;
+// TestFindInRecordsOfRealRuns and `make provoke` cover that.
 func TestEvidenceOfARealRedis(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -30,7 +30,13 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 		matches  func(*evidence) string
 		evidence string
 	}{
-		{"evictions", []string{"maxmemory 5mb", "maxmemory-policy allkeys-lru"}, false, (*evidence).memory, "of maxmemory 5.0 MiB, policy allkeys-lru"},
+		{
+			"evictions",
+			[]string{"maxmemory 5mb", "maxmemory-policy allkeys-lru"},
+			false,
+			(*evidence).memory,
+			"of maxmemory 5.0 MiB, policy allkeys-lru",
+		},
 		{"writes refused", []string{"maxmemory 5mb"}, false, (*evidence).memory, "commands with OOM"},
 		{"connections rejected", []string{"maxclients 30"}, true, (*evidence).clients, "maxclients is 30"},
 		{"enough of all", nil, false, func(e *evidence) string { return e.memory() + e.clients() }, ""},
@@ -44,9 +50,12 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 			}
 			found := func(e *evidence) bool { // 200 commands write 10 MiB
 				got := c.matches(e)
-				return len(e.servers) == 1 && e.servers[0].total.commands >= 200 && strings.Contains(got, c.evidence) && (got == "") == (c.evidence == "")
+				return len(e.servers) == 1 && e.servers[0].total.commands >= 200 && strings.Contains(got, c.evidence) &&
+					(got == "") == (c.evidence == "")
 			}
-			s := recordUntil(t, written(server.Address()), beside, func(s *merged.Series) bool { return found(gather(Input{Series: s})) })
+			s := recordUntil(t, written(server.Address()), beside, func(s *merged.Series) bool {
+				return found(gather(Input{Series: s}))
+			})
 			if e := gather(Input{Series: s}); !found(e) {
 				t.Errorf("evidence is %q, want %q in it; servers are %+v", c.matches(e), c.evidence, e.servers)
 			}
@@ -54,7 +63,8 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 	}
 }
 
-// A user who may not run INFO leaves the reason and the round trips, and one who may not read the slow log a number that is unknown.
+// A user who may not run INFO leaves the reason and the round trips, and one who may not read the slow log a number
+// that is unknown.
 func TestUserWithoutPermissions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -65,7 +75,8 @@ func TestUserWithoutPermissions(t *testing.T) {
 		t.Run(c.denied, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.NewServer(t, redistest.Options{})
-			if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-"+c.denied).Err(); err != nil {
+			if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-"+c.denied).
+				Err(); err != nil {
 				t.Fatal(err)
 			}
 			p := set(server.Address(), 2, 10*time.Millisecond)
@@ -76,7 +87,8 @@ func TestUserWithoutPermissions(t *testing.T) {
 			p.Info, p.Shape.WarmUp, p.Shape.Duration = 200*time.Millisecond, 0, 2*time.Second
 			s := recordRun(t, p, nil)
 			evidence := gather(Of(p, s)).notObserved() // which component is found depends on this machine, too
-			if got := NotObserved(p, s); !strings.HasPrefix(got, c.reason) || (got == "") != (c.reason == "") || (evidence == "") != (c.reason == "") || !strings.HasSuffix(evidence, got) {
+			if got := NotObserved(p, s); !strings.HasPrefix(got, c.reason) || (got == "") != (c.reason == "") ||
+				(evidence == "") != (c.reason == "") || !strings.HasSuffix(evidence, got) {
 				t.Errorf("%q, and %q in the evidence; want %q", got, evidence, c.reason)
 			}
 			trips := 0

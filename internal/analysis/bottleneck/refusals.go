@@ -35,14 +35,16 @@ func (e *evidence) refuse(iv *record.Interval, step time.Duration) {
 	}
 }
 
-// lasting reports whether requests were refused with a class of error for so much of the time in which there were requests that it was no event.
+// lasting reports whether requests were refused with a class of error for so much of the time in
+// which there were requests that it was no event.
 func (e *evidence) lasting(c record.Class) bool {
 	r := e.refused[c]
 	return r.n > 0 && r.held.Seconds() >= lastingShare*e.served.Seconds()
 }
 
-// Refused returns how many requests were refused with a class of error in the steady part of a run, and for how long, to an interval; both are 0 if that was
-// so little of the time that it was an event.
+// Refused returns how many requests were refused with a class of error in the steady part of a run,
+// and for how long, to an interval; both are 0 if that was so little of the time that it was an
+// event.
 func Refused(in Input, c record.Class) (n uint64, held time.Duration) {
 	e := gather(in)
 	if !e.lasting(c) {
@@ -58,7 +60,8 @@ type counter struct {
 	seconds float64 // between these
 }
 
-// add adds the difference between two readings. One that decreased was reset: its value before is unknown.
+// add adds the difference between two readings. One that decreased was reset: its value before is
+// unknown.
 func (c *counter) add(before, now int64, seconds float64) {
 	if now > before {
 		c.n += now - before
@@ -67,16 +70,19 @@ func (c *counter) add(before, now int64, seconds float64) {
 	}
 }
 
-// lasted reports whether a counter grew for so much of the time that it was no event. A single pair of readings does not tell how long it was, unless there
-// is no other.
+// lasted reports whether a counter grew for so much of the time that it was no event. A single pair
+// of readings does not tell how long it was, unless there is no other.
 func (s *server) lasted(c *counter) bool {
 	return c.pairs > 0 && (c.pairs > 1 || s.pairs == 1) && c.seconds >= lastingShare*s.total.seconds
 }
 
-// outOfMemory returns the evidence that the kernel ended Redis at its memory limit, if requests failed for lack of a server for so much of the time that it
-// was no event.
+// outOfMemory returns the evidence that the kernel ended Redis at its memory limit, if requests
+// failed for lack of a server for so much of the time that it was no event.
 func (e *evidence) outOfMemory() string {
-	for _, c := range []record.Class{record.ClassRefused, record.ClassReset, record.ClassTimeout, record.ClassLoading} {
+	for _, c := range []record.Class{
+		record.ClassRefused, record.ClassReset, record.ClassTimeout,
+		record.ClassLoading,
+	} {
 		if e.lasting(c) {
 			return e.in.OutOfMemory
 		}
@@ -84,7 +90,8 @@ func (e *evidence) outOfMemory() string {
 	return ""
 }
 
-// refusedMemory returns the evidence that Redis refused commands for lack of memory. How long it did so, the load's own errors tell best.
+// refusedMemory returns the evidence that Redis refused commands for lack of memory. How long it
+// did so, the load's own errors tell best.
 func (e *evidence) refusedMemory() string {
 	seen := e.refused[record.ClassOOM]
 	if seen.n > 0 && !e.lasting(record.ClassOOM) {
@@ -102,50 +109,70 @@ func (e *evidence) refusedMemory() string {
 	return ""
 }
 
-// refusedDisk returns the evidence that Redis refused writes as it could not save its data. How long it did so, the load's own errors tell best.
+// refusedDisk returns the evidence that Redis refused writes as it could not save its data. How
+// long it did so, the load's own errors tell best.
 func (e *evidence) refusedDisk() string {
 	seen := e.refused[record.ClassMisconf]
 	if e.lasting(record.ClassMisconf) {
-		return fmt.Sprintf("%d requests were refused with MISCONF, in %s of the time: Redis could not write its data to its disk", seen.n, percent(seen.held.Seconds()/e.served.Seconds()))
+		return fmt.Sprintf(
+			"%d requests were refused with MISCONF, in %s of the time: Redis could not write its data to "+
+				"its disk", seen.n, percent(seen.held.Seconds()/e.served.Seconds()))
 	}
 	for _, s := range e.servers {
 		if seen.n == 0 && s.lasted(&s.misconf) {
-			return fmt.Sprintf("%s refused %d commands with MISCONF: it could not write its data to its disk", e.name(s), s.misconf.n)
+			return fmt.Sprintf(
+				"%s refused %d commands with MISCONF: it could not write its data to its disk", e.name(s),
+				s.misconf.n)
 		}
 	}
 	return ""
 }
 
-// cutOff returns the evidence that Redis rejected or closed connections of the load, whose own errors tell so.
+// cutOff returns the evidence that Redis rejected or closed connections of the load, whose own
+// errors tell so.
 func (e *evidence) cutOff() string {
-	if e.lasting(record.ClassReset) || e.lasting(record.ClassOther) { // a rejected connection has an answer of its own
+	// a rejected connection has an answer of its own
+	if e.lasting(record.ClassReset) || e.lasting(record.ClassOther) {
 		return e.refusedClients()
 	}
 	return ""
 }
 
-// brokenConnections says that connections of the load broke for a reason that Redis does not report, for so much of the time that it was no event.
+// brokenConnections says that connections of the load broke for a reason that Redis does not
+// report, for so much of the time that it was no event.
 func (e *evidence) brokenConnections() string {
 	if !e.lasting(record.ClassReset) || e.in.OutOfMemory != "" {
 		return ""
 	}
 	r := e.refused[record.ClassReset]
-	return fmt.Sprintf("%d requests failed as their connections were closed, in %s of the time, which no counter of Redis explains (before 7.2 it does not count clients beyond "+
-		"client-output-buffer-limit or client-query-buffer-limit)", r.n, percent(r.held.Seconds()/e.served.Seconds()))
+	return fmt.Sprintf(
+		"%d requests failed as their connections were closed, in %s of the time, which no counter of "+
+			"Redis explains (before 7.2 it does not count clients beyond "+
+			"client-output-buffer-limit or client-query-buffer-limit)", r.n,
+		percent(r.held.Seconds()/e.served.Seconds()))
 }
 
-// refusedClients returns the evidence that Redis rejected connections, or closed them by its limits.
+// refusedClients returns the evidence that Redis rejected connections, or closed them by its
+// limits.
 func (e *evidence) refusedClients() string {
 	for _, s := range e.servers {
 		switch {
 		case s.lasted(&s.rejected):
-			return fmt.Sprintf("%s rejected %d connections; up to %d clients were connected, maxclients is %d", e.name(s), s.rejected.n, s.connected, s.maxClients)
+			return fmt.Sprintf(
+				"%s rejected %d connections; up to %d clients were connected, maxclients is %d", e.name(s),
+				s.rejected.n, s.connected, s.maxClients)
 		case s.lasted(&s.out):
-			return fmt.Sprintf("%s disconnected %d clients, as all of them together exceeded maxmemory-clients", e.name(s), s.out.n)
+			return fmt.Sprintf(
+				"%s disconnected %d clients, as all of them together exceeded maxmemory-clients", e.name(s),
+				s.out.n)
 		case s.lasted(&s.buffered) && s.bufferedClients() > 0:
-			return fmt.Sprintf("%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s), s.bufferedClients())
+			return fmt.Sprintf(
+				"%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s),
+				s.bufferedClients())
 		case s.lasted(&s.querying):
-			return fmt.Sprintf("%s disconnected %d clients, as their requests exceeded client-query-buffer-limit", e.name(s), s.querying.n)
+			return fmt.Sprintf(
+				"%s disconnected %d clients, as their requests exceeded client-query-buffer-limit", e.name(s),
+				s.querying.n)
 		}
 	}
 	return ""
@@ -156,8 +183,10 @@ func (e *evidence) memory() string {
 		return refused
 	}
 	for _, s := range e.servers {
-		if rate := float64(s.evicted.n) / s.total.seconds; rate >= evictionsLeast && s.lasted(&s.evicted) {
-			return fmt.Sprintf("%s evicted %s keys/s, at %s of maxmemory %s, policy %s", e.name(s), number(rate), bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
+		if rate := float64(s.evicted.n) / s.total.seconds; rate >= evictionsLeast &&
+			s.lasted(&s.evicted) {
+			return fmt.Sprintf("%s evicted %s keys/s, at %s of maxmemory %s, policy %s", e.name(s),
+				number(rate), bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
 		}
 	}
 	return ""
@@ -169,7 +198,9 @@ func (e *evidence) clients() string {
 	}
 	for _, s := range e.servers {
 		if s.pairs > 0 && float64(s.blocked) >= blockedShare*float64(s.pairs) {
-			return fmt.Sprintf("%s had clients waiting in blocking commands in %d of %d readings, up to %d of them", e.name(s), s.blocked, s.pairs, s.mostBlocked)
+			return fmt.Sprintf(
+				"%s had clients waiting in blocking commands in %d of %d readings, up to %d of them", e.name(s),
+				s.blocked, s.pairs, s.mostBlocked)
 		}
 	}
 	return ""

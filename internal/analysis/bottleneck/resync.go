@@ -28,20 +28,22 @@ func (s *syncs) add(before, now *record.Server, over float64) {
 	}
 }
 
-// bufferedClients is how many clients were disconnected because of client-output-buffer-limit. A replica that was comes back for a synchronization,
-// sooner or later.
+// bufferedClients is how many clients were disconnected because of client-output-buffer-limit. A
+// replica that was comes back for a synchronization, sooner or later.
 func (s *server) bufferedClients() int64 {
 	return max(0, s.buffered.n-s.syncs.full.n-s.syncs.partial-s.syncs.replicas)
 }
 
-// The limits from which full resynchronizations are a loop: one of each replica is what a restart or a failover takes, a second one bad luck.
+// The limits from which full resynchronizations are a loop: one of each replica is what a restart
+// or a failover takes, a second one bad luck.
 const (
 	syncsLeast      = 3
 	syncsPerReplica = 3
 )
 
-// Resyncs says which servers started full resynchronizations of their replicas again and again in the steady part of a run, which replicas did not
-// follow meanwhile, and what may be the cause, a sentence for each of the first servers. A restart or a failover is no reason.
+// Resyncs says which servers started full resynchronizations of their replicas again and again in
+// the steady part of a run, which replicas did not follow meanwhile, and what may be the cause, a
+// sentence for each of the first servers. A restart or a failover is no reason.
 func Resyncs(in Input) (sentences []string) {
 	e := gather(in)
 	for _, s := range e.servers {
@@ -49,34 +51,40 @@ func Resyncs(in Input) (sentences []string) {
 		if n < max(syncsLeast, syncsPerReplica*s.syncs.replicas) || !s.lasted(&s.syncs.full) {
 			continue
 		}
-		text := fmt.Sprintf("the primary at %s started %d full resynchronizations of its replicas in %.0fs; they did not all follow in %d of %d readings",
+		text := fmt.Sprintf(
+			"the primary at %s started %d full resynchronizations of its replicas in %.0fs; they did not all follow in %d of %d readings",
 			s.address, n, s.total.seconds, s.syncs.short, s.pairs)
 		if replicas := e.replicasOf(s); len(replicas) > 0 {
 			text += " (" + strings.Join(replicas, ", ") + ")"
 		}
 		if b := s.buffered.n; 2*b >= n {
-			text += fmt.Sprintf(": it disconnected replicas, or clients, %d times because of client-output-buffer-limit; "+
-				"that of class replica is to be more than what is written while a replica receives all data", b)
+			text += fmt.Sprintf(
+				": it disconnected replicas, or clients, %d times because of client-output-buffer-limit; "+
+					"that of class replica is to be more than what is written while a replica receives all data", b)
 		} else {
-			text += ": what is written meanwhile may exceed client-output-buffer-limit replica, or the transfer take longer than repl-timeout; the server's log tells"
+			text += ": what is written meanwhile may exceed client-output-buffer-limit replica, or the " +
+				"transfer take longer than repl-timeout; the server's log tells"
 		}
 		sentences = append(sentences, text)
 	}
 	if more := len(sentences) - unreadShown; more > 0 {
-		sentences = append(sentences[:unreadShown], fmt.Sprintf("%d more primaries started full resynchronizations again and again", more))
+		sentences = append(sentences[:unreadShown],
+			fmt.Sprintf("%d more primaries started full resynchronizations again and again", more))
 	}
 	return sentences
 }
 
-// replicasOf lists the replicas of a primary's shard that were seen, with the number of readings in which they followed: one that does not is looked for
-// elsewhere, and not read.
+// replicasOf lists the replicas of a primary's shard that were seen, with the number of readings in
+// which they followed: one that does not is looked for elsewhere, and not read.
 func (e *evidence) replicasOf(primary *server) (list []string) {
 	followed := map[string]int{}
 	for _, r := range e.in.Series.Servers() {
-		if r.PrimaryLink == 0 || r.Shard != primary.syncs.shard || time.Duration(r.At) > e.in.Series.End() {
+		if r.PrimaryLink == 0 || r.Shard != primary.syncs.shard ||
+			time.Duration(r.At) > e.in.Series.End() {
 			continue
 		}
-		if n := followed[r.Address]; r.PrimaryLink == record.LinkUp && time.Duration(r.At) >= e.in.MeasuredFrom {
+		if n := followed[r.Address]; r.PrimaryLink == record.LinkUp &&
+			time.Duration(r.At) >= e.in.MeasuredFrom {
 			followed[r.Address] = n + 1
 		} else {
 			followed[r.Address] = n

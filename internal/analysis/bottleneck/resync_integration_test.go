@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// A real replica that a real primary cuts off at its output buffer limit with each write begins anew without end, which is said with both addresses; not
-// that clients were disconnected, which the primary counts as well.
+// A real replica that a real primary cuts off at its output buffer limit with each write begins anew without end, which
+// is said with both addresses; not that clients were disconnected, which the primary counts as well.
 func TestAReplicaThatSyncsWithoutEnd(t *testing.T) {
 	redistest.Each(t, func(t *testing.T) {
 		servers := redistest.NewReplication(t, 1, redistest.Options{Config: []string{
@@ -33,7 +33,8 @@ func TestAReplicaThatSyncsWithoutEnd(t *testing.T) {
 			if redistest.ReleaseOf(t) != redistest.Redis7 && !strings.Contains(got, "because of client-output-buffer-limit") {
 				return false
 			}
-			return strings.HasPrefix(got, "the primary at "+servers.Primary.Address()+" started ") && strings.Contains(got, "("+servers.Replicas[0].Address()+" followed in ")
+			return strings.HasPrefix(got, "the primary at "+servers.Primary.Address()+" started ") &&
+				strings.Contains(got, "("+servers.Replicas[0].Address()+" followed in ")
 		}
 		s := recordUntil(t, p, nil, complete)
 		got, in := find(s)

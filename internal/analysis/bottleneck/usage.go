@@ -24,10 +24,12 @@ func (u *usage) add(o usage) {
 	u.commands += o.commands
 }
 
-func (u usage) cores() float64 { return u.cpu / u.seconds }
+func (u usage) cores() float64 {
+	return u.cpu / u.seconds
+}
 
-// mainThread is the CPU usage of the main thread in cores. If the server does not report it, it is that of the whole process: such versions have
-// little more than one thread.
+// mainThread is the CPU usage of the main thread in cores. If the server does not report it, it is
+// that of the whole process: such versions have little more than one thread.
 func (u usage) mainThread() float64 {
 	if u.main > 0 {
 		return u.main / u.seconds
@@ -35,7 +37,8 @@ func (u usage) mainThread() float64 {
 	return u.cores()
 }
 
-// timeline is the CPU usage of a process over the steady part, and over the busiest stretches in it.
+// timeline is the CPU usage of a process over the steady part, and over the busiest stretches in
+// it.
 type timeline struct {
 	total     usage
 	stretches []usage
@@ -46,7 +49,8 @@ func (t *timeline) record(from, to int64, u usage) {
 	t.total.add(u)
 }
 
-// stretch adds a stretch if it is within one steady window: a component that is at its limit in a fault does not limit the load otherwise.
+// stretch adds a stretch if it is within one steady window: a component that is at its limit in a
+// fault does not limit the load otherwise.
 func (t *timeline) stretch(b *record.Busy, steady []summary.Window) {
 	if b.Length() == 0 || !slices.ContainsFunc(steady, func(w summary.Window) bool {
 		return time.Duration(b.From) >= w.From && time.Duration(b.To) <= w.To+tolerance
@@ -54,11 +58,15 @@ func (t *timeline) stretch(b *record.Busy, steady []summary.Window) {
 		return
 	}
 	seconds := func(micros int64) float64 { return float64(micros) / 1e6 }
-	t.stretches = append(t.stretches, usage{b.Length().Seconds(), seconds(b.CPU), seconds(b.MainThread), seconds(b.Throttled), b.Commands})
+	t.stretches = append(t.stretches, usage{
+		b.Length().Seconds(), seconds(b.CPU),
+		seconds(b.MainThread), seconds(b.Throttled), b.Commands,
+	})
 }
 
-// busiest returns the usage over the stretch of record.BusyStretch or little more in which share is highest: a component that is at its limit for some
-// seconds limits the load, whatever its mean. It is the total if there is no stretch of that length.
+// busiest returns the usage over the stretch of record.BusyStretch or little more in which share is
+// highest: a component that is at its limit for some seconds limits the load, whatever its mean. It
+// is the total if there is no stretch of that length.
 func (t *timeline) busiest(share func(usage) float64) usage {
 	if len(t.stretches) == 0 {
 		return t.total
@@ -66,7 +74,8 @@ func (t *timeline) busiest(share func(usage) float64) usage {
 	return slices.MaxFunc(t.stretches, func(a, b usage) int { return cmp.Compare(share(a), share(b)) })
 }
 
-// compared returns the share of a stretch as text, and that of the total if it differs: "98% of it over its busiest 5s, 44% on average".
+// compared returns the share of a stretch as text, and that of the total if it differs: "98% of it
+// over its busiest 5s, 44% on average".
 func (t *timeline) compared(worst usage, share func(usage) float64, of string) string {
 	most, mean := percent(share(worst)), percent(share(t.total))
 	if most == mean {

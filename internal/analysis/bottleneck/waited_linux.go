@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// threads sums for how long the threads of a process were ready to run and did not. Threads begin and end meanwhile: what one had waited when it was last
-// seen stays in the sum.
+// threads sums for how long the threads of a process were ready to run and did not. Threads begin
+// and end meanwhile: what one had waited when it was last seen stays in the sum.
 type threads struct {
 	dir    string                   // the process's, such as /proc/self
 	waited map[string]time.Duration // by thread, of those that exist
@@ -17,7 +17,9 @@ type threads struct {
 	known  bool                     // the kernel counts it
 }
 
-func newThreads(dir string) *threads { return &threads{dir: dir, waited: map[string]time.Duration{}} }
+func newThreads(dir string) *threads {
+	return &threads{dir: dir, waited: map[string]time.Duration{}}
+}
 
 // read returns the sum in seconds since the first call; -1 if the kernel does not count it.
 func (t *threads) read() float64 {
@@ -32,7 +34,8 @@ func (t *threads) read() float64 {
 		now[name] = waited
 	}
 	for name, before := range t.waited {
-		if after, ok := now[name]; !ok || after < before { // it ended; the number may be another thread's by now
+		// it ended; the number may be another thread's by now
+		if after, ok := now[name]; !ok || after < before {
 			t.ended += before
 		}
 	}
@@ -61,8 +64,9 @@ func (t *threads) list() []string {
 	return names
 }
 
-// parseSchedstat reads /proc/PID/task/TID/schedstat: the time that the thread ran and the time that it was ready to and did not, in nanoseconds, and how
-// often it was given a CPU. A kernel that does not count them writes zeros, or has no such file.
+// parseSchedstat reads /proc/PID/task/TID/schedstat: the time that the thread ran and the time that
+// it was ready to and did not, in nanoseconds, and how often it was given a CPU. A kernel that does
+// not count them writes zeros, or has no such file.
 func parseSchedstat(text string) (ran, waited time.Duration, ok bool) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
@@ -73,18 +77,20 @@ func parseSchedstat(text string) (ran, waited time.Duration, ok bool) {
 	return time.Duration(r), time.Duration(w), errRan == nil && errWaited == nil
 }
 
-// stealing sums what the hypervisor took from a process: of what it took from the machine, as large a part as that of the process in what the machine's
-// CPUs ran. The machine's counts have a resolution of 10 ms, so that a part is computed over several readings.
+// stealing sums what the hypervisor took from a process: of what it took from the machine, as large
+// a part as that of the process in what the machine's CPUs ran. The machine's counts have a
+// resolution of 10 ms, so that a part is computed over several readings.
 type stealing struct {
-	readings               int
-	used, ran, stolen, sum float64 // seconds: of the process, of all CPUs, of the hypervisor; and the result
+	readings int
+	// seconds: of the process, of all CPUs, of the hypervisor; and the result
+	used, ran, stolen, sum float64
 }
 
 // stealEvery is the number of readings for which a part is computed: a second of the usual 100 ms.
 const stealEvery = 10
 
-// add returns the sum in seconds, given the process's CPU time. It reads the text of /proc/stat only if a further part is due: on a machine with many CPUs
-// and interrupts that is expensive.
+// add returns the sum in seconds, given the process's CPU time. It reads the text of /proc/stat
+// only if a further part is due: on a machine with many CPUs and interrupts that is expensive.
 func (s *stealing) add(used float64, stat func() string) float64 {
 	n := s.readings
 	s.readings++
@@ -102,7 +108,8 @@ func (s *stealing) add(used float64, stat func() string) float64 {
 	return s.sum
 }
 
-// parseStat reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal, in ticks of 10 ms over all CPUs.
+// parseStat reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq and
+// steal, in ticks of 10 ms over all CPUs.
 func parseStat(text string) (ran, stolen float64, ok bool) {
 	const steal, perSecond = 8, 100
 	line, _, _ := strings.Cut(text, "\n")

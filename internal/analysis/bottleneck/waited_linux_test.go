@@ -50,7 +50,8 @@ func TestThreadsThatEndStayInTheSum(t *testing.T) {
 	}
 }
 
-// Of what the hypervisor took from the machine, a process is told as large a part as that of its CPU time in all that ran.
+// Of what the hypervisor took from the machine, a process is told as large a part as that of its CPU time in all that
+// ran.
 func TestStolenTimeIsSharedByUse(t *testing.T) {
 	var s stealing
 	for i, step := range []struct {

@@ -29,7 +29,8 @@ func pid(t *testing.T, server *redistest.Server) int {
 	return n
 }
 
-// prioritize raises the scheduling priority of a server, so that it gets its core on a busy machine. A nice value would apply only within the session.
+// prioritize raises the scheduling priority of a server, so that it gets its core on a busy machine. A nice value would
+// apply only within the session.
 func prioritize(t *testing.T, pid int) {
 	t.Helper()
 	err := tryGroup(t, pid, "cpu", func(v2 bool) map[string]string {
@@ -43,7 +44,8 @@ func prioritize(t *testing.T, pid int) {
 	}
 }
 
-// group moves a process into a new cgroup, at the root of this machine's v1 controller or of v2. The test is skipped if that is not allowed.
+// group moves a process into a new cgroup, at the root of this machine's v1 controller or of v2. The test is skipped if
+// that is not allowed.
 func group(t *testing.T, pid int, controller string, files func(v2 bool) map[string]string) {
 	t.Helper()
 	if err := tryGroup(t, pid, controller, files); err != nil {
@@ -75,7 +77,8 @@ func tryGroup(t *testing.T, pid int, controller string, files func(v2 bool) map[
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// capCPU limits a process to a share of a core, as a container's limit does. It gets that share on a busy machine as well.
+// capCPU limits a process to a share of a core, as a container's limit does. It gets that share on a busy machine as
+// well.
 func capCPU(t *testing.T, pid int, cores float64) {
 	t.Helper()
 	quota := strconv.Itoa(int(cores * 100_000))
@@ -87,7 +90,8 @@ func capCPU(t *testing.T, pid int, cores float64) {
 	})
 }
 
-// throttleWrites limits the writes per second of a process to the device of dir. If that is not possible it logs this and continues.
+// throttleWrites limits the writes per second of a process to the device of dir. If that is not possible it logs this
+// and continues.
 func throttleWrites(t *testing.T, pid int, dir string, perSecond int) {
 	t.Helper()
 	var stat syscall.Stat_t

@@ -24,7 +24,8 @@ const (
 	TooFewRepeats       Reason = "TooFewRepeats"       // no test could tell with so few
 	TooManyInconclusive Reason = "TooManyInconclusive" // more than a third of the runs of a side
 	NoneSeen            Reason = "NoneSeen"            // nothing was counted on either side
-	GeneratorWaited     Reason = "GeneratorWaited"     // the load generators waited for a CPU: the difference, or that there is none, may be their own
+	// the load generators waited for a CPU: the difference, or that there is none, may be their own
+	GeneratorWaited Reason = "GeneratorWaited"
 )
 
 // Method is how a comparison was made.
@@ -36,19 +37,27 @@ const (
 	Model Method = "Model" // cell + round + noise, by least squares
 )
 
-// Interval is where a difference lies: of logarithms, so that 0 is none, or of counts. Its limits may be infinite.
+// Interval is where a difference lies: of logarithms, so that 0 is none, or of counts. Its limits
+// may be infinite.
 type Interval struct{ Low, High float64 }
 
 // within reports whether all of it is nearer to 0 than limit.
-func (i Interval) within(limit float64) bool { return i.Low > -limit && i.High < limit }
+func (i Interval) within(limit float64) bool {
+	return i.Low > -limit && i.High < limit
+}
 
 // with is the smallest interval that has both.
-func (i Interval) with(o Interval) Interval { return Interval{min(i.Low, o.Low), max(i.High, o.High)} }
+func (i Interval) with(o Interval) Interval {
+	return Interval{min(i.Low, o.Low), max(i.High, o.High)}
+}
 
 // half is half of its width.
-func (i Interval) half() float64 { return (i.High - i.Low) / 2 }
+func (i Interval) half() float64 {
+	return (i.High - i.Low) / 2
+}
 
-// sameLevel is the level of each of the two one-sided tests that say Same (Schuirmann 1987): the interval of 90 % lies within the margin.
+// sameLevel is the level of each of the two one-sided tests that say Same (Schuirmann 1987): the
+// interval of 90 % lies within the margin.
 const sameLevel = 0.05
 
 // Comparison is a cell against its baseline in one figure.
@@ -76,18 +85,24 @@ type Comparison struct {
 
 	Needs int // repeats that would tell; 0 = that cannot be said
 
-	Upper, BaselineUpper float64 // NoneSeen: the share of runs that may have some nevertheless, at 95 %
+	// NoneSeen: the share of runs that may have some nevertheless, at 95 %
+	Upper, BaselineUpper float64
 
 	DF           int     // of the model
 	Variance, SE float64 // of the model: pooled, and of the difference
 
-	Late, BaselineLate float64 // GeneratorWaited: the shares of the requests that may be late for it, means of the runs
+	// GeneratorWaited: the shares of the requests that may be late for it, means of the runs
+	Late, BaselineLate float64
 
-	greater bool // the cell is, in more pairs than not: a median of differences may be 0 although most losses are on one side
+	// the cell is, in more pairs than not: a median of differences may be 0 although most losses are
+	// on one side
+	greater bool
 }
 
 // Change is the relative difference, such as -0.05 for 5 % less.
-func (r Comparison) Change() float64 { return math.Expm1(r.Shift) }
+func (r Comparison) Change() float64 {
+	return math.Expm1(r.Shift)
+}
 
 // Compare compares a cell with its baseline.
 func (e *Experiment) Compare(name, baseline string) Comparison {
@@ -113,7 +128,14 @@ func (e *Experiment) Compare(name, baseline string) Comparison {
 
 // between begins a comparison, and ends it where no figure is compared as a ratio.
 func between(c, b *cell, f Figure, d Design) Comparison {
-	r := Comparison{Verdict: CannotTell, Repeats: c.n(), BaselineRepeats: b.n(), Dropped: c.dropped, BaselineDropped: b.dropped, Alpha: d.level()}
+	r := Comparison{
+		Verdict:         CannotTell,
+		Repeats:         c.n(),
+		BaselineRepeats: b.n(),
+		Dropped:         c.dropped,
+		BaselineDropped: b.dropped,
+		Alpha:           d.level(),
+	}
 	r.Median, r.MedianAtLeast = c.median()
 	r.BaselineMedian, r.BaselineMedianAtLeast = b.median()
 	switch {
@@ -158,8 +180,9 @@ func (d Design) method(n, baseline, df int, ranksOnly bool) Method {
 	return ""
 }
 
-// Within is the comparison of latencies that load generators with too little of a CPU have made greater by an unknown part: low is that with the least that those of
-// the cell can have been, high that with the least that those of the baseline can have been. It says what all three say.
+// Within is the comparison of latencies that load generators with too little of a CPU have made
+// greater by an unknown part: low is that with the least that those of the cell can have been, high
+// that with the least that those of the baseline can have been. It says what all three say.
 func (r Comparison) Within(low, high Comparison) Comparison {
 	if r.Method == "" {
 		return r
@@ -169,7 +192,8 @@ func (r Comparison) Within(low, high Comparison) Comparison {
 	}
 	for _, o := range [...]Comparison{low, high} {
 		if o.Method == "" { // with so many at the floor nothing can be told
-			o.Interval, o.Same = Interval{math.Inf(-1), math.Inf(1)}, Interval{math.Inf(-1), math.Inf(1)}
+			o.Interval = Interval{math.Inf(-1), math.Inf(1)}
+			o.Same = Interval{math.Inf(-1), math.Inf(1)}
 		}
 		r.Interval, r.Same = r.Interval.with(o.Interval), r.Same.with(o.Same)
 	}
@@ -181,7 +205,8 @@ func (r *Comparison) rank(x, y []span) {
 	u, r.P = mannWhitney(ranksOf(x), ranksOf(y))
 	r.greater = 2*u > float64(len(x)*len(y))
 	r.estimate(shift(x, y))
-	r.Interval, r.Same = shiftInterval(x, y, r.Alpha), shiftInterval(x, y, 2*sameLevel)
+	r.Interval = shiftInterval(x, y, r.Alpha)
+	r.Same = shiftInterval(x, y, 2*sameLevel)
 }
 
 // estimate sets the difference. Where censored runs leave only a bound known, that is it.
@@ -199,7 +224,10 @@ func (r *Comparison) estimate(s span) {
 }
 
 func (r *Comparison) fit(s student, variance float64) {
-	r.P, r.Shift, r.Interval, r.Same = s.p(), s.estimate, s.interval(r.Alpha), s.interval(2*sameLevel)
+	r.P = s.p()
+	r.Shift = s.estimate
+	r.Interval = s.interval(r.Alpha)
+	r.Same = s.interval(2 * sameLevel)
 	r.greater = s.estimate > 0
 	r.DF, r.SE, r.Variance = s.df, s.se, variance
 }
@@ -213,7 +241,8 @@ func (r *Comparison) judge(higherIsBetter bool) {
 	case r.P <= r.Alpha:
 		r.Verdict, r.Reason = r.direction(higherIsBetter), Difference
 	default:
-		r.Reason, r.Needs = IntervalTooWide, repeatsForMargin(min(r.Repeats, r.BaselineRepeats), r.Same.half(), limit)
+		r.Reason, r.Needs = IntervalTooWide, repeatsForMargin(min(r.Repeats, r.BaselineRepeats),
+			r.Same.half(), limit)
 	}
 }
 
@@ -224,12 +253,15 @@ func (r *Comparison) direction(higherIsBetter bool) Verdict {
 	return Worse
 }
 
-// count compares rare events. Losses come in bursts, so that the run is the unit, and not the event.
+// count compares rare events. Losses come in bursts, so that the run is the unit, and not the
+// event.
 func (r *Comparison) count(x, y []span, f Figure, d Design) {
 	r.With, r.BaselineWith = some(x), some(y)
 	switch {
 	case r.With == 0 && r.BaselineWith == 0:
-		r.Reason, r.Upper, r.BaselineUpper = NoneSeen, UpperOfNone(len(x)), UpperOfNone(len(y))
+		r.Reason = NoneSeen
+		r.Upper = UpperOfNone(len(x))
+		r.BaselineUpper = UpperOfNone(len(y))
 		return
 	case smallestP(len(x), len(y)) > r.Alpha:
 		r.Reason, r.Needs = TooFewRepeats, d.repeatsNeeded(true)
@@ -252,5 +284,8 @@ func some(values []span) (n int) {
 	return n
 }
 
-// UpperOfNone is the greatest share of runs with an event, at a confidence of 95 %, of which n runs had none (Hanley, Lippman-Hand 1983).
-func UpperOfNone(n int) float64 { return 1 - math.Pow(0.05, 1/float64(n)) }
+// UpperOfNone is the greatest share of runs with an event, at a confidence of 95 %, of which n runs
+// had none (Hanley, Lippman-Hand 1983).
+func UpperOfNone(n int) float64 {
+	return 1 - math.Pow(0.05, 1/float64(n))
+}

@@ -32,7 +32,8 @@ func TestSwappedSidesMirror(t *testing.T) {
 		d, runs := made(7, 8, rounds, 1.1, 0.05)
 		e := New(d, Throughput, runs)
 		a, b := e.Compare("c1", "c2"), e.Compare("c2", "c1")
-		if a.Method != b.Method || !near(a.Interval.Low, -b.Interval.High) || !near(a.Interval.High, -b.Interval.Low) || !near(a.P, b.P) || !near(a.Shift, -b.Shift) {
+		if a.Method != b.Method || !near(a.Interval.Low, -b.Interval.High) || !near(a.Interval.High, -b.Interval.Low) ||
+			!near(a.P, b.P) || !near(a.Shift, -b.Shift) {
 			t.Errorf("%d rounds: %+v, swapped %+v", rounds, a, b)
 		}
 	}
@@ -52,7 +53,8 @@ func TestScaleAndOrderDoNotMatter(t *testing.T) {
 		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		for name, changed := range map[string][]Run{"scaled": scaled, "shuffled": shuffled} {
 			got := New(d, Throughput, changed).Compare("c1", "c0")
-			if got.Verdict != want.Verdict || !near(got.Interval.Low, want.Interval.Low) || !near(got.Interval.High, want.Interval.High) {
+			if got.Verdict != want.Verdict || !near(got.Interval.Low, want.Interval.Low) ||
+				!near(got.Interval.High, want.Interval.High) {
 				t.Errorf("%d rounds, %s: %+v, want %+v", rounds, name, got, want)
 			}
 		}
@@ -79,7 +81,10 @@ func TestExactlyEqualRuns(t *testing.T) {
 // What a cell lacks is said, whatever else is known.
 func TestNothingToCompare(t *testing.T) {
 	t.Parallel()
-	e := New(Design{Cells: 3, RunsPerRound: 3, Baseline: 1, Comparisons: 2}, RecoveryTime, []Run{{Cell: "a", Value: 1}, {Cell: "b", Value: 1, Outcome: Inconclusive}})
+	e := New(Design{Cells: 3, RunsPerRound: 3, Baseline: 1, Comparisons: 2}, RecoveryTime, []Run{
+		{Cell: "a", Value: 1},
+		{Cell: "b", Value: 1, Outcome: Inconclusive},
+	})
 	for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}, {"none", "a"}, {"a", "none"}} {
 		if got := e.Compare(pair[0], pair[1]); got.Verdict != CannotTell || got.Reason != TooManyInconclusive {
 			t.Errorf("%v: %+v", pair, got)
@@ -87,7 +92,8 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
-// All runs of one side were not over: worse by an amount of which only the least is known; of both sides, nothing is known.
+// All runs of one side were not over: worse by an amount of which only the least is known; of both sides, nothing is
+// known.
 func TestCensored(t *testing.T) {
 	t.Parallel()
 	var runs []Run
@@ -101,7 +107,8 @@ func TestCensored(t *testing.T) {
 		}
 	}
 	e := New(Design{Cells: 4, RunsPerRound: 4, Baseline: 1, Comparisons: 3}, RecoveryTime, runs)
-	if got := e.Compare("c2", "c0"); got.Verdict != Worse || !got.AtLeast || !math.IsInf(got.Interval.High, 1) || got.Interval.Low < math.Log(120.0/17)-1e-9 || !got.MedianAtLeast {
+	if got := e.Compare("c2", "c0"); got.Verdict != Worse || !got.AtLeast || !math.IsInf(got.Interval.High, 1) ||
+		got.Interval.Low < math.Log(120.0/17)-1e-9 || !got.MedianAtLeast {
 		t.Errorf("%+v", got)
 	}
 	if got := e.Compare("c0", "c2"); got.Verdict != Better || !got.AtMost {
@@ -126,7 +133,11 @@ func TestMessages(t *testing.T) {
 	lost := func(of ...float64) *Experiment {
 		var runs []Run
 		for round, n := range of {
-			runs = append(runs, Run{Cell: "a", Round: round}, Run{Cell: "a", Round: round}, Run{Cell: "b", Round: round, Value: n})
+			runs = append(runs, Run{Cell: "a", Round: round}, Run{Cell: "a", Round: round}, Run{
+				Cell:  "b",
+				Round: round,
+				Value: n,
+			})
 		}
 		return New(Design{Cells: 2, RunsPerRound: 3, Baseline: 2, Comparisons: 1}, LostWrites, runs)
 	}
@@ -140,13 +151,20 @@ func TestMessages(t *testing.T) {
 		return New(d, Throughput, runs)
 	}
 	for want, got := range map[string]string{
-		"3 repeats cannot tell; they could if fewer runs of the other cells were inconclusive":  dropped().Compare("c1", "c0").Message(Throughput, "a"),
-		"throughput 75% lower than fsync=no (99.55%: -75.8% to -74.2%; 6 repeats against 6)":    throughput.Compare("c1", "c0").Message(Throughput, "fsync=no"),
-		"throughput same within 5% (90%: -2% to +1.5%)":                                         throughput.Compare("c3", "c0").Message(Throughput, "fsync=no"),
-		"latencyP99 3.0 times that of fsync=no (99.55%: 2.9 to 3.1 times; 6 repeats against 6)": slow.Compare("c1", "c0").Message(LatencyP99, "fsync=no"),
-		"none in 3 and 6 repeats; up to 63.2% and 39.3% of such runs may have some (95%)":       lost(0, 0, 0).Compare("b", "a").Message(LostWrites, "a"),
-		"lostWrites in 3 of 3 repeats, against 0 of 6 of a (+10 to +30 more or fewer, 95%)":     lost(10, 20, 30).Compare("b", "a").Message(LostWrites, "a"),
-		"2 repeats cannot tell; needs at least 3 of each":                                       lost(10, 20).Compare("b", "a").Message(LostWrites, "a"),
+		"3 repeats cannot tell; they could if fewer runs of the other cells were inconclusive": dropped().Compare("c1", "c0").
+			Message(Throughput, "a"),
+		"throughput 75% lower than fsync=no (99.55%: -75.8% to -74.2%; 6 repeats against 6)": throughput.Compare("c1",
+			"c0").Message(Throughput, "fsync=no"),
+		"throughput same within 5% (90%: -2% to +1.5%)": throughput.Compare("c3",
+			"c0").Message(Throughput, "fsync=no"),
+		"latencyP99 3.0 times that of fsync=no (99.55%: 2.9 to 3.1 times; 6 repeats against 6)": slow.Compare("c1",
+			"c0").Message(LatencyP99, "fsync=no"),
+		"none in 3 and 6 repeats; up to 63.2% and 39.3% of such runs may have some (95%)": lost(0, 0, 0).
+			Compare("b", "a").Message(LostWrites, "a"),
+		"lostWrites in 3 of 3 repeats, against 0 of 6 of a (+10 to +30 more or fewer, 95%)": lost(10, 20, 30).
+			Compare("b", "a").Message(LostWrites, "a"),
+		"2 repeats cannot tell; needs at least 3 of each": lost(10, 20).
+			Compare("b", "a").Message(LostWrites, "a"),
 	} {
 		if got != want {
 			t.Errorf("%s\nwant %s", got, want)
@@ -189,7 +207,8 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// Against an earlier experiment a difference inside the margin is not claimed, one beyond it is; a cell's own change shows beside its baseline, too.
+// Against an earlier experiment a difference inside the margin is not claimed, one beyond it is; a cell's own change
+// shows beside its baseline, too.
 func TestAgainst(t *testing.T) {
 	t.Parallel()
 	d, then := made(20, 12, 8, 1, 0.01)
@@ -245,7 +264,8 @@ func FuzzCompare(f *testing.F) {
 			e := New(d, figure, runs)
 			for c := range cells {
 				got := e.Compare(fmt.Sprintf("c%d", c), "c0")
-				if got.Message(figure, "c0") == "" || got.P < 0 || got.P > 1 || got.Interval.Low > got.Interval.High || got.Needs < 0 {
+				if got.Message(figure, "c0") == "" || got.P < 0 || got.P > 1 || got.Interval.Low > got.Interval.High ||
+					got.Needs < 0 {
 					t.Fatalf("%+v", got)
 				}
 				e.Against(e, fmt.Sprintf("c%d", c), cells)

@@ -4,8 +4,9 @@ import (
 	"math"
 )
 
-// Against compares a cell with itself in an earlier experiment. Two days differ by more than the repeats of one show: only a difference of which the whole
-// interval lies beyond the margin is claimed. comparisons is how many there are: cells x primary figures.
+// Against compares a cell with itself in an earlier experiment. Two days differ by more than the
+// repeats of one show: only a difference of which the whole interval lies beyond the margin is
+// claimed. comparisons is how many there are: cells x primary figures.
 func (e *Experiment) Against(earlier *Experiment, name string, comparisons int) Comparison {
 	d := e.design
 	d.Comparisons = comparisons
@@ -32,7 +33,8 @@ func (e *Experiment) Against(earlier *Experiment, name string, comparisons int) 
 	return r
 }
 
-// centred are the offsets of the rounds from their mean: they say nothing of the experiment's level.
+// centred are the offsets of the rounds from their mean: they say nothing of the experiment's
+// level.
 func (e *Experiment) centred(except string) map[int]float64 {
 	all := e.offsets(except)
 	rounds := map[int]bool{}
@@ -59,13 +61,17 @@ func (r *Comparison) judgeEarlier(higherIsBetter bool) {
 	case r.Interval.Low > limit, r.Interval.High < -limit:
 		r.Verdict, r.Reason = r.direction(higherIsBetter), Difference
 	default:
-		r.Reason, r.Needs = IntervalTooWide, repeatsForMargin(min(r.Repeats, r.BaselineRepeats), r.Same.half(), limit)
+		r.Reason, r.Needs = IntervalTooWide, repeatsForMargin(min(r.Repeats, r.BaselineRepeats),
+			r.Same.half(), limit)
 	}
 }
 
-// Relative is how a cell's ratio to its baseline in the same round has changed since an earlier experiment: what differs between the days cancels out. It is
-// shown, and claims nothing. ok: both have rounds with the cell and its baseline.
-func (e *Experiment) Relative(earlier *Experiment, name, baseline string) (shifted float64, of Interval, ok bool) {
+// Relative is how a cell's ratio to its baseline in the same round has changed since an earlier
+// experiment: what differs between the days cancels out. It is shown, and claims nothing. ok: both
+// have rounds with the cell and its baseline.
+func (e *Experiment) Relative(
+	earlier *Experiment, name, baseline string,
+) (shifted float64, of Interval, ok bool) {
 	x, y := e.ratios(name, baseline), earlier.ratios(name, baseline)
 	if len(x) == 0 || len(y) == 0 {
 		return 0, Interval{}, false
@@ -74,7 +80,8 @@ func (e *Experiment) Relative(earlier *Experiment, name, baseline string) (shift
 	return (s.least + s.most) / 2, shiftInterval(x, y, 0.05), true
 }
 
-// ratios are the logarithms of a cell's values over the mean of its baseline's, by round. Censored values are left out.
+// ratios are the logarithms of a cell's values over the mean of its baseline's, by round. Censored
+// values are left out.
 func (e *Experiment) ratios(name, baseline string) []span {
 	sums, counts := map[int]float64{}, map[int]int{}
 	for _, r := range e.cellOf(baseline).runs {
@@ -92,8 +99,8 @@ func (e *Experiment) ratios(name, baseline string) []span {
 	return all
 }
 
-// OfAll is the median shift of several cells: what they all have in common, such as another machine or version. Those that the load generators may have shifted do not
-// count. NaN without any.
+// OfAll is the median shift of several cells: what they all have in common, such as another machine
+// or version. Those that the load generators may have shifted do not count. NaN without any.
 func OfAll(comparisons []Comparison) float64 {
 	var shifts []float64
 	for _, c := range comparisons {

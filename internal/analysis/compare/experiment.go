@@ -27,10 +27,11 @@ type Run struct {
 // Design is an experiment as it was planned, before anything ran.
 type Design struct {
 	Cells        int
-	RunsPerRound int     // of all cells
-	Baseline     int     // runs per round of a baseline cell
-	Comparisons  int     // compared cells x primary figures: what the level is divided by
-	Alpha        float64 // the probability that any of them claims a difference where there is none; 0 = 5 %
+	RunsPerRound int // of all cells
+	Baseline     int // runs per round of a baseline cell
+	Comparisons  int // compared cells x primary figures: what the level is divided by
+	// the probability that any of them claims a difference where there is none; 0 = 5 %
+	Alpha float64
 }
 
 // level is that of one comparison.
@@ -103,10 +104,15 @@ func (e *Experiment) timed(r Run) timed {
 }
 
 // n is the number of conclusive runs.
-func (c *cell) n() int { return len(c.runs) }
+func (c *cell) n() int {
+	return len(c.runs)
+}
 
-// tooManyDropped reports whether more than a third of the runs were inconclusive, or there are none.
-func (c *cell) tooManyDropped() bool { return c.n() == 0 || 3*c.dropped > c.n()+c.dropped }
+// tooManyDropped reports whether more than a third of the runs were inconclusive, or there are
+// none.
+func (c *cell) tooManyDropped() bool {
+	return c.n() == 0 || 3*c.dropped > c.n()+c.dropped
+}
 
 // median is that of the values. It lies above a censored value.
 func (c *cell) median() (value float64, atLeast bool) {
@@ -124,7 +130,8 @@ const (
 	fewestInRound    = 3
 )
 
-// offsets is what each round adds to all cells, told by the cells that are not compared: it cannot correlate with the comparison then.
+// offsets is what each round adds to all cells, told by the cells that are not compared: it cannot
+// correlate with the comparison then.
 func (e *Experiment) offsets(except ...string) map[int]float64 {
 	residuals, others := map[int][]float64{}, 0
 	for _, name := range slices.Sorted(maps.Keys(e.cells)) {

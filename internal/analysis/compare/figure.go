@@ -1,5 +1,7 @@
-// Package compare tells whether a figure of one cell of an experiment is better or worse than that of another, the same within a margin, or whether the
-// repeats cannot tell; and whether an experiment has become better or worse than an earlier one. It is pure: runs come in, comparisons go out.
+// Package compare tells whether a figure of one cell of an experiment is better or worse than that
+// of another, the same within a margin, or whether the repeats cannot tell; and whether an
+// experiment has become better or worse than an earlier one. It is pure: runs come in, comparisons
+// go out.
 //
 // The methods and their sources: docs/statistics.md.
 package compare
@@ -11,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/format"
 )
 
-// Figure is what is compared. Its values are positive, and compared as ratios, unless it is counted.
+// Figure is what is compared. Its values are positive, and compared as ratios, unless it is
+// counted.
 type Figure struct {
 	Name           string
 	HigherIsBetter bool
@@ -21,13 +24,15 @@ type Figure struct {
 	Margin         Margin
 }
 
-// Margin is up to which difference two cells count as the same: the greater of both. A counted figure has none.
+// Margin is up to which difference two cells count as the same: the greater of both. A counted
+// figure has none.
 type Margin struct {
 	Relative float64 // 0.05 is 5 %
 	Absolute float64 // in the figure's unit
 }
 
-// of is the margin as a relative difference from a baseline, which is above 0; absolute is whether it is the absolute one.
+// of is the margin as a relative difference from a baseline, which is above 0; absolute is whether
+// it is the absolute one.
 func (m Margin) of(baseline float64) (relative float64, absolute bool) {
 	if of := m.Absolute / baseline; of > m.Relative {
 		return of, true
@@ -35,7 +40,8 @@ func (m Margin) of(baseline float64) (relative float64, absolute bool) {
 	return m.Relative, false
 }
 
-// MarginAt is up to which relative difference from a level of the figure another one counts as the same.
+// MarginAt is up to which relative difference from a level of the figure another one counts as the
+// same.
 func (f Figure) MarginAt(level float64) float64 {
 	if f.Counted {
 		return 0
@@ -44,20 +50,69 @@ func (f Figure) MarginAt(level float64) float64 {
 	return relative
 }
 
-// The figures that can be compared, in their units: durations in seconds, rates of errors as shares, CPU in cores, memory in bytes.
+// The figures that can be compared, in their units: durations in seconds, rates of errors as
+// shares, CPU in cores, memory in bytes.
 var (
-	Throughput   = Figure{Name: "throughput", HigherIsBetter: true, Floor: 1, Margin: Margin{Relative: 0.05}}
-	LatencyP50   = Figure{Name: "latencyP50", Floor: 1e-6, Tail: 0.5, Margin: Margin{Relative: 0.10, Absolute: 1e-4}}
-	LatencyP99   = Figure{Name: "latencyP99", Floor: 1e-6, Tail: 0.01, Margin: Margin{Relative: 0.25, Absolute: 1e-4}}
-	LatencyP999  = Figure{Name: "latencyP999", Floor: 1e-6, Tail: 0.001, Margin: Margin{Relative: 0.50, Absolute: 1e-4}}
-	ErrorRate    = Figure{Name: "errorRate", Floor: 1e-6, Margin: Margin{Relative: 0.50, Absolute: 1e-3}}
-	Outage       = Figure{Name: "outage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}
-	ProbeOutage  = Figure{Name: "probeOutage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}
-	RecoveryTime = Figure{Name: "recoveryTime", Floor: 0.1, Margin: Margin{Relative: 0.25, Absolute: 1}}
+	Throughput = Figure{
+		Name:           "throughput",
+		HigherIsBetter: true,
+		Floor:          1,
+		Margin:         Margin{Relative: 0.05},
+	}
+	LatencyP50 = Figure{
+		Name:   "latencyP50",
+		Floor:  1e-6,
+		Tail:   0.5,
+		Margin: Margin{Relative: 0.10, Absolute: 1e-4},
+	}
+	LatencyP99 = Figure{
+		Name:   "latencyP99",
+		Floor:  1e-6,
+		Tail:   0.01,
+		Margin: Margin{Relative: 0.25, Absolute: 1e-4},
+	}
+	LatencyP999 = Figure{
+		Name:   "latencyP999",
+		Floor:  1e-6,
+		Tail:   0.001,
+		Margin: Margin{Relative: 0.50, Absolute: 1e-4},
+	}
+	ErrorRate = Figure{
+		Name:   "errorRate",
+		Floor:  1e-6,
+		Margin: Margin{Relative: 0.50, Absolute: 1e-3},
+	}
+	Outage = Figure{
+		Name:   "outage",
+		Floor:  5e-3,
+		Margin: Margin{Relative: 0.25, Absolute: 50e-3},
+	}
+	ProbeOutage = Figure{
+		Name:   "probeOutage",
+		Floor:  5e-3,
+		Margin: Margin{Relative: 0.25, Absolute: 50e-3},
+	}
+	RecoveryTime = Figure{
+		Name:   "recoveryTime",
+		Floor:  0.1,
+		Margin: Margin{Relative: 0.25, Absolute: 1},
+	}
 	LostWrites   = Figure{Name: "lostWrites", Counted: true}
-	LostRequests = Figure{Name: "lostRequests", Floor: 1, Margin: Margin{Relative: 0.25}}
-	MaxCPU       = Figure{Name: "maxCPU", Floor: 1e-3, Margin: Margin{Relative: 0.10}}
-	MaxMemory    = Figure{Name: "maxMemory", Floor: 1 << 20, Margin: Margin{Relative: 0.10}}
+	LostRequests = Figure{
+		Name:   "lostRequests",
+		Floor:  1,
+		Margin: Margin{Relative: 0.25},
+	}
+	MaxCPU = Figure{
+		Name:   "maxCPU",
+		Floor:  1e-3,
+		Margin: Margin{Relative: 0.10},
+	}
+	MaxMemory = Figure{
+		Name:   "maxMemory",
+		Floor:  1 << 20,
+		Margin: Margin{Relative: 0.10},
+	}
 )
 
 // Text is a value in its unit.
@@ -80,7 +135,8 @@ func (f Figure) Text(v float64) string {
 // Figures are all of them.
 func Figures() []Figure {
 	return []Figure{
-		Throughput, LatencyP50, LatencyP99, LatencyP999, ErrorRate, Outage, ProbeOutage, RecoveryTime, LostWrites, LostRequests, MaxCPU, MaxMemory,
+		Throughput, LatencyP50, LatencyP99, LatencyP999, ErrorRate, Outage, ProbeOutage, RecoveryTime,
+		LostWrites, LostRequests, MaxCPU, MaxMemory,
 	}
 }
 

@@ -12,7 +12,8 @@ const (
 	RequireSame     Require = "Same"     // all figures are the same within the margin
 )
 
-// Met is whether a comparison meets a requirement; known is false where it cannot tell. Counted figures are the same where neither side has any.
+// Met is whether a comparison meets a requirement; known is false where it cannot tell. Counted
+// figures are the same where neither side has any.
 func (r Comparison) Met(require Require, f Figure) (met, known bool) {
 	switch require {
 	case RequireNotWorse:
@@ -26,7 +27,8 @@ func (r Comparison) Met(require Require, f Figure) (met, known bool) {
 	return true, true
 }
 
-// notWorse reports whether the bad end of the interval of 90 % lies within the margin: non-inferiority, one of the two tests of Same.
+// notWorse reports whether the bad end of the interval of 90 % lies within the margin:
+// non-inferiority, one of the two tests of Same.
 func (r Comparison) notWorse(f Figure) bool {
 	if r.Verdict == Better || r.Verdict == Same {
 		return true

@@ -53,7 +53,8 @@ func (r *goldenRun) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// golden is testdata/golden.json: values by scipy 1.16 and numpy 2.2, and by a program of its own for whole comparisons.
+// golden is testdata/golden.json: values by scipy 1.16 and numpy 2.2, and by a program of its own for whole
+// comparisons.
 type golden struct {
 	MannWhitney []struct {
 		X, Y []number
@@ -179,7 +180,8 @@ func TestGoldenHodgesLehmann(t *testing.T) {
 		x, y := logs(c.X), logs(c.Y)
 		r := Comparison{Alpha: c.Alpha}
 		r.rank(x, y)
-		if !near(r.Shift, float64(c.Shift)) || !near(r.Interval.Low, float64(c.Low)) || !near(r.Interval.High, float64(c.High)) {
+		if !near(r.Shift, float64(c.Shift)) || !near(r.Interval.Low, float64(c.Low)) ||
+			!near(r.Interval.High, float64(c.High)) {
 			t.Errorf("%d: shift %v in %v; want %v in %v to %v", i, shift(x, y), r.Interval, c.Shift, c.Low, c.High)
 		}
 	}
@@ -252,22 +254,39 @@ func TestGoldenCompare(t *testing.T) {
 			perRound[r.Round]++
 			cells[r.Cell] = true
 		}
-		e := New(Design{Cells: len(cells), RunsPerRound: perRound[0], Baseline: c.BaselinePerRound, Comparisons: c.Comparisons}, f, runs)
+		e := New(Design{
+			Cells:        len(cells),
+			RunsPerRound: perRound[0],
+			Baseline:     c.BaselinePerRound,
+			Comparisons:  c.Comparisons,
+		}, f, runs)
 		for _, want := range c.Expect {
 			compared++
 			got := e.Compare(want.Cell, c.Baseline)
-			if got.Verdict != want.Verdict || got.Reason != want.Reason || got.Needs != want.Needs || got.Method != want.Method && want.Method != "" ||
-				got.Repeats != want.N || got.BaselineRepeats != want.NBaseline || got.Dropped+got.BaselineDropped != want.Dropped || got.Method == Model && got.DF != want.DF {
+			if got.Verdict != want.Verdict || got.Reason != want.Reason || got.Needs != want.Needs ||
+				got.Method != want.Method && want.Method != "" ||
+				got.Repeats != want.N || got.BaselineRepeats != want.NBaseline || got.Dropped+got.BaselineDropped != want.Dropped ||
+				got.Method == Model && got.DF != want.DF {
 				t.Errorf("%s, %s: %+v, want %+v", c.Name, want.Cell, got, want)
 			}
 			for name, pair := range map[string]struct {
 				got  float64
 				want *number
 			}{
-				"median": {got.Median, want.Median}, "baseline's median": {got.BaselineMedian, want.MedianBaseline}, "s2": {got.Variance, want.S2}, "SE": {got.SE, want.SE},
-				"p": {got.P, want.P}, "shift": {got.Shift, want.LogRatio}, "count's shift": {got.Shift, want.Shift}, "low": {got.Interval.Low, want.Low},
-				"high": {got.Interval.High, want.High}, "same low": {got.Same.Low, want.SameLow}, "same high": {got.Same.High, want.SameHigh},
-				"margin": {got.Margin, want.Margin}, "upper": {got.Upper, want.Upper}, "baseline's upper": {got.BaselineUpper, want.UpperBaseline},
+				"median":            {got.Median, want.Median},
+				"baseline's median": {got.BaselineMedian, want.MedianBaseline},
+				"s2":                {got.Variance, want.S2},
+				"SE":                {got.SE, want.SE},
+				"p":                 {got.P, want.P},
+				"shift":             {got.Shift, want.LogRatio},
+				"count's shift":     {got.Shift, want.Shift},
+				"low":               {got.Interval.Low, want.Low},
+				"high":              {got.Interval.High, want.High},
+				"same low":          {got.Same.Low, want.SameLow},
+				"same high":         {got.Same.High, want.SameHigh},
+				"margin":            {got.Margin, want.Margin},
+				"upper":             {got.Upper, want.Upper},
+				"baseline's upper":  {got.BaselineUpper, want.UpperBaseline},
 			} {
 				if pair.want != nil && !near(pair.got, float64(*pair.want)) {
 					t.Errorf("%s, %s: %s is %v, want %v", c.Name, want.Cell, name, pair.got, *pair.want)
@@ -289,7 +308,8 @@ func TestGoldenChanges(t *testing.T) {
 			continue
 		}
 		for i, want := range c.Alarms {
-			if g := got[i]; g.Alarm != want.Alarm || g.At != want.Change || g.Rule != want.Rule || !near(g.Shift, want.LogRatio) {
+			if g := got[i]; g.Alarm != want.Alarm || g.At != want.Change || g.Rule != want.Rule ||
+				!near(g.Shift, want.LogRatio) {
 				t.Errorf("%s: %+v, want %+v", c.Name, g, want)
 			}
 		}

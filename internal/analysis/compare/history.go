@@ -30,16 +30,21 @@ const (
 	window     = 60
 )
 
-// thresholds are those of the greatest standardised rank statistic over all splits of 14, 15, ... 60 runs: with them the hazard of a false alarm is one in 5,000
-// runs, whatever the distribution. From 200,000 simulated sequences, smoothed from 25 on.
+// thresholds are those of the greatest standardised rank statistic over all splits of 14, 15, ...
+// 60 runs: with them the hazard of a false alarm is one in 5,000 runs, whatever the distribution.
+// From 200,000 simulated sequences, smoothed from 25 on.
 var thresholds = [...]float64{
-	3.130, 3.240, 3.334, 3.416, 3.465, 3.468, 3.477, 3.506, 3.560, 3.591, 3.572, 3.597, 3.608, 3.618, 3.628, 3.637,
-	3.645, 3.654, 3.661, 3.669, 3.676, 3.682, 3.689, 3.695, 3.701, 3.706, 3.711, 3.716, 3.721, 3.726, 3.730, 3.735,
-	3.739, 3.743, 3.747, 3.750, 3.754, 3.757, 3.761, 3.764, 3.767, 3.770, 3.773, 3.776, 3.778, 3.781, 3.784,
+	3.130, 3.240, 3.334, 3.416, 3.465, 3.468, 3.477, 3.506, 3.560, 3.591, 3.572, 3.597, 3.608, 3.618,
+	3.628, 3.637,
+	3.645, 3.654, 3.661, 3.669, 3.676, 3.682, 3.689, 3.695, 3.701, 3.706, 3.711, 3.716, 3.721, 3.726,
+	3.730, 3.735,
+	3.739, 3.743, 3.747, 3.750, 3.754, 3.757, 3.761, 3.764, 3.767, 3.770, 3.773, 3.776, 3.778, 3.781,
+	3.784,
 }
 
-// Changes are the changes of a figure over the runs of a schedule, one positive value for each, in order. Each run is judged by those before it alone, so
-// that a change that was once told never moves nor vanishes. margin is relative: smaller changes are none.
+// Changes are the changes of a figure over the runs of a schedule, one positive value for each, in
+// order. Each run is judged by those before it alone, so that a change that was once told never
+// moves nor vanishes. margin is relative: smaller changes are none.
 func Changes(values []float64, margin float64) []Change {
 	var changes []Change
 	begin := 0 // the first run since the last change
@@ -71,10 +76,16 @@ func Latest(values []float64, margin float64) (c Change, found bool) {
 	if rule == ByRanks {
 		since = max(0, len(segment)-window)
 	}
-	return Change{Alarm: len(values) - 1, At: at, Rule: rule, Shift: MedianOf(segment[at:]) - MedianOf(segment[since:at])}, true
+	return Change{
+		Alarm: len(values) - 1,
+		At:    at,
+		Rule:  rule,
+		Shift: MedianOf(segment[at:]) - MedianOf(segment[since:at]),
+	}, true
 }
 
-// jump returns the first of the last two runs if both are far from all before, on the same side; 0 = they are not.
+// jump returns the first of the last two runs if both are far from all before, on the same side; 0
+// = they are not.
 func jump(segment []float64, limit float64) int {
 	at := len(segment) - 2
 	if at < jumpAfter {
@@ -94,7 +105,8 @@ func jump(segment []float64, limit float64) int {
 	return 0
 }
 
-// split returns the first run after the split at which the ranks before and after differ most, if they do by more than chance allows; 0 = they do not.
+// split returns the first run after the split at which the ranks before and after differ most, if
+// they do by more than chance allows; 0 = they do not.
 func split(segment []float64, limit float64) int {
 	since := max(0, len(segment)-window)
 	last := segment[since:]
@@ -109,13 +121,15 @@ func split(segment []float64, limit float64) int {
 			at, greatest = k, z
 		}
 	}
-	if greatest <= thresholds[n-ranksAfter] || math.Abs(MedianOf(last[at:])-MedianOf(last[:at])) < limit {
+	if greatest <= thresholds[n-ranksAfter] ||
+		math.Abs(MedianOf(last[at:])-MedianOf(last[:at])) < limit {
 		return 0
 	}
 	return since + at
 }
 
-// standardised is the rank sum of the first k values, less its mean, in standard deviations, corrected for ties. doubled are twice the ranks of all.
+// standardised is the rank sum of the first k values, less its mean, in standard deviations,
+// corrected for ties. doubled are twice the ranks of all.
 func standardised(doubled []int, k int) float64 {
 	n := len(doubled)
 	w, squares := 0.0, 0.0

@@ -22,26 +22,34 @@ func (r Comparison) Message(f Figure, against string) string {
 		if r.Dropped == 1 {
 			verb = "was"
 		}
-		return fmt.Sprintf("cannot tell: %d of %s %s inconclusive, and %d of %d of %s", r.Dropped, runs(r.Dropped+r.Repeats), verb, r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
+		return fmt.Sprintf("cannot tell: %d of %s %s inconclusive, and %d of %d of %s", r.Dropped,
+			runs(r.Dropped+r.Repeats), verb, r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
 	case GeneratorWaited:
-		return fmt.Sprintf("cannot tell: %s (90%%: %s), as the load generators did not run for %s of the time, those of %s for %s: give each a CPU of its own",
+		return fmt.Sprintf(
+			"cannot tell: %s (90%%: %s), as the load generators did not run for %s of the time, those of %s for %s: give each a CPU of its own",
 			r.shown(), changes(r.Same), percent(r.Late), against, percent(r.BaselineLate))
 	case NoneSeen:
-		return fmt.Sprintf("none in %d and %s; up to %s and %s of such runs may have some (95%%)", r.Repeats, repeats(r.BaselineRepeats), percent(r.Upper), percent(r.BaselineUpper))
+		return fmt.Sprintf("none in %d and %s; up to %s and %s of such runs may have some (95%%)",
+			r.Repeats, repeats(r.BaselineRepeats), percent(r.Upper), percent(r.BaselineUpper))
 	}
 	if f.Counted {
-		return fmt.Sprintf("cannot tell: some in %s, against %d of %d of %s", r.with(), r.BaselineWith, r.BaselineRepeats, against)
+		return fmt.Sprintf("cannot tell: some in %s, against %d of %d of %s", r.with(), r.BaselineWith,
+			r.BaselineRepeats, against)
 	}
-	return fmt.Sprintf("cannot tell: %s (90%%: %s) with %s; %s", r.shown(), changes(r.Same), repeats(min(r.Repeats, r.BaselineRepeats)), r.needs(f))
+	return fmt.Sprintf("cannot tell: %s (90%%: %s) with %s; %s", r.shown(), changes(r.Same),
+		repeats(min(r.Repeats, r.BaselineRepeats)), r.needs(f))
 }
 
 // with is the share of the runs in which a counted figure is not 0.
-func (r Comparison) with() string { return fmt.Sprintf("%d of %s", r.With, repeats(r.Repeats)) }
+func (r Comparison) with() string {
+	return fmt.Sprintf("%d of %s", r.With, repeats(r.Repeats))
+}
 
 // claim is the difference in words. Of a baseline at the floor, nothing can be told as a ratio.
 func (r Comparison) claim(f Figure, against string) string {
 	if f.Counted {
-		return fmt.Sprintf("in %s, against %d of %d of %s", r.with(), r.BaselineWith, r.BaselineRepeats, against)
+		return fmt.Sprintf("in %s, against %d of %d of %s", r.with(), r.BaselineWith, r.BaselineRepeats,
+			against)
 	}
 	if r.BaselineMedian <= f.Floor {
 		return fmt.Sprintf("%s instead of %s of %s", f.Text(r.Median), f.Text(r.BaselineMedian), against)
@@ -57,7 +65,8 @@ func (r Comparison) claim(f Figure, against string) string {
 	if ratio >= 2 {
 		return fmt.Sprintf("%s%s times that of %s", bound, times(ratio), against)
 	}
-	return fmt.Sprintf("%s%s %s than %s", bound, percent(math.Abs(r.Change())), lower(r.greater, "higher", "lower"), against)
+	return fmt.Sprintf("%s%s %s than %s", bound, percent(math.Abs(r.Change())),
+		lower(r.greater, "higher", "lower"), against)
 }
 
 // evidence is the interval, and how many repeats it is from.
@@ -69,9 +78,11 @@ func (r Comparison) evidence(f Figure) string {
 	case r.BaselineMedian <= f.Floor:
 		return fmt.Sprintf("%s against %d", repeats(r.Repeats), r.BaselineRepeats)
 	case math.Exp(r.Shift) >= 2:
-		of = fmt.Sprintf("%s to %s times", times(math.Exp(r.Interval.Low)), times(math.Exp(r.Interval.High)))
+		of = fmt.Sprintf("%s to %s times", times(math.Exp(r.Interval.Low)),
+			times(math.Exp(r.Interval.High)))
 	}
-	return fmt.Sprintf("%s: %s; %s against %d", percent(1-r.Alpha), of, repeats(r.Repeats), r.BaselineRepeats)
+	return fmt.Sprintf("%s: %s; %s against %d", percent(1-r.Alpha), of, repeats(r.Repeats),
+		r.BaselineRepeats)
 }
 
 func (r Comparison) needs(f Figure) string {
@@ -79,8 +90,10 @@ func (r Comparison) needs(f Figure) string {
 	case r.Needs == 0:
 		return "no number of repeats is known to tell"
 	case r.Needs > MaxRepeats:
-		return fmt.Sprintf("more than %d would be needed: too noisy for a margin of %s", MaxRepeats, r.margin(f))
-	case r.Reason == TooFewRepeats && r.Needs <= min(r.Repeats, r.BaselineRepeats): // the variation is estimated from the runs of all cells
+		return fmt.Sprintf("more than %d would be needed: too noisy for a margin of %s", MaxRepeats,
+			r.margin(f))
+	// the variation is estimated from the runs of all cells
+	case r.Reason == TooFewRepeats && r.Needs <= min(r.Repeats, r.BaselineRepeats):
 		return "they could if fewer runs of the other cells were inconclusive"
 	case r.Reason == TooFewRepeats:
 		return fmt.Sprintf("needs at least %d of each", r.Needs)
@@ -134,10 +147,14 @@ func Shifted(by float64, of Interval) string {
 }
 
 // Signed is a difference of logarithms in words.
-func Signed(by float64) string { return signed(by) }
+func Signed(by float64) string {
+	return signed(by)
+}
 
 // changes is an interval of logarithms as signed changes.
-func changes(i Interval) string { return signed(i.Low) + " to " + signed(i.High) }
+func changes(i Interval) string {
+	return signed(i.Low) + " to " + signed(i.High)
+}
 
 // signed is the logarithm of a ratio as a signed change.
 func signed(log float64) string {
@@ -175,7 +192,9 @@ func percent(share float64) string {
 	return strings.Replace(format.Share(share), ".0%", "%", 1)
 }
 
-func count(v float64) string { return fmt.Sprintf("%.0f", v) }
+func count(v float64) string {
+	return fmt.Sprintf("%.0f", v)
+}
 
 func times(ratio float64) string {
 	switch {

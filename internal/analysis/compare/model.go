@@ -27,16 +27,26 @@ type sample struct {
 // fit fits the model.
 func fit(samples []sample) model {
 	cells, rounds := map[string]float64{}, map[int]float64{}
-	m := model{effects: cells, runs: map[string]int{}, own: map[string]float64{}}
+	m := model{
+		effects: cells,
+		runs:    map[string]int{},
+		own:     map[string]float64{},
+	}
 	perRoundSeen := map[int]int{}
 	for _, s := range samples {
 		m.runs[s.cell]++
 		perRoundSeen[s.round]++
 	}
-	// Alternating means converge to the least squares, as every block is complete but for inconclusive runs.
+	// Alternating means converge to the least squares, as every block is complete but for inconclusive
+	// runs.
 	for range 10000 {
-		moved := means(cells, m.runs, samples, func(s sample) (string, float64) { return s.cell, s.value - rounds[s.round] })
-		moved = max(moved, means(rounds, perRoundSeen, samples, func(s sample) (int, float64) { return s.round, s.value - cells[s.cell] }))
+		moved := means(cells, m.runs, samples, func(s sample) (string, float64) {
+			return s.cell,
+				s.value - rounds[s.round]
+		})
+		moved = max(moved, means(rounds, perRoundSeen, samples, func(s sample) (int, float64) {
+			return s.round, s.value - cells[s.cell]
+		}))
 		if moved < 1e-13 {
 			break
 		}
@@ -47,7 +57,9 @@ func fit(samples []sample) model {
 }
 
 // means sets each effect to the mean of what remains for it, and returns the largest change.
-func means[K comparable](effects map[K]float64, counts map[K]int, samples []sample, remains func(sample) (K, float64)) (moved float64) {
+func means[K comparable](
+	effects map[K]float64, counts map[K]int, samples []sample, remains func(sample) (K, float64),
+) (moved float64) {
 	sums := map[K]float64{}
 	for _, s := range samples {
 		k, v := remains(s)
@@ -88,7 +100,8 @@ func (m *model) residuals(samples []sample, rounds map[int]float64) {
 	if m.df > 0 {
 		m.variance = total / float64(m.df)
 	}
-	q := float64(len(samples)) / float64(len(rounds)) // runs per round: the fit of a round has taken its part of the noise
+	// runs per round: the fit of a round has taken its part of the noise
+	q := float64(len(samples)) / float64(len(rounds))
 	for cell, sum := range squares {
 		if n := m.runs[cell]; n > 1 && q > 1 {
 			m.own[cell] = sum / float64(n-1) * q / (q - 1)
@@ -96,8 +109,8 @@ func (m *model) residuals(samples []sample, rounds map[int]float64) {
 	}
 }
 
-// part is the variance of a cell's effect: the greater of its own and the pooled one. The pooled one stops a few runs that are close by chance, its own a
-// cell with more noise than the others.
+// part is the variance of a cell's effect: the greater of its own and the pooled one. The pooled
+// one stops a few runs that are close by chance, its own a cell with more noise than the others.
 func (m model) part(cell string) float64 {
 	return max(m.own[cell], m.variance) / float64(m.runs[cell])
 }
@@ -109,7 +122,10 @@ type student struct {
 }
 
 func (m model) difference(cell, baseline string) student {
-	return student{m.effects[cell] - m.effects[baseline], math.Sqrt(m.part(cell) + m.part(baseline)), m.df}
+	return student{
+		m.effects[cell] - m.effects[baseline], math.Sqrt(m.part(cell) + m.part(baseline)),
+		m.df,
+	}
 }
 
 // p is two-sided.

@@ -11,16 +11,22 @@ import (
 // span is what is known of a value: it lies between both. They are equal unless it was censored.
 type span struct{ least, most float64 }
 
-func exactly(v float64) span { return span{v, v} }
+func exactly(v float64) span {
+	return span{v, v}
+}
 
 // minus is what is known of the difference of two values.
-func (s span) minus(o span) span { return span{s.least - o.most, s.most - o.least} }
+func (s span) minus(o span) span {
+	return span{s.least - o.most, s.most - o.least}
+}
 
 // rank is the value by which s is ranked: a censored one is above all others.
-func (s span) rank() float64 { return s.most }
+func (s span) rank() float64 {
+	return s.most
+}
 
-// mannWhitney is the exact conditional test of Mann and Whitney, with ties (Klotz 1966). u is the number of pairs in which x is greater, ties counted half;
-// p is two-sided.
+// mannWhitney is the exact conditional test of Mann and Whitney, with ties (Klotz 1966). u is the
+// number of pairs in which x is greater, ties counted half; p is two-sided.
 func mannWhitney(x, y []float64) (u, p float64) {
 	ranks, tied := midranks(x, y)
 	w := 0
@@ -38,7 +44,8 @@ func mannWhitney(x, y []float64) (u, p float64) {
 	return u, min(1, 2*min(below, above))
 }
 
-// midranks are twice the ranks of all values of x, then of y; equal values have the mean of their ranks.
+// midranks are twice the ranks of all values of x, then of y; equal values have the mean of their
+// ranks.
 func midranks(x, y []float64) (doubled []int, tied bool) {
 	all := slices.Concat(x, y)
 	order := make([]int, len(all))
@@ -69,14 +76,15 @@ func midranks(x, y []float64) (doubled []int, tied bool) {
 	return doubled, tied
 }
 
-// sums is the distribution of the sum of n of the given numbers, drawn without replacement: the probability of each sum from 0 on. It only adds, so that
-// nothing cancels out.
+// sums is the distribution of the sum of n of the given numbers, drawn without replacement: the
+// probability of each sum from 0 on. It only adds, so that nothing cancels out.
 func sums(of []int, n int) []float64 {
 	total := 0
 	for _, v := range of {
 		total += v
 	}
-	// ways[k][s] is the number of subsets of k numbers with the sum s, of those numbers that were looked at.
+	// ways[k][s] is the number of subsets of k numbers with the sum s, of those numbers that were
+	// looked at.
 	ways := make([][]float64, n+1)
 	for k := range ways {
 		ways[k] = make([]float64, total+1)
@@ -114,7 +122,8 @@ func tails(distribution []float64, v int) (below, above float64) {
 
 type sizes struct{ n, m int }
 
-// distributionsOfU are kept: the same few sizes are needed again and again. All that can occur, of up to 50 and 100 repeats, hold 50 MB.
+// distributionsOfU are kept: the same few sizes are needed again and again. All that can occur, of
+// up to 50 and 100 repeats, hold 50 MB.
 var distributionsOfU sync.Map // of []float64 by sizes
 
 // distributionOfU is the distribution of U between n and m values without ties.
@@ -122,7 +131,8 @@ func distributionOfU(n, m int) []float64 {
 	if known, ok := distributionsOfU.Load(sizes{n, m}); ok {
 		return known.([]float64)
 	}
-	// The number of pairs in which x is greater is a sum over x: count(i, j)[u] = count(i-1, j)[u-j] + count(i, j-1)[u].
+	// The number of pairs in which x is greater is a sum over x: count(i, j)[u] = count(i-1, j)[u-j] +
+	// count(i, j-1)[u].
 	rows := make([][]float64, m+1) // by j, of the present i
 	for j := range rows {
 		rows[j] = []float64{1}
@@ -148,8 +158,9 @@ func distributionOfU(n, m int) []float64 {
 	return rows[m]
 }
 
-// criticalOrder is the k for which the k-th smallest and the k-th greatest of all pairwise differences are the limits of the interval of level 1 - alpha
-// (Bauer 1972). 0: there is none; the interval is infinite.
+// criticalOrder is the k for which the k-th smallest and the k-th greatest of all pairwise
+// differences are the limits of the interval of level 1 - alpha (Bauer 1972). 0: there is none; the
+// interval is infinite.
 func criticalOrder(n, m int, alpha float64) int {
 	k, below := 0, 0.0
 	for _, p := range distributionOfU(n, m) {
@@ -166,7 +177,8 @@ func smallestP(n, m int) float64 {
 	return 2 / combin.GeneralizedBinomial(float64(n+m), float64(n))
 }
 
-// differences are all pairwise differences between x and y: their lower ends and their upper ends, each sorted.
+// differences are all pairwise differences between x and y: their lower ends and their upper ends,
+// each sorted.
 func differences(x, y []span) (least, most []float64) {
 	for _, a := range x {
 		for _, b := range y {
@@ -179,7 +191,8 @@ func differences(x, y []span) (least, most []float64) {
 	return least, most
 }
 
-// shift is the estimate of Hodges and Lehmann (1963), the median of all pairwise differences. Censored values can leave only one side of it known.
+// shift is the estimate of Hodges and Lehmann (1963), the median of all pairwise differences.
+// Censored values can leave only one side of it known.
 func shift(x, y []span) span {
 	least, most := differences(x, y)
 	return span{median(least), median(most)}

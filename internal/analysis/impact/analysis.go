@@ -8,7 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// analysis is the input and the intermediate values from which all figures of one fault are computed.
+// analysis is the input and the intermediate values from which all figures of one fault are
+// computed.
 type analysis struct {
 	curve   *throughput.Curve
 	fault   Fault
@@ -33,7 +34,8 @@ type analysis struct {
 	short         []gap // and those that would be, were they not as late
 }
 
-// baseline is the time before t0 that the rest is compared with. It ends with the interval before the one that contains t0.
+// baseline is the time before t0 that the rest is compared with. It ends with the interval before
+// the one that contains t0.
 type baseline struct {
 	first   int       // its first interval
 	seconds []float64 // its 1 s rates, at the level of t0
@@ -45,12 +47,15 @@ type baseline struct {
 // gap is a gap of the record from t0's point of view.
 type gap struct {
 	record.Gap
-	earlier bool // requests waited in vain in it too long before t0 for it to be the fault's alone: it is counted from t0 on
+	// requests waited in vain in it too long before t0 for it to be the fault's alone: it is counted
+	// from t0 on
+	earlier bool
 	of      partition
 	share   float64 // of the load's requests that go to the part
 }
 
-// partition is one of the ways in which the load is looked at: as a whole, as reads and writes, by shard.
+// partition is one of the ways in which the load is looked at: as a whole, as reads and writes, by
+// shard.
 type partition int
 
 const (
@@ -60,7 +65,9 @@ const (
 	partitions
 )
 
-func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
+func (g gap) length() time.Duration {
+	return time.Duration(g.To - g.From)
+}
 
 func newAnalysis(s *merged.Series, f Fault, o Options) *analysis {
 	s = around(s, f, o)

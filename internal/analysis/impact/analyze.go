@@ -8,16 +8,22 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Analyze computes the impact of a fault from the complete part of the series. It may be called during the run: until Settled, Recovered
-// may be false and the other figures are preliminary. Rates are taken over 1 s windows that slide by one interval. Without a recovery, sums
-// "until recovery" end at the deadline, or at the end of the record.
+// Analyze computes the impact of a fault from the complete part of the series. It may be called
+// during the run: until Settled, Recovered may be false and the other figures are preliminary.
+// Rates are taken over 1 s windows that slide by one interval. Without a recovery, sums "until
+// recovery" end at the deadline, or at the end of the record.
 //
-//   - BaselineRate, BaselineNoise: median and MAD of the rates of adjacent 1 s windows in the BaselineWindow before t0, none before MeasuredFrom.
-//   - MinRate, Dip, Degraded, LostRequests, Errors, During: over the intervals from the one that contains t0 to recovery.
-//   - Where the plan of the load changes and the throughput follows it, every rate is compared with the baseline times the planned level, which is
+//   - BaselineRate, BaselineNoise: median and MAD of the rates of adjacent 1 s windows in the
+//     BaselineWindow before t0, none before MeasuredFrom.
+//   - MinRate, Dip, Degraded, LostRequests, Errors, During: over the intervals from the one that
+//     contains t0 to recovery.
+//   - Where the plan of the load changes and the throughput follows it, every rate is compared with
+//     the baseline times the planned level, which is
 //     1 at t0. BaselineRate and MinRate are for that level. See Planned.
-//   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before t0, if that was at most one interval (or two of
-//     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count. Outage is the longest of the load's,
+//   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before
+//     t0, if that was at most one interval (or two of
+//     the baseline's mean times between successes) earlier. Only gaps that begin before recovery
+//     count. Outage is the longest of the load's,
 //     the reads', the writes', any shard's and the probe's; see Outages.Longest.
 //   - WhileActive: over the intervals completely within Fault.Active.
 //   - Recovery: see recovery.
@@ -62,8 +68,8 @@ func Analyze(s *merged.Series, f Fault, o Options) Impact {
 	return m
 }
 
-// Settled reports whether the impact is final: the load recovered and new clients are served, or the deadline and the time for which recovery must hold
-// have passed, or the record has ended.
+// Settled reports whether the impact is final: the load recovered and new clients are served, or
+// the deadline and the time for which recovery must hold have passed, or the record has ended.
 func Settled(s *merged.Series, f Fault, o Options) bool {
 	o = o.WithDefaults()
 	s = around(s, f, o)
@@ -105,10 +111,12 @@ func (a *analysis) timeToImpact(m *Impact) {
 	}
 }
 
-// began is when the outage of a gap began: after the last success, and before a request that waited in vain was due for its reply.
+// began is when the outage of a gap began: after the last success, and before a request that waited
+// in vain was due for its reply.
 func (a *analysis) began(p *gapLog, g gap) Bounded {
 	from := time.Duration(g.From)
-	return a.sinceInjection(from, from-time.Duration(g.MaybeBefore), from+time.Duration(g.UnprovenHead)+p.usual)
+	return a.sinceInjection(from, from-time.Duration(g.MaybeBefore),
+		from+time.Duration(g.UnprovenHead)+p.usual)
 }
 
 // earlier is the earlier of two instants, of which either need not be known.
@@ -135,8 +143,10 @@ func (a *analysis) losses(m *Impact, end int) {
 	}
 }
 
-// lost sums the times from t0 to the interval end in which successes were missing: the rises of what is missing since t0, those that are more than what the
-// counts of intervals vary without a fault: by a request for each load pod, or 3 standard deviations. What is served late does not make up for it.
+// lost sums the times from t0 to the interval end in which successes were missing: the rises of
+// what is missing since t0, those that are more than what the counts of intervals vary without a
+// fault: by a request for each load pod, or 3 standard deviations. What is served late does not
+// make up for it.
 func (a *analysis) lost(end int) (sum float64) {
 	usual := max(float64(a.curve.Series.Pods), 3*a.intervalDeviation())
 	stalls := a.stalledTime()
@@ -164,7 +174,8 @@ func (a *analysis) lost(end int) (sum float64) {
 	return sum
 }
 
-// latencies sets the latencies before the fault, from t0 to the interval end, and after the recovery.
+// latencies sets the latencies before the fault, from t0 to the interval end, and after the
+// recovery.
 func (a *analysis) latencies(m *Impact, end int) {
 	m.Before = a.curve.Latency(a.base.first, a.first)
 	m.During = a.curve.Latency(a.first, end)

@@ -60,36 +60,51 @@ func TestAnalyze(t *testing.T) {
 			name:  "3 s without an answer",
 			load:  recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{seconds(40, 43)}, Probe: 100},
 			fault: Fault{At: 40 * time.Second, Deadline: 15 * time.Second},
-			want: want{dip: 1, outage: 3001 * ms, total: 3001 * ms, server: 3010 * ms, end: 3000500 * us, impact: 0,
-				recovered: true, recovery: 3000500 * us, lost: 3000},
+			want: want{
+				dip: 1, outage: 3001 * ms, total: 3001 * ms, server: 3010 * ms, end: 3000500 * us, impact: 0,
+				recovered: true, recovery: 3000500 * us, lost: 3000,
+			},
 		},
 		{
 			name:  "the same, between two intervals",
 			load:  recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{seconds(40.037, 43.037)}},
 			fault: Fault{At: 40037 * ms, Deadline: 15 * time.Second},
-			want: want{dip: 1, outage: 3001 * ms, total: 3001 * ms, server: -1, end: 3000500 * us, impact: 0,
-				recovered: true, recovery: 3000500 * us, lost: 3000},
+			want: want{
+				dip: 1, outage: 3001 * ms, total: 3001 * ms, server: -1, end: 3000500 * us, impact: 0,
+				recovered: true, recovery: 3000500 * us, lost: 3000,
+			},
 		},
 		{
 			name:  "half a second of errors",
 			load:  recorded.Load{Rate: 1000, Length: 60 * time.Second, Failing: []summary.Window{seconds(40.25, 40.75)}},
 			fault: Fault{At: 40 * time.Second},
-			want: want{dip: 0.5, minRate: 500, outage: 501 * ms, total: 501 * ms, server: -1, end: 750500 * us, impact: 249500 * us, errors: 499 * ms,
-				recovered: true, recovery: 750500 * us, lost: 500, failed: 500},
+			want: want{
+				dip: 0.5, minRate: 500, outage: 501 * ms, total: 501 * ms, server: -1, end: 750500 * us,
+				impact: 249500 * us, errors: 499 * ms,
+				recovered: true, recovery: 750500 * us, lost: 500, failed: 500,
+			},
 		},
 		{
 			name:  "50 ms without an answer is no dip of a second, but an outage",
 			load:  recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{seconds(40.02, 40.07)}},
 			fault: Fault{At: 40 * time.Second},
-			want: want{dip: 0.05, minRate: 950, outage: 51 * ms, total: 51 * ms, server: -1, end: 70500 * us, impact: 19500 * us,
-				recovered: true, recovery: 70500 * us, lost: 50},
+			want: want{
+				dip: 0.05, minRate: 950, outage: 51 * ms, total: 51 * ms, server: -1, end: 70500 * us, impact: 19500 * us,
+				recovered: true, recovery: 70500 * us, lost: 50,
+			},
 		},
 		{
-			name:  "a stall well after the fault does not delay recovery",
-			load:  recorded.Load{Rate: 1000, Length: 80 * time.Second, Down: []summary.Window{seconds(40, 42), seconds(42.5, 42.52)}},
+			name: "a stall well after the fault does not delay recovery",
+			load: recorded.Load{
+				Rate:   1000,
+				Length: 80 * time.Second,
+				Down:   []summary.Window{seconds(40, 42), seconds(42.5, 42.52)},
+			},
 			fault: Fault{At: 40 * time.Second},
-			want: want{dip: 1, outage: 2001 * ms, total: 2022 * ms, server: -1, end: 2000500 * us, recovered: true,
-				recovery: 2000500 * us, lost: 2000},
+			want: want{
+				dip: 1, outage: 2001 * ms, total: 2022 * ms, server: -1, end: 2000500 * us, recovered: true,
+				recovery: 2000500 * us, lost: 2000,
+			},
 		},
 		{
 			name:  "only the probe feels it, from half a second after t0",
@@ -104,17 +119,26 @@ func TestAnalyze(t *testing.T) {
 			want:  want{minRate: 1000, server: 310 * ms, end: -1, impact: -1, recovered: true},
 		},
 		{
-			name:  "a gap as in the baseline is one, but the load need not recover from it",
-			load:  recorded.Load{Rate: 1000, Length: 80 * time.Second, Down: []summary.Window{seconds(30, 30.03), seconds(40.2, 40.22)}},
+			name: "a gap as in the baseline is one, but the load need not recover from it",
+			load: recorded.Load{
+				Rate:   1000,
+				Length: 80 * time.Second,
+				Down:   []summary.Window{seconds(30, 30.03), seconds(40.2, 40.22)},
+			},
 			fault: Fault{At: 40 * time.Second},
-			want:  want{minRate: 980, dip: 0.02, outage: 21 * ms, total: 21 * ms, server: -1, end: 220500 * us, impact: 199500 * us, recovered: true},
+			want: want{
+				minRate: 980, dip: 0.02, outage: 21 * ms, total: 21 * ms, server: -1, end: 220500 * us, impact: 199500 * us,
+				recovered: true,
+			},
 		},
 		{
 			name:  "never recovered",
 			load:  recorded.Load{Rate: 1000, Length: 80 * time.Second, Down: []summary.Window{seconds(40, 80)}},
 			fault: Fault{At: 40 * time.Second, Deadline: 20 * time.Second},
-			want: want{dip: 1, outage: 40*time.Second + 500*us, total: 40*time.Second + 500*us, server: -1, end: -1, impact: 0,
-				recovery: -1, lost: 20000},
+			want: want{
+				dip: 1, outage: 40*time.Second + 500*us, total: 40*time.Second + 500*us, server: -1, end: -1, impact: 0,
+				recovery: -1, lost: 20000,
+			},
 		},
 		{
 			name:  "recovered after the deadline is not recovered",
@@ -126,64 +150,89 @@ func TestAnalyze(t *testing.T) {
 			name:  "second dip within ten seconds: recovery is after it",
 			load:  recorded.Load{Rate: 1000, Length: 80 * time.Second, Down: []summary.Window{seconds(40, 42), seconds(45, 46)}},
 			fault: Fault{At: 40 * time.Second},
-			want: want{dip: 1, outage: 2001 * ms, total: 3002 * ms, server: -1, end: 2000500 * us, recovered: true,
-				recovery: 6000500 * us, lost: 3000},
+			want: want{
+				dip: 1, outage: 2001 * ms, total: 3002 * ms, server: -1, end: 2000500 * us, recovered: true,
+				recovery: 6000500 * us, lost: 3000,
+			},
 		},
 		{
 			name:  "half the throughput for 4 s has no gap",
 			load:  recorded.Load{Rate: 1000, Length: 80 * time.Second, Slow: []summary.Window{seconds(40, 44)}},
 			fault: Fault{At: 40 * time.Second},
 			// From 43.8 s on, 200 ms at half speed in a window leave 90 %.
-			want: want{dip: 0.5, minRate: 500, server: -1, end: -1, impact: -1, recovered: true, recovery: 4 * time.Second, lost: 2000},
+			want: want{
+				dip: 0.5, minRate: 500, server: -1, end: -1, impact: -1, recovered: true, recovery: 4 * time.Second, lost: 2000,
+			},
 		},
 		{
 			name:  "at the record's start",
 			load:  recorded.Load{Rate: 1000, Length: 30 * time.Second, Down: []summary.Window{seconds(0, 2)}},
 			fault: Fault{At: 0},
-			want: want{outage: 2*time.Second + 500*us, total: 2*time.Second + 500*us, server: -1, end: 2*time.Second + 500*us, recovery: -1,
-				doubts: "BaselineTooShort"},
+			want: want{
+				outage:   2*time.Second + 500*us,
+				total:    2*time.Second + 500*us,
+				server:   -1,
+				end:      2*time.Second + 500*us,
+				recovery: -1,
+				doubts:   "BaselineTooShort",
+			},
 		},
 		{
 			name:  "too little before it for a rate",
 			load:  recorded.Load{Rate: 1000, Length: 30 * time.Second, Down: []summary.Window{seconds(1, 2)}},
 			fault: Fault{At: 500 * time.Millisecond},
-			want: want{outage: 1001 * ms, total: 1001 * ms, server: -1, end: 1500500 * us, impact: 499500 * us, recovery: -1,
-				doubts: "BaselineTooShort"},
+			want: want{
+				outage: 1001 * ms, total: 1001 * ms, server: -1, end: 1500500 * us, impact: 499500 * us, recovery: -1,
+				doubts: "BaselineTooShort",
+			},
 		},
 		{
 			name:  "too short a baseline",
 			load:  recorded.Load{Rate: 1000, Length: 30 * time.Second, Down: []summary.Window{seconds(5, 6)}},
 			fault: Fault{At: 5 * time.Second},
-			want: want{dip: 1, outage: 1001 * ms, total: 1001 * ms, server: -1, end: 1000500 * us, recovered: true, recovery: 1000500 * us, lost: 1000,
-				doubts: "BaselineTooShort"},
+			want: want{
+				dip: 1, outage: 1001 * ms, total: 1001 * ms, server: -1, end: 1000500 * us, recovered: true, recovery: 1000500 * us,
+				lost:   1000,
+				doubts: "BaselineTooShort",
+			},
 		},
 		{
 			name:  "no load at all",
 			load:  recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{seconds(0, 60)}},
 			fault: Fault{At: 40 * time.Second, Deadline: 10 * time.Second},
-			want:  want{outage: 20 * time.Second, total: 20 * time.Second, server: -1, end: -1, impact: -1, recovery: -1, doubts: "NoLoad"},
+			want: want{
+				outage: 20 * time.Second, total: 20 * time.Second, server: -1, end: -1, impact: -1, recovery: -1, doubts: "NoLoad",
+			},
 		},
 		{
 			name:  "few requests",
 			load:  recorded.Load{Rate: 2, Length: 60 * time.Second, Down: []summary.Window{seconds(40, 43)}},
 			fault: Fault{At: 40 * time.Second},
-			want: want{dip: 1, outage: 3500 * ms, total: 3500 * ms, server: -1, end: 3250 * ms, recovered: true, recovery: 3250 * ms,
-				lost: 6.6, doubts: "TooFewSamples"},
+			want: want{
+				dip: 1, outage: 3500 * ms, total: 3500 * ms, server: -1, end: 3250 * ms, recovered: true,
+				recovery: 3250 * ms,
+				lost:     6.6, doubts: "TooFewSamples",
+			},
 		},
 		{
 			name:  "the load ended too early to tell",
 			load:  recorded.Load{Rate: 1000, Length: 48 * time.Second, Down: []summary.Window{seconds(40, 41)}},
 			fault: Fault{At: 40 * time.Second, Deadline: time.Minute},
-			want: want{dip: 1, outage: 1001 * ms, total: 1001 * ms, server: -1, end: 1000500 * us, recovery: -1, lost: 1000,
-				doubts: "RecordIncomplete"},
+			want: want{
+				dip: 1, outage: 1001 * ms, total: 1001 * ms, server: -1, end: 1000500 * us, recovery: -1, lost: 1000,
+				doubts: "RecordIncomplete",
+			},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.load.Record(t)
 			s.Finish(0)
 			m := Analyze(s, c.fault, Options{})
-			got := want{m.Dips.All, m.MinRate, m.Outages.Load.Value, m.TotalOutage.Value, m.Outages.Probe.Value, m.OutageEnd.Value, m.TimeToImpact.Value, m.ErrorWindow,
-				m.Recovered, m.RecoveryTime.Value, m.LostRequests, m.Errors, reasons(m)}
+			got := want{
+				m.Dips.All, m.MinRate, m.Outages.Load.Value, m.TotalOutage.Value, m.Outages.Probe.Value,
+				m.OutageEnd.Value, m.TimeToImpact.Value, m.ErrorWindow,
+				m.Recovered, m.RecoveryTime.Value, m.LostRequests, m.Errors, reasons(m),
+			}
 			if c.name == "few requests" && got.lost > 0 {
 				got.lost = c.want.lost // one request per five intervals: the sum of the shortfalls of the others is random
 			}
@@ -206,10 +255,12 @@ func TestAnalyzeLatencyAndBaseline(t *testing.T) {
 		t.Errorf("baseline %v, noise %v, degraded %v", m.BaselineRate, m.BaselineNoise, m.RecoveredThroughput)
 	}
 	// 43.0005 s is the recovery: the interval from 43.0 s to 43.1 s is the last of the fault.
-	if m.Before.Count != 20_000 || m.During.Count != 100 || m.After.Count != 10_000 || m.Before.P50 != 300*time.Microsecond {
+	if m.Before.Count != 20_000 || m.During.Count != 100 || m.After.Count != 10_000 ||
+		m.Before.P50 != 300*time.Microsecond {
 		t.Errorf("before %+v\nduring %+v\nafter %+v", m.Before, m.During, m.After)
 	}
-	if m := Analyze(s, Fault{At: 40 * time.Second}, Options{MeasuredFrom: 35 * time.Second}); m.Before.Count != 5000 || reasons(m) != "BaselineTooShort" {
+	if m := Analyze(s, Fault{At: 40 * time.Second}, Options{MeasuredFrom: 35 * time.Second}); m.Before.Count != 5000 ||
+		reasons(m) != "BaselineTooShort" {
 		t.Errorf("measured from 35 s: %d before, doubts %v", m.Before.Count, m.Doubts)
 	}
 }
@@ -248,7 +299,8 @@ func TestAnalyzeLostPod(t *testing.T) {
 	}
 	s.Lose(1)
 	m := Analyze(s, fault, Options{})
-	if m.Recovered || reasons(m) != RecordIncomplete || !strings.Contains(m.Doubts[0].Message, "only 1 of 2 load pods delivered between 45s") {
+	if m.Recovered || reasons(m) != RecordIncomplete ||
+		!strings.Contains(m.Doubts[0].Message, "only 1 of 2 load pods delivered between 45s") {
 		t.Errorf("recovered %v, doubts %v", m.Recovered, m.Doubts)
 	}
 	if m.Outage.Value != 1001*ms {
@@ -257,13 +309,19 @@ func TestAnalyzeLostPod(t *testing.T) {
 }
 
 func TestAnalyzeDegraded(t *testing.T) {
-	l := recorded.Load{Rate: 1000, Length: 80 * time.Second, Down: []summary.Window{seconds(40, 41)}, Slow: []summary.Window{seconds(41, 80)}}
+	l := recorded.Load{
+		Rate:   1000,
+		Length: 80 * time.Second,
+		Down:   []summary.Window{seconds(40, 41)},
+		Slow:   []summary.Window{seconds(41, 80)},
+	}
 	s := l.Record(t)
 	if m := Analyze(s, Fault{At: 40 * time.Second}, Options{}); m.Recovered {
 		t.Error("half the throughput is not recovered by default")
 	}
 	m := Analyze(s, Fault{At: 40 * time.Second}, Options{RecoveredShare: 0.4})
-	if !m.Recovered || !near(m.RecoveredThroughput, 0.5, 0.001) || m.RecoveryTime.Value < 990*ms || m.RecoveryTime.Value > 1010*ms {
+	if !m.Recovered || !near(m.RecoveredThroughput, 0.5, 0.001) || m.RecoveryTime.Value < 990*ms ||
+		m.RecoveryTime.Value > 1010*ms {
 		t.Errorf("recovered %v after %v at %v", m.Recovered, m.RecoveryTime.Value, m.RecoveredThroughput)
 	}
 }
@@ -276,8 +334,10 @@ func TestRecoveryIsAsLongAsTheOutage(t *testing.T) {
 		length := 20*ms + time.Duration(r.Int64N(int64(4*time.Second)))
 		l := recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{{From: at, To: at + length}}}
 		m := Analyze(l.Record(t), Fault{At: at}, Options{})
-		if !m.Recovered || (m.RecoveryTime.Value-length).Abs() > recorded.Step || (m.Outage.Value-length).Abs() > 2*ms || m.OutageEnd.Value > m.RecoveryTime.Value {
-			t.Errorf("down for %v from %v: outage %v until %v, recovered %v after %v", length, at, m.Outage.Value, m.OutageEnd.Value, m.Recovered, m.RecoveryTime.Value)
+		if !m.Recovered || (m.RecoveryTime.Value-length).Abs() > recorded.Step || (m.Outage.Value-length).Abs() > 2*ms ||
+			m.OutageEnd.Value > m.RecoveryTime.Value {
+			t.Errorf("down for %v from %v: outage %v until %v, recovered %v after %v", length, at, m.Outage.Value,
+				m.OutageEnd.Value, m.Recovered, m.RecoveryTime.Value)
 		}
 	}
 }
@@ -287,7 +347,12 @@ func TestAnalyzeIsIndependentOfStartTime(t *testing.T) {
 	for range 20 {
 		at, length := 40*time.Second+time.Duration(r.Int64N(1e9)), time.Duration(r.Int64N(3e9))
 		shift := time.Duration(1+r.IntN(20)) * recorded.Step
-		l := recorded.Load{Rate: 500, Length: 60 * time.Second, Failing: []summary.Window{{From: at, To: at + length}}, Probe: 50}
+		l := recorded.Load{
+			Rate:    500,
+			Length:  60 * time.Second,
+			Failing: []summary.Window{{From: at, To: at + length}},
+			Probe:   50,
+		}
 		later := l
 		later.Length += shift
 		later.Late = shift
@@ -308,7 +373,8 @@ func TestAnalyzeScalesWithTheRate(t *testing.T) {
 		fast := l
 		fast.Rate *= 5
 		a, b := Analyze(l.Record(t), Fault{At: at}, Options{}), Analyze(fast.Record(t), Fault{At: at}, Options{})
-		if b.BaselineRate != 5*a.BaselineRate || b.Errors != 5*a.Errors || !near(b.LostRequests, 5*a.LostRequests, 1e-6) || !near(a.Dips.All, b.Dips.All, 1e-9) ||
+		if b.BaselineRate != 5*a.BaselineRate || b.Errors != 5*a.Errors || !near(b.LostRequests, 5*a.LostRequests, 1e-6) ||
+			!near(a.Dips.All, b.Dips.All, 1e-9) ||
 			(a.RecoveryTime.Value-b.RecoveryTime.Value).Abs() > 3*ms || (a.Outage.Value-b.Outage.Value).Abs() > 5*ms {
 			t.Errorf("%v from %v: slow %+v\nfast %+v", length, at, a, b)
 		}
@@ -362,7 +428,8 @@ func TestSettled(t *testing.T) {
 				if m := Analyze(s, fault, Options{}); !m.Recovered {
 					t.Error("settled by recovery, but not recovered")
 				}
-			} else if m := Analyze(s, fault, Options{}); m.Recovered || m.RecoveryTime.Value != -1 || len(m.Doubts) > 0 || m.Dips.All < 0 || m.Dips.All > 1 {
+			} else if m := Analyze(s, fault, Options{}); m.Recovered || m.RecoveryTime.Value != -1 || len(m.Doubts) > 0 ||
+				m.Dips.All < 0 || m.Dips.All > 1 {
 				t.Fatalf("at %v: %+v", s.End(), m)
 			}
 		}
@@ -394,7 +461,8 @@ func TestAnalyzeCoarsened(t *testing.T) {
 	for s.Step < 2*time.Second {
 		s.Coarsen("the test runs")
 		m := Analyze(s, Fault{At: 40 * time.Second}, Options{})
-		if m.Outage.Value != fine.Outage.Value || m.RecoveryTime.Value != fine.RecoveryTime.Value || m.BaselineRate != 1000 || !near(m.LostRequests, 3000, 1e-6) || m.Dips.All != 1 {
+		if m.Outage.Value != fine.Outage.Value || m.RecoveryTime.Value != fine.RecoveryTime.Value || m.BaselineRate != 1000 ||
+			!near(m.LostRequests, 3000, 1e-6) || m.Dips.All != 1 {
 			t.Errorf("per %v: %+v", s.Step, m)
 		}
 	}

@@ -2,17 +2,22 @@ package impact
 
 import "time"
 
-// Bounded is a duration with the shortest and the longest that it can have been, given what the measurement itself did.
+// Bounded is a duration with the shortest and the longest that it can have been, given what the
+// measurement itself did.
 type Bounded struct{ Value, AtLeast, AtMost time.Duration }
 
 // Exactly returns a duration that is known exactly.
-func Exactly(d time.Duration) Bounded { return Bounded{d, d, d} }
+func Exactly(d time.Duration) Bounded {
+	return Bounded{d, d, d}
+}
 
 // none is a duration that was not measured.
 var none = Exactly(-1)
 
 // Known reports whether the duration was measured.
-func (b Bounded) Known() bool { return b.Value >= 0 }
+func (b Bounded) Known() bool {
+	return b.Value >= 0
+}
 
 // Max is the longer of two durations, in value and in each bound.
 func (b Bounded) Max(o Bounded) Bounded {

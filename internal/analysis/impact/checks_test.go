@@ -15,7 +15,11 @@ func TestChecksAgreeWithDoubts(t *testing.T) {
 		at   time.Duration
 		want []string
 	}{"a long baseline": {20 * time.Second, nil}, "a short baseline": {5 * time.Second, []string{BaselineTooShort}}} {
-		s := recorded.Load{Rate: 200, Length: 40 * time.Second, Down: []summary.Window{{From: tc.at, To: tc.at + time.Second}}}.Record(t)
+		s := recorded.Load{
+			Rate:   200,
+			Length: 40 * time.Second,
+			Down:   []summary.Window{{From: tc.at, To: tc.at + time.Second}},
+		}.Record(t)
 		s.Finish(0)
 		f := Fault{At: tc.at}
 		m := Analyze(s, f, Options{})
@@ -24,7 +28,9 @@ func TestChecksAgreeWithDoubts(t *testing.T) {
 			if !c.Passed() {
 				failed = append(failed, c.Reason)
 			}
-			if doubted := slices.ContainsFunc(m.Doubts, func(d Doubt) bool { return d.Reason == c.Reason }); doubted == c.Passed() {
+			if doubted := slices.ContainsFunc(m.Doubts, func(d Doubt) bool {
+				return d.Reason == c.Reason
+			}); doubted == c.Passed() {
 				t.Errorf("%s: %+v, doubts %+v", name, c, m.Doubts)
 			}
 		}

@@ -10,25 +10,31 @@ import (
 
 // Reasons of a Doubt.
 const (
-	NoLoad            = "NoLoad"            // no success before the fault
-	BaselineTooShort  = "BaselineTooShort"  // less than BaselineMinimum before the fault
-	BaselineUnsteady  = "BaselineUnsteady"  // the throughput before the fault varied too much
-	TooFewSamples     = "TooFewSamples"     // too few requests for significant figures
-	DownBefore        = "DownBefore"        // an outage had begun before the fault, and went on
-	OutageNotOver     = "OutageNotOver"     // new clients were not served until the end
-	GeneratorStalled  = "GeneratorStalled"  // a load generator did not run, which makes an outage uncertain
-	RecoveryUnknown   = "RecoveryUnknown"   // whether the load recovered: a load generator did not run, or requests are too rare
-	RecordIncomplete  = "RecordIncomplete"  // pods are missing, or the record ended too early
-	IntervalsMissing  = "IntervalsMissing"  // a pod had to forget a part of its record
-	PlanChanged       = "PlanChanged"       // the plan of the load changes around the fault, in a way that no baseline follows
-	CoarseRecord      = "CoarseRecord"      // the record around the fault is coarser than the pods recorded it
-	ShardPartlyFailed = "ShardPartlyFailed" // the reads or the writes of one shard may have had an outage that is not recorded
+	NoLoad           = "NoLoad"           // no success before the fault
+	BaselineTooShort = "BaselineTooShort" // less than BaselineMinimum before the fault
+	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
+	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
+	DownBefore       = "DownBefore"       // an outage had begun before the fault, and went on
+	OutageNotOver    = "OutageNotOver"    // new clients were not served until the end
+	// a load generator did not run, which makes an outage uncertain
+	GeneratorStalled = "GeneratorStalled"
+	// whether the load recovered: a load generator did not run, or requests are too rare
+	RecoveryUnknown  = "RecoveryUnknown"
+	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
+	IntervalsMissing = "IntervalsMissing" // a pod had to forget a part of its record
+	// the plan of the load changes around the fault, in a way that no baseline follows
+	PlanChanged = "PlanChanged"
+	// the record around the fault is coarser than the pods recorded it
+	CoarseRecord = "CoarseRecord"
+	// the reads or the writes of one shard may have had an outage that is not recorded
+	ShardPartlyFailed = "ShardPartlyFailed"
 )
 
 const (
 	baselineVariation = 0.10 // of the 1 s rates; twice that for slow loads
 	baselineTrend     = 0.05 // |Theil-Sen slope| x baseline / median; twice that for slow loads
-	fewSamples        = 100  // successes in the baseline: with fewer, a rate is uncertain by more than 10 % (1/sqrt(n))
+	// successes in the baseline: with fewer, a rate is uncertain by more than 10 % (1/sqrt(n))
+	fewSamples = 100
 )
 
 func (a *analysis) doubts(recovered bool) []Doubt {
@@ -40,20 +46,28 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	length := c.At(a.first - a.base.first)
 	successes := c.OK[a.first] - c.OK[a.base.first]
 	if length < a.options.BaselineMinimum {
-		doubt(BaselineTooShort, "only %s were measured before the fault, at least %s are needed", brief(length), brief(a.options.BaselineMinimum))
+		doubt(BaselineTooShort, "only %s were measured before the fault, at least %s are needed",
+			brief(length), brief(a.options.BaselineMinimum))
 	}
 	switch limit := throughput.VariationLimit(baselineVariation, a.base.rate); {
-	case len(a.base.seconds) == 0: // of less than a second there is no rate: it is too short, which has been said
+	// of less than a second there is no rate: it is too short, which has been said
+	case len(a.base.seconds) == 0:
 	case a.base.rate <= 0:
-		doubt(NoLoad, "the median of the throughput before the fault is 0: %d successes in %s", successes, brief(length))
+		doubt(NoLoad, "the median of the throughput before the fault is 0: %d successes in %s", successes,
+			brief(length))
 	case successes < fewSamples:
-		doubt(TooFewSamples, "only %d requests succeeded in the %s before the fault, at least %d are needed", successes, brief(length), fewSamples)
+		doubt(TooFewSamples,
+			"only %d requests succeeded in the %s before the fault, at least %d are needed", successes,
+			brief(length), fewSamples)
 	case throughput.Variation(a.base.seconds) > limit:
-		doubt(BaselineUnsteady, "throughput varied by %.1f %% (limit %.0f %%) over the %s before the fault",
+		doubt(BaselineUnsteady,
+			"throughput varied by %.1f %% (limit %.0f %%) over the %s before the fault",
 			100*throughput.Variation(a.base.seconds), 100*limit, brief(length))
 	default:
-		if drift, limit := a.drift(), throughput.VariationLimit(baselineTrend, a.base.rate); math.Abs(drift) > limit {
-			doubt(BaselineUnsteady, "throughput changed by %+.1f %% (limit %.0f %%) over the %s before the fault: what it would have been without the fault is not known",
+		if drift, limit := a.drift(), throughput.VariationLimit(baselineTrend,
+			a.base.rate); math.Abs(drift) > limit {
+			doubt(BaselineUnsteady,
+				"throughput changed by %+.1f %% (limit %.0f %%) over the %s before the fault: what it would have been without the fault is not known",
 				100*drift, 100*limit, brief(length))
 		}
 	}
@@ -63,15 +77,17 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	return append(doubts, a.recordDoubts(recovered)...)
 }
 
-// drift is by how much the throughput changed over the baseline, as a share of its median (Theil-Sen), beyond what its seconds vary at random. Nothing is left out
-// for that where a low throughput alone tells of the fault: it may be the drift's.
+// drift is by how much the throughput changed over the baseline, as a share of its median
+// (Theil-Sen), beyond what its seconds vary at random. Nothing is left out for that where a low
+// throughput alone tells of the fault: it may be the drift's.
 func (a *analysis) drift() float64 {
 	n := float64(len(a.base.seconds))
 	if n < 3 || a.base.rate <= 0 {
 		return 0
 	}
 	drift := throughput.TheilSen(a.base.seconds) * n / a.base.rate
-	// The slope of n values that vary at random has a standard deviation of theirs x sqrt(12/n^3) (least squares; Theil-Sen's is at most a tenth more).
+	// The slope of n values that vary at random has a standard deviation of theirs x sqrt(12/n^3)
+	// (least squares; Theil-Sen's is at most a tenth more).
 	random := 2 * throughput.Variation(throughput.Residuals(a.base.seconds)) * math.Sqrt(12/n)
 	if len(a.troubles) == 0 && a.until > a.fault.At {
 		random = 0
@@ -93,27 +109,32 @@ func (a *analysis) recordDoubts(recovered bool) []Doubt {
 		}
 	}
 	if c.Series.Step > c.Series.PodStep {
-		doubt(CoarseRecord, "the record around the fault has %s instead of %s per interval: a dip or a recovery shorter than that is blurred",
+		doubt(CoarseRecord,
+			"the record around the fault has %s instead of %s per interval: a dip or a recovery shorter than that is blurred",
 			brief(c.Series.Step), brief(c.Series.PodStep))
 	}
 	if from, to, least := a.fewerPods(); to > from {
-		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.Series.Pods, brief(from), brief(to))
+		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least,
+			c.Series.Pods, brief(from), brief(to))
 	}
-	if end := c.At(c.N); c.Series.Ended() && !recovered && a.base.rate > 0 && (a.fault.Deadline == 0 || end < a.fault.At+a.fault.Deadline) {
-		doubt(RecordIncomplete, "the load ended %s after the fault, before a recovery that holds for %s could be seen",
+	if end := c.At(c.N); c.Series.Ended() && !recovered && a.base.rate > 0 &&
+		(a.fault.Deadline == 0 || end < a.fault.At+a.fault.Deadline) {
+		doubt(RecordIncomplete,
+			"the load ended %s after the fault, before a recovery that holds for %s could be seen",
 			brief(max(0, end-a.fault.At)), brief(a.options.SustainFor))
 	}
 	return doubts
 }
 
-// judgedUntil is the end of the time that the figures depend on: that over which recovery is evaluated, and that in which the fault is active.
+// judgedUntil is the end of the time that the figures depend on: that over which recovery is
+// evaluated, and that in which the fault is active.
 func (a *analysis) judgedUntil() time.Duration {
 	c := a.curve
 	return max(c.At(min(c.Ceil(a.until)+a.sustain, c.N)), min(a.fault.Active.To, c.At(c.N)))
 }
 
-// fewerPods returns the time in which pods are missing in the record, from the baseline to the end of the time that the figures depend on, and the
-// lowest number of pods.
+// fewerPods returns the time in which pods are missing in the record, from the baseline to the end
+// of the time that the figures depend on, and the lowest number of pods.
 func (a *analysis) fewerPods() (from, to time.Duration, least int) {
 	c := a.curve
 	least = c.Series.Pods
@@ -131,4 +152,6 @@ func (a *analysis) fewerPods() (from, to time.Duration, least int) {
 }
 
 // brief formats a duration for messages, to the millisecond.
-func brief(d time.Duration) string { return d.Round(time.Millisecond).String() }
+func brief(d time.Duration) string {
+	return d.Round(time.Millisecond).String()
+}

@@ -6,11 +6,14 @@ import (
 	"github.com/redquake/redquake/internal/analysis/throughput"
 )
 
-// errorInstants returns the first error of a curve's operations at or after t0 and the last one until recovery that are in excess of the baseline's;
-// -1 = none. Intervals contain the instants of the errors of all operations: those of a part are known to the interval.
+// errorInstants returns the first error of a curve's operations at or after t0 and the last one
+// until recovery that are in excess of the baseline's;
+// -1 = none. Intervals contain the instants of the errors of all operations: those of a part are
+// known to the interval.
 //
-// Without errors in the baseline, every error is. Otherwise an interval is in excess if the second that ends with it, or for the last error the
-// second that begins with it, has more errors than any second of the baseline had, and more than the baseline's error rate + ErrorMargin implies.
+// Without errors in the baseline, every error is. Otherwise an interval is in excess if the second
+// that ends with it, or for the last error the second that begins with it, has more errors than any
+// second of the baseline had, and more than the baseline's error rate + ErrorMargin implies.
 func (a *analysis) errorInstants(c *throughput.Curve) (first, last time.Duration) {
 	first, last = -1, -1
 	baseError := c.ErrorRate(a.base.first, a.first)

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
-// After the request of a graceful end, Redis serves for 12 s, is down for 3 s, and serves again: the fault has not recovered immediately.
+// After the request of a graceful end, Redis serves for 12 s, is down for 3 s, and serves again: the fault has not
+// recovered immediately.
 func TestRecoveryWaitsForTheEffect(t *testing.T) {
 	s := recorded.Load{Rate: 1000, Length: 70 * time.Second, Down: []summary.Window{seconds(42, 45)}}.Record(t)
 	f := Fault{At: 30 * time.Second, Deadline: 40 * time.Second}
@@ -18,10 +19,13 @@ func TestRecoveryWaitsForTheEffect(t *testing.T) {
 	f.SeenAt = 42 * time.Second
 	late := Analyze(s, f, Options{})
 	if !early.Recovered || early.RecoveryTime.Value != 0 {
-		t.Errorf("without the effect's instant: recovered %v after %v, want at once", early.Recovered, early.RecoveryTime.Value)
+		t.Errorf("without the effect's instant: recovered %v after %v, want at once", early.Recovered,
+			early.RecoveryTime.Value)
 	}
-	if !late.Recovered || late.RecoveryTime.Value < 14*time.Second || late.RecoveryTime.Value > 15*time.Second+time.Millisecond || late.Dips.All != 1 {
-		t.Errorf("with it: recovered %v after %v, dip %v, want after 15 s, dip 1", late.Recovered, late.RecoveryTime.Value, late.Dips.All)
+	if !late.Recovered || late.RecoveryTime.Value < 14*time.Second ||
+		late.RecoveryTime.Value > 15*time.Second+time.Millisecond || late.Dips.All != 1 {
+		t.Errorf("with it: recovered %v after %v, dip %v, want after 15 s, dip 1", late.Recovered, late.RecoveryTime.Value,
+			late.Dips.All)
 	}
 }
 
@@ -31,7 +35,10 @@ func TestImpactOfShardOutage(t *testing.T) {
 	const down, up = 30, 36 // seconds
 	for i := range int64(60) {
 		begin := i * int64(time.Second)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(time.Second) - 1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin,
+			LastOK: begin + int64(time.Second) - 1,
+		}
 		iv.Ops[0].OK = 200
 		iv.Shards = []record.ShardCounts{{OK: 100}, {OK: 100}}
 		if i >= down && i < up {
@@ -40,7 +47,9 @@ func TestImpactOfShardOutage(t *testing.T) {
 			iv.Shards[1] = record.ShardCounts{Errors: 100}
 		}
 		if i == up {
-			iv.ShardGaps = []record.ShardGap{{Shard: 1, Gap: record.Gap{From: down * int64(time.Second), To: up*int64(time.Second) + 5e6}}}
+			iv.ShardGaps = []record.ShardGap{
+				{Shard: 1, Gap: record.Gap{From: down * int64(time.Second), To: up*int64(time.Second) + 5e6}},
+			}
 		}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -48,7 +57,8 @@ func TestImpactOfShardOutage(t *testing.T) {
 	}
 	s.Finish(0)
 	m := Analyze(s, Fault{At: down * time.Second}, Options{})
-	if m.Outages.Load.Value != 0 || m.Outage.Value != 6*time.Second+5*time.Millisecond || m.Outage.Of != Shard || m.Outage.Shard != 1 {
+	if m.Outages.Load.Value != 0 || m.Outage.Value != 6*time.Second+5*time.Millisecond || m.Outage.Of != Shard ||
+		m.Outage.Shard != 1 {
 		t.Errorf("outage of the load %s, of the fault %+v; want none, and 6.005s of shard 1", m.Outages.Load.Value, m.Outage)
 	}
 	if live := LiveOf(s, Fault{At: down * time.Second}, Options{}); live.Outage != m.Outage.Value {

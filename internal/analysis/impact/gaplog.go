@@ -9,23 +9,27 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// gapLog is the load, a part of it (reads, writes, an operation, a shard), or the probe: its gaps, and what is usual for it without a fault.
+// gapLog is the load, a part of it (reads, writes, an operation, a shard), or the probe: its gaps,
+// and what is usual for it without a fault.
 type gapLog struct {
-	name  string // of a kind of requests
-	gaps  []record.Gap
-	lead  time.Duration // the longest time from the last success to t0 in a gap of this fault
-	noise time.Duration // gaps up to this length, in which a request waited in vain, also occur without a fault
-	// usual is how long a request may wait though the server serves: the 99th percentile of the service time in the baseline, and one mean time between
-	// successes.
+	name string // of a kind of requests
+	gaps []record.Gap
+	lead time.Duration // the longest time from the last success to t0 in a gap of this fault
+	// gaps up to this length, in which a request waited in vain, also occur without a fault
+	noise time.Duration
+	// usual is how long a request may wait though the server serves: the 99th percentile of the
+	// service time in the baseline, and one mean time between successes.
 	usual time.Duration
 	// service is the first of the two.
 	service time.Duration
 	mean    time.Duration // between successes; 0 = unknown
-	// unseen is the longest time without a success of which there need be no gap: that of merged.Series.Gaps. 0 = unknown.
+	// unseen is the longest time without a success of which there need be no gap: that of
+	// merged.Series.Gaps. 0 = unknown.
 	unseen time.Duration
 }
 
-// leastWait is what a request may always wait though the server serves: one that continues works off what has gathered before.
+// leastWait is what a request may always wait though the server serves: one that continues works
+// off what has gathered before.
 const leastWait = time.Millisecond
 
 // Kinds of requests.
@@ -34,7 +38,8 @@ const (
 	Writes = "Writes"
 )
 
-// gapLogs sets the logs of the load and of those of its parts in which an outage can hide, and their troubles.
+// gapLogs sets the logs of the load and of those of its parts in which an outage can hide, and
+// their troubles.
 func (a *analysis) gapLogs() {
 	s := a.curve.Series
 	a.load = a.logOf(s.Gaps(), a.curve.OK[a.first]-a.curve.OK[a.base.first], a.service(nil))
@@ -44,7 +49,10 @@ func (a *analysis) gapLogs() {
 	}
 	a.kinds = a.kindLogs()
 	for shard := range s.Shards() {
-		one := a.logOf(s.ShardGaps(shard), a.sum(func(iv *record.Interval) uint64 { return shardOK(iv, shard) }), a.load.usual)
+		one := a.logOf(s.ShardGaps(shard), a.sum(func(iv *record.Interval) uint64 {
+			return shardOK(iv,
+				shard)
+		}), a.load.usual)
 		a.shards = append(a.shards, one)
 	}
 	for of, list := range [partitions][]gapLog{whole: {a.load}, byKind: a.kinds, byShard: a.shards} {
@@ -73,11 +81,13 @@ func (a *analysis) addTroubles(p *gapLog, of partition) {
 	}
 }
 
-// lateTrouble is for how long requests must have waited in vain in a gap that begins more than a second after t0, for the load not to be recovered before it:
-// servers and load generators are interrupted for some milliseconds now and then, whatever happens.
+// lateTrouble is for how long requests must have waited in vain in a gap that begins more than a
+// second after t0, for the load not to be recovered before it: servers and load generators are
+// interrupted for some milliseconds now and then, whatever happens.
 const lateTrouble = 50 * time.Millisecond
 
-// longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a request waited in vain in it, for lateTrouble in a late one.
+// longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a
+// request waited in vain in it, for lateTrouble in a late one.
 func (a *analysis) longEnough(p *gapLog, g gap) bool {
 	least := time.Duration(0)
 	if time.Duration(g.From) >= max(a.fault.At, a.fault.SeenAt)+throughput.Second {
@@ -105,7 +115,9 @@ func (a *analysis) kindLogs() []gapLog {
 // probes returns the log of the probe of each shard, or the only one.
 func (a *analysis) probes() []gapLog {
 	s, length := a.curve.Series, a.curve.At(a.first-a.base.first)
-	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) / uint64(max(1, s.ProbeShards())) // all shards are probed alike
+	// all shards are probed alike
+	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) /
+		uint64(max(1, s.ProbeShards()))
 	service := a.steadyBaseline().serviceOfProbe(0.99)
 	var logs []gapLog
 	for _, gaps := range probeGaps(s) {
@@ -134,13 +146,14 @@ func probeGaps(s *merged.Series) [][]record.Gap {
 // leastGap is the length of the shortest gaps that are recorded.
 const leastGap = 5 * time.Millisecond
 
-// unseen is the longest time without a success that pods with a mean time between the successes of all may not record. pods is how many like the slowest
-// would have as many.
+// unseen is the longest time without a success that pods with a mean time between the successes of
+// all may not record. pods is how many like the slowest would have as many.
 func unseen(pods float64, mean time.Duration) time.Duration {
 	return max(leastGap, time.Duration(2*pods*float64(mean)))
 }
 
-// unseenOfPart is the same for requests that are drawn at random: each pod knows their mean time from the last 10 s, within 3 standard deviations.
+// unseenOfPart is the same for requests that are drawn at random: each pod knows their mean time
+// from the last 10 s, within 3 standard deviations.
 func unseenOfPart(pods float64, mean time.Duration) time.Duration {
 	known := max(1, (10*time.Second).Seconds()/(pods*mean.Seconds()))
 	return time.Duration((1 + 3/math.Sqrt(known)) * float64(unseen(pods, mean)))
@@ -149,28 +162,38 @@ func unseenOfPart(pods float64, mean time.Duration) time.Duration {
 // logOf returns a part with the successes ok in the baseline.
 func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) gapLog {
 	length := a.curve.At(a.first - a.base.first)
-	p := gapLog{gaps: gaps, lead: a.curve.Step, usual: usualWait(service, length, ok), service: service}
+	p := gapLog{
+		gaps:    gaps,
+		lead:    a.curve.Step,
+		usual:   usualWait(service, length, ok),
+		service: service,
+	}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
-		p.mean, p.lead, p.noise, p.unseen = mean, max(p.lead, 2*mean), a.gapNoise(&p, mean), unseenOfPart(a.curve.Series.PodsLikeSlowest(), mean)
+		p.mean, p.lead, p.noise, p.unseen = mean, max(p.lead, 2*mean), a.gapNoise(&p,
+			mean), unseenOfPart(a.curve.Series.PodsLikeSlowest(), mean)
 	}
 	return p
 }
 
-// gapNoise is the longest gap of the baseline in which a request waited in vain, but at most one interval or ten mean times between successes, whichever is
-// longer: the bound prevents an earlier fault within the baseline from hiding this one. Times in which the load generator did not run are none.
+// gapNoise is the longest gap of the baseline in which a request waited in vain, but at most one
+// interval or ten mean times between successes, whichever is longer: the bound prevents an earlier
+// fault within the baseline from hiding this one. Times in which the load generator did not run are
+// none.
 func (a *analysis) gapNoise(p *gapLog, mean time.Duration) time.Duration {
 	var longest time.Duration
 	for _, g := range p.gaps {
-		if time.Duration(g.From) >= a.curve.At(a.base.first) && time.Duration(g.To) <= a.fault.At && p.atLeast(gap{Gap: g}) > 0 {
+		if time.Duration(g.From) >= a.curve.At(a.base.first) && time.Duration(g.To) <= a.fault.At &&
+			p.atLeast(gap{Gap: g}) > 0 {
 			longest = max(longest, time.Duration(g.To-g.From))
 		}
 	}
 	return min(longest, max(a.curve.Step, 10*mean))
 }
 
-// atLeast is for how long a request waited in vain in a gap, less what it may have waited though the server served. 0 if that is less than leastWait, or a tenth of what is
-// usual from the send: one request in a hundred waits a little longer.
+// atLeast is for how long a request waited in vain in a gap, less what it may have waited though
+// the server served. 0 if that is less than leastWait, or a tenth of what is usual from the send:
+// one request in a hundred waits a little longer.
 func (p *gapLog) atLeast(g gap) time.Duration {
 	proven := time.Duration(g.AtLeast(int64(max(p.usual, leastWait))))
 	if proven < max(leastWait, p.service/10) {
@@ -179,8 +202,10 @@ func (p *gapLog) atLeast(g gap) time.Duration {
 	return proven
 }
 
-// gapsOf returns the gaps that the fault can have caused: those with the first success after t0 that begin before the observation is over (see watched). One whose
-// last success is more than lead before t0 counts from t0 on: until then the load generator did not run, and no request waited; or it is an earlier outage.
+// gapsOf returns the gaps that the fault can have caused: those with the first success after t0
+// that begin before the observation is over (see watched). One whose last success is more than lead
+// before t0 counts from t0 on: until then the load generator did not run, and no request waited; or
+// it is an earlier outage.
 func (a *analysis) gapsOf(p *gapLog) []gap {
 	var own []gap
 	for _, g := range p.gaps {
@@ -190,7 +215,9 @@ func (a *analysis) gapsOf(p *gapLog) []gap {
 		}
 		one := gap{Gap: g, earlier: a.before(p, gap{Gap: g})}
 		if silent := int64(a.fault.At - from); from <= a.fault.At-p.lead {
-			one.From, one.MaybeBefore, one.UnprovenHead = g.From+silent, g.MaybeBefore+silent, max(0, g.UnprovenHead-silent)
+			one.From = g.From + silent
+			one.MaybeBefore = g.MaybeBefore + silent
+			one.UnprovenHead = max(0, g.UnprovenHead-silent)
 		}
 		own = append(own, one)
 	}
@@ -202,11 +229,17 @@ func (a *analysis) before(p *gapLog, g gap) bool {
 	return time.Duration(g.From+g.UnprovenHead) <= a.fault.At-p.lead
 }
 
-// watched is the end of the observation of gaps: the recovery, and at least as long as it must hold after t0.
-func (a *analysis) watched() time.Duration { return max(a.until, a.watchedAnyway()) }
+// watched is the end of the observation of gaps: the recovery, and at least as long as it must hold
+// after t0.
+func (a *analysis) watched() time.Duration {
+	return max(a.until, a.watchedAnyway())
+}
 
-// surelyWatched is its end had the load recovered as soon as it can have: a gap that begins later may be none of the fault's.
-func (a *analysis) surelyWatched() time.Duration { return max(a.soonest, a.watchedAnyway()) }
+// surelyWatched is its end had the load recovered as soon as it can have: a gap that begins later
+// may be none of the fault's.
+func (a *analysis) surelyWatched() time.Duration {
+	return max(a.soonest, a.watchedAnyway())
+}
 
 func (a *analysis) watchedAnyway() time.Duration {
 	return min(max(a.fault.At, a.fault.SeenAt)+a.options.SustainFor, a.limit)
@@ -218,7 +251,9 @@ func (a *analysis) inBaseline() *sample {
 }
 
 // service is the 99th percentile of the service time of operations in the baseline; nil = of all.
-func (a *analysis) service(ops []int) time.Duration { return a.steadyBaseline().service(ops, 0.99) }
+func (a *analysis) service(ops []int) time.Duration {
+	return a.steadyBaseline().service(ops, 0.99)
+}
 
 // steadyBaseline is the baseline without what outages made requests wait.
 func (a *analysis) steadyBaseline() *sample {
@@ -229,9 +264,13 @@ func (a *analysis) steadyBaseline() *sample {
 }
 
 // sum adds a count over the baseline.
-func (a *analysis) sum(of func(*record.Interval) uint64) uint64 { return a.inBaseline().sum(of) }
+func (a *analysis) sum(of func(*record.Interval) uint64) uint64 {
+	return a.inBaseline().sum(of)
+}
 
-func (a *analysis) sumOps(ops []int) uint64 { return a.inBaseline().successes(ops) }
+func (a *analysis) sumOps(ops []int) uint64 {
+	return a.inBaseline().successes(ops)
+}
 
 func shardOK(iv *record.Interval, shard int) uint64 {
 	if shard >= len(iv.Shards) {

@@ -16,14 +16,17 @@ type BoundedGap struct {
 	Length Bounded
 }
 
-// Gaps are the gaps of a record. Their bounds are those of an outage (see Analyze), with the part of the record in which the server served as the
-// baseline. The probe's and the load's gaps are all; those of reads, writes, operations and shards are only those in which a request waited in vain.
+// Gaps are the gaps of a record. Their bounds are those of an outage (see Analyze), with the part
+// of the record in which the server served as the baseline. The probe's and the load's gaps are
+// all; those of reads, writes, operations and shards are only those in which a request waited in
+// vain.
 type Gaps struct {
 	series *merged.Series
 	steady *sample
 }
 
-// NewGaps returns the gaps of a record. What is usual without an outage is taken from the intervals between two instants.
+// NewGaps returns the gaps of a record. What is usual without an outage is taken from the intervals
+// between two instants.
 func NewGaps(s *merged.Series, from, to time.Duration) *Gaps {
 	first, end := s.Window(from, to)
 	return &Gaps{series: s, steady: steadySample(s, first, end)}
@@ -57,9 +60,11 @@ func (g *Gaps) Shard(shard int) []BoundedGap {
 	return g.bounded(g.series.ShardGaps(shard), usualWait(g.usual(nil), g.steady.length(), ok), true)
 }
 
-// Probe returns the gaps of the probe, with several shards those of each one's; nil without a probe.
+// Probe returns the gaps of the probe, with several shards those of each one's; nil without a
+// probe.
 func (g *Gaps) Probe() []BoundedGap {
-	ok := g.steady.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) / uint64(max(1, g.series.ProbeShards()))
+	ok := g.steady.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) /
+		uint64(max(1, g.series.ProbeShards()))
 	usual := usualWait(g.steady.serviceOfProbe(0.99), g.steady.length(), ok)
 	var list []BoundedGap
 	for _, gaps := range probeGaps(g.series) {
@@ -84,7 +89,10 @@ func (g *Gaps) bounded(gaps []record.Gap, usual time.Duration, proven bool) []Bo
 		if proven && atLeast == 0 {
 			continue
 		}
-		out = append(out, BoundedGap{one, within(gap{Gap: one}.length(), atLeast-apart, time.Duration(one.AtMost())+apart)})
+		out = append(out, BoundedGap{
+			one,
+			within(gap{Gap: one}.length(), atLeast-apart, time.Duration(one.AtMost())+apart),
+		})
 	}
 	return out
 }
@@ -106,8 +114,8 @@ func gapsOfKind(s *merged.Series, kind string) []record.Gap {
 	return s.WriteGaps()
 }
 
-// usualWait is how long a request may wait though the server serves: the 99th percentile of the service time, and one mean time between the successes
-// of a length of time.
+// usualWait is how long a request may wait though the server serves: the 99th percentile of the
+// service time, and one mean time between the successes of a length of time.
 func usualWait(service, length time.Duration, ok uint64) time.Duration {
 	if ok == 0 {
 		return service
@@ -115,20 +123,23 @@ func usualWait(service, length time.Duration, ok uint64) time.Duration {
 	return service + length/time.Duration(ok)
 }
 
-// sample is a part of a record from which it is known what is usual: the intervals [first, end), without those of outages.
+// sample is a part of a record from which it is known what is usual: the intervals [first, end),
+// without those of outages.
 type sample struct {
 	series     *merged.Series
 	first, end int
 	outage     []bool // of each interval from first on; nil = none
 }
 
-// An outage shows in a gap in which a request waited in vain for provenOutage, and for manyTimes the median service time.
+// An outage shows in a gap in which a request waited in vain for provenOutage, and for manyTimes
+// the median service time.
 const (
 	provenOutage = 5 * time.Millisecond
 	manyTimes    = 10
 )
 
-// steadySample returns the intervals of [first, end) that no outage overlaps; all of them, if there is no success outside of outages.
+// steadySample returns the intervals of [first, end) that no outage overlaps; all of them, if there
+// is no success outside of outages.
 func steadySample(s *merged.Series, first, end int) *sample {
 	m := &sample{series: s, first: first, end: end}
 	median := m.service(nil, 0.5)
@@ -138,7 +149,8 @@ func steadySample(s *merged.Series, first, end int) *sample {
 			if time.Duration(g.AtLeast(0)) <= max(provenOutage, manyTimes*median) {
 				continue
 			}
-			from, to := int(time.Duration(g.From)/s.Step)-first, int(time.Duration(g.To)/s.Step)-first
+			from := int(time.Duration(g.From)/s.Step) - first
+			to := int(time.Duration(g.To)/s.Step) - first
 			for i := max(from, 0); i <= min(to, len(outage)-1); i++ {
 				outage[i] = true
 			}
@@ -166,9 +178,12 @@ func steadySample(s *merged.Series, first, end int) *sample {
 }
 
 // has reports whether an interval is in the sample.
-func (m *sample) has(i int) bool { return m.outage == nil || !m.outage[i-m.first] }
+func (m *sample) has(i int) bool {
+	return m.outage == nil || !m.outage[i-m.first]
+}
 
-// hasHistograms reports whether all intervals are in the sample that the histograms of an interval span.
+// hasHistograms reports whether all intervals are in the sample that the histograms of an interval
+// span.
 func (m *sample) hasHistograms(i int) bool {
 	if m.outage == nil {
 		return true

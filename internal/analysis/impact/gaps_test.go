@@ -20,7 +20,10 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 	build := func(steps int, always bool) *merged.Series {
 		s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
 		for i := range int64(steps) {
-			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(recorded.Step), LastOK: (i+1)*int64(recorded.Step) - 1, FirstError: -1, LastError: -1}
+			iv := &record.Interval{
+				Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(recorded.Step),
+				LastOK: (i+1)*int64(recorded.Step) - 1, FirstError: -1, LastError: -1,
+			}
 			iv.Ops[0].OK, iv.Ops[0].Latency = 100, fast
 			switch at := time.Duration(i) * recorded.Step; {
 			case at > 2000*ms && at < 2600*ms:
@@ -39,7 +42,8 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 		return s
 	}
 	load := NewGaps(build(40, false), 0, 4*time.Second).Load()
-	if len(load) != 1 || load[0].Length.Value != 600*ms || load[0].Length.AtMost != 600*ms || load[0].Length.AtLeast < 595*ms || load[0].Length.AtLeast > 599*ms {
+	if len(load) != 1 || load[0].Length.Value != 600*ms || load[0].Length.AtMost != 600*ms ||
+		load[0].Length.AtLeast < 595*ms || load[0].Length.AtLeast > 599*ms {
 		t.Errorf("the gap is %+v, want 600 ms, less 1 ms, a mean time between successes or the server's backlog", load)
 	}
 	coarse := build(40, false)
@@ -51,7 +55,8 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 		t.Error("a record that is one outage has no steady part: all of it must count")
 	}
 	pods := &Gaps{series: &merged.Series{Pods: 2, ClockUncertainty: 10 * ms}}
-	if got := pods.bounded([]record.Gap{outage}, 5*ms, true); len(got) != 1 || got[0].Length != (Bounded{600 * ms, 575 * ms, 620 * ms}) {
+	if got := pods.bounded([]record.Gap{outage}, 5*ms, true); len(got) != 1 ||
+		got[0].Length != (Bounded{600 * ms, 575 * ms, 620 * ms}) {
 		t.Errorf("the gap of two pods is %+v, want 600 ms, less 5 ms, and 20 ms more or less as their clocks are", got)
 	}
 }

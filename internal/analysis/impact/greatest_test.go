@@ -19,8 +19,16 @@ func steadily(t *testing.T, change func(list []*record.Interval)) *merged.Series
 	list := make([]*record.Interval, int(time.Minute/recorded.Step))
 	for i := range list {
 		begin := int64(i) * int64(recorded.Step)
-		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1,
-			Shards: []record.ShardCounts{{OK: 50}, {OK: 50}}}
+		list[i] = &record.Interval{
+			Index:      int64(i),
+			Pods:       1,
+			Ops:        make([]record.Op, 1),
+			FirstError: -1,
+			LastError:  -1,
+			FirstOK:    begin,
+			LastOK:     begin + int64(recorded.Step) - 1,
+			Shards:     []record.ShardCounts{{OK: 50}, {OK: 50}},
+		}
 		list[i].Ops[0].Due, list[i].Ops[0].Sent, list[i].Ops[0].OK = 100, 100, 100
 		list[i].Ops[0].Latency = histogram.Buckets{{Index: 300, Count: 100}}
 	}
@@ -34,7 +42,8 @@ func steadily(t *testing.T, change func(list []*record.Interval)) *merged.Series
 	return s
 }
 
-// The bounds of the worst shard are the greatest of any shard, each by itself: here the shard with the shorter gap may have been down for longer.
+// The bounds of the worst shard are the greatest of any shard, each by itself: here the shard with the shorter gap may
+// have been down for longer.
 func TestShardOutageIsBoundedByEveryShard(t *testing.T) {
 	t0 := int64(40 * time.Second)
 	s := steadily(t, func(list []*record.Interval) {
@@ -50,12 +59,14 @@ func TestShardOutageIsBoundedByEveryShard(t *testing.T) {
 		list[410].Gaps = []record.Gap{{From: t0 + int64(10*ms), To: t0 + int64(time.Second)}}
 	})
 	m := Analyze(s, Fault{At: 40 * time.Second}, Options{})
-	if m.Outages.Shard.Shard != 0 || m.Outages.Shard.Value != time.Second || m.Outages.Shard.AtMost != 1290*ms || m.Outages.Shard.AtLeast < 980*ms {
+	if m.Outages.Shard.Shard != 0 || m.Outages.Shard.Value != time.Second || m.Outages.Shard.AtMost != 1290*ms ||
+		m.Outages.Shard.AtLeast < 980*ms {
 		t.Errorf("%+v of shard %d", m.Outages.Shard, m.Outages.Shard.Shard)
 	}
 }
 
-// The first error and the first gap together bound the time to the impact: a gap that was seen later may have begun sooner.
+// The first error and the first gap together bound the time to the impact: a gap that was seen later may have begun
+// sooner.
 func TestTimeToImpactIsBoundedByErrorsAndGaps(t *testing.T) {
 	t0 := int64(40 * time.Second)
 	s := steadily(t, func(list []*record.Interval) {
@@ -64,22 +75,41 @@ func TestTimeToImpactIsBoundedByErrorsAndGaps(t *testing.T) {
 		iv.FirstError, iv.LastError = t0+int64(59*ms), t0+int64(99*ms)
 		list[401].Gaps = []record.Gap{{From: t0 + int64(60*ms), To: t0 + int64(150*ms), MaybeBefore: int64(55 * ms)}}
 	})
-	if got, want := Analyze(s, Fault{At: 40 * time.Second}, Options{}).TimeToImpact, (Bounded{59 * ms, 5 * ms, 59 * ms}); got != want {
+	if got, want := Analyze(s, Fault{At: 40 * time.Second},
+		Options{}).TimeToImpact, (Bounded{59 * ms, 5 * ms, 59 * ms}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-// What is shorter than the time between successes of a sparse load may have happened unseen: the outage is not 0 for certain.
+// What is shorter than the time between successes of a sparse load may have happened unseen: the outage is not 0 for
+// certain.
 func TestOutageThatNobodySees(t *testing.T) {
 	for _, tc := range []struct {
 		name                     string
 		load                     recorded.Load
 		outage, server, recovery Bounded
 	}{
-		{"5/s, down for 150 ms between two requests", recorded.Load{Rate: 5, Length: time.Minute, Down: []summary.Window{seconds(40.12, 40.27)}},
-			Bounded{0, 0, 400 * ms}, none, Bounded{0, 0, 400 * ms}},
-		{"10 pods with 10/s", recorded.Load{Rate: 10, Length: time.Minute, Pods: 10}, Bounded{0, 0, 2 * time.Second}, none, Bounded{0, 0, 2 * time.Second}},
-		{"a busy load, and its probe", recorded.Load{Rate: 1000, Length: time.Minute, Probe: 100}, Bounded{0, 0, 5 * ms}, Bounded{0, 0, 20 * ms}, Bounded{0, 0, 5 * ms}},
+		{
+			"5/s, down for 150 ms between two requests",
+			recorded.Load{Rate: 5, Length: time.Minute, Down: []summary.Window{seconds(40.12, 40.27)}},
+			Bounded{0, 0, 400 * ms},
+			none,
+			Bounded{0, 0, 400 * ms},
+		},
+		{
+			"10 pods with 10/s",
+			recorded.Load{Rate: 10, Length: time.Minute, Pods: 10},
+			Bounded{0, 0, 2 * time.Second},
+			none,
+			Bounded{0, 0, 2 * time.Second},
+		},
+		{
+			"a busy load, and its probe",
+			recorded.Load{Rate: 1000, Length: time.Minute, Probe: 100},
+			Bounded{0, 0, 5 * ms},
+			Bounded{0, 0, 20 * ms},
+			Bounded{0, 0, 5 * ms},
+		},
 	} {
 		m := Analyze(tc.load.Record(t), Fault{At: 40 * time.Second}, Options{})
 		if m.Outages.Load != tc.outage || m.Outages.Probe != tc.server || m.RecoveryTime != tc.recovery {
@@ -88,7 +118,8 @@ func TestOutageThatNobodySees(t *testing.T) {
 	}
 }
 
-// stalledSeries is the record of a load whose generator did not run for some times: nothing was sent, and nothing proves the gaps then.
+// stalledSeries is the record of a load whose generator did not run for some times: nothing was sent, and nothing
+// proves the gaps then.
 func stalledSeries(t *testing.T, l recorded.Load, stalls ...summary.Window) *merged.Series {
 	t.Helper()
 	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
@@ -127,17 +158,24 @@ func TestRecoveryDespiteStalls(t *testing.T) {
 		{"200 ms, 5 s after an outage", down, []summary.Window{seconds(35, 35.2)}, time.Second},
 		{"500 ms, 6 s after an outage", down, []summary.Window{seconds(36, 36.5)}, time.Second},
 		{"2 s, 6 s after an outage", down, []summary.Window{seconds(36, 38)}, time.Second},
-		{"20 ms in each second", down, []summary.Window{seconds(32.1, 32.12), seconds(33.1, 33.12), seconds(34.1, 34.12), seconds(35.1, 35.12)}, time.Second},
+		{
+			"20 ms in each second",
+			down,
+			[]summary.Window{seconds(32.1, 32.12), seconds(33.1, 33.12), seconds(34.1, 34.12), seconds(35.1, 35.12)},
+			time.Second,
+		},
 	} {
 		s := stalledSeries(t, recorded.Load{Rate: 1000, Length: time.Minute, Down: tc.down}, tc.stalls...)
 		m := Analyze(s, Fault{At: 30 * time.Second, Deadline: 20 * time.Second}, Options{})
-		if r := m.RecoveryTime; !m.Recovered || r.AtLeast > tc.truth+ms || r.AtMost < tc.truth || tc.truth > 0 && r.AtLeast < tc.truth-300*ms {
+		if r := m.RecoveryTime; !m.Recovered || r.AtLeast > tc.truth+ms || r.AtMost < tc.truth ||
+			tc.truth > 0 && r.AtLeast < tc.truth-300*ms {
 			t.Errorf("%s: recovery time %v, the truth is %v", tc.name, r, tc.truth)
 		}
 	}
 }
 
-// An outage that had begun before the fault may hide what the fault does: it counts from the injection on, and nothing of it is certain.
+// An outage that had begun before the fault may hide what the fault does: it counts from the injection on, and nothing
+// of it is certain.
 func TestOutageThatBeganBeforeTheFault(t *testing.T) {
 	for name, l := range map[string]recorded.Load{
 		"failing": {Rate: 1000, Length: time.Minute, Failing: []summary.Window{seconds(29.8, 40)}, Probe: 100},
@@ -147,7 +185,8 @@ func TestOutageThatBeganBeforeTheFault(t *testing.T) {
 		if got := reasons(m); got != DownBefore {
 			t.Errorf("%s: the doubts are %q", name, got)
 		}
-		if o := m.Outage; (o.Value-10*time.Second).Abs() > 10*ms || o.AtLeast != 0 || o.AtMost < 10*time.Second || m.TimeToImpact.Known() && name == "hanging" {
+		if o := m.Outage; (o.Value-10*time.Second).Abs() > 10*ms || o.AtLeast != 0 || o.AtMost < 10*time.Second ||
+			m.TimeToImpact.Known() && name == "hanging" {
 			t.Errorf("%s: outage %v, impact %v", name, o, m.TimeToImpact)
 		}
 		if (m.RecoveryTime.Value - 10*time.Second).Abs() > 10*ms {
@@ -174,8 +213,8 @@ func TestServersThatServeNoNewClients(t *testing.T) {
 	}
 }
 
-// Two shards that are down one after the other, for 1.0 and 1.1 s, are no server that is down for 2 s. A probe that is never served again is not hidden
-// by those of other shards.
+// Two shards that are down one after the other, for 1.0 and 1.1 s, are no server that is down for 2 s. A probe that is
+// never served again is not hidden by those of other shards.
 func TestServerOutageIsThatOfOneShard(t *testing.T) {
 	const at = int64(40 * time.Second)
 	shardsDown := func(gaps ...record.ShardGap) *merged.Series {
@@ -209,14 +248,18 @@ func TestServerOutageIsThatOfOneShard(t *testing.T) {
 	}
 }
 
-// Rare writes fail for longer than all requests do. Where reads succeed again, but not how much longer, the outage is not known better than that.
+// Rare writes fail for longer than all requests do. Where reads succeed again, but not how much longer, the outage is
+// not known better than that.
 func TestOutageOfRareWrites(t *testing.T) {
 	const at = int64(40 * time.Second)
 	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
 	s.SetReadOnly([]bool{false, true})
 	for i := range int64(time.Minute / recorded.Step) {
 		begin := i * int64(recorded.Step)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin,
+			LastOK: begin + int64(recorded.Step) - 1,
+		}
 		iv.Ops[1].OK, iv.Ops[1].Latency = 100, histogram.Buckets{{Index: 300, Count: 100}}
 		if i%2 == 0 {
 			iv.Ops[0].OK, iv.Ops[0].Latency = 1, histogram.Buckets{{Index: 300, Count: 1}}
@@ -234,7 +277,17 @@ func TestOutageOfRareWrites(t *testing.T) {
 			iv.PartGaps = []record.PartGap{{Part: record.Reads, Gap: iv.Gaps[0]}}
 		}
 		if begin == at+int64(800*ms) {
-			iv.PartGaps = []record.PartGap{{Part: record.Writes, Gap: record.Gap{From: at - int64(100*ms), To: at + int64(800*ms), UnprovenHead: int64(150 * ms), UnprovenTail: int64(50 * ms)}}}
+			iv.PartGaps = []record.PartGap{
+				{
+					Part: record.Writes,
+					Gap: record.Gap{
+						From:         at - int64(100*ms),
+						To:           at + int64(800*ms),
+						UnprovenHead: int64(150 * ms),
+						UnprovenTail: int64(50 * ms),
+					},
+				},
+			}
 		}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -246,7 +299,8 @@ func TestOutageOfRareWrites(t *testing.T) {
 	}
 }
 
-// Writes fail while the load generator does not run, twice: reads succeed in between. How long writes failed before is not known.
+// Writes fail while the load generator does not run, twice: reads succeed in between. How long writes failed before is
+// not known.
 func TestOutageOfWritesBesideAStall(t *testing.T) {
 	const at = int64(40 * time.Second)
 	const begin, seen, end = at - int64(100*ms), at + int64(350*ms), at + int64(1178*ms)
@@ -254,7 +308,9 @@ func TestOutageOfWritesBesideAStall(t *testing.T) {
 	s.SetReadOnly([]bool{false, true})
 	for i := range int64(time.Minute / recorded.Step) {
 		from := i * int64(recorded.Step)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+		}
 		switch to := from + int64(recorded.Step); {
 		case to <= begin || from >= end:
 			iv.FirstOK, iv.LastOK = from, to-1
@@ -269,7 +325,10 @@ func TestOutageOfWritesBesideAStall(t *testing.T) {
 			iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError = end, end, end-1, end-1
 			iv.Ops[0].Fail, iv.Ops[0].OK, iv.Ops[1].OK = 10, 10, 10
 			iv.Gaps = []record.Gap{{From: seen, To: end}}
-			iv.PartGaps = []record.PartGap{{Part: record.Reads, Gap: iv.Gaps[0]}, {Part: record.Writes, Gap: record.Gap{From: begin, To: end, UnprovenHead: seen - begin - int64(ms)}}}
+			iv.PartGaps = []record.PartGap{
+				{Part: record.Reads, Gap: iv.Gaps[0]},
+				{Part: record.Writes, Gap: record.Gap{From: begin, To: end, UnprovenHead: seen - begin - int64(ms)}},
+			}
 		}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -282,8 +341,8 @@ func TestOutageOfWritesBesideAStall(t *testing.T) {
 	}
 }
 
-// A gap of the load, or of its writes alone, that is open when the figures become final can go on: the load has not recovered then, so that no objective
-// of the outage alone decides.
+// A gap of the load, or of its writes alone, that is open when the figures become final can go on: the load has not
+// recovered then, so that no objective of the outage alone decides.
 func TestOpenGapIsNoRecovery(t *testing.T) {
 	const at = int64(40 * time.Second)
 	fault := Fault{At: 40 * time.Second, Deadline: 10 * time.Second}
@@ -292,7 +351,10 @@ func TestOpenGapIsNoRecovery(t *testing.T) {
 	writes.SetReadOnly([]bool{false, true})
 	for i := range int64(65 * time.Second / recorded.Step) {
 		begin := i * int64(recorded.Step)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin,
+			LastOK: begin + int64(recorded.Step) - 1,
+		}
 		iv.Ops[1].OK, iv.Ops[1].Latency = 4000, histogram.Buckets{{Index: 300, Count: 4000}}
 		if begin < at {
 			iv.Ops[0].OK, iv.Ops[0].Latency = 2, histogram.Buckets{{Index: 300, Count: 2}}
@@ -304,7 +366,8 @@ func TestOpenGapIsNoRecovery(t *testing.T) {
 		}
 	}
 	for name, s := range map[string]*merged.Series{"all": all, "writes": writes} {
-		if m := Analyze(s, fault, Options{}); !Settled(s, fault, Options{}) || m.Recovered || m.Outage.Value < 20*time.Second || m.OutageEnd.Known() {
+		if m := Analyze(s, fault, Options{}); !Settled(s, fault, Options{}) || m.Recovered ||
+			m.Outage.Value < 20*time.Second || m.OutageEnd.Known() {
 			t.Errorf("%s: recovered %v, outage %v until %v", name, m.Recovered, m.Outage, m.OutageEnd)
 		}
 	}

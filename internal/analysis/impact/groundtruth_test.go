@@ -29,11 +29,12 @@ const (
 	refused            // connections end, new ones are refused
 )
 
-// outageCase is an outage of known length: the time from the return of the breaking call to the instant just before the restoring
-// call. The measured outage runs from the last success before to the first after, so it is longer by up to one time between successes and one round trip.
+// outageCase is an outage of known length: the time from the return of the breaking call to the instant just before the
+// restoring call. The measured outage runs from the last success before to the first after, so it is longer by up to
+// one time between successes and one round trip.
 //
-// Requests do not time out within the outage, so that connections stay open unless the fault closes them, except in the marked cases: there every
-// connection is dialled again while the server does not answer, and must recover as fast.
+// Requests do not time out within the outage, so that connections stay open unless the fault closes them, except in the
+// marked cases: there every connection is dialled again while the server does not answer, and must recover as fast.
 type outageCase struct {
 	name   string
 	way    way
@@ -85,15 +86,18 @@ func (c outageCase) plan(address string) *plan.Plan {
 		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
 	}
 	if c.way == refused {
-		// Refused connections retry independently, every 25 to 50 ms: one of 100 is back within 5 ms, except in one of a thousand runs.
+		// Refused connections retry independently, every 25 to 50 ms: one of 100 is back within 5 ms, except in one of a
+		// thousand runs.
 		plan.Client.Connections = 100
 	}
 	return plan
 }
 
-// run runs the load of a case, breaks the server with cut after loadBefore, restores it with restore after the length, and analyzes the record.
-// called, broken and restored are the instants before cut, after it and before restore.
-func (c outageCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cut, restore func()) (i impact.Impact, called, broken, restored time.Time) {
+// run runs the load of a case, breaks the server with cut after loadBefore, restores it with restore after the length,
+// and analyzes the record. called, broken and restored are the instants before cut, after it and before restore.
+func (c outageCase) run(
+	t *testing.T, runner *engine.Runner, plan *plan.Plan, cut, restore func(),
+) (i impact.Impact, called, broken, restored time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -121,7 +125,10 @@ func (c outageCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cu
 		t.Fatal(err)
 	}
 	s.Finish(0)
-	i = impact.Analyze(s, impact.Fault{At: called.Sub(start)}, impact.Options{BaselineMinimum: time.Second, SustainFor: time.Second})
+	i = impact.Analyze(s, impact.Fault{At: called.Sub(start)}, impact.Options{
+		BaselineMinimum: time.Second,
+		SustainFor:      time.Second,
+	})
 	return i, called, broken, restored
 }
 
@@ -138,20 +145,23 @@ func (s span) check(t *testing.T, what string, got time.Duration) {
 	}
 }
 
-// bounds are what the load's schedule allows for the outages that the load and the probe measure. In the open loop 2000 requests/s are due at 0.25 ms, 0.75 ms
-// and so on and are answered at once: the last success is that of 1499.75 ms, and queued requests are answered at the instant at which the server recovers. The
-// same holds for the probe, whose 100 requests/s are due at 5 ms, 15 ms and so on.
+// bounds are what the load's schedule allows for the outages that the load and the probe measure. In the open loop 2000
+// requests/s are due at 0.25 ms, 0.75 ms and so on and are answered at once: the last success is that of 1499.75 ms,
+// and queued requests are answered at the instant at which the server recovers. The same holds for the probe, whose 100
+// requests/s are due at 5 ms, 15 ms and so on.
 func (c outageCase) bounds() (load, probe span) {
 	const last, lastOfProbe = 250 * time.Microsecond, 5 * time.Millisecond
 	exact := func(d time.Duration) span { return span{d, d} }
 	switch {
 	case c.way == refused:
-		// 100 connections recover independently after 0 to 50 ms: the first one later than this in one of 10^12 cases. The probe dials when it is due.
+		// 100 connections recover independently after 0 to 50 ms: the first one later than this in one of 10^12 cases. The
+		// probe dials when it is due.
 		return span{c.length + last, c.length + last + 10*time.Millisecond}, exact(c.length + 2*lastOfProbe)
 	case c.shape.OpenLoop():
 		return exact(c.length + last), exact(c.length + lastOfProbe)
 	}
-	// Four users and the probe take turns at the server; after its recovery so do the eight connections that the probe may have dialled meanwhile.
+	// Four users and the probe take turns at the server; after its recovery so do the eight connections that the probe may
+	// have dialled meanwhile.
 	const before, after = 5 * commandCost, (5 + 8) * commandCost
 	probe = span{c.length + lastOfProbe - before, c.length + lastOfProbe + after}
 	if c.way == held {
@@ -160,7 +170,8 @@ func (c outageCase) bounds() (load, probe span) {
 	return span{c.length, c.length + 2*commandCost}, probe
 }
 
-// TestGroundTruth has the real load engine measure outages of known length, in virtual time: exact. `make accuracy` measures the same cases on this machine.
+// TestGroundTruth has the real load engine measure outages of known length, in virtual time: exact. `make accuracy`
+// measures the same cases on this machine.
 func TestGroundTruth(t *testing.T) {
 	t.Parallel()
 	for _, c := range outageCases {
@@ -184,7 +195,8 @@ func (c outageCase) inVirtualTime(t *testing.T) {
 	case held:
 		cut, restore = func() { network.Set(address, memnet.Hold) }, func() { network.Set(address, memnet.Pass) }
 	case refused:
-		cut, restore = func() { network.Set(address, memnet.Refuse); network.Cut(address) }, func() { network.Set(address, memnet.Pass) }
+		cut = func() { network.Set(address, memnet.Refuse); network.Cut(address) }
+		restore = func() { network.Set(address, memnet.Pass) }
 	case stopped:
 	}
 	plan := c.plan(address)

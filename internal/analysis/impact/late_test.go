@@ -17,7 +17,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// stop is a time in which the server does not run, in milliseconds from the injection; before it, a hiccup of the baseline.
+// stop is a time in which the server does not run, in milliseconds from the injection; before it, a hiccup of the
+// baseline.
 type stop struct{ from, to int }
 
 const (
@@ -25,7 +26,8 @@ const (
 	sceneAfter  = 13 * time.Second // and after the last stop
 )
 
-// scene stops a server, as a suspended process, while an open loop of 1000 requests/s is on it: requests hang and are answered when it goes on.
+// scene stops a server, as a suspended process, while an open loop of 1000 requests/s is on it: requests hang and are
+// answered when it goes on.
 func scene(t *testing.T, stops []stop) impact.Impact {
 	const address = "redis:6379"
 	network := memnet.New()
@@ -37,7 +39,10 @@ func scene(t *testing.T, stops []stop) impact.Impact {
 		Client: plan.Client{Connections: 20, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
 		Shape:  plan.Shape{Rate: 1000, Duration: sceneBefore + last + sceneAfter},
 		Workload: plan.Workload{
-			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}, {Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}},
+			Commands: []plan.Command{
+				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
+				{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}},
+			},
 			Keyspace: plan.Keyspace{Prefix: "truth:", Keys: 1000, Distribution: plan.Uniform},
 			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
@@ -82,7 +87,8 @@ func holds(b impact.Bounded, d time.Duration) bool {
 	return b.AtLeast <= d+spacing && d <= b.AtMost+spacing && b.Value >= d-spacing && b.Value <= d+2*spacing
 }
 
-// An outage is seen however late after the injection it begins, and although the requests behind it make up for it within the second. Several are several.
+// An outage is seen however late after the injection it begins, and although the requests behind it make up for it
+// within the second. Several are several.
 func TestTruthLateOutages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -98,7 +104,13 @@ func TestTruthLateOutages(t *testing.T) {
 		{"two, the later is longer", []stop{{0, 300}, {1500, 1900}}, 400, 1900, 0},
 		{"two, 8 s apart", []stop{{0, 100}, {8000, 8900}}, 900, 8900, 0},
 		{"three", []stop{{0, 60}, {3000, 3850}, {6000, 6200}}, 850, 6200, 0},
-		{"flapping", []stop{{0, 300}, {600, 900}, {1200, 1500}, {1800, 2100}, {2400, 2700}, {3000, 3300}, {3600, 3900}}, 300, 3900, 0},
+		{
+			"flapping",
+			[]stop{{0, 300}, {600, 900}, {1200, 1500}, {1800, 2100}, {2400, 2700}, {3000, 3300}, {3600, 3900}},
+			300,
+			3900,
+			0,
+		},
 		{"short, after a hiccup of 200 ms in the baseline", []stop{{-8200, -8000}, {1350, 2050}}, 700, 2050, 1350},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,15 +118,18 @@ func TestTruthLateOutages(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := scene(t, c.stops)
 				ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-				truth.Report(t, "V1", fmt.Sprintf("Redis stopped at %v ms from the injection: outage, recovery, impact", c.stops), fmt.Sprint(ms(c.outage), ms(c.recovery), ms(c.impact)),
+				truth.Report(t, "V1", fmt.Sprintf("Redis stopped at %v ms from the injection: outage, recovery, impact", c.stops),
+					fmt.Sprint(ms(c.outage), ms(c.recovery), ms(c.impact)),
 					fmt.Sprintf("%v, %v, %v, doubts %v", m.Outage, m.RecoveryTime, m.TimeToImpact, m.Doubts),
-					holds(m.Outage.Bounded, ms(c.outage)) && holds(m.RecoveryTime, ms(c.recovery)) && holds(m.TimeToImpact, ms(c.impact)) && holds(m.Outages.Probe, ms(c.outage)))
+					holds(m.Outage.Bounded, ms(c.outage)) && holds(m.RecoveryTime, ms(c.recovery)) &&
+						holds(m.TimeToImpact, ms(c.impact)) && holds(m.Outages.Probe, ms(c.outage)))
 			})
 		})
 	}
 }
 
-// After a hiccup in the baseline, a shorter outage is one: it is not worse than what happens without a fault, so that the load may count as recovered before it.
+// After a hiccup in the baseline, a shorter outage is one: it is not worse than what happens without a fault, so that
+// the load may count as recovered before it.
 func TestTruthShorterThanWithoutAFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -129,9 +144,12 @@ func TestTruthShorterThanWithoutAFault(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := scene(t, []stop{c.hiccup, c.stop})
 				length, end := time.Duration(c.stop.to-c.stop.from)*time.Millisecond, time.Duration(c.stop.to)*time.Millisecond
-				truth.Report(t, "V3", fmt.Sprintf("Redis stopped for 95 ms 8 s before the injection, then at %v ms: outage, recovery", c.stop), fmt.Sprint(length, ", 0 or ", end),
+				truth.Report(t, "V3",
+					fmt.Sprintf("Redis stopped for 95 ms 8 s before the injection, then at %v ms: outage, recovery", c.stop),
+					fmt.Sprint(length, ", 0 or ", end),
 					fmt.Sprintf("%v, %v, doubts %v", m.Outage, m.RecoveryTime, m.Doubts),
-					holds(m.Outage.Bounded, length) && holds(m.Outages.Probe, length) && m.Recovered && m.RecoveryTime.AtMost >= end-time.Millisecond)
+					holds(m.Outage.Bounded, length) && holds(m.Outages.Probe, length) && m.Recovered &&
+						m.RecoveryTime.AtMost >= end-time.Millisecond)
 			})
 		})
 	}

@@ -10,8 +10,9 @@ import (
 
 // Live is what a record shows of a fault that is not over yet.
 type Live struct {
-	Outage    time.Duration      // as in Impact, so far; also after a recovery
-	ErrorRate float64            // fail + unknown + dropped, as a share of requests: the highest of any whole second after t0
+	Outage time.Duration // as in Impact, so far; also after a recovery
+	// fail + unknown + dropped, as a share of requests: the highest of any whole second after t0
+	ErrorRate float64
 	Ledger    summary.LiveLedger // from the interval that contains t0 on
 	End       time.Duration      // of the complete record
 }
@@ -32,8 +33,8 @@ func LiveOf(s *merged.Series, f Fault, o Options) Live {
 	return live
 }
 
-// Lately returns the state of the load at the end of its complete record: for how long it has had no success, and the error rate and the lost writes of the
-// last second.
+// Lately returns the state of the load at the end of its complete record: for how long it has had
+// no success, and the error rate and the lost writes of the last second.
 func Lately(s *merged.Series) Live {
 	end := s.End()
 	s = s.Fine(end-throughput.Second, end)

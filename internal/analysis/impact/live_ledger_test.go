@@ -13,7 +13,9 @@ import (
 )
 
 // ledgers is a run of two pods, which read their ledgers every second, the second one until stop. It finds the losses.
-func ledgers(t *testing.T, length, stop time.Duration, losses map[time.Duration][]uint64, last record.LedgerCheck) *merged.Series {
+func ledgers(
+	t *testing.T, length, stop time.Duration, losses map[time.Duration][]uint64, last record.LedgerCheck,
+) *merged.Series {
 	t.Helper()
 	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
 	run := recorded.Load{Rate: 200, Length: length}
@@ -42,7 +44,10 @@ func TestLostWritesAreKnownMeanwhile(t *testing.T) {
 		20 * time.Second: {7}, 40 * time.Second: {1, 2}, 50 * time.Second: {0, 0, 3}, 59*time.Second + 500*ms: {4},
 	}, record.LedgerCheck{})
 	for at, want := range map[time.Duration][]uint64{
-		10 * time.Second: {12, 2, 3}, 40*time.Second + 50*ms: {5, 2, 3}, 40*time.Second + 100*ms: {4, 0, 3}, 59 * time.Second: {4},
+		10 * time.Second:        {12, 2, 3},
+		40*time.Second + 50*ms:  {5, 2, 3},
+		40*time.Second + 100*ms: {4, 0, 3},
+		59 * time.Second:        {4},
 	} {
 		got := LiveOf(s, Fault{At: at}, Options{}).Ledger
 		if diff := cmp.Diff(summary.LiveLedger{Lost: want}, got); diff != "" {
@@ -66,12 +71,24 @@ func TestUnreadLedger(t *testing.T) {
 		last record.LedgerCheck
 		want summary.LiveLedger
 	}{
-		"read":      {29 * time.Second, record.LedgerCheck{Failure: "a:1: no reply"}, summary.LiveLedger{}},
-		"never":     {0, record.LedgerCheck{}, summary.LiveLedger{Unread: "it has not been read yet"}},
-		"silent":    {20 * time.Second, record.LedgerCheck{}, summary.LiveLedger{Unread: "it was last read 10s before the end of the record"}},
-		"failing":   {20 * time.Second, record.LedgerCheck{Failure: "a:1: no reply"}, summary.LiveLedger{Unread: "a:1: no reply"}},
+		"read":  {29 * time.Second, record.LedgerCheck{Failure: "a:1: no reply"}, summary.LiveLedger{}},
+		"never": {0, record.LedgerCheck{}, summary.LiveLedger{Unread: "it has not been read yet"}},
+		"silent": {
+			20 * time.Second,
+			record.LedgerCheck{},
+			summary.LiveLedger{Unread: "it was last read 10s before the end of the record"},
+		},
+		"failing": {
+			20 * time.Second,
+			record.LedgerCheck{Failure: "a:1: no reply"},
+			summary.LiveLedger{Unread: "a:1: no reply"},
+		},
 		"forbidden": {0, record.LedgerCheck{Failure: "NOPERM"}, summary.LiveLedger{Unread: "NOPERM"}},
-		"evicted":   {29 * time.Second, record.LedgerCheck{Failure: "evicted", Unknowable: true}, summary.LiveLedger{Unread: "evicted", Unknowable: true}},
+		"evicted": {
+			29 * time.Second,
+			record.LedgerCheck{Failure: "evicted", Unknowable: true},
+			summary.LiveLedger{Unread: "evicted", Unknowable: true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := ledgers(t, 30*time.Second, test.stop, nil, test.last)

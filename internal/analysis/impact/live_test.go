@@ -10,15 +10,22 @@ import (
 
 // The figures of a fault that is not over grow with the record, and do not end with a recovery.
 func TestLive(t *testing.T) {
-	down, failing := summary.Window{From: 40 * time.Second, To: 43 * time.Second}, summary.Window{From: 60 * time.Second, To: 60*time.Second + 500*ms}
-	run := recorded.Load{Rate: 200, Length: 70 * time.Second, Down: []summary.Window{down}, Failing: []summary.Window{failing}}
+	down := summary.Window{From: 40 * time.Second, To: 43 * time.Second}
+	failing := summary.Window{From: 60 * time.Second, To: 60*time.Second + 500*ms}
+	run := recorded.Load{
+		Rate:    200,
+		Length:  70 * time.Second,
+		Down:    []summary.Window{down},
+		Failing: []summary.Window{failing},
+	}
 	until := func(end time.Duration) Live {
 		part := run
 		part.Length = end
 		s := part.Record(t)
 		return LiveOf(s, Fault{At: 40 * time.Second}, Options{})
 	}
-	if l := until(42 * time.Second); l.Outage < 1900*ms || l.Outage > 2100*ms || l.ErrorRate != 0 || l.End != 42*time.Second {
+	if l := until(42 * time.Second); l.Outage < 1900*ms || l.Outage > 2100*ms || l.ErrorRate != 0 ||
+		l.End != 42*time.Second {
 		t.Errorf("after 2 s of an outage without replies: %+v", l)
 	}
 	if l := until(58 * time.Second); l.Outage < 2900*ms || l.Outage > 3100*ms || l.ErrorRate != 0 {
@@ -27,7 +34,12 @@ func TestLive(t *testing.T) {
 	if l := until(70 * time.Second); !near(l.ErrorRate, 0.5, 0.02) || l.Outage < 2900*ms {
 		t.Errorf("half of the requests of a second failed, long after the recovery: %+v", l)
 	}
-	before := recorded.Load{Rate: 200, Length: 50 * time.Second, Failing: []summary.Window{{From: 20 * time.Second, To: 21 * time.Second}}, Down: []summary.Window{{From: 20 * time.Second, To: 22 * time.Second}}}
+	before := recorded.Load{
+		Rate:    200,
+		Length:  50 * time.Second,
+		Failing: []summary.Window{{From: 20 * time.Second, To: 21 * time.Second}},
+		Down:    []summary.Window{{From: 20 * time.Second, To: 22 * time.Second}},
+	}
 	if l := LiveOf(before.Record(t), Fault{At: 40 * time.Second}, Options{}); l.Outage != 0 || l.ErrorRate != 0 {
 		t.Errorf("what was before the fault counts: %+v", l)
 	}
@@ -35,7 +47,11 @@ func TestLive(t *testing.T) {
 
 // Before an injection only the end of the record counts.
 func TestLately(t *testing.T) {
-	run := recorded.Load{Rate: 200, Length: 30 * time.Second, Failing: []summary.Window{{From: 10 * time.Second, To: 12 * time.Second}}}
+	run := recorded.Load{
+		Rate:    200,
+		Length:  30 * time.Second,
+		Failing: []summary.Window{{From: 10 * time.Second, To: 12 * time.Second}},
+	}
 	if l := Lately(run.Record(t)); l.Outage != 0 || l.ErrorRate != 0 {
 		t.Errorf("a load that serves: %+v", l)
 	}

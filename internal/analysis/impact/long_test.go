@@ -13,12 +13,15 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// longRun adds the intervals [from, to) of a load of 1,000 requests/s, of which none succeeds for a second from 30 s after t0 on.
+// longRun adds the intervals [from, to) of a load of 1,000 requests/s, of which none succeeds for a second from 30 s
+// after t0 on.
 func longRun(t *testing.T, s *merged.Series, from, to time.Duration, down time.Duration) {
 	t.Helper()
 	for i := int64(from / s.PodStep); i < int64(to/s.PodStep); i++ {
 		begin, end := i*int64(s.PodStep), (i+1)*int64(s.PodStep)
-		iv := record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+		iv := record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+		}
 		per := uint64(1000 * s.PodStep / time.Second)
 		op := &iv.Ops[0]
 		op.Sent, op.Due = per, per
@@ -40,7 +43,8 @@ func longRun(t *testing.T, s *merged.Series, from, to time.Duration, down time.D
 	}
 }
 
-// TestTruthLongRuns: an outage of a second, after 4 hours of a run whose record was coarsened, also by a checkpoint from which the operator continued.
+// TestTruthLongRuns: an outage of a second, after 4 hours of a run whose record was coarsened, also by a checkpoint
+// from which the operator continued.
 // Its figures are those of a short run.
 func TestTruthLongRuns(t *testing.T) {
 	t.Parallel()
@@ -66,7 +70,8 @@ func TestTruthLongRuns(t *testing.T) {
 		m := Analyze(s, f, Options{})
 		scenario := "an outage of 1 s after 4 h, counts per " + s.Step.String() + ", seen " + when
 		truth.Report(t, "T4", scenario+": dip", "1.00", fmt.Sprintf("%.2f", m.Dips.All), m.Dips.All == 1)
-		truth.Report(t, "T4", scenario+": recoveryTime", "1s", m.RecoveryTime.Value.String(), m.RecoveryTime.Value == time.Second)
+		truth.Report(t, "T4", scenario+": recoveryTime", "1s", m.RecoveryTime.Value.String(),
+			m.RecoveryTime.Value == time.Second)
 		truth.Report(t, "T4", scenario+": lostRequests", "1000", fmt.Sprint(m.LostRequests), m.LostRequests == 1000)
 		truth.Report(t, "T4", scenario+": doubts", "[]", fmt.Sprint(m.Doubts), len(m.Doubts) == 0)
 		if !Settled(s, f, Options{}) {

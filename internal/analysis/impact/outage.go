@@ -9,13 +9,15 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// outage is the longest gap of this fault in which a request waited in vain, with the greatest of the gaps' bounds. length is not negative.
+// outage is the longest gap of this fault in which a request waited in vain, with the greatest of
+// the gaps' bounds. length is not negative.
 type outage struct {
 	length  Bounded
 	longest gap // the value's gap
 	widest  gap // the gap of the upper bound
 	usual   time.Duration
-	// unasked is the longest that it can have been, had the server been down wherever no request asked, and silent the gap of that.
+	// unasked is the longest that it can have been, had the server been down wherever no request
+	// asked, and silent the gap of that.
 	unasked time.Duration
 	silent  gap
 }
@@ -50,8 +52,11 @@ func (a *analysis) outageOf(p *gapLog) outage {
 	return o
 }
 
-// bounded is the length of the outage of a part: nothing is known of the times in which no request asked.
-func (o *outage) bounded(p *gapLog) Bounded { return o.length.orUnseen(max(p.unseen, o.unasked)) }
+// bounded is the length of the outage of a part: nothing is known of the times in which no request
+// asked.
+func (o *outage) bounded(p *gapLog) Bounded {
+	return o.length.orUnseen(max(p.unseen, o.unasked))
+}
 
 // apart is by how much instants of different pods can be wrong.
 func (a *analysis) apart() time.Duration {
@@ -61,7 +66,8 @@ func (a *analysis) apart() time.Duration {
 	return 2 * a.fault.Uncertainty
 }
 
-// end is when the outage ended, counted from t0, without t0's own uncertainty; none = there was none, or it did not end.
+// end is when the outage ended, counted from t0, without t0's own uncertainty; none = there was
+// none, or it did not end.
 func (o *outage) end(t0 time.Duration) Bounded {
 	if o.longest.length() == 0 || o.longest.Open {
 		return none
@@ -70,10 +76,17 @@ func (o *outage) end(t0 time.Duration) Bounded {
 	return within(at, at-time.Duration(o.longest.MaybeSooner), at)
 }
 
-// outages sets the figures about gaps: of the load, its reads and its writes, of each shard, of the probe.
+// outages sets the figures about gaps: of the load, its reads and its writes, of each shard, of the
+// probe.
 func (a *analysis) outages(m *Impact) {
 	worst := a.outageOf(&a.load)
-	m.Outages = Outages{Load: worst.bounded(&a.load), Reads: none, Writes: none, Shard: ShardOutage{Bounded: none}, Probe: none}
+	m.Outages = Outages{
+		Load:   worst.bounded(&a.load),
+		Reads:  none,
+		Writes: none,
+		Shard:  ShardOutage{Bounded: none},
+		Probe:  none,
+	}
 	for _, g := range a.gapsOf(&a.load) {
 		m.TotalOutage.AtMost += time.Duration(g.AtMost()) + a.apart()
 		if proven := a.load.atLeast(g); proven > 0 {
@@ -103,8 +116,12 @@ func (a *analysis) outages(m *Impact) {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
 	if g := a.downBefore(); g != nil && a.base.rate > 0 {
-		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: whether what came after the injection is the fault's is not known",
-			brief(g.length()), brief(a.fault.At-time.Duration(g.From)))})
+		m.Doubts = append(m.Doubts, Doubt{
+			DownBefore,
+			fmt.Sprintf(
+				"an outage of %s had begun %s before the fault: whether what came after the injection is the fault's is not known",
+				brief(g.length()), brief(a.fault.At-time.Duration(g.From))),
+		})
 	}
 }
 
@@ -126,12 +143,17 @@ func (a *analysis) probeOutage(m *Impact) {
 		}
 	}
 	if m.Recovered && open > 0 {
-		m.Doubts = append(m.Doubts, Doubt{OutageNotOver, fmt.Sprintf("the probe, which opens new connections, had no success for %s, until the end of the record: "+
-			"how long the outage was for new clients is not known", brief(open))})
+		m.Doubts = append(m.Doubts, Doubt{
+			OutageNotOver,
+			fmt.Sprintf(
+				"the probe, which opens new connections, had no success for %s, until the end of the record: "+
+					"how long the outage was for new clients is not known", brief(open)),
+		})
 	}
 }
 
-// downBefore returns a gap in which requests waited in vain already before the fault, too early to be of it, and still did then; nil if there is none.
+// downBefore returns a gap in which requests waited in vain already before the fault, too early to
+// be of it, and still did then; nil if there is none.
 func (a *analysis) downBefore() *gap {
 	logs := slices.Concat([]gapLog{a.load}, a.kinds, a.shards)
 	if a.curve.Series.HasProbe() {
@@ -140,7 +162,8 @@ func (a *analysis) downBefore() *gap {
 	for i := range logs {
 		p := &logs[i]
 		for _, g := range p.gaps {
-			if one := (gap{Gap: g}); a.before(p, one) && time.Duration(g.To) > a.fault.At && one.length() > p.noise && p.atLeast(one) > 0 {
+			if one := (gap{Gap: g}); a.before(p, one) && time.Duration(g.To) > a.fault.At &&
+				one.length() > p.noise && p.atLeast(one) > 0 {
 				return &one
 			}
 		}
@@ -148,8 +171,10 @@ func (a *analysis) downBefore() *gap {
 	return nil
 }
 
-// kindOutages sets the outages of reads and of writes, and makes the worst that of one of them, if it is provably longer than that of the load: the success of
-// one hides the failure of the other. Each of them has fewer successes than the load, so that its gap around the same outage is a little longer.
+// kindOutages sets the outages of reads and of writes, and makes the worst that of one of them, if
+// it is provably longer than that of the load: the success of one hides the failure of the other.
+// Each of them has fewer successes than the load, so that its gap around the same outage is a
+// little longer.
 func (a *analysis) kindOutages(m *Outages, worst *outage) {
 	load := worst.length
 	for _, kind := range []string{Writes, Reads} {
@@ -190,7 +215,8 @@ func (a *analysis) stalled(o *outage) *Doubt {
 	return nil
 }
 
-// bunched returns the doubt if a load generator did not run for longer than the outage, until shortly before it: what was due meanwhile came at once.
+// bunched returns the doubt if a load generator did not run for longer than the outage, until
+// shortly before it: what was due meanwhile came at once.
 func (a *analysis) bunched(o *outage) *Doubt {
 	g := &o.longest
 	if g.length() == 0 {
@@ -199,18 +225,25 @@ func (a *analysis) bunched(o *outage) *Doubt {
 	for pod := range a.curve.Series.Pods {
 		for _, s := range summary.United(a.curve.Series.Stalls(pod)) {
 			stalled := time.Duration(s.To - s.From)
-			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -summary.StalledFor || since > stalled {
+			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -summary.StalledFor ||
+				since > stalled {
 				continue
 			}
-			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s, until shortly before the outage of %s: what was due meanwhile was sent at once, and requests waited "+
-				"for one another. Use a second load pod on another node, or raise the pod's CPU limit", pod, brief(stalled), brief(g.length()))}
+			return &Doubt{
+				GeneratorStalled,
+				fmt.Sprintf(
+					"load pod %d did not run for %s, until shortly before the outage of %s: what was due meanwhile was sent at once, and requests waited "+
+						"for one another. Use a second load pod on another node, or raise the pod's CPU limit", pod,
+					brief(stalled), brief(g.length())),
+			}
 		}
 	}
 	return nil
 }
 
-// stalledDip returns a doubt if load generators did not run for a tenth of a window of which the rate may be the lowest: what is missing there is theirs, and what
-// they send afterwards hides what Redis did not serve.
+// stalledDip returns a doubt if load generators did not run for a tenth of a window of which the
+// rate may be the lowest: what is missing there is theirs, and what they send afterwards hides what
+// Redis did not serve.
 func (a *analysis) stalledDip() *Doubt {
 	stalls, c := a.stalledTime(), a.curve
 	if stalls == nil {
@@ -223,13 +256,20 @@ func (a *analysis) stalledDip() *Doubt {
 	if float64(longest) < stalledDip*float64(c.Width()) {
 		return nil
 	}
-	return &Doubt{GeneratorStalled, fmt.Sprintf("the load generators did not run for %s of 2 s after the injection, on average: the dip and the lost requests are theirs, too. "+
-		"Use a second load pod on another node, or raise the pod's CPU limit", brief(longest))}
+	return &Doubt{
+		GeneratorStalled,
+		fmt.Sprintf(
+			"the load generators did not run for %s of 2 s after the injection, on average: the dip and the lost requests are theirs, too. "+
+				"Use a second load pod on another node, or raise the pod's CPU limit", brief(longest)),
+	}
 }
 
 // stalledIn returns the doubt if a load generator did not run around a gap.
 func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
-	near := record.Stall{From: g.From - g.MaybeBefore - int64(summary.StalledFor), To: g.To + int64(summary.StalledFor)}
+	near := record.Stall{
+		From: g.From - g.MaybeBefore - int64(summary.StalledFor),
+		To:   g.To + int64(summary.StalledFor),
+	}
 	for pod := range a.curve.Series.Pods {
 		var sum, longest time.Duration
 		count := 0
@@ -242,9 +282,14 @@ func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
 			longest = max(longest, time.Duration(s.To-s.From))
 		}
 		if sum > summary.StalledFor {
-			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s around the outage (%d times, at most %s): no request was on its way then. "+
-				"The outage was between %s and %s. Use a second load pod on another node, or raise the pod's CPU limit", pod, brief(sum), count, brief(longest),
-				brief(length.AtLeast), brief(length.AtMost))}
+			return &Doubt{
+				GeneratorStalled,
+				fmt.Sprintf(
+					"load pod %d did not run for %s around the outage (%d times, at most %s): no request was on its way then. "+
+						"The outage was between %s and %s. Use a second load pod on another node, or raise the pod's "+
+						"CPU limit", pod, brief(sum), count, brief(longest),
+					brief(length.AtLeast), brief(length.AtMost)),
+			}
 		}
 	}
 	return nil

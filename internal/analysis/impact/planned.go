@@ -7,15 +7,19 @@ import (
 )
 
 const (
-	// followedShare is the share of a planned rate that must succeed in the baseline: what a saturated Redis serves does not follow the plan.
+	// followedShare is the share of a planned rate that must succeed in the baseline: what a saturated
+	// Redis serves does not follow the plan.
 	followedShare = 0.9
-	// thinkShare is how many mean latencies the think time of users must last: then their throughput follows their number.
+	// thinkShare is how many mean latencies the think time of users must last: then their throughput
+	// follows their number.
 	thinkShare = 10
-	// servedShare is how much higher than ever before a planned rate may be for a load that did not recover: Redis may be unable to serve it.
+	// servedShare is how much higher than ever before a planned rate may be for a load that did not
+	// recover: Redis may be unable to serve it.
 	servedShare = 1.1
 )
 
-// follow sets the baseline as a function of the plan, if the throughput follows it: B is the expected rate at t0.
+// follow sets the baseline as a function of the plan, if the throughput follows it: B is the
+// expected rate at t0.
 func (a *analysis) follow() {
 	asked := a.options.Planned
 	a.planned = throughput.LevelOf(a.curve, asked, a.first)
@@ -42,11 +46,14 @@ func (a *analysis) judgeable(first, end int) bool {
 	return a.expected.Mean(first, end) >= throughput.LowestLevel
 }
 
-// planChange returns why the plan makes the figures doubtful, from the baseline to the end of the time that they depend on; "" = it does not.
+// planChange returns why the plan makes the figures doubtful, from the baseline to the end of the
+// time that they depend on; "" = it does not.
 func (a *analysis) planChange(recovered bool) string {
 	c, asked := a.curve, a.options.Planned
 	if since := asked.Since(a.judgedUntil()); since > c.At(a.base.first) {
-		return fmt.Sprintf("another part of the load's plan begins %s after the start, with another throughput, between the start of the baseline and the end of the time that the figures depend on",
+		return fmt.Sprintf(
+			"another part of the load's plan begins %s after the start, with another throughput, between "+
+				"the start of the baseline and the end of the time that the figures depend on",
 			brief(since))
 	}
 	if asked.Mean == nil {
@@ -66,7 +73,8 @@ func (a *analysis) planChange(recovered bool) string {
 	lowest, highest := a.planned.Bounds(a.base.first, end)
 	if a.expected.IsConstant() {
 		if lowest < 1-throughput.ChangedShare || highest > 1+throughput.ChangedShare {
-			return "the plan of the load changes from " + amount(lowest) + " to " + amount(highest) + " around the fault, and the throughput does not follow it in a known way"
+			return "the plan of the load changes from " + amount(lowest) + " to " + amount(highest) +
+				" around the fault, and the throughput does not follow it in a known way"
 		}
 		return ""
 	}
@@ -75,7 +83,8 @@ func (a *analysis) planChange(recovered bool) string {
 	}
 	_, served := a.planned.Bounds(c.Ceil(a.options.MeasuredFrom), a.first)
 	if _, asked := a.planned.Bounds(a.first, end); !recovered && asked > servedShare*max(served, 1) {
-		return "the plan of the load rises to " + amount(asked) + " after the fault, more than was served before: whether Redis can serve it is not known"
+		return "the plan of the load rises to " + amount(asked) +
+			" after the fault, more than was served before: whether Redis can serve it is not known"
 	}
 	return ""
 }

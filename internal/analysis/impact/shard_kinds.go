@@ -8,8 +8,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// shardDoubt returns a doubt if all reads or all writes of one shard may have failed for longer than the outages say, by a second or more: a success of
-// the other kind ends a gap of the shard, and one of another shard a gap of the kind.
+// shardDoubt returns a doubt if all reads or all writes of one shard may have failed for longer
+// than the outages say, by a second or more: a success of the other kind ends a gap of the shard,
+// and one of another shard a gap of the kind.
 func (a *analysis) shardDoubt(m *Impact) *Doubt {
 	if len(a.kinds) == 0 || len(a.shards) < 2 {
 		return nil
@@ -24,15 +25,20 @@ func (a *analysis) shardDoubt(m *Impact) *Doubt {
 		}
 		if kind := a.lacking(shard, first, end); kind != "" {
 			known = length
-			doubt = &Doubt{ShardPartlyFailed, fmt.Sprintf("requests to shard %d failed for %s while others to it succeeded, and at least half as many %s are missing as it "+
-				"usually serves: if it served none of them, their outage is that long, and no outage has it", shard, brief(length), strings.ToLower(kind))}
+			doubt = &Doubt{
+				ShardPartlyFailed,
+				fmt.Sprintf(
+					"requests to shard %d failed for %s while others to it succeeded, and at least half as many %s are missing as it "+
+						"usually serves: if it served none of them, their outage is that long, and no outage has it",
+					shard, brief(length), strings.ToLower(kind)),
+			}
 		}
 	}
 	return doubt
 }
 
-// failingAt returns the longest part [first, end) from t0 to recovery in which, in every second, more requests failed at a shard than in any second of the
-// baseline.
+// failingAt returns the longest part [first, end) from t0 to recovery in which, in every second,
+// more requests failed at a shard than in any second of the baseline.
 func (a *analysis) failingAt(shard int) (first, end int) {
 	c := a.curve
 	errors := make([]uint64, c.N+1)
@@ -63,7 +69,8 @@ func (a *analysis) failingAt(shard int) (first, end int) {
 	return first, end
 }
 
-// lacking returns the kind of which half as many requests are missing in the intervals [first, end) as a shard usually serves; "" = neither.
+// lacking returns the kind of which half as many requests are missing in the intervals [first, end)
+// as a shard usually serves; "" = neither.
 func (a *analysis) lacking(shard, first, end int) string {
 	served, all := 0.0, 0.0
 	for i := range a.shards {
@@ -77,7 +84,8 @@ func (a *analysis) lacking(shard, first, end int) string {
 	}
 	for i := range a.kinds {
 		c := throughput.CurveOfOps(a.curve.Series, opsOf(a.curve.Series, a.kinds[i].name))
-		expected := throughput.Median(a.expected.SecondsBefore(c, a.base.first, a.first)) * a.expected.Mean(first, end)
+		expected := throughput.Median(a.expected.SecondsBefore(c, a.base.first, a.first)) *
+			a.expected.Mean(first, end)
 		if expected > 0 && c.Rate(first, end) <= (1-served/all/2)*expected {
 			return a.kinds[i].name
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// TestTruthQuietShardIsNotDown: a healthy shard with 5 requests/s is silent for longer than the outage of the shard that is down.
+// TestTruthQuietShardIsNotDown: a healthy shard with 5 requests/s is silent for longer than the outage of the shard
+// that is down.
 func TestTruthQuietShardIsNotDown(t *testing.T) {
 	const seconds, fault = 60, 40
 	r := rand.New(rand.NewPCG(5, 6))
@@ -22,8 +23,16 @@ func TestTruthQuietShardIsNotDown(t *testing.T) {
 	list := make([]*record.Interval, seconds*int(throughput.Second/recorded.Step))
 	for i := range list {
 		begin := int64(i) * int64(recorded.Step)
-		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1,
-			Shards: []record.ShardCounts{{}, {OK: 100}}}
+		list[i] = &record.Interval{
+			Index:      int64(i),
+			Pods:       1,
+			Ops:        make([]record.Op, 1),
+			FirstError: -1,
+			LastError:  -1,
+			FirstOK:    begin,
+			LastOK:     begin + int64(recorded.Step) - 1,
+			Shards:     []record.ShardCounts{{}, {OK: 100}},
+		}
 		list[i].Ops[0].OK = 100
 		list[i].Ops[0].Latency = histogram.Buckets{{Index: 300, Count: 100}}
 	}
@@ -43,7 +52,11 @@ func TestTruthQuietShardIsNotDown(t *testing.T) {
 		iv := list[fault*int(throughput.Second/recorded.Step)+i]
 		iv.Shards[1].OK, iv.Ops[0].OK = 0, iv.Ops[0].OK-100
 	}
-	down := record.Gap{From: fault*int64(throughput.Second) + 1e6, To: fault*int64(throughput.Second) + 202e6, UnprovenHead: 1e6}
+	down := record.Gap{
+		From:         fault*int64(throughput.Second) + 1e6,
+		To:           fault*int64(throughput.Second) + 202e6,
+		UnprovenHead: 1e6,
+	}
 	end := list[down.To/int64(recorded.Step)]
 	end.ShardGaps = append(end.ShardGaps, record.ShardGap{Shard: 1, Gap: down})
 	for _, iv := range list {
@@ -54,7 +67,8 @@ func TestTruthQuietShardIsNotDown(t *testing.T) {
 	s.Finish(0)
 	m := Analyze(s, Fault{At: fault * time.Second}, Options{})
 	truth.Report(t, "T9", "a shard with 5 requests/s is healthy, another one is down for 201 ms", "201ms of shard 1",
-		fmt.Sprintf("%s of shard %d", m.Outages.Shard.Value, m.Outages.Shard.Shard), m.Outages.Shard.Value == 201*ms && m.Outages.Shard.Shard == 1 && m.Outages.Shard.AtLeast > 190*ms)
+		fmt.Sprintf("%s of shard %d", m.Outages.Shard.Value, m.Outages.Shard.Shard),
+		m.Outages.Shard.Value == 201*ms && m.Outages.Shard.Shard == 1 && m.Outages.Shard.AtLeast > 190*ms)
 	if _, quiet := longestGapOf(s.ShardGaps(0)); quiet < 500*ms {
 		t.Errorf("the longest silence of the quiet shard is %s: the scenario shows nothing", quiet)
 	}

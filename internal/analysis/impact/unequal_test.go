@@ -9,8 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
-// TestOutageUnseenByASlowPod: one pod has 1000 successes/s, another 20/s. The gaps of 60 ms that the slow one has in any case are not in its log: an outage
-// as long goes unseen.
+// TestOutageUnseenByASlowPod: one pod has 1000 successes/s, another 20/s. The gaps of 60 ms that the slow one has in
+// any case are not in its log: an outage as long goes unseen.
 func TestOutageUnseenByASlowPod(t *testing.T) {
 	const at, out = 40 * time.Second, 60 * time.Millisecond
 	for _, c := range []struct {
@@ -33,7 +33,8 @@ func TestOutageUnseenByASlowPod(t *testing.T) {
 			}
 			s.Finish(pod)
 		}
-		if m := Analyze(s, Fault{At: at}, Options{}); m.Outage.Value != 0 || m.Outage.AtMost < c.atLeast || m.Outage.AtMost > c.atMost {
+		if m := Analyze(s, Fault{At: at}, Options{}); m.Outage.Value != 0 || m.Outage.AtMost < c.atLeast ||
+			m.Outage.AtMost > c.atMost {
 			t.Errorf("slow pod with %.0f/s: outage %v, want at most between %v and %v", c.slow, m.Outage, c.atLeast, c.atMost)
 		}
 	}

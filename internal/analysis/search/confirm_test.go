@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// Near its capacity a server meets the objectives by chance: at a rate of capacity in every second trial, 10 % above in every eighth. What is found should be met
-// again more often than not.
+// Near its capacity a server meets the objectives by chance: at a rate of capacity in every second trial, 10 % above in
+// every eighth. What is found should be met again more often than not.
 func TestTruthFoundRateIsMetAgain(t *testing.T) {
 	const capacity, searches = 50_000, 2000
 	probability := func(rate float64) float64 { return 1 / (1 + math.Exp(20*(rate/capacity-1))) }
@@ -30,15 +30,19 @@ func TestTruthFoundRateIsMetAgain(t *testing.T) {
 		}
 	}
 	mean := sum / searches
-	truth.Report(t, "T17", "2,000 searches at a server that meets the objectives by chance near its capacity", "met again more often than not",
+	truth.Report(t, "T17", "2,000 searches at a server that meets the objectives by chance near its capacity",
+		"met again more often than not",
 		fmt.Sprintf("met again with a probability of %.2f, below one in three after %d searches", mean, below), mean > 0.5)
 }
 
 // A rate that was met in one of two trials has to be met in a third.
 func TestFinalRateIsConfirmed(t *testing.T) {
 	judged := func(rate float64, met bool) Trial { return Trial{Rate: rate, Judged: true, Met: met, Why: "late"} }
-	trials := []Trial{judged(1000, true), judged(2000, false), judged(2000, false), judged(1414, true), judged(1682, false), judged(1682, false),
-		judged(1542, false), judged(1542, false), judged(1477, false), judged(1477, true)}
+	trials := []Trial{
+		judged(1000, true), judged(2000, false), judged(2000, false), judged(1414, true),
+		judged(1682, false), judged(1682, false),
+		judged(1542, false), judged(1542, false), judged(1477, false), judged(1477, true),
+	}
 	next := spec.Next(trials) // 1,477 and 1,542 are within the precision
 	if next.Rate != 1477 || next.Over || next.Found != 1477 {
 		t.Fatalf("after one success of two: %+v", next)

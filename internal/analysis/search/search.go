@@ -1,6 +1,8 @@
-// Package search finds the highest rate that meets a test's objectives. Each trial doubles the rate until one misses the objectives. Then it
-// bisects between the highest rate that met them and the lowest that missed them, and confirms the rate that it found. It is pure: its input is the trials so far, its output the next
-// one, so that the process that runs a search can restart between any two trials.
+// Package search finds the highest rate that meets a test's objectives. Each trial doubles the rate
+// until one misses the objectives. Then it bisects between the highest rate that met them and the
+// lowest that missed them, and confirms the rate that it found. It is pure: its input is the trials
+// so far, its output the next one, so that the process that runs a search can restart between any
+// two trials.
 package search
 
 import (
@@ -17,8 +19,9 @@ type Spec plan.Search
 
 // Limits of a search.
 const (
-	// decisive is how often a rate must miss to count as missed, and the final rate must meet the objectives: two of three trials. One stall of a machine
-	// must not limit a search, and one lucky trial must not be its result.
+	// decisive is how often a rate must miss to count as missed, and the final rate must meet the
+	// objectives: two of three trials. One stall of a machine must not limit a search, and one lucky
+	// trial must not be its result.
 	decisive = 2
 	// MaxTrials limits a search whose objectives are met or missed by chance.
 	MaxTrials = 64
@@ -35,7 +38,8 @@ type Trial struct {
 	Why    string // the missed objective
 }
 
-// Judgement is the evaluation of a trial's window. A Void one is not significant: the trial is discarded.
+// Judgement is the evaluation of a trial's window. A Void one is not significant: the trial is
+// discarded.
 type Judgement struct {
 	Met, Void bool
 	Why       string
@@ -59,10 +63,12 @@ func (s Spec) Next(trials []Trial) Next {
 	case last < 0:
 		return n.try(s.From, "trying the first rate")
 	case !trials[last].Judged:
-		n.Message = fmt.Sprintf("trial %d: %.0f requests/s; %s", last+1, trials[last].Rate, between(met, missed))
+		n.Message = fmt.Sprintf("trial %d: %.0f requests/s; %s", last+1, trials[last].Rate,
+			between(met, missed))
 		return n
 	case len(trials) >= MaxTrials:
-		n.Over, n.Message = true, fmt.Sprintf("given up after %d trials; %s", MaxTrials, between(met, missed))
+		n.Over = true
+		n.Message = fmt.Sprintf("given up after %d trials; %s", MaxTrials, between(met, missed))
 		return n
 	case !trials[last].Met && count(trials, trials[last].Rate, false) < decisive:
 		return n.try(trials[last].Rate, "retrying a rate that missed once")
@@ -76,7 +82,8 @@ func (s Spec) Next(trials []Trial) Next {
 
 func (s Spec) climb(n Next, trials []Trial, met, missed float64) Next {
 	if met >= s.To {
-		return n.confirm(trials, fmt.Sprintf("%.0f requests/s, the highest rate of the range, meets the objectives", met))
+		return n.confirm(trials,
+			fmt.Sprintf("%.0f requests/s, the highest rate of the range, meets the objectives", met))
 	}
 	return n.try(min(2*met, s.To), "climbing; "+between(met, missed))
 }
@@ -91,7 +98,8 @@ func (s Spec) descend(n Next, met, missed float64, why string) Next {
 func (s Spec) bisect(n Next, trials []Trial, met, missed float64) Next {
 	middle := math.Round(math.Sqrt(met * missed))
 	if missed <= met*(1+s.Precision) || middle <= met || middle >= missed {
-		return n.confirm(trials, fmt.Sprintf("%.0f requests/s meet the objectives, %.0f do not", met, missed))
+		return n.confirm(trials, fmt.Sprintf("%.0f requests/s meet the objectives, %.0f do not", met,
+			missed))
 	}
 	return n.try(middle, "bisecting; "+between(met, missed))
 }
@@ -106,7 +114,8 @@ func (n Next) CutOff() string {
 	return "cut off by the load's duration: the next trial would not end in time; " + n.Message
 }
 
-// confirm tries the found rate again until it has met the objectives in two of three trials, and then ends the search.
+// confirm tries the found rate again until it has met the objectives in two of three trials, and
+// then ends the search.
 func (n Next) confirm(trials []Trial, message string) Next {
 	if count(trials, n.Found, true) < decisive {
 		return n.try(n.Found, fmt.Sprintf("confirming %.0f", n.Found))
@@ -131,9 +140,12 @@ func between(met, missed float64) string {
 	return fmt.Sprintf("the highest rate is between %.0f and %.0f", met, missed)
 }
 
-// Judge evaluates the trial in progress with judge, once the record is complete up to the end of its window; known is the end of the complete
-// record. It returns the trials, without this one if it is void, and whether it was evaluated.
-func (s Spec) Judge(trials []Trial, known time.Duration, judge func(t Trial, from, to time.Duration) Judgement) ([]Trial, bool) {
+// Judge evaluates the trial in progress with judge, once the record is complete up to the end of
+// its window; known is the end of the complete record. It returns the trials, without this one if
+// it is void, and whether it was evaluated.
+func (s Spec) Judge(
+	trials []Trial, known time.Duration, judge func(t Trial, from, to time.Duration) Judgement,
+) ([]Trial, bool) {
 	t, ok := InProgress(trials)
 	if !ok {
 		return trials, false
@@ -160,8 +172,8 @@ func InProgress(trials []Trial) (t Trial, ok bool) {
 	return trials[last], true
 }
 
-// Elsewhere returns the time outside of the windows at the limit: those of the lowest rate that counts as missed, or if none does, of the best
-// rate.
+// Elsewhere returns the time outside of the windows at the limit: those of the lowest rate that
+// counts as missed, or if none does, of the best rate.
 func (s Spec) Elsewhere(trials []Trial) (windows []summary.Window) {
 	_, missed := bounds(trials)
 	if math.IsInf(missed, 1) {
@@ -185,8 +197,8 @@ func (s Spec) Window(t Trial) (from, to time.Duration) {
 	return plan.Search(s).Window(t.Rate, t.At)
 }
 
-// bounds returns the highest rate that met the objectives and does not count as missed, 0 if there is none, and the lowest above it that counts as
-// missed, +Inf if none does.
+// bounds returns the highest rate that met the objectives and does not count as missed, 0 if there
+// is none, and the lowest above it that counts as missed, +Inf if none does.
 func bounds(trials []Trial) (met, missed float64) {
 	missed = math.Inf(1)
 	for _, t := range trials {
@@ -212,8 +224,9 @@ func count(trials []Trial, rate float64, met bool) (n int) {
 	return n
 }
 
-// Best returns the trial whose figures are those of the search: the last one that met the objectives at the rate found; if there is none, the last
-// one that was evaluated. ok is false if none was evaluated.
+// Best returns the trial whose figures are those of the search: the last one that met the
+// objectives at the rate found; if there is none, the last one that was evaluated. ok is false if
+// none was evaluated.
 func Best(trials []Trial) (best Trial, ok bool) {
 	found, _ := bounds(trials)
 	for _, t := range trials {
@@ -224,10 +237,12 @@ func Best(trials []Trial) (best Trial, ok bool) {
 	return best, ok
 }
 
-// Lead is the time between the decision on a trial and its begin, in which the rate is sent to all pods.
+// Lead is the time between the decision on a trial and its begin, in which the rate is sent to all
+// pods.
 const Lead = time.Second
 
-// Begin returns when a trial that is decided at now begins: at the start of a recording interval, so that its window has whole intervals.
+// Begin returns when a trial that is decided at now begins: at the start of a recording interval,
+// so that its window has whole intervals.
 func Begin(now, grid time.Duration) time.Duration {
 	return (now + Lead + grid - 1).Truncate(grid)
 }

@@ -11,7 +11,14 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 )
 
-var spec = Spec{From: 1000, To: 1 << 30, Precision: 0.05, Settle: 2 * time.Second, Trial: 10 * time.Second, Requests: 1000}
+var spec = Spec{
+	From:      1000,
+	To:        1 << 30,
+	Precision: 0.05,
+	Settle:    2 * time.Second,
+	Trial:     10 * time.Second,
+	Requests:  1000,
+}
 
 // conduct runs a search on a server with a capacity in requests/s; chance returns whether a trial fails nevertheless.
 func conduct(t *testing.T, s Spec, capacity float64, chance func(trial int) bool) ([]Trial, Next) {
@@ -35,7 +42,10 @@ func conduct(t *testing.T, s Spec, capacity float64, chance func(trial int) bool
 			if f != from || u != to {
 				t.Fatalf("judged by %v to %v, the window is %v to %v", f, u, from, to)
 			}
-			return Judgement{Met: trial.Rate <= capacity && !(chance != nil && chance(len(trials))), Why: "maxLatencyP99 is 9s, limit 5ms"}
+			return Judgement{
+				Met: trial.Rate <= capacity && !(chance != nil && chance(len(trials))),
+				Why: "maxLatencyP99 is 9s, limit 5ms",
+			}
 		}
 		if _, judged := s.Judge(trials, to-1, judge); judged {
 			t.Fatal("judged before its window was known")
@@ -113,7 +123,11 @@ func TestSearchEndsWithRandomResults(t *testing.T) {
 
 func TestVoidTrialIsDiscarded(t *testing.T) {
 	trials := []Trial{{Rate: 1000, Judged: true, Met: true}, {Rate: 2000, At: time.Minute}}
-	left, judged := spec.Judge(trials, time.Hour, func(Trial, time.Duration, time.Duration) Judgement { return Judgement{Void: true} })
+	left, judged := spec.Judge(trials, time.Hour, func(Trial, time.Duration, time.Duration) Judgement {
+		return Judgement{
+			Void: true,
+		}
+	})
 	if next := spec.Next(left); !judged || len(left) != 1 || next.Rate != 2000 {
 		t.Errorf("%d trials are left, next is %v", len(left), next.Rate)
 	}
@@ -121,11 +135,19 @@ func TestVoidTrialIsDiscarded(t *testing.T) {
 
 func TestWindowsOutsideOfTheDecisiveTrials(t *testing.T) {
 	trials := []Trial{
-		{Rate: 1000, At: 0, Judged: true, Met: true}, {Rate: 2000, At: time.Minute, Judged: true}, {Rate: 2000, At: 2 * time.Minute, Judged: true},
-		{Rate: 1414, At: 3 * time.Minute, Judged: true}, {Rate: 1414, At: 4 * time.Minute, Judged: true}, {Rate: 1189, At: 5 * time.Minute, Judged: true},
+		{Rate: 1000, At: 0, Judged: true, Met: true},
+		{Rate: 2000, At: time.Minute, Judged: true},
+		{Rate: 2000, At: 2 * time.Minute, Judged: true},
+		{Rate: 1414, At: 3 * time.Minute, Judged: true},
+		{Rate: 1414, At: 4 * time.Minute, Judged: true},
+		{Rate: 1189, At: 5 * time.Minute, Judged: true},
 	}
 	const after = 12 * time.Second // settle and trial
-	want := []summary.Window{{To: 3*time.Minute + spec.Settle}, {From: 3*time.Minute + after, To: 4*time.Minute + spec.Settle}, {From: 4*time.Minute + after, To: math.MaxInt64}}
+	want := []summary.Window{
+		{To: 3*time.Minute + spec.Settle},
+		{From: 3*time.Minute + after, To: 4*time.Minute + spec.Settle},
+		{From: 4*time.Minute + after, To: math.MaxInt64},
+	}
 	if got := spec.Elsewhere(trials); !slices.Equal(got, want) {
 		t.Errorf("all but the two trials of 1414/s is %v, want %v", got, want)
 	}
@@ -136,7 +158,12 @@ func TestWindowsOutsideOfTheDecisiveTrials(t *testing.T) {
 }
 
 func TestWindowHoldsEnoughRequests(t *testing.T) {
-	for rate, want := range map[float64]time.Duration{10: 100 * time.Second, 99: 11 * time.Second, 100: 10 * time.Second, 1e6: 10 * time.Second} {
+	for rate, want := range map[float64]time.Duration{
+		10:  100 * time.Second,
+		99:  11 * time.Second,
+		100: 10 * time.Second,
+		1e6: 10 * time.Second,
+	} {
 		from, to := spec.Window(Trial{Rate: rate, At: time.Minute})
 		if from != 62*time.Second || to-from != want {
 			t.Errorf("%v/s: %v to %v, want %v from 62s on", rate, from, to, want)

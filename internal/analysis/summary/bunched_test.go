@@ -9,8 +9,9 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Requests that were due while the load generator waited for a CPU are sent in a bunch and wait for one another in the server. So the service times of an open loop
-// prove of Redis only what those tell that are not the slowest: as many of them as were due meanwhile.
+// Requests that were due while the load generator waited for a CPU are sent in a bunch and wait for one another in the
+// server. So the service times of an open loop prove of Redis only what those tell that are not the slowest: as many of
+// them as were due meanwhile.
 func TestServiceTimesOfABunch(t *testing.T) {
 	const us = time.Microsecond
 	for _, c := range []struct {
@@ -19,7 +20,10 @@ func TestServiceTimesOfABunch(t *testing.T) {
 	}{{0, 300 * us}, {0.005, 300 * us}, {0.1, 100 * us}} {
 		s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(100) {
-			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(step), LastOK: (i+1)*int64(step) - 1, FirstError: -1, LastError: -1}
+			iv := &record.Interval{
+				Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(step), LastOK: (i+1)*int64(step) - 1,
+				FirstError: -1, LastError: -1,
+			}
 			var service, latency histogram.Histogram
 			service.RecordN(int64(100*us), 97)
 			service.RecordN(int64(300*us), 3) // the 98th hundredth and above
@@ -28,7 +32,14 @@ func TestServiceTimesOfABunch(t *testing.T) {
 			op := &iv.Ops[0]
 			op.Sent, op.OK, op.Latency, op.Service = 100, 100, latency.AppendTo(nil), service.AppendTo(nil)
 			at := (i + 1) * int64(step)
-			iv.Agents = []record.AgentUse{{At: at, BusyThreads: 1, CPUSeconds: 0.1 * time.Duration(at).Seconds(), WaitedSeconds: c.waited * time.Duration(at).Seconds()}}
+			iv.Agents = []record.AgentUse{
+				{
+					At:            at,
+					BusyThreads:   1,
+					CPUSeconds:    0.1 * time.Duration(at).Seconds(),
+					WaitedSeconds: c.waited * time.Duration(at).Seconds(),
+				},
+			}
 			if err := s.Add(0, iv); err != nil {
 				t.Fatal(err)
 			}

@@ -8,14 +8,18 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// ledgerLate is how long ago a ledger must have been read for the lost writes to be known: checks are a second apart, and arrive up to a second late.
+// ledgerLate is how long ago a ledger must have been read for the lost writes to be known: checks
+// are a second apart, and arrive up to a second late.
 const ledgerLate = 5 * time.Second
 
 // LiveLedger is what a record shows of lost writes while the load runs.
 type LiveLedger struct {
-	Lost       []uint64 // acknowledged ledger writes that were found absent, by shard: a lower bound of those that were lost
-	Unread     string   // why some ledger was not read in the 5 s before the end of the record; "" = all were
-	Unknowable bool     // some ledger will not be read during the load
+	// acknowledged ledger writes that were found absent, by shard: a lower bound of those that were
+	// lost
+	Lost []uint64
+	// why some ledger was not read in the 5 s before the end of the record; "" = all were
+	Unread     string
+	Unknowable bool // some ledger will not be read during the load
 }
 
 // Total is the number of lost writes of all shards.
@@ -57,6 +61,7 @@ func (l *LiveLedger) observe(check record.LedgerCheck, end time.Duration) {
 	case at == 0:
 		l.Unread = "it has not been read yet"
 	default:
-		l.Unread = fmt.Sprintf("it was last read %s before the end of the record", (end - at).Round(100*time.Millisecond))
+		l.Unread = fmt.Sprintf("it was last read %s before the end of the record",
+			(end - at).Round(100*time.Millisecond))
 	}
 }

@@ -80,7 +80,10 @@ func (q *queueing) recorded(t *testing.T, sent, answered []time.Duration) *merge
 	}
 	waited, next := time.Duration(0), 0
 	for i := range end {
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: int64(i) * int64(step), LastOK: int64(i+1)*int64(step) - 1, FirstError: -1, LastError: -1, MaxLag: int64(lag[i])}
+		iv := &record.Interval{
+			Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: int64(i) * int64(step),
+			LastOK: int64(i+1)*int64(step) - 1, FirstError: -1, LastError: -1, MaxLag: int64(lag[i]),
+		}
 		op := &iv.Ops[0]
 		op.Latency, op.Service = latency[i].AppendTo(nil), service[i].AppendTo(nil)
 		op.OK = op.Latency.Count()
@@ -93,7 +96,9 @@ func (q *queueing) recorded(t *testing.T, sent, answered []time.Duration) *merge
 			}
 		}
 		if at%time.Second == 0 {
-			iv.Agents = []record.AgentUse{{At: int64(at), BusyThreads: 1, CPUSeconds: 0.1 * at.Seconds(), WaitedSeconds: waited.Seconds()}}
+			iv.Agents = []record.AgentUse{
+				{At: int64(at), BusyThreads: 1, CPUSeconds: 0.1 * at.Seconds(), WaitedSeconds: waited.Seconds()},
+			}
 		}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -103,8 +108,8 @@ func (q *queueing) recorded(t *testing.T, sent, answered []time.Duration) *merge
 	return s
 }
 
-// What latencies are at least without the waits of the load generator is no more than they are without them: loads at random, against the same ones whose generator ran
-// all the time.
+// What latencies are at least without the waits of the load generator is no more than they are without them: loads at
+// random, against the same ones whose generator ran all the time.
 func TestRandomQueuesBehindWaits(t *testing.T) {
 	t.Parallel()
 	told := 0
@@ -128,13 +133,19 @@ func TestRandomQueuesBehindWaits(t *testing.T) {
 			all   []time.Duration
 			q     float64
 		}{
-			{"p50 from the send", stalls.Service.P50, service, 0.5}, {"p90 from the send", stalls.Service.P90, service, 0.9},
-			{"p99 from the send", stalls.Service.P99, service, 0.99}, {"p99.9 from the send", stalls.Service.P999, service, 0.999},
-			{"p50", stalls.Latency.P50, latency, 0.5}, {"p90", stalls.Latency.P90, latency, 0.9}, {"p99", stalls.Latency.P99, latency, 0.99}, {"p99.9", stalls.Latency.P999, latency, 0.999},
+			{"p50 from the send", stalls.Service.P50, service, 0.5},
+			{"p90 from the send", stalls.Service.P90, service, 0.9},
+			{"p99 from the send", stalls.Service.P99, service, 0.99},
+			{"p99.9 from the send", stalls.Service.P999, service, 0.999},
+			{"p50", stalls.Latency.P50, latency, 0.5},
+			{"p90", stalls.Latency.P90, latency, 0.9},
+			{"p99", stalls.Latency.P99, latency, 0.99},
+			{"p99.9", stalls.Latency.P999, latency, 0.999},
 		} {
 			truth := part.all[int(part.q*float64(len(part.all)-1))]
 			if part.least > truth*106/100 { // the resolution of a histogram, and of the ranks
-				t.Errorf("seed %d: %s is %s at least, and %s without the waits of %s each %s (server busy for %.2f)", seed, part.name, part.least, truth, q.pause, q.every, q.busy)
+				t.Errorf("seed %d: %s is %s at least, and %s without the waits of %s each %s (server busy for %.2f)", seed,
+					part.name, part.least, truth, q.pause, q.every, q.busy)
 			}
 			if part.q == 0.99 && part.least > truth/2 {
 				told++

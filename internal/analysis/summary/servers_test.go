@@ -13,8 +13,12 @@ import (
 func TestServers(t *testing.T) {
 	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	reading := func(at time.Duration, runID string, cpu, thread float64, memory, evicted, rejected int64) record.Server {
-		return record.Server{At: int64(at), Address: "redis:6379", RunID: runID, Name: "redis", Version: "7.0.15", Mode: "standalone",
-			CPUSeconds: cpu, CPUMainThreadSeconds: thread, UsedMemory: memory, EvictedKeys: evicted, RejectedConnections: rejected}
+		return record.Server{
+			At: int64(at), Address: "redis:6379", RunID: runID, Name: "redis", Version: "7.0.15",
+			Mode:       "standalone",
+			CPUSeconds: cpu, CPUMainThreadSeconds: thread, UsedMemory: memory, EvictedKeys: evicted,
+			RejectedConnections: rejected,
+		}
 	}
 	iv := &record.Interval{Ops: make([]record.Op, 1), Servers: []record.Server{
 		reading(0, "a", 10, 8, 100, 5, 1),
@@ -27,8 +31,11 @@ func TestServers(t *testing.T) {
 	if err := s.Add(0, iv); err != nil {
 		t.Fatal(err)
 	}
-	want := ServerFacts{Name: "redis", Version: "7.0.15", Mode: "standalone", MaxCPU: 600, MaxMainThread: 450, MaxUsedMemory: 300,
-		Evicted: 5, Rejected: 3, Restarts: 1, Readings: 6}
+	want := ServerFacts{
+		Name: "redis", Version: "7.0.15", Mode: "standalone", MaxCPU: 600, MaxMainThread: 450,
+		MaxUsedMemory: 300,
+		Evicted:       5, Rejected: 3, Restarts: 1, Readings: 6,
+	}
 	if diff := cmp.Diff(want, Servers(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -16,14 +16,17 @@ const (
 	step = 100 * ms
 )
 
-// stalledLoad is a record of 4 s with 100 requests/s of 1 ms. A pod does not run from 1 s to 1.4 s: the 40 requests that were due are sent then, 10 per
-// interval, so that the last one of the queue is sent at 1.8 s. In the interval at 3 s the server needs 300 ms for every reply.
+// stalledLoad is a record of 4 s with 100 requests/s of 1 ms. A pod does not run from 1 s to 1.4 s: the 40 requests
+// that were due are sent then, 10 per interval, so that the last one of the queue is sent at 1.8 s. In the interval at
+// 3 s the server needs 300 ms for every reply.
 func stalledLoad(t *testing.T, pods int, stalls ...record.Stall) *merged.Series {
 	t.Helper()
 	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, pods)
 	for i := range int64(40) {
 		at := time.Duration(i) * step
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: int64(at), LastOK: int64(at), FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: int64(at), LastOK: int64(at), FirstError: -1, LastError: -1,
+		}
 		latency, n := ms, uint32(10)
 		switch {
 		case at >= time.Second && at < 1400*ms:
@@ -55,7 +58,11 @@ func stalledLoad(t *testing.T, pods int, stalls ...record.Stall) *merged.Series 
 
 func TestStalls(t *testing.T) {
 	stall := record.Stall{From: int64(time.Second), To: int64(1400 * ms)}
-	loops := []record.Stall{stall, {From: stall.From + 1, To: stall.To - 1}, {From: int64(1380 * ms), To: int64(1390 * ms)}}
+	loops := []record.Stall{
+		stall,
+		{From: stall.From + 1, To: stall.To - 1},
+		{From: int64(1380 * ms), To: int64(1390 * ms)},
+	}
 	for _, tt := range []struct {
 		name         string
 		pods         int
@@ -68,11 +75,41 @@ func TestStalls(t *testing.T) {
 		nothing      bool
 	}{
 		{name: "no stall", pods: 1, nothing: true},
-		{name: "a stall", pods: 1, stalls: []record.Stall{stall}, length: 400 * ms, p99: 400 * ms, atLeast: 300 * ms, share: 0.1},
+		{
+			name:    "a stall",
+			pods:    1,
+			stalls:  []record.Stall{stall},
+			length:  400 * ms,
+			p99:     400 * ms,
+			atLeast: 300 * ms,
+			share:   0.1,
+		},
 		{name: "of several loops", pods: 1, stalls: loops, length: 400 * ms, p99: 400 * ms, atLeast: 300 * ms, share: 0.1},
-		{name: "of one pod of two", pods: 2, stalls: []record.Stall{stall}, length: 400 * ms, p99: 400 * ms, atLeast: 300 * ms, share: 0.05},
-		{name: "before the measured part, whose first requests it delays", pods: 1, stalls: []record.Stall{stall}, from: 1500 * ms, p99: 300 * ms, atLeast: 300 * ms},
-		{name: "in a fault's window", pods: 1, stalls: []record.Stall{stall}, without: []Window{{900 * ms, 2 * time.Second}}, p99: 300 * ms, atLeast: 300 * ms},
+		{
+			name:    "of one pod of two",
+			pods:    2,
+			stalls:  []record.Stall{stall},
+			length:  400 * ms,
+			p99:     400 * ms,
+			atLeast: 300 * ms,
+			share:   0.05,
+		},
+		{
+			name:    "before the measured part, whose first requests it delays",
+			pods:    1,
+			stalls:  []record.Stall{stall},
+			from:    1500 * ms,
+			p99:     300 * ms,
+			atLeast: 300 * ms,
+		},
+		{
+			name:    "in a fault's window",
+			pods:    1,
+			stalls:  []record.Stall{stall},
+			without: []Window{{900 * ms, 2 * time.Second}},
+			p99:     300 * ms,
+			atLeast: 300 * ms,
+		},
 	} {
 		s := stalledLoad(t, tt.pods, tt.stalls...)
 		found := StallsTo(s, tt.from, s.End(), tt.without)
@@ -87,8 +124,10 @@ func TestStalls(t *testing.T) {
 			continue
 		}
 		sum := SummarizeWithout(s, tt.from, s.End(), tt.without)
-		if (sum.Latency.P99-tt.p99).Abs() > ms || (found.Latency.P99-tt.atLeast).Abs() > ms || found.Latency.Count != sum.Latency.Count {
-			t.Errorf("%s: p99 %v, at least %v; want %v and %v: what the server needed", tt.name, sum.Latency.P99, found.Latency.P99, tt.p99, tt.atLeast)
+		if (sum.Latency.P99-tt.p99).Abs() > ms || (found.Latency.P99-tt.atLeast).Abs() > ms ||
+			found.Latency.Count != sum.Latency.Count {
+			t.Errorf("%s: p99 %v, at least %v; want %v and %v: what the server needed", tt.name, sum.Latency.P99,
+				found.Latency.P99, tt.p99, tt.atLeast)
 		}
 	}
 }
@@ -105,7 +144,10 @@ func TestStallOfABusyServer(t *testing.T) {
 func TestStallsThatAreNotKept(t *testing.T) {
 	var many []record.Stall
 	for i := range int64(merged.MaxStalls) {
-		many = append(many, record.Stall{From: int64(time.Second) + i*int64(10*ms), To: int64(time.Second) + i*int64(10*ms) + int64(7*ms)})
+		many = append(many, record.Stall{
+			From: int64(time.Second) + i*int64(10*ms),
+			To:   int64(time.Second) + i*int64(10*ms) + int64(7*ms),
+		})
 	}
 	many = slices.Clip(many)
 	s := stalledLoad(t, 1, many...)

@@ -35,11 +35,12 @@ type Operation struct {
 // Summary is the figures of the measured part of a run.
 type Summary struct {
 	Figures
-	Measured   time.Duration  // its length: from measuredFrom to the end of the complete record
-	MaxLag     time.Duration  // open loop: the longest time from an arrival's due time to its send
-	Operations []Operation    // in the plan's order
-	Tallies    []uint64       // sums of the workload's own counters, in the order of Series.Tallies
-	Shards     []ShardFigures // of a deployment with several: one that is down is not visible in the total
+	Measured   time.Duration // its length: from measuredFrom to the end of the complete record
+	MaxLag     time.Duration // open loop: the longest time from an arrival's due time to its send
+	Operations []Operation   // in the plan's order
+	Tallies    []uint64      // sums of the workload's own counters, in the order of Series.Tallies
+	// of a deployment with several: one that is down is not visible in the total
+	Shards []ShardFigures
 }
 
 // ShardFigures are the figures of one shard.
@@ -48,29 +49,41 @@ type ShardFigures struct {
 	Throughput float64 // successes/s
 }
 
-// Summarize sums the complete record from measuredFrom on, in whole intervals. Where histograms span several intervals (Series.LatencyStep), those
-// that begin before measuredFrom are left out of the latency.
+// Summarize sums the complete record from measuredFrom on, in whole intervals. Where histograms
+// span several intervals (Series.LatencyStep), those that begin before measuredFrom are left out of
+// the latency.
 func Summarize(s *merged.Series, measuredFrom time.Duration) Summary {
 	return SummarizeTo(s, measuredFrom, s.End())
 }
 
-// SummarizeTo is Summarize for a load that ended at an instant within the record's last interval (Series.LoadEnd): a rate counts the time until then.
+// SummarizeTo is Summarize for a load that ended at an instant within the record's last interval
+// (Series.LoadEnd): a rate counts the time until then.
 func SummarizeTo(s *merged.Series, measuredFrom, loadEnd time.Duration) Summary {
 	return SummarizeWithout(s, measuredFrom, loadEnd, nil)
 }
 
-// SummarizeWithout is SummarizeTo without the intervals and histograms that overlap one of the windows.
-func SummarizeWithout(s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window) Summary {
+// SummarizeWithout is SummarizeTo without the intervals and histograms that overlap one of the
+// windows.
+func SummarizeWithout(
+	s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window,
+) Summary {
 	return summarize(s, partTo(s, measuredFrom, loadEnd, without))
 }
 
 func partTo(s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window) part {
 	first, end := s.Window(measuredFrom, s.End())
-	return part{first: first, end: end, latencyEnd: end, took: loadEnd - time.Duration(first)*s.Step, without: without}
+	return part{
+		first:      first,
+		end:        end,
+		latencyEnd: end,
+		took:       loadEnd - time.Duration(first)*s.Step,
+		without:    without,
+	}
 }
 
-// SummarizeWindow sums the intervals that are completely within [from, to), and the histograms that are, which may span several intervals. In a
-// coarsened record there may be successes without a latency.
+// SummarizeWindow sums the intervals that are completely within [from, to), and the histograms that
+// are, which may span several intervals. In a coarsened record there may be successes without a
+// latency.
 func SummarizeWindow(s *merged.Series, from, to time.Duration) Summary {
 	return summarize(s, partWithin(s, from, to))
 }
@@ -80,11 +93,16 @@ func partWithin(s *merged.Series, from, to time.Duration) part {
 	if time.Duration(end)*s.Step > to {
 		end = max(first, end-1)
 	}
-	return part{first: first, end: end, latencyEnd: int((to-s.LatencyStep)/s.Step) + 1, took: time.Duration(end-first) * s.Step}
+	return part{
+		first:      first,
+		end:        end,
+		latencyEnd: int((to-s.LatencyStep)/s.Step) + 1,
+		took:       time.Duration(end-first) * s.Step,
+	}
 }
 
-// part is a part of a record: the intervals [first, end), with a duration of took, and the histograms that begin in [first, latencyEnd), except
-// those that overlap a window of without.
+// part is a part of a record: the intervals [first, end), with a duration of took, and the
+// histograms that begin in [first, latencyEnd), except those that overlap a window of without.
 type part struct {
 	first, end, latencyEnd int
 	took                   time.Duration
@@ -146,8 +164,9 @@ func (p *part) excludes(from, to time.Duration) bool {
 	return slices.ContainsFunc(p.without, func(w Window) bool { return w.From < to && from < w.To })
 }
 
-// measured is the length of the part without what it excludes. Nothing is measured in intervals after the load's end: they have only what was drained. A load that
-// lasts longer than its record, as an open loop does after its last reply, is measured until its end.
+// measured is the length of the part without what it excludes. Nothing is measured in intervals
+// after the load's end: they have only what was drained. A load that lasts longer than its record,
+// as an open loop does after its last reply, is measured until its end.
 func (p *part) measured(s *merged.Series) (length time.Duration) {
 	until := time.Duration(p.first)*s.Step + p.took
 	for i := p.first; i < p.end; i++ {

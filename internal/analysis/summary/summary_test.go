@@ -33,21 +33,57 @@ func TestSummarize(t *testing.T) {
 	service := Latency{P50: 50 * us, P90: 50 * us, P99: 50 * us, P999: 50 * us, Max: 50 * us, Mean: 50 * us, Count: 300}
 	want := Summary{
 		Measured: 3 * time.Second, MaxLag: 49 * us,
-		Figures: Figures{Requests: 3000, OK: 2700, Fail: 120, Unknown: 90, Dropped: 90, ByClass: classes, ErrorRate: 0.1, Throughput: 900, BytesIn: 24000, BytesOut: 4800,
-			// 90 per interval: 72 of 100 us, 8 of 1000 us, 10 of 2000 us; the last are shown as 2000 us: cells are 1 us wide up to 2047 us.
-			Latency: Latency{P50: 100 * us, P90: 2000 * us, P99: 2000 * us, P999: 2000 * us, Max: 2000 * us, Mean: 391111 * time.Nanosecond, Count: 2700}, Service: service},
+		Figures: Figures{
+			Requests:   3000,
+			OK:         2700,
+			Fail:       120,
+			Unknown:    90,
+			Dropped:    90,
+			ByClass:    classes,
+			ErrorRate:  0.1,
+			Throughput: 900,
+			BytesIn:    24000,
+			BytesOut:   4800,
+			// 90 per interval: 72 of 100 us, 8 of 1000 us, 10 of 2000 us; the last are shown as 2000 us: cells are 1 us wide up
+			// to 2047 us.
+			Latency: Latency{
+				P50: 100 * us, P90: 2000 * us, P99: 2000 * us, P999: 2000 * us, Max: 2000 * us, Mean: 391111 * time.Nanosecond,
+				Count: 2700,
+			},
+			Service: service,
+		},
 		Operations: []Operation{
-			{"get", Figures{Requests: 2400, OK: 2400, Throughput: 800, BytesIn: 24000, BytesOut: 4800,
-				Latency: Latency{P50: 100 * us, P90: 100 * us, P99: 1000 * us, P999: 1000 * us, Max: 1000 * us, Mean: 190 * us, Count: 2400}}},
-			{"set", Figures{Requests: 600, OK: 300, Fail: 120, Unknown: 90, Dropped: 90, ByClass: classes, ErrorRate: 0.5, Throughput: 100,
-				Latency: Latency{P50: 2000 * us, P90: 2000 * us, P99: 2000 * us, P999: 2000 * us, Max: 2000 * us, Mean: 2000 * us, Count: 300}, Service: service}},
+			{"get", Figures{
+				Requests: 2400, OK: 2400, Throughput: 800, BytesIn: 24000, BytesOut: 4800,
+				Latency: Latency{
+					P50: 100 * us, P90: 100 * us, P99: 1000 * us, P999: 1000 * us, Max: 1000 * us, Mean: 190 * us, Count: 2400,
+				},
+			}},
+			{
+				"set",
+				Figures{
+					Requests:   600,
+					OK:         300,
+					Fail:       120,
+					Unknown:    90,
+					Dropped:    90,
+					ByClass:    classes,
+					ErrorRate:  0.5,
+					Throughput: 100,
+					Latency: Latency{
+						P50: 2000 * us, P90: 2000 * us, P99: 2000 * us, P999: 2000 * us, Max: 2000 * us, Mean: 2000 * us, Count: 300,
+					},
+					Service: service,
+				},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-6 })); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	// 2700 successes in 2.95 s.
-	if got := SummarizeTo(s, 1950*ms, 4950*ms); got.Measured != 2950*ms || math.Abs(got.Throughput-2700/2.95) > 1e-6 || got.OK != 2700 {
+	if got := SummarizeTo(s, 1950*ms, 4950*ms); got.Measured != 2950*ms || math.Abs(got.Throughput-2700/2.95) > 1e-6 ||
+		got.OK != 2700 {
 		t.Errorf("up to 4.95 s: measured %s, %.3f/s, %d", got.Measured, got.Throughput, got.OK)
 	}
 	if got := Summarize(s, time.Hour); got.Requests != 0 || got.Measured != 0 || got.Throughput != 0 {

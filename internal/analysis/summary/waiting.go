@@ -8,8 +8,9 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Waiting is for how long load generators were ready to run in a part of a run and did not, as others had the CPU: in the queue of the scheduler, throttled
-// by a limit, or taken by the hypervisor. Unlike a stall, it is the sum of any waits, however short.
+// Waiting is for how long load generators were ready to run in a part of a run and did not, as
+// others had the CPU: in the queue of the scheduler, throttled by a limit, or taken by the
+// hypervisor. Unlike a stall, it is the sum of any waits, however short.
 type Waiting struct {
 	Known bool // the kernel counts it, and there are readings
 
@@ -20,13 +21,16 @@ type Waiting struct {
 	Over   time.Duration // the time that the readings cover
 	Share  float64       // see share
 
-	Busy float64 // share of the time that one thread of a pod can have run, at most, on average of the pods; 0 = unknown
+	// share of the time that one thread of a pod can have run, at most, on average of the pods; 0 =
+	// unknown
+	Busy float64
 	Mean float64 // of Share, over the pods
 }
 
-// share is the share of the time that a pod lost at most by waiting. If its threads never sleep, it is waited / (waited + ran); the time that they sleep
-// for replies is not lost, so that it is at most waited / over, too: what one thread lost if it did all the waiting. A program that others interrupt needs
-// more CPU for the same, as its caches are cold.
+// share is the share of the time that a pod lost at most by waiting. If its threads never sleep, it
+// is waited / (waited + ran); the time that they sleep for replies is not lost, so that it is at
+// most waited / over, too: what one thread lost if it did all the waiting. A program that others
+// interrupt needs more CPU for the same, as its caches are cold.
 func (w *Waiting) share() float64 {
 	if w.Waited <= 0 {
 		return 0
@@ -36,8 +40,10 @@ func (w *Waiting) share() float64 {
 	return min(1, share+cold*share*share*w.Ran.Seconds()/over)
 }
 
-// cold, times the square of the share, is the part of the CPU time of a load generator that it would not have needed without interruptions: measured are 7.4 us
-// for a request of 4 users alone, 8.2 us (a tenth more) beside one busy program on the same core, 10.8 us (of which a third is too much) beside three.
+// cold, times the square of the share, is the part of the CPU time of a load generator that it
+// would not have needed without interruptions: measured are 7.4 us for a request of 4 users alone,
+// 8.2 us (a tenth more) beside one busy program on the same core, 10.8 us (of which a third is too
+// much) beside three.
 const cold = 0.55
 
 // WaitingTo returns the waiting in the part of a record that SummarizeWithout sums.
@@ -113,14 +119,17 @@ func waitedBetween(before, now *record.AgentUse) time.Duration {
 	if !continues(before, now) {
 		return 0
 	}
-	sum := max(0, now.ThrottledSeconds-before.ThrottledSeconds) + max(0, now.StolenSeconds-before.StolenSeconds)
+	sum := max(0, now.ThrottledSeconds-before.ThrottledSeconds) +
+		max(0, now.StolenSeconds-before.StolenSeconds)
 	if before.WaitedSeconds >= 0 && now.WaitedSeconds >= 0 {
 		sum += max(0, now.WaitedSeconds-before.WaitedSeconds)
 	}
 	return inSeconds(sum)
 }
 
-func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func inSeconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second))
+}
 
 // overlap is how much of [from, to) is within the part.
 func (p *part) overlap(s *merged.Series, from, to time.Duration) time.Duration {
@@ -133,19 +142,28 @@ func (p *part) overlap(s *merged.Series, from, to time.Duration) time.Duration {
 	return max(0, length)
 }
 
-// UserTime is what the users of a closed loop did with their time, by Little's law: users = throughput x (latency + think time).
+// UserTime is what the users of a closed loop did with their time, by Little's law: users =
+// throughput x (latency + think time).
 type UserTime struct {
-	Missing float64 // share of the time that neither requests nor think time took: the load generator did, by running or by not running
-	// Most is the highest that the throughput can have been, in successes/s: if the load generator had taken no time. Without think time the server has
-	// more to do then, so that requests take as long as they did at least. With it they may have been slow as the load generator sent them in bunches: none
-	// is faster than the fastest tenth of them. Intervals that do not count are as the others.
+	// share of the time that neither requests nor think time took: the load generator did, by running
+	// or by not running
+	Missing float64
+	// Most is the highest that the throughput can have been, in successes/s: if the load generator had
+	// taken no time. Without think time the server has more to do then, so that requests take as long
+	// as they did at least. With it they may have been slow as the load generator sent them in
+	// bunches: none is faster than the fastest tenth of them. Intervals that do not count are as the
+	// others.
 	Most float64
 }
 
-// UserTimeTo returns what the users of a closed loop did in the part of a record that SummarizeWithout sums. users is their number at an instant, think the
-// time between a user's requests. Intervals with errors, or without a success, do not count: users may have waited for a connection then. ok is false if
-// none is left.
-func UserTimeTo(s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window, users func(time.Duration) float64, think time.Duration) (t UserTime, ok bool) {
+// UserTimeTo returns what the users of a closed loop did in the part of a record that
+// SummarizeWithout sums. users is their number at an instant, think the time between a user's
+// requests. Intervals with errors, or without a success, do not count: users may have waited for a
+// connection then. ok is false if none is left.
+func UserTimeTo(
+	s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window,
+	users func(time.Duration) float64, think time.Duration,
+) (t UserTime, ok bool) {
 	p := partTo(s, measuredFrom, loadEnd, without)
 	span := max(1, int(s.LatencyStep/s.Step))
 	var all, counted float64 // user-seconds, and seconds
@@ -172,7 +190,10 @@ func UserTimeTo(s *merged.Series, measuredFrom, loadEnd time.Duration, without [
 	if think > 0 {
 		least = min(mean, latencies.Quantile(fastest))
 	}
-	return UserTime{Missing: max(0, 1-n*(mean+think).Seconds()/all), Most: n / counted * max(1, all/(n*(least+think).Seconds()))}, true
+	return UserTime{
+		Missing: max(0, 1-n*(mean+think).Seconds()/all),
+		Most:    n / counted * max(1, all/(n*(least+think).Seconds())),
+	}, true
 }
 
 // fastest is the share of the requests that are as fast as any can be expected to be.

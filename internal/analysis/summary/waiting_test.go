@@ -10,14 +10,20 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// waitingLoad is a record of the given length with readings of each pod every second: a pod uses ran of a core and waits for waited of each second.
-func waitingLoad(t *testing.T, length time.Duration, latency time.Duration, perSecond uint64, pods ...record.AgentUse) *merged.Series {
+// waitingLoad is a record of the given length with readings of each pod every second: a pod uses ran of a core and
+// waits for waited of each second.
+func waitingLoad(
+	t *testing.T, length time.Duration, latency time.Duration, perSecond uint64, pods ...record.AgentUse,
+) *merged.Series {
 	t.Helper()
 	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, len(pods))
 	for i := range int64(length / step) {
 		for pod, use := range pods {
 			begin := i * int64(step)
-			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: begin, LastOK: begin + int64(step) - 1, FirstError: -1, LastError: -1}
+			iv := &record.Interval{
+				Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: begin, LastOK: begin + int64(step) - 1, FirstError: -1,
+				LastError: -1,
+			}
 			var h histogram.Histogram
 			h.RecordN(int64(latency), uint32(perSecond/10))
 			iv.Ops[0].Sent, iv.Ops[0].OK, iv.Ops[0].Latency = perSecond/10, perSecond/10, h.AppendTo(nil)
@@ -63,7 +69,8 @@ func TestWaiting(t *testing.T) {
 	} {
 		s := waitingLoad(t, 20*time.Second, ms, 1000, tt.pods...)
 		w := WaitingTo(s, 2*time.Second, s.End(), tt.without)
-		if w.Known != tt.known || w.Share < tt.share-1e-6 || w.Share > tt.share*(1+cold*tt.share)+1e-6 || w.Mean < tt.mean-1e-6 || w.Mean > tt.mean*(1+cold*tt.share)+1e-6 {
+		if w.Known != tt.known || w.Share < tt.share-1e-6 || w.Share > tt.share*(1+cold*tt.share)+1e-6 ||
+			w.Mean < tt.mean-1e-6 || w.Mean > tt.mean*(1+cold*tt.share)+1e-6 {
 			t.Errorf("%s: %+v, want a share of %v and %v on average, known %t", tt.name, w, tt.share, tt.mean, tt.known)
 		}
 	}
@@ -75,13 +82,18 @@ func TestShareDoesNotShrinkWithTheLength(t *testing.T) {
 		s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(length / step) {
 			begin := i * int64(step)
-			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1}
+			iv := &record.Interval{
+				Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin,
+				LastOK: begin + int64(step) - 1,
+			}
 			iv.Ops[0].Due, iv.Ops[0].Sent, iv.Ops[0].OK = 100, 100, 100
 			iv.Ops[0].Latency = histogram.Buckets{{Index: 300, Count: 100}}
 			if i%2 == 0 { // 40 ms in each 200 ms
 				iv.Stalls = []record.Stall{{From: begin, To: begin + 40e6}}
 			}
-			iv.Agents = []record.AgentUse{{At: begin + int64(step), CPUSeconds: 0.02 * float64(i), WaitedSeconds: 0.01 * float64(i)}}
+			iv.Agents = []record.AgentUse{
+				{At: begin + int64(step), CPUSeconds: 0.02 * float64(i), WaitedSeconds: 0.01 * float64(i)},
+			}
 			if err := s.Add(0, iv); err != nil {
 				t.Fatal(err)
 			}

@@ -1,5 +1,6 @@
-// Package summary is what a load did in a part of its record: counts, rates and latencies, for how long its load generators did not run, what its servers and its
-// ledgers said. It is pure: no clock, no I/O. The definitions are in docs/measuring.md, the formulas in the functions' comments.
+// Package summary is what a load did in a part of its record: counts, rates and latencies, for how
+// long its load generators did not run, what its servers and its ledgers said. It is pure: no
+// clock, no I/O. The definitions are in docs/measuring.md, the formulas in the functions' comments.
 package summary
 
 import (

@@ -13,12 +13,14 @@ const (
 	LowestLevel = 0.1
 )
 
-// Level is the planned load of every interval of a curve, as a share of that at a reference interval.
+// Level is the planned load of every interval of a curve, as a share of that at a reference
+// interval.
 type Level struct {
 	sums []float64 // of the intervals before i; nil = constant
 }
 
-// LevelOf returns the level of a load; constant if the load is, or if nothing is planned at the reference.
+// LevelOf returns the level of a load; constant if the load is, or if nothing is planned at the
+// reference.
 func LevelOf(c *Curve, asked plan.Planned, reference int) Level {
 	if asked.Mean == nil {
 		return Level{}
@@ -35,7 +37,9 @@ func LevelOf(c *Curve, asked plan.Planned, reference int) Level {
 }
 
 // IsConstant reports whether the load is, or nothing is planned at the reference.
-func (l Level) IsConstant() bool { return l.sums == nil }
+func (l Level) IsConstant() bool {
+	return l.sums == nil
+}
 
 // Mean is the mean level over the intervals [first, end); 1 for none.
 func (l Level) Mean(first, end int) float64 {
@@ -57,8 +61,9 @@ func (l Level) Bounds(first, end int) (lowest, highest float64) {
 	return lowest, highest
 }
 
-// SecondsBefore returns the rates of the adjacent windows in [first, end), the last of which ends at end, in order of time. Each is divided by the
-// level of its window; windows of a very low level are left out.
+// SecondsBefore returns the rates of the adjacent windows in [first, end), the last of which ends
+// at end, in order of time. Each is divided by the level of its window; windows of a very low level
+// are left out.
 func (l Level) SecondsBefore(c *Curve, first, end int) []float64 {
 	var rates []float64
 	for i := end - max(end-first, 0)/c.Wide*c.Wide; i < end; i += c.Wide {
@@ -69,7 +74,8 @@ func (l Level) SecondsBefore(c *Curve, first, end int) []float64 {
 	return rates
 }
 
-// PlannedEnd is the index behind the complete intervals of the load, without those after its planned end.
+// PlannedEnd is the index behind the complete intervals of the load, without those after its
+// planned end.
 func (c *Curve) PlannedEnd(p plan.Planned) int {
 	if p.End == 0 {
 		return c.N

@@ -15,7 +15,8 @@ func MedianDeviation(values []float64) float64 {
 	return Median(deviations)
 }
 
-// Variation is the coefficient of variation: sample standard deviation over mean; 0 for fewer than two values, +Inf for a mean of 0.
+// Variation is the coefficient of variation: sample standard deviation over mean; 0 for fewer than
+// two values, +Inf for a mean of 0.
 func Variation(values []float64) float64 {
 	n := float64(len(values))
 	if n < 2 {
@@ -35,7 +36,8 @@ func Variation(values []float64) float64 {
 	return math.Sqrt(squares/(n-1)) / mean
 }
 
-// TheilSen is the median of the slopes between all pairs of values, per position (Theil 1950, Sen 1968): a trend that is robust against a few outliers.
+// TheilSen is the median of the slopes between all pairs of values, per position (Theil 1950, Sen
+// 1968): a trend that is robust against a few outliers.
 func TheilSen(values []float64) float64 {
 	var slopes []float64
 	for i := range values {
@@ -66,7 +68,8 @@ func Median(values []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// slowRate is the rate in requests/s below which limits on variation are doubled: the random variation of few requests is larger.
+// slowRate is the rate in requests/s below which limits on variation are doubled: the random
+// variation of few requests is larger.
 const slowRate = 200
 
 // VariationLimit is base, or twice as much for a slow rate.

@@ -8,9 +8,10 @@ import (
 
 var blocks = []rune("▁▂▃▄▅▆▇█")
 
-// Trend draws the throughput of the complete record in at most width cells, each an equal part of the run and at least a second. A cell shows the
-// lowest rate of any 1 s window in it, so that an outage of a second is visible in a run of any length. The highest cell is '█', the others are
-// in proportion, rounded; '▁' is from 0 to 1/14 of it.
+// Trend draws the throughput of the complete record in at most width cells, each an equal part of
+// the run and at least a second. A cell shows the lowest rate of any 1 s window in it, so that an
+// outage of a second is visible in a run of any length. The highest cell is '█', the others are in
+// proportion, rounded; '▁' is from 0 to 1/14 of it.
 func Trend(s *merged.Series, width int) string {
 	c := CurveOf(s)
 	cells := min(width, c.N/c.Wide)

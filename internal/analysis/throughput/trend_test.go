@@ -36,7 +36,11 @@ func TestTrend(t *testing.T) {
 		t.Errorf("with drained answers: %q", got)
 	}
 	// One second down in three minutes: 180 s in 24 cells of 7.5 s; 100.3 s is in cell 13.
-	got := Trend(recorded.Load{Rate: 1000, Length: 3 * time.Minute, Down: []summary.Window{{From: 100300 * time.Millisecond, To: 101300 * time.Millisecond}}}.Record(t), 24)
+	got := Trend(recorded.Load{
+		Rate:   1000,
+		Length: 3 * time.Minute,
+		Down:   []summary.Window{{From: 100300 * time.Millisecond, To: 101300 * time.Millisecond}},
+	}.Record(t), 24)
 	if want := strings.Repeat("█", 13) + "▁" + strings.Repeat("█", 10); got != want {
 		t.Errorf("one second down:\n%s, want\n%s", got, want)
 	}

@@ -11,19 +11,22 @@ import (
 
 // Pods is what the observed pods of one name used.
 type Pods struct {
-	Name   string
-	Count  int   // pods that had readings, one after the other or together
-	CPU    CPU   // of one pod: its containers together. The limit is that of a pod whose containers all have one
+	Name  string
+	Count int // pods that had readings, one after the other or together
+	// of one pod: its containers together. The limit is that of a pod whose containers all have one
+	CPU    CPU
 	Memory int64 // bytes of the working set: the highest of a pod
 }
 
-// InWindow reports whether a reading counts in a window: the middle of the time that it is about does.
+// InWindow reports whether a reading counts in a window: the middle of the time that it is about
+// does.
 func InWindow(u *record.PodUse, from, to time.Duration) bool {
 	middle := time.Duration(u.At - u.Window/2)
 	return middle >= from && middle < to
 }
 
-// ObservedPods returns the use of the observed pods in the window, by name; those without a reading there are absent.
+// ObservedPods returns the use of the observed pods in the window, by name; those without a reading
+// there are absent.
 func ObservedPods(s *merged.Series, w Window) []Pods {
 	var found []*podsSum
 	for _, u := range s.PodUses() {

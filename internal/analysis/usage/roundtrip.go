@@ -7,14 +7,19 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// RoundTrip is how long a PING takes between the load pods and Redis, apart from the connections of the load. 0 = not measured.
+// RoundTrip is how long a PING takes between the load pods and Redis, apart from the connections of
+// the load. 0 = not measured.
 type RoundTrip struct {
-	Idle      time.Duration // before the load: the shortest of some PINGs, of the pod for which it is shortest
-	Farthest  time.Duration // the same of the pod for which it is longest
-	UnderLoad time.Duration // in the window: the median of the shortest of each second and pod; it includes waiting for a busy Redis
+	// before the load: the shortest of some PINGs, of the pod for which it is shortest
+	Idle     time.Duration
+	Farthest time.Duration // the same of the pod for which it is longest
+	// in the window: the median of the shortest of each second and pod; it includes waiting for a busy
+	// Redis
+	UnderLoad time.Duration
 }
 
-// Network returns the best estimate of the network's part: of the shortest PINGs, before and under load, the shorter one.
+// Network returns the best estimate of the network's part: of the shortest PINGs, before and under
+// load, the shorter one.
 func (r RoundTrip) Network() time.Duration {
 	if r.Idle == 0 || (r.UnderLoad > 0 && r.UnderLoad < r.Idle) {
 		return r.UnderLoad

@@ -10,8 +10,9 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Server is what one server used in the window. Usage and rates are computed from readings of the same process, so that a restart does not distort
-// them; the time between two processes does not count.
+// Server is what one server used in the window. Usage and rates are computed from readings of the
+// same process, so that a restart does not distort them; the time between two processes does not
+// count.
 type Server struct {
 	Address string
 	Role    string // of the last reading: master | slave
@@ -22,7 +23,8 @@ type Server struct {
 	Memory, RSS   int64   // bytes, the highest
 	BytesIn       float64 // per second, from clients, replicas and primaries
 	BytesOut      float64
-	// IOThreadedReads and IOThreadedWrites are the shares that I/O threads performed, of the reads and writes of connections; -1 = unknown.
+	// IOThreadedReads and IOThreadedWrites are the shares that I/O threads performed, of the reads and
+	// writes of connections; -1 = unknown.
 	IOThreadedReads, IOThreadedWrites float64
 	Slow                              int64         // commands in the slow log; -1 = unknown
 	Slowest                           []SlowCommand // the longest first, at most maxSlowest
@@ -40,7 +42,8 @@ type SlowCommand struct {
 // maxSlowest bounds Server.Slowest.
 const maxSlowest = 5
 
-// Servers returns the use of each server that has two readings of one process in the window: by shard, primaries first, then by address.
+// Servers returns the use of each server that has two readings of one process in the window: by
+// shard, primaries first, then by address.
 func Servers(s *merged.Series, w Window) []Server {
 	type process struct{ address, runID string }
 	last := map[process]record.Server{}
@@ -101,8 +104,8 @@ func (s *serverSum) see(r *record.Server) {
 	s.Memory, s.RSS = max(s.Memory, r.UsedMemory), max(s.RSS, r.UsedMemoryRSS)
 }
 
-// add adds the differences between two readings of one process. A counter that decreased was reset (CONFIG RESETSTAT): what it counted meanwhile is
-// unknown, and the time does not count for it.
+// add adds the differences between two readings of one process. A counter that decreased was reset
+// (CONFIG RESETSTAT): what it counted meanwhile is unknown, and the time does not count for it.
 func (s *serverSum) add(before, now *record.Server) {
 	took := time.Duration(now.At - before.At)
 	s.cpu.add(max(0, now.CPUSeconds-before.CPUSeconds), took)
@@ -127,7 +130,8 @@ func (s *serverSum) add(before, now *record.Server) {
 	}
 }
 
-// slow keeps the longest execution of each command in the window: a reading of a coarsened record also has commands from before it.
+// slow keeps the longest execution of each command in the window: a reading of a coarsened record
+// also has commands from before it.
 func (s *serverSum) slow(r *record.Server, w Window) {
 	for _, c := range r.SlowLog.Commands {
 		if !w.contains(c.At) {
@@ -148,9 +152,11 @@ func (s *serverSum) server(address string) Server {
 		s.Slow = -1
 	}
 	s.CPU.Mean, s.MainThreadCPU.Mean = s.cpu.value(), s.main.value()
-	s.CPU.Max, s.MainThreadCPU.Max = max(s.CPU.Max, s.CPU.Mean), max(s.MainThreadCPU.Max, s.MainThreadCPU.Mean)
+	s.CPU.Max, s.MainThreadCPU.Max = max(s.CPU.Max, s.CPU.Mean), max(s.MainThreadCPU.Max,
+		s.MainThreadCPU.Mean)
 	s.BytesIn, s.BytesOut = s.in.value(), s.out.value()
-	s.IOThreadedReads, s.IOThreadedWrites = share(s.threadedReads, s.reads), share(s.threadedWrites, s.writes)
+	s.IOThreadedReads = share(s.threadedReads, s.reads)
+	s.IOThreadedWrites = share(s.threadedWrites, s.writes)
 	list := slices.SortedFunc(maps.Values(s.slowest), func(a, b SlowCommand) int {
 		return cmp.Or(cmp.Compare(b.Took, a.Took), cmp.Compare(a.Command, b.Command))
 	})

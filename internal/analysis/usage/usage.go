@@ -1,5 +1,5 @@
-// Package usage computes what was used around a load over a part of its run: by each Redis server, by the load pods, by observed pods, and how much
-// of the latency is the network's.
+// Package usage computes what was used around a load over a part of its run: by each Redis server,
+// by the load pods, by observed pods, and how much of the latency is the network's.
 package usage
 
 import (
@@ -42,7 +42,8 @@ func (m *mean) value() float64 {
 	return m.sum / m.seconds
 }
 
-// shortest is the shortest time between two readings of which the use is taken: over less, the delay of a reading would distort it.
+// shortest is the shortest time between two readings of which the use is taken: over less, the
+// delay of a reading would distort it.
 const shortest = 200 * time.Millisecond
 
 // busiest raises a maximum to the use over a stretch that is in the window, in cores.
@@ -52,8 +53,9 @@ func (w Window) busiest(most *float64, b *record.Busy, micros int64) {
 	}
 }
 
-// LoadPods returns the CPU usage of the load pods: the mean of a pod, and the highest of any pod over its busiest stretch of record.BusyStretch; where
-// the window is shorter, its highest mean. The limit is the lowest. ok is false if there are no two readings of a pod.
+// LoadPods returns the CPU usage of the load pods: the mean of a pod, and the highest of any pod
+// over its busiest stretch of record.BusyStretch; where the window is shorter, its highest mean.
+// The limit is the lowest. ok is false if there are no two readings of a pod.
 func LoadPods(s *merged.Series, w Window) (cpu CPU, ok bool) {
 	last := map[int]record.AgentUse{}
 	pods := map[int]*mean{}

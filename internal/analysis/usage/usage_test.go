@@ -17,7 +17,9 @@ func recorded(t *testing.T, seconds int, fill func(i int64, iv *record.Interval)
 	t.Helper()
 	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 	for i := range int64(seconds) {
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1,
+		}
 		fill(i, iv)
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -30,9 +32,21 @@ func recorded(t *testing.T, seconds int, fill func(i int64, iv *record.Interval)
 func server(at int64, address, runID string, since int64) record.Server {
 	n := at - since
 	return record.Server{
-		At: at * second, Address: address, RunID: runID, Role: "master", Shard: 1, CPUSeconds: 0.5 * float64(n), CPUMainThreadSeconds: 0.25 * float64(n),
-		UsedMemory: (at + 1) << 20, UsedMemoryRSS: (at + 2) << 20, NetInput: 1000 * n, NetOutput: 3000 * n, TotalReads: 100 * n, IOThreadedReads: 25 * n,
-		TotalWrites: 200 * n, SlowLog: record.SlowLog{Total: n},
+		At:                   at * second,
+		Address:              address,
+		RunID:                runID,
+		Role:                 "master",
+		Shard:                1,
+		CPUSeconds:           0.5 * float64(n),
+		CPUMainThreadSeconds: 0.25 * float64(n),
+		UsedMemory:           (at + 1) << 20,
+		UsedMemoryRSS:        (at + 2) << 20,
+		NetInput:             1000 * n,
+		NetOutput:            3000 * n,
+		TotalReads:           100 * n,
+		IOThreadedReads:      25 * n,
+		TotalWrites:          200 * n,
+		SlowLog:              record.SlowLog{Total: n},
 	}
 }
 
@@ -48,8 +62,18 @@ func TestServersThroughARestart(t *testing.T) {
 	})
 	got := Servers(s, Window{From: 5 * time.Second, To: 20 * time.Second})
 	want := []Server{{
-		Address: "a:1", Role: "master", CPU: CPU{Mean: 0.5, Max: 0.5}, MainThreadCPU: CPU{Mean: 0.25, Max: 0.25}, Memory: 20 << 20, RSS: 21 << 20,
-		BytesIn: 1000, BytesOut: 3000, IOThreadedReads: 0.25, IOThreadedWrites: 0, Slow: 9, Restarts: 1,
+		Address:          "a:1",
+		Role:             "master",
+		CPU:              CPU{Mean: 0.5, Max: 0.5},
+		MainThreadCPU:    CPU{Mean: 0.25, Max: 0.25},
+		Memory:           20 << 20,
+		RSS:              21 << 20,
+		BytesIn:          1000,
+		BytesOut:         3000,
+		IOThreadedReads:  0.25,
+		IOThreadedWrites: 0,
+		Slow:             9,
+		Restarts:         1,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -66,16 +90,25 @@ func TestServersInTheWindow(t *testing.T) {
 		}
 		switch i {
 		case 11:
-			busy.SlowLog.Commands = []record.SlowCommand{{Command: "SORT", Count: 2, WorstMicros: 20000, At: busy.At}, {Command: "KEYS", Count: 9, WorstMicros: 900, At: 9 * second}}
+			busy.SlowLog.Commands = []record.SlowCommand{
+				{Command: "SORT", Count: 2, WorstMicros: 20000, At: busy.At},
+				{Command: "KEYS", Count: 9, WorstMicros: 900, At: 9 * second},
+			}
 		case 12:
-			busy.SlowLog.Commands = []record.SlowCommand{{Command: "EVAL", Count: 1, WorstMicros: 30000, At: busy.At}, {Command: "SORT", Count: 1, WorstMicros: 10000, At: busy.At}}
+			busy.SlowLog.Commands = []record.SlowCommand{
+				{Command: "EVAL", Count: 1, WorstMicros: 30000, At: busy.At},
+				{Command: "SORT", Count: 1, WorstMicros: 10000, At: busy.At},
+			}
 		case 13:
 			busy.SlowLog.Commands = []record.SlowCommand{{Command: "SORT", Count: 1, WorstMicros: 40000, At: busy.At}}
 		}
 		reset := server(i, "c:1", "c", 0)
 		reset.Shard, reset.SlowLog.Total = 2, -1 // the user may not read the slow log
 		if i >= 12 {                             // CONFIG RESETSTAT
-			reset.NetInput, reset.NetOutput, reset.TotalReads, reset.IOThreadedReads = 1000*(i-12), 3000*(i-12), 100*(i-12), 25*(i-12)
+			reset.NetInput = 1000 * (i - 12)
+			reset.NetOutput = 3000 * (i - 12)
+			reset.TotalReads = 100 * (i - 12)
+			reset.IOThreadedReads = 25 * (i - 12)
 		}
 		iv.Servers = []record.Server{busy, reset}
 		if i == 12 {
@@ -84,10 +117,35 @@ func TestServersInTheWindow(t *testing.T) {
 	})
 	got := Servers(s, Window{From: 10 * time.Second, To: 14500 * time.Millisecond})
 	want := []Server{
-		{Address: "b:1", Role: "slave", CPU: CPU{Mean: 0.5, Max: 0.5}, Memory: 15 << 20, RSS: 16 << 20, BytesIn: 1000, BytesOut: 3000, IOThreadedReads: 0.25, IOThreadedWrites: -1,
-			Slow: 4, Slowest: []SlowCommand{{"SORT", 40 * time.Millisecond, 13 * time.Second, 4}, {"EVAL", 30 * time.Millisecond, 12 * time.Second, 1}}},
-		{Address: "c:1", Role: "master", Shard: 1, CPU: CPU{Mean: 0.5, Max: 0.5}, MainThreadCPU: CPU{Mean: 0.25, Max: 0.25}, Memory: 15 << 20, RSS: 16 << 20,
-			BytesIn: 1000, BytesOut: 3000, IOThreadedReads: 0.25, Slow: -1},
+		{
+			Address:          "b:1",
+			Role:             "slave",
+			CPU:              CPU{Mean: 0.5, Max: 0.5},
+			Memory:           15 << 20,
+			RSS:              16 << 20,
+			BytesIn:          1000,
+			BytesOut:         3000,
+			IOThreadedReads:  0.25,
+			IOThreadedWrites: -1,
+			Slow:             4,
+			Slowest: []SlowCommand{
+				{"SORT", 40 * time.Millisecond, 13 * time.Second, 4},
+				{"EVAL", 30 * time.Millisecond, 12 * time.Second, 1},
+			},
+		},
+		{
+			Address:         "c:1",
+			Role:            "master",
+			Shard:           1,
+			CPU:             CPU{Mean: 0.5, Max: 0.5},
+			MainThreadCPU:   CPU{Mean: 0.25, Max: 0.25},
+			Memory:          15 << 20,
+			RSS:             16 << 20,
+			BytesIn:         1000,
+			BytesOut:        3000,
+			IOThreadedReads: 0.25,
+			Slow:            -1,
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -96,7 +154,13 @@ func TestServersInTheWindow(t *testing.T) {
 
 func TestLoadPods(t *testing.T) {
 	s := recorded(t, 20, func(i int64, iv *record.Interval) {
-		use := record.AgentUse{At: (i + 1) * second, CPUSeconds: 0.2 * float64(i), CPULimit: 0.5, IdleRoundTrip: 120_000, RoundTrip: 300_000}
+		use := record.AgentUse{
+			At:            (i + 1) * second,
+			CPUSeconds:    0.2 * float64(i),
+			CPULimit:      0.5,
+			IdleRoundTrip: 120_000,
+			RoundTrip:     300_000,
+		}
 		if i >= 13 { // from 13 to 17 s: 0.4 cores, then 0.2 again
 			use.CPUSeconds += 0.2 * float64(min(i-12, 4))
 		}
@@ -120,12 +184,17 @@ func TestLoadPods(t *testing.T) {
 		t.Errorf("the lowest limit is %v", got.Limit)
 	}
 	trip, ok := RoundTripOf(s, window)
-	if want := (RoundTrip{Idle: 120 * time.Microsecond, Farthest: 120 * time.Microsecond, UnderLoad: 300 * time.Microsecond}); trip != want || !ok || trip.Network() != want.Idle {
+	if want := (RoundTrip{
+		Idle:      120 * time.Microsecond,
+		Farthest:  120 * time.Microsecond,
+		UnderLoad: 300 * time.Microsecond,
+	}); trip != want || !ok || trip.Network() != want.Idle {
 		t.Errorf("%+v, the network's part %s; want %+v", trip, trip.Network(), want)
 	}
 }
 
-// TestWorstOfALongRun: few readings of a long run are kept; what a server used at most for 20 s, and its highest memory, stay.
+// TestWorstOfALongRun: few readings of a long run are kept; what a server used at most for 20 s, and its highest
+// memory, stay.
 func TestWorstOfALongRun(t *testing.T) {
 	const seconds = 3 * 3600
 	s := recorded(t, seconds, func(i int64, iv *record.Interval) {
@@ -176,7 +245,10 @@ func TestNetworkPartOfTheRoundTrip(t *testing.T) {
 func TestObservedPods(t *testing.T) {
 	s := recorded(t, 1, func(int64, *record.Interval) {})
 	use := func(at int, name, pod, container string, cpu, limit float64, memory int64) record.PodUse {
-		return record.PodUse{At: int64(at) * second, Window: 10 * second, Name: name, Pod: pod, Container: container, CPU: cpu, MaxCPU: cpu, CPULimit: limit, Memory: memory}
+		return record.PodUse{
+			At: int64(at) * second, Window: 10 * second, Name: name, Pod: pod, Container: container, CPU: cpu, MaxCPU: cpu,
+			CPULimit: limit, Memory: memory,
+		}
 	}
 	s.AddPodUses([]record.PodUse{
 		use(5, "api", "api-0", "app", 9, 1, 900),                                                    // before the window
@@ -184,9 +256,11 @@ func TestObservedPods(t *testing.T) {
 		use(26, "api", "api-0", "app", 0.7, 1, 200), use(26, "api", "api-0", "proxy", 0.1, 0.5, 50), // 0.8
 		use(26, "api", "api-1", "app", 0.1, 1, 100), use(26, "api", "api-1", "proxy", 0, 0.5, 10), // 0.1
 		use(26, "db", "db-0", "mysql", 2, 0, 1000),
-		use(40, "api", "api-0", "app", 9, 1, 900),                                                        // after it
-		use(20, "mixed", "mixed-0", "app", 0.5, 1, 70), use(20, "mixed", "mixed-0", "proxy", 0.5, 0, 20), // a pod with a container without a limit has none
-		use(16, "resized", "resized-0", "app", 0.5, 2, 80), use(26, "resized", "resized-0", "app", 0.5, 1, 60), // the lowest limit, the highest memory
+		use(40, "api", "api-0", "app", 9, 1, 900), // after it
+		// a pod with a container without a limit has none
+		use(20, "mixed", "mixed-0", "app", 0.5, 1, 70), use(20, "mixed", "mixed-0", "proxy", 0.5, 0, 20),
+		// the lowest limit, the highest memory
+		use(16, "resized", "resized-0", "app", 0.5, 2, 80), use(26, "resized", "resized-0", "app", 0.5, 1, 60),
 	})
 	want := []Pods{
 		{Name: "api", Count: 2, CPU: CPU{Mean: 0.5, Max: 0.8, Limit: 1.5}, Memory: 250},

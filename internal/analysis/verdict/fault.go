@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Fault evaluates the objectives of a settled fault, except the lost writes, which are known only at the end of the load, and sets them in its result, too.
+// Fault evaluates the objectives of a settled fault, except the lost writes, which are known only
+// at the end of the load, and sets them in its result, too.
 func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.ObjectiveResult {
 	if objectives == nil {
 		return nil
@@ -22,7 +23,10 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 		outage(objectives.MaxOutage, r.Outage()),
 		recovery(objectives.MaxRecoveryTime, r),
 		dip(objectives.MaxTPSDip, r),
-		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
+		countWithin("maxErrors", objectives.MaxErrors, &result.Count{
+			AtLeast: r.Errors,
+			AtMost:  r.Errors,
+		}),
 	)
 	return InStatus(r.Objectives)
 }
@@ -40,11 +44,17 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []resul
 	return set(countWithin(maxLostWrites, objectives.MaxLostWrites, &losses.Count))
 }
 
-// Conclude returns the verdict of a fault from its objectives and the doubts about its figures. missed is a failure apart from the objectives,
-// such as a missed recovery deadline; "" = none. GeneratorStalled is in the bounds: it does not matter where these decide. losses is nil if they are unknown.
-func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string, losses *result.Losses) Judgement {
+// Conclude returns the verdict of a fault from its objectives and the doubts about its figures.
+// missed is a failure apart from the objectives, such as a missed recovery deadline; "" = none.
+// GeneratorStalled is in the bounds: it does not matter where these decide. losses is nil if they
+// are unknown.
+func Conclude(
+	objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string, losses *result.Losses,
+) Judgement {
 	if decided(objectives) {
-		doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool { return d.Reason == impact.GeneratorStalled })
+		doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool {
+			return d.Reason == impact.GeneratorStalled
+		})
 	}
 	var lost *result.Count
 	if losses != nil {
@@ -53,8 +63,9 @@ func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, miss
 	return judge(objectives, doubts, missed).beside(lost)
 }
 
-// decided reports whether stalls of the load generator cannot change the outcome: an objective is missed whatever they hid, or all are judged, and by
-// figures that do not depend on them. They may have caused a dip, and prevented errors.
+// decided reports whether stalls of the load generator cannot change the outcome: an objective is
+// missed whatever they hid, or all are judged, and by figures that do not depend on them. They may
+// have caused a dip, and prevented errors.
 func decided(objectives []v1alpha1.ObjectiveResult) bool {
 	judged := 0
 	for _, o := range objectives {
@@ -95,8 +106,8 @@ func dip(limit *string, r *result.Fault) *result.Objective {
 	return o
 }
 
-// recovery evaluates the time to recovery. A load that did not recover before the recovery deadline misses every limit; one of which that is not known, those
-// that it would have missed even so.
+// recovery evaluates the time to recovery. A load that did not recover before the recovery deadline
+// misses every limit; one of which that is not known, those that it would have missed even so.
 func recovery(limit *metav1.Duration, r *result.Fault) *result.Objective {
 	took, recovered := r.Recovery()
 	if recovered || limit == nil {
@@ -105,11 +116,14 @@ func recovery(limit *metav1.Duration, r *result.Fault) *result.Objective {
 	if least := r.RecoveryAtLeast; least != nil && time.Duration(*least) <= limit.Duration {
 		return &result.Objective{
 			Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(),
-			Message: fmt.Sprintf("maxRecoveryTime: it is not known whether the load recovered, at the earliest after %s, limit %s", format.Duration(time.Duration(*least)), format.Duration(limit.Duration)),
+			Message: fmt.Sprintf(
+				"maxRecoveryTime: it is not known whether the load recovered, at the earliest after %s, "+
+					"limit %s", format.Duration(time.Duration(*least)), format.Duration(limit.Duration)),
 		}
 	}
 	return &result.Objective{
 		Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(), Met: new(false),
-		Message: fmt.Sprintf("maxRecoveryTime: no recovery was seen, limit %s", format.Duration(limit.Duration)),
+		Message: fmt.Sprintf("maxRecoveryTime: no recovery was seen, limit %s",
+			format.Duration(limit.Duration)),
 	}
 }

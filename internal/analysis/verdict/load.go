@@ -30,7 +30,9 @@ func Load(objectives *v1alpha1.Objectives, r *result.Load) Judgement {
 // minThroughput is the objective of that name.
 const minThroughput = "minThroughput"
 
-func ofLoad(objectives *v1alpha1.Objectives, r *result.Load, judged *result.Operation) []result.Objective {
+func ofLoad(
+	objectives *v1alpha1.Objectives, r *result.Load, judged *result.Operation,
+) []result.Objective {
 	if objectives == nil {
 		return nil
 	}
@@ -57,7 +59,10 @@ func failure(r *result.Load) string {
 
 // ofRate evaluates the objectives that depend on the rate of the load: those of latency and errors.
 func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []result.Objective {
-	latency := func(name string, limit *metav1.Duration, of func(*result.Quantiles) result.Seconds) *result.Objective {
+	latency := func(name string, limit *metav1.Duration, of func(
+		*result.Quantiles,
+	) result.Seconds,
+	) *result.Objective {
 		if judged.Latency == nil {
 			return atMost(name, limit, impact.Bounded{}, false)
 		}
@@ -72,9 +77,15 @@ func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []result.Objective
 		errors.atLeast = min(errors.value, s.ErrorRate)
 	}
 	return set(
-		latency("maxLatencyP50", o.MaxLatencyP50, func(q *result.Quantiles) result.Seconds { return q.P50 }),
-		latency("maxLatencyP99", o.MaxLatencyP99, func(q *result.Quantiles) result.Seconds { return q.P99 }),
-		latency("maxLatencyP999", o.MaxLatencyP999, func(q *result.Quantiles) result.Seconds { return q.P999 }),
+		latency("maxLatencyP50", o.MaxLatencyP50, func(q *result.Quantiles) result.Seconds {
+			return q.P50
+		}),
+		latency("maxLatencyP99", o.MaxLatencyP99, func(q *result.Quantiles) result.Seconds {
+			return q.P99
+		}),
+		latency("maxLatencyP999", o.MaxLatencyP999, func(q *result.Quantiles) result.Seconds {
+			return q.P999
+		}),
 		share("maxErrorRate", o.MaxErrorRate, errors, judged.Requests > 0),
 	)
 }

@@ -12,19 +12,27 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed if its lower bound does, otherwise
-// undecided. known is false if there is no figure. It returns nil if no limit is set.
-func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bool) *result.Objective {
+// atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed
+// if its lower bound does, otherwise undecided. known is false if there is no figure. It returns
+// nil if no limit is set.
+func atMost(
+	name string, limit *metav1.Duration, actual impact.Bounded, known bool,
+) *result.Objective {
 	if limit == nil {
 		return nil
 	}
-	r := &result.Objective{Name: name, Unit: result.UnitSeconds, Limit: limit.Seconds()}
+	r := &result.Objective{
+		Name:  name,
+		Unit:  result.UnitSeconds,
+		Limit: limit.Seconds(),
+	}
 	if !known {
 		return unjudged(r)
 	}
 	r.Actual = new(actual.Value.Seconds())
 	if actual.AtLeast != actual.AtMost {
-		r.AtLeast, r.AtMost = new(actual.AtLeast.Seconds()), new(actual.AtMost.Seconds())
+		r.AtLeast = new(actual.AtLeast.Seconds())
+		r.AtMost = new(actual.AtMost.Seconds())
 	}
 	switch {
 	case actual.AtMost <= limit.Duration:
@@ -32,7 +40,8 @@ func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bo
 	case actual.AtLeast > limit.Duration:
 		return missed(r, format.Duration(actual.Value), format.Duration(limit.Duration))
 	default:
-		return undecided(r, format.Duration(actual.AtLeast), format.Duration(actual.AtMost), format.Duration(limit.Duration))
+		return undecided(r, format.Duration(actual.AtLeast), format.Duration(actual.AtMost),
+			format.Duration(limit.Duration))
 	}
 	return r
 }
@@ -40,9 +49,12 @@ func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bo
 // bounded is a figure with its bounds.
 type bounded struct{ value, atLeast, atMost float64 }
 
-func exactly(x float64) bounded { return bounded{x, x, x} }
+func exactly(x float64) bounded {
+	return bounded{x, x, x}
+}
 
-// share evaluates a share in [0, 1] that must not exceed a limit such as 0.1%, as atMost does with a duration.
+// share evaluates a share in [0, 1] that must not exceed a limit such as 0.1%, as atMost does with
+// a duration.
 func share(name string, limit *string, actual bounded, known bool) *result.Objective {
 	if limit == nil {
 		return nil
@@ -64,7 +76,8 @@ func share(name string, limit *string, actual bounded, known bool) *result.Objec
 	return r
 }
 
-// countWithin evaluates a count that must not exceed a limit, as atMost does with a duration; nil = there is no figure.
+// countWithin evaluates a count that must not exceed a limit, as atMost does with a duration; nil =
+// there is no figure.
 func countWithin(name string, limit *int64, actual *result.Count) *result.Objective {
 	if limit == nil {
 		return nil
@@ -78,7 +91,8 @@ func countWithin(name string, limit *int64, actual *result.Count) *result.Object
 	if n, exact := actual.Exact(); exact {
 		r.Actual = new(float64(n))
 	} else {
-		r.AtLeast, r.AtMost = new(float64(actual.AtLeast)), new(float64(actual.AtMost))
+		r.AtLeast = new(float64(actual.AtLeast))
+		r.AtMost = new(float64(actual.AtMost))
 		shown = "between " + text(actual.AtLeast) + " and " + text(actual.AtMost)
 	}
 	switch limitText := strconv.FormatInt(*limit, 10); {
@@ -87,12 +101,14 @@ func countWithin(name string, limit *int64, actual *result.Count) *result.Object
 	case actual.AtLeast > uint64(*limit):
 		return missed(r, shown, limitText)
 	default:
-		r.Message = fmt.Sprintf("%s is %s, which is not exact enough for the limit %s", name, shown, limitText)
+		r.Message = fmt.Sprintf("%s is %s, which is not exact enough for the limit %s", name, shown,
+			limitText)
 	}
 	return r
 }
 
-// throughput evaluates successes per second that must not be below a limit: met if the lower bound is not, missed if the upper bound is.
+// throughput evaluates successes per second that must not be below a limit: met if the lower bound
+// is not, missed if the upper bound is.
 func throughput(name string, limit *string, actual bounded, known bool) *result.Objective {
 	if limit == nil {
 		return nil
@@ -109,7 +125,8 @@ func throughput(name string, limit *string, actual bounded, known bool) *result.
 	case actual.atMost < least:
 		return missed(r, format.Rate(actual.value)+"/s", *limit+"/s")
 	default:
-		return undecided(r, format.Rate(actual.atLeast)+"/s", format.Rate(actual.atMost)+"/s", *limit+"/s")
+		return undecided(r, format.Rate(actual.atLeast)+"/s", format.Rate(actual.atMost)+"/s",
+			*limit+"/s")
 	}
 	return r
 }
@@ -122,16 +139,19 @@ func setBounds(r *result.Objective, actual bounded) {
 }
 
 func undecided(r *result.Objective, atLeast, atMost, limit string) *result.Objective {
-	r.Message = fmt.Sprintf("%s is between %s and %s, which is not exact enough for the limit %s", r.Name, atLeast, atMost, limit)
+	r.Message = fmt.Sprintf("%s is between %s and %s, which is not exact enough for the limit %s",
+		r.Name, atLeast, atMost, limit)
 	return r
 }
 
-// missed sets the result of a missed objective. A figure whose text equals that of the limit is written in full.
+// missed sets the result of a missed objective. A figure whose text equals that of the limit is
+// written in full.
 func missed(r *result.Objective, actual, limit string) *result.Objective {
 	if actual == limit {
 		actual = inFull(*r.Actual, r.Unit)
 	}
-	r.Met, r.Message = new(false), fmt.Sprintf("%s is %s, limit %s", r.Name, actual, limit)
+	r.Met = new(false)
+	r.Message = fmt.Sprintf("%s is %s, limit %s", r.Name, actual, limit)
 	return r
 }
 

@@ -8,8 +8,9 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Phrase is a doubt in a few words, for conditions, columns and the head of a report. Its numbers are in its message, which the lists of doubts have. A reason
-// that is not known, such as that of the condition of a setting, has the first part of its message.
+// Phrase is a doubt in a few words, for conditions, columns and the head of a report. Its numbers
+// are in its message, which the lists of doubts have. A reason that is not known, such as that of
+// the condition of a setting, has the first part of its message.
 func Phrase(reason, message string) string {
 	if phrase := phrases[reason]; phrase != "" {
 		return phrase
@@ -18,7 +19,8 @@ func Phrase(reason, message string) string {
 	return first
 }
 
-// phrases are the reasons for doubt where a sentence has to be short: their numbers would hide what they mean.
+// phrases are the reasons for doubt where a sentence has to be short: their numbers would hide what
+// they mean.
 var phrases = map[string]string{
 	impact.NoLoad:                   "hardly anything succeeded before the fault",
 	impact.BaselineTooShort:         "too little was measured before the fault",

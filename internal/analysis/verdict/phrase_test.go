@@ -14,12 +14,19 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// What a condition says of doubts is short, however many there are and whatever their numbers: the messages are in the list of doubts.
+// What a condition says of doubts is short, however many there are and whatever their numbers: the messages are in the
+// list of doubts.
 func TestDoubtsAreShortInACondition(t *testing.T) {
 	essay := strings.Repeat("load pod 1 did not run for 34.15s of the measured time (341 times, at most 1.2s); ", 5)
-	doubts := []impact.Doubt{{Reason: "LoadGeneratorSaturated", Message: essay}, {Reason: impact.IntervalsMissing, Message: essay}, {Reason: impact.IntervalsMissing, Message: essay}, {Reason: "Unheard", Message: "it was not there; " + essay}}
+	doubts := []impact.Doubt{
+		{Reason: "LoadGeneratorSaturated", Message: essay},
+		{Reason: impact.IntervalsMissing, Message: essay},
+		{Reason: impact.IntervalsMissing, Message: essay},
+		{Reason: "Unheard", Message: "it was not there; " + essay},
+	}
 	j := judge(nil, doubts, "")
-	if want := "the load generator was too slow; a part of the record is missing; it was not there"; j.Verdict != v1alpha1.VerdictInconclusive || j.Message != want {
+	if want := "the load generator was too slow; a part of the record is missing; it was not there"; j.Verdict !=
+		v1alpha1.VerdictInconclusive || j.Message != want {
 		t.Errorf("%s: %q, want %q", j.Verdict, j.Message, want)
 	}
 }
@@ -29,7 +36,8 @@ func TestEveryReasonHasAPhrase(t *testing.T) {
 	reasons := map[string]bool{}
 	for _, folder := range []string{"../../../controllers", "../../../internal", "../../../cmd"} {
 		if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "internal/testing") {
+			if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") &&
+				!strings.Contains(path, "internal/testing") {
 				reasonsIn(t, path, reasons)
 			}
 			return err
@@ -49,7 +57,8 @@ func TestEveryReasonHasAPhrase(t *testing.T) {
 	}
 }
 
-// reasonsIn collects the reasons of doubts that a file names: Doubt{Reason: "..."}, r.Doubt("...", and the constants of package impact.
+// reasonsIn collects the reasons of doubts that a file names: Doubt{Reason: "..."}, r.Doubt("...", and the constants of
+// package impact.
 func reasonsIn(t *testing.T, path string, reasons map[string]bool) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)

@@ -24,15 +24,30 @@ func TestVerdictOfAStalledLoad(t *testing.T) {
 		want       v1alpha1.Verdict
 		doubted    bool
 	}{
-		{"p99 within the limit all the same", &v1alpha1.Objectives{MaxLatencyP99: d(time.Second)}, v1alpha1.VerdictPass, false},
+		{
+			"p99 within the limit all the same",
+			&v1alpha1.Objectives{MaxLatencyP99: d(time.Second)},
+			v1alpha1.VerdictPass,
+			false,
+		},
 		{"p99 perhaps", &v1alpha1.Objectives{MaxLatencyP99: d(100 * time.Millisecond)}, v1alpha1.VerdictInconclusive, true},
-		{"p99 beyond the limit all the same", &v1alpha1.Objectives{MaxLatencyP99: d(time.Millisecond)}, v1alpha1.VerdictFail, false},
+		{
+			"p99 beyond the limit all the same",
+			&v1alpha1.Objectives{MaxLatencyP99: d(time.Millisecond)},
+			v1alpha1.VerdictFail,
+			false,
+		},
 		{"throughput perhaps", &v1alpha1.Objectives{MinThroughput: new("1000")}, v1alpha1.VerdictInconclusive, true},
 		{"throughput too low all the same", &v1alpha1.Objectives{MinThroughput: new("2000")}, v1alpha1.VerdictFail, false},
 		{"throughput high enough all the same", &v1alpha1.Objectives{MinThroughput: new("900")}, v1alpha1.VerdictPass, false},
 		{"errors perhaps", &v1alpha1.Objectives{MaxErrorRate: new("1%")}, v1alpha1.VerdictInconclusive, true},
 		{"errors too many all the same", &v1alpha1.Objectives{MaxErrorRate: new("0.1%")}, v1alpha1.VerdictFail, false},
-		{"one perhaps, another missed all the same", &v1alpha1.Objectives{MaxLatencyP99: d(100 * time.Millisecond), MinThroughput: new("2000")}, v1alpha1.VerdictFail, false},
+		{
+			"one perhaps, another missed all the same",
+			&v1alpha1.Objectives{MaxLatencyP99: d(100 * time.Millisecond), MinThroughput: new("2000")},
+			v1alpha1.VerdictFail,
+			false,
+		},
 		{"no objective", nil, v1alpha1.VerdictInconclusive, true},
 		{"lost writes only", &v1alpha1.Objectives{MaxLostWrites: new(int64(5))}, v1alpha1.VerdictPass, false},
 	} {
@@ -50,7 +65,8 @@ func TestVerdictOfAStalledLoad(t *testing.T) {
 		if j.Verdict != tt.want || doubted != tt.doubted {
 			t.Errorf("%s: %s: %s, doubts %v; want %s", tt.name, j.Verdict, j.Message, r.Doubts, tt.want)
 		}
-		if doubted && !strings.HasPrefix(r.Doubts[0].Message, "load pod 3 did not run for 800ms of the measured time (2 times, at most 400ms): ") {
+		if doubted && !strings.HasPrefix(r.Doubts[0].Message,
+			"load pod 3 did not run for 800ms of the measured time (2 times, at most 400ms): ") {
 			t.Errorf("%s: the message is %q", tt.name, r.Doubts[0].Message)
 		}
 	}
@@ -87,19 +103,32 @@ func TestStoppedForMostOfTheRun(t *testing.T) {
 		r := load(func(r *result.Load) {
 			fast := &result.Quantiles{P99: result.Seconds(time.Millisecond)}
 			r.Total.Throughput, r.Total.Latency = tt.throughput, fast
-			r.Total.Stalled = &result.Stalled{Length: result.Seconds(7 * time.Second), Count: 2, Longest: result.Seconds(4 * time.Second), Latency: fast, Throughput: tt.atMost}
+			r.Total.Stalled = &result.Stalled{
+				Length:     result.Seconds(7 * time.Second),
+				Count:      2,
+				Longest:    result.Seconds(4 * time.Second),
+				Latency:    fast,
+				Throughput: tt.atMost,
+			}
 			r.Bottleneck = &result.Bottleneck{Stalled: true}
 		})
-		if j := Load(nil, r); j.Verdict != tt.want || (len(r.Doubts) == 1) != (tt.message != "") || len(r.Doubts) == 1 && !strings.Contains(r.Doubts[0].Message, tt.message) {
+		if j := Load(nil, r); j.Verdict != tt.want || (len(r.Doubts) == 1) != (tt.message != "") ||
+			len(r.Doubts) == 1 && !strings.Contains(r.Doubts[0].Message, tt.message) {
 			t.Errorf("%+v: %s: %s, %v", tt, j.Verdict, j.Message, r.Doubts)
 		}
 	}
 }
 
-// A stalled generator widens the bounds of an outage: it makes the verdict of a fault Inconclusive only where these do not decide.
+// A stalled generator widens the bounds of an outage: it makes the verdict of a fault Inconclusive only where these do
+// not decide.
 func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 	outage := impact.Bounded{Value: 2 * time.Second, AtLeast: 1699 * time.Millisecond, AtMost: 2 * time.Second}
-	r := result.NewFault(&impact.Impact{Outage: impact.Outage{Bounded: outage, Of: impact.Load}, Recovered: true, RecoveryTime: outage, Dip: impact.Dip{Value: 0.5, Of: impact.All}}, result.FaultInput{})
+	r := result.NewFault(&impact.Impact{
+		Outage:       impact.Outage{Bounded: outage, Of: impact.Load},
+		Recovered:    true,
+		RecoveryTime: outage,
+		Dip:          impact.Dip{Value: 0.5, Of: impact.All},
+	}, result.FaultInput{})
 	doubts := []impact.Doubt{{Reason: impact.GeneratorStalled, Message: "load pod 0 did not run"}}
 	seconds := func(s float64) *metav1.Duration {
 		return &metav1.Duration{Duration: time.Duration(s * float64(time.Second))}
@@ -108,13 +137,28 @@ func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 		objectives *v1alpha1.FaultObjectives
 		want       v1alpha1.Verdict
 	}{
-		"surely met":                        {&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxRecoveryTime: seconds(10)}, v1alpha1.VerdictPass},
-		"surely missed":                     {&v1alpha1.FaultObjectives{MaxOutage: seconds(1)}, v1alpha1.VerdictFail},
-		"within the bounds":                 {&v1alpha1.FaultObjectives{MaxOutage: seconds(1.8)}, v1alpha1.VerdictInconclusive},
-		"one of them within the bounds":     {&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxRecoveryTime: seconds(1.8)}, v1alpha1.VerdictInconclusive},
-		"a dip that the stall may have dug": {&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxTPSDip: new("10%")}, v1alpha1.VerdictInconclusive},
-		"missed beside a dip":               {&v1alpha1.FaultObjectives{MaxOutage: seconds(1), MaxTPSDip: new("10%")}, v1alpha1.VerdictFail},
-		"no objectives":                     {nil, v1alpha1.VerdictInconclusive},
+		"surely met": {
+			&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxRecoveryTime: seconds(10)},
+			v1alpha1.VerdictPass,
+		},
+		"surely missed": {&v1alpha1.FaultObjectives{MaxOutage: seconds(1)}, v1alpha1.VerdictFail},
+		"within the bounds": {
+			&v1alpha1.FaultObjectives{MaxOutage: seconds(1.8)},
+			v1alpha1.VerdictInconclusive,
+		},
+		"one of them within the bounds": {
+			&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxRecoveryTime: seconds(1.8)},
+			v1alpha1.VerdictInconclusive,
+		},
+		"a dip that the stall may have dug": {
+			&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxTPSDip: new("10%")},
+			v1alpha1.VerdictInconclusive,
+		},
+		"missed beside a dip": {
+			&v1alpha1.FaultObjectives{MaxOutage: seconds(1), MaxTPSDip: new("10%")},
+			v1alpha1.VerdictFail,
+		},
+		"no objectives": {nil, v1alpha1.VerdictInconclusive},
 	} {
 		if j := Conclude(Fault(tc.objectives, r), doubts, "", nil); j.Verdict != tc.want {
 			t.Errorf("%s: %s: %s", name, j.Verdict, j.Message)
@@ -124,7 +168,8 @@ func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 		}
 	}
 	lost := append(slices.Clone(doubts), impact.Doubt{Reason: v1alpha1.ReasonPodsLost, Message: "gone"})
-	if j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: seconds(10)}, r), lost, "", nil); j.Verdict != v1alpha1.VerdictInconclusive || j.Message != "load pods were lost" {
+	if j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: seconds(10)}, r), lost, "",
+		nil); j.Verdict != v1alpha1.VerdictInconclusive || j.Message != "load pods were lost" {
 		t.Errorf("beside another doubt: %s: %s", j.Verdict, j.Message)
 	}
 }

@@ -11,7 +11,10 @@ import (
 
 // units are the units of a status, for those of a result.
 var units = map[result.Unit]v1alpha1.Unit{
-	result.UnitCount: v1alpha1.UnitCount, result.UnitShare: v1alpha1.UnitShare, result.UnitSeconds: v1alpha1.UnitMicroseconds, result.UnitPerSecond: v1alpha1.UnitPerSecond,
+	result.UnitCount:     v1alpha1.UnitCount,
+	result.UnitShare:     v1alpha1.UnitShare,
+	result.UnitSeconds:   v1alpha1.UnitMicroseconds,
+	result.UnitPerSecond: v1alpha1.UnitPerSecond,
 }
 
 // InStatus converts the results of objectives to the form of a status.
@@ -19,9 +22,14 @@ func InStatus(objectives []result.Objective) []v1alpha1.ObjectiveResult {
 	var out []v1alpha1.ObjectiveResult
 	for _, o := range objectives {
 		out = append(out, v1alpha1.ObjectiveResult{
-			Name: o.Name, Unit: units[o.Unit], Limit: decimal(o.Unit, &o.Limit),
-			Actual: decimal(o.Unit, o.Actual), AtLeast: decimal(o.Unit, o.AtLeast), AtMost: decimal(o.Unit, o.AtMost),
-			Met: o.Met, Message: o.Message,
+			Name:    o.Name,
+			Unit:    units[o.Unit],
+			Limit:   decimal(o.Unit, &o.Limit),
+			Actual:  decimal(o.Unit, o.Actual),
+			AtLeast: decimal(o.Unit, o.AtLeast),
+			AtMost:  decimal(o.Unit, o.AtMost),
+			Met:     o.Met,
+			Message: o.Message,
 		})
 	}
 	return out

@@ -11,14 +11,19 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// keepsUp is the minimum share of a trial's requests that must succeed within its window, apart from those that may fail: the arrivals are
-// evenly spaced, so fewer successes mean a growing queue, or errors without an objective.
+// keepsUp is the minimum share of a trial's requests that must succeed within its window, apart
+// from those that may fail: the arrivals are evenly spaced, so fewer successes mean a growing
+// queue, or errors without an objective.
 const keepsUp = 0.98
 
-// Trial evaluates one rate of a search of a plan, in requests/s, by the figures of its window: the objectives that depend on the rate, and whether the load
-// reached the rate. It is void if the record is too coarse for figures of the window, or if the rate may only have been missed because a load generator did
-// not run; stalls are those of the window, nil = it always ran.
-func Trial(objectives *v1alpha1.Objectives, p *plan.Plan, rate float64, sum summary.Summary, stalls *summary.Stalls) search.Judgement {
+// Trial evaluates one rate of a search of a plan, in requests/s, by the figures of its window: the
+// objectives that depend on the rate, and whether the load reached the rate. It is void if the
+// record is too coarse for figures of the window, or if the rate may only have been missed because
+// a load generator did not run; stalls are those of the window, nil = it always ran.
+func Trial(
+	objectives *v1alpha1.Objectives, p *plan.Plan, rate float64, sum summary.Summary,
+	stalls *summary.Stalls,
+) search.Judgement {
 	if sum.Measured == 0 || sum.OK > 0 && sum.Latency.Count == 0 {
 		return search.Judgement{Void: true}
 	}
@@ -35,12 +40,14 @@ func Trial(objectives *v1alpha1.Objectives, p *plan.Plan, rate float64, sum summ
 		}
 	}
 	judgement := judge(InStatus(judged), noRequests(&figures), "")
-	slow := fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(figures.Throughput), format.Rate(rate))
+	slow := fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(figures.Throughput),
+		format.Rate(rate))
 	switch s := figures.Stalled; {
 	case s != nil && judgement.Verdict == v1alpha1.VerdictInconclusive && figures.Requests > 0:
 		return search.Judgement{Void: true, Why: fmt.Sprintf("%s: %s", s, judgement.Message)}
 	case judgement.Verdict != v1alpha1.VerdictPass || figures.Throughput >= least:
-	case s != nil && figures.Throughput*stalls.Faster >= least: // what was due may still wait to be sent
+	// what was due may still wait to be sent
+	case s != nil && figures.Throughput*stalls.Faster >= least:
 		return search.Judgement{Void: true, Why: fmt.Sprintf("%s: %s", s, slow)}
 	default:
 		return search.Judgement{Why: slow}
@@ -48,11 +55,13 @@ func Trial(objectives *v1alpha1.Objectives, p *plan.Plan, rate float64, sum summ
 	return search.Judgement{Met: judgement.Verdict == v1alpha1.VerdictPass, Why: judgement.Message}
 }
 
-// expected is the number of requests that the limit of a share must allow in a trial for the share to be significant.
+// expected is the number of requests that the limit of a share must allow in a trial for the share
+// to be significant.
 const expected = 10
 
-// Significant is the number of requests that a trial needs, so that its objectives allow ten of them to exceed the limit: 1,000 for a p99,
-// 10,000 for a p99.9 or an error rate of 0.1 %. At most a million.
+// Significant is the number of requests that a trial needs, so that its objectives allow ten of
+// them to exceed the limit: 1,000 for a p99, 10,000 for a p99.9 or an error rate of 0.1 %. At most
+// a million.
 func Significant(o *v1alpha1.Objectives) float64 {
 	least := 100.0 // one reply across the window's edge must not miss keepsUp
 	if o == nil {

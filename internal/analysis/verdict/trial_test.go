@@ -19,7 +19,12 @@ var searched = plan.Plan{Pods: 1, Shape: plan.Shape{Rate: 100, Search: &plan.Sea
 
 func TestTrial(t *testing.T) {
 	limit, errors := metav1.Duration{Duration: 5 * time.Millisecond}, "1%"
-	objectives := &v1alpha1.Objectives{MaxLatencyP99: &limit, MaxErrorRate: &errors, MinThroughput: new("1000000"), MaxLostWrites: new(int64(0))}
+	objectives := &v1alpha1.Objectives{
+		MaxLatencyP99: &limit,
+		MaxErrorRate:  &errors,
+		MinThroughput: new("1000000"),
+		MaxLostWrites: new(int64(0)),
+	}
 	figures := func(succeeded uint64, p99 time.Duration, errorRate float64) summary.Summary {
 		s := summary.Summary{Measured: 10 * time.Second}
 		s.Requests, s.OK, s.ErrorRate, s.Throughput = 10_000, succeeded, errorRate, float64(succeeded)/10
@@ -55,7 +60,8 @@ func TestTrialIsVoidWithoutFigures(t *testing.T) {
 		summary summary.Summary
 		void    bool
 	}{"no interval": {summary.Summary{}, true}, "no histogram": {blind, true}, "nothing but errors": {dead, false}} {
-		if j := Trial(&v1alpha1.Objectives{MaxLatencyP99: &limit}, &searched, 1000, tc.summary, nil); j.Void != tc.void || j.Met {
+		if j := Trial(&v1alpha1.Objectives{MaxLatencyP99: &limit}, &searched, 1000, tc.summary, nil); j.Void != tc.void ||
+			j.Met {
 			t.Errorf("%s: %+v", name, j)
 		}
 	}
@@ -81,8 +87,8 @@ func TestSignificant(t *testing.T) {
 	}
 }
 
-// A trial is not judged by what it may have missed only because the load generator did not run, or waited for a CPU: it is tried again. What it met, or missed
-// all the same, counts.
+// A trial is not judged by what it may have missed only because the load generator did not run, or waited for a CPU: it
+// is tried again. What it met, or missed all the same, counts.
 func TestTrialOfAStalledGenerator(t *testing.T) {
 	limit, errors := metav1.Duration{Duration: 5 * time.Millisecond}, "1%"
 	objectives := &v1alpha1.Objectives{MaxLatencyP99: &limit, MaxErrorRate: &errors}
@@ -93,10 +99,26 @@ func TestTrialOfAStalledGenerator(t *testing.T) {
 		s.Latency, s.Service = summary.Latency{Count: ok, P99: p99}, summary.Latency{Count: ok, P99: service}
 		return s
 	}
-	stalled := &summary.Stalls{Length: 2 * time.Second, Count: 50, Longest: 40 * time.Millisecond, Share: 0.2, Lost: 0.2, Faster: 1.25,
-		Latency: summary.Latency{Count: 10_000, P99: time.Millisecond}}
-	starved := &summary.Stalls{Lost: 0.3, Faster: 1 / 0.7, Latency: summary.Latency{Count: 10_000, P99: time.Millisecond},
-		Waiting: summary.Waiting{Known: true, Waited: 3 * time.Second, Ran: time.Second, Over: 10 * time.Second, Share: 0.3, Mean: 0.3}}
+	stalled := &summary.Stalls{
+		Length:  2 * time.Second,
+		Count:   50,
+		Longest: 40 * time.Millisecond,
+		Share:   0.2,
+		Lost:    0.2,
+		Faster:  1.25,
+		Latency: summary.Latency{Count: 10_000, P99: time.Millisecond},
+	}
+	starved := &summary.Stalls{
+		Lost: 0.3, Faster: 1 / 0.7, Latency: summary.Latency{Count: 10_000, P99: time.Millisecond},
+		Waiting: summary.Waiting{
+			Known:  true,
+			Waited: 3 * time.Second,
+			Ran:    time.Second,
+			Over:   10 * time.Second,
+			Share:  0.3,
+			Mean:   0.3,
+		},
+	}
 	for _, tt := range []struct {
 		name      string
 		summary   summary.Summary
@@ -106,10 +128,16 @@ func TestTrialOfAStalledGenerator(t *testing.T) {
 		{"slow, perhaps as it was sent late", figures(10_000, 0, 50*time.Millisecond, time.Millisecond), false, true},
 		{"slow all the same", figures(10_000, 0, 50*time.Millisecond, 20*time.Millisecond), false, false},
 		{"dropped, perhaps as it was not sent", figures(9_700, 300, 2*time.Millisecond, time.Millisecond), false, true},
-		{"does not keep up, perhaps as it was not sent", figures(8_000, 0, 2*time.Millisecond, time.Millisecond), false, true},
+		{
+			"does not keep up, perhaps as it was not sent", figures(8_000, 0, 2*time.Millisecond, time.Millisecond), false,
+			true,
+		},
 		{"does not keep up all the same", figures(5_000, 0, 2*time.Millisecond, time.Millisecond), false, false},
 	} {
-		for reason, stalls := range map[string]*summary.Stalls{"load pod 0 did not run for 2s": stalled, "load pod 0 waited for a CPU for 3s": starved} {
+		for reason, stalls := range map[string]*summary.Stalls{
+			"load pod 0 did not run for 2s":      stalled,
+			"load pod 0 waited for a CPU for 3s": starved,
+		} {
 			of := *stalls
 			of.Service = tt.summary.Service
 			j := Trial(objectives, &searched, 1000, tt.summary, &of)
@@ -120,7 +148,8 @@ func TestTrialOfAStalledGenerator(t *testing.T) {
 	}
 }
 
-// The throughput of a closed loop whose generator waited for a CPU is in doubt, whatever its objectives are: only a latency that is missed in any case stays so.
+// The throughput of a closed loop whose generator waited for a CPU is in doubt, whatever its objectives are: only a
+// latency that is missed in any case stays so.
 func TestVerdictOfAStarvedLoad(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -133,15 +162,45 @@ func TestVerdictOfAStarvedLoad(t *testing.T) {
 		{"no objective", 0.75, result.ServiceTime, nil, v1alpha1.VerdictInconclusive, true},
 		{"little", 0.05, result.ServiceTime, nil, v1alpha1.VerdictPass, false},
 		{"an open loop", 0.75, result.ResponseTime, nil, v1alpha1.VerdictPass, false},
-		{"throughput perhaps", 0.75, result.ServiceTime, &v1alpha1.Objectives{MinThroughput: new("30000")}, v1alpha1.VerdictInconclusive, true},
-		{"throughput too low, if Redis did not wait, too", 0.75, result.ServiceTime, &v1alpha1.Objectives{MinThroughput: new("90000")}, v1alpha1.VerdictInconclusive, true},
-		{"a latency that is too long all the same", 0.75, result.ServiceTime, &v1alpha1.Objectives{MaxLatencyP99: d(time.Millisecond)}, v1alpha1.VerdictFail, false},
-		{"a latency of a smaller load", 0.75, result.ServiceTime, &v1alpha1.Objectives{MaxLatencyP99: d(time.Second)}, v1alpha1.VerdictInconclusive, true},
+		{
+			"throughput perhaps",
+			0.75,
+			result.ServiceTime,
+			&v1alpha1.Objectives{MinThroughput: new("30000")},
+			v1alpha1.VerdictInconclusive,
+			true,
+		},
+		{
+			"throughput too low, if Redis did not wait, too",
+			0.75,
+			result.ServiceTime,
+			&v1alpha1.Objectives{MinThroughput: new("90000")},
+			v1alpha1.VerdictInconclusive,
+			true,
+		},
+		{
+			"a latency that is too long all the same",
+			0.75,
+			result.ServiceTime,
+			&v1alpha1.Objectives{MaxLatencyP99: d(time.Millisecond)},
+			v1alpha1.VerdictFail,
+			false,
+		},
+		{
+			"a latency of a smaller load",
+			0.75,
+			result.ServiceTime,
+			&v1alpha1.Objectives{MaxLatencyP99: d(time.Second)},
+			v1alpha1.VerdictInconclusive,
+			true,
+		},
 	} {
 		r := load(func(r *result.Load) {
 			r.Latency, r.Total.Throughput = tt.latency, 18_210
-			r.Total.Stalled = &result.Stalled{Latency: r.Total.Latency, Throughput: 18_210 / (1 - tt.share),
-				Waited: &result.Waited{Length: result.Seconds(time.Second), Ran: result.Seconds(time.Second), Share: tt.share}}
+			r.Total.Stalled = &result.Stalled{
+				Latency: r.Total.Latency, Throughput: 18_210 / (1 - tt.share),
+				Waited: &result.Waited{Length: result.Seconds(time.Second), Ran: result.Seconds(time.Second), Share: tt.share},
+			}
 			r.Bottleneck = &result.Bottleneck{}
 			if tt.latency == result.ResponseTime { // all that was due was sent, though late
 				r.Total.Stalled.Throughput = r.Total.Throughput
@@ -152,7 +211,9 @@ func TestVerdictOfAStarvedLoad(t *testing.T) {
 		if j.Verdict != tt.want || doubted != tt.doubted {
 			t.Errorf("%s: %s: %s, doubts %v; want %s", tt.name, j.Verdict, j.Message, r.Doubts, tt.want)
 		}
-		if doubted && !strings.HasPrefix(r.Doubts[0].Message, "load pod 0 waited for a CPU for 1s, beside 1s in which it ran: up to 75% of its time is lost: the throughput is between 18210/s and 72840/s") {
+		if doubted && !strings.HasPrefix(r.Doubts[0].Message,
+			"load pod 0 waited for a CPU for 1s, beside 1s in which it ran: up to 75% of its time is lost: the throughput is "+
+				"between 18210/s and 72840/s") {
 			t.Errorf("%s: the message is %q", tt.name, r.Doubts[0].Message)
 		}
 	}

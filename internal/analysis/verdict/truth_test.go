@@ -33,6 +33,7 @@ func TestTruthVerdictsJudgeNumbers(t *testing.T) {
 	} {
 		o := judgedOne(t, j, v1alpha1.VerdictFail)
 		figure, limit, _ := strings.Cut(o.Message, ", limit ")
-		truth.Report(t, "T18", name, "Fail", fmt.Sprintf("%s: %s", j.Verdict, o.Message), j.Verdict == v1alpha1.VerdictFail && o.Actual != o.Limit && !strings.HasSuffix(figure, " is "+limit))
+		truth.Report(t, "T18", name, "Fail", fmt.Sprintf("%s: %s", j.Verdict, o.Message),
+			j.Verdict == v1alpha1.VerdictFail && o.Actual != o.Limit && !strings.HasSuffix(figure, " is "+limit))
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Judgement is the outcome. Reason and Message are for a condition: Message has each doubt in a phrase, as it is shown in a column.
+// Judgement is the outcome. Reason and Message are for a condition: Message has each doubt in a
+// phrase, as it is shown in a column.
 type Judgement struct {
 	Verdict    v1alpha1.Verdict
 	Objectives []v1alpha1.ObjectiveResult
@@ -19,8 +20,9 @@ type Judgement struct {
 	Message    string
 }
 
-// judge combines the results of the objectives. With a doubt about the figures the verdict is Inconclusive. Otherwise a missed objective is a
-// Fail, and without one, an objective that cannot be evaluated is Inconclusive. missed is a failure apart from the objectives, "" = none.
+// judge combines the results of the objectives. With a doubt about the figures the verdict is
+// Inconclusive. Otherwise a missed objective is a Fail, and without one, an objective that cannot
+// be evaluated is Inconclusive. missed is a failure apart from the objectives, "" = none.
 func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
 	j := Judgement{Objectives: objectives}
 	var broken, unknown, doubted []string
@@ -42,20 +44,31 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 	}
 	switch {
 	case len(doubted) > 0:
-		j.Verdict, j.Reason, j.Message = v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, strings.Join(doubted, "; ")
+		j.Verdict = v1alpha1.VerdictInconclusive
+		j.Reason = v1alpha1.ReasonInconclusive
+		j.Message = strings.Join(doubted, "; ")
 	case len(broken) > 0:
-		j.Verdict, j.Reason, j.Message = v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, strings.Join(broken, "; ")
+		j.Verdict = v1alpha1.VerdictFail
+		j.Reason = v1alpha1.ReasonObjectivesNotMet
+		j.Message = strings.Join(broken, "; ")
 	case len(unknown) > 0:
-		j.Verdict, j.Reason, j.Message = v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, strings.Join(unknown, "; ")
+		j.Verdict = v1alpha1.VerdictInconclusive
+		j.Reason = v1alpha1.ReasonInconclusive
+		j.Message = strings.Join(unknown, "; ")
 	case len(objectives) == 0:
-		j.Verdict, j.Reason, j.Message = v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, "no objective was set, and nothing is in doubt"
+		j.Verdict = v1alpha1.VerdictPass
+		j.Reason = v1alpha1.ReasonSucceeded
+		j.Message = "no objective was set, and nothing is in doubt"
 	default:
-		j.Verdict, j.Reason, j.Message = v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, fmt.Sprintf("%[1]d of %[1]d objectives are met", len(objectives))
+		j.Verdict = v1alpha1.VerdictPass
+		j.Reason = v1alpha1.ReasonSucceeded
+		j.Message = fmt.Sprintf("%[1]d of %[1]d objectives are met", len(objectives))
 	}
 	return j
 }
 
-// beside adds to a Pass what no objective is about: acknowledged writes that were lost. lost is nil if that is unknown.
+// beside adds to a Pass what no objective is about: acknowledged writes that were lost. lost is nil
+// if that is unknown.
 func (j Judgement) beside(lost *result.Count) Judgement {
 	if j.Verdict == v1alpha1.VerdictPass {
 		j.Message += Unjudged(j.Objectives, lost)
@@ -63,18 +76,28 @@ func (j Judgement) beside(lost *result.Count) Judgement {
 	return j
 }
 
-// Unjudged says that acknowledged writes were lost, and that no objective judges them; it is empty where one does, or none was lost.
+// Unjudged says that acknowledged writes were lost, and that no objective judges them; it is empty
+// where one does, or none was lost.
 func Unjudged(objectives []v1alpha1.ObjectiveResult, lost *result.Count) string {
-	if lost == nil || lost.AtMost == 0 || slices.ContainsFunc(objectives, func(o v1alpha1.ObjectiveResult) bool { return o.Name == maxLostWrites }) {
+	if lost == nil || lost.AtMost == 0 ||
+		slices.ContainsFunc(objectives, func(o v1alpha1.ObjectiveResult) bool {
+			return o.Name == maxLostWrites
+		}) {
 		return ""
 	}
 	switch n, exact := lost.Exact(); {
 	case exact:
-		return fmt.Sprintf("; %d acknowledged writes were lost, which no objective of it judged: see objectives.%s", n, maxLostWrites)
+		return fmt.Sprintf(
+			"; %d acknowledged writes were lost, which no objective of it judged: see objectives.%s", n,
+			maxLostWrites)
 	case lost.AtLeast > 0:
-		return fmt.Sprintf("; %d to %d acknowledged writes were lost, which no objective of it judged: see objectives.%s", lost.AtLeast, lost.AtMost, maxLostWrites)
+		return fmt.Sprintf(
+			"; %d to %d acknowledged writes were lost, which no objective of it judged: see objectives.%s",
+			lost.AtLeast, lost.AtMost, maxLostWrites)
 	}
-	return fmt.Sprintf("; up to %d acknowledged writes may have been lost, which no objective of it judged: see objectives.%s", lost.AtMost, maxLostWrites)
+	return fmt.Sprintf(
+		"; up to %d acknowledged writes may have been lost, which no objective of it judged: see objectives.%s",
+		lost.AtMost, maxLostWrites)
 }
 
 // set returns the results of the objectives that are set.

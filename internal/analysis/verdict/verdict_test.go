@@ -20,7 +20,11 @@ func load(change func(*result.Load)) *result.Load {
 	r := &result.Load{
 		Total: result.Operation{
 			Requests: 1000, OK: 990, Failed: 10, ErrorRate: 0.01, Throughput: 100,
-			Latency: &result.Quantiles{P50: seconds(time.Millisecond), P99: seconds(10 * time.Millisecond), P999: seconds(100 * time.Millisecond)},
+			Latency: &result.Quantiles{
+				P50:  seconds(time.Millisecond),
+				P99:  seconds(10 * time.Millisecond),
+				P999: seconds(100 * time.Millisecond),
+			},
 		},
 		Verification: &result.Verification{Lost: new(uint64(3))},
 	}
@@ -45,11 +49,13 @@ func judgedOne(t *testing.T, j Judgement, want v1alpha1.Verdict) v1alpha1.Object
 func checkObjective(t *testing.T, name string, unit v1alpha1.Unit, limit v1alpha1.Decimal, met, missed Judgement) {
 	t.Helper()
 	o := judgedOne(t, met, v1alpha1.VerdictPass)
-	if o.Name != name || o.Unit != unit || o.Limit != limit || o.Actual != limit || o.Met == nil || !*o.Met || o.Message != "" {
+	if o.Name != name || o.Unit != unit || o.Limit != limit || o.Actual != limit || o.Met == nil || !*o.Met ||
+		o.Message != "" {
 		t.Errorf("at the limit: %+v", o)
 	}
 	o = judgedOne(t, missed, v1alpha1.VerdictFail)
-	if o.Met == nil || *o.Met || missed.Reason != v1alpha1.ReasonObjectivesNotMet || !strings.Contains(missed.Message, name) || !strings.Contains(missed.Message, "limit") {
+	if o.Met == nil || *o.Met || missed.Reason != v1alpha1.ReasonObjectivesNotMet ||
+		!strings.Contains(missed.Message, name) || !strings.Contains(missed.Message, "limit") {
 		t.Errorf("beyond the limit: %+v: %s", o, missed.Message)
 	}
 }
@@ -57,7 +63,8 @@ func checkObjective(t *testing.T, name string, unit v1alpha1.Unit, limit v1alpha
 // checkUnjudged checks the result of an objective without measurements.
 func checkUnjudged(t *testing.T, name string, j Judgement) {
 	t.Helper()
-	if o := judgedOne(t, j, v1alpha1.VerdictInconclusive); o.Met != nil || o.Actual != "" || !strings.Contains(j.Message, name) {
+	if o := judgedOne(t, j, v1alpha1.VerdictInconclusive); o.Met != nil || o.Actual != "" ||
+		!strings.Contains(j.Message, name) {
 		t.Errorf("without measurements: %+v: %s", o, j.Message)
 	}
 }
@@ -72,12 +79,54 @@ func TestEachObjectiveOfALoad(t *testing.T) {
 		met, missed v1alpha1.Objectives
 		without     func(*result.Load)
 	}{
-		{"minThroughput", v1alpha1.UnitPerSecond, "100", v1alpha1.Objectives{MinThroughput: new("100")}, v1alpha1.Objectives{MinThroughput: new("100.1")}, outsideNothing},
-		{"maxLatencyP50", v1alpha1.UnitMicroseconds, "1000", v1alpha1.Objectives{MaxLatencyP50: d(time.Millisecond)}, v1alpha1.Objectives{MaxLatencyP50: d(time.Millisecond - 1)}, noSuccess},
-		{"maxLatencyP99", v1alpha1.UnitMicroseconds, "10000", v1alpha1.Objectives{MaxLatencyP99: d(10 * time.Millisecond)}, v1alpha1.Objectives{MaxLatencyP99: d(9 * time.Millisecond)}, noSuccess},
-		{"maxLatencyP999", v1alpha1.UnitMicroseconds, "100000", v1alpha1.Objectives{MaxLatencyP999: d(100 * time.Millisecond)}, v1alpha1.Objectives{MaxLatencyP999: d(99 * time.Millisecond)}, noSuccess},
-		{"maxErrorRate", v1alpha1.UnitShare, "0.01", v1alpha1.Objectives{MaxErrorRate: new("1%")}, v1alpha1.Objectives{MaxErrorRate: new("0.99%")}, outsideNothing},
-		{"maxLostWrites", v1alpha1.UnitCount, "3", v1alpha1.Objectives{MaxLostWrites: new(int64(3))}, v1alpha1.Objectives{MaxLostWrites: new(int64(2))}, func(r *result.Load) { r.Verification.Lost = nil }},
+		{
+			"minThroughput",
+			v1alpha1.UnitPerSecond,
+			"100",
+			v1alpha1.Objectives{MinThroughput: new("100")},
+			v1alpha1.Objectives{MinThroughput: new("100.1")},
+			outsideNothing,
+		},
+		{
+			"maxLatencyP50",
+			v1alpha1.UnitMicroseconds,
+			"1000",
+			v1alpha1.Objectives{MaxLatencyP50: d(time.Millisecond)},
+			v1alpha1.Objectives{MaxLatencyP50: d(time.Millisecond - 1)},
+			noSuccess,
+		},
+		{
+			"maxLatencyP99",
+			v1alpha1.UnitMicroseconds,
+			"10000",
+			v1alpha1.Objectives{MaxLatencyP99: d(10 * time.Millisecond)},
+			v1alpha1.Objectives{MaxLatencyP99: d(9 * time.Millisecond)},
+			noSuccess,
+		},
+		{
+			"maxLatencyP999",
+			v1alpha1.UnitMicroseconds,
+			"100000",
+			v1alpha1.Objectives{MaxLatencyP999: d(100 * time.Millisecond)},
+			v1alpha1.Objectives{MaxLatencyP999: d(99 * time.Millisecond)},
+			noSuccess,
+		},
+		{
+			"maxErrorRate",
+			v1alpha1.UnitShare,
+			"0.01",
+			v1alpha1.Objectives{MaxErrorRate: new("1%")},
+			v1alpha1.Objectives{MaxErrorRate: new("0.99%")},
+			outsideNothing,
+		},
+		{
+			"maxLostWrites",
+			v1alpha1.UnitCount,
+			"3",
+			v1alpha1.Objectives{MaxLostWrites: new(int64(3))},
+			v1alpha1.Objectives{MaxLostWrites: new(int64(2))},
+			func(r *result.Load) { r.Verification.Lost = nil },
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			checkObjective(t, tc.name, tc.unit, tc.limit, Load(&tc.met, load(nil)), Load(&tc.missed, load(nil)))
@@ -107,7 +156,8 @@ func TestTruthLostWritesBetweenBounds(t *testing.T) {
 			"load":  Load(&v1alpha1.Objectives{MaxLostWrites: &tc.limit}, bounded),
 			"fault": Conclude(InStatus(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault)), nil, "", fault),
 		} {
-			truth.Report(t, "T1", fmt.Sprintf("a %s, 3 to 7 writes lost, limit %d", name, tc.limit), string(tc.want), string(j.Verdict)+": "+j.Message,
+			truth.Report(t, "T1", fmt.Sprintf("a %s, 3 to 7 writes lost, limit %d", name, tc.limit), string(tc.want),
+				string(j.Verdict)+": "+j.Message,
 				j.Verdict == tc.want && strings.Contains(j.Message, tc.text))
 		}
 	}
@@ -121,7 +171,8 @@ func TestLoadObjectivesExcludeFaults(t *testing.T) {
 		t.Errorf("outside of faults: %s: %s", j.Verdict, j.Message)
 	}
 	objectives.Over = v1alpha1.OverEverything
-	if j := Load(objectives, hit); j.Verdict != v1alpha1.VerdictFail || !strings.Contains(j.Message, "maxErrorRate") || !strings.Contains(j.Message, "minThroughput") {
+	if j := Load(objectives, hit); j.Verdict != v1alpha1.VerdictFail || !strings.Contains(j.Message, "maxErrorRate") ||
+		!strings.Contains(j.Message, "minThroughput") {
 		t.Errorf("over everything: %s: %s", j.Verdict, j.Message)
 	}
 }
@@ -145,14 +196,70 @@ func TestVerdictOfALoad(t *testing.T) {
 	}{
 		{"no objectives", nil, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"no objective"}},
 		{"all met", met, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"1 of 1 objectives are met"}},
-		{"a doubt beats a missed limit", missed, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"load pods were lost"}},
-		{"a doubt without objectives", nil, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"load pods were lost"}},
-		{"missed beats unjudged", &v1alpha1.Objectives{MinThroughput: new("1000"), MaxLostWrites: new(int64(0))}, load(noLedger), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"minThroughput"}},
-		{"met and unjudged", &v1alpha1.Objectives{MinThroughput: new("10"), MaxLostWrites: new(int64(0))}, load(noLedger), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"maxLostWrites"}},
-		{"no request at all", nil, &result.Load{}, v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"no request"}},
-		{"no success", nil, load(noSuccess), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"no request succeeded"}},
-		{"every missed limit is named", &v1alpha1.Objectives{MinThroughput: new("1000"), MaxErrorRate: new("0%"), MaxLatencyP99: d(time.Hour)}, load(nil), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"minThroughput", "maxErrorRate", "limit 0%"}},
-		{"a search that no rate satisfied", &v1alpha1.Objectives{MaxLatencyP99: d(time.Hour)}, load(noRate), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"not even 1"}},
+		{
+			"a doubt beats a missed limit",
+			missed,
+			load(doubted),
+			v1alpha1.VerdictInconclusive,
+			v1alpha1.ReasonInconclusive,
+			[]string{"load pods were lost"},
+		},
+		{
+			"a doubt without objectives",
+			nil,
+			load(doubted),
+			v1alpha1.VerdictInconclusive,
+			v1alpha1.ReasonInconclusive,
+			[]string{"load pods were lost"},
+		},
+		{
+			"missed beats unjudged",
+			&v1alpha1.Objectives{MinThroughput: new("1000"), MaxLostWrites: new(int64(0))},
+			load(noLedger),
+			v1alpha1.VerdictFail,
+			v1alpha1.ReasonObjectivesNotMet,
+			[]string{"minThroughput"},
+		},
+		{
+			"met and unjudged",
+			&v1alpha1.Objectives{MinThroughput: new("10"), MaxLostWrites: new(int64(0))},
+			load(noLedger),
+			v1alpha1.VerdictInconclusive,
+			v1alpha1.ReasonInconclusive,
+			[]string{"maxLostWrites"},
+		},
+		{
+			"no request at all",
+			nil,
+			&result.Load{},
+			v1alpha1.VerdictInconclusive,
+			v1alpha1.ReasonInconclusive,
+			[]string{"no request"},
+		},
+		{
+			"no success",
+			nil,
+			load(noSuccess),
+			v1alpha1.VerdictFail,
+			v1alpha1.ReasonObjectivesNotMet,
+			[]string{"no request succeeded"},
+		},
+		{
+			"every missed limit is named",
+			&v1alpha1.Objectives{MinThroughput: new("1000"), MaxErrorRate: new("0%"), MaxLatencyP99: d(time.Hour)},
+			load(nil),
+			v1alpha1.VerdictFail,
+			v1alpha1.ReasonObjectivesNotMet,
+			[]string{"minThroughput", "maxErrorRate", "limit 0%"},
+		},
+		{
+			"a search that no rate satisfied",
+			&v1alpha1.Objectives{MaxLatencyP99: d(time.Hour)},
+			load(noRate),
+			v1alpha1.VerdictFail,
+			v1alpha1.ReasonObjectivesNotMet,
+			[]string{"not even 1"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j := Load(tc.objectives, tc.result)
@@ -183,10 +290,17 @@ func TestLoadLeavesItsArgumentsAlone(t *testing.T) {
 
 // An outage that nobody saw keeps a limit only if the load would have seen a longer one.
 func TestOutageThatCannotBeSeen(t *testing.T) {
-	r := result.NewFault(&impact.Impact{Outage: impact.Outage{Bounded: impact.Bounded{AtMost: 80 * time.Millisecond}, Of: impact.Load}, Recovered: true}, result.FaultInput{})
-	for limit, want := range map[time.Duration]v1alpha1.Verdict{50 * time.Millisecond: v1alpha1.VerdictInconclusive, 80 * time.Millisecond: v1alpha1.VerdictPass} {
+	r := result.NewFault(&impact.Impact{
+		Outage:    impact.Outage{Bounded: impact.Bounded{AtMost: 80 * time.Millisecond}, Of: impact.Load},
+		Recovered: true,
+	}, result.FaultInput{})
+	for limit, want := range map[time.Duration]v1alpha1.Verdict{
+		50 * time.Millisecond: v1alpha1.VerdictInconclusive,
+		80 * time.Millisecond: v1alpha1.VerdictPass,
+	} {
 		j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, r), nil, "", nil)
-		if j.Verdict != want || want == v1alpha1.VerdictInconclusive && !strings.Contains(j.Message, "raise the rate of the load") {
+		if j.Verdict != want || want == v1alpha1.VerdictInconclusive &&
+			!strings.Contains(j.Message, "raise the rate of the load") {
 			t.Errorf("%s: %s: %s", limit, j.Verdict, j.Message)
 		}
 	}
@@ -204,16 +318,28 @@ func TestPassBesideLosses(t *testing.T) {
 		objectives   *v1alpha1.Objectives
 		says         string // "" = nothing of losses
 	}{
-		"nothing was verified":     {},
-		"nothing was lost":         {verification: known(0, 0)},
-		"lost":                     {verification: known(130, 130), says: "; 130 acknowledged writes were lost, which no objective of it judged"},
-		"some":                     {verification: known(2, 9), says: "; 2 to 9 acknowledged writes were lost"},
-		"perhaps":                  {verification: known(0, 9), says: "; up to 9 acknowledged writes may have been lost"},
-		"an objective judges it":   {verification: known(130, 130), objectives: &v1alpha1.Objectives{MaxLostWrites: new(int64(200))}},
-		"another objective is met": {verification: known(130, 130), objectives: &v1alpha1.Objectives{MaxErrorRate: new("0.5")}, says: "1 of 1 objectives are met; 130 acknowledged writes were lost"},
+		"nothing was verified": {},
+		"nothing was lost":     {verification: known(0, 0)},
+		"lost": {
+			verification: known(130, 130),
+			says:         "; 130 acknowledged writes were lost, which no objective of it judged",
+		},
+		"some":    {verification: known(2, 9), says: "; 2 to 9 acknowledged writes were lost"},
+		"perhaps": {verification: known(0, 9), says: "; up to 9 acknowledged writes may have been lost"},
+		"an objective judges it": {
+			verification: known(130, 130),
+			objectives:   &v1alpha1.Objectives{MaxLostWrites: new(int64(200))},
+		},
+		"another objective is met": {
+			verification: known(130, 130),
+			objectives:   &v1alpha1.Objectives{MaxErrorRate: new("0.5")},
+			says:         "1 of 1 objectives are met; 130 acknowledged writes were lost",
+		},
 	} {
 		r := &result.Load{Total: result.Operation{Requests: 100, OK: 100}, Verification: tc.verification}
-		if j := Load(tc.objectives, r); j.Verdict != v1alpha1.VerdictPass || strings.Contains(j.Message, "acknowledged") != (tc.says != "") || !strings.Contains(j.Message, tc.says) || r.Why != j.Message {
+		if j := Load(tc.objectives, r); j.Verdict != v1alpha1.VerdictPass ||
+			strings.Contains(j.Message, "acknowledged") != (tc.says != "") || !strings.Contains(j.Message, tc.says) ||
+			r.Why != j.Message {
 			t.Errorf("%s: %s: %s", name, j.Verdict, j.Message)
 		}
 	}

@@ -1,4 +1,5 @@
-// Package callers sends the load of workloads that perform whole operations, with a goroutine for each operation at a time.
+// Package callers sends the load of workloads that perform whole operations, with a goroutine for
+// each operation at a time.
 package callers
 
 import (
@@ -21,8 +22,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Callers sends the load of workloads that perform whole operations themselves (a database behind a cache, an HTTP API, go-redis): one goroutine
-// per concurrent operation, as in an application. It costs more per request than the event loops.
+// Callers sends the load of workloads that perform whole operations themselves (a database behind a
+// cache, an HTTP API, go-redis): one goroutine per concurrent operation, as in an application. It
+// costs more per request than the event loops.
 type Callers struct {
 	State *load.State
 	Count int64 // goroutines
@@ -39,26 +41,45 @@ func (c *Callers) Open(ctx context.Context, kind plan.Topology) error {
 	if c.State.Redis != nil {
 		client, err := goRedisClient(c.State, kind)
 		if err != nil {
-			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
+			return &plan.Error{
+				Reason:  plan.AuthenticationFailed,
+				Message: err.Error(),
+				Err:     err,
+			}
 		}
 		c.free = client.Close
 		c.make = func(number, of int64) workload.Caller {
-			return &goRedisCaller{client: client, source: c.State.Redis.Source(number, of, kind == plan.TopologyCluster), samples: &c.State.Samples}
+			return &goRedisCaller{
+				client:  client,
+				source:  c.State.Redis.Source(number, of, kind == plan.TopologyCluster),
+				samples: &c.State.Samples,
+			}
 		}
 		return nil
 	}
-	options := workload.RemoteOptions{Connections: int(c.Count), Timeout: dial.Budget(c.State.Plan.Client)}
+	options := workload.RemoteOptions{
+		Connections: int(c.Count),
+		Timeout:     dial.Budget(c.State.Plan.Client),
+	}
 	var cache redis.UniversalClient
 	if a := c.State.Plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
 		var err error
 		if cache, err = goRedisClient(c.State, kind); err != nil {
-			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
+			return &plan.Error{
+				Reason:  plan.AuthenticationFailed,
+				Message: err.Error(),
+				Err:     err,
+			}
 		}
 		options.Cache = cache
 	}
 	remote, err := workload.NewRemote(&c.State.Plan.Workload, options)
 	if err != nil {
-		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
+		return &plan.Error{
+			Reason:  plan.BackendUnreachable,
+			Message: err.Error(),
+			Err:     err,
+		}
 	}
 	closing := func() error {
 		if cache != nil {
@@ -68,7 +89,12 @@ func (c *Callers) Open(ctx context.Context, kind plan.Topology) error {
 	}
 	if err := remote.Prepare(ctx); err != nil {
 		_ = closing()
-		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err, Passes: backendPasses(err)}
+		return &plan.Error{
+			Reason:  plan.BackendUnreachable,
+			Message: err.Error(),
+			Err:     err,
+			Passes:  backendPasses(err),
+		}
 	}
 	c.free, c.make = closing, remote.Caller
 	return nil
@@ -82,7 +108,9 @@ func (c *Callers) Close() {
 }
 
 // Source is the source of the callers' gaps, once they have been started.
-func (c *Callers) Source() gaps.Source { return c.gaps.Source() }
+func (c *Callers) Source() gaps.Source {
+	return c.gaps.Source()
+}
 
 // backendPasses reports whether a backend that cannot be used may be used later.
 func backendPasses(err error) bool {
@@ -114,8 +142,13 @@ func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
 	}
 	for i := range c.Count {
 		one := &caller{
-			run: c.State, stripe: c.State.Recorder.Stripes[int(i)%len(c.State.Recorder.Stripes)], caller: c.make(int64(c.State.Pod)*c.Count+i, int64(c.State.Plan.Pods)*c.Count),
-			tally: make([]uint64, len(c.State.Plan.Tallies())), number: i, timeout: c.Timeout, of: c,
+			run:     c.State,
+			stripe:  c.State.Recorder.Stripes[int(i)%len(c.State.Recorder.Stripes)],
+			caller:  c.make(int64(c.State.Pod)*c.Count+i, int64(c.State.Plan.Pods)*c.Count),
+			tally:   make([]uint64, len(c.State.Plan.Tallies())),
+			number:  i,
+			timeout: c.Timeout,
+			of:      c,
 		}
 		group.Go(func() {
 			if due != nil {
@@ -139,7 +172,8 @@ func (c *Callers) noteStall(stall record.Stall) {
 // arrival is one scheduled request: its number and its due time.
 type arrival struct{ number, due int64 }
 
-// deal hands each arrival to an idle goroutine when it is due, and drops it once the timeout of an operation has passed.
+// deal hands each arrival to an idle goroutine when it is due, and drops it once the timeout of an
+// operation has passed.
 func (c *Callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival) {
 	r := c.State
 	timer := time.NewTimer(time.Hour)
@@ -177,10 +211,12 @@ func (c *Callers) drop(a arrival, at int64) {
 	c.State.Recorder.Stripes[0].Unlock()
 }
 
-// stepNotice is the longest delay after which a change of the rate takes effect while the next arrival is awaited.
+// stepNotice is the longest delay after which a change of the rate takes effect while the next
+// arrival is awaited.
 const stepNotice = 100 * time.Millisecond
 
-// await waits until arrival i is due and returns its due time; math.MaxInt64 if there is no such arrival or ctx has ended.
+// await waits until arrival i is due and returns its due time; math.MaxInt64 if there is no such
+// arrival or ctx has ended.
 func (c *Callers) await(ctx context.Context, wake clock.Waiter, i int64) int64 {
 	for {
 		due := c.State.Pacer.Load().Due(i)
@@ -273,7 +309,8 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	if due >= 0 {
 		waited = at - due
 	}
-	if result.Outcome == workload.OK && c.run.Redis != nil && service > c.run.Timeout { // go-redis may return after the plan's requestTimeout
+	// go-redis may return after the plan's requestTimeout
+	if result.Outcome == workload.OK && c.run.Redis != nil && service > c.run.Timeout {
 		result.Outcome, result.Class = workload.Unknown, record.ClassTimeout
 	}
 	switch {
@@ -294,7 +331,14 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 	lo := min(max(sent, c.of.heart.Since()), at)
 	switch {
 	case result.Outcome == workload.OK:
-		c.of.gaps.End(parts, gaps.Receipt{Hi: at, Lo: lo, Surely: lo, OK: parts, Since: at, Shard: shard}, at)
+		c.of.gaps.End(parts, gaps.Receipt{
+			Hi:     at,
+			Lo:     lo,
+			Surely: lo,
+			OK:     parts,
+			Since:  at,
+			Shard:  shard,
+		}, at)
 	case result.Class == record.ClassTimeout || result.BytesIn > 0: // it was in flight all the time
 		c.of.gaps.End(parts, gaps.Receipt{Hi: at, Lo: lo, Sent: sent, Failed: parts, Shard: shard}, at)
 	default:
@@ -302,8 +346,8 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 	}
 }
 
-// noteShard counts the outcome for the shard that serves the key now, and returns its number; -1 for a request without a key, which is counted for
-// no shard.
+// noteShard counts the outcome for the shard that serves the key now, and returns its number; -1
+// for a request without a key, which is counted for no shard.
 func (c *caller) noteShard(s *interval.Partial, result *workload.Result, at int64) int {
 	if !c.run.Sharded || c.run.Redis == nil || result.Slot == workload.NoSlot {
 		return -1

@@ -24,15 +24,16 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// silent discards go-redis' log, which writes every failed dial to standard error. Failures are in the record.
+// silent discards go-redis' log, which writes every failed dial to standard error. Failures are in
+// the record.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
 var silence = sync.OnceFunc(func() { goredis.SetLogger(silent{}) })
 
-// goRedisClient creates a go-redis client for the deployment, with its own pool, retries and view of the topology. Options that the plan does not
-// set keep go-redis' defaults, as in most services.
+// goRedisClient creates a go-redis client for the deployment, with its own pool, retries and view
+// of the topology. Options that the plan does not set keep go-redis' defaults, as in most services.
 func goRedisClient(r *load.State, kind plan.Topology) (goredis.UniversalClient, error) {
 	silence()
 	o, err := goRedisOptions(r)
@@ -52,7 +53,8 @@ func goRedisClient(r *load.State, kind plan.Topology) (goredis.UniversalClient, 
 		return goRedisSentinelClient(r, o)
 	}
 	simple := o.Simple()
-	simple.Addr = r.Routes.Servers()[0] // with plain replication the primary at the start: go-redis does not follow a failover there
+	// with plain replication the primary at the start: go-redis does not follow a failover there
+	simple.Addr = r.Routes.Servers()[0]
 	return goredis.NewClient(simple), nil
 }
 
@@ -84,7 +86,9 @@ func goRedisOptions(r *load.State) (*goredis.UniversalOptions, error) {
 	return o, err
 }
 
-func goRedisSentinelClient(r *load.State, o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
+func goRedisSentinelClient(
+	r *load.State, o *goredis.UniversalOptions,
+) (goredis.UniversalClient, error) {
 	sentinel := r.Plan.Target.Sentinel
 	if sentinel == nil { // detected: the target's addresses are those of the sentinels
 		sentinel = &plan.Sentinel{Addresses: r.Plan.Target.Addresses}
@@ -114,10 +118,15 @@ type goRedisCaller struct {
 	out     []byte
 }
 
-func (g *goRedisCaller) Pick() int { return g.source.Pick() }
+func (g *goRedisCaller) Pick() int {
+	return g.source.Pick()
+}
 
-// Call performs a request as an application does: it includes go-redis' retries and redirections, and is bounded by go-redis' own timeouts.
-func (g *goRedisCaller) Call(ctx context.Context, op int, user int64, tally []uint64) workload.Result {
+// Call performs a request as an application does: it includes go-redis' retries and redirections,
+// and is bounded by go-redis' own timeouts.
+func (g *goRedisCaller) Call(
+	ctx context.Context, op int, user int64, tally []uint64,
+) workload.Result {
 	r := workload.Request{User: user}
 	g.source.Draw(op, &r)
 	var replies int
@@ -144,7 +153,9 @@ func (g *goRedisCaller) Call(ctx context.Context, op int, user int64, tally []ui
 }
 
 // exchange sends the encoded commands, several of them as a pipeline.
-func (g *goRedisCaller) exchange(ctx context.Context, out []byte, replies int) ([]resp.Value, error) {
+func (g *goRedisCaller) exchange(
+	ctx context.Context, out []byte, replies int,
+) ([]resp.Value, error) {
 	in := bufio.NewReader(bytes.NewReader(out))
 	commands := make([]*goredis.Cmd, 0, replies)
 	for range replies {
@@ -199,7 +210,8 @@ func valueOf(v any) resp.Value {
 	return resp.Value{Type: '$', Text: fmt.Sprint(v)}
 }
 
-// outcomeOfError returns the outcome for an error of go-redis: after an error reply or a failed dial the request was certainly not applied.
+// outcomeOfError returns the outcome for an error of go-redis: after an error reply or a failed
+// dial the request was certainly not applied.
 func outcomeOfError(err error) (workload.Outcome, record.Class) {
 	var reply goredis.Error
 	var network *net.OpError
@@ -210,11 +222,13 @@ func outcomeOfError(err error) (workload.Outcome, record.Class) {
 		return workload.Fail, record.ClassRefused
 	case errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrClosed):
 		return workload.Fail, record.ClassTimeout
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, context.Canceled):
 		return workload.Unknown, record.ClassTimeout
 	case errors.Is(err, io.EOF), redis.IsBroken(err):
 		return workload.Unknown, record.ClassReset
-	case strings.Contains(err.Error(), "all sentinels"), strings.Contains(err.Error(), "cluster has no nodes"):
+	case strings.Contains(err.Error(), "all sentinels"),
+		strings.Contains(err.Error(), "cluster has no nodes"):
 		return workload.Fail, record.ClassRefused
 	}
 	return workload.Unknown, record.ClassOther

@@ -8,7 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Heartbeat tells when the process last ran for certain: what is read now arrived after the heartbeat before the latest.
+// Heartbeat tells when the process last ran for certain: what is read now arrived after the
+// heartbeat before the latest.
 type Heartbeat struct{ latest, before atomic.Int64 }
 
 // heartbeatEvery is the time between heartbeats.
@@ -34,4 +35,6 @@ func (h *Heartbeat) Run(ctx context.Context, now func() int64, late func(record.
 }
 
 // Since is the instant after which what is read now arrived.
-func (h *Heartbeat) Since() int64 { return h.before.Load() }
+func (h *Heartbeat) Since() int64 {
+	return h.before.Load()
+}

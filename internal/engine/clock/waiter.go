@@ -22,7 +22,8 @@ type portableWaiter struct {
 	woke func() // called at the end of each wait
 }
 
-// NewPortableWaiter returns a waiter with the precision of Go's timers, which runs in virtual time. It calls woke at the end of each wait.
+// NewPortableWaiter returns a waiter with the precision of Go's timers, which runs in virtual time.
+// It calls woke at the end of each wait.
 func NewPortableWaiter(woke func()) Waiter {
 	return &portableWaiter{done: make(chan struct{}), woke: woke}
 }
@@ -42,6 +43,10 @@ func (w *portableWaiter) Wait(d time.Duration) bool {
 	}
 }
 
-func (w *portableWaiter) Close() { w.Interrupt() }
+func (w *portableWaiter) Close() {
+	w.Interrupt()
+}
 
-func (w *portableWaiter) Interrupt() { w.once.Do(func() { close(w.done) }) }
+func (w *portableWaiter) Interrupt() {
+	w.once.Do(func() { close(w.done) })
+}

@@ -9,8 +9,9 @@ import (
 
 // timerfd is a waiter with a precision of about ten microseconds.
 //
-// It reads a timerfd through Go's network poller: epoll wakes when the kernel's high-resolution timer fires, whereas Go's own timers reach
-// epoll_wait as whole milliseconds, and a nanosleep(2) would hold a thread and, until sysmon takes it away, a processor of GOMAXPROCS.
+// It reads a timerfd through Go's network poller: epoll wakes when the kernel's high-resolution
+// timer fires, whereas Go's own timers reach epoll_wait as whole milliseconds, and a nanosleep(2)
+// would hold a thread and, until sysmon takes it away, a processor of GOMAXPROCS.
 // Measured by BenchmarkWaiter.
 type timerfd struct {
 	file *os.File
@@ -39,6 +40,10 @@ func (w *timerfd) Wait(d time.Duration) bool {
 	return err == nil
 }
 
-func (w *timerfd) Interrupt() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) }
+func (w *timerfd) Interrupt() {
+	_ = w.file.SetReadDeadline(time.Unix(1, 0))
+}
 
-func (w *timerfd) Close() { _ = w.file.Close() }
+func (w *timerfd) Close() {
+	_ = w.file.Close()
+}

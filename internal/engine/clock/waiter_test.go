@@ -35,7 +35,8 @@ func TestWaiter(t *testing.T) {
 	}
 }
 
-// BenchmarkWaiter compares how late the waiter and a Go timer are: median and 99th percentile of the lateness after 1.3 ms.
+// BenchmarkWaiter compares how late the waiter and a Go timer are: median and 99th percentile of the lateness after 1.3
+// ms.
 func BenchmarkWaiter(b *testing.B) {
 	w, err := NewWaiter()
 	if err != nil {

@@ -30,9 +30,11 @@ func (o *WallOffset) ReadOffset(c *Clock, at int64) {
 	}
 }
 
-// Arrived returns when data arrived that was read at the instant read, by the kernel's stamp (wall clock, nanoseconds; 0 = none). At the instant since
-// the sockets had no data. A stamp from before since is true nevertheless: on a busy machine the kernel passes packets on to their sockets many
-// milliseconds after it stamped them. It is ignored if the wall clock was set since then, and so is an impossible one.
+// Arrived returns when data arrived that was read at the instant read, by the kernel's stamp (wall
+// clock, nanoseconds; 0 = none). At the instant since the sockets had no data. A stamp from before
+// since is true nevertheless: on a busy machine the kernel passes packets on to their sockets many
+// milliseconds after it stamped them. It is ignored if the wall clock was set since then, and so is
+// an impossible one.
 func (o *WallOffset) Arrived(c *Clock, stamp, since, read int64) (at int64, ok bool) {
 	if stamp == 0 {
 		return read, false

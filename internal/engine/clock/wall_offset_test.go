@@ -7,7 +7,8 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// TestArrived compares stamps of the kernel with when the loop looked and read: a late delivery is no reason to mistrust them, a clock that was set is.
+// TestArrived compares stamps of the kernel with when the loop looked and read: a late delivery is no reason to
+// mistrust them, a clock that was set is.
 func TestArrived(t *testing.T) {
 	const set = int64(time.Hour)
 	r := &Clock{time.Now().Add(-time.Hour)}
@@ -35,7 +36,8 @@ func TestArrived(t *testing.T) {
 			}
 			read := now
 			at, exact := k.Arrived(r, now-c.stamped+r.wallOffset(), now-c.since, read)
-			if want := min(now-c.stamped, read); exact != c.exact || exact && max(at-want, want-at) > stampSlack || !exact && at != read {
+			if want := min(now-c.stamped, read); exact != c.exact || exact && max(at-want, want-at) > stampSlack ||
+				!exact && at != read {
 				t.Errorf("arrived %d us before it was read, exact %v", (read-at)/1000, exact)
 			}
 		})

@@ -23,7 +23,8 @@ func LossClass(err error) record.Class {
 // ErrUnexpectedReply is returned for a reply without a request: client and server are out of sync.
 var ErrUnexpectedReply = errors.New("received a reply without a request")
 
-// ClassOf returns the error class of a failed dial. A connection that breaks during the handshake is ClassRefused: ClassReset is for requests.
+// ClassOf returns the error class of a failed dial. A connection that breaks during the handshake
+// is ClassRefused: ClassReset is for requests.
 func ClassOf(err error) record.Class {
 	e, ok := errors.AsType[*redis.DialError](err)
 	switch {

@@ -9,8 +9,9 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Timing of reconnects. A new attempt starts while older ones are still waiting for TCP: after a pod is killed its address drops SYNs, and one
-// hanging dial must not set a lower bound on the measured outage. Once TCP is established the server itself is slow; further dials would only add
+// Timing of reconnects. A new attempt starts while older ones are still waiting for TCP: after a
+// pod is killed its address drops SYNs, and one hanging dial must not set a lower bound on the
+// measured outage. Once TCP is established the server itself is slow; further dials would only add
 // connections that it has to accept when it recovers, or overflow its backlog.
 const (
 	backoffFirst = time.Millisecond
@@ -25,11 +26,14 @@ type attempt struct {
 	began time.Time
 }
 
-// Connect dials until a connection is established or ctx ends (then the error is ctx's). It starts immediately; failed attempts are retried with a
-// backoff of 1 ms that doubles to 50 ms, with jitter. While all attempts are waiting for TCP it starts another one every 50 to 150 ms, up to
-// Timeout/100ms concurrently. The first success wins and the others are cancelled. failed is called in the caller's goroutine for each failed
-// attempt; it may be nil.
-func (d *Dialer) Connect(ctx context.Context, failed func(err error, began time.Time)) (Line, error) {
+// Connect dials until a connection is established or ctx ends (then the error is ctx's). It starts
+// immediately; failed attempts are retried with a backoff of 1 ms that doubles to 50 ms, with
+// jitter. While all attempts are waiting for TCP it starts another one every 50 to 150 ms, up to
+// Timeout/100ms concurrently. The first success wins and the others are cancelled. failed is called
+// in the caller's goroutine for each failed attempt; it may be nil.
+func (d *Dialer) Connect(
+	ctx context.Context, failed func(err error, began time.Time),
+) (Line, error) {
 	attempts, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan attempt)
@@ -48,7 +52,8 @@ func (d *Dialer) Connect(ctx context.Context, failed func(err error, began time.
 				begun++
 				pending++
 			}
-			timer.Reset(HedgeAfter/2 + rand.N(HedgeAfter)) // spreads the dials of connections that broke together
+			// spreads the dials of connections that broke together
+			timer.Reset(HedgeAfter/2 + rand.N(HedgeAfter))
 		case a := <-results:
 			pending--
 			if a.err == nil {
@@ -60,7 +65,8 @@ func (d *Dialer) Connect(ctx context.Context, failed func(err error, began time.
 			if failed != nil {
 				failed(a.err, a.began)
 			}
-			// The backoff counts from the start of the attempt: after an attempt that hung for longer there is no further wait.
+			// The backoff counts from the start of the attempt: after an attempt that hung for longer there
+			// is no further wait.
 			timer.Reset(max(0, Jitter(backoff)-time.Since(a.began)))
 			backoff = min(2*backoff, BackoffLast)
 		}
@@ -68,7 +74,9 @@ func (d *Dialer) Connect(ctx context.Context, failed func(err error, began time.
 }
 
 // try makes one attempt and delivers its result, or closes the connection if ctx has ended.
-func (d *Dialer) try(ctx context.Context, number int, hedge bool, greeting *atomic.Int64, results chan<- attempt) {
+func (d *Dialer) try(
+	ctx context.Context, number int, hedge bool, greeting *atomic.Int64, results chan<- attempt,
+) {
 	began := time.Now()
 	c, err := d.Dial(ctx, number, greeting)
 	if hedge {
@@ -83,8 +91,8 @@ func (d *Dialer) try(ctx context.Context, number int, hedge bool, greeting *atom
 	}
 }
 
-// takeHedge takes a token for one more concurrent attempt, if one is left: thousands of connections that dial an unreachable address must not
-// exhaust the local ports.
+// takeHedge takes a token for one more concurrent attempt, if one is left: thousands of connections
+// that dial an unreachable address must not exhaust the local ports.
 func (d *Dialer) takeHedge() bool {
 	select {
 	case d.Hedges <- struct{}{}:
@@ -95,7 +103,12 @@ func (d *Dialer) takeHedge() bool {
 }
 
 // Jitter returns a random duration between d/2 and d.
-func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+func Jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1)
+}
 
-// Budget limits one attempt of a step that dials several servers: three dial timeouts, at least 5 s.
-func Budget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
+// Budget limits one attempt of a step that dials several servers: three dial timeouts, at least 5
+// s.
+func Budget(c plan.Client) time.Duration {
+	return max(3*c.DialTimeout, 5*time.Second)
+}

@@ -1,4 +1,5 @@
-// Package dial establishes connections that are ready for requests, again and again and past attempts that hang, and explains why one fails.
+// Package dial establishes connections that are ready for requests, again and again and past
+// attempts that hang, and explains why one fails.
 package dial
 
 import (
@@ -21,7 +22,8 @@ type Dialer struct {
 	Protocol int
 	Password *string // overrides Target.PasswordFile
 	TCP      redis.DialFunc
-	// Addresses, if set, returns the addresses to try instead of Target.Addresses. It follows the topology; an empty list is ErrNoServer.
+	// Addresses, if set, returns the addresses to try instead of Target.Addresses. It follows the
+	// topology; an empty list is ErrNoServer.
 	Addresses func() []string
 	// OnFailure is called for every failed attempt; it may be nil.
 	OnFailure func(err error)
@@ -40,9 +42,9 @@ type Line struct {
 // ErrNoServer is returned when no address of the destination is known.
 var ErrNoServer = errors.New("no address of it is known")
 
-// Dial tries the target's addresses in order, starting with number first, and returns the first connection that is established.
-// greeting, unless nil, counts the dials whose TCP connection is established and whose server has not replied yet: another dial would only wait
-// behind them.
+// Dial tries the target's addresses in order, starting with number first, and returns the first
+// connection that is established. greeting, unless nil, counts the dials whose TCP connection is
+// established and whose server has not replied yet: another dial would only wait behind them.
 func (d *Dialer) Dial(ctx context.Context, first int, greeting *atomic.Int64) (Line, error) {
 	addresses := d.Target.Addresses
 	if d.Addresses != nil {
@@ -68,7 +70,9 @@ func (d *Dialer) Dial(ctx context.Context, first int, greeting *atomic.Int64) (L
 	return Line{}, failed
 }
 
-func (d *Dialer) dialAddress(ctx context.Context, address string, greeting *atomic.Int64) (net.Conn, error) {
+func (d *Dialer) dialAddress(
+	ctx context.Context, address string, greeting *atomic.Int64,
+) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
 	login, failed := d.login()
@@ -77,16 +81,20 @@ func (d *Dialer) dialAddress(ctx context.Context, address string, greeting *atom
 		return nil, failed
 	}
 	stands := false
-	one := redis.Dialer{Login: login, Setup: d.setup(), TCP: func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := d.TCP(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		if stands = greeting != nil; stands {
-			greeting.Add(1)
-		}
-		return socket.Stamped(c), nil
-	}}
+	one := redis.Dialer{
+		Login: login,
+		Setup: d.setup(),
+		TCP: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := d.TCP(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			if stands = greeting != nil; stands {
+				greeting.Add(1)
+			}
+			return socket.Stamped(c), nil
+		},
+	}
 	defer func() {
 		if stands {
 			greeting.Add(-1)

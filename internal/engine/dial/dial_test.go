@@ -37,9 +37,16 @@ func TestLogin(t *testing.T) {
 		{"nothing to say", Dialer{Protocol: 2}, made{}},
 		{"RESP3", Dialer{Protocol: 3}, made{Setup: [][]string{{"HELLO", "3"}}}},
 		{"a password alone", Dialer{Protocol: 2, Target: plan.Target{PasswordFile: file}}, made{Password: "first"}},
-		{"all", Dialer{Protocol: 3, Replica: true, Target: plan.Target{PasswordFile: file, Username: "app", Database: 4}},
-			made{"app", "first", [][]string{{"HELLO", "3"}, {"READONLY"}, {"SELECT", "4"}}}},
-		{"a given password goes first", Dialer{Protocol: 2, Target: plan.Target{PasswordFile: file}, Password: &given}, made{Password: "given"}},
+		{
+			"all",
+			Dialer{Protocol: 3, Replica: true, Target: plan.Target{PasswordFile: file, Username: "app", Database: 4}},
+			made{"app", "first", [][]string{{"HELLO", "3"}, {"READONLY"}, {"SELECT", "4"}}},
+		},
+		{
+			"a given password goes first",
+			Dialer{Protocol: 2, Target: plan.Target{PasswordFile: file}, Password: &given},
+			made{Password: "given"},
+		},
 		{"a given empty one, too", Dialer{Protocol: 2, Target: plan.Target{PasswordFile: file}, Password: &empty}, made{}},
 	}
 	for _, tt := range tests {
@@ -100,22 +107,96 @@ func TestDialErrors(t *testing.T) {
 		reason plan.Reason
 		passes bool
 	}{
-		{"refused", &redis.DialError{Stage: redis.StageTCP, Err: syscall.ECONNREFUSED}, record.ClassRefused, plan.TargetUnreachable, true},
-		{"timed out", &redis.DialError{Stage: redis.StageTCP, Err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.TargetUnreachable, true},
-		{"broken in the handshake", &redis.DialError{Stage: redis.StageHello, Err: io.EOF}, record.ClassRefused, plan.TargetUnreachable, true},
-		{"silent", &redis.DialError{Stage: redis.StageHello, Err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.TargetUnreachable, true},
-		{"no RESP", &redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte("HTTP")}}, record.ClassProtocol, plan.NotRedis, false},
-		{"a TLS alert", &redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}}, record.ClassProtocol, plan.TLSFailed, false},
-		{"broken after TLS", &redis.DialError{Stage: redis.StageHello, Secured: true, Err: io.EOF}, record.ClassRefused, plan.TLSFailed, true},
-		{"a bad certificate", &redis.DialError{Stage: redis.StageTLS, Err: errors.New("x509: expired")}, record.ClassRefused, plan.TLSFailed, false},
-		{"loading", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("LOADING Redis is loading")}, record.ClassLoading, plan.TargetUnreachable, true},
-		{"wrong password", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("WRONGPASS no")}, record.ClassAuth, plan.AuthenticationFailed, false},
-		{"too many clients", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("ERR max number of clients reached")}, record.ClassOther, plan.TargetUnreachable, true},
-		{"no password file", &redis.DialError{Stage: redis.StageSetup, Err: os.ErrNotExist}, record.ClassRefused, plan.AuthenticationFailed, false},
+		{
+			"refused",
+			&redis.DialError{Stage: redis.StageTCP, Err: syscall.ECONNREFUSED},
+			record.ClassRefused,
+			plan.TargetUnreachable,
+			true,
+		},
+		{
+			"timed out",
+			&redis.DialError{Stage: redis.StageTCP, Err: os.ErrDeadlineExceeded},
+			record.ClassRefused,
+			plan.TargetUnreachable,
+			true,
+		},
+		{
+			"broken in the handshake",
+			&redis.DialError{Stage: redis.StageHello, Err: io.EOF},
+			record.ClassRefused,
+			plan.TargetUnreachable,
+			true,
+		},
+		{
+			"silent",
+			&redis.DialError{Stage: redis.StageHello, Err: os.ErrDeadlineExceeded},
+			record.ClassRefused,
+			plan.TargetUnreachable,
+			true,
+		},
+		{
+			"no RESP",
+			&redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte("HTTP")}},
+			record.ClassProtocol,
+			plan.NotRedis,
+			false,
+		},
+		{
+			"a TLS alert",
+			&redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}},
+			record.ClassProtocol,
+			plan.TLSFailed,
+			false,
+		},
+		{
+			"broken after TLS",
+			&redis.DialError{Stage: redis.StageHello, Secured: true, Err: io.EOF},
+			record.ClassRefused,
+			plan.TLSFailed,
+			true,
+		},
+		{
+			"a bad certificate",
+			&redis.DialError{Stage: redis.StageTLS, Err: errors.New("x509: expired")},
+			record.ClassRefused,
+			plan.TLSFailed,
+			false,
+		},
+		{
+			"loading",
+			&redis.DialError{Stage: redis.StageAnswer, Err: errors.New("LOADING Redis is loading")},
+			record.ClassLoading,
+			plan.TargetUnreachable,
+			true,
+		},
+		{
+			"wrong password",
+			&redis.DialError{Stage: redis.StageAnswer, Err: errors.New("WRONGPASS no")},
+			record.ClassAuth,
+			plan.AuthenticationFailed,
+			false,
+		},
+		{
+			"too many clients",
+			&redis.DialError{Stage: redis.StageAnswer, Err: errors.New("ERR max number of clients reached")},
+			record.ClassOther,
+			plan.TargetUnreachable,
+			true,
+		},
+		{
+			"no password file",
+			&redis.DialError{Stage: redis.StageSetup, Err: os.ErrNotExist},
+			record.ClassRefused,
+			plan.AuthenticationFailed,
+			false,
+		},
 	}
 	for _, tt := range tests {
-		if class, reason := ClassOf(tt.err), ReasonOf(tt.err); class != tt.class || reason != tt.reason || Passes(tt.err) != tt.passes {
-			t.Errorf("%s: %s, %s, passes %v; want %s, %s, %v", tt.name, class, reason, Passes(tt.err), tt.class, tt.reason, tt.passes)
+		if class, reason := ClassOf(tt.err),
+			ReasonOf(tt.err); class != tt.class || reason != tt.reason || Passes(tt.err) != tt.passes {
+			t.Errorf("%s: %s, %s, passes %v; want %s, %s, %v", tt.name, class, reason, Passes(tt.err), tt.class, tt.reason,
+				tt.passes)
 		}
 	}
 }

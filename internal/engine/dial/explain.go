@@ -14,14 +14,20 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Passes reports whether a failed connection can succeed later. One that broke or timed out can: the server may be starting.
+// Passes reports whether a failed connection can succeed later. One that broke or timed out can:
+// the server may be starting.
 func Passes(err error) bool {
 	return ReasonOf(err) == plan.TargetUnreachable || redis.IsBroken(err) || redis.IsTimeout(err)
 }
 
 // Explain converts a connection failure to the error that is shown to the user.
 func Explain(err error) *plan.Error {
-	e := &plan.Error{Reason: ReasonOf(err), Err: err, Message: err.Error(), Passes: Passes(err)}
+	e := &plan.Error{
+		Reason:  ReasonOf(err),
+		Err:     err,
+		Message: err.Error(),
+		Passes:  Passes(err),
+	}
 	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok {
 		return e
@@ -45,10 +51,13 @@ func Explain(err error) *plan.Error {
 	case plan.TLSFailed:
 		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsMessage(d.Err))
 		if d.Stage == redis.StageHello && d.Secured {
-			e.Message = fmt.Sprintf("%s closes the connection after the TLS handshake: it requires a client certificate, or rejects this one (%s)", d.Address, d.Err)
+			e.Message = fmt.Sprintf(
+				"%s closes the connection after the TLS handshake: it requires a client certificate, or rejects this one (%s)",
+				d.Address, d.Err)
 		}
 	case plan.NotRedis:
-		e.Message = fmt.Sprintf("%s does not speak the Redis protocol: %s", d.Address, ShortMessage(d.Err))
+		e.Message = fmt.Sprintf("%s does not speak the Redis protocol: %s", d.Address,
+			ShortMessage(d.Err))
 	}
 	return e
 }
@@ -59,13 +68,15 @@ func notReady(d *redis.DialError) string {
 	case greeted && redis.IsBroken(d.Err):
 		return d.Address + " closes the connection without a reply"
 	case greeted && redis.IsTimeout(d.Err):
-		return d.Address + " accepts connections but sends no reply: it is busy or hangs, or it is not Redis"
+		return d.Address +
+			" accepts connections but sends no reply: it is busy or hangs, or it is not Redis"
 	}
 	return fmt.Sprintf("%s is not ready: %s", d.Address, ShortMessage(d.Err))
 }
 
-// ReasonOf returns the reason of the failure of a connection, or of a command on it. TargetUnreachable includes what can pass: no reply, loading, too
-// many clients. NotRedis is known by what a server has sent.
+// ReasonOf returns the reason of the failure of a connection, or of a command on it.
+// TargetUnreachable includes what can pass: no reply, loading, too many clients. NotRedis is known
+// by what a server has sent.
 func ReasonOf(err error) plan.Reason {
 	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok { // of a command
@@ -97,7 +108,8 @@ func ReasonOf(err error) plan.Reason {
 	return plan.TargetUnreachable
 }
 
-// ReasonOfReply returns the reason for an error reply that is caused by the target's configuration or by the command; "" for any other.
+// ReasonOfReply returns the reason for an error reply that is caused by the target's configuration
+// or by the command; "" for any other.
 func ReasonOfReply(message string) plan.Reason {
 	word, rest, _ := strings.Cut(message, " ")
 	lower := strings.ToLower(rest)
@@ -108,15 +120,18 @@ func ReasonOfReply(message string) plan.Reason {
 		return plan.PermissionDenied
 	case word != "ERR" && word != "NOPROTO":
 		return ""
-	case strings.HasPrefix(lower, "unknown command"), strings.HasPrefix(lower, "unknown subcommand"), strings.HasPrefix(lower, "wrong number of arguments"),
-		strings.HasPrefix(lower, "syntax error"), strings.HasPrefix(lower, "unsupported protocol"), strings.HasPrefix(lower, "db index"),
+	case strings.HasPrefix(lower, "unknown command"), strings.HasPrefix(lower, "unknown subcommand"),
+		strings.HasPrefix(lower, "wrong number of arguments"),
+		strings.HasPrefix(lower, "syntax error"), strings.HasPrefix(lower, "unsupported protocol"),
+		strings.HasPrefix(lower, "db index"),
 		strings.HasPrefix(lower, "this instance has cluster support disabled"):
 		return plan.CommandInvalid
 	}
 	return ""
 }
 
-// IsTemporary reports whether the error reply is one of a server that may serve requests later, without a change of its configuration.
+// IsTemporary reports whether the error reply is one of a server that may serve requests later,
+// without a change of its configuration.
 func IsTemporary(message string) bool {
 	switch word, rest, _ := strings.Cut(message, " "); word {
 	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY":
@@ -127,7 +142,8 @@ func IsTemporary(message string) bool {
 	return false
 }
 
-// IsMoved reports whether the error reply is one of a server that is not, or no longer, the one to ask.
+// IsMoved reports whether the error reply is one of a server that is not, or no longer, the one to
+// ask.
 func IsMoved(message string) bool {
 	word, _, _ := strings.Cut(message, " ")
 	return word == "MOVED" || word == "ASK" || word == "READONLY"
@@ -149,13 +165,15 @@ func tlsMessage(err error) string {
 	return err.Error()
 }
 
-// speaksTLS reports whether the reply is a TLS record: an alert (21) or a handshake message (22) of version 3.x.
+// speaksTLS reports whether the reply is a TLS record: an alert (21) or a handshake message (22) of
+// version 3.x.
 func speaksTLS(err error) bool {
 	bad, ok := errors.AsType[*resp.UnknownTypeError](err)
 	return ok && (bytes.HasPrefix(bad.Head, []byte{21, 3}) || bytes.HasPrefix(bad.Head, []byte{22, 3}))
 }
 
-// isAlert reports whether the peer of a TLS connection sent an alert. crypto/tls marks it only by the operation's name.
+// isAlert reports whether the peer of a TLS connection sent an alert. crypto/tls marks it only by
+// the operation's name.
 func isAlert(err error) bool {
 	e, ok := errors.AsType[*net.OpError](err)
 	return ok && e.Op == "remote error"

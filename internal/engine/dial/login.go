@@ -11,8 +11,11 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Login reads the password and certificate files. It is called for every dial, so that rotated secrets and certificates are picked up.
-func Login(username string, secret func() (string, error), t *plan.TLS) (redis.Login, *redis.DialError) {
+// Login reads the password and certificate files. It is called for every dial, so that rotated
+// secrets and certificates are picked up.
+func Login(
+	username string, secret func() (string, error), t *plan.TLS,
+) (redis.Login, *redis.DialError) {
 	l := redis.Login{Username: username}
 	var err error
 	if t != nil {
@@ -37,7 +40,11 @@ func ReadPassword(file string) (string, error) {
 
 // TLSConfig reads the files of t. Without ServerName, the dialer sets the name.
 func TLSConfig(t *plan.TLS) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify}
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         t.ServerName,
+		InsecureSkipVerify: t.InsecureSkipVerify,
+	}
 	if t.CAFile != "" {
 		pem, err := os.ReadFile(t.CAFile)
 		if err != nil {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Resolver shares DNS lookups among all dials of a run: while Redis is down, hundreds of dials per second resolve the same name, which in a
-// Kubernetes cluster takes up to ten queries each and would overload the cluster's DNS. Only one lookup per name is in progress at a time, and its
+// Resolver shares DNS lookups among all dials of a run: while Redis is down, hundreds of dials per
+// second resolve the same name, which in a Kubernetes cluster takes up to ten queries each and
+// would overload the cluster's DNS. Only one lookup per name is in progress at a time, and its
 // result is used for answerTTL, short enough to notice a changed address immediately.
 type Resolver struct {
 	// Lookup returns the addresses of a host, and Dial connects to one of them.
@@ -45,7 +46,8 @@ func NewResolver() *Resolver {
 	}
 }
 
-// TCP connects to host:port. It tries the addresses of the host one after the other, each within its share of ctx's deadline.
+// TCP connects to host:port. It tries the addresses of the host one after the other, each within
+// its share of ctx's deadline.
 func (r *Resolver) TCP(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -72,7 +74,9 @@ func (r *Resolver) TCP(ctx context.Context, network, address string) (net.Conn, 
 }
 
 // dialPart dials within 1/parts of the remaining time.
-func (r *Resolver) dialPart(ctx context.Context, parts int, network, address string) (net.Conn, error) {
+func (r *Resolver) dialPart(
+	ctx context.Context, parts int, network, address string,
+) (net.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok && parts > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(parts))
@@ -99,7 +103,8 @@ func (r *Resolver) resolve(ctx context.Context, host string) ([]netip.Addr, erro
 	}
 }
 
-// isStale reports whether a new lookup is due: the result is too old, or so late that the query may be lost.
+// isStale reports whether a new lookup is due: the result is too old, or so late that the query may
+// be lost.
 func (a *answer) isStale(now time.Time) bool {
 	if a.at.IsZero() {
 		return now.Sub(a.began) > HedgeAfter

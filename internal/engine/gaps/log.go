@@ -1,5 +1,6 @@
-// Package gaps logs the periods without a success that a load has seen, with bounds for their ends and what proves them, and merges those of several clients. All
-// instants are nanoseconds since the start of the run.
+// Package gaps logs the periods without a success that a load has seen, with bounds for their ends
+// and what proves them, and merges those of several clients. All instants are nanoseconds since the
+// start of the run.
 package gaps
 
 import (
@@ -14,16 +15,21 @@ import (
 // Floor is the minimum length of a gap.
 const Floor = int64(5 * time.Millisecond)
 
-// Log records every period without a success that can have been longer than its threshold, as one client sees it: an event loop, or a probe.
+// Log records every period without a success that can have been longer than its threshold, as one
+// client sees it: an event loop, or a probe.
 // Instants are nanoseconds since the start. It has no lock.
 type Log struct {
-	threshold *atomic.Int64 // all clients of a pod share it: the merged gaps of a pod are complete above it
-	last      int64         // the latest success; 0 before the first: the start
-	surely    int64         // the latest instant at which a success up to last can have arrived at the earliest
-	proof     proof         // since last
-	ended     []record.Gap  // by time; not yet forgotten
-	after     int64         // until then, shorter gaps may be a part of one that was longer than the threshold; see mayGoOn
-	afterAll  int64         // in the log of the first client of a pod: the same of the gaps that all clients have
+	// all clients of a pod share it: the merged gaps of a pod are complete above it
+	threshold *atomic.Int64
+	last      int64 // the latest success; 0 before the first: the start
+	// the latest instant at which a success up to last can have arrived at the earliest
+	surely int64
+	proof  proof        // since last
+	ended  []record.Gap // by time; not yet forgotten
+	// until then, shorter gaps may be a part of one that was longer than the threshold; see mayGoOn
+	after int64
+	// in the log of the first client of a pod: the same of the gaps that all clients have
+	afterAll int64
 }
 
 // success records successes. They may be reported out of order.
@@ -46,7 +52,12 @@ func (g *Log) next(a *Receipt) {
 		g.ended = append(g.ended, g.gapTo(a))
 		g.after = a.Hi + threshold
 	case a.Hi-g.surely > Floor && g.last < g.after && g.proof.skipped+g.proof.away == 0:
-		one := record.Gap{From: g.last, To: a.Hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.Hi - a.Lo}.Proven(max(a.Since, g.last), a.Hi)
+		one := record.Gap{
+			From:        g.last,
+			To:          a.Hi,
+			MaybeBefore: g.last - g.surely,
+			MaybeSooner: a.Hi - a.Lo,
+		}.Proven(max(a.Since, g.last), a.Hi)
 		if mayGoOn(&one) {
 			g.ended = append(g.ended, one)
 		}
@@ -59,18 +70,23 @@ func (g *Log) next(a *Receipt) {
 func (g *Log) prove(a *Receipt) {
 	for i := len(g.ended) - 1; i >= 0 && a.Flight > 0 && g.ended[i].To > a.Flight; i-- {
 		e := &g.ended[i]
-		if from, to := max(a.Flight, e.From), min(a.Lo, e.To); to-from > e.To-e.From-e.UnprovenHead-e.UnprovenTail {
+		if from, to := max(a.Flight, e.From),
+			min(a.Lo, e.To); to-from > e.To-e.From-e.UnprovenHead-e.UnprovenTail {
 			*e = e.Proven(from, to)
 		}
 	}
 }
 
-// mayGoOn reports whether a gap that is no longer than the threshold tells, right behind a longer one, that the outage went on: replies that the network had held
-// back arrive from a server that does not answer yet. Where requests are rare it is shorter than twice the time between them.
-func mayGoOn(g *record.Gap) bool { return !g.Open && g.AtLeast(0) > Floor }
+// mayGoOn reports whether a gap that is no longer than the threshold tells, right behind a longer
+// one, that the outage went on: replies that the network had held back arrive from a server that
+// does not answer yet. Where requests are rare it is shorter than twice the time between them.
+func mayGoOn(g *record.Gap) bool {
+	return !g.Open && g.AtLeast(0) > Floor
+}
 
-// gapTo is the gap that successes end. If the server was alive in it and could have answered early, either the outage was over by then, or a later one kept the
-// request waiting: the longer proof counts. It could not while other requests failed.
+// gapTo is the gap that successes end. If the server was alive in it and could have answered early,
+// either the outage was over by then, or a later one kept the request waiting: the longer proof
+// counts. It could not while other requests failed.
 func (g *Log) gapTo(a *Receipt) record.Gap {
 	from, to := g.proof.longest(a.Hi)
 	lo, early := a.Lo, max(a.Early, g.proof.failure)
@@ -81,7 +97,12 @@ func (g *Log) gapTo(a *Receipt) record.Gap {
 	default:
 		from, to = a.Asked, a.Hi
 	}
-	return record.Gap{From: g.last, To: a.Hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.Hi - lo}.Proven(max(from, g.last), to)
+	return record.Gap{
+		From:        g.last,
+		To:          a.Hi,
+		MaybeBefore: g.last - g.surely,
+		MaybeSooner: a.Hi - lo,
+	}.Proven(max(from, g.last), to)
 }
 
 // failure records that a request failed which had been in flight from one instant to the other.
@@ -91,15 +112,22 @@ func (g *Log) failure(from, to int64) {
 	}
 }
 
-// bridge is the longest pause between two proofs that does not interrupt them: of clients that redial, or eight mean times of a log with few requests.
+// bridge is the longest pause between two proofs that does not interrupt them: of clients that
+// redial, or eight mean times of a log with few requests.
 // With random arrivals one pause in e^8 is longer.
-func (g *Log) bridge() int64 { return max(record.Bridge, 4*g.threshold.Load()) }
+func (g *Log) bridge() int64 {
+	return max(record.Bridge, 4*g.threshold.Load())
+}
 
 // Wait notes that a request is in flight at an instant.
-func (g *Log) Wait(at int64) { g.proof.wait(at, g.bridge()) }
+func (g *Log) Wait(at int64) {
+	g.proof.wait(at, g.bridge())
+}
 
 // Idle notes that no request is in flight any more: they failed.
-func (g *Log) Idle() { g.proof.idle() }
+func (g *Log) Idle() {
+	g.proof.idle()
+}
 
 // refused notes that a connection was refused at an instant.
 func (g *Log) refused(at int64) {
@@ -135,10 +163,15 @@ func (g *Log) late(a *Receipt) {
 	g.proof = proof{} // it seemed to be in flight since
 }
 
-// silence returns the gaps that have not been forgotten, and the period since the last success, which has no end.
+// silence returns the gaps that have not been forgotten, and the period since the last success,
+// which has no end.
 func (g *Log) silence() []record.Gap {
 	from, to := g.proof.longest(math.MaxInt64)
-	open := record.Gap{From: g.last, To: math.MaxInt64, MaybeBefore: g.last - g.surely}.Proven(from, to)
+	open := record.Gap{
+		From:        g.last,
+		To:          math.MaxInt64,
+		MaybeBefore: g.last - g.surely,
+	}.Proven(from, to)
 	return append(g.ended[:len(g.ended):len(g.ended)], open)
 }
 

@@ -44,22 +44,25 @@ func TestGapLog(t *testing.T) {
 		g.Waiting(at, 1)
 	}
 	// 10 ms is not over the threshold, 11 is; a success that is reported late begins no gap.
-	if diff := cmp.Diff([]record.Gap{{From: 11 * ms, To: 22 * ms}}, merge.gaps(loadLog, 100*ms, 100*ms, false)); diff != "" {
+	if diff := cmp.Diff([]record.Gap{{From: 11 * ms, To: 22 * ms}},
+		merge.gaps(loadLog, 100*ms, 100*ms, false)); diff != "" {
 		t.Errorf("gaps that ended before 100 ms (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]record.Gap{{From: 23 * ms, To: 150 * ms}}, merge.gaps(loadLog, 200*ms, 200*ms, false)); diff != "" {
+	if diff := cmp.Diff([]record.Gap{{From: 23 * ms, To: 150 * ms}},
+		merge.gaps(loadLog, 200*ms, 200*ms, false)); diff != "" {
 		t.Errorf("gaps that ended before 200 ms (-want +got):\n%s", diff)
 	}
 	if got := merge.gaps(loadLog, clock.Never, 155*ms, true); len(got) != 0 {
 		t.Errorf("a gap is returned twice, or 5 ms are an open gap: %v", got)
 	}
-	if diff := cmp.Diff([]record.Gap{{From: 150 * ms, To: 200 * ms, Open: true}}, merge.gaps(loadLog, clock.Never, 200*ms, true)); diff != "" {
+	if diff := cmp.Diff([]record.Gap{{From: 150 * ms, To: 200 * ms, Open: true}},
+		merge.gaps(loadLog, clock.Never, 200*ms, true)); diff != "" {
 		t.Errorf("open gap (-want +got):\n%s", diff)
 	}
 }
 
-// An outage may go on behind replies that the network had held back: right behind a gap, one is recorded that is shorter than twice the mean time between successes,
-// if a request waited in it. Nowhere else.
+// An outage may go on behind replies that the network had held back: right behind a gap, one is recorded that is
+// shorter than twice the mean time between successes, if a request waited in it. Nowhere else.
 func TestGapThatGoesOn(t *testing.T) {
 	logs, merge := testLogs(1, 80*ms)
 	g := logs[0]
@@ -69,13 +72,19 @@ func TestGapThatGoesOn(t *testing.T) {
 		g.Waiting(one.Since, 1)
 		g.Add([]Receipt{one})
 	}
-	want := []record.Gap{record.Gap{From: 110 * ms, To: 240 * ms}.Proven(210*ms, 240*ms), {From: 240 * ms, To: 270 * ms}, record.Gap{From: 270 * ms, To: 310 * ms}.Proven(280*ms, 310*ms), record.Gap{From: 310 * ms, To: 350 * ms}.Proven(320*ms, 350*ms)}
+	want := []record.Gap{
+		record.Gap{From: 110 * ms, To: 240 * ms}.Proven(210*ms, 240*ms),
+		{From: 240 * ms, To: 270 * ms},
+		record.Gap{From: 270 * ms, To: 310 * ms}.Proven(280*ms, 310*ms),
+		record.Gap{From: 310 * ms, To: 350 * ms}.Proven(320*ms, 350*ms),
+	}
 	if diff := cmp.Diff(want, merge.gaps(loadLog, clock.Never, 400*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// The same holds for what all clients of a pod have. Each of them has longer gaps all the time, as it has a part of the load: that these overlap tells nothing.
+// The same holds for what all clients of a pod have. Each of them has longer gaps all the time, as it has a part of the
+// load: that these overlap tells nothing.
 func TestGapOfAllClientsThatGoesOn(t *testing.T) {
 	logs, merge := testLogs(2, 20*ms)
 	success := func(client int, at, since int64) {
@@ -84,7 +93,8 @@ func TestGapOfAllClientsThatGoesOn(t *testing.T) {
 		logs[client].Waiting(since, 1)
 		logs[client].Add([]Receipt{one})
 	}
-	for at := 10 * ms; at < 200*ms; at += 40 * ms { // each after 40 ms, in turn: 20 ms without a success, in which both have waited for 15
+	// each after 40 ms, in turn: 20 ms without a success, in which both have waited for 15
+	for at := 10 * ms; at < 200*ms; at += 40 * ms {
 		success(0, at, at-35*ms)
 		success(1, at+20*ms, at-15*ms)
 	}
@@ -95,16 +105,18 @@ func TestGapOfAllClientsThatGoesOn(t *testing.T) {
 	success(1, 302*ms, 200*ms)
 	success(0, 315*ms, 301*ms)
 	success(1, 316*ms, 303*ms)
-	if got, want := merge.gaps(loadLog, 314*ms, 320*ms, false), []record.Gap{{From: 190 * ms, To: 300 * ms}}; !sameEnds(got, want) {
+	if got, want := merge.gaps(loadLog, 314*ms, 320*ms, false),
+		[]record.Gap{{From: 190 * ms, To: 300 * ms}}; !sameEnds(got, want) {
 		t.Errorf("an outage: %v, want %v", got, want)
 	}
-	if got, want := merge.gaps(loadLog, 320*ms, 330*ms, false), []record.Gap{{From: 302 * ms, To: 315 * ms}}; !sameEnds(got, want) {
+	if got, want := merge.gaps(loadLog, 320*ms, 330*ms, false),
+		[]record.Gap{{From: 302 * ms, To: 315 * ms}}; !sameEnds(got, want) {
 		t.Errorf("as it goes on: %v, want %v", got, want)
 	}
 }
 
-// TestGapWaitsForAllClients: a gap of one event loop is not given out before the other one has run, as that can have read a reply in it; the interval
-// says that gaps are missing.
+// TestGapWaitsForAllClients: a gap of one event loop is not given out before the other one has run, as that can have
+// read a reply in it; the interval says that gaps are missing.
 func TestGapWaitsForAllClients(t *testing.T) {
 	logs, merge := testLogs(2, 10*ms)
 	logs[0].Add([]Receipt{exactly(1000 * ms), exactly(1500 * ms), exactly(3999 * ms)})
@@ -118,7 +130,11 @@ func TestGapWaitsForAllClients(t *testing.T) {
 	}
 	reported = 4100 * ms
 	merge.Take(&late, 1, 4100*ms, false)
-	if want := []record.Gap{{To: 1000 * ms}, {From: 1000 * ms, To: 1500 * ms}, {From: 1500 * ms, To: 3999 * ms}}; !sameEnds(late.Gaps, want) || late.Unsettled {
+	if want := []record.Gap{
+		{To: 1000 * ms},
+		{From: 1000 * ms, To: 1500 * ms},
+		{From: 1500 * ms, To: 3999 * ms},
+	}; !sameEnds(late.Gaps, want) || late.Unsettled {
 		t.Errorf("after it has run, the interval has the gaps %v, unsettled: %t; want %v", late.Gaps, late.Unsettled, want)
 	}
 }
@@ -130,11 +146,13 @@ func sameEnds(a, b []record.Gap) bool {
 func TestGapFromTheStart(t *testing.T) {
 	logs, merge := testLogs(1, 0)
 	logs[0].Add([]Receipt{exactly(Floor + 1)})
-	if diff := cmp.Diff([]record.Gap{record.Unproven(0, Floor+1)}, merge.gaps(loadLog, clock.Never, 1000*ms, false)); diff != "" {
+	if diff := cmp.Diff([]record.Gap{record.Unproven(0, Floor+1)},
+		merge.gaps(loadLog, clock.Never, 1000*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, none := testLogs(2, ms)
-	if got := none.gaps(loadLog, clock.Never, 1000*ms, true); len(got) != 1 || !got[0].Open || got[0].From != 0 || got[0].AtLeast(0) != 0 {
+	if got := none.gaps(loadLog, clock.Never, 1000*ms, true); len(got) != 1 || !got[0].Open || got[0].From != 0 ||
+		got[0].AtLeast(0) != 0 {
 		t.Errorf("a run without a request has the gaps %v", got)
 	}
 }
@@ -149,7 +167,8 @@ func TestGapsWithinAWakeUp(t *testing.T) {
 	}
 }
 
-// The last replies are read when the record has ended: nobody knows which of them arrived before. No gap of the record reaches beyond its end.
+// The last replies are read when the record has ended: nobody knows which of them arrived before. No gap of the record
+// reaches beyond its end.
 func TestSuccessReadAfterTheEnd(t *testing.T) {
 	logs, merge := testLogs(1, 5*ms)
 	logs[0].Add([]Receipt{exactly(990 * ms), {Hi: 1001 * ms, Lo: 993 * ms, Surely: 993 * ms, OK: 1}})
@@ -176,7 +195,11 @@ func TestLateSuccessDividesAGap(t *testing.T) {
 	g.Waiting(10*ms, 1)
 	g.Add([]Receipt{exactly(60 * ms)})
 	g.Add([]Receipt{{Hi: 30 * ms, Lo: 28 * ms, Surely: 29 * ms, OK: 1}})
-	want := []record.Gap{record.Unproven(0, 10*ms), {From: 10 * ms, To: 30 * ms, MaybeSooner: 2 * ms, UnprovenTail: 2 * ms}, {From: 30 * ms, To: 60 * ms, MaybeBefore: ms, UnprovenHead: 30 * ms}}
+	want := []record.Gap{
+		record.Unproven(0, 10*ms),
+		{From: 10 * ms, To: 30 * ms, MaybeSooner: 2 * ms, UnprovenTail: 2 * ms},
+		{From: 30 * ms, To: 60 * ms, MaybeBefore: ms, UnprovenHead: 30 * ms},
+	}
 	if diff := cmp.Diff(want, merge.gaps(loadLog, clock.Never, 100*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -203,12 +226,14 @@ func TestProof(t *testing.T) {
 			p.lost(30)
 			p.failed(40+record.Bridge, 60+record.Bridge, record.Bridge)
 		}, from: 5, to: 30},
-		{name: "the longer part", do: func(p *proof) {
-			p.wait(5, record.Bridge)
-			p.lost(30)
-			p.failed(40+record.Bridge, 140+record.Bridge, record.Bridge)
+		{
+			name: "the longer part", do: func(p *proof) {
+				p.wait(5, record.Bridge)
+				p.lost(30)
+				p.failed(40+record.Bridge, 140+record.Bridge, record.Bridge)
+			},
+			from: 40 + record.Bridge, to: 140 + record.Bridge,
 		},
-			from: 40 + record.Bridge, to: 140 + record.Bridge},
 	} {
 		var p proof
 		c.do(&p)
@@ -218,7 +243,8 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// Several loops, each kept from running at random, find the outage with the truth within the bounds, whatever the order in which they report.
+// Several loops, each kept from running at random, find the outage with the truth within the bounds, whatever the order
+// in which they report.
 func TestTruthWithinBoundsOfLateLoops(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 2000 {
@@ -241,8 +267,8 @@ func TestTruthWithinBoundsOfLateLoops(t *testing.T) {
 	}
 }
 
-// simulateLoop sends a request every few milliseconds while the loop runs. The server answers at once, except within [down, up). Half of the replies have a
-// stamp; the others are known only to have come since the last look.
+// simulateLoop sends a request every few milliseconds while the loop runs. The server answers at once, except within
+// [down, up). Half of the replies have a stamp; the others are known only to have come since the last look.
 func simulateLoop(r *rand.Rand, g *Logs, down, up int64) {
 	type flight struct{ sent, answered int64 }
 	var flying []flight
@@ -306,11 +332,14 @@ func TestSuccessPace(t *testing.T) {
 	}
 }
 
-// A success of a connection that was greeted long before proves no more than its own request did, if failed requests were read with it.
+// A success of a connection that was greeted long before proves no more than its own request did, if failed requests
+// were read with it.
 func TestFailuresReadWithAnEarlySuccess(t *testing.T) {
 	var l Receipts
 	l.Note(Receipt{Hi: 1000 * ms, Lo: 1000 * ms, Surely: 1000 * ms, Sent: 990 * ms, Failed: 2})
-	l.Note(Receipt{Hi: 1000 * ms, Lo: 1000 * ms, Surely: 1000 * ms, OK: 1, Alive: 101 * ms, Early: 110 * ms, Asked: 990 * ms})
+	l.Note(Receipt{
+		Hi: 1000 * ms, Lo: 1000 * ms, Surely: 1000 * ms, OK: 1, Alive: 101 * ms, Early: 110 * ms, Asked: 990 * ms,
+	})
 	threshold := new(atomic.Int64)
 	threshold.Store(Floor)
 	g := Log{threshold: threshold, last: 100 * ms, surely: 100 * ms}
@@ -320,11 +349,15 @@ func TestFailuresReadWithAnEarlySuccess(t *testing.T) {
 	}
 }
 
-// Replies that are read together prove what the longest of their requests has waited, of the parts of the load that it is of. Where nothing was sent while the server
-// was heard, they prove no more: what waited then waited for a connection, say.
+// Replies that are read together prove what the longest of their requests has waited, of the parts of the load that it
+// is of. Where nothing was sent while the server was heard, they prove no more: what waited then waited for a
+// connection, say.
 func TestRepliesReadTogether(t *testing.T) {
 	reply := func(at, asked, alive int64, ok uint64) Receipt {
-		return Receipt{Hi: at * ms, Lo: at * ms, Surely: at * ms, OK: ok, Since: asked * ms, Flight: asked * ms, Alive: alive * ms, Asked: asked * ms, Early: (alive + at - asked) * ms}
+		return Receipt{
+			Hi: at * ms, Lo: at * ms, Surely: at * ms, OK: ok, Since: asked * ms, Flight: asked * ms, Alive: alive * ms,
+			Asked: asked * ms, Early: (alive + at - asked) * ms,
+		}
 	}
 	const whole, reads, writes = 1, 3, 5 // each is of the whole load, too
 	for name, c := range map[string]struct {
@@ -332,16 +365,52 @@ func TestRepliesReadTogether(t *testing.T) {
 		list   []Receipt
 		proven [3]int64 // of the load, its reads, its writes; -1 = there is no gap
 	}{
-		"one that was sent late":                {150, []Receipt{reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
-		"two, of which one was heard behind":    {150, []Receipt{reply(401, 400, 100, whole), reply(401, 400, 200, whole)}, [3]int64{1, -1, -1}},
-		"the same, the other way round":         {150, []Receipt{reply(401, 400, 200, whole), reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
-		"the second was sent long before":       {150, []Receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)}, [3]int64{251, -1, -1}},
-		"the same, by the kernel's stamps":      {150, []Receipt{reply(401, 390, 100, whole), reply(402, 150, 100, whole)}, [3]int64{251, -1, -1}},
-		"the same, in the next wake-up":         {150, []Receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)}, [3]int64{251, -1, -1}},
-		"and at once":                           {150, []Receipt{reply(401, 390, 100, whole), {Hi: 402 * ms, Lo: 402 * ms, Surely: 402 * ms, OK: whole, Flight: 150 * ms}}, [3]int64{251, -1, -1}},
-		"of another part":                       {150, []Receipt{reply(401, 390, 100, reads), reply(401, 150, 100, writes)}, [3]int64{11, 11, 11}},
-		"of another part, the other way":        {150, []Receipt{reply(401, 150, 100, writes), reply(401, 390, 100, reads)}, [3]int64{11, 11, 11}},
-		"one that can have arrived long before": {150, []Receipt{reply(401, 390, 100, whole), {Hi: 402 * ms, Lo: 160 * ms, Surely: 160 * ms, OK: whole, Flight: 150 * ms}}, [3]int64{0, -1, -1}},
+		"one that was sent late": {150, []Receipt{reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
+		"two, of which one was heard behind": {
+			150,
+			[]Receipt{reply(401, 400, 100, whole), reply(401, 400, 200, whole)},
+			[3]int64{1, -1, -1},
+		},
+		"the same, the other way round": {
+			150,
+			[]Receipt{reply(401, 400, 200, whole), reply(401, 400, 100, whole)},
+			[3]int64{1, -1, -1},
+		},
+		"the second was sent long before": {
+			150,
+			[]Receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)},
+			[3]int64{251, -1, -1},
+		},
+		"the same, by the kernel's stamps": {
+			150,
+			[]Receipt{reply(401, 390, 100, whole), reply(402, 150, 100, whole)},
+			[3]int64{251, -1, -1},
+		},
+		"the same, in the next wake-up": {
+			150,
+			[]Receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)},
+			[3]int64{251, -1, -1},
+		},
+		"and at once": {
+			150,
+			[]Receipt{reply(401, 390, 100, whole), {Hi: 402 * ms, Lo: 402 * ms, Surely: 402 * ms, OK: whole, Flight: 150 * ms}},
+			[3]int64{251, -1, -1},
+		},
+		"of another part": {
+			150,
+			[]Receipt{reply(401, 390, 100, reads), reply(401, 150, 100, writes)},
+			[3]int64{11, 11, 11},
+		},
+		"of another part, the other way": {
+			150,
+			[]Receipt{reply(401, 150, 100, writes), reply(401, 390, 100, reads)},
+			[3]int64{11, 11, 11},
+		},
+		"one that can have arrived long before": {
+			150,
+			[]Receipt{reply(401, 390, 100, whole), {Hi: 402 * ms, Lo: 160 * ms, Surely: 160 * ms, OK: whole, Flight: 150 * ms}},
+			[3]int64{0, -1, -1},
+		},
 	} {
 		g := NewLogs(NewThresholds(3, 0, Floor), false)
 		var l Receipts
@@ -378,14 +447,18 @@ func TestConnectionGreetedBeforeTheGap(t *testing.T) {
 	for _, c := range []struct{ alive, proven int64 }{{90 * ms, 900 * ms}, {150 * ms, 90 * ms}} {
 		g := Log{threshold: threshold, last: 100 * ms, surely: 100 * ms}
 		g.Wait(100 * ms)
-		g.success(&Receipt{Hi: 1000 * ms, Lo: 1000 * ms, Surely: 1000 * ms, OK: 1, Alive: c.alive, Early: c.alive + 40*ms, Asked: 960 * ms})
+		g.success(&Receipt{
+			Hi: 1000 * ms, Lo: 1000 * ms, Surely: 1000 * ms, OK: 1, Alive: c.alive, Early: c.alive + 40*ms, Asked: 960 * ms,
+		})
 		if got := g.ended[0].AtLeast(0); got != c.proven {
-			t.Errorf("alive at %v: %v are proven, want %v: %+v", time.Duration(c.alive), time.Duration(got), time.Duration(c.proven), g.ended[0])
+			t.Errorf("alive at %v: %v are proven, want %v: %+v", time.Duration(c.alive), time.Duration(got),
+				time.Duration(c.proven), g.ended[0])
 		}
 	}
 }
 
-// TestTruthRepliesWithinAWakeUp: replies that are read in one wake-up are apart by more than a gap, with others in between.
+// TestTruthRepliesWithinAWakeUp: replies that are read in one wake-up are apart by more than a gap, with others in
+// between.
 func TestTruthRepliesWithinAWakeUp(t *testing.T) {
 	logs, merge := testLogs(1, 5*ms)
 	logs[0].Add([]Receipt{exactly(0)})
@@ -397,5 +470,6 @@ func TestTruthRepliesWithinAWakeUp(t *testing.T) {
 		logs[0].Add(read)
 	}
 	gaps := merge.gaps(loadLog, clock.Never, clock.Never, false)
-	truth.Report(t, "T7", "182 wake-ups with 128 replies each, 0.1 ms apart", "no gap", fmt.Sprintf("%d gaps", len(gaps)), len(gaps) == 0)
+	truth.Report(t, "T7", "182 wake-ups with 128 replies each, 0.1 ms apart", "no gap", fmt.Sprintf("%d gaps", len(gaps)),
+		len(gaps) == 0)
 }

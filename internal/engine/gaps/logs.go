@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Logs are the gap logs of one client: of the load and its parts, and of the shards if there are several.
+// Logs are the gap logs of one client: of the load and its parts, and of the shards if there are
+// several.
 type Logs struct {
 	thresholds *Thresholds
 	parts      []Log
@@ -16,7 +17,11 @@ type Logs struct {
 
 // NewLogs returns the logs of one client. With sharded it also has one for each shard.
 func NewLogs(t *Thresholds, sharded bool) Logs {
-	g := Logs{thresholds: t, parts: make([]Log, len(t.parts)), Sharded: sharded}
+	g := Logs{
+		thresholds: t,
+		parts:      make([]Log, len(t.parts)),
+		Sharded:    sharded,
+	}
 	for i := range g.parts {
 		g.parts[i].threshold = &t.parts[i]
 	}
@@ -24,7 +29,9 @@ func NewLogs(t *Thresholds, sharded bool) Logs {
 }
 
 // All are the bits of all logs of the load and its parts.
-func (g *Logs) All() uint64 { return 1<<len(g.parts) - 1 }
+func (g *Logs) All() uint64 {
+	return 1<<len(g.parts) - 1
+}
 
 // Shard returns the log of a shard; nil if there is one shard, or none with this number.
 func (g *Logs) Shard(shard int) *Log {
@@ -60,7 +67,9 @@ func (g *Logs) Add(list []Receipt) {
 	}
 }
 
-func byReceipt(a, b Receipt) int { return cmp.Compare(a.Hi, b.Hi) }
+func byReceipt(a, b Receipt) int {
+	return cmp.Compare(a.Hi, b.Hi)
+}
 
 // Waiting notes at an instant which of the load's logs have a request in flight.
 func (g *Logs) Waiting(at int64, logs uint64) {
@@ -83,8 +92,9 @@ func (g *Logs) Refused(shard int, at int64) {
 	}
 }
 
-// Stalled notes that the client did not run from one instant to the other. What waited for a connection proves nothing then, as this process dials; a request in flight does,
-// but with several shards only for its own: nobody asked the others.
+// Stalled notes that the client did not run from one instant to the other. What waited for a
+// connection proves nothing then, as this process dials; a request in flight does, but with several
+// shards only for its own: nobody asked the others.
 func (g *Logs) Stalled(from, to int64, inFlight bool) {
 	if inFlight && !g.Sharded {
 		return

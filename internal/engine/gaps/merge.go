@@ -13,15 +13,16 @@ import (
 type Source struct {
 	Lock sync.Locker
 	Logs *Logs
-	// Settled is the instant up to which all arrivals are in the logs; it is called with the lock held.
+	// Settled is the instant up to which all arrivals are in the logs; it is called with the lock
+	// held.
 	Settled func() int64
 }
 
 // Merge merges the gaps of a pod's clients: a gap of the pod is one that all of them have.
 type Merge []Source
 
-// settled is the instant up to which all clients have reported their arrivals: a client that did not run for a while may still have to report
-// earlier ones, and these would divide a gap.
+// settled is the instant up to which all clients have reported their arrivals: a client that did
+// not run for a while may still have to report earlier ones, and these would divide a gap.
 func (m Merge) settled() int64 {
 	least := int64(math.MaxInt64)
 	for _, s := range m {
@@ -32,8 +33,8 @@ func (m Merge) settled() int64 {
 	return least
 }
 
-// Take adds to the interval that ends at the instant end the gaps that have ended, as far as all clients have reported. With last it also adds those
-// that are open at its end.
+// Take adds to the interval that ends at the instant end the gaps that have ended, as far as all
+// clients have reported. With last it also adds those that are open at its end.
 func (m Merge) Take(iv *record.Interval, parts int, end int64, last bool) {
 	until := clock.Never
 	if !last {
@@ -64,7 +65,8 @@ func (m Merge) shards() (n int) {
 	return n
 }
 
-// OfLoad takes the common gaps of the load that ended before until; with last also the one that is open at the instant end.
+// OfLoad takes the common gaps of the load that ended before until; with last also the one that is
+// open at the instant end.
 func (m Merge) OfLoad(until, end int64, last bool) []record.Gap {
 	return m.gaps(func(g *Logs) *Log { return &g.parts[0] }, until, end, last)
 }
@@ -105,8 +107,11 @@ func (m Merge) gaps(of func(*Logs) *Log, until, end int64, last bool) []record.G
 	return common
 }
 
-// longOf returns those of the gaps before until that are longer than the threshold, or right behind such a one and proven, and until when such a one tells that.
-func longOf(gaps []record.Gap, threshold, after, until, end int64, last bool) ([]record.Gap, int64) {
+// longOf returns those of the gaps before until that are longer than the threshold, or right behind
+// such a one and proven, and until when such a one tells that.
+func longOf(
+	gaps []record.Gap, threshold, after, until, end int64, last bool,
+) ([]record.Gap, int64) {
 	var out []record.Gap
 	for _, g := range gaps {
 		if g.To >= end && last {

@@ -2,7 +2,8 @@ package gaps
 
 import "github.com/redquake/redquake/internal/record"
 
-// Parts are the bits of the gap logs: bit 0 is the load's, bit 1+p that of record.Part p. A load with one operation has only the first.
+// Parts are the bits of the gap logs: bit 0 is the load's, bit 1+p that of record.Part p. A load
+// with one operation has only the first.
 type Parts struct {
 	Count int
 	Of    []uint64 // by operation

@@ -6,14 +6,17 @@ type Receipt struct {
 	Lo     int64  // when the first of them arrived, at the earliest
 	Surely int64  // when the last of them arrived, at the earliest
 	OK     uint64 // the gap logs that have a success; see parts
-	Since  int64  // when the last request of the successes was sent; of a closed loop when it was answered
-	Flight int64  // since when a request of each of these logs was in flight on its connection; 0 = not known
+	// when the last request of the successes was sent; of a closed loop when it was answered
+	Since int64
+	// since when a request of each of these logs was in flight on its connection; 0 = not known
+	Flight int64
 	Failed uint64 // the gap logs that have a failure
 	Sent   int64  // when the first failed request was sent
 	Shard  int
-	// Alive is when the server was last heard on the connection of a success before its request was sent, if the client did not send it at once; otherwise 0.
-	// early is when the success could have arrived at the earliest, had the client sent it then, and asked is when it was sent: of several such requests, the
-	// latest, the earliest and the latest.
+	// Alive is when the server was last heard on the connection of a success before its request was
+	// sent, if the client did not send it at once; otherwise 0. early is when the success could have
+	// arrived at the earliest, had the client sent it then, and asked is when it was sent: of several
+	// such requests, the latest, the earliest and the latest.
 	Alive, Early, Asked int64
 }
 

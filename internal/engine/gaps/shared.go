@@ -6,7 +6,8 @@ import (
 	"github.com/redquake/redquake/internal/engine/clock"
 )
 
-// Shared are the gap logs of requests that are sent by a goroutine each: those of probes and of callers.
+// Shared are the gap logs of requests that are sent by a goroutine each: those of probes and of
+// callers.
 type Shared struct {
 	mu       sync.Mutex
 	logs     Logs
@@ -20,7 +21,11 @@ func NewShared(t *Thresholds, sharded bool) *Shared {
 
 // Source makes the logs a source of a merge. What a goroutine reads is reported at once.
 func (g *Shared) Source() Source {
-	return Source{Lock: &g.mu, Logs: &g.logs, Settled: func() int64 { return clock.Never }}
+	return Source{
+		Lock:    &g.mu,
+		Logs:    &g.logs,
+		Settled: func() int64 { return clock.Never },
+	}
 }
 
 // Begin notes that a request of these parts was sent.
@@ -31,7 +36,8 @@ func (g *Shared) Begin(parts uint64, at int64) {
 	g.wait(at)
 }
 
-// End notes the outcome of a request that was sent at an instant, and the instant at which it was read.
+// End notes the outcome of a request that was sent at an instant, and the instant at which it was
+// read.
 func (g *Shared) End(parts uint64, r Receipt, read int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,7 +21,8 @@ func NewThresholds(parts, shards int, each int64) *Thresholds {
 	return t
 }
 
-// Follower has the thresholds of a pod's gap logs follow the pace of the load, of its parts and of its shards.
+// Follower has the thresholds of a pod's gap logs follow the pace of the load, of its parts and of
+// its shards.
 type Follower struct {
 	step       int64
 	of         Parts
@@ -39,7 +40,8 @@ func NewFollower(step int64, of Parts, t *Thresholds) *Follower {
 	return s
 }
 
-// Follow sets each gap log's threshold to twice the mean time between its successes: the measured one, and at least the planned one, nanoseconds.
+// Follow sets each gap log's threshold to twice the mean time between its successes: the measured
+// one, and at least the planned one, nanoseconds.
 func (s *Follower) Follow(iv *record.Interval, planned int64) {
 	for part, pace := range s.parts {
 		var ok uint64
@@ -59,7 +61,8 @@ func (s *Follower) Follow(iv *record.Interval, planned int64) {
 }
 
 // successPace is the mean time between recent successes, which thresholds of gap logs follow.
-// Periods longer than pauseCut without a success are excluded, so that an outage does not change the mean.
+// Periods longer than pauseCut without a success are excluded, so that an outage does not change
+// the mean.
 type successPace struct {
 	step  int64
 	ring  []paceCell
@@ -105,7 +108,8 @@ func (p *successPace) mean() int64 {
 	return p.spent / int64(p.count)
 }
 
-// threshold adds a finished interval, and returns the length above which a period without a success is a gap. least is the lower bound of the mean.
+// threshold adds a finished interval, and returns the length above which a period without a success
+// is a gap. least is the lower bound of the mean.
 func (p *successPace) threshold(ok uint64, least int64) int64 {
 	p.add(ok)
 	mean := p.mean()

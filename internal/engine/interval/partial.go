@@ -25,7 +25,11 @@ type partialOp struct {
 }
 
 func newPartial(ops, tallies int) *Partial {
-	s := &Partial{Ops: make([]partialOp, ops), Tallies: make([]uint64, tallies), End: math.MaxInt64}
+	s := &Partial{
+		Ops:     make([]partialOp, ops),
+		Tallies: make([]uint64, tallies),
+		End:     math.MaxInt64,
+	}
 	s.reset()
 	return s
 }
@@ -60,9 +64,12 @@ func (s *Partial) Sent(op, bytes int) {
 }
 
 // Lag records how long after its due time an arrival was sent.
-func (s *Partial) Lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
+func (s *Partial) Lag(ns int64) {
+	s.maxLag = max(s.maxLag, ns)
+}
 
-// OK counts n successes at the instant at; bytes is the size of all their replies. service is -1 in a closed loop.
+// OK counts n successes at the instant at; bytes is the size of all their replies. service is -1 in
+// a closed loop.
 func (s *Partial) OK(op int, at, latency, service int64, bytes uint64, n uint32) {
 	o := &s.Ops[op]
 	o.OK += uint64(n)
@@ -105,7 +112,9 @@ func count(h **histogram.Histogram, ns int64, n uint32) {
 }
 
 // Dropped counts an arrival that was never sent.
-func (s *Partial) Dropped(op int) { s.Ops[op].Dropped++ }
+func (s *Partial) Dropped(op int) {
+	s.Ops[op].Dropped++
+}
 
 // widen extends the span [first, last], -1 = empty, to include at.
 func widen(first, last, at int64) (int64, int64) {

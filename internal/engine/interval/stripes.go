@@ -1,4 +1,5 @@
-// Package interval counts the outcomes of requests by the interval in which they arrived, without contention between those who record.
+// Package interval counts the outcomes of requests by the interval in which they arrived, without
+// contention between those who record.
 package interval
 
 import (
@@ -9,13 +10,16 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Recorder collects outcomes until an interval of the grid is closed. It does not read a clock: every instant is an argument, in
-// nanoseconds since the start.
+// Recorder collects outcomes until an interval of the grid is closed. It does not read a clock:
+// every instant is an argument, in nanoseconds since the start.
 //
-// The record is split into stripes, each with its own lock, so that workers do not contend. A stripe has two partials, for the open interval and
-// for the next one: an interval can be closed some time after its end, and outcomes recorded meanwhile are counted in the right interval. It makes others
-// for later intervals, which have outcomes first where the process did not run for a while and a worker woke up before the goroutine that closes intervals.
-// Nothing is lost: an outcome for a closed interval is counted in the open one, one of more than mostAhead intervals later in the last of these.
+// The record is split into stripes, each with its own lock, so that workers do not contend. A
+// stripe has two partials, for the open interval and for the next one: an interval can be closed
+// some time after its end, and outcomes recorded meanwhile are counted in the right interval. It
+// makes others for later intervals, which have outcomes first where the process did not run for a
+// while and a worker woke up before the goroutine that closes intervals.
+// Nothing is lost: an outcome for a closed interval is counted in the open one, one of more than
+// mostAhead intervals later in the last of these.
 type Recorder struct {
 	Step    int64
 	Stripes []*Stripe // of the load
@@ -27,18 +31,25 @@ type Recorder struct {
 type Stripe struct {
 	Step int64
 	Mu   sync.Mutex
-	// open is the first interval that is not closed; top is the last one that may be recorded in; last is the run's last interval.
+	// open is the first interval that is not closed; top is the last one that may be recorded in; last
+	// is the run's last interval.
 	open, top, last int64
 	partials        [2]*Partial
 	ahead           map[int64]*Partial // of the intervals behind top, once there are outcomes in them
 }
 
-// mostAhead is for how many intervals behind the open one there are partials at most. Their histograms take 68 KiB for each operation and stripe.
+// mostAhead is for how many intervals behind the open one there are partials at most. Their
+// histograms take 68 KiB for each operation and stripe.
 const mostAhead = 50
 
-// New returns a recorder of intervals of step nanoseconds, for the load's operations and tallies, with a number of stripes for the load and one for the probe.
+// New returns a recorder of intervals of step nanoseconds, for the load's operations and tallies,
+// with a number of stripes for the load and one for the probe.
 func New(step int64, ops, tallies, stripes int) *Recorder {
-	r := &Recorder{Step: step, Probe: newStripe(step, 1, 0), Last: math.MaxInt64}
+	r := &Recorder{
+		Step:  step,
+		Probe: newStripe(step, 1, 0),
+		Last:  math.MaxInt64,
+	}
 	for range stripes {
 		r.Stripes = append(r.Stripes, newStripe(step, ops, tallies))
 	}
@@ -46,10 +57,16 @@ func New(step int64, ops, tallies, stripes int) *Recorder {
 }
 
 func newStripe(step int64, ops, tallies int) *Stripe {
-	return &Stripe{Step: step, top: 1, last: math.MaxInt64, partials: [2]*Partial{newPartial(ops, tallies), newPartial(ops, tallies)}}
+	return &Stripe{
+		Step:     step,
+		top:      1,
+		last:     math.MaxInt64,
+		partials: [2]*Partial{newPartial(ops, tallies), newPartial(ops, tallies)},
+	}
 }
 
-// Lock returns the partial for outcomes at the instant at, and the end of its interval. The caller must unlock the stripe after writing.
+// Lock returns the partial for outcomes at the instant at, and the end of its interval. The caller
+// must unlock the stripe after writing.
 func (s *Stripe) Lock(at int64) (*Partial, int64) {
 	s.Mu.Lock()
 	return s.PartialAt(at), (at/s.Step + 1) * s.Step
@@ -78,7 +95,9 @@ func (s *Stripe) partialAhead(i int64) *Partial {
 }
 
 // Unlock lets others record in the stripe.
-func (s *Stripe) Unlock() { s.Mu.Unlock() }
+func (s *Stripe) Unlock() {
+	s.Mu.Unlock()
+}
 
 // SetLast makes interval i the last one: outcomes of later instants are counted in it.
 func (r *Recorder) SetLast(i int64) {
@@ -90,7 +109,8 @@ func (r *Recorder) SetLast(i int64) {
 	}
 }
 
-// SetEnd makes the interval before the instant end the last one, and counts the successes from end on as drained.
+// SetEnd makes the interval before the instant end the last one, and counts the successes from end
+// on as drained.
 func (r *Recorder) SetEnd(end int64) {
 	for _, s := range r.Stripes {
 		s.Mu.Lock()
@@ -102,7 +122,9 @@ func (r *Recorder) SetEnd(end int64) {
 	r.SetLast((end - 1) / r.Step)
 }
 
-func (r *Recorder) all() []*Stripe { return append(r.Stripes[:len(r.Stripes):len(r.Stripes)], r.Probe) }
+func (r *Recorder) all() []*Stripe {
+	return append(r.Stripes[:len(r.Stripes):len(r.Stripes)], r.Probe)
+}
 
 // Close merges interval i, which must be the open one, from all stripes.
 func (r *Recorder) Close(i int64) *record.Interval {
@@ -162,7 +184,8 @@ func (s *Stripe) all() iter.Seq[*Partial] {
 	}
 }
 
-// drain closes interval i, passes its partial to take and resets it. The partial is not written meanwhile. The last interval takes what there is of later ones.
+// drain closes interval i, passes its partial to take and resets it. The partial is not written
+// meanwhile. The last interval takes what there is of later ones.
 func (s *Stripe) drain(i int64, take func(*Partial)) {
 	s.Mu.Lock()
 	s.open, s.top = i+1, i+1

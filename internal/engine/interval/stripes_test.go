@@ -26,7 +26,8 @@ func TestRecordsAreCountedInTheirInterval(t *testing.T) {
 	ok(100 * ms) // the next interval begins before this one is closed
 	ok(98 * ms)  // and records from before its end still arrive
 	first := r.Close(0)
-	if first.Ops[0].OK != 3 || first.FirstOK != 0 || first.LastOK != 99*ms || first.FirstError != -1 || first.LastError != -1 {
+	if first.Ops[0].OK != 3 || first.FirstOK != 0 || first.LastOK != 99*ms || first.FirstError != -1 ||
+		first.LastError != -1 {
 		t.Errorf("interval 0 has %d ok from %d to %d", first.Ops[0].OK, first.FirstOK, first.LastOK)
 	}
 	ok(50 * ms) // too late for its interval: it goes to the open one
@@ -39,7 +40,8 @@ func TestRecordsAreCountedInTheirInterval(t *testing.T) {
 	}
 }
 
-// Where the process did not run for a while, workers may record before the goroutine that closes intervals has caught up.
+// Where the process did not run for a while, workers may record before the goroutine that closes intervals has caught
+// up.
 func TestRecordsBehindAStallAreCountedInTheirInterval(t *testing.T) {
 	r := New(100*ms, 2, 1, 1)
 	r.SetEnd(1000 * ms)
@@ -114,18 +116,21 @@ func TestShardsAddUp(t *testing.T) {
 	if op.Counts != want {
 		t.Errorf("counts are %+v, want %+v", op.Counts, want)
 	}
-	if op.Latency.Count() != 2 || op.Service.Count() != 2 || op.Waited.Count() != 4 || op.Waited.Max().Round(10*time.Microsecond) != 4*time.Millisecond {
+	if op.Latency.Count() != 2 || op.Service.Count() != 2 || op.Waited.Count() != 4 ||
+		op.Waited.Max().Round(10*time.Microsecond) != 4*time.Millisecond {
 		t.Errorf("histograms: %v, %v, %v", op.Latency, op.Service, op.Waited)
 	}
 	if iv.FirstOK != 10*ms || iv.LastOK != 11*ms || iv.FirstError != 11*ms || iv.LastError != 13*ms || iv.MaxLag != ms {
-		t.Errorf("ok from %d to %d, errors from %d to %d, lag %d", iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError, iv.MaxLag)
+		t.Errorf("ok from %d to %d, errors from %d to %d, lag %d", iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError,
+			iv.MaxLag)
 	}
 	if iv.Ops[0].Counts != (record.Counts{}) || iv.Probe.OK != 1 {
 		t.Errorf("the other operation has %+v, the probe %+v", iv.Ops[0].Counts, iv.Probe.Counts)
 	}
 }
 
-// TestConcurrentRecordsAreAllCounted records from several goroutines with jittered instants while intervals are closed, and compares the sums.
+// TestConcurrentRecordsAreAllCounted records from several goroutines with jittered instants while intervals are closed,
+// and compares the sums.
 func TestConcurrentRecordsAreAllCounted(t *testing.T) {
 	const workers, each = 8, 20_000
 	r := New(ms, 3, 0, 4)

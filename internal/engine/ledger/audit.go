@@ -17,23 +17,28 @@ import (
 type Node struct {
 	Address string // host:port
 	Shard   int    // the group of primary and replicas it belongs to, in the Layout's own numbering
-	Primary bool   // according to the topology (the majority of the sentinels, the owner of the slots), not to the server's own role
+	// according to the topology (the majority of the sentinels, the owner of the slots), not to the
+	// server's own role
+	Primary bool
 }
 
 // Layout is the topology of a deployment at one moment.
 type Layout struct {
-	Nodes   []Node
-	ShardOf func(slot uint16) int // returns the shard that serves a hash slot now, below 0 for none; nil = there is only shard 0
+	Nodes []Node
+	// returns the shard that serves a hash slot now, below 0 for none; nil = there is only shard 0
+	ShardOf func(slot uint16) int
 }
 
 // Limits of an Audit.
 const (
 	// DefaultResyncLimit is how long replicas may take to be in sync after the load.
 	DefaultResyncLimit = 2 * time.Minute
-	// keyLife is the TTL of a ledger's key after its run, in case the load pod is terminated before it deletes the key.
+	// keyLife is the TTL of a ledger's key after its run, in case the load pod is terminated before it
+	// deletes the key.
 	keyLife = 24 * time.Hour
-	// goneLimit is how long a node that was present before the load may be missing in the topology: a primary that was failed over returns as a replica
-	// once the sentinels have demoted it, after about ten seconds.
+	// goneLimit is how long a node that was present before the load may be missing in the topology: a
+	// primary that was failed over returns as a replica once the sentinels have demoted it, after
+	// about ten seconds.
 	goneLimit = 30 * time.Second
 	// pollEvery is the time between two checks whether the replicas are in sync.
 	pollEvery = 200 * time.Millisecond
@@ -43,15 +48,18 @@ const (
 	askWithin = 10 * time.Second
 )
 
-// Audit prepares ledgers and reads them back. Discover, Dial and Wait must be set. Only Watch may run beside a Sampler that uses the Audit.
+// Audit prepares ledgers and reads them back. Discover, Dial and Wait must be set. Only Watch may
+// run beside a Sampler that uses the Audit.
 type Audit struct {
 	// Discover queries the current topology.
 	Discover func(ctx context.Context) (Layout, error)
-	// Dial connects to one node: TLS, login and database included, RESP2 or RESP3. With readReplica a replica of a cluster serves reads.
+	// Dial connects to one node: TLS, login and database included, RESP2 or RESP3. With readReplica a
+	// replica of a cluster serves reads.
 	Dial func(ctx context.Context, address string, readReplica bool) (net.Conn, error)
 	// Wait waits for a duration; false if ctx ended first.
 	Wait func(ctx context.Context, d time.Duration) bool
-	// ResyncLimit is how long a replica may take to be in sync after the load; default DefaultResyncLimit.
+	// ResyncLimit is how long a replica may take to be in sync after the load; default
+	// DefaultResyncLimit.
 	ResyncLimit time.Duration
 	// Keep leaves the keys in Redis after they were read, until their TTL ends.
 	Keep bool
@@ -60,7 +68,8 @@ type Audit struct {
 	before    int // number of nodes before the load
 }
 
-// Begin reads INFO from every node before the load, and reports whether Options.Unique is needed because a server may evict keys.
+// Begin reads INFO from every node before the load, and reports whether Options.Unique is needed
+// because a server may evict keys.
 func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 	layout, err := a.Discover(ctx)
 	if err != nil {
@@ -71,7 +80,8 @@ func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 	for _, n := range layout.Nodes {
 		info, err := a.infoOf(ctx, n.Address)
 		if err != nil && n.Primary {
-			return false, fmt.Errorf("ledger: verify.acknowledgedWrites needs INFO from every primary: %w", err)
+			return false, fmt.Errorf("ledger: verify.acknowledgedWrites needs INFO from every primary: %w",
+				err)
 		}
 		if err != nil {
 			continue // the replica may have recovered by the time its keys are read
@@ -88,8 +98,11 @@ func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 	return unique, nil
 }
 
-// Prepare extends every bitmap for the given number of writes per shard, and sets a TTL far beyond the run, in case the keys cannot be deleted.
-func (a *Audit) Prepare(ctx context.Context, books []*Book, writes uint64, run time.Duration) error {
+// Prepare extends every bitmap for the given number of writes per shard, and sets a TTL far beyond
+// the run, in case the keys cannot be deleted.
+func (a *Audit) Prepare(
+	ctx context.Context, books []*Book, writes uint64, run time.Duration,
+) error {
 	layout, err := a.Discover(ctx)
 	if err != nil {
 		return fmt.Errorf("ledger: find the nodes: %w", err)
@@ -107,7 +120,8 @@ func (a *Audit) Prepare(ctx context.Context, books []*Book, writes uint64, run t
 				return fmt.Errorf("ledger: prepare %s: %w", p.key, err)
 			}
 			request := b.AppendExtend(nil, shard, writes)
-			request = resp.AppendCommand(request, "PEXPIRE", p.key, strconv.FormatInt((run+keyLife).Milliseconds(), 10))
+			request = resp.AppendCommand(request, "PEXPIRE", p.key,
+				strconv.FormatInt((run+keyLife).Milliseconds(), 10))
 			values, err := nodes.exchange(ctx, primary, layout.ShardOf != nil, request, 2)
 			if err != nil {
 				return fmt.Errorf("ledger: prepare %s: %w", p.key, err)
@@ -135,7 +149,8 @@ func (l *Layout) primary(shard int) (Node, error) {
 	for i, n := range l.Nodes {
 		if n.Primary && n.Shard == shard {
 			if found >= 0 {
-				return Node{}, fmt.Errorf("shard %d has two primaries, %s and %s", shard, l.Nodes[found].Address, n.Address)
+				return Node{}, fmt.Errorf("shard %d has two primaries, %s and %s", shard,
+					l.Nodes[found].Address, n.Address)
 			}
 			found = i
 		}
@@ -174,7 +189,9 @@ func (c *connections) close() {
 }
 
 // exchange sends commands to a node. With inCluster a replica serves reads.
-func (c *connections) exchange(ctx context.Context, n Node, inCluster bool, request []byte, replies int) ([]resp.Value, error) {
+func (c *connections) exchange(
+	ctx context.Context, n Node, inCluster bool, request []byte, replies int,
+) ([]resp.Value, error) {
 	open := c.open[n.Address]
 	if open == nil {
 		open = c.audit.conn(n.Address, askWithin, inCluster && !n.Primary)

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// maxWrites is how many ledger writes one Book numbers, over all its shards: a byte each, and 12 if they are more than blockTime apart. 64 MiB last for
-	// an hour at 18,000 a second.
+	// maxWrites is how many ledger writes one Book numbers, over all its shards: a byte each, and 12
+	// if they are more than blockTime apart. 64 MiB last for an hour at 18,000 a second.
 	maxWrites = 1 << 26
-	// A block is consecutive writes that share one span of instants: at most blockWrites, which were numbered within blockTime, in ns.
+	// A block is consecutive writes that share one span of instants: at most blockWrites, which were
+	// numbered within blockTime, in ns.
 	blockWrites = 16
 	blockTime   = 10_000_000
 	// instantUnit is the resolution of those instants, in ns; 32 bits of them are 4.9 days.
@@ -26,15 +27,17 @@ type Options struct {
 	Prefix string // of the load's keyspace: access rules may allow no other keys
 	Run    string // the run's name, to identify keys that remain in Redis
 	Writer int    // unique over all event loops of all pods of the run
-	// Unique writes a separate key for each number instead of a bit: if keys may be evicted, a bitmap would be lost as a whole.
+	// Unique writes a separate key for each number instead of a bit: if keys may be evicted, a bitmap
+	// would be lost as a whole.
 	Unique bool
-	// Shards is the number of shards, at least 1. ShardOf returns the shard that serves a hash slot, below 0 for none; nil if there is
-	// only one.
+	// Shards is the number of shards, at least 1. ShardOf returns the shard that serves a hash slot,
+	// below 0 for none; nil if there is only one.
 	Shards  int
 	ShardOf func(slot uint16) int
 }
 
-// Book is one event loop's ledger. Only that loop's goroutine may use it; others may read it once the loop has ended.
+// Book is one event loop's ledger. Only that loop's goroutine may use it; others may read it once
+// the loop has ended.
 type Book struct {
 	unique bool
 	left   uint64 // number of writes until the book is full
@@ -42,7 +45,8 @@ type Book struct {
 	errors errorLog
 }
 
-// page is the ledger of one shard. Bits are in the order of Redis: the first is the highest bit of the first byte.
+// page is the ledger of one shard. Bits are in the order of Redis: the first is the highest bit of
+// the first byte.
 type page struct {
 	key           string
 	slot          uint16
@@ -53,16 +57,21 @@ type page struct {
 	began         int64   // when the last block began
 }
 
-// block is the time from the first to the last acknowledgement of consecutive writes, in units of instantUnit: first is rounded down, last is rounded up, and
-// 0 if none was acknowledged.
+// block is the time from the first to the last acknowledgement of consecutive writes, in units of
+// instantUnit: first is rounded down, last is rounded up, and 0 if none was acknowledged.
 type block struct {
 	from        uint32 // the number of its first write
 	first, last uint32
 }
 
-// NewBook creates a ledger. The error names shards for which no key was found: the prefix may contain a hash tag, which maps all keys to one slot.
+// NewBook creates a ledger. The error names shards for which no key was found: the prefix may
+// contain a hash tag, which maps all keys to one slot.
 func NewBook(o Options) (*Book, error) {
-	b := &Book{unique: o.Unique, left: maxWrites, pages: make([]page, max(o.Shards, 1))}
+	b := &Book{
+		unique: o.Unique,
+		left:   maxWrites,
+		pages:  make([]page, max(o.Shards, 1)),
+	}
 	keys, err := shardKeys(o.keyBase(), len(b.pages), o.ShardOf)
 	if err != nil {
 		return nil, err
@@ -79,13 +88,15 @@ func NewBook(o Options) (*Book, error) {
 	return b, nil
 }
 
-// keyBase is the prefix of a writer's keys. It contains a random part: a second run may have the same name, and keys of a first run that was
-// killed must not be mistaken for its writes.
+// keyBase is the prefix of a writer's keys. It contains a random part: a second run may have the
+// same name, and keys of a first run that was killed must not be mistaken for its writes.
 func (o *Options) keyBase() string {
-	return fmt.Sprintf("%sledger:%s:%d:%s", o.Prefix, o.Run, o.Writer, strings.ToLower(rand.Text()[:8]))
+	return fmt.Sprintf("%sledger:%s:%d:%s", o.Prefix, o.Run, o.Writer,
+		strings.ToLower(rand.Text()[:8]))
 }
 
-// tagTries bounds the search for hash tags: with one slot of 16,384 per shard, a tag is missed once in e^18 searches.
+// tagTries bounds the search for hash tags: with one slot of 16,384 per shard, a tag is missed once
+// in e^18 searches.
 const tagTries = 18 * topology.SlotCount
 
 // shardKeys finds a key for each shard: base and a hash tag of a slot of that shard.
@@ -100,28 +111,38 @@ func shardKeys(base string, shards int, shardOf func(slot uint16) int) ([]string
 	missing := shards
 	for i := 0; i < tagTries && missing > 0; i++ {
 		key := base + ":{" + strconv.Itoa(i) + "}"
-		if shard := shardOf(topology.SlotOf([]byte(key))); shard >= 0 && shard < shards && keys[shard] == "" {
+		if shard := shardOf(topology.SlotOf([]byte(key))); shard >= 0 && shard < shards &&
+			keys[shard] == "" {
 			keys[shard] = key
 			missing--
 		}
 	}
 	if missing > 0 {
-		return nil, fmt.Errorf("ledger: no key with prefix %q belongs to %d of the %d shards: keyspace.prefix contains a hash tag ({...}), or a shard serves no slot",
+		return nil, fmt.Errorf(
+			"ledger: no key with prefix %q belongs to %d of the %d shards: keyspace.prefix contains a hash tag ({...}), or a shard serves no slot",
 			base, missing, shards)
 	}
 	return keys, nil
 }
 
 // Shards is the number of shards, at least 1.
-func (b *Book) Shards() int { return len(b.pages) }
+func (b *Book) Shards() int {
+	return len(b.pages)
+}
 
 // Key is the bitmap's key; with Unique the prefix of each key.
-func (b *Book) Key(shard int) string { return b.pages[shard].key }
+func (b *Book) Key(shard int) string {
+	return b.pages[shard].key
+}
 
-// Slot is the hash slot of a shard's keys. If the slot moves to another primary during the load, the writes have to follow it.
-func (b *Book) Slot(shard int) uint16 { return b.pages[shard].slot }
+// Slot is the hash slot of a shard's keys. If the slot moves to another primary during the load,
+// the writes have to follow it.
+func (b *Book) Slot(shard int) uint16 {
+	return b.pages[shard].slot
+}
 
-// Next returns the number of the next ledger write to a shard, at an instant; false once the book is full, after which the load continues without ledger writes.
+// Next returns the number of the next ledger write to a shard, at an instant; false once the book
+// is full, after which the load continues without ledger writes.
 func (b *Book) Next(shard int, at int64) (n uint64, ok bool) {
 	if b.left == 0 {
 		return 0, false
@@ -133,7 +154,8 @@ func (b *Book) Next(shard int, at int64) (n uint64, ok bool) {
 	if n%8 == 0 {
 		p.acked, p.failed = append(p.acked, 0), append(p.failed, 0)
 	}
-	if last := len(p.blocks) - 1; last < 0 || n-uint64(p.blocks[last].from) >= blockWrites || at-p.began >= blockTime {
+	if last := len(p.blocks) - 1; last < 0 || n-uint64(p.blocks[last].from) >= blockWrites ||
+		at-p.began >= blockTime {
 		p.blocks, p.began = append(p.blocks, block{from: uint32(n)}), at
 	}
 	return n, true
@@ -196,11 +218,15 @@ func (p *page) blockOf(n uint64) int {
 	return sort.Search(last+1, func(i int) bool { return uint64(p.blocks[i].from) > n }) - 1
 }
 
-// Erred records that another request than a ledger write did not succeed: errors during a loss show that clients could notice it.
-func (b *Book) Erred(at int64) { b.errors.add(at) }
+// Erred records that another request than a ledger write did not succeed: errors during a loss show
+// that clients could notice it.
+func (b *Book) Erred(at int64) {
+	b.errors.add(at)
+}
 
-// AppendExtend encodes a command with one reply (an integer) that extends a shard's bitmap for the given number of writes, so that none of them has to
-// grow it. It must not be sent during the load. With Unique it encodes nothing.
+// AppendExtend encodes a command with one reply (an integer) that extends a shard's bitmap for the
+// given number of writes, so that none of them has to grow it. It must not be sent during the load.
+// With Unique it encodes nothing.
 func (b *Book) AppendExtend(dst []byte, shard int, writes uint64) []byte {
 	if b.unique {
 		return dst

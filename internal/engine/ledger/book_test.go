@@ -81,7 +81,8 @@ func TestKeysOfTwoRunsDiffer(t *testing.T) {
 
 func TestShardsThatKeysCannotDistinguish(t *testing.T) {
 	third := func(slot uint16) int { return int(slot) * 3 / topology.SlotCount }
-	if _, err := NewBook(Options{Prefix: "{user}:", Run: "r", Shards: 3, ShardOf: third}); err == nil || !strings.Contains(err.Error(), "hash tag") {
+	if _, err := NewBook(Options{Prefix: "{user}:", Run: "r", Shards: 3, ShardOf: third}); err == nil ||
+		!strings.Contains(err.Error(), "hash tag") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := NewBook(Options{Run: "r", Shards: 3}); err == nil {
@@ -162,7 +163,8 @@ func TestAccount(t *testing.T) {
 			}
 		}
 		got.FirstLost, got.LastLost = 0, 0
-		if got.Acked != want.Acked || got.Lost != want.Lost || got.Unknown != want.Unknown || got.UnknownPresent != want.UnknownPresent || got.FailedPresent != want.FailedPresent {
+		if got.Acked != want.Acked || got.Lost != want.Lost || got.Unknown != want.Unknown ||
+			got.UnknownPresent != want.UnknownPresent || got.FailedPresent != want.FailedPresent {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}

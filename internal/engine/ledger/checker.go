@@ -22,21 +22,25 @@ const (
 	DefaultCheckEvery = time.Second
 	// checkWithin is the time limit of an exchange with a server.
 	checkWithin = 2 * time.Second
-	// recentBytes are read again before what was numbered since the check before: a failover loses the newest writes, which that check has found.
+	// recentBytes are read again before what was numbered since the check before: a failover loses the
+	// newest writes, which that check has found.
 	recentBytes = 16 << 10
-	// turnBytes of what is older are read in turn: a server that comes back empty, or with an old snapshot, has lost more than the newest writes.
+	// turnBytes of what is older are read in turn: a server that comes back empty, or with an old
+	// snapshot, has lost more than the newest writes.
 	turnBytes = 16 << 10
 )
 
-// Checker finds lost writes during a load. It reads the bitmaps from the primaries over connections of its own, a bounded part of each at a time: GETRANGE
-// costs a server less than BITCOUNT. What was acknowledged before a check and is absent is lost at that moment, which bits that are present for another
-// reason can only hide.
+// Checker finds lost writes during a load. It reads the bitmaps from the primaries over connections
+// of its own, a bounded part of each at a time: GETRANGE costs a server less than BITCOUNT. What
+// was acknowledged before a check and is absent is lost at that moment, which bits that are present
+// for another reason can only hide.
 type Checker struct {
 	Audit *Audit
 	Books []*Book
 	// Lock keeps Books[i] from being used until unlock is called.
 	Lock func(i int) (unlock func())
-	// Layout returns the topology as the load knows it. It must not query it: that would help the load to find a new primary.
+	// Layout returns the topology as the load knows it. It must not query it: that would help the load
+	// to find a new primary.
 	Layout func() (Layout, error)
 	// Redial connects anew for each check, as the address is that of no certain server.
 	Redial bool
@@ -81,7 +85,10 @@ func (c *Checker) Run(ctx context.Context) {
 	c.begin()
 	defer c.close()
 	if slices.ContainsFunc(c.Books, func(b *Book) bool { return b.unique }) {
-		c.conclude(record.LedgerCheck{Unknowable: true, Failure: "maxmemory-policy is not noeviction, so that each ledger write is a key: they are only read after the load"})
+		c.conclude(record.LedgerCheck{
+			Unknowable: true,
+			Failure:    "maxmemory-policy is not noeviction, so that each ledger write is a key: they are only read after the load",
+		})
 		return
 	}
 	every := cmp.Or(c.Every, DefaultCheckEvery)
@@ -90,7 +97,8 @@ func (c *Checker) Run(ctx context.Context) {
 	}
 }
 
-// Take returns what was found before an instant and not taken yet: lost writes by shard, and the last check, if there was one.
+// Take returns what was found before an instant and not taken yet: lost writes by shard, and the
+// last check, if there was one.
 func (c *Checker) Take(before int64) (lost []uint64, checks []record.LedgerCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +137,9 @@ func (c *Checker) close() {
 // check reads a part of each page once.
 func (c *Checker) check(ctx context.Context) {
 	result := record.LedgerCheck{At: c.Now()}
-	parts := c.snapshot() // before the topology is read: what it names as primary is never older than the one that acknowledged
+	// before the topology is read: what it names as primary is never older than the one that
+	// acknowledged
+	parts := c.snapshot()
 	layout, err := c.Layout()
 	if err != nil {
 		c.conclude(record.LedgerCheck{Failure: err.Error()})
@@ -148,7 +158,8 @@ func (c *Checker) check(ctx context.Context) {
 		c.compare(&layout, parts)
 	}
 	if len(failures) > 0 {
-		result.At, result.Failure = 0, failures[slices.Min(slices.Collect(maps.Keys(failures)))]
+		result.At = 0
+		result.Failure = failures[slices.Min(slices.Collect(maps.Keys(failures)))]
 	}
 	c.conclude(result)
 }
@@ -182,11 +193,18 @@ func (p *checkedPage) appendParts(parts []*part) []*part {
 	}
 	first := p.turn
 	p.turn = min(first+turnBytes, from)
-	return append(parts, &part{page: p, from: first, acked: bytes.Clone(p.acked[first:p.turn])})
+	return append(parts, &part{
+		page:  p,
+		from:  first,
+		acked: bytes.Clone(p.acked[first:p.turn]),
+	})
 }
 
-// readAll reads the parts from their primaries. It returns why some could not be read, by the primary's address.
-func (c *Checker) readAll(ctx context.Context, layout *Layout, parts []*part) (failures map[string]string) {
+// readAll reads the parts from their primaries. It returns why some could not be read, by the
+// primary's address.
+func (c *Checker) readAll(
+	ctx context.Context, layout *Layout, parts []*part,
+) (failures map[string]string) {
 	failures = map[string]string{}
 	byPrimary := map[string][]*part{}
 	for _, one := range parts {
@@ -220,11 +238,13 @@ func (c *Checker) readAll(ctx context.Context, layout *Layout, parts []*part) (f
 	return failures
 }
 
-// read reads parts from a server, which was a primary before and after that without a change of its role in between.
+// read reads parts from a server, which was a primary before and after that without a change of its
+// role in between.
 func (c *Checker) read(ctx context.Context, n Node, conn *redis.Conn, parts []*part) error {
 	request := resp.AppendCommand(nil, "INFO", "replication")
 	for _, one := range parts {
-		request = resp.AppendCommand(request, "GETRANGE", one.page.key, strconv.Itoa(one.from), strconv.Itoa(one.from+len(one.acked)-1))
+		request = resp.AppendCommand(request, "GETRANGE", one.page.key, strconv.Itoa(one.from),
+			strconv.Itoa(one.from+len(one.acked)-1))
 	}
 	values, err := conn.Exchange(ctx, resp.AppendCommand(request, "INFO"), len(parts)+2)
 	if err != nil {
@@ -235,17 +255,21 @@ func (c *Checker) read(ctx context.Context, n Node, conn *redis.Conn, parts []*p
 			return replyError(n, v)
 		}
 	}
-	before, after := redis.ParseInfo(values[0].Text), redis.ParseInfo(values[len(parts)+1].Text)
-	if role := after["role"]; role != "master" || before["role"] != role || before["master_replid"] != after["master_replid"] {
+	before := redis.ParseInfo(values[0].Text)
+	after := redis.ParseInfo(values[len(parts)+1].Text)
+	if role := after["role"]; role != "master" || before["role"] != role ||
+		before["master_replid"] != after["master_replid"] {
 		return fmt.Errorf("%s is no primary, its role is %s", n.Address, role)
 	}
 	c.Audit.evictions.add(after, false, false)
 	for i, one := range parts {
 		text := values[i+1].Text
 		if len(text) > len(one.acked) {
-			return fmt.Errorf("%s replied to GETRANGE with %d bytes instead of %d", n.Address, len(text), len(one.acked))
+			return fmt.Errorf("%s replied to GETRANGE with %d bytes instead of %d", n.Address, len(text),
+				len(one.acked))
 		}
-		one.present = append([]byte(text), make([]byte, len(one.acked)-len(text))...) // beyond the end of the string all bits are zero
+		// beyond the end of the string all bits are zero
+		one.present = append([]byte(text), make([]byte, len(one.acked)-len(text))...)
 	}
 	return nil
 }
@@ -274,12 +298,16 @@ func (c *Checker) compare(layout *Layout, parts []*part) {
 			continue
 		}
 		c.mu.Lock()
-		c.found = append(c.found, foundLoss{at, min(layout.shardOf(one.page.slot), record.MaxShards-1), lost})
+		c.found = append(c.found, foundLoss{
+			at, min(layout.shardOf(one.page.slot), record.MaxShards-1),
+			lost,
+		})
 		c.mu.Unlock()
 	}
 }
 
-// absent counts the acknowledged writes of a part that are absent, and were not found to be so before.
+// absent counts the acknowledged writes of a part that are absent, and were not found to be so
+// before.
 func (p *checkedPage) absent(one *part) (lost uint64) {
 	for i, acked := range one.acked {
 		missing := acked &^ one.present[i]

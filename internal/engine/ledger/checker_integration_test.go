@@ -101,7 +101,8 @@ func testCheckFindsNothingInAQuietRun(t *testing.T) {
 	}
 }
 
-// A replica that lacks writes is promoted while its primary dies: the check finds exactly those, and so does the final reading.
+// A replica that lacks writes is promoted while its primary dies: the check finds exactly those, and so does the final
+// reading.
 func TestCheckFindsWhatAFailoverLost(t *testing.T) {
 	redistest.Each(t, testCheckFindsWhatAFailoverLost)
 }
@@ -233,7 +234,8 @@ func TestCheckReadsALongLedgerInTurn(t *testing.T) {
 	c.expect("later", 5)
 }
 
-// Under a policy that may evict the ledger, a check tells nothing, and says so: from the start, or from the first possible eviction on.
+// Under a policy that may evict the ledger, a check tells nothing, and says so: from the start, or from the first
+// possible eviction on.
 func TestCheckUnderEviction(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "maxmemory-policy allkeys-lru")
@@ -270,7 +272,8 @@ func testCheckOfACluster(t *testing.T) {
 	w.writes(1000)
 	w.settled()
 	c.readAgain()
-	lost := c.total() // by the failover itself: none, unless the machine is so slow that it times out; the final reading tells the same
+	// by the failover itself: none, unless the machine is so slow that it times out; the final reading tells the same
+	lost := c.total()
 	shard := w.books[0].Key(1)
 	var planted uint64
 	for n := range w.acked[0][1] {
@@ -322,8 +325,8 @@ func checkUnderSentinels(t *testing.T) (lost uint64) {
 	return r.Lost
 }
 
-// BenchmarkCheck is one check of the ledgers of 8 writers with 8,000,000 writes each, which come every second: its time, how long a load is kept from its
-// ledger meanwhile, and what the server executes.
+// BenchmarkCheck is one check of the ledgers of 8 writers with 8,000,000 writes each, which come every second: its
+// time, how long a load is kept from its ledger meanwhile, and what the server executes.
 func BenchmarkCheck(b *testing.B) {
 	s := redistest.Start(b)
 	const writers, writes = 8, 8_000_000

@@ -20,7 +20,8 @@ const (
 // evictions counts the keys that each server process evicts during a run. Safe for concurrent use.
 type evictions struct {
 	mu sync.Mutex
-	// unique: each ledger write is a key without a TTL, which volatile-* policies never evict. A bitmap has a TTL.
+	// unique: each ledger write is a key without a TTL, which volatile-* policies never evict. A
+	// bitmap has a TTL.
 	unique    bool
 	processes map[string]*process // by run_id
 }
@@ -35,7 +36,8 @@ type process struct {
 	final   bool
 }
 
-// add adds a reading; a process that was not read before the load counts from its start. final: the load has ended, and the keys have been read back.
+// add adds a reading; a process that was not read before the load counts from its start. final: the
+// load has ended, and the keys have been read back.
 func (e *evictions) add(info redis.Info, begin, final bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,7 +62,8 @@ func (e *evictions) add(info redis.Info, begin, final bool) {
 		p.keys += uint64(since)
 	}
 	limit := info.Int("maxmemory")
-	nearLimit := limit > 0 && 2*info.Int("used_memory") >= limit // a load does not fill the other half between two readings
+	// a load does not fill the other half between two readings
+	nearLimit := limit > 0 && 2*info.Int("used_memory") >= limit
 	evicts := policy != "" && policy != "noeviction" && !spares && info["role"] == "master"
 	p.may = p.may || p.keys > 0 || evicts && nearLimit
 	p.counter, p.spares, p.final = counter, spares, final
@@ -73,14 +76,17 @@ func (e *evictions) result() map[string]record.Evictions {
 	var all map[string]record.Evictions
 	for id, p := range e.processes {
 		if p.may {
-			all = record.MergeEvictions(all, map[string]record.Evictions{id: {Keys: p.keys, Final: p.final && !p.reset}})
+			all = record.MergeEvictions(all, map[string]record.Evictions{
+				id: {Keys: p.keys, Final: p.final && !p.reset},
+			})
 		}
 	}
 	return all
 }
 
-// Watch reads the counters of every server until ctx ends, as a process that dies takes its counter with it. One pod of a run is
-// enough. layout returns the topology as the load knows it: unlike Discover it must not query it, which would help the load to find a new primary.
+// Watch reads the counters of every server until ctx ends, as a process that dies takes its counter
+// with it. One pod of a run is enough. layout returns the topology as the load knows it: unlike
+// Discover it must not query it, which would help the load to find a new primary.
 func (a *Audit) Watch(ctx context.Context, layout func() (Layout, error)) {
 	open := map[string]*redis.Conn{}
 	defer func() {

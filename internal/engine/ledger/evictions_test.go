@@ -29,7 +29,10 @@ type evicting struct {
 func newEvicting(t *testing.T, pods, limit int, policy string) *evicting {
 	t.Helper()
 	network := memnet.New()
-	w := &evicting{primary: memredis.Start(t, network, "a:1", memredis.Options{}), replica: memredis.Start(t, network, "b:1", memredis.Options{})}
+	w := &evicting{
+		primary: memredis.Start(t, network, "a:1", memredis.Options{}),
+		replica: memredis.Start(t, network, "b:1", memredis.Options{}),
+	}
 	w.primary.SetMemory(limit, policy)
 	w.replica.SetMemory(limit, policy)
 	w.replica.SetReadOnly(true)
@@ -112,8 +115,8 @@ const (
 	ample = 100 << 20
 )
 
-// The number of lost writes is exact where Redis cannot have evicted a ledger key. Otherwise it has bounds: each evicted key may have been one, and
-// a process that died may have evicted any number after its last reading.
+// The number of lost writes is exact where Redis cannot have evicted a ledger key. Otherwise it has bounds: each
+// evicted key may have been one, and a process that died may have evicted any number after its last reading.
 func TestTruthLostWritesUnderEviction(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pods, limit   int
@@ -168,7 +171,8 @@ func TestTruthLostWritesUnderEviction(t *testing.T) {
 				w := newEvicting(t, tc.pods, tc.limit, tc.policy)
 				tc.during(w)
 				r := w.verified(t)
-				truth.Report(t, "T1", name, tc.truth, fmt.Sprintf("%d to %d", r.LostAtLeast(), r.Lost), r.LostAtLeast() == tc.atLeast && r.Lost == tc.most)
+				truth.Report(t, "T1", name, tc.truth, fmt.Sprintf("%d to %d", r.LostAtLeast(), r.Lost),
+					r.LostAtLeast() == tc.atLeast && r.Lost == tc.most)
 			})
 		})
 	}

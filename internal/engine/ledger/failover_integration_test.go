@@ -21,7 +21,8 @@ func sentinelWorld(t *testing.T) (*world, *redistest.Sentinel) {
 	t.Helper()
 	d := redistest.SharedSentinel(t)
 	layout := func() (Layout, error) {
-		reply, err := d.Sentinels[0].Client().Do(context.Background(), "sentinel", "get-master-addr-by-name", redistest.MasterName).StringSlice()
+		reply, err := d.Sentinels[0].Client().
+			Do(context.Background(), "sentinel", "get-master-addr-by-name", redistest.MasterName).StringSlice()
 		if err != nil {
 			return Layout{}, err
 		}
@@ -54,7 +55,8 @@ func testSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 	untilLost(t, failoverWithoutErrors)
 }
 
-// untilLost does failovers of healthy primaries until one loses writes: where the writers get no CPU while there are two primaries, none are lost.
+// untilLost does failovers of healthy primaries until one loses writes: where the writers get no CPU while there are
+// two primaries, none are lost.
 func untilLost(t *testing.T, failOver func(t *testing.T) (lost uint64)) {
 	t.Helper()
 	const most = 5

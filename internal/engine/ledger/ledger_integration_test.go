@@ -83,7 +83,8 @@ func testPlantedLossIsFoundExactly(t *testing.T) {
 	}
 }
 
-// Redis evicts ledger keys under allkeys-lru, where no loss is certain, and others under volatile-lru, where a planted loss is found exactly.
+// Redis evicts ledger keys under allkeys-lru, where no loss is certain, and others under volatile-lru, where a planted
+// loss is found exactly.
 func TestTruthEvictionByRedis(t *testing.T) {
 	t.Parallel()
 	for policy, lost := range map[string]bool{"allkeys-lru": false, "volatile-lru": true} {
@@ -129,7 +130,11 @@ func testStaleReplicaPromoted(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewReplication(t, 1, redistest.Options{})
 	now, replica := d.Primary, d.Replicas[0]
-	w := newWorld(t, 2, func() (Layout, error) { return Layout{Nodes: []Node{{Address: now.Address(), Primary: true}}}, nil })
+	w := newWorld(t, 2, func() (Layout, error) {
+		return Layout{
+			Nodes: []Node{{Address: now.Address(), Primary: true}},
+		}, nil
+	})
 	w.load()
 	w.writes(1000)
 	replica.Do("replicaof", "no", "one") // from here on it receives no writes
@@ -180,12 +185,14 @@ func TestVerifyWithoutReplica(t *testing.T) {
 	planted := plant(w, d.Primary, 13)
 	w.audit.ResyncLimit = time.Second
 	r := w.verify()
-	if r.Lost != planted || r.Replicas != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], d.Replicas[0].Address()) {
+	if r.Lost != planted || r.Replicas != 0 || len(r.Notes) != 1 ||
+		!strings.Contains(r.Notes[0], d.Replicas[0].Address()) {
 		t.Errorf("%+v, planted %d", *r, planted)
 	}
 }
 
-// TestForgottenReplicaIsReported: the topology has removed a replica, as it does with a demoted primary for some seconds.
+// TestForgottenReplicaIsReported: the topology has removed a replica, as it does with a demoted primary for some
+// seconds.
 func TestForgottenReplicaIsReported(t *testing.T) { redistest.Each(t, testForgottenReplicaIsReported) }
 
 func testForgottenReplicaIsReported(t *testing.T) {
@@ -233,7 +240,8 @@ func TestVerifyWithoutPrimary(t *testing.T) {
 	w.settled()
 	primary.Kill()
 	w.audit.ResyncLimit = time.Second
-	if r, err := w.audit.Verify(t.Context(), w.books, nil); err == nil || !strings.Contains(err.Error(), "read it back within 1s") {
+	if r, err := w.audit.Verify(t.Context(), w.books, nil); err == nil ||
+		!strings.Contains(err.Error(), "read it back within 1s") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

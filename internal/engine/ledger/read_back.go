@@ -85,8 +85,8 @@ func (r *reading) account(p *page, present []byte) {
 	}
 }
 
-// losses adds the lost ones of eight acknowledged writes from number n on to the current period of lost writes, and ends it with a kept one. It returns the
-// period that goes on then; nil = none.
+// losses adds the lost ones of eight acknowledged writes from number n on to the current period of
+// lost writes, and ends it with a kept one. It returns the period that goes on then; nil = none.
 func (r *reading) losses(p *page, n uint64, acked, lost byte, current *record.Loss) *record.Loss {
 	for ; acked != 0; n, acked, lost = n+1, acked<<1, lost<<1 {
 		if acked&0x80 == 0 {
@@ -96,12 +96,15 @@ func (r *reading) losses(p *page, n uint64, acked, lost byte, current *record.Lo
 		first, last := int64(b.first)*instantUnit, int64(b.last)*instantUnit
 		switch {
 		case lost&0x80 != 0:
-			r.result.FirstLost, r.result.LastLost = record.JoinWindows(r.result.Lost, r.result.FirstLost, r.result.LastLost, 1, first, last)
+			r.result.FirstLost, r.result.LastLost = record.JoinWindows(r.result.Lost, r.result.FirstLost,
+				r.result.LastLost, 1, first, last)
 			r.result.Lost++
 			if current == nil {
 				current = &record.Loss{First: first}
 			}
-			current.First, current.Last, current.After = min(current.First, first), max(current.Last, last), max(current.After, first)
+			current.First = min(current.First, first)
+			current.Last = max(current.Last, last)
+			current.After = max(current.After, first)
 			current.Count++
 		case current != nil:
 			current.Until = max(last, current.Last)
@@ -120,8 +123,11 @@ func (r *reading) lost(l record.Loss) {
 	}
 }
 
-// readPrimary reads a page from the primary that serves its slot, and refreshes the layout after an error, as the slot may have moved.
-func (r *reading) readPrimary(ctx context.Context, b *Book, p *page) (primary Node, present []byte, err error) {
+// readPrimary reads a page from the primary that serves its slot, and refreshes the layout after an
+// error, as the slot may have moved.
+func (r *reading) readPrimary(
+	ctx context.Context, b *Book, p *page,
+) (primary Node, present []byte, err error) {
 	for range readTries {
 		primary, err = r.layout.primary(r.layout.shardOf(p.slot))
 		if err == nil {
@@ -147,7 +153,8 @@ func (r *reading) read(ctx context.Context, b *Book, p *page, n Node) ([]byte, e
 	present := make([]byte, 0, len(p.acked))
 	for len(present) < len(p.acked) {
 		end := min(len(present)+chunkBytes, len(p.acked))
-		request := resp.AppendCommand(nil, "GETRANGE", p.key, strconv.Itoa(len(present)), strconv.Itoa(end-1))
+		request := resp.AppendCommand(nil, "GETRANGE", p.key, strconv.Itoa(len(present)),
+			strconv.Itoa(end-1))
 		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil, request, 1)
 		switch {
 		case err != nil:
@@ -155,10 +162,12 @@ func (r *reading) read(ctx context.Context, b *Book, p *page, n Node) ([]byte, e
 		case values[0].IsError():
 			return nil, replyError(n, values[0])
 		case len(values[0].Text) > end-len(present):
-			return nil, fmt.Errorf("%s replied to GETRANGE with %d bytes instead of %d", n.Address, len(values[0].Text), end-len(present))
+			return nil, fmt.Errorf("%s replied to GETRANGE with %d bytes instead of %d", n.Address,
+				len(values[0].Text), end-len(present))
 		}
 		present = append(present, values[0].Text...)
-		present = append(present, make([]byte, end-len(present))...) // beyond the end of the string all bits are zero
+		// beyond the end of the string all bits are zero
+		present = append(present, make([]byte, end-len(present))...)
 	}
 	return present, nil
 }
@@ -168,14 +177,16 @@ func (r *reading) readKeys(ctx context.Context, p *page, n Node) ([]byte, error)
 	present := make([]byte, len(p.acked))
 	for from := uint64(0); from < p.next; from += keysAtOnce {
 		to := min(from+keysAtOnce, p.next)
-		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil, resp.AppendCommand(nil, keyWords("MGET", p.key, from, to)...), 1)
+		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil,
+			resp.AppendCommand(nil, keyWords("MGET", p.key, from, to)...), 1)
 		switch {
 		case err != nil:
 			return nil, err
 		case values[0].IsError():
 			return nil, replyError(n, values[0])
 		case uint64(len(values[0].Items)) != to-from:
-			return nil, fmt.Errorf("%s replied to MGET of %d keys with %d values", n.Address, to-from, len(values[0].Items))
+			return nil, fmt.Errorf("%s replied to MGET of %d keys with %d values", n.Address, to-from,
+				len(values[0].Items))
 		}
 		for i, v := range values[0].Items {
 			if v.Type != '_' {
@@ -220,14 +231,16 @@ func (r *reading) conclude(ctx context.Context, books []*Book) {
 	}
 }
 
-// settings returns a primary's persistence settings and limits, except those that the ACL user may not read.
+// settings returns a primary's persistence settings and limits, except those that the ACL user may
+// not read.
 func (r *reading) settings(ctx context.Context, n Node, info redis.Info) string {
 	text := "appendonly no"
 	if info.On("aof_enabled") {
 		text = "appendonly yes"
 	}
 	for _, name := range []string{"appendfsync", "save", "min-replicas-to-write"} {
-		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil, resp.AppendCommand(nil, "CONFIG", "GET", name), 1)
+		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil,
+			resp.AppendCommand(nil, "CONFIG", "GET", name), 1)
 		if err == nil && len(values[0].Items) == 2 {
 			text += ", " + name + " " + strconv.Quote(values[0].Items[1].Text)
 		}
@@ -256,7 +269,8 @@ func (r *reading) remove(ctx context.Context, books []*Book) {
 
 func (r *reading) removePage(ctx context.Context, b *Book, p *page, primary Node) error {
 	del := func(words []string) error {
-		values, err := r.nodes.exchange(ctx, primary, r.layout.ShardOf != nil, resp.AppendCommand(nil, words...), 1)
+		values, err := r.nodes.exchange(ctx, primary, r.layout.ShardOf != nil,
+			resp.AppendCommand(nil, words...), 1)
 		if err == nil && values[0].IsError() {
 			err = replyError(primary, values[0])
 		}

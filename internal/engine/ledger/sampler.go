@@ -24,13 +24,16 @@ const (
 	avoidFor = 500 * time.Millisecond
 	// registerLife is the TTL of a register after its last write.
 	registerLife = 10 * time.Minute
-	// acksKept is how many acknowledgements a register keeps: staleness beyond it is reported as a lower bound.
+	// acksKept is how many acknowledgements a register keeps: staleness beyond it is reported as a
+	// lower bound.
 	acksKept = 1 << 14
 )
 
-// Sampler runs during a load, over separate connections. With StaleReads it writes increasing numbers to a register per shard and reads them from
-// each replica; with DualPrimary it sends a write to every node: two nodes that accept it in the same round are two primaries.
-// Audit, Options and Now must be set; Options.Writer must be unique within the run; Options.Shards and ShardOf are those of the books.
+// Sampler runs during a load, over separate connections. With StaleReads it writes increasing
+// numbers to a register per shard and reads them from each replica; with DualPrimary it sends a
+// write to every node: two nodes that accept it in the same round are two primaries.
+// Audit, Options and Now must be set; Options.Writer must be unique within the run; Options.Shards
+// and ShardOf are those of the books.
 type Sampler struct {
 	Audit       *Audit
 	Options     Options
@@ -133,8 +136,9 @@ func (s *Sampler) close() {
 	}
 }
 
-// sampleRegister writes a shard's register and reads it from all replicas. The primary is read before the write, to detect a rollback: in one
-// exchange, as a primary that restarted between the two would not show what it has lost.
+// sampleRegister writes a shard's register and reads it from all replicas. The primary is read
+// before the write, to detect a rollback: in one exchange, as a primary that restarted between the
+// two would not show what it has lost.
 func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *register) {
 	shard := layout.shardOf(topology.SlotOf([]byte(r.key)))
 	primary, err := layout.primary(shard)
@@ -143,7 +147,8 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 	}
 	number := r.next
 	r.next++
-	if replies := s.ask(ctx, layout, primary, getCommand(r.key), setCommand(r.key, number)); replies != nil {
+	if replies := s.ask(ctx, layout, primary, getCommand(r.key),
+		setCommand(r.key, number)); replies != nil {
 		if value, ok := numberIn(replies[0]); ok && value < r.last && r.last > r.lost {
 			s.stale.RolledBack++
 			r.lost = r.last // count it once, not at every further read
@@ -179,10 +184,13 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 	}
 }
 
-func getCommand(key string) []byte { return resp.AppendCommand(nil, "GET", key) }
+func getCommand(key string) []byte {
+	return resp.AppendCommand(nil, "GET", key)
+}
 
 func setCommand(key string, number uint64) []byte {
-	return resp.AppendCommand(nil, "SET", key, strconv.FormatUint(number, 10), "PX", strconv.FormatInt(registerLife.Milliseconds(), 10))
+	return resp.AppendCommand(nil, "SET", key, strconv.FormatUint(number, 10), "PX",
+		strconv.FormatInt(registerLife.Milliseconds(), 10))
 }
 
 // numberIn is the number in the reply to getCommand; 0 if the key does not exist.
@@ -197,7 +205,8 @@ func numberIn(v resp.Value) (number uint64, ok bool) {
 	return number, err == nil
 }
 
-// behind counts the acknowledged writes after a value, and returns when the first of them was acknowledged.
+// behind counts the acknowledged writes after a value, and returns when the first of them was
+// acknowledged.
 func (r *register) behind(value uint64) (writes uint64, since int64) {
 	from := value + 1
 	if r.last >= acksKept {
@@ -214,7 +223,8 @@ func (r *register) behind(value uint64) (writes uint64, since int64) {
 	return writes, since
 }
 
-// offer sends a write to every node of a shard. If two accept it, the first is checked again: a primary that was demoted in between rejects it then.
+// offer sends a write to every node of a shard. If two accept it, the first is checked again: a
+// primary that was demoted in between rejects it then.
 func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	shard := layout.shardOf(topology.SlotOf([]byte(key)))
 	var took []Node
@@ -240,8 +250,11 @@ func (s *Sampler) accepts(ctx context.Context, layout *Layout, n Node, key strin
 	return replies != nil && !replies[0].IsError()
 }
 
-// ask sends commands to a node in one write, and returns a reply for each; nil if the node did not reply, or is skipped because of that.
-func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, commands ...[]byte) []resp.Value {
+// ask sends commands to a node in one write, and returns a reply for each; nil if the node did not
+// reply, or is skipped because of that.
+func (s *Sampler) ask(
+	ctx context.Context, layout *Layout, n Node, commands ...[]byte,
+) []resp.Value {
 	node := s.nodes[n.Address]
 	if node == nil {
 		node = &sampled{conn: s.Audit.conn(n.Address, sampleWithin, layout.ShardOf != nil)}

@@ -26,9 +26,12 @@ func sampling(t *testing.T, layout func() (Layout, error), during func()) *recor
 		shards = max(shards, n.Shard+1)
 	}
 	s := &Sampler{
-		Audit:   &Audit{Discover: func(context.Context) (Layout, error) { return layout() }, Dial: dial, Wait: wait},
-		Options: Options{Prefix: "rq:", Run: "r", Writer: 1 << 20, Shards: shards, ShardOf: l.ShardOf}, StaleReads: true, DualPrimary: true,
-		Every: 5 * time.Millisecond, Now: func() int64 { return int64(time.Since(began)) },
+		Audit:       &Audit{Discover: func(context.Context) (Layout, error) { return layout() }, Dial: dial, Wait: wait},
+		Options:     Options{Prefix: "rq:", Run: "r", Writer: 1 << 20, Shards: shards, ShardOf: l.ShardOf},
+		StaleReads:  true,
+		DualPrimary: true,
+		Every:       5 * time.Millisecond,
+		Now:         func() int64 { return int64(time.Since(began)) },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -44,7 +47,8 @@ func sampling(t *testing.T, layout func() (Layout, error), during func()) *recor
 	return r
 }
 
-// rounds waits until the server has executed this number of further writes, of which a sampler makes at least one per round.
+// rounds waits until the server has executed this number of further writes, of which a sampler makes at least one per
+// round.
 func rounds(t *testing.T, server *redistest.Server, n int) {
 	t.Helper()
 	before := server.Calls("set")

@@ -100,23 +100,39 @@ func TestSamplerIsExact(t *testing.T) {
 		dual   record.DualPrimary
 	}{
 		// Each read finds that the write just made is not there yet.
-		"in sync": {0, func(*sampledPair) { time.Sleep(time.Second + every/2) }, record.Staleness{Reads: 200, Stale: 200, MaxWrites: 1}, record.DualPrimary{}},
-		"30 ms late": {30 * time.Millisecond, func(*sampledPair) { time.Sleep(time.Second + every/2) },
-			record.Staleness{Reads: 200, Stale: 200, MaxWrites: 7, MaxBehind: 30 * ms}, record.DualPrimary{}},
-		"a second primary for 100 ms": {0, func(p *sampledPair) {
-			time.Sleep(102 * time.Millisecond)
-			p.replica.SetReadOnly(false)
-			time.Sleep(100 * time.Millisecond)
-			p.replica.SetReadOnly(true)
-			time.Sleep(100 * time.Millisecond)
-		}, record.Staleness{Reads: 60, Stale: 60, MaxWrites: 1}, record.DualPrimary{Writes: 20, First: 105 * ms, Last: 200 * ms}},
+		"in sync": {0, func(*sampledPair) {
+			time.Sleep(time.Second +
+				every/2)
+		}, record.Staleness{Reads: 200, Stale: 200, MaxWrites: 1}, record.DualPrimary{}},
+		"30 ms late": {
+			30 * time.Millisecond, func(*sampledPair) { time.Sleep(time.Second + every/2) },
+			record.Staleness{Reads: 200, Stale: 200, MaxWrites: 7, MaxBehind: 30 * ms},
+			record.DualPrimary{},
+		},
+		"a second primary for 100 ms": {
+			0,
+			func(p *sampledPair) {
+				time.Sleep(102 * time.Millisecond)
+				p.replica.SetReadOnly(false)
+				time.Sleep(100 * time.Millisecond)
+				p.replica.SetReadOnly(true)
+				time.Sleep(100 * time.Millisecond)
+			},
+			record.Staleness{Reads: 60, Stale: 60, MaxWrites: 1},
+			record.DualPrimary{Writes: 20, First: 105 * ms, Last: 200 * ms},
+		},
 		// The primary restarts empty, is dialled again in the next round, and the replica keeps its data.
-		"rolled back": {time.Hour, func(p *sampledPair) {
-			p.replica.Put(p.sampler.registers[0].key, "20")
-			time.Sleep(102 * time.Millisecond)
-			p.primary.Restart()
-			time.Sleep(900 * time.Millisecond)
-		}, record.Staleness{Reads: 200, Stale: 180, MaxWrites: 180, MaxBehind: 895 * ms, RolledBack: 1}, record.DualPrimary{}},
+		"rolled back": {
+			time.Hour,
+			func(p *sampledPair) {
+				p.replica.Put(p.sampler.registers[0].key, "20")
+				time.Sleep(102 * time.Millisecond)
+				p.primary.Restart()
+				time.Sleep(900 * time.Millisecond)
+			},
+			record.Staleness{Reads: 200, Stale: 180, MaxWrites: 180, MaxBehind: 895 * ms, RolledBack: 1},
+			record.DualPrimary{},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -165,7 +181,8 @@ func TestSamplerSkipsAHangingNode(t *testing.T) {
 			writes = p.primary.Calls("SET")
 			p.replica.Continue()
 		})
-		// A round writes twice. 21 rounds until it hangs at 105 ms, 100 from 355 to 855 ms, 100 from 1105 to 1605 ms, and 29 after 1855 ms.
+		// A round writes twice. 21 rounds until it hangs at 105 ms, 100 from 355 to 855 ms, 100 from 1105 to 1605 ms, and 29
+		// after 1855 ms.
 		if want := 2 * 250; writes != want {
 			t.Errorf("%d writes at the primary, want %d", writes, want)
 		}

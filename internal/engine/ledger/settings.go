@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// settingsOfPrimaries are the settings of the primaries of all shards: each with the addresses of those that have it.
+// settingsOfPrimaries are the settings of the primaries of all shards: each with the addresses of
+// those that have it.
 type settingsOfPrimaries []struct {
 	settings  string
 	addresses []string
@@ -31,7 +32,8 @@ func (s settingsOfPrimaries) String() string {
 	}
 	var parts []string
 	for _, one := range s {
-		parts = append(parts, strings.Join(slices.Sorted(slices.Values(one.addresses)), " and ")+": "+one.settings)
+		parts = append(parts, strings.Join(slices.Sorted(slices.Values(one.addresses)), " and ")+": "+
+			one.settings)
 	}
 	return strings.Join(parts, "; ")
 }

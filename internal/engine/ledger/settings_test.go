@@ -17,9 +17,11 @@ func TestTruthSettingsOfEveryPrimary(t *testing.T) {
 		}
 		other.add(address, "appendonly yes")
 	}
-	truth.Report(t, "T23", "settings of three primaries that are equal", "appendonly yes", same.String(), same.String() == "appendonly yes")
+	truth.Report(t, "T23", "settings of three primaries that are equal", "appendonly yes", same.String(),
+		same.String() == "appendonly yes")
 	const want = "a:1 and c:1: appendonly yes; b:1: appendonly no"
-	truth.Report(t, "T23", "settings of three primaries, one without persistence", want, other.String(), other.String() == want)
+	truth.Report(t, "T23", "settings of three primaries, one without persistence", want, other.String(),
+		other.String() == want)
 	if none := settingsOfPrimaries(nil).String(); none != "" {
 		t.Errorf("without a primary %q", none)
 	}

@@ -11,10 +11,14 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Verify reads the ledgers back. The load must have stopped, and the books must not be in use. It waits up to ResyncLimit until the replicas are in
-// sync, reads every key from its primary and each replica, and deletes the keys. Unread and Notes of the result list what could not be read;
-// the error is ctx's cause, or that the deployment cannot be read at all. progress is called with human-readable messages; it may be nil.
-func (a *Audit) Verify(ctx context.Context, books []*Book, progress func(string)) (*record.Ledger, error) {
+// Verify reads the ledgers back. The load must have stopped, and the books must not be in use. It
+// waits up to ResyncLimit until the replicas are in sync, reads every key from its primary and each
+// replica, and deletes the keys. Unread and Notes of the result list what could not be read; the
+// error is ctx's cause, or that the deployment cannot be read at all. progress is called with
+// human-readable messages; it may be nil.
+func (a *Audit) Verify(
+	ctx context.Context, books []*Book, progress func(string),
+) (*record.Ledger, error) {
 	if progress == nil {
 		progress = func(string) {}
 	}
@@ -27,7 +31,10 @@ func (a *Audit) Verify(ctx context.Context, books []*Book, progress func(string)
 		r.AddNote(why)
 	}
 	if missing := a.before - len(layout.Nodes); missing > 0 {
-		r.AddNote(fmt.Sprintf("%d of the %d nodes of the deployment before the load have left it and were not read.", missing, a.before))
+		r.AddNote(
+			fmt.Sprintf(
+				"%d of the %d nodes of the deployment before the load have left it and were not read.", missing,
+				a.before))
 	}
 	nodes := a.connections()
 	defer nodes.close()
@@ -36,7 +43,14 @@ func (a *Audit) Verify(ctx context.Context, books []*Book, progress func(string)
 		total += len(b.pages)
 		r.Unique = r.Unique || b.unique
 	}
-	reader := reading{audit: a, nodes: nodes, layout: layout, late: late, result: r, replicaMissing: map[string]uint64{}}
+	reader := reading{
+		audit:          a,
+		nodes:          nodes,
+		layout:         layout,
+		late:           late,
+		result:         r,
+		replicaMissing: map[string]uint64{},
+	}
 	done := 0
 	for _, b := range books {
 		for shard := range b.pages {
@@ -52,8 +66,11 @@ func (a *Audit) Verify(ctx context.Context, books []*Book, progress func(string)
 	return r, nil
 }
 
-// awaitStep waits until every replica is in sync with its primary. late lists those that are not, by address, with the reason.
-func (a *Audit) awaitStep(ctx context.Context, progress func(string)) (layout Layout, late map[string]string, err error) {
+// awaitStep waits until every replica is in sync with its primary. late lists those that are not,
+// by address, with the reason.
+func (a *Audit) awaitStep(
+	ctx context.Context, progress func(string),
+) (layout Layout, late map[string]string, err error) {
 	limit := a.ResyncLimit
 	if limit == 0 {
 		limit = DefaultResyncLimit
@@ -90,13 +107,15 @@ func waitingFor(late map[string]string, missing int, err error) string {
 	case err != nil:
 		return fmt.Sprintf("waiting for Redis before the ledger is read: %v", err)
 	case len(late) == 0:
-		return fmt.Sprintf("waiting for %d nodes to rejoin the deployment before the ledger is read", missing)
+		return fmt.Sprintf("waiting for %d nodes to rejoin the deployment before the ledger is read",
+			missing)
 	}
-	return fmt.Sprintf("waiting for %d replicas to be in sync before the ledger is read, such as %s", len(late), slices.Min(slices.Collect(maps.Keys(late))))
+	return fmt.Sprintf("waiting for %d replicas to be in sync before the ledger is read, such as %s",
+		len(late), slices.Min(slices.Collect(maps.Keys(late))))
 }
 
-// outOfStep returns the replicas that lack data which their primary had when it was queried, by address with the reason. The error means that a
-// primary cannot be queried.
+// outOfStep returns the replicas that lack data which their primary had when it was queried, by
+// address with the reason. The error means that a primary cannot be queried.
 func (a *Audit) outOfStep(ctx context.Context, layout *Layout) (map[string]string, error) {
 	late := map[string]string{}
 	for _, primary := range layout.Nodes {
@@ -121,7 +140,8 @@ func (a *Audit) outOfStep(ctx context.Context, layout *Layout) (map[string]strin
 				continue
 			}
 			if why := a.behind(ctx, n, at); why != "" {
-				late[n.Address] = fmt.Sprintf("Replica %s was not in sync after the load and was not read: %s.", n.Address, why)
+				late[n.Address] = fmt.Sprintf("Replica %s was not in sync after the load and was not read: %s.",
+					n.Address, why)
 			}
 		}
 	}
@@ -143,7 +163,8 @@ func (a *Audit) behind(ctx context.Context, n Node, primary redis.Info) string {
 	case at["master_replid"] != primary["master_replid"]:
 		return "it follows another primary"
 	case at.Int("slave_repl_offset") < primary.Int("master_repl_offset"):
-		return fmt.Sprintf("it is %d bytes behind", primary.Int("master_repl_offset")-at.Int("slave_repl_offset"))
+		return fmt.Sprintf("it is %d bytes behind",
+			primary.Int("master_repl_offset")-at.Int("slave_repl_offset"))
 	}
 	return ""
 }

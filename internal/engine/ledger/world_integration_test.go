@@ -47,7 +47,10 @@ func dial(ctx context.Context, address string, readReplica bool) (net.Conn, erro
 // newWorld creates the ledgers of some writers.
 func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 	t.Helper()
-	w := &world{t: t, began: time.Now(), layout: layout, within: 20 * time.Second, stop: make(chan struct{}), n: make([]atomic.Int64, writers), locks: make([]sync.Mutex, writers)}
+	w := &world{
+		t: t, began: time.Now(), layout: layout, within: 20 * time.Second, stop: make(chan struct{}),
+		n: make([]atomic.Int64, writers), locks: make([]sync.Mutex, writers),
+	}
 	w.audit = &Audit{Discover: func(context.Context) (Layout, error) { return layout() }, Dial: dial, Wait: wait}
 	unique, err := w.audit.Begin(t.Context())
 	if err != nil {
@@ -62,7 +65,15 @@ func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 		shards = max(shards, n.Shard+1)
 	}
 	for i := range writers {
-		w.books = append(w.books, newBook(t, Options{Prefix: "rq:", Run: strconv.FormatInt(w.began.UnixNano(), 36), Writer: i, Unique: unique, Shards: shards, ShardOf: l.ShardOf}))
+		w.books = append(w.books,
+			newBook(t, Options{
+				Prefix:  "rq:",
+				Run:     strconv.FormatInt(w.began.UnixNano(), 36),
+				Writer:  i,
+				Unique:  unique,
+				Shards:  shards,
+				ShardOf: l.ShardOf,
+			}))
 		w.acked = append(w.acked, make([]map[uint64]bool, shards))
 		for shard := range shards {
 			w.acked[i][shard] = map[uint64]bool{}
@@ -241,9 +252,11 @@ func (w *world) verify() *record.Ledger {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Logf("acknowledged %d, unknown %d (present %d), lost %d from %v to %v, errors %d", r.Acked, r.Unknown, r.UnknownPresent, r.Lost, time.Duration(r.FirstLost), time.Duration(r.LastLost), r.Errors)
+	w.t.Logf("acknowledged %d, unknown %d (present %d), lost %d from %v to %v, errors %d", r.Acked, r.Unknown,
+		r.UnknownPresent, r.Lost, time.Duration(r.FirstLost), time.Duration(r.LastLost), r.Errors)
 	if r.Acked != w.count() || r.FailedPresent != 0 || r.ReplicaMissing != 0 || r.Unread != "" {
-		w.t.Errorf("%d acknowledged, want %d; present though failed %d; missing at a replica %d; unread %q", r.Acked, w.count(), r.FailedPresent, r.ReplicaMissing, r.Unread)
+		w.t.Errorf("%d acknowledged, want %d; present though failed %d; missing at a replica %d; unread %q", r.Acked,
+			w.count(), r.FailedPresent, r.ReplicaMissing, r.Unread)
 	}
 	return r
 }

@@ -16,7 +16,11 @@ type closedLoop struct {
 }
 
 func newClosedLoop(l *Loop, number, loops int64) *closedLoop {
-	return &closedLoop{Users: pace.NewUsers(&l.run.Work, number, loops), loop: l, batch: l.run.Plan.Client.Pipeline}
+	return &closedLoop{
+		Users: pace.NewUsers(&l.run.Work, number, loops),
+		loop:  l,
+		batch: l.run.Plan.Client.Pipeline,
+	}
 }
 
 func (d *closedLoop) issue(now int64) int64 {

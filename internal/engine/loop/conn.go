@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Conn is one of the load's connections. It outlives its sockets: when one breaks, conn dials a new one. Only its loop's goroutine accesses it.
+// Conn is one of the load's connections. It outlives its sockets: when one breaks, conn dials a new
+// one. Only its loop's goroutine accesses it.
 type Conn struct {
 	loop   *Loop
 	pool   *pool
@@ -44,10 +45,13 @@ type Conn struct {
 
 // signs are when a connection was made, written and heard, nanoseconds since the start.
 type signs struct {
-	born       int64 // when it was made
-	alive      int64 // when a reply arrived that is no outcome: to the greeting, or a late one; 0 after an outcome, and if not known
-	heard      int64 // when data was last received
-	onWay      int64 // when the last request that it wrote was surely on its way: at the end of that wake-up
+	born int64 // when it was made
+	// when a reply arrived that is no outcome: to the greeting, or a late one; 0 after an outcome, and
+	// if not known
+	alive int64
+	heard int64 // when data was last received
+	// when the last request that it wrote was surely on its way: at the end of that wake-up
+	onWay      int64
 	silentFrom int64 // heard when the dial of the replacement began
 	renewed    int64 // when it was last replaced because its server was no primary
 }
@@ -74,7 +78,11 @@ func (c *Conn) Adopt(stands dial.Line) {
 	c.scan.Reset()
 	c.unsent, c.raw = c.unsent[:0], c.raw[:0]
 	c.pool.up++
-	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.Address, l.run.Now()
+	c.up = true
+	c.renewPending = false
+	c.replacing = false
+	c.address = stands.Address
+	c.born = l.run.Now()
 	c.heard, c.alive = c.born, l.look.greeted(&l.run.Clock, stands.Conn, c.born)
 	l.run.Connections.Add(1)
 	if c.takeSocket(stands.Conn) {
@@ -89,7 +97,8 @@ func (c *Conn) Adopt(stands dial.Line) {
 	c.release()
 }
 
-// takeSocket takes the socket of a connection from Go's poller to the loop's; false if that is not possible.
+// takeSocket takes the socket of a connection from Go's poller to the loop's; false if that is not
+// possible.
 func (c *Conn) takeSocket(stands net.Conn) bool {
 	secured, below := socket.TLSOf(stands)
 	tcp, ok := stands.(syscall.Conn)
@@ -103,7 +112,10 @@ func (c *Conn) takeSocket(stands net.Conn) bool {
 	if !ok {
 		return false
 	}
-	if err := c.loop.poll.Add(int(fd), socket.Event{Number: c.index, Generation: c.generation}); err != nil {
+	if err := c.loop.poll.Add(int(fd), socket.Event{
+		Number:     c.index,
+		Generation: c.generation,
+	}); err != nil {
 		fd.Close()
 		return false
 	}
@@ -117,16 +129,19 @@ func (c *Conn) takeSocket(stands net.Conn) bool {
 	return true
 }
 
-// inFlight is since when a request with a reply was surely on its way; 0 = not known. Of others than those of one round trip some server was heard meanwhile; where
-// another goroutine writes, a stall may have kept it from that.
+// inFlight is since when a request with a reply was surely on its way; 0 = not known. Of others
+// than those of one round trip some server was heard meanwhile; where another goroutine writes, a
+// stall may have kept it from that.
 func (c *Conn) inFlight(r *request) int64 {
-	if c.onWay < r.sent || r.hops > 0 || r.tries > 0 || r.follows || c.pump != nil && c.loop.stalledUntil >= r.sent {
+	if c.onWay < r.sent || r.hops > 0 || r.tries > 0 || r.follows ||
+		c.pump != nil && c.loop.stalledUntil >= r.sent {
 		return 0
 	}
 	return c.onWay
 }
 
-// send takes as many requests from the pool's queue as may be in flight, and writes them with one system call.
+// send takes as many requests from the pool's queue as may be in flight, and writes them with one
+// system call.
 func (c *Conn) send() {
 	l := c.loop
 	at := l.stamp()
@@ -154,7 +169,8 @@ func (c *Conn) send() {
 	}
 }
 
-// receive reads from the socket until a read returns less than the buffer holds; of a connection with TLS, until no record is complete.
+// receive reads from the socket until a read returns less than the buffer holds; of a connection
+// with TLS, until no record is complete.
 func (c *Conn) receive() {
 	l := c.loop
 	c.flush()
@@ -204,7 +220,8 @@ func (c *Conn) flush() {
 	c.unsent = c.unsent[:copy(c.unsent, c.unsent[n:])]
 }
 
-// take scans the replies in p and settles their requests. stamp is the kernel's stamp of their last byte, 0 = none.
+// take scans the replies in p and settles their requests. stamp is the kernel's stamp of their last
+// byte, 0 = none.
 func (c *Conn) take(p []byte, stamp int64) {
 	came := c.reception(stamp)
 	c.heard = c.loop.at
@@ -259,8 +276,8 @@ func (c *Conn) reception(stamp int64) reception {
 	return reception{at, min(at, l.look.since), exact}
 }
 
-// replied continues a request whose replies are complete. last tells that nothing else was read after them: then the stamp is theirs, unless a pump or
-// TLS may have read further replies.
+// replied continues a request whose replies are complete. last tells that nothing else was read
+// after them: then the stamp is theirs, unless a pump or TLS may have read further replies.
 func (c *Conn) replied(r *request, came reception, last bool) {
 	l := c.loop
 	if r.expired {
@@ -273,26 +290,38 @@ func (c *Conn) replied(r *request, came reception, last bool) {
 	}
 	if slower := l.addedLatency; slower > 0 {
 		c.held++
-		l.held.push(delayed{lo: lo + slower, at: came.at + slower, conn: c, request: *r, raw: bytes.Clone(c.raw)})
+		l.held.push(delayed{
+			lo:      lo + slower,
+			at:      came.at + slower,
+			conn:    c,
+			request: *r,
+			raw:     bytes.Clone(c.raw),
+		})
 		return
 	}
 	c.finishRound(r, c.raw, lo, came.at)
 }
 
-// release puts the connection into the pool's list of connections that can send, or replaces it if it has reached its maximum age.
+// release puts the connection into the pool's list of connections that can send, or replaces it if
+// it has reached its maximum age.
 func (c *Conn) release() {
 	switch {
 	case !c.up || c.free:
-	case c.flight.count+c.held == 0 && (c.renewPending || c.loop.maxAge > 0 && c.loop.at-c.born > c.maxAge()):
+	case c.flight.count+c.held == 0 &&
+		(c.renewPending || c.loop.maxAge > 0 && c.loop.at-c.born > c.maxAge()):
 		c.renew()
-	case c.flight.count+c.held == 0 || c.loop.multiplexed && c.flight.count < c.Depth && !c.renewPending:
+	case c.flight.count+c.held == 0 ||
+		c.loop.multiplexed && c.flight.count < c.Depth && !c.renewPending:
 		c.free = true
 		c.pool.free.push(c)
 	}
 }
 
-// maxAge is up to a tenth shorter for some connections, so that not all of them are replaced at once.
-func (c *Conn) maxAge() int64 { return c.loop.maxAge - c.loop.maxAge/10*(c.Number%16)/16 }
+// maxAge is up to a tenth shorter for some connections, so that not all of them are replaced at
+// once.
+func (c *Conn) maxAge() int64 {
+	return c.loop.maxAge - c.loop.maxAge/10*(c.Number%16)/16
+}
 
 // renew replaces the connection, immediately or once nothing is in flight.
 func (c *Conn) renew() {
@@ -308,7 +337,8 @@ func (c *Conn) renew() {
 	}
 }
 
-// finishRound continues a request whose round trip has ended: with the next round trip, or with its outcome.
+// finishRound continues a request whose round trip has ended: with the next round trip, or with its
+// outcome.
 func (c *Conn) finishRound(r *request, raw []byte, lo, at int64) {
 	if r.follows && r.reply.Kind != resp.Error && c.up && c.sendNextRound(r, raw, at) {
 		return
@@ -341,7 +371,8 @@ func (c *Conn) noteReply(r *request, reply *resp.Reply) bool {
 	return r.replies == 0
 }
 
-// sendNextRound writes a request's next round trip; false if there is none: its replies arrived at the instant at.
+// sendNextRound writes a request's next round trip; false if there is none: its replies arrived at
+// the instant at.
 func (c *Conn) sendNextRound(r *request, raw []byte, at int64) bool {
 	l := c.loop
 	l.values = l.values[:0]
@@ -406,7 +437,8 @@ func (c *Conn) expireAfterReading(before int64) {
 	c.expire(before)
 }
 
-// lose closes the connection: the outcome of requests in flight is unknown. A new connection is dialled immediately.
+// lose closes the connection: the outcome of requests in flight is unknown. A new connection is
+// dialled immediately.
 func (c *Conn) lose(err error) {
 	if !c.up {
 		return
@@ -438,8 +470,9 @@ func (c *Conn) breakOff(class record.Class) {
 	}
 }
 
-// connect dials in the background until a connection is established or ctx ends, and notifies the loop of each result. A dial in progress is
-// cancelled. A connection that is up stays so until its replacement is established.
+// connect dials in the background until a connection is established or ctx ends, and notifies the
+// loop of each result. A dial in progress is cancelled. A connection that is up stays so until its
+// replacement is established.
 func (c *Conn) connect(ctx context.Context) {
 	if c.stopDial != nil {
 		c.stopDial()
@@ -450,13 +483,22 @@ func (c *Conn) connect(ctx context.Context) {
 	l, attempt := c.loop, c.attempt
 	dialer := l.run.Routes.DialerTo(c.pool.place, c.Number)
 	grace := time.Duration(0)
-	if c.replacing && c.pump != nil { // established cannot read what arrived on the silent connection just then: the pump must pass it on first
+	// established cannot read what arrived on the silent connection just then: the pump must pass it
+	// on first
+	if c.replacing && c.pump != nil {
 		grace = time.Duration(lookEvery)
 	}
 	go func() {
 		stands, err := dialer.Connect(ctx, func(err error, began time.Time) {
 			at := l.run.Now()
-			l.notify(note{conn: c, attempt: attempt, refused: true, class: dial.ClassOf(err), at: at, waited: at - l.run.At(began)})
+			l.notify(note{
+				conn:    c,
+				attempt: attempt,
+				refused: true,
+				class:   dial.ClassOf(err),
+				at:      at,
+				waited:  at - l.run.At(began),
+			})
 		})
 		if err != nil {
 			return

@@ -6,7 +6,8 @@ import (
 	"github.com/redquake/redquake/internal/engine/clock"
 )
 
-// delayed is a request that is held back in the client: its reply is delayed to simulate a slower network, or the request waits for a retry.
+// delayed is a request that is held back in the client: its reply is delayed to simulate a slower
+// network, or the request waits for a retry.
 type delayed struct {
 	lo, at  int64 // when it continues; a reply can have arrived as early as lo
 	conn    *Conn // that received the reply; nil for a retry
@@ -20,9 +21,12 @@ type delays struct {
 	head int
 }
 
-func (d *delays) count() int { return len(d.list) - d.head }
+func (d *delays) count() int {
+	return len(d.list) - d.head
+}
 
-// retryAfter is the delay before a failed request is retried: an immediate retry would reach the same server in the same state.
+// retryAfter is the delay before a failed request is retried: an immediate retry would reach the
+// same server in the same state.
 const retryAfter = int64(10 * time.Millisecond)
 
 // runDelayed continues the requests whose delay has passed.
@@ -32,7 +36,8 @@ func (l *Loop) runDelayed(now int64) {
 		for i := range l.released {
 			e := &l.released[i]
 			e.conn.held--
-			e.conn.finishRound(&e.request, e.raw, e.lo, e.at) // not now: a loop that is late does not make the network slower
+			// not now: a loop that is late does not make the network slower
+			e.conn.finishRound(&e.request, e.raw, e.lo, e.at)
 			e.conn.release()
 		}
 	}
@@ -67,7 +72,8 @@ func (d *delays) next() int64 {
 	return d.list[d.head].at
 }
 
-// retryLater keeps a request that was certainly not applied for another attempt, if the plan allows one.
+// retryLater keeps a request that was certainly not applied for another attempt, if the plan allows
+// one.
 func (l *Loop) retryLater(r *request, at int64) bool {
 	if int(r.tries) >= l.run.Plan.Client.Retries || l.closing() {
 		return false
@@ -81,4 +87,6 @@ func (l *Loop) retryLater(r *request, at int64) bool {
 	return true
 }
 
-func (d *delays) push(e delayed) { d.list = append(d.list, e) }
+func (d *delays) push(e delayed) {
+	d.list = append(d.list, e)
+}

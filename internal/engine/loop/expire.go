@@ -8,8 +8,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// expire ends the requests that were sent before the given instant: they have timed out. The requests of a connection that is not shared were sent
-// together, and it is closed, as a client does. On a shared one the replies to others may still arrive in time.
+// expire ends the requests that were sent before the given instant: they have timed out. The
+// requests of a connection that is not shared were sent together, and it is closed, as a client
+// does. On a shared one the replies to others may still arrive in time.
 func (c *Conn) expire(before int64) {
 	switch {
 	case c.flight.count == 0 || c.flight.at(0).sent >= before:
@@ -20,7 +21,8 @@ func (c *Conn) expire(before int64) {
 	}
 }
 
-// expireEach ends the requests that were sent before the given instant, and dials a replacement if nothing has been received since that instant.
+// expireEach ends the requests that were sent before the given instant, and dials a replacement if
+// nothing has been received since that instant.
 func (c *Conn) expireEach(before int64) {
 	l := c.loop
 	at := l.stamp()
@@ -44,7 +46,8 @@ func (c *Conn) expireEach(before int64) {
 	}
 }
 
-// established adopts a connection that was dialled, unless it is a replacement and the silent connection has received data in the meantime.
+// established adopts a connection that was dialled, unless it is a replacement and the silent
+// connection has received data in the meantime.
 func (c *Conn) established(stands dial.Line) {
 	if c.up && c.pump == nil {
 		c.receive()

@@ -6,7 +6,8 @@ import (
 	"github.com/redquake/redquake/internal/engine/workload"
 )
 
-// enqueueLedger queues a ledger write, to the shards round-robin. It returns false once the book is full.
+// enqueueLedger queues a ledger write, to the shards round-robin. It returns false once the book is
+// full.
 func (l *Loop) enqueueLedger(user, due int64, t *pace.Turn) bool {
 	shard := int(l.rotation % uint64(l.Book.Shards()))
 	l.rotation++
@@ -16,7 +17,10 @@ func (l *Loop) enqueueLedger(user, due int64, t *pace.Turn) bool {
 	}
 	l.drawn = request{due: due, turn: t, ledger: int64(number) + 1}
 	r := &l.drawn
-	r.Op, r.User, r.Key, r.Slot = l.run.LedgerOp(), user, int64(shard), workload.NoSlot
+	r.Op = l.run.LedgerOp()
+	r.User = user
+	r.Key = int64(shard)
+	r.Slot = workload.NoSlot
 	if l.Book.Shards() > 1 {
 		r.Slot = l.Book.Slot(shard)
 	}

@@ -11,15 +11,20 @@ import (
 
 // Limits of a loop's looks at its sockets, nanoseconds.
 const (
-	lookEvery    = int64(time.Millisecond)      // while requests wait for longer than a gap's minimum: what is read next then arrived after the last look
-	stalledAwake = int64(20 * time.Millisecond) // a longer wake-up is a stall: the loop was kept from running
+	// while requests wait for longer than a gap's minimum: what is read next then arrived after the
+	// last look
+	lookEvery = int64(time.Millisecond)
+	// a longer wake-up is a stall: the loop was kept from running
+	stalledAwake = int64(20 * time.Millisecond)
 )
 
-// look is when a loop looked at its sockets, which tells when what it reads can have arrived. All instants are nanoseconds since the start.
+// look is when a loop looked at its sockets, which tells when what it reads can have arrived. All
+// instants are nanoseconds since the start.
 type look struct {
 	entered int64 // the loop entered the current wait
-	// since is when the last wait before the current one was entered that reported all sockets with data: what is read now arrived after it. The
-	// instant at which a wait returned will not do, as the thread can be suspended between the kernel's answer and reading the clock.
+	// since is when the last wait before the current one was entered that reported all sockets with
+	// data: what is read now arrived after it. The instant at which a wait returned will not do, as
+	// the thread can be suspended between the kernel's answer and reading the clock.
 	since, next int64
 	lateSince   int64 // when the loop should have woken up, if it woke up late; otherwise 0
 	until       int64
@@ -48,7 +53,8 @@ func (k *look) woke(c *clock.Clock, at int64) {
 	k.Refresh(c, at)
 }
 
-// greeted returns when the last reply to the greeting on a new connection arrived; 0 if it is not known.
+// greeted returns when the last reply to the greeting on a new connection arrived; 0 if it is not
+// known.
 func (k *look) greeted(c *clock.Clock, by net.Conn, now int64) int64 {
 	at, ok := k.Arrived(c, socket.LastStamp(socket.StamperOf(by)), 0, now)
 	if !ok {
@@ -65,7 +71,8 @@ func (l *Loop) noteStall(from, to int64) {
 	}
 }
 
-// noteWaiting notes at an instant which parts of the load have requests in flight, or requests that wait for a connection which is being dialled.
+// noteWaiting notes at an instant which parts of the load have requests in flight, or requests that
+// wait for a connection which is being dialled.
 func (l *Loop) noteWaiting(at int64) {
 	var logs uint64
 	for _, p := range l.pools {

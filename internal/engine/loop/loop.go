@@ -1,4 +1,5 @@
-// Package loop sends a load from event loops: each serves its connections in one goroutine, and allocates nothing and takes no lock per request.
+// Package loop sends a load from event loops: each serves its connections in one goroutine, and
+// allocates nothing and takes no lock per request.
 package loop
 
 import (
@@ -22,8 +23,9 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// Loop is one event loop: it serves an equal part of the pod's connections and of its users or arrivals in one goroutine. It takes no lock and
-// allocates nothing per request. Other goroutines (dials, pumps) report to it by notes.
+// Loop is one event loop: it serves an equal part of the pod's connections and of its users or
+// arrivals in one goroutine. It takes no lock and allocates nothing per request. Other goroutines
+// (dials, pumps) report to it by notes.
 type Loop struct {
 	run      *load.State
 	poll     socket.Poller
@@ -53,7 +55,8 @@ type settings struct {
 	multiplexed   bool              // requests of several users are in flight on one connection
 	maxAge        int64             // of a connection, nanoseconds; 0 = none
 	addedLatency  int64             // to each round trip, nanoseconds
-	scanEvery     int64             // how often the loop checks for requests that have exceeded requestTimeout, nanoseconds
+	// how often the loop checks for requests that have exceeded requestTimeout, nanoseconds
+	scanEvery int64
 }
 
 // destinations are where requests go.
@@ -79,9 +82,10 @@ type wake struct {
 	nextScan   int64
 	// stalledUntil is when the last stall that the loop noticed was over.
 	stalledUntil int64
-	pumped       bool // other goroutines write: what is in flight need not have been written when the process is stopped
-	yielded      int64
-	look         look
+	// other goroutines write: what is in flight need not have been written when the process is stopped
+	pumped  bool
+	yielded int64
+	look    look
 }
 
 // traffic counts requests.
@@ -120,7 +124,8 @@ type mailbox struct {
 // readBuffer is the size of the read buffer that all connections of a loop share, in bytes.
 const readBuffer = 64 << 10
 
-// note is a message to the loop from another goroutine: a connection was established, a dial failed, or a pump has read data.
+// note is a message to the loop from another goroutine: a connection was established, a dial
+// failed, or a pump has read data.
 type note struct {
 	conn *Conn
 
@@ -146,7 +151,8 @@ func (n *note) outdated() bool {
 
 // demand decides which requests a loop sends and when.
 type demand interface {
-	// issue queues the requests that are due at the instant now, and returns when it must be called again.
+	// issue queues the requests that are due at the instant now, and returns when it must be called
+	// again.
 	issue(now int64) (next int64)
 	// ended is called when a request of a closed loop has ended, at the instant at.
 	ended(r *request, at int64)
@@ -284,9 +290,10 @@ func (l *Loop) sleep() {
 // yieldEvery is less than the 10 ms after which the runtime preempts a goroutine, nanoseconds.
 const yieldEvery = int64(8 * time.Millisecond)
 
-// yield lets other goroutines run now and then. To the runtime, a loop that never yields is one that runs for too long, as its system calls do not
-// count: it would be interrupted by a signal and lose its processor in epoll_wait a hundred times a second, and each time the runtime's monitor would
-// poll every 20 us for a while, at a tenth of the CPU.
+// yield lets other goroutines run now and then. To the runtime, a loop that never yields is one
+// that runs for too long, as its system calls do not count: it would be interrupted by a signal and
+// lose its processor in epoll_wait a hundred times a second, and each time the runtime's monitor
+// would poll every 20 us for a while, at a tenth of the CPU.
 func (l *Loop) yield() {
 	if l.at-l.yielded > yieldEvery {
 		l.yielded = l.at
@@ -337,7 +344,8 @@ func (l *Loop) expire(now int64) {
 	l.pump()
 }
 
-// dropLate drops arrivals that could not be sent in time. They are recorded at the instant at which requestTimeout passed.
+// dropLate drops arrivals that could not be sent in time. They are recorded at the instant at which
+// requestTimeout passed.
 func (l *Loop) dropLate(p *pool, now int64) {
 	forgone := int64(0)
 	if pacer := l.run.Pacer.Load(); pacer != nil {
@@ -427,7 +435,9 @@ func (l *Loop) drainNotes() {
 }
 
 // invalidateClock makes the next stamp read the clock.
-func (l *Loop) invalidateClock() { l.read = false }
+func (l *Loop) invalidateClock() {
+	l.read = false
+}
 
 func (l *Loop) pump() {
 	for _, p := range l.pools {
@@ -435,7 +445,8 @@ func (l *Loop) pump() {
 	}
 }
 
-// refuse fails the next queued request of a connection's pool: the connection could not be established.
+// refuse fails the next queued request of a connection's pool: the connection could not be
+// established.
 func (l *Loop) refuse(c *Conn, n *note) {
 	p := c.pool
 	if c.up || p.waiting.count == 0 || l.closing() {
@@ -459,7 +470,8 @@ func (l *Loop) refuse(c *Conn, n *note) {
 	l.ended(&r, l.stamp())
 }
 
-// stamp returns the current time. The clock is read only after a system call, as nothing else takes long.
+// stamp returns the current time. The clock is read only after a system call, as nothing else takes
+// long.
 func (l *Loop) stamp() int64 {
 	if !l.read {
 		l.at, l.read = l.run.Now(), true
@@ -473,7 +485,9 @@ func (l *Loop) stamp() int64 {
 }
 
 // closing reports whether the run was aborted: nothing more is sent.
-func (l *Loop) closing() bool { return l.ending > 0 }
+func (l *Loop) closing() bool {
+	return l.ending > 0
+}
 
 // encode appends the request's bytes.
 func (l *Loop) encode(out []byte, r *request) []byte {

@@ -70,7 +70,8 @@ func (b *batches) issue(int64) int64 {
 func (b *batches) ended(*request, int64) { b.owing-- }
 func (b *batches) over(int64) bool       { return b.owing == 0 && b.left == 0 }
 
-// stateOf returns the state of a load of one pod by a plan, which has begun. Its outcomes are all counted in interval 0.
+// stateOf returns the state of a load of one pod by a plan, which has begun. Its outcomes are all counted in interval
+// 0.
 func stateOf(t testing.TB, p *plan.Plan) *load.State {
 	t.Helper()
 	w, err := workload.New(&p.Workload)
@@ -78,11 +79,25 @@ func stateOf(t testing.TB, p *plan.Plan) *load.State {
 		t.Fatal(err)
 	}
 	s := &load.State{
-		Clock: clock.Clock{Start: time.Now()}, Timeout: int64(p.Client.RequestTimeout), Redis: w, Parts: gaps.PartsOf(p.ReadOnly()),
+		Clock:    clock.Clock{Start: time.Now()},
+		Timeout:  int64(p.Client.RequestTimeout),
+		Redis:    w,
+		Parts:    gaps.PartsOf(p.ReadOnly()),
 		Recorder: interval.New(int64(p.Interval), len(w.Operations()), len(p.Tallies()), 1),
-		Routes:   route.Routes{Dialer: &dial.Dialer{Target: p.Target, Timeout: p.Client.DialTimeout, TCP: dial.NewResolver().TCP, Hedges: make(chan struct{}, 256)}},
+		Routes: route.Routes{
+			Dialer: &dial.Dialer{
+				Target:  p.Target,
+				Timeout: p.Client.DialTimeout,
+				TCP:     dial.NewResolver().TCP,
+				Hedges:  make(chan struct{}, 256),
+			},
+		},
 	}
-	s.Plan, s.Length, s.Workload, s.Operations, s.Users = p, int64(p.Shape.Length()), w, w.Operations(), plan.NewSchedule(p.Shape)
+	s.Plan = p
+	s.Length = int64(p.Shape.Length())
+	s.Workload = w
+	s.Operations = w.Operations()
+	s.Users = plan.NewSchedule(p.Shape)
 	s.Thresholds = gaps.NewThresholds(s.Parts.Count, record.MaxShards, 2*gaps.UnknownPace)
 	s.Budget.Left.Store(math.MaxInt64)
 	s.Recorder.SetLast(0)
@@ -138,7 +153,8 @@ func TestEveryRequestIsSettled(t *testing.T) {
 			l := served(t, p, echoing(t, size, tt.reply), 1)
 			l.Serve(t.Context())
 			op := l.run.Recorder.Close(0).Ops[0]
-			if op.Sent != 4 || op.OK != tt.ok || op.Fail != tt.fail || op.Unknown != tt.unknown || op.Errors[tt.class] != tt.fail+tt.unknown {
+			if op.Sent != 4 || op.OK != tt.ok || op.Fail != tt.fail || op.Unknown != tt.unknown ||
+				op.Errors[tt.class] != tt.fail+tt.unknown {
 				t.Errorf("%+v", op.Counts)
 			}
 			if l.run.Connections.Load() != 0 || l.inFlight != 0 || l.queued != 0 {
@@ -151,7 +167,8 @@ func TestEveryRequestIsSettled(t *testing.T) {
 	}
 }
 
-// TestRequestsExpire: the loop breaks a connection whose server is silent; the requests are unknown, with the time they waited.
+// TestRequestsExpire: the loop breaks a connection whose server is silent; the requests are unknown, with the time they
+// waited.
 func TestRequestsExpire(t *testing.T) {
 	p, _ := fixedPlan(2)
 	p.Client.RequestTimeout = 30 * time.Millisecond
@@ -166,7 +183,8 @@ func TestRequestsExpire(t *testing.T) {
 	}
 }
 
-// TestLateReplyIsUnknown: a reply after the request timeout is no success, even if it arrives before the loop checks the timeout.
+// TestLateReplyIsUnknown: a reply after the request timeout is no success, even if it arrives before the loop checks
+// the timeout.
 func TestLateReplyIsUnknown(t *testing.T) {
 	p, size := fixedPlan(1)
 	l := served(t, p, echoing(t, size, "+OK\r\n"), 1)
@@ -178,8 +196,8 @@ func TestLateReplyIsUnknown(t *testing.T) {
 	}
 }
 
-// TestSignsOfLifeEndAnOutage: the server greeted a connection, or replied too late, and the client sent its next request only later: the success of that
-// request could have been had so much sooner.
+// TestSignsOfLifeEndAnOutage: the server greeted a connection, or replied too late, and the client sent its next
+// request only later: the success of that request could have been had so much sooner.
 func TestSignsOfLifeEndAnOutage(t *testing.T) {
 	p, _ := fixedPlan(1)
 	l := served(t, p, echoing(t, 1, ""), 0)
@@ -222,7 +240,8 @@ func (once) Next(dst []byte, _ *workload.Request, _ []resp.Value, tally []uint64
 	return dst, 0
 }
 
-// TestTalliesFollowTheOutcome: what is read after the end of an interval, but arrived in it, counts there, as outcome and as tally.
+// TestTalliesFollowTheOutcome: what is read after the end of an interval, but arrived in it, counts there, as outcome
+// and as tally.
 func TestTalliesFollowTheOutcome(t *testing.T) {
 	p, _ := fixedPlan(1)
 	l := served(t, p, echoing(t, 1, ""), 0)
@@ -290,7 +309,8 @@ func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	}
 }
 
-// After the end of the run a loop waits for requests in flight without a deadline in the past, which would make it spin.
+// After the end of the run a loop waits for requests in flight without a deadline in the past, which would make it
+// spin.
 func TestUsersDoNotSpinAfterTheEnd(t *testing.T) {
 	p, _ := fixedPlan(1)
 	p.Shape = plan.Shape{Users: 1, Duration: time.Second}

@@ -9,16 +9,21 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// New creates loop number i of loops, with a number of connections to the target's addresses. depth returns how many requests may be in flight on connection i
-// of the pod.
+// New creates loop number i of loops, with a number of connections to the target's addresses. depth
+// returns how many requests may be in flight on connection i of the pod.
 func New(s *load.State, i, loops, conns int64, depth func(i int64) int) *Loop {
 	p := s.Plan
 	l := &Loop{
 		run: s, stripe: s.Recorder.Stripes[i], gaps: gaps.NewLogs(s.Thresholds, false),
 		settings: settings{
-			connsPerPool: conns, depth: depth, first: i, stride: loops, multiplexed: p.Client.Mode == plan.Multiplexed,
-			maxAge: int64(p.Client.MaxAge), addedLatency: int64(p.Client.AddedLatency),
-			scanEvery: min(max(s.Timeout/20, scanShortest), scanLongest),
+			connsPerPool: conns,
+			depth:        depth,
+			first:        i,
+			stride:       loops,
+			multiplexed:  p.Client.Mode == plan.Multiplexed,
+			maxAge:       int64(p.Client.MaxAge),
+			addedLatency: int64(p.Client.AddedLatency),
+			scanEvery:    min(max(s.Timeout/20, scanShortest), scanLongest),
 		},
 		destinations: destinations{layout: route.StandaloneMap},
 		traffic:      traffic{flying: make([]int32, len(s.Operations))},
@@ -41,7 +46,8 @@ func (l *Loop) draws(cluster bool) {
 	l.follower, _ = l.source.(workload.Follower)
 }
 
-// LayOut creates the connections to each shard of a deployment. It must be called before the loop is served.
+// LayOut creates the connections to each shard of a deployment. It must be called before the loop
+// is served.
 func (l *Loop) LayOut(m *topology.Map) {
 	l.draws(m.Kind == topology.KindCluster)
 	from := l.run.Plan.Client.ReadFrom
@@ -53,10 +59,14 @@ func (l *Loop) LayOut(m *topology.Map) {
 }
 
 // Connections returns the loop's connections, to be established before the loop is served.
-func (l *Loop) Connections() []*Conn { return l.conns }
+func (l *Loop) Connections() []*Conn {
+	return l.conns
+}
 
 // Place is where the connection leads.
-func (c *Conn) Place() route.Place { return c.pool.place }
+func (c *Conn) Place() route.Place {
+	return c.pool.place
+}
 
 // Lock keeps the loop from waking up until unlock is called.
 func (l *Loop) Lock() (unlock func()) {

@@ -6,7 +6,8 @@ import (
 	"github.com/redquake/redquake/internal/engine/pace"
 )
 
-// openLoop is the demand of arrivals that are scheduled in advance: every loops-th arrival of the pod belongs to this loop.
+// openLoop is the demand of arrivals that are scheduled in advance: every loops-th arrival of the
+// pod belongs to this loop.
 type openLoop struct {
 	loop          *Loop
 	pacer         *pace.Pacer
@@ -15,8 +16,10 @@ type openLoop struct {
 	due           int64 // when it is due
 }
 
-// maxQueued bounds the arrivals that a loop has taken from the schedule and cannot send yet. Those behind it wait in the schedule, whatever server they go to: of
-// several servers one that hangs must not keep the others from being asked, so that there are more of maxQueuedOfSeveral, of 120 bytes each.
+// maxQueued bounds the arrivals that a loop has taken from the schedule and cannot send yet. Those
+// behind it wait in the schedule, whatever server they go to: of several servers one that hangs
+// must not keep the others from being asked, so that there are more of maxQueuedOfSeveral, of 120
+// bytes each.
 const (
 	maxQueued          = 16 << 10
 	maxQueuedOfSeveral = 128 << 10
@@ -31,7 +34,13 @@ func (l *Loop) mayQueue() bool {
 }
 
 func newOpenLoop(l *Loop, number, loops int64) *openLoop {
-	d := &openLoop{loop: l, pacer: l.run.Pacer.Load(), number: number, loops: loops, next: number}
+	d := &openLoop{
+		loop:   l,
+		pacer:  l.run.Pacer.Load(),
+		number: number,
+		loops:  loops,
+		next:   number,
+	}
 	d.due = d.pacer.Due(d.next)
 	return d
 }
@@ -68,4 +77,6 @@ func (d *openLoop) issue(now int64) int64 {
 
 func (d *openLoop) ended(*request, int64) {}
 
-func (d *openLoop) over(now int64) bool { return d.due == math.MaxInt64 && !d.loop.run.MayStep(now) }
+func (d *openLoop) over(now int64) bool {
+	return d.due == math.MaxInt64 && !d.loop.run.MayStep(now)
+}

@@ -20,7 +20,8 @@ func (l *Loop) recordSent(r *request, at int64, size int) {
 	}
 }
 
-// settle records the outcome of a request whose replies are complete, or follows their redirection. They arrived within [lo, at].
+// settle records the outcome of a request whose replies are complete, or follows their redirection.
+// They arrived within [lo, at].
 func (l *Loop) settle(c *Conn, r *request, lo, at int64) {
 	lo, at = max(lo, r.sent), max(at, r.sent)
 	service, alive := at-r.sent, c.lastAlive(r)
@@ -47,7 +48,14 @@ func (l *Loop) settle(c *Conn, r *request, lo, at int64) {
 		}
 		l.partialFor(at).Fail(r.Op, at, reply.Class, service, reply.Bytes)
 		l.failed(l.partialFor(at), c.pool.place.Shard)
-		l.noteReceipt(gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Sent: r.sent, Failed: l.run.Parts.Of[r.Op], Shard: c.pool.place.Shard})
+		l.noteReceipt(gaps.Receipt{
+			Hi:     at,
+			Lo:     lo,
+			Surely: lo,
+			Sent:   r.sent,
+			Failed: l.run.Parts.Of[r.Op],
+			Shard:  c.pool.place.Shard,
+		})
 		l.account(r, ledger.Failed, at)
 	default:
 		l.noteSuccess(c, r, alive, lo, at)
@@ -58,7 +66,8 @@ func (l *Loop) settle(c *Conn, r *request, lo, at int64) {
 	l.ended(r, l.at)
 }
 
-// lastAlive is the server's latest sign of life on the connection before a request was sent, if it is the first since; otherwise 0.
+// lastAlive is the server's latest sign of life on the connection before a request was sent, if it
+// is the first since; otherwise 0.
 func (c *Conn) lastAlive(r *request) int64 {
 	alive := c.alive
 	c.alive = 0
@@ -68,7 +77,8 @@ func (c *Conn) lastAlive(r *request) int64 {
 	return alive
 }
 
-// noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at]; see lastAlive.
+// noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within
+// [lo, at]; see lastAlive.
 func (l *Loop) noteSuccess(c *Conn, r *request, alive, lo, at int64) {
 	shard := c.pool.place.Shard
 	latency, service, since := at-r.sent, int64(-1), at
@@ -77,10 +87,26 @@ func (l *Loop) noteSuccess(c *Conn, r *request, alive, lo, at int64) {
 	}
 	b := &l.batch
 	// Compared field by field, as building a struct to compare costs more than all else here.
-	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || alive > 0 {
+	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service ||
+		b.op != r.Op || b.shard != shard || alive > 0 {
 		l.recordBatch()
-		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		a := gaps.Receipt{Hi: at, Lo: lo, Surely: lo, OK: l.run.Parts.Of[r.Op], Since: since, Flight: c.inFlight(r), Shard: shard}
+		*b = batch{
+			op:      r.Op,
+			shard:   shard,
+			lo:      lo,
+			at:      at,
+			latency: latency,
+			service: service,
+		}
+		a := gaps.Receipt{
+			Hi:     at,
+			Lo:     lo,
+			Surely: lo,
+			OK:     l.run.Parts.Of[r.Op],
+			Since:  since,
+			Flight: c.inFlight(r),
+			Shard:  shard,
+		}
 		if alive > 0 {
 			a.Alive, a.Asked, a.Early = alive, r.sent, max(1, alive+lo-r.sent)
 		}
@@ -90,7 +116,8 @@ func (l *Loop) noteSuccess(c *Conn, r *request, alive, lo, at int64) {
 	b.bytes += uint64(r.reply.Bytes)
 }
 
-// partialFor returns the partial for an outcome at an instant, which may be before the wake-up's interval.
+// partialFor returns the partial for an outcome at an instant, which may be before the wake-up's
+// interval.
 func (l *Loop) partialFor(at int64) *interval.Partial {
 	if at >= l.partialEnd-l.stripe.Step {
 		return l.partial
@@ -105,13 +132,20 @@ func (l *Loop) noteReceipt(a gaps.Receipt) {
 	}
 }
 
-// retried are the errors after which a client may retry: the server did not apply the request, and may do so later, or another server may.
+// retried are the errors after which a client may retry: the server did not apply the request, and
+// may do so later, or another server may.
 var retried = [record.NumClasses]bool{
-	record.ClassReadOnly: true, record.ClassMoved: true, record.ClassClusterDown: true, record.ClassLoading: true, record.ClassMasterDown: true,
-	record.ClassBusy: true, record.ClassNoReplicas: true,
+	record.ClassReadOnly:    true,
+	record.ClassMoved:       true,
+	record.ClassClusterDown: true,
+	record.ClassLoading:     true,
+	record.ClassMasterDown:  true,
+	record.ClassBusy:        true,
+	record.ClassNoReplicas:  true,
 }
 
-// onReadOnly handles a server that is no primary: the topology is refreshed and the connection replaced, as clients do.
+// onReadOnly handles a server that is no primary: the topology is refreshed and the connection
+// replaced, as clients do.
 func (l *Loop) onReadOnly(c *Conn, at int64) {
 	l.run.Routes.Refresh("a primary replied READONLY")
 	if at-c.renewed > route.RenewEvery || c.renewed == 0 {
@@ -133,7 +167,8 @@ func (l *Loop) ended(r *request, at int64) {
 	}
 }
 
-// batch is a number of successes that are equal, as those mostly are that were sent by one write and received by one read.
+// batch is a number of successes that are equal, as those mostly are that were sent by one write
+// and received by one read.
 type batch struct {
 	op, shard        int
 	lo, at           int64 // when the reply arrived: within [lo, at]

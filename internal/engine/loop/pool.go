@@ -12,8 +12,8 @@ type pool struct {
 	up      int // connections that are established
 }
 
-// pump sends the queued requests over the free connections. The connection that has been free for the longest time goes first, so that all are
-// used equally.
+// pump sends the queued requests over the free connections. The connection that has been free for
+// the longest time goes first, so that all are used equally.
 func (p *pool) pump() {
 	for p.waiting.count > 0 {
 		c := p.free.pop()
@@ -30,8 +30,11 @@ func (p *pool) pump() {
 	}
 }
 
-// dialled reports whether requests wait for a connection that is being dialled: to a server that is down, they wait in vain.
-func (p *pool) dialled() bool { return p.waiting.count > 0 && p.up < len(p.conns) }
+// dialled reports whether requests wait for a connection that is being dialled: to a server that is
+// down, they wait in vain.
+func (p *pool) dialled() bool {
+	return p.waiting.count > 0 && p.up < len(p.conns)
+}
 
 // connRing is a FIFO queue of connections.
 type connRing struct {

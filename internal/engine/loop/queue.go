@@ -51,7 +51,9 @@ func (q *queue) pop() {
 	q.count--
 }
 
-func (q *queue) clear() { q.head, q.count = 0, 0 }
+func (q *queue) clear() {
+	q.head, q.count = 0, 0
+}
 
 func (q *queue) grow() {
 	ring := make([]request, max(4, 2*len(q.ring)))
@@ -62,11 +64,14 @@ func (q *queue) grow() {
 }
 
 // at is the i-th request from the front, 0 <= i < count.
-func (q *queue) at(i int) *request { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
+func (q *queue) at(i int) *request {
+	return &q.ring[(q.head+i)&(len(q.ring)-1)]
+}
 
 var replyNone resp.Reply
 
-// ask puts ASKING before each of the request's commands, which begin at out[begin:], if the request needs it.
+// ask puts ASKING before each of the request's commands, which begin at out[begin:], if the request
+// needs it.
 func (r *request) ask(out []byte, begin int) []byte {
 	if r.asking = r.asked; !r.asked {
 		return out

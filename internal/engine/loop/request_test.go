@@ -23,7 +23,8 @@ func unwired(tb testing.TB, command []string, connections, pipeline int) *Loop {
 	return l
 }
 
-// BenchmarkRequest is a request's way through the loop without the kernel's part: a wake-up reads the replies to a batch and writes the next one.
+// BenchmarkRequest is a request's way through the loop without the kernel's part: a wake-up reads the replies to a
+// batch and writes the next one.
 func BenchmarkRequest(b *testing.B) {
 	commands := map[string]struct {
 		words []string

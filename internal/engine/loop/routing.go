@@ -10,7 +10,8 @@ import (
 // maxHops is how often a request is redirected before MOVED counts as its failure.
 const maxHops = 8
 
-// redirect follows the redirection in a request's error reply, which is not a failure; false if there is none.
+// redirect follows the redirection in a request's error reply, which is not a failure; false if
+// there is none.
 func (l *Loop) redirect(r *request) bool {
 	to := r.redirection
 	if to == nil || l.layout.Kind != topology.KindCluster || r.hops == maxHops {
@@ -40,7 +41,8 @@ func (l *Loop) route(r *request) *pool {
 	}
 	shard := 0
 	if r.Slot != workload.NoSlot {
-		// A request for a slot that no server serves goes to any server, so that its error reply is recorded.
+		// A request for a slot that no server serves goes to any server, so that its error reply is
+		// recorded.
 		shard, _ = l.layout.ShardOf(r.Slot)
 	} else if len(l.layout.Shards) > 1 {
 		shard = int(l.rotation) % len(l.layout.Shards)
@@ -57,7 +59,8 @@ func (l *Loop) route(r *request) *pool {
 	return l.primaries[shard]
 }
 
-// takesReplica reports whether the next read goes to a replica: always, or round-robin over primary and replicas. Without a replica the primary takes it.
+// takesReplica reports whether the next read goes to a replica: always, or round-robin over primary
+// and replicas. Without a replica the primary takes it.
 func (l *Loop) takesReplica(shard int) bool {
 	servers := len(l.layout.Shards[shard].Replicas)
 	if servers == 0 || l.run.Plan.Client.ReadFrom == plan.ReadReplica {
@@ -67,7 +70,8 @@ func (l *Loop) takesReplica(shard int) bool {
 	return int(l.rotation%uint64(servers+1)) < servers
 }
 
-// follow applies a new topology map: it creates connections to new shards, and replaces connections to servers whose role has changed.
+// follow applies a new topology map: it creates connections to new shards, and replaces connections
+// to servers whose role has changed.
 func (l *Loop) follow(m *topology.Map) {
 	l.layout = m
 	for shard := range m.Shards {
@@ -80,7 +84,8 @@ func (l *Loop) follow(m *topology.Map) {
 		shard := &m.Shards[p.place.Shard]
 		for _, c := range p.conns {
 			switch {
-			case p.place.Replica && (len(shard.Replicas) == 0 || route.Rotated(shard.Replicas, c.Number)[0] == c.address),
+			case p.place.Replica && (len(shard.Replicas) == 0 ||
+				route.Rotated(shard.Replicas, c.Number)[0] == c.address),
 				!p.place.Replica && c.address == shard.Primary,
 				!p.place.Replica && shard.Primary == "" && c.up:
 			case c.up:
@@ -108,7 +113,8 @@ func (l *Loop) shardOf(slot uint16) int {
 	return min(shard, len(l.primaries)-1)
 }
 
-// poolAt returns the pool whose primary has the address. If there is none, as a server without slots may be unknown, it creates a pool for the address.
+// poolAt returns the pool whose primary has the address. If there is none, as a server without
+// slots may be unknown, it creates a pool for the address.
 func (l *Loop) poolAt(address string) *pool {
 	for shard := range l.layout.Shards {
 		if l.layout.Shards[shard].Primary == address {
@@ -124,12 +130,19 @@ func (l *Loop) poolAt(address string) *pool {
 	return l.newPool(route.Place{Address: address}, min(l.connsPerPool, 4))
 }
 
-// newPool creates the loop's connections to a place. They are dialled immediately if the loop is already running.
+// newPool creates the loop's connections to a place. They are dialled immediately if the loop is
+// already running.
 func (l *Loop) newPool(to route.Place, conns int64) *pool {
 	p := &pool{place: to}
 	for i := range conns {
 		number := l.first + i*l.stride
-		c := &Conn{loop: l, pool: p, Number: number, index: int32(len(l.conns)), Depth: l.depth(number)}
+		c := &Conn{
+			loop:   l,
+			pool:   p,
+			Number: number,
+			index:  int32(len(l.conns)),
+			Depth:  l.depth(number),
+		}
 		p.conns, l.conns = append(p.conns, c), append(l.conns, c)
 		if l.dialing != nil {
 			c.connect(l.dialing)

@@ -1,4 +1,5 @@
-// Package observer reads the state of every server of a deployment beside the load: INFO, SLOWLOG, LATENCY, the round trip of a PING.
+// Package observer reads the state of every server of a deployment beside the load: INFO, SLOWLOG,
+// LATENCY, the round trip of a PING.
 package observer
 
 import (
@@ -33,8 +34,9 @@ type Observer struct {
 	roundTrip  int64 // nanoseconds, the minimum since the last takeRoundTrip; 0 = none
 }
 
-// observed is one server that is queried over a separate connection: PING for the round trip, INFO, and if the ACL user is permitted to, SLOWLOG,
-// LATENCY and CONFIG GET. It changes nothing on the server. A failed query only means that there is no reading; why is recorded of a server that was
+// observed is one server that is queried over a separate connection: PING for the round trip, INFO,
+// and if the ACL user is permitted to, SLOWLOG, LATENCY and CONFIG GET. It changes nothing on the
+// server. A failed query only means that there is no reading; why is recorded of a server that was
 // never read.
 type observed struct {
 	*Observer
@@ -47,17 +49,18 @@ type observed struct {
 	unread        record.Unobserved // why there was no reading yet, as recorded
 }
 
-// maxObserved bounds how many servers are observed, and maxReason the length of an error that is recorded, in bytes.
+// maxObserved bounds how many servers are observed, and maxReason the length of an error that is
+// recorded, in bytes.
 const maxObserved, maxReason = 64, 256
 
 const (
-	// slowEntries is how many SLOWLOG entries are read per period, and manySlowEntries if all of those are new: what Redis keeps unless slowlog-max-len
-	// is higher. Further entries are only counted.
+	// slowEntries is how many SLOWLOG entries are read per period, and manySlowEntries if all of those
+	// are new: what Redis keeps unless slowlog-max-len is higher. Further entries are only counted.
 	slowEntries, manySlowEntries = 16, 128
 )
 
-// Run follows the deployment until ctx ends: servers that join are observed from then on, servers that leave are not observed any more. It
-// returns when all observations have ended.
+// Run follows the deployment until ctx ends: servers that join are observed from then on, servers
+// that leave are not observed any more. It returns when all observations have ended.
 func (o *Observer) Run(ctx context.Context) {
 	asked := map[string]context.CancelFunc{}
 	var loops sync.WaitGroup
@@ -146,7 +149,8 @@ func (o *observed) observe(ctx context.Context) error {
 	return nil
 }
 
-// ping measures the round trip. It does not need the permission for INFO; without that for PING there is none.
+// ping measures the round trip. It does not need the permission for INFO; without that for PING
+// there is none.
 func (o *observed) ping(ctx context.Context) error {
 	sent := o.Clock.Now()
 	_, err := o.conn.Do(ctx, "PING")
@@ -175,7 +179,10 @@ func (o *observed) explain(err error) {
 		return
 	default:
 		reason := dial.ShortMessage(err)
-		now = record.Unobserved{Address: cmp.Or(o.conn.RemoteAddr(), o.place.Address), Reason: reason[:min(len(reason), maxReason)]}
+		now = record.Unobserved{
+			Address: cmp.Or(o.conn.RemoteAddr(), o.place.Address),
+			Reason:  reason[:min(len(reason), maxReason)],
+		}
 	}
 	if now == o.unread {
 		return
@@ -188,7 +195,8 @@ func (o *observed) explain(err error) {
 	o.unobserved, o.unread = append(o.unobserved, now), now
 }
 
-// shard returns the number of the server's shard plus one; 0 without a cluster, or if no shard has it.
+// shard returns the number of the server's shard plus one; 0 without a cluster, or if no shard has
+// it.
 func (o *observed) shard() int64 {
 	if o.Routes.Tracker == nil {
 		return 0
@@ -202,7 +210,8 @@ func (o *observed) shard() int64 {
 	}))
 }
 
-// readDetails adds data that INFO lacks. Fields of commands that the ACL user may not run stay empty.
+// readDetails adds data that INFO lacks. Fields of commands that the ACL user may not run stay
+// empty.
 func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
 	next, err := o.readSlowLog(ctx, s)
 	if err != nil {
@@ -229,7 +238,8 @@ func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
 	return nil
 }
 
-// readSlowLog sets s.SlowLog, and returns the ID of the next entry. Without permission the total is unknown.
+// readSlowLog sets s.SlowLog, and returns the ID of the next entry. Without permission the total is
+// unknown.
 func (o *observed) readSlowLog(ctx context.Context, s *record.Server) (next int64, err error) {
 	entries, err := o.query(ctx, "SLOWLOG", "GET", strconv.Itoa(slowEntries))
 	if err != nil {
@@ -251,7 +261,8 @@ func (o *observed) readSlowLog(ctx context.Context, s *record.Server) (next int6
 	return next, nil
 }
 
-// query runs a command, unless the server rejected it before on this connection. The result of a rejected command is empty.
+// query runs a command, unless the server rejected it before on this connection. The result of a
+// rejected command is empty.
 func (o *observed) query(ctx context.Context, words ...string) (resp.Value, error) {
 	name := words[0]
 	if o.denied[name] {
@@ -265,7 +276,8 @@ func (o *observed) query(ctx context.Context, words ...string) (resp.Value, erro
 	return v, err
 }
 
-// Take returns and removes the readings since the last call, and what was learned about servers that cannot be read.
+// Take returns and removes the readings since the last call, and what was learned about servers
+// that cannot be read.
 func (o *Observer) Take() (read []record.Server, unobserved []record.Unobserved) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -274,7 +286,8 @@ func (o *Observer) Take() (read []record.Server, unobserved []record.Unobserved)
 	return read, unobserved
 }
 
-// TakeRoundTrip returns and resets the minimum round trip since the last call, nanoseconds; 0 = none.
+// TakeRoundTrip returns and resets the minimum round trip since the last call, nanoseconds; 0 =
+// none.
 func (o *Observer) TakeRoundTrip() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

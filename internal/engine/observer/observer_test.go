@@ -10,13 +10,19 @@ import (
 // A reading names the shard of its server, of a cluster alone.
 func TestShardOfAnObservedServer(t *testing.T) {
 	t.Parallel()
-	shards := []topology.Shard{{Primary: "a:1", Replicas: []string{"b:1"}}, {Primary: "c:1", Replicas: []string{"d:1", "e:1"}}}
+	shards := []topology.Shard{
+		{Primary: "a:1", Replicas: []string{"b:1"}},
+		{Primary: "c:1", Replicas: []string{"d:1", "e:1"}},
+	}
 	for _, c := range []struct {
 		kind    topology.Kind
 		address string
 		want    int64
 	}{
-		{topology.KindCluster, "a:1", 1}, {topology.KindCluster, "e:1", 2}, {topology.KindCluster, "gone:1", 0}, {topology.KindSentinel, "a:1", 0},
+		{topology.KindCluster, "a:1", 1},
+		{topology.KindCluster, "e:1", 2},
+		{topology.KindCluster, "gone:1", 0},
+		{topology.KindSentinel, "a:1", 0},
 	} {
 		one := &observed{Observer: &Observer{Routes: &route.Routes{}}, place: route.Place{Address: c.address}}
 		one.Routes.Tracker = topology.Fixed(topology.NewMap(c.kind, 1, shards))

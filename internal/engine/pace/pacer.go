@@ -7,10 +7,12 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Pacer schedules one pod's open-loop arrivals in advance. It is pure: the due time of arrival i depends only on the plan.
+// Pacer schedules one pod's open-loop arrivals in advance. It is pure: the due time of arrival i
+// depends only on the plan.
 //
-// With A(t) the integral of the rate over all pods, arrival j of the run is due when A(t) = j + 1/2 (the half keeps the first arrival away from
-// the instant at which a ramp-up still has rate 0). Pod p of P has the arrivals j = i*P + p: the pods' arrivals interleave evenly.
+// With A(t) the integral of the rate over all pods, arrival j of the run is due when A(t) = j + 1/2
+// (the half keeps the first arrival away from the instant at which a ramp-up still has rate 0). Pod
+// p of P has the arrivals j = i*P + p: the pods' arrivals interleave evenly.
 type Pacer struct {
 	rate      plan.Schedule
 	pods, pod int64
@@ -21,7 +23,12 @@ type Pacer struct {
 
 // NewPacer returns the pacer of a pod.
 func NewPacer(p *plan.Plan, pod int) *Pacer {
-	pc := &Pacer{rate: plan.NewSchedule(p.Shape), pods: int64(p.Pods), pod: int64(pod), Total: math.MaxInt64}
+	pc := &Pacer{
+		rate:  plan.NewSchedule(p.Shape),
+		pods:  int64(p.Pods),
+		pod:   int64(pod),
+		Total: math.MaxInt64,
+	}
 	if p.Shape.Requests > 0 {
 		pc.Total = int64(Share(p.Shape.Requests, uint64(p.Pods), uint64(pod)))
 	}
@@ -31,7 +38,8 @@ func NewPacer(p *plan.Plan, pod int) *Pacer {
 	return pc
 }
 
-// Step returns the pacer of the same run with another rate from at until end; rate 0 ends the load at at. Arrivals before at do not change.
+// Step returns the pacer of the same run with another rate from at until end; rate 0 ends the load
+// at at. Arrivals before at do not change.
 func (p *Pacer) Step(at, end time.Duration, rate float64) *Pacer {
 	next := *p
 	next.rate = p.rate.Step(at, rate)
@@ -43,7 +51,8 @@ func (p *Pacer) Step(at, end time.Duration, rate float64) *Pacer {
 	return &next
 }
 
-// DiscardBefore is the instant before which waiting arrivals are dropped: each trial of a search begins without the backlog of the previous one.
+// DiscardBefore is the instant before which waiting arrivals are dropped: each trial of a search
+// begins without the backlog of the previous one.
 func (p *Pacer) DiscardBefore(now int64) int64 {
 	if at := int64(p.Stepped); at <= now {
 		return at
@@ -51,7 +60,8 @@ func (p *Pacer) DiscardBefore(now int64) int64 {
 	return 0
 }
 
-// Due returns when arrival i of this pod is due, in nanoseconds since the start; math.MaxInt64 if there is no such arrival.
+// Due returns when arrival i of this pod is due, in nanoseconds since the start; math.MaxInt64 if
+// there is no such arrival.
 func (p *Pacer) Due(i int64) int64 {
 	if i >= p.Total {
 		return math.MaxInt64

@@ -8,7 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// TestStepsKeepEarlierArrivals: arrivals before a step keep their due times; after it the rate over all pods is that of the step.
+// TestStepsKeepEarlierArrivals: arrivals before a step keep their due times; after it the rate over all pods is that of
+// the step.
 func TestStepsKeepEarlierArrivals(t *testing.T) {
 	const pods = 3
 	steps := []struct {
@@ -17,7 +18,12 @@ func TestStepsKeepEarlierArrivals(t *testing.T) {
 	}{{2 * time.Second, 700}, {3500 * time.Millisecond, 40}, {5 * time.Second, 2000}, {6 * time.Second, 0}}
 	due := make(map[int64]int) // per 100 ms, all pods
 	for pod := range pods {
-		p := NewPacer(planOf(plan.Shape{Rate: 100, RampUp: time.Second, Duration: time.Hour, Search: &plan.Search{From: 100, To: 5000}}, pods), pod)
+		p := NewPacer(planOf(plan.Shape{
+			Rate:     100,
+			RampUp:   time.Second,
+			Duration: time.Hour,
+			Search:   &plan.Search{From: 100, To: 5000},
+		}, pods), pod)
 		for _, s := range steps {
 			next := p.Step(s.at, time.Hour, s.rate)
 			for i := range p.Arrivals(int64(s.at)) {

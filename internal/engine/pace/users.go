@@ -6,7 +6,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Users are virtual users. A user sends one batch per turn; after the batch's last reply it pauses for the think time, then its next turn is due.
+// Users are virtual users. A user sends one batch per turn; after the batch's last reply it pauses
+// for the think time, then its next turn is due.
 type Users struct {
 	level plan.Schedule // how many are active, over all pods
 	flat  int64         // instant after which the level is constant
@@ -21,8 +22,8 @@ type Turn struct {
 	Left int   // requests of the current turn without an outcome
 }
 
-// NewUsers returns part number of parts of the pod's users. Users are assigned round-robin, first to pods, then to parts, so that a ramp-up is
-// spread evenly.
+// NewUsers returns part number of parts of the pod's users. Users are assigned round-robin, first
+// to pods, then to parts, so that a ramp-up is spread evenly.
 func NewUsers(w *Work, number, parts int64) *Users {
 	p := w.Plan
 	u := &Users{level: plan.NewSchedule(p.Shape), Think: int64(p.Shape.ThinkTime)}
@@ -34,7 +35,8 @@ func NewUsers(w *Work, number, parts int64) *Users {
 	return u
 }
 
-// Schedule makes the user's next turn due at the instant at, or when the user is next active, whichever is later.
+// Schedule makes the user's next turn due at the instant at, or when the user is next active,
+// whichever is later.
 func (u *Users) Schedule(t *Turn, at int64) {
 	if t.Due = u.level.WhenAbove(float64(t.User), at); t.Due != math.MaxInt64 {
 		u.Idle.push(t)

@@ -1,5 +1,6 @@
-// Package pace tells what one pod has to send, and when: the due times of arrivals and of users' turns, the operation of each, and when the load is over. It depends on the
-// plan alone. All instants are nanoseconds since the start of the run.
+// Package pace tells what one pod has to send, and when: the due times of arrivals and of users'
+// turns, the operation of each, and when the load is over. It depends on the plan alone. All
+// instants are nanoseconds since the start of the run.
 package pace
 
 import (
@@ -27,7 +28,8 @@ type Work struct {
 	Ended   atomic.Bool // a step has ended the load
 }
 
-// OpOf returns the operation of this pod's arrival i according to the plan: once the ledger is full, ledger writes are sent as other operations.
+// OpOf returns the operation of this pod's arrival i according to the plan: once the ledger is
+// full, ledger writes are sent as other operations.
 func (w *Work) OpOf(i int64) int {
 	if w.IsLedgerWrite(w.Arrival(i)) {
 		return w.LedgerOp()
@@ -43,8 +45,8 @@ func (w *Work) UnledgeredOp(i int64) int {
 	return w.Workload.OperationOf(w.Arrival(i))
 }
 
-// Pick returns the operation of the next request of a closed loop, at the instant now, after it was claimed from the budget. source chooses among
-// mixed operations.
+// Pick returns the operation of the next request of a closed loop, at the instant now, after it was
+// claimed from the budget. source chooses among mixed operations.
 func (w *Work) Pick(source interface{ Pick() int }, now int64) int {
 	if w.Turns == nil {
 		return source.Pick()
@@ -59,9 +61,12 @@ func (w *Work) Requests() int64 {
 }
 
 // Arrival returns the number over all pods of this pod's arrival i.
-func (w *Work) Arrival(i int64) int64 { return i*int64(w.Plan.Pods) + int64(w.Pod) }
+func (w *Work) Arrival(i int64) int64 {
+	return i*int64(w.Plan.Pods) + int64(w.Pod)
+}
 
-// IsLedgerWrite reports whether request i of a sequence is a ledger write: the writes are evenly spread and match the configured share.
+// IsLedgerWrite reports whether request i of a sequence is a ledger write: the writes are evenly
+// spread and match the configured share.
 func (w *Work) IsLedgerWrite(i int64) bool {
 	if w.Plan.Verify == nil {
 		return false
@@ -71,7 +76,9 @@ func (w *Work) IsLedgerWrite(i int64) bool {
 }
 
 // LedgerOp returns the index of the ledger writes among the operations: the last one.
-func (w *Work) LedgerOp() int { return len(w.Operations) - 1 }
+func (w *Work) LedgerOp() int {
+	return len(w.Operations) - 1
+}
 
 // MayStep reports whether the load searches for a rate and a further step may follow.
 func (w *Work) MayStep(now int64) bool {
@@ -79,9 +86,12 @@ func (w *Work) MayStep(now int64) bool {
 }
 
 // Over reports whether no new request may be sent at the instant at.
-func (w *Work) Over(at int64) bool { return w.Aborted.Load() || w.Length > 0 && at >= w.Length }
+func (w *Work) Over(at int64) bool {
+	return w.Aborted.Load() || w.Length > 0 && at >= w.Length
+}
 
-// CountDue sets the number of requests that were due in [from, to): from the pacer, or in a closed loop the number sent.
+// CountDue sets the number of requests that were due in [from, to): from the pacer, or in a closed
+// loop the number sent.
 func (w *Work) CountDue(iv *record.Interval, from, to int64) {
 	pacer := w.Pacer.Load()
 	if pacer == nil {
@@ -100,8 +110,8 @@ func (w *Work) CountDue(iv *record.Interval, from, to int64) {
 	}
 }
 
-// PlannedPace is the time between this pod's requests according to the plan at the instant at, in nanoseconds: the inverse of the rate, or the think
-// time divided by the number of users.
+// PlannedPace is the time between this pod's requests according to the plan at the instant at, in
+// nanoseconds: the inverse of the rate, or the think time divided by the number of users.
 func (w *Work) PlannedPace(at int64) int64 {
 	if p := w.Pacer.Load(); p != nil {
 		return p.meanGap(at)

@@ -1,4 +1,5 @@
-// Package probe sends a slow, steady stream of requests beside a load, over connections of its own: it sees when a server first serves a new client.
+// Package probe sends a slow, steady stream of requests beside a load, over connections of its own:
+// it sees when a server first serves a new client.
 package probe
 
 import (
@@ -29,18 +30,21 @@ import (
 // idleProbes is how many idle connections a probe keeps for the next arrivals.
 const idleProbes = 4
 
-// maxGreetings is how many dials may wait for the first reply of a server that has accepted them: one is enough to notice its recovery, and a
-// hundred per second would fill its backlog while it hangs.
+// maxGreetings is how many dials may wait for the first reply of a server that has accepted them:
+// one is enough to notice its recovery, and a hundred per second would fill its backlog while it
+// hangs.
 const maxGreetings = 8
 
 // WholeTarget is the number of the probe of a target with one shard.
 const WholeTarget = -1
 
-// Prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses an idle connection or, if there is none, dials
-// a new one, even while older dials hang: the instant at which the server first serves a new client is measured within one arrival interval.
+// Prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses
+// an idle connection or, if there is none, dials a new one, even while older dials hang: the
+// instant at which the server first serves a new client is measured within one arrival interval.
 type Prober struct {
-	run         *load.State
-	number      int          // of its shard when it was created, under which it is recorded; or wholeTarget
+	run *load.State
+	// of its shard when it was created, under which it is recorded; or wholeTarget
+	number      int
 	slot        uint16       // of its key
 	last        atomic.Int64 // the shard that last served the slot
 	pacer       *pace.Pacer
@@ -50,8 +54,9 @@ type Prober struct {
 	waiter      clock.Waiter
 
 	inFlight atomic.Int64
-	greeting *atomic.Int64 // dials that the server has accepted and not replied to; replaced by loop when the primary changes
-	greeted  string        // the primary that greeting counts for; "" = the target's addresses
+	// dials that the server has accepted and not replied to; replaced by loop when the primary changes
+	greeting *atomic.Int64
+	greeted  string // the primary that greeting counts for; "" = the target's addresses
 	mu       sync.Mutex
 	idle     []*probeConn
 	renewed  int64 // when a connection was last closed because its server refused writes
@@ -63,7 +68,8 @@ type probeConn struct {
 	in   [1024]byte
 }
 
-// New creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the command's key and determines its slot: the probe follows the slot if another shard takes it over.
+// New creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the
+// command's key and determines its slot: the probe follows the slot if another shard takes it over.
 func New(n *load.State, shard int, tag string) (*Prober, error) {
 	p := n.Plan
 	words := slices.Clone(p.Probe.Words)
@@ -71,19 +77,27 @@ func New(n *load.State, shard int, tag string) (*Prober, error) {
 		words[1] += tag
 	}
 	commands, err := workload.New(&plan.Workload{
-		Commands: []plan.Command{{Name: "probe", Weight: 1, Words: words}}, Keyspace: p.Workload.Keyspace, Values: p.Workload.Values,
+		Commands: []plan.Command{{Name: "probe", Weight: 1, Words: words}},
+		Keyspace: p.Workload.Keyspace,
+		Values:   p.Workload.Values,
 	})
 	if err != nil {
 		return nil, err
 	}
 	q := *p // the arrivals of the probe are those of a plan with the probe's rate and pods
-	q.Pods, q.Shape = p.ProbePods(), plan.Shape{Rate: p.Probe.Rate, Duration: p.Shape.Length()}
+	q.Pods = p.ProbePods()
+	q.Shape = plan.Shape{Rate: p.Probe.Rate, Duration: p.Shape.Length()}
 	rate := p.Probe.Rate / float64(q.Pods)
 	threshold := int64(2e9 / rate)
 	return &Prober{
-		run: n, number: shard, slot: topology.SlotOf([]byte(tag)), pacer: pace.NewPacer(&q, n.Pod), source: commands.Source(int64(n.Pod), int64(p.Pods), false),
+		run:         n,
+		number:      shard,
+		slot:        topology.SlotOf([]byte(tag)),
+		pacer:       pace.NewPacer(&q, n.Pod),
+		source:      commands.Source(int64(n.Pod), int64(p.Pods), false),
 		gaps:        gaps.NewShared(gaps.NewThresholds(1, 0, threshold), false),
-		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8, greeting: new(atomic.Int64),
+		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8,
+		greeting:    new(atomic.Int64),
 	}, nil
 }
 
@@ -93,7 +107,8 @@ func (p *Prober) Prepare() (err error) {
 	return err
 }
 
-// Run sends each arrival in a new goroutine, until none is left or probing ends. It returns once none is in flight; the end of ctx cancels those.
+// Run sends each arrival in a new goroutine, until none is left or probing ends. It returns once
+// none is in flight; the end of ctx cancels those.
 func (p *Prober) Run(ctx, probing context.Context) {
 	stop := context.AfterFunc(probing, p.waiter.Interrupt)
 	defer stop()
@@ -104,10 +119,12 @@ func (p *Prober) Run(ctx, probing context.Context) {
 		if !p.waiter.Wait(time.Duration(due-p.run.Now())) || probing.Err() != nil {
 			return
 		}
-		if primary := p.primary(); primary != p.greeted { // dials that hang at one server must not delay dials to another
+		// dials that hang at one server must not delay dials to another
+		if primary := p.primary(); primary != p.greeted {
 			p.greeted, p.greeting = primary, new(atomic.Int64)
 		}
-		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings || p.run.Now()-due > p.run.Timeout {
+		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings ||
+			p.run.Now()-due > p.run.Timeout {
 			p.settle(p.run.Now(), func(s *interval.Partial) { s.Dropped(0) })
 			continue
 		}
@@ -149,24 +166,41 @@ func (p *Prober) send(ctx context.Context, due int64, request []byte, greeting *
 	}
 	read := p.run.Now()
 	lo, at := p.arrived(c, sent, read)
-	outcome, renew := gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Since: began, Sent: began}, false
+	outcome := gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Since: began, Sent: began}
+	renew := false
 	switch {
 	case err != nil:
 		at = read
 		p.noteFailure(ctx, began, at, dial.LossClass(err))
 		p.discard(c)
-		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, dial.LossClass(err), at-due, 0); p.failed(s) })
+		p.settle(at, func(s *interval.Partial) {
+			s.Unknown(0, at, dial.LossClass(err), at-due,
+				0)
+			p.failed(s)
+		})
 		return
 	case at-sent > p.run.Timeout:
 		outcome.Failed = 1
-		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, record.ClassTimeout, at-due, reply.Bytes); p.failed(s) })
+		p.settle(at, func(s *interval.Partial) {
+			s.Unknown(0, at, record.ClassTimeout, at-due,
+				reply.Bytes)
+			p.failed(s)
+		})
 	case reply.Kind == resp.Error:
 		outcome.Failed = 1
-		p.settle(at, func(s *interval.Partial) { s.Fail(0, at, reply.Class, at-due, reply.Bytes); p.failed(s) })
+		p.settle(at, func(s *interval.Partial) {
+			s.Fail(0, at, reply.Class, at-due,
+				reply.Bytes)
+			p.failed(s)
+		})
 		renew = p.onErrorReply(c, reply.Class, at)
 	default:
 		outcome.OK = 1
-		p.settle(at, func(s *interval.Partial) { s.OK(0, at, at-due, at-sent, uint64(reply.Bytes), 1); p.succeeded(s) })
+		p.settle(at, func(s *interval.Partial) {
+			s.OK(0, at, at-due, at-sent, uint64(reply.Bytes),
+				1)
+			p.succeeded(s)
+		})
 	}
 	p.gaps.End(1, outcome, read)
 	if renew {
@@ -239,7 +273,9 @@ func (p *Prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*
 	return p.dialWith(ctx, p.dialer(), due, greeting)
 }
 
-func (p *Prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeting *atomic.Int64) (*probeConn, error) {
+func (p *Prober) dialWith(
+	ctx context.Context, d *dial.Dialer, due int64, greeting *atomic.Int64,
+) (*probeConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, p.run.Start.Add(time.Duration(due+p.run.Timeout)))
 	defer cancel()
 	c, err := d.Dial(ctx, 0, greeting)
@@ -253,13 +289,15 @@ func (p *Prober) dialer() *dial.Dialer {
 	return p.run.Routes.DialerTo(route.Place{Shard: p.shard()}, 0)
 }
 
-// onErrorReply handles an error reply and reports whether the connection must be replaced: it leads to a server that was demoted and did not close
-// its clients' connections. The topology is refreshed.
+// onErrorReply handles an error reply and reports whether the connection must be replaced: it leads
+// to a server that was demoted and did not close its clients' connections. The topology is
+// refreshed.
 func (p *Prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.Routes
 	switch class {
 	case record.ClassMoved:
-		if to := route.ParseRedirection(c.scan.Message(), c.Address); to != nil && to.Kind == route.Moved && routes.Tracker != nil {
+		if to := route.ParseRedirection(c.scan.Message(), c.Address); to != nil &&
+			to.Kind == route.Moved && routes.Tracker != nil {
 			routes.Tracker.Moved(to.Slot, to.To)
 		}
 	case record.ClassReadOnly:
@@ -302,11 +340,13 @@ func (p *Prober) exchange(ctx context.Context, c *probeConn, request []byte) (re
 	}
 }
 
-// read reads what has arrived. If this process did not run when the deadline passed, there may be a reply all the same.
+// read reads what has arrived. If this process did not run when the deadline passed, there may be a
+// reply all the same.
 func (p *Prober) read(ctx context.Context, c *probeConn) (int, error) {
 	deadline := time.Now().Add(time.Duration(p.run.Timeout))
 	n, err := c.Read(c.in[:])
-	if late := time.Since(deadline); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && late > time.Duration(clock.LateWake) && ctx.Err() == nil {
+	if late := time.Since(deadline); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) &&
+		late > time.Duration(clock.LateWake) && ctx.Err() == nil {
 		if err := c.SetDeadline(time.Now().Add(lastLook)); err != nil {
 			return 0, err
 		}
@@ -332,7 +372,8 @@ func (p *Prober) takeIdle() *probeConn {
 	return nil
 }
 
-// leadsElsewhere reports whether a connection leads to a server other than the shard's current primary.
+// leadsElsewhere reports whether a connection leads to a server other than the shard's current
+// primary.
 func (p *Prober) leadsElsewhere(c *probeConn) bool {
 	primary := p.primary()
 	return primary != "" && primary != c.Address
@@ -346,7 +387,8 @@ func (p *Prober) shard() int {
 	return int(p.last.Load())
 }
 
-// primary returns that shard's current primary; "" if it has none, or if the target's addresses are used.
+// primary returns that shard's current primary; "" if it has none, or if the target's addresses are
+// used.
 func (p *Prober) primary() string {
 	m, shard := p.run.Routes.Current(), p.shard()
 	if shard >= len(m.Shards) {
@@ -355,7 +397,8 @@ func (p *Prober) primary() string {
 	return m.Shards[shard].Primary
 }
 
-// Establish establishes a connection for the first arrival, so that it does not have to dial, unless there is one.
+// Establish establishes a connection for the first arrival, so that it does not have to dial,
+// unless there is one.
 func (p *Prober) Establish(ctx context.Context) error {
 	p.mu.Lock()
 	there := len(p.idle) > 0
@@ -380,7 +423,8 @@ func (p *Prober) putIdle(c *probeConn) {
 	p.idle = append(p.idle, c)
 }
 
-// discard closes a broken connection, and the idle ones, which lead to the same server. The next arrival dials a new one.
+// discard closes a broken connection, and the idle ones, which lead to the same server. The next
+// arrival dials a new one.
 func (p *Prober) discard(c *probeConn) {
 	_ = c.Close()
 	p.Close()

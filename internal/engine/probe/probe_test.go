@@ -20,7 +20,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// TestProbeLeavesAHangingPrimary: dials that hang at an unresponsive primary do not keep the probe from connecting to the new one.
+// TestProbeLeavesAHangingPrimary: dials that hang at an unresponsive primary do not keep the probe from connecting to
+// the new one.
 func TestProbeLeavesAHangingPrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
@@ -36,8 +37,11 @@ func TestProbeLeavesAHangingPrimary(t *testing.T) {
 		}
 		state.Plan = &plan.Plan{
 			Pods: 1, Shape: plan.Shape{Duration: time.Minute}, Client: plan.Client{RequestTimeout: time.Minute},
-			Workload: plan.Workload{Keyspace: plan.Keyspace{Prefix: "t:", Keys: 1000, Distribution: plan.Uniform}, Values: plan.Values{MinBytes: 32, MaxBytes: 32}},
-			Probe:    plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
+			Workload: plan.Workload{
+				Keyspace: plan.Keyspace{Prefix: "t:", Keys: 1000, Distribution: plan.Uniform},
+				Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
+			},
+			Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
 		}
 		probe, err := New(state, WholeTarget, "")
 		if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// probeExchange is a request of the probe: the connection that it was last sent on, nil = none could be established, and the reply.
+// probeExchange is a request of the probe: the connection that it was last sent on, nil = none
+// could be established, and the reply.
 type probeExchange struct {
 	conn  *probeConn
 	reply resp.Reply
@@ -18,9 +19,12 @@ type probeExchange struct {
 }
 
 // ask sends a request and, as the load does, once more to the server that the reply names.
-func (p *Prober) ask(ctx context.Context, c *probeConn, due int64, request []byte, greeting *atomic.Int64) probeExchange {
+func (p *Prober) ask(
+	ctx context.Context, c *probeConn, due int64, request []byte, greeting *atomic.Int64,
+) probeExchange {
 	e := probeExchange{conn: c}
-	if e.reply, e.err = p.exchange(ctx, c, request); e.err != nil || e.reply.Kind != resp.Error || e.reply.Class != record.ClassMoved {
+	if e.reply, e.err = p.exchange(ctx, c, request); e.err != nil || e.reply.Kind != resp.Error ||
+		e.reply.Class != record.ClassMoved {
 		return e
 	}
 	to := route.ParseRedirection(c.scan.Message(), c.Address)

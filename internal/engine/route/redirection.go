@@ -20,12 +20,15 @@ type RedirectionKind uint8
 
 // The kinds of redirections.
 const (
-	Moved    RedirectionKind = iota // the slot has moved
-	Ask                             // the slot is being moved: this key may be at the other server already
-	TryAgain                        // the keys of one command are on both sides of such a migration; without slot and server
+	Moved RedirectionKind = iota // the slot has moved
+	// the slot is being moved: this key may be at the other server already
+	Ask
+	// the keys of one command are on both sides of such a migration; without slot and server
+	TryAgain
 )
 
-// ParseRedirection parses "MOVED 3999 10.0.0.1:6379", a reply of the server at from; nil if it is no redirection.
+// ParseRedirection parses "MOVED 3999 10.0.0.1:6379", a reply of the server at from; nil if it is
+// no redirection.
 func ParseRedirection(message []byte, from string) *Redirection {
 	word, rest, _ := bytes.Cut(message, []byte(" "))
 	r := &Redirection{}
@@ -47,7 +50,8 @@ func ParseRedirection(message []byte, from string) *Redirection {
 	return r
 }
 
-// withHost completes an address of a redirection: a server that does not know its own address leaves the host out.
+// withHost completes an address of a redirection: a server that does not know its own address
+// leaves the host out.
 func withHost(address, from string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "" {
@@ -60,7 +64,8 @@ func withHost(address, from string) string {
 // Asking is the command that must precede one for a slot which is being moved.
 var Asking = resp.AppendCommand(nil, "ASKING")
 
-// AppendAsking appends encoded commands with ASKING before each of them, as it holds for one command only.
+// AppendAsking appends encoded commands with ASKING before each of them, as it holds for one
+// command only.
 func AppendAsking(dst, commands []byte) []byte {
 	for len(commands) > 0 {
 		end := commandEnd(commands)

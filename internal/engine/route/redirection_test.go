@@ -21,15 +21,17 @@ func TestAskingPrecedesEachCommand(t *testing.T) {
 
 func TestParseRedirection(t *testing.T) {
 	for message, want := range map[string]*Redirection{
-		"MOVED 3999 10.0.0.1:6379":         {Kind: Moved, Slot: 3999, To: "10.0.0.1:6379"},
-		"ASK 5 :6380":                      {Kind: Ask, Slot: 5, To: "10.0.0.9:6380"}, // the server does not know its own address
+		"MOVED 3999 10.0.0.1:6379": {Kind: Moved, Slot: 3999, To: "10.0.0.1:6379"},
+		// the server does not know its own address
+		"ASK 5 :6380":                      {Kind: Ask, Slot: 5, To: "10.0.0.9:6380"},
 		"TRYAGAIN Multiple keys":           {Kind: TryAgain},
 		"CROSSSLOT Keys in request":        nil,
 		"MOVED 70000 10.0.0.1:6379":        nil,
 		"MOVED":                            nil,
 		strings.Repeat("x", 10) + " 1 a:1": nil,
 	} {
-		if diff := cmp.Diff(want, ParseRedirection([]byte(message), "10.0.0.9:6379"), cmp.AllowUnexported(Redirection{})); diff != "" {
+		if diff := cmp.Diff(want, ParseRedirection([]byte(message), "10.0.0.9:6379"),
+			cmp.AllowUnexported(Redirection{})); diff != "" {
 			t.Errorf("%q:\n%s", message, diff)
 		}
 	}

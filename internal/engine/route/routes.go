@@ -1,4 +1,5 @@
-// Package route tells where requests go: which servers a deployment has, where a shard is now, and what a redirection says. It dials to such a place.
+// Package route tells where requests go: which servers a deployment has, where a shard is now, and
+// what a redirection says. It dials to such a place.
 package route
 
 import (
@@ -10,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// Routes holds the topology that determines where requests go, and dials to it. A target without a tracked topology is a map of one shard.
+// Routes holds the topology that determines where requests go, and dials to it. A target without a
+// tracked topology is a map of one shard.
 type Routes struct {
 	Tracker topology.Tracker // nil if the topology is not tracked: the target's addresses are used
 	Dialer  *dial.Dialer     // of the target's addresses
@@ -43,17 +45,20 @@ func Rotated(list []string, number int64) []string {
 	return slices.Concat(list[first:], list[:first])
 }
 
-// Place is a destination of requests: the primary or the replicas of a shard, or one server by its address.
+// Place is a destination of requests: the primary or the replicas of a shard, or one server by its
+// address.
 type Place struct {
 	Shard   int
 	Replica bool
 	Address string // "" = according to the topology map
 }
 
-// RenewEvery is the minimum time between two replacements of a connection because its server is no primary, nanoseconds.
+// RenewEvery is the minimum time between two replacements of a connection because its server is no
+// primary, nanoseconds.
 const RenewEvery = int64(100 * time.Millisecond)
 
-// ShardTag returns a hash tag "{n}" whose slot belongs to the shard; false if the shard serves no slot.
+// ShardTag returns a hash tag "{n}" whose slot belongs to the shard; false if the shard serves no
+// slot.
 func ShardTag(m *topology.Map, shard int) (string, bool) {
 	if m.Shards[shard].Slots == 0 {
 		return "", false
@@ -67,7 +72,8 @@ func ShardTag(m *topology.Map, shard int) (string, bool) {
 	return "", false
 }
 
-// ShardOrNone returns a function that maps a slot to its shard; below 0 if no shard serves the slot.
+// ShardOrNone returns a function that maps a slot to its shard; below 0 if no shard serves the
+// slot.
 func ShardOrNone(m *topology.Map) func(slot uint16) int {
 	return func(slot uint16) int {
 		if shard, ok := m.ShardOf(slot); ok {

@@ -1,5 +1,6 @@
-// Package socket reads and writes connections in event loops: pollers, sockets outside of Go's scheduler with the kernel's stamps of what arrived, TLS on them, and pumps
-// where there is no epoll.
+// Package socket reads and writes connections in event loops: pollers, sockets outside of Go's
+// scheduler with the kernel's stamps of what arrived, TLS on them, and pumps where there is no
+// epoll.
 package socket
 
 import (
@@ -7,11 +8,13 @@ import (
 	"time"
 )
 
-// Poller waits for sockets, a deadline and wake-ups by other goroutines. One goroutine at a time may wait.
+// Poller waits for sockets, a deadline and wake-ups by other goroutines. One goroutine at a time
+// may wait.
 type Poller interface {
 	// Add watches a socket until it is closed.
 	Add(fd int, e Event) error
-	// Wait returns the ready connections, at the latest at the instant until or when wake is called; now and until are nanoseconds of one clock.
+	// Wait returns the ready connections, at the latest at the instant until or when wake is called;
+	// now and until are nanoseconds of one clock.
 	// It may return an empty list. The list is valid until the next call.
 	Wait(now, until int64) []Event
 	// Wake ends the current wait, or the next one. Any goroutine may call it.
@@ -31,14 +34,21 @@ type portablePoller struct {
 }
 
 func newPortablePoller(woke func()) *portablePoller {
-	return &portablePoller{waker: make(chan struct{}, 1), timer: time.NewTimer(time.Hour), woke: woke}
+	return &portablePoller{
+		waker: make(chan struct{}, 1),
+		timer: time.NewTimer(time.Hour),
+		woke:  woke,
+	}
 }
 
-func (p *portablePoller) Add(int, Event) error { return errors.ErrUnsupported }
+func (p *portablePoller) Add(int, Event) error {
+	return errors.ErrUnsupported
+}
 
 func (p *portablePoller) Wait(now, until int64) []Event {
-	// At least 1 ns: an instant rounded down to nanoseconds may be a fraction later, and where time advances only while all goroutines wait
-	// (testing/synctest) a loop that does not wait would never reach it.
+	// At least 1 ns: an instant rounded down to nanoseconds may be a fraction later, and where time
+	// advances only while all goroutines wait (testing/synctest) a loop that does not wait would never
+	// reach it.
 	p.timer.Reset(time.Duration(max(until-now, 1)))
 	select {
 	case <-p.timer.C:
@@ -55,4 +65,6 @@ func (p *portablePoller) Wake() {
 	}
 }
 
-func (p *portablePoller) Close() { p.timer.Stop() }
+func (p *portablePoller) Close() {
+	p.timer.Stop()
+}

@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epoll is a poller that waits for everything in one epoll_wait. Sockets are edge-triggered: after an event the connection must be
-// read until a read returns less than the buffer holds.
+// epoll is a poller that waits for everything in one epoll_wait. Sockets are edge-triggered: after
+// an event the connection must be read until a read returns less than the buffer holds.
 //
-// Go's own poller does the same for one goroutine per connection, at the cost of a goroutine switch per reply, a futex whenever a
-// processor goes idle, and system calls that notify the scheduler; see docs/decisions/0008-event-loops.md for measurements.
+// Go's own poller does the same for one goroutine per connection, at the cost of a goroutine switch
+// per reply, a futex whenever a processor goes idle, and system calls that notify the scheduler;
+// see docs/decisions/0008-event-loops.md for measurements.
 type epoll struct {
 	epoll, timer, waker int
 	events              [MaxEvents]unix.EpollEvent
@@ -23,7 +24,8 @@ type epoll struct {
 	woken               atomic.Bool
 }
 
-// MaxEvents bounds the events per wake-up, so that thousands of ready connections do not keep the loop busy for milliseconds.
+// MaxEvents bounds the events per wake-up, so that thousands of ready connections do not keep the
+// loop busy for milliseconds.
 const MaxEvents = 128
 
 // Event numbers of the poller's own file descriptors; no connection has them.
@@ -38,7 +40,8 @@ func newPoller() (Poller, error) {
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
+	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC,
+		unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
 		p.Close()
 		return nil, os.NewSyscallError("timerfd_create", err)
 	}
@@ -57,7 +60,11 @@ func newPoller() (Poller, error) {
 
 func (p *epoll) Add(fd int, e Event) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd,
-		&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: e.Number, Pad: e.Generation}))
+		&unix.EpollEvent{
+			Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET,
+			Fd:     e.Number,
+			Pad:    e.Generation,
+		}))
 }
 
 func (p *epoll) Wait(now, until int64) []Event {
@@ -106,11 +113,12 @@ func (p *epoll) Close() {
 	}
 }
 
-// FD is the file descriptor of a connection in non-blocking mode. Reads and writes return immediately, so they bypass Go's scheduler.
+// FD is the file descriptor of a connection in non-blocking mode. Reads and writes return
+// immediately, so they bypass Go's scheduler.
 type FD int
 
-// Detach duplicates the file descriptor of a TCP connection outside of Go's poller; ok is false if c is another type, or the process has reached
-// its limit of open files.
+// Detach duplicates the file descriptor of a TCP connection outside of Go's poller; ok is false if
+// c is another type, or the process has reached its limit of open files.
 func Detach(c syscall.Conn) (s FD, ok bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -122,20 +130,22 @@ func Detach(c syscall.Conn) (s FD, ok bool) {
 		return -1, false
 	}
 	if Bounded {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) // without stamps, figures have wider bounds
+		// without stamps, figures have wider bounds
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	}
 	return FD(fd), true
 }
 
-// Receiver reads sockets with the kernel's stamps of when the data arrived. One goroutine at a time may use it.
+// Receiver reads sockets with the kernel's stamps of when the data arrived. One goroutine at a time
+// may use it.
 type Receiver struct {
 	header  unix.Msghdr
 	data    unix.Iovec
 	control [64]byte
 }
 
-// Read is recvmsg(2): 0 bytes at the end of the stream, errAgain if no data is available. stamp is when the last byte arrived, by the wall
-// clock in nanoseconds; 0 if the kernel does not tell.
+// Read is recvmsg(2): 0 bytes at the end of the stream, errAgain if no data is available. stamp is
+// when the last byte arrived, by the wall clock in nanoseconds; 0 if the kernel does not tell.
 func (r *Receiver) Read(s FD, p []byte) (n int, stamp int64, err error) {
 	if !Bounded {
 		n, err = s.read(p)
@@ -146,7 +156,8 @@ func (r *Receiver) Read(s FD, p []byte) (n int, stamp int64, err error) {
 	r.header.Iov, r.header.Iovlen, r.header.Control = &r.data, 1, &r.control[0]
 	for {
 		r.header.SetControllen(len(r.control))
-		got, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s), uintptr(unsafe.Pointer(&r.header)), unix.MSG_DONTWAIT)
+		got, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s), uintptr(unsafe.Pointer(&r.header)),
+			unix.MSG_DONTWAIT)
 		switch errno {
 		case 0:
 			return int(got), stampOf(&r.header), nil
@@ -160,7 +171,8 @@ func (r *Receiver) Read(s FD, p []byte) (n int, stamp int64, err error) {
 // read is recvfrom(2), for what is read without a stamp.
 func (s FD) read(p []byte) (int, error) {
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s),
+			uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 		switch errno {
 		case 0:
 			return int(n), nil
@@ -187,10 +199,12 @@ func stampOf(h *unix.Msghdr) int64 {
 // ErrAgain says that a socket has nothing to read, or no room for more to write.
 const ErrAgain = unix.EAGAIN
 
-// Write is sendto(2), which costs less than write(2): it may write less than p, or nothing with errAgain.
+// Write is sendto(2), which costs less than write(2): it may write less than p, or nothing with
+// errAgain.
 func (s FD) Write(p []byte) (int, error) {
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)),
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s),
+			uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)),
 			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch errno {
 		case 0:
@@ -203,4 +217,6 @@ func (s FD) Write(p []byte) (int, error) {
 }
 
 // Close closes the socket.
-func (s FD) Close() { _ = unix.Close(int(s)) }
+func (s FD) Close() {
+	_ = unix.Close(int(s))
+}

@@ -9,13 +9,17 @@ import (
 
 // Without epoll every connection uses a pump.
 
-func newPoller() (Poller, error) { return newPortablePoller(func() {}), nil }
+func newPoller() (Poller, error) {
+	return newPortablePoller(func() {}), nil
+}
 
 // FD is not used: every connection has a pump.
 type FD int
 
 // Detach detaches no connection.
-func Detach(syscall.Conn) (FD, bool) { return -1, false }
+func Detach(syscall.Conn) (FD, bool) {
+	return -1, false
+}
 
 // MaxEvents is that of Linux: a wait here reports no sockets.
 const MaxEvents = 3
@@ -24,7 +28,9 @@ const MaxEvents = 3
 var ErrAgain = errors.ErrUnsupported
 
 // Write fails.
-func (FD) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }
+func (FD) Write([]byte) (int, error) {
+	return 0, errors.ErrUnsupported
+}
 
 // Close does nothing.
 func (FD) Close() {}
@@ -33,4 +39,6 @@ func (FD) Close() {}
 type Receiver struct{}
 
 // Read fails.
-func (*Receiver) Read(FD, []byte) (int, int64, error) { return 0, 0, errors.ErrUnsupported }
+func (*Receiver) Read(FD, []byte) (int, int64, error) {
+	return 0, 0, errors.ErrUnsupported
+}

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Pump reads and writes a connection that the event loop cannot read itself, because there is no epoll: one goroutine reads, another writes.
+// Pump reads and writes a connection that the event loop cannot read itself, because there is no
+// epoll: one goroutine reads, another writes.
 type Pump struct {
 	conn    net.Conn
 	mu      sync.Mutex
@@ -14,7 +15,8 @@ type Pump struct {
 	closed  bool
 }
 
-// NewIdlePump returns a pump without a connection and goroutines: what is written stays in it until discard, to measure what the writer costs.
+// NewIdlePump returns a pump without a connection and goroutines: what is written stays in it until
+// discard, to measure what the writer costs.
 func NewIdlePump() *Pump {
 	p := &Pump{}
 	p.changed = sync.NewCond(&p.mu)
@@ -22,10 +24,12 @@ func NewIdlePump() *Pump {
 }
 
 // Discard drops what waits to be written.
-func (p *Pump) Discard() { p.out = p.out[:0] }
+func (p *Pump) Discard() {
+	p.out = p.out[:0]
+}
 
-// NewPump starts the goroutines. got is called for every piece that was read, and last with the error that ended reading; it must release the
-// piece.
+// NewPump starts the goroutines. got is called for every piece that was read, and last with the
+// error that ended reading; it must release the piece.
 func NewPump(c net.Conn, got func(p *Piece, err error)) *Pump {
 	p := &Pump{conn: c}
 	p.changed = sync.NewCond(&p.mu)
@@ -60,7 +64,9 @@ type Piece struct {
 var pieces = sync.Pool{New: func() any { return new(Piece) }}
 
 // Release returns the piece to the pool.
-func (p *Piece) Release() { pieces.Put(p) }
+func (p *Piece) Release() {
+	pieces.Put(p)
+}
 
 func (p *Pump) writing() {
 	var buffer []byte

@@ -7,7 +7,8 @@ import (
 
 // stamper is a connection that tells when its data arrived at this host, however late it was read.
 type stamper interface {
-	// Stamp returns when the last byte that was read arrived, by the wall clock in nanoseconds; 0 = not known.
+	// Stamp returns when the last byte that was read arrived, by the wall clock in nanoseconds; 0 =
+	// not known.
 	Stamp() int64
 }
 

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stampedConn is a TCP connection on Go's poller that reads the kernel's stamps: for probes, and below TLS. One goroutine at a time may read.
+// stampedConn is a TCP connection on Go's poller that reads the kernel's stamps: for probes, and
+// below TLS. One goroutine at a time may read.
 type stampedConn struct {
 	*net.TCPConn
 	raw      syscall.RawConn
@@ -64,7 +65,9 @@ func (c *stampedConn) Read(p []byte) (n int, err error) {
 }
 
 // Stamp implements stamper.
-func (c *stampedConn) Stamp() int64 { return c.stamp.Load() }
+func (c *stampedConn) Stamp() int64 {
+	return c.stamp.Load()
+}
 
 func (c *stampedConn) Write(p []byte) (int, error) {
 	if c.taken != nil {

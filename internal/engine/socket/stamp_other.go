@@ -5,4 +5,6 @@ package socket
 import "net"
 
 // Stamped returns the connection itself: it has no stamps.
-func Stamped(c net.Conn) net.Conn { return c }
+func Stamped(c net.Conn) net.Conn {
+	return c
+}

@@ -6,10 +6,12 @@ import (
 	"github.com/redquake/redquake/internal/engine/clock"
 )
 
-// System makes what waits for events and for time: of the operating system, or of Go's channels and timers, which also run in virtual time.
+// System makes what waits for events and for time: of the operating system, or of Go's channels and
+// timers, which also run in virtual time.
 type System struct {
-	Portable bool   // the connections have no file descriptors
-	Stops    func() // called in every goroutine that wakes up, which goes on when it returns; nil = it always runs
+	Portable bool // the connections have no file descriptors
+	// called in every goroutine that wakes up, which goes on when it returns; nil = it always runs
+	Stops func()
 }
 
 // WokenUp is called when a goroutine wakes up in virtual time.
@@ -19,7 +21,8 @@ func (s *System) WokenUp() {
 	}
 }
 
-// NewPoller returns the platform's poller, or the portable one if the connections have no file descriptors.
+// NewPoller returns the platform's poller, or the portable one if the connections have no file
+// descriptors.
 func (s *System) NewPoller() (Poller, error) {
 	if s.Portable {
 		return newPortablePoller(s.WokenUp), nil
@@ -31,7 +34,8 @@ func (s *System) NewPoller() (Poller, error) {
 	return p, nil
 }
 
-// NewWaiter returns the platform's waiter, or the portable one if the connections have no file descriptors.
+// NewWaiter returns the platform's waiter, or the portable one if the connections have no file
+// descriptors.
 func (s *System) NewWaiter() (clock.Waiter, error) {
 	if s.Portable {
 		return clock.NewPortableWaiter(s.WokenUp), nil

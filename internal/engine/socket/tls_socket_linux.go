@@ -8,8 +8,9 @@ import (
 	"os"
 )
 
-// TLS reads and writes a socket with TLS in an event loop: crypto/tls on a connection that never blocks. It keeps the beginning of a record until
-// the rest arrives, as an error that is temporary does not end a tls.Conn.
+// TLS reads and writes a socket with TLS in an event loop: crypto/tls on a connection that never
+// blocks. It keeps the beginning of a record until the rest arrives, as an error that is temporary
+// does not end a tls.Conn.
 type TLS struct {
 	conn    *tls.Conn
 	below   *stampedConn
@@ -18,7 +19,8 @@ type TLS struct {
 	out     []byte // encrypted, to be sent
 }
 
-// TLSOf returns the TLS connection that an event loop can take over, and the TCP connection below it; nil if c is no such connection.
+// TLSOf returns the TLS connection that an event loop can take over, and the TCP connection below
+// it; nil if c is no such connection.
 func TLSOf(c net.Conn) (*TLS, *net.TCPConn) {
 	secured, ok := c.(*tls.Conn)
 	if !ok {
@@ -36,8 +38,8 @@ func (t *TLS) Take(s FD) {
 	t.socket, t.below.taken = s, t
 }
 
-// Read decrypts what has arrived: at most one record, or errAgain if none is complete. It returns the stamp of the last byte that was read. After begin
-// it must be called until errAgain.
+// Read decrypts what has arrived: at most one record, or errAgain if none is complete. It returns
+// the stamp of the last byte that was read. After begin it must be called until errAgain.
 func (t *TLS) Read(p []byte) (n int, stamp int64, err error) {
 	n, err = t.conn.Read(p)
 	if errors.Is(err, errWait) {
@@ -47,7 +49,9 @@ func (t *TLS) Read(p []byte) (n int, stamp int64, err error) {
 }
 
 // Begin notes that data may have arrived.
-func (t *TLS) Begin() { t.drained = false }
+func (t *TLS) Begin() {
+	t.drained = false
+}
 
 // Seal encrypts p and returns what must be sent. It is valid until the next call.
 func (t *TLS) Seal(p []byte) ([]byte, error) {
@@ -97,6 +101,14 @@ var errWait net.Error = notYet{}
 
 type notYet struct{}
 
-func (notYet) Error() string   { return "the rest of the record has not arrived yet" }
-func (notYet) Timeout() bool   { return true }
-func (notYet) Temporary() bool { return true }
+func (notYet) Error() string {
+	return "the rest of the record has not arrived yet"
+}
+
+func (notYet) Timeout() bool {
+	return true
+}
+
+func (notYet) Temporary() bool {
+	return true
+}

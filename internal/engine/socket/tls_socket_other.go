@@ -8,7 +8,9 @@ import "net"
 type TLS struct{}
 
 // TLSOf returns nil.
-func TLSOf(net.Conn) (*TLS, *net.TCPConn) { return nil, nil }
+func TLSOf(net.Conn) (*TLS, *net.TCPConn) {
+	return nil, nil
+}
 
 // Take does nothing.
 func (*TLS) Take(FD) {}
@@ -17,10 +19,14 @@ func (*TLS) Take(FD) {}
 func (*TLS) Begin() {}
 
 // Read fails.
-func (*TLS) Read([]byte) (int, int64, error) { return 0, 0, ErrAgain }
+func (*TLS) Read([]byte) (int, int64, error) {
+	return 0, 0, ErrAgain
+}
 
 // Seal fails.
-func (*TLS) Seal([]byte) ([]byte, error) { return nil, ErrAgain }
+func (*TLS) Seal([]byte) ([]byte, error) {
+	return nil, ErrAgain
+}
 
 // Close does nothing.
 func (*TLS) Close() {}

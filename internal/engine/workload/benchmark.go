@@ -9,7 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// benchmark is redis-benchmark's tests: encoded commands, each with its own key prefix below the keyspace's.
+// benchmark is redis-benchmark's tests: encoded commands, each with its own key prefix below the
+// keyspace's.
 type benchmark struct {
 	commands
 	tests  []string
@@ -17,10 +18,15 @@ type benchmark struct {
 }
 
 func newBenchmark(s *plan.Workload) (*benchmark, error) {
-	b := &benchmark{tests: s.Benchmark.Tests, commands: commands{mix: mixOf(s), keyspace: s.Keyspace, values: newValuePool(s.Values)}}
+	b := &benchmark{tests: s.Benchmark.Tests, commands: commands{
+		mix:      mixOf(s),
+		keyspace: s.Keyspace,
+		values:   newValuePool(s.Values),
+	}}
 	for i, name := range b.tests {
 		test := plan.BenchmarkTestNamed(name)
-		if err := b.compile(withTTL(test.Words, s.Keyspace.TTL), s.Keyspace.Prefix+test.Place); err != nil {
+		if err := b.compile(withTTL(test.Words, s.Keyspace.TTL),
+			s.Keyspace.Prefix+test.Place); err != nil {
 			return nil, fmt.Errorf("benchmark.tests[%d]: %w", i, err)
 		}
 		b.single = append(b.single, test.Single)
@@ -28,7 +34,8 @@ func newBenchmark(s *plan.Workload) (*benchmark, error) {
 	return b, nil
 }
 
-// Fill sets the keyspace's keys if Prefill is set, and fills the structures from which the tests remove elements.
+// Fill sets the keyspace's keys if Prefill is set, and fills the structures from which the tests
+// remove elements.
 func (b *benchmark) Fill(ctx context.Context, f *Filler) error {
 	if err := b.commands.Fill(ctx, f); err != nil {
 		return err
@@ -51,7 +58,9 @@ func (b *benchmark) Fill(ctx context.Context, f *Filler) error {
 	return nil
 }
 
-func (b *benchmark) fillElements(ctx context.Context, f *Filler, test plan.BenchmarkTest, items int64) error {
+func (b *benchmark) fillElements(
+	ctx context.Context, f *Filler, test plan.BenchmarkTest, items int64,
+) error {
 	words := test.Fills
 	t, err := resp.Compile(words, b.keyspace.Prefix+test.Place)
 	if err != nil {
@@ -59,14 +68,19 @@ func (b *benchmark) fillElements(ctx context.Context, f *Filler, test plan.Bench
 	}
 	slot := topology.SlotOf([]byte(b.keyspace.Prefix + test.Place + "0"))
 	what := "elements of " + b.keyspace.Prefix + test.Place + "0"
-	return f.Write(ctx, Data{What: what, Items: items, Command: words[0], Encoder: func(from int64) func([]byte, int64, int64) ([]byte, int64, uint16) {
-		chance := newChance(nil, from)
-		var args resp.Args
-		return func(dst []byte, item, _ int64) ([]byte, int64, uint16) {
-			args.Seq, args.Value = uint64(item), b.values.draw(&chance)
-			return t.Append(dst, &args), 1, slot
-		}
-	}})
+	return f.Write(ctx, Data{
+		What:    what,
+		Items:   items,
+		Command: words[0],
+		Encoder: func(from int64) func([]byte, int64, int64) ([]byte, int64, uint16) {
+			chance := newChance(nil, from)
+			var args resp.Args
+			return func(dst []byte, item, _ int64) ([]byte, int64, uint16) {
+				args.Seq, args.Value = uint64(item), b.values.draw(&chance)
+				return t.Append(dst, &args), 1, slot
+			}
+		},
+	})
 }
 
 // Source returns the source of one event loop's requests.

@@ -39,11 +39,19 @@ func newCacheAside(s *plan.Workload, o RemoteOptions) (*cacheAside, error) {
 	}
 	db, err := openDatabase(spec.Database.Driver, strings.TrimSpace(string(dsn)), o.Timeout)
 	if err != nil {
-		return nil, fmt.Errorf("parse the data source name of the database for driver %s: %w", spec.Database.Driver, err)
+		return nil, fmt.Errorf("parse the data source name of the database for driver %s: %w",
+			spec.Database.Driver, err)
 	}
 	db.SetMaxOpenConns(o.Connections)
 	db.SetMaxIdleConns(o.Connections)
-	return &cacheAside{mix: mixOf(s), spec: spec, keyspace: s.Keyspace, db: db, cache: o.Cache, timeout: o.Timeout}, nil
+	return &cacheAside{
+		mix:      mixOf(s),
+		spec:     spec,
+		keyspace: s.Keyspace,
+		db:       db,
+		cache:    o.Cache,
+		timeout:  o.Timeout,
+	}, nil
 }
 
 // Prepare connects to database and cache, and prepares the query.
@@ -68,12 +76,18 @@ func (c *cacheAside) Prepare(ctx context.Context) error {
 }
 
 // Close ends the connections to the database.
-func (c *cacheAside) Close() error { return c.db.Close() }
+func (c *cacheAside) Close() error {
+	return c.db.Close()
+}
 
 // Caller returns the caller of one goroutine's reads.
 func (c *cacheAside) Caller(number, of int64) Caller {
 	chance := newChance(&c.mix, number)
-	return &cacheAsideCaller{chance: chance, load: c, draws: newKeyDraw(c.keyspace, number, of, chance)}
+	return &cacheAsideCaller{
+		chance: chance,
+		load:   c,
+		draws:  newKeyDraw(c.keyspace, number, of, chance),
+	}
 }
 
 type cacheAsideCaller struct {
@@ -164,7 +178,8 @@ func read(ctx context.Context, query *sql.Stmt, n int64) ([]byte, error) {
 	return out, rows.Err()
 }
 
-// failure returns the result of a failed read. A read without a reply is unknown, as in all workloads, although it changes at most the cache.
+// failure returns the result of a failed read. A read without a reply is unknown, as in all
+// workloads, although it changes at most the cache.
 func failure(err error) Result {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {

@@ -43,7 +43,12 @@ func articles(t *testing.T, d *databasetest.Database, mode plan.CacheAsideMode) 
 // cacheOf returns a client that returns errors instead of retrying.
 func cacheOf(t *testing.T, address string) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialTimeout: 10 * time.Second, ContextTimeoutEnabled: true})
+	c := redis.NewClient(&redis.Options{
+		Addr:                  address,
+		MaxRetries:            -1,
+		DialTimeout:           10 * time.Second,
+		ContextTimeoutEnabled: true,
+	})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -73,7 +78,10 @@ func calls(t *testing.T, c Caller, n int, tally []uint64) Result {
 }
 
 func TestCacheAside(t *testing.T) {
-	for driver, start := range map[string]func(*testing.T) *databasetest.Database{plan.DriverPostgres: databasetest.Postgres, plan.DriverMySQL: databasetest.MariaDB} {
+	for driver, start := range map[string]func(*testing.T) *databasetest.Database{
+		plan.DriverPostgres: databasetest.Postgres,
+		plan.DriverMySQL:    databasetest.MariaDB,
+	} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			testCacheAside(t, start(t))
@@ -123,7 +131,8 @@ func testCacheAside(t *testing.T, database *databasetest.Database) {
 	})
 	t.Run("no such row", func(t *testing.T) {
 		spec := articles(t, database, plan.ThroughCache)
-		spec.Keyspace.Prefix, spec.CacheAside.Database.Query = "none:", "SELECT title FROM articles WHERE id = 1000 + "+database.Parameter
+		spec.Keyspace.Prefix, spec.CacheAside.Database.Query = "none:", "SELECT title FROM articles WHERE id = 1000 + "+
+			database.Parameter
 		c, tally := prepared(t, spec, RemoteOptions{Cache: cache})
 		calls(t, c, 5, tally)
 		if n := cache.Exists(ctx, "none:0").Val(); n != 0 || tally[plan.TallyMisses] != 5 {
@@ -131,7 +140,10 @@ func testCacheAside(t *testing.T, database *databasetest.Database) {
 		}
 	})
 	t.Run("refusals before the start", func(t *testing.T) {
-		closed := map[string]string{plan.DriverPostgres: "postgres://shop@" + closedAddress + "/x", plan.DriverMySQL: "shop@tcp(" + closedAddress + ")/x"}
+		closed := map[string]string{
+			plan.DriverPostgres: "postgres://shop@" + closedAddress + "/x",
+			plan.DriverMySQL:    "shop@tcp(" + closedAddress + ")/x",
+		}
 		for name, change := range map[string]func(*plan.CacheAside){
 			"prepare the query at the database": func(c *plan.CacheAside) {
 				c.Database.Query = "SELECT nothing FROM articles WHERE id = " + database.Parameter
@@ -161,7 +173,10 @@ func testCacheAside(t *testing.T, database *databasetest.Database) {
 		for refusal, want := range map[string]record.Class{"oom": record.ClassOOM, "readonly": record.ClassReadOnly} {
 			before := tally[plan.TallyMisses]
 			cache.FlushAll(ctx)
-			undo := map[string]func(){"oom": func() { cache.ConfigSet(ctx, "maxmemory", "0") }, "readonly": func() { cache.Do(ctx, "REPLICAOF", "NO", "ONE") }}[refusal]
+			undo := map[string]func(){"oom": func() {
+				cache.ConfigSet(ctx, "maxmemory",
+					"0")
+			}, "readonly": func() { cache.Do(ctx, "REPLICAOF", "NO", "ONE") }}[refusal]
 			if refusal == "oom" {
 				cache.ConfigSet(ctx, "maxmemory", "1")
 			} else {
@@ -188,7 +203,8 @@ func testCacheAside(t *testing.T, database *databasetest.Database) {
 		w := remote(t, articles(t, database, plan.ThroughCache), RemoteOptions{Cache: cacheOf(t, silent.Addr().String())})
 		timed, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
-		if got := w.Caller(0, 1).Call(timed, 0, 1, make([]uint64, 4)); got.Outcome != Unknown || got.Class != record.ClassTimeout {
+		if got := w.Caller(0, 1).Call(timed, 0, 1, make([]uint64, 4)); got.Outcome != Unknown ||
+			got.Class != record.ClassTimeout {
 			t.Errorf("the result is %+v", got)
 		}
 	})
@@ -208,10 +224,14 @@ func testCacheAside(t *testing.T, database *databasetest.Database) {
 }
 
 func TestNoDataSourceName(t *testing.T) {
-	for driver, dsn := range map[string]string{"postgres": "postgres://shop:secret@127.0.0.1:port/x", "mysql": "shop:secret@127.0.0.1"} {
+	for driver, dsn := range map[string]string{
+		"postgres": "postgres://shop:secret@127.0.0.1:port/x",
+		"mysql":    "shop:secret@127.0.0.1",
+	} {
 		spec := articles(t, &databasetest.Database{Driver: driver, DSN: dsn}, plan.DatabaseOnly)
 		_, err := NewRemote(&spec, RemoteOptions{Connections: 1, Timeout: 10 * time.Second})
-		if err == nil || !strings.HasPrefix(err.Error(), "parse the data source name") || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.HasPrefix(err.Error(), "parse the data source name") ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error is %v", driver, err)
 		}
 	}

@@ -23,7 +23,11 @@ type commands struct {
 }
 
 func newCommands(s *plan.Workload) (*commands, error) {
-	c := &commands{mix: mixOf(s), keyspace: s.Keyspace, values: newValuePool(s.Values)}
+	c := &commands{
+		mix:      mixOf(s),
+		keyspace: s.Keyspace,
+		values:   newValuePool(s.Values),
+	}
 	for i, command := range s.Commands {
 		if err := c.compile(withTTL(command.Words, s.Keyspace.TTL), s.Keyspace.Prefix); err != nil {
 			return nil, fmt.Errorf("commands[%d].words: %w", i, err)
@@ -66,35 +70,48 @@ func fillKeys(ctx context.Context, f *Filler, k plan.Keyspace, values *valuePool
 	if err != nil {
 		return fmt.Errorf("find the key in the command %q of the prefill: %w", words, err)
 	}
-	return f.Write(ctx, Data{What: "keys", Items: k.Keys, Command: "SET", Encoder: func(from int64) func([]byte, int64, int64) ([]byte, int64, uint16) {
-		chance := newChance(nil, from)
-		var args resp.Args
-		var scratch []byte
-		return func(dst []byte, item, _ int64) ([]byte, int64, uint16) {
-			args.Key, args.Value = item, values.draw(&chance)
-			var slot uint16 = NoSlot
-			if f.NodeOf != nil {
-				slot, scratch = key.slot(scratch, &args)
+	return f.Write(ctx, Data{
+		What:    "keys",
+		Items:   k.Keys,
+		Command: "SET",
+		Encoder: func(from int64) func([]byte, int64, int64) ([]byte, int64, uint16) {
+			chance := newChance(nil, from)
+			var args resp.Args
+			var scratch []byte
+			return func(dst []byte, item, _ int64) ([]byte, int64, uint16) {
+				args.Key, args.Value = item, values.draw(&chance)
+				var slot uint16 = NoSlot
+				if f.NodeOf != nil {
+					slot, scratch = key.slot(scratch, &args)
+				}
+				return t.Append(dst, &args), 1, slot
 			}
-			return t.Append(dst, &args), 1, slot
-		}
-	}})
+		},
+	})
 }
 
 // withTTL appends PX to a plain SET of {key}, which has only a key and a value.
 func withTTL(words []string, ttl time.Duration) []string {
-	if ttl == 0 || len(words) != 3 || !strings.EqualFold(words[0], "SET") || !strings.Contains(words[1], "{key}") {
+	if ttl == 0 || len(words) != 3 || !strings.EqualFold(words[0], "SET") ||
+		!strings.Contains(words[1], "{key}") {
 		return words
 	}
 	return append(words[:3:3], "PX", strconv.FormatInt(ttl.Milliseconds(), 10))
 }
 
 // Source returns the source of one event loop's requests.
-func (c *commands) Source(number, of int64, slots bool) Source { return c.source(number, of, slots) }
+func (c *commands) Source(number, of int64, slots bool) Source {
+	return c.source(number, of, slots)
+}
 
 func (c *commands) source(number, of int64, slots bool) *commandSource {
 	chance := newChance(&c.mix, number)
-	return &commandSource{chance: chance, commands: c, slots: slots, draws: newKeyDraw(c.keyspace, number, of, chance)}
+	return &commandSource{
+		chance:   chance,
+		commands: c,
+		slots:    slots,
+		draws:    newKeyDraw(c.keyspace, number, of, chance),
+	}
 }
 
 type commandSource struct {
@@ -116,7 +133,8 @@ func (s *commandSource) Draw(op int, r *Request) {
 	s.drawRest(op, r)
 }
 
-// drawRest draws everything except the key. {int} is kept in state[0] and {seq} in state[1]: they may be part of the key.
+// drawRest draws everything except the key. {int} is kept in state[0] and {seq} in state[1]: they
+// may be part of the key.
 func (s *commandSource) drawRest(op int, r *Request) {
 	r.Op, r.Slot = op, NoSlot
 	if s.commands.templates[op].UsesInt() {
@@ -146,7 +164,8 @@ func (s *commandSource) take(r *Request) {
 // keyWord is the word of a command that determines its slot.
 type keyWord struct{ tmpl *resp.Template }
 
-// keyOf returns the first word with {key}, otherwise the second word, which is the first key of nearly all commands; nil if there is none.
+// keyOf returns the first word with {key}, otherwise the second word, which is the first key of
+// nearly all commands; nil if there is none.
 // A wrong guess costs a redirection (MOVED), not the request.
 func keyOf(words []string, prefix string) (*keyWord, error) {
 	if len(words) < 2 {

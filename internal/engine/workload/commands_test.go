@@ -208,8 +208,10 @@ func TestTTLGoesToPlainSets(t *testing.T) {
 
 func TestSourceRepeatsAndCounts(t *testing.T) {
 	w := made(t, plan.Workload{
-		Commands: []plan.Command{{Name: "a", Weight: 1, Words: []string{"X", "{key}", "{int}", "{user}", "{seq}", "{value}"}}},
-		Values:   plan.Values{MinBytes: 4, MaxBytes: 4},
+		Commands: []plan.Command{
+			{Name: "a", Weight: 1, Words: []string{"X", "{key}", "{int}", "{user}", "{seq}", "{value}"}},
+		},
+		Values: plan.Values{MinBytes: 4, MaxBytes: 4},
 	})
 	make3 := func(number int64) string {
 		s := w.Source(number, 10, false)
@@ -239,7 +241,9 @@ func TestSourceRepeatsAndCounts(t *testing.T) {
 
 // Requests that are drawn first and encoded later, in another order or twice, keep the drawn values.
 func TestRequestsKeepWhatWasDrawn(t *testing.T) {
-	w := made(t, plan.Workload{Commands: []plan.Command{{Name: "a", Weight: 1, Words: []string{"GET", "{key}:{int}:{user}:{seq}"}}}})
+	w := made(t, plan.Workload{
+		Commands: []plan.Command{{Name: "a", Weight: 1, Words: []string{"GET", "{key}:{int}:{user}:{seq}"}}},
+	})
 	s := w.Source(0, 1, true)
 	requests := []Request{{User: 1}, {User: 2}, {User: 3}}
 	for i := range requests {
@@ -305,7 +309,9 @@ func TestRoutingKeyOfCommand(t *testing.T) {
 
 func TestReadsMayGoToReplicas(t *testing.T) {
 	w := made(t, plan.Workload{Commands: []plan.Command{
-		{Name: "a", Weight: 1, Words: []string{"get", "{key}"}}, {Name: "b", Weight: 1, Words: []string{"GETDEL", "{key}"}}, {Name: "c", Weight: 1, Words: []string{"SET", "{key}", "1"}},
+		{Name: "a", Weight: 1, Words: []string{"get", "{key}"}},
+		{Name: "b", Weight: 1, Words: []string{"GETDEL", "{key}"}},
+		{Name: "c", Weight: 1, Words: []string{"SET", "{key}", "1"}},
 	}})
 	for i, want := range []bool{true, false, false} {
 		if o := w.Operations()[i]; o.ReadOnly != want {

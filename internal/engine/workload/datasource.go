@@ -22,14 +22,16 @@ import (
 	"github.com/redquake/redquake/internal/redact"
 )
 
-// database is what a data source name names. Errors of drivers quote that name, which is the content of a Secret: hide removes it from them.
+// database is what a data source name names. Errors of drivers quote that name, which is the
+// content of a Secret: hide removes it from them.
 type database struct {
 	*sql.DB
 	user    string
 	secrets []string // passwords, and the values of parameters
 }
 
-// openDatabase parses the data source name. Connections are established on demand, within timeout unless dsn sets another.
+// openDatabase parses the data source name. Connections are established on demand, within timeout
+// unless dsn sets another.
 func openDatabase(driver, dsn string, timeout time.Duration) (*database, error) {
 	open, form := openMySQL, "user:password@tcp(host:3306)/database"
 	if driver == plan.DriverPostgres {
@@ -59,18 +61,21 @@ func openMySQL(dsn string, timeout time.Duration) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains([]string{"tcp", "tcp4", "tcp6", "unix"}, config.Net) { // without an @ it is user and password
+	// without an @ it is user and password
+	if !slices.Contains([]string{"tcp", "tcp4", "tcp6", "unix"}, config.Net) {
 		return nil, fmt.Errorf("unknown network %s", config.Net)
 	}
 	if config.Timeout == 0 {
 		config.Timeout = timeout
 	}
-	config.Logger = &mysql.NopLogger{} // it would log each broken connection; these are part of the results
+	// it would log each broken connection; these are part of the results
+	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err
 	}
-	secrets := append(slices.Collect(maps.Values(config.Params)), config.Passwd, config.ConnectionAttributes)
+	secrets := append(slices.Collect(maps.Values(config.Params)), config.Passwd,
+		config.ConnectionAttributes)
 	return &database{sql.OpenDB(connector), config.User, secrets}, nil
 }
 
@@ -83,13 +88,16 @@ func (d *database) hide(err error) error {
 	return errors.New(text)
 }
 
-// ErrRefused is part of the error of a backend that has answered, and whose answer waiting does not change.
+// ErrRefused is part of the error of a backend that has answered, and whose answer waiting does not
+// change.
 var ErrRefused = errors.New("refused")
 
 // refused adds ErrRefused to an error, but not to its text.
 type refused struct{ error }
 
-func (r refused) Unwrap() []error { return []error{r.error, ErrRefused} }
+func (r refused) Unwrap() []error {
+	return []error{r.error, ErrRefused}
+}
 
 // explain hides the login in an error, and adds ErrRefused to what does not pass by waiting.
 func (d *database) explain(err error) error {
@@ -99,9 +107,10 @@ func (d *database) explain(err error) error {
 	return d.hide(err)
 }
 
-// answersForGood reports whether a database has answered with an error that does not pass by waiting. A server that starts, is a standby, or lacks
-// resources, and a database or a table that is not there yet, pass. The codes are those of the servers' manuals: PostgreSQL's appendix A, MySQL's error
-// reference.
+// answersForGood reports whether a database has answered with an error that does not pass by
+// waiting. A server that starts, is a standby, or lacks resources, and a database or a table that
+// is not there yet, pass. The codes are those of the servers' manuals: PostgreSQL's appendix A,
+// MySQL's error reference.
 func answersForGood(err error) bool {
 	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
 		return true
@@ -141,7 +150,8 @@ func answersForGood(err error) bool {
 // name is the name of a parameter in a data source name.
 var name = regexp.MustCompile(`[a-z_]+ *=`)
 
-// unquoted is why a data source name cannot be parsed, unless that quotes a word of it: what is what in a malformed one cannot be known.
+// unquoted is why a data source name cannot be parsed, unless that quotes a word of it: what is
+// what in a malformed one cannot be known.
 func unquoted(err error, dsn string) string {
 	if parse, is := errors.AsType[*pgconn.ParseConfigError](err); is {
 		parse.ConnString = ""
@@ -152,12 +162,18 @@ func unquoted(err error, dsn string) string {
 		values += " " + decoded
 	}
 	quoted := wordsOf(values)
-	if slices.ContainsFunc(wordsOf(reason), func(word string) bool { return slices.Contains(quoted, word) }) {
+	if slices.ContainsFunc(wordsOf(reason), func(word string) bool {
+		return slices.Contains(quoted,
+			word)
+	}) {
 		return "it is not valid"
 	}
 	return reason
 }
 
 func wordsOf(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(text, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	})
 }

@@ -18,32 +18,80 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Errors of a database become the message of a load pod, and the condition of the load test. What the Secret holds beside the address is not in them, whatever its format
-// and however it was mistyped.
+// Errors of a database become the message of a load pod, and the condition of the load test. What the Secret holds
+// beside the address is not in them, whatever its format and however it was mistyped.
 func TestErrorsOfADataSourceHoldNoSecret(t *testing.T) {
 	t.Parallel()
 	const planted = "pLaNtEd"
 	for dsn, test := range map[string]struct{ driver, want string }{
-		"postgres://pLaNtEd-u:pLaNtEd-p@127.0.0.1:1/shop?sslmode=disable":                  {plan.DriverPostgres, "connection refused"},
-		"postgres://127.0.0.1:1/shop?sslmode=disable&user=pLaNtEd-u&password=pLaNtEd-p":    {plan.DriverPostgres, "connection refused"},
-		"host=127.0.0.1 port=1 sslmode=disable user=pLaNtEd-u password='x\\'pLaNtEd-p'":    {plan.DriverPostgres, "connection refused"},
-		"postgres://u:pLaNtEd-p@127.0.0.1:1/shop?sslmode=bogus&application_name=pLaNtEd-a": {plan.DriverPostgres, "sslmode is invalid"},
-		"postgres://127.0.0.1:1/shop?password=pLaNtEd-p&sslmode=bogus":                     {plan.DriverPostgres, "sslmode is invalid"},
-		"postgres://u:pLaNtEd/p@127.0.0.1:1/shop":                                          {plan.DriverPostgres, "postgres://"},
-		"postgres://u:pLaNtEd%zz@127.0.0.1:1/shop":                                         {plan.DriverPostgres, "postgres://"},
-		"host=127.0.0.1 password = 'pLaNtEd-p' port=x":                                     {plan.DriverPostgres, "port"},
-		"user=u password=p pLaNtEd-p host=127.0.0.1":                                       {plan.DriverPostgres, "postgres://"},
-		"host=127.0.0.1 connect_timeout=pLaNtEd-p":                                         {plan.DriverPostgres, "postgres://"},
+		"postgres://pLaNtEd-u:pLaNtEd-p@127.0.0.1:1/shop?sslmode=disable": {
+			plan.DriverPostgres,
+			"connection refused",
+		},
+		"postgres://127.0.0.1:1/shop?sslmode=disable&user=pLaNtEd-u&password=pLaNtEd-p": {
+			plan.DriverPostgres,
+			"connection refused",
+		},
+		"host=127.0.0.1 port=1 sslmode=disable user=pLaNtEd-u password='x\\'pLaNtEd-p'": {
+			plan.DriverPostgres,
+			"connection refused",
+		},
+		"postgres://u:pLaNtEd-p@127.0.0.1:1/shop?sslmode=bogus&application_name=pLaNtEd-a": {
+			plan.DriverPostgres,
+			"sslmode is invalid",
+		},
+		"postgres://127.0.0.1:1/shop?password=pLaNtEd-p&sslmode=bogus": {
+			plan.DriverPostgres,
+			"sslmode is invalid",
+		},
+		"postgres://u:pLaNtEd/p@127.0.0.1:1/shop": {
+			plan.DriverPostgres,
+			"postgres://",
+		},
+		"postgres://u:pLaNtEd%zz@127.0.0.1:1/shop": {
+			plan.DriverPostgres,
+			"postgres://",
+		},
+		"host=127.0.0.1 password = 'pLaNtEd-p' port=x": {plan.DriverPostgres, "port"},
+		"user=u password=p pLaNtEd-p host=127.0.0.1": {
+			plan.DriverPostgres,
+			"postgres://",
+		},
+		"host=127.0.0.1 connect_timeout=pLaNtEd-p": {
+			plan.DriverPostgres,
+			"postgres://",
+		},
 		"pLaNtEd-p": {plan.DriverPostgres, "postgres://"},
 		"pLaNtEd-u:pLaNtEd-p@tcp(127.0.0.1:1)/shop?pLaNtEd=pLaNtEd-a": {plan.DriverMySQL, "connection refused"},
-		"u:pLaNtEd-p(127.0.0.1:1)/shop":                               {plan.DriverMySQL, "user:password@tcp(host:3306)/database"},
-		"u:pLaNtEd-p/shop":                                            {plan.DriverMySQL, "user:password@tcp(host:3306)/database"},
-		"u:pLaNtEd-p@tcp(127.0.0.1:1)":                                {plan.DriverMySQL, "missing the slash"},
-		"u:p@tcp(127.0.0.1:1)/shop?tls=pLaNtEd-a":                     {plan.DriverMySQL, "user:password@tcp(host:3306)/database"},
-		"u:p@tcp(127.0.0.1:1)/shop?parseTime=pLaNtEd-a":               {plan.DriverMySQL, "user:password@tcp(host:3306)/database"},
-		"u:p@tcp(127.0.0.1:1)/shop?timeout=pLaNtEd-a":                 {plan.DriverMySQL, "user:password@tcp(host:3306)/database"},
-		"mysql://u:pLaNtEd-p@127.0.0.1:1/shop":                        {plan.DriverMySQL, "user:password@tcp(host:3306)/database"},
-		"u:p@tcp(127.0.0.1:1)/shop?tls=custom&serverPubKey=pLaNtEd-a&connectionAttributes=pLaNtEd:x,": {plan.DriverMySQL, "user:password@tcp(host:3306)/database"},
+		"u:pLaNtEd-p(127.0.0.1:1)/shop": {
+			plan.DriverMySQL,
+			"user:password@tcp(host:3306)/database",
+		},
+		"u:pLaNtEd-p/shop": {
+			plan.DriverMySQL,
+			"user:password@tcp(host:3306)/database",
+		},
+		"u:pLaNtEd-p@tcp(127.0.0.1:1)": {plan.DriverMySQL, "missing the slash"},
+		"u:p@tcp(127.0.0.1:1)/shop?tls=pLaNtEd-a": {
+			plan.DriverMySQL,
+			"user:password@tcp(host:3306)/database",
+		},
+		"u:p@tcp(127.0.0.1:1)/shop?parseTime=pLaNtEd-a": {
+			plan.DriverMySQL,
+			"user:password@tcp(host:3306)/database",
+		},
+		"u:p@tcp(127.0.0.1:1)/shop?timeout=pLaNtEd-a": {
+			plan.DriverMySQL,
+			"user:password@tcp(host:3306)/database",
+		},
+		"mysql://u:pLaNtEd-p@127.0.0.1:1/shop": {
+			plan.DriverMySQL,
+			"user:password@tcp(host:3306)/database",
+		},
+		"u:p@tcp(127.0.0.1:1)/shop?tls=custom&serverPubKey=pLaNtEd-a&connectionAttributes=pLaNtEd:x,": {
+			plan.DriverMySQL,
+			"user:password@tcp(host:3306)/database",
+		},
 	} {
 		t.Run(dsn, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +99,12 @@ func TestErrorsOfADataSourceHoldNoSecret(t *testing.T) {
 			if err := os.WriteFile(file, []byte(dsn+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			spec := &plan.Workload{CacheAside: &plan.CacheAside{Mode: plan.DatabaseOnly, Database: plan.Database{Driver: test.driver, DSNFile: file, Query: "SELECT 1"}}}
+			spec := &plan.Workload{
+				CacheAside: &plan.CacheAside{
+					Mode:     plan.DatabaseOnly,
+					Database: plan.Database{Driver: test.driver, DSNFile: file, Query: "SELECT 1"},
+				},
+			}
 			w, err := newCacheAside(spec, RemoteOptions{Connections: 1, Timeout: 5 * time.Second})
 			if err == nil {
 				defer func() { _ = w.Close() }()

@@ -26,10 +26,11 @@ type Filler struct {
 	Pod, Pods int // this pod writes part number Pod of Pods equal parts
 	// Dial establishes a connection, ready for commands, to a node as numbered by NodeOf.
 	Dial func(ctx context.Context, node int) (net.Conn, error)
-	// NodeOf returns the number of the node that serves a slot, from 0; below 0 if none does: its items are left out. nil if there is only node 0, the
-	// primary.
+	// NodeOf returns the number of the node that serves a slot, from 0; below 0 if none does: its
+	// items are left out. nil if there is only node 0, the primary.
 	NodeOf func(slot uint16) int
-	// Progress is called every half second with the number of items written by this pod; it may be nil.
+	// Progress is called every half second with the number of items written by this pod; it may be
+	// nil.
 	Progress func(what string, done, total int64)
 }
 
@@ -48,19 +49,23 @@ func (e *FillError) Error() string {
 	return fmt.Sprintf("prefill at %s: %v", e.Address, e.Err)
 }
 
-func (e *FillError) Unwrap() error { return e.Err }
+func (e *FillError) Unwrap() error {
+	return e.Err
+}
 
 // Data is the data that a workload needs: items 0 to Items-1, over all pods.
 type Data struct {
 	What    string // plural name of the items, for progress messages
 	Items   int64
 	Command string // the commands' first word, for errors
-	// Encoder returns the encoder of one writer, which begins at item from. The encoder appends one command for some of the items in [item, end); it
-	// returns how many, and the slot of the command's key.
+	// Encoder returns the encoder of one writer, which begins at item from. The encoder appends one
+	// command for some of the items in [item, end); it returns how many, and the slot of the command's
+	// key.
 	Encoder func(from int64) func(dst []byte, item, end int64) (out []byte, items int64, slot uint16)
 }
 
-// Write writes this pod's part of the data over several connections. It returns the first error, as described at Redis.Fill.
+// Write writes this pod's part of the data over several connections. It returns the first error, as
+// described at Redis.Fill.
 func (f *Filler) Write(ctx context.Context, d Data) error {
 	from, to := stretch(d.Items, int64(f.Pods), int64(f.Pod))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -70,7 +75,13 @@ func (f *Filler) Write(ctx context.Context, d Data) error {
 	writers := min(fillConnections, max(1, to-from))
 	for i := range writers {
 		first, end := stretch(to-from, writers, i)
-		w := &writer{filler: f, data: &d, encode: d.Encoder(from + first), lines: map[int]*line{}, done: &done}
+		w := &writer{
+			filler: f,
+			data:   &d,
+			encode: d.Encoder(from + first),
+			lines:  map[int]*line{},
+			done:   &done,
+		}
 		all.Go(func() {
 			if err := w.write(ctx, from+first, from+end); err != nil {
 				cancel(err)
@@ -93,7 +104,8 @@ func (f *Filler) Write(ctx context.Context, d Data) error {
 	}
 }
 
-// stretch returns the range [from, to) of one part when total items are divided into consecutive parts whose lengths differ by at most one.
+// stretch returns the range [from, to) of one part when total items are divided into consecutive
+// parts whose lengths differ by at most one.
 func stretch(total, parts, part int64) (from, to int64) {
 	long := total % parts
 	from = total/parts*part + min(part, long)
@@ -177,7 +189,11 @@ func (w *writer) line(ctx context.Context, node int) (*line, error) {
 		}
 		return nil, err
 	}
-	l := &line{conn: c, in: bufio.NewReaderSize(c, 16<<10), stop: context.AfterFunc(ctx, func() { _ = c.Close() })}
+	l := &line{
+		conn: c,
+		in:   bufio.NewReaderSize(c, 16<<10),
+		stop: context.AfterFunc(ctx, func() { _ = c.Close() }),
+	}
 	w.lines[node] = l
 	return l, nil
 }

@@ -27,7 +27,14 @@ type httpLoad struct {
 }
 
 func newHTTP(s *plan.Workload, o RemoteOptions) *httpLoad {
-	h := &httpLoad{mix: mixOf(s), spec: s.HTTP, keyspace: s.Keyspace, url: cutText(s.HTTP.URL), body: cutText(s.HTTP.Body), timeout: o.Timeout}
+	h := &httpLoad{
+		mix:      mixOf(s),
+		spec:     s.HTTP,
+		keyspace: s.Keyspace,
+		url:      cutText(s.HTTP.URL),
+		body:     cutText(s.HTTP.Body),
+		timeout:  o.Timeout,
+	}
 	for _, header := range s.HTTP.Headers {
 		h.headers = append(h.headers, cutText(header.Value))
 	}
@@ -71,7 +78,12 @@ func (h *httpLoad) Close() error {
 // Caller returns the caller of one goroutine's requests.
 func (h *httpLoad) Caller(number, of int64) Caller {
 	chance := newChance(&h.mix, number)
-	return &httpCaller{chance: chance, load: h, draws: newKeyDraw(h.keyspace, number, of, chance), args: textArgs{prefix: h.keyspace.Prefix}}
+	return &httpCaller{
+		chance: chance,
+		load:   h,
+		draws:  newKeyDraw(h.keyspace, number, of, chance),
+		args:   textArgs{prefix: h.keyspace.Prefix},
+	}
 }
 
 type httpCaller struct {
@@ -81,7 +93,8 @@ type httpCaller struct {
 	args  textArgs
 }
 
-// parts are the instants of one request. The connection's goroutine sets firstByte, possibly after Call has returned.
+// parts are the instants of one request. The connection's goroutine sets firstByte, possibly after
+// Call has returned.
 type parts struct {
 	begin, connected time.Time
 	fresh            bool         // the connection was established for this request
@@ -92,7 +105,10 @@ type parts struct {
 func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64) Result {
 	p := &parts{}
 	request, size, err := c.request(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) { p.connected, p.fresh = time.Now(), !info.Reused },
+		GotConn: func(info httptrace.GotConnInfo) {
+			p.connected = time.Now()
+			p.fresh = !info.Reused
+		},
 		GotFirstResponseByte: func() {
 			p.firstByte.Store(int64(time.Since(p.begin)))
 		},
@@ -115,7 +131,12 @@ func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64
 	n, err := io.Copy(io.Discard, answer.Body)
 	_ = answer.Body.Close()
 	if err != nil {
-		return Result{Outcome: Unknown, Class: brokenClass(err), BytesIn: int(n), BytesOut: size}
+		return Result{
+			Outcome:  Unknown,
+			Class:    brokenClass(err),
+			BytesIn:  int(n),
+			BytesOut: size,
+		}
 	}
 	first := time.Duration(p.firstByte.Load())
 	tally[plan.TallyFirstByteMicros] += uint64((first - p.connected.Sub(p.begin)).Microseconds())
@@ -138,7 +159,8 @@ func (c *httpCaller) request(ctx context.Context, user int64) (*http.Request, in
 	if text != "" {
 		body = strings.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, c.load.spec.MethodOrDefault(), c.load.url.with(&c.args), body)
+	request, err := http.NewRequestWithContext(ctx, c.load.spec.MethodOrDefault(),
+		c.load.url.with(&c.args), body)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// api is a server that answers /N with status N, hangs on /hang, and closes the connection on /break; it records the requests.
+// api is a server that answers /N with status N, hangs on /hang, and closes the connection on /break; it records the
+// requests.
 type api struct {
 	*httptest.Server
 	connections atomic.Int64
@@ -33,7 +34,8 @@ func startAPI(t *testing.T) *api {
 	a.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		a.mu.Lock()
-		a.requests = append(a.requests, fmt.Sprintf("%s %s %s user=%s host=%s", r.Method, r.URL, body, r.Header.Get("X-User"), r.Host))
+		a.requests = append(a.requests,
+			fmt.Sprintf("%s %s %s user=%s host=%s", r.Method, r.URL, body, r.Header.Get("X-User"), r.Host))
 		a.mu.Unlock()
 		switch status, _ := strconv.Atoi(strings.Trim(r.URL.Path, "/")); {
 		case r.URL.Path == "/hang":
@@ -145,7 +147,8 @@ func TestHTTPFillsPlaceholders(t *testing.T) {
 	c, tally := w.Caller(0, 1), make([]uint64, len(w.Tallies()))
 	for seq := range 2 {
 		c.Call(context.Background(), c.Pick(), 42, tally)
-		if want := fmt.Sprintf(`POST /200?id=0&key=rq:0 {"user": 42, "seq": %d} user=u42 host=shop.example`, seq); a.last() != want {
+		if want := fmt.Sprintf(`POST /200?id=0&key=rq:0 {"user": 42, "seq": %d} user=u42 host=shop.example`,
+			seq); a.last() != want {
 			t.Errorf("the request is\n%s, want\n%s", a.last(), want)
 		}
 	}
@@ -175,11 +178,14 @@ func TestHTTPKeepsConnections(t *testing.T) {
 				total[i] += n
 			}
 		}
-		// With keep-alive a caller may use another connection while its previous one is returned to the pool: a few more than 4, never 100.
-		if got := total[plan.TallyConnects]; !keep && (got != 100 || a.connections.Load() != 100) || keep && (got < 1 || got > 20) {
+		// With keep-alive a caller may use another connection while its previous one is returned to the pool: a few more than
+		// 4, never 100.
+		if got := total[plan.TallyConnects]; !keep && (got != 100 || a.connections.Load() != 100) ||
+			keep && (got < 1 || got > 20) {
 			t.Errorf("keep-alive %v: %d connections were counted, the server saw %d", keep, got, a.connections.Load())
 		}
-		if total[plan.TallyStatus1xx+1] != 100 || total[plan.TallyConnectMicros] == 0 || total[plan.TallyFirstByteMicros] == 0 {
+		if total[plan.TallyStatus1xx+1] != 100 || total[plan.TallyConnectMicros] == 0 ||
+			total[plan.TallyFirstByteMicros] == 0 {
 			t.Errorf("keep-alive %v: tallies %v", keep, total)
 		}
 	}
@@ -201,7 +207,8 @@ func TestHTTPSplitsLatency(t *testing.T) {
 	begin := time.Now()
 	r := w.Caller(0, 1).Call(context.Background(), 0, 1, tally)
 	total := time.Since(begin)
-	first, body := time.Duration(tally[plan.TallyFirstByteMicros])*time.Microsecond, time.Duration(tally[plan.TallyBodyMicros])*time.Microsecond
+	first := time.Duration(tally[plan.TallyFirstByteMicros]) * time.Microsecond
+	body := time.Duration(tally[plan.TallyBodyMicros]) * time.Microsecond
 	connect := time.Duration(tally[plan.TallyConnectMicros]) * time.Microsecond
 	if r.BytesIn != 9 || first < pause || body < pause || connect+first+body > total {
 		t.Errorf("%d bytes, connect %s, first byte %s, body %s of %s", r.BytesIn, connect, first, body, total)
@@ -210,7 +217,8 @@ func TestHTTPSplitsLatency(t *testing.T) {
 
 func TestHTTPPrepare(t *testing.T) {
 	a := startAPI(t)
-	if err := remote(t, plan.Workload{HTTP: &plan.HTTP{URL: a.URL + "/{int}"}}, RemoteOptions{}).Prepare(context.Background()); err != nil {
+	if err := remote(t, plan.Workload{HTTP: &plan.HTTP{URL: a.URL + "/{int}"}},
+		RemoteOptions{}).Prepare(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if len(a.requests) > 0 {
@@ -221,7 +229,8 @@ func TestHTTPPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = closed.Close()
-	err = remote(t, plan.Workload{HTTP: &plan.HTTP{URL: "http://" + closed.Addr().String()}}, RemoteOptions{}).Prepare(context.Background())
+	err = remote(t, plan.Workload{HTTP: &plan.HTTP{URL: "http://" + closed.Addr().String()}},
+		RemoteOptions{}).Prepare(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "the API at 127.0.0.1:") {
 		t.Errorf("an API that is not there: %v", err)
 	}

@@ -45,7 +45,8 @@ func (d *keyDraw) draw() int64 {
 	return d.from.below(d.keys)
 }
 
-// gaussian repeats draws outside of the range: 0.27 % of them, as the ends are three standard deviations away.
+// gaussian repeats draws outside of the range: 0.27 % of them, as the ends are three standard
+// deviations away.
 func (d *keyDraw) gaussian() int64 {
 	n := float64(d.keys)
 	for {

@@ -15,7 +15,9 @@ type mix struct {
 }
 
 // mixOf returns the mix of a plan's workload.
-func mixOf(w *plan.Workload) mix { return newMix(w.Operations(), w.Tallies()...) }
+func mixOf(w *plan.Workload) mix {
+	return newMix(w.Operations(), w.Tallies()...)
+}
 
 func newMix(operations []plan.Operation, tallies ...string) mix {
 	m := mix{operations: operations, tallies: tallies}
@@ -28,13 +30,19 @@ func newMix(operations []plan.Operation, tallies ...string) mix {
 }
 
 // Operations returns the operations in the order of every record.
-func (m *mix) Operations() []plan.Operation { return m.operations }
+func (m *mix) Operations() []plan.Operation {
+	return m.operations
+}
 
 // Tallies returns the names of further counters.
-func (m *mix) Tallies() []string { return m.tallies }
+func (m *mix) Tallies() []string {
+	return m.tallies
+}
 
 // OperationOf returns the operation of an arrival of an open loop.
-func (m *mix) OperationOf(arrival int64) int { return m.pick(mix64(uint64(arrival))) }
+func (m *mix) OperationOf(arrival int64) int {
+	return m.pick(mix64(uint64(arrival)))
+}
 
 // chance is the random generator of one source or caller, seeded with its number.
 type chance struct {
@@ -48,7 +56,8 @@ func newChance(m *mix, number int64) chance {
 	return chance{mix: m, pcg: pcg, rng: rand.New(pcg)}
 }
 
-// mix64 turns a counter into well distributed bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+// mix64 turns a counter into well distributed bits: the finalizer of SplitMix64 (Steele, Lea, Flood
+// 2014).
 func mix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -64,7 +73,8 @@ func (c *chance) Pick() int {
 	return c.mix.pick(c.pcg.Uint64())
 }
 
-// pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 if the sum of the weights is below 2^32.
+// pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 if the sum of
+// the weights is below 2^32.
 func (m *mix) pick(bits uint64) int {
 	if len(m.upTo) == 1 {
 		return 0

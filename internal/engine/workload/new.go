@@ -6,7 +6,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// New creates a workload over the engine's connections to Redis. The plan's workload must have no Problem.
+// New creates a workload over the engine's connections to Redis. The plan's workload must have no
+// Problem.
 func New(w *plan.Workload) (Redis, error) {
 	if problem := w.Problem(); problem != "" {
 		return nil, errors.New(problem)
@@ -24,7 +25,8 @@ func New(w *plan.Workload) (Redis, error) {
 	return nil, errors.New("the workload is remote: use NewRemote")
 }
 
-// NewRemote creates a workload that does not use the engine's connections. The plan's workload must have no Problem.
+// NewRemote creates a workload that does not use the engine's connections. The plan's workload must
+// have no Problem.
 func NewRemote(w *plan.Workload, o RemoteOptions) (Remote, error) {
 	if problem := w.Problem(); problem != "" {
 		return nil, errors.New(problem)
@@ -38,7 +40,8 @@ func NewRemote(w *plan.Workload, o RemoteOptions) (Remote, error) {
 	return nil, errors.New("the workload is not remote: use New")
 }
 
-// Described returns the operations and tallies of a workload, without creating requests or callers. The plan's workload must have no Problem.
+// Described returns the operations and tallies of a workload, without creating requests or callers.
+// The plan's workload must have no Problem.
 func Described(w *plan.Workload) (Workload, error) {
 	if problem := w.Problem(); problem != "" {
 		return nil, errors.New(problem)

@@ -12,14 +12,16 @@ import (
 
 // brokenClass returns the error class of a request that may have reached the server.
 func brokenClass(err error) record.Class {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) { // canceled at the end of an aborted run
+	// canceled at the end of an aborted run
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return record.ClassTimeout
 	}
 	var network net.Error
 	switch {
 	case errors.As(err, &network) && network.Timeout():
 		return record.ClassTimeout
-	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "connection"):
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		strings.Contains(err.Error(), "connection"):
 		return record.ClassReset
 	}
 	return record.ClassProtocol
@@ -35,7 +37,8 @@ const (
 	Unknown         // may have been applied
 )
 
-// Result is the outcome of an operation with its details. The engine measures its latency, around Call.
+// Result is the outcome of an operation with its details. The engine measures its latency, around
+// Call.
 type Result struct {
 	Outcome  Outcome
 	Class    record.Class // of Fail and Unknown

@@ -24,7 +24,12 @@ type ranking struct {
 }
 
 func newRanking(s *plan.Workload) *ranking {
-	r := &ranking{mix: mixOf(s), spec: s.Ranking, key: s.Keyspace.Prefix + "ranking", members: s.Keyspace}
+	r := &ranking{
+		mix:     mixOf(s),
+		spec:    s.Ranking,
+		key:     s.Keyspace.Prefix + "ranking",
+		members: s.Keyspace,
+	}
 	r.members.Keys = s.Ranking.Members
 	r.kinds, _ = s.Ranking.Kinds()
 	r.zadd = head(4, "ZADD", r.key)
@@ -37,29 +42,39 @@ func newRanking(s *plan.Workload) *ranking {
 // Fill adds this pod's part of the members.
 func (r *ranking) Fill(ctx context.Context, f *Filler) error {
 	slot := topology.SlotOf([]byte(r.key))
-	return f.Write(ctx, Data{What: "members", Items: r.spec.Members, Command: "ZADD", Encoder: func(from int64) func([]byte, int64, int64) ([]byte, int64, uint16) {
-		chance := newChance(nil, from)
-		full := head(2+2*fillMembers, "ZADD", r.key)
-		return func(dst []byte, item, end int64) ([]byte, int64, uint16) {
-			n := min(end-item, fillMembers)
-			if n == fillMembers {
-				dst = append(dst, full...)
-			} else {
-				dst = append(dst, head(int(2+2*n), "ZADD", r.key)...)
+	return f.Write(ctx, Data{
+		What:    "members",
+		Items:   r.spec.Members,
+		Command: "ZADD",
+		Encoder: func(from int64) func([]byte, int64, int64) ([]byte, int64, uint16) {
+			chance := newChance(nil, from)
+			full := head(2+2*fillMembers, "ZADD", r.key)
+			return func(dst []byte, item, end int64) ([]byte, int64, uint16) {
+				n := min(end-item, fillMembers)
+				if n == fillMembers {
+					dst = append(dst, full...)
+				} else {
+					dst = append(dst, head(int(2+2*n), "ZADD", r.key)...)
+				}
+				for i := range n {
+					dst = appendNumber(dst, "", chance.below(r.spec.ScoreSpread))
+					dst = appendNumber(dst, memberPrefix, item+i)
+				}
+				return dst, n, slot
 			}
-			for i := range n {
-				dst = appendNumber(dst, "", chance.below(r.spec.ScoreSpread))
-				dst = appendNumber(dst, memberPrefix, item+i)
-			}
-			return dst, n, slot
-		}
-	}})
+		},
+	})
 }
 
 // Source returns the source of one event loop's requests.
 func (r *ranking) Source(number, of int64, slots bool) Source {
 	chance := newChance(&r.mix, number)
-	s := &rankingSource{chance: chance, ranking: r, draws: newKeyDraw(r.members, number, of, chance), slot: NoSlot}
+	s := &rankingSource{
+		chance:  chance,
+		ranking: r,
+		draws:   newKeyDraw(r.members, number, of, chance),
+		slot:    NoSlot,
+	}
 	if slots {
 		s.slot = topology.SlotOf([]byte(r.key))
 	}
@@ -84,7 +99,9 @@ func (s *rankingSource) Draw(op int, r *Request) {
 }
 
 // Follows reports which operations read replies: all except set.
-func (s *rankingSource) Follows(op int) bool { return s.ranking.kinds[op] != plan.RankingSet }
+func (s *rankingSource) Follows(op int) bool {
+	return s.ranking.kinds[op] != plan.RankingSet
+}
 
 // Append encodes the first round trip, which reads the scores.
 func (s *rankingSource) Append(dst []byte, r *Request) ([]byte, int) {
@@ -115,8 +132,11 @@ func (s *rankingSource) appendScore(dst []byte, member int64) []byte {
 	return appendNumber(dst, memberPrefix, member)
 }
 
-// Next encodes the second round trip, which counts the better scores. A member that does not exist has no rank.
-func (s *rankingSource) Next(dst []byte, r *Request, replies []resp.Value, _ []uint64) ([]byte, int) {
+// Next encodes the second round trip, which counts the better scores. A member that does not exist
+// has no rank.
+func (s *rankingSource) Next(
+	dst []byte, r *Request, replies []resp.Value, _ []uint64,
+) ([]byte, int) {
 	if r.step > 0 || len(replies) == 0 {
 		return dst, 0
 	}
@@ -145,7 +165,8 @@ func (s *rankingSource) appendCount(dst []byte, score string) []byte {
 	return appendText(dst, "+inf", "")
 }
 
-// firstScore returns the first member's score in a reply WITHSCORES: member, score, ... in RESP2, pairs in RESP3.
+// firstScore returns the first member's score in a reply WITHSCORES: member, score, ... in RESP2,
+// pairs in RESP3.
 func firstScore(v resp.Value) (string, bool) {
 	if len(v.Items) > 0 && len(v.Items[0].Items) == 2 {
 		return v.Items[0].Items[1].Text, true

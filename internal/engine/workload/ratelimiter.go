@@ -18,7 +18,12 @@ type rateLimiter struct {
 }
 
 func newRateLimiter(s *plan.Workload) (*rateLimiter, error) {
-	l := &rateLimiter{mix: mixOf(s), spec: s.RateLimiter, keyspace: s.Keyspace, prefix: s.Keyspace.Prefix + "limit:"}
+	l := &rateLimiter{
+		mix:      mixOf(s),
+		spec:     s.RateLimiter,
+		keyspace: s.Keyspace,
+		prefix:   s.Keyspace.Prefix + "limit:",
+	}
 	l.incr, l.pexpire = head(2, "INCR"), head(3, "PEXPIRE")
 	var err error
 	l.key, err = keyOf([]string{"INCR", "{key}"}, l.prefix)
@@ -26,12 +31,19 @@ func newRateLimiter(s *plan.Workload) (*rateLimiter, error) {
 }
 
 // Fill does nothing: the workload needs no initial data.
-func (l *rateLimiter) Fill(context.Context, *Filler) error { return nil }
+func (l *rateLimiter) Fill(context.Context, *Filler) error {
+	return nil
+}
 
 // Source returns the source of one event loop's requests.
 func (l *rateLimiter) Source(number, of int64, slots bool) Source {
 	chance := newChance(&l.mix, number)
-	return &rateLimiterSource{chance: chance, limiter: l, slots: slots, draws: newKeyDraw(l.keyspace, number, of, chance)}
+	return &rateLimiterSource{
+		chance:  chance,
+		limiter: l,
+		slots:   slots,
+		draws:   newKeyDraw(l.keyspace, number, of, chance),
+	}
 }
 
 type rateLimiterSource struct {
@@ -52,7 +64,8 @@ func (s *rateLimiterSource) Draw(op int, r *Request) {
 	}
 }
 
-// Append encodes INCR. Once that has succeeded, PEXPIRE was redirected: a second INCR would count the request twice.
+// Append encodes INCR. Once that has succeeded, PEXPIRE was redirected: a second INCR would count
+// the request twice.
 func (s *rateLimiterSource) Append(dst []byte, r *Request) ([]byte, int) {
 	if r.step > 0 {
 		return s.appendExpire(dst, r), 1
@@ -61,10 +74,14 @@ func (s *rateLimiterSource) Append(dst []byte, r *Request) ([]byte, int) {
 }
 
 // Follows is true: the reply to INCR determines whether a second command follows.
-func (s *rateLimiterSource) Follows(int) bool { return true }
+func (s *rateLimiterSource) Follows(int) bool {
+	return true
+}
 
 // Next counts the request as allowed or denied, and sets the TTL of a new window.
-func (s *rateLimiterSource) Next(dst []byte, r *Request, replies []resp.Value, tally []uint64) ([]byte, int) {
+func (s *rateLimiterSource) Next(
+	dst []byte, r *Request, replies []resp.Value, tally []uint64,
+) ([]byte, int) {
 	if r.step > 0 || len(replies) == 0 {
 		return dst, 0
 	}

@@ -115,11 +115,19 @@ func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 func testEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
-	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1000), Values: plan.Values{MinBytes: 16, MaxBytes: 16}})
+	w := made(t, plan.Workload{
+		Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()},
+		Keyspace:  uniform(1000),
+		Values:    plan.Values{MinBytes: 16, MaxBytes: 16},
+	})
 	fill(t, w, address, 3)
 	for _, protocol := range []int{2, 3} {
 		c := dial(t, address, protocol)
-		for key, want := range map[string]string{"LLEN rq:lrange:0": "600", "SCARD rq:set:0": "1000", "ZCARD rq:zset:0": "1000"} {
+		for key, want := range map[string]string{
+			"LLEN rq:lrange:0": "600",
+			"SCARD rq:set:0":   "1000",
+			"ZCARD rq:zset:0":  "1000",
+		} {
 			if got := c.do(strings.Fields(key)...).Text; protocol == 2 && got != want {
 				t.Errorf("%s is %s, want %s", key, got, want)
 			}
@@ -144,7 +152,11 @@ func TestCommandsArePrefilled(t *testing.T) { redistest.Each(t, testCommandsAreP
 func testCommandsArePrefilled(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
-	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(10_007), Values: plan.Values{MinBytes: 5, MaxBytes: 9}}
+	spec := plan.Workload{
+		Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}},
+		Keyspace: uniform(10_007),
+		Values:   plan.Values{MinBytes: 5, MaxBytes: 9},
+	}
 	spec.Keyspace.Prefill, spec.Keyspace.TTL = true, time.Hour
 	w := made(t, spec)
 	fill(t, w, address, 4)
@@ -227,7 +239,11 @@ func testRateLimiterAgainstRedis(t *testing.T) {
 func TestFillReportsErrors(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t, "maxmemory 2mb").Address()
-	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(100_000), Values: plan.Values{MinBytes: 1000, MaxBytes: 1000}}
+	spec := plan.Workload{
+		Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}},
+		Keyspace: uniform(100_000),
+		Values:   plan.Values{MinBytes: 1000, MaxBytes: 1000},
+	}
 	spec.Keyspace.Prefill = true
 	w := made(t, spec)
 	err := w.Fill(context.Background(), filler(address, 0, 1))
@@ -251,7 +267,10 @@ func TestFillReportsErrors(t *testing.T) {
 func TestFillSpreadsOverNodes(t *testing.T) {
 	t.Parallel()
 	addresses := []string{redistest.Start(t).Address(), redistest.Start(t).Address(), redistest.Start(t).Address()}
-	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(3000)}
+	spec := plan.Workload{
+		Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}},
+		Keyspace: uniform(3000),
+	}
 	spec.Keyspace.Prefill = true
 	f := filler("", 0, 1)
 	f.NodeOf = func(slot uint16) int { return int(slot) % 3 }
@@ -298,7 +317,8 @@ func TestTenMillionMembers(t *testing.T) {
 	}
 	took := time.Since(begin)
 	c := dial(t, address, 3)
-	t.Logf("%s members in %s: %.0f per second", c.do("ZCARD", "rq:ranking").Text, took.Round(time.Millisecond), float64(members)/took.Seconds())
+	t.Logf("%s members in %s: %.0f per second", c.do("ZCARD", "rq:ranking").Text, took.Round(time.Millisecond),
+		float64(members)/took.Seconds())
 	info := redis.ParseInfo(c.do("INFO", "memory").Text)
 	t.Logf("used_memory %s, used_memory_rss %s", info["used_memory"], info["used_memory_rss"])
 	s := w.Source(0, 1, false)

@@ -53,19 +53,32 @@ func array(v ...resp.Value) resp.Value {
 var null = resp.Value{Type: '_'}
 
 func rankingOf(members int64, count int) plan.Workload {
-	return plan.Workload{Ranking: &plan.Ranking{Members: members, ScoreSpread: 10, FindCount: count, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}}
+	return plan.Workload{
+		Ranking: &plan.Ranking{
+			Members:     members,
+			ScoreSpread: 10,
+			FindCount:   count,
+			Weights:     plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1},
+		},
+	}
 }
 
 func TestRankingOperations(t *testing.T) {
 	w := made(t, rankingOf(1, 1)) // one member, so that only scores are random
-	want := []plan.Operation{{Name: "set", Weight: 1}, {Name: "get", Weight: 1, ReadOnly: true}, {Name: "find", Weight: 1, ReadOnly: true}, {Name: "findByOrder", Weight: 1, ReadOnly: true}}
+	want := []plan.Operation{
+		{Name: "set", Weight: 1},
+		{Name: "get", Weight: 1, ReadOnly: true},
+		{Name: "find", Weight: 1, ReadOnly: true},
+		{Name: "findByOrder", Weight: 1, ReadOnly: true},
+	}
 	if diff := cmp.Diff(want, w.Operations()); diff != "" {
 		t.Error(diff)
 	}
 	s := w.Source(0, 1, true)
 	var r Request
 	set, n := first(s, 0, &r)
-	if got := words(t, set)[0]; n != 1 || !strings.HasPrefix(got, "ZADD rq:ranking ") || !strings.HasSuffix(got, " member:0") || s.(Follower).Follows(0) {
+	if got := words(t, set)[0]; n != 1 || !strings.HasPrefix(got, "ZADD rq:ranking ") ||
+		!strings.HasSuffix(got, " member:0") || s.(Follower).Follows(0) {
 		t.Errorf("set sends %q", got)
 	}
 	if r.Slot != topology.SlotOf([]byte("rq:ranking")) {
@@ -76,15 +89,27 @@ func TestRankingOperations(t *testing.T) {
 		answers [][]resp.Value
 		want    [][]string
 	}{
-		"get": {1, [][]resp.Value{{bulk("7")}, {number("3")}},
-			[][]string{{"ZSCORE rq:ranking member:0"}, {"ZCOUNT rq:ranking (7 +inf"}}},
-		"get in RESP3": {1, [][]resp.Value{{{Type: ',', Text: "7"}}, {number("3")}},
-			[][]string{{"ZSCORE rq:ranking member:0"}, {"ZCOUNT rq:ranking (7 +inf"}}},
+		"get": {
+			1,
+			[][]resp.Value{{bulk("7")}, {number("3")}},
+			[][]string{{"ZSCORE rq:ranking member:0"}, {"ZCOUNT rq:ranking (7 +inf"}},
+		},
+		"get in RESP3": {
+			1,
+			[][]resp.Value{{{Type: ',', Text: "7"}}, {number("3")}},
+			[][]string{{"ZSCORE rq:ranking member:0"}, {"ZCOUNT rq:ranking (7 +inf"}},
+		},
 		"get of no member": {1, [][]resp.Value{{null}}, [][]string{{"ZSCORE rq:ranking member:0"}}},
-		"findByOrder": {3, [][]resp.Value{{array(bulk("member:0"), bulk("9"))}, {number("0")}},
-			[][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}, {"ZCOUNT rq:ranking (9 +inf"}}},
-		"findByOrder in RESP3": {3, [][]resp.Value{{array(array(bulk("member:0"), resp.Value{Type: ',', Text: "9"}))}, {number("0")}},
-			[][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}, {"ZCOUNT rq:ranking (9 +inf"}}},
+		"findByOrder": {
+			3,
+			[][]resp.Value{{array(bulk("member:0"), bulk("9"))}, {number("0")}},
+			[][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}, {"ZCOUNT rq:ranking (9 +inf"}},
+		},
+		"findByOrder in RESP3": {
+			3,
+			[][]resp.Value{{array(array(bulk("member:0"), resp.Value{Type: ',', Text: "9"}))}, {number("0")}},
+			[][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}, {"ZCOUNT rq:ranking (9 +inf"}},
+		},
 		"findByOrder of no member": {3, [][]resp.Value{{array()}}, [][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}}},
 	} {
 		if diff := cmp.Diff(tt.want, follow(t, s, tt.op, nil, tt.answers...)); diff != "" {
@@ -96,7 +121,8 @@ func TestRankingOperations(t *testing.T) {
 func TestRankingFindsSeveral(t *testing.T) {
 	s := made(t, rankingOf(1000, 3)).Source(0, 1, false)
 	sent := follow(t, s, 2, nil, []resp.Value{bulk("1"), null, bulk("3")}, []resp.Value{number("1"), number("2")})
-	if len(sent[0]) != 3 || sent[0][0] == sent[0][1] || !slices.Equal(sent[1], []string{"ZCOUNT rq:ranking (1 +inf", "ZCOUNT rq:ranking (3 +inf"}) {
+	if len(sent[0]) != 3 || sent[0][0] == sent[0][1] ||
+		!slices.Equal(sent[1], []string{"ZCOUNT rq:ranking (1 +inf", "ZCOUNT rq:ranking (3 +inf"}) {
 		t.Errorf("find sends %v", sent)
 	}
 }
@@ -114,7 +140,10 @@ func TestRankingLeavesOutWhatHasNoWeight(t *testing.T) {
 }
 
 func TestRateLimiter(t *testing.T) {
-	w := made(t, plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 2, Window: 1500 * time.Millisecond}, Keyspace: uniform(1)})
+	w := made(t, plan.Workload{
+		RateLimiter: &plan.RateLimiter{Limit: 2, Window: 1500 * time.Millisecond},
+		Keyspace:    uniform(1),
+	})
 	if !slices.Equal(w.Tallies(), []string{"allowed", "denied"}) {
 		t.Fatalf("tallies %v", w.Tallies())
 	}
@@ -146,7 +175,11 @@ func TestRateLimiter(t *testing.T) {
 }
 
 func TestBenchmarkCommands(t *testing.T) {
-	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1), Values: plan.Values{MinBytes: 1, MaxBytes: 1}})
+	w := made(t, plan.Workload{
+		Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()},
+		Keyspace:  uniform(1),
+		Values:    plan.Values{MinBytes: 1, MaxBytes: 1},
+	})
 	got := map[string]string{}
 	s := w.Source(0, 1, true)
 	for op, o := range w.Operations() {
@@ -171,10 +204,14 @@ func TestBenchmarkCommands(t *testing.T) {
 		got[o.Name] = strings.ToValidUTF8(commands[0], "")
 	}
 	for name, prefix := range map[string]string{
-		"ping": "PING", "set": "SET rq:0 ", "get": "GET rq:0", "incr": "INCR rq:counter:0", "lpush": "LPUSH rq:list:0 ", "rpush": "RPUSH rq:list:0 ",
-		"lpop": "LPOP rq:list:0", "rpop": "RPOP rq:list:0", "sadd": "SADD rq:set:0 element:0", "spop": "SPOP rq:set:0", "hset": "HSET rq:hash:0 element:0 ",
-		"zadd": "ZADD rq:zset:0 0 element:0", "zpopmin": "ZPOPMIN rq:zset:0", "lrange_100": "LRANGE rq:lrange:0 0 99", "lrange_300": "LRANGE rq:lrange:0 0 299",
-		"lrange_500": "LRANGE rq:lrange:0 0 499", "lrange_600": "LRANGE rq:lrange:0 0 599", "mset": "MSET rq:mset:{0}:0", "xadd": "XADD rq:stream:0 * myfield ",
+		"ping": "PING", "set": "SET rq:0 ", "get": "GET rq:0", "incr": "INCR rq:counter:0", "lpush": "LPUSH rq:list:0 ",
+		"rpush": "RPUSH rq:list:0 ",
+		"lpop":  "LPOP rq:list:0", "rpop": "RPOP rq:list:0", "sadd": "SADD rq:set:0 element:0", "spop": "SPOP rq:set:0",
+		"hset": "HSET rq:hash:0 element:0 ",
+		"zadd": "ZADD rq:zset:0 0 element:0", "zpopmin": "ZPOPMIN rq:zset:0", "lrange_100": "LRANGE rq:lrange:0 0 99",
+		"lrange_300": "LRANGE rq:lrange:0 0 299",
+		"lrange_500": "LRANGE rq:lrange:0 0 499", "lrange_600": "LRANGE rq:lrange:0 0 599", "mset": "MSET rq:mset:{0}:0",
+		"xadd": "XADD rq:stream:0 * myfield ",
 	} {
 		if !strings.HasPrefix(got[name], prefix) {
 			t.Errorf("%s sends %q, want %q...", name, got[name], prefix)
@@ -188,11 +225,17 @@ func TestBenchmarkCommands(t *testing.T) {
 
 // FuzzNext: for any reply, an operation ends without a panic, and sends only complete commands.
 func FuzzNext(f *testing.F) {
-	for _, reply := range []string{":1\r\n", "$-1\r\n", "*0\r\n", "*2\r\n$1\r\na\r\n,1.5\r\n", "*1\r\n*2\r\n$1\r\na\r\n$3\r\n1\r\n\r\n", "*1\r\n*0\r\n", "+OK\r\n"} {
+	for _, reply := range []string{
+		":1\r\n", "$-1\r\n", "*0\r\n", "*2\r\n$1\r\na\r\n,1.5\r\n",
+		"*1\r\n*2\r\n$1\r\na\r\n$3\r\n1\r\n\r\n", "*1\r\n*0\r\n", "+OK\r\n",
+	} {
 		f.Add([]byte(reply))
 	}
 	ranking := rankingOf(100, 3)
-	sources := []Source{made(f, ranking).Source(0, 1, true), made(f, plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 2, Window: time.Second}}).Source(0, 1, true)}
+	sources := []Source{
+		made(f, ranking).Source(0, 1, true),
+		made(f, plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 2, Window: time.Second}}).Source(0, 1, true),
+	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var replies []resp.Value
 		for in := bufio.NewReader(bytes.NewReader(input)); len(replies) < 3; {
@@ -242,17 +285,36 @@ func TestProblems(t *testing.T) {
 		{plan.Workload{}, "commands: is missing"},
 		{plan.Workload{Commands: command, Ranking: all(plan.Ranking{})}, "ranking: commands is set, too"},
 		{plan.Workload{Commands: []plan.Command{{Name: "a", Weight: 1}}}, "commands[0].command: "},
-		{plan.Workload{Benchmark: &plan.Benchmark{Tests: []string{"set", "lrange"}}}, `benchmark.tests[1]: "lrange" is none of get, `},
+		{
+			plan.Workload{Benchmark: &plan.Benchmark{Tests: []string{"set", "lrange"}}},
+			`benchmark.tests[1]: "lrange" is none of get, `,
+		},
 		{plan.Workload{Ranking: all(plan.Ranking{Members: 1, FindCount: 1})}, "ranking.members, scoreSpread, "},
 		{plan.Workload{Ranking: &plan.Ranking{Members: 1, ScoreSpread: 1, FindCount: 1}}, "ranking.members, scoreSpread, "},
 		{plan.Workload{Ranking: all(plan.Ranking{Members: 1, ScoreSpread: 1, FindCount: 1})}, ""},
 		{plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 1}}, "rateLimiter.limit and window: "},
-		{plan.Workload{CacheAside: &plan.CacheAside{Mode: plan.ThroughCache, Database: plan.Database{Driver: "oracle", Query: "x"}}}, "cacheAside.database.driver: "},
-		{plan.Workload{CacheAside: &plan.CacheAside{Mode: plan.ThroughCache, Database: plan.Database{Driver: "mysql", Query: " "}}}, "cacheAside.database.query: "},
-		{plan.Workload{CacheAside: &plan.CacheAside{Database: plan.Database{Driver: "postgres", Query: "x"}}}, "cacheAside.mode: "},
+		{
+			plan.Workload{
+				CacheAside: &plan.CacheAside{Mode: plan.ThroughCache, Database: plan.Database{Driver: "oracle", Query: "x"}},
+			},
+			"cacheAside.database.driver: ",
+		},
+		{
+			plan.Workload{
+				CacheAside: &plan.CacheAside{Mode: plan.ThroughCache, Database: plan.Database{Driver: "mysql", Query: " "}},
+			},
+			"cacheAside.database.query: ",
+		},
+		{
+			plan.Workload{CacheAside: &plan.CacheAside{Database: plan.Database{Driver: "postgres", Query: "x"}}},
+			"cacheAside.mode: ",
+		},
 		{plan.Workload{HTTP: &plan.HTTP{URL: "shop/api"}}, "http.url: "},
 		{plan.Workload{HTTP: &plan.HTTP{URL: "http://shop/api/{int}", Method: "get"}}, "http.method: "},
-		{plan.Workload{HTTP: &plan.HTTP{URL: "http://shop/api", Headers: []plan.Header{{Name: "a", Value: "b\nc"}}}}, "http.headers[0].value: "},
+		{
+			plan.Workload{HTTP: &plan.HTTP{URL: "http://shop/api", Headers: []plan.Header{{Name: "a", Value: "b\nc"}}}},
+			"http.headers[0].value: ",
+		},
 		{plan.Workload{HTTP: &plan.HTTP{URL: "http://shop/api/{int}?user={user}"}}, ""},
 	}
 	for i, tt := range tests {
@@ -309,7 +371,10 @@ func encode(b *testing.B, w Redis, slots bool) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	setGet := []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}, {Name: "get", Weight: 9, Words: []string{"GET", "{key}"}}}
+	setGet := []plan.Command{
+		{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
+		{Name: "get", Weight: 9, Words: []string{"GET", "{key}"}},
+	}
 	values := plan.Values{MinBytes: 32, MaxBytes: 32}
 	for _, kind := range []plan.Distribution{plan.Uniform, plan.Zipf, plan.Gaussian, plan.Sequential} {
 		spec := plan.Workload{Commands: setGet, Keyspace: uniform(100_000), Values: values}
@@ -317,21 +382,35 @@ func BenchmarkEncode(b *testing.B) {
 		b.Run("commands/"+string(kind), func(b *testing.B) { encode(b, made(b, spec), false) })
 	}
 	for name, spec := range map[string]plan.Workload{
-		"set":           {Commands: setGet[:1], Values: values},
-		"get":           {Commands: setGet[1:]},
-		"benchmark":     {Benchmark: &plan.Benchmark{Tests: []string{"set", "get", "incr", "lpush", "zadd"}}, Values: values},
-		"ranking/set":   {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1}}},
-		"ranking/mixed": {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}},
-		"rateLimiter":   {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
+		"set":       {Commands: setGet[:1], Values: values},
+		"get":       {Commands: setGet[1:]},
+		"benchmark": {Benchmark: &plan.Benchmark{Tests: []string{"set", "get", "incr", "lpush", "zadd"}}, Values: values},
+		"ranking/set": {
+			Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1}},
+		},
+		"ranking/mixed": {
+			Ranking: &plan.Ranking{
+				Members:     1e7,
+				ScoreSpread: 1e5,
+				FindCount:   100,
+				Weights:     plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1},
+			},
+		},
+		"rateLimiter": {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
 	} {
 		b.Run(name, func(b *testing.B) { encode(b, made(b, spec), false) })
 	}
-	b.Run("set with slots", func(b *testing.B) { encode(b, made(b, plan.Workload{Commands: setGet[:1], Values: values}), true) })
+	b.Run("set with slots", func(b *testing.B) {
+		encode(b, made(b, plan.Workload{Commands: setGet[:1], Values: values}),
+			true)
+	})
 }
 
 func BenchmarkNext(b *testing.B) {
 	for name, spec := range map[string]plan.Workload{
-		"get":         {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 1, Weights: plan.RankingWeights{Get: 1}}},
+		"get": {
+			Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 1, Weights: plan.RankingWeights{Get: 1}},
+		},
 		"rateLimiter": {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -352,8 +431,18 @@ func BenchmarkNext(b *testing.B) {
 // Drawing and encoding requests is the hot path: it must not allocate.
 func TestDrawAndAppendDoNotAllocate(t *testing.T) {
 	for name, spec := range map[string]plan.Workload{
-		"benchmark":   {Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Values: plan.Values{MinBytes: 32, MaxBytes: 32}},
-		"ranking":     {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}},
+		"benchmark": {
+			Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()},
+			Values:    plan.Values{MinBytes: 32, MaxBytes: 32},
+		},
+		"ranking": {
+			Ranking: &plan.Ranking{
+				Members:     1e7,
+				ScoreSpread: 1e5,
+				FindCount:   100,
+				Weights:     plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1},
+			},
+		},
 		"rateLimiter": {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
 	} {
 		s := made(t, spec).Source(0, 1, true)

@@ -9,14 +9,19 @@ import (
 // valueSpread is the number of different windows on the random bytes.
 const valueSpread = 64 << 10
 
-// valuePool is a buffer of random bytes, generated once; a value is a window on it. It is read-only and shared by all sources.
+// valuePool is a buffer of random bytes, generated once; a value is a window on it. It is read-only
+// and shared by all sources.
 type valuePool struct {
 	bytes    []byte
 	min, max int
 }
 
 func newValuePool(v plan.Values) *valuePool {
-	p := &valuePool{bytes: make([]byte, v.MaxBytes+valueSpread), min: v.MinBytes, max: v.MaxBytes}
+	p := &valuePool{
+		bytes: make([]byte, v.MaxBytes+valueSpread),
+		min:   v.MinBytes,
+		max:   v.MaxBytes,
+	}
 	rand.NewChaCha8([32]byte{}).Read(p.bytes)
 	return p
 }

@@ -1,11 +1,16 @@
-// Package workload defines the requests of a run: the operations, how a request of each is encoded, and which data must exist before the
-// start. When requests are sent, over how many connections, and how they are recorded is up to the load engine.
+// Package workload defines the requests of a run: the operations, how a request of each is encoded,
+// and which data must exist before the start. When requests are sent, over how many connections,
+// and how they are recorded is up to the load engine.
 //
-// Each workload has one file here, and one in package plan with its settings and their validation. There are two kinds:
+// Each workload has one file here, and one in package plan with its settings and their validation.
+// There are two kinds:
 //
-//   - A Redis workload sends commands over the engine's connections: commands, benchmark, ranking, rateLimiter. It encodes requests and, if a
-//     later command needs an earlier reply, reads replies; it never blocks. Its hot path does not allocate.
-//   - A Remote workload performs whole operations itself, without the engine's connections: cacheAside, http.
+//   - A Redis workload sends commands over the engine's connections: commands, benchmark, ranking,
+//     rateLimiter. It encodes requests and, if a
+//     later command needs an earlier reply, reads replies; it never blocks. Its hot path does not
+//     allocate.
+//   - A Remote workload performs whole operations itself, without the engine's connections:
+//     cacheAside, http.
 //
 // See docs/workloads.md for how to write one.
 package workload
@@ -20,52 +25,60 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Workload is implemented by every workload. It is read-only once created and safe for concurrent use.
+// Workload is implemented by every workload. It is read-only once created and safe for concurrent
+// use.
 type Workload interface {
 	// Operations returns the operations in the order of every record. There is at least one.
 	Operations() []plan.Operation
-	// Tallies returns the names of further counters, such as allowed and denied; nil for most workloads.
+	// Tallies returns the names of further counters, such as allowed and denied; nil for most
+	// workloads.
 	Tallies() []string
-	// OperationOf returns the operation of an arrival of an open loop. Like its due time it is fixed in advance, so that an arrival which is never
-	// sent is counted for its operation.
+	// OperationOf returns the operation of an arrival of an open loop. Like its due time it is fixed
+	// in advance, so that an arrival which is never sent is counted for its operation.
 	OperationOf(arrival int64) int
 }
 
 // Redis is a workload over the engine's connections to Redis.
 type Redis interface {
 	Workload
-	// Fill writes this pod's part of the initial data; it returns immediately if none is needed. Errors are *FillError, f.Dial's, or ctx's
-	// cause.
+	// Fill writes this pod's part of the initial data; it returns immediately if none is needed.
+	// Errors are *FillError, f.Dial's, or ctx's cause.
 	Fill(ctx context.Context, f *Filler) error
-	// Source returns the source of the requests of event loop number, 0 <= number < of, counted over all pods. The same number gives the same
-	// requests. With slots it also sets each request's slot.
+	// Source returns the source of the requests of event loop number, 0 <= number < of, counted over
+	// all pods. The same number gives the same requests. With slots it also sets each request's slot.
 	Source(number, of int64, slots bool) Source
 }
 
-// Source creates the requests of one event loop; only its goroutine calls it. It does not allocate once the buffers have grown.
-// The calls for one request are Draw, Append, and, if Follows(r.Op), one Next for each round trip with a reply. Requests of
-// one source may be interleaved in any way: the state of each is in its Request.
+// Source creates the requests of one event loop; only its goroutine calls it. It does not allocate
+// once the buffers have grown.
+// The calls for one request are Draw, Append, and, if Follows(r.Op), one Next for each round trip
+// with a reply. Requests of one source may be interleaved in any way: the state of each is in its
+// Request.
 type Source interface {
 	// Pick returns the operation of the next request of a closed loop.
 	Pick() int
-	// Draw starts a request: it sets all fields of r except User, which the caller has set. r may have been used before.
+	// Draw starts a request: it sets all fields of r except User, which the caller has set. r may have
+	// been used before.
 	Draw(op int, r *Request)
-	// Append encodes the request's first, and usually only, round trip, and returns the number of its replies. It may be called again for the
-	// same r when the request is redirected (MOVED, ASK) or retried: random values are drawn again, the key stays. If a later round trip was
-	// redirected, it encodes that one, or the first one again if that does no harm.
+	// Append encodes the request's first, and usually only, round trip, and returns the number of its
+	// replies. It may be called again for the same r when the request is redirected (MOVED, ASK) or
+	// retried: random values are drawn again, the key stays. If a later round trip was redirected, it
+	// encodes that one, or the first one again if that does no harm.
 	Append(dst []byte, r *Request) ([]byte, int)
 }
 
-// Follower is a Source with operations of several round trips, because a later command needs an earlier reply. An operation ends when Next
-// returns 0 replies, or with an error reply, which fails it without a call of Next.
+// Follower is a Source with operations of several round trips, because a later command needs an
+// earlier reply. An operation ends when Next returns 0 replies, or with an error reply, which fails
+// it without a call of Next.
 type Follower interface {
 	Source
 	// Follows reports whether the operation's replies must be read as values and passed to Next.
 	Follows(op int) bool
-	// Next receives the replies to the previous round trip, none of them an error. They may be fewer than expected if the engine could not keep
-	// them, and of any type if the server is faulty. Next appends the next round trip and returns the number of its replies; 0 = the operation has
-	// succeeded. It adds to tally, one counter for each of the workload's Tallies. The next round trip is sent to the same server: all keys of a
-	// request share one slot.
+	// Next receives the replies to the previous round trip, none of them an error. They may be fewer
+	// than expected if the engine could not keep them, and of any type if the server is faulty. Next
+	// appends the next round trip and returns the number of its replies; 0 = the operation has
+	// succeeded. It adds to tally, one counter for each of the workload's Tallies. The next round trip
+	// is sent to the same server: all keys of a request share one slot.
 	Next(dst []byte, r *Request, replies []resp.Value, tally []uint64) ([]byte, int)
 }
 
@@ -74,10 +87,13 @@ const NoSlot = 0xFFFF
 
 // Request is one request: the fields that the engine needs to send it, and the state of its source.
 type Request struct {
-	Op   int
-	User int64  // set by the engine: the virtual user in a closed loop, the event loop's number in an open one
-	Key  int64  // the number of the key that determines the slot, in [0, keys)
-	Slot uint16 // the cluster slot of that key; NoSlot if there is no key, or if the source was created without slots
+	Op int
+	// set by the engine: the virtual user in a closed loop, the event loop's number in an open one
+	User int64
+	Key  int64 // the number of the key that determines the slot, in [0, keys)
+	// the cluster slot of that key; NoSlot if there is no key, or if the source was created without
+	// slots
+	Slot uint16
 	// State of the source.
 	step  int8
 	state [2]int64
@@ -86,7 +102,8 @@ type Request struct {
 // Remote is a workload that does not use the engine's connections.
 type Remote interface {
 	Workload
-	// Prepare checks that the server can be reached, and writes initial data. Errors are human-readable.
+	// Prepare checks that the server can be reached, and writes initial data. Errors are
+	// human-readable.
 	Prepare(ctx context.Context) error
 	// Caller returns the caller of goroutine number, 0 <= number < of, counted over all pods.
 	Caller(number, of int64) Caller
@@ -94,12 +111,14 @@ type Remote interface {
 	Close() error
 }
 
-// Caller performs whole operations in the calling goroutine; only one goroutine uses a Caller at a time.
+// Caller performs whole operations in the calling goroutine; only one goroutine uses a Caller at a
+// time.
 type Caller interface {
 	// Pick returns the operation of the next request of a closed loop.
 	Pick() int
-	// Call performs an operation. ctx ends at the request's timeout, which makes the outcome Unknown with ClassTimeout, or Fail if
-	// certainly nothing was sent. It adds to tally, one counter for each of the workload's Tallies.
+	// Call performs an operation. ctx ends at the request's timeout, which makes the outcome Unknown
+	// with ClassTimeout, or Fail if certainly nothing was sent. It adds to tally, one counter for each
+	// of the workload's Tallies.
 	Call(ctx context.Context, op int, user int64, tally []uint64) Result
 }
 
@@ -107,5 +126,6 @@ type Caller interface {
 type RemoteOptions struct {
 	Connections int           // maximum number of idle connections: as many as this pod has callers
 	Timeout     time.Duration // of a dial, and of each step of Prepare
-	Cache       redis.Cmdable // cacheAside in mode CacheAside: the Redis under test; the caller closes it
+	// cacheAside in mode CacheAside: the Redis under test; the caller closes it
+	Cache redis.Cmdable
 }

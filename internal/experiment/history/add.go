@@ -11,18 +11,22 @@ import (
 // Ended is a run of a schedule that has ended, with what is known of it.
 type Ended struct {
 	Run
-	Figures []compare.Figure  // the primary ones, with their margins
-	Confirm bool              // a run with a regression is repeated before that is called one
-	Waited  []RegressedFigure // those of which it cannot be told whether they have regressed, as load generators did not run
-	Lacks   string            // why it could not be compared with the earlier run; "" = it was, or there is none
+	Figures []compare.Figure // the primary ones, with their margins
+	Confirm bool             // a run with a regression is repeated before that is called one
+	// those of which it cannot be told whether they have regressed, as load generators did not run
+	Waited []RegressedFigure
+	// why it could not be compared with the earlier run; "" = it was, or there is none
+	Lacks string
 }
 
-// Add adds a run to a history, and finds what has changed with it. One that is there already changes nothing.
+// Add adds a run to a history, and finds what has changed with it. One that is there already
+// changes nothing.
 func (h *History) Add(e Ended) {
 	if h.Has(e.Name) {
 		return
 	}
-	if n := len(h.Runs); n > 0 && h.Runs[n-1].Template != e.Template { // other cells: their level is another one
+	// other cells: their level is another one
+	if n := len(h.Runs); n > 0 && h.Runs[n-1].Template != e.Template {
 		h.Regressions, h.Confirming = nil, nil
 	}
 	run := e.Run
@@ -31,7 +35,8 @@ func (h *History) Add(e Ended) {
 			h.Templates = map[string][]string{}
 		}
 		h.Templates[run.Template] = run.Record.Cells
-		run.Medians, run.Least = mediansOf(run.Record, e.Figures), leastOf(run.Record, e.Figures)
+		run.Medians = mediansOf(run.Record, e.Figures)
+		run.Least = leastOf(run.Record, e.Figures)
 		run.Record = reduced(run.Record, e.Figures)
 	}
 	h.Runs = append(h.Runs, run)
@@ -53,7 +58,10 @@ func (h *History) Add(e Ended) {
 // endRegressions ends those of which the figure is back.
 func (h *History) endRegressions(figures []compare.Figure) {
 	run := &h.Runs[len(h.Runs)-1]
-	h.Regressions = slices.DeleteFunc(h.Regressions, func(r Regression) bool { return r.Back >= 1 && run.isBack(r.RegressedFigure, figures) == isTrue })
+	h.Regressions = slices.DeleteFunc(h.Regressions, func(r Regression) bool {
+		return r.Back >= 1 &&
+			run.isBack(r.RegressedFigure, figures) == isTrue
+	})
 	for i := range h.Regressions {
 		switch r := &h.Regressions[i]; run.isBack(r.RegressedFigure, figures) {
 		case isTrue:
@@ -73,7 +81,8 @@ const (
 	isFalse
 )
 
-// isBack tells whether a figure is within the margin of its level before a regression. A run whose load generators waited for a CPU may not tell.
+// isBack tells whether a figure is within the margin of its level before a regression. A run whose
+// load generators waited for a CPU may not tell.
 func (r *Run) isBack(of RegressedFigure, figures []compare.Figure) known {
 	i := slices.IndexFunc(figures, func(f compare.Figure) bool { return f.Name == of.Figure })
 	cell := slices.Index(r.Record.Cells, of.Cell)
@@ -111,16 +120,20 @@ func (r *Run) leastIn(f compare.Figure, cell int) float64 {
 func mediansOf(r *experiment.Record, figures []compare.Figure) map[string][]*Median {
 	all := map[string][]*Median{}
 	for _, f := range figures {
-		all[f.Name] = byCell(r, f, func(v experiment.Value) float64 { return v.Value }) // of a censored one the least that it can be
+		// of a censored one the least that it can be
+		all[f.Name] = byCell(r, f, func(v experiment.Value) float64 { return v.Value })
 	}
 	return all
 }
 
-// leastOf are the medians of what the figures are at least, of those that load generators may have made greater; nil if there are none.
+// leastOf are the medians of what the figures are at least, of those that load generators may have
+// made greater; nil if there are none.
 func leastOf(r *experiment.Record, figures []compare.Figure) map[string][]*Median {
 	var all map[string][]*Median
 	for _, f := range figures {
-		if !slices.ContainsFunc(r.Runs, func(run experiment.RecordedRun) bool { return run.Values[f.Name].Late > 0 }) {
+		if !slices.ContainsFunc(r.Runs, func(run experiment.RecordedRun) bool {
+			return run.Values[f.Name].Late > 0
+		}) {
 			continue
 		}
 		if all == nil {
@@ -159,7 +172,14 @@ func medianOf(values []float64) float64 {
 func reduced(r *experiment.Record, figures []compare.Figure) *experiment.Record {
 	of := &experiment.Record{Version: r.Version, Cells: r.Cells}
 	for _, run := range r.Runs {
-		kept := experiment.RecordedRun{Cell: run.Cell, Round: run.Round, Inconclusive: run.Inconclusive, OpenLoop: run.OpenLoop, Server: run.Server, Values: map[string]experiment.Value{}}
+		kept := experiment.RecordedRun{
+			Cell:         run.Cell,
+			Round:        run.Round,
+			Inconclusive: run.Inconclusive,
+			OpenLoop:     run.OpenLoop,
+			Server:       run.Server,
+			Values:       map[string]experiment.Value{},
+		}
 		for _, f := range figures {
 			if v, ok := run.Values[f.Name]; ok {
 				kept.Values[f.Name] = v
@@ -170,7 +190,8 @@ func reduced(r *experiment.Record, figures []compare.Figure) *experiment.Record 
 	return of
 }
 
-// series is a figure of a cell since its last change: the runs that have it, their medians, and what these are at least.
+// series is a figure of a cell since its last change: the runs that have it, their medians, and
+// what these are at least.
 func (h *History) series(f compare.Figure, cell int) (runs []string, medians, least []float64) {
 	last := &h.Runs[len(h.Runs)-1]
 	since := ""
@@ -184,7 +205,9 @@ func (h *History) series(f compare.Figure, cell int) (runs []string, medians, le
 			break // runs before those of another template are another time
 		}
 		if m := r.median(f, cell); m != nil && r.Complete {
-			runs, medians, least = append(runs, r.Name), append(medians, float64(*m)), append(least, r.leastIn(f, cell))
+			runs = append(runs, r.Name)
+			medians = append(medians, float64(*m))
+			least = append(least, r.leastIn(f, cell))
 		}
 		if r.Name == since {
 			break
@@ -196,7 +219,8 @@ func (h *History) series(f compare.Figure, cell int) (runs []string, medians, le
 	return runs, medians, least
 }
 
-// findChange adds a change of the level that the last run shows. Each run is judged once, by those before it: what was found stays.
+// findChange adds a change of the level that the last run shows. Each run is judged once, by those
+// before it: what was found stays.
 func (h *History) findChange(f compare.Figure, cell int) {
 	last := &h.Runs[len(h.Runs)-1]
 	if last.median(f, cell) == nil {
@@ -207,10 +231,17 @@ func (h *History) findChange(f compare.Figure, cell int) {
 	if !changed {
 		return
 	}
-	before, after := medianOf(slices.Clone(medians[:found.At])), medianOf(slices.Clone(medians[found.At:]))
+	before := medianOf(slices.Clone(medians[:found.At]))
+	after := medianOf(slices.Clone(medians[found.At:]))
 	c := Change{
-		Cell: last.Record.Cells[cell], Figure: f.Name, Template: last.Template, Since: runs[found.At], Found: last.Name, At: last.End,
-		Change: math.Expm1(found.Shift), Worse: (found.Shift > 0) != f.HigherIsBetter,
+		Cell:     last.Record.Cells[cell],
+		Figure:   f.Name,
+		Template: last.Template,
+		Since:    runs[found.At],
+		Found:    last.Name,
+		At:       last.End,
+		Change:   math.Expm1(found.Shift),
+		Worse:    (found.Shift > 0) != f.HigherIsBetter,
 	}
 	by := compare.Signed(found.Shift)
 	if f.Counted {
@@ -218,15 +249,29 @@ func (h *History) findChange(f compare.Figure, cell int) {
 		by = f.Text(before) + " to " + f.Text(after)
 	}
 	h.Changes = append(h.Changes, c)
-	known := slices.ContainsFunc(h.Regressions, func(r Regression) bool { return r.Cell == c.Cell && r.Figure == c.Figure && r.Unconfirmed == "" })
+	known := slices.ContainsFunc(h.Regressions, func(r Regression) bool {
+		return r.Cell == c.Cell &&
+			r.Figure == c.Figure && r.Unconfirmed == ""
+	})
 	if c.Worse && !known {
 		message := f.Name + " " + by + " over the runs of the schedule"
-		h.regress(Regression{RegressedFigure: RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: before, Message: message}, Since: c.Since, Found: c.Found})
+		h.regress(Regression{
+			RegressedFigure: RegressedFigure{
+				Cell:    c.Cell,
+				Figure:  c.Figure,
+				Level:   before,
+				Message: message,
+			},
+			Since: c.Since,
+			Found: c.Found,
+		})
 	}
 }
 
-// latestChange is the change that the last of some medians shows. Where load generators waited for a CPU it must be one whatever they have added: a rise at a run
-// also if the runs before it were as slow as their medians and the others only as slow as they were at least, a fall the other way round. Its shift is that then.
+// latestChange is the change that the last of some medians shows. Where load generators waited for
+// a CPU it must be one whatever they have added: a rise at a run also if the runs before it were as
+// slow as their medians and the others only as slow as they were at least, a fall the other way
+// round. Its shift is that then.
 func latestChange(f compare.Figure, medians, least []float64) (found compare.Change, changed bool) {
 	found, changed = latestOf(f, medians)
 	for range mostSplits {

@@ -25,11 +25,17 @@ func (h *History) compared(e Ended) {
 	case h.Confirming != nil:
 		h.unconfirmed("then " + e.Name + " was to be repeated")
 	}
-	h.Confirming = &Confirming{Run: e.Name, Against: e.Against, Template: e.Template, Regressed: fresh}
+	h.Confirming = &Confirming{
+		Run:       e.Name,
+		Against:   e.Against,
+		Template:  e.Template,
+		Regressed: fresh,
+	}
 }
 
-// settle calls the regressions that a second run against the same earlier one shows as well: the repetition, or the run of the next scheduled time. It returns
-// what else has regressed in that run.
+// settle calls the regressions that a second run against the same earlier one shows as well: the
+// repetition, or the run of the next scheduled time. It returns what else has regressed in that
+// run.
 func (h *History) settle(c *Confirming, e Ended) (others []RegressedFigure) {
 	switch {
 	case e.Confirms != c.Run && e.Against != c.Against:
@@ -42,12 +48,18 @@ func (h *History) settle(c *Confirming, e Ended) (others []RegressedFigure) {
 	run, unknown := &h.Runs[len(h.Runs)-1], []RegressedFigure(nil)
 	for _, r := range c.Regressed {
 		if i := slices.IndexFunc(e.Regressed, r.isSame); i >= 0 {
-			h.regress(Regression{RegressedFigure: e.Regressed[i], Since: c.Run, Found: e.Name})
+			h.regress(Regression{
+				RegressedFigure: e.Regressed[i],
+				Since:           c.Run,
+				Found:           e.Name,
+			})
 		} else if !run.has(r) || slices.ContainsFunc(e.Waited, r.isSame) {
 			unknown = append(unknown, r)
 		}
 	}
-	others = slices.DeleteFunc(slices.Clone(e.Regressed), func(r RegressedFigure) bool { return slices.ContainsFunc(c.Regressed, r.isSame) })
+	others = slices.DeleteFunc(slices.Clone(e.Regressed), func(r RegressedFigure) bool {
+		return slices.ContainsFunc(c.Regressed, r.isSame)
+	})
 	if c.Regressed = unknown; len(unknown) > 0 {
 		why := "too few conclusive runs for " + unknown[0].Figure
 		if run.has(unknown[0]) {
@@ -70,7 +82,8 @@ func (r *Run) has(of RegressedFigure) bool {
 	return cell >= 0 && cell < len(medians) && medians[cell] != nil
 }
 
-// cannotTell counts a repetition that cannot tell. After the last one nothing is known but what the first run shows.
+// cannotTell counts a repetition that cannot tell. After the last one nothing is known but what the
+// first run shows.
 func (h *History) cannotTell(why string) {
 	c := h.Confirming
 	c.Attempts++
@@ -79,18 +92,27 @@ func (h *History) cannotTell(why string) {
 	}
 }
 
-// unconfirmed calls regressions that could not be repeated: they must not vanish with the run that shows them.
+// unconfirmed calls regressions that could not be repeated: they must not vanish with the run that
+// shows them.
 func (h *History) unconfirmed(why string) {
 	c := h.Confirming
 	h.Confirming = nil
 	for _, r := range c.Regressed {
-		h.regress(Regression{RegressedFigure: r, Since: c.Run, Found: c.Run, Unconfirmed: why})
+		h.regress(Regression{
+			RegressedFigure: r,
+			Since:           c.Run,
+			Found:           c.Run,
+			Unconfirmed:     why,
+		})
 	}
 }
 
-// regress adds a regression. One that lasts keeps its begin and the level before, and stays confirmed.
+// regress adds a regression. One that lasts keeps its begin and the level before, and stays
+// confirmed.
 func (h *History) regress(r Regression) {
-	i := slices.IndexFunc(h.Regressions, func(o Regression) bool { return o.isSame(r.RegressedFigure) })
+	i := slices.IndexFunc(h.Regressions, func(o Regression) bool {
+		return o.isSame(r.RegressedFigure)
+	})
 	if i < 0 {
 		h.Regressions = append(h.Regressions, r)
 		return

@@ -14,7 +14,12 @@ func shownIn(name, confirms, against string, cells ...string) Ended {
 	e := nightOf(0, compare.LatencyP99, 0.010)
 	e.Name, e.Confirms, e.Against, e.Confirm = name, confirms, against, true
 	for _, cell := range cells {
-		e.Regressed = append(e.Regressed, RegressedFigure{Cell: cell, Figure: "latencyP99", Level: 0.005, Message: "slower in " + name})
+		e.Regressed = append(e.Regressed, RegressedFigure{
+			Cell:    cell,
+			Figure:  "latencyP99",
+			Level:   0.005,
+			Message: "slower in " + name,
+		})
 	}
 	return e
 }
@@ -45,8 +50,9 @@ func thatWaited(e Ended, least float64) Ended {
 	return e
 }
 
-// A regression that is to be confirmed is called if a second run shows it, and not if one does not. What cannot tell is tried again; in the end, it is called
-// without having been confirmed. Until then the slower run is not what others are compared with.
+// A regression that is to be confirmed is called if a second run shows it, and not if one does not. What cannot tell is
+// tried again; in the end, it is called without having been confirmed. Until then the slower run is not what others are
+// compared with.
 func TestRegressionIsConfirmed(t *testing.T) {
 	t.Parallel()
 	lacking := shownIn("n-2c", "n-2", "n-1")
@@ -58,24 +64,60 @@ func TestRegressionIsConfirmed(t *testing.T) {
 		last      string
 		regressed int
 	}{
-		"not repeated yet":            {nil, "n-2[a b] 0", "", "n-1", 0},
-		"the repetition shows it":     {[]Ended{shownIn("n-2c", "n-2", "n-1", "a", "b")}, "", "a n-2 n-2c ", "n-2c", 2},
-		"it shows one of them":        {[]Ended{shownIn("n-2c", "n-2", "n-1", "b")}, "", "b n-2 n-2c ", "n-2c", 1},
-		"it shows none":               {[]Ended{shownIn("n-2c", "n-2", "n-1")}, "", "", "n-2c", 0},
-		"it is aborted":               {[]Ended{abortedRun("n-2c", "n-2")}, "n-2[a b] 1", "", "n-1", 0},
-		"the second one shows it":     {[]Ended{abortedRun("n-2c", "n-2"), shownIn("n-2d", "n-2", "n-1", "a")}, "", "a n-2 n-2d ", "n-2d", 1},
-		"the second one does not":     {[]Ended{abortedRun("n-2c", "n-2"), shownIn("n-2d", "n-2", "n-1")}, "", "", "n-2d", 0},
-		"three are aborted":           {[]Ended{abortedRun("n-2c", "n-2"), abortedRun("n-2d", "n-2"), abortedRun("n-2e", "n-2")}, "", "a n-2 n-2 n-2e: Aborted: by hand", "n-2", 2},
-		"not compared":                {[]Ended{lacking}, "n-2[a b] 1", "", "n-1", 0},
-		"a cell is not measured":      {[]Ended{withoutRuns(shownIn("n-2c", "n-2", "n-1", "a"), 1)}, "n-2[b] 1", "a n-2 n-2c ", "n-1", 1},
-		"one of them cannot be told":  {[]Ended{cannotTell(shownIn("n-2c", "n-2", "n-1"))}, "n-2[a] 1", "", "n-1", 0},
-		"it waited, and shows none":   {[]Ended{thatWaited(shownIn("n-2c", "n-2", "n-1"), 0.004)}, "", "", "n-2c", 0},
-		"an aborted run of a time":    {[]Ended{abortedRun("n-3", "")}, "n-2[a b] 0", "", "n-1", 0},
-		"the next time shows it":      {[]Ended{shownIn("n-3", "", "n-1", "a", "b")}, "", "a n-2 n-3 ", "n-3", 2},
-		"the next time does not":      {[]Ended{shownIn("n-3", "", "n-1")}, "", "", "n-3", 0},
-		"the next one is of others":   {[]Ended{shownIn("n-3", "", "n-0")}, "", "a n-2 n-2 n-3 was compared with another run", "n-3", 2},
-		"confirmed later":             {[]Ended{shownIn("n-3", "", "n-0"), shownIn("n-4", "", "n-0", "a"), shownIn("n-4c", "n-4", "n-0", "a")}, "", "a n-2 n-4c ", "n-4c", 2},
-		"shown by the repetition too": {[]Ended{withoutRuns(shownIn("n-2c", "n-2", "n-1"), 1), shownIn("n-2d", "n-2", "n-1", "a")}, "", "", "n-2d", 0},
+		"not repeated yet":        {nil, "n-2[a b] 0", "", "n-1", 0},
+		"the repetition shows it": {[]Ended{shownIn("n-2c", "n-2", "n-1", "a", "b")}, "", "a n-2 n-2c ", "n-2c", 2},
+		"it shows one of them":    {[]Ended{shownIn("n-2c", "n-2", "n-1", "b")}, "", "b n-2 n-2c ", "n-2c", 1},
+		"it shows none":           {[]Ended{shownIn("n-2c", "n-2", "n-1")}, "", "", "n-2c", 0},
+		"it is aborted":           {[]Ended{abortedRun("n-2c", "n-2")}, "n-2[a b] 1", "", "n-1", 0},
+		"the second one shows it": {
+			[]Ended{abortedRun("n-2c", "n-2"), shownIn("n-2d", "n-2", "n-1", "a")},
+			"",
+			"a n-2 n-2d ",
+			"n-2d",
+			1,
+		},
+		"the second one does not": {[]Ended{abortedRun("n-2c", "n-2"), shownIn("n-2d", "n-2", "n-1")}, "", "", "n-2d", 0},
+		"three are aborted": {
+			[]Ended{abortedRun("n-2c", "n-2"), abortedRun("n-2d", "n-2"), abortedRun("n-2e", "n-2")},
+			"",
+			"a n-2 n-2 n-2e: Aborted: by hand",
+			"n-2",
+			2,
+		},
+		"not compared": {[]Ended{lacking}, "n-2[a b] 1", "", "n-1", 0},
+		"a cell is not measured": {
+			[]Ended{withoutRuns(shownIn("n-2c", "n-2", "n-1", "a"), 1)},
+			"n-2[b] 1",
+			"a n-2 n-2c ",
+			"n-1",
+			1,
+		},
+		"one of them cannot be told": {[]Ended{cannotTell(shownIn("n-2c", "n-2", "n-1"))}, "n-2[a] 1", "", "n-1", 0},
+		"it waited, and shows none":  {[]Ended{thatWaited(shownIn("n-2c", "n-2", "n-1"), 0.004)}, "", "", "n-2c", 0},
+		"an aborted run of a time":   {[]Ended{abortedRun("n-3", "")}, "n-2[a b] 0", "", "n-1", 0},
+		"the next time shows it":     {[]Ended{shownIn("n-3", "", "n-1", "a", "b")}, "", "a n-2 n-3 ", "n-3", 2},
+		"the next time does not":     {[]Ended{shownIn("n-3", "", "n-1")}, "", "", "n-3", 0},
+		"the next one is of others": {
+			[]Ended{shownIn("n-3", "", "n-0")},
+			"",
+			"a n-2 n-2 n-3 was compared with another run",
+			"n-3",
+			2,
+		},
+		"confirmed later": {
+			[]Ended{shownIn("n-3", "", "n-0"), shownIn("n-4", "", "n-0", "a"), shownIn("n-4c", "n-4", "n-0", "a")},
+			"",
+			"a n-2 n-4c ",
+			"n-4c",
+			2,
+		},
+		"shown by the repetition too": {
+			[]Ended{withoutRuns(shownIn("n-2c", "n-2", "n-1"), 1), shownIn("n-2d", "n-2", "n-1", "a")},
+			"",
+			"",
+			"n-2d",
+			0,
+		},
 	} {
 		h := &History{Version: Version}
 		h.Add(nightOf(1, compare.LatencyP99, 0.010))
@@ -97,7 +139,8 @@ func TestRegressionIsConfirmed(t *testing.T) {
 			called = fmt.Sprintf("%s %s %s %s", r.Cell, r.Since, r.Found, r.Unconfirmed)
 		}
 		if pending != c.pending || called != c.called || len(h.Regressions) != c.regressed || h.Last("one") != c.last {
-			t.Errorf("%s: pending %q, called %q (%d), last %s; want %+v", name, pending, called, len(h.Regressions), h.Last("one"), c)
+			t.Errorf("%s: pending %q, called %q (%d), last %s; want %+v", name, pending, called, len(h.Regressions),
+				h.Last("one"), c)
 		}
 	}
 }

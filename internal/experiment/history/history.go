@@ -1,4 +1,5 @@
-// Package history keeps the runs of a schedule, and finds regressions and changes among them. It is pure.
+// Package history keeps the runs of a schedule, and finds regressions and changes among them. It is
+// pure.
 package history
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 )
 
-// Version is the version of History's JSON: it increases when a field is renamed, removed or means something else.
+// Version is the version of History's JSON: it increases when a field is renamed, removed or means
+// something else.
 const Version = 1
 
 // Limits of a history: the oldest runs go first.
@@ -24,10 +26,12 @@ const (
 	maxChanges = 500
 )
 
-// History is the runs of a schedule that have ended, in the order in which they were recorded. Its JSON is described in docs/record.md.
+// History is the runs of a schedule that have ended, in the order in which they were recorded. Its
+// JSON is described in docs/record.md.
 type History struct {
-	Version     int                 `json:"version"`
-	Templates   map[string][]string `json:"templates"` // the names of the cells, by what experiment.HashOf returns
+	Version int `json:"version"`
+	// the names of the cells, by what experiment.HashOf returns
+	Templates   map[string][]string `json:"templates"`
 	Runs        []Run               `json:"runs"`
 	Changes     []Change            `json:"changes,omitempty"`
 	Regressions []Regression        `json:"regressions,omitempty"` // those that last
@@ -40,30 +44,38 @@ type History struct {
 
 // Dropped is what the limits of a history have removed from it.
 type Dropped struct {
-	Runs    int      `json:"runs,omitempty"`
-	Names   []string `json:"names,omitempty"` // those of which the RedisExperiment is kept: they are not recorded again
+	Runs int `json:"runs,omitempty"`
+	// those of which the RedisExperiment is kept: they are not recorded again
+	Names   []string `json:"names,omitempty"`
 	Changes int      `json:"changes,omitempty"`
 }
 
 // Run is a run of a schedule that has ended.
 type Run struct {
-	Name      string               `json:"name"`
-	Scheduled time.Time            `json:"scheduled"`
-	Start     time.Time            `json:"start"`
-	End       time.Time            `json:"end"`
-	Template  string               `json:"template"`
-	Confirms  string               `json:"confirms,omitempty"` // the run of which it is the repetition
-	Verdict   v1alpha1.Verdict     `json:"verdict,omitempty"`
-	Complete  bool                 `json:"complete,omitempty"` // all runs of its cells have ended: its figures count
-	Message   string               `json:"message,omitempty"`  // why it is not, or the first regression
-	Against   string               `json:"against,omitempty"`  // the earlier run with which it was compared
-	Regressed []RegressedFigure    `json:"regressed,omitempty"`
-	Medians   map[string][]*Median `json:"medians,omitempty"` // by figure, in the order of the cells; null = too few runs
-	Least     map[string][]*Median `json:"least,omitempty"`   // of latencies, in the same way: those of Value.Least, where load generators waited for a CPU
-	Record    *experiment.Record   `json:"record,omitempty"`  // of the last runs: what others are compared with
+	Name      string           `json:"name"`
+	Scheduled time.Time        `json:"scheduled"`
+	Start     time.Time        `json:"start"`
+	End       time.Time        `json:"end"`
+	Template  string           `json:"template"`
+	Confirms  string           `json:"confirms,omitempty"` // the run of which it is the repetition
+	Verdict   v1alpha1.Verdict `json:"verdict,omitempty"`
+	// all runs of its cells have ended: its figures count
+	Complete bool `json:"complete,omitempty"`
+	// why it is not, or the first regression
+	Message string `json:"message,omitempty"`
+	// the earlier run with which it was compared
+	Against   string            `json:"against,omitempty"`
+	Regressed []RegressedFigure `json:"regressed,omitempty"`
+	// by figure, in the order of the cells; null = too few runs
+	Medians map[string][]*Median `json:"medians,omitempty"`
+	// of latencies, in the same way: those of Value.Least, where load generators waited for a CPU
+	Least map[string][]*Median `json:"least,omitempty"`
+	// of the last runs: what others are compared with
+	Record *experiment.Record `json:"record,omitempty"`
 }
 
-// Median is the median of the conclusive runs of a cell, in the unit that package compare gives the figure.
+// Median is the median of the conclusive runs of a cell, in the unit that package compare gives the
+// figure.
 type Median float64
 
 // RegressedFigure is a figure of a cell that is worse than in an earlier run.
@@ -86,7 +98,8 @@ type Change struct {
 	Worse    bool      `json:"worse,omitempty"`
 }
 
-// Regression is one that lasts: it ends with the second run in a row that is back within the margin of the level before.
+// Regression is one that lasts: it ends with the second run in a row that is back within the margin
+// of the level before.
 type Regression struct {
 	RegressedFigure
 	Since string `json:"since"` // the first run that was worse
@@ -119,8 +132,8 @@ func (h *History) Has(name string) bool {
 	return h.Find(name) != nil || slices.Contains(h.Dropped.Names, name)
 }
 
-// Last is the run that ended last with figures for the same cells and template; "" = there is none. While a run is to be repeated, which may be slower, it is
-// the one before that.
+// Last is the run that ended last with figures for the same cells and template; "" = there is none.
+// While a run is to be repeated, which may be slower, it is the one before that.
 func (h *History) Last(template string) string {
 	if c := h.Confirming; c != nil && c.Template == template {
 		if r := h.Find(c.Against); r != nil && r.Record != nil {
@@ -144,11 +157,14 @@ func (h *History) isEarlier(run string) bool {
 	return h.Confirming != nil && h.Confirming.Against == run
 }
 
-// Encode compresses a history. It drops the oldest runs until what remains is within the limits. pinned is a run whose figures are kept, however old it is;
-// objects are the runs of which there is a RedisExperiment.
+// Encode compresses a history. It drops the oldest runs until what remains is within the limits.
+// pinned is a run whose figures are kept, however old it is; objects are the runs of which there is
+// a RedisExperiment.
 func (h *History) Encode(pinned string, objects []string) ([]byte, error) {
 	h.drop(len(h.Runs)-maxRuns, pinned, objects)
-	h.Dropped.Names = slices.DeleteFunc(h.Dropped.Names, func(name string) bool { return !slices.Contains(objects, name) })
+	h.Dropped.Names = slices.DeleteFunc(h.Dropped.Names, func(name string) bool {
+		return !slices.Contains(objects, name)
+	})
 	h.strip(pinned)
 	for {
 		h.dropTemplates()
@@ -158,17 +174,21 @@ func (h *History) Encode(pinned string, objects []string) ([]byte, error) {
 			return data, err
 		}
 		if h.drop(max(1, len(h.Runs)/10), pinned, objects) == 0 {
-			return nil, cmp.Or(err, fmt.Errorf("the schedule's history: the last run has %d bytes, more than %d", len(data), maxLength))
+			return nil, cmp.Or(err,
+				fmt.Errorf("the schedule's history: the last run has %d bytes, more than %d", len(data),
+					maxLength))
 		}
 	}
 }
 
-// drop drops the first n runs, but for the pinned and the last one and those of a repetition, and returns how many it has.
+// drop drops the first n runs, but for the pinned and the last one and those of a repetition, and
+// returns how many it has.
 func (h *History) drop(n int, pinned string, objects []string) (dropped int) {
 	last := len(h.Runs) - 1
 	var kept []Run
 	for i, r := range h.Runs {
-		if i == last || dropped >= n || r.Name == pinned || h.isConfirming(r.Name) || h.isEarlier(r.Name) {
+		if i == last || dropped >= n || r.Name == pinned || h.isConfirming(r.Name) ||
+			h.isEarlier(r.Name) {
 			kept = append(kept, r)
 			continue
 		}
@@ -182,7 +202,8 @@ func (h *History) drop(n int, pinned string, objects []string) (dropped int) {
 	return dropped
 }
 
-// dropChanges drops the oldest changes. The last one of a figure stays as long as runs before it do: with these it would be found again.
+// dropChanges drops the oldest changes. The last one of a figure stays as long as runs before it
+// do: with these it would be found again.
 func (h *History) dropChanges() {
 	type series struct{ template, cell, figure string }
 	last := map[series]int{}

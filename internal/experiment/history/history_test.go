@@ -19,8 +19,12 @@ func recordOf(f compare.Figure, repeats int, cells []string, value func() float6
 	r := &experiment.Record{Version: experiment.RecordVersion, Cells: cells}
 	for i := range repeats * len(cells) {
 		r.Runs = append(r.Runs, experiment.RecordedRun{
-			Cell: i % len(cells), Round: i/len(cells) + 1, LoadTest: "load", Start: start.Add(time.Duration(i) * time.Minute), Server: "redis 7.0.15",
-			Values: map[string]experiment.Value{f.Name: {Value: value()}, "maxMemory": {Value: 1}},
+			Cell:     i % len(cells),
+			Round:    i/len(cells) + 1,
+			LoadTest: "load",
+			Start:    start.Add(time.Duration(i) * time.Minute),
+			Server:   "redis 7.0.15",
+			Values:   map[string]experiment.Value{f.Name: {Value: value()}, "maxMemory": {Value: 1}},
 		})
 	}
 	return r
@@ -29,12 +33,17 @@ func recordOf(f compare.Figure, repeats int, cells []string, value func() float6
 // nightOf is the run of the n-th night, with the same value in both cells.
 func nightOf(n int, f compare.Figure, value float64) Ended {
 	return Ended{Figures: []compare.Figure{f}, Run: Run{
-		Name: fmt.Sprintf("n-%d", n), Start: start.AddDate(0, 0, n), End: start.AddDate(0, 0, n), Template: "one", Complete: true,
-		Record: recordOf(f, 3, []string{"a", "b"}, func() float64 { return value }),
+		Name:     fmt.Sprintf("n-%d", n),
+		Start:    start.AddDate(0, 0, n),
+		End:      start.AddDate(0, 0, n),
+		Template: "one",
+		Complete: true,
+		Record:   recordOf(f, 3, []string{"a", "b"}, func() float64 { return value }),
 	}}
 }
 
-// A change is found once, with the run that shows it; it stays when the runs before it are dropped, and the next one is found from its begin on.
+// A change is found once, with the run that shows it; it stays when the runs before it are dropped, and the next one is
+// found from its begin on.
 func TestHistoryKeepsItsChanges(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))
@@ -68,7 +77,10 @@ func TestHistoryKeepsItsChanges(t *testing.T) {
 		}
 		found = now
 	}
-	if want := []string{"a since n-40 found n-41 worse true", "b since n-40 found n-41 worse true", "a since n-80 found n-81 worse false", "b since n-80 found n-81 worse false"}; !slices.Equal(found, want) {
+	if want := []string{
+		"a since n-40 found n-41 worse true", "b since n-40 found n-41 worse true",
+		"a since n-80 found n-81 worse false", "b since n-80 found n-81 worse false",
+	}; !slices.Equal(found, want) {
 		t.Errorf("%q, want %q", found, want)
 	}
 	if len(h.Regressions) > 0 {
@@ -80,7 +92,8 @@ func TestHistoryKeepsItsChanges(t *testing.T) {
 			full++
 		}
 	}
-	if len(h.Runs) != maxRuns || h.Runs[0].Name != "n-3" || h.Runs[0].Record == nil || full != fullRuns+1 || h.Last("one") != "n-699" {
+	if len(h.Runs) != maxRuns || h.Runs[0].Name != "n-3" || h.Runs[0].Record == nil || full != fullRuns+1 ||
+		h.Last("one") != "n-699" {
 		t.Errorf("%d runs from %s on, %d with all figures; the last one %s", len(h.Runs), h.Runs[0].Name, full, h.Last("one"))
 	}
 }
@@ -131,7 +144,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	t.Logf("%d runs of %d cells and %d figures in %d bytes", len(read.Runs), len(cells), len(figures), len(data))
 }
 
-// A run that its limits have removed from a history is not recorded again, as long as it may be found: the latest run stays the latest one.
+// A run that its limits have removed from a history is not recorded again, as long as it may be found: the latest run
+// stays the latest one.
 func TestHistoryDropsARunOnce(t *testing.T) {
 	t.Parallel()
 	h := &History{Version: Version}
@@ -145,7 +159,8 @@ func TestHistoryDropsARunOnce(t *testing.T) {
 		h.Add(nightOf(2, compare.LatencyP99, 1))
 		h = reread(t, h, kept)
 	}
-	if last := h.Last("one"); last != "n-502" || len(h.Runs) != maxRuns || h.Dropped.Runs != 3 || !slices.Equal(h.Dropped.Names, kept[:2]) || !h.Has("n-0") || h.Has("n-1") {
+	if last := h.Last("one"); last != "n-502" || len(h.Runs) != maxRuns || h.Dropped.Runs != 3 ||
+		!slices.Equal(h.Dropped.Names, kept[:2]) || !h.Has("n-0") || h.Has("n-1") {
 		t.Errorf("%d runs, the last one %s; dropped %+v", len(h.Runs), last, h.Dropped)
 	}
 	if h = reread(t, h, kept[1:]); !slices.Equal(h.Dropped.Names, kept[1:2]) {
@@ -168,10 +183,17 @@ func TestChangesAreBounded(t *testing.T) {
 		t.Fatalf("%+v", h.Changes)
 	}
 	for n := range 2 * maxChanges {
-		h.Changes = append(h.Changes, Change{Cell: "a", Figure: "throughput", Template: "one", Since: fmt.Sprintf("long-ago-%d", n), Found: "n-1"})
+		h.Changes = append(h.Changes, Change{
+			Cell:     "a",
+			Figure:   "throughput",
+			Template: "one",
+			Since:    fmt.Sprintf("long-ago-%d", n),
+			Found:    "n-1",
+		})
 	}
 	h = reread(t, h, nil)
-	if n := len(h.Changes); n != maxChanges+2 || h.Changes[0].Since != "n-15" || h.Changes[n-1].Since != "long-ago-999" || h.Dropped.Changes != maxChanges {
+	if n := len(h.Changes); n != maxChanges+2 || h.Changes[0].Since != "n-15" || h.Changes[n-1].Since != "long-ago-999" ||
+		h.Dropped.Changes != maxChanges {
 		t.Errorf("%d changes, dropped %+v", n, h.Dropped)
 	}
 	h.Add(nightOf(30, compare.LatencyP99, 0.020))
@@ -198,18 +220,43 @@ func reread(t *testing.T, h *History, objects []string) *History {
 func TestDecodeHistoryRefuses(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]any{
-		"later than 1":     map[string]any{"version": 2},
-		"n-1: outage has":  map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a", "b"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{1}}}}},
-		"n-1: run 1 is of": map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "record": map[string]any{"version": 1, "runs": []any{map[string]any{"cell": 1}}}}}},
+		"later than 1": map[string]any{"version": 2},
+		"n-1: outage has": map[string]any{
+			"version":   1,
+			"templates": map[string]any{"x": []string{"a", "b"}},
+			"runs":      []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{1}}}},
+		},
+		"n-1: run 1 is of": map[string]any{
+			"version": 1,
+			"runs": []any{
+				map[string]any{"name": "n-1", "record": map[string]any{"version": 1, "runs": []any{map[string]any{"cell": 1}}}},
+			},
+		},
 		"cannot unmarshal": []string{"a"},
 		"the name of":      map[string]any{"version": 1, "runs": []any{map[string]any{"message": "x"}}},
 		"no verdict Great": map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "verdict": "Great"}}},
-		"longer than 512":  map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "message": strings.Repeat("x", 513)}}},
-		"is negative":      map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{-1}}}}},
-		"latencyP99 has 2": map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "least": map[string]any{"latencyP99": []any{1, 2}}}}},
-		"change 1 lacks":   map[string]any{"version": 1, "changes": []any{map[string]any{"cell": "a"}}},
-		"regression 1":     map[string]any{"version": 1, "regressions": []any{map[string]any{"cell": strings.Repeat("x", 641)}}},
-		"that is due":      map[string]any{"version": 1, "confirming": map[string]any{"run": "n-1"}},
+		"longer than 512": map[string]any{
+			"version": 1,
+			"runs":    []any{map[string]any{"name": "n-1", "message": strings.Repeat("x", 513)}},
+		},
+		"is negative": map[string]any{
+			"version":   1,
+			"templates": map[string]any{"x": []string{"a"}},
+			"runs":      []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{-1}}}},
+		},
+		"latencyP99 has 2": map[string]any{
+			"version":   1,
+			"templates": map[string]any{"x": []string{"a"}},
+			"runs": []any{
+				map[string]any{"name": "n-1", "template": "x", "least": map[string]any{"latencyP99": []any{1, 2}}},
+			},
+		},
+		"change 1 lacks": map[string]any{"version": 1, "changes": []any{map[string]any{"cell": "a"}}},
+		"regression 1": map[string]any{
+			"version":     1,
+			"regressions": []any{map[string]any{"cell": strings.Repeat("x", 641)}},
+		},
+		"that is due": map[string]any{"version": 1, "confirming": map[string]any{"run": "n-1"}},
 	} {
 		data, err := experiment.Encode(h)
 		if err != nil {
@@ -224,7 +271,8 @@ func TestDecodeHistoryRefuses(t *testing.T) {
 	}
 }
 
-// Another template, or runs without figures, begin nothing and end nothing of what is known of the cells; counts change by their difference.
+// Another template, or runs without figures, begin nothing and end nothing of what is known of the cells; counts change
+// by their difference.
 func TestHistoryOfCounts(t *testing.T) {
 	t.Parallel()
 	h := &History{Version: Version}
@@ -236,12 +284,14 @@ func TestHistoryOfCounts(t *testing.T) {
 		h.Add(nightOf(n, compare.LostWrites, lost))
 		h.Add(Ended{Run: Run{Name: fmt.Sprintf("aborted-%d", n), Template: "one"}})
 	}
-	if len(h.Changes) != 2 || h.Changes[0].Since != "n-14" || h.Changes[0].Change < 100 || h.Changes[0].Change > 101 || len(h.Regressions) != 2 || !strings.Contains(h.Regressions[0].Message, "lostWrites 0 to 10") {
+	if len(h.Changes) != 2 || h.Changes[0].Since != "n-14" || h.Changes[0].Change < 100 || h.Changes[0].Change > 101 ||
+		len(h.Regressions) != 2 || !strings.Contains(h.Regressions[0].Message, "lostWrites 0 to 10") {
 		t.Errorf("%+v, %+v", h.Changes, h.Regressions)
 	}
 	other := nightOf(16, compare.LostWrites, 0)
 	other.Template = "two"
-	if h.Add(other); len(h.Regressions) > 0 || len(h.Changes) != 2 || h.Last("one") != "n-15" || h.Last("two") != "n-16" || h.Last("three") != "" {
+	if h.Add(other); len(h.Regressions) > 0 || len(h.Changes) != 2 || h.Last("one") != "n-15" || h.Last("two") != "n-16" ||
+		h.Last("three") != "" {
 		t.Errorf("%+v; last %s, %s", h.Regressions, h.Last("one"), h.Last("two"))
 	}
 }

@@ -8,11 +8,15 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 )
 
-// Decode reads a history of this version or an earlier one. Somebody may have edited it: what could not be compared or shown is refused.
+// Decode reads a history of this version or an earlier one. Somebody may have edited it: what could
+// not be compared or shown is refused.
 func Decode(data []byte) (*History, error) {
 	var is struct{ Version int }
-	if err := experiment.Decode(data, &is); err == nil && is.Version > Version { // whose fields may be others
-		return nil, fmt.Errorf("the schedule's history has version %d, later than %d: it is of a newer version of Redquake", is.Version, Version)
+	// whose fields may be others
+	if err := experiment.Decode(data, &is); err == nil && is.Version > Version {
+		return nil, fmt.Errorf(
+			"the schedule's history has version %d, later than %d: it is of a newer version of Redquake",
+			is.Version, Version)
 	}
 	var h History
 	if err := experiment.Decode(data, &h); err != nil {
@@ -42,7 +46,10 @@ func (r *Run) check(cells int) error {
 	if r.Name == "" || len(r.Name) > maxName || len(r.Confirms) > maxName {
 		return fmt.Errorf("the name of a run has 1 to %d characters", maxName)
 	}
-	if !slices.Contains([]v1alpha1.Verdict{"", v1alpha1.VerdictPass, v1alpha1.VerdictFail, v1alpha1.VerdictInconclusive}, r.Verdict) {
+	if !slices.Contains([]v1alpha1.Verdict{
+		"", v1alpha1.VerdictPass, v1alpha1.VerdictFail,
+		v1alpha1.VerdictInconclusive,
+	}, r.Verdict) {
 		return fmt.Errorf("there is no verdict %s", r.Verdict)
 	}
 	if len([]rune(r.Message)) > maxMessage {
@@ -73,22 +80,29 @@ func (h *History) checkCalled() error {
 	}
 	for i, r := range h.Regressions {
 		if !isNamed(r.Cell, r.Figure, r.Since, r.Found) {
-			return fmt.Errorf("regression %d lacks its cell, figure or runs, or one of them is too long", i+1)
+			return fmt.Errorf("regression %d lacks its cell, figure or runs, or one of them is too long",
+				i+1)
 		}
 	}
 	if h.Confirming != nil && !h.Confirming.isValid() {
-		return fmt.Errorf("the repetition that is due lacks its run or what has regressed in it, or has %d attempts or more", mostRepetitions)
+		return fmt.Errorf(
+			"the repetition that is due lacks its run or what has regressed in it, or has %d attempts or more",
+			mostRepetitions)
 	}
 	return nil
 }
 
 func (c *Confirming) isValid() bool {
 	return len(c.Regressed) > 0 && c.Attempts >= 0 && c.Attempts < mostRepetitions &&
-		!slices.ContainsFunc(c.Regressed, func(r RegressedFigure) bool { return !isNamed(r.Cell, r.Figure, c.Run) })
+		!slices.ContainsFunc(c.Regressed, func(r RegressedFigure) bool {
+			return !isNamed(r.Cell, r.Figure,
+				c.Run)
+		})
 }
 
 // isNamed reports whether there are a figure of a cell and runs that a status can name.
 func isNamed(cell, figure string, runs ...string) bool {
 	wrong := func(run string) bool { return run == "" || len(run) > maxName }
-	return cell != "" && len([]rune(cell)) <= maxCell && figure != "" && len(figure) <= maxFigure && !slices.ContainsFunc(runs, wrong)
+	return cell != "" && len([]rune(cell)) <= maxCell && figure != "" && len(figure) <= maxFigure &&
+		!slices.ContainsFunc(runs, wrong)
 }

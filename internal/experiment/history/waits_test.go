@@ -21,13 +21,18 @@ func TestEarlierLatenciesOfGeneratorsThatWaited(t *testing.T) {
 		}
 		return r
 	}
-	q := experiment.Question{Primary: []compare.Figure{compare.LatencyP99}, Design: &compare.Design{Cells: 1, RunsPerRound: 1, Baseline: 1, Comparisons: 1}}
+	q := experiment.Question{
+		Primary: []compare.Figure{compare.LatencyP99},
+		Design:  &compare.Design{Cells: 1, RunsPerRound: 1, Baseline: 1, Comparisons: 1},
+	}
 	for _, c := range []struct {
 		least, late float64
 		verdict     string
 		changes     int
 	}{{0.0001, 0.10, "CannotTell", 0}, {0.002, 0.015, "Regressed", 1}} {
-		got := experiment.CompareWith(record(0.003, c.least, c.late), "one", experiment.Earlier{Name: "before", Template: "one", Record: record(0.0003, 0.0001, 0.015)}, q, func(int) string { return "a" })
+		got := experiment.CompareWith(record(0.003, c.least, c.late), "one",
+			experiment.Earlier{Name: "before", Template: "one", Record: record(0.0003, 0.0001, 0.015)}, q,
+			func(int) string { return "a" })
 		if len(got.Rows) != 1 || got.Rows[0].Verdict != c.verdict {
 			t.Errorf("%v late: %+v, want %s", c.late, got.Rows, c.verdict)
 		}
@@ -46,14 +51,18 @@ func TestEarlierLatenciesOfGeneratorsThatWaited(t *testing.T) {
 	}
 }
 
-// A regression ends with runs that are as fast as before for certain. One whose load generators waited for a CPU tells nothing, unless it is.
+// A regression ends with runs that are as fast as before for certain. One whose load generators waited for a CPU tells
+// nothing, unless it is.
 func TestRegressionsBesideWaits(t *testing.T) {
 	t.Parallel()
 	h := &History{Version: Version}
 	for n := range 20 {
 		h.Add(nightOf(n, compare.LatencyP99, 0.010))
 	}
-	h.regress(Regression{RegressedFigure: RegressedFigure{Cell: "a", Figure: compare.LatencyP99.Name, Level: 0.005}, Since: "n-19"})
+	h.regress(Regression{
+		RegressedFigure: RegressedFigure{Cell: "a", Figure: compare.LatencyP99.Name, Level: 0.005},
+		Since:           "n-19",
+	})
 	left := func(n int, value, least float64) int {
 		h.Add(thatWaited(nightOf(n, compare.LatencyP99, value), least))
 		return len(h.Regressions)
@@ -69,8 +78,8 @@ func TestRegressionsBesideWaits(t *testing.T) {
 	}
 }
 
-// Histories at random: Redis gets slower by a factor, or faster, or neither, and the load generators wait for a CPU in some nights, always, or from a night on. What they
-// add is no change; where they add nothing, each change is found.
+// Histories at random: Redis gets slower by a factor, or faster, or neither, and the load generators wait for a CPU in
+// some nights, always, or from a night on. What they add is no change; where they add nothing, each change is found.
 func TestRandomHistoriesOfGeneratorsThatWaited(t *testing.T) {
 	t.Parallel()
 	const nights = 45

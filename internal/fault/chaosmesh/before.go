@@ -14,24 +14,34 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// chaosRecord is the record of a fault by Chaos Mesh: the child's parameters, and the measurements before the fault, to compare with.
+// chaosRecord is the record of a fault by Chaos Mesh: the child's parameters, and the measurements
+// before the fault, to compare with.
 type chaosRecord struct {
-	VolumePath string            `json:"volumePath,omitempty"` // DiskDelay: where the volume is mounted
-	Peers      map[string]string `json:"peers,omitempty"`      // network faults: address by pod; not of clients, which have labels
+	// DiskDelay: where the volume is mounted
+	VolumePath string `json:"volumePath,omitempty"`
+	// network faults: address by pod; not of clients, which have labels
+	Peers map[string]string `json:"peers,omitempty"`
 
-	RoundTrip     *time.Duration `json:"roundTrip,omitempty"`        // the median of some PINGs
-	Slowest       *time.Duration `json:"slowestRoundTrip,omitempty"` // the slowest of more of them
-	Clock         *time.Duration `json:"clock,omitempty"`            // the server's clock against the operator's
-	DelayedFsyncs int64          `json:"delayedFsyncs,omitempty"`    // aof_delayed_fsync
-	PeersSpeaking int            `json:"peersSpeaking,omitempty"`    // on how many connections peers are active
+	RoundTrip *time.Duration `json:"roundTrip,omitempty"`        // the median of some PINGs
+	Slowest   *time.Duration `json:"slowestRoundTrip,omitempty"` // the slowest of more of them
+	// the server's clock against the operator's
+	Clock         *time.Duration `json:"clock,omitempty"`
+	DelayedFsyncs int64          `json:"delayedFsyncs,omitempty"` // aof_delayed_fsync
+	// on how many connections peers are active
+	PeersSpeaking int `json:"peersSpeaking,omitempty"`
 }
 
-// recordVolume finds the mount that is slowed down: the one that the spec names, else the one that holds the server's data.
-func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record *chaosRecord) error {
+// recordVolume finds the mount that is slowed down: the one that the spec names, else the one that
+// holds the server's data.
+func (c chaosMesh) recordVolume(
+	ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record *chaosRecord,
+) error {
 	mounts := mountsOf(pod, target.Container)
 	if path := c.spec.Action.DiskDelay.VolumePath; path != "" {
 		if !slices.Contains(mounts, path) {
-			return problem.Invalid("spec.action.diskDelay.volumePath: container %s of pod %s mounts nothing at %s, but at: %s", target.Container, target.Pod, path, strings.Join(mounts, ", "))
+			return problem.Invalid(
+				"spec.action.diskDelay.volumePath: container %s of pod %s mounts nothing at %s, but at: %s",
+				target.Container, target.Pod, path, strings.Join(mounts, ", "))
 		}
 		record.VolumePath = path
 		return nil
@@ -42,11 +52,14 @@ func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1
 		err = errors.New("CONFIG GET shows no setting dir")
 	}
 	if err != nil {
-		return fmt.Errorf("spec.action.diskDelay.volumePath: read the data directory of the server: %w", err)
+		return fmt.Errorf("spec.action.diskDelay.volumePath: read the data directory of the server: %w",
+			err)
 	}
 	record.VolumePath = mountOf(folder, mounts)
 	if record.VolumePath == "" {
-		return problem.Invalid("spec.action.diskDelay: the server's dir %s is on no volume of container %s: there is none to slow down", folder, target.Container)
+		return problem.Invalid(
+			"spec.action.diskDelay: the server's dir %s is on no volume of container %s: there is none to slow down",
+			folder, target.Container)
 	}
 	return nil
 }
@@ -68,7 +81,8 @@ func mountsOf(pod *corev1.Pod, container string) []string {
 func mountOf(folder string, mounts []string) string {
 	deepest := ""
 	for _, m := range mounts {
-		if inside := folder == m || strings.HasPrefix(folder, strings.TrimSuffix(m, "/")+"/"); inside && len(m) > len(deepest) {
+		if inside := folder == m ||
+			strings.HasPrefix(folder, strings.TrimSuffix(m, "/")+"/"); inside && len(m) > len(deepest) {
 			deepest = m
 		}
 	}
@@ -76,7 +90,9 @@ func mountOf(folder string, mounts []string) string {
 }
 
 // recordBefore takes the measurements that Effect compares with.
-func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord) error {
+func (c chaosMesh) recordBefore(
+	ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord,
+) error {
 	_, peers := c.network()
 	switch kind := c.spec.Action.Type; {
 	case kind == v1alpha1.FaultNetworkPartition:

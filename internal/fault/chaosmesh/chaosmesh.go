@@ -1,4 +1,5 @@
-// Package chaosmesh implements the faults that Chaos Mesh injects, by objects that package object builds and reads.
+// Package chaosmesh implements the faults that Chaos Mesh injects, by objects that package object
+// builds and reads.
 package chaosmesh
 
 import (
@@ -17,57 +18,76 @@ const (
 	noShard    = target.NoShard
 	askTimeout = target.AskTimeout
 
-	// chaosPatience is how long Chaos Mesh may take to break a pod, or to revert that, before that counts as an error: the controller then retries
-	// as long as after any other error.
+	// chaosPatience is how long Chaos Mesh may take to break a pod, or to revert that, before that
+	// counts as an error: the controller then retries as long as after any other error.
 	chaosPatience = 20 * time.Second
-	// chaosMargin is by how much a child outlasts its fault: its time counts from its creation, the fault's from its injection. It ends
-	// by itself only if the operator does not run any more.
+	// chaosMargin is by how much a child outlasts its fault: its time counts from its creation, the
+	// fault's from its injection. It ends by itself only if the operator does not run any more.
 	chaosMargin = time.Minute
 )
 
-// chaosMesh injects the fault by an object of Chaos Mesh that the fault owns: the child. Creating the child is the injection. It is reverted once the
-// child is deleted, which Chaos Mesh's finalizer delays until then. The child's status is no proof of the effect: that is measured at Redis.
+// chaosMesh injects the fault by an object of Chaos Mesh that the fault owns: the child. Creating
+// the child is the injection. It is reverted once the child is deleted, which Chaos Mesh's
+// finalizer delays until then. The child's status is no proof of the effect: that is measured at
+// Redis.
 type chaosMesh struct {
 	contract.Deps
 	spec *v1alpha1.RedisFaultSpec
 	kind schema.GroupVersionKind
 }
 
-// New returns the injector of a fault by Chaos Mesh, or a Problem where Chaos Mesh does not support its type.
+// New returns the injector of a fault by Chaos Mesh, or a Problem where Chaos Mesh does not support
+// its type.
 func New(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, error) {
 	kind, known := object.Kind(spec.Action.Type)
 	if !known {
-		return nil, problem.Invalid("spec.engine: ChaosMesh does not support the fault %q", spec.Action.Type)
+		return nil, problem.Invalid("spec.engine: ChaosMesh does not support the fault %q",
+			spec.Action.Type)
 	}
 	return chaosMesh{Deps: deps, spec: spec, kind: kind}, nil
 }
 
 func (c chaosMesh) Traits() contract.Traits {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
-		return contract.Traits{EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true}
+		return contract.Traits{
+			EndsServer: true,
+			Abrupt:     true,
+			NewPod:     true,
+			Silences:   true,
+			WholePod:   true,
+		}
 	}
 	silences, wholePod := c.silences()
-	return contract.Traits{Lasts: c.spec.Stays(), Silences: silences, WholePod: wholePod}
+	return contract.Traits{
+		Lasts:    c.spec.Stays(),
+		Silences: silences,
+		WholePod: wholePod,
+	}
 }
 
 const (
-	// silentLoss is the share of lost packets above which a server serves hardly anybody: each retransmission is lost as well.
+	// silentLoss is the share of lost packets above which a server serves hardly anybody: each
+	// retransmission is lost as well.
 	silentLoss = 0.5
-	// silentDelay is the delay of each call to the volume, or of each packet, from which a server does not serve in time: a write to the append-only file holds up all clients.
+	// silentDelay is the delay of each call to the volume, or of each packet, from which a server does
+	// not serve in time: a write to the append-only file holds up all clients.
 	silentDelay = time.Second
 )
 
-// silences reports whether a server that is hit does not serve, or does not serve its peers, and whether a sentinel beside it is cut off as well. CPU stress and a shifted
-// clock leave a server serving: it gets its share of the CPU.
+// silences reports whether a server that is hit does not serve, or does not serve its peers, and
+// whether a sentinel beside it is cut off as well. CPU stress and a shifted clock leave a server
+// serving: it gets its share of the CPU.
 func (c chaosMesh) silences() (server, wholePod bool) {
 	peers := v1alpha1.PeersClients
 	switch action := &c.spec.Action; {
 	case action.NetworkPartition != nil:
 		server, peers = true, action.NetworkPartition.From
 	case action.NetworkLoss != nil:
-		server, peers = action.NetworkLoss.Loss.Share() > silentLoss, action.NetworkLoss.Peers
+		server = action.NetworkLoss.Loss.Share() > silentLoss
+		peers = action.NetworkLoss.Peers
 	case action.NetworkDelay != nil:
-		server, peers = action.NetworkDelay.Latency.Duration >= silentDelay, action.NetworkDelay.Peers
+		server = action.NetworkDelay.Latency.Duration >= silentDelay
+		peers = action.NetworkDelay.Peers
 	case action.DiskDelay != nil:
 		server = action.DiskDelay.Delay.Duration >= silentDelay
 	}
@@ -75,4 +95,6 @@ func (c chaosMesh) silences() (server, wholePod bool) {
 }
 
 // Types are the types of faults that Chaos Mesh supports.
-func Types() []v1alpha1.FaultType { return object.Types() }
+func Types() []v1alpha1.FaultType {
+	return object.Types()
+}

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/await"
@@ -47,11 +46,30 @@ func newChaosCluster(t *testing.T) *chaosCluster {
 	pod := c.pod("redis-0", map[string]string{"app": "redis"}, server)
 	c.pod("redis-1", map[string]string{"app": "redis"}, pair.Replicas[0])
 	c.pod("run-0", map[string]string{v1alpha1.LabelLoadTest: "run"}, server)
-	c.target = &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Address: server.Address(), Container: "redis", RunID: server.Info("run_id"), Role: v1alpha1.RolePrimary}
+	c.target = &v1alpha1.FaultTarget{
+		Pod:       pod.Name,
+		UID:       string(pod.UID),
+		Address:   server.Address(),
+		Container: "redis",
+		RunID:     server.Info("run_id"),
+		Role:      v1alpha1.RolePrimary,
+	}
 	c.deps = contract.Deps{
-		Redis:   target.Redis{Namespace: faulttest.Namespace, Live: c.client, Servers: real, Login: redis.Login{Timeout: faulttest.Patient}, Spec: faulttest.ByPods(map[string]string{"app": "redis"})},
+		Redis: target.Redis{
+			Namespace: faulttest.Namespace,
+			Live:      c.client,
+			Servers:   real,
+			Login:     redis.Login{Timeout: faulttest.Patient},
+			Spec:      faulttest.ByPods(map[string]string{"app": "redis"}),
+		},
 		Cluster: c.client, LoadTest: "run",
-		Owner: metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)},
+		Owner: metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(),
+			Kind:       "RedisFault",
+			Name:       "break",
+			UID:        "fault-uid",
+			Controller: new(true),
+		},
 	}
 	return c
 }
@@ -60,18 +78,31 @@ func newChaosCluster(t *testing.T) *chaosCluster {
 func (c *chaosCluster) pod(name string, labels map[string]string, server *redistest.Server) *corev1.Pod {
 	c.t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "s", Controller: new(true)}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: faulttest.Namespace,
+			Name:      name,
+			Labels:    labels,
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "s", Controller: new(true)},
+			},
+		},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: int32(server.Port)}},
-				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: server.Dir}}}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			Containers: []corev1.Container{
+				{
+					Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: int32(server.Port)}},
+					VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: server.Dir}},
+				},
+			},
+			Volumes: []corev1.Volume{
+				{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			},
 		},
 	}
 	if err := c.client.Create(c.t.Context(), pod); err != nil {
 		c.t.Fatal(err)
 	}
-	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, "127.0.0.1", []corev1.PodIP{{IP: "127.0.0.1"}}
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, "127.0.0.1",
+		[]corev1.PodIP{{IP: "127.0.0.1"}}
 	if err := c.client.Status().Update(c.t.Context(), pod); err != nil {
 		c.t.Fatal(err)
 	}
@@ -108,7 +139,11 @@ func TestChaosMeshOnAPIServer(t *testing.T) {
 		}
 	}
 	unavailable()
-	crds, err := envtest.InstallCRDs(c.env.Config, envtest.CRDInstallOptions{Paths: files, ErrorIfPathMissing: true, MaxTime: time.Minute})
+	crds, err := envtest.InstallCRDs(c.env.Config, envtest.CRDInstallOptions{
+		Paths:              files,
+		ErrorIfPathMissing: true,
+		MaxTime:            time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +156,9 @@ func TestChaosMeshOnAPIServer(t *testing.T) {
 	await.Until(t, "the kinds are gone", func() error {
 		var list apiext.CustomResourceDefinitionList
 		err := c.client.List(t.Context(), &list)
-		if slices.ContainsFunc(list.Items, func(crd apiext.CustomResourceDefinition) bool { return crd.Spec.Group == "chaos-mesh.org" }) {
+		if slices.ContainsFunc(list.Items, func(crd apiext.CustomResourceDefinition) bool {
+			return crd.Spec.Group == "chaos-mesh.org"
+		}) {
 			err = errors.New("there are CRDs left")
 		}
 		return err
@@ -134,11 +171,41 @@ func chaosMeshSpecs() []v1alpha1.RedisFaultSpec {
 	specs := []v1alpha1.RedisFaultSpec{
 		{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
 		delayed,
-		{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "25%", Correlation: "5%", Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersClients}}},
-		{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersReplicas, Direction: v1alpha1.DirectionBoth}}},
-		{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: second, Path: "/data/*", Percent: 50, Methods: []v1alpha1.DiskMethod{v1alpha1.DiskFsync}}}},
+		{
+			Action: v1alpha1.Action{
+				Type: v1alpha1.FaultNetworkLoss,
+				NetworkLoss: &v1alpha1.NetworkLoss{
+					Loss:        "25%",
+					Correlation: "5%",
+					Direction:   v1alpha1.DirectionBoth,
+					Peers:       v1alpha1.PeersClients,
+				},
+			},
+		},
+		{
+			Action: v1alpha1.Action{
+				Type:             v1alpha1.FaultNetworkPartition,
+				NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersReplicas, Direction: v1alpha1.DirectionBoth},
+			},
+		},
+		{
+			Action: v1alpha1.Action{
+				Type: v1alpha1.FaultDiskDelay,
+				DiskDelay: &v1alpha1.DiskDelay{
+					Delay:   second,
+					Path:    "/data/*",
+					Percent: 50,
+					Methods: []v1alpha1.DiskMethod{v1alpha1.DiskFsync},
+				},
+			},
+		},
 		{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 1, Load: 50}}},
-		{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: -time.Hour}}}},
+		{
+			Action: v1alpha1.Action{
+				Type:      v1alpha1.FaultClockSkew,
+				ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: -time.Hour}},
+			},
+		},
 	}
 	for i := range specs {
 		specs[i].Engine = v1alpha1.EngineChaosMesh
@@ -146,13 +213,18 @@ func chaosMeshSpecs() []v1alpha1.RedisFaultSpec {
 	return specs
 }
 
-// course runs one fault from its injection to its revert, and deletes its object in each state that Chaos Mesh may have left.
+// course runs one fault from its injection to its revert, and deletes its object in each state that Chaos Mesh may have
+// left.
 func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 	b := &bench{World: &faulttest.World{T: t}, mesh: mesh{t, c.client, spec}, deps: c.deps, target: c.target.DeepCopy()}
 	b.preflight()
-	for _, status := range []string{"", meshtest.Selected, meshtest.Waits, meshtest.Refused, meshtest.Injected, meshtest.Recovers, meshtest.Recovered, meshtest.Never} {
+	for _, status := range []string{
+		"", meshtest.Selected, meshtest.Waits, meshtest.Refused, meshtest.Injected,
+		meshtest.Recovers, meshtest.Recovered, meshtest.Never,
+	} {
 		b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
-		b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet") // another process
+		// another process
+		b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
 		if begun, err := b.injector().Begun(t.Context(), b.target); !begun || err != nil {
 			t.Errorf("begun %v (%v) after Inject", begun, err)
 		}
@@ -163,11 +235,13 @@ func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 			switch {
 			case status == meshtest.Injected && err != nil,
 				(status == meshtest.Selected || status == meshtest.Waits) && !errors.As(err, &steps),
-				slices.Contains([]string{meshtest.Refused, meshtest.Recovers, meshtest.Recovered, meshtest.Never}, status) && (err == nil || errors.As(err, &steps)):
+				slices.Contains([]string{meshtest.Refused, meshtest.Recovers, meshtest.Recovered, meshtest.Never}, status) &&
+					(err == nil || errors.As(err, &steps)):
 				t.Errorf("inject at %s: %v", status, err)
 			}
 			b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "Chaos Mesh reverts")
-			if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "deleted by somebody") {
+			if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil ||
+				!strings.Contains(err.Error(), "deleted by somebody") {
 				t.Errorf("inject during the deletion: %v", err)
 			}
 			b.removeFinalizer()
@@ -209,7 +283,10 @@ func TestChaosMeshReadsServers(t *testing.T) {
 	pair.Replicas[0].Cont()
 	await.Until(t, "the replica has its primary's connection", func() error {
 		heard, err := c.connections(t.Context(), pair.Replicas[0].Address())
-		if err == nil && !slices.ContainsFunc(heard, func(n connection) bool { return n.limit == primarySpeaksWithin && n.from == "127.0.0.1" }) {
+		if err == nil && !slices.ContainsFunc(heard, func(n connection) bool {
+			return n.limit == primarySpeaksWithin &&
+				n.from == "127.0.0.1"
+		}) {
 			return errors.New("no connection of a primary")
 		}
 		return err

@@ -40,14 +40,27 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 	spec.Engine = v1alpha1.EngineChaosMesh
 	b := &bench{World: faulttest.NewWorld(t, objects...)}
 	b.mesh = mesh{t, b.World.Cluster, &spec}
-	b.Hooks.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+	b.Hooks.Delete = func(ctx context.Context, c client.WithWatch, object client.Object,
+		options ...client.DeleteOption,
+	) error {
 		return c.Delete(ctx, object, options...)
 	}
 	pod := b.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
-		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "all", MountPath: "/"}, {Name: "data", MountPath: "/data"}, {Name: "etc", MountPath: "/etc/redis"}}
+		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+			{Name: "all", MountPath: "/"},
+			{Name: "data", MountPath: "/data"},
+			{Name: "etc", MountPath: "/etc/redis"},
+		}
 		p.Spec.TerminationGracePeriodSeconds = new(int64(11))
 	})
-	b.target = &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Address: faulttest.AddressOf(pod), Container: "redis", RunID: "run-u0", Role: v1alpha1.RolePrimary}
+	b.target = &v1alpha1.FaultTarget{
+		Pod:       pod.Name,
+		UID:       string(pod.UID),
+		Address:   faulttest.AddressOf(pod),
+		Container: "redis",
+		RunID:     "run-u0",
+		Role:      v1alpha1.RolePrimary,
+	}
 	b.Servers.Answer = func(_ string, command ...any) (any, error) {
 		if words := strings.TrimSpace(fmt.Sprintln(command...)); words != "PING" || b.answers != nil {
 			return b.answers(words)
@@ -56,13 +69,21 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 	}
 	b.Servers.Takes = func(string) time.Duration { return b.took }
 	b.deps = b.World.Deps()
-	b.deps.Cluster = interceptor.NewClient(b.World.Cluster, interceptor.Funcs{ // the fake client sets no creation timestamp
+	// the fake client sets no creation timestamp
+	b.deps.Cluster = interceptor.NewClient(b.World.Cluster, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			object.SetCreationTimestamp(metav1.Now())
 			return c.Create(ctx, object, options...)
 		},
 	})
-	b.deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true), BlockOwnerDeletion: new(true)}
+	b.deps.Owner = metav1.OwnerReference{
+		APIVersion:         v1alpha1.GroupVersion.String(),
+		Kind:               "RedisFault",
+		Name:               "break",
+		UID:                "fault-uid",
+		Controller:         new(true),
+		BlockOwnerDeletion: new(true),
+	}
 	b.deps.Spec, b.deps.LoadTest = faulttest.ByPods(map[string]string{"app": "redis"}), "run"
 	return b
 }
@@ -95,13 +116,21 @@ func (b *bench) expectInProgress(err error, wantText string) {
 
 func (b *bench) effect(want v1alpha1.Effect, wantText string) {
 	b.World.T.Helper()
-	if got, evidence := b.injector().Effect(b.World.T.Context(), b.target); got != want || !strings.Contains(evidence, wantText) {
+	if got, evidence := b.injector().Effect(b.World.T.Context(), b.target); got != want ||
+		!strings.Contains(evidence, wantText) {
 		b.World.T.Errorf("effect %s (%s), want %s about %q", got, evidence, want, wantText)
 	}
 }
 
 var delayed = v1alpha1.RedisFaultSpec{
-	Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: 100 * time.Millisecond}, Direction: v1alpha1.DirectionTo}}, Duration: &metav1.Duration{Duration: 20 * time.Second},
+	Action: v1alpha1.Action{
+		Type: v1alpha1.FaultNetworkDelay,
+		NetworkDelay: &v1alpha1.NetworkDelay{
+			Latency:   metav1.Duration{Duration: 100 * time.Millisecond},
+			Direction: v1alpha1.DirectionTo,
+		},
+	},
+	Duration: &metav1.Duration{Duration: 20 * time.Second},
 }
 
 func TestChaosMeshCourse(t *testing.T) {
@@ -115,7 +144,8 @@ func TestChaosMeshCourse(t *testing.T) {
 	if name := child.GetName(); !strings.HasPrefix(name, "break-") || len(name) > 63 {
 		t.Errorf("its name is %q", name)
 	}
-	if owners := child.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "fault-uid" || owners[0].BlockOwnerDeletion != nil {
+	if owners := child.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "fault-uid" ||
+		owners[0].BlockOwnerDeletion != nil {
 		t.Errorf("it belongs to %+v", owners)
 	}
 	if child.GetLabels()[v1alpha1.LabelFault] != "break" || len(child.GetAnnotations()) != 0 {
@@ -127,14 +157,18 @@ func TestChaosMeshCourse(t *testing.T) {
 	if begun, err := b.injector().Begun(t.Context(), b.target); !begun || err != nil {
 		t.Errorf("begun %v (%v) after Inject", begun, err)
 	}
-	for _, step := range []struct{ status, wantText string }{{meshtest.Selected, "is Not Injected"}, {meshtest.Waits, "Not Injected/Wait"}} {
+	for _, step := range []struct{ status, wantText string }{
+		{meshtest.Selected, "is Not Injected"},
+		{meshtest.Waits, "Not Injected/Wait"},
+	} {
 		b.setStatus(step.status)
 		b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), step.wantText)
 		b.effect(v1alpha1.EffectInconclusive, step.wantText)
 	}
 	b.setStatus(meshtest.Refused)
 	var steps *faulttest.Pending
-	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "no agent") {
+	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) ||
+		!strings.Contains(err.Error(), "no agent") {
 		t.Errorf("refused by the agent: %v", err)
 	}
 	b.setStatus(meshtest.Injected)
@@ -157,7 +191,10 @@ func TestChaosMeshCourse(t *testing.T) {
 
 // A child is deleted in any state, and immediately if Chaos Mesh never processed it.
 func TestChaosMeshRevertInEveryState(t *testing.T) {
-	for name, status := range map[string]string{"never seen": "", "selected": meshtest.Selected, "waits": meshtest.Waits, "refused": meshtest.Refused, "injected": meshtest.Injected, "recovered": meshtest.Recovered, "never": meshtest.Never} {
+	for name, status := range map[string]string{
+		"never seen": "", "selected": meshtest.Selected, "waits": meshtest.Waits, "refused": meshtest.Refused,
+		"injected": meshtest.Injected, "recovered": meshtest.Recovered, "never": meshtest.Never,
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, delayed)
 			b.preflight()
@@ -181,7 +218,8 @@ func TestChaosMeshNeverTookEffect(t *testing.T) {
 	b.preflight()
 	b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
 	b.setStatus(meshtest.Never)
-	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "before it took effect") {
+	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil ||
+		!strings.Contains(err.Error(), "before it took effect") {
 		t.Errorf("inject: %v", err)
 	}
 	b.effect(v1alpha1.EffectInconclusive, "before it took effect")
@@ -199,7 +237,9 @@ func TestChaosMeshUnavailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, delayed)
 			none := interceptor.NewClient(b.World.Cluster, interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+					options ...client.GetOption,
+				) error {
 					if _, ok := into.(object.Object); ok {
 						return absent
 					}
@@ -209,7 +249,8 @@ func TestChaosMeshUnavailable(t *testing.T) {
 			})
 			b.deps.Live = none
 			problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target))
-			if problem.Reason != v1alpha1.ReasonEngineUnavailable || problem.Lasting || !strings.Contains(problem.Message, "networkchaos.chaos-mesh.org") {
+			if problem.Reason != v1alpha1.ReasonEngineUnavailable || problem.Lasting ||
+				!strings.Contains(problem.Message, "networkchaos.chaos-mesh.org") {
 				t.Errorf("%+v", problem)
 			}
 			if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err != nil {
@@ -233,7 +274,8 @@ func TestChaosMeshForeignChild(t *testing.T) {
 		t.Errorf("begun %v (%v)", begun, err)
 	}
 	var steps *faulttest.Pending
-	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "another object") {
+	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) ||
+		!strings.Contains(err.Error(), "another object") {
 		t.Errorf("inject: %v", err)
 	}
 	if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err != nil {
@@ -245,7 +287,9 @@ func TestChaosMeshForeignChild(t *testing.T) {
 // A fault that was created again with the same name, and another pod, have children with other names.
 func TestChaosMeshChildNames(t *testing.T) {
 	name := func(owner, pod string) string {
-		c := chaosMesh{Deps: contract.Deps{Owner: metav1.OwnerReference{Name: strings.Repeat("f", 46), UID: types.UID(owner)}}}
+		c := chaosMesh{
+			Deps: contract.Deps{Owner: metav1.OwnerReference{Name: strings.Repeat("f", 46), UID: types.UID(owner)}},
+		}
 		return c.childName(&v1alpha1.FaultTarget{Pod: "redis-0", UID: pod})
 	}
 	first := name("a", "x")
@@ -263,23 +307,29 @@ func TestChaosMeshDown(t *testing.T) {
 	child.SetNamespace(faulttest.Namespace)
 	child.SetName(c.childName(&v1alpha1.FaultTarget{UID: "u0"}))
 	child.SetCreationTimestamp(long)
-	child.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "RedisFault", Name: "break", UID: "fault-uid"}})
+	child.SetOwnerReferences([]metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "RedisFault", Name: "break", UID: "fault-uid"},
+	})
 	b := newBench(t, delayed, child.DeepCopyObject().(client.Object))
 	var steps *faulttest.Pending
-	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "is its controller up") {
+	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) ||
+		!strings.Contains(err.Error(), "is its controller up") {
 		t.Errorf("inject: %v", err)
 	}
 	child.SetDeletionTimestamp(&long)
 	child.SetFinalizers([]string{"chaos-mesh/records"})
 	b = newBench(t, delayed, child)
-	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "deleted by somebody") {
+	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil ||
+		!strings.Contains(err.Error(), "deleted by somebody") {
 		t.Errorf("inject: %v", err)
 	}
-	if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "has not reverted it") {
+	if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err == nil || errors.As(err, &steps) ||
+		!strings.Contains(err.Error(), "has not reverted it") {
 		t.Errorf("revert: %v", err)
 	}
 	for _, part := range []string{
-		"kubectl -n shop delete networkchaos.chaos-mesh.org " + child.GetName(), "kubectl -n shop patch networkchaos.chaos-mesh.org " + child.GetName(), "kubectl -n shop delete pod redis-0",
+		"kubectl -n shop delete networkchaos.chaos-mesh.org " + child.GetName(),
+		"kubectl -n shop patch networkchaos.chaos-mesh.org " + child.GetName(), "kubectl -n shop delete pod redis-0",
 	} {
 		if text := b.injector().ManualRevertCommand(b.target); !strings.Contains(text, part) || len(text) > 2048 {
 			t.Errorf("manual command: %q lacks %q", text, part)
@@ -293,7 +343,8 @@ func TestChaosMeshTargetReplaced(t *testing.T) {
 		b := newBench(t, spec)
 		b.preflight()
 		pod := &corev1.Pod{}
-		if err := b.World.Cluster.Get(t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"}, pod); err != nil {
+		if err := b.World.Cluster.Get(t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"},
+			pod); err != nil {
 			t.Fatal(err)
 		}
 		b.Replace(pod, "u1")
@@ -309,7 +360,8 @@ func TestChaosMeshTargetReplaced(t *testing.T) {
 	b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
 	b.setStatus(meshtest.Injected)
 	pod := &corev1.Pod{}
-	if err := b.World.Cluster.Get(t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"}, pod); err != nil {
+	if err := b.World.Cluster.Get(t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"},
+		pod); err != nil {
 		t.Fatal(err)
 	}
 	b.Replace(pod, "u1")
@@ -353,7 +405,10 @@ func TestChaosMeshPodKill(t *testing.T) {
 
 // The engine does not support every type; a validation rule of the API refuses them first.
 func TestChaosMeshUnknownType(t *testing.T) {
-	_, err := New(&v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, contract.Deps{})
+	_, err := New(&v1alpha1.RedisFaultSpec{
+		Engine: v1alpha1.EngineChaosMesh,
+		Action: v1alpha1.Action{Type: v1alpha1.FaultFailover},
+	}, contract.Deps{})
 	if problem := faulttest.ProblemOf(t, err); !problem.Lasting || !strings.Contains(problem.Message, "Failover") {
 		t.Errorf("%+v", problem)
 	}

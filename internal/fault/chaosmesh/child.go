@@ -34,13 +34,25 @@ func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (obj
 }
 
 func (c chaosMesh) isOurs(child object.Object) bool {
-	return slices.ContainsFunc(child.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == c.Owner.UID })
+	return slices.ContainsFunc(child.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+		return o.UID == c.Owner.UID
+	})
 }
 
-func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record chaosRecord) (object.Object, error) {
-	hit := object.Hit{Namespace: c.Namespace, Pod: target.Pod, Container: target.Container, VolumePath: record.VolumePath, Lasts: c.spec.Stays() + chaosMargin, Peers: c.peers(record)}
+func (c chaosMesh) create(
+	ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record chaosRecord,
+) (object.Object, error) {
+	hit := object.Hit{
+		Namespace:  c.Namespace,
+		Pod:        target.Pod,
+		Container:  target.Container,
+		VolumePath: record.VolumePath,
+		Lasts:      c.spec.Stays() + chaosMargin,
+		Peers:      c.peers(record),
+	}
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
-		grace := cmp.Or(pod.Spec.TerminationGracePeriodSeconds, new(int64(corev1.DefaultTerminationGracePeriodSeconds)))
+		grace := cmp.Or(pod.Spec.TerminationGracePeriodSeconds,
+			new(int64(corev1.DefaultTerminationGracePeriodSeconds)))
 		if own := c.spec.Action.PodKill; own != nil && own.GracePeriodSeconds != nil {
 			grace = own.GracePeriodSeconds
 		}
@@ -56,7 +68,8 @@ func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1
 	return child, c.Cluster.Create(ctx, child)
 }
 
-// childName is unique for the UIDs of the fault and the pod: a fault that is created again under the same name finds no old child.
+// childName is unique for the UIDs of the fault and the pod: a fault that is created again under
+// the same name finds no old child.
 func (c chaosMesh) childName(target *v1alpha1.FaultTarget) string {
 	sum := sha256.Sum256([]byte(string(c.Owner.UID) + "/" + target.UID))
 	return c.Owner.Name + "-" + hex.EncodeToString(sum[:5])
@@ -65,7 +78,8 @@ func (c chaosMesh) childName(target *v1alpha1.FaultTarget) string {
 // remove deletes this very child. Chaos Mesh's finalizer keeps it until the pod is reverted.
 func (c chaosMesh) remove(ctx context.Context, child object.Object) error {
 	uid := child.GetUID()
-	err := c.Cluster.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := c.Cluster.Delete(ctx, child, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !unknownKind(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete %s: %w", c.nameOf(child), err)
 	}
@@ -76,16 +90,22 @@ func (c chaosMesh) nameOf(child object.Object) string {
 	return c.kind.Kind + " " + child.GetName()
 }
 
-// available checks by a request that the API server serves the child's kind: a watch on a kind that is not installed would keep the operator from starting.
+// available checks by a request that the API server serves the child's kind: a watch on a kind that
+// is not installed would keep the operator from starting.
 func (c chaosMesh) available(ctx context.Context) error {
 	err := c.Live.List(ctx, object.NewList(c.kind), client.InNamespace(c.Namespace), client.Limit(1))
 	if unknownKind(err) {
-		return &problem.Problem{Reason: v1alpha1.ReasonEngineUnavailable,
-			Message: fmt.Sprintf("spec.engine: this cluster does not serve %s: Chaos Mesh is not installed", object.Resource(c.kind))}
+		return &problem.Problem{
+			Reason: v1alpha1.ReasonEngineUnavailable,
+			Message: fmt.Sprintf("spec.engine: this cluster does not serve %s: Chaos Mesh is not installed",
+				object.Resource(c.kind)),
+		}
 	}
 	return err
 }
 
-// unknownKind reports whether the API server does not serve the kind. For a single object that cannot be distinguished from its absence where the kind was removed
-// recently.
-func unknownKind(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+// unknownKind reports whether the API server does not serve the kind. For a single object that
+// cannot be distinguished from its absence where the kind was removed recently.
+func unknownKind(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
+}

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// How long a connection may be idle, in seconds, to count as active. Replicas acknowledge and sentinels ping every
-// second, clients under load more often; a primary without writes pings its replicas every 10 s (repl-ping-replica-period).
+// How long a connection may be idle, in seconds, to count as active. Replicas acknowledge and
+// sentinels ping every second, clients under load more often; a primary without writes pings its
+// replicas every 10 s (repl-ping-replica-period).
 const (
 	speaksWithin        = 3
 	primarySpeaksWithin = 12
@@ -38,11 +39,18 @@ func (c chaosMesh) connections(ctx context.Context, address string) ([]connectio
 		}
 		from, _, err := net.SplitHostPort(fields["addr"])
 		quiet, bad := strconv.Atoi(fields["idle"])
-		// Of a replica, idle also counts what was written to it. A sentinel has a second connection, on which it only receives.
-		if err != nil || bad != nil || strings.Contains(fields["flags"], "S") || strings.HasSuffix(fields["name"], "-pubsub") {
+		// Of a replica, idle also counts what was written to it. A sentinel has a second connection, on
+		// which it only receives.
+		if err != nil || bad != nil || strings.Contains(fields["flags"], "S") ||
+			strings.HasSuffix(fields["name"], "-pubsub") {
 			continue
 		}
-		n := connection{from: from, sentinel: strings.HasPrefix(fields["name"], "sentinel-"), quiet: quiet, limit: speaksWithin}
+		n := connection{
+			from:     from,
+			sentinel: strings.HasPrefix(fields["name"], "sentinel-"),
+			quiet:    quiet,
+			limit:    speaksWithin,
+		}
 		if strings.Contains(fields["flags"], "M") {
 			n.limit = primarySpeaksWithin
 		}
@@ -58,7 +66,8 @@ func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, 
 	for field := range info {
 		replica := info.Pairs(field)
 		// A primary lists each replica as slave0, slave1, ...; slave_read_only and such have no lag.
-		if lag, noLag := strconv.Atoi(replica["lag"]); strings.HasPrefix(field, "slave") && noLag == nil && lag >= 0 {
+		if lag, noLag := strconv.Atoi(replica["lag"]); strings.HasPrefix(field, "slave") &&
+			noLag == nil && lag >= 0 {
 			found = append(found, connection{from: replica["ip"], quiet: lag, limit: speaksWithin})
 		}
 	}

@@ -24,12 +24,17 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// startChaosMesh runs Chaos Mesh's own controller against the API server. Its agents, one on each node, are missing here, as are the nodes.
+// startChaosMesh runs Chaos Mesh's own controller against the API server. Its agents, one on each node, are missing
+// here, as are the nodes.
 func (c *chaosCluster) startChaosMesh() (stop func()) {
 	t := c.t
 	t.Helper()
 	crds := filepath.Dir(meshtest.CRDs(t)[0])
-	if _, err := envtest.InstallCRDs(c.env.Config, envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true, MaxTime: 2 * time.Minute}); err != nil {
+	if _, err := envtest.InstallCRDs(c.env.Config, envtest.CRDInstallOptions{
+		Paths:              []string{crds},
+		ErrorIfPathMissing: true,
+		MaxTime:            2 * time.Minute,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	user, err := c.env.AddUser(envtest.User{Name: "chaos-mesh", Groups: []string{"system:masters"}}, nil)
@@ -57,20 +62,24 @@ func (c *chaosCluster) bench(t *testing.T, spec *v1alpha1.RedisFaultSpec) *bench
 	return &bench{World: &faulttest.World{T: t}, mesh: mesh{t, c.client, spec}, deps: c.deps, target: c.target.DeepCopy()}
 }
 
-// The real Chaos Mesh kills a pod, reports why it cannot inject a network fault without an agent, and releases its objects; its absence
-// does not block anything indefinitely.
+// The real Chaos Mesh kills a pod, reports why it cannot inject a network fault without an agent, and releases its
+// objects; its absence does not block anything indefinitely.
 func TestRealChaosMesh(t *testing.T) {
 	c := newChaosCluster(t)
 	stop := c.startChaosMesh()
 
-	kill := v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}}
+	kill := v1alpha1.RedisFaultSpec{
+		Engine: v1alpha1.EngineChaosMesh,
+		Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}},
+	}
 	b := c.bench(t, &kill)
 	b.preflight()
 	b.effect(v1alpha1.EffectNotObserved, "still runs")
 	began := time.Now()
 	b.done("the pod is killed", func() error { return faulttest.Called(b.injector().Inject(t.Context(), b.target)) })
 	t.Logf("killed after %s: %s", time.Since(began).Round(time.Millisecond), object.Read(b.child()))
-	if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
+	if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"},
+		&corev1.Pod{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the pod: %v", err)
 	}
 	b.effect(v1alpha1.EffectConfirmed, "is gone")
@@ -108,7 +117,9 @@ func TestRealChaosMesh(t *testing.T) {
 	b.target.UID = c.target.UID
 	b.preflight()
 	b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
-	b.done("what nobody took up goes at once", func() error { return faulttest.Called(b.injector().Revert(t.Context(), b.target)) })
+	b.done("what nobody took up goes at once", func() error {
+		return faulttest.Called(b.injector().Revert(t.Context(), b.target))
+	})
 }
 
 // recreate creates a killed pod again, as its StatefulSet does, as the target of the next faults.

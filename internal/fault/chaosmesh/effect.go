@@ -12,7 +12,9 @@ import (
 	pods "github.com/redquake/redquake/internal/fault/pod"
 )
 
-func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (c chaosMesh) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return pods.Kill{Deps: c.Deps}.Effect(ctx, target)
 	}
@@ -31,14 +33,18 @@ func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	return effect, evidence + "; " + said
 }
 
-// Held reports whether the child breaks the pod, as Chaos Mesh says: what the server shows may need a load, or chance.
-func (c chaosMesh) Held(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+// Held reports whether the child breaks the pod, as Chaos Mesh says: what the server shows may need
+// a load, or chance.
+func (c chaosMesh) Held(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	child, err := c.child(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if child == nil {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("there is no %s %s", c.kind.Kind, c.childName(target))
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("there is no %s %s", c.kind.Kind,
+			c.childName(target))
 	}
 	state := object.Read(child)
 	said := c.nameOf(child) + ": " + state.String()
@@ -53,19 +59,24 @@ func (c chaosMesh) Held(ctx context.Context, target *v1alpha1.FaultTarget) (v1al
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if !lives {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) was deleted, and the fault with it: Chaos Mesh does not follow to a replacement", target.Pod, target.UID)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"pod %s (%s) was deleted, and the fault with it: Chaos Mesh does not follow to a replacement",
+			target.Pod, target.UID)
 	}
 	return v1alpha1.EffectConfirmed, said
 }
 
 // prove compares what the server shows with what was recorded before the fault.
-func (c chaosMesh) prove(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) prove(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (v1alpha1.Effect, string, error) {
 	_, peers := c.network()
 	switch kind := c.spec.Action.Type; {
 	case kind == v1alpha1.FaultNetworkPartition:
 		return c.provePartition(ctx, target, record)
 	case peers != "":
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("traffic between pod %s and its %s cannot be measured by the operator", target.Pod, peers), nil
+		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+			"traffic between pod %s and its %s cannot be measured by the operator", target.Pod, peers), nil
 	case kind == v1alpha1.FaultNetworkDelay:
 		return c.proveDelay(ctx, target, record)
 	case kind == v1alpha1.FaultNetworkLoss:
@@ -78,11 +89,14 @@ func (c chaosMesh) prove(ctx context.Context, target *v1alpha1.FaultTarget, reco
 	return c.proveClock(ctx, target, record)
 }
 
-func (c chaosMesh) provePartition(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) provePartition(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (v1alpha1.Effect, string, error) {
 	_, who := c.network()
 	then := record.PeersSpeaking
 	if then == 0 {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("none of the %s was active before on a connection that the server lists", who), nil
+		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+			"none of the %s was active before on a connection that the server lists", who), nil
 	}
 	now, err := c.speaking(ctx, target, record)
 	if err != nil {
@@ -98,7 +112,9 @@ func (c chaosMesh) provePartition(ctx context.Context, target *v1alpha1.FaultTar
 	return v1alpha1.EffectNotObserved, text, nil
 }
 
-func (c chaosMesh) proveDelay(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) proveDelay(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (v1alpha1.Effect, string, error) {
 	before, err := measuredBefore("roundTrip", record.RoundTrip)
 	if err != nil {
 		return "", "", err
@@ -111,7 +127,8 @@ func (c chaosMesh) proveDelay(ctx context.Context, target *v1alpha1.FaultTarget,
 		if !timedOut(err) || waited < before+latency/2 {
 			return "", "", err
 		}
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("PING had no answer in %s, before it took %s", round(waited), before), nil
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("PING had no answer in %s, before it took %s",
+			round(waited), before), nil
 	}
 	took := median(trips)
 	text := fmt.Sprintf("PING takes %s, before %s", round(took), before)
@@ -121,7 +138,9 @@ func (c chaosMesh) proveDelay(ctx context.Context, target *v1alpha1.FaultTarget,
 	return v1alpha1.EffectConfirmed, text, nil
 }
 
-func (c chaosMesh) proveLoss(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) proveLoss(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (v1alpha1.Effect, string, error) {
 	before, err := measuredBefore("slowestRoundTrip", record.Slowest)
 	if err != nil {
 		return "", "", err
@@ -133,21 +152,28 @@ func (c chaosMesh) proveLoss(ctx context.Context, target *v1alpha1.FaultTarget, 
 	}
 	switch {
 	case lost:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("PING had no answer in %s, before at the latest after %s", askTimeout, before), nil
+		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+			"PING had no answer in %s, before at the latest after %s", askTimeout, before), nil
 	case slices.Max(trips) > before+retransmission:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("one of %d PINGs took %s, as after a retransmission; before, at most %s", len(trips), round(slices.Max(trips)), before), nil
+		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+			"one of %d PINGs took %s, as after a retransmission; before, at most %s", len(trips),
+			round(slices.Max(trips)), before), nil
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("none of %d PINGs was retransmitted: %s at most", len(trips), round(slices.Max(trips))), nil
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("none of %d PINGs was retransmitted: %s at most",
+		len(trips), round(slices.Max(trips))), nil
 }
 
-func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) proveDisk(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (v1alpha1.Effect, string, error) {
 	then := record.DelayedFsyncs
 	on, now, err := c.fsyncs(ctx, target)
 	if err != nil {
 		return "", "", err
 	}
 	if now > then {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("aof_delayed_fsync rose from %d to %d", then, now), nil
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("aof_delayed_fsync rose from %d to %d", then,
+			now), nil
 	}
 	before, err := measuredBefore("slowestRoundTrip", record.Slowest)
 	if err != nil {
@@ -159,7 +185,9 @@ func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget, 
 		return "", "", err
 	}
 	if slowest := slices.Max(trips); slowest > limit {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("a PING took %s: the main thread waits for the disk; before, at most %s", round(slowest), before), nil
+		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+			"a PING took %s: the main thread waits for the disk; before, at most %s", round(slowest),
+			before), nil
 	}
 	why := "no fsync was late so far"
 	if !on {
@@ -168,7 +196,9 @@ func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget, 
 	return v1alpha1.EffectInconclusive, why, nil
 }
 
-func (c chaosMesh) proveStress(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) proveStress(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (v1alpha1.Effect, string, error) {
 	before, err := measuredBefore("roundTrip", record.RoundTrip)
 	if err != nil {
 		return "", "", err
@@ -185,7 +215,9 @@ func (c chaosMesh) proveStress(ctx context.Context, target *v1alpha1.FaultTarget
 	return v1alpha1.EffectInconclusive, text + ": the container has CPU to spare", nil
 }
 
-func (c chaosMesh) proveClock(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) proveClock(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (v1alpha1.Effect, string, error) {
 	before, err := measuredBefore("clock", record.Clock)
 	if err != nil {
 		return "", "", err

@@ -45,7 +45,8 @@ func TestChaosMeshHoldsASetting(t *testing.T) {
 		b := newBench(t, spec)
 		held := func(want v1alpha1.Effect, about string) {
 			t.Helper()
-			if got, evidence := b.injector().(contract.Holder).Held(t.Context(), b.target); got != want || !strings.Contains(evidence, about) {
+			if got, evidence := b.injector().(contract.Holder).Held(t.Context(), b.target); got != want ||
+				!strings.Contains(evidence, about) {
 				t.Errorf("%s (%s), want %s about %q", got, evidence, want, about)
 			}
 		}
@@ -68,9 +69,15 @@ func (timeout) Timeout() bool { return true }
 // A timeout confirms a delay that is not much longer than the timeout.
 func TestChaosMeshDelayLongerThanTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for latency, want := range map[time.Duration]v1alpha1.Effect{60 * time.Millisecond: v1alpha1.EffectConfirmed, 5 * time.Second: v1alpha1.EffectInconclusive} {
+		for latency, want := range map[time.Duration]v1alpha1.Effect{
+			60 * time.Millisecond: v1alpha1.EffectConfirmed,
+			5 * time.Second:       v1alpha1.EffectInconclusive,
+		} {
 			spec := delayed
-			spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: latency}, Direction: v1alpha1.DirectionTo}
+			spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{
+				Latency:   metav1.Duration{Duration: latency},
+				Direction: v1alpha1.DirectionTo,
+			}
 			b := newBench(t, spec)
 			b.active()
 			b.took, b.answers = 40*time.Millisecond, func(string) (any, error) { return nil, timeout{} }
@@ -81,7 +88,12 @@ func TestChaosMeshDelayLongerThanTimeout(t *testing.T) {
 
 func TestChaosMeshLossEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}}})
+		b := newBench(t, v1alpha1.RedisFaultSpec{
+			Action: v1alpha1.Action{
+				Type:        v1alpha1.FaultNetworkLoss,
+				NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo},
+			},
+		})
 		b.active()
 		b.effect(v1alpha1.EffectNotObserved, "none of 20 PINGs")
 		n := 0
@@ -110,7 +122,12 @@ func TestChaosMeshStressEffect(t *testing.T) {
 func TestChaosMeshClockEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, offset := range []time.Duration{-5 * time.Minute, time.Hour} {
-			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: offset}}}})
+			b := newBench(t, v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type:      v1alpha1.FaultClockSkew,
+					ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: offset}},
+				},
+			})
 			ahead := 3 * time.Second // its clock differed from the operator's before
 			b.answers = func(string) (any, error) {
 				now := time.Now().Add(ahead)
@@ -130,7 +147,12 @@ func TestChaosMeshClockEffect(t *testing.T) {
 
 func TestChaosMeshDiskEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: 40 * time.Millisecond}, Percent: 100}}})
+		b := newBench(t, v1alpha1.RedisFaultSpec{
+			Action: v1alpha1.Action{
+				Type:      v1alpha1.FaultDiskDelay,
+				DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: 40 * time.Millisecond}, Percent: 100},
+			},
+		})
 		aof, late := "aof_enabled:0\r\n", 3
 		b.answers = func(command string) (any, error) {
 			switch {
@@ -157,21 +179,29 @@ func TestChaosMeshDiskEffect(t *testing.T) {
 
 func TestChaosMeshDiskPreflight(t *testing.T) {
 	spec := func(path string) v1alpha1.RedisFaultSpec {
-		return v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}, VolumePath: path}}}
+		return v1alpha1.RedisFaultSpec{
+			Action: v1alpha1.Action{
+				Type:      v1alpha1.FaultDiskDelay,
+				DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}, VolumePath: path},
+			},
+		}
 	}
 	b := newBench(t, spec("/elsewhere"))
-	if problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting || !strings.Contains(problem.Message, "mounts nothing at /elsewhere, but at: /, /data, /etc/redis") {
+	if problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting ||
+		!strings.Contains(problem.Message, "mounts nothing at /elsewhere, but at: /, /data, /etc/redis") {
 		t.Errorf("%+v", problem)
 	}
 	b = newBench(t, spec(""))
 	b.target.Container = "sidecar"
 	b.answers = func(string) (any, error) { return []any{"dir", "/data"}, nil }
-	if problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting || !strings.Contains(problem.Message, "/data is on no volume of container sidecar") {
+	if problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting ||
+		!strings.Contains(problem.Message, "/data is on no volume of container sidecar") {
 		t.Errorf("%+v", problem)
 	}
 }
 
-// What a primary reports about its clients and replicas. The load is at 10.0.0.8, a sentinel at 10.0.0.7, replicas at .2 and .3; the operator at .9.
+// What a primary reports about its clients and replicas. The load is at 10.0.0.8, a sentinel at 10.0.0.7, replicas at
+// .2 and .3; the operator at .9.
 const (
 	clientList = "id=3 addr=10.0.0.8:40000 laddr=10.0.0.1:6379 fd=8 name= age=9 idle=%[1]d flags=N db=0 cmd=set\n" +
 		"id=4 addr=10.0.0.8:40001 laddr=10.0.0.1:6379 fd=9 name= age=9 idle=700 flags=N db=0 cmd=get\n" +
@@ -179,7 +209,8 @@ const (
 		"id=6 addr=10.0.0.7:40000 laddr=10.0.0.1:6379 fd=11 name=sentinel-0a1b2c3d-cmd age=9 idle=%[1]d flags=N db=0 cmd=ping\n" +
 		"id=7 addr=10.0.0.7:40001 laddr=10.0.0.1:6379 fd=12 name=sentinel-0a1b2c3d-pubsub age=9 idle=0 flags=P db=0 cmd=subscribe\n" +
 		"id=8 addr=10.0.0.9:40000 laddr=10.0.0.1:6379 fd=13 name= age=9 idle=0 flags=N db=0 cmd=client|list\n"
-	infoReplication = "# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=70,lag=%[1]d\r\n" +
+	infoReplication = "# Replication\r\nrole:master\r\nconnected_slaves:2\r\n" +
+		"slave0:ip=10.0.0.2,port=6379,state=online,offset=70,lag=%[1]d\r\n" +
 		"slave1:ip=10.0.0.3,port=6379,state=online,offset=70,lag=%[1]d\r\nslave_read_only:1\r\n"
 )
 
@@ -188,7 +219,11 @@ func neighbours(b *bench) {
 	b.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
 	b.Pod("redis-2", "u2", "10.0.0.3", topology.Replica, nil)
 	b.Pod("sentinel-0", "s0", "10.0.0.7", topology.Sentinel, nil)
-	b.Pod("run-0", "l0", "10.0.0.8", "", func(p *corev1.Pod) { p.Labels = map[string]string{v1alpha1.LabelLoadTest: "run"} })
+	b.Pod("run-0", "l0", "10.0.0.8", "", func(p *corev1.Pod) {
+		p.Labels = map[string]string{
+			v1alpha1.LabelLoadTest: "run",
+		}
+	})
 	b.Pod("run-1", "l1", "10.0.0.10", "", func(p *corev1.Pod) {
 		p.Labels = map[string]string{v1alpha1.LabelLoadTest: "run"}
 		p.Status.Phase = corev1.PodSucceeded
@@ -207,7 +242,12 @@ func TestChaosMeshPartition(t *testing.T) {
 		{v1alpha1.PeersSentinels, []any{"sentinel-0"}, "before on 1"},
 	} {
 		t.Run(string(test.from), func(t *testing.T) {
-			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: test.from, Direction: v1alpha1.DirectionBoth}}})
+			b := newBench(t, v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type:             v1alpha1.FaultNetworkPartition,
+					NetworkPartition: &v1alpha1.NetworkPartition{From: test.from, Direction: v1alpha1.DirectionBoth},
+				},
+			})
 			neighbours(b)
 			quiet := 0
 			b.answers = func(command string) (any, error) {
@@ -234,11 +274,20 @@ func TestChaosMeshPartition(t *testing.T) {
 
 // Without peers Chaos Mesh would wait, and a partition without peers would disconnect the pod from the kubelet.
 func TestChaosMeshNoPeers(t *testing.T) {
-	for _, from := range []v1alpha1.NetworkPeers{v1alpha1.PeersClients, v1alpha1.PeersServers, v1alpha1.PeersReplicas, v1alpha1.PeersPrimary, v1alpha1.PeersSentinels} {
-		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: from, Direction: v1alpha1.DirectionBoth}}})
+	for _, from := range []v1alpha1.NetworkPeers{
+		v1alpha1.PeersClients, v1alpha1.PeersServers, v1alpha1.PeersReplicas,
+		v1alpha1.PeersPrimary, v1alpha1.PeersSentinels,
+	} {
+		b := newBench(t, v1alpha1.RedisFaultSpec{
+			Action: v1alpha1.Action{
+				Type:             v1alpha1.FaultNetworkPartition,
+				NetworkPartition: &v1alpha1.NetworkPartition{From: from, Direction: v1alpha1.DirectionBoth},
+			},
+		})
 		b.answers = func(string) (any, error) { return "", nil }
 		problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target))
-		if problem.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(problem.Message, "spec.action.networkPartition.from: there are no "+string(from)) {
+		if problem.Reason != v1alpha1.ReasonNoTarget ||
+			!strings.Contains(problem.Message, "spec.action.networkPartition.from: there are no "+string(from)) {
 			t.Errorf("%+v", problem)
 		}
 	}
@@ -246,14 +295,20 @@ func TestChaosMeshNoPeers(t *testing.T) {
 
 // A replica receives data from its primary, though with pauses of up to 10 s.
 func TestChaosMeshPartitionFromPrimary(t *testing.T) {
-	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersPrimary, Direction: v1alpha1.DirectionBoth}}})
+	b := newBench(t, v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type:             v1alpha1.FaultNetworkPartition,
+			NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersPrimary, Direction: v1alpha1.DirectionBoth},
+		},
+	})
 	b.Servers.Servers[b.target.Address] = topology.Server{Role: topology.Replica, RunID: "run-u0"}
 	b.Pod("redis-1", "u1", "10.0.0.2", topology.Primary, nil)
 	b.Pod("redis-2", "u2", "10.0.0.3", topology.Replica, nil)
 	quiet := 9
 	b.answers = func(command string) (any, error) {
 		if command == "CLIENT LIST" {
-			return fmt.Sprintf("id=3 addr=10.0.0.2:6379 laddr=10.0.0.1:40000 fd=8 name= age=9 idle=%d flags=M db=0 cmd=ping\n", quiet), nil
+			return fmt.Sprintf("id=3 addr=10.0.0.2:6379 laddr=10.0.0.1:40000 fd=8 name= age=9 idle=%d flags=M db=0 cmd=ping\n",
+				quiet), nil
 		}
 		return "role:slave\r\nmaster_link_status:up\r\nslave_read_only:1\r\nconnected_slaves:0\r\n", nil
 	}
@@ -268,14 +323,23 @@ func TestChaosMeshPartitionFromPrimary(t *testing.T) {
 
 // Neither peers without earlier traffic nor delays between other pods can be confirmed.
 func TestChaosMeshInconclusiveEffect(t *testing.T) {
-	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}})
+	b := newBench(t, v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type:             v1alpha1.FaultNetworkPartition,
+			NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth},
+		},
+	})
 	neighbours(b)
 	b.answers = func(string) (any, error) { return "", nil }
 	b.active()
 	b.effect(v1alpha1.EffectInconclusive, "none of the Servers was active")
 
 	spec := delayed
-	spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}
+	spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{
+		Latency:   metav1.Duration{Duration: time.Second},
+		Direction: v1alpha1.DirectionBoth,
+		Peers:     v1alpha1.PeersReplicas,
+	}
 	b = newBench(t, spec)
 	neighbours(b)
 	b.active()

@@ -52,7 +52,9 @@ func (c chaosMesh) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (boo
 	return err == nil && child != nil && c.isOurs(child), err
 }
 
-func (c chaosMesh) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (c chaosMesh) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, _, err := contract.Load[chaosRecord](target)
 	if err != nil {
 		return contract.Progress{}, err
@@ -68,7 +70,9 @@ func (c chaosMesh) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (co
 }
 
 // begin creates the child, unless the pod was deleted or replaced.
-func (c chaosMesh) begin(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (contract.Progress, error) {
+func (c chaosMesh) begin(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (contract.Progress, error) {
 	pod, err := c.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
 		return contract.Progress{}, nil
@@ -102,12 +106,16 @@ func (c chaosMesh) injected(child object.Object) (contract.Progress, error) {
 	case state.Stopped, state.Failure != "":
 		return contract.Progress{}, fmt.Errorf("%s: %s", name, state)
 	case time.Since(child.GetCreationTimestamp().Time) > chaosPatience:
-		return contract.Progress{}, fmt.Errorf("%s: Chaos Mesh has not broken the pod within %s (%s): is its controller up, and may it act on namespace %s?", name, chaosPatience, state, c.Namespace)
+		return contract.Progress{}, fmt.Errorf(
+			"%s: Chaos Mesh has not broken the pod within %s (%s): is its controller up, and may it act "+
+				"on namespace %s?", name, chaosPatience, state, c.Namespace)
 	}
 	return contract.Underway("%s: %s", name, state), nil
 }
 
-func (c chaosMesh) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (c chaosMesh) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	if _, _, err := contract.Load[chaosRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
@@ -125,18 +133,26 @@ func (c chaosMesh) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (co
 	}
 	state, name := object.Read(child), c.nameOf(child)
 	if at := child.GetDeletionTimestamp(); at != nil && time.Since(at.Time) > chaosPatience {
-		return contract.Progress{}, fmt.Errorf("%s: Chaos Mesh has not reverted it within %s: %s", name, chaosPatience, state)
+		return contract.Progress{}, fmt.Errorf("%s: Chaos Mesh has not reverted it within %s: %s", name,
+			chaosPatience, state)
 	}
 	return contract.Underway("Chaos Mesh reverts %s: %s", name, state), nil
 }
 
-// ManualRevertCommand is for a Chaos Mesh that does not run, or cannot revert: deleting the pod removes what its agent changed in it. Chaos Mesh's annotation
-// cleanFinalizer=forced does not help: while a recovery fails, the step that reads it is not reached (its controllers/common/step.go).
+// ManualRevertCommand is for a Chaos Mesh that does not run, or cannot revert: deleting the pod
+// removes what its agent changed in it. Chaos Mesh's annotation cleanFinalizer=forced does not
+// help: while a recovery fails, the step that reads it is not reached (its
+// controllers/common/step.go).
 func (c chaosMesh) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	resource, name := object.Resource(c.kind), c.childName(target)
-	text := fmt.Sprintf(`kubectl -n %[1]s delete %[2]s %[3]s --wait=false && kubectl -n %[1]s patch %[2]s %[3]s --type=merge -p '{"metadata":{"finalizers":null}}'`, c.Namespace, resource, name)
+	text := fmt.Sprintf(
+		`kubectl -n %[1]s delete %[2]s %[3]s --wait=false && kubectl -n %[1]s patch %[2]s %[3]s --type=merge -p `+
+			`'{"metadata":{"finalizers":null}}'`,
+		c.Namespace, resource, name)
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return text
 	}
-	return text + fmt.Sprintf("; then kubectl -n %s delete pod %s, which removes what Chaos Mesh left in it", c.Namespace, target.Pod)
+	return text +
+		fmt.Sprintf("; then kubectl -n %s delete pod %s, which removes what Chaos Mesh left in it",
+			c.Namespace, target.Pod)
 }

@@ -14,12 +14,16 @@ import (
 const (
 	fewPings  = 5
 	manyPings = 20
-	// retransmission is the least delay by a lost packet: Linux retransmits after 200 ms at the earliest.
+	// retransmission is the least delay by a lost packet: Linux retransmits after 200 ms at the
+	// earliest.
 	retransmission = 150 * time.Millisecond
 )
 
-// pings times n round trips, and ends early after one longer than enough; 0 = none is. Those until an error are returned with it.
-func (c chaosMesh) pings(ctx context.Context, target *v1alpha1.FaultTarget, n int, enough time.Duration) ([]time.Duration, error) {
+// pings times n round trips, and ends early after one longer than enough; 0 = none is. Those until
+// an error are returned with it.
+func (c chaosMesh) pings(
+	ctx context.Context, target *v1alpha1.FaultTarget, n int, enough time.Duration,
+) ([]time.Duration, error) {
 	var trips []time.Duration
 	for range n {
 		began := time.Now()
@@ -34,8 +38,11 @@ func (c chaosMesh) pings(ctx context.Context, target *v1alpha1.FaultTarget, n in
 	return trips, nil
 }
 
-// clock measures by how much the server's clock is ahead of the operator's, and the round trip of the command.
-func (c chaosMesh) clock(ctx context.Context, target *v1alpha1.FaultTarget) (offset, trip time.Duration, err error) {
+// clock measures by how much the server's clock is ahead of the operator's, and the round trip of
+// the command.
+func (c chaosMesh) clock(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (offset, trip time.Duration, err error) {
 	began := time.Now()
 	reply, err := c.Servers.Do(ctx, target.Address, c.Login, "TIME")
 	if err != nil {
@@ -54,8 +61,11 @@ func (c chaosMesh) clock(ctx context.Context, target *v1alpha1.FaultTarget) (off
 	return time.Unix(seconds, micros*1000).Sub(began.Add(trip / 2)), trip, nil
 }
 
-// fsyncs reports whether the append-only file is on, and how many of its fsyncs were late since the server's start.
-func (c chaosMesh) fsyncs(ctx context.Context, target *v1alpha1.FaultTarget) (on bool, delayed int64, err error) {
+// fsyncs reports whether the append-only file is on, and how many of its fsyncs were late since the
+// server's start.
+func (c chaosMesh) fsyncs(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (on bool, delayed int64, err error) {
 	info, err := c.Info(ctx, target.Address, "persistence")
 	return info.On("aof_enabled"), info.Int("aof_delayed_fsync"), err
 }
@@ -70,4 +80,6 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+func round(d time.Duration) time.Duration {
+	return d.Round(10 * time.Microsecond)
+}

@@ -15,8 +15,11 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// recordPeers finds the pods at the other end of a network fault. There must be one: with none, Chaos Mesh would wait until the fault is over.
-func (c chaosMesh) recordPeers(ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord) error {
+// recordPeers finds the pods at the other end of a network fault. There must be one: with none,
+// Chaos Mesh would wait until the fault is over.
+func (c chaosMesh) recordPeers(
+	ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord,
+) error {
 	field, who := c.network()
 	if who == "" {
 		return nil
@@ -38,7 +41,9 @@ func (c chaosMesh) recordPeers(ctx context.Context, target *v1alpha1.FaultTarget
 	return nil
 }
 
-func (c chaosMesh) findPeers(ctx context.Context, target *v1alpha1.FaultTarget, who v1alpha1.NetworkPeers) ([]corev1.Pod, error) {
+func (c chaosMesh) findPeers(
+	ctx context.Context, target *v1alpha1.FaultTarget, who v1alpha1.NetworkPeers,
+) ([]corev1.Pod, error) {
 	switch who {
 	case v1alpha1.PeersClients:
 		return c.loadPods(ctx)
@@ -64,7 +69,8 @@ func (c chaosMesh) findPeers(ctx context.Context, target *v1alpha1.FaultTarget, 
 	return found, nil
 }
 
-// isPeer is true of the servers that a network fault of a server of a shard concerns: all, or the primary or the replicas of its shard.
+// isPeer is true of the servers that a network fault of a server of a shard concerns: all, or the
+// primary or the replicas of its shard.
 func isPeer(s *target.Server, who v1alpha1.NetworkPeers, shard int) bool {
 	switch who {
 	case v1alpha1.PeersServers:
@@ -89,8 +95,11 @@ func (c chaosMesh) peers(record chaosRecord) *object.Peers {
 	return &object.Peers{Pods: slices.Sorted(maps.Keys(record.Peers))}
 }
 
-// connectedSentinels are the pods of the sentinels that are connected to the server: their connections have the name sentinel-ID-cmd.
-func (c chaosMesh) connectedSentinels(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
+// connectedSentinels are the pods of the sentinels that are connected to the server: their
+// connections have the name sentinel-ID-cmd.
+func (c chaosMesh) connectedSentinels(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) ([]corev1.Pod, error) {
 	connections, err := c.connections(ctx, target.Address)
 	if err != nil {
 		return nil, err
@@ -107,11 +116,15 @@ func (c chaosMesh) connectedSentinels(ctx context.Context, target *v1alpha1.Faul
 }
 
 func noPeers(field string, who v1alpha1.NetworkPeers, pod, namespace string) error {
-	return problem.NoTarget("%s: there are no %s to pod %s in namespace %s", field, who, pod, namespace)
+	return problem.NoTarget("%s: there are no %s to pod %s in namespace %s", field, who, pod,
+		namespace)
 }
 
-// speaking counts the connections from the recorded peers on which the server still hears something.
-func (c chaosMesh) speaking(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (int, error) {
+// speaking counts the connections from the recorded peers on which the server still hears
+// something.
+func (c chaosMesh) speaking(
+	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
+) (int, error) {
 	addresses, err := c.peerAddresses(ctx, record)
 	if err != nil {
 		return 0, err
@@ -166,5 +179,7 @@ func (c chaosMesh) loadPods(ctx context.Context) ([]corev1.Pod, error) {
 // running are the running pods of the fault's namespace.
 func (c chaosMesh) running(ctx context.Context, which ...client.ListOption) ([]corev1.Pod, error) {
 	found, err := c.ListPods(ctx, which...)
-	return slices.DeleteFunc(found, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" }), err
+	return slices.DeleteFunc(found, func(p corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodRunning || p.Status.PodIP == ""
+	}), err
 }

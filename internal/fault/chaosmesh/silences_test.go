@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// The guard counts what a fault really does: a server that loses most packets is as silent as one that is cut off, and a sentinel beside it only if its peers are servers or
-// sentinels.
+// The guard counts what a fault really does: a server that loses most packets is as silent as one that is cut off, and
+// a sentinel beside it only if its peers are servers or sentinels.
 func TestChaosMeshSilences(t *testing.T) {
 	loss := func(share v1alpha1.Percentage, peers v1alpha1.NetworkPeers) v1alpha1.Action {
 		return v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: share, Peers: peers}}
@@ -22,10 +22,16 @@ func TestChaosMeshSilences(t *testing.T) {
 		return v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: from}}
 	}
 	delay := func(latency time.Duration) v1alpha1.Action {
-		return v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: latency}}}
+		return v1alpha1.Action{
+			Type:         v1alpha1.FaultNetworkDelay,
+			NetworkDelay: &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: latency}},
+		}
 	}
 	disk := func(delay time.Duration) v1alpha1.Action {
-		return v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: delay}, Percent: 100}}
+		return v1alpha1.Action{
+			Type:      v1alpha1.FaultDiskDelay,
+			DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: delay}, Percent: 100},
+		}
 	}
 	for name, tc := range map[string]struct {
 		action         v1alpha1.Action
@@ -59,15 +65,34 @@ func TestChaosMeshClockSparesExpiry(t *testing.T) {
 		allow    []v1alpha1.Allowance
 		wantText string
 	}{
-		"no key":                     {time.Hour, "# Keyspace\r\n", nil, ""},
-		"keys without an expiry":     {time.Hour, "db0:keys=7,expires=0,avg_ttl=0\r\n", nil, ""},
-		"keys with one":              {time.Second, "db0:keys=7,expires=2,avg_ttl=1\r\ndb11:keys=4,expires=3,avg_ttl=1\r\n", nil, "redis-0 has 5 keys with an expiry: those that expire within 1s"},
-		"keys with one, set back":    {-time.Hour, "db0:keys=7,expires=2,avg_ttl=1\r\n", nil, ""},
-		"keys with one, allowed":     {8760 * time.Hour, "db0:keys=7,expires=2,avg_ttl=1\r\n", []v1alpha1.Allowance{v1alpha1.AllowExpiry}, ""},
-		"the other allowances don't": {time.Hour, "db0:keys=7,expires=2\r\n", []v1alpha1.Allowance{v1alpha1.AllowEviction, v1alpha1.AllowAllCopies}, "spec.allow: [Expiry]"},
+		"no key":                 {time.Hour, "# Keyspace\r\n", nil, ""},
+		"keys without an expiry": {time.Hour, "db0:keys=7,expires=0,avg_ttl=0\r\n", nil, ""},
+		"keys with one": {
+			time.Second, "db0:keys=7,expires=2,avg_ttl=1\r\ndb11:keys=4,expires=3,avg_ttl=1\r\n",
+			nil, "redis-0 has 5 keys with an expiry: those that expire within 1s",
+		},
+		"keys with one, set back": {-time.Hour, "db0:keys=7,expires=2,avg_ttl=1\r\n", nil, ""},
+		"keys with one, allowed": {
+			8760 * time.Hour,
+			"db0:keys=7,expires=2,avg_ttl=1\r\n",
+			[]v1alpha1.Allowance{v1alpha1.AllowExpiry},
+			"",
+		},
+		"the other allowances don't": {
+			time.Hour,
+			"db0:keys=7,expires=2\r\n",
+			[]v1alpha1.Allowance{v1alpha1.AllowEviction, v1alpha1.AllowAllCopies},
+			"spec.allow: [Expiry]",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: tc.offset}}}, Allow: tc.allow})
+			b := newBench(t, v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type:      v1alpha1.FaultClockSkew,
+					ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: tc.offset}},
+				},
+				Allow: tc.allow,
+			})
 			b.answers = func(command string) (any, error) {
 				if command == "TIME" {
 					return []any{"0", "0"}, nil
@@ -81,7 +106,8 @@ func TestChaosMeshClockSparesExpiry(t *testing.T) {
 				}
 				return
 			}
-			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !p.Lasting || !strings.Contains(p.Message, tc.wantText) {
+			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !p.Lasting ||
+				!strings.Contains(p.Message, tc.wantText) {
 				t.Errorf("%+v", p)
 			}
 		})

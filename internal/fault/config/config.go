@@ -1,4 +1,5 @@
-// Package config is the faults that change a server's settings: Config, live, and IOThreads, live or by the pods' template.
+// Package config is the faults that change a server's settings: Config, live, and IOThreads, live
+// or by the pods' template.
 package config
 
 import (
@@ -30,7 +31,12 @@ type config struct {
 
 func newConfig(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
 	c := config{allow: spec.Allow, lasts: spec.Stays()}
-	c.settings = settings{Deps: deps, setting: spec.Setting, values: map[string]string{}, field: parameterField}
+	c.settings = settings{
+		Deps:    deps,
+		setting: spec.Setting,
+		values:  map[string]string{},
+		field:   parameterField,
+	}
 	if spec.Action.Config != nil {
 		for name, value := range spec.Action.Config.Parameters {
 			c.values[name] = string(value)
@@ -39,7 +45,9 @@ func newConfig(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injec
 	return c
 }
 
-func parameterField(name string) string { return "spec.action.config.parameters." + name }
+func parameterField(name string) string {
+	return "spec.action.config.parameters." + name
+}
 
 func (c config) Traits() contract.Traits {
 	return contract.Traits{Lasts: c.lasts, Separate: true, Exact: true}
@@ -82,20 +90,24 @@ func (c config) restoredByOthers(ctx context.Context, target *v1alpha1.FaultTarg
 	}
 	for _, name := range c.names() {
 		if field := above.Sets(name); field != "" {
-			return problem.Unsupported("%s: %s has it in %s, and its operator would restore that: change it there%s", c.field(name), above, field, above.PauseAdvice())
+			return problem.Unsupported(
+				"%s: %s has it in %s, and its operator would restore that: change it there%s", c.field(name),
+				above, field, above.PauseAdvice())
 		}
 	}
 	return nil
 }
 
-// mayEvict refuses settings at which the server would evict data, unless that is allowed: a revert could not restore it.
+// mayEvict refuses settings at which the server would evict data, unless that is allowed: a revert
+// could not restore it.
 func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	i := slices.IndexFunc(evicting, func(name string) bool { return c.values[name] != "" })
 	if i < 0 || slices.Contains(c.allow, v1alpha1.AllowEviction) {
 		return nil
 	}
 	before := map[string]string{}
-	for _, name := range []string{"maxmemory", "maxmemory-policy"} { // one by one: a server before Redis 7 takes no more
+	// one by one: a server before Redis 7 takes no more
+	for _, name := range []string{"maxmemory", "maxmemory-policy"} {
 		found, err := c.Settings(ctx, target.Address, name)
 		if err != nil {
 			return err
@@ -106,12 +118,15 @@ func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if why == "" {
 		return nil
 	}
-	return problem.TooWide("%s: %s: evicted data cannot be restored; spec.allow: [%s] lifts this guard", c.field(evicting[i]), why, v1alpha1.AllowEviction)
+	return problem.TooWide(
+		"%s: %s: evicted data cannot be restored; spec.allow: [%s] lifts this guard",
+		c.field(evicting[i]), why, v1alpha1.AllowEviction)
 }
 
 // hasLog refuses appendfsync where there is no append-only file: it would have no effect.
 func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if _, asked := c.values["appendfsync"]; !asked || strings.EqualFold(c.values["appendonly"], "yes") {
+	if _, asked := c.values["appendfsync"]; !asked ||
+		strings.EqualFold(c.values["appendonly"], "yes") {
 		return nil
 	}
 	info, err := c.Info(ctx, target.Address, "everything")
@@ -121,7 +136,9 @@ func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error 
 	if c.values["appendonly"] == "" && info.On("aof_enabled") {
 		return nil
 	}
-	return problem.Invalid(`%s: it has no effect without an append-only file: set appendonly: "yes" beside it`, c.field("appendfsync"))
+	return problem.Invalid(
+		`%s: it has no effect without an append-only file: set appendonly: "yes" beside it`,
+		c.field("appendfsync"))
 }
 
 func (c config) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
@@ -132,7 +149,9 @@ func (c config) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, 
 	return c.begun(ctx, target, record)
 }
 
-func (c config) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (c config) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, recorded, err := contract.Load[settingsRecord](target)
 	if err != nil {
 		return contract.Progress{}, err
@@ -146,7 +165,9 @@ func (c config) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contr
 	return contract.Progress{}, contract.Save(target, record)
 }
 
-func (c config) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (c config) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[settingsRecord](target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -159,11 +180,15 @@ func (c config) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alp
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence, info["aof_enabled"], info["aof_rewrite_in_progress"])
+	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence,
+		info["aof_enabled"], info["aof_rewrite_in_progress"])
 }
 
-// Revert sets the old values. An append-only file that is switched on again is complete, and data durable, only when it has been written anew.
-func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+// Revert sets the old values. An append-only file that is switched on again is complete, and data
+// durable, only when it has been written anew.
+func (c config) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, recorded, err := contract.Load[settingsRecord](target)
 	if err != nil || !recorded { // nothing was recorded, so nothing was changed
 		return contract.Progress{}, err
@@ -172,14 +197,17 @@ func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contr
 	if err == nil {
 		err = contract.Save(target, record)
 	}
-	if enabledAgain := strings.EqualFold(c.values["appendonly"], "no") && record.Old["appendonly"] == "yes"; err != nil || !progress.Complete() || !enabledAgain {
+	if enabledAgain := strings.EqualFold(c.values["appendonly"], "no") &&
+		record.Old["appendonly"] == "yes"; err != nil || !progress.Complete() || !enabledAgain {
 		return progress, err
 	}
 	return c.awaitRewrite(ctx, target)
 }
 
 // awaitRewrite is complete once the server has written its append-only file anew.
-func (c config) awaitRewrite(ctx context.Context, t *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (c config) awaitRewrite(
+	ctx context.Context, t *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	at, err := c.Locate(ctx, t)
 	if err != nil || at.Identity != target.Original {
 		return contract.Progress{}, err

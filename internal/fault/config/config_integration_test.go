@@ -9,13 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/await"
@@ -26,7 +25,10 @@ import (
 type parameters = map[string]v1alpha1.ParameterValue
 
 func configFault(values parameters, allow ...v1alpha1.Allowance) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: values}}, Allow: allow}
+	return &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: values}},
+		Allow:  allow,
+	}
 }
 
 // expectSettings fails the test unless the server has exactly these values.
@@ -39,7 +41,9 @@ func expectSettings(t *testing.T, server *redistest.Server, want map[string]stri
 	}
 }
 
-func wantEffect(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string) {
+func wantEffect(
+	t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string,
+) {
 	t.Helper()
 	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, wantText) {
 		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, wantText)
@@ -60,8 +64,16 @@ func TestConfigInjectAndRevert(t *testing.T) { redistest.Each(t, testConfigInjec
 func testConfigInjectAndRevert(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
-	before := map[string]string{"maxmemory": "0", "timeout": "0", "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
-	during := map[string]string{"maxmemory": "104857600", "timeout": "300", "client-output-buffer-limit": "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
+	before := map[string]string{
+		"maxmemory":                  "0",
+		"timeout":                    "0",
+		"client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+	}
+	during := map[string]string{
+		"maxmemory":                  "104857600",
+		"timeout":                    "300",
+		"client-output-buffer-limit": "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+	}
 	spec := configFault(parameters{"maxmemory": "100mb", "timeout": "300", "client-output-buffer-limit": "normal 1mb 0 0"})
 	injector, target := s.Aim(spec)
 	expectSettings(t, server, before)
@@ -98,7 +110,8 @@ func rewritesOf(t *testing.T, server *redistest.Server) int64 {
 	return now.Rewrites
 }
 
-// The operator crashed after the command and before it stored anything: the next one detects that the fault has begun, and the record reverts it.
+// The operator crashed after the command and before it stored anything: the next one detects that the fault has begun,
+// and the record reverts it.
 func TestConfigAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
@@ -133,14 +146,70 @@ func testConfigRefused(t *testing.T) {
 		reason   string
 		wantText string
 	}{
-		{"unknown", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "max-memory": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.max-memory: the server"},
-		{"immutable", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "tcp-backlog": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.tcp-backlog: CONFIG SET at 127.0.0.1"},
-		{"no append-only file", redistest.Options{}, redis.Login{}, configFault(parameters{"appendfsync": "always"}), v1alpha1.ReasonInvalidSpec, `set appendonly: "yes" beside it`},
-		{"evicts", redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}}, redis.Login{}, configFault(parameters{"maxmemory": "10mb"}), v1alpha1.ReasonBlastRadius, "spec.allow: [Eviction]"},
-		{"may not set", redistest.Options{Users: []string{"app on >pw ~* +@all -config|set"}}, user, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "+config|set"},
-		{"may not rewrite", redistest.Options{Users: []string{"app on >pw ~* +@all -config|rewrite"}}, user, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "+config|rewrite"},
-		{"renamed", redistest.Options{Config: []string{`rename-command CONFIG ""`}}, redis.Login{}, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "CONFIG"},
-		{"nothing", redistest.Options{}, redis.Login{}, configFault(nil), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters"},
+		{
+			"unknown",
+			redistest.Options{},
+			redis.Login{},
+			configFault(parameters{"timeout": "1", "max-memory": "1"}),
+			v1alpha1.ReasonInvalidSpec,
+			"spec.action.config.parameters.max-memory: the server",
+		},
+		{
+			"immutable",
+			redistest.Options{},
+			redis.Login{},
+			configFault(parameters{"timeout": "1", "tcp-backlog": "1"}),
+			v1alpha1.ReasonInvalidSpec,
+			"spec.action.config.parameters.tcp-backlog: CONFIG SET at 127.0.0.1",
+		},
+		{
+			"no append-only file",
+			redistest.Options{},
+			redis.Login{},
+			configFault(parameters{"appendfsync": "always"}),
+			v1alpha1.ReasonInvalidSpec,
+			`set appendonly: "yes" beside it`,
+		},
+		{
+			"evicts",
+			redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}},
+			redis.Login{},
+			configFault(parameters{"maxmemory": "10mb"}),
+			v1alpha1.ReasonBlastRadius,
+			"spec.allow: [Eviction]",
+		},
+		{
+			"may not set",
+			redistest.Options{Users: []string{"app on >pw ~* +@all -config|set"}},
+			user,
+			configFault(parameters{"timeout": "1"}),
+			v1alpha1.ReasonNotSupported,
+			"+config|set",
+		},
+		{
+			"may not rewrite",
+			redistest.Options{Users: []string{"app on >pw ~* +@all -config|rewrite"}},
+			user,
+			configFault(parameters{"timeout": "1"}),
+			v1alpha1.ReasonNotSupported,
+			"+config|rewrite",
+		},
+		{
+			"renamed",
+			redistest.Options{Config: []string{`rename-command CONFIG ""`}},
+			redis.Login{},
+			configFault(parameters{"timeout": "1"}),
+			v1alpha1.ReasonNotSupported,
+			"CONFIG",
+		},
+		{
+			"nothing",
+			redistest.Options{},
+			redis.Login{},
+			configFault(nil),
+			v1alpha1.ReasonInvalidSpec,
+			"spec.action.config.parameters",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +217,8 @@ func testConfigRefused(t *testing.T) {
 			s.Login.Username, s.Login.Password = tc.login.Username, tc.login.Password
 			s.Host("redis-0", redistest.NewServer(t, tc.options), nil)
 			_, _, err := s.TryAim(tc.spec)
-			if problem := faulttest.ProblemOf(t, err); problem.Reason != tc.reason || !problem.Lasting || !strings.Contains(problem.Message, tc.wantText) {
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != tc.reason || !problem.Lasting ||
+				!strings.Contains(problem.Message, tc.wantText) {
 				t.Errorf("%+v, want %s about %q", problem, tc.reason, tc.wantText)
 			}
 		})
@@ -174,15 +244,16 @@ func testConfigBadValue(t *testing.T) {
 	s.Host("redis-0", server, nil)
 	injector, target := s.Aim(configFault(parameters{"appendfsync": "sometimes", "timeout": "7"}))
 	problem := faulttest.ProblemOf(t, faulttest.Called(injector.Inject(t.Context(), target)))
-	if !strings.HasPrefix(problem.Message, "spec.action.config.parameters.appendfsync:") || !strings.Contains(problem.Message, "everysec, always, no") {
+	if !strings.HasPrefix(problem.Message, "spec.action.config.parameters.appendfsync:") ||
+		!strings.Contains(problem.Message, "everysec, always, no") {
 		t.Errorf("got %v, want the field and its values", problem)
 	}
 	expectSettings(t, server, map[string]string{"timeout": "0", "appendfsync": "everysec"})
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
 }
 
-// All other clients are refused during the fault: the connection that was opened before reverts it. A restarted operator has none, and connects
-// as soon as a client leaves.
+// All other clients are refused during the fault: the connection that was opened before reverts it. A restarted
+// operator has none, and connects as soon as a client leaves.
 func TestConfigMaxClients(t *testing.T) { redistest.Each(t, testConfigMaxClients) }
 
 func testConfigMaxClients(t *testing.T) {
@@ -202,11 +273,14 @@ func testConfigMaxClients(t *testing.T) {
 	if err := faulttest.Called(reborn.Revert(t.Context(), target)); err == nil {
 		t.Error("revert succeeded though the server refuses connections")
 	}
-	if by := reborn.ManualRevertCommand(target); !strings.Contains(by, "CONFIG SET maxclients "+old) || !strings.HasPrefix(by, "until ") {
+	if by := reborn.ManualRevertCommand(target); !strings.Contains(by, "CONFIG SET maxclients "+old) ||
+		!strings.HasPrefix(by, "until ") {
 		t.Errorf("manual command: %s", by)
 	}
 	server.Client().Close()
-	await.Until(t, "the next operator gets in", func() error { return faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)) })
+	await.Until(t, "the next operator gets in", func() error {
+		return faulttest.Called(s.Reborn(spec).Revert(t.Context(), target))
+	})
 	if got := topology.Pairs(doAt(t, s, server, "CONFIG", "GET", "maxclients"))["maxclients"]; got != old {
 		t.Errorf("maxclients is %s, want %s", got, old)
 	}
@@ -241,19 +315,22 @@ func testConfigFileRewrittenBySentinel(t *testing.T) {
 	})
 	sentinel.WaitSettled(2)
 	await.Until(t, "the effect is confirmed", func() error { // a demotion closes the connections
-		if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed || !strings.Contains(evidence, "timeout 300") {
+		if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed ||
+			!strings.Contains(evidence, "timeout 300") {
 			return fmt.Errorf("%s: %s", effect, evidence)
 		}
 		return nil
 	})
 	faulttest.Must(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)))
 	expectSettings(t, sentinel.Primary, map[string]string{"maxmemory": "0", "timeout": "0"})
-	if text := faulttest.FileOf(t, sentinel.Primary); strings.Contains(text, "timeout 300") || strings.Contains(text, "maxmemory 100mb") || strings.Contains(text, "maxmemory 104857600") {
+	if text := faulttest.FileOf(t, sentinel.Primary); strings.Contains(text, "timeout 300") ||
+		strings.Contains(text, "maxmemory 100mb") || strings.Contains(text, "maxmemory 104857600") {
 		t.Errorf("the file still contains the values of the fault:\n%s", text)
 	}
 }
 
-// A server that restarts during the fault has the values of its file. If the file is unchanged, there is nothing to revert.
+// A server that restarts during the fault has the values of its file. If the file is unchanged, there is nothing to
+// revert.
 func TestConfigServerRestarts(t *testing.T) { redistest.Each(t, testConfigServerRestarts) }
 
 func testConfigServerRestarts(t *testing.T) {
@@ -277,8 +354,8 @@ func testConfigServerRestarts(t *testing.T) {
 	}
 }
 
-// If the file was rewritten during the fault, the next process has the values of the fault, and so would all later ones. The operator crashes
-// after each of its steps.
+// If the file was rewritten during the fault, the next process has the values of the fault, and so would all later
+// ones. The operator crashes after each of its steps.
 func TestConfigRewrittenAndRestarted(t *testing.T) {
 	redistest.Each(t, testConfigRewrittenAndRestarted)
 }
@@ -293,7 +370,8 @@ func testConfigRewrittenAndRestarted(t *testing.T) {
 	server.Restart()
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "the server has restarted: CONFIG GET shows timeout 300")
 	forgotten := target.DeepCopy()
-	wantSteps(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), forgotten)), "was rewritten during the fault") // and crashes before that is stored
+	// and crashes before that is stored
+	wantSteps(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), forgotten)), "was rewritten during the fault")
 	wantSteps(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)), "was rewritten during the fault")
 	server.Do("config", "set", "timeout", "0") // it crashes between CONFIG SET and CONFIG REWRITE
 	faulttest.Must(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)))
@@ -320,7 +398,9 @@ func TestConfigPodReplaced(t *testing.T) {
 				if tc.outlives {
 					p.Spec.Volumes[0].PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"}
 				}
-				p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: filepath.Dir(server.Info("config_file"))}}
+				p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+					{Name: "data", MountPath: filepath.Dir(server.Info("config_file"))},
+				}
 			}
 			pod := s.Host("redis-0", server, mounted)
 			spec := configFault(parameters{"timeout": "300"})
@@ -357,8 +437,17 @@ func TestConfigKeepsValueOfReplacement(t *testing.T) {
 	server := redistest.Shared(t)
 	s := faulttest.NewStage(t, Kinds, guard.Choose)
 	mounted := func(p *corev1.Pod) {
-		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"}}}}
-		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: filepath.Dir(server.Info("config_file"))}}
+		p.Spec.Volumes = []corev1.Volume{
+			{
+				Name: "data",
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"},
+				},
+			},
+		}
+		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+			{Name: "data", MountPath: filepath.Dir(server.Info("config_file"))},
+		}
 	}
 	pod := s.Host("redis-0", server, mounted)
 	injector, target := s.Aim(configFault(parameters{"timeout": "300"}))
@@ -387,8 +476,12 @@ func testConfigAppendOnly(t *testing.T) {
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "aof_enabled:0")
 	wantSteps(t, faulttest.Called(injector.Revert(t.Context(), target)), "written anew")
-	await.Until(t, "the file is written", func() error { return faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)) })
-	if server.Info("aof_enabled") != "1" || server.Info("aof_rewrite_in_progress") != "0" || server.Info("aof_last_bgrewrite_status") != "ok" {
-		t.Errorf("aof_enabled:%s, aof_rewrite_in_progress:%s", server.Info("aof_enabled"), server.Info("aof_rewrite_in_progress"))
+	await.Until(t, "the file is written", func() error {
+		return faulttest.Called(s.Reborn(spec).Revert(t.Context(), target))
+	})
+	if server.Info("aof_enabled") != "1" || server.Info("aof_rewrite_in_progress") != "0" ||
+		server.Info("aof_last_bgrewrite_status") != "ok" {
+		t.Errorf("aof_enabled:%s, aof_rewrite_in_progress:%s", server.Info("aof_enabled"),
+			server.Info("aof_rewrite_in_progress"))
 	}
 }

@@ -4,20 +4,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
 func TestConfigDenied(t *testing.T) {
 	for name, want := range map[string]string{
-		"port": cutsOff, "requirepass": holdsSecret, "masterauth": holdsSecret, "primaryauth": holdsSecret, "tls-key-file-pass": cutsOff,
-		"cluster-announce-ip": cutsOff, "replica-announce-port": cutsOff, "slave-announce-ip": cutsOff, "save": movesData, "dir": movesData,
-		"dbfilename": movesData, "aclfile": holdsSecret, "enable-debug-command": "it controls who may run dangerous commands", "io-threads": otherFault,
+		"port": cutsOff, "requirepass": holdsSecret, "masterauth": holdsSecret, "primaryauth": holdsSecret,
+		"tls-key-file-pass":   cutsOff,
+		"cluster-announce-ip": cutsOff, "replica-announce-port": cutsOff, "slave-announce-ip": cutsOff, "save": movesData,
+		"dir":        movesData,
+		"dbfilename": movesData, "aclfile": holdsSecret, "enable-debug-command": "it controls who may run dangerous commands",
+		"io-threads":        otherFault,
 		"replica-read-only": losesData,
-		"maxclients":        "", "appendfsync": "", "timeout": "", "cluster-node-timeout": "", "replica-priority": "", "min-replicas-to-write": "",
+		"maxclients":        "", "appendfsync": "", "timeout": "", "cluster-node-timeout": "", "replica-priority": "",
+		"min-replicas-to-write": "",
 	} {
 		if got := denied(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -28,13 +31,20 @@ func TestConfigDenied(t *testing.T) {
 // A denied setting is refused before any server is queried. The message names the field and omits the value.
 func TestConfigRefusesDenied(t *testing.T) {
 	w := faulttest.NewWorld(t) // whose servers do not answer
-	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"timeout": "1", "requirepass": "hunter2"}}}}
+	spec := &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type:   v1alpha1.FaultConfig,
+			Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"timeout": "1", "requirepass": "hunter2"}},
+		},
+	}
 	injector, err := Kinds.For(spec, w.Deps())
 	if err != nil {
 		t.Fatal(err)
 	}
-	problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"}))
-	if problem.Reason != v1alpha1.ReasonInvalidSpec || !problem.Lasting || !strings.HasPrefix(problem.Message, "spec.action.config.parameters.requirepass:") {
+	problem := faulttest.ProblemOf(t,
+		injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"}))
+	if problem.Reason != v1alpha1.ReasonInvalidSpec || !problem.Lasting ||
+		!strings.HasPrefix(problem.Message, "spec.action.config.parameters.requirepass:") {
 		t.Errorf("%+v", problem)
 	}
 	if strings.Contains(problem.Message, "hunter2") {
@@ -44,7 +54,9 @@ func TestConfigRefusesDenied(t *testing.T) {
 
 func TestConfigEvicts(t *testing.T) {
 	type values = map[string]string
-	noeviction, lru, bounded := values{"maxmemory": "0", "maxmemory-policy": "noeviction"}, values{"maxmemory": "0", "maxmemory-policy": "allkeys-lru"}, values{"maxmemory": "1000000", "maxmemory-policy": "volatile-ttl"}
+	noeviction := values{"maxmemory": "0", "maxmemory-policy": "noeviction"}
+	lru := values{"maxmemory": "0", "maxmemory-policy": "allkeys-lru"}
+	bounded := values{"maxmemory": "1000000", "maxmemory-policy": "volatile-ttl"}
 	for _, tc := range []struct {
 		name          string
 		before, asked values
@@ -72,7 +84,9 @@ func TestConfigEvicts(t *testing.T) {
 }
 
 func TestMemorySize(t *testing.T) {
-	for text, want := range map[string]uint64{"0": 0, "1": 1, "7b": 7, "1k": 1000, "1kb": 1024, "100mb": 104857600, "2M": 2000000, "1gb": 1 << 30} {
+	for text, want := range map[string]uint64{
+		"0": 0, "1": 1, "7b": 7, "1k": 1000, "1kb": 1024, "100mb": 104857600, "2M": 2000000, "1gb": 1 << 30,
+	} {
 		if got, ok := memorySize(text); !ok || got != want {
 			t.Errorf("%s: %d, %v; want %d", text, got, ok, want)
 		}
@@ -89,16 +103,33 @@ func TestConfigManualRevertCommand(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	deps := w.Deps()
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", Container: "redis", Address: "10.0.0.1:6380"}
-	faulttest.Save(t, target, settingsRecord{Old: map[string]string{"client-output-buffer-limit": "normal 0 0 0", "notify-keyspace-events": ""}, File: "/data/redis.conf"})
-	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"client-output-buffer-limit": "normal 1 1 1", "notify-keyspace-events": "KEA"}}}}
-	if got, want := newConfig(spec, deps).ManualRevertCommand(target), "kubectl -n shop exec redis-0 -c redis -- redis-cli -e -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 0' notify-keyspace-events ''"+
-		" && kubectl -n shop exec redis-0 -c redis -- redis-cli -e -p 6380 CONFIG REWRITE"; got != want {
+	faulttest.Save(t, target, settingsRecord{
+		Old:  map[string]string{"client-output-buffer-limit": "normal 0 0 0", "notify-keyspace-events": ""},
+		File: "/data/redis.conf",
+	})
+	spec := &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type: v1alpha1.FaultConfig,
+			Config: &v1alpha1.Config{
+				Parameters: map[string]v1alpha1.ParameterValue{
+					"client-output-buffer-limit": "normal 1 1 1",
+					"notify-keyspace-events":     "KEA",
+				},
+			},
+		},
+	}
+	if got, want := newConfig(spec, deps).ManualRevertCommand(target),
+		"kubectl -n shop exec redis-0 -c redis -- redis-cli -e -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 "+
+			"0' notify-keyspace-events ''"+
+			" && kubectl -n shop exec redis-0 -c redis -- redis-cli -e -p 6380 CONFIG REWRITE"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	deps.Login = redis.Login{Username: "ops", Password: "hunter2"}
 	faulttest.Save(t, target, settingsRecord{Old: map[string]string{"maxclients": "10000"}})
 	spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{"maxclients": "1"}
-	if got, want := newConfig(spec, deps).ManualRevertCommand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -e -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
+	if got, want := newConfig(spec, deps).ManualRevertCommand(target),
+		"until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -e -p 6380 --user ops --askpass CONFIG SET "+
+			"maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	if got := newConfig(spec, deps).ManualRevertCommand(&v1alpha1.FaultTarget{Pod: "redis-0"}); got != "" {
@@ -107,7 +138,10 @@ func TestConfigManualRevertCommand(t *testing.T) {
 }
 
 func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{"redis-0": "redis-0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "60%": "60%", `{"a":1}`: `'{"a":1}'`} {
+	for word, want := range map[string]string{
+		"redis-0": "redis-0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "60%": "60%",
+		`{"a":1}`: `'{"a":1}'`,
+	} {
 		if got := target.ShellWord(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}

@@ -16,22 +16,53 @@ const (
 	otherFault  = "the fault of type IOThreads changes it, behind a guard"
 )
 
-// deniedNames and deniedPrefixes are settings that may not be changed, by name and by prefix. Secrets must be among them.
+// deniedNames and deniedPrefixes are settings that may not be changed, by name and by prefix.
+// Secrets must be among them.
 var deniedNames = map[string]string{
-	"port": cutsOff, "bind": cutsOff, "bind-source-addr": cutsOff, "unixsocket": cutsOff, "unixsocketperm": cutsOff, "protected-mode": cutsOff,
-	"maxmemory-clients": "the server would close Redquake's own connections, too",
-	"replicaof":         "use a fault of type Failover or ReplicaScale", "slaveof": "use a fault of type Failover or ReplicaScale",
-	"replica-read-only": losesData, "slave-read-only": losesData,
-	"requirepass": holdsSecret, "masterauth": holdsSecret, "masteruser": holdsSecret, "primaryauth": holdsSecret, "primaryuser": holdsSecret,
-	"aclfile": holdsSecret, "user": holdsSecret, "hash-seed": holdsSecret,
-	"dir": movesData, "dbfilename": movesData, "save": movesData, "appendfilename": movesData, "appenddirname": movesData,
-	"logfile": movesData, "pidfile": movesData, "cluster-config-file": movesData,
-	"cluster-enabled": atStart, "cluster-port": atStart, "rename-command": atStart, "include": atStart, "loadmodule": atStart, "databases": atStart, "daemonize": atStart,
-	"io-threads": otherFault, "io-threads-do-reads": otherFault,
+	"port":                cutsOff,
+	"bind":                cutsOff,
+	"bind-source-addr":    cutsOff,
+	"unixsocket":          cutsOff,
+	"unixsocketperm":      cutsOff,
+	"protected-mode":      cutsOff,
+	"maxmemory-clients":   "the server would close Redquake's own connections, too",
+	"replicaof":           "use a fault of type Failover or ReplicaScale",
+	"slaveof":             "use a fault of type Failover or ReplicaScale",
+	"replica-read-only":   losesData,
+	"slave-read-only":     losesData,
+	"requirepass":         holdsSecret,
+	"masterauth":          holdsSecret,
+	"masteruser":          holdsSecret,
+	"primaryauth":         holdsSecret,
+	"primaryuser":         holdsSecret,
+	"aclfile":             holdsSecret,
+	"user":                holdsSecret,
+	"hash-seed":           holdsSecret,
+	"dir":                 movesData,
+	"dbfilename":          movesData,
+	"save":                movesData,
+	"appendfilename":      movesData,
+	"appenddirname":       movesData,
+	"logfile":             movesData,
+	"pidfile":             movesData,
+	"cluster-config-file": movesData,
+	"cluster-enabled":     atStart,
+	"cluster-port":        atStart,
+	"rename-command":      atStart,
+	"include":             atStart,
+	"loadmodule":          atStart,
+	"databases":           atStart,
+	"daemonize":           atStart,
+	"io-threads":          otherFault,
+	"io-threads-do-reads": otherFault,
 }
 
 var deniedPrefixes = []struct{ prefix, why string }{
-	{"cluster-announce-", cutsOff}, {"replica-announce", cutsOff}, {"slave-announce", cutsOff}, {"tls-", cutsOff}, {"rdma-", cutsOff},
+	{"cluster-announce-", cutsOff},
+	{"replica-announce", cutsOff},
+	{"slave-announce", cutsOff},
+	{"tls-", cutsOff},
+	{"rdma-", cutsOff},
 	{"enable-", "it controls who may run dangerous commands"},
 }
 
@@ -46,9 +77,13 @@ func denied(name string) string {
 }
 
 // evicting are the settings that may cause a server to evict data.
-var evicting = []string{"maxmemory", "maxmemory-policy", "replica-ignore-maxmemory", "slave-ignore-maxmemory"}
+var evicting = []string{
+	"maxmemory", "maxmemory-policy", "replica-ignore-maxmemory",
+	"slave-ignore-maxmemory",
+}
 
-// evicts returns why new settings would cause a server to evict data; "" where it would not evict more than before.
+// evicts returns why new settings would cause a server to evict data; "" where it would not evict
+// more than before.
 func evicts(before, asked map[string]string) string {
 	limit, policy := before["maxmemory"], before["maxmemory-policy"]
 	if v, ok := asked["maxmemory"]; ok {
@@ -71,11 +106,21 @@ func evicts(before, asked map[string]string) string {
 	return fmt.Sprintf("with maxmemory %s and policy %s the server evicts data", limit, policy)
 }
 
-// memorySize reads a size as Redis does: 1000000, 100mb, 1g. k, m and g are powers of 1000, kb, mb and gb of 1024.
+// memorySize reads a size as Redis does: 1000000, 100mb, 1g. k, m and g are powers of 1000, kb, mb
+// and gb of 1024.
 func memorySize(text string) (bytes uint64, ok bool) {
 	text = strings.ToLower(text)
 	digits := strings.TrimRight(text, "kmgb")
-	units := map[string]uint64{"": 1, "b": 1, "k": 1e3, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30}
+	units := map[string]uint64{
+		"":   1,
+		"b":  1,
+		"k":  1e3,
+		"kb": 1 << 10,
+		"m":  1e6,
+		"mb": 1 << 20,
+		"g":  1e9,
+		"gb": 1 << 30,
+	}
 	unit, ok := units[text[len(digits):]]
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n * unit, ok && err == nil

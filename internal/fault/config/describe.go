@@ -11,10 +11,14 @@ import (
 )
 
 func (c config) Describe(target *v1alpha1.FaultTarget) contract.Description {
-	return contract.DescribeRecord(target, func(record settingsRecord) contract.Description { return c.settings.describe(target, record) })
+	return contract.DescribeRecord(target, func(record settingsRecord) contract.Description {
+		return c.settings.describe(target, record)
+	})
 }
 
-func (s settings) describe(target *v1alpha1.FaultTarget, record settingsRecord) contract.Description {
+func (s settings) describe(
+	target *v1alpha1.FaultTarget, record settingsRecord,
+) contract.Description {
 	return contract.Description{
 		Action: fmt.Sprintf("%s at %s (now %s)", commandFor(s.values), target.Pod, inWords(record.Old)),
 		Revert: commandFor(record.Old),
@@ -38,11 +42,14 @@ func (t ioThreads) Describe(target *v1alpha1.FaultTarget) contract.Description {
 		case record.Template != nil:
 			e := record.Template
 			return contract.Description{
-				Action: fmt.Sprintf("set the %s in the template of StatefulSet %s to %q, and replace its pods one by one, replicas first (now io-threads %s)",
+				Action: fmt.Sprintf(
+					"set the %s in the template of StatefulSet %s to %q, and replace its pods one by one, replicas first (now io-threads %s)",
 					e.optionSource, e.StatefulSet, e.After, record.Count),
 				Revert: fmt.Sprintf("set %q again, and replace the pods", e.Before),
 			}
 		}
-		return contract.Description{Action: fmt.Sprintf("nothing: %s has io-threads %s already", target.Pod, record.Count)}
+		return contract.Description{
+			Action: fmt.Sprintf("nothing: %s has io-threads %s already", target.Pod, record.Count),
+		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// Anyone may reset the count of CONFIG REWRITE. Whether the file was rewritten before that cannot be seen: it is said, and nothing is written to the file that nobody
-// wanted there.
+// Anyone may reset the count of CONFIG REWRITE. Whether the file was rewritten before that cannot be seen: it is said,
+// and nothing is written to the file that nobody wanted there.
 func TestConfigFileAfterResetStat(t *testing.T) { redistest.Each(t, testConfigFileAfterResetStat) }
 
 func testConfigFileAfterResetStat(t *testing.T) {
@@ -51,7 +51,8 @@ func testConfigFileAfterResetStat(t *testing.T) {
 			onlyInMemory := inFile(t, server, "timeout") != "timeout 77"
 			switch tc.want {
 			case unsure:
-				wantWarning(t, warnings, "pod redis-0", "CONFIG RESETSTAT", "latency-monitor-threshold 1", "CONFIG REWRITE", "kubectl -n shop exec redis-0")
+				wantWarning(t, warnings, "pod redis-0", "CONFIG RESETSTAT", "latency-monitor-threshold 1", "CONFIG REWRITE",
+					"kubectl -n shop exec redis-0")
 			default:
 				wantWarning(t, warnings)
 			}

@@ -43,14 +43,32 @@ func TestConfigFileInDoubt(t *testing.T) {
 		readOnly      bool
 		about         string // of the warning
 	}{
-		"a count":                         {before: file + counts, after: file + counts},
-		"a reset":                         {before: file + counts, after: file + reset, about: target.DoubtReset},
-		"a reset, on a volume":            {before: file + counts, after: file + reset, volume: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, about: target.DoubtReset},
-		"a reset, on a ConfigMap":         {before: file + counts, after: file + reset, volume: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
-		"a reset, on a read-only volume":  {before: file + counts, after: file + reset, volume: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, readOnly: true},
-		"a reset, no file":                {before: counts, after: reset},
-		"no count":                        {before: file + uncounted, after: file + uncounted, about: target.DoubtUncounted},
-		"no count, on a ConfigMap":        {before: file + uncounted, after: file + uncounted, volume: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+		"a count": {before: file + counts, after: file + counts},
+		"a reset": {before: file + counts, after: file + reset, about: target.DoubtReset},
+		"a reset, on a volume": {
+			before: file + counts,
+			after:  file + reset,
+			volume: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+			about:  target.DoubtReset,
+		},
+		"a reset, on a ConfigMap": {
+			before: file + counts,
+			after:  file + reset,
+			volume: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}},
+		},
+		"a reset, on a read-only volume": {
+			before:   file + counts,
+			after:    file + reset,
+			volume:   corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+			readOnly: true,
+		},
+		"a reset, no file": {before: counts, after: reset},
+		"no count":         {before: file + uncounted, after: file + uncounted, about: target.DoubtUncounted},
+		"no count, on a ConfigMap": {
+			before: file + uncounted,
+			after:  file + uncounted,
+			volume: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}},
+		},
 		"no count, no file":               {before: uncounted, after: uncounted},
 		"commandstats are hidden":         {before: file + "x:1\r\n", after: file + "x:1\r\n", about: target.DoubtUncounted},
 		"commandstats are hidden by then": {before: file + counts, after: file + "x:1\r\n", about: target.DoubtUncounted},
@@ -60,11 +78,18 @@ func TestConfigFileInDoubt(t *testing.T) {
 			w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
 				if tc.volume != (corev1.VolumeSource{}) {
 					p.Spec.Volumes = []corev1.Volume{{Name: "conf", VolumeSource: tc.volume}}
-					p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "conf", MountPath: "/etc/redis", ReadOnly: tc.readOnly}}
+					p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+						{Name: "conf", MountPath: "/etc/redis", ReadOnly: tc.readOnly},
+					}
 				}
 			})
 			server := &modifiable{values: map[string]string{"hz": "10"}, info: tc.before}
-			spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}}}
+			spec := &v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type:   v1alpha1.FaultConfig,
+					Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}},
+				},
+			}
 			c := injected(t, w, server, spec)
 			server.info = tc.after
 			if err := faulttest.Called(c.Injector.Revert(t.Context(), c.Target)); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/fault/roll"
 )
 
-// ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the pod template of the StatefulSet.
+// ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the
+// pod template of the StatefulSet.
 type ioThreads struct {
 	contract.Deps
 	count  int32
@@ -28,8 +29,10 @@ type threadsRecord struct {
 	Count    string          `json:"count"`              // the number of threads before
 	Live     *settingsRecord `json:"live,omitempty"`     // of byLive
 	Template *templateEdit   `json:"template,omitempty"` // of byRoll
-	Counters *counters       `json:"counters,omitempty"` // just after the change; nil until then, and of a process that began with the new number
-	Released bool            `json:"released,omitempty"` // somebody else has changed the template meanwhile: the revert leaves that
+	// just after the change; nil until then, and of a process that began with the new number
+	Counters *counters `json:"counters,omitempty"`
+	// somebody else has changed the template meanwhile: the revert leaves that
+	Released bool `json:"released,omitempty"`
 }
 
 // counters are those of INFO that show the threads' work.
@@ -47,7 +50,13 @@ const (
 )
 
 func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	t := ioThreads{Deps: deps, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: spec.Stays(), setting: spec.Setting}
+	t := ioThreads{
+		Deps:    deps,
+		method:  v1alpha1.ApplyAuto,
+		allow:   spec.Allow,
+		lasts:   spec.Stays(),
+		setting: spec.Setting,
+	}
 	if s := spec.Action.IOThreads; s != nil {
 		t.count, t.reads = s.Count, s.Reads
 		if s.Method != "" {
@@ -62,7 +71,13 @@ func (t ioThreads) Traits() contract.Traits {
 	if t.method == v1alpha1.ApplyLive {
 		return contract.Traits{Lasts: t.lasts, Exact: true}
 	}
-	return contract.Traits{Lasts: t.lasts, Step: roll.Step, RollsPods: true, Whole: true, Exact: true}
+	return contract.Traits{
+		Lasts:     t.lasts,
+		Step:      roll.Step,
+		RollsPods: true,
+		Whole:     true,
+		Exact:     true,
+	}
 }
 
 // threads are a server's settings; "" = it has none of the name.
@@ -70,7 +85,8 @@ type threads struct{ count, reads string }
 
 func (t ioThreads) ask(ctx context.Context, address string) (threads, error) {
 	var found [2]string
-	for i, name := range []string{"io-threads", "io-threads-do-reads"} { // one by one: a server before Redis 7 takes no more
+	// one by one: a server before Redis 7 takes no more
+	for i, name := range []string{"io-threads", "io-threads-do-reads"} {
 		value, err := t.Settings(ctx, address, name)
 		if err != nil {
 			return threads{}, err
@@ -80,7 +96,8 @@ func (t ioThreads) ask(ctx context.Context, address string) (threads, error) {
 	return threads{count: found[0], reads: found[1]}, nil
 }
 
-// satisfied reports whether a server has the settings of the spec. Without spec.action.ioThreads.reads, io-threads-do-reads is not changed.
+// satisfied reports whether a server has the settings of the spec. Without
+// spec.action.ioThreads.reads, io-threads-do-reads is not changed.
 func (t ioThreads) satisfied(now threads) bool {
 	return now.count == strconv.Itoa(int(t.count)) && (!t.reads || now.reads != "no")
 }

@@ -11,11 +11,15 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// traffic is how many commands a server must have processed for its counters to be significant: fewer may be probes and Redquake's own commands.
+// traffic is how many commands a server must have processed for its counters to be significant:
+// fewer may be probes and Redquake's own commands.
 const traffic = 1000
 
-// recordCounters records the counters of the process that was changed, once: their growth from then on is the effect.
-func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTarget, record *threadsRecord) error {
+// recordCounters records the counters of the process that was changed, once: their growth from then
+// on is the effect.
+func (t ioThreads) recordCounters(
+	ctx context.Context, target *v1alpha1.FaultTarget, record *threadsRecord,
+) error {
 	if record.Counters != nil {
 		return nil
 	}
@@ -33,9 +37,12 @@ func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTar
 	return nil
 }
 
-// Effect is confirmed where CONFIG GET shows the number and the counters show that the threads work, or that only the main thread does. For a setting, the number
-// is enough: there is no load yet.
-func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+// Effect is confirmed where CONFIG GET shows the number and the counters show that the threads
+// work, or that only the main thread does. For a setting, the number is enough: there is no load
+// yet.
+func (t ioThreads) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[threadsRecord](target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -52,7 +59,8 @@ func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if !t.satisfied(now) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("io-threads of %s is still %s%s instead of %d", target.Pod, now.count, readsInWords(now.reads), t.count)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("io-threads of %s is still %s%s instead of %d",
+			target.Pod, now.count, readsInWords(now.reads), t.count)
 	}
 	info, err := t.Info(ctx, t.Address(pod), "everything")
 	if err != nil {
@@ -60,14 +68,25 @@ func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	}
 	since := countersFrom(info) // of a process that began with the new number
 	if before := record.Counters; before != nil && info["run_id"] == target.RunID {
-		since = counters{Reads: since.Reads - before.Reads, Writes: since.Writes - before.Writes, Commands: since.Commands - before.Commands}
+		since = counters{
+			Reads:    since.Reads - before.Reads,
+			Writes:   since.Writes - before.Writes,
+			Commands: since.Commands - before.Commands,
+		}
 	}
-	evidence := fmt.Sprintf("io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d commands", target.Pod, now.count, readsInWords(now.reads), since.Reads, since.Writes, since.Commands)
+	evidence := fmt.Sprintf(
+		"io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d "+
+			"commands", target.Pod, now.count, readsInWords(now.reads), since.Reads, since.Writes,
+		since.Commands)
 	return t.judge(since.Reads+since.Writes, since.Commands, evidence)
 }
 
 func countersFrom(info redis.Info) counters {
-	return counters{Reads: info.Int("io_threaded_reads_processed"), Writes: info.Int("io_threaded_writes_processed"), Commands: info.Int("total_commands_processed")}
+	return counters{
+		Reads:    info.Int("io_threaded_reads_processed"),
+		Writes:   info.Int("io_threaded_writes_processed"),
+		Commands: info.Int("total_commands_processed"),
+	}
 }
 
 // judge derives the effect from the growth of the counters.
@@ -82,7 +101,10 @@ func (t ioThreads) judge(threaded, commands int64, evidence string) (v1alpha1.Ef
 	case t.count == 1:
 		return v1alpha1.EffectInconclusive, evidence + ": threads still worked"
 	}
-	return v1alpha1.EffectInconclusive, evidence + fmt.Sprintf(": Redis 6 and 7 wake the threads only while %d or more clients wait for a reply at once, Valkey 9 only while its main thread is busy; the load may be too low", 2*t.count)
+	return v1alpha1.EffectInconclusive, evidence +
+		fmt.Sprintf(
+			": Redis 6 and 7 wake the threads only while %d or more clients wait for a reply at once, "+
+				"Valkey 9 only while its main thread is busy; the load may be too low", 2*t.count)
 }
 
 func readsInWords(reads string) string {

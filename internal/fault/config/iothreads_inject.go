@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -46,9 +45,11 @@ func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	return contract.Save(target, record)
 }
 
-// way determines how the target can be changed. Versions do not show which servers accept io-threads while they run. Setting the present value
-// shows it and changes nothing.
-func (t ioThreads) way(ctx context.Context, target *v1alpha1.FaultTarget, now threads) (string, error) {
+// way determines how the target can be changed. Versions do not show which servers accept
+// io-threads while they run. Setting the present value shows it and changes nothing.
+func (t ioThreads) way(
+	ctx context.Context, target *v1alpha1.FaultTarget, now threads,
+) (string, error) {
 	if t.satisfied(now) {
 		return byNothing, nil
 	}
@@ -61,10 +62,14 @@ func (t ioThreads) way(ctx context.Context, target *v1alpha1.FaultTarget, now th
 		return byLive, nil
 	case !redis.IsReply(err):
 		return "", err
-	case !strings.Contains(err.Error(), "immutable") && !strings.Contains(err.Error(), "Unsupported CONFIG parameter"): // the latter before Redis 7
-		return "", problem.Unsupported("spec.action.ioThreads.method: %v", t.Refusal(err, target.Address, "CONFIG", "SET"))
+	// the latter before Redis 7
+	case !strings.Contains(err.Error(), "immutable") &&
+		!strings.Contains(err.Error(), "Unsupported CONFIG parameter"):
+		return "", problem.Unsupported("spec.action.ioThreads.method: %v",
+			t.Refusal(err, target.Address, "CONFIG", "SET"))
 	case t.method == v1alpha1.ApplyLive:
-		return "", problem.Unsupported("spec.action.ioThreads.method: Live is not possible: %v. Use Roll", err)
+		return "", problem.Unsupported("spec.action.ioThreads.method: Live is not possible: %v. Use Roll",
+			err)
 	}
 	return byRoll, nil
 }
@@ -82,7 +87,9 @@ func (t ioThreads) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (boo
 	return false, nil
 }
 
-func (t ioThreads) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (t ioThreads) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, recorded, err := contract.Load[threadsRecord](target)
 	switch {
 	case err != nil:
@@ -102,7 +109,9 @@ func (t ioThreads) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (co
 	return contract.Progress{}, contract.Save(target, record)
 }
 
-func (t ioThreads) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (t ioThreads) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, _, err := contract.Load[threadsRecord](target)
 	switch {
 	case err != nil:
@@ -137,7 +146,12 @@ func (t ioThreads) Warnings(target *v1alpha1.FaultTarget) []string {
 	case record.Live != nil:
 		return t.recordedLive(*record.Live).warnings(target, *record.Live)
 	case record.Released:
-		return []string{fmt.Sprintf("somebody else changed the %s in StatefulSet %s while the fault acted: the revert leaves that as it is, without the fault's options", record.Template.optionSource, record.Template.StatefulSet)}
+		return []string{
+			fmt.Sprintf(
+				"somebody else changed the %s in StatefulSet %s while the fault acted: the revert leaves "+
+					"that as it is, without the fault's options", record.Template.optionSource,
+				record.Template.StatefulSet),
+		}
 	}
 	return nil
 }

@@ -15,27 +15,39 @@ import (
 // optionSource is the part of a container's template through which its server gets further options.
 type optionSource struct {
 	Container string `json:"container"`
-	Variable  string `json:"variable,omitempty"` // of its environment, from which a start script takes options; "" = the container's arguments
+	// of its environment, from which a start script takes options; "" = the container's arguments
+	Variable string `json:"variable,omitempty"`
 }
 
-// Bitnami's images start the server by run.sh, which gives it $REDIS_EXTRA_FLAGS (VALKEY_ for Valkey), split at white space, and then its own arguments. Read in
-// bitnami/containers, rootfs/opt/bitnami/scripts: run.sh of redis 7.2, redis-cluster 8.10 and valkey 8.0, redis-env.sh of 8.10, valkey-env.sh of 9.1.
-// REDIS_IO_THREADS is not used: libredis.sh (8.10) ignores it where a redis.conf is mounted, and includes overrides.conf after it.
+// Bitnami's images start the server by run.sh, which gives it $REDIS_EXTRA_FLAGS (VALKEY_ for
+// Valkey), split at white space, and then its own arguments. Read in bitnami/containers,
+// rootfs/opt/bitnami/scripts: run.sh of redis 7.2, redis-cluster 8.10 and valkey 8.0, redis-env.sh
+// of 8.10, valkey-env.sh of 9.1.
+// REDIS_IO_THREADS is not used: libredis.sh (8.10) ignores it where a redis.conf is mounted, and
+// includes overrides.conf after it.
 //
-// docker-entrypoint.sh of the image valkey/valkey appends $VALKEY_EXTRA_FLAGS, too, from 8.0 on (valkey-io/valkey-container).
+// docker-entrypoint.sh of the image valkey/valkey appends $VALKEY_EXTRA_FLAGS, too, from 8.0 on
+// (valkey-io/valkey-container).
 //
-// Of bitnami/charts, redis-cluster 13.0 calls run.sh from a shell; redis 23.1 and valkey 4.0 mount scripts that execute the server without run.sh, and to which
-// only values of the chart add options (templates/scripts-configmap.yaml).
+// Of bitnami/charts, redis-cluster 13.0 calls run.sh from a shell; redis 23.1 and valkey 4.0 mount
+// scripts that execute the server without run.sh, and to which only values of the chart add options
+// (templates/scripts-configmap.yaml).
 var (
-	bitnamiRun    = regexp.MustCompile(`/opt/bitnami/scripts/(?:redis|valkey)(?:-cluster)?/run\.sh`)
-	flagsImage    = regexp.MustCompile(`(?:^|/)(?:bitnami(?:legacy|secure)?/(?:redis|valkey)(?:-cluster)?|valkey/valkey)(?:[:@]|$)`)
-	bitnamiChart  = regexp.MustCompile(`/opt/bitnami/scripts/start-scripts/(start-(?:master|primary|replica|node)\.sh)`)
+	bitnamiRun = regexp.MustCompile(`/opt/bitnami/scripts/(?:redis|valkey)(?:-cluster)?/run\.sh`)
+	flagsImage = regexp.MustCompile(
+		`(?:^|/)(?:bitnami(?:legacy|secure)?/(?:redis|valkey)(?:-cluster)?|valkey/valkey)(?:[:@]|$)`)
+	bitnamiChart = regexp.MustCompile(
+		`/opt/bitnami/scripts/start-scripts/(start-(?:master|primary|replica|node)\.sh)`)
 	bitnamiValues = map[string]string{
-		"start-master.sh": "master.extraFlags", "start-primary.sh": "primary.extraFlags", "start-replica.sh": "replica.extraFlags", "start-node.sh": "replica.extraFlags",
+		"start-master.sh":  "master.extraFlags",
+		"start-primary.sh": "primary.extraFlags",
+		"start-replica.sh": "replica.extraFlags",
+		"start-node.sh":    "replica.extraFlags",
 	}
 )
 
-// optionSourceOf returns by what the server of a container gets options, or else why by nothing, and what to do.
+// optionSourceOf returns by what the server of a container gets options, or else why by nothing,
+// and what to do.
 func optionSourceOf(container *corev1.Container) (source optionSource, why string) {
 	words := slices.Concat(container.Command, container.Args)
 	server := slices.IndexFunc(words, startsServer)
@@ -48,24 +60,32 @@ func optionSourceOf(container *corev1.Container) (source optionSource, why strin
 		if image := flagsImage.FindString(container.Image); image != "" {
 			return optionSource{container.Name, variableOf(image)}, ""
 		}
-		return optionSource{}, "has neither command nor args: those of its image are not known, and arguments would replace them. Let its command or args begin with redis-server"
-	case len(container.Command) == 0 && server < 0 && (strings.HasPrefix(words[0], "--") || strings.HasSuffix(words[0], ".conf")):
+		return optionSource{},
+			"has neither command nor args: those of its image are not known, and arguments would replace " +
+				"them. Let its command or args begin with redis-server"
+	case len(container.Command) == 0 && server < 0 &&
+		(strings.HasPrefix(words[0], "--") || strings.HasSuffix(words[0], ".conf")):
 		return arguments, "" // the entrypoints of Redis's and Valkey's images put the server before such
 	}
 	text := strings.Join(words, " ")
 	if chart := bitnamiChart.FindStringSubmatch(text); chart != nil {
-		return optionSource{}, fmt.Sprintf("runs %s of Bitnami's chart, which passes no variable on to the server. Add io-threads to the chart's value %s", chart[1], bitnamiValues[chart[1]])
+		return optionSource{}, fmt.Sprintf(
+			"runs %s of Bitnami's chart, which passes no variable on to the server. Add io-threads to the "+
+				"chart's value %s", chart[1], bitnamiValues[chart[1]])
 	}
 	if run := bitnamiRun.FindString(text); run != "" {
 		return optionSource{container.Name, variableOf(run)}, ""
 	}
-	return optionSource{}, "runs a script, to whose server no arguments can be added. Let its command or args begin with redis-server"
+	return optionSource{},
+		"runs a script, to whose server no arguments can be added. Let its command or args begin with redis-server"
 }
 
-// startsServer reports whether a word is a program that takes the arguments after it for the server.
+// startsServer reports whether a word is a program that takes the arguments after it for the
+// server.
 func startsServer(word string) bool {
 	name := path.Base(word)
-	return name == "redis-server" || name == "valkey-server" || bitnamiRun.FindString(word) == word && word != ""
+	return name == "redis-server" || name == "valkey-server" ||
+		bitnamiRun.FindString(word) == word && word != ""
 }
 
 // isScriptOption reports whether a word is the option of a shell before a script: -c, -ec.
@@ -88,7 +108,8 @@ func (o optionSource) String() string {
 	return fmt.Sprintf("command line (args) of container %s", o.Container)
 }
 
-// of returns the arguments of the container, or as the only element the value of the variable: none where the container does not have it.
+// of returns the arguments of the container, or as the only element the value of the variable: none
+// where the container does not have it.
 func (o optionSource) of(pod *corev1.PodSpec) []string {
 	container := containerIn(pod, o.Container)
 	switch {
@@ -121,7 +142,9 @@ func (o optionSource) set(container *corev1.Container, words []string) {
 	}
 }
 
-func (o optionSource) named(variable corev1.EnvVar) bool { return variable.Name == o.Variable }
+func (o optionSource) named(variable corev1.EnvVar) bool {
+	return variable.Name == o.Variable
+}
 
 // patch is the part of a strategic merge patch of the container that sets the words.
 func (o optionSource) patch(words []string) map[string]any {
@@ -137,7 +160,8 @@ func (o optionSource) patch(words []string) map[string]any {
 	return patch
 }
 
-// with are the words with options added. inherited says that the variable comes from envFrom, to whose value that of the container may refer.
+// with are the words with options added. inherited says that the variable comes from envFrom, to
+// whose value that of the container may refer.
 func (o optionSource) with(words, options []string, inherited bool) []string {
 	if o.Variable == "" {
 		return slices.Concat(words, options)
@@ -162,7 +186,8 @@ func (o optionSource) fixed(container *corev1.Container) string {
 	for _, variable := range container.Env {
 		switch {
 		case variable.Name == o.Variable+"_FILE":
-			return fmt.Sprintf("takes %s from a file, which %s names: add io-threads there", o.Variable, variable.Name)
+			return fmt.Sprintf("takes %s from a file, which %s names: add io-threads there", o.Variable,
+				variable.Name)
 		case !o.named(variable):
 			continue
 		case variable.ValueFrom != nil:
@@ -176,7 +201,9 @@ func (o optionSource) fixed(container *corev1.Container) string {
 }
 
 // inherits reports whether envFrom gives the container a variable.
-func (t ioThreads) inherits(ctx context.Context, container *corev1.Container, name string) (bool, error) {
+func (t ioThreads) inherits(
+	ctx context.Context, container *corev1.Container, name string,
+) (bool, error) {
 	for _, from := range container.EnvFrom {
 		key, prefixed := strings.CutPrefix(name, from.Prefix)
 		if !prefixed {
@@ -186,11 +213,13 @@ func (t ioThreads) inherits(ctx context.Context, container *corev1.Container, na
 		switch {
 		case from.ConfigMapRef != nil:
 			source := &corev1.ConfigMap{}
-			err = t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: from.ConfigMapRef.Name}, source)
+			err = t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: from.ConfigMapRef.Name},
+				source)
 			_, found = source.Data[key]
 		case from.SecretRef != nil:
 			source := &corev1.Secret{}
-			err = t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: from.SecretRef.Name}, source)
+			err = t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: from.SecretRef.Name},
+				source)
 			_, found = source.Data[key]
 		}
 		if found || client.IgnoreNotFound(err) != nil {

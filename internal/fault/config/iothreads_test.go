@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,6 +17,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
@@ -68,7 +67,10 @@ func (m *modifiable) do(_ string, command ...any) (any, error) {
 }
 
 func threadsFault(count int32, method v1alpha1.ApplyMethod, allow ...v1alpha1.Allowance) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Count: count, Method: method}}, Allow: allow}
+	return &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Count: count, Method: method}},
+		Allow:  allow,
+	}
 }
 
 func TestIOThreadsLive(t *testing.T) {
@@ -76,13 +78,22 @@ func TestIOThreadsLive(t *testing.T) {
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}
 	})
-	server := &modifiable{values: map[string]string{"io-threads": "1"}, counters: map[string]int{"io_threaded_reads_processed": 70, "io_threaded_writes_processed": 7, "total_commands_processed": 100}}
+	server := &modifiable{
+		values: map[string]string{"io-threads": "1"},
+		counters: map[string]int{
+			"io_threaded_reads_processed":  70,
+			"io_threaded_writes_processed": 7,
+			"total_commands_processed":     100,
+		},
+	}
 	w.Servers.Answer = server.do
 	injector, err := Kinds.For(threadsFault(4, v1alpha1.ApplyAuto), w.Deps())
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := guard.Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
+	found, err := guard.Choose(t.Context(),
+		faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +115,13 @@ func TestIOThreadsLive(t *testing.T) {
 	if begun, err := injector.Begun(t.Context(), c.Target); !begun || err != nil {
 		t.Errorf("begun: %v, %v", begun, err)
 	}
-	c.Effect(v1alpha1.EffectInconclusive, "handled 0 reads and 0 writes") // counts from before the injection are no evidence
-	server.counters = map[string]int{"io_threaded_reads_processed": 70, "io_threaded_writes_processed": 7, "total_commands_processed": 100 + traffic}
+	// counts from before the injection are no evidence
+	c.Effect(v1alpha1.EffectInconclusive, "handled 0 reads and 0 writes")
+	server.counters = map[string]int{
+		"io_threaded_reads_processed":  70,
+		"io_threaded_writes_processed": 7,
+		"total_commands_processed":     100 + traffic,
+	}
 	c.Effect(v1alpha1.EffectInconclusive, "8 or more clients")
 	server.counters["io_threaded_writes_processed"]++
 	c.Effect(v1alpha1.EffectConfirmed, "0 reads and 1 writes")
@@ -126,7 +142,10 @@ func TestIOThreadsLive(t *testing.T) {
 func TestIOThreadsWithoutChange(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-	server := &modifiable{values: map[string]string{"io-threads": "1", "io-threads-do-reads": "no"}, counters: map[string]int{"total_commands_processed": 5}}
+	server := &modifiable{
+		values:   map[string]string{"io-threads": "1", "io-threads-do-reads": "no"},
+		counters: map[string]int{"total_commands_processed": 5},
+	}
 	w.Servers.Answer = server.do
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0", Address: "10.0.0.1:6379"}
 	injector, err := Kinds.For(threadsFault(1, v1alpha1.ApplyAuto), w.Deps())
@@ -147,7 +166,8 @@ func TestIOThreadsWithoutChange(t *testing.T) {
 }
 
 func TestIOThreadsRefused(t *testing.T) {
-	immutable := redis.Error("ERR CONFIG SET failed (possibly related to argument 'io-threads') - can't set immutable config")
+	immutable := redis.Error(
+		"ERR CONFIG SET failed (possibly related to argument 'io-threads') - can't set immutable config")
 	for _, tc := range []struct {
 		name     string
 		values   map[string]string
@@ -157,10 +177,26 @@ func TestIOThreadsRefused(t *testing.T) {
 		wantText string
 	}{
 		{"a server without threads", nil, nil, v1alpha1.ApplyAuto, nil, "has no setting io-threads"},
-		{"live at a server that does not support it", map[string]string{"io-threads": "1"}, immutable, v1alpha1.ApplyLive, nil, "Live is not possible"},
-		{"a pod without a StatefulSet", map[string]string{"io-threads": "1"}, immutable, v1alpha1.ApplyAuto, func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "r", Controller: new(true)}}
-		}, "does not belong to a StatefulSet"},
+		{
+			"live at a server that does not support it",
+			map[string]string{"io-threads": "1"},
+			immutable,
+			v1alpha1.ApplyLive,
+			nil,
+			"Live is not possible",
+		},
+		{
+			"a pod without a StatefulSet",
+			map[string]string{"io-threads": "1"},
+			immutable,
+			v1alpha1.ApplyAuto,
+			func(p *corev1.Pod) {
+				p.OwnerReferences = []metav1.OwnerReference{
+					{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "r", Controller: new(true)},
+				}
+			},
+			"does not belong to a StatefulSet",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
@@ -176,15 +212,22 @@ func TestIOThreadsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379", Container: "redis"})
-			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting || !strings.Contains(problem.Message, tc.wantText) {
+			err = injector.Preflight(t.Context(), &v1alpha1.FaultTarget{
+				Pod:       "redis-0",
+				UID:       "u0",
+				Address:   "10.0.0.1:6379",
+				Container: "redis",
+			})
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting ||
+				!strings.Contains(problem.Message, tc.wantText) {
 				t.Errorf("%+v", problem)
 			}
 		})
 	}
 }
 
-// If a CONFIG REWRITE wrote the number of the fault into a file on a volume, every start restores it: the revert reports this.
+// If a CONFIG REWRITE wrote the number of the fault into a file on a volume, every start restores it: the revert
+// reports this.
 func TestIOThreadsInTheFile(t *testing.T) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "redis"}}
@@ -198,9 +241,14 @@ func TestIOThreadsInTheFile(t *testing.T) {
 	}
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"}
 	faulttest.Save(t, target, threadsRecord{Way: byRoll, Count: "1", Template: &templateEdit{
-		StatefulSet: "redis", UID: "s", optionSource: optionSource{Container: "redis"}, After: []string{"--io-threads", "4"}, Strategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
+		StatefulSet:  "redis",
+		UID:          "s",
+		optionSource: optionSource{Container: "redis"},
+		After:        []string{"--io-threads", "4"},
+		Strategy:     appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 	}})
-	if err := faulttest.Called(injector.Revert(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "still has io-threads 4 instead of 1") {
+	if err := faulttest.Called(injector.Revert(t.Context(), target)); err == nil ||
+		!strings.Contains(err.Error(), "still has io-threads 4 instead of 1") {
 		t.Errorf("revert: %v", err)
 	}
 	server.values["io-threads"] = "1"
@@ -210,7 +258,9 @@ func TestIOThreadsInTheFile(t *testing.T) {
 }
 
 func TestIOThreadsCores(t *testing.T) {
-	redis7, redis8, valkey := topology.Server{Name: "redis", Version: "7.0.15"}, topology.Server{Name: "redis", Version: "8.0.2"}, topology.Server{Name: "valkey", Version: "8.1.1"}
+	redis7 := topology.Server{Name: "redis", Version: "7.0.15"}
+	redis8 := topology.Server{Name: "redis", Version: "8.0.2"}
+	valkey := topology.Server{Name: "valkey", Version: "8.1.1"}
 	for _, tc := range []struct {
 		name     string
 		server   topology.Server
@@ -231,7 +281,10 @@ func TestIOThreadsCores(t *testing.T) {
 		{"the main thread alone", redis7, "100m", 1, nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := faulttest.NewWorld(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}}})
+			w := faulttest.NewWorld(t, &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
+				Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}},
+			})
 			w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
 				if tc.limit != "" {
 					p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(tc.limit)}
@@ -246,7 +299,8 @@ func TestIOThreadsCores(t *testing.T) {
 				}
 				return
 			}
-			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius || !problem.Lasting || !strings.Contains(problem.Message, tc.wantText) || !strings.Contains(problem.Message, "spec.allow: [TooFewCores]") {
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius || !problem.Lasting ||
+				!strings.Contains(problem.Message, tc.wantText) || !strings.Contains(problem.Message, "spec.allow: [TooFewCores]") {
 				t.Errorf("%+v, want %q", problem, tc.wantText)
 			}
 		})
@@ -255,7 +309,11 @@ func TestIOThreadsCores(t *testing.T) {
 		w := faulttest.NewWorld(t)
 		w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 		injector := newIOThreads(threadsFault(4, v1alpha1.ApplyAuto), w.Deps()).(ioThreads)
-		if problem := faulttest.ProblemOf(t, injector.roomForThreads(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"})); !strings.Contains(problem.Message, "node node-1 has cannot be read") {
+		if problem := faulttest.ProblemOf(t,
+			injector.roomForThreads(t.Context(), &v1alpha1.FaultTarget{
+				Pod:     "redis-0",
+				Address: "10.0.0.1:6379",
+			})); !strings.Contains(problem.Message, "node node-1 has cannot be read") {
 			t.Errorf("%+v", problem)
 		}
 	})
@@ -282,7 +340,11 @@ func TestIOThreadsJudge(t *testing.T) {
 
 // The server is not known yet when the traits are determined.
 func TestIOThreadsTraits(t *testing.T) {
-	for method, rolls := range map[v1alpha1.ApplyMethod]bool{v1alpha1.ApplyAuto: true, v1alpha1.ApplyRoll: true, v1alpha1.ApplyLive: false} {
+	for method, rolls := range map[v1alpha1.ApplyMethod]bool{
+		v1alpha1.ApplyAuto: true,
+		v1alpha1.ApplyRoll: true,
+		v1alpha1.ApplyLive: false,
+	} {
 		traits := newIOThreads(threadsFault(2, method), contract.Deps{}).Traits()
 		if traits.RollsPods != rolls || traits.Lasts != v1alpha1.DefaultFaultDuration || traits.EndsServer {
 			t.Errorf("%s: %+v", method, traits)

@@ -21,19 +21,25 @@ type templateEdit struct {
 	optionSource
 }
 
-// apply writes what the source sets and the strategy in one patch, unless the StatefulSet has changed since it was read.
-func (t ioThreads) apply(ctx context.Context, set *appsv1.StatefulSet, source optionSource, words []string, strategy appsv1.StatefulSetUpdateStrategy) error {
+// apply writes what the source sets and the strategy in one patch, unless the StatefulSet has
+// changed since it was read.
+func (t ioThreads) apply(
+	ctx context.Context, set *appsv1.StatefulSet, source optionSource, words []string,
+	strategy appsv1.StatefulSetUpdateStrategy,
+) error {
 	changed := set.DeepCopy()
 	container := containerIn(&changed.Spec.Template.Spec, source.Container)
 	if container == nil {
-		return fmt.Errorf("the template of StatefulSet %s has no longer a container %s", set.Name, source.Container)
+		return fmt.Errorf("the template of StatefulSet %s has no longer a container %s", set.Name,
+			source.Container)
 	}
 	source.set(container, words)
 	changed.Spec.UpdateStrategy = strategy
 	if reflect.DeepEqual(set, changed) {
 		return nil
 	}
-	if err := t.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := t.Cluster.Patch(ctx, changed,
+		client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch the template of StatefulSet %s: %w", set.Name, err)
 	}
 	return nil

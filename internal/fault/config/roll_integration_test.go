@@ -33,7 +33,8 @@ import (
 // errOperatorCrashed is the result of a call during which the operator crashes.
 var errOperatorCrashed = errors.New("the operator died")
 
-// workload is a StatefulSet whose pods are real servers. settle does the work of its controller and the kubelets. Pod 0 is the primary.
+// workload is a StatefulSet whose pods are real servers. settle does the work of its controller and the kubelets. Pod 0
+// is the primary.
 type workload struct {
 	*faulttest.Stage
 	pods   *cluster.StatefulSet
@@ -54,11 +55,17 @@ func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet))
 		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s", Generation: 1},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(0))}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{
-				{Name: "sidecar", Args: []string{"--io-threads", "no"}},
-				{Name: "redis", Image: "redis:7", Command: []string{"redis-server"}, Args: []string{"--appendonly", "no"}},
-			}}},
+			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateStatefulSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(0))},
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{
+					{Name: "sidecar", Args: []string{"--io-threads", "no"}},
+					{Name: "redis", Image: "redis:7", Command: []string{"redis-server"}, Args: []string{"--appendonly", "no"}},
+				}},
+			},
 		},
 	}
 	if change != nil {
@@ -79,7 +86,9 @@ func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet))
 	t.Cleanup(func() { w.pods.StopAll() })
 	under := w.Cluster
 	w.Cluster = interceptor.NewClient(under, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+			options ...client.PatchOption,
+		) error {
 			return w.write(func() error {
 				if err := c.Patch(ctx, object, patch, options...); err != nil {
 					return err
@@ -144,7 +153,8 @@ func (w *workload) podNamed(ctx context.Context, name string) (*corev1.Pod, erro
 	return pod, w.Cluster.Get(ctx, client.ObjectKey{Namespace: faulttest.Namespace, Name: name}, pod)
 }
 
-// settle does the pending work of the StatefulSet controller and the kubelets. They do not replace a pod of another template.
+// settle does the pending work of the StatefulSet controller and the kubelets. They do not replace a pod of another
+// template.
 func (w *workload) settle() {
 	w.T.Helper()
 	faulttest.Must(w.T, w.pods.Settle(context.Background()))
@@ -189,7 +199,9 @@ func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 // record selects all servers and records them, as the controller does.
 func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget {
 	w.T.Helper()
-	targets, err := guard.Choose(w.T.Context(), faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
+	targets, err := guard.Choose(w.T.Context(),
+		faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
 	faulttest.Must(w.T, err)
 	for i := range targets {
 		await.Until(w.T, "preflight passes", func() error { return w.injector(spec).Preflight(w.T.Context(), &targets[i]) })
@@ -197,9 +209,12 @@ func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget 
 	return targets
 }
 
-// work calls each target's step until all are complete, as the controller does; each call uses a new injector. A crash discards what the operator
-// changed in the record.
-func (w *workload) work(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec, step func(contract.Injector, *v1alpha1.FaultTarget) error) (progress []string) {
+// work calls each target's step until all are complete, as the controller does; each call uses a new injector. A crash
+// discards what the operator changed in the record.
+func (w *workload) work(
+	targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec,
+	step func(contract.Injector, *v1alpha1.FaultTarget) error,
+) (progress []string) {
 	w.T.Helper()
 	await.Until(w.T, "all steps are done", func() error {
 		var left error
@@ -255,7 +270,8 @@ func (w *workload) expectThreads(want string, arguments ...string) {
 // busy makes many clients wait for replies at once: only then do the threads of Redis 7 run.
 func (w *workload) busy() {
 	w.T.Helper()
-	out, err := exec.Command("redis-benchmark", "-p", strconv.Itoa(w.ports[0]), "-c", "50", "-n", "5000", "-t", "set", "-P", "8", "-q").CombinedOutput()
+	out, err := exec.Command("redis-benchmark", "-p", strconv.Itoa(w.ports[0]), "-c", "50", "-n", "5000", "-t", "set",
+		"-P", "8", "-q").CombinedOutput()
 	if err != nil {
 		w.T.Fatalf("%v: %s", err, out)
 	}
@@ -269,12 +285,14 @@ func TestIOThreadsRolls(t *testing.T) {
 	old := w.set()
 	targets := w.record(spec)
 	for i := range targets {
-		faulttest.Must(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[i]))) // of targets without an injection
+		// of targets without an injection
+		faulttest.Must(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[i])))
 	}
 	if len(w.rolled) > 0 || w.writes > 0 {
 		t.Fatalf("before the injection %v were rolled, with %d writes", w.rolled, w.writes)
 	}
-	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectNotObserved, "still 1, io-threads-do-reads no instead of 2")
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectNotObserved,
+		"still 1, io-threads-do-reads no instead of 2")
 	progress := w.inject(targets, spec)
 	if want := []string{"redis-2", "redis-1", "redis-0"}; !slices.Equal(w.rolled, want) {
 		t.Errorf("rolled %v, want %v: the primary last", w.rolled, want)
@@ -291,7 +309,8 @@ func TestIOThreadsRolls(t *testing.T) {
 	}
 	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectInconclusive, "too few to judge by")
 	w.busy()
-	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectConfirmed, "io-threads-do-reads yes; since then threads handled")
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectConfirmed,
+		"io-threads-do-reads yes; since then threads handled")
 
 	w.rolled = nil
 	w.revert(targets, spec)
@@ -299,7 +318,8 @@ func TestIOThreadsRolls(t *testing.T) {
 		t.Errorf("rolled back %v, want %v", w.rolled, want)
 	}
 	w.expectThreads("1", "--appendonly", "no")
-	if now := w.set(); now.Spec.UpdateStrategy.Type != old.Spec.UpdateStrategy.Type || *now.Spec.UpdateStrategy.RollingUpdate.Partition != 0 {
+	if now := w.set(); now.Spec.UpdateStrategy.Type != old.Spec.UpdateStrategy.Type ||
+		*now.Spec.UpdateStrategy.RollingUpdate.Partition != 0 {
 		t.Errorf("strategy %+v", now.Spec.UpdateStrategy)
 	}
 	w.rolled = nil
@@ -372,8 +392,8 @@ func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 	w.expectThreads("1", "--appendonly", "no")
 }
 
-// A release during the fault, as by helm upgrade, stays. Of the fault nothing does: neither its options, nor the strategy with which no release is rolled out. What the
-// release says is in no message: it may be a password.
+// A release during the fault, as by helm upgrade, stays. Of the fault nothing does: neither its options, nor the
+// strategy with which no release is rolled out. What the release says is in no message: it may be a password.
 func TestIOThreadsReleaseMeanwhile(t *testing.T) {
 	t.Parallel()
 	const secret = "Pl4nted-S3cret"
@@ -382,15 +402,21 @@ func TestIOThreadsReleaseMeanwhile(t *testing.T) {
 		strategy               appsv1.StatefulSetUpdateStrategyType
 	}{
 		"other arguments": {
-			before: []string{"--appendonly", "no"}, release: []string{"--appendonly", "no", "--proc-title-template", secret}, after: []string{"--appendonly", "no", "--proc-title-template", secret},
+			before:   []string{"--appendonly", "no"},
+			release:  []string{"--appendonly", "no", "--proc-title-template", secret},
+			after:    []string{"--appendonly", "no", "--proc-title-template", secret},
 			strategy: appsv1.RollingUpdateStatefulSetStrategyType,
 		},
 		"other arguments and the fault's": {
-			before: []string{"--appendonly", "no"}, release: []string{"--proc-title-template", secret, "--io-threads", "2", "--hz", "20"}, after: []string{"--proc-title-template", secret, "--hz", "20"},
+			before:   []string{"--appendonly", "no"},
+			release:  []string{"--proc-title-template", secret, "--io-threads", "2", "--hz", "20"},
+			after:    []string{"--proc-title-template", secret, "--hz", "20"},
 			strategy: appsv1.RollingUpdateStatefulSetStrategyType,
 		},
 		"pods are deleted by hand": {
-			before: []string{"--appendonly", "no"}, release: []string{"--appendonly", "no", "--proc-title-template", secret}, after: []string{"--appendonly", "no", "--proc-title-template", secret},
+			before:   []string{"--appendonly", "no"},
+			release:  []string{"--appendonly", "no", "--proc-title-template", secret},
+			after:    []string{"--appendonly", "no", "--proc-title-template", secret},
 			strategy: appsv1.OnDeleteStatefulSetStrategyType,
 		},
 	} {
@@ -411,7 +437,8 @@ func TestIOThreadsReleaseMeanwhile(t *testing.T) {
 			set.Generation++
 			faulttest.Must(t, w.Cluster.Update(t.Context(), set))
 			if !slices.Contains(tc.release, "--io-threads") { // else it is as the fault has set it
-				if err := faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])); err == nil || strings.Contains(err.Error(), secret) {
+				if err := faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])); err == nil ||
+					strings.Contains(err.Error(), secret) {
 					t.Errorf("the injection goes on, or shows the release: %v", err)
 				}
 			}
@@ -434,7 +461,8 @@ func TestIOThreadsReleaseMeanwhile(t *testing.T) {
 				t.Errorf("the strategy is %+v, before it was %+v", now, strategy)
 			}
 			warnings := w.injector(spec).(contract.Warner).Warnings(&targets[0])
-			if len(warnings) != 1 || !strings.Contains(warnings[0], "StatefulSet redis while the fault acted") || strings.Contains(warnings[0], secret) {
+			if len(warnings) != 1 || !strings.Contains(warnings[0], "StatefulSet redis while the fault acted") ||
+				strings.Contains(warnings[0], secret) {
 				t.Errorf("warnings %q, want one that the release stays, without what it says", warnings)
 			}
 			for i := range w.ports {
@@ -448,7 +476,8 @@ func TestIOThreadsReleaseMeanwhile(t *testing.T) {
 	}
 }
 
-// A roll that is abandoned leaves nothing that keeps the StatefulSet's controller from rolling the pods, from the middle of either way on.
+// A roll that is abandoned leaves nothing that keeps the StatefulSet's controller from rolling the pods, from the
+// middle of either way on.
 func TestIOThreadsAreLeft(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"injection", "revert"} {
@@ -484,11 +513,15 @@ func TestIOThreadsOfADeletedStatefulSet(t *testing.T) {
 	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
 	targets := w.record(spec)
 	w.inject(targets, spec)
-	if by, want := w.injector(spec).ManualRevertCommand(&targets[0]), `kubectl -n shop patch statefulset redis --type strategic -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
-		`"template":{"spec":{"containers":[{"args":["--appendonly","no"],"name":"redis"}]}}}}'`; by != want {
+	if by, want := w.injector(spec).ManualRevertCommand(&targets[0]),
+		`kubectl -n shop patch statefulset redis --type strategic -p `+
+			`'{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
+			`"template":{"spec":{"containers":[{"args":["--appendonly","no"],"name":"redis"}]}}}}'`; by != want {
 		t.Errorf("manual command: %s\nwant: %s", by, want)
 	}
-	w.Hooks.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+	w.Hooks.Delete = func(ctx context.Context, c client.WithWatch, object client.Object,
+		options ...client.DeleteOption,
+	) error {
 		return c.Delete(ctx, object, options...)
 	}
 	faulttest.Must(t, w.Cluster.Delete(t.Context(), w.set()))
@@ -506,22 +539,43 @@ func TestIOThreadsRollRefused(t *testing.T) {
 		wantText string
 	}{
 		{"an operator's", func(s *appsv1.StatefulSet) {
-			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "redis.example.com/v1", Kind: "RedisCluster", Name: "shop", UID: "o", Controller: new(true)}}
+			s.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "redis.example.com/v1", Kind: "RedisCluster", Name: "shop", UID: "o", Controller: new(true)},
+			}
 		}, nil, v1alpha1.ReasonNotSupported, "belongs to RedisCluster shop (redis.example.com/v1)"},
 		{"a script", func(s *appsv1.StatefulSet) {
 			s.Spec.Template.Spec.Containers[1].Command = []string{"sh", "-c", "exec redis-server"}
 		}, nil, v1alpha1.ReasonNotSupported, "runs a script"},
 		{"arguments without end", func(s *appsv1.StatefulSet) {
-			s.Spec.Template.Spec.Containers[1].Command = []string{"redis-server", "--appendonly", "no", "--proc-title-template", strings.Repeat("x", 4096)}
+			s.Spec.Template.Spec.Containers[1].Command = []string{
+				"redis-server", "--appendonly", "no", "--proc-title-template",
+				strings.Repeat("x", 4096),
+			}
 			s.Spec.Template.Spec.Containers[1].Args = slices.Repeat([]string{"--appendonly", "no"}, 300)
 		}, nil, v1alpha1.ReasonNotSupported, "too long to be recorded"},
 		{"a script of Bitnami's chart", func(s *appsv1.StatefulSet) {
-			s.Spec.Template.Spec.Containers[1].Command = []string{"/bin/bash", "-ec", "/opt/bitnami/scripts/start-scripts/start-node.sh"}
+			s.Spec.Template.Spec.Containers[1].Command = []string{
+				"/bin/bash", "-ec",
+				"/opt/bitnami/scripts/start-scripts/start-node.sh",
+			}
 		}, nil, v1alpha1.ReasonNotSupported, "Add io-threads to the chart's value replica.extraFlags, or set"},
-		{"a secret in the variable", startedByScript(corev1.EnvVar{Name: "REDIS_EXTRA_FLAGS", Value: "--maxclients 90 --masterauth s3cret"}), nil,
-			v1alpha1.ReasonNotSupported, "--masterauth has its value in the variable REDIS_EXTRA_FLAGS of container redis of StatefulSet redis, which the record"},
-		{"a variable from elsewhere", startedByScript(corev1.EnvVar{Name: "REDIS_EXTRA_FLAGS", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "k"}}}), nil,
-			v1alpha1.ReasonNotSupported, "takes REDIS_EXTRA_FLAGS from elsewhere (valueFrom)"},
+		{
+			"a secret in the variable",
+			startedByScript(corev1.EnvVar{Name: "REDIS_EXTRA_FLAGS", Value: "--maxclients 90 --masterauth s3cret"}),
+			nil,
+			v1alpha1.ReasonNotSupported,
+			"--masterauth has its value in the variable REDIS_EXTRA_FLAGS of container redis of StatefulSet redis, which the record",
+		},
+		{
+			"a variable from elsewhere",
+			startedByScript(corev1.EnvVar{
+				Name:      "REDIS_EXTRA_FLAGS",
+				ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "k"}},
+			}),
+			nil,
+			v1alpha1.ReasonNotSupported,
+			"takes REDIS_EXTRA_FLAGS from elsewhere (valueFrom)",
+		},
 		{"another roll", nil, func(w *workload) {
 			set := w.set()
 			set.Status.UpdateRevision = "redis-next"
@@ -540,10 +594,13 @@ func TestIOThreadsRollRefused(t *testing.T) {
 				tc.after(w)
 			}
 			spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
-			targets, err := guard.Choose(t.Context(), faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
+			targets, err := guard.Choose(t.Context(),
+				faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+				&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 			faulttest.Must(t, err)
 			problem := faulttest.ProblemOf(t, w.injector(spec).Preflight(t.Context(), &targets[0]))
-			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.wantText) || problem.Lasting != (tc.reason == v1alpha1.ReasonNotSupported) {
+			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.wantText) ||
+				problem.Lasting != (tc.reason == v1alpha1.ReasonNotSupported) {
 				t.Errorf("%+v", problem)
 			}
 			if w.writes > 0 {

@@ -23,7 +23,9 @@ const bitnamiScript = "/opt/bitnami/scripts/redis-cluster/run.sh"
 func startedByScript(env ...corev1.EnvVar) func(*appsv1.StatefulSet) {
 	return func(set *appsv1.StatefulSet) {
 		container := &set.Spec.Template.Spec.Containers[1]
-		container.Command, container.Args, container.Env = []string{"/bin/bash", "-c", "/opt/bitnami/scripts/redis-cluster/entrypoint.sh " + bitnamiScript}, nil, env
+		container.Command = []string{"/bin/bash", "-c", "/opt/bitnami/scripts/redis-cluster/entrypoint.sh " + bitnamiScript}
+		container.Args = nil
+		container.Env = env
 	}
 }
 
@@ -36,7 +38,11 @@ func TestIOThreadsRollsByVariable(t *testing.T) {
 		want string
 	}{
 		{"absent", []corev1.EnvVar{{Name: "REDIS_PORT_NUMBER", Value: "6379"}}, "--io-threads 2"},
-		{"with a value", []corev1.EnvVar{{Name: "REDIS_EXTRA_FLAGS", Value: "--hz 20"}, {Name: "REDIS_PORT_NUMBER", Value: "6379"}}, "--hz 20 --io-threads 2"},
+		{
+			"with a value",
+			[]corev1.EnvVar{{Name: "REDIS_EXTRA_FLAGS", Value: "--hz 20"}, {Name: "REDIS_PORT_NUMBER", Value: "6379"}},
+			"--hz 20 --io-threads 2",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +85,9 @@ func TestIOThreadsWithoutEffect(t *testing.T) {
 		final = err
 		return nil
 	})
-	if want := `the server of pod redis-1 has io-threads 1, io-threads-do-reads no, although the variable REDIS_EXTRA_FLAGS of container redis has it`; !strings.Contains(final.Error(), want) {
+	if want := `the server of pod redis-1 has io-threads 1, io-threads-do-reads no, although the variable ` +
+		`REDIS_EXTRA_FLAGS of container redis has it`; !strings.Contains(
+		final.Error(), want) {
 		t.Errorf("%v, want %s", final, want)
 	}
 	w.revert(targets, spec)

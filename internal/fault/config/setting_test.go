@@ -17,7 +17,11 @@ func injected(t *testing.T, w *faulttest.World, server *modifiable, spec *v1alph
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &faulttest.Case{World: w, Injector: injector, Target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0", Address: "10.0.0.1:6379"}}
+	c := &faulttest.Case{
+		World:    w,
+		Injector: injector,
+		Target:   &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0", Address: "10.0.0.1:6379"},
+	}
 	if err := injector.Preflight(t.Context(), c.Target); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +44,8 @@ func TestIOThreadsOfASetting(t *testing.T) {
 	}
 }
 
-// A replaced pod that has the value by its configuration serves the load with it; one that has not has lost the setting.
+// A replaced pod that has the value by its configuration serves the load with it; one that has not has lost the
+// setting.
 func TestConfigOfASettingInAReplacedPod(t *testing.T) {
 	for value, want := range map[string]v1alpha1.Effect{"10": v1alpha1.EffectConfirmed, "50": v1alpha1.EffectNotObserved} {
 		for _, setting := range []bool{true, false} {
@@ -48,7 +53,9 @@ func TestConfigOfASettingInAReplacedPod(t *testing.T) {
 			pod := w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 			server := &modifiable{values: map[string]string{"hz": "10"}}
 			c := injected(t, w, server, &v1alpha1.RedisFaultSpec{Setting: setting, Action: v1alpha1.Action{
-				Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": v1alpha1.ParameterValue(value)}}}})
+				Type:   v1alpha1.FaultConfig,
+				Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": v1alpha1.ParameterValue(value)}},
+			}})
 			c.Effect(v1alpha1.EffectConfirmed, "hz "+value)
 			server.values["hz"] = "10"
 			w.Replace(pod, "u1")

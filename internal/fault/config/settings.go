@@ -9,14 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/target"
 )
 
@@ -31,25 +30,37 @@ type settings struct {
 
 // settingsRecord is the record of settings that are changed.
 type settingsRecord struct {
-	Old    map[string]string `json:"old"`              // their values before, by name
-	AsSet  map[string]string `json:"asSet,omitempty"`  // new values that CONFIG GET formats otherwise than the spec
-	Set    bool              `json:"set,omitempty"`    // the new values were set
-	Tally  *target.Tally     `json:"tally,omitempty"`  // of the process, before; nil where the server does not count its CONFIG REWRITEs
-	File   string            `json:"file,omitempty"`   // the configuration file, if it is on a volume that outlives the pod
-	Sealed bool              `json:"sealed,omitempty"` // the server cannot write its configuration file, as one of a ConfigMap
-	Kept   string            `json:"kept,omitempty"`   // new values with which another process started: its file contains them, and is to be rewritten
-	Left   map[string]string `json:"left,omitempty"`   // values that are neither the old nor the new ones: somebody else's, which the revert leaves
-	Doubt  string            `json:"doubt,omitempty"`  // why the configuration file may contain new values after the revert
+	Old map[string]string `json:"old"` // their values before, by name
+	// new values that CONFIG GET formats otherwise than the spec
+	AsSet map[string]string `json:"asSet,omitempty"`
+	Set   bool              `json:"set,omitempty"` // the new values were set
+	// of the process, before; nil where the server does not count its CONFIG REWRITEs
+	Tally *target.Tally `json:"tally,omitempty"`
+	// the configuration file, if it is on a volume that outlives the pod
+	File string `json:"file,omitempty"`
+	// the server cannot write its configuration file, as one of a ConfigMap
+	Sealed bool `json:"sealed,omitempty"`
+	// new values with which another process started: its file contains them, and is to be rewritten
+	Kept string `json:"kept,omitempty"`
+	// values that are neither the old nor the new ones: somebody else's, which the revert leaves
+	Left map[string]string `json:"left,omitempty"`
+	// why the configuration file may contain new values after the revert
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // longestCommand is the size limit of the manual revert command in the status, in bytes.
 const longestCommand = 2048
 
-// record reads the present values. To find settings that the server does not have or cannot change it sets each to its
-// present value, which changes nothing.
-func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (settingsRecord, error) {
+// record reads the present values. To find settings that the server does not have or cannot change
+// it sets each to its present value, which changes nothing.
+func (s settings) record(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (settingsRecord, error) {
 	none := settingsRecord{}
-	for _, command := range [][]string{append([]string{"CONFIG", "GET"}, s.names()...), {"CONFIG", "SET", s.names()[0], "x"}} {
+	for _, command := range [][]string{
+		append([]string{"CONFIG", "GET"}, s.names()...),
+		{"CONFIG", "SET", s.names()[0], "x"},
+	} {
 		if err := s.MayRun(ctx, target.Address, command...); err != nil {
 			return none, err
 		}
@@ -60,7 +71,8 @@ func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (set
 	}
 	for _, name := range s.names() {
 		if _, known := old[name]; !known {
-			return none, problem.Invalid("%s: the server at %s has no such setting", s.field(name), target.Address)
+			return none, problem.Invalid("%s: the server at %s has no such setting", s.field(name),
+				target.Address)
 		}
 	}
 	if err := s.set(ctx, target.Address, old); err != nil {
@@ -74,13 +86,17 @@ func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (set
 		return none, err
 	}
 	if n := len(s.manualRevertCommand(target, record)); n > longestCommand {
-		return none, problem.Invalid("%s: the command that would revert all settings has %d bytes, and at most %d can be recorded: change fewer settings", s.field(s.names()[0]), n, longestCommand)
+		return none, problem.Invalid(
+			"%s: the command that would revert all settings has %d bytes, and at most %d can be recorded: "+
+				"change fewer settings", s.field(s.names()[0]), n, longestCommand)
 	}
 	return record, nil
 }
 
 // recordFile records how to find out later whether the configuration file was rewritten meanwhile.
-func (s settings) recordFile(ctx context.Context, t *v1alpha1.FaultTarget, record *settingsRecord) error {
+func (s settings) recordFile(
+	ctx context.Context, t *v1alpha1.FaultTarget, record *settingsRecord,
+) error {
 	info, err := s.Info(ctx, t.Address, "everything")
 	if err != nil {
 		return err
@@ -98,19 +114,25 @@ func (s settings) recordFile(ctx context.Context, t *v1alpha1.FaultTarget, recor
 		return err
 	}
 	mount, volume := s.mountOf(pod, path.Clean(file))
-	record.Sealed = mount.ReadOnly || volume.ConfigMap != nil || volume.Secret != nil || volume.Projected != nil
+	record.Sealed = mount.ReadOnly || volume.ConfigMap != nil || volume.Secret != nil ||
+		volume.Projected != nil
 	// A pod of a ReplicaSet has no successor of its name.
-	if owner := metav1.GetControllerOf(pod); volume.PersistentVolumeClaim != nil && owner != nil && owner.Kind != "ReplicaSet" {
+	if owner := metav1.GetControllerOf(pod); volume.PersistentVolumeClaim != nil && owner != nil &&
+		owner.Kind != "ReplicaSet" {
 		record.File = path.Clean(file)
 	}
 	return nil
 }
 
-// mountOf is where a file of the Redis container is mounted from, and the volume; both are empty for a file of the image.
-func (s settings) mountOf(pod *corev1.Pod, file string) (mount corev1.VolumeMount, volume corev1.Volume) {
+// mountOf is where a file of the Redis container is mounted from, and the volume; both are empty
+// for a file of the image.
+func (s settings) mountOf(
+	pod *corev1.Pod, file string,
+) (mount corev1.VolumeMount, volume corev1.Volume) {
 	for _, m := range s.Container(pod).VolumeMounts {
 		at := path.Clean(m.MountPath)
-		if (file == at || strings.HasPrefix(file, strings.TrimSuffix(at, "/")+"/")) && len(at) > len(mount.MountPath) {
+		if (file == at || strings.HasPrefix(file, strings.TrimSuffix(at, "/")+"/")) &&
+			len(at) > len(mount.MountPath) {
 			mount = m
 			mount.MountPath = at
 		}
@@ -124,7 +146,9 @@ func (s settings) mountOf(pod *corev1.Pod, file string) (mount corev1.VolumeMoun
 }
 
 // begun reports whether the process that was recorded has other values than were recorded.
-func (s settings) begun(ctx context.Context, t *v1alpha1.FaultTarget, record settingsRecord) (bool, error) {
+func (s settings) begun(
+	ctx context.Context, t *v1alpha1.FaultTarget, record settingsRecord,
+) (bool, error) {
 	at, err := s.Locate(ctx, t)
 	if err != nil || at.Identity != target.Original {
 		return false, err
@@ -134,7 +158,9 @@ func (s settings) begun(ctx context.Context, t *v1alpha1.FaultTarget, record set
 }
 
 // change sets the new values, and records how the server formats them.
-func (s settings) change(ctx context.Context, t *v1alpha1.FaultTarget, record *settingsRecord) error {
+func (s settings) change(
+	ctx context.Context, t *v1alpha1.FaultTarget, record *settingsRecord,
+) error {
 	at, err := s.Locate(ctx, t)
 	if err != nil || at.Identity != target.Original {
 		return err
@@ -151,13 +177,17 @@ func (s settings) change(ctx context.Context, t *v1alpha1.FaultTarget, record *s
 }
 
 // effect compares what CONFIG GET shows with what was set.
-func (s settings) effect(ctx context.Context, t *v1alpha1.FaultTarget, record settingsRecord) (v1alpha1.Effect, string) {
+func (s settings) effect(
+	ctx context.Context, t *v1alpha1.FaultTarget, record settingsRecord,
+) (v1alpha1.Effect, string) {
 	at, err := s.Locate(ctx, t)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
-	case at.Identity == target.Absent, at.Identity == target.Replacement && !(s.setting && at.Address != ""):
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) does not exist any more, nor does its process", t.Pod, t.UID)
+	case at.Identity == target.Absent,
+		at.Identity == target.Replacement && !(s.setting && at.Address != ""):
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"pod %s (%s) does not exist any more, nor does its process", t.Pod, t.UID)
 	}
 	now, err := s.get(ctx, at.Address)
 	if err != nil {
@@ -215,7 +245,9 @@ func (s settings) refusal(err error, address, subcommand string) error {
 		return told
 	}
 	if len(s.values) > 1 && strings.Contains(err.Error(), "wrong number of arguments") {
-		return problem.Unsupported("%v: this server accepts one setting in a CONFIG %s; several need Redis 7. Change one per fault", err, subcommand)
+		return problem.Unsupported(
+			"%v: this server accepts one setting in a CONFIG %s; several need Redis 7. Change one per fault",
+			err, subcommand)
 	}
 	field := s.field(s.names()[0])
 	for _, name := range s.names() {
@@ -223,10 +255,16 @@ func (s settings) refusal(err error, address, subcommand string) error {
 			field = s.field(name)
 		}
 	}
-	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: %v", field, err), Lasting: true}
+	return &problem.Problem{
+		Reason:  v1alpha1.ReasonInvalidSpec,
+		Message: fmt.Sprintf("%s: %v", field, err),
+		Lasting: true,
+	}
 }
 
-func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
+func (s settings) names() []string {
+	return slices.Sorted(maps.Keys(s.values))
+}
 
 // differing are the values of now that differ from want.
 func differing(now, want map[string]string) map[string]string {

@@ -7,8 +7,10 @@ import (
 	"strings"
 )
 
-// sameValue reports whether two texts are the same value of a setting to a server, which accepts several spellings of a value and shows one of them: 100mb is
-// shown as 104857600, KEA as AKE, "normal 1mb 0 0" with the limits of the other classes of clients. asked is what CONFIG SET was given, shown what CONFIG GET returns.
+// sameValue reports whether two texts are the same value of a setting to a server, which accepts
+// several spellings of a value and shows one of them: 100mb is shown as 104857600, KEA as AKE,
+// "normal 1mb 0 0" with the limits of the other classes of clients. asked is what CONFIG SET was
+// given, shown what CONFIG GET returns.
 func sameValue(name, asked, shown string) bool {
 	if asked == shown {
 		return true
@@ -40,7 +42,8 @@ func spellings(value string) []string {
 	return found
 }
 
-// plainWord is the spelling of a word in lower case that a server shows, as far as it does not depend on the setting.
+// plainWord is the spelling of a word in lower case that a server shows, as far as it does not
+// depend on the setting.
 func plainWord(word string) string {
 	if bytes, ok := memorySize(word); ok {
 		return strconv.FormatUint(bytes, 10)
@@ -57,7 +60,8 @@ func plainWord(word string) string {
 	return word
 }
 
-// withinLimits reports whether limits of classes of clients, four words each, are among those that a server shows: of all classes.
+// withinLimits reports whether limits of classes of clients, four words each, are among those that
+// a server shows: of all classes.
 func withinLimits(asked, shown string) bool {
 	all := bufferLimits(shown)
 	for class, limit := range bufferLimits(asked) {
@@ -80,25 +84,30 @@ func bufferLimits(value string) map[string][]string {
 	return limits
 }
 
-// eventClasses are the letters of notify-keyspace-events in order. A stands for many of them; a server does not show n beside it.
+// eventClasses are the letters of notify-keyspace-events in order. A stands for many of them; a
+// server does not show n beside it.
 func eventClasses(value string) []byte {
 	const all = "$deghlstxz"
 	letters := []byte(strings.ReplaceAll(value, "A", all))
 	slices.Sort(letters)
 	letters = slices.Compact(letters)
-	if without := slices.DeleteFunc(slices.Clone(letters), func(letter byte) bool { return !strings.ContainsRune(all, rune(letter)) }); string(without) == all {
+	if without := slices.DeleteFunc(slices.Clone(letters), func(letter byte) bool {
+		return !strings.ContainsRune(all, rune(letter))
+	}); string(without) == all {
 		letters = slices.DeleteFunc(letters, func(letter byte) bool { return letter == 'n' })
 	}
 	return letters
 }
 
-// bounds are those of settings of which a server takes any number, and uses and shows the nearest one within them.
+// bounds are those of settings of which a server takes any number, and uses and shows the nearest
+// one within them.
 var bounds = map[string]struct{ least, most uint64 }{
 	"hz":                {1, 500},
 	"repl-backlog-size": {16 << 10, math.MaxUint64},
 }
 
-// withinBounds is the number that a server uses; bounded is false for other settings, and for what is no number.
+// withinBounds is the number that a server uses; bounded is false for other settings, and for what
+// is no number.
 func withinBounds(name, value string) (n uint64, bounded bool) {
 	of, known := bounds[name]
 	n, is := memorySize(value)

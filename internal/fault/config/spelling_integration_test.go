@@ -70,7 +70,8 @@ func refusalOf(t *testing.T, server *redistest.Server, name, value string) strin
 	return ""
 }
 
-// Every setting that a server shows and the fault changes, with many values: what CONFIG GET shows is the value that was set, and none that was before.
+// Every setting that a server shows and the fault changes, with many values: what CONFIG GET shows is the value that
+// was set, and none that was before.
 func TestEveryValueIsRecognized(t *testing.T) { redistest.Each(t, testEveryValueIsRecognized) }
 
 func testEveryValueIsRecognized(t *testing.T) {
@@ -111,7 +112,8 @@ func testEveryValueIsRecognized(t *testing.T) {
 	}
 }
 
-// The operator dies between CONFIG SET and the record of what CONFIG GET shows then: whatever the spelling, the value does not stay.
+// The operator dies between CONFIG SET and the record of what CONFIG GET shows then: whatever the spelling, the value
+// does not stay.
 func TestConfigValueInAnySpellingIsReverted(t *testing.T) {
 	redistest.Each(t, testConfigValueInAnySpellingIsReverted)
 }
@@ -119,8 +121,21 @@ func TestConfigValueInAnySpellingIsReverted(t *testing.T) {
 func testConfigValueInAnySpellingIsReverted(t *testing.T) {
 	t.Parallel()
 	for i, values := range []parameters{
-		{"maxmemory": "1GB", "repl-backlog-size": "4mB", "maxmemory-policy": "NOEVICTION", "hz": "1000", "activedefrag": "No", "timeout": "3"},
-		{"notify-keyspace-events": "KEA", "client-output-buffer-limit": "replica 1gb 1gb 60 normal 1m 0 0", "latency-tracking-info-percentiles": "99.90 50.0", "shutdown-on-sigterm": "NOW force", "loglevel": "WARNING"},
+		{
+			"maxmemory":         "1GB",
+			"repl-backlog-size": "4mB",
+			"maxmemory-policy":  "NOEVICTION",
+			"hz":                "1000",
+			"activedefrag":      "No",
+			"timeout":           "3",
+		},
+		{
+			"notify-keyspace-events":            "KEA",
+			"client-output-buffer-limit":        "replica 1gb 1gb 60 normal 1m 0 0",
+			"latency-tracking-info-percentiles": "99.90 50.0",
+			"shutdown-on-sigterm":               "NOW force",
+			"loglevel":                          "WARNING",
+		},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

@@ -52,11 +52,20 @@ func testConfigLeavesWhatSomebodyElseHasSet(t *testing.T) {
 		name    string
 		rewrite bool // as an administrator does who means it to stay
 		stored  bool // what CONFIG GET showed after the injection was stored
-	}{{"in memory", false, true}, {"in the file as well", true, true}, {"the operator died after CONFIG SET", true, false}} {
+	}{
+		{"in memory", false, true},
+		{"in the file as well", true, true},
+		{"the operator died after CONFIG SET", true, false},
+	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
-			spec := configFault(parameters{"latency-monitor-threshold": "1", "timeout": "300", "repl-backlog-size": "2mb", "notify-keyspace-events": "KEA"})
+			spec := configFault(parameters{
+				"latency-monitor-threshold": "1",
+				"timeout":                   "300",
+				"repl-backlog-size":         "2mb",
+				"notify-keyspace-events":    "KEA",
+			})
 			old := redistest.Pairs(server.Do("config", "get", "repl-backlog-size"))["repl-backlog-size"]
 			injector, target := s.Aim(spec)
 			before := target.DeepCopy()
@@ -69,11 +78,18 @@ func testConfigLeavesWhatSomebodyElseHasSet(t *testing.T) {
 				server.Do("config", "rewrite")
 			}
 			wantWarning(t, reverted(t, s, spec, target), "pod redis-0", "latency-monitor-threshold 4096", "before the fault: 0")
-			expectSettings(t, server, map[string]string{"latency-monitor-threshold": "4096", "timeout": "0", "repl-backlog-size": old, "notify-keyspace-events": ""})
-			if by := injector.ManualRevertCommand(target); strings.Contains(by, "latency-monitor-threshold") || !strings.Contains(by, "timeout 0") {
+			expectSettings(t, server, map[string]string{
+				"latency-monitor-threshold": "4096",
+				"timeout":                   "0",
+				"repl-backlog-size":         old,
+				"notify-keyspace-events":    "",
+			})
+			if by := injector.ManualRevertCommand(target); strings.Contains(by, "latency-monitor-threshold") ||
+				!strings.Contains(by, "timeout 0") {
 				t.Errorf("manual command: %s", by)
 			}
-			if want := map[bool]string{true: "latency-monitor-threshold 4096"}[tc.rewrite]; tc.rewrite && inFile(t, server, "latency-monitor-threshold") != want {
+			if want := map[bool]string{true: "latency-monitor-threshold 4096"}[tc.rewrite]; tc.rewrite &&
+				inFile(t, server, "latency-monitor-threshold") != want {
 				t.Errorf("the file has %q, want %q", inFile(t, server, "latency-monitor-threshold"), want)
 			}
 			if line := inFile(t, server, "timeout"); line == "timeout 300" {
@@ -83,7 +99,8 @@ func testConfigLeavesWhatSomebodyElseHasSet(t *testing.T) {
 	}
 }
 
-// The server is restarted during the fault with another value in its file: the running server and its file go on to agree.
+// The server is restarted during the fault with another value in its file: the running server and its file go on to
+// agree.
 func TestConfigLeavesWhatAFileWasGiven(t *testing.T) {
 	redistest.Each(t, testConfigLeavesWhatAFileWasGiven)
 }

@@ -13,8 +13,11 @@ type Description struct {
 	SelfEnding string // what ends without the operator; "" = nothing does
 }
 
-// DescribeRecord describes a fault from the record of a target. Without a record that can be read, nothing is done.
-func DescribeRecord[T any](target *v1alpha1.FaultTarget, describe func(record T) Description) Description {
+// DescribeRecord describes a fault from the record of a target. Without a record that can be read,
+// nothing is done.
+func DescribeRecord[T any](
+	target *v1alpha1.FaultTarget, describe func(record T) Description,
+) Description {
 	record, recorded, err := Load[T](target)
 	switch {
 	case err != nil:

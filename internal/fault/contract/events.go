@@ -2,12 +2,15 @@ package contract
 
 // Events of the timeline that servers and sentinels show during a recovery.
 const (
-	EventSubjectivelyDown = "SubjectivelyDown" // a sentinel (+sdown) or a node of the cluster (PFAIL) misses a primary
-	EventObjectivelyDown  = "ObjectivelyDown"  // enough of them do (+odown, FAIL)
-	EventElected          = "Elected"          // a sentinel was elected to lead the failover
-	EventPromoted         = "Promoted"         // a server is the primary that was not before
-	EventSwitched         = "Switched"         // the sentinels direct clients to another primary (+switch-master)
-	EventLoading          = "Loading"          // a new server process answers, and refuses commands until it has its data (LOADING)
+	// a sentinel (+sdown) or a node of the cluster (PFAIL) misses a primary
+	EventSubjectivelyDown = "SubjectivelyDown"
+	EventObjectivelyDown  = "ObjectivelyDown" // enough of them do (+odown, FAIL)
+	EventElected          = "Elected"         // a sentinel was elected to lead the failover
+	EventPromoted         = "Promoted"        // a server is the primary that was not before
+	// the sentinels direct clients to another primary (+switch-master)
+	EventSwitched = "Switched"
+	// a new server process answers, and refuses commands until it has its data (LOADING)
+	EventLoading          = "Loading"
 	EventDatasetLoaded    = "DatasetLoaded"    // a new server process answers and has its data
 	EventClusterDown      = "ClusterDown"      // the nodes refuse commands: cluster_state fail
 	EventSlotsCovered     = "SlotsCovered"     // all slots are served again

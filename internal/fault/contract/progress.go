@@ -12,14 +12,17 @@ const (
 	StageUnderway        // begun; it is to be called again
 )
 
-// Progress is the result of a call of Inject or Revert that did not fail. The zero value is complete.
+// Progress is the result of a call of Inject or Revert that did not fail. The zero value is
+// complete.
 type Progress struct {
 	Stage   Stage
 	Message string // what is missing, for people; empty where it is complete
 }
 
 // Complete reports whether nothing is left to do.
-func (p Progress) Complete() bool { return p.Stage == StageComplete }
+func (p Progress) Complete() bool {
+	return p.Stage == StageComplete
+}
 
 // Preparing is the progress of an injection that has broken nothing yet.
 func Preparing(format string, words ...any) Progress {

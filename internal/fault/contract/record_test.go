@@ -38,16 +38,20 @@ func TestUnreadableRecord(t *testing.T) {
 		stored   v1alpha1.RevertRecord
 		wantText string
 	}{
-		"a later version":     {v1alpha1.RevertRecord{Version: 2, Data: `{"old":{}}`}, "version 2"},
-		"no version":          {v1alpha1.RevertRecord{Data: `{"old":{}}`}, "version 0"},
-		"no JSON":             {v1alpha1.RevertRecord{Version: 1, Data: `{"old":`}, "cannot be read as sample"},
-		"nothing":             {v1alpha1.RevertRecord{Version: 1}, "cannot be read as sample"},
-		"of another kind":     {v1alpha1.RevertRecord{Version: 1, Data: `{"statefulSet":"redis"}`}, `unknown field "statefulSet"`},
+		"a later version": {v1alpha1.RevertRecord{Version: 2, Data: `{"old":{}}`}, "version 2"},
+		"no version":      {v1alpha1.RevertRecord{Data: `{"old":{}}`}, "version 0"},
+		"no JSON":         {v1alpha1.RevertRecord{Version: 1, Data: `{"old":`}, "cannot be read as sample"},
+		"nothing":         {v1alpha1.RevertRecord{Version: 1}, "cannot be read as sample"},
+		"of another kind": {
+			v1alpha1.RevertRecord{Version: 1, Data: `{"statefulSet":"redis"}`},
+			`unknown field "statefulSet"`,
+		},
 		"of another type":     {v1alpha1.RevertRecord{Version: 1, Data: `{"old":[1]}`}, "cannot be read as sample"},
 		"two where one is to": {v1alpha1.RevertRecord{Version: 1, Data: `{"old":{}}{"old":{"a":"b"}}`}, "after its end"},
 	} {
 		record, found, err := contract.Load[sample](&v1alpha1.FaultTarget{Pod: "redis-0", Revert: &tc.stored})
-		if err == nil || found || record.Old != nil || !strings.Contains(err.Error(), tc.wantText) || !strings.Contains(err.Error(), "redis-0") {
+		if err == nil || found || record.Old != nil || !strings.Contains(err.Error(), tc.wantText) ||
+			!strings.Contains(err.Error(), "redis-0") {
 			t.Errorf("%s: %+v, found %v, %v; want an error that contains %q", name, record, found, err, tc.wantText)
 		}
 	}

@@ -7,50 +7,99 @@ import (
 
 // All are all kinds: those that Redquake injects itself, and those that Chaos Mesh does.
 var All = []Kind{
-	native(Kind{Type: v1alpha1.FaultPodKill, Doing: "Killing %s", Needs: needs{rights.DeletePods}, Grants: grants{rights.DeletesPods}}),
+	native(Kind{
+		Type:   v1alpha1.FaultPodKill,
+		Doing:  "Killing %s",
+		Needs:  needs{rights.DeletePods},
+		Grants: grants{rights.DeletesPods},
+	}),
 	byCommand(v1alpha1.FaultProcessCrash, "Crashing the process of %s"),
 	byCommand(v1alpha1.FaultFailover, "The failover of %s"),
 	native(Kind{
-		Type: v1alpha1.FaultVolumeAttachDelay, Doing: "Killing %s and keeping its volume attached", Moves: true, Attached: true,
-		Needs: needs{rights.DeletePods, rights.CreatePods, rights.PatchNodes.Except(noTaint)},
+		Type:     v1alpha1.FaultVolumeAttachDelay,
+		Doing:    "Killing %s and keeping its volume attached",
+		Moves:    true,
+		Attached: true,
+		Needs:    needs{rights.DeletePods, rights.CreatePods, rights.PatchNodes.Except(noTaint)},
 		Grants: grants{
-			{Resource: "pods", Verbs: []string{"create", "delete"}}, {Resource: "persistentvolumeclaims", Verbs: []string{"get"}},
-			rights.TaintsNodes.Except(noTaint), {Resource: "persistentvolumes", Cluster: true, Verbs: []string{"get"}},
-			{Group: "storage.k8s.io", Resource: "volumeattachments", Cluster: true, Verbs: []string{"get", "list"}},
+			{Resource: "pods", Verbs: []string{"create", "delete"}},
+			{Resource: "persistentvolumeclaims", Verbs: []string{"get"}},
+			rights.TaintsNodes.Except(noTaint),
+			{Resource: "persistentvolumes", Cluster: true, Verbs: []string{"get"}},
+			{
+				Group:    "storage.k8s.io",
+				Resource: "volumeattachments",
+				Cluster:  true,
+				Verbs:    []string{"get", "list"},
+			},
 		},
 	}),
 	native(Kind{
 		Type: v1alpha1.FaultIOThreads, Doing: "Other I/O threads on %s", Member: "ioThreads",
-		Needs:  needs{rights.ExecPods, rights.PatchStatefulSets.Except(live), rights.DeletePods.Except(live)},
+		Needs: needs{
+			rights.ExecPods, rights.PatchStatefulSets.Except(live),
+			rights.DeletePods.Except(live),
+		},
 		Grants: grants{rights.PatchesStatefulSets.Except(live), rights.DeletesPods.Except(live)},
 	}),
-	native(Kind{Type: v1alpha1.FaultConfig, Doing: "Other settings of %s", Needs: needs{rights.ExecPods}, Member: "config"}),
 	native(Kind{
-		Type: v1alpha1.FaultReplicaScale, Doing: "Scaling the replicas of %s", Needs: needs{rights.ExecPods, rights.PatchStatefulSets}, Member: "replicaScale",
-		Grants: grants{rights.PatchesStatefulSets, {Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}}},
+		Type:   v1alpha1.FaultConfig,
+		Doing:  "Other settings of %s",
+		Needs:  needs{rights.ExecPods},
+		Member: "config",
+	}),
+	native(Kind{
+		Type:   v1alpha1.FaultReplicaScale,
+		Doing:  "Scaling the replicas of %s",
+		Needs:  needs{rights.ExecPods, rights.PatchStatefulSets},
+		Member: "replicaScale",
+		Grants: grants{
+			rights.PatchesStatefulSets,
+			{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
+		},
 	}),
 	native(Kind{
 		Type: v1alpha1.FaultResources, Doing: "Other resources of %s", Member: "resources",
 		// The cluster's edit does not include pods/resize, but may change the resources in the workload.
-		Needs:  needs{{Right: rights.Right{Verb: "patch", Resource: "pods/resize"}, Or: &rights.PatchStatefulSets.Right}},
+		Needs: needs{
+			{
+				Right: rights.Right{Verb: "patch", Resource: "pods/resize"},
+				Or:    &rights.PatchStatefulSets.Right,
+			},
+		},
 		Grants: grants{{Resource: "pods/resize", Verbs: []string{"patch"}}},
 	}),
 	native(Kind{
-		Type: v1alpha1.FaultPodTemplate, Doing: "Replacing the pods of %s", Member: "podTemplate",
-		Needs: needs{rights.PatchStatefulSets, rights.DeletePods}, Grants: grants{rights.PatchesStatefulSets, rights.DeletesPods},
+		Type:   v1alpha1.FaultPodTemplate,
+		Doing:  "Replacing the pods of %s",
+		Member: "podTemplate",
+		Needs:  needs{rights.PatchStatefulSets, rights.DeletePods},
+		Grants: grants{rights.PatchesStatefulSets, rights.DeletesPods},
 	}),
 	byCommand(v1alpha1.FaultHang, "Hanging %s"),
 	byCommand(v1alpha1.FaultClientPause, "Pausing the clients of %s"),
 	byCommand(v1alpha1.FaultClientKill, "Closing the connections of %s"),
 	byCommand(v1alpha1.FaultBackgroundSave, "A background save of %s"),
 	native(Kind{
-		Type: v1alpha1.FaultNodeLoss, Doing: "Losing the node of %s", Moves: true,
-		Needs: needs{rights.DeletePods, rights.PatchNodes}, Grants: grants{rights.DeletesPods, rights.TaintsNodes},
+		Type:   v1alpha1.FaultNodeLoss,
+		Doing:  "Losing the node of %s",
+		Moves:  true,
+		Needs:  needs{rights.DeletePods, rights.PatchNodes},
+		Grants: grants{rights.DeletesPods, rights.TaintsNodes},
 	}),
-	native(Kind{Type: v1alpha1.FaultExternal, Doing: "What broke %s", External: true}),
+	native(Kind{
+		Type:     v1alpha1.FaultExternal,
+		Doing:    "What broke %s",
+		External: true,
+	}),
 
-	byChaosMesh(Kind{Type: v1alpha1.FaultPodKill, Doing: "Killing %s", Role: "podkill-chaosmesh"}, "podchaos"),
-	byChaosMesh(Kind{Type: v1alpha1.FaultNetworkDelay, Doing: "Delaying the network of %s"}, "networkchaos"),
+	byChaosMesh(Kind{
+		Type:  v1alpha1.FaultPodKill,
+		Doing: "Killing %s",
+		Role:  "podkill-chaosmesh",
+	}, "podchaos"),
+	byChaosMesh(Kind{Type: v1alpha1.FaultNetworkDelay, Doing: "Delaying the network of %s"},
+		"networkchaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultNetworkLoss, Doing: "Losing packets of %s"}, "networkchaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultNetworkPartition, Doing: "Cutting %s off"}, "networkchaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultDiskDelay, Doing: "Slowing the disk of %s"}, "iochaos"),
@@ -65,8 +114,16 @@ type (
 
 // The settings with which a kind needs less.
 var (
-	live    = &rights.Setting{Field: []string{"ioThreads", "method"}, Default: string(v1alpha1.ApplyAuto), Value: string(v1alpha1.ApplyLive)}
-	noTaint = &rights.Setting{Field: []string{"volumeAttachDelay", "keepAway"}, Default: string(v1alpha1.KeepAwayTaint), Value: string(v1alpha1.KeepAwayNone)}
+	live = &rights.Setting{
+		Field:   []string{"ioThreads", "method"},
+		Default: string(v1alpha1.ApplyAuto),
+		Value:   string(v1alpha1.ApplyLive),
+	}
+	noTaint = &rights.Setting{
+		Field:   []string{"volumeAttachDelay", "keepAway"},
+		Default: string(v1alpha1.KeepAwayTaint),
+		Value:   string(v1alpha1.KeepAwayNone),
+	}
 )
 
 func native(k Kind) Kind {
@@ -82,7 +139,13 @@ func byCommand(typ v1alpha1.FaultType, doing string) Kind {
 // byChaosMesh is a kind that consists of one object of Chaos Mesh.
 func byChaosMesh(k Kind, resource string) Kind {
 	k.Engine = v1alpha1.EngineChaosMesh
-	k.Needs = needs{{Right: rights.Right{Verb: "create", Group: "chaos-mesh.org", Resource: resource}}}
-	k.Grants = grants{{Group: "chaos-mesh.org", Resource: resource, Verbs: []string{"get", "list", "create", "delete"}}}
+	k.Needs = needs{{Right: rights.Right{
+		Verb:     "create",
+		Group:    "chaos-mesh.org",
+		Resource: resource,
+	}}}
+	k.Grants = grants{
+		{Group: "chaos-mesh.org", Resource: resource, Verbs: []string{"get", "list", "create", "delete"}},
+	}
 	return k
 }

@@ -1,6 +1,7 @@
-// Package declared declares the kinds of faults: all that the rest of Redquake knows of them. Roles, admission policies, checks, settings of experiments and reports
-// follow from the declarations. It is pure, and links no client: programs that only read use it, too. How a kind breaks and reverts is in its own package beside this
-// one.
+// Package declared declares the kinds of faults: all that the rest of Redquake knows of them.
+// Roles, admission policies, checks, settings of experiments and reports follow from the
+// declarations. It is pure, and links no client: programs that only read use it, too. How a kind
+// breaks and reverts is in its own package beside this one.
 package declared
 
 import (
@@ -18,10 +19,13 @@ type Kind struct {
 	Type   v1alpha1.FaultType
 	Engine v1alpha1.Engine
 
-	Doing  string         // what it does, at the begin of a sentence; %s is its target
-	Needs  []rights.Need  // what whoever creates it must be allowed
-	Grants []rights.Grant // what the operator must be allowed, its revert included: beside what it needs for every object; see config/rbac/role.yaml
-	Member string         // the member of a setting of an experiment's matrix that it puts into force; "" = none
+	Doing string        // what it does, at the begin of a sentence; %s is its target
+	Needs []rights.Need // what whoever creates it must be allowed
+	// what the operator must be allowed, its revert included: beside what it needs for every object;
+	// see config/rbac/role.yaml
+	Grants []rights.Grant
+	// the member of a setting of an experiment's matrix that it puts into force; "" = none
+	Member string
 
 	Role     string // its name in names of roles and files; "" = the type in lower case
 	Moves    bool   // the pods of its targets move to another node
@@ -30,9 +34,12 @@ type Kind struct {
 }
 
 // Name of the kind in names of roles and files, such as podkill or podkill-chaosmesh.
-func (k *Kind) Name() string { return cmp.Or(k.Role, strings.ToLower(string(k.Type))) }
+func (k *Kind) Name() string {
+	return cmp.Or(k.Role, strings.ToLower(string(k.Type)))
+}
 
-// RoleName is the name of the role with the kind's grants on the resources of a namespace, or on cluster-scoped ones, without the installation's prefix.
+// RoleName is the name of the role with the kind's grants on the resources of a namespace, or on
+// cluster-scoped ones, without the installation's prefix.
 func (k *Kind) RoleName(cluster bool) string {
 	if cluster {
 		return "cluster-" + k.Name() + "-role"
@@ -42,7 +49,9 @@ func (k *Kind) RoleName(cluster bool) string {
 
 // On are the grants on cluster-scoped resources, or those on the resources of a namespace.
 func (k *Kind) On(cluster bool) []rights.Grant {
-	return slices.DeleteFunc(slices.Clone(k.Grants), func(g rights.Grant) bool { return g.Cluster != cluster })
+	return slices.DeleteFunc(slices.Clone(k.Grants), func(g rights.Grant) bool {
+		return g.Cluster != cluster
+	})
 }
 
 // Rights are what the operator must be allowed for a fault with this action.
@@ -53,7 +62,12 @@ func (k *Kind) Rights(action *v1alpha1.Action) []rights.Right {
 			continue
 		}
 		for _, verb := range g.Verbs {
-			all = append(all, rights.Right{Verb: verb, Group: g.Group, Resource: g.Resource, Cluster: g.Cluster})
+			all = append(all, rights.Right{
+				Verb:     verb,
+				Group:    g.Group,
+				Resource: g.Resource,
+				Cluster:  g.Cluster,
+			})
 		}
 	}
 	return all
@@ -86,8 +100,9 @@ func Types() []v1alpha1.FaultType {
 	return slices.Compact(types)
 }
 
-// SwitchedOn returns the types that a comma-separated list selects. As in the lists of Kubernetes' own managers, * is all that are on by default, a name adds a
-// type, and a name after - removes one. Types that taint nodes are not on by default: nodes belong to no namespace.
+// SwitchedOn returns the types that a comma-separated list selects. As in the lists of Kubernetes'
+// own managers, * is all that are on by default, a name adds a type, and a name after - removes
+// one. Types that taint nodes are not on by default: nodes belong to no namespace.
 func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
 	if list == "" {
 		return []v1alpha1.FaultType{}, nil
@@ -110,10 +125,14 @@ func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
 			on[typ] = true
 		}
 	}
-	return slices.DeleteFunc(known, func(typ v1alpha1.FaultType) bool { return !on[typ] || off[typ] }), nil
+	return slices.DeleteFunc(known, func(typ v1alpha1.FaultType) bool {
+		return !on[typ] ||
+			off[typ]
+	}), nil
 }
 
-// taint reports whether faults of a type taint nodes unless their settings say otherwise: those with grants on nodes do.
+// taint reports whether faults of a type taint nodes unless their settings say otherwise: those
+// with grants on nodes do.
 func taint(typ v1alpha1.FaultType) bool {
 	return slices.ContainsFunc(All, func(k Kind) bool { return k.Type == typ && len(k.On(true)) > 0 })
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/redquake/redquake/internal/fault/declared"
 )
 
-// Every type of the API has a kind, and every kind says all that the rest of Redquake asks. A kind without needs could be created by anybody.
+// Every type of the API has a kind, and every kind says all that the rest of Redquake asks. A kind without needs could
+// be created by anybody.
 func TestEveryKindIsDeclared(t *testing.T) {
 	types := slices.Sorted(slices.Values(v1alpha1.FaultTypes))
 	if !slices.Equal(declared.Types(), types) || !slices.Equal(fault.Types(), types) {
@@ -64,13 +65,41 @@ func TestRightsOfTheOperator(t *testing.T) {
 		want []string
 	}{
 		{"PodKill", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, []string{"delete pods"}},
-		{"PodKill by Chaos Mesh", v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
-			[]string{"get podchaos.chaos-mesh.org", "list podchaos.chaos-mesh.org", "create podchaos.chaos-mesh.org", "delete podchaos.chaos-mesh.org"}},
-		{"IOThreads by a roll", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyRoll}}},
-			[]string{"patch statefulsets.apps", "delete pods"}},
-		{"IOThreads by CONFIG SET", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyLive}}}, nil},
-		{"VolumeAttachDelay without taint", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay, VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone}}},
-			[]string{"create pods", "delete pods", "get persistentvolumeclaims", "get persistentvolumes", "get volumeattachments.storage.k8s.io", "list volumeattachments.storage.k8s.io"}},
+		{
+			"PodKill by Chaos Mesh",
+			v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
+			[]string{
+				"get podchaos.chaos-mesh.org", "list podchaos.chaos-mesh.org", "create podchaos.chaos-mesh.org",
+				"delete podchaos.chaos-mesh.org",
+			},
+		},
+		{
+			"IOThreads by a roll",
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyRoll}},
+			},
+			[]string{"patch statefulsets.apps", "delete pods"},
+		},
+		{
+			"IOThreads by CONFIG SET",
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyLive}},
+			},
+			nil,
+		},
+		{
+			"VolumeAttachDelay without taint",
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type:              v1alpha1.FaultVolumeAttachDelay,
+					VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone},
+				},
+			},
+			[]string{
+				"create pods", "delete pods", "get persistentvolumeclaims", "get persistentvolumes",
+				"get volumeattachments.storage.k8s.io", "list volumeattachments.storage.k8s.io",
+			},
+		},
 		{"Config", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig}}, nil},
 	}
 	for _, test := range tests {
@@ -94,7 +123,8 @@ func TestEveryMemberOfASettingHasAKind(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
 		t.Fatal(err)
 	}
-	setting := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["matrix"].Items.Schema.Properties["settings"].Items.Schema
+	setting := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].
+		Properties["matrix"].Items.Schema.Properties["settings"].Items.Schema
 	for field := range setting.Properties {
 		if slices.Contains([]string{"name", "faults", "noFaults"}, field) {
 			continue
@@ -140,8 +170,8 @@ func TestOneExceptionForEachKind(t *testing.T) {
 	}
 }
 
-// No code names a kind but its own package, the declarations and the API. What ranges over the declarations needs no change for a new kind. Tools and tests of whole
-// systems name those that they use as examples.
+// No code names a kind but its own package, the declarations and the API. What ranges over the declarations needs no
+// change for a new kind. Tools and tests of whole systems name those that they use as examples.
 func TestKindsAreNamedNowhereElse(t *testing.T) {
 	var names []string
 	for _, typ := range v1alpha1.FaultTypes {
@@ -155,7 +185,9 @@ func TestKindsAreNamedNowhereElse(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (slices.Contains([]string{"api", "hack", "test", "build", "bin", "internal/fault", "cmd/redquake/internal/clitest"}, at) || len(at) > 1 && strings.HasPrefix(at, ".")):
+		case entry.IsDir() &&
+			(slices.Contains([]string{"api", "hack", "test", "build", "bin", "internal/fault", "cmd/redquake/internal/clitest"},
+				at) || len(at) > 1 && strings.HasPrefix(at, ".")):
 			return filepath.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(at, ".go") || strings.HasSuffix(at, "_test.go"):
 			return nil

@@ -16,22 +16,27 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// clusterPatience is how long a CLUSTER FAILOVER that was accepted may show no result: nodes do not report one in progress, and abandon it
-// after 5 s (Valkey 8.1: cluster-manual-failover-timeout).
+// clusterPatience is how long a CLUSTER FAILOVER that was accepted may show no result: nodes do not
+// report one in progress, and abandon it after 5 s (Valkey 8.1: cluster-manual-failover-timeout).
 const clusterPatience = 10 * time.Second
 
-// reelection is the usual reason why a failover has no result: clusterHandleSlaveFailover of Redis waits twice the time of an election
-// between two of them, and an election may take max(2 s, 2 * cluster-node-timeout).
-const reelection = "a replica that was elected is not elected again within four times cluster-node-timeout: wait for so long between two failovers of a shard, or use Takeover"
+// reelection is the usual reason why a failover has no result: clusterHandleSlaveFailover of Redis
+// waits twice the time of an election between two of them, and an election may take max(2 s, 2 *
+// cluster-node-timeout).
+const reelection = "a replica that was elected is not elected again within four times " +
+	"cluster-node-timeout: wait for so long between two failovers of a shard, or use Takeover"
 
-// clusterFailover sends CLUSTER FAILOVER to the most advanced replica of the target's shard that is not barred.
+// clusterFailover sends CLUSTER FAILOVER to the most advanced replica of the target's shard that is
+// not barred.
 type clusterFailover struct {
 	failover
 	primary string
 	record  clusterRecord
 }
 
-func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
+func (f failover) planCluster(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (failoverRecord, error) {
 	none := failoverRecord{}
 	id, err := f.Servers.Do(ctx, target.Address, f.Login, "CLUSTER", "MYID")
 	if err != nil {
@@ -53,7 +58,8 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	case primary.Role != topology.Primary || primary.Address == "":
 		return none, problem.NotYet("CLUSTER NODES of %s lists no primary of its shard", target.Address)
 	case len(group.Ranges) == 0:
-		return none, problem.Unsupported("the shard of the node at %s serves no slot: a failover would have no effect", target.Address)
+		return none, problem.Unsupported(
+			"the shard of the node at %s serves no slot: a failover would have no effect", target.Address)
 	}
 	if err := f.Reaches(ctx, primary.Address, target.Pod, "the primary of its shard"); err != nil {
 		return none, err
@@ -62,14 +68,25 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err != nil {
 		return none, err
 	}
-	record := clusterRecord{Node: primary.ID, Epoch: view.Epochs[primary.ID], Slot: group.Ranges[0][0], Replica: replicas[0], Others: replicas[1:]}
-	return failoverRecord{Primary: primary.Address, Cluster: &record}, f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
+	record := clusterRecord{
+		Node:    primary.ID,
+		Epoch:   view.Epochs[primary.ID],
+		Slot:    group.Ranges[0][0],
+		Replica: replicas[0],
+		Others:  replicas[1:],
+	}
+	return failoverRecord{Primary: primary.Address, Cluster: &record},
+		f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
 }
 
-// linkedReplicas are the addresses of the replicas of a shard that receive the replication stream, the best candidate first. Each is asked by the address
-// that it announces to the cluster: a primary lists those that connect through a node port by another one, which leads nowhere. A node that is in no pod of
-// the namespace may be one that is gone, and gets no command; if there is no other, the Problem says so.
-func (f failover) linkedReplicas(ctx context.Context, primary string, nodes []topology.Node) ([]string, error) {
+// linkedReplicas are the addresses of the replicas of a shard that receive the replication stream,
+// the best candidate first. Each is asked by the address that it announces to the cluster: a
+// primary lists those that connect through a node port by another one, which leads nowhere. A node
+// that is in no pod of the namespace may be one that is gone, and gets no command; if there is no
+// other, the Problem says so.
+func (f failover) linkedReplicas(
+	ctx context.Context, primary string, nodes []topology.Node,
+) ([]string, error) {
 	var foreign error
 	said := make([]candidate, len(nodes))
 	var asking sync.WaitGroup
@@ -83,7 +100,11 @@ func (f failover) linkedReplicas(ctx context.Context, primary string, nodes []to
 		}
 		asking.Go(func() {
 			own, err := f.replication(ctx, node.Address)
-			said[i] = candidate{Attached: topology.Attached{Address: node.Address, Online: err == nil && own.LinkUp && !own.Syncing, Offset: own.Offset}, barred: node.Barred}
+			said[i] = candidate{Attached: topology.Attached{
+				Address: node.Address,
+				Online:  err == nil && own.LinkUp && !own.Syncing,
+				Offset:  own.Offset,
+			}, barred: node.Barred}
 		})
 	}
 	asking.Wait()
@@ -99,15 +120,22 @@ func (f failover) linkedReplicas(ctx context.Context, primary string, nodes []to
 	return addresses, nil
 }
 
-func (c clusterFailover) observe(ctx context.Context, target *v1alpha1.FaultTarget) (observation, error) {
+func (c clusterFailover) observe(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (observation, error) {
 	now, err := c.ownerOf(ctx)
 	if err != nil {
 		return observation{}, err
 	}
-	proof := fmt.Sprintf("the nodes name %s the primary of slot %d (config epoch %d)", now.node.Address, c.record.Slot, now.epoch)
+	proof := fmt.Sprintf("the nodes name %s the primary of slot %d (config epoch %d)",
+		now.node.Address, c.record.Slot, now.epoch)
 	switch sent := target.InjectedAt; {
 	case now.epoch > c.record.Epoch && now.node.ID != c.record.Node:
-		return observation{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
+		return observation{
+			phase:   promoted,
+			primary: now.node.Address,
+			proof:   fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch),
+		}, nil
 	case sent != nil && c.now().Sub(sent.Time) < clusterPatience:
 		return observation{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
 	case sent != nil && c.mode != v1alpha1.FailoverTakeover:
@@ -122,7 +150,8 @@ type owner struct {
 	epoch uint64
 }
 
-// ownerOf asks all nodes of the shard which node serves its slot. The answer with the highest epoch is the latest.
+// ownerOf asks all nodes of the shard which node serves its slot. The answer with the highest epoch
+// is the latest.
 func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
 	ask := append([]string{c.record.Replica, c.primary}, c.record.Others...)
 	ctx, cancel := context.WithTimeout(ctx, target.QueryTimeout)
@@ -140,7 +169,8 @@ func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
 				failure = err
 				return
 			}
-			if o := serving(view, c.record.Slot); o.node.ID != "" && (latest.node.ID == "" || o.epoch > latest.epoch) {
+			if o := serving(view, c.record.Slot); o.node.ID != "" &&
+				(latest.node.ID == "" || o.epoch > latest.epoch) {
 				latest = o
 			}
 		})
@@ -193,8 +223,11 @@ func (c clusterFailover) begin(ctx context.Context, _ *v1alpha1.FaultTarget) err
 	return c.Refusal(err, replica, "CLUSTER", "FAILOVER")
 }
 
-// finish waits until the old primary is demoted: until then it accepts writes. One that does not answer, or is partitioned, is left to the cluster.
-func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, _ observation) (contract.Progress, error) {
+// finish waits until the old primary is demoted: until then it accepts writes. One that does not
+// answer, or is partitioned, is left to the cluster.
+func (c clusterFailover) finish(
+	ctx context.Context, target *v1alpha1.FaultTarget, _ observation,
+) (contract.Progress, error) {
 	old, err := c.replication(ctx, c.primary)
 	if err == nil && old.Role == topology.Primary && c.now().Sub(begunAt(target)) < clusterPatience {
 		return contract.Underway("the old primary at %s still calls itself the primary", c.primary), nil
@@ -207,7 +240,9 @@ func (clusterFailover) revert(context.Context, *v1alpha1.FaultTarget) (contract.
 	return contract.Progress{}, nil
 }
 
-func (clusterFailover) manualRevertCommand(*v1alpha1.FaultTarget) string { return "" }
+func (clusterFailover) manualRevertCommand(*v1alpha1.FaultTarget) string {
+	return ""
+}
 
 func (c clusterFailover) command(*v1alpha1.FaultTarget) string {
 	return strings.TrimSpace("CLUSTER FAILOVER "+c.option()) + " at " + c.record.Replica
@@ -215,7 +250,8 @@ func (c clusterFailover) command(*v1alpha1.FaultTarget) string {
 
 func (c clusterFailover) coordination(context.Context, *v1alpha1.FaultTarget) string {
 	if option := c.option(); option != "" {
-		return fmt.Sprintf("uncoordinated: %s does not wait for what the old primary acknowledges meanwhile", option)
+		return fmt.Sprintf(
+			"uncoordinated: %s does not wait for what the old primary acknowledges meanwhile", option)
 	}
 	return "coordinated: the old primary took no writes until the replica had them all"
 }

@@ -21,7 +21,9 @@ import (
 // clusterStage is a cluster whose second shard has two replicas.
 func clusterStage(t *testing.T) (*failoverStage, *redistest.Cluster) {
 	t.Helper()
-	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: ctl("+cluster|myid +cluster|nodes +cluster|failover")})
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{
+		Options: ctl("+cluster|myid +cluster|nodes +cluster|failover"),
+	})
 	c.AddReplica(1, c.Shards[1][0])
 	return newFailoverStage(t, c.Servers()).asCtl(), c
 }
@@ -55,7 +57,8 @@ func testFailoverInCluster(t *testing.T) {
 			if now == before {
 				t.Fatal("the old primary is the primary")
 			}
-			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "the nodes name "+now.Address(), "instead of "+before.Address(), tc.wantText)
+			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "the nodes name "+now.Address(),
+				"instead of "+before.Address(), tc.wantText)
 			again := target.DeepCopy()
 			again.InjectedAt = nil
 			s.inject(spec, again)
@@ -68,7 +71,10 @@ func testFailoverInCluster(t *testing.T) {
 			for _, one := range s.injector(spec).(contract.Follower).Follow(t.Context(), target) {
 				seen = append(seen, one.Event+" "+one.Object)
 			}
-			want := []string{EventFailoverStarted + " " + s.pods[before.Address()], contract.EventPromoted + " " + s.pods[now.Address()], EventDemoted + " " + s.pods[before.Address()]}
+			want := []string{
+				EventFailoverStarted + " " + s.pods[before.Address()],
+				contract.EventPromoted + " " + s.pods[now.Address()], EventDemoted + " " + s.pods[before.Address()],
+			}
 			if fmt.Sprint(seen) != fmt.Sprint(want) {
 				t.Errorf("seen %q, want %q", seen, want)
 			}
@@ -76,7 +82,8 @@ func testFailoverInCluster(t *testing.T) {
 	}
 }
 
-// Replicas that connect through node ports are listed by their primary with an address that leads nowhere; the cluster knows what they announce.
+// Replicas that connect through node ports are listed by their primary with an address that leads nowhere; the cluster
+// knows what they announce.
 func TestFailoverOfListedElsewhere(t *testing.T) { redistest.Each(t, testFailoverOfListedElsewhere) }
 
 func testFailoverOfListedElsewhere(t *testing.T) {

@@ -10,7 +10,9 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (f failover) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	method, record, err := f.recorded(target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -33,7 +35,8 @@ func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	case err != nil:
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("%s, but that does not answer: %v", s.proof, err)
 	case now.Role != topology.Primary:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("%s, but that calls itself a %s", s.proof, now.Role)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("%s, but that calls itself a %s", s.proof,
+			now.Role)
 	}
 	evidence := fmt.Sprintf("%s; it is at offset %d", s.proof, now.Offset)
 	if old, err := f.replication(ctx, before); err == nil {
@@ -44,34 +47,59 @@ func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 
 // Events of a failover in addition to those that a witness reports for every fault.
 const (
-	EventFailoverStarted = "FailoverStarted"   // the command was accepted
-	EventDemoted         = "OldPrimaryDemoted" // the old primary is a replica: the writes that it accepted until then are lost
+	EventFailoverStarted = "FailoverStarted" // the command was accepted
+	// the old primary is a replica: the writes that it accepted until then are lost
+	EventDemoted = "OldPrimaryDemoted"
 )
 
-// Follow implements contract.Follower. It also reports what a witness reports more exactly: a restart of the operator ends the witness.
+// Follow implements contract.Follower. It also reports what a witness reports more exactly: a
+// restart of the operator ends the witness.
 func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
 	method, record, err := f.recorded(target)
 	if err != nil || method == nil || target.InjectedAt == nil {
 		return nil
 	}
-	seen := []contract.Sighting{{At: target.InjectedAt.Time, Event: EventFailoverStarted, Object: target.Pod, Message: method.command(target)}}
+	seen := []contract.Sighting{
+		{
+			At:      target.InjectedAt.Time,
+			Event:   EventFailoverStarted,
+			Object:  target.Pod,
+			Message: method.command(target),
+		},
+	}
 	s, err := method.observe(ctx, target)
 	before := record.Primary
 	if err != nil || s.phase != promoted || s.primary == before {
 		return seen
 	}
 	if !s.since.IsZero() {
-		seen = append(seen, contract.Sighting{At: s.since, Event: contract.EventSwitched, Object: "sentinels", Message: s.proof})
+		seen = append(seen, contract.Sighting{
+			At:      s.since,
+			Event:   contract.EventSwitched,
+			Object:  "sentinels",
+			Message: s.proof,
+		})
 	}
-	seen = append(seen, contract.Sighting{At: f.now(), Event: contract.EventPromoted, Object: f.nameOf(ctx, s.primary), Message: "seen: " + s.proof})
+	seen = append(seen, contract.Sighting{
+		At:      f.now(),
+		Event:   contract.EventPromoted,
+		Object:  f.nameOf(ctx, s.primary),
+		Message: "seen: " + s.proof,
+	})
 	if old, err := f.replication(ctx, before); err == nil && old.Role == topology.Replica {
-		seen = append(seen, contract.Sighting{At: f.now(), Event: EventDemoted, Object: f.nameOf(ctx, before), Message: "seen: it replicates from " + old.Primary})
+		seen = append(seen, contract.Sighting{
+			At:      f.now(),
+			Event:   EventDemoted,
+			Object:  f.nameOf(ctx, before),
+			Message: "seen: it replicates from " + old.Primary,
+		})
 	}
 	return seen
 }
 
-// nameOf is the target's pod of an address: the pod has it, or a Service leads from it to the pod, or its host name begins with the pod's name, as in a
-// StatefulSet. Where no pod is found it is the address.
+// nameOf is the target's pod of an address: the pod has it, or a Service leads from it to the pod,
+// or its host name begins with the pod's name, as in a StatefulSet. Where no pod is found it is the
+// address.
 func (f failover) nameOf(ctx context.Context, address string) string {
 	pods, err := f.LatestPods(ctx)
 	if err != nil {

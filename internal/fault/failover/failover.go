@@ -23,7 +23,8 @@ var Kinds = contract.Kinds{
 // defaultFailoverTimeout is the default of spec.action.failover.timeout.
 const defaultFailoverTimeout = 10 * time.Second
 
-// blindFor is how long the state of a failover that has begun may be unknown: servers that are busy with it may not answer.
+// blindFor is how long the state of a failover that has begun may be unknown: servers that are busy
+// with it may not answer.
 const blindFor = time.Minute
 
 func newFailover(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
@@ -32,18 +33,23 @@ func newFailover(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 		given = *spec.Action.Failover
 	}
 	return failover{
-		Deps: deps, now: time.Now,
-		mode: cmp.Or(given.Mode, v1alpha1.FailoverPlain), method: cmp.Or(given.Method, v1alpha1.FailoverAuto),
+		Deps:    deps,
+		now:     time.Now,
+		mode:    cmp.Or(given.Mode, v1alpha1.FailoverPlain),
+		method:  cmp.Or(given.Method, v1alpha1.FailoverAuto),
 		timeout: cmp.Or(given.Timeout.Duration, defaultFailoverTimeout),
 	}
 }
 
-func (failover) Traits() contract.Traits { return contract.Traits{Whole: true} }
+func (failover) Traits() contract.Traits {
+	return contract.Traits{Whole: true}
+}
 
 // Preflight returns errors of Redis and the sentinels as problems that may pass.
 func (f failover) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	err := f.prepare(ctx, target)
-	if _, isProblem := errors.AsType[*problem.Problem](err); err == nil || ctx.Err() != nil || isProblem {
+	if _, isProblem := errors.AsType[*problem.Problem](err); err == nil || ctx.Err() != nil ||
+		isProblem {
 		return err
 	}
 	return problem.NotYet("%v", err)
@@ -55,14 +61,17 @@ func (f failover) prepare(ctx context.Context, target *v1alpha1.FaultTarget) err
 		return err
 	}
 	if server.Mode != "cluster" && server.Role != topology.Primary {
-		return problem.Invalid("spec.select.role: %s is a %s: a failover is of a primary: set Primary", target.Pod, server.Role)
+		return problem.Invalid("spec.select.role: %s is a %s: a failover is of a primary: set Primary",
+			target.Pod, server.Role)
 	}
 	method, err := f.choose(target, server)
 	if err != nil {
 		return err
 	}
 	if modes := modesOf[method]; !slices.Contains(modes, f.mode) {
-		return problem.Invalid("spec.action.failover.mode: %s is none of method %s, which was found: it has %v", f.mode, method, modes)
+		return problem.Invalid(
+			"spec.action.failover.mode: %s is none of method %s, which was found: it has %v", f.mode, method,
+			modes)
 	}
 	record, err := f.plan(ctx, target, method)
 	if err != nil {
@@ -72,8 +81,11 @@ func (f failover) prepare(ctx context.Context, target *v1alpha1.FaultTarget) err
 	return contract.Save(target, record)
 }
 
-// plan returns the record for a method, or a Problem where the failover cannot work. It changes nothing.
-func (f failover) plan(ctx context.Context, target *v1alpha1.FaultTarget, method v1alpha1.FailoverMethod) (failoverRecord, error) {
+// plan returns the record for a method, or a Problem where the failover cannot work. It changes
+// nothing.
+func (f failover) plan(
+	ctx context.Context, target *v1alpha1.FaultTarget, method v1alpha1.FailoverMethod,
+) (failoverRecord, error) {
 	switch method {
 	case v1alpha1.FailoverSentinel:
 		return f.planSentinel(ctx, target)
@@ -85,21 +97,29 @@ func (f failover) plan(ctx context.Context, target *v1alpha1.FaultTarget, method
 
 // modesOf are the modes of each method.
 var modesOf = map[v1alpha1.FailoverMethod][]v1alpha1.FailoverMode{
-	v1alpha1.FailoverSentinel:    {v1alpha1.FailoverPlain, v1alpha1.FailoverCoordinated},
-	v1alpha1.FailoverCluster:     {v1alpha1.FailoverPlain, v1alpha1.FailoverForce, v1alpha1.FailoverTakeover},
+	v1alpha1.FailoverSentinel: {v1alpha1.FailoverPlain, v1alpha1.FailoverCoordinated},
+	v1alpha1.FailoverCluster: {
+		v1alpha1.FailoverPlain, v1alpha1.FailoverForce,
+		v1alpha1.FailoverTakeover,
+	},
 	v1alpha1.FailoverReplication: {v1alpha1.FailoverPlain, v1alpha1.FailoverForce},
 }
 
 // choose finds the method that fits the target, and refuses one that does not.
-func (f failover) choose(target *v1alpha1.FaultTarget, server topology.Server) (v1alpha1.FailoverMethod, error) {
+func (f failover) choose(
+	target *v1alpha1.FaultTarget, server topology.Server,
+) (v1alpha1.FailoverMethod, error) {
 	clustered := server.Mode == "cluster"
 	switch {
 	case f.method == v1alpha1.FailoverAuto && clustered:
 		return v1alpha1.FailoverCluster, nil
 	case f.method != v1alpha1.FailoverAuto && clustered != (f.method == v1alpha1.FailoverCluster):
-		return "", problem.Invalid("spec.action.failover.method: %s, but the server at %s runs in mode %s", f.method, target.Address, cmp.Or(server.Mode, "standalone"))
+		return "", problem.Invalid(
+			"spec.action.failover.method: %s, but the server at %s runs in mode %s", f.method,
+			target.Address, cmp.Or(server.Mode, "standalone"))
 	case f.method == v1alpha1.FailoverSentinel && len(f.Sentinels.Addresses) == 0:
-		return "", problem.Invalid("spec.target.sentinel: method Sentinel requires the addresses of the sentinels")
+		return "", problem.Invalid(
+			"spec.target.sentinel: method Sentinel requires the addresses of the sentinels")
 	case f.method == v1alpha1.FailoverAuto && len(f.Sentinels.Addresses) > 0:
 		return v1alpha1.FailoverSentinel, nil
 	case f.method == v1alpha1.FailoverAuto:
@@ -121,13 +141,16 @@ func (f failover) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool
 	return err == nil && s.phase != resting, err
 }
 
-func (f failover) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (f failover) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	method, _, err := f.recorded(target)
 	if err != nil {
 		return contract.Progress{}, err
 	}
 	if method == nil {
-		return contract.Progress{}, problem.Invalid("target %s has no record of how to fail it over", target.Pod)
+		return contract.Progress{}, problem.Invalid("target %s has no record of how to fail it over",
+			target.Pod)
 	}
 	s, err := method.observe(ctx, target)
 	switch {
@@ -143,9 +166,11 @@ func (f failover) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (con
 	return f.begin(ctx, method, target, s)
 }
 
-// unobserved is the progress of a failover whose state cannot be determined. It is an error unless the failover has just begun or the target's
-// server no longer exists.
-func (f failover) unobserved(ctx context.Context, target *v1alpha1.FaultTarget, cause error) (contract.Progress, error) {
+// unobserved is the progress of a failover whose state cannot be determined. It is an error unless
+// the failover has just begun or the target's server no longer exists.
+func (f failover) unobserved(
+	ctx context.Context, target *v1alpha1.FaultTarget, cause error,
+) (contract.Progress, error) {
 	if target.InjectedAt != nil && f.now().Sub(target.InjectedAt.Time) < blindFor {
 		return contract.Underway("%v", cause), nil
 	}
@@ -155,8 +180,11 @@ func (f failover) unobserved(ctx context.Context, target *v1alpha1.FaultTarget, 
 	return contract.Progress{}, cause
 }
 
-// begin sends the command, once. A second failover would not be the one that is measured from InjectedAt on.
-func (f failover) begin(ctx context.Context, method promotion, target *v1alpha1.FaultTarget, s observation) (contract.Progress, error) {
+// begin sends the command, once. A second failover would not be the one that is measured from
+// InjectedAt on.
+func (f failover) begin(
+	ctx context.Context, method promotion, target *v1alpha1.FaultTarget, s observation,
+) (contract.Progress, error) {
 	if here, err := f.here(ctx, target); err != nil || !here {
 		return contract.Progress{}, err
 	}
@@ -169,7 +197,9 @@ func (f failover) begin(ctx context.Context, method promotion, target *v1alpha1.
 	return contract.Underway("begun: %s", method.command(target)), nil
 }
 
-func (f failover) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (f failover) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	method, _, err := f.recorded(target)
 	if err != nil || method == nil {
 		return contract.Progress{}, err
@@ -198,5 +228,6 @@ func (f failover) recorded(target *v1alpha1.FaultTarget) (promotion, failoverRec
 	case record.Method == v1alpha1.FailoverReplication && record.Replication != nil:
 		return replicationFailover{f, record.Primary, *record.Replication}, record, nil
 	}
-	return nil, record, fmt.Errorf("the record of pod %s has no data of method %q", target.Pod, record.Method)
+	return nil, record, fmt.Errorf("the record of pod %s has no data of method %q", target.Pod,
+		record.Method)
 }

@@ -39,7 +39,8 @@ func testFailoverBySentinel(t *testing.T) {
 	if begun, err := s.injector(spec).Begun(t.Context(), target); !begun || err != nil {
 		t.Errorf("begun afterwards: %t, %v", begun, err)
 	}
-	s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "of 3 sentinels name "+now.Address(), "instead of "+fixture.Primary.Address(), "uncoordinated")
+	s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "of 3 sentinels name "+now.Address(),
+		"instead of "+fixture.Primary.Address(), "uncoordinated")
 	// As a process that started late and has no state of the first.
 	again := target.DeepCopy()
 	again.InjectedAt = nil
@@ -63,7 +64,12 @@ func testFailoverBySentinel(t *testing.T) {
 			switched = one.At
 		}
 	}
-	want := map[string]string{EventFailoverStarted: "redis-0", contract.EventSwitched: "sentinels", contract.EventPromoted: s.pods[now.Address()], EventDemoted: "redis-0"}
+	want := map[string]string{
+		EventFailoverStarted:   "redis-0",
+		contract.EventSwitched: "sentinels",
+		contract.EventPromoted: s.pods[now.Address()],
+		EventDemoted:           "redis-0",
+	}
 	if fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("seen %v, want %v", seen, want)
 	}
@@ -135,8 +141,8 @@ func testFailoverWithAHangingSentinel(t *testing.T) {
 	s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "2 of 3 sentinels name "+fixture.Replicas[0].Address())
 }
 
-// The operator crashes after a command that changes something; the next one must complete the failover, once. The first such command is the pause, the
-// second the order to the sentinels; crash tests (make crash-test) cover each of them.
+// The operator crashes after a command that changes something; the next one must complete the failover, once. The first
+// such command is the pause, the second the order to the sentinels; crash tests (make crash-test) cover each of them.
 func TestCoordinatedFailoverAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 20 * time.Second})
@@ -173,7 +179,8 @@ func TestCoordinatedFailoverAfterOperatorCrash(t *testing.T) {
 		if !strings.Contains(faulttest.FileOf(t, before), "\nreplicaof 127.0.0.1 ") {
 			t.Errorf("after %d commands: the old primary would restart as a primary", callsLeft)
 		}
-		if err := before.Client().Set(t.Context(), "k", "v", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
+		if err := before.Client().Set(t.Context(), "k", "v", 0).Err(); err == nil ||
+			!strings.HasPrefix(err.Error(), "READONLY") {
 			t.Errorf("after %d commands: a write at the old primary: %v", callsLeft, err)
 		}
 		s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "coordinated")
@@ -196,7 +203,8 @@ func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	if done, err := s.injectOnce(spec, target); done || err != nil || len(s.servers.sent("CLIENT PAUSE")) != 1 {
 		t.Fatalf("done %t, %v; sent %q", done, err, s.servers.log)
 	}
-	if hand := s.injector(spec).ManualRevertCommand(target); hand != fmt.Sprintf("redis-cli -e -h 127.0.0.1 -p %d CLIENT UNPAUSE", fixture.Primary.Port) {
+	if hand := s.injector(spec).ManualRevertCommand(
+		target); hand != fmt.Sprintf("redis-cli -e -h 127.0.0.1 -p %d CLIENT UNPAUSE", fixture.Primary.Port) {
 		t.Errorf("manual command: %q", hand)
 	}
 	begin := time.Now()
@@ -212,7 +220,8 @@ func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	fixture.Replicas[0].Do("config", "set", "replica-priority", 0)
 	for _, sentinel := range fixture.Sentinels {
 		await.Until(t, "the sentinels know", func() error {
-			if replicas := fmt.Sprint(sentinel.Do("SENTINEL", "REPLICAS", redistest.MasterName)); !strings.Contains(replicas, "slave-priority:0") {
+			if replicas := fmt.Sprint(sentinel.Do("SENTINEL", "REPLICAS", redistest.MasterName)); !strings.Contains(replicas,
+				"slave-priority:0") {
 				return fmt.Errorf("the sentinel at %s names no primary: %s", sentinel.Address(), replicas)
 			}
 			return nil
@@ -267,16 +276,47 @@ func testFailoverBySentinelIsRefused(t *testing.T) {
 		reason   string
 		wantText string
 	}{
-		"wrong name": {func(s *failoverStage) { s.master = "other" }, failingOver("", ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.target.sentinel.masterName"},
-		"a replica":  {nil, failingOver("", ""), fixture.Replicas[0], v1alpha1.ReasonInvalidSpec, "spec.select.role"},
-		"no sentinels given": {func(s *failoverStage) { s.sentinels = nil }, failingOver(v1alpha1.FailoverSentinel, ""), fixture.Primary,
-			v1alpha1.ReasonInvalidSpec, "spec.target.sentinel"},
-		"sentinels not configured":     {func(s *failoverStage) { s.sentinels = nil }, failingOver("", ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "use method Sentinel"},
-		"replication in spite of them": {nil, failingOver(v1alpha1.FailoverReplication, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "use method Sentinel"},
-		"no cluster":                   {nil, failingOver(v1alpha1.FailoverCluster, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.action.failover.method"},
-		"a mode of another method":     {nil, failingOver("", v1alpha1.FailoverTakeover), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.action.failover.mode"},
-		"down too soon for a pause": {func(*failoverStage) { setDownAfter(t, fixture, time.Second) }, failingOver("", v1alpha1.FailoverCoordinated), fixture.Primary,
-			v1alpha1.ReasonNotSupported, "down-after-milliseconds 1000"},
+		"wrong name": {
+			func(s *failoverStage) { s.master = "other" },
+			failingOver("", ""),
+			fixture.Primary,
+			v1alpha1.ReasonInvalidSpec,
+			"spec.target.sentinel.masterName",
+		},
+		"a replica": {nil, failingOver("", ""), fixture.Replicas[0], v1alpha1.ReasonInvalidSpec, "spec.select.role"},
+		"no sentinels given": {
+			func(s *failoverStage) { s.sentinels = nil },
+			failingOver(v1alpha1.FailoverSentinel, ""),
+			fixture.Primary,
+			v1alpha1.ReasonInvalidSpec,
+			"spec.target.sentinel",
+		},
+		"sentinels not configured": {
+			func(s *failoverStage) { s.sentinels = nil },
+			failingOver("", ""),
+			fixture.Primary,
+			v1alpha1.ReasonInvalidSpec,
+			"use method Sentinel",
+		},
+		"replication in spite of them": {
+			nil, failingOver(v1alpha1.FailoverReplication, ""), fixture.Primary,
+			v1alpha1.ReasonInvalidSpec, "use method Sentinel",
+		},
+		"no cluster": {
+			nil, failingOver(v1alpha1.FailoverCluster, ""), fixture.Primary,
+			v1alpha1.ReasonInvalidSpec, "spec.action.failover.method",
+		},
+		"a mode of another method": {
+			nil, failingOver("", v1alpha1.FailoverTakeover), fixture.Primary,
+			v1alpha1.ReasonInvalidSpec, "spec.action.failover.mode",
+		},
+		"down too soon for a pause": {
+			func(*failoverStage) {
+				setDownAfter(t, fixture,
+					time.Second)
+			}, failingOver("", v1alpha1.FailoverCoordinated), fixture.Primary,
+			v1alpha1.ReasonNotSupported, "down-after-milliseconds 1000",
+		},
 	} {
 		if coordinates(t) && name == "down too soon for a pause" {
 			continue // there is no pause
@@ -287,7 +327,8 @@ func testFailoverBySentinelIsRefused(t *testing.T) {
 				tc.change(s)
 			}
 			_, err := s.prepare(tc.spec, tc.at)
-			if p := faulttest.ProblemOf(t, err); p.Reason != tc.reason || !p.Lasting || !strings.Contains(p.Message, tc.wantText) {
+			if p := faulttest.ProblemOf(t, err); p.Reason != tc.reason || !p.Lasting ||
+				!strings.Contains(p.Message, tc.wantText) {
 				t.Errorf("%+v, want %s about %q", p, tc.reason, tc.wantText)
 			}
 			if len(s.servers.log) > 0 {

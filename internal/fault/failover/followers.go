@@ -18,12 +18,15 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// FAILOVER changes the old primary and the promoted replica only. Every other server that replicates from the old primary would do so from a replica for
-// ever, unless it is pointed to the new primary. Those that the old primary lists are not all: a replica that reconnects or restarts just then is missing.
-// Planning does not wait for it, as a failover while a replica is down is a fault that users want; the servers of the target are asked again, and waited
-// for, when the failover is completed.
+// FAILOVER changes the old primary and the promoted replica only. Every other server that
+// replicates from the old primary would do so from a replica for ever, unless it is pointed to the
+// new primary. Those that the old primary lists are not all: a replica that reconnects or restarts
+// just then is missing.
+// Planning does not wait for it, as a failover while a replica is down is a fault that users want;
+// the servers of the target are asked again, and waited for, when the failover is completed.
 
-// follower is a server that may replicate from the old primary, or a pod whose server has no address yet.
+// follower is a server that may replicate from the old primary, or a pod whose server has no
+// address yet.
 type follower struct {
 	address string
 	pod     string // instead of an address
@@ -49,8 +52,9 @@ func (f failover) followers(ctx context.Context, further, except []string) ([]fo
 	return all, err
 }
 
-// inPods are the servers in the target's pods that run or start, except those to which some addresses lead. Pods of a target that is not known any more,
-// as its load test was deleted, are not looked for.
+// inPods are the servers in the target's pods that run or start, except those to which some
+// addresses lead. Pods of a target that is not known any more, as its load test was deleted, are
+// not looked for.
 func (f failover) inPods(ctx context.Context, except []string) ([]follower, error) {
 	if f.Spec == nil {
 		return nil, nil
@@ -82,16 +86,21 @@ func (f failover) inPods(ctx context.Context, except []string) ([]follower, erro
 // startsOrRuns is false of a pod that has no node: it finds the new primary when it starts.
 func startsOrRuns(pod *corev1.Pod) bool {
 	phase := cmp.Or(pod.Status.Phase, corev1.PodPending)
-	return pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && (phase == corev1.PodPending || phase == corev1.PodRunning)
+	return pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" &&
+		(phase == corev1.PodPending || phase == corev1.PodRunning)
 }
 
 // follows reports whether a server replicates from a primary, by whatever name.
 func (f failover) follows(ctx context.Context, said topology.ReplicationInfo, primary string) bool {
-	return said.Role == topology.Replica && said.Primary != "" && f.PlaceOf(ctx, said.Primary) == f.PlaceOf(ctx, primary)
+	return said.Role == topology.Replica && said.Primary != "" &&
+		f.PlaceOf(ctx, said.Primary) == f.PlaceOf(ctx, primary)
 }
 
-// planFollowers returns what the servers follow that replicate from a primary, by their addresses, except the replica to be promoted.
-func (f failover) planFollowers(ctx context.Context, primary, promoted string, listed []topology.Attached) (map[string]string, error) {
+// planFollowers returns what the servers follow that replicate from a primary, by their addresses,
+// except the replica to be promoted.
+func (f failover) planFollowers(
+	ctx context.Context, primary, promoted string, listed []topology.Attached,
+) (map[string]string, error) {
 	addresses := make([]string, len(listed))
 	for i := range listed {
 		addresses[i] = listed[i].Address
@@ -105,7 +114,9 @@ func (f failover) planFollowers(ctx context.Context, primary, promoted string, l
 		attached := i < len(addresses)
 		switch {
 		case attached && one.err != nil:
-			return nil, problem.NotYet("the replica at %s does not answer, so it could not be pointed to the new primary: %v", one.address, one.err)
+			return nil, problem.NotYet(
+				"the replica at %s does not answer, so it could not be pointed to the new primary: %v",
+				one.address, one.err)
 		case !attached && (one.err != nil || !f.follows(ctx, one.said, primary)):
 			continue
 		}
@@ -119,17 +130,23 @@ func (f failover) planFollowers(ctx context.Context, primary, promoted string, l
 
 // others are the servers but the old and the new primary.
 func (r replicationFailover) others(ctx context.Context) ([]follower, error) {
-	return r.followers(ctx, slices.Sorted(maps.Keys(r.record.Follows)), []string{r.primary, r.record.Replica})
+	return r.followers(ctx, slices.Sorted(maps.Keys(r.record.Follows)), []string{
+		r.primary,
+		r.record.Replica,
+	})
 }
 
-// stays reports whether a server still replicates from the old primary. What somebody else pointed elsewhere does not.
+// stays reports whether a server still replicates from the old primary. What somebody else pointed
+// elsewhere does not.
 func (r replicationFailover) stays(ctx context.Context, one follower) bool {
 	before, recorded := r.record.Follows[one.address]
-	return recorded && one.said.Role == topology.Replica && one.said.Primary == before || r.follows(ctx, one.said, r.primary)
+	return recorded && one.said.Role == topology.Replica && one.said.Primary == before ||
+		r.follows(ctx, one.said, r.primary)
 }
 
-// repoint points the other servers to the new primary, and returns what is missing until all of them follow it; "" = nothing. A server that does not
-// answer yet, or whose pod starts, may come up as a replica of the old primary.
+// repoint points the other servers to the new primary, and returns what is missing until all of
+// them follow it; "" = nothing. A server that does not answer yet, or whose pod starts, may come up
+// as a replica of the old primary.
 func (r replicationFailover) repoint(ctx context.Context, primary string) string {
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
@@ -147,10 +164,12 @@ func (r replicationFailover) repoint(ctx context.Context, primary string) string
 			missing = append(missing, fmt.Sprintf("pod %s starts", one.pod))
 		case err == nil && r.stays(ctx, one):
 			_, err = r.Servers.Do(ctx, one.address, r.Login, "REPLICAOF", host, port)
-			missing = append(missing, fmt.Sprintf("the replica at %s is pointed to %s", one.address, primary))
+			missing = append(missing,
+				fmt.Sprintf("the replica at %s is pointed to %s", one.address, primary))
 		}
 		if err != nil {
-			missing = append(missing, fmt.Sprintf("the replica at %s cannot be pointed to %s: %v", one.address, primary, err))
+			missing = append(missing,
+				fmt.Sprintf("the replica at %s cannot be pointed to %s: %v", one.address, primary, err))
 		}
 	}
 	return strings.Join(missing, "; ")

@@ -15,7 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// A replica that the primary does not list while the failover is planned follows the new primary afterwards, not a replica.
+// A replica that the primary does not list while the failover is planned follows the new primary afterwards, not a
+// replica.
 func TestFailoverBesideADetachedReplica(t *testing.T) {
 	redistest.Each(t, testFailoverBesideADetachedReplica)
 }
@@ -56,7 +57,8 @@ func testFailoverBesideADetachedReplica(t *testing.T) {
 			s.inject(spec, target)
 			now := s.primaryOf(fixture.Servers())
 			if follows := late.Info("master_port"); follows != strconv.Itoa(now.Port) {
-				t.Errorf("it follows port %s, want that of the new primary, %d; the old one is %d", follows, now.Port, fixture.Primary.Port)
+				t.Errorf("it follows port %s, want that of the new primary, %d; the old one is %d", follows, now.Port,
+					fixture.Primary.Port)
 			}
 			tc.after(fixture, late)
 			fixture.WaitHealthy(now)
@@ -124,7 +126,8 @@ func (s *failoverStage) promote(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.
 	})
 }
 
-// A server that does not answer, and a pod that starts, are waited for, but not for ever: they may come up as replicas of the old primary.
+// A server that does not answer, and a pod that starts, are waited for, but not for ever: they may come up as replicas
+// of the old primary.
 func TestFailoverWaitsForServersThatStart(t *testing.T) {
 	t.Parallel()
 	for name, hide := range map[string]func(s *failoverStage, late *redistest.Server) (show func()){

@@ -31,18 +31,27 @@ func bystander(t *testing.T) (server *redistest.Server, host, port string, untou
 	}
 }
 
-// Real servers announce the address of a server of another namespace: as a replica, as a node of a cluster, and as a sentinel of the spec.
+// Real servers announce the address of a server of another namespace: as a replica, as a node of a cluster, and as a
+// sentinel of the spec.
 func TestFailoverOfServersThatAnnounceAVictim(t *testing.T) {
 	redistest.Each(t, testFailoverOfServersThatAnnounceAVictim)
 }
 
 func testFailoverOfServersThatAnnounceAVictim(t *testing.T) {
 	t.Parallel()
-	refused := func(t *testing.T, s *failoverStage, method v1alpha1.FailoverMethod, primary *redistest.Server, says string) {
+	refused := func(t *testing.T, s *failoverStage, method v1alpha1.FailoverMethod, primary *redistest.Server,
+		says string,
+	) {
 		t.Helper()
 		injector := s.injector(failingOver(method, ""))
 		pod := s.PodNamed(s.pods[primary.Address()])
-		target := &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Address: primary.Address(), RunID: primary.Info("run_id"), Role: v1alpha1.RolePrimary}
+		target := &v1alpha1.FaultTarget{
+			Pod:     pod.Name,
+			UID:     string(pod.UID),
+			Address: primary.Address(),
+			RunID:   primary.Info("run_id"),
+			Role:    v1alpha1.RolePrimary,
+		}
 		p := faulttest.ProblemOf(t, injector.Preflight(t.Context(), target))
 		if p.Reason != v1alpha1.ReasonForeignAddress || !strings.Contains(p.Message, says) {
 			t.Errorf("%+v, want %q", p, says)
@@ -58,12 +67,14 @@ func testFailoverOfServersThatAnnounceAVictim(t *testing.T) {
 		fixture.Replicas[1].Do("config", "set", "replica-announce-ip", host, "replica-announce-port", port)
 		fixture.Primary.Do("client", "kill", "type", "replica") // they announce themselves when they connect
 		await.Until(t, "the primary lists the victim", func() error {
-			if list := fmt.Sprint(fixture.Primary.Do("info", "replication")); strings.Count(list, "state=online") < 2 || !strings.Contains(list, "ip="+host) {
+			if list := fmt.Sprint(fixture.Primary.Do("info", "replication")); strings.Count(list, "state=online") < 2 ||
+				!strings.Contains(list, "ip="+host) {
 				return fmt.Errorf("%s", list)
 			}
 			return nil
 		})
-		refused(t, s, v1alpha1.FailoverReplication, fixture.Primary, "redis-0 names "+host+":"+port+" as its replica, which is no pod of namespace shop")
+		refused(t, s, v1alpha1.FailoverReplication, fixture.Primary,
+			"redis-0 names "+host+":"+port+" as its replica, which is no pod of namespace shop")
 		untouched()
 	})
 	t.Run("cluster-announce-ip", func(t *testing.T) {
@@ -79,14 +90,16 @@ func testFailoverOfServersThatAnnounceAVictim(t *testing.T) {
 			}
 			return nil
 		})
-		refused(t, s, v1alpha1.FailoverCluster, primary, "names "+host+":"+port+" as the primary of its shard, which is no pod of namespace shop")
+		refused(t, s, v1alpha1.FailoverCluster, primary,
+			"names "+host+":"+port+" as the primary of its shard, which is no pod of namespace shop")
 		untouched()
 	})
 	t.Run("a sentinel of the spec", func(t *testing.T) {
 		_, host, port, untouched := bystander(t)
 		fixture := redistest.NewReplication(t, 1, redistest.Options{})
 		s := newFailoverStage(t, fixture.Servers(), host+":"+port)
-		refused(t, s, v1alpha1.FailoverSentinel, fixture.Primary, "spec.target.sentinel names "+host+":"+port+" as a sentinel, which is no pod of namespace shop")
+		refused(t, s, v1alpha1.FailoverSentinel, fixture.Primary,
+			"spec.target.sentinel names "+host+":"+port+" as a sentinel, which is no pod of namespace shop")
 		untouched()
 	})
 }

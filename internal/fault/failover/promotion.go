@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// failover promotes a replica in the place of the selected primary, by the means of the target's topology.
+// failover promotes a replica in the place of the selected primary, by the means of the target's
+// topology.
 type failover struct {
 	contract.Deps
 	mode    v1alpha1.FailoverMode
@@ -29,16 +30,19 @@ type failover struct {
 type promotion interface {
 	// observe determines the state of the failover from the authority of the topology.
 	observe(ctx context.Context, target *v1alpha1.FaultTarget) (observation, error)
-	// begin sends the command. It is called only while the recorded primary is the primary. An error means that nothing was begun.
+	// begin sends the command. It is called only while the recorded primary is the primary. An error
+	// means that nothing was begun.
 	begin(ctx context.Context, target *v1alpha1.FaultTarget) error
 	// finish completes the failover after the promotion.
 	finish(ctx context.Context, target *v1alpha1.FaultTarget, s observation) (contract.Progress, error)
 	// revert cleans up after an unfinished failover. A promoted replica stays the primary.
 	revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error)
-	// command describes what begin sends, and manualRevertCommand what revert does; "" where there is nothing to revert.
+	// command describes what begin sends, and manualRevertCommand what revert does; "" where there is
+	// nothing to revert.
 	command(target *v1alpha1.FaultTarget) string
 	manualRevertCommand(target *v1alpha1.FaultTarget) string
-	// coordination describes whether the old primary stopped accepting writes before the new one started to.
+	// coordination describes whether the old primary stopped accepting writes before the new one
+	// started to.
 	coordination(ctx context.Context, target *v1alpha1.FaultTarget) string
 }
 
@@ -60,8 +64,11 @@ const (
 	stuck    phase = "stuck"    // a failover began and is overdue
 )
 
-// reachReplicas refuses replicas that no pod of the namespace is: they would be sent commands, or named in one.
-func (f failover) reachReplicas(ctx context.Context, primary string, replicas []topology.Attached) error {
+// reachReplicas refuses replicas that no pod of the namespace is: they would be sent commands, or
+// named in one.
+func (f failover) reachReplicas(
+	ctx context.Context, primary string, replicas []topology.Attached,
+) error {
 	for _, r := range replicas {
 		if err := f.Reaches(ctx, r.Address, f.nameOf(ctx, primary), "its replica"); err != nil {
 			return err
@@ -70,7 +77,8 @@ func (f failover) reachReplicas(ctx context.Context, primary string, replicas []
 	return nil
 }
 
-// here reports whether the server process that was recorded still runs. A new process in its place is not the target.
+// here reports whether the server process that was recorded still runs. A new process in its place
+// is not the target.
 func (f failover) here(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := f.Pod(ctx, target.Pod)
 	switch {
@@ -85,7 +93,8 @@ func (f failover) here(ctx context.Context, target *v1alpha1.FaultTarget) (bool,
 	return err == nil && server.RunID == target.RunID, err
 }
 
-// begunAt is when the command was sent, or shortly before where the operator restarted before it stored that.
+// begunAt is when the command was sent, or shortly before where the operator restarted before it
+// stored that.
 func begunAt(target *v1alpha1.FaultTarget) time.Time {
 	switch {
 	case target.InjectedAt != nil:
@@ -110,16 +119,22 @@ func (c candidate) compare(other candidate) int {
 		}
 		return 0
 	}
-	return cmp.Or(last(c)-last(other), cmp.Compare(other.Offset, c.Offset), strings.Compare(c.Address, other.Address))
+	return cmp.Or(last(c)-last(other), cmp.Compare(other.Offset, c.Offset),
+		strings.Compare(c.Address, other.Address))
 }
 
-// replicasOf lists the online replicas of a primary, the most advanced first. It returns a Problem where there is none.
-func (f failover) replicasOf(ctx context.Context, primary string) (topology.ReplicationInfo, error) {
+// replicasOf lists the online replicas of a primary, the most advanced first. It returns a Problem
+// where there is none.
+func (f failover) replicasOf(
+	ctx context.Context, primary string,
+) (topology.ReplicationInfo, error) {
 	said, err := f.replication(ctx, primary)
 	if err != nil {
 		return said, err
 	}
-	said.Replicas = slices.DeleteFunc(said.Replicas, func(r topology.Attached) bool { return !r.Online || r.Address == "" })
+	said.Replicas = slices.DeleteFunc(said.Replicas, func(r topology.Attached) bool {
+		return !r.Online || r.Address == ""
+	})
 	if len(said.Replicas) == 0 {
 		return said, noReplica(primary)
 	}
@@ -130,7 +145,9 @@ func noReplica(primary string) error {
 	return problem.Unsupported("the primary at %s has no replica that could be promoted", primary)
 }
 
-func (f failover) replication(ctx context.Context, address string) (topology.ReplicationInfo, error) {
+func (f failover) replication(
+	ctx context.Context, address string,
+) (topology.ReplicationInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, target.QueryTimeout)
 	defer cancel()
 	info, err := f.Info(ctx, address, "replication")

@@ -45,11 +45,13 @@ func testFailoverInReplication(t *testing.T) {
 				t.Errorf("%d of %d acknowledged writes are lost", lost, acknowledged)
 			}
 			fixture.WaitHealthy(now) // all, including those that were not selected
-			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, now.Address()+" is primary instead of "+before.Address(), tc.wantText)
+			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, now.Address()+" is primary instead of "+before.Address(),
+				tc.wantText)
 			again := target.DeepCopy()
 			again.InjectedAt = nil
 			s.inject(spec, again)
-			if n, others := s.servers.sent("FAILOVER"), s.servers.sent("REPLICAOF"); len(n) != 1 || !strings.HasSuffix(n[0], "TIMEOUT 20000") || len(others) != 2 {
+			if n, others := s.servers.sent("FAILOVER"),
+				s.servers.sent("REPLICAOF"); len(n) != 1 || !strings.HasSuffix(n[0], "TIMEOUT 20000") || len(others) != 2 {
 				t.Errorf("sent %q", s.servers.log)
 			}
 			s.expectRevert(spec, target)
@@ -229,7 +231,8 @@ func TestFailoverWithoutReplica(t *testing.T) {
 	server := redistest.Shared(t)
 	s := newFailoverStage(t, []*redistest.Server{server})
 	_, err := s.prepare(failingOver("", ""), server)
-	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "has no replica") {
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported ||
+		!strings.Contains(p.Message, "has no replica") {
 		t.Errorf("%+v", p)
 	}
 }
@@ -242,7 +245,8 @@ func testFailoverWithoutRights(t *testing.T) {
 	fixture := redistest.NewReplication(t, 1, ctl("+client|list"))
 	s := newFailoverStage(t, fixture.Servers()).asCtl()
 	_, err := s.prepare(failingOver("", ""), fixture.Primary)
-	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "+failover") {
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported ||
+		!strings.Contains(p.Message, "+failover") {
 		t.Errorf("%+v", p)
 	}
 }

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/await"
@@ -29,8 +28,8 @@ import (
 // errOperatorCrashed is the result of calls of an operator that has crashed.
 var errOperatorCrashed = errors.New("the operator crashed")
 
-// crashingServers forwards commands until its operator crashes: before one of the commands that change something is sent, or after it was
-// carried out.
+// crashingServers forwards commands until its operator crashes: before one of the commands that change something is
+// sent, or after it was carried out.
 type crashingServers struct {
 	topology.Servers
 	mu        sync.Mutex
@@ -43,7 +42,10 @@ type crashingServers struct {
 
 func changes(command []any) bool {
 	words := strings.ToUpper(fmt.Sprintln(command...))
-	for _, start := range []string{"SENTINEL FAILOVER", "CLUSTER FAILOVER", "FAILOVER", "REPLICAOF", "CLIENT PAUSE", "CLIENT UNPAUSE", "CONFIG REWRITE"} {
+	for _, start := range []string{
+		"SENTINEL FAILOVER", "CLUSTER FAILOVER", "FAILOVER", "REPLICAOF", "CLIENT PAUSE",
+		"CLIENT UNPAUSE", "CONFIG REWRITE",
+	} {
 		if strings.HasPrefix(words, start+" ") || strings.HasPrefix(words, start+"\n") {
 			return !strings.Contains(words, strings.ToUpper(unknownToAll))
 		}
@@ -133,12 +135,23 @@ func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...st
 func (s *failoverStage) deps() contract.Deps {
 	deps := faulttest.On(s.Stage.Deps(), faulttest.ByPods(map[string]string{"app": "redis"}))
 	deps.Servers = s.Confine(s.servers)
-	deps.Sentinels = target.Sentinels{Addresses: s.sentinels, Login: s.atSentinel, MasterName: s.master, Servers: deps.Servers}
+	deps.Sentinels = target.Sentinels{
+		Addresses:  s.sentinels,
+		Login:      s.atSentinel,
+		MasterName: s.master,
+		Servers:    deps.Servers,
+	}
 	return deps
 }
 
 func failingOver(method v1alpha1.FailoverMethod, mode v1alpha1.FailoverMode) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Method: method, Mode: mode, Timeout: metav1.Duration{Duration: 20 * time.Second}}}, Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}
+	return &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type:     v1alpha1.FaultFailover,
+			Failover: &v1alpha1.Failover{Method: method, Mode: mode, Timeout: metav1.Duration{Duration: 20 * time.Second}},
+		},
+		Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
+	}
 }
 
 // asCtl logs in at the servers as a user that has the rights of docs/faults/failover.md.
@@ -153,10 +166,13 @@ func ctl(rights string) redistest.Options {
 }
 
 // prepare makes the record of a server, as the controller does.
-func (s *failoverStage) prepare(spec *v1alpha1.RedisFaultSpec, server *redistest.Server) (*v1alpha1.FaultTarget, error) {
+func (s *failoverStage) prepare(
+	spec *v1alpha1.RedisFaultSpec, server *redistest.Server,
+) (*v1alpha1.FaultTarget, error) {
 	s.T.Helper()
 	selector := v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}
-	found, err := guard.Choose(s.T.Context(), s.deps().Redis, &v1alpha1.RedisFaultSpec{Select: selector}, contract.Traits{})
+	found, err := guard.Choose(s.T.Context(), s.deps().Redis, &v1alpha1.RedisFaultSpec{Select: selector},
+		contract.Traits{})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -196,7 +212,8 @@ func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) contract.Injecto
 	return injector
 }
 
-// injectOnce calls Inject once with a new injector, and stores the record unless the operator crashed. done reports whether the injection is complete.
+// injectOnce calls Inject once with a new injector, and stores the record unless the operator crashed. done reports
+// whether the injection is complete.
 func (s *failoverStage) injectOnce(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) (done bool, err error) {
 	s.T.Helper()
 	work := target.DeepCopy()
@@ -217,7 +234,8 @@ func (s *failoverStage) injectOnce(spec *v1alpha1.RedisFaultSpec, target *v1alph
 	return false, err
 }
 
-// inject calls Inject as the controller does, until it is complete. Refusals are retried, as the controller does for 30 s.
+// inject calls Inject as the controller does, until it is complete. Refusals are retried, as the controller does for 30
+// s.
 func (s *failoverStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) time.Duration {
 	s.T.Helper()
 	begin := time.Now()
@@ -232,7 +250,9 @@ func (s *failoverStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.F
 }
 
 // expectEffect waits for an effect whose evidence contains all the words: nodes learn of a change with a delay.
-func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText ...string) {
+func (s *failoverStage) expectEffect(
+	spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText ...string,
+) {
 	s.T.Helper()
 	await.Until(s.T, "the effect", func() error {
 		effect, evidence := s.injector(spec).Effect(s.T.Context(), target)
@@ -251,7 +271,9 @@ func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1al
 
 func (s *failoverStage) expectRevert(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.T.Helper()
-	await.Until(s.T, "the fault is reverted", func() error { return faulttest.Called(s.injector(spec).Revert(s.T.Context(), target)) })
+	await.Until(s.T, "the fault is reverted", func() error {
+		return faulttest.Called(s.injector(spec).Revert(s.T.Context(), target))
+	})
 }
 
 // primaryOf returns the only server with role primary; the test fails if there are several or none.
@@ -272,7 +294,8 @@ func (s *failoverStage) primaryOf(servers []*redistest.Server) *redistest.Server
 	return found
 }
 
-// replicates waits until a write reaches this number of replicas: a new replica is reported as online before it receives writes.
+// replicates waits until a write reaches this number of replicas: a new replica is reported as online before it
+// receives writes.
 func replicates(t *testing.T, primary *redistest.Server, replicas int64) {
 	t.Helper()
 	await.Until(t, "the replicas follow", func() error {

@@ -13,7 +13,11 @@ import (
 
 // Hanging sentinels delay an effect check by target.QueryTimeout, whatever their number.
 func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
-	for hanging, wantText := range map[int]string{0: "3 of 3 sentinels name", 1: "2 of 3 sentinels name", 2: "no majority of the 3 sentinels"} {
+	for hanging, wantText := range map[int]string{
+		0: "3 of 3 sentinels name",
+		1: "2 of 3 sentinels name",
+		2: "no majority of the 3 sentinels",
+	} {
 		t.Run(fmt.Sprintf("%d hang", hanging), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, hit := sentinelWorld(t, nil)

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -32,18 +31,25 @@ func testSelectPrimaryBySentinels(t *testing.T) {
 	}
 	deps := s.Deps()
 	primaries := v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}
-	_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: primaries}, contract.Traits{})
+	_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: primaries}, contract.Traits{})
 	if p := faulttest.ProblemOf(t, err); p.Lasting || !strings.Contains(p.Message, "redis-0 and redis-") {
 		t.Errorf("without sentinels: %+v", p)
 	}
-	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: redis.Login{Timeout: faulttest.Patient}, Servers: deps.Servers}
-	found, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: primaries}, contract.Traits{})
+	deps.Sentinels = target.Sentinels{
+		Addresses: set.SentinelAddresses(),
+		Login:     redis.Login{Timeout: faulttest.Patient},
+		Servers:   deps.Servers,
+	}
+	found, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: primaries}, contract.Traits{})
 	if err != nil || len(found) != 1 || found[0].Address != set.CurrentPrimary().Address() {
 		t.Errorf("%+v, %v; want the one at %s", found, err, set.CurrentPrimary().Address())
 	}
 }
 
-// No server has role primary, as after each was told to follow another: the refusal says which sentinels name which server.
+// No server has role primary, as after each was told to follow another: the refusal says which sentinels name which
+// server.
 func TestSelectPrimaryThatIsAReplica(t *testing.T) {
 	redistest.Each(t, func(t *testing.T) {
 		s := faulttest.NewStage(t, nil, Choose)
@@ -53,12 +59,18 @@ func TestSelectPrimaryThatIsAReplica(t *testing.T) {
 			s.Host(fmt.Sprintf("redis-%d", i), server, nil)
 		}
 		deps := s.Deps()
-		deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses()[:1], Login: redis.Login{Timeout: faulttest.Patient}, Servers: deps.Servers}
+		deps.Sentinels = target.Sentinels{
+			Addresses: set.SentinelAddresses()[:1],
+			Login:     redis.Login{Timeout: faulttest.Patient},
+			Servers:   deps.Servers,
+		}
 		_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
-			&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}}, contract.Traits{})
+			&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}},
+			contract.Traits{})
 		p := faulttest.ProblemOf(t, err)
 		watchers := strings.Join(slices.Sorted(slices.Values(set.SentinelAddresses())), ", ")
-		want := "redis-0 is Replica; redis-1 is Replica. As the primary of " + redistest.MasterName + ", " + watchers + " name " + set.Primary.Address()
+		want := "redis-0 is Replica; redis-1 is Replica. As the primary of " + redistest.MasterName + ", " + watchers +
+			" name " + set.Primary.Address()
 		if p.Lasting || !strings.Contains(p.Message, want) {
 			t.Errorf("%+v\nwant: %s", p, want)
 		}

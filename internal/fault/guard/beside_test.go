@@ -31,7 +31,8 @@ func apart(t *testing.T, replicas ...string) *faulttest.World {
 	}
 	w.Pod("master-0", "m0", "10.0.0.1", topology.Primary, of("master"))
 	for i, name := range replicas {
-		at := faulttest.AddressOf(w.Pod(name, "u-"+name, []string{"10.0.0.2", "10.0.0.3"}[i], topology.Replica, of("replicas")))
+		at := faulttest.AddressOf(w.Pod(name, "u-"+name, []string{"10.0.0.2", "10.0.0.3"}[i], topology.Replica,
+			of("replicas")))
 		w.Servers.Change(at, func(s *topology.Server) { s.Replication.Primary = masterAt })
 	}
 	return w
@@ -41,10 +42,14 @@ func of(w *faulttest.World, app string) target.Redis {
 	return faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": app})).Redis
 }
 
-// The copies of the data are counted wherever their pods are: what a primary lists, and what a replica names as its primary.
+// The copies of the data are counted wherever their pods are: what a primary lists, and what a replica names as its
+// primary.
 func TestCopiesBesideTheTarget(t *testing.T) {
 	gone := func(w *faulttest.World) {
-		faulttest.Must(w.T, w.Cluster.Delete(w.T.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "replicas-0"}}))
+		faulttest.Must(w.T,
+			w.Cluster.Delete(w.T.Context(), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "replicas-0"},
+			}))
 		delete(w.Servers.Servers, replicasAt)
 		w.Servers.Change(masterAt, func(s *topology.Server) { s.Replication.Replicas = []topology.Attached{} })
 	}
@@ -67,20 +72,79 @@ func TestCopiesBesideTheTarget(t *testing.T) {
 		refused  string // "" = it is allowed
 		by       []string
 	}{
-		"the primary":                                     {replicas: []string{"replicas-0"}, on: "master"},
-		"the only replica":                                {replicas: []string{"replicas-0"}, on: "replicas"},
-		"one of two replicas":                             {replicas: []string{"replicas-0", "replicas-1"}, on: "replicas"},
-		"the primary of a silent replica":                 {replicas: []string{"replicas-0"}, on: "master", change: silentButListed(silent), refused: "replicas-0 does not answer"},
-		"the primary of a replica with another password":  {replicas: []string{"replicas-0"}, on: "master", change: rejecting},
-		"the primary, another fault mutes the replica":    {replicas: []string{"replicas-0"}, on: "master", others: pairOf, refused: "RedisFault keep holds replicas-0", by: []string{"keep"}},
-		"the primary, another fault has muted it":         {replicas: []string{"replicas-0"}, on: "master", change: silentButListed(silent), others: pairOf, refused: "RedisFault keep holds replicas-0", by: []string{"keep"}},
-		"the primary, another fault has ended it":         {replicas: []string{"replicas-0"}, on: "master", change: gone, others: pairOf, refused: "RedisFault keep holds replicas-0", by: []string{"keep"}},
-		"the primary, it has not come back":               {replicas: []string{"replicas-0"}, on: "master", change: gone, others: over, refused: "replicas-0, which RedisFault keep has hit, is not in sync again"},
-		"the primary, it has come back":                   {replicas: []string{"replicas-0"}, on: "master", others: over},
-		"the primary, of two one has not come back":       {replicas: []string{"replicas-0", "replicas-1"}, on: "master", change: func(w *faulttest.World) { gone(w); listed(w, "10.0.0.3:6379") }, others: pairOf},
-		"the replica, another fault holds the primary":    {replicas: []string{"replicas-0"}, on: "replicas", others: []Hit{{Pod: "master-0", Fault: "keep"}}, refused: "RedisFault keep holds master-0", by: []string{"keep"}},
-		"the primary, another fault hits something else":  {replicas: []string{"replicas-0"}, on: "master", others: []Hit{{Pod: "cache-0", Fault: "keep", Copies: []string{"cache-1"}}}},
-		"the primary, a copy of a copy has not come back": {replicas: nil, on: "master", others: []Hit{{Pod: "a", Fault: "keep", Copies: []string{"b"}}, {Pod: "b", Fault: "keep", Copies: []string{"master-0"}}}, refused: "RedisFault keep holds a", by: []string{"keep"}},
+		"the primary":         {replicas: []string{"replicas-0"}, on: "master"},
+		"the only replica":    {replicas: []string{"replicas-0"}, on: "replicas"},
+		"one of two replicas": {replicas: []string{"replicas-0", "replicas-1"}, on: "replicas"},
+		"the primary of a silent replica": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			change:   silentButListed(silent),
+			refused:  "replicas-0 does not answer",
+		},
+		"the primary of a replica with another password": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			change:   rejecting,
+		},
+		"the primary, another fault mutes the replica": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			others:   pairOf,
+			refused:  "RedisFault keep holds replicas-0",
+			by:       []string{"keep"},
+		},
+		"the primary, another fault has muted it": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			change:   silentButListed(silent),
+			others:   pairOf,
+			refused:  "RedisFault keep holds replicas-0",
+			by:       []string{"keep"},
+		},
+		"the primary, another fault has ended it": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			change:   gone,
+			others:   pairOf,
+			refused:  "RedisFault keep holds replicas-0",
+			by:       []string{"keep"},
+		},
+		"the primary, it has not come back": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			change:   gone,
+			others:   over,
+			refused:  "replicas-0, which RedisFault keep has hit, is not in sync again",
+		},
+		"the primary, it has come back": {replicas: []string{"replicas-0"}, on: "master", others: over},
+		"the primary, of two one has not come back": {
+			replicas: []string{"replicas-0", "replicas-1"},
+			on:       "master",
+			change:   func(w *faulttest.World) { gone(w); listed(w, "10.0.0.3:6379") },
+			others:   pairOf,
+		},
+		"the replica, another fault holds the primary": {
+			replicas: []string{"replicas-0"},
+			on:       "replicas",
+			others:   []Hit{{Pod: "master-0", Fault: "keep"}},
+			refused:  "RedisFault keep holds master-0",
+			by:       []string{"keep"},
+		},
+		"the primary, another fault hits something else": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			others:   []Hit{{Pod: "cache-0", Fault: "keep", Copies: []string{"cache-1"}}},
+		},
+		"the primary, a copy of a copy has not come back": {
+			replicas: nil,
+			on:       "master",
+			others: []Hit{
+				{Pod: "a", Fault: "keep", Copies: []string{"b"}},
+				{Pod: "b", Fault: "keep", Copies: []string{"master-0"}},
+			},
+			refused: "RedisFault keep holds a",
+			by:      []string{"keep"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := apart(t, tc.replicas...)
@@ -111,7 +175,8 @@ func listed(w *faulttest.World, address string) {
 // What the guards have learned is in the record: later it tells which copies are missed.
 func TestCopiesAreRecorded(t *testing.T) {
 	w := apart(t, "replicas-0", "replicas-1")
-	found, err := Choose(t.Context(), of(w, "replicas"), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica}}, contract.Traits{Silences: true})
+	found, err := Choose(t.Context(), of(w, "replicas"),
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica}}, contract.Traits{Silences: true})
 	if err != nil || len(found) != 1 || !slices.Equal(found[0].Copies, []string{"master-0", "replicas-1"}) {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -128,12 +193,25 @@ func TestCopiesInUnselectedPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
-			faulttest.Must(t, w.Cluster.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis"}, Spec: appsv1.StatefulSetSpec{
-				Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"set": "redis"}},
-			}}))
-			w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "first", "set": "redis"} })
+			faulttest.Must(t,
+				w.Cluster.Create(t.Context(), &appsv1.StatefulSet{
+					ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis"},
+					Spec: appsv1.StatefulSetSpec{
+						Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"set": "redis"}},
+					},
+				}))
+			w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
+				p.Labels = map[string]string{
+					"app": "first",
+					"set": "redis",
+				}
+			})
 			if tc.there {
-				w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, func(p *corev1.Pod) { p.Labels = map[string]string{"set": "redis"} })
+				w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, func(p *corev1.Pod) {
+					p.Labels = map[string]string{
+						"set": "redis",
+					}
+				})
 			}
 			_, err := Choose(t.Context(), of(w, "first"), killing(), contract.Traits{Silences: true})
 			refusedFor(t, err, tc.refused)
@@ -144,7 +222,9 @@ func TestCopiesInUnselectedPods(t *testing.T) {
 // The nodes of a cluster in pods that the target does not select are found by their addresses.
 func TestShardBesideTheTarget(t *testing.T) {
 	shard := func(t *testing.T) *faulttest.World {
-		w := announcing(t, strings.NewReplacer("203.0.113.5:30000", "10.0.0.1:6379", "203.0.113.5:30001", "10.0.0.2:6379", "203.0.113.5:30002", "10.0.0.3:6379", "203.0.113.5:30003", "10.0.0.4:6379", ",host.example", "").Replace(announced))
+		w := announcing(t,
+			strings.NewReplacer("203.0.113.5:30000", "10.0.0.1:6379", "203.0.113.5:30001", "10.0.0.2:6379", "203.0.113.5:30002",
+				"10.0.0.3:6379", "203.0.113.5:30003", "10.0.0.4:6379", ",host.example", "").Replace(announced))
 		pod := w.PodNamed("redis-1")
 		pod.Labels = map[string]string{"app": "replicas"}
 		faulttest.Must(t, w.Cluster.Update(t.Context(), pod))
@@ -155,7 +235,9 @@ func TestShardBesideTheTarget(t *testing.T) {
 	if _, err := Choose(t.Context(), on(shard(t)), first, contract.Traits{Silences: true}); err != nil {
 		t.Errorf("its replica runs elsewhere: %v", err)
 	}
-	_, err := Select(t.Context(), on(shard(t)), first, contract.Traits{Silences: true}, nil, []Hit{{Pod: "redis-1", Fault: "keep"}})
+	_, err := Select(t.Context(), on(shard(t)), first, contract.Traits{Silences: true}, nil, []Hit{
+		{Pod: "redis-1", Fault: "keep"},
+	})
 	refusedFor(t, err, "RedisFault keep holds redis-1")
 	w := shard(t)
 	w.Servers.Change("10.0.0.2:6379", func(s *topology.Server) { s.Loading = true })
@@ -172,7 +254,9 @@ func TestHitsOf(t *testing.T) {
 		change(&f.Status)
 		return f
 	}
-	kills, rolls, sets := contract.Traits{Silences: true, EndsServer: true}, contract.Traits{RollsPods: true}, contract.Traits{}
+	kills := contract.Traits{Silences: true, EndsServer: true}
+	rolls := contract.Traits{RollsPods: true}
+	sets := contract.Traits{}
 	injected := func(s *v1alpha1.RedisFaultStatus) { s.Targets[0].InjectedAt = &now }
 	acting := func(s *v1alpha1.RedisFaultStatus) { injected(s); s.Holding = new(true) }
 	reverted := func(long bool) func(*v1alpha1.RedisFaultStatus) {
@@ -189,13 +273,21 @@ func TestHitsOf(t *testing.T) {
 		traits contract.Traits
 		want   string // "" = none
 	}{
-		"recorded":                  {fault(func(s *v1alpha1.RedisFaultStatus) { s.Holding = new(true) }), kills, "holds"},
-		"acting":                    {fault(acting), kills, "holds"},
-		"reverted just now":         {fault(reverted(false)), kills, "over"},
-		"reverted long ago":         {fault(reverted(true)), kills, ""},
-		"a roll under way":          {fault(acting), rolls, "holds"},
-		"a roll that is complete":   {fault(func(s *v1alpha1.RedisFaultStatus) { acting(s); s.Targets[0].ActiveAt = &now }), rolls, "over"},
-		"a roll back":               {fault(func(s *v1alpha1.RedisFaultStatus) { acting(s); s.Targets[0].ActiveAt, s.RevertingSince = &now, &now }), rolls, "holds"},
+		"recorded":          {fault(func(s *v1alpha1.RedisFaultStatus) { s.Holding = new(true) }), kills, "holds"},
+		"acting":            {fault(acting), kills, "holds"},
+		"reverted just now": {fault(reverted(false)), kills, "over"},
+		"reverted long ago": {fault(reverted(true)), kills, ""},
+		"a roll under way":  {fault(acting), rolls, "holds"},
+		"a roll that is complete": {fault(func(s *v1alpha1.RedisFaultStatus) {
+			acting(
+				s)
+			s.Targets[0].ActiveAt = &now
+		}), rolls, "over"},
+		"a roll back": {fault(func(s *v1alpha1.RedisFaultStatus) {
+			acting(
+				s)
+			s.Targets[0].ActiveAt, s.RevertingSince = &now, &now
+		}), rolls, "holds"},
 		"a roll that has not begun": {fault(func(s *v1alpha1.RedisFaultStatus) { s.Holding = new(true) }), rolls, "holds"},
 		"a setting":                 {fault(acting), sets, ""},
 		"never injected":            {fault(func(*v1alpha1.RedisFaultStatus) {}), kills, ""},

@@ -14,7 +14,9 @@ type Hit struct {
 	Pod, Address string
 	Fault        string   // its name
 	Copies       []string // pods in which other copies of its data were
-	Over         bool     // it does not keep the server from serving any more: whether the copy is in sync again has to be seen
+	// it does not keep the server from serving any more: whether the copy is in sync again has to be
+	// seen
+	Over bool
 }
 
 // is reports whether the hit is one of a server, which is known by its pod, else by its address.
@@ -22,10 +24,12 @@ func (h *Hit) is(pod, address string) bool {
 	return h.Pod == pod || address != "" && h.Address == address
 }
 
-// remembered is how long a copy that a fault has hit is missed where it does not show: its server may still be starting.
+// remembered is how long a copy that a fault has hit is missed where it does not show: its server
+// may still be starting.
 const remembered = 10 * time.Minute
 
-// HitsOf returns the pods that a fault has hit or will hit, and that are not known to have recovered.
+// HitsOf returns the pods that a fault has hit or will hit, and that are not known to have
+// recovered.
 func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, now time.Time) []Hit {
 	status := &f.Status
 	holds := status.Holding != nil && *status.Holding
@@ -38,50 +42,75 @@ func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, now time.Time) []Hit
 		t := &status.Targets[i]
 		rolls := traits.RollsPods && (t.ActiveAt == nil || status.RevertingSince != nil)
 		if silenced := holds && (traits.Silences || rolls); silenced || t.InjectedAt != nil {
-			hits = append(hits, Hit{Pod: t.Pod, Address: t.Address, Fault: f.Name, Copies: t.Copies, Over: !silenced})
+			hits = append(hits, Hit{
+				Pod:     t.Pod,
+				Address: t.Address,
+				Fault:   f.Name,
+				Copies:  t.Copies,
+				Over:    !silenced,
+			})
 		}
 	}
 	return hits
 }
 
-// disturbs reports whether a fault keeps servers from serving, if only for as long as they need to start.
-func disturbs(traits contract.Traits) bool { return traits.Silences || ends(traits) }
+// disturbs reports whether a fault keeps servers from serving, if only for as long as they need to
+// start.
+func disturbs(traits contract.Traits) bool {
+	return traits.Silences || ends(traits)
+}
 
 // ends reports whether a fault ends the processes of servers.
-func ends(traits contract.Traits) bool { return traits.EndsServer || traits.RollsPods }
+func ends(traits contract.Traits) bool {
+	return traits.EndsServer || traits.RollsPods
+}
 
 // blow is the pods that a fault is about to hit, and those that are hit already.
 type blow struct {
-	now         []string
-	before      []Hit // by this fault
-	others      []Hit
-	passed      bool // the other faults are taken for over, and what they hit for well
-	lostPrimary bool // this fault has hit a primary: replicas that have lost theirs are no worse than before
+	now    []string
+	before []Hit // by this fault
+	others []Hit
+	passed bool // the other faults are taken for over, and what they hit for well
+	// this fault has hit a primary: replicas that have lost theirs are no worse than before
+	lostPrimary bool
 }
 
-// add adds a target that is hit already. One whose process has been replaced since counts by what it shows.
+// add adds a target that is hit already. One whose process has been replaced since counts by what
+// it shows.
 func (b *blow) add(t *v1alpha1.FaultTarget, census *target.Census, traits contract.Traits) {
 	if t.InjectedAt == nil || slices.Contains(b.now, t.Pod) {
 		return
 	}
 	b.lostPrimary = b.lostPrimary || t.Role == v1alpha1.RolePrimary
-	replaced := slices.ContainsFunc(census.Servers, func(s target.Server) bool { return s.Pod.Name == t.Pod && s.Err == nil && s.State.RunID != t.RunID })
-	b.before = append(b.before, Hit{Pod: t.Pod, Address: t.Address, Copies: t.Copies, Over: replaced && (traits.Lasts == 0 || traits.RollsPods)})
+	replaced := slices.ContainsFunc(census.Servers, func(s target.Server) bool {
+		return s.Pod.Name == t.Pod && s.Err == nil && s.State.RunID != t.RunID
+	})
+	b.before = append(b.before, Hit{
+		Pod:     t.Pod,
+		Address: t.Address,
+		Copies:  t.Copies,
+		Over:    replaced && (traits.Lasts == 0 || traits.RollsPods),
+	})
 }
 
 // hits reports whether this fault hits a pod, or has.
 func (b *blow) hits(pod string) bool {
-	return slices.Contains(b.now, pod) || slices.ContainsFunc(b.before, func(h Hit) bool { return !h.Over && h.Pod == pod })
+	return slices.Contains(b.now, pod) ||
+		slices.ContainsFunc(b.before, func(h Hit) bool { return !h.Over && h.Pod == pod })
 }
 
-// kept is why a server does not serve although it seems to: this fault or another one keeps it from that. The text is empty where none does.
+// kept is why a server does not serve although it seems to: this fault or another one keeps it from
+// that. The text is empty where none does.
 func (b *blow) kept(pod, address string) reason {
 	is := func(h Hit) bool { return !h.Over && h.is(pod, address) }
 	if i := slices.IndexFunc(b.before, is); i >= 0 {
 		return reason{text: "this fault has hit " + b.before[i].Pod}
 	}
 	if i := slices.IndexFunc(b.others, is); i >= 0 {
-		return reason{text: "RedisFault " + b.others[i].Fault + " holds " + b.others[i].Pod, by: b.others[i].Fault}
+		return reason{
+			text: "RedisFault " + b.others[i].Fault + " holds " + b.others[i].Pod,
+			by:   b.others[i].Fault,
+		}
 	}
 	return reason{}
 }

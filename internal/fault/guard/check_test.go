@@ -21,12 +21,18 @@ func TestOtherFaultsAreCounted(t *testing.T) {
 		others  []Hit
 		refused string
 	}{
-		"none":          {nil, ""},
-		"one of two":    {[]Hit{{Pod: "redis-1", Fault: "other"}}, ""},
-		"both":          {[]Hit{{Pod: "redis-1", Fault: "other"}, {Pod: "redis-2", Fault: "third"}}, "RedisFault other holds redis-1; RedisFault third holds redis-2"},
-		"the target":    {[]Hit{{Pod: "redis-0", Fault: "other"}}, ""},
-		"another pod":   {[]Hit{{Pod: "api-0", Fault: "other"}}, ""},
-		"a Pending pod": {[]Hit{{Pod: "redis-1", Fault: "other"}, {Pod: "redis-2", Fault: "other"}, {Pod: "redis-3", Fault: "keep-down"}}, "RedisFault keep-down holds redis-3"},
+		"none":       {nil, ""},
+		"one of two": {[]Hit{{Pod: "redis-1", Fault: "other"}}, ""},
+		"both": {
+			[]Hit{{Pod: "redis-1", Fault: "other"}, {Pod: "redis-2", Fault: "third"}},
+			"RedisFault other holds redis-1; RedisFault third holds redis-2",
+		},
+		"the target":  {[]Hit{{Pod: "redis-0", Fault: "other"}}, ""},
+		"another pod": {[]Hit{{Pod: "api-0", Fault: "other"}}, ""},
+		"a Pending pod": {
+			[]Hit{{Pod: "redis-1", Fault: "other"}, {Pod: "redis-2", Fault: "other"}, {Pod: "redis-3", Fault: "keep-down"}},
+			"RedisFault keep-down holds redis-3",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
@@ -50,8 +56,12 @@ func TestSentinelsOfOtherFaultsAreCounted(t *testing.T) {
 	if _, err := Select(t.Context(), on(w), spec, contract.Traits{Silences: true}, nil, nil); err != nil {
 		t.Errorf("one of three: %v", err)
 	}
-	_, err := Select(t.Context(), on(w), spec, contract.Traits{Silences: true}, nil, []Hit{{Pod: "sentinel-2", Fault: "other"}})
-	if p := faulttest.ProblemOf(t, err); !strings.Contains(p.Message, "2 of 3 sentinels and leave 1, too few to elect a primary: RedisFault other holds sentinel-2; spec.allow: [MajorityOfSentinels]") {
+	_, err := Select(t.Context(), on(w), spec, contract.Traits{Silences: true}, nil, []Hit{
+		{Pod: "sentinel-2", Fault: "other"},
+	})
+	if p := faulttest.ProblemOf(t,
+		err); !strings.Contains(p.Message,
+		"2 of 3 sentinels and leave 1, too few to elect a primary: RedisFault other holds sentinel-2; spec.allow: [MajorityOfSentinels]") {
 		t.Errorf("%+v", p)
 	}
 }
@@ -60,7 +70,8 @@ func TestSentinelsOfOtherFaultsAreCounted(t *testing.T) {
 func TestCheck(t *testing.T) {
 	primaries := v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}
 	anyTwo := v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: new(int32(2))}
-	lasting, killed := contract.Traits{Silences: true, Lasts: time.Minute}, contract.Traits{Silences: true, EndsServer: true}
+	lasting := contract.Traits{Silences: true, Lasts: time.Minute}
+	killed := contract.Traits{Silences: true, EndsServer: true}
 	for name, tc := range map[string]struct {
 		selector v1alpha1.FaultSelector
 		traits   contract.Traits
@@ -70,18 +81,57 @@ func TestCheck(t *testing.T) {
 		reason   string // "" = it may be hit
 		text     string
 	}{
-		"nothing changed":               {selector: primaries, traits: killed},
-		"another primary":               {selector: primaries, traits: killed, change: swapped, reason: v1alpha1.ReasonNoTarget, text: "redis-0 was selected as Primary and is Replica now"},
-		"no answer":                     {selector: primaries, traits: killed, change: func(w *faulttest.World) { delete(w.Servers.Servers, "10.0.0.1:6379") }, reason: v1alpha1.ReasonNoTarget, text: "it did not answer"},
-		"the last copy by now":          {selector: primaries, traits: killed, change: loading("10.0.0.2:6379", "10.0.0.3:6379"), reason: v1alpha1.ReasonBlastRadius, text: "redis-1 loads its data; redis-2 loads its data"},
-		"the namespace is protected":    {selector: primaries, traits: killed, change: protected, reason: v1alpha1.ReasonProtected, text: faulttest.Namespace},
-		"another fault came":            {selector: primaries, traits: killed, others: []Hit{{Pod: "redis-1", Fault: "other"}, {Pod: "redis-2", Fault: "other"}}, reason: v1alpha1.ReasonBlastRadius, text: "RedisFault other holds redis-1"},
+		"nothing changed": {selector: primaries, traits: killed},
+		"another primary": {
+			selector: primaries,
+			traits:   killed,
+			change:   swapped,
+			reason:   v1alpha1.ReasonNoTarget,
+			text:     "redis-0 was selected as Primary and is Replica now",
+		},
+		"no answer": {selector: primaries, traits: killed, change: func(w *faulttest.World) {
+			delete(
+				w.Servers.Servers, "10.0.0.1:6379")
+		}, reason: v1alpha1.ReasonNoTarget, text: "it did not answer"},
+		"the last copy by now": {
+			selector: primaries,
+			traits:   killed,
+			change:   loading("10.0.0.2:6379", "10.0.0.3:6379"),
+			reason:   v1alpha1.ReasonBlastRadius,
+			text:     "redis-1 loads its data; redis-2 loads its data",
+		},
+		"the namespace is protected": {
+			selector: primaries,
+			traits:   killed,
+			change:   protected,
+			reason:   v1alpha1.ReasonProtected,
+			text:     faulttest.Namespace,
+		},
+		"another fault came": {
+			selector: primaries,
+			traits:   killed,
+			others:   []Hit{{Pod: "redis-1", Fault: "other"}, {Pod: "redis-2", Fault: "other"}},
+			reason:   v1alpha1.ReasonBlastRadius,
+			text:     "RedisFault other holds redis-1",
+		},
 		"the pod is gone":               {selector: primaries, traits: killed, change: replaced},
 		"the second of two":             {selector: anyTwo, traits: lasting, injected: 1},
 		"the second, its primary ended": {selector: anyTwo, traits: killed, injected: 1, change: ended},
-		"the second, the last copy":     {selector: anyTwo, traits: lasting, injected: 1, change: loading("10.0.0.3:6379"), reason: v1alpha1.ReasonBlastRadius, text: "this fault has hit redis-0; redis-2 loads its data"},
-		"the first is a copy again":     {selector: anyTwo, traits: killed, injected: 1, change: func(w *faulttest.World) { swappedBack(w); loading("10.0.0.3:6379")(w) }},
-		"it does not silence":           {selector: primaries, change: loading("10.0.0.2:6379", "10.0.0.3:6379")},
+		"the second, the last copy": {
+			selector: anyTwo,
+			traits:   lasting,
+			injected: 1,
+			change:   loading("10.0.0.3:6379"),
+			reason:   v1alpha1.ReasonBlastRadius,
+			text:     "this fault has hit redis-0; redis-2 loads its data",
+		},
+		"the first is a copy again": {
+			selector: anyTwo,
+			traits:   killed,
+			injected: 1,
+			change:   func(w *faulttest.World) { swappedBack(w); loading("10.0.0.3:6379")(w) },
+		},
+		"it does not silence": {selector: primaries, change: loading("10.0.0.2:6379", "10.0.0.3:6379")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: faulttest.Namespace}})
@@ -134,12 +184,21 @@ func loading(addresses ...string) func(*faulttest.World) {
 }
 
 func protected(w *faulttest.World) {
-	faulttest.Must(w.T, w.Cluster.Update(w.T.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: faulttest.Namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: "true"}}}))
+	faulttest.Must(w.T,
+		w.Cluster.Update(w.T.Context(), &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        faulttest.Namespace,
+				Annotations: map[string]string{v1alpha1.AnnotationProtected: "true"},
+			},
+		}))
 }
 
 // replaced is another pod of the same name.
 func replaced(w *faulttest.World) {
-	faulttest.Must(w.T, w.Cluster.Delete(w.T.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis-0"}}))
+	faulttest.Must(w.T,
+		w.Cluster.Delete(w.T.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis-0"},
+		}))
 	w.Pod("redis-0", "u9", "10.0.0.9", topology.Primary, nil)
 }
 

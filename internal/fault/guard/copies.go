@@ -22,7 +22,8 @@ type toll struct {
 	lost  []reason // why the others cannot take over
 }
 
-// tollOf counts the copies of a data set: those that show, and those that faults have hit and that do not show any more.
+// tollOf counts the copies of a data set: those that show, and those that faults have hit and that
+// do not show any more.
 func tollOf(d *target.Data, b *blow) toll {
 	var t toll
 	served := d.Primary() != nil
@@ -36,8 +37,15 @@ func tollOf(d *target.Data, b *blow) toll {
 	for again := true; again; { // copies of copies
 		again = false
 		for _, h := range slices.Concat(b.before, b.others) {
-			same := slices.ContainsFunc(h.Copies, func(pod string) bool { return known(pod) || slices.Contains(gone, pod) })
-			if !same || known(h.Pod) || slices.Contains(gone, h.Pod) || slices.ContainsFunc(d.Copies, func(c target.Copy) bool { return c.Place != "" && c.Place == h.Address }) {
+			same := slices.ContainsFunc(h.Copies, func(pod string) bool {
+				return known(pod) ||
+					slices.Contains(gone, pod)
+			})
+			if !same || known(h.Pod) || slices.Contains(gone, h.Pod) ||
+				slices.ContainsFunc(d.Copies, func(c target.Copy) bool {
+					return c.Place != "" &&
+						c.Place == h.Address
+				}) {
 				continue
 			}
 			gone, again = append(gone, h.Pod), true
@@ -58,7 +66,9 @@ func missed(h Hit) reason {
 	case h.Fault == "":
 		return reason{text: "this fault has hit " + h.Pod}
 	case h.Over:
-		return reason{text: fmt.Sprintf("%s, which RedisFault %s has hit, is not in sync again", h.Pod, h.Fault)}
+		return reason{
+			text: fmt.Sprintf("%s, which RedisFault %s has hit, is not in sync again", h.Pod, h.Fault),
+		}
 	}
 	return reason{text: fmt.Sprintf("RedisFault %s holds %s", h.Fault, h.Pod), by: h.Fault}
 }
@@ -84,23 +94,31 @@ func (t *toll) count(c *target.Copy, b *blow, served bool) {
 	}
 }
 
-// isOrphan reports whether a server is a replica that has its data, whether its primary is there or not.
+// isOrphan reports whether a server is a replica that has its data, whether its primary is there or
+// not.
 func isOrphan(s *target.Server) bool {
-	return s != nil && s.Err == nil && !s.State.Loading && s.State.Role == topology.Replica && !s.State.Replication.Syncing && s.State.Replication.WasUp
+	return s != nil && s.Err == nil && !s.State.Loading && s.State.Role == topology.Replica &&
+		!s.State.Replication.Syncing && s.State.Replication.WasUp
 }
 
-// sparesCopies refuses to hit the last copy in sync of data that has several copies. A server without a copy is no reason to refuse: its outage is the purpose of the fault.
+// sparesCopies refuses to hit the last copy in sync of data that has several copies. A server
+// without a copy is no reason to refuse: its outage is the purpose of the fault.
 func (s *scene) sparesCopies(b *blow) *tooWide {
 	for i := range s.data {
 		d := &s.data[i]
 		if t := tollOf(d, b); len(t.now) > 0 && t.spare == 0 && t.known > 1 {
-			return &tooWide{v1alpha1.AllowAllCopies, fmt.Sprintf("it would hit the last copy in sync of %s (%s)", d.Name, strings.Join(t.now, ", ")), t.lost}
+			return &tooWide{
+				v1alpha1.AllowAllCopies,
+				fmt.Sprintf("it would hit the last copy in sync of %s (%s)", d.Name, strings.Join(t.now, ", ")),
+				t.lost,
+			}
 		}
 	}
 	return nil
 }
 
-// sparesOthers is sparesCopies for a fault that hits one pod after the other, the next when the one before is in sync again.
+// sparesOthers is sparesCopies for a fault that hits one pod after the other, the next when the one
+// before is in sync again.
 func (s *scene) sparesOthers(b *blow) *tooWide {
 	for _, pod := range b.now {
 		one := *b
@@ -112,7 +130,8 @@ func (s *scene) sparesOthers(b *blow) *tooWide {
 	return nil
 }
 
-// keepsData refuses to end a primary that would come back without its data while there are other copies: they would copy the empty data set.
+// keepsData refuses to end a primary that would come back without its data while there are other
+// copies: they would copy the empty data set.
 func (s *scene) keepsData(b *blow) *tooWide {
 	for i := range s.data {
 		d := &s.data[i]
@@ -122,22 +141,35 @@ func (s *scene) keepsData(b *blow) *tooWide {
 		}
 		t := tollOf(d, b)
 		if others := t.known - 1; others > 0 {
-			return &tooWide{v1alpha1.AllowDataLoss, fmt.Sprintf("it would end the server of pod %s, the primary of %d other copies, which comes back without data, as %s; they would copy that",
-				p.Pod.Name, others, s.forgets[p.Pod.Name]), slices.DeleteFunc(t.lost, func(r reason) bool { return r.by == "" })}
+			return &tooWide{
+				v1alpha1.AllowDataLoss,
+				fmt.Sprintf(
+					"it would end the server of pod %s, the primary of %d other copies, which comes back without data, as %s; they would copy that",
+					p.Pod.Name, others, s.forgets[p.Pod.Name]),
+				slices.DeleteFunc(t.lost, func(r reason) bool { return r.by == "" }),
+			}
 		}
 	}
 	return nil
 }
 
-// askForgetful asks the primaries that a fault hits whether they come back without their data; others copy them anew.
-func (s *scene) askForgetful(ctx context.Context, of target.Redis, b *blow, traits contract.Traits) map[string]string {
+// askForgetful asks the primaries that a fault hits whether they come back without their data;
+// others copy them anew.
+func (s *scene) askForgetful(
+	ctx context.Context, of target.Redis, b *blow, traits contract.Traits,
+) map[string]string {
 	why := map[string]string{}
 	for i := range s.data {
 		p := s.data[i].Primary()
 		if p == nil || !slices.Contains(b.now, p.Pod.Name) {
 			continue
 		}
-		end, restarts := target.End{Abrupt: traits.Abrupt, NewPod: traits.NewPod || traits.RollsPods, NewNode: traits.Taints}, ends(traits)
+		end := target.End{
+			Abrupt:  traits.Abrupt,
+			NewPod:  traits.NewPod || traits.RollsPods,
+			NewNode: traits.Taints,
+		}
+		restarts := ends(traits)
 		if container := of.Container(p.Pod); !restarts && container.LivenessProbe != nil {
 			restarts = traits.Lasts >= podstate.PatienceOf(container.LivenessProbe)
 		}

@@ -35,7 +35,9 @@ func TestFullSyncIsNoCopy(t *testing.T) { redistest.Each(t, testFullSyncIsNoCopy
 
 func testFullSyncIsNoCopy(t *testing.T) {
 	t.Parallel()
-	primary := redistest.NewServer(t, redistest.Options{Config: []string{"repl-diskless-sync yes", "repl-diskless-sync-delay 3600"}})
+	primary := redistest.NewServer(t, redistest.Options{
+		Config: []string{"repl-diskless-sync yes", "repl-diskless-sync-delay 3600"},
+	})
 	replica := redistest.NewServer(t, redistest.Options{})
 	s := faulttest.NewStage(t, nil, Choose)
 	s.Host("redis-0", primary, nil)
@@ -61,7 +63,9 @@ func TestAnnouncedCluster(t *testing.T) { redistest.Each(t, testAnnouncedCluster
 
 func testAnnouncedCluster(t *testing.T) {
 	t.Parallel()
-	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"bind 127.0.0.1 127.0.0.2"}}})
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{
+		Options: redistest.Options{Config: []string{"bind 127.0.0.1 127.0.0.2"}},
+	})
 	s := faulttest.NewStage(t, nil, Choose)
 	for i, shard := range c.Shards {
 		for k, server := range shard {
@@ -79,14 +83,19 @@ func testAnnouncedCluster(t *testing.T) {
 			return nil
 		})
 	}
-	allowedAtLast(t, hosting(s), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll},
-		Allow: []v1alpha1.Allowance{v1alpha1.AllowMajorityOfPrimaries}})
+	allowedAtLast(t, hosting(s), &v1alpha1.RedisFaultSpec{
+		Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll},
+		Allow:  []v1alpha1.Allowance{v1alpha1.AllowMajorityOfPrimaries},
+	})
 	for shard := range int32(3) {
-		found, err := Choose(t.Context(), hosting(s), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll}}, contract.Traits{})
+		found, err := Choose(t.Context(), hosting(s),
+			&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll}}, contract.Traits{})
 		if want := fmt.Sprintf("redis-%d redis-%d", 2*shard, 2*shard+1); err != nil || podsOf(found) != want {
 			t.Errorf("shard %d: %s, %v; want %s", shard, podsOf(found), err, want)
 		}
 	}
-	_, err := Choose(t.Context(), hosting(s), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(2))}}, contract.Traits{Silences: true})
+	_, err := Choose(t.Context(), hosting(s),
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(2))}},
+		contract.Traits{Silences: true})
 	refusedFor(t, err, "shard 0 (redis-0, redis-1)")
 }

@@ -25,11 +25,15 @@ func on(w *faulttest.World) target.Redis {
 
 // killing is a kill of the primary, also in a small cluster.
 func killing() *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
-		Allow: []v1alpha1.Allowance{v1alpha1.AllowMajorityOfPrimaries}}
+	return &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill},
+		Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
+		Allow:  []v1alpha1.Allowance{v1alpha1.AllowMajorityOfPrimaries},
+	}
 }
 
-// A copy counts as spared only if it can take over: it runs, has loaded its data, and follows its primary, which lists it as online.
+// A copy counts as spared only if it can take over: it runs, has loaded its data, and follows its primary, which lists
+// it as online.
 func TestLastCopyInSync(t *testing.T) {
 	const primary, replica = "10.0.0.1:6379", "10.0.0.2:6379"
 	following := func(change func(*topology.Server)) func(*faulttest.World) {
@@ -41,12 +45,19 @@ func TestLastCopyInSync(t *testing.T) {
 	listing := func(listed ...topology.Attached) func(*faulttest.World) {
 		return func(w *faulttest.World) {
 			w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
-			w.Servers.Change(primary, func(s *topology.Server) { s.Replication.Replicas = append([]topology.Attached{}, listed...) })
+			w.Servers.Change(primary, func(s *topology.Server) {
+				s.Replication.Replicas = append([]topology.Attached{},
+					listed...)
+			})
 		}
 	}
 	set := func(replicas int32) func(*faulttest.World) {
 		return func(w *faulttest.World) {
-			faulttest.Must(t, w.Cluster.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}))
+			faulttest.Must(t,
+				w.Cluster.Create(t.Context(), &appsv1.StatefulSet{
+					ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis"},
+					Spec:       appsv1.StatefulSetSpec{Replicas: &replicas},
+				}))
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -64,15 +75,33 @@ func TestLastCopyInSync(t *testing.T) {
 		"an evicted pod of a Deployment": {func(w *faulttest.World) {
 			w.Pod("redis-x", "ux", "", "", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
 		}, ""},
-		"a replica that loads":                {following(func(s *topology.Server) { s.Loading = true }), "redis-1 loads its data"},
-		"a replica in a full sync":            {following(func(s *topology.Server) { s.Replication.LinkUp, s.Replication.Syncing = false, true }), "redis-1 copies the whole data set"},
-		"a replica whose link is down":        {following(func(s *topology.Server) { s.Replication.LinkUp = false }), "redis-1 is not connected to its primary"},
-		"a replica that is not listed":        {listing(), "redis-1 is not listed as online by its primary"},
-		"a replica that still receives":       {listing(topology.Attached{Address: replica}), "redis-1 is not listed as online by its primary"},
-		"a replica that does not acknowledge": {listing(topology.Attached{Address: replica, Online: true, Lag: 11}), "redis-1 is not listed as online by its primary"},
+		"a replica that loads": {
+			following(func(s *topology.Server) { s.Loading = true }),
+			"redis-1 loads its data",
+		},
+		"a replica in a full sync": {
+			following(func(s *topology.Server) { s.Replication.LinkUp, s.Replication.Syncing = false, true }),
+			"redis-1 copies the whole data set",
+		},
+		"a replica whose link is down": {
+			following(func(s *topology.Server) { s.Replication.LinkUp = false }),
+			"redis-1 is not connected to its primary",
+		},
+		"a replica that is not listed": {listing(), "redis-1 is not listed as online by its primary"},
+		"a replica that still receives": {
+			listing(topology.Attached{Address: replica}),
+			"redis-1 is not listed as online by its primary",
+		},
+		"a replica that does not acknowledge": {
+			listing(topology.Attached{Address: replica, Online: true, Lag: 11}),
+			"redis-1 is not listed as online by its primary",
+		},
 		"a replica listed by another address": {listing(topology.Attached{Address: "198.51.100.7:30001", Online: true}), ""},
 		"a replica outside the selected pods": {elsewhere(topology.Attached{Address: "10.0.9.9:6379", Online: true}), ""},
-		"such a replica in a full sync":       {elsewhere(topology.Attached{Address: "10.0.9.9:6379"}), "10.0.9.9:6379 is not online"},
+		"such a replica in a full sync": {
+			elsewhere(topology.Attached{Address: "10.0.9.9:6379"}),
+			"10.0.9.9:6379 is not online",
+		},
 		"a silent replica by another address": {func(w *faulttest.World) {
 			w.Pod("redis-1", "u1", "10.0.0.2", "", nil)
 			elsewhere(topology.Attached{Address: "198.51.100.7:30001", Online: true})(w)
@@ -108,7 +137,10 @@ func refusedFor(t *testing.T, err error, why string) {
 
 func terminating(w *faulttest.World) {
 	now := metav1.Now()
-	w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, func(p *corev1.Pod) { p.Finalizers, p.DeletionTimestamp = []string{"test/keep"}, &now })
+	w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, func(p *corev1.Pod) {
+		p.Finalizers = []string{"test/keep"}
+		p.DeletionTimestamp = &now
+	})
 }
 
 func elsewhere(listed topology.Attached) func(*faulttest.World) {
@@ -117,7 +149,8 @@ func elsewhere(listed topology.Attached) func(*faulttest.World) {
 	}
 }
 
-// announced is a cluster of two shards whose nodes announce an address of the host, as with NodePorts: a primary and a replica each.
+// announced is a cluster of two shards whose nodes announce an address of the host, as with NodePorts: a primary and a
+// replica each.
 const announced = `aaaa 203.0.113.5:30000@31000,host.example myself,master - 0 1 1 connected 0-8191
 bbbb 203.0.113.5:30001@31001,host.example slave aaaa 0 1 1 connected
 cccc 203.0.113.5:30002@31002,host.example master - 0 1 2 connected 8192-16383
@@ -164,12 +197,21 @@ func TestShardsOfAnnouncedAddresses(t *testing.T) {
 // The cluster itself tells of copies without a pod: nodes that failed or lost their address.
 func TestCopiesThatOnlyTheClusterLists(t *testing.T) {
 	for name, tc := range map[string]struct{ text, refused string }{
-		"failed":     {strings.Replace(announced, "slave aaaa", "slave,fail aaaa", 1), "node bbbb is in no pod of the target that answers (slave,fail)"},
-		"no address": {strings.Replace(announced, "203.0.113.5:30001@31001,host.example slave aaaa", ":0@0 slave,noaddr,fail aaaa", 1), "node bbbb is in no pod of the target that answers (slave,noaddr,fail)"},
+		"failed": {
+			strings.Replace(announced, "slave aaaa", "slave,fail aaaa", 1),
+			"node bbbb is in no pod of the target that answers (slave,fail)",
+		},
+		"no address": {
+			strings.Replace(announced, "203.0.113.5:30001@31001,host.example slave aaaa", ":0@0 slave,noaddr,fail aaaa", 1),
+			"node bbbb is in no pod of the target that answers (slave,noaddr,fail)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := announcing(t, tc.text)
-			faulttest.Must(t, w.Cluster.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis-1"}}))
+			faulttest.Must(t,
+				w.Cluster.Delete(t.Context(), &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis-1"},
+				}))
 			w.Servers.Change("10.0.0.1:6379", func(s *topology.Server) { s.Replication.Replicas = []topology.Attached{} })
 			_, err := Choose(t.Context(), on(w), killing(), contract.Traits{Silences: true})
 			refusedFor(t, err, tc.refused)
@@ -187,7 +229,9 @@ func TestShardsDespiteALonelyNode(t *testing.T) {
 		}
 		return answer(address, command...)
 	}
-	found, err := Choose(t.Context(), on(w), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(1)), Mode: v1alpha1.SelectAll}}, contract.Traits{})
+	found, err := Choose(t.Context(), on(w),
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(1)), Mode: v1alpha1.SelectAll}},
+		contract.Traits{})
 	if err != nil || podsOf(found) != "redis-2 redis-3" {
 		t.Errorf("%s, %v", podsOf(found), err)
 	}

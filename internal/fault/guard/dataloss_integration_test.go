@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// A primary that would come back without its data is not ended while others replicate from it: they would copy the empty data set.
+// A primary that would come back without its data is not ended while others replicate from it: they would copy the
+// empty data set.
 func TestEmptyPrimary(t *testing.T) { redistest.Each(t, testEmptyPrimary) }
 
 func testEmptyPrimary(t *testing.T) {
@@ -24,7 +25,9 @@ func testEmptyPrimary(t *testing.T) {
 	claim := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 	scratch := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	kill := contract.Traits{Silences: true, EndsServer: true, NewPod: true}
-	killed, crash, roll := kill, contract.Traits{Silences: true, EndsServer: true, Abrupt: true}, contract.Traits{RollsPods: true}
+	killed := kill
+	crash := contract.Traits{Silences: true, EndsServer: true, Abrupt: true}
+	roll := contract.Traits{RollsPods: true}
 	killed.Abrupt = true
 	primary := redistest.NewServer(t, redistest.Options{})
 	replica := redistest.NewServer(t, redistest.Options{})
@@ -39,20 +42,63 @@ func testEmptyPrimary(t *testing.T) {
 		traits    contract.Traits
 		why       string // "" = it keeps its data
 	}{
-		{name: "nothing on disk, killed", volume: claim, traits: kill, why: `it writes nothing to its disk (appendonly no, save "")`},
+		{
+			name:   "nothing on disk, killed",
+			volume: claim,
+			traits: kill,
+			why:    `it writes nothing to its disk (appendonly no, save "")`,
+		},
 		{name: "nothing on disk, crashed", volume: claim, traits: crash, why: "it writes nothing to its disk"},
 		{name: "nothing on disk, rolled", volume: claim, traits: roll, why: "it writes nothing to its disk"},
 		{name: "nothing on disk, paused", volume: claim, traits: contract.Traits{Silences: true}},
 		{name: "snapshots to come, ended in order", settings: "save 3600 1", volume: claim, traits: kill},
-		{name: "snapshots to come, crashed", settings: "save 3600 1", volume: claim, traits: crash, why: "it has not saved a snapshot yet"},
-		{name: "snapshots to come, killed at once", settings: "save 3600 1", volume: claim, traits: killed, why: "it has not saved a snapshot yet"},
+		{
+			name:     "snapshots to come, crashed",
+			settings: "save 3600 1",
+			volume:   claim,
+			traits:   crash,
+			why:      "it has not saved a snapshot yet",
+		},
+		{
+			name:     "snapshots to come, killed at once",
+			settings: "save 3600 1",
+			volume:   claim,
+			traits:   killed,
+			why:      "it has not saved a snapshot yet",
+		},
 		{name: "a snapshot, crashed", settings: "save 3600 1", saves: true, volume: claim, traits: crash},
-		{name: "a snapshot in the pod, killed", settings: "save 3600 1", saves: true, volume: scratch, traits: kill, why: "is on no volume that outlives its pod"},
+		{
+			name:     "a snapshot in the pod, killed",
+			settings: "save 3600 1",
+			saves:    true,
+			volume:   scratch,
+			traits:   kill,
+			why:      "is on no volume that outlives its pod",
+		},
 		{name: "an append-only file, killed", settings: "appendonly yes", volume: claim, traits: killed},
-		{name: "an append-only file in the pod, killed", settings: "appendonly yes", volume: scratch, traits: kill, why: "is on no volume that outlives its pod"},
-		{name: "an append-only file in the pod, rolled", settings: "appendonly yes", volume: scratch, traits: roll, why: "is on no volume that outlives its pod"},
+		{
+			name:     "an append-only file in the pod, killed",
+			settings: "appendonly yes",
+			volume:   scratch,
+			traits:   kill,
+			why:      "is on no volume that outlives its pod",
+		},
+		{
+			name:     "an append-only file in the pod, rolled",
+			settings: "appendonly yes",
+			volume:   scratch,
+			traits:   roll,
+			why:      "is on no volume that outlives its pod",
+		},
 		{name: "an append-only file in the pod, crashed", settings: "appendonly yes", volume: scratch, traits: crash},
-		{name: "an append-only file beside the volume, crashed", settings: "appendonly yes", volume: claim, elsewhere: true, traits: crash, why: "is on no volume that outlives its container"},
+		{
+			name:      "an append-only file beside the volume, crashed",
+			settings:  "appendonly yes",
+			volume:    claim,
+			elsewhere: true,
+			traits:    crash,
+			why:       "is on no volume that outlives its container",
+		},
 	} {
 		{
 			primary.Do("config", "set", "save", "")
@@ -84,7 +130,10 @@ func testEmptyPrimary(t *testing.T) {
 			}
 			return s
 		}
-		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Select: v1alpha1.FaultSelector{Names: []string{"redis-0"}}}
+		spec := &v1alpha1.RedisFaultSpec{
+			Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill},
+			Select: v1alpha1.FaultSelector{Names: []string{"redis-0"}},
+		}
 		pair := stage(primary, replica)
 		allowedAtLast(t, hosting(pair), spec) // the replica is in sync
 		_, err := Choose(t.Context(), hosting(pair), spec, tc.traits)
@@ -92,7 +141,9 @@ func testEmptyPrimary(t *testing.T) {
 		case tc.why == "" && err != nil:
 			t.Errorf("%s: %v", tc.name, err)
 		case tc.why != "":
-			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, "redis-0, the primary of 1 other copies, which comes back without data, as ") || !strings.Contains(p.Message, tc.why) || !strings.Contains(p.Message, "[DataLoss]") {
+			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius ||
+				!strings.Contains(p.Message, "redis-0, the primary of 1 other copies, which comes back without data, as ") ||
+				!strings.Contains(p.Message, tc.why) || !strings.Contains(p.Message, "[DataLoss]") {
 				t.Errorf("%s: %+v", tc.name, p)
 			}
 		}

@@ -19,14 +19,21 @@ import (
 )
 
 // Choose is Select where no other fault is unfinished, and nothing is selected at random.
-func Choose(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
+func Choose(
+	ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
+) ([]v1alpha1.FaultTarget, error) {
 	return Select(ctx, redis, spec, traits, nil, nil)
 }
 
-// Select chooses the targets of a fault behind the guards: a fault in a protected namespace is refused, and no fault silences the last copy in sync of a slot or a majority
-// of those that elect primaries, or makes replicas copy an empty data set, unless spec.allow permits it. What other faults hit is not spared. seed is that of a selection at
-// random; nil where there is none. A refusal is a Problem; with one that is Occupied, the targets are returned as well.
-func Select(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, seed *int32, others []Hit) ([]v1alpha1.FaultTarget, error) {
+// Select chooses the targets of a fault behind the guards: a fault in a protected namespace is
+// refused, and no fault silences the last copy in sync of a slot or a majority of those that elect
+// primaries, or makes replicas copy an empty data set, unless spec.allow permits it. What other
+// faults hit is not spared. seed is that of a selection at random; nil where there is none. A
+// refusal is a Problem; with one that is Occupied, the targets are returned as well.
+func Select(
+	ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
+	seed *int32, others []Hit,
+) ([]v1alpha1.FaultTarget, error) {
 	census, err := survey(ctx, redis)
 	if err != nil {
 		return nil, err
@@ -54,27 +61,39 @@ func Select(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSp
 	return chosen, err
 }
 
-// Check asks once more whether a target may be hit, just before that: it surveys the target anew, and returns a Problem if the namespace became protected, if the target has
-// lost the role by which it was selected, or if hitting it now would be too wide. targets are all of the fault: those with an InjectedAt are hit already. A target whose pod
-// does not run any more passes, as an injection does nothing there.
-func Check(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, t *v1alpha1.FaultTarget, targets []v1alpha1.FaultTarget, others []Hit) error {
+// Check asks once more whether a target may be hit, just before that: it surveys the target anew,
+// and returns a Problem if the namespace became protected, if the target has lost the role by which
+// it was selected, or if hitting it now would be too wide. targets are all of the fault: those with
+// an InjectedAt are hit already. A target whose pod does not run any more passes, as an injection
+// does nothing there.
+func Check(
+	ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
+	t *v1alpha1.FaultTarget, targets []v1alpha1.FaultTarget, others []Hit,
+) error {
 	census, err := survey(ctx, redis)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(census.Servers, func(s target.Server) bool { return s.Pod.Name == t.Pod && string(s.Pod.UID) == t.UID })
+	at := slices.IndexFunc(census.Servers, func(s target.Server) bool {
+		return s.Pod.Name == t.Pod &&
+			string(s.Pod.UID) == t.UID
+	})
 	if at < 0 {
 		return nil
 	}
 	if err := keptRole(&census.Servers[at], spec.Select.Role, t.Role); err != nil {
 		return err
 	}
-	return tooWideOn(ctx, redis, &census, spec, traits, &blow{now: []string{t.Pod}, others: others}, targets)
+	return tooWideOn(ctx, redis, &census, spec, traits, &blow{now: []string{t.Pod}, others: others},
+		targets)
 }
 
-// CheckAlso asks whether the pods that have taken the places of targets may be hit as well: it returns a Problem if the namespace became protected, or if hitting them now would
-// be too wide.
-func CheckAlso(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, pods []string, targets []v1alpha1.FaultTarget, others []Hit) error {
+// CheckAlso asks whether the pods that have taken the places of targets may be hit as well: it
+// returns a Problem if the namespace became protected, or if hitting them now would be too wide.
+func CheckAlso(
+	ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
+	pods []string, targets []v1alpha1.FaultTarget, others []Hit,
+) error {
 	census, err := survey(ctx, redis)
 	if err != nil {
 		return err
@@ -83,7 +102,10 @@ func CheckAlso(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaul
 }
 
 // tooWideOn is why a blow is too wide after what has hit the other targets.
-func tooWideOn(ctx context.Context, redis target.Redis, census *target.Census, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, b *blow, targets []v1alpha1.FaultTarget) error {
+func tooWideOn(
+	ctx context.Context, redis target.Redis, census *target.Census, spec *v1alpha1.RedisFaultSpec,
+	traits contract.Traits, b *blow, targets []v1alpha1.FaultTarget,
+) error {
 	for i := range targets {
 		b.add(&targets[i], census, traits)
 	}
@@ -106,21 +128,28 @@ func survey(ctx context.Context, redis target.Redis) (target.Census, error) {
 	return census, redis.SettlePrimaries(ctx, census.Servers)
 }
 
-// noActiveReplicas refuses servers of KeyDB that replicate from one another: the guards count copies by primaries and their replicas.
+// noActiveReplicas refuses servers of KeyDB that replicate from one another: the guards count
+// copies by primaries and their replicas.
 func noActiveReplicas(found []target.Server) error {
 	for i := range found {
 		if s := &found[i]; s.Err == nil && s.State.Role == topology.Active {
-			return problem.Unsupported("the server of pod %s has active-replica yes (KeyDB): it is primary and replica at once, so no guard can tell which copies would be left. Set active-replica no, or measure a fault of your own with a RedisLoadTest alone", s.Pod.Name)
+			return problem.Unsupported(
+				"the server of pod %s has active-replica yes (KeyDB): it is primary and replica at once, so "+
+					"no guard can tell which copies would be left. Set active-replica no, or measure a fault of "+
+					"your own with a RedisLoadTest alone", s.Pod.Name)
 		}
 	}
 	return nil
 }
 
-// LostRole is the Problem of a target that has another role now than the one by which it was selected.
+// LostRole is the Problem of a target that has another role now than the one by which it was
+// selected.
 type LostRole struct{ *problem.Problem }
 
 // Unwrap returns the Problem.
-func (l LostRole) Unwrap() error { return l.Problem }
+func (l LostRole) Unwrap() error {
+	return l.Problem
+}
 
 // keptRole returns a LostRole where a server was selected by its role and has another one now.
 func keptRole(s *target.Server, selected, recorded v1alpha1.RedisRole) error {
@@ -128,15 +157,23 @@ func keptRole(s *target.Server, selected, recorded v1alpha1.RedisRole) error {
 		return nil
 	}
 	if s.Err != nil {
-		return problem.NoTarget("spec.select.role: whether pod %s is still %s is unknown: it did not answer (%v)", s.Pod.Name, recorded, s.Err)
+		return problem.NoTarget(
+			"spec.select.role: whether pod %s is still %s is unknown: it did not answer (%v)", s.Pod.Name,
+			recorded, s.Err)
 	}
 	if roleOf(s.State.Role) == recorded {
 		return nil
 	}
-	return LostRole{&problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true, Message: fmt.Sprintf("spec.select.role: pod %s was selected as %s and is %s now", s.Pod.Name, recorded, s.State.Role)}}
+	return LostRole{&problem.Problem{
+		Reason:  v1alpha1.ReasonNoTarget,
+		Lasting: true,
+		Message: fmt.Sprintf("spec.select.role: pod %s was selected as %s and is %s now", s.Pod.Name,
+			recorded, s.State.Role),
+	}}
 }
 
-// onNode is the servers whose pods a fault can hit: all, or those on the one node that it concerns. It returns a Problem where there is none.
+// onNode is the servers whose pods a fault can hit: all, or those on the one node that it concerns.
+// It returns a Problem where there is none.
 func onNode(found []target.Server, node string) ([]target.Server, error) {
 	if node == "" {
 		return found, nil
@@ -151,7 +188,9 @@ func onNode(found []target.Server, node string) ([]target.Server, error) {
 		}
 	}
 	if len(there) == 0 {
-		return nil, problem.NoTarget("spec.action.nodeLoss.node: no server of the target is on node %s: %s", node, strings.Join(others, ", "))
+		return nil, problem.NoTarget(
+			"spec.action.nodeLoss.node: no server of the target is on node %s: %s", node,
+			strings.Join(others, ", "))
 	}
 	return there, nil
 }
@@ -168,6 +207,9 @@ func unprotected(ctx context.Context, redis target.Redis) error {
 	if !v1alpha1.SwitchedOn(namespace.Annotations, v1alpha1.AnnotationProtected) {
 		return nil
 	}
-	return &problem.Problem{Reason: v1alpha1.ReasonProtected, Lasting: true,
-		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", redis.Namespace, v1alpha1.AnnotationProtected)}
+	return &problem.Problem{
+		Reason: v1alpha1.ReasonProtected, Lasting: true,
+		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there",
+			redis.Namespace, v1alpha1.AnnotationProtected),
+	}
 }

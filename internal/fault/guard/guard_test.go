@@ -7,13 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
@@ -36,22 +35,112 @@ func TestWithinRadius(t *testing.T) {
 		{"the only server", []one{{p, target.NoShard, false, true}}, nil, ""},
 		{"the primary of two", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, false}}, nil, ""},
 		{"both of two", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}}, nil, "AllCopies"},
-		{"both of two, allowed", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, ""},
-		{"the one of two that answers", []one{{p, target.NoShard, false, true}, {r, target.NoShard, true, false}}, nil, "AllCopies"},
-		{"all primaries of a cluster", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, true}, {r, 2, false, false}}, nil, "MajorityOfPrimaries"},
-		{"two primaries of three", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, false}}, nil, "MajorityOfPrimaries"},
-		{"the same, allowed", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, false}}, []v1alpha1.Allowance{v1alpha1.AllowMajorityOfPrimaries}, ""},
-		{"one primary of three", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, false}, {p, 2, false, false}}, nil, ""},
-		{"one primary of three, of which one is down", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, true, false}, {p, 2, false, false}}, nil, "MajorityOfPrimaries"},
-		{"one primary of two", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, false}}, nil, "MajorityOfPrimaries"},
-		{"a replica, whatever its primaries", []one{{p, 0, false, false}, {r, 0, false, true}, {p, 1, true, false}, {p, 2, true, false}}, nil, ""},
-		{"a whole shard", []one{{p, 0, false, false}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, true}, {p, 2, false, false}}, nil, "AllCopies"},
-		{"a shard that is down is not this fault's", []one{{p, 0, true, false}, {r, 0, true, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, false}, {p, 3, false, false}, {p, 4, false, false}}, nil, ""},
+		{
+			"both of two, allowed",
+			[]one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}},
+			[]v1alpha1.Allowance{v1alpha1.AllowAllCopies},
+			"",
+		},
+		{
+			"the one of two that answers",
+			[]one{{p, target.NoShard, false, true}, {r, target.NoShard, true, false}},
+			nil,
+			"AllCopies",
+		},
+		{
+			"all primaries of a cluster",
+			[]one{
+				{p, 0, false, true},
+				{r, 0, false, false},
+				{p, 1, false, true},
+				{r, 1, false, false},
+				{p, 2, false, true},
+				{r, 2, false, false},
+			},
+			nil,
+			"MajorityOfPrimaries",
+		},
+		{
+			"two primaries of three",
+			[]one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, false}},
+			nil,
+			"MajorityOfPrimaries",
+		},
+		{
+			"the same, allowed",
+			[]one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, false}},
+			[]v1alpha1.Allowance{v1alpha1.AllowMajorityOfPrimaries},
+			"",
+		},
+		{
+			"one primary of three",
+			[]one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, false}, {p, 2, false, false}},
+			nil,
+			"",
+		},
+		{
+			"one primary of three, of which one is down",
+			[]one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, true, false}, {p, 2, false, false}},
+			nil,
+			"MajorityOfPrimaries",
+		},
+		{
+			"one primary of two",
+			[]one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, false}},
+			nil,
+			"MajorityOfPrimaries",
+		},
+		{
+			"a replica, whatever its primaries",
+			[]one{{p, 0, false, false}, {r, 0, false, true}, {p, 1, true, false}, {p, 2, true, false}},
+			nil,
+			"",
+		},
+		{
+			"a whole shard",
+			[]one{{p, 0, false, false}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, true}, {p, 2, false, false}},
+			nil,
+			"AllCopies",
+		},
+		{
+			"a shard that is down is not this fault's",
+			[]one{
+				{p, 0, true, false},
+				{r, 0, true, false},
+				{p, 1, false, true},
+				{r, 1, false, false},
+				{p, 2, false, false},
+				{p, 3, false, false},
+				{p, 4, false, false},
+			},
+			nil,
+			"",
+		},
 		{"a shard without a copy", []one{{p, 0, false, true}, {p, 1, false, false}, {p, 2, false, false}}, nil, ""},
-		{"one of three sentinels", []one{{s, target.NoShard, false, true}, {s, target.NoShard, false, false}, {s, target.NoShard, false, false}}, nil, ""},
-		{"two of three sentinels", []one{{s, target.NoShard, false, true}, {s, target.NoShard, false, true}, {s, target.NoShard, false, false}}, nil, "MajorityOfSentinels"},
-		{"two of five sentinels", []one{{s, 0, false, true}, {s, 0, false, true}, {s, 0, false, false}, {s, 0, false, false}, {s, 0, false, false}}, nil, ""},
-		{"the other allowance does not help", []one{{s, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, "MajorityOfSentinels"},
+		{
+			"one of three sentinels",
+			[]one{{s, target.NoShard, false, true}, {s, target.NoShard, false, false}, {s, target.NoShard, false, false}},
+			nil,
+			"",
+		},
+		{
+			"two of three sentinels",
+			[]one{{s, target.NoShard, false, true}, {s, target.NoShard, false, true}, {s, target.NoShard, false, false}},
+			nil,
+			"MajorityOfSentinels",
+		},
+		{
+			"two of five sentinels",
+			[]one{{s, 0, false, true}, {s, 0, false, true}, {s, 0, false, false}, {s, 0, false, false}, {s, 0, false, false}},
+			nil,
+			"",
+		},
+		{
+			"the other allowance does not help",
+			[]one{{s, target.NoShard, false, true}},
+			[]v1alpha1.Allowance{v1alpha1.AllowAllCopies},
+			"MajorityOfSentinels",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			scene, b := scene{census: &target.Census{}}, &blow{}
@@ -95,21 +184,30 @@ func TestWithinRadius(t *testing.T) {
 }
 
 func TestGuardedProtected(t *testing.T) {
-	for value, refused := range map[string]bool{"true": true, "True": true, "yes": true, "1": true, "": true, "false": false, "FALSE": false, "absent": false} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: faulttest.Namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: value}}}
+	for value, refused := range map[string]bool{
+		"true": true, "True": true, "yes": true, "1": true, "": true, "false": false, "FALSE": false, "absent": false,
+	} {
+		namespace := &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        faulttest.Namespace,
+				Annotations: map[string]string{v1alpha1.AnnotationProtected: value},
+			},
+		}
 		if value == "absent" {
 			namespace.Annotations = nil
 		}
 		w := faulttest.NewWorld(t, namespace)
 		w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-		found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
+		found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+			&v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
 		if !refused {
 			if err != nil || len(found) != 1 {
 				t.Errorf("%q: %v, %v", value, found, err)
 			}
 			continue
 		}
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonProtected || !p.Lasting || !strings.Contains(p.Message, faulttest.Namespace) {
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonProtected || !p.Lasting ||
+			!strings.Contains(p.Message, faulttest.Namespace) {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -120,7 +218,8 @@ const nodes = `07c37dfeb235213a872192d90877d0cd55635b91 10.0.0.1:6379@16379,, ma
 292f8b365bb7edb5e285caf0b7e6ddc7265d2f4f 10.0.0.3:6379@16379,, slave 67ed2db8d677e59ec4a4cefb06858cf2a1a89fa1 0 1 1 connected
 `
 
-// Some charts run each sentinel in the pod of a server: the deletion of two of three pods also deletes two of three sentinels. Two more may run elsewhere, or be down.
+// Some charts run each sentinel in the pod of a server: the deletion of two of three pods also deletes two of three
+// sentinels. Two more may run elsewhere, or be down.
 func TestSentinelsBesideTheirServers(t *testing.T) {
 	whole, process := contract.Traits{Silences: true, WholePod: true}, contract.Traits{Silences: true}
 	majority := []v1alpha1.Allowance{v1alpha1.AllowMajorityOfSentinels}
@@ -141,9 +240,14 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 		"two of three that refuse the user":  {hit: 2, traits: whole, mute: true, wantText: "2 of 3 sentinels"},
 		"two of five":                        {hit: 2, traits: whole, more: 2},
 		"one of five, of which two are dead": {hit: 1, traits: whole, dead: 2, wantText: "1 of 5 sentinels and leave 2"},
-		"two of three that nobody named":     {hit: 2, traits: whole, unnamed: true, wantText: "2 of 3 sentinels and leave 1"},
-		"one of three that nobody named":     {hit: 1, traits: whole, unnamed: true},
-		"two of five that nobody named":      {hit: 2, traits: whole, unnamed: true, more: 2},
+		"two of three that nobody named": {
+			hit:      2,
+			traits:   whole,
+			unnamed:  true,
+			wantText: "2 of 3 sentinels and leave 1",
+		},
+		"one of three that nobody named": {hit: 1, traits: whole, unnamed: true},
+		"two of five that nobody named":  {hit: 2, traits: whole, unnamed: true, more: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
@@ -182,15 +286,20 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 			if !tc.unnamed {
 				deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
 			}
-			spec := &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &tc.hit}, Allow: tc.allow}
-			_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, tc.traits)
+			spec := &v1alpha1.RedisFaultSpec{
+				Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &tc.hit},
+				Allow:  tc.allow,
+			}
+			_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec,
+				tc.traits)
 			if tc.wantText == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, tc.wantText) {
+			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius ||
+				!strings.Contains(p.Message, tc.wantText) {
 				t.Errorf("%+v", p)
 			}
 		})
@@ -212,7 +321,8 @@ func TestSelectShard(t *testing.T) {
 		return nodes, nil
 	}
 	for shard, want := range map[int32]string{0: "redis-1 redis-2", 1: "redis-0"} {
-		found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll}}, contract.Traits{})
+		found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+			&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll}}, contract.Traits{})
 		var names []string
 		for _, f := range found {
 			names = append(names, f.Pod)
@@ -221,17 +331,23 @@ func TestSelectShard(t *testing.T) {
 			t.Errorf("shard %d: %v, %v, want %s", shard, names, err, want)
 		}
 	}
-	_, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(2))}}, contract.Traits{})
-	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(p.Message, "spec.select.shard") {
+	_, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(2))}}, contract.Traits{})
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNoTarget ||
+		!strings.Contains(p.Message, "spec.select.shard") {
 		t.Errorf("%+v", p)
 	}
 	// The primary of shard 0 and its only replica: a whole shard.
-	_, err = Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(0)), Mode: v1alpha1.SelectAll}}, contract.Traits{Silences: true})
-	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, "shard 0") {
+	_, err = Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(0)), Mode: v1alpha1.SelectAll}},
+		contract.Traits{Silences: true})
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius ||
+		!strings.Contains(p.Message, "shard 0") {
 		t.Errorf("%+v", p)
 	}
 	w.Servers.Answer = func(string, ...any) (any, error) { return nil, redis.Error("NOPERM this user has no permissions") }
-	_, err = Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
+	_, err = Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 	if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "+cluster|nodes") {
 		t.Errorf("a user without CLUSTER NODES: %+v", p)
 	}
@@ -242,8 +358,10 @@ func TestActiveReplicasAreRefused(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 	w.Pod("redis-1", "u1", "10.0.0.2", topology.Active, nil)
-	_, err := Choose(t.Context(), on(w), &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig}}, contract.Traits{})
-	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, "redis-1 has active-replica yes (KeyDB)") {
+	_, err := Choose(t.Context(), on(w), &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig}},
+		contract.Traits{})
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting ||
+		!strings.Contains(p.Message, "redis-1 has active-replica yes (KeyDB)") {
 		t.Errorf("%+v", p)
 	}
 }

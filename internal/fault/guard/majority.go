@@ -19,12 +19,19 @@ func lookBeside(ctx context.Context, redis target.Redis, found []target.Server, 
 	}
 }
 
-// electorate counts those that vote on a failover: all that any of them lists, including those that do not answer, and those that answer.
+// electorate counts those that vote on a failover: all that any of them lists, including those that
+// do not answer, and those that answer.
 type electorate struct{ all, answering int }
 
-// electorateOf asks the sentinels for one another where a fault hits any; zero where none answers, or none is hit.
-func electorateOf(ctx context.Context, sentinels target.Sentinels, found []target.Server, b *blow) electorate {
-	concerned := slices.ContainsFunc(found, func(s target.Server) bool { return isSentinel(&s) && slices.Contains(b.now, s.Pod.Name) })
+// electorateOf asks the sentinels for one another where a fault hits any; zero where none answers,
+// or none is hit.
+func electorateOf(
+	ctx context.Context, sentinels target.Sentinels, found []target.Server, b *blow,
+) electorate {
+	concerned := slices.ContainsFunc(found, func(s target.Server) bool {
+		return isSentinel(&s) &&
+			slices.Contains(b.now, s.Pod.Name)
+	})
 	if len(sentinels.Addresses) == 0 || !concerned {
 		return electorate{}
 	}
@@ -39,25 +46,36 @@ func electorateOf(ctx context.Context, sentinels target.Sentinels, found []targe
 	return electorate{all: w.All, answering: len(w.Answered)}
 }
 
-func isSentinel(s *target.Server) bool { return s.SentinelBeside || s.State.Role == topology.Sentinel }
+func isSentinel(s *target.Server) bool {
+	return s.SentinelBeside || s.State.Role == topology.Sentinel
+}
 
 // sparesSentinels refuses to hit so many sentinels that the others are no majority.
 func (s *scene) sparesSentinels(b *blow) *tooWide {
 	var voters []target.Voter
 	for i := range s.census.Servers {
 		if one := &s.census.Servers[i]; isSentinel(one) {
-			voters = append(voters, target.Voter{Name: one.Pod.Name, Address: one.Address, Answers: one.State.Role != topology.Sentinel || one.Err == nil})
+			voters = append(voters, target.Voter{
+				Name:    one.Pod.Name,
+				Address: one.Address,
+				Answers: one.State.Role != topology.Sentinel || one.Err == nil,
+			})
 		}
 	}
 	lost, left, all, held := count(voters, b, s.sentinels)
 	if left >= all/2+1 || !hitsOne(voters, b) {
 		return nil
 	}
-	return &tooWide{v1alpha1.AllowMajorityOfSentinels, fmt.Sprintf("it would hit %d of %d sentinels and leave %d, too few to elect a primary", lost, all, left), held}
+	return &tooWide{
+		v1alpha1.AllowMajorityOfSentinels,
+		fmt.Sprintf("it would hit %d of %d sentinels and leave %d, too few to elect a primary", lost, all,
+			left), held,
+	}
 }
 
-// sparesPrimaries refuses to hit so many primaries of a cluster that the others are no majority: they cannot elect replicas, and serve no slot themselves. A cluster of a single
-// server has nothing to elect.
+// sparesPrimaries refuses to hit so many primaries of a cluster that the others are no majority:
+// they cannot elect replicas, and serve no slot themselves. A cluster of a single server has
+// nothing to elect.
 func (s *scene) sparesPrimaries(b *blow) *tooWide {
 	voters := s.census.Voters
 	if len(voters) == 1 && len(s.census.Servers)+len(s.census.Missing) == 1 {
@@ -67,15 +85,24 @@ func (s *scene) sparesPrimaries(b *blow) *tooWide {
 	if left >= all/2+1 || !hitsOne(voters, b) {
 		return nil
 	}
-	return &tooWide{v1alpha1.AllowMajorityOfPrimaries, fmt.Sprintf("it would hit %d of %d primaries of the cluster and leave %d, too few to elect a replica", lost, all, left), held}
+	return &tooWide{
+		v1alpha1.AllowMajorityOfPrimaries,
+		fmt.Sprintf(
+			"it would hit %d of %d primaries of the cluster and leave %d, too few to elect a replica", lost,
+			all, left), held,
+	}
 }
 
 // hitsOne reports whether any of the voters is hit now that would otherwise vote.
 func hitsOne(voters []target.Voter, b *blow) bool {
-	return slices.ContainsFunc(voters, func(v target.Voter) bool { return v.Answers && slices.Contains(b.now, v.Name) })
+	return slices.ContainsFunc(voters, func(v target.Voter) bool {
+		return v.Answers &&
+			slices.Contains(b.now, v.Name)
+	})
 }
 
-// count counts the voters that are hit, by this fault or another one, and those that are left of all. known is the electorate where somebody knows it; zero = the voters are all.
+// count counts the voters that are hit, by this fault or another one, and those that are left of
+// all. known is the electorate where somebody knows it; zero = the voters are all.
 func count(voters []target.Voter, b *blow, known electorate) (lost, left, all int, held []reason) {
 	seen := electorate{all: len(voters)}
 	for _, v := range voters {

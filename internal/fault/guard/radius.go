@@ -24,16 +24,25 @@ type scene struct {
 // Occupied is the Problem of a fault that would not be too wide without other faults.
 type Occupied struct {
 	*problem.Problem
-	By    []string           // the faults that hold other copies; none = they are over, and what they have hit is not in sync yet
+	// the faults that hold other copies; none = they are over, and what they have hit is not in sync
+	// yet
+	By    []string
 	Guard v1alpha1.Allowance // that would permit it nevertheless
 }
 
 // Unwrap returns the Problem.
-func (o *Occupied) Unwrap() error { return o.Problem }
+func (o *Occupied) Unwrap() error {
+	return o.Problem
+}
 
-// withinRadius refuses to silence the last copy in sync of data that has several, so many sentinels or primaries of a cluster that the others cannot elect a primary, and to end
-// a primary that would give its replicas an empty data set, unless that is allowed. It is Occupied where it would do none of these without other faults.
-func withinRadius(ctx context.Context, redis target.Redis, census *target.Census, b *blow, allow []v1alpha1.Allowance, traits contract.Traits) (*scene, error) {
+// withinRadius refuses to silence the last copy in sync of data that has several, so many sentinels
+// or primaries of a cluster that the others cannot elect a primary, and to end a primary that would
+// give its replicas an empty data set, unless that is allowed. It is Occupied where it would do
+// none of these without other faults.
+func withinRadius(
+	ctx context.Context, redis target.Redis, census *target.Census, b *blow,
+	allow []v1alpha1.Allowance, traits contract.Traits,
+) (*scene, error) {
 	s := &scene{census: census}
 	if !disturbs(traits) {
 		return s, nil

@@ -25,8 +25,9 @@ import (
 // searched is how many histories TestGuardIsNeverFooled makes.
 const searched = 500
 
-// Whatever the Services, selectors, StatefulSets, roles and disks, and however faults meet: without an allowance data of which there are several copies, or one on a disk, are
-// never lost, and no fault silences its last copy in sync. No sentinel helps: an empty primary is copied as soon as it is back.
+// Whatever the Services, selectors, StatefulSets, roles and disks, and however faults meet: without an allowance data
+// of which there are several copies, or one on a disk, are never lost, and no fault silences its last copy in sync. No
+// sentinel helps: an empty primary is copied as soon as it is back.
 func TestGuardIsNeverFooled(t *testing.T) {
 	t.Parallel()
 	var hits, refused, waited int
@@ -34,7 +35,14 @@ func TestGuardIsNeverFooled(t *testing.T) {
 		h := newHistory(t, seed)
 		h.run()
 		left := h.fewestLeft()
-		rows.Add(t, "REDQUAKE_GUARD_OUT", map[string]any{"seed": seed, "servers": "virtual", "faults": len(h.faults), "refused": h.refused, "copiesLeft": left, "ok": left > 0 && !t.Failed()})
+		rows.Add(t, "REDQUAKE_GUARD_OUT", map[string]any{
+			"seed":       seed,
+			"servers":    "virtual",
+			"faults":     len(h.faults),
+			"refused":    h.refused,
+			"copiesLeft": left,
+			"ok":         left > 0 && !t.Failed(),
+		})
 		hits, refused, waited = hits+h.hits, refused+h.refused, waited+h.waited
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, strings.Join(h.log, "\n"))
@@ -89,7 +97,8 @@ func newHistory(t *testing.T, seed uint64) *history {
 		var primary *played
 		for n := range 1 + h.random.IntN(4) {
 			s := &played{
-				name: fmt.Sprintf("d%d-%d", data, n), app: apps[h.random.IntN(len(apps))], set: fmt.Sprintf("set-%d-%d", data, h.random.IntN(2)),
+				name: fmt.Sprintf("d%d-%d", data, n), app: apps[h.random.IntN(len(apps))],
+				set:  fmt.Sprintf("set-%d-%d", data, h.random.IntN(2)),
 				data: data, follows: primary, durable: h.random.IntN(4) > 0, up: true, synced: true, full: true, disk: true,
 			}
 			if primary == nil {
@@ -140,7 +149,13 @@ func (h *history) newAttacker(n int, apps []string) *attacker {
 		{Silences: true, Lasts: time.Minute},
 		{RollsPods: true, Lasts: time.Minute},
 	}
-	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: fmt.Sprintf("f%d", n), UID: types.UID(fmt.Sprintf("f%d", n))}}
+	f := &v1alpha1.RedisFault{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: faulttest.Namespace,
+			Name:      fmt.Sprintf("f%d", n),
+			UID:       types.UID(fmt.Sprintf("f%d", n)),
+		},
+	}
 	f.Spec.Select = v1alpha1.FaultSelector{
 		Role: []v1alpha1.RedisRole{v1alpha1.RoleAny, v1alpha1.RolePrimary, v1alpha1.RoleReplica}[h.random.IntN(3)],
 		Mode: []v1alpha1.SelectMode{v1alpha1.SelectOne, v1alpha1.SelectOne, v1alpha1.SelectAll}[h.random.IntN(3)],
@@ -184,7 +199,8 @@ func (h *history) attack(f *attacker) {
 }
 
 func (h *history) choose(f *attacker) {
-	targets, err := Select(h.T.Context(), of(h.World, f.app), &f.Spec, f.traits, new(int32(h.random.Uint32()>>1)), h.others(f))
+	targets, err := Select(h.T.Context(), of(h.World, f.app), &f.Spec, f.traits, new(int32(h.random.Uint32()>>1)),
+		h.others(f))
 	if occupied, is := errors.AsType[*Occupied](err); is {
 		h.waited++
 		h.note("%s waits: %v", f.Name, occupied)
@@ -286,7 +302,8 @@ func (h *history) stepBack(f *attacker, err error) {
 		h.waited++
 		own, _ := lock.Held(f.RedisFault, f.traits)
 		for _, other := range h.faults {
-			if c, holds := lock.Held(other.RedisFault, other.traits); holds && slices.Contains(occupied.By, other.Name) && !lock.Yields(own, c) {
+			if c, holds := lock.Held(other.RedisFault, other.traits); holds && slices.Contains(occupied.By, other.Name) &&
+				!lock.Yields(own, c) {
 				return
 			}
 		}
@@ -297,7 +314,10 @@ func (h *history) stepBack(f *attacker, err error) {
 func (h *history) hit(f *attacker, s *played) {
 	h.hits++
 	h.note("%s hits %s", f.Name, s.name)
-	if f.traits.Silences && h.copies(s.data) > 1 && !slices.ContainsFunc(h.servers, func(o *played) bool { return o != s && o.data == s.data && o.serves() }) {
+	if f.traits.Silences && h.copies(s.data) > 1 && !slices.ContainsFunc(h.servers, func(o *played) bool {
+		return o != s &&
+			o.data == s.data && o.serves()
+	}) {
 		h.T.Errorf("%s silences the last copy in sync, %s", f.Name, s.name)
 	}
 	switch {
@@ -320,7 +340,11 @@ func (h *history) revert(f *attacker) {
 // live is what happens to a server without a fault: it comes back, connects, or copies.
 func (h *history) live(s *played) {
 	kept := slices.ContainsFunc(h.faults, func(f *attacker) bool {
-		return f.Status.Holding != nil && f.traits.EndsServer && f.traits.Lasts > 0 && slices.ContainsFunc(f.Status.Targets, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.name && t.InjectedAt != nil })
+		return f.Status.Holding != nil && f.traits.EndsServer && f.traits.Lasts > 0 &&
+			slices.ContainsFunc(f.Status.Targets, func(t v1alpha1.FaultTarget) bool {
+				return t.Pod == s.name &&
+					t.InjectedAt != nil
+			})
 	})
 	switch {
 	case !s.up && !kept:
@@ -399,7 +423,12 @@ func (h *history) show() {
 		if !s.up || s.muted {
 			continue
 		}
-		state := topology.Server{Address: s.at(), RunID: fmt.Sprintf("run-%s-%d", s.name, s.pods), Role: topology.Primary, Persistence: topology.PersistenceInfo{Appends: s.durable}}
+		state := topology.Server{
+			Address:     s.at(),
+			RunID:       fmt.Sprintf("run-%s-%d", s.name, s.pods),
+			Role:        topology.Primary,
+			Persistence: topology.PersistenceInfo{Appends: s.durable},
+		}
 		state.Replication.Replicas = []topology.Attached{}
 		if p := s.follows; p != nil {
 			linked := s.synced && p.up && !p.muted

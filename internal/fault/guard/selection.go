@@ -19,12 +19,19 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// match returns the servers that a selector can select, in the order of their names. found are those on a node; "" = all of the target.
-func match(ctx context.Context, redis target.Redis, found []target.Server, node string, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
+// match returns the servers that a selector can select, in the order of their names. found are
+// those on a node; "" = all of the target.
+func match(
+	ctx context.Context, redis target.Redis, found []target.Server, node string,
+	selector v1alpha1.FaultSelector,
+) ([]v1alpha1.FaultTarget, error) {
 	if err := rejected(found, selector); err != nil {
 		return nil, err
 	}
-	if selector.Shard != nil && !slices.ContainsFunc(found, func(s target.Server) bool { return s.Shard == int(*selector.Shard) }) {
+	if selector.Shard != nil &&
+		!slices.ContainsFunc(found, func(s target.Server) bool {
+			return s.Shard == int(*selector.Shard)
+		}) {
 		return nil, noneOfShard(found, node, *selector.Shard)
 	}
 	var matching []v1alpha1.FaultTarget
@@ -36,7 +43,8 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, node 
 			continue
 		}
 		role := roleOf(s.State.Role)
-		// A server that does not answer INFO may be no Redis, and has no run_id by which a restart could be detected.
+		// A server that does not answer INFO may be no Redis, and has no run_id by which a restart could
+		// be detected.
 		if want := selector.Role; s.Err != nil || want != "" && want != v1alpha1.RoleAny && role != want {
 			others = append(others, describe(s.Pod.Name, s.State.Role, s.Err))
 			silent = silent || s.Err != nil
@@ -54,7 +62,8 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, node 
 	return matching, allNamed(matching, selector, others)
 }
 
-// rejected is the Problem that every selected server rejects the login; nil if one does not. It does not pass by waiting.
+// rejected is the Problem that every selected server rejects the login; nil if one does not. It
+// does not pass by waiting.
 func rejected(found []target.Server, selector v1alpha1.FaultSelector) error {
 	var last *target.Server
 	for i := range found {
@@ -68,8 +77,11 @@ func rejected(found []target.Server, selector v1alpha1.FaultSelector) error {
 	if last == nil {
 		return nil
 	}
-	return &problem.Problem{Reason: v1alpha1.ReasonAuthenticationFailed, Lasting: true,
-		Message: fmt.Sprintf("spec.target.auth: the server of pod %s rejects the credentials: %v", last.Pod.Name, last.Err)}
+	return &problem.Problem{
+		Reason: v1alpha1.ReasonAuthenticationFailed, Lasting: true,
+		Message: fmt.Sprintf("spec.target.auth: the server of pod %s rejects the credentials: %v",
+			last.Pod.Name, last.Err),
+	}
 }
 
 // isAmong reports whether a server is of the selected shard and among the selected names.
@@ -81,7 +93,8 @@ func isNamed(s *target.Server, selector v1alpha1.FaultSelector) bool {
 	return len(selector.Names) == 0 || slices.Contains(selector.Names, s.Pod.Name)
 }
 
-// noneOfShard is the Problem that none of the servers on a node, or of all if it is "", is of a shard.
+// noneOfShard is the Problem that none of the servers on a node, or of all if it is "", is of a
+// shard.
 func noneOfShard(found []target.Server, node string, shard int32) error {
 	var others []string
 	for i := range found {
@@ -98,11 +111,15 @@ func noneOfShard(found []target.Server, node string, shard int32) error {
 	if node != "" {
 		node = " on node " + node
 	}
-	return problem.NoTarget("spec.select.shard: no server of shard %d%s answers: %s", shard, node, strings.Join(others, "; "))
+	return problem.NoTarget("spec.select.shard: no server of shard %d%s answers: %s", shard, node,
+		strings.Join(others, "; "))
 }
 
-// noneOfRole is the Problem that no server has a role. silent tells that some did not answer at all.
-func noneOfRole(ctx context.Context, redis target.Redis, role v1alpha1.RedisRole, others []string, silent bool) error {
+// noneOfRole is the Problem that no server has a role. silent tells that some did not answer at
+// all.
+func noneOfRole(
+	ctx context.Context, redis target.Redis, role v1alpha1.RedisRole, others []string, silent bool,
+) error {
 	hint := ""
 	if silent && redis.Spec != nil && redis.Spec.PodPort == 0 {
 		hint = ". If Redis listens on another port of its pods, set spec.target.podPort"
@@ -110,10 +127,12 @@ func noneOfRole(ctx context.Context, redis target.Redis, role v1alpha1.RedisRole
 	if role == v1alpha1.RolePrimary && !silent {
 		hint = named(ctx, redis.Sentinels)
 	}
-	return problem.NoTarget("spec.select.role: no server of role %s answers: %s%s", cmp.Or(role, v1alpha1.RoleAny), strings.Join(others, "; "), hint)
+	return problem.NoTarget("spec.select.role: no server of role %s answers: %s%s",
+		cmp.Or(role, v1alpha1.RoleAny), strings.Join(others, "; "), hint)
 }
 
-// named says which sentinels name which server as the primary, where no server is; "" if there are none, or none that answers.
+// named says which sentinels name which server as the primary, where no server is; "" if there are
+// none, or none that answers.
 func named(ctx context.Context, sentinels target.Sentinels) string {
 	if len(sentinels.Addresses) == 0 {
 		return ""
@@ -126,11 +145,15 @@ func named(ctx context.Context, sentinels target.Sentinels) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf(". As the primary of %s, %s: until a sentinel promotes one, or REPLICAOF NO ONE does, all refuse writes", name, said.Naming())
+	return fmt.Sprintf(
+		". As the primary of %s, %s: until a sentinel promotes one, or REPLICAOF NO ONE does, all refuse writes",
+		name, said.Naming())
 }
 
 // allNamed returns a Problem that names the pods of select.names which do not match.
-func allNamed(matching []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, others []string) error {
+func allNamed(
+	matching []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, others []string,
+) error {
 	absent := slices.DeleteFunc(slices.Clone(selector.Names), func(name string) bool {
 		return slices.ContainsFunc(matching, func(t v1alpha1.FaultTarget) bool { return t.Pod == name })
 	})
@@ -142,11 +165,14 @@ func allNamed(matching []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, 
 	if len(others) > 0 {
 		why = ": " + strings.Join(others, "; ")
 	}
-	return problem.NoTarget("spec.select.names: no server that matches is in pod %s%s", strings.Join(absent, ", "), why)
+	return problem.NoTarget("spec.select.names: no server that matches is in pod %s%s",
+		strings.Join(absent, ", "), why)
 }
 
 // inZone returns the servers whose nodes are in a zone; all of them where none is given.
-func inZone(ctx context.Context, redis target.Redis, matching []v1alpha1.FaultTarget, zone string) ([]v1alpha1.FaultTarget, error) {
+func inZone(
+	ctx context.Context, redis target.Redis, matching []v1alpha1.FaultTarget, zone string,
+) ([]v1alpha1.FaultTarget, error) {
 	if zone == "" {
 		return matching, nil
 	}
@@ -159,7 +185,9 @@ func inZone(ctx context.Context, redis target.Redis, matching []v1alpha1.FaultTa
 			node := &corev1.Node{}
 			err := redis.Live.Get(ctx, client.ObjectKey{Name: name}, node)
 			if apierrors.IsForbidden(err) {
-				return nil, problem.Unsupported("spec.select.zone: the operator may not read node %s, whose label is its zone (%v): give it the right to get nodes, or select by names", name, err)
+				return nil, problem.Unsupported(
+					"spec.select.zone: the operator may not read node %s, whose label is its zone (%v): give it "+
+						"the right to get nodes, or select by names", name, err)
 			} else if client.IgnoreNotFound(err) != nil {
 				return nil, fmt.Errorf("read node %s: %w", name, err)
 			}
@@ -168,17 +196,21 @@ func inZone(ctx context.Context, redis target.Redis, matching []v1alpha1.FaultTa
 		if zones[name] == zone {
 			there = append(there, matching[i])
 		} else {
-			others = append(others, fmt.Sprintf("%s is in %s", matching[i].Pod, cmp.Or(zones[name], "no zone")))
+			others = append(others, fmt.Sprintf("%s is in %s", matching[i].Pod,
+				cmp.Or(zones[name], "no zone")))
 		}
 	}
 	if len(there) == 0 {
-		return nil, problem.NoTarget("spec.select.zone: no server that matches is in zone %s: %s", zone, strings.Join(others, "; "))
+		return nil, problem.NoTarget("spec.select.zone: no server that matches is in zone %s: %s", zone,
+			strings.Join(others, "; "))
 	}
 	return there, nil
 }
 
 // take takes as many of the matching servers as the mode says.
-func take(found []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, seed *int32) ([]v1alpha1.FaultTarget, error) {
+func take(
+	found []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, seed *int32,
+) ([]v1alpha1.FaultTarget, error) {
 	n := 1
 	switch selector.Mode {
 	case v1alpha1.SelectAll:
@@ -203,9 +235,11 @@ func take(found []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, seed *i
 	return pick(found, n, *seed), nil
 }
 
-// pick picks n servers at random, in the order of their names. The same seed and servers give the same choice.
+// pick picks n servers at random, in the order of their names. The same seed and servers give the
+// same choice.
 func pick(found []v1alpha1.FaultTarget, n int, seed int32) []v1alpha1.FaultTarget {
-	chosen := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(found))[:n] //nolint:gosec // it chooses targets, and keeps no secret
+	chosen := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(
+		len(found))[:n] //nolint:gosec // it chooses targets, and keeps no secret
 	slices.Sort(chosen)
 	var picked []v1alpha1.FaultTarget
 	for _, i := range chosen {
@@ -222,8 +256,14 @@ func NewSeed() int32 {
 func record(redis target.Redis, s *target.Server, role v1alpha1.RedisRole) v1alpha1.FaultTarget {
 	container := redis.Container(s.Pod)
 	return v1alpha1.FaultTarget{
-		Pod: s.Pod.Name, UID: string(s.Pod.UID), Node: s.Pod.Spec.NodeName, Role: role, Address: s.Address,
-		RunID: s.State.RunID, Container: container.Name, RestartCount: redis.RestartCount(s.Pod, container.Name),
+		Pod:          s.Pod.Name,
+		UID:          string(s.Pod.UID),
+		Node:         s.Pod.Spec.NodeName,
+		Role:         role,
+		Address:      s.Address,
+		RunID:        s.State.RunID,
+		Container:    container.Name,
+		RestartCount: redis.RestartCount(s.Pod, container.Name),
 	}
 }
 

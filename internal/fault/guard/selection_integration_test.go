@@ -18,8 +18,12 @@ func TestSelectRealRoles(t *testing.T) {
 	s := faulttest.NewStage(t, nil, Choose)
 	s.Host("redis-0", set.Replicas[0], nil)
 	s.Host("redis-1", set.Primary, nil)
-	for role, want := range map[v1alpha1.RedisRole]string{v1alpha1.RolePrimary: "redis-1", v1alpha1.RoleReplica: "redis-0"} {
-		found, err := Choose(t.Context(), faulttest.On(s.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: role, Mode: v1alpha1.SelectAll}}, contract.Traits{})
+	for role, want := range map[v1alpha1.RedisRole]string{
+		v1alpha1.RolePrimary: "redis-1",
+		v1alpha1.RoleReplica: "redis-0",
+	} {
+		found, err := Choose(t.Context(), faulttest.On(s.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+			&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: role, Mode: v1alpha1.SelectAll}}, contract.Traits{})
 		if err != nil || len(found) != 1 || found[0].Pod != want {
 			t.Errorf("%s: %+v, %v; want %s", role, found, err, want)
 		}

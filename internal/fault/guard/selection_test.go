@@ -31,35 +31,126 @@ func TestSelect(t *testing.T) {
 		wantText []string
 	}{
 		{"the primary", v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}, "redis-1", nil},
-		{"one replica: the first by name", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectOne}, "redis-0", nil},
-		{"all replicas; who does not answer is none", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectAll}, "redis-0 redis-2", nil},
-		{"any role; who does not answer is no Redis", v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}, "redis-0 redis-1 redis-2", nil},
+		{
+			"one replica: the first by name",
+			v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectOne},
+			"redis-0",
+			nil,
+		},
+		{
+			"all replicas; who does not answer is none",
+			v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectAll},
+			"redis-0 redis-2",
+			nil,
+		},
+		{
+			"any role; who does not answer is no Redis",
+			v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll},
+			"redis-0 redis-1 redis-2",
+			nil,
+		},
 		{"the default is one of any role", v1alpha1.FaultSelector{}, "redis-0", nil},
 		{"a number", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(2))}, "redis-0 redis-1", nil},
-		{"all that there are, by number", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(3))}, "redis-0 redis-1 redis-2", nil},
-		{"more than there are", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(4))}, v1alpha1.ReasonNoTarget, []string{"spec.select.count", "3"}},
-		{"more replicas than there are", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectCount, Count: new(int32(3))}, v1alpha1.ReasonNoTarget, []string{"spec.select.count", "2"}},
-		{"a share, rounded down", v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(99))}, "redis-0 redis-1", nil},
-		{"a share, at least one", v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(1))}, "redis-0", nil},
-		{"the whole share", v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(100))}, "redis-0 redis-1 redis-2", nil},
-		{"a share of the replicas", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectPercent, Percent: new(int32(50))}, "redis-0", nil},
-		{"by names", v1alpha1.FaultSelector{Names: []string{"redis-2", "redis-1"}, Mode: v1alpha1.SelectAll}, "redis-1 redis-2", nil},
+		{
+			"all that there are, by number",
+			v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(3))},
+			"redis-0 redis-1 redis-2",
+			nil,
+		},
+		{
+			"more than there are",
+			v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(4))},
+			v1alpha1.ReasonNoTarget,
+			[]string{"spec.select.count", "3"},
+		},
+		{
+			"more replicas than there are",
+			v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectCount, Count: new(int32(3))},
+			v1alpha1.ReasonNoTarget,
+			[]string{"spec.select.count", "2"},
+		},
+		{
+			"a share, rounded down",
+			v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(99))},
+			"redis-0 redis-1",
+			nil,
+		},
+		{
+			"a share, at least one",
+			v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(1))},
+			"redis-0",
+			nil,
+		},
+		{
+			"the whole share",
+			v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(100))},
+			"redis-0 redis-1 redis-2",
+			nil,
+		},
+		{
+			"a share of the replicas",
+			v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectPercent, Percent: new(int32(50))},
+			"redis-0",
+			nil,
+		},
+		{
+			"by names",
+			v1alpha1.FaultSelector{Names: []string{"redis-2", "redis-1"}, Mode: v1alpha1.SelectAll},
+			"redis-1 redis-2",
+			nil,
+		},
 		{"one of the names", v1alpha1.FaultSelector{Names: []string{"redis-2", "redis-1"}}, "redis-1", nil},
-		{"a name of another role", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Names: []string{"redis-0", "redis-1"}}, v1alpha1.ReasonNoTarget, []string{"spec.select.names", "in pod redis-1: redis-1 is Primary"}},
-		{"names that do not exist", v1alpha1.FaultSelector{Names: []string{"redis-0", "redis-8", "redis-7"}}, v1alpha1.ReasonNoTarget, []string{"in pod redis-7, redis-8"}},
-		{"a name that does not answer", v1alpha1.FaultSelector{Names: []string{"redis-3"}}, v1alpha1.ReasonNoTarget, []string{"redis-3 did not answer"}},
+		{
+			"a name of another role",
+			v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Names: []string{"redis-0", "redis-1"}},
+			v1alpha1.ReasonNoTarget,
+			[]string{"spec.select.names", "in pod redis-1: redis-1 is Primary"},
+		},
+		{
+			"names that do not exist",
+			v1alpha1.FaultSelector{Names: []string{"redis-0", "redis-8", "redis-7"}},
+			v1alpha1.ReasonNoTarget,
+			[]string{"in pod redis-7, redis-8"},
+		},
+		{
+			"a name that does not answer",
+			v1alpha1.FaultSelector{Names: []string{"redis-3"}},
+			v1alpha1.ReasonNoTarget,
+			[]string{"redis-3 did not answer"},
+		},
 		{"a zone", v1alpha1.FaultSelector{Zone: "b", Mode: v1alpha1.SelectAll}, "redis-1 redis-2", nil},
 		{"a role in a zone", v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Zone: "b"}, "redis-1", nil},
-		{"no server in the zone", v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Zone: "a"}, v1alpha1.ReasonNoTarget, []string{"spec.select.zone", "redis-1 is in b"}},
-		{"a name in another zone", v1alpha1.FaultSelector{Names: []string{"redis-0", "redis-1"}, Zone: "b"}, v1alpha1.ReasonNoTarget, []string{"in pod redis-0"}},
-		{"no server of the shard", v1alpha1.FaultSelector{Shard: new(int32(2))}, v1alpha1.ReasonNoTarget, []string{"spec.select.shard: no server of shard 2 answers: redis-0 is of no shard; ", "redis-3 did not answer"}},
-		{"mode Count without a count", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount}, v1alpha1.ReasonNoTarget, []string{"spec.select.count"}},
+		{
+			"no server in the zone",
+			v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Zone: "a"},
+			v1alpha1.ReasonNoTarget,
+			[]string{"spec.select.zone", "redis-1 is in b"},
+		},
+		{
+			"a name in another zone",
+			v1alpha1.FaultSelector{Names: []string{"redis-0", "redis-1"}, Zone: "b"},
+			v1alpha1.ReasonNoTarget,
+			[]string{"in pod redis-0"},
+		},
+		{
+			"no server of the shard",
+			v1alpha1.FaultSelector{Shard: new(int32(2))},
+			v1alpha1.ReasonNoTarget,
+			[]string{"spec.select.shard: no server of shard 2 answers: redis-0 is of no shard; ", "redis-3 did not answer"},
+		},
+		{
+			"mode Count without a count",
+			v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount},
+			v1alpha1.ReasonNoTarget,
+			[]string{"spec.select.count"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
 			faulttest.RedisPods(w)
 			zones(w)
-			found, err := Choose(t.Context(), faulttest.On(w.Deps(), all).Redis, &v1alpha1.RedisFaultSpec{Select: tc.selector}, contract.Traits{})
+			found, err := Choose(t.Context(), faulttest.On(w.Deps(), all).Redis, &v1alpha1.RedisFaultSpec{Select: tc.selector},
+				contract.Traits{})
 			if err != nil {
 				problem := faulttest.ProblemOf(t, err)
 				if problem.Reason != tc.want || problem.Lasting {
@@ -87,7 +178,8 @@ func TestSelectWithoutMatchingRole(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Replica, nil)
 	w.Pod("redis-1", "u1", "10.0.0.2", "", nil)
-	_, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}, contract.Traits{})
+	_, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}, contract.Traits{})
 	problem := faulttest.ProblemOf(t, err)
 	for _, text := range []string{"Primary", "redis-0 is Replica", "redis-1 did not answer", faulttest.ErrSilent.Error()} {
 		if !strings.Contains(problem.Message, text) {
@@ -102,12 +194,18 @@ func TestSelectWithoutMatchingRole(t *testing.T) {
 // The record of a target contains everything that an injector of another process needs.
 func TestSelectRecords(t *testing.T) {
 	w := faulttest.NewWorld(t)
-	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 })
-	found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
+	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].RestartCount = 3
+	})
+	found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Node: "node-1", Role: v1alpha1.RolePrimary, Address: "10.0.0.1:6379", RunID: "run-u0", RestartCount: 3, Container: "redis"}
+	want := v1alpha1.FaultTarget{
+		Pod: "redis-0", UID: "u0", Node: "node-1", Role: v1alpha1.RolePrimary, Address: "10.0.0.1:6379", RunID: "run-u0",
+		RestartCount: 3, Container: "redis",
+	}
 	if !reflect.DeepEqual(found[0], want) {
 		t.Errorf("recorded %+v, want %+v", found[0], want)
 	}
@@ -123,7 +221,8 @@ func TestSelectKeepsAnswersApart(t *testing.T) {
 		}
 		w.Pod(fmt.Sprintf("redis-%02d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
 	}
-	found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
+	found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
 	if err != nil || len(found) != 40 {
 		t.Fatalf("%d found: %v", len(found), err)
 	}
@@ -141,7 +240,8 @@ func zones(w *faulttest.World) {
 	}
 	for i, zone := range []string{"a", "b", "b", "a"} {
 		pod := &corev1.Pod{}
-		faulttest.Must(w.T, w.Cluster.Get(w.T.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: fmt.Sprintf("redis-%d", i)}, pod))
+		faulttest.Must(w.T, w.Cluster.Get(w.T.Context(),
+			client.ObjectKey{Namespace: faulttest.Namespace, Name: fmt.Sprintf("redis-%d", i)}, pod))
 		pod.Spec.NodeName = "in-" + zone
 		faulttest.Must(w.T, w.Cluster.Update(w.T.Context(), pod))
 	}
@@ -151,14 +251,18 @@ func zones(w *faulttest.World) {
 func TestSelectZoneWithoutTheRight(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	faulttest.RedisPods(w)
-	w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+		options ...client.GetOption,
+	) error {
 		if _, node := into.(*corev1.Node); node {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, key.Name, errors.New("no rule"))
 		}
 		return c.Get(ctx, key, into, options...)
 	}
-	_, err := Choose(t.Context(), on(w), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Zone: "a"}}, contract.Traits{})
-	if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "spec.select.zone: the operator may not read node node-1") {
+	_, err := Choose(t.Context(), on(w), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Zone: "a"}},
+		contract.Traits{})
+	if p := faulttest.ProblemOf(t, err); !p.Lasting ||
+		!strings.Contains(p.Message, "spec.select.zone: the operator may not read node node-1") {
 		t.Errorf("%+v", p)
 	}
 }
@@ -169,7 +273,9 @@ func TestSelectAtRandom(t *testing.T) {
 	for i := range 10 {
 		w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), topology.Replica, nil)
 	}
-	spec := &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(3)), Pick: v1alpha1.PickRandom}}
+	spec := &v1alpha1.RedisFaultSpec{
+		Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(3)), Pick: v1alpha1.PickRandom},
+	}
 	chosen, times := map[string]bool{}, map[string]int{}
 	for seed := range int32(100) {
 		first, err := Select(t.Context(), on(w), spec, contract.Traits{}, &seed, nil)
@@ -192,7 +298,8 @@ func TestSelectAtRandom(t *testing.T) {
 	if len(chosen) < 40 {
 		t.Errorf("100 seeds gave %d choices", len(chosen))
 	}
-	if got, err := Select(t.Context(), on(w), spec, contract.Traits{}, new(int32(7)), nil); err != nil || podsOf(got) != "redis-0 redis-6 redis-8" {
+	if got, err := Select(t.Context(), on(w), spec, contract.Traits{}, new(int32(7)), nil); err != nil ||
+		podsOf(got) != "redis-0 redis-6 redis-8" {
 		t.Errorf("seed 7 gave %s, %v: a seed in the status of an older fault must give the same", podsOf(got), err)
 	}
 	if _, err := Select(t.Context(), on(w), spec, contract.Traits{}, nil, nil); err == nil {
@@ -203,9 +310,15 @@ func TestSelectAtRandom(t *testing.T) {
 // A node is named on which no server of the selected shard answers: it is there that the fault would act.
 func TestNoServerOfTheShardOnTheNode(t *testing.T) {
 	pod := func(name string) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
-	servers := []target.Server{{Pod: pod("redis-1"), Shard: 1}, {Pod: pod("redis-3"), Shard: target.NoShard, Err: errors.New("connection refused")}}
-	want := "spec.select.shard: no server of shard 0 on node worker-2 answers: redis-1 is of shard 1; redis-3 did not answer (connection refused)"
-	if _, err := match(t.Context(), target.Redis{}, servers, "worker-2", v1alpha1.FaultSelector{Shard: new(int32(0))}); err == nil || err.Error() != want {
+	servers := []target.Server{
+		{Pod: pod("redis-1"), Shard: 1},
+		{Pod: pod("redis-3"), Shard: target.NoShard, Err: errors.New("connection refused")},
+	}
+	want := "spec.select.shard: no server of shard 0 on node worker-2 answers: redis-1 is of shard 1; redis-3 did not " +
+		"answer (connection refused)"
+	if _, err := match(t.Context(), target.Redis{}, servers, "worker-2", v1alpha1.FaultSelector{
+		Shard: new(int32(0)),
+	}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// A node that claims a cluster of any size is refused, or costs little: neither time nor memory grow with the square of what it claims.
+// A node that claims a cluster of any size is refused, or costs little: neither time nor memory grow with the square of
+// what it claims.
 func TestVastClusters(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -25,11 +26,21 @@ func TestVastClusters(t *testing.T) {
 		"primaries with all slots": {100_000, func(i int) string {
 			return fmt.Sprintf("n%d 10.1.0.1:6379@16379 master - 0 0 %d connected 0-16383", i, i)
 		}, "lists more than 10000 nodes"},
-		"replicas without an address": {100_000, func(i int) string { return fmt.Sprintf("n%d :0@0 slave,noaddr,fail n%d 0 0 1 disconnected", i, i/2) }, "lists more than 10000 nodes"},
-		"in a handshake":              {100_000, func(i int) string { return fmt.Sprintf("n%d 10.1.0.1:6379@16379 handshake - 0 0 0 connected", i) }, "lists more than 10000 nodes"},
-		"as many as there may be":     {9_998, func(i int) string { return fmt.Sprintf("n%d :0@0 master,noaddr,fail - 0 0 1 disconnected 0", i) }, ""},
+		"replicas without an address": {100_000, func(i int) string {
+			return fmt.Sprintf(
+				"n%d :0@0 slave,noaddr,fail n%d 0 0 1 disconnected", i, i/2)
+		}, "lists more than 10000 nodes"},
+		"in a handshake": {100_000, func(i int) string {
+			return fmt.Sprintf(
+				"n%d 10.1.0.1:6379@16379 handshake - 0 0 0 connected", i)
+		}, "lists more than 10000 nodes"},
+		"as many as there may be": {9_998, func(i int) string {
+			return fmt.Sprintf(
+				"n%d :0@0 master,noaddr,fail - 0 0 1 disconnected 0", i)
+		}, ""},
 		"each with a replica": {4_999, func(i int) string {
-			return fmt.Sprintf("n%d 10.1.0.1:6379@16379 master - 0 0 1 connected 5\nr%d :0@0 slave,noaddr,fail n%d 0 0 1 disconnected", i, i, i)
+			return fmt.Sprintf(
+				"n%d 10.1.0.1:6379@16379 master - 0 0 1 connected 5\nr%d :0@0 slave,noaddr,fail n%d 0 0 1 disconnected", i, i, i)
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +64,10 @@ func TestVastClusters(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			began := time.Now()
-			spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectOne}}
+			spec := &v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill},
+				Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectOne},
+			}
 			targets, err := Select(t.Context(), on(w), spec, contract.Traits{Silences: true}, nil, nil)
 			took := time.Since(began)
 			runtime.ReadMemStats(&after)
@@ -63,7 +77,8 @@ func TestVastClusters(t *testing.T) {
 				t.Errorf("it took %s and %d MiB; %.300v", took, mib, err)
 			}
 			p, _ := problem.From(err)
-			if test.says != "" && (p == nil || p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, test.says)) {
+			if test.says != "" && (p == nil || p.Reason != v1alpha1.ReasonNotSupported ||
+				!strings.Contains(p.Message, test.says)) {
 				t.Errorf("error %v, want %q", err, test.says)
 			}
 		})

@@ -13,13 +13,17 @@ import (
 type Limit policy.Limit
 
 // concerns reports whether what a fault does is subject to the limit at all.
-func (l Limit) concerns(c Claim) bool { return l.Of != v1alpha1.LimitTaintedNodes || len(c.Nodes) > 0 }
+func (l Limit) concerns(c Claim) bool {
+	return l.Of != v1alpha1.LimitTaintedNodes || len(c.Nodes) > 0
+}
 
-// counted are the claims that count beside one, without itself, and without the settings of its load that are in force.
+// counted are the claims that count beside one, without itself, and without the settings of its
+// load that are in force.
 func (l Limit) counted(own Claim, claims []Claim) []Claim {
 	var found []Claim
 	for _, c := range claims {
-		if c.UID != own.UID && !(c.Beside && beside(c, own)) && l.concerns(c) && (l.Of != v1alpha1.LimitNamespaceFaults || c.Fault.Namespace == own.Fault.Namespace) {
+		if c.UID != own.UID && !(c.Beside && beside(c, own)) && l.concerns(c) &&
+			(l.Of != v1alpha1.LimitNamespaceFaults || c.Fault.Namespace == own.Fault.Namespace) {
 			found = append(found, c)
 		}
 	}
@@ -46,13 +50,14 @@ func nodesOf(claims []Claim) []string {
 	return nodes
 }
 
-// Never reports whether a fault is beyond the limit on its own, for a reason that lies in the fault: waiting does not help.
+// Never reports whether a fault is beyond the limit on its own, for a reason that lies in the
+// fault: waiting does not help.
 func (l Limit) Never(wanted Claim) bool {
 	return l.Of == v1alpha1.LimitTaintedNodes && l.exceeded(wanted)
 }
 
-// Full reports whether a fault has to wait because of the limit, and why: of what the others hold, and of what those that have waited for longer because of the
-// same limit will hold.
+// Full reports whether a fault has to wait because of the limit, and why: of what the others hold,
+// and of what those that have waited for longer because of the same limit will hold.
 func (l Limit) Full(wanted Claim, held, waiting []Claim) (why string, full bool) {
 	if !l.concerns(wanted) {
 		return "", false
@@ -70,14 +75,20 @@ func (l Limit) Full(wanted Claim, held, waiting []Claim) (why string, full bool)
 	return l.message(wanted, acting, ahead), true
 }
 
-// heldUp reports whether a fault waits for the limit as a setting counts for it beside which another one acts: that must not wait for the first.
+// heldUp reports whether a fault waits for the limit as a setting counts for it beside which
+// another one acts: that must not wait for the first.
 func (l Limit) heldUp(waiting, wanted Claim, held []Claim) bool {
-	counts := slices.ContainsFunc(held, func(h Claim) bool { return h.Beside && beside(h, wanted) && !beside(h, waiting) })
+	counts := slices.ContainsFunc(held, func(h Claim) bool {
+		return h.Beside && beside(h, wanted) &&
+			!beside(h, waiting)
+	})
 	return counts && l.exceeded(append(l.counted(waiting, held), waiting)...)
 }
 
-// Turn decides about a fault that was recorded, and that has injected nothing: whether it can act beside the others that are recorded, else whether it gives
-// way. Of faults that were recorded at the same time, and that are beyond the limit together, at least one does; the others wait for that.
+// Turn decides about a fault that was recorded, and that has injected nothing: whether it can act
+// beside the others that are recorded, else whether it gives way. Of faults that were recorded at
+// the same time, and that are beyond the limit together, at least one does; the others wait for
+// that.
 func (l Limit) Turn(own Claim, held []Claim) (fits, yields bool) {
 	others := l.counted(own, held)
 	if !l.concerns(own) || !l.exceeded(append(slices.Clone(others), own)...) {
@@ -102,11 +113,13 @@ func (l Limit) message(wanted Claim, acting, ahead []Claim) string {
 	text := fmt.Sprintf("%d of %d faults act", len(acting), l.Max)
 	switch l.Of {
 	case v1alpha1.LimitNamespaceFaults:
-		text = fmt.Sprintf("%d of %d faults act in namespace %s", len(acting), l.Max, wanted.Fault.Namespace)
+		text = fmt.Sprintf("%d of %d faults act in namespace %s", len(acting), l.Max,
+			wanted.Fault.Namespace)
 	case v1alpha1.LimitTaintedNodes:
 		text = fmt.Sprintf("faults have tainted %d of %d nodes", len(nodesOf(acting)), l.Max)
 	}
-	text += listed(": ", acting, wanted.Fault.Namespace) + listed("; longer waiting: ", ahead, wanted.Fault.Namespace)
+	text += listed(": ", acting, wanted.Fault.Namespace) +
+		listed("; longer waiting: ", ahead, wanted.Fault.Namespace)
 	return fmt.Sprintf("%s (policy: %s)", text, l.Entry)
 }
 

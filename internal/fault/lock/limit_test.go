@@ -29,7 +29,9 @@ func on(nodes ...string) func(*Claim) { return func(c *Claim) { c.Nodes = nodes 
 
 // A fault waits while as many act as may, and while others have waited for longer for the same limit.
 func TestFull(t *testing.T) {
-	two, within, nodes := Limit{v1alpha1.LimitFaults, 2, "maxFaults"}, Limit{v1alpha1.LimitNamespaceFaults, 1, `rule "a", rules[0].maxFaults`}, Limit{v1alpha1.LimitTaintedNodes, 2, "maxTaintedNodes"}
+	two := Limit{v1alpha1.LimitFaults, 2, "maxFaults"}
+	within := Limit{v1alpha1.LimitNamespaceFaults, 1, `rule "a", rules[0].maxFaults`}
+	nodes := Limit{v1alpha1.LimitTaintedNodes, 2, "maxTaintedNodes"}
 	a, b, far := claim("a", nil), claim("b", after(1, nil)), claim("far", elsewhere)
 	for _, tc := range []struct {
 		name          string
@@ -41,16 +43,65 @@ func TestFull(t *testing.T) {
 		{"nobody acts", two, claim("x", nil), nil, nil, ""},
 		{"one acts", two, claim("x", nil), []Claim{a}, nil, ""},
 		{"two act", two, claim("x", nil), []Claim{b, a}, nil, "2 of 2 faults act: a, b (policy: maxFaults)"},
-		{"two act, one elsewhere", two, claim("x", nil), []Claim{a, far}, nil, "2 of 2 faults act: a, bank/far (policy: maxFaults)"},
+		{
+			"two act, one elsewhere",
+			two,
+			claim("x", nil),
+			[]Claim{a, far},
+			nil,
+			"2 of 2 faults act: a, bank/far (policy: maxFaults)",
+		},
 		{"itself", two, claim("x", nil), []Claim{a, claim("x", nil)}, nil, ""},
-		{"one waits for longer", two, claim("x", after(9, nil)), []Claim{a}, []Claim{claim("w", after(2, waits(v1alpha1.LimitFaults)))}, "1 of 2 faults act: a; longer waiting: w (policy: maxFaults)"},
-		{"one waits for less long", two, claim("x", after(1, nil)), []Claim{a}, []Claim{claim("w", after(2, waits(v1alpha1.LimitFaults)))}, ""},
-		{"one waits for longer for something else", two, claim("x", after(9, nil)), []Claim{a}, []Claim{claim("w", after(2, waits(v1alpha1.LimitTaintedNodes))), claim("v", after(2, nil))}, ""},
-		{"nothing may act", Limit{v1alpha1.LimitFaults, 0, "maxFaults"}, claim("x", nil), nil, nil, "0 of 0 faults act (policy: maxFaults)"},
+		{
+			"one waits for longer",
+			two,
+			claim("x", after(9, nil)),
+			[]Claim{a},
+			[]Claim{claim("w", after(2, waits(v1alpha1.LimitFaults)))},
+			"1 of 2 faults act: a; longer waiting: w (policy: maxFaults)",
+		},
+		{
+			"one waits for less long",
+			two,
+			claim("x", after(1, nil)),
+			[]Claim{a},
+			[]Claim{claim("w", after(2, waits(v1alpha1.LimitFaults)))},
+			"",
+		},
+		{
+			"one waits for longer for something else",
+			two,
+			claim("x", after(9, nil)),
+			[]Claim{a},
+			[]Claim{claim("w", after(2, waits(v1alpha1.LimitTaintedNodes))), claim("v", after(2, nil))},
+			"",
+		},
+		{
+			"nothing may act",
+			Limit{v1alpha1.LimitFaults, 0, "maxFaults"},
+			claim("x", nil),
+			nil,
+			nil,
+			"0 of 0 faults act (policy: maxFaults)",
+		},
 		{"one acts elsewhere", within, claim("x", nil), []Claim{far}, nil, ""},
-		{"one acts here", within, claim("x", nil), []Claim{a, far}, nil, `1 of 1 faults act in namespace shop: a (policy: rule "a", rules[0].maxFaults)`},
+		{
+			"one acts here",
+			within,
+			claim("x", nil),
+			[]Claim{a, far},
+			nil,
+			`1 of 1 faults act in namespace shop: a (policy: rule "a", rules[0].maxFaults)`,
+		},
 		{"no node", nodes, claim("x", nil), []Claim{claim("a", on("n1", "n2"))}, nil, ""},
-		{"a third node", nodes, claim("x", on("n3")), []Claim{claim("a", on("n1")), claim("b", on("n2"))}, nil, "faults have tainted 2 of 2 nodes: a (node n1), b (node n2) (policy: maxTaintedNodes)"},
+		{
+			"a third node",
+			nodes,
+			claim("x", on("n3")),
+			[]Claim{claim("a", on("n1")), claim("b", on("n2"))},
+			nil,
+			"faults have tainted 2 of 2 nodes: a (node n1), b (node n2) (policy: maxTaintedNodes)",
+		},
 		{"a second node", nodes, claim("x", on("n2")), []Claim{claim("a", on("n1")), b}, nil, ""},
 		{"one of the nodes", nodes, claim("x", on("n2")), []Claim{claim("a", on("n1", "n2"))}, nil, ""},
 	} {
@@ -58,19 +109,22 @@ func TestFull(t *testing.T) {
 			t.Errorf("%s: %t, %q, want %q", tc.name, full, got, tc.want)
 		}
 	}
-	if !nodes.Never(claim("x", on("n1", "n2", "n3"))) || nodes.Never(claim("x", on("n1", "n2"))) || (Limit{v1alpha1.LimitFaults, 0, ""}).Never(claim("x", nil)) {
+	if !nodes.Never(claim("x", on("n1", "n2", "n3"))) || nodes.Never(claim("x", on("n1", "n2"))) ||
+		(Limit{v1alpha1.LimitFaults, 0, ""}).Never(claim("x", nil)) {
 		t.Error("Never is for what cannot come to fit")
 	}
 	var many []Claim
 	for i := range 8 {
 		many = append(many, claim(fmt.Sprint("f", i), after(9-i, nil)))
 	}
-	if got, _ := two.Full(claim("x", nil), many, nil); got != "8 of 2 faults act: f7, f6, f5, f4, f3, 3 more (policy: maxFaults)" {
+	if got, _ := two.Full(claim("x", nil), many,
+		nil); got != "8 of 2 faults act: f7, f6, f5, f4, f3, 3 more (policy: maxFaults)" {
 		t.Error(got)
 	}
 }
 
-// Faults are recorded in any order and at any time, and each lists the others before it acts: never do more act than may, and in the end all have acted.
+// Faults are recorded in any order and at any time, and each lists the others before it acts: never do more act than
+// may, and in the end all have acted.
 func TestTurn(t *testing.T) {
 	seed := rand.Uint64()
 	for round := range uint64(300) {
@@ -107,7 +161,10 @@ func newSchedule(random *rand.Rand, limit Limit, faults int) *schedule {
 	for i := range faults {
 		name := fmt.Sprint("f", i)
 		s.claims = append(s.claims, Claim{
-			Fault: types.NamespacedName{Namespace: "shop", Name: name}, UID: types.UID(name), Since: epoch.Add(time.Duration(random.IntN(3)) * time.Second), Nodes: []string{fmt.Sprint("n", i)},
+			Fault: types.NamespacedName{Namespace: "shop", Name: name},
+			UID:   types.UID(name),
+			Since: epoch.Add(time.Duration(random.IntN(3)) * time.Second),
+			Nodes: []string{fmt.Sprint("n", i)},
 		})
 	}
 	return s

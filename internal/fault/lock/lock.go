@@ -1,4 +1,5 @@
-// Package lock decides which faults may act at the same time: one on a server, and none on a server whose workload, or whose node, another one changes.
+// Package lock decides which faults may act at the same time: one on a server, and none on a server
+// whose workload, or whose node, another one changes.
 package lock
 
 import (
@@ -21,17 +22,20 @@ type Claim struct {
 	Since     time.Time // when it was recorded, or began to wait
 	Attempted bool      // its injection may have begun
 	Pods      []string
-	Workloads []string             // controllers of its pods, such as StatefulSet/redis
-	Whole     bool                 // it changes the workloads: their size, their template, or the roles in them
+	Workloads []string // controllers of its pods, such as StatefulSet/redis
+	// it changes the workloads: their size, their template, or the roles in them
+	Whole     bool
 	Nodes     []string             // that it taints
 	Limit     v1alpha1.PolicyLimit // that it waits for; "" = none
 	Load      string               // the load test that it refers to; "" = it has a load of its own
 	KeepsDown bool                 // it ends the replacements of its pods as well
-	Beside    bool                 // it is a setting that is in force: faults on the same load act beside it
-	Changes   []string             // the settings that it changes, else its type
+	// it is a setting that is in force: faults on the same load act beside it
+	Beside  bool
+	Changes []string // the settings that it changes, else its type
 }
 
-// Held is the claim of a fault that acts: from the record of its targets to their revert. It is false for other faults.
+// Held is the claim of a fault that acts: from the record of its targets to their revert. It is
+// false for other faults.
 func Held(f *v1alpha1.RedisFault, traits contract.Traits) (Claim, bool) {
 	status := &f.Status
 	if status.Holding == nil || !*status.Holding || status.StartTime == nil {
@@ -46,26 +50,39 @@ func Held(f *v1alpha1.RedisFault, traits contract.Traits) (Claim, bool) {
 }
 
 // Wanted is the claim of a fault on targets that it does not hold yet.
-func Wanted(f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string, since time.Time) Claim {
+func Wanted(
+	f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string,
+	since time.Time,
+) Claim {
 	c := claimOf(f, traits, targets, workloads)
 	c.Since = since
 	return c
 }
 
-// Waiting is the claim of a fault that waits for others. It is false for a fault that does not, or not any more.
+// Waiting is the claim of a fault that waits for others. It is false for a fault that does not, or
+// not any more.
 func Waiting(f *v1alpha1.RedisFault) (Claim, bool) {
 	w := f.Status.Waiting
 	if w == nil || f.Status.StartTime != nil {
 		return Claim{}, false
 	}
 	c := named(f)
-	c.Since, c.Pods, c.Workloads, c.Whole, c.Nodes, c.Limit = w.Since.Time, w.Pods, w.Workloads, w.Whole, w.Nodes, w.Limit
+	c.Since = w.Since.Time
+	c.Pods = w.Pods
+	c.Workloads = w.Workloads
+	c.Whole = w.Whole
+	c.Nodes = w.Nodes
+	c.Limit = w.Limit
 	return c, true
 }
 
 // named is the claim of a fault without what it acts on.
 func named(f *v1alpha1.RedisFault) Claim {
-	c := Claim{Fault: types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, UID: f.UID, Beside: InForce(f)}
+	c := Claim{
+		Fault:  types.NamespacedName{Namespace: f.Namespace, Name: f.Name},
+		UID:    f.UID,
+		Beside: InForce(f),
+	}
 	if f.Spec.LoadTestRef != nil {
 		c.Load = f.Spec.LoadTestRef.Name
 	}
@@ -74,7 +91,9 @@ func named(f *v1alpha1.RedisFault) Claim {
 	return c
 }
 
-func claimOf(f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string) Claim {
+func claimOf(
+	f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string,
+) Claim {
 	c := named(f)
 	c.Workloads, c.Whole = workloads, traits.Whole
 	for i := range targets {
@@ -117,9 +136,13 @@ func shared(a, b Claim) string {
 	return ""
 }
 
-// renamed are the controllers that give each pod a new name: nobody could tell the replacements of one fault's pods from those of another one's.
+// renamed are the controllers that give each pod a new name: nobody could tell the replacements of
+// one fault's pods from those of another one's.
 func renamed(workloads []string) []string {
-	return slices.DeleteFunc(slices.Clone(workloads), func(w string) bool { return strings.HasPrefix(w, "StatefulSet/") })
+	return slices.DeleteFunc(slices.Clone(workloads), func(w string) bool {
+		return strings.HasPrefix(w,
+			"StatefulSet/")
+	})
 }
 
 func common(a, b []string) string {
@@ -136,8 +159,9 @@ func Before(a, b Claim) bool {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) < 0
 }
 
-// Blocker is why a fault cannot act now, and the fault that it waits for: one that holds what it wants, or one that has waited for longer, unless that one waits
-// for a setting of the fault's own load, which is in force until the load has ended. It returns false if it can act.
+// Blocker is why a fault cannot act now, and the fault that it waits for: one that holds what it
+// wants, or one that has waited for longer, unless that one waits for a setting of the fault's own
+// load, which is in force until the load has ended. It returns false if it can act.
 func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, blocked bool) {
 	for _, other := range held {
 		if on := Contested(wanted, other); on != "" {
@@ -145,20 +169,25 @@ func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, block
 		}
 	}
 	for _, other := range waiting {
-		if on := Contested(wanted, other); on != "" && Before(other, wanted) && !waitsForSetting(other, wanted, held) {
+		if on := Contested(wanted, other); on != "" && Before(other, wanted) &&
+			!waitsForSetting(other, wanted, held) {
 			return other, on, true
 		}
 	}
 	return Claim{}, "", false
 }
 
-// Yields reports whether a fault that was recorded, and that has injected nothing, gives way to another one that was recorded at the same time. Of two such
-// faults exactly one does; the other one waits for that.
-func Yields(own, other Claim) bool { return other.Attempted || Before(other, own) }
+// Yields reports whether a fault that was recorded, and that has injected nothing, gives way to
+// another one that was recorded at the same time. Of two such faults exactly one does; the other
+// one waits for that.
+func Yields(own, other Claim) bool {
+	return other.Attempted || Before(other, own)
+}
 
 // Message describes a wait.
 func Message(wanted, other Claim, on string) string {
-	return fmt.Sprintf("waiting for RedisFault %s, which acts on %s", NameOf(other.Fault, wanted.Fault.Namespace), on)
+	return fmt.Sprintf("waiting for RedisFault %s, which acts on %s",
+		NameOf(other.Fault, wanted.Fault.Namespace), on)
 }
 
 // NameOf is a fault's name for a reader in a namespace.

@@ -16,7 +16,11 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // claim is one on a pod of the StatefulSet redis, in the namespace shop.
 func claim(name string, change func(*Claim)) Claim {
 	c := Claim{
-		Fault: types.NamespacedName{Namespace: "shop", Name: name}, UID: types.UID(name), Since: epoch, Pods: []string{"redis-0"}, Workloads: []string{"StatefulSet/redis"},
+		Fault:     types.NamespacedName{Namespace: "shop", Name: name},
+		UID:       types.UID(name),
+		Since:     epoch,
+		Pods:      []string{"redis-0"},
+		Workloads: []string{"StatefulSet/redis"},
 	}
 	if change != nil {
 		change(&c)
@@ -40,7 +44,10 @@ func TestContested(t *testing.T) {
 		}, ""},
 		{"a pod of the same name elsewhere", func(c *Claim) { c.Fault.Namespace, c.Whole = "other", true }, ""},
 		{"another node", func(c *Claim) { c.Fault.Namespace, c.Nodes = "other", []string{"node-2"} }, ""},
-		{"the same node, from another namespace", func(c *Claim) { c.Fault.Namespace, c.Nodes = "other", []string{"node-2", "node-1"} }, "node node-1"},
+		{"the same node, from another namespace", func(c *Claim) {
+			c.Fault.Namespace, c.Nodes = "other",
+				[]string{"node-2", "node-1"}
+		}, "node node-1"},
 	} {
 		first, second := claim("first", func(c *Claim) { c.Nodes = []string{"node-1"} }), claim("second", tc.change)
 		if got := Contested(first, second); got != tc.want {
@@ -52,7 +59,8 @@ func TestContested(t *testing.T) {
 	}
 }
 
-// The replacements of two pods of a Deployment have no place of their own: two faults that keep some down would count each other's.
+// The replacements of two pods of a Deployment have no place of their own: two faults that keep some down would count
+// each other's.
 func TestKeepingDownInOneDeployment(t *testing.T) {
 	of := func(name, pod, workload string, keeps bool) Claim {
 		return claim(name, func(c *Claim) { c.Pods, c.Workloads, c.KeepsDown = []string{pod}, []string{workload}, keeps })
@@ -66,12 +74,14 @@ func TestKeepingDownInOneDeployment(t *testing.T) {
 		{"ReplicaSet/cache", true, false, ""},
 		{"StatefulSet/redis", true, true, ""},
 	} {
-		if got := Contested(of("first", "a", tc.workload, tc.first), of("other", "b", tc.workload, tc.other)); got != tc.want {
+		if got := Contested(of("first", "a", tc.workload, tc.first),
+			of("other", "b", tc.workload, tc.other)); got != tc.want {
 			t.Errorf("%+v: %q", tc, got)
 		}
 	}
 	f := &v1alpha1.RedisFault{}
-	f.Spec.Action.Type, f.Spec.Duration, f.Status.Waiting = v1alpha1.FaultPodKill, &metav1.Duration{Duration: time.Minute}, &v1alpha1.WaitingFault{}
+	f.Spec.Action.Type, f.Spec.Duration, f.Status.Waiting = v1alpha1.FaultPodKill, &metav1.Duration{Duration: time.Minute},
+		&v1alpha1.WaitingFault{}
 	if c, waits := Waiting(f); !waits || !c.KeepsDown {
 		t.Errorf("a fault that waits: %+v", c)
 	}
@@ -104,7 +114,11 @@ func TestBlocker(t *testing.T) {
 
 // Of two faults that were recorded at once exactly one gives way; one that may have been injected never does.
 func TestYields(t *testing.T) {
-	for _, changeA := range []func(*Claim){nil, func(c *Claim) { c.Since = epoch.Add(time.Second) }, func(c *Claim) { c.Since = epoch.Add(-time.Second) }} {
+	for _, changeA := range []func(*Claim){
+		nil,
+		func(c *Claim) { c.Since = epoch.Add(time.Second) },
+		func(c *Claim) { c.Since = epoch.Add(-time.Second) },
+	} {
 		a, b := claim("a", changeA), claim("b", nil)
 		if Yields(a, b) == Yields(b, a) {
 			t.Errorf("since %s and %s: both or none give way", a.Since, b.Since)

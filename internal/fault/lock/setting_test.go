@@ -23,15 +23,29 @@ func TestBesideASetting(t *testing.T) {
 		wanted         Claim
 		contest, clash bool
 	}{
-		"a fault on its load":               {claim("x", of("cache", "PodKill")), false, false},
-		"a fault on another load":           {claim("x", of("other", "PodKill")), true, false},
-		"a fault with a load of its own":    {claim("x", of("", "PodKill")), true, false},
-		"the same load elsewhere":           {claim("x", func(c *Claim) { of("cache", "PodKill")(c); elsewhere(c) }), false, false},
-		"another parameter":                 {claim("x", of("cache", "hz", "maxmemory")), false, false},
-		"the same parameter":                {claim("x", of("cache", "appendfsync", "hz")), false, true},
-		"the same parameter, another load":  {claim("x", of("other", "appendfsync")), true, false},
-		"the same parameter of another pod": {claim("x", func(c *Claim) { of("cache", "appendfsync")(c); c.Pods = []string{"redis-9"} }), false, false},
-		"another setting in force":          {claim("x", func(c *Claim) { inForce(c); c.Changes = []string{"hz"} }), false, false},
+		"a fault on its load":            {claim("x", of("cache", "PodKill")), false, false},
+		"a fault on another load":        {claim("x", of("other", "PodKill")), true, false},
+		"a fault with a load of its own": {claim("x", of("", "PodKill")), true, false},
+		"the same load elsewhere": {claim("x", func(c *Claim) {
+			of("cache",
+				"PodKill")(c)
+			elsewhere(c)
+		}), false, false},
+		"another parameter":                {claim("x", of("cache", "hz", "maxmemory")), false, false},
+		"the same parameter":               {claim("x", of("cache", "appendfsync", "hz")), false, true},
+		"the same parameter, another load": {claim("x", of("other", "appendfsync")), true, false},
+		"the same parameter of another pod": {claim("x", func(c *Claim) {
+			of("cache", "appendfsync")(c)
+			c.Pods = []string{
+				"redis-9",
+			}
+		}), false, false},
+		"another setting in force": {claim("x", func(c *Claim) {
+			inForce(c)
+			c.Changes = []string{
+				"hz",
+			}
+		}), false, false},
 	} {
 		for _, held := range [][]Claim{{setting}, {tc.wanted}} { // in either role
 			wanted := tc.wanted
@@ -42,19 +56,25 @@ func TestBesideASetting(t *testing.T) {
 				t.Errorf("%s: contested: %q", name, on)
 			}
 		}
-		if why := Clash(tc.wanted, setting); (why != "") != tc.clash || tc.clash && why != "RedisFault setting, a setting of RedisLoadTest cache, changes appendfsync of pod redis-0 already, for as long as the load runs" {
+		if why := Clash(tc.wanted, setting); (why != "") != tc.clash ||
+			tc.clash &&
+				why !=
+					"RedisFault setting, a setting of RedisLoadTest cache, changes appendfsync of pod redis-0 already, for as long as the load runs" {
 			t.Errorf("%s: clash: %q", name, why)
 		}
 	}
 	late := claim("setting", func(c *Claim) { inForce(c); c.Beside = false })
-	if Contested(claim("x", of("cache", "PodKill")), late) == "" || Clash(claim("x", of("cache", "appendfsync")), late) != "" {
+	if Contested(claim("x", of("cache", "PodKill")), late) == "" ||
+		Clash(claim("x", of("cache", "appendfsync")), late) != "" {
 		t.Error("a setting that is not in force is acted beside")
 	}
 }
 
-// Who waits for a setting, which stays until its load has ended, is in no other fault's way on that load: the load may wait for that one.
+// Who waits for a setting, which stays until its load has ended, is in no other fault's way on that load: the load may
+// wait for that one.
 func TestQueueBesideASetting(t *testing.T) {
-	setting, wanted := claim("setting", inForce), claim("x", func(c *Claim) { of("cache", "PodKill")(c); after(9, nil)(c) })
+	setting := claim("setting", inForce)
+	wanted := claim("x", func(c *Claim) { of("cache", "PodKill")(c); after(9, nil)(c) })
 	stranger := claim("stranger", func(c *Claim) { of("other", "PodKill")(c); after(2, waits(v1alpha1.LimitFaults))(c) })
 	if other, on, blocked := Blocker(wanted, []Claim{setting}, []Claim{stranger}); blocked {
 		t.Errorf("it waits for %s on %s", other.Fault, on)
@@ -83,7 +103,9 @@ func TestQueueBesideASetting(t *testing.T) {
 		t.Error("a recorded fault does not fit beside the setting")
 	}
 	two := Limit{v1alpha1.LimitFaults, 2, "maxFaults"}
-	if _, full := two.Full(wanted, []Claim{setting, claim("y", of("cache", "PodKill"))}, []Claim{claim("w", func(c *Claim) { of("third", "PodKill")(c); after(2, waits(v1alpha1.LimitFaults))(c) })}); full {
+	if _, full := two.Full(wanted, []Claim{setting, claim("y", of("cache", "PodKill"))}, []Claim{
+		claim("w", func(c *Claim) { of("third", "PodKill")(c); after(2, waits(v1alpha1.LimitFaults))(c) }),
+	}); full {
 		t.Error("it waits for a fault that waits for the setting")
 	}
 }
@@ -91,9 +113,14 @@ func TestQueueBesideASetting(t *testing.T) {
 func TestInForce(t *testing.T) {
 	now := metav1.NewMicroTime(epoch)
 	made := func(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
-		f := &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Setting: true, LoadTestRef: &v1alpha1.LoadTestReference{Name: "cache"}}}
+		f := &v1alpha1.RedisFault{
+			Spec: v1alpha1.RedisFaultSpec{Setting: true, LoadTestRef: &v1alpha1.LoadTestReference{Name: "cache"}},
+		}
 		f.Status.StartTime, f.Status.Holding = &now, new(true)
-		f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", InjectedAt: &now, ActiveAt: &now}, {Pod: "redis-1", InjectedAt: &now, ActiveAt: &now}}
+		f.Status.Targets = []v1alpha1.FaultTarget{
+			{Pod: "redis-0", InjectedAt: &now, ActiveAt: &now},
+			{Pod: "redis-1", InjectedAt: &now, ActiveAt: &now},
+		}
 		change(f)
 		return f
 	}

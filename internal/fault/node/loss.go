@@ -1,4 +1,5 @@
-// Package node implements the fault NodeLoss, and the taint by which other faults keep pods off a node as well.
+// Package node implements the fault NodeLoss, and the taint by which other faults keep pods off a
+// node as well.
 package node
 
 import (
@@ -21,7 +22,8 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultNodeLoss: newNodeLoss,
 }
 
-// nodeLoss taints a node and deletes the target's pods on it without grace, as after the removal of the node. The node itself is not stopped.
+// nodeLoss taints a node and deletes the target's pods on it without grace, as after the removal of
+// the node. The node itself is not stopped.
 type nodeLoss struct {
 	contract.Deps
 	name  string
@@ -37,7 +39,16 @@ func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 }
 
 func (n nodeLoss) Traits() contract.Traits {
-	return contract.Traits{Lasts: n.lasts, Node: n.name, EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true, Taints: true}
+	return contract.Traits{
+		Lasts:      n.lasts,
+		Node:       n.name,
+		EndsServer: true,
+		Abrupt:     true,
+		NewPod:     true,
+		Silences:   true,
+		WholePod:   true,
+		Taints:     true,
+	}
 }
 
 func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -46,12 +57,17 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 		return err
 	}
 	if target.Node != n.name {
-		return problem.Invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod, target.Node, n.name)
+		return problem.Invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod,
+			target.Node, n.name)
 	}
 	if metav1.GetControllerOf(pod) == nil {
-		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+		return problem.Invalid(
+			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
+			target.Pod)
 	}
-	if err := contract.Save(target, pods.ReplacedRecord{Controller: pods.ControllerOf(pod)}); err != nil {
+	if err := contract.Save(target, pods.ReplacedRecord{
+		Controller: pods.ControllerOf(pod),
+	}); err != nil {
 		return err
 	}
 	if err := RequireRepelled(n.Deps, pod); err != nil {
@@ -64,7 +80,9 @@ func (n nodeLoss) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool
 	return pods.Ended(ctx, n.Deps, target)
 }
 
-func (n nodeLoss) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (n nodeLoss) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	if _, _, err := contract.Load[pods.ReplacedRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
@@ -77,7 +95,9 @@ func (n nodeLoss) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (con
 	return contract.Progress{}, pods.RemoveTarget(ctx, n.Deps, target)
 }
 
-func (n nodeLoss) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (n nodeLoss) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	if _, _, err := contract.Load[pods.ReplacedRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
@@ -89,20 +109,24 @@ func (n nodeLoss) ManualRevertCommand(*v1alpha1.FaultTarget) string {
 }
 
 // Effect is confirmed once the pod was deleted and the node has the taint.
-func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (n nodeLoss) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	ended, err := pods.Ended(ctx, n.Deps, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if !ended {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs on node %s", target.Pod, target.UID, n.name)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs on node %s", target.Pod,
+			target.UID, n.name)
 	}
 	node, err := Read(ctx, n.Deps, n.name)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if !taintedBy(node, n.Deps) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s does not have the fault's taint %s", n.name, v1alpha1.TaintFault)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s does not have the fault's taint %s",
+			n.name, v1alpha1.TaintFault)
 	}
 	record, _, err := contract.Load[pods.ReplacedRecord](target)
 	if err != nil {
@@ -113,9 +137,12 @@ func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if slices.ContainsFunc(found, func(p corev1.Pod) bool { return p.Spec.NodeName == n.name }) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement of pod %s was scheduled to node %s again", target.Pod, n.name)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"the replacement of pod %s was scheduled to node %s again", target.Pod, n.name)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone from node %s, which is tainted; its replacement is %s", target.Pod, target.UID, n.name, whereabouts(found))
+	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		"pod %s (%s) is gone from node %s, which is tainted; its replacement is %s", target.Pod,
+		target.UID, n.name, whereabouts(found))
 }
 
 func whereabouts(found []corev1.Pod) string {

@@ -16,8 +16,9 @@ import (
 
 func losing(node string) *v1alpha1.RedisFaultSpec {
 	return &v1alpha1.RedisFaultSpec{
-		Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{Node: node}}, Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll},
-		Allow: []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
+		Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{Node: node}},
+		Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll},
+		Allow:  []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
 	}
 }
 
@@ -38,7 +39,8 @@ func TestNodeLoss(t *testing.T) {
 	if len(targets) != 2 || targets[0].Pod != "redis-0" || targets[1].Pod != "redis-1" {
 		t.Fatalf("targets %+v, want the two on node-1", targets)
 	}
-	if traits := injector.Traits(); traits.Lasts != v1alpha1.DefaultFaultDuration || !traits.EndsServer || !traits.Silences {
+	if traits := injector.Traits(); traits.Lasts != v1alpha1.DefaultFaultDuration || !traits.EndsServer ||
+		!traits.Silences {
 		t.Errorf("traits %+v", traits)
 	}
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "node-1")
@@ -56,15 +58,18 @@ func TestNodeLoss(t *testing.T) {
 	if got := strings.Join(w.Deleted, " "); got != "u0 u1" {
 		t.Errorf("deleted %s, want u0 u1", got)
 	}
-	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectConfirmed || !strings.Contains(why, "not created yet") {
+	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectConfirmed ||
+		!strings.Contains(why, "not created yet") {
 		t.Errorf("%s: %s", effect, why)
 	}
 	w.Pod("redis-0", "u0-new", "10.0.0.9", "", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" })
-	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectConfirmed || !strings.Contains(why, "on node node-2") {
+	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectConfirmed ||
+		!strings.Contains(why, "on node node-2") {
 		t.Errorf("%s: %s", effect, why)
 	}
 	w.Pod("redis-1", "u1-new", "10.0.0.8", "", nil)
-	if effect, why := injector.Effect(t.Context(), &targets[1]); effect != v1alpha1.EffectNotObserved || !strings.Contains(why, "node-1 again") {
+	if effect, why := injector.Effect(t.Context(), &targets[1]); effect != v1alpha1.EffectNotObserved ||
+		!strings.Contains(why, "node-1 again") {
 		t.Errorf("%s: %s", effect, why)
 	}
 	for i := range targets {
@@ -76,7 +81,9 @@ func TestNodeLoss(t *testing.T) {
 	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectNotObserved {
 		t.Errorf("effect without the taint: %s: %s", effect, why)
 	}
-	if by := injector.ManualRevertCommand(&targets[0]); by != "kubectl annotate node node-1 tainted-by.redquake.dev/uid-lose- && kubectl taint node node-1 redquake.dev/fault:NoSchedule-" {
+	if by := injector.ManualRevertCommand(
+		&targets[0]); by !=
+		"kubectl annotate node node-1 tainted-by.redquake.dev/uid-lose- && kubectl taint node node-1 redquake.dev/fault:NoSchedule-" {
 		t.Errorf("manual command: %s", by)
 	}
 }
@@ -89,8 +96,10 @@ func TestNodeLossRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits())
-	if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(problem.Message, "node-9") || !strings.Contains(problem.Message, "redis-2 is on node-2") {
+	_, err = guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec,
+		injector.Traits())
+	if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNoTarget ||
+		!strings.Contains(problem.Message, "node-9") || !strings.Contains(problem.Message, "redis-2 is on node-2") {
 		t.Errorf("got %+v, want NoTarget with both nodes", problem)
 	}
 	spec = losing("node-1") // the guard counts the copies on other nodes, too
@@ -98,17 +107,22 @@ func TestNodeLossRefused(t *testing.T) {
 	if injector, err = Kinds.For(spec, deps); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits()); err != nil {
+	if _, err := guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		spec, injector.Traits()); err != nil {
 		t.Errorf("redis-2 was selected: %v, want only the pods on node-1", err)
 	}
 	w.Pod("redis-3", "u3", "10.0.0.4", topology.Replica, func(p *corev1.Pod) {
 		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	})
-	if problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-3", UID: "u3", Node: "node-1"})); !strings.Contains(problem.Message, "redis-3 tolerates the taint") {
+	if problem := faulttest.ProblemOf(t,
+		injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-3", UID: "u3", Node: "node-1"})); !strings.Contains(
+		problem.Message, "redis-3 tolerates the taint") {
 		t.Errorf("a pod that tolerates the taint: %+v", problem)
 	}
 	other := &v1alpha1.FaultTarget{Pod: "redis-2", UID: "u2", Node: "node-2"}
-	if problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), other)); problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "spec.action.nodeLoss.node") {
+	if problem := faulttest.ProblemOf(t,
+		injector.Preflight(t.Context(), other)); problem.Reason != v1alpha1.ReasonInvalidSpec ||
+		!strings.Contains(problem.Message, "spec.action.nodeLoss.node") {
 		t.Errorf("a pod on another node: %+v, want InvalidSpec with the field", problem)
 	}
 }
@@ -120,7 +134,10 @@ func TestNodeLossReplacedAndRevertFirst(t *testing.T) {
 	if err := faulttest.Called(injector.Revert(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis-0", UID: "u0"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis-0", UID: "u0"},
+		Status:     corev1.PodStatus{PodIP: "10.0.0.1"},
+	}
 	w.Replace(pod, "another")
 	if err := faulttest.Called(injector.Inject(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)

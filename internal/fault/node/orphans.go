@@ -16,14 +16,16 @@ import (
 	"github.com/redquake/redquake/internal/target/paging"
 )
 
-// Orphan is a node that has taints or annotations of faults which do not exist any more: a finalizer was removed by force, or etcd was restored.
+// Orphan is a node that has taints or annotations of faults which do not exist any more: a
+// finalizer was removed by force, or etcd was restored.
 type Orphan struct {
 	Node   string
 	Faults []string // namespace/name, by name
 	uids   []string // of these faults
 }
 
-// Orphans lists the nodes that faults have tainted which do not exist any more. A fault that may not be read counts as existing.
+// Orphans lists the nodes that faults have tainted which do not exist any more. A fault that may
+// not be read counts as existing.
 func Orphans(ctx context.Context, reader client.Reader) ([]Orphan, error) {
 	var marked []corev1.Node
 	var page corev1.NodeList
@@ -58,7 +60,8 @@ func Orphans(ctx context.Context, reader client.Reader) ([]Orphan, error) {
 	return found, nil
 }
 
-// Sweep removes the taints of the faults that Orphans finds, and returns the nodes that it released. What another fault or somebody else has set stays.
+// Sweep removes the taints of the faults that Orphans finds, and returns the nodes that it
+// released. What another fault or somebody else has set stays.
 func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]Orphan, error) {
 	found, err := Orphans(ctx, reader)
 	if err != nil {
@@ -98,7 +101,8 @@ func marks(node *corev1.Node) map[string]string {
 	return found
 }
 
-// faultExists looks a fault up by namespace/name and UID. One that may not be read, or whose name is malformed, counts as existing.
+// faultExists looks a fault up by namespace/name and UID. One that may not be read, or whose name
+// is malformed, counts as existing.
 func faultExists(ctx context.Context, reader client.Reader, name, uid string) (bool, error) {
 	namespace, name, valid := strings.Cut(name, "/")
 	if !valid {

@@ -16,9 +16,13 @@ import (
 	"github.com/redquake/redquake/internal/target/paging"
 )
 
-// RequireOtherNode returns a Problem where a pod's replacement could not be scheduled to a node other than the one named. volume, if any, must be reachable
-// there. It checks what rarely changes, and neither free CPU and memory nor affinities to other pods.
-func RequireOtherNode(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
+// RequireOtherNode returns a Problem where a pod's replacement could not be scheduled to a node
+// other than the one named. volume, if any, must be reachable there. It checks what rarely changes,
+// and neither free CPU and memory nor affinities to other pods.
+func RequireOtherNode(
+	ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume,
+	than string,
+) error {
 	var page corev1.NodeList
 	var reasons []string
 	fits := false
@@ -44,10 +48,13 @@ func RequireOtherNode(ctx context.Context, deps contract.Deps, pod *corev1.Pod, 
 		return nil
 	}
 	if len(reasons) == 0 {
-		return problem.Unsupported("there is no node other than %s: the replacement of pod %s could only be scheduled to it", than, pod.Name)
+		return problem.Unsupported(
+			"there is no node other than %s: the replacement of pod %s could only be scheduled to it", than,
+			pod.Name)
 	}
 	slices.Sort(reasons)
-	return problem.Unsupported("the replacement of pod %s can be scheduled to no node but %s: %s", pod.Name, than, strings.Join(reasons, "; "))
+	return problem.Unsupported("the replacement of pod %s can be scheduled to no node but %s: %s",
+		pod.Name, than, strings.Join(reasons, "; "))
 }
 
 // unfit returns why a node does not accept a pod; "" where it does.
@@ -63,14 +70,16 @@ func unfit(node *corev1.Node, pod *corev1.Pod, volume *corev1.PersistentVolume) 
 	keepsOut := func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	}
-	if taint, found := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, keepsOut, false); found {
+	if taint, found := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(),
+		node.Spec.Taints, pod.Spec.Tolerations, keepsOut, false); found {
 		return fmt.Sprintf("has the taint %s", taint.ToString())
 	}
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 		return "does not match the pod's nodeSelector and node affinity"
 	}
 	if volume != nil && volume.Spec.NodeAffinity != nil && volume.Spec.NodeAffinity.Required != nil {
-		if fits, err := schedulingcorev1.MatchNodeSelectorTerms(node, volume.Spec.NodeAffinity.Required); err != nil || !fits {
+		if fits, err := schedulingcorev1.MatchNodeSelectorTerms(node,
+			volume.Spec.NodeAffinity.Required); err != nil || !fits {
 			return fmt.Sprintf("cannot reach volume %s (its node affinity)", volume.Name)
 		}
 	}

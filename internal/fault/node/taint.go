@@ -15,11 +15,13 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// Taint keeps new pods off a node by the fault's own taint. It changes neither spec.unschedulable, which belongs to kubectl cordon and drain, nor other taints. If it changed
-// the node it is not complete yet, as the scheduler observes the change a little later.
+// Taint keeps new pods off a node by the fault's own taint. It changes neither spec.unschedulable,
+// which belongs to kubectl cordon and drain, nor other taints. If it changed the node it is not
+// complete yet, as the scheduler observes the change a little later.
 //
-// The taint's value is the fault's UID; an annotation that is set with it has the fault's name. A node has a taint of one key and effect once, so the taint of another fault
-// is waited for, unless that fault does not exist any more: then the node is taken over.
+// The taint's value is the fault's UID; an annotation that is set with it has the fault's name. A
+// node has a taint of one key and effect once, so the taint of another fault is waited for, unless
+// that fault does not exist any more: then the node is taken over.
 func Taint(ctx context.Context, deps contract.Deps, name string) (contract.Progress, error) {
 	node, err := Read(ctx, deps, name)
 	if err != nil {
@@ -32,7 +34,9 @@ func Taint(ctx context.Context, deps contract.Deps, name string) (contract.Progr
 		held := &node.Spec.Taints[at]
 		holder, named := node.Annotations[v1alpha1.AnnotationTaintPrefix+held.Value]
 		if !named {
-			return contract.Preparing("waiting until somebody removes the taint %s from node %s: no annotation says of which fault it is", held.ToString(), name), nil
+			return contract.Preparing(
+				"waiting until somebody removes the taint %s from node %s: no annotation says of which fault it is",
+				held.ToString(), name), nil
 		}
 		if exists, err := faultExists(ctx, deps.Live, holder, held.Value); err != nil {
 			return contract.Progress{}, err
@@ -49,7 +53,8 @@ func Taint(ctx context.Context, deps contract.Deps, name string) (contract.Progr
 	return contract.Preparing("node %s is tainted from now on", name), nil
 }
 
-// Untaint reverts Taint. A node that does not exist any more, or was replaced by another of its name, has nothing to revert.
+// Untaint reverts Taint. A node that does not exist any more, or was replaced by another of its
+// name, has nothing to revert.
 func Untaint(ctx context.Context, deps contract.Deps, name string) (contract.Progress, error) {
 	node, err := Read(ctx, deps, name)
 	if apierrors.IsNotFound(err) {
@@ -61,7 +66,10 @@ func Untaint(ctx context.Context, deps contract.Deps, name string) (contract.Pro
 	if _, marked := node.Annotations[annotationOf(deps)]; !marked && !taintedBy(node, deps) {
 		return contract.Progress{}, nil
 	}
-	err = patchNode(ctx, deps.Cluster, node, func(node *corev1.Node) { release(node, string(deps.Owner.UID)) })
+	err = patchNode(ctx, deps.Cluster, node, func(node *corev1.Node) {
+		release(node,
+			string(deps.Owner.UID))
+	})
 	switch {
 	case apierrors.IsConflict(err): // its kubelet updated it
 		return contract.Underway("node %s changed meanwhile: untainting it again", name), nil
@@ -83,7 +91,8 @@ func hold(node *corev1.Node, deps contract.Deps) {
 	node.Spec.Taints = append(node.Spec.Taints, taintOf(deps))
 }
 
-// release removes the taint and the annotation of a fault. Either may be missing, as somebody may have removed it.
+// release removes the taint and the annotation of a fault. Either may be missing, as somebody may
+// have removed it.
 func release(node *corev1.Node, uid string) {
 	delete(node.Annotations, v1alpha1.AnnotationTaintPrefix+uid)
 	if at := taintIndex(node); at >= 0 && node.Spec.Taints[at].Value == uid {
@@ -91,17 +100,22 @@ func release(node *corev1.Node, uid string) {
 	}
 }
 
-// ManualUntaint is the command that does the same. kubectl fails where a taint is missing, but not where an annotation is.
+// ManualUntaint is the command that does the same. kubectl fails where a taint is missing, but not
+// where an annotation is.
 func ManualUntaint(deps contract.Deps, node string) string {
-	return fmt.Sprintf("kubectl annotate node %s %s- && kubectl taint node %s %s:%s-", node, annotationOf(deps), node, v1alpha1.TaintFault, corev1.TaintEffectNoSchedule)
+	return fmt.Sprintf("kubectl annotate node %s %s- && kubectl taint node %s %s:%s-", node,
+		annotationOf(deps), node, v1alpha1.TaintFault, corev1.TaintEffectNoSchedule)
 }
 
-// RequireRepelled returns a Problem where a pod tolerates the fault's taint: its replacement could be scheduled to the tainted node.
+// RequireRepelled returns a Problem where a pod tolerates the fault's taint: its replacement could
+// be scheduled to the tainted node.
 func RequireRepelled(deps contract.Deps, pod *corev1.Pod) error {
 	taint := taintOf(deps)
 	for i := range pod.Spec.Tolerations {
 		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Background(), &taint, false) {
-			return problem.Unsupported("pod %s tolerates the taint %s by spec.tolerations[%d]: its replacement could be scheduled to the tainted node. Let it tolerate the taints that it needs to, by their keys",
+			return problem.Unsupported(
+				"pod %s tolerates the taint %s by spec.tolerations[%d]: its replacement could be scheduled "+
+					"to the tainted node. Let it tolerate the taints that it needs to, by their keys",
 				pod.Name, taint.Key, i)
 		}
 	}
@@ -109,17 +123,24 @@ func RequireRepelled(deps contract.Deps, pod *corev1.Pod) error {
 }
 
 // patchNode returns a conflict for a node that was changed, or replaced, since it was read.
-func patchNode(ctx context.Context, cluster client.Writer, node *corev1.Node, change func(*corev1.Node)) error {
+func patchNode(
+	ctx context.Context, cluster client.Writer, node *corev1.Node, change func(*corev1.Node),
+) error {
 	before := node.DeepCopy()
 	change(node)
-	if err := cluster.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := cluster.Patch(ctx, node,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch node %s: %w", before.Name, err)
 	}
 	return nil
 }
 
 func taintOf(deps contract.Deps) corev1.Taint {
-	return corev1.Taint{Key: v1alpha1.TaintFault, Value: string(deps.Owner.UID), Effect: corev1.TaintEffectNoSchedule}
+	return corev1.Taint{
+		Key:    v1alpha1.TaintFault,
+		Value:  string(deps.Owner.UID),
+		Effect: corev1.TaintEffectNoSchedule,
+	}
 }
 
 func annotationOf(deps contract.Deps) string {

@@ -23,25 +23,37 @@ import (
 )
 
 func depsOf(reader client.Reader, cluster client.Client) contract.Deps {
-	return contract.Deps{Redis: target.Redis{Namespace: faulttest.Namespace, Live: reader}, Cluster: cluster, Owner: metav1.OwnerReference{Name: "lose", UID: "uid-lose"}}
+	return contract.Deps{
+		Redis:   target.Redis{Namespace: faulttest.Namespace, Live: reader},
+		Cluster: cluster,
+		Owner:   metav1.OwnerReference{Name: "lose", UID: "uid-lose"},
+	}
 }
 
-// A node that is cordoned while a fault holds it stays cordoned, also if it was cordoned before: kubectl drain then changes nothing, and nothing shows that it was there.
+// A node that is cordoned while a fault holds it stays cordoned, also if it was cordoned before: kubectl drain then
+// changes nothing, and nothing shows that it was there.
 func TestRevertLeavesTheCordonOfAnother(t *testing.T) {
 	_, cluster := faulttest.RealAPIServer(t)
 	set := func(t *testing.T, name string, unschedulable string) {
 		patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec": {"unschedulable": `+unschedulable+`}}`))
-		faulttest.Must(t, cluster.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch, client.FieldOwner("kubectl-cordon")))
+		faulttest.Must(t, cluster.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch,
+			client.FieldOwner("kubectl-cordon")))
 	}
 	for name, tc := range map[string]struct {
 		before, meanwhile func(t *testing.T, node string)
 		stays             bool
 	}{
-		"nothing":                  {},
-		"cordoned-meanwhile":       {meanwhile: func(t *testing.T, node string) { set(t, node, "true") }, stays: true},
-		"cordoned-before":          {before: func(t *testing.T, node string) { set(t, node, "true") }, stays: true},
-		"cordon-repeated":          {before: func(t *testing.T, node string) { set(t, node, "true") }, meanwhile: func(t *testing.T, node string) { set(t, node, "true") }, stays: true},
-		"cordoned-and-uncordoned":  {before: func(t *testing.T, node string) { set(t, node, "true") }, meanwhile: func(t *testing.T, node string) { set(t, node, "null") }},
+		"nothing":            {},
+		"cordoned-meanwhile": {meanwhile: func(t *testing.T, node string) { set(t, node, "true") }, stays: true},
+		"cordoned-before":    {before: func(t *testing.T, node string) { set(t, node, "true") }, stays: true},
+		"cordon-repeated": {before: func(t *testing.T, node string) {
+			set(t, node,
+				"true")
+		}, meanwhile: func(t *testing.T, node string) { set(t, node, "true") }, stays: true},
+		"cordoned-and-uncordoned": {before: func(t *testing.T, node string) {
+			set(t, node,
+				"true")
+		}, meanwhile: func(t *testing.T, node string) { set(t, node, "null") }},
 		"cordoned-by-server-apply": {meanwhile: func(t *testing.T, node string) { apply(t, cluster, node) }, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,13 +66,15 @@ func TestRevertLeavesTheCordonOfAnother(t *testing.T) {
 			if tc.meanwhile != nil {
 				tc.meanwhile(t, name)
 			}
-			faulttest.Must(t, faulttest.Called(Taint(t.Context(), deps, name))) // it has the taint, whatever became of the cordon
+			// it has the taint, whatever became of the cordon
+			faulttest.Must(t, faulttest.Called(Taint(t.Context(), deps, name)))
 			faulttest.Must(t, faulttest.Called(Untaint(t.Context(), deps, name)))
 			node := &corev1.Node{}
 			faulttest.Must(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, node))
 			// The API server itself gives new and cordoned nodes taints.
 			if node.Spec.Unschedulable != tc.stays || taintIndex(node) >= 0 || len(node.Annotations) > 0 {
-				t.Errorf("unschedulable %v, want %v; taints %v, annotations %v", node.Spec.Unschedulable, tc.stays, node.Spec.Taints, node.Annotations)
+				t.Errorf("unschedulable %v, want %v; taints %v, annotations %v", node.Spec.Unschedulable, tc.stays,
+					node.Spec.Taints, node.Annotations)
 			}
 		})
 	}
@@ -68,8 +82,10 @@ func TestRevertLeavesTheCordonOfAnother(t *testing.T) {
 
 func apply(t *testing.T, cluster client.Client, node string) {
 	t.Helper()
-	patch := client.RawPatch(types.ApplyPatchType, []byte(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "`+node+`"}, "spec": {"unschedulable": true}}`))
-	faulttest.Must(t, cluster.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch, client.FieldOwner("gitops")))
+	patch := client.RawPatch(types.ApplyPatchType,
+		[]byte(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "`+node+`"}, "spec": {"unschedulable": true}}`))
+	faulttest.Must(t, cluster.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch,
+		client.FieldOwner("gitops")))
 }
 
 func newNode(t *testing.T, cluster client.Client, name string) {
@@ -84,7 +100,9 @@ type overtaken struct {
 	by *func()
 }
 
-func (o overtaken) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (o overtaken) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
 	err := o.Reader.Get(ctx, key, object, options...)
 	if by := *o.by; by != nil {
 		*o.by = nil
@@ -93,7 +111,8 @@ func (o overtaken) Get(ctx context.Context, key client.ObjectKey, object client.
 	return err
 }
 
-// A node that is deleted, or replaced by another of its name, before a fault writes: the new one is not touched by the revert, and tainted only once it was read.
+// A node that is deleted, or replaced by another of its name, before a fault writes: the new one is not touched by the
+// revert, and tainted only once it was read.
 func TestNodeIsReplacedBetweenReadAndWrite(t *testing.T) {
 	_, cluster := faulttest.RealAPIServer(t)
 	for _, replaced := range []bool{false, true} {
@@ -110,7 +129,8 @@ func TestNodeIsReplacedBetweenReadAndWrite(t *testing.T) {
 			untouched := func(what string) {
 				t.Helper()
 				node := &corev1.Node{}
-				if err := cluster.Get(t.Context(), client.ObjectKey{Name: name}, node); (err == nil) != replaced || taintIndex(node) >= 0 || len(node.Annotations) > 0 {
+				if err := cluster.Get(t.Context(), client.ObjectKey{Name: name}, node); (err == nil) != replaced ||
+					taintIndex(node) >= 0 || len(node.Annotations) > 0 {
 					t.Errorf("after %s: %v, taints %v, annotations %v", what, err, node.Spec.Taints, node.Annotations)
 				}
 			}
@@ -137,7 +157,9 @@ func TestNodeIsReplacedBetweenReadAndWrite(t *testing.T) {
 // withFault knows the first fault: this API server does not have the kind.
 type withFault struct{ client.Reader }
 
-func (w withFault) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (w withFault) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
 	if fault, is := object.(*v1alpha1.RedisFault); is {
 		fault.UID = "uid-lose"
 		return nil
@@ -157,12 +179,14 @@ func TestTwoFaultsOnOneNode(t *testing.T) {
 	first, second := depsOf(cluster, cluster), depsOf(withFault{cluster}, cluster)
 	second.Owner.Name, second.Owner.UID = "next", "uid-next"
 	faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), first, "shared")), "is tainted from now on")
-	faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), second, "shared")), "waiting for RedisFault shop/lose, which holds node shared")
+	faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), second, "shared")),
+		"waiting for RedisFault shop/lose, which holds node shared")
 	faulttest.Must(t, faulttest.Called(Untaint(t.Context(), second, "shared")))
 	faulttest.Must(t, faulttest.Called(Untaint(t.Context(), first, "shared")))
 	faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), second, "shared")), "is tainted from now on")
 	faulttest.Must(t, cluster.Get(t.Context(), client.ObjectKey{Name: "shared"}, node))
-	if !taintedBy(node, second) || len(node.Annotations) != 1 || !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "gpu" }) {
+	if !taintedBy(node, second) || len(node.Annotations) != 1 ||
+		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "gpu" }) {
 		t.Errorf("taints %v, annotations %v", node.Spec.Taints, node.Annotations)
 	}
 }
@@ -185,6 +209,7 @@ func TestManualCommandWithKubectl(t *testing.T) {
 	node := &corev1.Node{}
 	faulttest.Must(t, cluster.Get(t.Context(), client.ObjectKey{Name: "by-hand"}, node))
 	if taintIndex(node) >= 0 || len(node.Annotations) > 0 || !node.Spec.Unschedulable {
-		t.Errorf("taints %v, annotations %v, unschedulable %v; want only the cordon", node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
+		t.Errorf("taints %v, annotations %v, unschedulable %v; want only the cordon", node.Spec.Taints, node.Annotations,
+			node.Spec.Unschedulable)
 	}
 }

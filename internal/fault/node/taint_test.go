@@ -32,11 +32,13 @@ func TestTaintAndUntaint(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-1", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{gpu} })
 	for i, want := range []bool{true, false} {
-		if progress, err := Taint(t.Context(), w.Of("a"), "node-1"); err != nil || (progress.Stage == contract.StagePreparing) != want {
+		if progress, err := Taint(t.Context(), w.Of("a"), "node-1"); err != nil ||
+			(progress.Stage == contract.StagePreparing) != want {
 			t.Errorf("call %d: %+v (%v), changed: want %v", i+1, progress, err, want)
 		}
 	}
-	if got := w.ReadNode("node-1"); !slices.Equal(got.Spec.Taints, []corev1.Taint{gpu, taintOfFault("a")}) || got.Annotations["tainted-by.redquake.dev/uid-a"] != "shop/a" || len(got.Annotations) != 1 {
+	if got := w.ReadNode("node-1"); !slices.Equal(got.Spec.Taints, []corev1.Taint{gpu, taintOfFault("a")}) ||
+		got.Annotations["tainted-by.redquake.dev/uid-a"] != "shop/a" || len(got.Annotations) != 1 {
 		t.Errorf("taints %v, annotations %v", got.Spec.Taints, got.Annotations)
 	}
 	for range 2 {
@@ -50,14 +52,17 @@ func TestTaintAndUntaint(t *testing.T) {
 // exists creates a fault, with the UID that World.Of gives it.
 func exists(w *faulttest.World, name string) {
 	w.T.Helper()
-	fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name, UID: types.UID("uid-" + name)}}
+	fault := &v1alpha1.RedisFault{
+		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name, UID: types.UID("uid-" + name)},
+	}
 	faulttest.Must(w.T, w.Cluster.Create(w.T.Context(), fault))
 }
 
 // tainted taints a node by a fault.
 func tainted(w *faulttest.World, fault string) {
 	w.T.Helper()
-	if progress, err := Taint(w.T.Context(), w.Of(fault), "node-1"); err != nil || progress.Message != "node node-1 is tainted from now on" {
+	if progress, err := Taint(w.T.Context(), w.Of(fault), "node-1"); err != nil ||
+		progress.Message != "node node-1 is tainted from now on" {
 		w.T.Fatalf("%+v, %v", progress, err)
 	}
 	w.Tainted("node-1", fault)
@@ -79,7 +84,9 @@ func TestTaintWaitsForAnotherFault(t *testing.T) {
 		exists(w, "a")
 		tainted(w, "a")
 		if !readable {
-			w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+				options ...client.GetOption,
+			) error {
 				if _, fault := into.(*v1alpha1.RedisFault); fault {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: "redisfaults"}, key.Name, errors.New("no rule"))
 				}
@@ -87,7 +94,8 @@ func TestTaintWaitsForAnotherFault(t *testing.T) {
 			}
 		}
 		for range 2 {
-			faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), w.Of("b"), "node-1")), "waiting for RedisFault shop/a, which holds node node-1")
+			faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), w.Of("b"), "node-1")),
+				"waiting for RedisFault shop/a, which holds node node-1")
 		}
 		faulttest.Must(t, faulttest.Called(Untaint(t.Context(), w.Of("b"), "node-1"))) // it never held the node
 		w.Tainted("node-1", "a")
@@ -105,7 +113,10 @@ func TestTaintTakesOverFromNoFault(t *testing.T) {
 			w.AddNode("node-1", nil)
 			tainted(w, "a")
 			if replaced {
-				faulttest.Must(t, w.Cluster.Create(t.Context(), &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "a", UID: "another"}}))
+				faulttest.Must(t,
+					w.Cluster.Create(t.Context(), &v1alpha1.RedisFault{
+						ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "a", UID: "another"},
+					}))
 			}
 			tainted(w, "b")
 			if marks := w.ReadNode("node-1").Annotations; len(marks) != 1 {
@@ -126,7 +137,8 @@ func TestTaintOfAnUnknownFaultStays(t *testing.T) {
 			w := faulttest.NewWorld(t)
 			unknown := corev1.Taint{Key: v1alpha1.TaintFault, Value: value, Effect: corev1.TaintEffectNoSchedule}
 			w.AddNode("node-1", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{unknown} })
-			faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), w.Of("b"), "node-1")), "waiting until somebody removes the taint redquake.dev/fault")
+			faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), w.Of("b"), "node-1")),
+				"waiting until somebody removes the taint redquake.dev/fault")
 			faulttest.Must(t, faulttest.Called(Untaint(t.Context(), w.Of("b"), "node-1")))
 			if left, err := Sweep(t.Context(), w.Cluster, w.Cluster); err != nil || len(left) > 0 {
 				t.Errorf("swept %v, %v", left, err)
@@ -148,13 +160,26 @@ func TestUntaintLeavesWhatOthersSet(t *testing.T) {
 		cordoned  bool
 		taints    []corev1.Taint
 	}{
-		"cordoned":           {meanwhile: func(n *corev1.Node) { n.Spec.Unschedulable = true }, cordoned: true},
-		"tainted":            {meanwhile: func(n *corev1.Node) { n.Spec.Taints = append([]corev1.Taint{gpu}, n.Spec.Taints...) }, taints: []corev1.Taint{gpu}},
-		"another effect":     {meanwhile: func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, noExecute) }, taints: []corev1.Taint{noExecute}},
-		"taint removed":      {meanwhile: func(n *corev1.Node) { n.Spec.Taints = nil }},
-		"taints replaced":    {meanwhile: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{gpu} }, taints: []corev1.Taint{gpu}},
+		"cordoned": {meanwhile: func(n *corev1.Node) { n.Spec.Unschedulable = true }, cordoned: true},
+		"tainted": {meanwhile: func(n *corev1.Node) {
+			n.Spec.Taints = append([]corev1.Taint{gpu},
+				n.Spec.Taints...)
+		}, taints: []corev1.Taint{gpu}},
+		"another effect": {meanwhile: func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints,
+				noExecute)
+		}, taints: []corev1.Taint{noExecute}},
+		"taint removed": {meanwhile: func(n *corev1.Node) { n.Spec.Taints = nil }},
+		"taints replaced": {meanwhile: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{
+				gpu,
+			}
+		}, taints: []corev1.Taint{gpu}},
 		"annotation removed": {meanwhile: func(n *corev1.Node) { n.Annotations = nil }},
-		"taken over":         {meanwhile: func(n *corev1.Node) { n.Spec.Taints[0] = taintOfFault("b") }, taints: []corev1.Taint{taintOfFault("b")}},
+		"taken over": {meanwhile: func(n *corev1.Node) {
+			n.Spec.Taints[0] = taintOfFault(
+				"b")
+		}, taints: []corev1.Taint{taintOfFault("b")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
@@ -164,14 +189,17 @@ func TestUntaintLeavesWhatOthersSet(t *testing.T) {
 			for range 2 {
 				faulttest.Must(t, faulttest.Called(Untaint(t.Context(), w.Of("a"), "node-1")))
 			}
-			if got := w.ReadNode("node-1"); got.Spec.Unschedulable != tc.cordoned || !slices.Equal(got.Spec.Taints, tc.taints) || len(got.Annotations) > 0 {
-				t.Errorf("unschedulable %v, want %v; taints %v, want %v; annotations %v", got.Spec.Unschedulable, tc.cordoned, got.Spec.Taints, tc.taints, got.Annotations)
+			if got := w.ReadNode("node-1"); got.Spec.Unschedulable != tc.cordoned || !slices.Equal(got.Spec.Taints, tc.taints) ||
+				len(got.Annotations) > 0 {
+				t.Errorf("unschedulable %v, want %v; taints %v, want %v; annotations %v", got.Spec.Unschedulable, tc.cordoned,
+					got.Spec.Taints, tc.taints, got.Annotations)
 			}
 		})
 	}
 }
 
-// A taint that somebody removes before the pod is gone is set again; a cordon of somebody else does not stand in for it, as it may end at any time.
+// A taint that somebody removes before the pod is gone is set again; a cordon of somebody else does not stand in for
+// it, as it may end at any time.
 func TestTaintIsSetAgain(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
@@ -185,12 +213,15 @@ func TestTaintIsSetAgain(t *testing.T) {
 	}
 }
 
-// A change between the read and the write is not lost: the write is refused, and the next attempt begins with what there is.
+// A change between the read and the write is not lost: the write is refused, and the next attempt begins with what
+// there is.
 func TestChangesBetweenReadAndWriteStay(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-1", nil)
 	between := func(edit func(*corev1.Node)) {
-		w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			options ...client.GetOption,
+		) error {
 			w.Hooks.Get = nil
 			err := c.Get(ctx, key, into, options...)
 			change(w, edit)
@@ -201,11 +232,13 @@ func TestChangesBetweenReadAndWriteStay(t *testing.T) {
 	faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), w.Of("a"), "node-1")), "changed meanwhile")
 	tainted(w, "a")
 	between(func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	if progress, err := Untaint(t.Context(), w.Of("a"), "node-1"); err != nil || progress.Complete() || !strings.Contains(progress.Message, "changed meanwhile") {
+	if progress, err := Untaint(t.Context(), w.Of("a"), "node-1"); err != nil || progress.Complete() ||
+		!strings.Contains(progress.Message, "changed meanwhile") {
 		t.Errorf("%+v, %v", progress, err)
 	}
 	faulttest.Must(t, faulttest.Called(Untaint(t.Context(), w.Of("a"), "node-1")))
-	if got := w.ReadNode("node-1"); !got.Spec.Unschedulable || !slices.Equal(got.Spec.Taints, []corev1.Taint{gpu}) || len(got.Annotations) > 0 {
+	if got := w.ReadNode("node-1"); !got.Spec.Unschedulable || !slices.Equal(got.Spec.Taints, []corev1.Taint{gpu}) ||
+		len(got.Annotations) > 0 {
 		t.Errorf("unschedulable %v, taints %v, annotations %v", got.Spec.Unschedulable, got.Spec.Taints, got.Annotations)
 	}
 }
@@ -250,11 +283,17 @@ func TestSweep(t *testing.T) {
 		marks    map[string]string
 		cordoned bool
 	}{
-		"held": {[]corev1.Taint{taintOfFault("live")}, live, false}, "both": {[]corev1.Taint{taintOfFault("live")}, live, false},
-		"orphan": {[]corev1.Taint{gpu}, nil, true}, "annotated": {}, "free": {}, "cordoned": {[]corev1.Taint{gpu}, nil, true},
+		"held":      {[]corev1.Taint{taintOfFault("live")}, live, false},
+		"both":      {[]corev1.Taint{taintOfFault("live")}, live, false},
+		"orphan":    {[]corev1.Taint{gpu}, nil, true},
+		"annotated": {},
+		"free":      {},
+		"cordoned":  {[]corev1.Taint{gpu}, nil, true},
 	} {
-		if got := w.ReadNode(name); !slices.Equal(got.Spec.Taints, want.taints) || fmt.Sprint(got.Annotations) != fmt.Sprint(want.marks) || got.Spec.Unschedulable != want.cordoned {
-			t.Errorf("%s: taints %v, annotations %v, unschedulable %v; want %+v", name, got.Spec.Taints, got.Annotations, got.Spec.Unschedulable, want)
+		if got := w.ReadNode(name); !slices.Equal(got.Spec.Taints, want.taints) ||
+			fmt.Sprint(got.Annotations) != fmt.Sprint(want.marks) || got.Spec.Unschedulable != want.cordoned {
+			t.Errorf("%s: taints %v, annotations %v, unschedulable %v; want %+v", name, got.Spec.Taints, got.Annotations,
+				got.Spec.Unschedulable, want)
 		}
 	}
 	if left, err := Orphans(t.Context(), w.Cluster); err != nil || len(left) > 0 {
@@ -276,23 +315,38 @@ func TestTolerantPodsAreRefused(t *testing.T) {
 		toleration corev1.Toleration
 		tolerates  bool
 	}{
-		"everything":       {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
-		"every NoSchedule": {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
-		"the key":          {corev1.Toleration{Key: "redquake.dev/fault", Operator: corev1.TolerationOpExists}, true},
-		"every NoExecute":  {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
-		"another key":      {corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists}, false},
-		"another fault":    {corev1.Toleration{Key: "redquake.dev/fault", Value: "uid-b"}, false},
-		"cordons":          {corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}, false},
+		"everything": {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
+		"every NoSchedule": {
+			corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+			true,
+		},
+		"the key": {corev1.Toleration{Key: "redquake.dev/fault", Operator: corev1.TolerationOpExists}, true},
+		"every NoExecute": {
+			corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			false,
+		},
+		"another key":   {corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists}, false},
+		"another fault": {corev1.Toleration{Key: "redquake.dev/fault", Value: "uid-b"}, false},
+		"cordons": {
+			corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists},
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}, tc.toleration}}}
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "redis-0"},
+				Spec: corev1.PodSpec{
+					Tolerations: []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}, tc.toleration},
+				},
+			}
 			err := RequireRepelled(w.Of("a"), pod)
 			if !tc.tolerates {
 				faulttest.Must(t, err)
 				return
 			}
-			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting || !strings.Contains(problem.Message, "pod redis-0 tolerates the taint redquake.dev/fault by spec.tolerations[1]") {
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting ||
+				!strings.Contains(problem.Message, "pod redis-0 tolerates the taint redquake.dev/fault by spec.tolerations[1]") {
 				t.Errorf("%+v", problem)
 			}
 		})

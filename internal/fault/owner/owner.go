@@ -1,4 +1,5 @@
-// Package owner finds the custom resource to which the workload of a Redis belongs, and what its operator would take back of a fault.
+// Package owner finds the custom resource to which the workload of a Redis belongs, and what its
+// operator would take back of a fault.
 package owner
 
 import (
@@ -28,14 +29,16 @@ type Owner struct {
 // deepest is how many controllers above one another are followed.
 const deepest = 5
 
-// Of follows the controllers of an object, a StatefulSet or a pod, to the uppermost one that is no part of Kubernetes; nil where there is none. Controllers
-// that cannot be read are not followed further: without the right to read them, they are still known by name.
+// Of follows the controllers of an object, a StatefulSet or a pod, to the uppermost one that is no
+// part of Kubernetes; nil where there is none. Controllers that cannot be read are not followed
+// further: without the right to read them, they are still known by name.
 func Of(ctx context.Context, live client.Reader, object client.Object) (*Owner, error) {
 	namespace, reference := object.GetNamespace(), metav1.GetControllerOf(object)
 	if _, isPod := object.(*corev1.Pod); isPod && reference != nil && reference.Kind == "StatefulSet" {
 		set := &appsv1.StatefulSet{}
 		err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, set)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // it was deleted without its pods, or nobody knows
+		// it was deleted without its pods, or nobody knows
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			return nil, nil //nolint:nilnil // there is none
 		} else if err != nil {
 			return nil, fmt.Errorf("read StatefulSet %s: %w", reference.Name, err)
@@ -71,7 +74,8 @@ func (o *Owner) String() string {
 	return fmt.Sprintf("%s %s (%s)", o.Reference.Kind, o.Reference.Name, o.Reference.APIVersion)
 }
 
-// Paused is the annotation that keeps its operator from acting, as text; "" where it acts, or where that cannot be read.
+// Paused is the annotation that keeps its operator from acting, as text; "" where it acts, or where
+// that cannot be read.
 func (o *Owner) Paused() string {
 	if o.object == nil || o.operator == nil || o.operator.pause == nil {
 		return ""
@@ -82,14 +86,16 @@ func (o *Owner) Paused() string {
 	return ""
 }
 
-// Sets is the field of the resource in which a setting of the server stands that its operator restores; "" where it does not restore that.
+// Sets is the field of the resource in which a setting of the server stands that its operator
+// restores; "" where it does not restore that.
 func (o *Owner) Sets(name string) string {
 	if o.object == nil || o.operator == nil {
 		return ""
 	}
 	field, only := o.operator.settings, o.operator.only
 	value, found, err := unstructured.NestedFieldNoCopy(o.object.Object, strings.Split(field, ".")...)
-	if err != nil || !found || !lists(value, name) || len(only) > 0 && !slices.Contains(only, strings.ToLower(name)) {
+	if err != nil || !found || !lists(value, name) ||
+		len(only) > 0 && !slices.Contains(only, strings.ToLower(name)) {
 		return ""
 	}
 	return field
@@ -127,10 +133,14 @@ func (o *Owner) Replicas() string {
 }
 
 // Startup says where a setting is given that the server takes at its start only.
-func (o *Owner) Startup() string { return o.advice(func(k *operator) string { return k.startup }) }
+func (o *Owner) Startup() string {
+	return o.advice(func(k *operator) string { return k.startup })
+}
 
 // Template says where the template of pods is changed.
-func (o *Owner) Template() string { return o.advice(func(*operator) string { return "" }) }
+func (o *Owner) Template() string {
+	return o.advice(func(*operator) string { return "" })
+}
 
 // advice is what to do so that a fault is not taken back, by the field of the resource.
 func (o *Owner) advice(field func(*operator) string) string {
@@ -149,5 +159,6 @@ func (o *Owner) PauseAdvice() string {
 	if o.operator == nil || o.operator.pause == nil {
 		return ""
 	}
-	return fmt.Sprintf(", or pause its operator by the annotation %s=true on it", o.operator.pause(o.Reference.Kind))
+	return fmt.Sprintf(", or pause its operator by the annotation %s=true on it",
+		o.operator.pause(o.Reference.Kind))
 }

@@ -18,7 +18,9 @@ import (
 )
 
 // resource is a custom resource of an operator.
-func resource(apiVersion, kind, name string, spec map[string]any, annotations map[string]any) *unstructured.Unstructured {
+func resource(
+	apiVersion, kind, name string, spec map[string]any, annotations map[string]any,
+) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiVersion, "kind": kind, "spec": spec,
 		"metadata": map[string]any{"namespace": faulttest.Namespace, "name": name, "annotations": annotations},
@@ -26,10 +28,13 @@ func resource(apiVersion, kind, name string, spec map[string]any, annotations ma
 }
 
 func ownedBy(o *unstructured.Unstructured) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: "x", Controller: new(true)}}
+	return []metav1.OwnerReference{
+		{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: "x", Controller: new(true)},
+	}
 }
 
-// owned is a world in which a pod belongs to a StatefulSet, and that to the first of some resources; each of these belongs to the next.
+// owned is a world in which a pod belongs to a StatefulSet, and that to the first of some resources; each of these
+// belongs to the next.
 func owned(t *testing.T, resources ...*unstructured.Unstructured) (*faulttest.World, *corev1.Pod) {
 	t.Helper()
 	w := faulttest.NewWorld(t)
@@ -59,7 +64,8 @@ var (
 )
 
 func TestWhatOperatorsRestore(t *testing.T) {
-	const opstree, spotahome, valkey = "redis.redis.opstreelabs.in/v1beta2", "databases.spotahome.com/v1", "valkey.io/v1alpha1"
+	const opstree, spotahome, valkey = "redis.redis.opstreelabs.in/v1beta2", "databases.spotahome.com/v1",
+		"valkey.io/v1alpha1"
 	for name, tc := range map[string]struct {
 		resources []*unstructured.Unstructured
 		sets      map[string]string // fields by setting
@@ -68,29 +74,49 @@ func TestWhatOperatorsRestore(t *testing.T) {
 	}{
 		"a setting of dynamicConfig": {
 			[]*unstructured.Unstructured{resource(opstree, "RedisReplication", "shop", dynamic, nil)},
-			map[string]string{"hz": "spec.redisConfig.dynamicConfig", "slowlog-max-len": "spec.redisConfig.dynamicConfig", "timeout": ""},
-			"", "set spec.clusterSize there, or pause its operator by the annotation redisreplication.opstreelabs.in/skip-reconcile=true on it",
+			map[string]string{
+				"hz":              "spec.redisConfig.dynamicConfig",
+				"slowlog-max-len": "spec.redisConfig.dynamicConfig",
+				"timeout":         "",
+			},
+			"",
+			"set spec.clusterSize there, or pause its operator by the annotation redisreplication.opstreelabs.in/skip-reconcile=true on it",
 		},
 		"an operator that is paused": {
-			[]*unstructured.Unstructured{resource(opstree, "RedisCluster", "shop", dynamic, map[string]any{"rediscluster.opstreelabs.in/skip-reconcile": "true"})},
-			map[string]string{"hz": "spec.redisConfig.dynamicConfig"}, "rediscluster.opstreelabs.in/skip-reconcile=true",
+			[]*unstructured.Unstructured{
+				resource(opstree, "RedisCluster", "shop", dynamic, map[string]any{
+					"rediscluster.opstreelabs.in/skip-reconcile": "true",
+				}),
+			},
+			map[string]string{"hz": "spec.redisConfig.dynamicConfig"},
+			"rediscluster.opstreelabs.in/skip-reconcile=true",
 			"set spec.redisFollower.replicas there, or pause its operator by the annotation rediscluster.opstreelabs.in/skip-reconcile=true on it",
 		},
 		"a setting of customConfig": {
 			[]*unstructured.Unstructured{resource(spotahome, "RedisFailover", "shop", custom, nil)},
-			map[string]string{"hz": "spec.redis.customConfig", "maxclients": ""}, "", "set spec.redis.replicas there",
+			map[string]string{"hz": "spec.redis.customConfig", "maxclients": ""},
+			"", "set spec.redis.replicas there",
 		},
 		"a resource above the owner": {
-			[]*unstructured.Unstructured{resource(valkey, "ValkeyNode", "shop-0", nil, nil), resource(valkey, "ValkeyCluster", "shop", live, nil)},
-			map[string]string{"maxclients": "spec.config", "hz": ""}, "", "set spec.replicas there",
+			[]*unstructured.Unstructured{
+				resource(valkey, "ValkeyNode", "shop-0", nil, nil),
+				resource(valkey, "ValkeyCluster", "shop", live, nil),
+			},
+			map[string]string{"maxclients": "spec.config", "hz": ""},
+			"", "set spec.replicas there",
 		},
 		"an unknown operator": {
 			[]*unstructured.Unstructured{resource("example.com/v1", "Cache", "shop", custom, nil)},
-			map[string]string{"hz": ""}, "", "change it there",
+			map[string]string{"hz": ""},
+			"", "change it there",
 		},
 		"malformed settings": {
-			[]*unstructured.Unstructured{resource(spotahome, "RedisFailover", "shop", map[string]any{"redis": map[string]any{"customConfig": []any{"", int64(1)}}}, nil)},
-			map[string]string{"hz": ""}, "", "set spec.redis.replicas there",
+			[]*unstructured.Unstructured{
+				resource(spotahome, "RedisFailover", "shop",
+					map[string]any{"redis": map[string]any{"customConfig": []any{"", int64(1)}}}, nil),
+			},
+			map[string]string{"hz": ""},
+			"", "set spec.redis.replicas there",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,21 +148,29 @@ func TestOwnersThatAreNone(t *testing.T) {
 		t.Errorf("%v %v", above, err)
 	}
 	w = faulttest.NewWorld(t) // without the StatefulSet
-	if above, err := owner.Of(t.Context(), w.Cluster, w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)); above != nil || err != nil {
+	if above, err := owner.Of(t.Context(), w.Cluster,
+		w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)); above != nil || err != nil {
 		t.Errorf("%v %v", above, err)
 	}
 	gone := resource("databases.spotahome.com/v1", "RedisFailover", "shop", custom, nil)
 	w = faulttest.NewWorld(t)
 	pod = w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.OwnerReferences = ownedBy(gone) })
 	above, err := owner.Of(t.Context(), w.Cluster, pod)
-	if err != nil || above == nil || above.Sets("hz") != "" || above.Paused() != "" || above.Startup() != "set spec.redis.command there" {
+	if err != nil || above == nil || above.Sets("hz") != "" || above.Paused() != "" ||
+		above.Startup() != "set spec.redis.command there" {
 		t.Errorf("%v %v", above, err)
 	}
 }
 
-// A Config of a setting that an operator restores is refused before a server is queried; while the operator is paused, it is not.
+// A Config of a setting that an operator restores is refused before a server is queried; while the operator is paused,
+// it is not.
 func TestConfigThatAnOperatorRestores(t *testing.T) {
-	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "timeout": "9"}}}}
+	spec := &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type:   v1alpha1.FaultConfig,
+			Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "timeout": "9"}},
+		},
+	}
 	preflight := func(annotations map[string]any) error {
 		w, _ := owned(t, resource("redis.redis.opstreelabs.in/v1beta2", "Redis", "shop", dynamic, annotations))
 		injector, err := fault.For(spec, w.Deps())
@@ -146,12 +180,16 @@ func TestConfigThatAnOperatorRestores(t *testing.T) {
 		return injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"})
 	}
 	refused := faulttest.ProblemOf(t, preflight(nil))
-	for _, part := range []string{"spec.action.config.parameters.hz: Redis shop (redis.redis.opstreelabs.in/v1beta2) has it in spec.redisConfig.dynamicConfig", "redis.opstreelabs.in/skip-reconcile=true"} {
+	for _, part := range []string{
+		"spec.action.config.parameters.hz: Redis shop (redis.redis.opstreelabs.in/v1beta2) has it in " +
+			"spec.redisConfig.dynamicConfig", "redis.opstreelabs.in/skip-reconcile=true",
+	} {
 		if refused.Reason != v1alpha1.ReasonNotSupported || !refused.Lasting || !strings.Contains(refused.Message, part) {
 			t.Errorf("%+v, want %q", refused, part)
 		}
 	}
-	if err := preflight(map[string]any{"redis.opstreelabs.in/skip-reconcile": "true"}); err != nil && strings.Contains(err.Error(), "dynamicConfig") {
+	if err := preflight(map[string]any{"redis.opstreelabs.in/skip-reconcile": "true"}); err != nil &&
+		strings.Contains(err.Error(), "dynamicConfig") {
 		t.Errorf("refused although the operator is paused: %v", err)
 	}
 }

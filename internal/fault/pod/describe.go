@@ -11,7 +11,10 @@ const replaced = "the pod's controller replaces it"
 
 // Describe implements contract.Injector.
 func (k Kill) Describe(target *v1alpha1.FaultTarget) contract.Description {
-	return contract.Description{Action: "delete pod " + target.Pod + " " + k.graceInWords(), SelfEnding: replaced}
+	return contract.Description{
+		Action:     "delete pod " + target.Pod + " " + k.graceInWords(),
+		SelfEnding: replaced,
+	}
 }
 
 func (k Kill) graceInWords() string {
@@ -26,7 +29,8 @@ func (k Kill) graceInWords() string {
 
 func (k keptDown) Describe(target *v1alpha1.FaultTarget) contract.Description {
 	return contract.Description{
-		Action:     fmt.Sprintf("%s, and every replacement at once for %s", k.Kill.Describe(target).Action, k.lasts),
+		Action: fmt.Sprintf("%s, and every replacement at once for %s",
+			k.Kill.Describe(target).Action, k.lasts),
 		Revert:     "leave the next replacement alone",
 		SelfEnding: "without an operator nothing deletes the replacement",
 	}

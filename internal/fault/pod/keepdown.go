@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// keptDown is a pod kill that also deletes the replacements until its time is over. It ends with the operator process: there is nothing to
-// revert.
+// keptDown is a pod kill that also deletes the replacements until its time is over. It ends with
+// the operator process: there is nothing to revert.
 type keptDown struct {
 	Kill
 	lasts time.Duration
@@ -56,15 +56,18 @@ func (k keptDown) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 }
 
 // Inject kills the pod, unless its replacements could not be found.
-func (k keptDown) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (k keptDown) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	if _, _, err := contract.Load[keptRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
 	return k.Kill.Inject(ctx, target)
 }
 
-// Due returns the replacements. Where the controller gives each pod a new name, any new pod may be one, also the one for a pod that was drained, or of a larger size: of them
-// only so many are due that as many pods as were hit are missing.
+// Due returns the replacements. Where the controller gives each pod a new name, any new pod may be
+// one, also the one for a pod that was drained, or of a larger size: of them only so many are due
+// that as many pods as were hit are missing.
 func (k keptDown) Due(ctx context.Context, targets []v1alpha1.FaultTarget) ([]corev1.Pod, error) {
 	var due []corev1.Pod
 	var failed error
@@ -96,7 +99,9 @@ func (k keptDown) Keep(ctx context.Context, replacement *corev1.Pod) error {
 }
 
 // Effect is not observed where a replacement serves.
-func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (k keptDown) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	found, err := k.Due(ctx, []v1alpha1.FaultTarget{*target})
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -106,7 +111,8 @@ func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 			continue
 		}
 		if _, err := k.Servers.Ask(ctx, k.Address(&found[i]), k.Login); err == nil {
-			return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s (%s) serves", found[i].Name, found[i].UID)
+			return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s (%s) serves", found[i].Name,
+				found[i].UID)
 		}
 	}
 	return k.Kill.Effect(ctx, target)

@@ -16,7 +16,10 @@ import (
 // downFor returns a kill that keeps pods down, and its record of redis-0, injected at the given time.
 func downFor(w *faulttest.World, lasts time.Duration) (keptDown, *v1alpha1.FaultTarget) {
 	w.T.Helper()
-	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Duration: &metav1.Duration{Duration: lasts}}
+	spec := &v1alpha1.RedisFaultSpec{
+		Action:   v1alpha1.Action{Type: v1alpha1.FaultPodKill},
+		Duration: &metav1.Duration{Duration: lasts},
+	}
 	injector, err := Kinds.For(spec, w.Deps())
 	if err != nil {
 		w.T.Fatal(err)
@@ -59,7 +62,8 @@ func TestKeepDown(t *testing.T) {
 	target.InjectedAt = &metav1.MicroTime{Time: time.Now()}
 	for _, uid := range []string{"new-1", "new-2"} {
 		w.Replace(pod, uid)
-		if effect, why := k.Effect(t.Context(), target); effect != v1alpha1.EffectNotObserved || !strings.Contains(why, "serves") {
+		if effect, why := k.Effect(t.Context(), target); effect != v1alpha1.EffectNotObserved ||
+			!strings.Contains(why, "serves") {
 			t.Errorf("while %s serves: %s: %s", uid, effect, why)
 		}
 		keepDown(t, k, *target)
@@ -74,7 +78,8 @@ func TestKeepDown(t *testing.T) {
 }
 
 func TestKillWithoutDuration(t *testing.T) {
-	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, contract.Deps{})
+	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
+		contract.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}

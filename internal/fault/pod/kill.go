@@ -41,7 +41,13 @@ func newPodKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inje
 
 // Traits implements contract.Injector.
 func (k Kill) Traits() contract.Traits {
-	return contract.Traits{EndsServer: true, Abrupt: k.grace != nil && *k.grace == 0, NewPod: true, Silences: true, WholePod: true}
+	return contract.Traits{
+		EndsServer: true,
+		Abrupt:     k.grace != nil && *k.grace == 0,
+		NewPod:     true,
+		Silences:   true,
+		WholePod:   true,
+	}
 }
 
 // Preflight refuses a pod that nothing would replace.
@@ -51,7 +57,9 @@ func (k Kill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 		return err
 	}
 	if metav1.GetControllerOf(pod) == nil {
-		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+		return problem.Invalid(
+			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
+			target.Pod)
 	}
 	return nil
 }
@@ -87,7 +95,8 @@ func (k Kill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	case string(pod.UID) == target.UID && pod.DeletionTimestamp == nil:
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs", target.Pod, target.UID)
 	case string(pod.UID) == target.UID:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is still terminating", target.Pod, target.UID)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is still terminating", target.Pod,
+			target.UID)
 	}
 	evidence := fmt.Sprintf("pod %s is %s instead of %s", target.Pod, pod.UID, target.UID)
 	server, err := k.Servers.Ask(ctx, k.Address(pod), k.Login)
@@ -95,7 +104,8 @@ func (k Kill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 		return v1alpha1.EffectInconclusive, evidence + ", but its server still has run_id " + server.RunID
 	}
 	if err == nil {
-		evidence += fmt.Sprintf(", its server has run_id %s instead of %s", server.RunID, orUnknown(target.RunID))
+		evidence += fmt.Sprintf(", its server has run_id %s instead of %s", server.RunID,
+			orUnknown(target.RunID))
 	}
 	return v1alpha1.EffectConfirmed, evidence
 }

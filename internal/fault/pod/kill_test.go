@@ -22,7 +22,8 @@ func TestPodKillPreflight(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "bare", UID: "u0"}))
-	if !problem.Lasting || problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "no controller") {
+	if !problem.Lasting || problem.Reason != v1alpha1.ReasonInvalidSpec ||
+		!strings.Contains(problem.Message, "no controller") {
 		t.Errorf("%+v", problem)
 	}
 }
@@ -36,11 +37,15 @@ func TestPodKillGrace(t *testing.T) {
 			given.ApplyOptions(options)
 			return nil
 		}
-		injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: grace}}}, w.Deps())
+		injector, err := Kinds.For(
+			&v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: grace}},
+			}, w.Deps())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := faulttest.Called(injector.Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); err != nil {
+		if err := faulttest.Called(
+			injector.Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); err != nil {
 			t.Fatal(err)
 		}
 		if (grace == nil) != (given.GracePeriodSeconds == nil) || grace != nil && *given.GracePeriodSeconds != *grace {
@@ -54,12 +59,19 @@ func TestPodKillGrace(t *testing.T) {
 
 func TestPodKillEffect(t *testing.T) {
 	w := faulttest.NewWorld(t)
-	pod := w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/held"} })
+	pod := w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
+		p.Finalizers = []string{"example.com/held"}
+	})
 	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.Deps())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &faulttest.Case{World: w, Pod: pod, Injector: injector, Target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0"}}
+	c := &faulttest.Case{
+		World:    w,
+		Pod:      pod,
+		Injector: injector,
+		Target:   &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0"},
+	}
 	c.Inject()
 	c.Effect(v1alpha1.EffectInconclusive, "terminating")
 	if err := w.Cluster.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
@@ -89,7 +101,8 @@ func TestPodKillPreflightAsksTheController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); !p.Lasting {
+	if p := faulttest.ProblemOf(t,
+		injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); !p.Lasting {
 		t.Errorf("got %v, want a lasting problem", p)
 	}
 }

@@ -23,17 +23,22 @@ type ReplacedRecord struct {
 
 // RemoveTarget deletes the target's pod, by its UID, without grace.
 func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) error {
-	return Remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
+	return Remove(ctx, deps, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)},
+	})
 }
 
 // Remove deletes a pod, by its UID, without grace.
 func Remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
-	return ignoreGone(deps.Cluster.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
+	return ignoreGone(deps.Cluster.Delete(ctx,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
 		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
 }
 
 // keepsNames reports whether a replacement has the name of the pod that it replaces.
-func (c Controller) keepsNames() bool { return c.Kind == "StatefulSet" }
+func (c Controller) keepsNames() bool {
+	return c.Kind == "StatefulSet"
+}
 
 // Ended reports whether the recorded pod is terminating, deleted or replaced.
 func Ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) (bool, error) {
@@ -45,7 +50,9 @@ func Ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget
 }
 
 // Replacement is the pod that replaced the target's; nil while there is none.
-func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) (*corev1.Pod, error) {
+func Replacement(
+	ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller,
+) (*corev1.Pod, error) {
 	found, err := Replacements(ctx, deps, target, controller)
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -53,9 +60,12 @@ func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.Fault
 	return &found[0], nil
 }
 
-// Replacements returns the pods that the target's controller created to replace it and that are not being deleted: the pod with its name, or, if
-// the controller gives each pod a new name, all pods of the target that it created since the injection.
-func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
+// Replacements returns the pods that the target's controller created to replace it and that are not
+// being deleted: the pod with its name, or, if the controller gives each pod a new name, all pods
+// of the target that it created since the injection.
+func Replacements(
+	ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller,
+) ([]corev1.Pod, error) {
 	if controller.UID == "" || target.InjectedAt == nil {
 		return nil, nil
 	}
@@ -66,23 +76,30 @@ func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
 	var found []corev1.Pod
 	for _, pod := range all {
-		if ControllerOf(&pod).UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
+		if ControllerOf(&pod).UID != controller.UID || string(pod.UID) == target.UID ||
+			pod.DeletionTimestamp != nil {
 			continue
 		}
-		if pod.Name == target.Pod || !controller.keepsNames() && !pod.CreationTimestamp.Time.Before(since) {
+		if pod.Name == target.Pod ||
+			!controller.keepsNames() && !pod.CreationTimestamp.Time.Before(since) {
 			found = append(found, pod)
 		}
 	}
 	return found, nil
 }
 
-// candidates are the pods among which the replacements are: of a StatefulSet the one of the target's name, whatever its labels.
-func candidates(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
+// candidates are the pods among which the replacements are: of a StatefulSet the one of the
+// target's name, whatever its labels.
+func candidates(
+	ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller,
+) ([]corev1.Pod, error) {
 	if !controller.keepsNames() {
 		return deps.LatestPods(ctx) // a new pod triggers a reconcile
 	}
 	if watched, ok := deps.Watched.Pods(); ok {
-		if i := slices.IndexFunc(watched, func(p corev1.Pod) bool { return p.Name == target.Pod }); i >= 0 {
+		if i := slices.IndexFunc(watched, func(p corev1.Pod) bool {
+			return p.Name == target.Pod
+		}); i >= 0 {
 			return watched[i : i+1], nil
 		}
 	}
@@ -118,7 +135,8 @@ func Unscheduled(pod *corev1.Pod) string {
 	return ""
 }
 
-// ignoreGone ignores that a pod which was to be deleted does not exist any more, or that its replacement has its name.
+// ignoreGone ignores that a pod which was to be deleted does not exist any more, or that its
+// replacement has its name.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -29,7 +29,11 @@ func join(groups map[types.UID]*group, record keptRecord, t *v1alpha1.FaultTarge
 	since := t.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
 	g, known := groups[record.Controller.UID]
 	if !known {
-		g = &group{controller: record.Controller, pods: record.Pods, since: since}
+		g = &group{
+			controller: record.Controller,
+			pods:       record.Pods,
+			since:      since,
+		}
 		groups[record.Controller.UID] = g
 	}
 	if since.Before(g.since) {
@@ -38,14 +42,20 @@ func join(groups map[types.UID]*group, record keptRecord, t *v1alpha1.FaultTarge
 	g.hit = append(g.hit, types.UID(t.UID))
 }
 
-// surplus returns the pods that a controller has made since the injection, and with which fewer pods are missing than were hit: those that serve last.
+// surplus returns the pods that a controller has made since the injection, and with which fewer
+// pods are missing than were hit: those that serve last.
 func (k keptDown) surplus(ctx context.Context, g *group) ([]corev1.Pod, error) {
 	running, err := k.running(ctx, g.controller)
 	if err != nil {
 		return nil, err
 	}
-	running = slices.DeleteFunc(running, func(p corev1.Pod) bool { return slices.Contains(g.hit, p.UID) })
-	recent := slices.DeleteFunc(slices.Clone(running), func(p corev1.Pod) bool { return p.CreationTimestamp.Time.Before(g.since) })
+	running = slices.DeleteFunc(running, func(p corev1.Pod) bool {
+		return slices.Contains(g.hit,
+			p.UID)
+	})
+	recent := slices.DeleteFunc(slices.Clone(running), func(p corev1.Pod) bool {
+		return p.CreationTimestamp.Time.Before(g.since)
+	})
 	if len(recent) == 0 {
 		return nil, nil
 	}
@@ -66,11 +76,13 @@ func (k keptDown) running(ctx context.Context, controller Controller) ([]corev1.
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool {
-		return ControllerOf(&p).UID != controller.UID || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+		return ControllerOf(&p).UID != controller.UID || p.DeletionTimestamp != nil ||
+			p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 	}), nil
 }
 
-// sizeOf is how many pods a controller is to have: what a ReplicaSet says now, else how many there were before the fault.
+// sizeOf is how many pods a controller is to have: what a ReplicaSet says now, else how many there
+// were before the fault.
 func (k keptDown) sizeOf(ctx context.Context, g *group) (int32, error) {
 	if g.controller.Kind != "ReplicaSet" {
 		return g.pods, nil
@@ -88,9 +100,11 @@ func (k keptDown) sizeOf(ctx context.Context, g *group) (int32, error) {
 	return *set.Spec.Replicas, nil
 }
 
-// idleFirst orders pods by what they would be missed: those that are not ready first, then the youngest, as a ReplicaSet does.
+// idleFirst orders pods by what they would be missed: those that are not ready first, then the
+// youngest, as a ReplicaSet does.
 func idleFirst(a, b corev1.Pod) int {
-	return cmp.Or(cmp.Compare(rank(&a), rank(&b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(rank(&a), rank(&b)),
+		b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
 // rank is 1 of a pod that is ready.

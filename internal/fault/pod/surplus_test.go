@@ -28,9 +28,17 @@ type fleet struct {
 }
 
 func newFleet(t *testing.T, kind string, size int32) *fleet {
-	f := &fleet{World: faulttest.NewWorld(t), kind: kind, now: time.Now().Add(-time.Hour).Truncate(time.Second), running: map[string]*corev1.Pod{}}
+	f := &fleet{
+		World:   faulttest.NewWorld(t),
+		kind:    kind,
+		now:     time.Now().Add(-time.Hour).Truncate(time.Second),
+		running: map[string]*corev1.Pod{},
+	}
 	if kind == "ReplicaSet" {
-		faulttest.Must(t, f.Cluster.Create(t.Context(), &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "cache", UID: "rs"}}))
+		faulttest.Must(t,
+			f.Cluster.Create(t.Context(), &appsv1.ReplicaSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "cache", UID: "rs"},
+			}))
 	}
 	f.scale(size)
 	return f
@@ -42,7 +50,8 @@ func (f *fleet) scale(size int32) {
 	f.size = size
 	if f.kind == "ReplicaSet" {
 		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "cache"}}
-		faulttest.Must(f.T, f.Cluster.Get(f.T.Context(), types.NamespacedName{Namespace: faulttest.Namespace, Name: "cache"}, set))
+		faulttest.Must(f.T, f.Cluster.Get(f.T.Context(), types.NamespacedName{Namespace: faulttest.Namespace, Name: "cache"},
+			set))
 		set.Spec.Replicas = &size
 		faulttest.Must(f.T, f.Cluster.Update(f.T.Context(), set))
 	}
@@ -96,7 +105,10 @@ func (f *fleet) becomeReady() {
 // hit records pods, and kills them.
 func (f *fleet) hit(uids ...string) (keptDown, []v1alpha1.FaultTarget) {
 	f.T.Helper()
-	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Duration: &metav1.Duration{Duration: time.Minute}}
+	spec := &v1alpha1.RedisFaultSpec{
+		Action:   v1alpha1.Action{Type: v1alpha1.FaultPodKill},
+		Duration: &metav1.Duration{Duration: time.Minute},
+	}
 	injector, err := Kinds.For(spec, f.Deps())
 	faulttest.Must(f.T, err)
 	k := injector.(keptDown)
@@ -113,7 +125,8 @@ func (f *fleet) hit(uids ...string) (keptDown, []v1alpha1.FaultTarget) {
 	return k, targets
 }
 
-// keep lets the fault delete what is due, and the controller replace that, some times. It returns how many pods the controller has afterwards, at the instant after a deletion.
+// keep lets the fault delete what is due, and the controller replace that, some times. It returns how many pods the
+// controller has afterwards, at the instant after a deletion.
 func (f *fleet) keep(k keptDown, targets []v1alpha1.FaultTarget) int {
 	f.T.Helper()
 	for range 3 {
@@ -132,7 +145,10 @@ func TestKeepDownInADeployment(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			f := newFleet(t, kind, 3)
 			f.becomeReady()
-			f.Pod("app", "app", "10.0.0.3", "", func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.OwnerReferences[0].UID = kind, "another" })
+			f.Pod("app", "app", "10.0.0.3", "", func(p *corev1.Pod) {
+				p.OwnerReferences[0].Kind, p.OwnerReferences[0].UID = kind,
+					"another"
+			})
 			k, targets := f.hit("u1")
 			if got := f.keep(k, targets); got != 2 || f.running["u2"] == nil || f.running["u3"] == nil {
 				t.Fatalf("%d pods are left: %v, deleted %v", got, f.uids(), f.Deleted)
@@ -164,7 +180,8 @@ func TestKeepDownInADeployment(t *testing.T) {
 	}
 }
 
-// Whatever else happens to the pods of a ReplicaSet: those that were there before stay, those that serve are not replaced over and over, and never are fewer left than were hit.
+// Whatever else happens to the pods of a ReplicaSet: those that were there before stay, those that serve are not
+// replaced over and over, and never are fewer left than were hit.
 func TestKeepDownIsNeverTooMuch(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 3))

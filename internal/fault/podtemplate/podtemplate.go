@@ -27,8 +27,9 @@ var Kinds = contract.Kinds{
 // field is the patch as users know it.
 const field = "spec.action.podTemplate.patch"
 
-// podTemplate changes the template of a StatefulSet by a strategic merge patch, and rolls its pods. Values of a template may be passwords: the record in the
-// status has only the names of the fields. The former template is an annotation of the StatefulSet, which has had these values anyway.
+// podTemplate changes the template of a StatefulSet by a strategic merge patch, and rolls its pods.
+// Values of a template may be passwords: the record in the status has only the names of the fields.
+// The former template is an annotation of the StatefulSet, which has had these values anyway.
 type podTemplate struct {
 	contract.Deps
 	patch []byte // of the template, as JSON
@@ -41,11 +42,14 @@ type podTemplate struct {
 type templateRecord struct {
 	StatefulSet string                           `json:"statefulSet"`
 	UID         string                           `json:"uid"`
-	Strategy    appsv1.StatefulSetUpdateStrategy `json:"strategy"`       // before
-	Revision    string                           `json:"revision"`       // of the former template
-	Fields      []string                         `json:"fields"`         // that the fault changes; none = the template has them already
-	New         string                           `json:"new,omitempty"`  // the revision of all pods once they are replaced
-	Kept        []string                         `json:"kept,omitempty"` // fields that somebody else changed meanwhile, which the revert leaves
+	Strategy    appsv1.StatefulSetUpdateStrategy `json:"strategy"` // before
+	Revision    string                           `json:"revision"` // of the former template
+	// that the fault changes; none = the template has them already
+	Fields []string `json:"fields"`
+	// the revision of all pods once they are replaced
+	New string `json:"new,omitempty"`
+	// fields that somebody else changed meanwhile, which the revert leaves
+	Kept []string `json:"kept,omitempty"`
 }
 
 func newPodTemplate(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
@@ -57,16 +61,23 @@ func newPodTemplate(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.
 }
 
 func (p podTemplate) Traits() contract.Traits {
-	return contract.Traits{Lasts: p.lasts, Step: roll.Step, RollsPods: true, Whole: true}
+	return contract.Traits{
+		Lasts:     p.lasts,
+		Step:      roll.Step,
+		RollsPods: true,
+		Whole:     true,
+	}
 }
 
 func (p podTemplate) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	set, err := roll.SetOf(ctx, p.Deps, target, "a template is changed and its pods are replaced", (*owner.Owner).Template)
+	set, err := roll.SetOf(ctx, p.Deps, target, "a template is changed and its pods are replaced",
+		(*owner.Owner).Template)
 	if err != nil {
 		return err
 	}
 	if _, marked := set.Annotations[v1alpha1.AnnotationFormerPodTemplate]; marked {
-		return problem.Unsupported("StatefulSet %s has the annotation %s of an earlier fault that was not reverted: put that template back, then remove the annotation",
+		return problem.Unsupported(
+			"StatefulSet %s has the annotation %s of an earlier fault that was not reverted: put that template back, then remove the annotation",
 			set.Name, v1alpha1.AnnotationFormerPodTemplate)
 	}
 	changed, err := p.patched(&set.Spec.Template)
@@ -81,12 +92,18 @@ func (p podTemplate) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 		return err
 	}
 	w := way{former: set.Spec.Template, changed: after}
-	record := templateRecord{StatefulSet: set.Name, UID: string(set.UID), Strategy: set.Spec.UpdateStrategy, Revision: set.Status.UpdateRevision}
+	record := templateRecord{
+		StatefulSet: set.Name,
+		UID:         string(set.UID),
+		Strategy:    set.Spec.UpdateStrategy,
+		Revision:    set.Status.UpdateRevision,
+	}
 	if record.Fields, err = w.fields(); err != nil {
 		return err
 	}
 	if len(record.Fields) == 0 && !p.setting {
-		return problem.Invalid("%s: it changes nothing of the template of StatefulSet %s", field, set.Name)
+		return problem.Invalid("%s: it changes nothing of the template of StatefulSet %s", field,
+			set.Name)
 	}
 	if _, err := w.annotations(string(p.Owner.UID)); err != nil {
 		return err
@@ -101,19 +118,30 @@ func (p podTemplate) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 	return contract.Save(target, record)
 }
 
-// rehearse makes a dry run of the change, and returns the template as it would be. The API server checks it, and sets defaults.
-func (p podTemplate) rehearse(ctx context.Context, set *appsv1.StatefulSet, template corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error) {
+// rehearse makes a dry run of the change, and returns the template as it would be. The API server
+// checks it, and sets defaults.
+func (p podTemplate) rehearse(
+	ctx context.Context, set *appsv1.StatefulSet, template corev1.PodTemplateSpec,
+) (corev1.PodTemplateSpec, error) {
 	changed := set.DeepCopy()
 	changed.Spec.Template, changed.Spec.UpdateStrategy = *template.DeepCopy(), roll.OnDelete
-	err := p.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}), client.DryRunAll)
+	err := p.Cluster.Patch(ctx, changed,
+		client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}), client.DryRunAll)
 	switch {
 	case problem.Refuses(err):
-		return template, problem.Invalid("%s: the API server refuses the template of StatefulSet %s: %s", field, set.Name, p.hide(problem.Refusal(err)))
+		return template, problem.Invalid("%s: the API server refuses the template of StatefulSet %s: %s",
+			field, set.Name, p.hide(problem.Refusal(err)))
 	case err != nil:
-		return template, p.hidden(fmt.Errorf("make a dry run of the template of StatefulSet %s: %w", set.Name, err))
+		return template, p.hidden(fmt.Errorf("make a dry run of the template of StatefulSet %s: %w",
+			set.Name, err))
 	}
-	if lost, err := (way{former: set.Spec.Template, changed: template}).lost(&changed.Spec.Template); err != nil || len(lost) > 0 {
-		return template, problem.Unsupported("%s: the API server, or a webhook, changes %s of the template of StatefulSet %s otherwise", field, inWords(lost), set.Name)
+	if lost, err := (way{
+		former:  set.Spec.Template,
+		changed: template,
+	}).lost(&changed.Spec.Template); err != nil || len(lost) > 0 {
+		return template, problem.Unsupported(
+			"%s: the API server, or a webhook, changes %s of the template of StatefulSet %s otherwise",
+			field, inWords(lost), set.Name)
 	}
 	return changed.Spec.Template, nil
 }
@@ -135,14 +163,18 @@ func (p podTemplate) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (b
 	return len(lost) == 0, err
 }
 
-// write changes the template, the strategy and the annotations of a StatefulSet by one patch, unless it has changed since it was read.
-func (p podTemplate) write(ctx context.Context, set *appsv1.StatefulSet, change func(*appsv1.StatefulSet)) error {
+// write changes the template, the strategy and the annotations of a StatefulSet by one patch,
+// unless it has changed since it was read.
+func (p podTemplate) write(
+	ctx context.Context, set *appsv1.StatefulSet, change func(*appsv1.StatefulSet),
+) error {
 	changed := set.DeepCopy()
 	change(changed)
 	if apiequality.Semantic.DeepEqual(set, changed) {
 		return nil
 	}
-	if err := p.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := p.Cluster.Patch(ctx, changed,
+		client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
 		return p.hidden(fmt.Errorf("patch the template of StatefulSet %s: %w", set.Name, err))
 	}
 	return nil

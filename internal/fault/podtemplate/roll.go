@@ -15,9 +15,12 @@ import (
 	"github.com/redquake/redquake/internal/fault/roll"
 )
 
-// Inject stores both templates in annotations of the StatefulSet, then writes the new one, and then replaces the pods. It is called for every target of one
-// StatefulSet, and continues where the last call ended.
-func (p podTemplate) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+// Inject stores both templates in annotations of the StatefulSet, then writes the new one, and then
+// replaces the pods. It is called for every target of one StatefulSet, and continues where the last
+// call ended.
+func (p podTemplate) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, recorded, err := contract.Load[templateRecord](target)
 	switch {
 	case err != nil:
@@ -45,19 +48,31 @@ func (p podTemplate) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (
 	case len(lost) == 0:
 		return p.rollOut(ctx, target, set, record)
 	case target.InjectedAt != nil || !apiequality.Semantic.DeepEqual(set.Spec.Template, w.former):
-		return contract.Progress{}, fmt.Errorf("somebody else changed %s in the template of StatefulSet %s: the fault changes nothing more", inWords(lost), set.Name)
+		return contract.Progress{}, fmt.Errorf(
+			"somebody else changed %s in the template of StatefulSet %s: the fault changes nothing more",
+			inWords(lost), set.Name)
 	}
-	if err := p.write(ctx, set, func(s *appsv1.StatefulSet) { s.Spec.Template, s.Spec.UpdateStrategy = w.changed, roll.OnDelete }); err != nil {
+	if err := p.write(ctx, set, func(s *appsv1.StatefulSet) {
+		s.Spec.Template, s.Spec.UpdateStrategy = w.changed, roll.OnDelete
+	}); err != nil {
 		return contract.Progress{}, err
 	}
-	return contract.Underway("the template of StatefulSet %s is changed, no pod is replaced yet", set.Name), nil
+	return contract.Underway("the template of StatefulSet %s is changed, no pod is replaced yet",
+		set.Name), nil
 }
 
-// mark stores the way back at the StatefulSet, which changes nothing of its pods. It does nothing if the pod of the target is gone: nobody replaces that later.
-func (p podTemplate) mark(ctx context.Context, target *v1alpha1.FaultTarget, set *appsv1.StatefulSet, record templateRecord) (contract.Progress, error) {
-	// The name of a revision is made of the template. What was changed since the record, also by this fault, is not the former template.
-	if target.InjectedAt != nil || set.Status.UpdateRevision != record.Revision || set.Status.ObservedGeneration < set.Generation {
-		return contract.Progress{}, fmt.Errorf("the template of StatefulSet %s was changed since the fault was recorded, or the annotation %s was removed from it: nothing more is changed",
+// mark stores the way back at the StatefulSet, which changes nothing of its pods. It does nothing
+// if the pod of the target is gone: nobody replaces that later.
+func (p podTemplate) mark(
+	ctx context.Context, target *v1alpha1.FaultTarget, set *appsv1.StatefulSet, record templateRecord,
+) (contract.Progress, error) {
+	// The name of a revision is made of the template. What was changed since the record, also by this
+	// fault, is not the former template.
+	if target.InjectedAt != nil || set.Status.UpdateRevision != record.Revision ||
+		set.Status.ObservedGeneration < set.Generation {
+		return contract.Progress{}, fmt.Errorf(
+			"the template of StatefulSet %s was changed since the fault was recorded, or the annotation "+
+				"%s was removed from it: nothing more is changed",
 			set.Name, v1alpha1.AnnotationFormerPodTemplate)
 	}
 	pod, err := p.Pod(ctx, target.Pod)
@@ -73,7 +88,10 @@ func (p podTemplate) mark(ctx context.Context, target *v1alpha1.FaultTarget, set
 	if changed, err = p.rehearse(ctx, set, changed); err != nil {
 		return contract.Progress{}, err
 	}
-	annotations, err := way{former: set.Spec.Template, changed: changed}.annotations(string(p.Owner.UID))
+	annotations, err := way{
+		former:  set.Spec.Template,
+		changed: changed,
+	}.annotations(string(p.Owner.UID))
 	if err != nil {
 		return contract.Progress{}, err
 	}
@@ -85,10 +103,13 @@ func (p podTemplate) mark(ctx context.Context, target *v1alpha1.FaultTarget, set
 			s.Annotations[key] = value
 		}
 	})
-	return contract.Preparing("the template of StatefulSet %s is stored, and not changed yet", set.Name), err
+	return contract.Preparing("the template of StatefulSet %s is stored, and not changed yet",
+		set.Name), err
 }
 
-func (p podTemplate) rollOut(ctx context.Context, target *v1alpha1.FaultTarget, set *appsv1.StatefulSet, record templateRecord) (contract.Progress, error) {
+func (p podTemplate) rollOut(
+	ctx context.Context, target *v1alpha1.FaultTarget, set *appsv1.StatefulSet, record templateRecord,
+) (contract.Progress, error) {
 	progress, err := roll.Retried(roll.Roller{Deps: p.Deps}.Advance(ctx, set))
 	if err != nil || !progress.Complete() {
 		return progress, err
@@ -97,8 +118,11 @@ func (p podTemplate) rollOut(ctx context.Context, target *v1alpha1.FaultTarget, 
 	return progress, contract.Save(target, record)
 }
 
-// Revert puts back what the fault has changed of the template, replaces the pods again, and finally restores the strategy and removes the annotations.
-func (p podTemplate) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+// Revert puts back what the fault has changed of the template, replaces the pods again, and finally
+// restores the strategy and removes the annotations.
+func (p podTemplate) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, recorded, err := contract.Load[templateRecord](target)
 	if err != nil || !recorded || len(record.Fields) == 0 {
 		return contract.Progress{}, err
@@ -125,8 +149,11 @@ func (p podTemplate) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (
 		}
 	}
 	if !apiequality.Semantic.DeepEqual(template, set.Spec.Template) {
-		err := p.write(ctx, set, func(s *appsv1.StatefulSet) { s.Spec.Template, s.Spec.UpdateStrategy = template, roll.OnDelete })
-		return roll.Retried(contract.Underway("the template of StatefulSet %s is restored, its pods are not replaced yet", set.Name), err)
+		err := p.write(ctx, set, func(s *appsv1.StatefulSet) {
+			s.Spec.Template, s.Spec.UpdateStrategy = template, roll.OnDelete
+		})
+		return roll.Retried(contract.Underway(
+			"the template of StatefulSet %s is restored, its pods are not replaced yet", set.Name), err)
 	}
 	return p.rollBack(ctx, set, record)
 }
@@ -164,33 +191,44 @@ func (podTemplate) release(set *appsv1.StatefulSet, record templateRecord) {
 	delete(set.Annotations, v1alpha1.AnnotationChangedPodTemplate)
 }
 
-func (p podTemplate) rollBack(ctx context.Context, set *appsv1.StatefulSet, record templateRecord) (contract.Progress, error) {
+func (p podTemplate) rollBack(
+	ctx context.Context, set *appsv1.StatefulSet, record templateRecord,
+) (contract.Progress, error) {
 	r := roll.Roller{Deps: p.Deps}
 	stale, err := r.Stale(ctx, set)
 	if err != nil {
 		return roll.Retried(contract.Progress{}, err)
 	}
-	if stale && set.Spec.UpdateStrategy.Type != roll.OnDelete.Type { // somebody else has set it meanwhile: its controller would replace pods as well
+	// somebody else has set it meanwhile: its controller would replace pods as well
+	if stale && set.Spec.UpdateStrategy.Type != roll.OnDelete.Type {
 		err := p.write(ctx, set, func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy = roll.OnDelete })
 		return roll.Retried(contract.Underway("StatefulSet %s gets the strategy OnDelete", set.Name), err)
 	}
 	if progress, err := roll.Retried(r.Advance(ctx, set)); err != nil || !progress.Complete() {
 		return progress, err
 	}
-	return roll.Retried(contract.Progress{}, p.write(ctx, set, func(s *appsv1.StatefulSet) { p.release(s, record) }))
+	return roll.Retried(contract.Progress{},
+		p.write(ctx, set, func(s *appsv1.StatefulSet) { p.release(s, record) }))
 }
 
-// holds reports whether a template has all that the patch sets. If that cannot be merged into it any more, it has not.
+// holds reports whether a template has all that the patch sets. If that cannot be merged into it
+// any more, it has not.
 func (p podTemplate) holds(template *corev1.PodTemplateSpec) bool {
 	again, err := p.patched(template)
 	return err == nil && apiequality.Semantic.DeepEqual(again, *template)
 }
 
-// unmarked is nil where the fault has not begun, or is reverted, and an error where somebody else has removed the annotations meanwhile.
+// unmarked is nil where the fault has not begun, or is reverted, and an error where somebody else
+// has removed the annotations meanwhile.
 func (p podTemplate) unmarked(set *appsv1.StatefulSet, record templateRecord) error {
-	if !p.holds(&set.Spec.Template) && (set.Spec.UpdateStrategy.Type != roll.OnDelete.Type || record.Strategy.Type == roll.OnDelete.Type) {
+	if !p.holds(&set.Spec.Template) &&
+		(set.Spec.UpdateStrategy.Type != roll.OnDelete.Type ||
+			record.Strategy.Type == roll.OnDelete.Type) {
 		return nil
 	}
-	return fmt.Errorf("somebody else removed the annotation %s of StatefulSet %s, by which the template is put back (its revision was %s). %s, and set its updateStrategy to %s",
-		v1alpha1.AnnotationFormerPodTemplate, set.Name, record.Revision, byHand(set), record.Strategy.Type)
+	return fmt.Errorf(
+		"somebody else removed the annotation %s of StatefulSet %s, by which the template is put back "+
+			"(its revision was %s). %s, and set its updateStrategy to %s",
+		v1alpha1.AnnotationFormerPodTemplate, set.Name, record.Revision, byHand(set),
+		record.Strategy.Type)
 }

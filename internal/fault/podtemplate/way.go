@@ -36,7 +36,8 @@ type marker struct {
 	Template corev1.PodTemplateSpec `json:"template"`
 }
 
-// annotations are those of a StatefulSet that a fault changes. A Problem says that they are too long.
+// annotations are those of a StatefulSet that a fault changes. A Problem says that they are too
+// long.
 func (w way) annotations(fault string) (map[string]string, error) {
 	former, err := json.Marshal(w.former)
 	if err != nil {
@@ -47,12 +48,18 @@ func (w way) annotations(fault string) (map[string]string, error) {
 		return nil, err
 	}
 	if n := len(former) + len(changed); n > longestWay {
-		return nil, problem.Unsupported("the former and the new template have %d bytes, and the annotations of the StatefulSet in which they are kept at most %d", n, longestWay)
+		return nil, problem.Unsupported(
+			"the former and the new template have %d bytes, and the annotations of the StatefulSet in which they are kept at most %d",
+			n, longestWay)
 	}
-	return map[string]string{v1alpha1.AnnotationFormerPodTemplate: string(former), v1alpha1.AnnotationChangedPodTemplate: string(changed)}, nil
+	return map[string]string{
+		v1alpha1.AnnotationFormerPodTemplate:  string(former),
+		v1alpha1.AnnotationChangedPodTemplate: string(changed),
+	}, nil
 }
 
-// wayOf reads the annotations of a StatefulSet. It is false where the fault has not made any, or has removed them.
+// wayOf reads the annotations of a StatefulSet. It is false where the fault has not made any, or
+// has removed them.
 func wayOf(set *appsv1.StatefulSet, fault string) (w way, found bool, err error) {
 	former, marked := set.Annotations[v1alpha1.AnnotationFormerPodTemplate]
 	changed, both := set.Annotations[v1alpha1.AnnotationChangedPodTemplate]
@@ -60,12 +67,17 @@ func wayOf(set *appsv1.StatefulSet, fault string) (w way, found bool, err error)
 		return w, false, nil
 	}
 	var m marker
-	if json.Unmarshal([]byte(changed), &m) != nil || json.Unmarshal([]byte(former), &w.former) != nil || len(w.former.Spec.Containers) == 0 {
-		return w, false, fmt.Errorf("somebody else changed the annotations %s and %s of StatefulSet %s, by which the template is put back. %s",
-			v1alpha1.AnnotationFormerPodTemplate, v1alpha1.AnnotationChangedPodTemplate, set.Name, byHand(set))
+	if json.Unmarshal([]byte(changed), &m) != nil ||
+		json.Unmarshal([]byte(former), &w.former) != nil || len(w.former.Spec.Containers) == 0 {
+		return w, false, fmt.Errorf(
+			"somebody else changed the annotations %s and %s of StatefulSet %s, by which the template is put back. %s",
+			v1alpha1.AnnotationFormerPodTemplate, v1alpha1.AnnotationChangedPodTemplate, set.Name,
+			byHand(set))
 	}
 	if m.Fault != fault {
-		return w, false, fmt.Errorf("the annotations %s and %s of StatefulSet %s are of another fault, with the UID %s", v1alpha1.AnnotationFormerPodTemplate, v1alpha1.AnnotationChangedPodTemplate, set.Name, m.Fault)
+		return w, false, fmt.Errorf(
+			"the annotations %s and %s of StatefulSet %s are of another fault, with the UID %s",
+			v1alpha1.AnnotationFormerPodTemplate, v1alpha1.AnnotationChangedPodTemplate, set.Name, m.Fault)
 	}
 	w.changed = m.Template
 	return w, true, nil
@@ -73,13 +85,16 @@ func wayOf(set *appsv1.StatefulSet, fault string) (w way, found bool, err error)
 
 // byHand is what a person can do where the former template is lost.
 func byHand(set *appsv1.StatefulSet) string {
-	return fmt.Sprintf("Put the template back by hand, for example by kubectl rollout undo statefulset/%s", set.Name)
+	return fmt.Sprintf(
+		"Put the template back by hand, for example by kubectl rollout undo statefulset/%s", set.Name)
 }
 
 // difference is what differs between two templates: sets of fields.
 type difference struct{ added, modified, removed *fieldpath.Set }
 
-func (d difference) all() *fieldpath.Set { return d.added.Union(d.modified).Union(d.removed) }
+func (d difference) all() *fieldpath.Set {
+	return d.added.Union(d.modified).Union(d.removed)
+}
 
 // typedTemplate is a template with the schema of its fields, by which items of lists have names.
 func typedTemplate(t *corev1.PodTemplateSpec) (*typed.TypedValue, error) {
@@ -124,7 +139,8 @@ func (w way) typed() (former, changed *typed.TypedValue, err error) {
 type merge struct {
 	lost *fieldpath.Set // fields of the fault that have another value than it had set
 	kept *fieldpath.Set // those among them that do not have the former value either
-	// The others have the value of the fault: those that it had added, and those that it had modified or removed.
+	// The others have the value of the fault: those that it had added, and those that it had modified
+	// or removed.
 	remove, restore *fieldpath.Set
 
 	former, now *typed.TypedValue
@@ -149,12 +165,14 @@ func (w way) merge(current *corev1.PodTemplateSpec) (m merge, err error) {
 	return m, nil
 }
 
-// sort divides the fault's own fields into those that it may change, and those that somebody else has touched.
+// sort divides the fault's own fields into those that it may change, and those that somebody else
+// has touched.
 func (m *merge) sort(own difference, touched []fieldpath.Path, differs *fieldpath.Set) {
 	isTouched := func(path fieldpath.Path) bool {
 		return slices.ContainsFunc(touched, func(t fieldpath.Path) bool { return within(t, path) })
 	}
-	// An item of a list that the fault has added, and in which somebody else has changed something, is left as it is.
+	// An item of a list that the fault has added, and in which somebody else has changed something, is
+	// left as it is.
 	var left []fieldpath.Path
 	for _, path := range paths(own.added) {
 		if isItem(path) && isTouched(path) {
@@ -165,7 +183,8 @@ func (m *merge) sort(own difference, touched []fieldpath.Path, differs *fieldpat
 		return slices.ContainsFunc(left, func(l fieldpath.Path) bool { return within(path, l) })
 	}
 	free := func(path fieldpath.Path) bool { return !isLeft(path) && !isTouched(path) }
-	m.remove, m.restore = only(own.added, free), only(own.modified.Union(own.removed), free)
+	m.remove = only(own.added, free)
+	m.restore = only(own.modified.Union(own.removed), free)
 	m.lost, m.kept = fieldpath.NewSet(), fieldpath.NewSet()
 	mine := own.all()
 	for _, t := range touched {
@@ -202,8 +221,11 @@ func (w way) lost(current *corev1.PodTemplateSpec) ([]string, error) {
 	return names(m.lost), nil
 }
 
-// back is a template without the change of the fault: what others have changed meanwhile stays. kept are the fields of the fault that they have changed.
-func (w way) back(current *corev1.PodTemplateSpec) (template corev1.PodTemplateSpec, kept []string, err error) {
+// back is a template without the change of the fault: what others have changed meanwhile stays.
+// kept are the fields of the fault that they have changed.
+func (w way) back(
+	current *corev1.PodTemplateSpec,
+) (template corev1.PodTemplateSpec, kept []string, err error) {
 	if apiequality.Semantic.DeepEqual(*current, w.changed) {
 		return w.former, nil, nil
 	}
@@ -216,7 +238,8 @@ func (w way) back(current *corev1.PodTemplateSpec) (template corev1.PodTemplateS
 	}
 	result := m.now.RemoveItems(m.remove)
 	if !m.restore.Empty() {
-		if result, err = result.Merge(m.former.ExtractItems(m.restore, typed.WithAppendKeyFields())); err != nil {
+		if result, err = result.Merge(m.former.ExtractItems(m.restore,
+			typed.WithAppendKeyFields())); err != nil {
 			return template, nil, fmt.Errorf("merge the former template: %w", err)
 		}
 	}
@@ -248,13 +271,21 @@ func isItem(path fieldpath.Path) bool {
 	return len(path) > 0 && path[len(path)-1].Key != nil
 }
 
-// names are fields as people write them, each without what is below it and without what it is only a part of: an added item of a list, not each of its fields.
+// names are fields as people write them, each without what is below it and without what it is only
+// a part of: an added item of a list, not each of its fields.
 func names(set *fieldpath.Set) []string {
 	var named []fieldpath.Path
 	all := paths(set)
 	for _, path := range all {
-		inItem := slices.ContainsFunc(all, func(o fieldpath.Path) bool { return isItem(o) && len(o) < len(path) && within(path, o) })
-		above := !isItem(path) && slices.ContainsFunc(all, func(o fieldpath.Path) bool { return len(o) > len(path) && within(o, path) })
+		inItem := slices.ContainsFunc(all, func(o fieldpath.Path) bool {
+			return isItem(o) &&
+				len(o) < len(path) && within(path, o)
+		})
+		above := !isItem(path) &&
+			slices.ContainsFunc(all, func(o fieldpath.Path) bool {
+				return len(o) > len(path) &&
+					within(o, path)
+			})
 		if !inItem && !above {
 			named = append(named, path)
 		}

@@ -14,8 +14,13 @@ import (
 func template(changes ...func(*corev1.PodTemplateSpec)) corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		Containers: []corev1.Container{
-			{Name: "redis", Image: "redis:7", Args: []string{"redis-server"}, Env: []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "B", Value: "b"}},
-				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}},
+			{
+				Name:      "redis",
+				Image:     "redis:7",
+				Args:      []string{"redis-server"},
+				Env:       []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "B", Value: "b"}},
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+			},
 			{Name: "exporter", Image: "exporter:1"},
 		},
 		SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(1))},
@@ -99,29 +104,83 @@ func TestBack(t *testing.T) {
 		lost   []string
 		kept   []string
 	}{
-		"nobody else":         {fault: changes{env("X", "x"), priority("high"), cpu("2")}},
-		"another field":       {fault: changes{env("X", "x")}, others: changes{image(0, "redis:8"), env("C", "c")}, want: changes{image(0, "redis:8"), env("C", "c")}},
-		"another container":   {fault: changes{sidecar("s:1")}, others: changes{image(1, "exporter:2")}, want: changes{image(1, "exporter:2")}},
-		"a changed value":     {fault: changes{env("A", "2"), cpu("2")}, others: changes{image(0, "redis:8")}, want: changes{image(0, "redis:8")}},
-		"a removed item":      {fault: changes{withoutEnv("A"), cpu("2")}, others: changes{priority("low")}, want: changes{priority("low")}},
-		"a new map":           {fault: changes{annotation("x/y", "1")}, others: changes{priority("low")}, want: changes{priority("low")}},
-		"a new map, in part":  {fault: changes{annotation("x/y", "1")}, others: changes{annotation("z", "2")}, want: changes{annotation("z", "2")}},
+		"nobody else": {fault: changes{env("X", "x"), priority("high"), cpu("2")}},
+		"another field": {
+			fault:  changes{env("X", "x")},
+			others: changes{image(0, "redis:8"), env("C", "c")},
+			want:   changes{image(0, "redis:8"), env("C", "c")},
+		},
+		"another container": {
+			fault:  changes{sidecar("s:1")},
+			others: changes{image(1, "exporter:2")},
+			want:   changes{image(1, "exporter:2")},
+		},
+		"a changed value": {
+			fault:  changes{env("A", "2"), cpu("2")},
+			others: changes{image(0, "redis:8")},
+			want:   changes{image(0, "redis:8")},
+		},
+		"a removed item": {
+			fault:  changes{withoutEnv("A"), cpu("2")},
+			others: changes{priority("low")},
+			want:   changes{priority("low")},
+		},
+		"a new map": {
+			fault:  changes{annotation("x/y", "1")},
+			others: changes{priority("low")},
+			want:   changes{priority("low")},
+		},
+		"a new map, in part": {
+			fault:  changes{annotation("x/y", "1")},
+			others: changes{annotation("z", "2")},
+			want:   changes{annotation("z", "2")},
+		},
 		"a new list, in part": {fault: changes{volume("v")}, others: changes{volume("w")}, want: changes{volume("w")}},
-		"atomic":              {fault: changes{args("redis-server", "--hz", "50")}, others: changes{priority("low")}, want: changes{priority("low")}},
-		"the very field": {fault: changes{env("A", "2"), cpu("2")}, others: changes{env("A", "3")}, want: changes{env("A", "3")},
-			lost: []string{`spec.containers[name="redis"].env[name="A"].value`}, kept: []string{`spec.containers[name="redis"].env[name="A"].value`}},
-		"the very field, as it was before": {fault: changes{env("A", "2"), cpu("2")}, others: changes{env("A", "a")},
-			lost: []string{`spec.containers[name="redis"].env[name="A"].value`}},
-		"an added item": {fault: changes{env("X", "1"), cpu("2")}, others: changes{env("X", "2")}, want: changes{env("X", "2")},
-			lost: []string{`spec.containers[name="redis"].env[name="X"].value`}, kept: []string{`spec.containers[name="redis"].env[name="X"].value`}},
-		"an added item that is removed": {fault: changes{env("X", "1"), cpu("2")}, others: changes{withoutEnv("X")},
-			lost: []string{`spec.containers[name="redis"].env[name="X"]`}},
-		"an added container": {fault: changes{sidecar("s:1"), cpu("2")}, others: changes{sidecar("s:2")}, want: changes{sidecar("s:2")},
-			lost: []string{`spec.containers[name="side"].image`}, kept: []string{`spec.containers[name="side"].image`}},
-		"a removed item that is back, otherwise": {fault: changes{withoutEnv("B"), cpu("2")}, others: changes{env("B", "3")}, want: changes{env("B", "3")},
-			lost: []string{`spec.containers[name="redis"].env[name="B"]`}, kept: []string{`spec.containers[name="redis"].env[name="B"].value`}},
-		"an atomic field": {fault: changes{args("x"), cpu("2")}, others: changes{args("y")}, want: changes{args("y")},
-			lost: []string{`spec.containers[name="redis"].args`}, kept: []string{`spec.containers[name="redis"].args`}},
+		"atomic": {
+			fault:  changes{args("redis-server", "--hz", "50")},
+			others: changes{priority("low")},
+			want:   changes{priority("low")},
+		},
+		"the very field": {
+			fault:  changes{env("A", "2"), cpu("2")},
+			others: changes{env("A", "3")},
+			want:   changes{env("A", "3")},
+			lost:   []string{`spec.containers[name="redis"].env[name="A"].value`},
+			kept:   []string{`spec.containers[name="redis"].env[name="A"].value`},
+		},
+		"the very field, as it was before": {
+			fault: changes{env("A", "2"), cpu("2")}, others: changes{env("A", "a")},
+			lost: []string{`spec.containers[name="redis"].env[name="A"].value`},
+		},
+		"an added item": {
+			fault:  changes{env("X", "1"), cpu("2")},
+			others: changes{env("X", "2")},
+			want:   changes{env("X", "2")},
+			lost:   []string{`spec.containers[name="redis"].env[name="X"].value`},
+			kept:   []string{`spec.containers[name="redis"].env[name="X"].value`},
+		},
+		"an added item that is removed": {
+			fault: changes{env("X", "1"), cpu("2")}, others: changes{withoutEnv("X")},
+			lost: []string{`spec.containers[name="redis"].env[name="X"]`},
+		},
+		"an added container": {
+			fault:  changes{sidecar("s:1"), cpu("2")},
+			others: changes{sidecar("s:2")},
+			want:   changes{sidecar("s:2")},
+			lost:   []string{`spec.containers[name="side"].image`},
+			kept:   []string{`spec.containers[name="side"].image`},
+		},
+		"a removed item that is back, otherwise": {
+			fault:  changes{withoutEnv("B"), cpu("2")},
+			others: changes{env("B", "3")},
+			want:   changes{env("B", "3")},
+			lost:   []string{`spec.containers[name="redis"].env[name="B"]`},
+			kept:   []string{`spec.containers[name="redis"].env[name="B"].value`},
+		},
+		"an atomic field": {
+			fault: changes{args("x"), cpu("2")}, others: changes{args("y")}, want: changes{args("y")},
+			lost: []string{`spec.containers[name="redis"].args`}, kept: []string{`spec.containers[name="redis"].args`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -158,7 +217,8 @@ func TestDuplicates(t *testing.T) {
 	}
 	current := template(twice, env("X", "x"), image(0, "redis:8"))
 	got, kept, err := w.back(&current)
-	if want := template(twice, image(0, "redis:8")); err != nil || len(kept) != 0 || !apiequality.Semantic.DeepEqual(ordered(got), ordered(want)) {
+	if want := template(twice, image(0, "redis:8")); err != nil || len(kept) != 0 ||
+		!apiequality.Semantic.DeepEqual(ordered(got), ordered(want)) {
 		t.Errorf("%+v\nwant\n%+v (%v, kept %q)", got, want, err, kept)
 	}
 }
@@ -167,7 +227,10 @@ func TestDuplicates(t *testing.T) {
 func ordered(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	t = *t.DeepCopy()
 	for i := range t.Spec.Containers {
-		slices.SortStableFunc(t.Spec.Containers[i].Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(t.Spec.Containers[i].Env, func(a, b corev1.EnvVar) int {
+			return strings.Compare(a.Name,
+				b.Name)
+		})
 	}
 	return t
 }
@@ -175,10 +238,16 @@ func ordered(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 // The names of fields have no values, and an added item is one name.
 func TestFields(t *testing.T) {
 	t.Parallel()
-	w := way{former: template(), changed: template(env("X", "s3cret"), sidecar("s:1"), args("a"), annotation("x/y", "s3cret"), cpu("2"), volume("v"))}
+	w := way{
+		former:  template(),
+		changed: template(env("X", "s3cret"), sidecar("s:1"), args("a"), annotation("x/y", "s3cret"), cpu("2"), volume("v")),
+	}
 	got, err := w.fields()
-	want := []string{"metadata.annotations.x/y", `spec.containers[name="redis"].args`, `spec.containers[name="redis"].env[name="X"]`, `spec.containers[name="redis"].resources.limits.cpu`,
-		`spec.containers[name="side"]`, `spec.volumes[name="v"]`}
+	want := []string{
+		"metadata.annotations.x/y", `spec.containers[name="redis"].args`,
+		`spec.containers[name="redis"].env[name="X"]`, `spec.containers[name="redis"].resources.limits.cpu`,
+		`spec.containers[name="side"]`, `spec.volumes[name="v"]`,
+	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, want %q (%v)", got, want, err)
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,13 +19,16 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 func saveOf(kind v1alpha1.SaveKind) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultBackgroundSave, BackgroundSave: &v1alpha1.BackgroundSave{Kind: kind}}}
+	return &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{Type: v1alpha1.FaultBackgroundSave, BackgroundSave: &v1alpha1.BackgroundSave{Kind: kind}},
+	}
 }
 
 func sighting(all []contract.Sighting, event string) *contract.Sighting {
@@ -38,13 +39,15 @@ func sighting(all []contract.Sighting, event string) *contract.Sighting {
 	return &all[i]
 }
 
-// slowSave makes a child take 10 s, so that a test has seen it meanwhile also on a machine that stalls: it sleeps after every key.
+// slowSave makes a child take 10 s, so that a test has seen it meanwhile also on a machine that stalls: it sleeps after
+// every key.
 func slowSave(server *redistest.Server) {
 	server.Do("MSET", "a", "1", "b", "2", "c", "3", "d", "4")
 	server.Do("CONFIG", "SET", "rdb-key-save-delay", "2500000", "aof-use-rdb-preamble", "yes")
 }
 
-// The server forks once, however often and by which operator Inject is called, and reports the fork's duration; with and without an append-only file.
+// The server forks once, however often and by which operator Inject is called, and reports the fork's duration; with
+// and without an append-only file.
 func TestBackgroundSave(t *testing.T) { redistest.Each(t, testBackgroundSave) }
 
 func testBackgroundSave(t *testing.T) {
@@ -75,7 +78,8 @@ func testBackgroundSave(t *testing.T) {
 			inject(t, s.Reborn(spec), target)
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "latest_fork_usec")
 			seen := injector.(contract.Follower).Follow(t.Context(), target)
-			if started := sighting(seen, eventSaveStarted); started == nil || !started.At.Equal(target.InjectedAt.Time) || !strings.Contains(started.Message, "the fork took") {
+			if started := sighting(seen, eventSaveStarted); started == nil || !started.At.Equal(target.InjectedAt.Time) ||
+				!strings.Contains(started.Message, "the fork took") {
 				t.Errorf("started: %+v", started)
 			}
 			if sighting(seen, eventSaveEnded) != nil {
@@ -84,14 +88,16 @@ func testBackgroundSave(t *testing.T) {
 			await.Until(t, "the child has ended", func() error {
 				if ended := sighting(injector.(contract.Follower).Follow(t.Context(), target), eventSaveEnded); ended == nil {
 					return errors.New("not yet")
-				} else if !strings.HasPrefix(ended.Message, "it took ") || strings.Contains(ended.Message, "failed") || ended.At.Before(target.InjectedAt.Time) {
+				} else if !strings.HasPrefix(ended.Message, "it took ") || strings.Contains(ended.Message, "failed") ||
+					ended.At.Before(target.InjectedAt.Time) {
 					t.Errorf("ended: %+v", ended)
 				}
 				return nil
 			})
 			inject(t, s.Reborn(spec), target)
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "served nothing for")
-			if now := server.Info("total_forks"); now == forks || now != fmt.Sprint(faulttest.Recorded[saveRecord](t, target).Forks+1) {
+			if now := server.Info("total_forks"); now == forks ||
+				now != fmt.Sprint(faulttest.Recorded[saveRecord](t, target).Forks+1) {
 				t.Errorf("%s forks became %s, want one more", forks, now)
 			}
 			revertFully(t, injector, target)
@@ -111,7 +117,8 @@ func testBackgroundSaveWaitsForAnother(t *testing.T) {
 	slowSave(server)
 	injector, target := s.Aim(saveOf(v1alpha1.SaveAppendOnlyRewrite))
 	server.Do("BGSAVE")
-	if err := faulttest.Called(injector.Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "a snapshot is under way") {
+	if err := faulttest.Called(injector.Inject(t.Context(), target)); err == nil ||
+		!strings.Contains(err.Error(), "a snapshot is under way") {
 		t.Errorf("inject: %v", err)
 	}
 	if server.Info("aof_rewrite_scheduled") != "0" {
@@ -122,7 +129,9 @@ func testBackgroundSaveWaitsForAnother(t *testing.T) {
 	if p := faulttest.ProblemOf(t, err); p.Lasting || !strings.Contains(p.Message, "a snapshot is under way") {
 		t.Errorf("%+v", p)
 	}
-	await.Until(t, "the other child has ended", func() error { return faulttest.Called(injector.Inject(t.Context(), target)) })
+	await.Until(t, "the other child has ended", func() error {
+		return faulttest.Called(injector.Inject(t.Context(), target))
+	})
 	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "BGREWRITEAOF")
 }
 
@@ -172,12 +181,20 @@ func testBackgroundSaveMemory(t *testing.T) {
 
 func TestBackgroundSaveRefused(t *testing.T) {
 	t.Parallel()
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun"}, Config: []string{`rename-command BGREWRITEAOF ""`}})
+	s := faulttest.NewStage(t, Kinds, guard.Choose)
+	server := redistest.NewServer(t, redistest.Options{
+		Users:  []string{"app on >pw ~* +info +ping +acl|dryrun"},
+		Config: []string{`rename-command BGREWRITEAOF ""`},
+	})
 	s.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 	s.Host("redis-0", server, nil)
-	for kind, wantText := range map[v1alpha1.SaveKind]string{v1alpha1.SaveSnapshot: "+bgsave", v1alpha1.SaveAppendOnlyRewrite: "rename-command"} {
+	for kind, wantText := range map[v1alpha1.SaveKind]string{
+		v1alpha1.SaveSnapshot:          "+bgsave",
+		v1alpha1.SaveAppendOnlyRewrite: "rename-command",
+	} {
 		_, _, err := s.TryAim(saveOf(kind))
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, wantText) {
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting ||
+			!strings.Contains(p.Message, wantText) {
 			t.Errorf("%s: %+v, want %q", kind, p, wantText)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// clientKill closes the connections of one type of clients, once. There is nothing to revert: clients reconnect.
+// clientKill closes the connections of one type of clients, once. There is nothing to revert:
+// clients reconnect.
 type clientKill struct {
 	contract.Deps
 	contract.Instant
@@ -26,18 +27,26 @@ func newClientKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.I
 	return k
 }
 
-// killRecord is the record of a client kill. A connection's id is higher than that of every connection before it.
+// killRecord is the record of a client kill. A connection's id is higher than that of every
+// connection before it.
 type killRecord struct {
-	LastClient  int64   `json:"lastClient"`       // the highest ID of the connections that were open
-	Kills       int64   `json:"kills"`            // how many CLIENT KILLs the server had executed
-	Connections int64   `json:"connections"`      // how many connections it had ever taken: total_connections_received
-	Killed      *string `json:"killed,omitempty"` // the server's reply: how many it closed; absent until then
+	LastClient int64 `json:"lastClient"` // the highest ID of the connections that were open
+	Kills      int64 `json:"kills"`      // how many CLIENT KILLs the server had executed
+	// how many connections it had ever taken: total_connections_received
+	Connections int64 `json:"connections"`
+	// the server's reply: how many it closed; absent until then
+	Killed *string `json:"killed,omitempty"`
 }
 
-func (clientKill) Traits() contract.Traits { return contract.Traits{} }
+func (clientKill) Traits() contract.Traits {
+	return contract.Traits{}
+}
 
 func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	for _, command := range [][]string{{"CLIENT", "KILL", "TYPE", string(k.clients)}, {"CLIENT", "LIST"}} {
+	for _, command := range [][]string{
+		{"CLIENT", "KILL", "TYPE", string(k.clients)},
+		{"CLIENT", "LIST"},
+	} {
 		if err := k.MayRun(ctx, target.Address, command...); err != nil {
 			return err
 		}
@@ -47,7 +56,9 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 		return err
 	}
 	if len(there) == 0 && !k.DryRun {
-		return problem.NoTarget("spec.action.clientKill.type: the server at %s has no connection of type %s but the operator's", target.Address, k.clients)
+		return problem.NoTarget(
+			"spec.action.clientKill.type: the server at %s has no connection of type %s but the operator's",
+			target.Address, k.clients)
 	}
 	counted, err := k.count(ctx, target.Address)
 	if err != nil {
@@ -57,10 +68,16 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	for _, id := range there {
 		last = max(last, id)
 	}
-	return contract.Save(target, killRecord{LastClient: last, Kills: counted.kills, Connections: counted.connections})
+	return contract.Save(target, killRecord{
+		LastClient:  last,
+		Kills:       counted.kills,
+		Connections: counted.connections,
+	})
 }
 
-func (k clientKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (k clientKill) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	return contract.Progress{}, k.kill(ctx, target)
 }
 
@@ -75,7 +92,8 @@ func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if runs, err := k.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
-	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE", string(k.clients), "SKIPME", "yes")
+	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE",
+		string(k.clients), "SKIPME", "yes")
 	if err != nil {
 		return k.Refusal(err, target.Address, "CLIENT", "KILL")
 	}
@@ -86,7 +104,8 @@ func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	return contract.Save(target, record)
 }
 
-// Begun is true once the server has executed a kill and none of the recorded connections is left. Connections that were opened later are not to be closed.
+// Begun is true once the server has executed a kill and none of the recorded connections is left.
+// Connections that were opened later are not to be closed.
 func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	record, _, err := contract.Load[killRecord](target)
 	if err != nil {
@@ -106,7 +125,9 @@ func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bo
 	return err == nil && left == 0, err
 }
 
-func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (k clientKill) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[killRecord](target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -116,7 +137,8 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if !runs {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before", target.Address)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before",
+			target.Address)
 	}
 	left, err := k.survivors(ctx, target, record)
 	if err != nil {
@@ -132,18 +154,26 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	}
 	switch {
 	case counted.kills <= record.Kills:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still counts no further CLIENT KILL", target.Address)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"the server at %s still counts no further CLIENT KILL", target.Address)
 	case left > 0:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("%d connections of type %s from before the fault are still open at %s", left, k.clients, target.Address)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"%d connections of type %s from before the fault are still open at %s", left, k.clients,
+			target.Address)
 	case killed == "0":
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s closed no connection of type %s", target.Address, k.clients)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s closed no connection of type %s",
+			target.Address, k.clients)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s closed %s connections of type %s, none from before is left, and it has taken %d new ones",
+	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		"the server at %s closed %s connections of type %s, none from before is left, and it has taken %d new ones",
 		target.Address, killed, k.clients, counted.connections-record.Connections)
 }
 
-// survivors counts the connections of the type that were open when the record was made and still are.
-func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget, record killRecord) (int, error) {
+// survivors counts the connections of the type that were open when the record was made and still
+// are.
+func (k clientKill) survivors(
+	ctx context.Context, target *v1alpha1.FaultTarget, record killRecord,
+) (int, error) {
 	there, err := k.list(ctx, target.Address)
 	n := 0
 	for _, id := range there {
@@ -157,7 +187,8 @@ func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget,
 	return n, err
 }
 
-// list returns the IDs of the connections of the fault's type, except those whose last command was CLIENT LIST, as is the operator's.
+// list returns the IDs of the connections of the fault's type, except those whose last command was
+// CLIENT LIST, as is the operator's.
 func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
 	reply, err := k.Servers.Do(ctx, address, k.Login, "CLIENT", "LIST", "TYPE", string(k.clients))
 	if err != nil {
@@ -195,5 +226,8 @@ func (k clientKill) count(ctx context.Context, address string) (connectionCounts
 	if !counted { // before Redis 7 all of CLIENT is counted together
 		kills, _ = info.Command("client")
 	}
-	return connectionCounts{kills: kills.Calls, connections: info.Int("total_connections_received")}, nil
+	return connectionCounts{
+		kills:       kills.Calls,
+		connections: info.Int("total_connections_received"),
+	}, nil
 }

@@ -10,17 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 func killOf(clients v1alpha1.ClientType) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientKill, ClientKill: &v1alpha1.ClientKill{Type: clients}}}
+	return &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{Type: v1alpha1.FaultClientKill, ClientKill: &v1alpha1.ClientKill{Type: clients}},
+	}
 }
 
 // connections opens raw connections that have sent a command. They are closed when the test ends.
@@ -63,7 +64,8 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 	return n
 }
 
-// Connections of the type are closed once. Others, and later ones, stay open, however often and by which process Inject is called.
+// Connections of the type are closed once. Others, and later ones, stay open, however often and by which process Inject
+// is called.
 func TestClientKill(t *testing.T) { redistest.Each(t, testClientKill) }
 
 func testClientKill(t *testing.T) {
@@ -129,16 +131,20 @@ func TestClientKillRefused(t *testing.T) { redistest.Each(t, testClientKillRefus
 
 func testClientKillRefused(t *testing.T) {
 	t.Parallel()
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{
-		"lists on >pw ~* +info +ping +acl|dryrun +client|list", "kills on >pw ~* +info +ping +acl|dryrun +client|kill"}})
+	s := faulttest.NewStage(t, Kinds, guard.Choose)
+	server := redistest.NewServer(t, redistest.Options{Users: []string{
+		"lists on >pw ~* +info +ping +acl|dryrun +client|list", "kills on >pw ~* +info +ping +acl|dryrun +client|kill",
+	}})
 	s.Host("redis-0", server, nil)
-	if _, _, err := s.TryAim(killOf(v1alpha1.ClientReplica)); faulttest.ProblemOf(t, err).Lasting || !strings.Contains(err.Error(), "no connection of type replica") {
+	if _, _, err := s.TryAim(killOf(v1alpha1.ClientReplica)); faulttest.ProblemOf(t, err).Lasting ||
+		!strings.Contains(err.Error(), "no connection of type replica") {
 		t.Errorf("nothing to kill: %v", err)
 	}
 	for user, wantText := range map[string]string{"lists": "+client|kill", "kills": "+client|list"} {
 		s.Login = redis.Login{Username: user, Password: "pw", Timeout: faulttest.Patient}
 		_, _, err := s.TryAim(killOf(v1alpha1.ClientNormal))
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, wantText) {
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported ||
+			!strings.Contains(p.Message, wantText) {
 			t.Errorf("%s: %+v, want %q", user, p, wantText)
 		}
 	}

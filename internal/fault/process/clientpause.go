@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// clientPause makes clients wait: with every command, or with writes. In both modes the server resumes by itself when the time is over.
+// clientPause makes clients wait: with every command, or with writes. In both modes the server
+// resumes by itself when the time is over.
 type clientPause struct {
 	contract.Deps
 	mode  v1alpha1.PauseMode
@@ -27,8 +28,9 @@ func newClientPause(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.
 	return p
 }
 
-// afterwards is how much longer than the fault the server's pause lasts. The operator ends the pause on time; the server's own timeout is for an
-// operator that cannot, and must not pass so early that the pause seems to be ended by somebody else.
+// afterwards is how much longer than the fault the server's pause lasts. The operator ends the
+// pause on time; the server's own timeout is for an operator that cannot, and must not pass so
+// early that the pause seems to be ended by somebody else.
 const afterwards = 2 * time.Second
 
 // pauseRecord is the record of a pause of writes; a pause of all commands has none.
@@ -36,15 +38,19 @@ type pauseRecord struct {
 	Probe string `json:"probe"` // the command by which the pause is seen: EVAL or PUBLISH
 }
 
-// writeProbes are commands that are paused like writes and change nothing. The message of PUBLISH is received by clients that subscribed to every
-// channel.
+// writeProbes are commands that are paused like writes and change nothing. The message of PUBLISH
+// is received by clients that subscribed to every channel.
 var writeProbes = map[string][]string{
 	"EVAL":    {"EVAL", "return 0", "0"},
 	"PUBLISH": {"PUBLISH", "redquake", ""},
 }
 
 func (p clientPause) Traits() contract.Traits {
-	return contract.Traits{Lasts: p.lasts, Silences: p.mode == v1alpha1.PauseAll, Separate: true}
+	return contract.Traits{
+		Lasts:    p.lasts,
+		Silences: p.mode == v1alpha1.PauseAll,
+		Separate: true,
+	}
 }
 
 func (p clientPause) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -66,12 +72,16 @@ func (p clientPause) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 	}
 	paused, err := p.writesWait(ctx, target)
 	if paused {
-		return problem.NotYet("writes at %s are not answered already: somebody else has paused them, or the server is overloaded", target.Address)
+		return problem.NotYet(
+			"writes at %s are not answered already: somebody else has paused them, or the server is overloaded",
+			target.Address)
 	}
 	return err
 }
 
-func (p clientPause) chooseProbe(ctx context.Context, target *v1alpha1.FaultTarget) (string, error) {
+func (p clientPause) chooseProbe(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (string, error) {
 	err := p.MayRun(ctx, target.Address, writeProbes["EVAL"]...)
 	if err == nil {
 		return "EVAL", nil
@@ -80,17 +90,21 @@ func (p clientPause) chooseProbe(ctx context.Context, target *v1alpha1.FaultTarg
 		return "PUBLISH", nil
 	}
 	if p, ok := errors.AsType[*problem.Problem](err); ok {
-		return "", problem.Unsupported("%s, or +publish and &redquake: a pause of writes is seen by EVAL or PUBLISH", p.Message)
+		return "", problem.Unsupported(
+			"%s, or +publish and &redquake: a pause of writes is seen by EVAL or PUBLISH", p.Message)
 	}
 	return "", err
 }
 
-func (p clientPause) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (p clientPause) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	return contract.Progress{}, p.begin(ctx, target)
 }
 
 func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if begun, err := p.Begun(ctx, target); begun || err != nil { // a second pause would end later than the first
+	// a second pause would end later than the first
+	if begun, err := p.Begun(ctx, target); begun || err != nil {
 		return err
 	}
 	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
@@ -99,7 +113,8 @@ func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) er
 	if p.mode == v1alpha1.PauseAll {
 		return pauseAll(ctx, p.Deps, target, p.lasts+afterwards)
 	}
-	_, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "PAUSE", strconv.FormatInt((p.lasts+afterwards).Milliseconds(), 10), "WRITE")
+	_, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "PAUSE",
+		strconv.FormatInt((p.lasts+afterwards).Milliseconds(), 10), "WRITE")
 	return p.Refusal(err, target.Address, "CLIENT", "PAUSE")
 }
 
@@ -114,7 +129,9 @@ func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (b
 	return p.writesWait(ctx, target)
 }
 
-func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (p clientPause) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	return contract.Progress{}, p.end(ctx, target)
 }
 
@@ -140,7 +157,9 @@ func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	return err
 }
 
-func (p clientPause) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (p clientPause) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	if p.mode == v1alpha1.PauseWrite {
 		return p.effectOnWrites(ctx, target)
 	}
@@ -149,23 +168,33 @@ func (p clientPause) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case !silent:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers PING", target.Address)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers PING",
+			target.Address)
 	case !p.Servers.Queued(queueKey(p.Deps, target)):
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s does not answer PING within %s, but this fault pauses it no longer", target.Address, probeWithin)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+			"the server at %s does not answer PING within %s, but this fault pauses it no longer",
+			target.Address, probeWithin)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s accepted CLIENT PAUSE, and does not answer PING within %s", target.Address, probeWithin)
+	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		"the server at %s accepted CLIENT PAUSE, and does not answer PING within %s", target.Address,
+		probeWithin)
 }
 
-func (p clientPause) effectOnWrites(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (p clientPause) effectOnWrites(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	waits, err := p.writesWait(ctx, target)
 	record, _, _ := contract.Load[pauseRecord](target) // writesWait has read it
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case !waits:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers writes", target.Address)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers writes",
+			target.Address)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s does not answer %s within %s, and answers PING", target.Address, record.Probe, probeWithin)
+	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		"the server at %s does not answer %s within %s, and answers PING", target.Address, record.Probe,
+		probeWithin)
 }
 
 // writesWait reports whether a command that counts as a write is not answered although PING is.
@@ -190,7 +219,9 @@ func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarge
 
 func (p clientPause) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	if p.mode == v1alpha1.PauseAll {
-		return fmt.Sprintf("nothing, if the server serves again: each pause ends after %s, and the queue of them with the operator that created it. Else kubectl -n %s delete pod %s",
+		return fmt.Sprintf(
+			"nothing, if the server serves again: each pause ends after %s, and the queue of them with "+
+				"the operator that created it. Else kubectl -n %s delete pod %s",
 			pauseOf(p.lasts+afterwards), p.Namespace, target.Pod)
 	}
 	return p.CLI(target, "CLIENT", "UNPAUSE")

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -26,10 +25,17 @@ func pauseOfAll(lasts time.Duration) *v1alpha1.RedisFaultSpec {
 }
 
 func pauseOfWrites(lasts time.Duration) *v1alpha1.RedisFaultSpec {
-	return lasting(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientPause, ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}}}, lasts)
+	return lasting(&v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type:        v1alpha1.FaultClientPause,
+			ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite},
+		},
+	}, lasts)
 }
 
-func checkEffect(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string) {
+func checkEffect(
+	t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string,
+) {
 	t.Helper()
 	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, wantText) {
 		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, wantText)
@@ -171,7 +177,10 @@ func testClientPauseOfWrites(t *testing.T) {
 // Nothing is sent to a replaced pod, to a restarted process, or after the context has ended.
 func TestClientPauseIgnoresOtherTargets(t *testing.T) {
 	t.Parallel()
-	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"All": pauseOfAll(time.Minute), "Write": pauseOfWrites(time.Minute)} {
+	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{
+		"All":   pauseOfAll(time.Minute),
+		"Write": pauseOfWrites(time.Minute),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server, _ := checkIgnoresOtherTargets(t, spec, nil)
@@ -182,9 +191,12 @@ func TestClientPauseIgnoresOtherTargets(t *testing.T) {
 	}
 }
 
-// checkIgnoresOtherTargets fails the test if a fault acts after its context has ended, on another process, on another pod, or without a pod. restarted, where
-// given, checks the fault while another process runs. It returns the server and the record.
-func checkIgnoresOtherTargets(t *testing.T, spec *v1alpha1.RedisFaultSpec, restarted func(contract.Injector, *v1alpha1.FaultTarget)) (*redistest.Server, *v1alpha1.FaultTarget) {
+// checkIgnoresOtherTargets fails the test if a fault acts after its context has ended, on another process, on another
+// pod, or without a pod. restarted, where given, checks the fault while another process runs. It returns the server and
+// the record.
+func checkIgnoresOtherTargets(
+	t *testing.T, spec *v1alpha1.RedisFaultSpec, restarted func(contract.Injector, *v1alpha1.FaultTarget),
+) (*redistest.Server, *v1alpha1.FaultTarget) {
 	t.Helper()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
 	pod := s.Host("redis-0", server, nil)
@@ -224,14 +236,22 @@ func testClientPauseRefused(t *testing.T) {
 		wantText   string
 	}{
 		{"no CLIENT PAUSE", "app on >pw ~* +info +ping +acl|dryrun", pauseOfAll(time.Minute), "+client|pause"},
-		{"no CLIENT UNPAUSE", "app on >pw ~* +info +ping +acl|dryrun +client|pause", pauseOfWrites(time.Minute), "+client|unpause"},
-		{"nothing to see it by", "app on >pw ~* +info +ping +acl|dryrun +client|pause +client|unpause", pauseOfWrites(time.Minute), "EVAL"},
+		{
+			"no CLIENT UNPAUSE", "app on >pw ~* +info +ping +acl|dryrun +client|pause", pauseOfWrites(time.Minute),
+			"+client|unpause",
+		},
+		{
+			"nothing to see it by", "app on >pw ~* +info +ping +acl|dryrun +client|pause +client|unpause",
+			pauseOfWrites(time.Minute), "EVAL",
+		},
 	} {
-		s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{tc.user}})
+		s := faulttest.NewStage(t, Kinds, guard.Choose)
+		server := redistest.NewServer(t, redistest.Options{Users: []string{tc.user}})
 		s.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 		s.Host("redis-0", server, nil)
 		_, _, err := s.TryAim(tc.spec)
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.wantText) {
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting ||
+			!strings.Contains(p.Message, tc.wantText) {
 			t.Errorf("%s: %+v, want %q", tc.name, p, tc.wantText)
 		}
 	}
@@ -252,11 +272,16 @@ func testClientPauseByACLUserOverTLS(t *testing.T) {
 	t.Parallel()
 	authority := redistest.NewAuthority(t)
 	s := faulttest.NewStage(t, Kinds, guard.Choose)
-	server := redistest.NewServer(t, redistest.Options{TLS: authority,
-		Users: []string{"app on >pw &redquake +info +ping +acl|dryrun +client|pause +client|unpause +publish"}})
+	server := redistest.NewServer(t, redistest.Options{
+		TLS:   authority,
+		Users: []string{"app on >pw &redquake +info +ping +acl|dryrun +client|pause +client|unpause +publish"},
+	})
 	s.Login = redis.Login{Username: "app", Password: "pw", TLS: authority.Client("client"), Timeout: faulttest.Patient}
 	s.Host("redis-0", server, nil)
-	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"PING": pauseOfAll(time.Minute), "PUBLISH": pauseOfWrites(time.Minute)} {
+	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{
+		"PING":    pauseOfAll(time.Minute),
+		"PUBLISH": pauseOfWrites(time.Minute),
+	} {
 		injector, target := s.Aim(spec)
 		inject(t, injector, target)
 		checkEffect(t, injector, target, v1alpha1.EffectConfirmed, name)
@@ -273,7 +298,13 @@ func testPauses(t *testing.T) {
 		lasts time.Duration
 		n     int
 		last  string
-	}{{100 * time.Millisecond, 1, "100"}, {time.Second, 5, "200"}, {1300 * time.Millisecond, 7, "100"}, {time.Hour, 3600, "1000"}, {24 * time.Hour, 3600, "24000"}} {
+	}{
+		{100 * time.Millisecond, 1, "100"},
+		{time.Second, 5, "200"},
+		{1300 * time.Millisecond, 7, "100"},
+		{time.Hour, 3600, "1000"},
+		{24 * time.Hour, 3600, "24000"},
+	} {
 		all := pauses(tc.lasts)
 		if len(all) != tc.n || all[len(all)-1][2] != tc.last {
 			t.Errorf("%s: %d pauses, the last of %sms; want %d and %s", tc.lasts, len(all), all[len(all)-1][2], tc.n, tc.last)

@@ -1,4 +1,5 @@
-// Package process is the faults of a server process: ProcessCrash, Hang, ClientPause, ClientKill and BackgroundSave. They need Redis alone.
+// Package process is the faults of a server process: ProcessCrash, Hang, ClientPause, ClientKill
+// and BackgroundSave. They need Redis alone.
 package process
 
 import (
@@ -22,7 +23,8 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultBackgroundSave: newBackgroundSave,
 }
 
-// processCrash ends the server process by a Redis command: a signal to PID 1 from inside its own container is ignored by the kernel.
+// processCrash ends the server process by a Redis command: a signal to PID 1 from inside its own
+// container is ignored by the kernel.
 // There is nothing to revert: the kubelet restarts the container.
 type processCrash struct {
 	contract.Deps
@@ -48,16 +50,23 @@ func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarge
 		return err
 	}
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways && pod.Spec.RestartPolicy != "" {
-		return problem.Invalid("pod %s has restartPolicy %s: its server would stay down", target.Pod, pod.Spec.RestartPolicy)
+		return problem.Invalid("pod %s has restartPolicy %s: its server would stay down", target.Pod,
+			pod.Spec.RestartPolicy)
 	}
 	if target.RunID == "" {
-		return &problem.Problem{Reason: v1alpha1.ReasonInjectionFailed,
-			Message: fmt.Sprintf("Redis at %s did not answer INFO, so a restart that the fault causes could not be distinguished from an earlier one", target.Address)}
+		return &problem.Problem{
+			Reason: v1alpha1.ReasonInjectionFailed,
+			Message: fmt.Sprintf(
+				"Redis at %s did not answer INFO, so a restart that the fault causes could not be distinguished from an earlier one",
+				target.Address),
+		}
 	}
 	return nil
 }
 
-func (c processCrash) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (c processCrash) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	if begun, err := c.Begun(ctx, target); begun || err != nil {
 		return contract.Progress{}, err
 	}
@@ -81,20 +90,25 @@ func (c processCrash) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return err == nil && server.RunID != target.RunID, err
 }
 
-func (c processCrash) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (c processCrash) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	pod, err := c.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != target.UID:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) no longer exists: something replaced it", target.Pod, target.UID)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+			"pod %s (%s) no longer exists: something replaced it", target.Pod, target.UID)
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	server, err := c.Servers.Ask(ctx, c.Address(pod), c.Login)
 	if err == nil && server.RunID != target.RunID {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("the server has run_id %s instead of %s", server.RunID, target.RunID)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("the server has run_id %s instead of %s",
+			server.RunID, target.RunID)
 	}
 	if n := c.RestartCount(pod, target.Container); n > target.RestartCount {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("container %s restarted: %d restarts instead of %d", target.Container, n, target.RestartCount)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("container %s restarted: %d restarts instead of %d",
+			target.Container, n, target.RestartCount)
 	}
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()

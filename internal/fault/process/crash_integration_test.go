@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
@@ -48,7 +47,8 @@ func inPod(t *testing.T, server *redistest.Server, login redis.Login) (contract.
 	s.Login = login
 	s.Host("redis-0", server, nil)
 	deps := s.Deps()
-	found, err := guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}, contract.Traits{})
+	found, err := guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}, contract.Traits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +57,18 @@ func inPod(t *testing.T, server *redistest.Server, login redis.Login) (contract.
 
 func crash(t *testing.T, deps contract.Deps, method v1alpha1.CrashMethod) contract.Injector {
 	t.Helper()
-	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}}}, deps)
+	injector, err := Kinds.For(
+		&v1alpha1.RedisFaultSpec{
+			Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}},
+		}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return injector
 }
 
-// SHUTDOWN, with and without a password; then again with the same record, while another process has the address: it must not be ended.
+// SHUTDOWN, with and without a password; then again with the same record, while another process has the address: it
+// must not be ended.
 func TestCrashRealServer(t *testing.T) { redistest.Each(t, testCrashRealServer) }
 
 func testCrashRealServer(t *testing.T) {
@@ -75,8 +79,16 @@ func testCrashRealServer(t *testing.T) {
 		login   redis.Login
 	}{
 		{"without a password", redistest.Options{}, redis.Login{Timeout: faulttest.Patient}},
-		{"with a password", redistest.Options{Password: "s3cret"}, redis.Login{Password: "s3cret", Timeout: faulttest.Patient}},
-		{"as an ACL user", redistest.Options{Users: []string{"app on >pw ~* +info +ping +shutdown"}}, redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}},
+		{
+			"with a password",
+			redistest.Options{Password: "s3cret"},
+			redis.Login{Password: "s3cret", Timeout: faulttest.Patient},
+		},
+		{
+			"as an ACL user",
+			redistest.Options{Users: []string{"app on >pw ~* +info +ping +shutdown"}},
+			redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +124,8 @@ func testCrashRealServer(t *testing.T) {
 				t.Errorf("inject once more: %v", err)
 			}
 			expectSameProcess(t, server, next)
-			if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed || !strings.Contains(evidence, target.RunID) {
+			if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed ||
+				!strings.Contains(evidence, target.RunID) {
 				t.Errorf("after: %s (%s)", effect, evidence)
 			}
 		})
@@ -132,10 +145,34 @@ func testCrashRefused(t *testing.T) {
 		method   v1alpha1.CrashMethod
 		wantText string
 	}{
-		{"NOPERM for SHUTDOWN", redistest.Options{Users: []string{"app on >pw ~* +info +ping"}}, user, v1alpha1.CrashShutdown, "NOPERM"},
-		{"NOPERM for PING", redistest.Options{Users: []string{"app on >pw ~* +info +shutdown"}}, user, v1alpha1.CrashShutdown, "NOPERM"},
-		{"DEBUG is off by default", redistest.Options{Config: []string{"enable-debug-command no"}}, redis.Login{Timeout: faulttest.Patient}, v1alpha1.CrashSegfault, "DEBUG"},
-		{"NOPERM for DEBUG", redistest.Options{Users: []string{"app on >pw ~* +info +ping"}}, user, v1alpha1.CrashSegfault, "NOPERM"},
+		{
+			"NOPERM for SHUTDOWN",
+			redistest.Options{Users: []string{"app on >pw ~* +info +ping"}},
+			user,
+			v1alpha1.CrashShutdown,
+			"NOPERM",
+		},
+		{
+			"NOPERM for PING",
+			redistest.Options{Users: []string{"app on >pw ~* +info +shutdown"}},
+			user,
+			v1alpha1.CrashShutdown,
+			"NOPERM",
+		},
+		{
+			"DEBUG is off by default",
+			redistest.Options{Config: []string{"enable-debug-command no"}},
+			redis.Login{Timeout: faulttest.Patient},
+			v1alpha1.CrashSegfault,
+			"DEBUG",
+		},
+		{
+			"NOPERM for DEBUG",
+			redistest.Options{Users: []string{"app on >pw ~* +info +ping"}},
+			user,
+			v1alpha1.CrashSegfault,
+			"NOPERM",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -158,7 +195,8 @@ func TestSegfaultRealServer(t *testing.T) { redistest.Each(t, testSegfaultRealSe
 
 func testSegfaultRealServer(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{Config: []string{"crash-memcheck-enabled no"}}) // it may take seconds
+	// it may take seconds
+	server := redistest.NewServer(t, redistest.Options{Config: []string{"crash-memcheck-enabled no"}})
 	deps, target := inPod(t, server, redis.Login{Timeout: 30 * time.Second})
 	if err := faulttest.Called(crash(t, deps, v1alpha1.CrashSegfault).Inject(t.Context(), target)); err != nil {
 		t.Fatal(err)
@@ -190,7 +228,10 @@ func TestCrashWithUnknownResult(t *testing.T) {
 		{"no listener", "127.0.0.1:1", t.Context(), redis.Login{Timeout: 200 * time.Millisecond}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for name, end := range map[string]func(context.Context, string, redis.Login) error{"SHUTDOWN": topology.NewReal().Shutdown, "DEBUG SEGFAULT": topology.NewReal().Segfault} {
+			for name, end := range map[string]func(context.Context, string, redis.Login) error{
+				"SHUTDOWN":       topology.NewReal().Shutdown,
+				"DEBUG SEGFAULT": topology.NewReal().Segfault,
+			} {
 				began := time.Now()
 				if err := end(tc.ctx, tc.address, tc.login); err == nil {
 					t.Errorf("%s: success", name)

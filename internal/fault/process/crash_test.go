@@ -13,17 +13,22 @@ import (
 
 func TestProcessCrashPreflight(t *testing.T) {
 	w := faulttest.NewWorld(t)
-	w.Pod("once", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
+	w.Pod("once", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	})
 	w.Pod("redis-0", "u1", "10.0.0.2", "", func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways })
-	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.Deps())
+	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}},
+		w.Deps())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stays := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "once", UID: "u0", RunID: "r"}))
+	stays := faulttest.ProblemOf(t,
+		injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "once", UID: "u0", RunID: "r"}))
 	if !stays.Lasting || !strings.Contains(stays.Message, "restartPolicy Never") {
 		t.Errorf("%+v", stays)
 	}
-	silent := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u1", Address: "10.0.0.2:6379"}))
+	silent := faulttest.ProblemOf(t,
+		injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u1", Address: "10.0.0.2:6379"}))
 	if silent.Lasting || !strings.Contains(silent.Message, "10.0.0.2:6379") {
 		t.Errorf("%+v", silent)
 	}
@@ -32,11 +37,23 @@ func TestProcessCrashPreflight(t *testing.T) {
 func TestProcessCrashEffect(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	pod := w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.Deps())
+	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}},
+		w.Deps())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &faulttest.Case{World: w, Pod: pod, Injector: injector, Target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379", RunID: "run-u0", Container: "redis"}}
+	c := &faulttest.Case{
+		World:    w,
+		Pod:      pod,
+		Injector: injector,
+		Target: &v1alpha1.FaultTarget{
+			Pod:       "redis-0",
+			UID:       "u0",
+			Address:   "10.0.0.1:6379",
+			RunID:     "run-u0",
+			Container: "redis",
+		},
+	}
 	c.Effect(v1alpha1.EffectNotObserved, "run-u0")
 	delete(w.Servers.Servers, c.Target.Address)
 	c.Effect(v1alpha1.EffectInconclusive, faulttest.ErrSilent.Error())

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 )
 
-// hang keeps the server from answering for a time. Every method ends by itself, on the server's side.
+// hang keeps the server from answering for a time. Every method ends by itself, on the server's
+// side.
 type hang struct {
 	contract.Deps
 	method v1alpha1.HangMethod
@@ -24,18 +24,25 @@ type hang struct {
 }
 
 func newHang(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	h := hang{Deps: deps, method: v1alpha1.HangAuto, lasts: spec.Stays(), now: time.Now}
+	h := hang{
+		Deps:   deps,
+		method: v1alpha1.HangAuto,
+		lasts:  spec.Stays(),
+		now:    time.Now,
+	}
 	if spec.Action.Hang != nil && spec.Action.Hang.Method != "" {
 		h.method = spec.Action.Hang.Method
 	}
 	return h
 }
 
-// hangRecord is the record of a server that is to hang: by which command, and the server's counters of it.
+// hangRecord is the record of a server that is to hang: by which command, and the server's counters
+// of it.
 type hangRecord struct {
-	Method  v1alpha1.HangMethod `json:"method"`  // never Auto
-	Command string              `json:"command"` // whose executions the server counts: debug, eval_ro, eval, client|pause
-	Before  spent               `json:"before"`
+	Method v1alpha1.HangMethod `json:"method"` // never Auto
+	// whose executions the server counts: debug, eval_ro, eval, client|pause
+	Command string `json:"command"`
+	Before  spent  `json:"before"`
 }
 
 func (h hang) Traits() contract.Traits {
@@ -46,7 +53,10 @@ func (h hang) Traits() contract.Traits {
 func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	methods := []v1alpha1.HangMethod{h.method}
 	if h.method == v1alpha1.HangAuto {
-		methods = []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause}
+		methods = []v1alpha1.HangMethod{
+			v1alpha1.HangDebugSleep, v1alpha1.HangScript,
+			v1alpha1.HangClientPause,
+		}
 	}
 	var refusals []string
 	for _, method := range methods {
@@ -63,11 +73,15 @@ func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 		}
 		return contract.Save(target, hangRecord{Method: method, Command: command, Before: before})
 	}
-	return problem.Unsupported("spec.action.hang.method: the server cannot be made to hang. %s", strings.Join(refusals, ". "))
+	return problem.Unsupported("spec.action.hang.method: the server cannot be made to hang. %s",
+		strings.Join(refusals, ". "))
 }
 
-// try returns the command by which a method works at a server, or a Problem with the reason why it does not.
-func (h hang) try(ctx context.Context, address string, method v1alpha1.HangMethod) (command string, err error) {
+// try returns the command by which a method works at a server, or a Problem with the reason why it
+// does not.
+func (h hang) try(
+	ctx context.Context, address string, method v1alpha1.HangMethod,
+) (command string, err error) {
 	switch method {
 	case v1alpha1.HangDebugSleep:
 		command = "debug"
@@ -122,12 +136,14 @@ func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	case record.Method == v1alpha1.HangClientPause:
 		return pauseAll(ctx, h.Deps, target, h.lasts)
 	}
-	_, err = h.Send(ctx, target.Address, refusalWithin, h.words(record.Method, record.Command, h.lasts)...)
+	_, err = h.Send(ctx, target.Address, refusalWithin,
+		h.words(record.Method, record.Command, h.lasts)...)
 	return h.Refusal(err, target.Address, record.Command)
 }
 
-// busyLoop runs for ARGV[1] microseconds by TIME. Newer servers return the same TIME to a script until busy-reply-threshold has passed; these have
-// os.clock, which counts CPU time. The inner loop limits the calls of TIME, each of which counts as a command.
+// busyLoop runs for ARGV[1] microseconds by TIME. Newer servers return the same TIME to a script
+// until busy-reply-threshold has passed; these have os.clock, which counts CPU time. The inner loop
+// limits the calls of TIME, each of which counts as a command.
 const busyLoop = `local clock = rawget(_G, 'os') and os.clock
 local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
 local limit, began, cpu = tonumber(ARGV[1]), now(), clock and clock()
@@ -141,7 +157,8 @@ func (h hang) words(method v1alpha1.HangMethod, command string, lasts time.Durat
 	return []any{strings.ToUpper(command), busyLoop, "0", strconv.FormatInt(lasts.Microseconds(), 10)}
 }
 
-// Begun treats a server that does not answer as hanging: it answered a moment ago, when the record was made.
+// Begun treats a server that does not answer as hanging: it answered a moment ago, when the record
+// was made.
 func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	record, _, err := contract.Load[hangRecord](target)
 	if err != nil {
@@ -179,21 +196,27 @@ func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	case err != nil:
 		return contract.Progress{}, err
 	case silent && target.InjectedAt != nil && h.now().Before(target.InjectedAt.Add(h.lasts)):
-		return contract.Underway("%s of %s at %s cannot be ended early: waiting until the server answers", record.Method, h.lasts, target.Address), nil
+		return contract.Underway("%s of %s at %s cannot be ended early: waiting until the server answers",
+			record.Method, h.lasts, target.Address), nil
 	case silent:
-		return contract.Progress{}, fmt.Errorf("the server at %s does not answer, though its hang of %s is over", target.Address, h.lasts)
+		return contract.Progress{}, fmt.Errorf(
+			"the server at %s does not answer, though its hang of %s is over", target.Address, h.lasts)
 	case record.Method == v1alpha1.HangScript:
 		return h.killScript(ctx, target, record)
 	}
 	return contract.Progress{}, nil
 }
 
-// overrun is how much longer than asked busyLoop may run: where it counts CPU time and gets none, until TIME goes on, after busy-reply-threshold, 5 s by default.
+// overrun is how much longer than asked busyLoop may run: where it counts CPU time and gets none,
+// until TIME goes on, after busy-reply-threshold, 5 s by default.
 const overrun = 6 * time.Second
 
-// killScript ends a script that is past busy-reply-threshold, from which on the server answers BUSY. That works only for scripts that wrote nothing, as busyLoop. A
-// server that is busy does not say with whose script: once the fault's own is over by its time, it is an application's.
-func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (contract.Progress, error) {
+// killScript ends a script that is past busy-reply-threshold, from which on the server answers
+// BUSY. That works only for scripts that wrote nothing, as busyLoop. A server that is busy does not
+// say with whose script: once the fault's own is over by its time, it is an application's.
+func (h hang) killScript(
+	ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord,
+) (contract.Progress, error) {
 	if _, err := h.since(ctx, target, record); !isBusy(err) {
 		return contract.Progress{}, err
 	}
@@ -202,7 +225,9 @@ func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget, reco
 		case after >= h.lasts+overrun:
 			return contract.Progress{}, nil
 		case after >= h.lasts:
-			return contract.Underway("the server at %s is busy with a script: the fault's own ends by itself, and no other is killed", target.Address), nil
+			return contract.Underway(
+				"the server at %s is busy with a script: the fault's own ends by itself, and no other is killed",
+				target.Address), nil
 		}
 	}
 	_, err := h.Servers.Do(ctx, target.Address, h.Login, "SCRIPT", "KILL")
@@ -222,29 +247,41 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case silent:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s does not answer PING within %s", record.Method, target.Address, probeWithin)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+			"%s: the server at %s does not answer PING within %s", record.Method, target.Address,
+			probeWithin)
 	}
 	did, err := h.since(ctx, target, record)
 	if isBusy(err) {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s answers BUSY", record.Method, target.Address)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s answers BUSY", record.Method,
+			target.Address)
 	}
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if runs, err := h.ProcessRuns(ctx, target); !runs || err != nil {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before: its counters were reset", target.Address)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+			"the server at %s is another process than before: its counters were reset", target.Address)
 	}
 	switch {
 	case !h.hung(record, did):
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers, and counts %d calls of %s since, of %s", target.Address, did.Calls, record.Command, did.Time)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"the server at %s still answers, and counts %d calls of %s since, of %s", target.Address,
+			did.Calls, record.Command, did.Time)
 	case record.Method == v1alpha1.HangClientPause:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s carried out %d pauses, of %s together", record.Method, target.Address, did.Calls, h.lasts)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+			"%s: the server at %s carried out %d pauses, of %s together", record.Method, target.Address,
+			did.Calls, h.lasts)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the main thread of the server at %s spent %s in %s", record.Method, target.Address, did.Time, record.Command)
+	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		"%s: the main thread of the server at %s spent %s in %s", record.Method, target.Address, did.Time,
+		record.Command)
 }
 
 // since reads by how much the counters of the fault's command have grown since Preflight.
-func (h hang) since(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (spent, error) {
+func (h hang) since(
+	ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord,
+) (spent, error) {
 	now, err := h.spent(ctx, target.Address, record.Command)
 	return spent{now.Calls - record.Before.Calls, now.Time - record.Before.Time}, err
 }
@@ -255,7 +292,8 @@ func (h hang) spent(ctx context.Context, address, command string) (spent, error)
 	return spent{Calls: stat.Calls, Time: stat.Time}, err
 }
 
-// hung reports whether the counters show the fault. A script's CPU clock runs faster than the wall clock with several threads: half the time is enough.
+// hung reports whether the counters show the fault. A script's CPU clock runs faster than the wall
+// clock with several threads: half the time is enough.
 func (h hang) hung(record hangRecord, did spent) bool {
 	if record.Method == v1alpha1.HangClientPause {
 		return did.Calls >= int64(len(pauses(h.lasts)))
@@ -268,8 +306,11 @@ func isBusy(err error) bool {
 }
 
 func (h hang) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	if record, _, err := contract.Load[hangRecord](target); err == nil && record.Method == v1alpha1.HangScript {
+	if record, _, err := contract.Load[hangRecord](target); err == nil &&
+		record.Method == v1alpha1.HangScript {
 		return h.CLI(target, "SCRIPT", "KILL") // refused until busy-reply-threshold, 5 s
 	}
-	return fmt.Sprintf("nothing, if the server serves again: the hang ends by itself after %s. Else kubectl -n %s delete pod %s", h.lasts, h.Namespace, target.Pod)
+	return fmt.Sprintf(
+		"nothing, if the server serves again: the hang ends by itself after %s. Else kubectl -n %s "+
+			"delete pod %s", h.lasts, h.Namespace, target.Pod)
 }

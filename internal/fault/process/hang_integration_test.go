@@ -10,21 +10,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	goredis "github.com/redis/go-redis/v9"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 func hangOf(method v1alpha1.HangMethod, lasts time.Duration) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: method}}, Duration: &metav1.Duration{Duration: lasts}}
+	return &v1alpha1.RedisFaultSpec{
+		Action:   v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: method}},
+		Duration: &metav1.Duration{Duration: lasts},
+	}
 }
 
 // injectNow calls inject and records the time, as the controller does.
@@ -42,8 +44,8 @@ func executions(t *testing.T, server *redistest.Server, command string) int {
 	return int(stat.Calls)
 }
 
-// slowCalls are the executions of a command with a last argument that the server's slow log holds, the newest first. A stall of the machine makes quick
-// calls slow, such as the one that asks whether the command is there.
+// slowCalls are the executions of a command with a last argument that the server's slow log holds, the newest first. A
+// stall of the machine makes quick calls slow, such as the one that asks whether the command is there.
 func slowCalls(t *testing.T, server *redistest.Server, command, last string) []goredis.SlowLog {
 	t.Helper()
 	entries, err := server.Client().SlowLogGet(t.Context(), -1).Result()
@@ -79,7 +81,8 @@ func expectOneHang(t *testing.T, server *redistest.Server, target *v1alpha1.Faul
 	}
 }
 
-// Each method hangs the server once and for the requested time, however often and by which process it is called, as the server's own counters confirm.
+// Each method hangs the server once and for the requested time, however often and by which process it is called, as the
+// server's own counters confirm.
 func TestHang(t *testing.T) { redistest.Each(t, testHang) }
 
 func testHang(t *testing.T) {
@@ -125,7 +128,8 @@ func testHang(t *testing.T) {
 	}
 }
 
-// SCRIPT KILL ends a script once the server replies BUSY; queued pauses are dropped. TestHangSleepIsWaitedFor covers a sleep.
+// SCRIPT KILL ends a script once the server replies BUSY; queued pauses are dropped. TestHangSleepIsWaitedFor covers a
+// sleep.
 func TestHangEndsEarly(t *testing.T) { redistest.Each(t, testHangEndsEarly) }
 
 func testHangEndsEarly(t *testing.T) {
@@ -134,7 +138,8 @@ func testHangEndsEarly(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Config: []string{"busy-reply-threshold 300"}})
+			s := faulttest.NewStage(t, Kinds, guard.Choose)
+			server := redistest.NewServer(t, redistest.Options{Config: []string{"busy-reply-threshold 300"}})
 			s.Host("redis-0", server, nil)
 			injector, target := s.Aim(hangOf(method, lasts))
 			injectNow(t, injector, target)
@@ -162,7 +167,8 @@ func TestHangSparesOtherScripts(t *testing.T) { redistest.Each(t, testHangSpares
 func testHangSparesOtherScripts(t *testing.T) {
 	t.Parallel()
 	const lasts = time.Second
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Config: []string{"busy-reply-threshold 1500"}})
+	s := faulttest.NewStage(t, Kinds, guard.Choose)
+	server := redistest.NewServer(t, redistest.Options{Config: []string{"busy-reply-threshold 1500"}})
 	s.Host("redis-0", server, nil)
 	injector, target := s.Aim(hangOf(v1alpha1.HangScript, lasts))
 	injectNow(t, injector, target)
@@ -171,12 +177,15 @@ func testHangSparesOtherScripts(t *testing.T) {
 		c := goredis.NewClient(&goredis.Options{Addr: server.Address(), ReadTimeout: -1, DisableIdentity: true})
 		defer c.Close()
 		err := c.Do(t.Context(), "EVAL", busyLoop, "0", (4 * time.Second).Microseconds()).Err()
-		for ; err != nil && strings.HasPrefix(err.Error(), "BUSY"); err = c.Do(t.Context(), "EVAL", busyLoop, "0", (4 * time.Second).Microseconds()).Err() {
-			await.Pass(10*time.Millisecond, "on a busy machine the fault's script may run for longer than the server's threshold")
+		for ; err != nil && strings.HasPrefix(err.Error(), "BUSY"); err = c.Do(t.Context(), "EVAL", busyLoop, "0",
+			(4 * time.Second).Microseconds()).Err() {
+			await.Pass(10*time.Millisecond,
+				"on a busy machine the fault's script may run for longer than the server's threshold")
 		}
 		application <- err
 	}()
-	await.PassTo(target.InjectedAt.Add(3*time.Second), "the hang is over by its time, and the server answers BUSY because of the other script")
+	await.PassTo(target.InjectedAt.Add(3*time.Second),
+		"the hang is over by its time, and the server answers BUSY because of the other script")
 	revertFully(t, injector, target)
 	if err := await.Chan(t, "the application's script ends", application); err != nil && !errors.Is(err, goredis.Nil) {
 		t.Errorf("the application's script: %v", err)
@@ -197,13 +206,19 @@ func testHangAuto(t *testing.T) {
 		{"+eval +client|pause", v1alpha1.HangClientPause}, // the script may not call TIME
 		{"", ""},
 	} {
-		s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user}})
+		s := faulttest.NewStage(t, Kinds, guard.Choose)
+		server := redistest.NewServer(t, redistest.Options{
+			Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user},
+		})
 		s.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 		s.Host("redis-0", server, nil)
 		injector, target, err := s.TryAim(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}})
 		if tc.want == "" {
 			p := faulttest.ProblemOf(t, err)
-			for _, wantText := range []string{"spec.action.hang.method", "DebugSleep: ", "+debug", "Script: ", "+eval", "ClientPause: ", "+client|pause"} {
+			for _, wantText := range []string{
+				"spec.action.hang.method", "DebugSleep: ", "+debug", "Script: ", "+eval",
+				"ClientPause: ", "+client|pause",
+			} {
 				if p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, wantText) {
 					t.Errorf("got problem %+v, want one that contains %q", p, wantText)
 				}
@@ -224,7 +239,8 @@ func TestHangDebugForbidden(t *testing.T) { redistest.Each(t, testHangDebugForbi
 
 func testHangDebugForbidden(t *testing.T) {
 	t.Parallel()
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Config: []string{"enable-debug-command no"}})
+	s := faulttest.NewStage(t, Kinds, guard.Choose)
+	server := redistest.NewServer(t, redistest.Options{Config: []string{"enable-debug-command no"}})
 	s.Host("redis-0", server, nil)
 	_, _, err := s.TryAim(hangOf(v1alpha1.HangDebugSleep, time.Second))
 	if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "enable-debug-command") {
@@ -256,9 +272,10 @@ func TestHangIgnoresOtherTargets(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			server, target := checkIgnoresOtherTargets(t, hangOf(method, 5*time.Second), func(injector contract.Injector, target *v1alpha1.FaultTarget) {
-				checkEffect(t, injector, target, v1alpha1.EffectInconclusive, "another process")
-			})
+			server, target := checkIgnoresOtherTargets(t, hangOf(method, 5*time.Second),
+				func(injector contract.Injector, target *v1alpha1.FaultTarget) {
+					checkEffect(t, injector, target, v1alpha1.EffectInconclusive, "another process")
+				})
 			command := faulttest.Recorded[hangRecord](t, target).Command
 			if n := executions(t, server, command); n != 0 {
 				t.Errorf("another server executed %s %d times", command, n)
@@ -272,7 +289,8 @@ func TestHangRefusedLate(t *testing.T) { redistest.Each(t, testHangRefusedLate) 
 
 func testHangRefusedLate(t *testing.T) {
 	t.Parallel()
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +@all"}})
+	s := faulttest.NewStage(t, Kinds, guard.Choose)
+	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +@all"}})
 	s.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 	s.Host("redis-0", server, nil)
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
@@ -282,7 +300,8 @@ func testHangRefusedLate(t *testing.T) {
 		command := faulttest.Recorded[hangRecord](t, target).Command
 		before := executions(t, server, command)
 		err := faulttest.Called(injector.Inject(t.Context(), target))
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "ACL rule") {
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported ||
+			!strings.Contains(p.Message, "ACL rule") {
 			t.Errorf("%s: %v", method, err)
 		}
 		if n := executions(t, server, command); n != before {

@@ -9,11 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
@@ -33,7 +32,8 @@ func (h *hanging) do(_ string, command ...any) (any, error) {
 		h.calls++
 		return "OK", nil
 	case "INFO commandstats":
-		return fmt.Sprintf("cmdstat_debug:calls=%d,usec=%d,usec_per_call=1\r\n", h.calls, int64(h.calls-1)*h.lasts.Microseconds()), nil
+		return fmt.Sprintf("cmdstat_debug:calls=%d,usec=%d,usec_per_call=1\r\n", h.calls,
+			int64(h.calls-1)*h.lasts.Microseconds()), nil
 	case "PING":
 		return "PONG", nil
 	default:
@@ -60,8 +60,8 @@ func (s hangingServers) Do(ctx context.Context, address string, login redis.Logi
 	return s.Scripted.Do(ctx, address, login, command...)
 }
 
-// The injection waits for a refusal, not for the end of the hang. A sleep cannot be ended early: reverting it is in progress until the server
-// answers, and an error once it should have.
+// The injection waits for a refusal, not for the end of the hang. A sleep cannot be ended early: reverting it is in
+// progress until the server answers, and an error once it should have.
 func TestHangSleepIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lasts = 3 * time.Second
@@ -71,15 +71,26 @@ func TestHangSleepIsWaitedFor(t *testing.T) {
 		w.Servers.Answer, w.Servers.Takes = server.do, server.takes
 		deps := w.Deps()
 		deps.Servers = hangingServers{w.Servers, server}
-		injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangDebugSleep}}, Duration: &metav1.Duration{Duration: lasts}}, deps)
+		injector, err := Kinds.For(
+			&v1alpha1.RedisFaultSpec{
+				Action:   v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangDebugSleep}},
+				Duration: &metav1.Duration{Duration: lasts},
+			}, deps)
 		faulttest.Must(t, err)
-		target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: faulttest.AddressOf(pod), RunID: "run-u0", Container: "redis"}
+		target := &v1alpha1.FaultTarget{
+			Pod:       "redis-0",
+			UID:       "u0",
+			Address:   faulttest.AddressOf(pod),
+			RunID:     "run-u0",
+			Container: "redis",
+		}
 		faulttest.Must(t, injector.Preflight(t.Context(), target))
 		began := time.Now()
 		faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 		faulttest.Lasted(t, "the injection", began, refusalWithin)
 		target.InjectedAt = new(metav1.NewMicroTime(began))
-		if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed || !strings.Contains(evidence, "does not answer PING") {
+		if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed ||
+			!strings.Contains(evidence, "does not answer PING") {
 			t.Errorf("%s: %s", effect, evidence)
 		}
 		var steps *faulttest.Pending
@@ -91,7 +102,8 @@ func TestHangSleepIsWaitedFor(t *testing.T) {
 		faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
 		faulttest.Lasted(t, "the hang", began, lasts)
 		server.began, server.lasts = time.Now(), time.Hour // another client's
-		if err := faulttest.Called(injector.Revert(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "is over") {
+		if err := faulttest.Called(injector.Revert(t.Context(), target)); err == nil || errors.As(err, &steps) ||
+			!strings.Contains(err.Error(), "is over") {
 			t.Errorf("revert after the end of the sleep was due: %v", err)
 		}
 	})

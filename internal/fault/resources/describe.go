@@ -15,8 +15,10 @@ import (
 func (r *resources) Describe(target *v1alpha1.FaultTarget) contract.Description {
 	return contract.DescribeRecord(target, func(record resizeRecord) contract.Description {
 		return contract.Description{
-			Action: fmt.Sprintf("resize container %s of %s in place to %s (now %s)", target.Container, target.Pod, inWords(r.wanted(record.before())), inWords(record.before())),
-			Revert: "resize it to " + inWords(record.before()), SelfEnding: "a pod that is replaced has the resources of its template",
+			Action: fmt.Sprintf("resize container %s of %s in place to %s (now %s)", target.Container,
+				target.Pod, inWords(r.wanted(record.before())), inWords(record.before())),
+			Revert:     "resize it to " + inWords(record.before()),
+			SelfEnding: "a pod that is replaced has the resources of its template",
 		}
 	})
 }
@@ -46,6 +48,11 @@ func (r *resources) Warnings(target *v1alpha1.FaultTarget) []string {
 	}
 	old := record.before()
 	names := slices.Collect(maps.Keys(record.Left.Limits))
-	return []string{fmt.Sprintf("container %s of pod %s has %s (before the fault: %s, by the fault: %s): somebody else has resized it while the fault acted, so the revert leaves that",
-		target.Container, target.Pod, said(record.Left), said(only(old, names...)), said(only(r.wanted(old), names...)))}
+	return []string{
+		fmt.Sprintf(
+			"container %s of pod %s has %s (before the fault: %s, by the fault: %s): somebody else has "+
+				"resized it while the fault acted, so the revert leaves that",
+			target.Container, target.Pod, said(record.Left), said(only(old, names...)),
+			said(only(r.wanted(old), names...))),
+	}
 }

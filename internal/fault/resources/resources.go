@@ -24,11 +24,13 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultResources: newResources,
 }
 
-// resizePatience is how long the kubelet may take to apply a resize, each way. It takes some seconds.
+// resizePatience is how long the kubelet may take to apply a resize, each way. It takes some
+// seconds.
 const resizePatience = time.Minute
 
-// resources resizes the Redis container of a running pod, by Kubernetes' in-place resize: without a restart, and the pod's status shows the values in
-// force. A pod that is replaced has the values of its template again: nothing is left to revert then.
+// resources resizes the Redis container of a running pod, by Kubernetes' in-place resize: without a
+// restart, and the pod's status shows the values in force. A pod that is replaced has the values of
+// its template again: nothing is left to revert then.
 type resources struct {
 	contract.Deps
 	limits corev1.ResourceList // as wanted: cpu, memory or both
@@ -39,7 +41,13 @@ type resources struct {
 }
 
 func newResources(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	r := &resources{Deps: deps, limits: corev1.ResourceList{}, lasts: spec.Stays(), setting: spec.Setting, now: time.Now}
+	r := &resources{
+		Deps:    deps,
+		limits:  corev1.ResourceList{},
+		lasts:   spec.Stays(),
+		setting: spec.Setting,
+		now:     time.Now,
+	}
 	if want := spec.Action.Resources; want != nil {
 		if want.CPU != nil {
 			r.limits[corev1.ResourceCPU] = *want.CPU
@@ -51,7 +59,9 @@ func newResources(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.In
 	return r
 }
 
-func (r *resources) Traits() contract.Traits { return contract.Traits{Lasts: r.lasts, Exact: true} }
+func (r *resources) Traits() contract.Traits {
+	return contract.Traits{Lasts: r.lasts, Exact: true}
+}
 
 func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	pod, err := r.Pod(ctx, target.Pod)
@@ -88,38 +98,54 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	return contract.Save(target, record)
 }
 
-// checkResize refuses a limit that would change nothing, could not be reverted, or would restart the container.
-func (r *resources) checkResize(pod string, container *corev1.Container, name corev1.ResourceName, want resource.Quantity) error {
+// checkResize refuses a limit that would change nothing, could not be reverted, or would restart
+// the container.
+func (r *resources) checkResize(
+	pod string, container *corev1.Container, name corev1.ResourceName, want resource.Quantity,
+) error {
 	limit, limited := container.Resources.Limits[name]
 	switch {
 	case want.Sign() <= 0:
 		return problem.Invalid("spec.action.resources.%s: %s: must be more than 0", name, want.String())
 	case !limited:
-		return problem.Unsupported("container %s of pod %s has no %s limit: one that is added to a running pod cannot be removed again. Set a limit in its template", container.Name, pod, name)
+		return problem.Unsupported(
+			"container %s of pod %s has no %s limit: one that is added to a running pod cannot be removed "+
+				"again. Set a limit in its template", container.Name, pod, name)
 	case limit.Cmp(want) == 0 && !r.setting:
-		return problem.Invalid("spec.action.resources.%s: container %s of pod %s has a limit of %s already", name, container.Name, pod, limit.String())
+		return problem.Invalid(
+			"spec.action.resources.%s: container %s of pod %s has a limit of %s already", name,
+			container.Name, pod, limit.String())
 	case restarts(container, name):
-		return problem.Unsupported("container %s of pod %s has resizePolicy RestartContainer for %s: a resize would restart the server, which is the fault ProcessCrash", container.Name, pod, name)
+		return problem.Unsupported(
+			"container %s of pod %s has resizePolicy RestartContainer for %s: a resize would restart the "+
+				"server, which is the fault ProcessCrash", container.Name, pod, name)
 	}
 	return nil
 }
 
-// rehearse makes a dry run of the resize: the API server checks classes of service, limits and quotas.
-func (r *resources) rehearse(ctx context.Context, target *v1alpha1.FaultTarget, record resizeRecord) error {
+// rehearse makes a dry run of the resize: the API server checks classes of service, limits and
+// quotas.
+func (r *resources) rehearse(
+	ctx context.Context, target *v1alpha1.FaultTarget, record resizeRecord,
+) error {
 	err := r.resize(ctx, target, r.wanted(record.before()), client.DryRunAll)
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-		return problem.Unsupported("the API server cannot resize running pods: that needs Kubernetes 1.33 or later")
+		return problem.Unsupported(
+			"the API server cannot resize running pods: that needs Kubernetes 1.33 or later")
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return problem.Unsupported("the API server refuses: %v", err)
 	}
 	return err
 }
 
-// fitsMemory refuses a limit below the memory that the server uses: the kernel would kill it, or the kubelet would not apply the limit.
-func (r *resources) fitsMemory(ctx context.Context, target *v1alpha1.FaultTarget, container *corev1.Container) error {
+// fitsMemory refuses a limit below the memory that the server uses: the kernel would kill it, or
+// the kubelet would not apply the limit.
+func (r *resources) fitsMemory(
+	ctx context.Context, target *v1alpha1.FaultTarget, container *corev1.Container,
+) error {
 	want, wanted := r.limits[corev1.ResourceMemory]
 	if limit := container.Resources.Limits[corev1.ResourceMemory]; !wanted || want.Cmp(limit) > 0 {
 		return nil
@@ -130,11 +156,16 @@ func (r *resources) fitsMemory(ctx context.Context, target *v1alpha1.FaultTarget
 	}
 	used := max(info.Int("used_memory"), info.Int("used_memory_rss"))
 	if used <= 0 {
-		return problem.Unsupported("INFO of Redis at %s does not show its memory (used_memory, used_memory_rss): a limit below it would kill it", target.Address)
+		return problem.Unsupported(
+			"INFO of Redis at %s does not show its memory (used_memory, used_memory_rss): a limit below it would kill it",
+			target.Address)
 	}
 	if want.Value() <= used {
-		return problem.Invalid("spec.action.resources.memory: %s: the server of pod %s uses %s (used_memory %d, used_memory_rss %d bytes): with that limit it would be killed (OOMKilled), or the kubelet would not apply it",
-			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI), info.Int("used_memory"), info.Int("used_memory_rss"))
+		return problem.Invalid(
+			"spec.action.resources.memory: %s: the server of pod %s uses %s (used_memory %d, "+
+				"used_memory_rss %d bytes): with that limit it would be killed (OOMKilled), or the kubelet would not apply it",
+			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI),
+			info.Int("used_memory"), info.Int("used_memory_rss"))
 	}
 	return nil
 }
@@ -151,7 +182,9 @@ func (r *resources) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bo
 	return container == nil || has(container.Resources, r.wanted(record.before())), nil
 }
 
-func (r *resources) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (r *resources) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, recorded, err := contract.Load[resizeRecord](target)
 	if err != nil {
 		return contract.Progress{}, err
@@ -161,7 +194,8 @@ func (r *resources) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (c
 		return contract.Progress{}, err
 	}
 	if !recorded {
-		return contract.Progress{}, fmt.Errorf("pod %s has no record of its container's resources", target.Pod)
+		return contract.Progress{}, fmt.Errorf("pod %s has no record of its container's resources",
+			target.Pod)
 	}
 	old := record.before()
 	want := r.wanted(old)
@@ -171,7 +205,8 @@ func (r *resources) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (c
 		if err := r.resize(ctx, target, want); err != nil {
 			return contract.Progress{}, err
 		}
-		return contract.Underway("the kubelet of node %s is to resize container %s to %s", target.Node, target.Container, said(want)), nil
+		return contract.Underway("the kubelet of node %s is to resize container %s to %s", target.Node,
+			target.Container, said(want)), nil
 	default:
 		return contract.Progress{}, foreignResize(target, container)
 	}
@@ -182,7 +217,9 @@ func (r *resources) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (c
 	return r.applied(pod, target, want, since)
 }
 
-func (r *resources) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+func (r *resources) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, recorded, err := contract.Load[resizeRecord](target)
 	if err != nil {
 		return contract.Progress{}, err
@@ -203,9 +240,11 @@ func (r *resources) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (c
 			return contract.Progress{}, err
 		}
 		record.RevertingSince = new(r.now())
-		return contract.Underway("the kubelet of node %s is to restore container %s to %s", target.Node, target.Container, said(back)), contract.Save(target, record)
+		return contract.Underway("the kubelet of node %s is to restore container %s to %s", target.Node,
+			target.Container, said(back)), contract.Save(target, record)
 	}
-	if !begun { // somebody else restored it, or an operator process that ended before it could record that
+	// somebody else restored it, or an operator process that ended before it could record that
+	if !begun {
 		record.RevertingSince = new(r.now())
 	}
 	if err := contract.Save(target, record); err != nil || len(back.Limits) == 0 {
@@ -214,7 +253,9 @@ func (r *resources) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (c
 	return r.applied(pod, target, back, *record.RevertingSince)
 }
 
-func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (r *resources) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[resizeRecord](target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -226,12 +267,15 @@ func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	case container == nil && r.setting:
 		return r.replaced(ctx, target, record)
 	case container == nil:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod, target.UID)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+			"pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod,
+			target.UID)
 	}
 	old := record.before()
 	want := r.wanted(old)
 	if !has(container.Resources, want) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("container %s still has %s", target.Container, said(container.Resources))
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("container %s still has %s", target.Container,
+			said(container.Resources))
 	}
 	switch progress, err := r.applied(pod, target, want, r.now()); {
 	case err != nil:
@@ -239,49 +283,69 @@ func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	case !progress.Complete():
 		return v1alpha1.EffectInconclusive, progress.Message
 	}
-	evidence := fmt.Sprintf("the kubelet gives container %s of pod %s %s instead of %s", target.Container, target.Pod, said(want), said(old))
+	evidence := fmt.Sprintf("the kubelet gives container %s of pod %s %s instead of %s",
+		target.Container, target.Pod, said(want), said(old))
 	if n := r.RestartCount(pod, target.Container) - target.RestartCount; n > 0 {
 		evidence += fmt.Sprintf("; it restarted %d times since the fault was recorded", n)
 	}
 	return v1alpha1.EffectConfirmed, evidence
 }
 
-// replaced is the effect of a setting on a pod that was replaced: its replacement may have the limits by its template.
-func (r *resources) replaced(ctx context.Context, target *v1alpha1.FaultTarget, record resizeRecord) (v1alpha1.Effect, string) {
+// replaced is the effect of a setting on a pod that was replaced: its replacement may have the
+// limits by its template.
+func (r *resources) replaced(
+	ctx context.Context, target *v1alpha1.FaultTarget, record resizeRecord,
+) (v1alpha1.Effect, string) {
 	pod, err := r.Pod(ctx, target.Pod)
 	if client.IgnoreNotFound(err) != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	want := r.wanted(record.before())
 	if err == nil && pod.DeletionTimestamp == nil {
-		if container := containerNamed(pod, target.Container); container != nil && has(container.Resources, want) {
-			return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s was replaced, and has %s by its template", target.Pod, said(want))
+		if container := containerNamed(pod, target.Container); container != nil &&
+			has(container.Resources, want) {
+			return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s was replaced, and has %s by its template",
+				target.Pod, said(want))
 		}
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod, target.UID)
+	return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		"pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod,
+		target.UID)
 }
 
-// applied is complete once the kubelet reports the values in force. A condition that it cannot apply them is an error; the kubelet continues to try.
-func (r *resources) applied(pod *corev1.Pod, target *v1alpha1.FaultTarget, want corev1.ResourceRequirements, since time.Time) (contract.Progress, error) {
+// applied is complete once the kubelet reports the values in force. A condition that it cannot
+// apply them is an error; the kubelet continues to try.
+func (r *resources) applied(
+	pod *corev1.Pod, target *v1alpha1.FaultTarget, want corev1.ResourceRequirements, since time.Time,
+) (contract.Progress, error) {
 	for _, c := range pod.Status.Conditions {
-		if c.Status != corev1.ConditionTrue || c.ObservedGeneration != 0 && c.ObservedGeneration < pod.Generation {
+		if c.Status != corev1.ConditionTrue ||
+			c.ObservedGeneration != 0 && c.ObservedGeneration < pod.Generation {
 			continue // of an earlier resize
 		}
 		switch {
 		case c.Type == corev1.PodResizePending:
-			return contract.Progress{}, fmt.Errorf("the kubelet of node %s cannot resize pod %s to %s (%s): %s", target.Node, target.Pod, said(want), c.Reason, c.Message)
+			return contract.Progress{}, fmt.Errorf(
+				"the kubelet of node %s cannot resize pod %s to %s (%s): %s", target.Node, target.Pod,
+				said(want), c.Reason, c.Message)
 		case c.Type == corev1.PodResizeInProgress && c.Reason == corev1.PodReasonError:
-			return contract.Progress{}, fmt.Errorf("the kubelet of node %s fails to resize pod %s to %s: %s", target.Node, target.Pod, said(want), c.Message)
+			return contract.Progress{}, fmt.Errorf("the kubelet of node %s fails to resize pod %s to %s: %s",
+				target.Node, target.Pod, said(want), c.Message)
 		case c.Type == corev1.PodResizeInProgress:
-			return r.patiently(fmt.Sprintf("the kubelet of node %s is resizing pod %s", target.Node, target.Pod), since)
+			return r.patiently(fmt.Sprintf("the kubelet of node %s is resizing pod %s", target.Node,
+				target.Pod), since)
 		}
 	}
 	inForce := inForce(pod, target.Container)
 	if inForce == nil {
-		return r.patiently(fmt.Sprintf("the kubelet of node %s shows no resources of container %s", target.Node, target.Container), since)
+		return r.patiently(fmt.Sprintf("the kubelet of node %s shows no resources of container %s",
+			target.Node, target.Container), since)
 	}
-	if !has(corev1.ResourceRequirements{Limits: inForce.Limits}, corev1.ResourceRequirements{Limits: want.Limits}) {
-		return r.patiently(fmt.Sprintf("the kubelet of node %s has not applied %s yet", target.Node, said(want)), since)
+	if !has(corev1.ResourceRequirements{Limits: inForce.Limits}, corev1.ResourceRequirements{
+		Limits: want.Limits,
+	}) {
+		return r.patiently(fmt.Sprintf("the kubelet of node %s has not applied %s yet", target.Node,
+			said(want)), since)
 	}
 	return contract.Progress{}, nil
 }
@@ -307,14 +371,20 @@ func (r *resources) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	if err != nil || len(back.Limits) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("kubectl -n %s patch pod %s --subresource resize --patch '%s'; or delete the pod: its replacement has the resources of the template", r.Namespace, target.Pod, patch)
+	return fmt.Sprintf(
+		"kubectl -n %s patch pod %s --subresource resize --patch '%s'; or delete the pod: its "+
+			"replacement has the resources of the template", r.Namespace, target.Pod, patch)
 }
 
-// container reads the target's container and pod; nil where the pod is terminating, deleted or replaced.
-func (r *resources) container(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Container, *corev1.Pod, error) {
+// container reads the target's container and pod; nil where the pod is terminating, deleted or
+// replaced.
+func (r *resources) container(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (*corev1.Container, *corev1.Pod, error) {
 	pod, err := r.Pod(ctx, target.Pod)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil):
+	case apierrors.IsNotFound(err),
+		err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil):
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, err
@@ -327,19 +397,24 @@ func (r *resources) container(ctx context.Context, target *v1alpha1.FaultTarget)
 }
 
 // resize patches the recorded pod: the API server refuses a patch with the UID of another one.
-func (r *resources) resize(ctx context.Context, target *v1alpha1.FaultTarget, to corev1.ResourceRequirements, options ...client.SubResourcePatchOption) error {
+func (r *resources) resize(
+	ctx context.Context, target *v1alpha1.FaultTarget, to corev1.ResourceRequirements,
+	options ...client.SubResourcePatchOption,
+) error {
 	patch, err := json.Marshal(resizing(target.UID, target.Container, to))
 	if err != nil {
 		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: target.Pod}}
-	if err := r.Cluster.SubResource("resize").Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch), options...); err != nil {
+	if err := r.Cluster.SubResource("resize").Patch(ctx, pod,
+		client.RawPatch(types.StrategicMergePatchType, patch), options...); err != nil {
 		return fmt.Errorf("resize container %s of pod %s: %w", target.Container, target.Pod, err)
 	}
 	return nil
 }
 
 func foreignResize(target *v1alpha1.FaultTarget, container *corev1.Container) error {
-	return fmt.Errorf("container %s of pod %s has %s, neither what it had before the fault nor the fault's: somebody else resizes it, so it is not changed",
+	return fmt.Errorf(
+		"container %s of pod %s has %s, neither what it had before the fault nor the fault's: somebody else resizes it, so it is not changed",
 		container.Name, target.Pod, said(container.Resources))
 }

@@ -32,7 +32,8 @@ func newAPIServer(t *testing.T) *apiServer {
 	a := &apiServer{t: t, Client: c}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	a.create(node)
-	node.Status.Capacity, node.Status.Allocatable = quantities("cpu", "64", "memory", "64Gi", "pods", "64"), quantities("cpu", "64", "memory", "64Gi", "pods", "64")
+	node.Status.Capacity, node.Status.Allocatable = quantities("cpu", "64", "memory", "64Gi", "pods", "64"),
+		quantities("cpu", "64", "memory", "64Gi", "pods", "64")
 	if err := a.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,10 @@ func (a *apiServer) pod(name string, own corev1.ResourceRequirements) *corev1.Po
 	a.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name},
-		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Resources: own}}},
+		Spec: corev1.PodSpec{
+			NodeName:   "node-1",
+			Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Resources: own}},
+		},
 	}
 	a.create(pod)
 	a.kubelet(pod)
@@ -63,7 +67,9 @@ func (a *apiServer) kubelet(pod *corev1.Pod) {
 	a.t.Helper()
 	a.read(pod)
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", Ready: true, Image: "redis:7", ImageID: "i", Resources: pod.Spec.Containers[0].Resources.DeepCopy()}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "redis", Ready: true, Image: "redis:7", ImageID: "i", Resources: pod.Spec.Containers[0].Resources.DeepCopy()},
+	}
 	if err := a.Status().Update(a.t.Context(), pod); err != nil {
 		a.t.Fatal(err)
 	}
@@ -79,7 +85,11 @@ func (a *apiServer) read(pod *corev1.Pod) {
 func (a *apiServer) resources(cpu string) contract.Injector {
 	a.t.Helper()
 	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{
-		Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))}}, Duration: &metav1.Duration{Duration: time.Second},
+		Action: v1alpha1.Action{
+			Type:      v1alpha1.FaultResources,
+			Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))},
+		},
+		Duration: &metav1.Duration{Duration: time.Second},
 	}, contract.Deps{Redis: target.Redis{Namespace: faulttest.Namespace, Live: a}, Cluster: a})
 	if err != nil {
 		a.t.Fatal(err)
@@ -131,8 +141,12 @@ func TestResourcesAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("another class of service", func(t *testing.T) {
-		pod := a.pod("resized-2", corev1.ResourceRequirements{Limits: quantities("cpu", "1", "memory", "256Mi"), Requests: quantities("cpu", "500m", "memory", "256Mi")})
-		problem := faulttest.ProblemOf(t, a.resources("500m").Preflight(ctx, &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Container: "redis"}))
+		pod := a.pod("resized-2", corev1.ResourceRequirements{
+			Limits:   quantities("cpu", "1", "memory", "256Mi"),
+			Requests: quantities("cpu", "500m", "memory", "256Mi"),
+		})
+		problem := faulttest.ProblemOf(t,
+			a.resources("500m").Preflight(ctx, &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Container: "redis"}))
 		if problem.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(problem.Message, "QOS Class") {
 			t.Errorf("%+v", problem)
 		}

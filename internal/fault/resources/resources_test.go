@@ -55,7 +55,10 @@ func newResizable(t *testing.T, own corev1.ResourceRequirements, change func(*co
 }
 
 // patch is the API server's side: a patch with another UID is invalid.
-func (r *resizable) patch(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+func (r *resizable) patch(
+	ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+	options ...client.SubResourcePatchOption,
+) error {
 	var given client.SubResourcePatchOptions
 	given.ApplyOptions(options)
 	data, err := patch.Data(object)
@@ -87,7 +90,8 @@ func (r *resizable) patch(ctx context.Context, c client.Client, sub string, obje
 func (r *resizable) current() *corev1.Pod {
 	r.t.Helper()
 	pod := &corev1.Pod{}
-	if err := r.Cluster.Get(r.t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"}, pod); err != nil {
+	if err := r.Cluster.Get(r.t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"},
+		pod); err != nil {
 		r.t.Fatal(err)
 	}
 	return pod
@@ -113,7 +117,11 @@ func (r *resizable) injector(limits map[corev1.ResourceName]string) contract.Inj
 	if text, ok := limits[corev1.ResourceMemory]; ok {
 		want.Memory = new(resource.MustParse(text))
 	}
-	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: want}, Duration: &metav1.Duration{Duration: time.Minute}}, r.deps)
+	injector, err := Kinds.For(
+		&v1alpha1.RedisFaultSpec{
+			Action:   v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: want},
+			Duration: &metav1.Duration{Duration: time.Minute},
+		}, r.deps)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -141,7 +149,10 @@ func quantities(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-var guaranteed = corev1.ResourceRequirements{Limits: quantities("cpu", "1", "memory", "256Mi"), Requests: quantities("cpu", "1", "memory", "256Mi")}
+var guaranteed = corev1.ResourceRequirements{
+	Limits:   quantities("cpu", "1", "memory", "256Mi"),
+	Requests: quantities("cpu", "1", "memory", "256Mi"),
+}
 
 func TestResourcesInjectAndRevert(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -149,12 +160,32 @@ func TestResourcesInjectAndRevert(t *testing.T) {
 		limits map[corev1.ResourceName]string
 		during string
 	}{
-		"cpu of a guaranteed pod":       {guaranteed, map[corev1.ResourceName]string{"cpu": "100m"}, "cpu 100m, memory 256Mi"},
-		"both":                          {guaranteed, map[corev1.ResourceName]string{"cpu": "500m", "memory": "128Mi"}, "cpu 500m, memory 128Mi"},
-		"a request below stays":         {corev1.ResourceRequirements{Limits: quantities("cpu", "2"), Requests: quantities("cpu", "200m")}, map[corev1.ResourceName]string{"cpu": "1"}, "cpu 1 (requested 200m)"},
-		"a request above is lowered":    {corev1.ResourceRequirements{Limits: quantities("cpu", "2"), Requests: quantities("cpu", "1")}, map[corev1.ResourceName]string{"cpu": "500m"}, "cpu 500m"},
-		"more than before":              {guaranteed, map[corev1.ResourceName]string{"memory": "1Gi"}, "cpu 1, memory 1Gi"},
-		"no request where there was no": {corev1.ResourceRequirements{Limits: quantities("cpu", "2")}, map[corev1.ResourceName]string{"cpu": "1"}, "cpu 1"},
+		"cpu of a guaranteed pod": {
+			guaranteed,
+			map[corev1.ResourceName]string{"cpu": "100m"},
+			"cpu 100m, memory 256Mi",
+		},
+		"both": {
+			guaranteed,
+			map[corev1.ResourceName]string{"cpu": "500m", "memory": "128Mi"},
+			"cpu 500m, memory 128Mi",
+		},
+		"a request below stays": {
+			corev1.ResourceRequirements{Limits: quantities("cpu", "2"), Requests: quantities("cpu", "200m")},
+			map[corev1.ResourceName]string{"cpu": "1"},
+			"cpu 1 (requested 200m)",
+		},
+		"a request above is lowered": {
+			corev1.ResourceRequirements{Limits: quantities("cpu", "2"), Requests: quantities("cpu", "1")},
+			map[corev1.ResourceName]string{"cpu": "500m"},
+			"cpu 500m",
+		},
+		"more than before": {guaranteed, map[corev1.ResourceName]string{"memory": "1Gi"}, "cpu 1, memory 1Gi"},
+		"no request where there was no": {
+			corev1.ResourceRequirements{Limits: quantities("cpu", "2")},
+			map[corev1.ResourceName]string{"cpu": "1"},
+			"cpu 1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResizable(t, c.own, nil)
@@ -250,7 +281,9 @@ func TestResourcesLeavesWhatSomebodyElseHasResized(t *testing.T) {
 func TestResourcesPreflightRefuses(t *testing.T) {
 	policy := func(name corev1.ResourceName) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: corev1.RestartContainer}}
+			p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
+				{ResourceName: name, RestartPolicy: corev1.RestartContainer},
+			}
 		}
 	}
 	pods := schema.GroupResource{Resource: "pods"}
@@ -263,19 +296,92 @@ func TestResourcesPreflightRefuses(t *testing.T) {
 		reason string
 		about  string
 	}{
-		"no limit":            {own: corev1.ResourceRequirements{Requests: quantities("cpu", "1")}, limits: map[corev1.ResourceName]string{"cpu": "1"}, reason: v1alpha1.ReasonNotSupported, about: "no cpu limit"},
-		"the same":            {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "1000m"}, reason: v1alpha1.ReasonInvalidSpec, about: "already"},
-		"nothing":             {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "0"}, reason: v1alpha1.ReasonInvalidSpec, about: "spec.action.resources.cpu: 0"},
-		"negative":            {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "-1"}, reason: v1alpha1.ReasonInvalidSpec, about: "spec.action.resources.memory: -1"},
-		"restart for memory":  {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "128Mi"}, change: policy("memory"), reason: v1alpha1.ReasonNotSupported, about: "RestartContainer for memory"},
-		"memory in use":       {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "57Mi"}, reason: v1alpha1.ReasonInvalidSpec, about: "used_memory_rss 60000000"},
-		"memory unknown":      {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "57Mi"}, info: "role:master", reason: v1alpha1.ReasonNotSupported, about: "does not show its memory"},
-		"old server":          {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, refuse: apierrors.NewNotFound(pods, ""), reason: v1alpha1.ReasonNotSupported, about: "Kubernetes 1.33"},
-		"gate off":            {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, refuse: apierrors.NewMethodNotSupported(pods, "patch"), reason: v1alpha1.ReasonNotSupported, about: "Kubernetes 1.33"},
-		"class of service":    {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, refuse: apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "redis-0", nil), reason: v1alpha1.ReasonNotSupported, about: "refuses: resize container"},
-		"a quota, a webhook":  {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, refuse: apierrors.NewForbidden(pods, "redis-0", errors.New("exceeded quota")), reason: v1alpha1.ReasonNotSupported, about: "exceeded quota"},
-		"a silent server":     {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "128Mi"}, info: "-", reason: v1alpha1.ReasonInjectionFailed, about: "cannot be read"},
-		"no such a container": {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, change: func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }, reason: v1alpha1.ReasonInvalidSpec, about: "no container redis"},
+		"no limit": {
+			own:    corev1.ResourceRequirements{Requests: quantities("cpu", "1")},
+			limits: map[corev1.ResourceName]string{"cpu": "1"},
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "no cpu limit",
+		},
+		"the same": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"cpu": "1000m"},
+			reason: v1alpha1.ReasonInvalidSpec,
+			about:  "already",
+		},
+		"nothing": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"cpu": "0"},
+			reason: v1alpha1.ReasonInvalidSpec,
+			about:  "spec.action.resources.cpu: 0",
+		},
+		"negative": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"memory": "-1"},
+			reason: v1alpha1.ReasonInvalidSpec,
+			about:  "spec.action.resources.memory: -1",
+		},
+		"restart for memory": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"memory": "128Mi"},
+			change: policy("memory"),
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "RestartContainer for memory",
+		},
+		"memory in use": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"memory": "57Mi"},
+			reason: v1alpha1.ReasonInvalidSpec,
+			about:  "used_memory_rss 60000000",
+		},
+		"memory unknown": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"memory": "57Mi"},
+			info:   "role:master",
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "does not show its memory",
+		},
+		"old server": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"cpu": "2"},
+			refuse: apierrors.NewNotFound(pods, ""),
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "Kubernetes 1.33",
+		},
+		"gate off": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"cpu": "2"},
+			refuse: apierrors.NewMethodNotSupported(pods, "patch"),
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "Kubernetes 1.33",
+		},
+		"class of service": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"cpu": "2"},
+			refuse: apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "redis-0", nil),
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "refuses: resize container",
+		},
+		"a quota, a webhook": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"cpu": "2"},
+			refuse: apierrors.NewForbidden(pods, "redis-0", errors.New("exceeded quota")),
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "exceeded quota",
+		},
+		"a silent server": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"memory": "128Mi"},
+			info:   "-",
+			reason: v1alpha1.ReasonInjectionFailed,
+			about:  "cannot be read",
+		},
+		"no such a container": {
+			own:    guaranteed,
+			limits: map[corev1.ResourceName]string{"cpu": "2"},
+			change: func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" },
+			reason: v1alpha1.ReasonInvalidSpec,
+			about:  "no container redis",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResizable(t, c.own, c.change)
@@ -289,7 +395,8 @@ func TestResourcesPreflightRefuses(t *testing.T) {
 				}
 			}
 			problem := faulttest.ProblemOf(t, r.injector(c.limits).Preflight(t.Context(), r.target()))
-			if problem.Reason != c.reason || !strings.Contains(problem.Message, c.about) || problem.Lasting == (c.reason == v1alpha1.ReasonInjectionFailed) {
+			if problem.Reason != c.reason || !strings.Contains(problem.Message, c.about) ||
+				problem.Lasting == (c.reason == v1alpha1.ReasonInjectionFailed) {
 				t.Errorf("%+v, want %s about %q", problem, c.reason, c.about)
 			}
 			if r.patches != 0 {
@@ -302,14 +409,18 @@ func TestResourcesPreflightRefuses(t *testing.T) {
 // Neither the policy of the other resource matters, nor the used memory if the limit grows.
 func TestResourcesPreflightAccepts(t *testing.T) {
 	r := newResizable(t, guaranteed, func(p *corev1.Pod) {
-		p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "memory", RestartPolicy: corev1.RestartContainer}, {ResourceName: "cpu", RestartPolicy: corev1.NotRequired}}
+		p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
+			{ResourceName: "memory", RestartPolicy: corev1.RestartContainer},
+			{ResourceName: "cpu", RestartPolicy: corev1.NotRequired},
+		}
 	})
 	if err := r.injector(map[corev1.ResourceName]string{"cpu": "2"}).Preflight(t.Context(), r.target()); err != nil {
 		t.Error(err)
 	}
 	r = newResizable(t, guaranteed, nil)
 	r.Servers.Answer = nil
-	if err := r.injector(map[corev1.ResourceName]string{"memory": "512Mi"}).Preflight(t.Context(), r.target()); err != nil {
+	if err := r.injector(map[corev1.ResourceName]string{"memory": "512Mi"}).Preflight(t.Context(),
+		r.target()); err != nil {
 		t.Error(err)
 	}
 }
@@ -323,10 +434,19 @@ func TestResourcesKubeletRefuses(t *testing.T) {
 		about     string
 		goesOn    bool
 	}{
-		"infeasible": {condition(corev1.PodResizePending, corev1.PodReasonInfeasible, "Node didn't have enough capacity"), "Infeasible): Node didn't have", false},
-		"deferred":   {condition(corev1.PodResizePending, corev1.PodReasonDeferred, "Node didn't have enough resource"), "Deferred): Node didn't have", false},
-		"error":      {condition(corev1.PodResizeInProgress, corev1.PodReasonError, "below current usage"), "fails to resize pod redis-0 to cpu 100m: below current usage", false},
-		"under way":  {condition(corev1.PodResizeInProgress, "", ""), "is resizing", true},
+		"infeasible": {
+			condition(corev1.PodResizePending, corev1.PodReasonInfeasible, "Node didn't have enough capacity"),
+			"Infeasible): Node didn't have", false,
+		},
+		"deferred": {
+			condition(corev1.PodResizePending, corev1.PodReasonDeferred, "Node didn't have enough resource"),
+			"Deferred): Node didn't have", false,
+		},
+		"error": {
+			condition(corev1.PodResizeInProgress, corev1.PodReasonError, "below current usage"),
+			"fails to resize pod redis-0 to cpu 100m: below current usage", false,
+		},
+		"under way": {condition(corev1.PodResizeInProgress, "", ""), "is resizing", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResizable(t, guaranteed, nil)
@@ -354,7 +474,14 @@ func TestResourcesKubeletRefuses(t *testing.T) {
 func TestResourcesOldCondition(t *testing.T) {
 	r := newResizable(t, guaranteed, func(p *corev1.Pod) {
 		p.Generation = 3
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, ObservedGeneration: 2, Reason: corev1.PodReasonInfeasible}}
+		p.Status.Conditions = []corev1.PodCondition{
+			{
+				Type:               corev1.PodResizePending,
+				Status:             corev1.ConditionTrue,
+				ObservedGeneration: 2,
+				Reason:             corev1.PodReasonInfeasible,
+			},
+		}
 	})
 	target, limits := r.target(), map[corev1.ResourceName]string{"cpu": "100m"}
 	if err := r.injector(limits).Preflight(t.Context(), target); err != nil {
@@ -375,7 +502,8 @@ func TestResourcesTimeout(t *testing.T) {
 	target.InjectedAt = &metav1.MicroTime{Time: r.now}
 	r.now = r.now.Add(resizePatience + time.Second)
 	var steps *faulttest.Pending
-	if err := faulttest.Called(r.injector(limits).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "has not applied") {
+	if err := faulttest.Called(r.injector(limits).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) ||
+		!strings.Contains(err.Error(), "has not applied") {
 		t.Errorf("without a reaction of the kubelet: %v", err)
 	}
 	faulttest.InProgress(t, faulttest.Called(r.injector(limits).Revert(t.Context(), target)), "is to restore")
@@ -405,7 +533,10 @@ func TestResourcesIgnoresOtherPods(t *testing.T) {
 	untouched := func(t *testing.T, r *resizable, target *v1alpha1.FaultTarget) {
 		t.Helper()
 		n := r.patches
-		for what, do := range map[string]func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error){"inject": r.injector(limits).Inject, "revert": r.injector(limits).Revert} {
+		for what, do := range map[string]func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error){
+			"inject": r.injector(limits).Inject,
+			"revert": r.injector(limits).Revert,
+		} {
 			if err := faulttest.Called(do(t.Context(), target)); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -443,7 +574,8 @@ func TestResourcesIgnoresOtherPods(t *testing.T) {
 		if err := r.Cluster.Update(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		if err := faulttest.Called(r.injector(limits).Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "somebody else") {
+		if err := faulttest.Called(r.injector(limits).Inject(t.Context(), target)); err == nil ||
+			!strings.Contains(err.Error(), "somebody else") {
 			t.Errorf("inject: %v", err)
 		}
 		n := r.patches
@@ -452,7 +584,8 @@ func TestResourcesIgnoresOtherPods(t *testing.T) {
 				t.Errorf("revert: %v, %d patches", err, r.patches-n)
 			}
 		}
-		r.warns(limits, target, "container redis of pod redis-0 has cpu 3", "before the fault: cpu 1", "by the fault: cpu 100m")
+		r.warns(limits, target, "container redis of pod redis-0 has cpu 3", "before the fault: cpu 1",
+			"by the fault: cpu 100m")
 	})
 	t.Run("resized by another client before the fault was", func(t *testing.T) {
 		r, target := begin(t, false)
@@ -474,7 +607,8 @@ func TestResourcesIgnoresOtherPods(t *testing.T) {
 	})
 	t.Run("manually", func(t *testing.T) {
 		r, target := begin(t, true)
-		want := `kubectl -n shop patch pod redis-0 --subresource resize --patch '{"spec":{"containers":[{"name":"redis","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}}}]}}'`
+		want := `kubectl -n shop patch pod redis-0 --subresource resize --patch ` +
+			`'{"spec":{"containers":[{"name":"redis","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}}}]}}'`
 		if got := r.injector(limits).ManualRevertCommand(target); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}

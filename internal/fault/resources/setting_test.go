@@ -16,7 +16,13 @@ import (
 
 func (r *resizable) settingOf(cpu string) contract.Injector {
 	r.t.Helper()
-	spec := &v1alpha1.RedisFaultSpec{Setting: true, Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))}}}
+	spec := &v1alpha1.RedisFaultSpec{
+		Setting: true,
+		Action: v1alpha1.Action{
+			Type:      v1alpha1.FaultResources,
+			Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))},
+		},
+	}
 	injector, err := Kinds.For(spec, r.deps)
 	if err != nil {
 		r.t.Fatal(err)
@@ -55,7 +61,9 @@ func TestResourcesOfASettingInAReplacedPod(t *testing.T) {
 		if err := r.Cluster.Delete(t.Context(), r.current()); err != nil {
 			t.Fatal(err)
 		}
-		r.Pod("redis-0", "u1", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Spec.Containers[0].Resources = guaranteed })
+		r.Pod("redis-0", "u1", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources = guaranteed
+		})
 		faulttest.EffectIs(t, injector, target, want, "replaced")
 	}
 }

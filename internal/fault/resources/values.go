@@ -13,12 +13,14 @@ import (
 // resized are the resources that can be resized in place.
 var resized = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// resizeRecord is the record of a container that is resized: its values before, of each resource that changes.
+// resizeRecord is the record of a container that is resized: its values before, of each resource
+// that changes.
 type resizeRecord struct {
 	Limits         corev1.ResourceList `json:"limits"`
 	Requests       corev1.ResourceList `json:"requests"`
 	RevertingSince *time.Time          `json:"revertingSince,omitempty"`
-	// Left are the present values of the resources that somebody else has resized meanwhile: the revert leaves them.
+	// Left are the present values of the resources that somebody else has resized meanwhile: the
+	// revert leaves them.
 	Left corev1.ResourceRequirements `json:"left,omitzero"`
 }
 
@@ -26,8 +28,9 @@ func (r resizeRecord) before() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Limits: r.Limits, Requests: r.Requests}
 }
 
-// wanted are the values that the container is to have: the limits of the spec, and a request wherever it had one. A request that equalled the limit
-// is kept equal, since the pod's class of service may depend on that; another is lowered only where the limit would be below it.
+// wanted are the values that the container is to have: the limits of the spec, and a request
+// wherever it had one. A request that equalled the limit is kept equal, since the pod's class of
+// service may depend on that; another is lowered only where the limit would be below it.
 func (r *resources) wanted(old corev1.ResourceRequirements) corev1.ResourceRequirements {
 	want := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
 	for name, limit := range r.limits {
@@ -58,7 +61,9 @@ func has(container, want corev1.ResourceRequirements) bool {
 }
 
 // only are the values of some resources.
-func only(of corev1.ResourceRequirements, names ...corev1.ResourceName) corev1.ResourceRequirements {
+func only(
+	of corev1.ResourceRequirements, names ...corev1.ResourceName,
+) corev1.ResourceRequirements {
 	some := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
 	for _, name := range names {
 		if limit, ok := of.Limits[name]; ok {
@@ -71,8 +76,11 @@ func only(of corev1.ResourceRequirements, names ...corev1.ResourceName) corev1.R
 	return some
 }
 
-// compare sorts out what a container has: the resources that have the values from before the fault, or are to get them as they have the fault's; and those of somebody else.
-func (r *resources) compare(container, old corev1.ResourceRequirements) (before, own, others []corev1.ResourceName) {
+// compare sorts out what a container has: the resources that have the values from before the fault,
+// or are to get them as they have the fault's; and those of somebody else.
+func (r *resources) compare(
+	container, old corev1.ResourceRequirements,
+) (before, own, others []corev1.ResourceName) {
 	for _, name := range resized {
 		switch _, changed := r.limits[name]; {
 		case !changed:
@@ -114,7 +122,9 @@ func restarts(container *corev1.Container, name corev1.ResourceName) bool {
 
 // resizing is the patch that gives a container these values.
 func resizing(uid, container string, to corev1.ResourceRequirements) map[string]any {
-	patch := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": container, "resources": to}}}}
+	patch := map[string]any{
+		"spec": map[string]any{"containers": []any{map[string]any{"name": container, "resources": to}}},
+	}
 	if uid != "" {
 		patch["metadata"] = map[string]any{"uid": uid}
 	}

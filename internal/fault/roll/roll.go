@@ -1,4 +1,5 @@
-// Package roll replaces the pods of a StatefulSet whose template a fault has changed: one at a time, replicas first.
+// Package roll replaces the pods of a StatefulSet whose template a fault has changed: one at a
+// time, replicas first.
 package roll
 
 import (
@@ -20,19 +21,23 @@ import (
 	"github.com/redquake/redquake/internal/target/podstate"
 )
 
-// OnDelete is the strategy with which pods get a new template only when they are deleted, which the fault does in its own order.
+// OnDelete is the strategy with which pods get a new template only when they are deleted, which the
+// fault does in its own order.
 var OnDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 
 // Step is how long one step of a roll may take: a pod until it is ready and in sync.
 const Step = 5 * time.Minute
 
-// Roller replaces the pods of a StatefulSet that were made by an earlier template: replicas first, primaries last, one at a
-// time, the next when all others are ready and in sync. The StatefulSet's strategy must be OnDelete: else its controller replaces pods as well.
+// Roller replaces the pods of a StatefulSet that were made by an earlier template: replicas first,
+// primaries last, one at a time, the next when all others are ready and in sync. The StatefulSet's
+// strategy must be OnDelete: else its controller replaces pods as well.
 type Roller struct {
 	contract.Deps
-	// Differs reports whether a pod of another revision is otherwise than the template says; nil = each of another revision is.
+	// Differs reports whether a pod of another revision is otherwise than the template says; nil =
+	// each of another revision is.
 	Differs func(set *appsv1.StatefulSet, pod *corev1.Pod) bool
-	// Check is called of a new pod that is ready and in sync; nil = nothing is checked. After its error no further pod is replaced.
+	// Check is called of a new pod that is ready and in sync; nil = nothing is checked. After its
+	// error no further pod is replaced.
 	Check func(ctx context.Context, pod *corev1.Pod) error
 }
 
@@ -44,10 +49,12 @@ type rolled struct {
 	trouble string // why no other pod may be replaced now; "" = it is ready and in sync
 }
 
-// Advance replaces the next pod if it may be. It is complete when all pods are as the template says.
+// Advance replaces the next pod if it may be. It is complete when all pods are as the template
+// says.
 func (r Roller) Advance(ctx context.Context, set *appsv1.StatefulSet) (contract.Progress, error) {
 	if set.Status.ObservedGeneration < set.Generation {
-		return contract.Underway("waiting until the StatefulSet controller has seen the template of %s", set.Name), nil
+		return contract.Underway("waiting until the StatefulSet controller has seen the template of %s",
+			set.Name), nil
 	}
 	members, err := r.members(ctx, set)
 	if err != nil {
@@ -82,7 +89,8 @@ func (r Roller) Advance(ctx context.Context, set *appsv1.StatefulSet) (contract.
 	return rolling("replacing pod " + next.pod.Name), nil
 }
 
-// waitsFor returns why no pod can be replaced now; "" where the next one can. While one pod is not ready or in sync, only such a pod is replaced.
+// waitsFor returns why no pod can be replaced now; "" where the next one can. While one pod is not
+// ready or in sync, only such a pod is replaced.
 func waitsFor(members []rolled, total int, next *rolled) string {
 	for _, m := range members {
 		if m.pod.DeletionTimestamp != nil {
@@ -109,7 +117,8 @@ func (r Roller) replace(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// next is the pod to replace: one that is not ready, else a replica, else a primary. nil where none is stale.
+// next is the pod to replace: one that is not ready, else a replica, else a primary. nil where none
+// is stale.
 func (Roller) next(members []rolled) *rolled {
 	rank := func(m rolled) int {
 		switch {
@@ -146,7 +155,8 @@ func (r Roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled,
 			continue
 		}
 		m := rolled{pod: pod}
-		m.stale = pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision && (r.Differs == nil || r.Differs(set, pod))
+		m.stale = pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision &&
+			(r.Differs == nil || r.Differs(set, pod))
 		r.examine(ctx, &m)
 		members = append(members, m)
 	}
@@ -192,7 +202,8 @@ func ready(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s is not ready", pod.Name)
 }
 
-// Unsettled returns why a StatefulSet cannot be rolled now: another roll is in progress, or a pod is not ready; "" where it can.
+// Unsettled returns why a StatefulSet cannot be rolled now: another roll is in progress, or a pod
+// is not ready; "" where it can.
 func (r Roller) Unsettled(ctx context.Context, set *appsv1.StatefulSet) (string, error) {
 	members, err := r.members(ctx, set)
 	if err != nil {
@@ -206,7 +217,8 @@ func (r Roller) Unsettled(ctx context.Context, set *appsv1.StatefulSet) (string,
 			return m.trouble, nil
 		}
 	}
-	if n := int(faultpod.ReplicasOf(set)); len(members) != n || set.Status.ObservedGeneration < set.Generation {
+	if n := int(faultpod.ReplicasOf(set)); len(members) != n ||
+		set.Status.ObservedGeneration < set.Generation {
 		return fmt.Sprintf("it has %d pods instead of %d", len(members), n), nil
 	}
 	return "", nil

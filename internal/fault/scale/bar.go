@@ -15,7 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// An added server is told never to become the primary: the revert removes its pod, which it must not do to a primary. A pod that stays is told the opposite.
+// An added server is told never to become the primary: the revert removes its pod, which it must
+// not do to a primary. A pod that stays is told the opposite.
 
 // bar is the setting that tells a server never to become the primary, and its value.
 type bar struct{ setting, value string }
@@ -27,14 +28,17 @@ func (m member) bar() bar {
 	return bar{"replica-priority", "0"} // of Sentinel
 }
 
-func (b bar) String() string { return b.setting + " " + b.value }
+func (b bar) String() string {
+	return b.setting + " " + b.value
+}
 
 // barred reports whether a server may have the fault's bar.
 func (m member) barred() bool {
 	return m.Former != "" && m.Former != m.bar().value && m.Refused == "" && !m.Lifted
 }
 
-// lower bars an added server, once for each process. What it had before is recorded and stored first. Where that is refused, the record says so.
+// lower bars an added server, once for each process. What it had before is recorded and stored
+// first. Where that is refused, the record says so.
 func (s *replicaScale) lower(ctx context.Context, m *member, own serverInfo) string {
 	if s.by < 0 || m.Barred == own.RunID {
 		return ""
@@ -63,10 +67,12 @@ func (s *replicaScale) recordFormer(ctx context.Context, m *member, own serverIn
 	case err != nil && !redis.IsReply(err):
 		return fmt.Sprintf("could not be asked for %s: %v", b.setting, err)
 	case err != nil:
-		m.Barred, m.Refused = own.RunID, fmt.Sprintf("CONFIG GET %s is refused: %v", b.setting, err)
+		m.Barred = own.RunID
+		m.Refused = fmt.Sprintf("CONFIG GET %s is refused: %v", b.setting, err)
 		return ""
 	case !known:
-		m.Barred, m.Refused = own.RunID, fmt.Sprintf("it has no setting %s", b.setting)
+		m.Barred = own.RunID
+		m.Refused = fmt.Sprintf("it has no setting %s", b.setting)
 		return ""
 	}
 	info, err := s.Info(ctx, m.Address, "everything")
@@ -80,8 +86,11 @@ func (s *replicaScale) recordFormer(ctx context.Context, m *member, own serverIn
 	return "is to be told never to become the primary"
 }
 
-// lift takes the bar from the added servers in some pods, and says so in the record, which is stored even where it fails.
-func (s *replicaScale) lift(ctx context.Context, of *v1alpha1.FaultTarget, record *scaleRecord, stays func(pod string) bool) error {
+// lift takes the bar from the added servers in some pods, and says so in the record, which is
+// stored even where it fails.
+func (s *replicaScale) lift(
+	ctx context.Context, of *v1alpha1.FaultTarget, record *scaleRecord, stays func(pod string) bool,
+) error {
 	var failed []error
 	for _, name := range record.pods() {
 		m := record.Members[name]
@@ -89,7 +98,8 @@ func (s *replicaScale) lift(ctx context.Context, of *v1alpha1.FaultTarget, recor
 			continue
 		}
 		if err := s.liftOne(ctx, name, &m); err != nil {
-			failed = append(failed, fmt.Errorf("%s still has %s, with which it never becomes the primary: %w", name, m.bar(), err))
+			failed = append(failed,
+				fmt.Errorf("%s still has %s, with which it never becomes the primary: %w", name, m.bar(), err))
 		}
 		record.setMember(name, m)
 	}
@@ -119,10 +129,12 @@ func (s *replicaScale) liftOne(ctx context.Context, name string, m *member) erro
 	return s.unbar(ctx, m)
 }
 
-// unbar gives a server the value that it had instead of the bar, in memory and in a file that was rewritten meanwhile.
+// unbar gives a server the value that it had instead of the bar, in memory and in a file that was
+// rewritten meanwhile.
 func (s *replicaScale) unbar(ctx context.Context, m *member) error {
 	b := m.bar()
-	if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", b.setting, m.Former); err != nil {
+	if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", b.setting,
+		m.Former); err != nil {
 		return err
 	}
 	state, doubt, err := s.fileOf(ctx, m)
@@ -138,7 +150,8 @@ func (s *replicaScale) unbar(ctx context.Context, m *member) error {
 	return err
 }
 
-// fileOf is what is known of a server's configuration file since the bar. Another process has the bar from its file.
+// fileOf is what is known of a server's configuration file since the bar. Another process has the
+// bar from its file.
 func (s *replicaScale) fileOf(ctx context.Context, m *member) (target.FileState, string, error) {
 	info, err := s.Info(ctx, m.Address, "everything")
 	if err != nil {
@@ -151,8 +164,8 @@ func (s *replicaScale) fileOf(ctx context.Context, m *member) (target.FileState,
 	return state, doubt, nil
 }
 
-// cleanFiles takes the bar out of the configuration files of the servers that are removed: the next pod of such a name may get its volume. One that does not answer
-// is removed nevertheless.
+// cleanFiles takes the bar out of the configuration files of the servers that are removed: the next
+// pod of such a name may get its volume. One that does not answer is removed nevertheless.
 func (s *replicaScale) cleanFiles(ctx context.Context, now *scaling) error {
 	for _, name := range now.changed() {
 		m := now.record.Members[name]
@@ -166,7 +179,8 @@ func (s *replicaScale) cleanFiles(ctx context.Context, now *scaling) error {
 			return fmt.Errorf("take %s out of the configuration file of %s: %w", m.bar(), name, err)
 		}
 		// It must not become the primary before it is removed.
-		if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", m.bar().setting, m.bar().value); err != nil {
+		if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", m.bar().setting,
+			m.bar().value); err != nil {
 			return fmt.Errorf("set %s of %s again: %w", m.bar(), name, err)
 		}
 	}
@@ -178,7 +192,8 @@ func (r *scaleRecord) lifted(pods []string) string {
 	var said []string
 	for _, name := range r.pods() {
 		if m := r.Members[name]; m.Lifted && slices.Contains(pods, name) {
-			said = append(said, fmt.Sprintf("%s stays, and may become the primary again (%s %s)", name, m.bar().setting, m.Former))
+			said = append(said, fmt.Sprintf("%s stays, and may become the primary again (%s %s)", name,
+				m.bar().setting, m.Former))
 		}
 	}
 	return strings.Join(said, "; ")
@@ -202,8 +217,11 @@ func (s *replicaScale) Warnings(of *v1alpha1.FaultTarget) []string {
 	var found []string
 	for _, name := range record.pods() {
 		if m := record.Members[name]; m.Doubt != "" {
-			found = append(found, fmt.Sprintf("the configuration file of pod %s may contain %s, with which its next process would never become the primary: %s. This writes all present settings to it: %s",
-				name, m.bar(), m.Doubt, s.cli(of, name, m, "CONFIG", "REWRITE")))
+			found = append(found,
+				fmt.Sprintf(
+					"the configuration file of pod %s may contain %s, with which its next process would never "+
+						"become the primary: %s. This writes all present settings to it: %s",
+					name, m.bar(), m.Doubt, s.cli(of, name, m, "CONFIG", "REWRITE")))
 		}
 	}
 	return found
@@ -211,5 +229,6 @@ func (s *replicaScale) Warnings(of *v1alpha1.FaultTarget) []string {
 
 // cli is the shell command by which a person sends a command to an added server.
 func (s *replicaScale) cli(of *v1alpha1.FaultTarget, pod string, m member, words ...string) string {
-	return s.CLI(&v1alpha1.FaultTarget{Pod: pod, Container: of.Container, Address: m.Address}, words...)
+	return s.CLI(&v1alpha1.FaultTarget{Pod: pod, Container: of.Container, Address: m.Address},
+		words...)
 }

@@ -41,7 +41,8 @@ func (s *scaleStage) orphan(set *appsv1.StatefulSet) {
 	faulttest.Must(s.T, s.Cluster.Delete(s.T.Context(), set))
 }
 
-// addsReplicas is a primary and a replica, in whose StatefulSet the fault adds a replica with these lines in its configuration.
+// addsReplicas is a primary and a replica, in whose StatefulSet the fault adds a replica with these lines in its
+// configuration.
 func addsReplicas(t *testing.T, lines ...string) *scaleStage {
 	t.Helper()
 	r := redistest.NewReplication(t, 1, redistest.Options{})
@@ -55,8 +56,8 @@ func addsReplicas(t *testing.T, lines ...string) *scaleStage {
 	}, r.Servers()...)
 }
 
-// A pod that the fault has added stays where somebody else has scaled on: it may become the primary again, by the value that it had. What somebody else has set
-// meanwhile stays.
+// A pod that the fault has added stays where somebody else has scaled on: it may become the primary again, by the value
+// that it had. What somebody else has set meanwhile stays.
 func TestBarIsLiftedWhereSomebodyElseScales(t *testing.T) {
 	redistest.Each(t, testBarIsLiftedWhereSomebodyElseScales)
 }
@@ -69,8 +70,15 @@ func testBarIsLiftedWhereSomebodyElseScales(t *testing.T) {
 		want   string
 		says   string
 	}{
-		"the default":            {want: "100", says: "redis-2 stays, and may become the primary again (replica-priority 100)"},
-		"a value of its own":     {line: "replica-priority 50", want: "50", says: "redis-2 stays, and may become the primary again (replica-priority 50)"},
+		"the default": {
+			want: "100",
+			says: "redis-2 stays, and may become the primary again (replica-priority 100)",
+		},
+		"a value of its own": {
+			line: "replica-priority 50",
+			want: "50",
+			says: "redis-2 stays, and may become the primary again (replica-priority 50)",
+		},
 		"never was to be one":    {line: "replica-priority 0", want: "0"},
 		"somebody else's by now": {during: "7", want: "7"},
 	} {
@@ -93,7 +101,8 @@ func testBarIsLiftedWhereSomebodyElseScales(t *testing.T) {
 			s.scaleTo(4)
 			for range 2 { // each time it is said
 				err := faulttest.Called(s.Reborn(spec).Revert(t.Context(), target))
-				if err == nil || !strings.Contains(err.Error(), "has 4 replicas, neither the 2 from before the fault nor its 3") || !strings.Contains(err.Error(), tc.says) || tc.says == "" && strings.Contains(err.Error(), "replica-priority") {
+				if err == nil || !strings.Contains(err.Error(), "has 4 replicas, neither the 2 from before the fault nor its 3") ||
+					!strings.Contains(err.Error(), tc.says) || tc.says == "" && strings.Contains(err.Error(), "replica-priority") {
 					t.Errorf("%v, want %q", err, tc.says)
 				}
 			}
@@ -123,12 +132,14 @@ func testBarIsLiftedInACluster(t *testing.T) {
 		t.Fatalf("the added replica has cluster-replica-no-failover %s", got)
 	}
 	by := s.Reborn(spec).ManualRevertCommand(target)
-	if want := "; if redis-6 is to stay instead, kubectl -n shop exec redis-6 -c redis -- redis-cli -e -p "; !strings.Contains(by, want) || !strings.HasSuffix(by, "CONFIG SET cluster-replica-no-failover no") {
+	if want := "; if redis-6 is to stay instead, kubectl -n shop exec redis-6 -c redis -- redis-cli -e " +
+		"-p "; !strings.Contains(by, want) || !strings.HasSuffix(by, "CONFIG SET cluster-replica-no-failover no") {
 		t.Errorf("manual command: %s", by)
 	}
 	s.scaleTo(8)
 	err := faulttest.Called(s.Reborn(spec).Revert(t.Context(), target))
-	if err == nil || !strings.Contains(err.Error(), "redis-6 stays, and may become the primary again (cluster-replica-no-failover no)") {
+	if err == nil || !strings.Contains(err.Error(),
+		"redis-6 stays, and may become the primary again (cluster-replica-no-failover no)") {
 		t.Errorf("%v", err)
 	}
 	if got := valueOf(s.servers["redis-6"], "cluster-replica-no-failover"); got != "no" {
@@ -153,7 +164,10 @@ func TestBarIsLiftedHoweverTheRevertEnds(t *testing.T) {
 		"the StatefulSet is replaced, its pods stay": {func(t *testing.T, s *scaleStage) {
 			set := s.set()
 			s.orphan(set)
-			again := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, UID: "another"}, Spec: set.Spec}
+			again := &appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, UID: "another"},
+				Spec:       set.Spec,
+			}
 			faulttest.Must(t, s.Cluster.Create(t.Context(), again))
 		}, revert},
 		"the StatefulSet is deleted, its pods stay": {func(_ *testing.T, s *scaleStage) { s.orphan(s.set()) }, revert},
@@ -187,12 +201,14 @@ func TestBarThatWasRefusedIsNotLifted(t *testing.T) {
 	_, target := s.Aim(spec)
 	s.inject(spec, target)
 	s.scaleTo(4)
-	if err := faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)); err == nil || strings.Contains(err.Error(), "replica-priority") {
+	if err := faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)); err == nil ||
+		strings.Contains(err.Error(), "replica-priority") {
 		t.Errorf("%v", err)
 	}
 }
 
-// The injection fails half-way, between the bar and the sync: the operator dies after any step, also before it could store that it has barred the server.
+// The injection fails half-way, between the bar and the sync: the operator dies after any step, also before it could
+// store that it has barred the server.
 func TestBarIsLiftedAfterHalfAnInjection(t *testing.T) {
 	t.Parallel()
 	s := addsReplicas(t)
@@ -213,10 +229,12 @@ func TestBarIsLiftedAfterHalfAnInjection(t *testing.T) {
 		return nil
 	})
 	s.scaleTo(5)
-	if err := faulttest.Called(s.Reborn(spec).Inject(t.Context(), stored)); err == nil || !strings.Contains(err.Error(), "somebody else scales it") {
+	if err := faulttest.Called(s.Reborn(spec).Inject(t.Context(), stored)); err == nil ||
+		!strings.Contains(err.Error(), "somebody else scales it") {
 		t.Errorf("inject: %v", err)
 	}
-	if err := faulttest.Called(s.Reborn(spec).Revert(t.Context(), stored)); err == nil || !strings.Contains(err.Error(), "redis-2 stays, and may become the primary again") {
+	if err := faulttest.Called(s.Reborn(spec).Revert(t.Context(), stored)); err == nil ||
+		!strings.Contains(err.Error(), "redis-2 stays, and may become the primary again") {
 		t.Errorf("revert: %v", err)
 	}
 	if got := valueOf(s.servers["redis-2"], "replica-priority"); got != "100" {
@@ -224,7 +242,8 @@ func TestBarIsLiftedAfterHalfAnInjection(t *testing.T) {
 	}
 }
 
-// Sentinel rewrites the files of replicas during a failover: the bar would be in force again after the next start, also in the next pod on the same volume.
+// Sentinel rewrites the files of replicas during a failover: the bar would be in force again after the next start, also
+// in the next pod on the same volume.
 func TestBarIsTakenOutOfTheFile(t *testing.T) { redistest.Each(t, testBarIsTakenOutOfTheFile) }
 
 func testBarIsTakenOutOfTheFile(t *testing.T) {
@@ -260,7 +279,8 @@ func testBarIsTakenOutOfTheFile(t *testing.T) {
 			if inFile := strings.Contains(faulttest.FileOf(t, added), "\nreplica-priority 0"); inFile != tc.doubt {
 				t.Errorf("the bar is in the file: %t", inFile)
 			}
-			if tc.doubt != (len(warnings) == 1) || tc.doubt && !strings.Contains(warnings[0], "kubectl -n shop exec redis-2 -c redis -- redis-cli -e -p") {
+			if tc.doubt != (len(warnings) == 1) ||
+				tc.doubt && !strings.Contains(warnings[0], "kubectl -n shop exec redis-2 -c redis -- redis-cli -e -p") {
 				t.Errorf("warnings %q", warnings)
 			}
 		})

@@ -13,24 +13,28 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// A node that was made to forget an ID (CLUSTER FORGET) refuses it for a minute. From Redis 7.2 on it also tells the others to forget it, in each
-// message, so that a CLUSTER MEET within that minute lasts until the next message. See clusterBlacklistAddNode and clusterProcessPingExtensions in
+// A node that was made to forget an ID (CLUSTER FORGET) refuses it for a minute. From Redis 7.2 on
+// it also tells the others to forget it, in each message, so that a CLUSTER MEET within that minute
+// lasts until the next message. See clusterBlacklistAddNode and clusterProcessPingExtensions in
 // Redis' cluster_legacy.c.
 const (
 	refusal = 60*time.Second + 3*time.Second // the servers count whole seconds, each by its own clock
 	settled = 5 * time.Second                // a node gets several messages in this time
 )
 
-// handshake is how long a CLUSTER MEET is given. Valkey drops its connection to a node that it is made to meet once more.
+// handshake is how long a CLUSTER MEET is given. Valkey drops its connection to a node that it is
+// made to meet once more.
 const handshake = time.Second
 
-// spreadsForgetting reports whether nodes of this version tell others what they were made to forget.
+// spreadsForgetting reports whether nodes of this version tell others what they were made to
+// forget.
 func spreadsForgetting(redisVersion string) bool {
 	v, err := version.ParseGeneric(redisVersion)
 	return err != nil || v.AtLeast(version.MajorMinor(7, 2))
 }
 
-// refusedFor is how long the nodes still refuse a server that comes back as the node that they were made to forget.
+// refusedFor is how long the nodes still refuse a server that comes back as the node that they were
+// made to forget.
 func (s *replicaScale) refusedFor(record *scaleRecord, m *member, id string) time.Duration {
 	if s.by > 0 || record.RevertingSince == nil || len(m.Nodes) == 0 || m.Nodes[0] != id {
 		return 0
@@ -50,7 +54,8 @@ func refusedAtMost(record *scaleRecord) time.Duration {
 	return refusal
 }
 
-// unsettled is why a server that all nodes list may be forgotten again: another fault may have removed it within the last minute. "" = nothing.
+// unsettled is why a server that all nodes list may be forgotten again: another fault may have
+// removed it within the last minute. "" = nothing.
 func (s *replicaScale) unsettled(m *member) string {
 	if s.now().Sub(m.Listed) > settled {
 		return ""
@@ -58,8 +63,8 @@ func (s *replicaScale) unsettled(m *member) string {
 	return fmt.Sprintf("is in sync; all nodes have to list it for %s", settled)
 }
 
-// join makes a server a replica in its shard, and returns what is missing until all nodes list it and it replicates. Its ID is recorded and stored
-// before any node meets it.
+// join makes a server a replica in its shard, and returns what is missing until all nodes list it
+// and it replicates. Its ID is recorded and stored before any node meets it.
 func (s *replicaScale) join(ctx context.Context, now *scaling, m *member, version string) string {
 	nodes, err := s.listing(ctx, m.Address)
 	if err != nil {
@@ -71,7 +76,8 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member, versio
 		return "is node " + own.id
 	}
 	if wait := s.refusedFor(now.record, m, own.id); wait > 0 && spreadsForgetting(version) {
-		return fmt.Sprintf("is met in %s: the nodes were made to forget it, and refuse it for a minute", wait.Round(time.Second))
+		return fmt.Sprintf("is met in %s: the nodes were made to forget it, and refuse it for a minute",
+			wait.Round(time.Second))
 	}
 	owner, err := s.ownerOf(ctx, *m.Slot, s.staying(ctx, now))
 	if err != nil {
@@ -96,7 +102,8 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member, versio
 	return "was made to replicate " + owner.address
 }
 
-// introduce makes every node that does not list a server meet it. Gossip is not enough: a node that refuses an ID ignores gossip about it.
+// introduce makes every node that does not list a server meet it. Gossip is not enough: a node that
+// refuses an ID ignores gossip about it.
 func (s *replicaScale) introduce(ctx context.Context, own listed, m *member, seed string) string {
 	all, err := s.everyNode(ctx, seed)
 	if err != nil {
@@ -131,8 +138,9 @@ func (s *replicaScale) introduce(ctx context.Context, own listed, m *member, see
 	return ""
 }
 
-// forget makes all nodes forget a removed server, and returns what is missing. In addition to the recorded IDs it removes any disconnected entry with
-// its address: a node that lost its volume restarts with another ID.
+// forget makes all nodes forget a removed server, and returns what is missing. In addition to the
+// recorded IDs it removes any disconnected entry with its address: a node that lost its volume
+// restarts with another ID.
 func (s *replicaScale) forget(ctx context.Context, now *scaling, m *member) string {
 	if now.record.Slot == nil {
 		return ""
@@ -167,7 +175,8 @@ func (s *replicaScale) forgetAt(ctx context.Context, address string, m *member) 
 			continue
 		}
 		if len(n.slots) > 0 {
-			return fmt.Sprintf("owned slots as node %s: it must not be forgotten before another node serves them", n.id)
+			return fmt.Sprintf(
+				"owned slots as node %s: it must not be forgotten before another node serves them", n.id)
 		}
 		m.Forgotten = s.now()
 		_, err := s.Servers.Do(ctx, address, s.Login, "CLUSTER", "FORGET", n.id)
@@ -178,8 +187,11 @@ func (s *replicaScale) forgetAt(ctx context.Context, address string, m *member) 
 	return ""
 }
 
-// leaves reports whether a node is removed by the same scaling. Such nodes are not made to forget one another: where some primaries have forgotten one
-// already, the others find no majority that marks it as failed.
+// leaves reports whether a node is removed by the same scaling. Such nodes are not made to forget
+// one another: where some primaries have forgotten one already, the others find no majority that
+// marks it as failed.
 func leaves(now *scaling, n listed) bool {
-	return slices.ContainsFunc(now.changed(), func(name string) bool { return now.record.Members[name].left(n) })
+	return slices.ContainsFunc(now.changed(), func(name string) bool {
+		return now.record.Members[name].left(n)
+	})
 }

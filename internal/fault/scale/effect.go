@@ -9,15 +9,19 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-func (s *replicaScale) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (s *replicaScale) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	now, err := s.read(ctx, target)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case now.gone:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("StatefulSet %s does not exist any more: something deleted it", now.name)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+			"StatefulSet %s does not exist any more: something deleted it", now.name)
 	case now.replicas == now.old:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s still has %d replicas", now.name, now.old)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s still has %d replicas", now.name,
+			now.old)
 	}
 	var evidence []string
 	for i, name := range now.changed() {
@@ -30,12 +34,15 @@ func (s *replicaScale) Effect(ctx context.Context, target *v1alpha1.FaultTarget)
 	return v1alpha1.EffectConfirmed, strings.Join(evidence, "; ")
 }
 
-// effectOn compares one pod that was added or removed with its primary's list of replicas. In a cluster only the first is compared in number, as
-// each may have another primary.
-func (s *replicaScale) effectOn(ctx context.Context, now *scaling, name string, first bool) (v1alpha1.Effect, string) {
+// effectOn compares one pod that was added or removed with its primary's list of replicas. In a
+// cluster only the first is compared in number, as each may have another primary.
+func (s *replicaScale) effectOn(
+	ctx context.Context, now *scaling, name string, first bool,
+) (v1alpha1.Effect, string) {
 	m := now.record.Members[name]
 	if m.Address == "" {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s has %d replicas, but pod %s does not exist yet", now.name, now.replicas, name)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"StatefulSet %s has %d replicas, but pod %s does not exist yet", now.name, now.replicas, name)
 	}
 	primary, said, err := s.primaryFor(ctx, now, m)
 	if err != nil {
@@ -51,7 +58,8 @@ func (s *replicaScale) effectOn(ctx context.Context, now *scaling, name string, 
 	}
 	text := fmt.Sprintf("primary %s %s %s", primary, verb, name)
 	if m.Slot == nil || first {
-		text += fmt.Sprintf(" (%s instead of %d)", plural(len(said.followers), "replica"), now.record.Followers)
+		text += fmt.Sprintf(" (%s instead of %d)", plural(len(said.followers), "replica"),
+			now.record.Followers)
 	}
 	return v1alpha1.EffectConfirmed, text
 }

@@ -42,9 +42,14 @@ func (s *replicaScale) node(ctx context.Context, address string) (member, error)
 		primary, _ = findNode(nodes, own.primary)
 	}
 	if len(primary.slots) == 0 {
-		return member{}, problem.NotYet("node %s at %s belongs to no shard that owns slots", own.id, address)
+		return member{}, problem.NotYet("node %s at %s belongs to no shard that owns slots", own.id,
+			address)
 	}
-	return member{Address: address, Nodes: []string{own.id}, Slot: &primary.slots[0][0]}, nil
+	return member{
+		Address: address,
+		Nodes:   []string{own.id},
+		Slot:    &primary.slots[0][0],
+	}, nil
 }
 
 func myself(nodes []listed) listed {
@@ -60,7 +65,8 @@ func findNode(nodes []listed, id string) (listed, bool) {
 	return nodes[i], true
 }
 
-// ownerOf is the node that serves a slot, in the view of the first server that answers and does not mark it as failed.
+// ownerOf is the node that serves a slot, in the view of the first server that answers and does not
+// mark it as failed.
 func (s *replicaScale) ownerOf(ctx context.Context, slot int, asked []string) (listed, error) {
 	err := fmt.Errorf("no server answers")
 	for _, address := range asked {
@@ -121,9 +127,15 @@ func parseListing(text, asked string) ([]listed, error) {
 	for line := range strings.Lines(text) {
 		w := strings.Fields(line)
 		if len(w) < 8 {
-			return nil, fmt.Errorf("CLUSTER NODES at %s: the line %q has less than 8 words", asked, redis.Printable(strings.TrimSpace(line), 200))
+			return nil, fmt.Errorf("CLUSTER NODES at %s: the line %q has less than 8 words", asked,
+				redis.Printable(strings.TrimSpace(line), 200))
 		}
-		n := listed{id: w[0], flags: strings.Split(w[2], ","), primary: w[3], connected: w[7] == "connected"}
+		n := listed{
+			id:        w[0],
+			flags:     strings.Split(w[2], ","),
+			primary:   w[3],
+			connected: w[7] == "connected",
+		}
 		place, _, _ := strings.Cut(w[1], ",")
 		place, n.bus, _ = strings.Cut(place, "@")
 		n.address = dialAddress(place, asked)
@@ -139,7 +151,8 @@ func parseListing(text, asked string) ([]listed, error) {
 	return nodes, nil
 }
 
-// dialAddress is the host:port of a node; "" where it has none. A node that never met another has no host in its own entry: it is the host that was asked.
+// dialAddress is the host:port of a node; "" where it has none. A node that never met another has
+// no host in its own entry: it is the host that was asked.
 func dialAddress(place, asked string) string {
 	at := strings.LastIndexByte(place, ':')
 	if at < 0 || place[at+1:] == "0" {
@@ -175,7 +188,10 @@ func parseSlots(words []string) ([][2]int, error) {
 
 // left reports whether an entry is that of a member whose pod was removed.
 func (m member) left(n listed) bool {
-	return slices.Contains(m.Nodes, n.id) || m.Address != "" && n.address == m.Address && !n.connected && !n.is("myself")
+	return slices.Contains(m.Nodes, n.id) ||
+		m.Address != "" && n.address == m.Address && !n.connected && !n.is("myself")
 }
 
-func (n listed) is(flag string) bool { return slices.Contains(n.flags, flag) }
+func (n listed) is(flag string) bool {
+	return slices.Contains(n.flags, flag)
+}

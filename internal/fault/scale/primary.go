@@ -13,7 +13,9 @@ import (
 )
 
 // recordPrimary finds the primary of the selected server, and records it and what it counts.
-func (s *replicaScale) recordPrimary(ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord) error {
+func (s *replicaScale) recordPrimary(
+	ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord,
+) error {
 	own, err := s.info(ctx, target.Address)
 	if err != nil {
 		return problem.NotYet("Redis at %s did not answer INFO: %v", target.Address, err)
@@ -30,13 +32,16 @@ func (s *replicaScale) recordPrimary(ctx context.Context, target *v1alpha1.Fault
 	}
 	said, err := s.info(ctx, record.Primary)
 	if err != nil || said.role != topology.Primary {
-		return problem.NotYet("%s, the primary of pod %s, does not answer as one (%v): replicas are scaled only while all servers answer", record.Primary, target.Pod, err)
+		return problem.NotYet(
+			"%s, the primary of pod %s, does not answer as one (%v): replicas are scaled only while all "+
+				"servers answer", record.Primary, target.Pod, err)
 	}
 	record.Followers, record.Syncs = len(said.followers), said.syncs
 	return nil
 }
 
-// recordGoing checks the servers that would be removed: all are replicas, and the primary of each stays and answers.
+// recordGoing checks the servers that would be removed: all are replicas, and the primary of each
+// stays and answers.
 func (s *replicaScale) recordGoing(ctx context.Context, now *scaling) error {
 	if err := s.primaryAmong(ctx, now); err != nil {
 		return err
@@ -57,7 +62,8 @@ func (s *replicaScale) recordGoing(ctx context.Context, now *scaling) error {
 			err = fmt.Errorf("it does not list it as a replica that is online")
 		}
 		if err != nil {
-			return problem.NotYet("the primary of %s must be there before the replica is removed: %v", name, err)
+			return problem.NotYet("the primary of %s must be there before the replica is removed: %v", name,
+				err)
 		}
 		now.record.setMember(name, m)
 	}
@@ -81,8 +87,8 @@ func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
 	return nil
 }
 
-// maybePrimary returns a Problem where the server in a pod that would be removed may be a primary. An added one that does
-// not answer is none if another server is.
+// maybePrimary returns a Problem where the server in a pod that would be removed may be a primary.
+// An added one that does not answer is none if another server is.
 func (s *replicaScale) maybePrimary(ctx context.Context, now *scaling, name, address string) error {
 	m := now.record.Members[name]
 	said, err := s.info(ctx, address)
@@ -91,23 +97,31 @@ func (s *replicaScale) maybePrimary(ctx context.Context, now *scaling, name, add
 		return nil
 	case err == nil:
 		return problem.TooWide(
-			"spec.action.replicaScale.by: %d: %s is a primary, and would be removed: fail over to a server with a lower ordinal first (a fault of type Failover does)", s.by, name)
+			"spec.action.replicaScale.by: %d: %s is a primary, and would be removed: fail over to a "+
+				"server with a lower ordinal first (a fault of type Failover does)", s.by, name)
 	case s.by < 0:
 		return problem.NotYet("the role of %s cannot be determined: %v", name, err)
 	}
 	if primary, _, other := s.primaryFor(ctx, now, m); other != nil || primary == address {
-		return problem.NotYet("the role of %s cannot be determined (%v), and no other server is known to be the primary", name, err)
+		return problem.NotYet(
+			"the role of %s cannot be determined (%v), and no other server is known to be the primary", name,
+			err)
 	}
 	return nil
 }
 
-// unused is true of an added server that was never in sync, has no replicas and owns no slots: it is no primary, even if ROLE says so.
+// unused is true of an added server that was never in sync, has no replicas and owns no slots: it
+// is no primary, even if ROLE says so.
 func (s *replicaScale) unused(ctx context.Context, m member, address string, said serverInfo) bool {
-	return s.by > 0 && m.Synced.IsZero() && len(said.followers) == 0 && !s.ownsSlots(ctx, address, said)
+	return s.by > 0 && m.Synced.IsZero() && len(said.followers) == 0 &&
+		!s.ownsSlots(ctx, address, said)
 }
 
-// primaryFor reads the primary that a pod's server has, or is to have: the one that most of the remaining servers name, in a tie the recorded one.
-func (s *replicaScale) primaryFor(ctx context.Context, now *scaling, m member) (string, serverInfo, error) {
+// primaryFor reads the primary that a pod's server has, or is to have: the one that most of the
+// remaining servers name, in a tie the recorded one.
+func (s *replicaScale) primaryFor(
+	ctx context.Context, now *scaling, m member,
+) (string, serverInfo, error) {
 	asked := s.staying(ctx, now)
 	if m.Slot != nil {
 		owner, err := s.ownerOf(ctx, *m.Slot, asked)
@@ -135,7 +149,8 @@ func (s *replicaScale) primaryFor(ctx context.Context, now *scaling, m member) (
 	return best, said, err
 }
 
-// reachNodes refuses a cluster with nodes that no pod of the namespace is: all nodes are made to meet or to forget the ones that are scaled.
+// reachNodes refuses a cluster with nodes that no pod of the namespace is: all nodes are made to
+// meet or to forget the ones that are scaled.
 func (s *replicaScale) reachNodes(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	nodes, err := s.listing(ctx, target.Address)
 	if err != nil {
@@ -152,10 +167,18 @@ func (s *replicaScale) reachNodes(ctx context.Context, target *v1alpha1.FaultTar
 	return nil
 }
 
-// recordShard records the shard of the selected server and its primary, and refuses a user who may not change the cluster.
-func (s *replicaScale) recordShard(ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord) error {
+// recordShard records the shard of the selected server and its primary, and refuses a user who may
+// not change the cluster.
+func (s *replicaScale) recordShard(
+	ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord,
+) error {
 	none := strings.Repeat("0", 40)
-	for _, command := range [][]string{{"CLUSTER", "MYID"}, {"CLUSTER", "MEET", "127.0.0.1", "6379"}, {"CLUSTER", "REPLICATE", none}, {"CLUSTER", "FORGET", none}} {
+	for _, command := range [][]string{
+		{"CLUSTER", "MYID"},
+		{"CLUSTER", "MEET", "127.0.0.1", "6379"},
+		{"CLUSTER", "REPLICATE", none},
+		{"CLUSTER", "FORGET", none},
+	} {
 		if err := s.MayRun(ctx, target.Address, command...); err != nil {
 			return err
 		}

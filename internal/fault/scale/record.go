@@ -9,17 +9,21 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// scaleRecord is the record of a scaling: the state before it, and the progress so far, for an operator that restarts.
+// scaleRecord is the record of a scaling: the state before it, and the progress so far, for an
+// operator that restarts.
 type scaleRecord struct {
-	StatefulSet    string            `json:"statefulSet"`    // its name
-	UID            string            `json:"uid"`            // of the StatefulSet
-	Replicas       int32             `json:"replicas"`       // of the StatefulSet before
-	Primary        string            `json:"primary"`        // host:port of the selected server's primary, at first
-	Followers      int               `json:"followers"`      // how many replicas that primary listed
-	Syncs          syncs             `json:"syncs"`          // of that primary, before
-	Slot           *int              `json:"slot,omitempty"` // lowest slot of the selected server's shard; nil outside of a cluster
-	RevertingSince *time.Time        `json:"revertingSince,omitempty"`
-	Members        map[string]member `json:"members,omitempty"` // the pods that are added or removed, by name
+	StatefulSet string `json:"statefulSet"` // its name
+	UID         string `json:"uid"`         // of the StatefulSet
+	Replicas    int32  `json:"replicas"`    // of the StatefulSet before
+	// host:port of the selected server's primary, at first
+	Primary   string `json:"primary"`
+	Followers int    `json:"followers"` // how many replicas that primary listed
+	Syncs     syncs  `json:"syncs"`     // of that primary, before
+	// lowest slot of the selected server's shard; nil outside of a cluster
+	Slot           *int       `json:"slot,omitempty"`
+	RevertingSince *time.Time `json:"revertingSince,omitempty"`
+	// the pods that are added or removed, by name
+	Members map[string]member `json:"members,omitempty"`
 }
 
 // syncs counts those that a primary has served since it started.
@@ -39,13 +43,17 @@ type member struct {
 	How     string    `json:"how,omitempty"`     // by which syncs
 	Gone    time.Time `json:"gone,omitzero"`     // observed to be removed first
 
-	Barred   string        `json:"barred,omitempty"`   // run_id of the process that was told never to become the primary
-	Refused  string        `json:"refused,omitempty"`  // why it could not be told
-	Former   string        `json:"former,omitempty"`   // what the setting was before
-	FormerOf string        `json:"formerOf,omitempty"` // run_id of the process that was asked for it last
-	Tally    *target.Tally `json:"tally,omitempty"`    // of that process, before it was told; nil where it does not count its CONFIG REWRITEs
-	Lifted   bool          `json:"lifted,omitempty"`   // it has the former value again
-	Doubt    string        `json:"doubt,omitempty"`    // why its configuration file may nevertheless say otherwise
+	// run_id of the process that was told never to become the primary
+	Barred  string `json:"barred,omitempty"`
+	Refused string `json:"refused,omitempty"` // why it could not be told
+	Former  string `json:"former,omitempty"`  // what the setting was before
+	// run_id of the process that was asked for it last
+	FormerOf string `json:"formerOf,omitempty"`
+	// of that process, before it was told; nil where it does not count its CONFIG REWRITEs
+	Tally  *target.Tally `json:"tally,omitempty"`
+	Lifted bool          `json:"lifted,omitempty"` // it has the former value again
+	// why its configuration file may nevertheless say otherwise
+	Doubt string `json:"doubt,omitempty"`
 
 	Forgotten time.Time `json:"forgotten,omitzero"` // a node was made to forget it last
 	Met       time.Time `json:"met,omitzero"`       // a node was made to meet it last
@@ -60,7 +68,9 @@ func (r *scaleRecord) setMember(pod string, m member) {
 }
 
 // pods are the names of all recorded pods that are added or removed.
-func (r *scaleRecord) pods() []string { return slices.Sorted(maps.Keys(r.Members)) }
+func (r *scaleRecord) pods() []string {
+	return slices.Sorted(maps.Keys(r.Members))
+}
 
 func plural(n int, what string) string {
 	if n == 1 {

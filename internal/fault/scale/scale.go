@@ -24,8 +24,9 @@ const (
 // defaultSyncTimeout is the default of spec.action.replicaScale.syncTimeout.
 const defaultSyncTimeout = 5 * time.Minute
 
-// replicaScale changes the number of replicas of the StatefulSet that runs the selected server, waits until added replicas are in sync, and
-// reverts that. A StatefulSet adds and removes the pods with the highest ordinals. A primary is never removed.
+// replicaScale changes the number of replicas of the StatefulSet that runs the selected server,
+// waits until added replicas are in sync, and reverts that. A StatefulSet adds and removes the pods
+// with the highest ordinals. A primary is never removed.
 type replicaScale struct {
 	contract.Deps
 	mode    v1alpha1.SelectMode
@@ -36,14 +37,24 @@ type replicaScale struct {
 }
 
 func newReplicaScale(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	s := &replicaScale{Deps: deps, mode: spec.Select.Mode, lasts: spec.Stays(), now: time.Now}
+	s := &replicaScale{
+		Deps:  deps,
+		mode:  spec.Select.Mode,
+		lasts: spec.Stays(),
+		now:   time.Now,
+	}
 	if spec.Action.ReplicaScale != nil {
-		s.by, s.timeout = spec.Action.ReplicaScale.By, spec.Action.ReplicaScale.SyncTimeout.Duration
+		s.by = spec.Action.ReplicaScale.By
+		s.timeout = spec.Action.ReplicaScale.SyncTimeout.Duration
 	}
 	s.timeout = cmp.Or(s.timeout, defaultSyncTimeout)
 	return s
 }
 
 func (s *replicaScale) Traits() contract.Traits {
-	return contract.Traits{Takes: s.timeout + time.Minute, Lasts: s.lasts, Whole: true}
+	return contract.Traits{
+		Takes: s.timeout + time.Minute,
+		Lasts: s.lasts,
+		Whole: true,
+	}
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// scaleStage is a stage with a StatefulSet whose pods are real servers. settle does the work of its controller and the kubelets.
+// scaleStage is a stage with a StatefulSet whose pods are real servers. settle does the work of its controller and the
+// kubelets.
 type scaleStage struct {
 	*faulttest.Stage
 	pods    *cluster.StatefulSet
@@ -36,14 +37,21 @@ type scaleStage struct {
 
 func newScaleStage(t *testing.T, start func(string) *redistest.Server, servers ...*redistest.Server) *scaleStage {
 	t.Helper()
-	s := &scaleStage{Stage: faulttest.NewStage(t, Kinds, guard.Choose), servers: map[string]*redistest.Server{}, start: start}
+	s := &scaleStage{
+		Stage:   faulttest.NewStage(t, Kinds, guard.Choose),
+		servers: map[string]*redistest.Server{},
+		start:   start,
+	}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s"},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: new(int32(len(servers))),
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "redis"}}, Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "redis", Image: "redis:7"}},
-			}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "redis"}},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "redis", Image: "redis:7"}},
+				},
+			},
 		},
 	}
 	faulttest.Must(t, s.Cluster.Create(t.Context(), set))
@@ -73,7 +81,8 @@ func newScaleStage(t *testing.T, start func(string) *redistest.Server, servers .
 func (s *scaleStage) set() *appsv1.StatefulSet {
 	s.T.Helper()
 	set := &appsv1.StatefulSet{}
-	if err := s.Cluster.Get(s.T.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"}, set); err != nil {
+	if err := s.Cluster.Get(s.T.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"},
+		set); err != nil {
 		s.T.Fatal(err)
 	}
 	return set
@@ -86,7 +95,10 @@ func (s *scaleStage) settle() {
 }
 
 // finish calls a step until it is complete, each time by a new injector that has only the record.
-func (s *scaleStage) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error)) {
+func (s *scaleStage) finish(
+	what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget,
+	step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error),
+) {
 	s.T.Helper()
 	await.Within(s.T, await.Limit+refusal, what, func() error {
 		err := faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target))
@@ -101,22 +113,26 @@ func (s *scaleStage) finish(what string, spec *v1alpha1.RedisFaultSpec, target *
 		return err
 	})
 	// Cluster nodes lose a connection to each other occasionally: the next call finds it again.
-	await.Until(s.T, what+" once more", func() error { return faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target)) })
+	await.Until(s.T, what+" once more", func() error {
+		return faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target))
+	})
 }
 
 func (s *scaleStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.T.Helper()
-	s.finish("inject", spec, target, func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
-		return i.Inject
-	})
+	s.finish("inject", spec, target,
+		func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+			return i.Inject
+		})
 	target.ActiveAt = new(metav1.NowMicro())
 }
 
 func (s *scaleStage) revert(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.T.Helper()
-	s.finish("revert", spec, target, func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
-		return i.Revert
-	})
+	s.finish("revert", spec, target,
+		func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+			return i.Revert
+		})
 }
 
 func (s *scaleStage) expectReplicas(want int) {
@@ -140,7 +156,11 @@ func (s *scaleStage) follows(injector contract.Injector, target *v1alpha1.FaultT
 
 func scaleBy(by int32) *v1alpha1.RedisFaultSpec {
 	return &v1alpha1.RedisFaultSpec{
-		Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: by, SyncTimeout: metav1.Duration{Duration: time.Minute}}}, Duration: &metav1.Duration{Duration: time.Minute},
+		Action: v1alpha1.Action{
+			Type:         v1alpha1.FaultReplicaScale,
+			ReplicaScale: &v1alpha1.ReplicaScale{By: by, SyncTimeout: metav1.Duration{Duration: time.Minute}},
+		},
+		Duration: &metav1.Duration{Duration: time.Minute},
 	}
 }
 
@@ -181,7 +201,8 @@ func testReplicaScaleReplication(t *testing.T) {
 				wantText = "no longer lists redis-"
 			}
 			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, wantText)
-			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, fmt.Sprintf("%s instead of 2", plural(2+int(c.by), "replica")))
+			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed,
+				fmt.Sprintf("%s instead of 2", plural(2+int(c.by), "replica")))
 			s.revert(spec, target)
 			s.expectReplicas(3)
 			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectNotObserved, "still has 3")
@@ -242,7 +263,8 @@ func TestReplicaScaleRefusesPrimary(t *testing.T) {
 	s := newScaleStage(t, nil, r.Replicas[0], r.Replicas[1], r.Primary)
 	_, _, err := s.TryAim(scaleBy(-1))
 	problem := faulttest.ProblemOf(t, err)
-	if problem.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(problem.Message, "redis-2 is a primary") || !strings.Contains(problem.Message, "Failover") {
+	if problem.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(problem.Message, "redis-2 is a primary") ||
+		!strings.Contains(problem.Message, "Failover") {
 		t.Errorf("%+v", problem)
 	}
 	s.expectReplicas(3)
@@ -260,7 +282,8 @@ func testReplicaScaleDuringFailover(t *testing.T) {
 		injector, target := s.Aim(spec)
 		r.FailoverTo(r.Primary, r.Replicas[1])
 		r.WaitHealthy(r.Replicas[1])
-		if err := faulttest.Called(injector.Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "redis-2 is a primary") {
+		if err := faulttest.Called(injector.Inject(t.Context(), target)); err == nil ||
+			!strings.Contains(err.Error(), "redis-2 is a primary") {
 			t.Errorf("%v, want a refusal", err)
 		}
 		s.expectReplicas(3)
@@ -285,7 +308,8 @@ func testReplicaScaleDuringFailover(t *testing.T) {
 	})
 }
 
-// An added server is told never to become the primary, as the revert could not remove it. A user who may not tell it that adds it all the same.
+// An added server is told never to become the primary, as the revert could not remove it. A user who may not tell it
+// that adds it all the same.
 func TestAddedReplicaIsBarred(t *testing.T) { redistest.Each(t, testAddedReplicaIsBarred) }
 
 func testAddedReplicaIsBarred(t *testing.T) {
@@ -310,7 +334,8 @@ func testAddedReplicaIsBarred(t *testing.T) {
 	}
 	t.Run("replication", func(t *testing.T) {
 		t.Parallel()
-		if story := added(t, replication(t, redistest.Options{}), "redis-2", "replica-priority", "0"); strings.Contains(story, "primary, as") {
+		if story := added(t, replication(t, redistest.Options{}), "redis-2", "replica-priority", "0"); strings.Contains(story,
+			"primary, as") {
 			t.Error(story)
 		}
 	})
@@ -318,7 +343,8 @@ func testAddedReplicaIsBarred(t *testing.T) {
 		t.Parallel()
 		s := replication(t, redistest.Options{Users: []string{"ctl on >pw +@all -config|set"}})
 		s.Login.Username, s.Login.Password = "ctl", "pw"
-		if story := added(t, s, "redis-2", "replica-priority", "100"); !strings.Contains(story, "a failover may make it the primary, as CONFIG SET replica-priority is refused: ") {
+		if story := added(t, s, "redis-2", "replica-priority",
+			"100"); !strings.Contains(story, "a failover may make it the primary, as CONFIG SET replica-priority is refused: ") {
 			t.Error(story)
 		}
 	})
@@ -329,8 +355,11 @@ func testAddedReplicaIsBarred(t *testing.T) {
 	})
 }
 
-// newClusterStage creates a cluster in one StatefulSet: redis-0 to redis-2 are primaries, redis-3 to redis-5 their replicas.
-func newClusterStage(t *testing.T, start func(c *redistest.Cluster, pod string) *redistest.Server) (*scaleStage, *redistest.Cluster) {
+// newClusterStage creates a cluster in one StatefulSet: redis-0 to redis-2 are primaries, redis-3 to redis-5 their
+// replicas.
+func newClusterStage(
+	t *testing.T, start func(c *redistest.Cluster, pod string) *redistest.Server,
+) (*scaleStage, *redistest.Cluster) {
 	t.Helper()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 	var servers []*redistest.Server
@@ -359,7 +388,8 @@ func waitForNodes(t *testing.T, c *redistest.Cluster, want int) {
 	})
 }
 
-// expectNodes checks how many nodes all running ones list now. On a busy machine some may be suspected of a failure (PFAIL) at this instant.
+// expectNodes checks how many nodes all running ones list now. On a busy machine some may be suspected of a failure
+// (PFAIL) at this instant.
 func expectNodes(t *testing.T, c *redistest.Cluster, want int) {
 	t.Helper()
 	for _, s := range c.Servers() {
@@ -409,17 +439,20 @@ func testReplicaScaleClusterAdd(t *testing.T) {
 	if got := c.Shards[1][0].Info("connected_slaves"); got != "3" {
 		t.Errorf("shard 1 has %s replicas, want 3", got)
 	}
-	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
+	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaSynced redis-6",
+		"ReplicaSynced redis-7")
 	s.revert(spec, target)
 	s.expectReplicas(6)
 	waitForNodes(t, c, 6)
 	waitForGossip(t, c, 12)
 	waitForNodes(t, c, 6)
 	c.WaitHealthy()
-	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaRemoved redis-6", "ReplicaRemoved redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
+	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaRemoved redis-6",
+		"ReplicaRemoved redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
 }
 
-// An added node that lost its volume has a new ID; the old ID stays in the node lists, and is identified by its address.
+// An added node that lost its volume has a new ID; the old ID stays in the node lists, and is identified by its
+// address.
 func TestReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 	redistest.Each(t, testReplicaScaleClusterForgetsAllNodes)
 }
@@ -447,7 +480,9 @@ func TestReplicaScaleClusterRemove(t *testing.T) { redistest.Each(t, testReplica
 func testReplicaScaleClusterRemove(t *testing.T) {
 	t.Parallel()
 	for name, comesBack := range map[string]func(c *redistest.Cluster, stopped map[string]*redistest.Server, pod string) *redistest.Server{
-		"its volume comes back": func(_ *redistest.Cluster, stopped map[string]*redistest.Server, pod string) *redistest.Server {
+		"its volume comes back": func(_ *redistest.Cluster, stopped map[string]*redistest.Server,
+			pod string,
+		) *redistest.Server {
 			stopped[pod].Restart()
 			return stopped[pod]
 		},
@@ -458,7 +493,10 @@ func testReplicaScaleClusterRemove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stopped := map[string]*redistest.Server{}
-			s, c := newClusterStage(t, func(c *redistest.Cluster, pod string) *redistest.Server { return comesBack(c, stopped, pod) })
+			s, c := newClusterStage(t, func(c *redistest.Cluster, pod string) *redistest.Server {
+				return comesBack(c, stopped,
+					pod)
+			})
 			for pod, server := range s.servers {
 				stopped[pod] = server
 			}
@@ -487,7 +525,8 @@ func TestReplicaScaleClusterRefusesPrimary(t *testing.T) {
 	t.Parallel()
 	s, _ := newClusterStage(t, nil)
 	_, _, err := s.TryAim(scaleBy(-4))
-	if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(problem.Message, "redis-2 is a primary") {
+	if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius ||
+		!strings.Contains(problem.Message, "redis-2 is a primary") {
 		t.Errorf("%+v", problem)
 	}
 }

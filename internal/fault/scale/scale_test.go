@@ -31,12 +31,14 @@ type scalable struct {
 func newScalable(t *testing.T, change func(*appsv1.StatefulSet)) *scalable {
 	t.Helper()
 	s := &scalable{World: faulttest.NewWorld(t), t: t, now: time.Unix(1_800_000_000, 0), infos: map[string]string{
-		"10.0.0.1:6379": "run_id:r0\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\nsync_full:1\r\nsync_partial_ok:0\r\n",
+		"10.0.0.1:6379": "run_id:r0\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\n" +
+			"sync_full:1\r\nsync_partial_ok:0\r\n",
 		"10.0.0.2:6379": "role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:up\r\nmaster_sync_in_progress:0\r\n",
 	}}
 	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(2))},
-		Status: appsv1.StatefulSetStatus{Replicas: 2, ReadyReplicas: 2},
+		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s"},
+		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(2))},
+		Status:     appsv1.StatefulSetStatus{Replicas: 2, ReadyReplicas: 2},
 	}
 	if change != nil {
 		change(set)
@@ -58,7 +60,9 @@ func newScalable(t *testing.T, change func(*appsv1.StatefulSet)) *scalable {
 
 func (s *scalable) injector(by int32) contract.Injector {
 	s.t.Helper()
-	return s.of(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: by}}})
+	return s.of(&v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: by}},
+	})
 }
 
 func (s *scalable) of(spec *v1alpha1.RedisFaultSpec) contract.Injector {
@@ -74,7 +78,12 @@ func (s *scalable) of(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 // recordedTarget is redis-0 after Preflight.
 func (s *scalable) recordedTarget(by int32) *v1alpha1.FaultTarget {
 	s.t.Helper()
-	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379", IntendedAt: &metav1.MicroTime{Time: s.now}}
+	target := &v1alpha1.FaultTarget{
+		Pod:        "redis-0",
+		UID:        "u0",
+		Address:    "10.0.0.1:6379",
+		IntendedAt: &metav1.MicroTime{Time: s.now},
+	}
 	if err := s.injector(by).Preflight(s.t.Context(), target); err != nil {
 		s.t.Fatal(err)
 	}
@@ -84,7 +93,8 @@ func (s *scalable) recordedTarget(by int32) *v1alpha1.FaultTarget {
 func (s *scalable) replicas() int32 {
 	s.t.Helper()
 	set := &appsv1.StatefulSet{}
-	if err := s.Cluster.Get(s.t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"}, set); err != nil {
+	if err := s.Cluster.Get(s.t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"},
+		set); err != nil {
 		s.t.Fatal(err)
 	}
 	return *set.Spec.Replicas
@@ -93,7 +103,8 @@ func (s *scalable) replicas() int32 {
 func (s *scalable) scaleTo(n int32) {
 	s.t.Helper()
 	set := &appsv1.StatefulSet{}
-	if err := s.Cluster.Get(s.t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"}, set); err != nil {
+	if err := s.Cluster.Get(s.t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"},
+		set); err != nil {
 		s.t.Fatal(err)
 	}
 	set.Spec.Replicas = &n
@@ -111,36 +122,84 @@ func TestReplicaScalePreflightRefuses(t *testing.T) {
 		reason string
 		about  string
 	}{
-		"several servers": {by: 1, mode: v1alpha1.SelectAll, reason: v1alpha1.ReasonInvalidSpec, about: "spec.select.mode: All"},
+		"several servers": {
+			by:     1,
+			mode:   v1alpha1.SelectAll,
+			reason: v1alpha1.ReasonInvalidSpec,
+			about:  "spec.select.mode: All",
+		},
 		"nothing":         {by: 0, reason: v1alpha1.ReasonInvalidSpec, about: "spec.action.replicaScale.by: 0"},
 		"more than there": {by: -3, reason: v1alpha1.ReasonInvalidSpec, about: "has only 2 replicas"},
 		"the primary":     {by: -2, reason: v1alpha1.ReasonBlastRadius, about: "redis-0 is a primary"},
-		"an operator's": {by: 1, reason: v1alpha1.ReasonNotSupported, about: "RedisCluster shop-redis", set: func(s *appsv1.StatefulSet) {
-			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "redis.example.com/v1", Kind: "RedisCluster", Name: "shop-redis", UID: "o", Controller: new(true)}}
-		}},
-		"an autoscaler's": {by: 1, reason: v1alpha1.ReasonNotSupported, about: "HorizontalPodAutoscaler keda-hpa-redis", world: func(s *scalable) {
-			if err := s.Cluster.Create(s.t.Context(), &autoscalingv2.HorizontalPodAutoscaler{
-				ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "keda-hpa-redis"},
-				Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis"}},
-			}); err != nil {
-				s.t.Fatal(err)
-			}
-		}},
-		"a pod that is not ready": {by: 1, reason: v1alpha1.ReasonInjectionFailed, about: "1 of 2 pods ready", set: func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 }},
-		"a silent server":         {by: 1, reason: v1alpha1.ReasonInjectionFailed, about: "did not answer INFO", world: func(s *scalable) { s.infos = nil }},
-		"a replica out of sync": {by: -1, reason: v1alpha1.ReasonInjectionFailed, about: "the primary of redis-1", world: func(s *scalable) {
-			s.infos["10.0.0.1:6379"] = "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n"
-		}},
-		"a replica that is silent": {by: -1, reason: v1alpha1.ReasonInjectionFailed, about: "the role of redis-1 cannot be determined", world: func(s *scalable) { delete(s.infos, "10.0.0.2:6379") }},
+		"an operator's": {
+			by:     1,
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "RedisCluster shop-redis",
+			set: func(s *appsv1.StatefulSet) {
+				s.OwnerReferences = []metav1.OwnerReference{
+					{APIVersion: "redis.example.com/v1", Kind: "RedisCluster", Name: "shop-redis", UID: "o", Controller: new(true)},
+				}
+			},
+		},
+		"an autoscaler's": {
+			by:     1,
+			reason: v1alpha1.ReasonNotSupported,
+			about:  "HorizontalPodAutoscaler keda-hpa-redis",
+			world: func(s *scalable) {
+				if err := s.Cluster.Create(s.t.Context(), &autoscalingv2.HorizontalPodAutoscaler{
+					ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "keda-hpa-redis"},
+					Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+						ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
+							APIVersion: "apps/v1",
+							Kind:       "StatefulSet",
+							Name:       "redis",
+						},
+					},
+				}); err != nil {
+					s.t.Fatal(err)
+				}
+			},
+		},
+		"a pod that is not ready": {
+			by:     1,
+			reason: v1alpha1.ReasonInjectionFailed,
+			about:  "1 of 2 pods ready",
+			set:    func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 },
+		},
+		"a silent server": {
+			by:     1,
+			reason: v1alpha1.ReasonInjectionFailed,
+			about:  "did not answer INFO",
+			world:  func(s *scalable) { s.infos = nil },
+		},
+		"a replica out of sync": {
+			by:     -1,
+			reason: v1alpha1.ReasonInjectionFailed,
+			about:  "the primary of redis-1",
+			world: func(s *scalable) {
+				s.infos["10.0.0.1:6379"] = "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n"
+			},
+		},
+		"a replica that is silent": {
+			by:     -1,
+			reason: v1alpha1.ReasonInjectionFailed,
+			about:  "the role of redis-1 cannot be determined",
+			world:  func(s *scalable) { delete(s.infos, "10.0.0.2:6379") },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScalable(t, c.set)
 			if c.world != nil {
 				c.world(s)
 			}
-			injector := s.of(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: c.by}}, Select: v1alpha1.FaultSelector{Mode: c.mode}})
-			problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379"}))
-			if problem.Reason != c.reason || !strings.Contains(problem.Message, c.about) || problem.Lasting == (c.reason == v1alpha1.ReasonInjectionFailed) {
+			injector := s.of(&v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: c.by}},
+				Select: v1alpha1.FaultSelector{Mode: c.mode},
+			})
+			problem := faulttest.ProblemOf(t,
+				injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379"}))
+			if problem.Reason != c.reason || !strings.Contains(problem.Message, c.about) ||
+				problem.Lasting == (c.reason == v1alpha1.ReasonInjectionFailed) {
 				t.Errorf("%+v, want %s about %q", problem, c.reason, c.about)
 			}
 			if n := s.replicas(); n != 2 {
@@ -149,12 +208,15 @@ func TestReplicaScalePreflightRefuses(t *testing.T) {
 		})
 	}
 	for name, owner := range map[string][]metav1.OwnerReference{
-		"belongs to ReplicaSet redis-5d": {{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "redis-5d", UID: "x", Controller: new(true)}},
-		"has no controller":              nil,
+		"belongs to ReplicaSet redis-5d": {
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "redis-5d", UID: "x", Controller: new(true)},
+		},
+		"has no controller": nil,
 	} {
 		s := newScalable(t, nil)
 		s.Pod("other", "u9", "10.0.0.9", topology.Primary, func(p *corev1.Pod) { p.OwnerReferences = owner })
-		problem := faulttest.ProblemOf(t, s.injector(1).Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "other", UID: "u9"}))
+		problem := faulttest.ProblemOf(t,
+			s.injector(1).Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "other", UID: "u9"}))
 		if problem.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(problem.Message, name) {
 			t.Errorf("%+v, want one that %s", problem, name)
 		}
@@ -180,7 +242,9 @@ func TestReplicaScaleSteps(t *testing.T) {
 	faulttest.EffectIs(t, s.injector(1), target, v1alpha1.EffectNotObserved, "pod redis-2 does not exist yet")
 	pod := s.Pod("redis-2", "u2", "10.0.0.3", "", func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.PodIP = corev1.PodPending, ""
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available"}}
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available"},
+		}
 	})
 	step("not scheduled: 0/2 nodes are available")
 	s.Update(pod, func(p *corev1.Pod) {
@@ -193,13 +257,17 @@ func TestReplicaScaleSteps(t *testing.T) {
 	for _, c := range []struct{ info, about string }{
 		{"role:slave\r\nloading:1\r\n", "is loading"},
 		{"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\n", "masterauth"},
-		{"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_sync_in_progress:1\r\n", "is syncing with 10.0.0.1:6379"},
+		{
+			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_sync_in_progress:1\r\n",
+			"is syncing with 10.0.0.1:6379",
+		},
 		{"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:up\r\n", "not listed as online"},
 	} {
 		s.infos["10.0.0.3:6379"] = c.info
 		step(c.about)
 	}
-	s.infos["10.0.0.1:6379"] = strings.Replace(s.infos["10.0.0.1:6379"], "sync_full:1", "slave1:ip=redis-2.redis.shop.svc,port=6379,state=online,offset=1,lag=1\r\nsync_full:2", 1)
+	s.infos["10.0.0.1:6379"] = strings.Replace(s.infos["10.0.0.1:6379"], "sync_full:1",
+		"slave1:ip=redis-2.redis.shop.svc,port=6379,state=online,offset=1,lag=1\r\nsync_full:2", 1)
 	step("its pod is not ready")
 	listed := s.infos["10.0.0.1:6379"]
 	s.infos["10.0.0.1:6379"] = strings.Replace(listed, "lag=1", "lag=9", 1)
@@ -207,7 +275,8 @@ func TestReplicaScaleSteps(t *testing.T) {
 	s.infos["10.0.0.1:6379"] = listed
 	s.now = s.now.Add(defaultSyncTimeout + time.Second)
 	var steps *faulttest.Pending
-	if err := faulttest.Called(s.injector(1).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "syncTimeout, 5m0s: redis-2 is in sync, but") {
+	if err := faulttest.Called(s.injector(1).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) ||
+		!strings.Contains(err.Error(), "syncTimeout, 5m0s: redis-2 is in sync, but") {
 		t.Errorf("%v, want an error that names what is missing", err)
 	}
 	s.Update(pod, func(p *corev1.Pod) {
@@ -216,9 +285,11 @@ func TestReplicaScaleSteps(t *testing.T) {
 	if err := faulttest.Called(s.injector(1).Inject(t.Context(), target)); err != nil {
 		t.Error(err)
 	}
-	faulttest.EffectIs(t, s.injector(1), target, v1alpha1.EffectConfirmed, "primary 10.0.0.1:6379 lists redis-2 (2 replicas instead of 1)")
+	faulttest.EffectIs(t, s.injector(1), target, v1alpha1.EffectConfirmed,
+		"primary 10.0.0.1:6379 lists redis-2 (2 replicas instead of 1)")
 	seen := s.injector(1).(contract.Follower).Follow(t.Context(), target)
-	if len(seen) != 2 || seen[0].Event != eventReplicaAdded || seen[1].Event != eventReplicaSynced || seen[1].Message != "after 5m1s; its primary has served 1 full sync and 0 partial syncs since" {
+	if len(seen) != 2 || seen[0].Event != eventReplicaAdded || seen[1].Event != eventReplicaSynced ||
+		seen[1].Message != "after 5m1s; its primary has served 1 full sync and 0 partial syncs since" {
 		t.Errorf("%+v", seen)
 	}
 
@@ -242,7 +313,10 @@ func TestReplicaScaleSteps(t *testing.T) {
 
 func TestReplicaScaleConflicts(t *testing.T) {
 	both := func(s *scalable, by int32, target *v1alpha1.FaultTarget) map[string]error {
-		return map[string]error{"inject": faulttest.Called(s.injector(by).Inject(t.Context(), target)), "revert": faulttest.Called(s.injector(by).Revert(t.Context(), target))}
+		return map[string]error{
+			"inject": faulttest.Called(s.injector(by).Inject(t.Context(), target)),
+			"revert": faulttest.Called(s.injector(by).Revert(t.Context(), target)),
+		}
 	}
 	t.Run("another client scales", func(t *testing.T) {
 		s := newScalable(t, nil)
@@ -256,7 +330,8 @@ func TestReplicaScaleConflicts(t *testing.T) {
 		if n := s.replicas(); n != 7 {
 			t.Errorf("%d replicas, want the number that the other client set", n)
 		}
-		if want, got := "kubectl -n shop scale statefulset redis --replicas=2", s.injector(1).ManualRevertCommand(target); got != want {
+		if want, got := "kubectl -n shop scale statefulset redis --replicas=2",
+			s.injector(1).ManualRevertCommand(target); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
@@ -264,7 +339,8 @@ func TestReplicaScaleConflicts(t *testing.T) {
 		s := newScalable(t, nil)
 		target := s.recordedTarget(1)
 		target.InjectedAt = &metav1.MicroTime{Time: s.now}
-		if err := faulttest.Called(s.injector(1).Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "scaled it back") {
+		if err := faulttest.Called(s.injector(1).Inject(t.Context(), target)); err == nil ||
+			!strings.Contains(err.Error(), "scaled it back") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -304,7 +380,10 @@ func TestReplicaScaleConflicts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if uid != "" {
-				set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s2"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3))}}
+				set = &appsv1.StatefulSet{
+					ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s2"},
+					Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(3))},
+				}
 				if err := s.Cluster.Create(t.Context(), set); err != nil {
 					t.Fatal(err)
 				}
@@ -331,7 +410,8 @@ func TestReplicaScaleConflicts(t *testing.T) {
 		if err := faulttest.Called(s.injector(1).Inject(ctx, target)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		if err := faulttest.Called(s.injector(1).Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); err == nil {
+		if err := faulttest.Called(
+			s.injector(1).Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); err == nil {
 			t.Error("scaled without a record")
 		}
 	})
@@ -354,13 +434,15 @@ func TestParseListing(t *testing.T) {
 	if err != nil || len(nodes) != 4 {
 		t.Fatalf("%v %v", nodes, err)
 	}
-	if own := myself(nodes); own.id != id || own.address != "10.0.0.1:6379" || own.bus != "16379" || !own.trusted() || own.owns(0) {
+	if own := myself(nodes); own.id != id || own.address != "10.0.0.1:6379" || own.bus != "16379" || !own.trusted() ||
+		own.owns(0) {
 		t.Errorf("%+v", own)
 	}
 	if b := nodes[1]; b.address != "10.0.0.2:6379" || b.trusted() || b.connected || !b.owns(5) || b.owns(6) || !b.owns(8) {
 		t.Errorf("%+v", b)
 	}
-	if c, d := nodes[2], nodes[3]; c.address != "" || c.trusted() || d.address != "[2001:db8::1]:6379" || d.primary != "b" {
+	if c, d := nodes[2], nodes[3]; c.address != "" || c.trusted() || d.address != "[2001:db8::1]:6379" ||
+		d.primary != "b" {
 		t.Errorf("%+v %+v", c, d)
 	}
 	for _, bad := range []string{"", "a b c\n", "a 10.0.0.1:1@2 master - 0 0 0 connected x-y\n"} {

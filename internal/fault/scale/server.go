@@ -30,7 +30,8 @@ func (t serverInfo) lists(pod, address string) bool {
 	return known && a.Online
 }
 
-// follower is the primary's entry of the server of a pod, which announces the pod's IP or a host name that begins with the pod's name.
+// follower is the primary's entry of the server of a pod, which announces the pod's IP or a host
+// name that begins with the pod's name.
 func (t serverInfo) follower(pod, address string) (topology.Attached, bool) {
 	_, port, _ := net.SplitHostPort(address)
 	i := slices.IndexFunc(t.followers, func(a topology.Attached) bool {
@@ -56,20 +57,29 @@ func (s *replicaScale) info(ctx context.Context, address string) (serverInfo, er
 	if err != nil {
 		return serverInfo{}, err
 	}
-	t := serverInfo{ReplicationInfo: topology.ReplicationOf(info), Server: topology.ServerOf(address, info)}
+	t := serverInfo{
+		ReplicationInfo: topology.ReplicationOf(info),
+		Server:          topology.ServerOf(address, info),
+	}
 	t.role, t.followers = t.ReplicationInfo.Role, t.Replicas
-	t.syncs = syncs{RunID: t.RunID, Full: info.Int("sync_full"), Partial: info.Int("sync_partial_ok")}
+	t.syncs = syncs{
+		RunID:   t.RunID,
+		Full:    info.Int("sync_full"),
+		Partial: info.Int("sync_partial_ok"),
+	}
 	for field := range info {
 		t.keys = t.keys || strings.HasPrefix(field, "db") && info.Pairs(field)["keys"] != ""
 	}
 	return t, nil
 }
 
-// staying are the addresses of the running servers that are neither added nor removed, the recorded primary's first.
+// staying are the addresses of the running servers that are neither added nor removed, the recorded
+// primary's first.
 func (s *replicaScale) staying(ctx context.Context, now *scaling) []string {
 	found := []string{now.record.Primary}
 	for _, name := range now.staying() {
-		if pod, err := s.Pod(ctx, name); err == nil && pod.Status.PodIP != "" && !slices.Contains(found, s.Address(pod)) {
+		if pod, err := s.Pod(ctx, name); err == nil && pod.Status.PodIP != "" &&
+			!slices.Contains(found, s.Address(pod)) {
 			found = append(found, s.Address(pod))
 		}
 	}

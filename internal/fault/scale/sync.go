@@ -15,7 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/target/podstate"
 )
 
-// bringIn makes every added server a replica, and returns what is missing until all are in sync and their pods ready.
+// bringIn makes every added server a replica, and returns what is missing until all are in sync and
+// their pods ready.
 func (s *replicaScale) bringIn(ctx context.Context, now *scaling) string {
 	var missing []string
 	for _, name := range now.changed() {
@@ -55,7 +56,8 @@ func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, 
 	}
 	if m.Synced.IsZero() {
 		m.Synced = s.now()
-		m.How = fmt.Sprintf("after %s; %s", m.Synced.Sub(m.Came).Round(100*time.Millisecond), now.record.syncsSince(primary))
+		m.How = fmt.Sprintf("after %s; %s", m.Synced.Sub(m.Came).Round(100*time.Millisecond),
+			now.record.syncsSince(primary))
 		if m.Refused != "" {
 			m.How += "; a failover may make it the primary, as " + m.Refused
 		}
@@ -63,8 +65,11 @@ func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, 
 	return s.unsettled(m)
 }
 
-// sync makes the server of a pod a replica where it is not, and returns its primary. missing is "" once it is in sync, or was promoted itself.
-func (s *replicaScale) sync(ctx context.Context, now *scaling, name string, m *member) (primary serverInfo, missing string) {
+// sync makes the server of a pod a replica where it is not, and returns its primary. missing is ""
+// once it is in sync, or was promoted itself.
+func (s *replicaScale) sync(
+	ctx context.Context, now *scaling, name string, m *member,
+) (primary serverInfo, missing string) {
 	own, err := s.info(ctx, m.Address)
 	if err != nil {
 		return serverInfo{}, "does not answer yet: " + err.Error()
@@ -96,10 +101,13 @@ func (s *replicaScale) sync(ctx context.Context, now *scaling, name string, m *m
 	return primary, outOfSync(name, m.Address, address, own, primary)
 }
 
-// adopt makes a server that started as a primary a replica. It must be empty: a replica deletes its own data.
+// adopt makes a server that started as a primary a replica. It must be empty: a replica deletes its
+// own data.
 func (s *replicaScale) adopt(ctx context.Context, own serverInfo, address, primary string) string {
 	if !own.blank() {
-		return fmt.Sprintf("started as a primary that holds keys or has replicas (%s), so it is not changed: the start script of the workload must make it a replica", plural(len(own.followers), "replica"))
+		return fmt.Sprintf(
+			"started as a primary that holds keys or has replicas (%s), so it is not changed: the start "+
+				"script of the workload must make it a replica", plural(len(own.followers), "replica"))
 	}
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
@@ -114,7 +122,9 @@ func (s *replicaScale) adopt(ctx context.Context, own serverInfo, address, prima
 func outOfSync(name, address, primary string, own, said serverInfo) string {
 	switch {
 	case !own.LinkUp && !own.Syncing:
-		return fmt.Sprintf("has no link to %s (master_link_status:down): is masterauth right there, and the network open?", own.Primary)
+		return fmt.Sprintf(
+			"has no link to %s (master_link_status:down): is masterauth right there, and the network open?",
+			own.Primary)
 	case !own.LinkUp || own.Syncing:
 		return "is syncing with " + own.Primary
 	case !said.lists(name, address):
@@ -131,7 +141,9 @@ func (r *scaleRecord) syncsSince(said serverInfo) string {
 	if r.Syncs.RunID == "" || r.Syncs.RunID != said.RunID {
 		return "its primary is another process than before"
 	}
-	return fmt.Sprintf("its primary has served %s and %s since", plural(int(said.syncs.Full-r.Syncs.Full), "full sync"), plural(int(said.syncs.Partial-r.Syncs.Partial), "partial sync"))
+	return fmt.Sprintf("its primary has served %s and %s since",
+		plural(int(said.syncs.Full-r.Syncs.Full), "full sync"),
+		plural(int(said.syncs.Partial-r.Syncs.Partial), "partial sync"))
 }
 
 // takeOut waits until every removed pod is deleted, and makes the nodes of a cluster forget it.
@@ -183,7 +195,8 @@ func (s *replicaScale) recordAdded(ctx context.Context, now *scaling) (changed b
 		}
 		m := now.record.Members[name]
 		m.Address = s.Address(pod)
-		if nodes, err := s.listing(ctx, m.Address); err == nil && !slices.Contains(m.Nodes, myself(nodes).id) {
+		if nodes, err := s.listing(ctx, m.Address); err == nil &&
+			!slices.Contains(m.Nodes, myself(nodes).id) {
 			m.Nodes = append(m.Nodes, myself(nodes).id)
 			changed = true
 		}

@@ -24,9 +24,10 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultVolumeAttachDelay: newVolumeAttachDelay,
 }
 
-// volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there uses it, too, and a taint keeps new pods off the node
-// meanwhile. The replacement gets the attach-detach controller's Multi-Attach error until the holder is deleted. The holder's deadline ends it
-// even without an operator; the taint is recorded on the node itself.
+// volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there
+// uses it, too, and a taint keeps new pods off the node meanwhile. The replacement gets the
+// attach-detach controller's Multi-Attach error until the holder is deleted. The holder's deadline
+// ends it even without an operator; the taint is recorded on the node itself.
 type volumeAttachDelay struct {
 	contract.Deps
 	lasts    time.Duration
@@ -37,7 +38,11 @@ type volumeAttachDelay struct {
 var _ contract.Follower = volumeAttachDelay{}
 
 func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	delay := volumeAttachDelay{Deps: deps, lasts: spec.Stays(), keepAway: v1alpha1.KeepAwayTaint}
+	delay := volumeAttachDelay{
+		Deps:     deps,
+		lasts:    spec.Stays(),
+		keepAway: v1alpha1.KeepAwayTaint,
+	}
 	if v := spec.Action.VolumeAttachDelay; v != nil {
 		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
 	}
@@ -49,14 +54,25 @@ type heldRecord struct {
 	Controller pods.Controller `json:"controller"`
 	Claim      string          `json:"claim"`
 	Volume     string          `json:"volume"`
-	Attachment string          `json:"attachment,omitempty"` // name of the VolumeAttachment to the target's node; an earlier version did not record it
+	// name of the VolumeAttachment to the target's node; an earlier version did not record it
+	Attachment string `json:"attachment,omitempty"`
 }
 
 func (v volumeAttachDelay) Traits() contract.Traits {
-	return contract.Traits{Lasts: v.lasts, EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true, Taints: v.taints()}
+	return contract.Traits{
+		Lasts:      v.lasts,
+		EndsServer: true,
+		Abrupt:     true,
+		NewPod:     true,
+		Silences:   true,
+		WholePod:   true,
+		Taints:     v.taints(),
+	}
 }
 
-func (v volumeAttachDelay) taints() bool { return v.keepAway == v1alpha1.KeepAwayTaint }
+func (v volumeAttachDelay) taints() bool {
+	return v.keepAway == v1alpha1.KeepAwayTaint
+}
 
 func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	pod, err := v.Pod(ctx, target.Pod)
@@ -64,7 +80,9 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 		return err
 	}
 	if metav1.GetControllerOf(pod) == nil {
-		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+		return problem.Invalid(
+			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
+			target.Pod)
 	}
 	held, err := v.heldVolume(ctx, pod, target.Container)
 	if err != nil {
@@ -76,18 +94,27 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 		}
 	}
 	err = node.RequireOtherNode(ctx, v.Deps, pod, held.volume, target.Node)
-	if unchecked := !v.taints() && apierrors.IsForbidden(err); err != nil && !unchecked { // without a taint no right on nodes is needed
+	// without a taint no right on nodes is needed
+	if unchecked := !v.taints() && apierrors.IsForbidden(err); err != nil && !unchecked {
 		return err
 	}
-	return contract.Save(target, heldRecord{Controller: pods.ControllerOf(pod), Claim: held.claim, Volume: held.volume.Name, Attachment: held.attachment})
+	return contract.Save(target, heldRecord{
+		Controller: pods.ControllerOf(pod),
+		Claim:      held.claim,
+		Volume:     held.volume.Name,
+		Attachment: held.attachment,
+	})
 }
 
 func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	return pods.Ended(ctx, v.Deps, target)
 }
 
-// Inject has three steps, each of which a later call skips once it is done: start the holder, taint the node, kill the pod.
-func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+// Inject has three steps, each of which a later call skips once it is done: start the holder, taint
+// the node, kill the pod.
+func (v volumeAttachDelay) Inject(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	record, _, err := contract.Load[heldRecord](target)
 	if err != nil {
 		return contract.Progress{}, err
@@ -106,8 +133,11 @@ func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTar
 	return contract.Progress{}, pods.RemoveTarget(ctx, v.Deps, target)
 }
 
-// keepOff taints the target's node if the replacement can be scheduled to another: another fault may have tainted the last one meanwhile.
-func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+// keepOff taints the target's node if the replacement can be scheduled to another: another fault
+// may have tainted the last one meanwhile.
+func (v volumeAttachDelay) keepOff(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	pod, err := v.Pod(ctx, target.Pod)
 	if err != nil {
 		return contract.Progress{}, err
@@ -118,8 +148,11 @@ func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTa
 	return node.Taint(ctx, v.Deps, target.Node)
 }
 
-// Revert releases the volume first, as the replacement waits for that alone. It untaints the node even if that fails.
-func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+// Revert releases the volume first, as the replacement waits for that alone. It untaints the node
+// even if that fails.
+func (v volumeAttachDelay) Revert(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
 	if _, _, err := contract.Load[heldRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
@@ -132,7 +165,8 @@ func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTar
 }
 
 func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found", v.Namespace, v.holderName(target))
+	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found",
+		v.Namespace, v.holderName(target))
 	if v.taints() {
 		command += " && " + node.ManualUntaint(v.Deps, target.Node)
 	}
@@ -140,7 +174,9 @@ func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) str
 }
 
 // Effect is confirmed while the replacement waits on another node for the volume.
-func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (v volumeAttachDelay) Effect(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (v1alpha1.Effect, string) {
 	ended, err := pods.Ended(ctx, v.Deps, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -162,36 +198,49 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 	return v.attachment(ctx, pod, target, record)
 }
 
-// notWaiting is the effect where no replacement waits for the volume on another node; "" where one does.
+// notWaiting is the effect where no replacement waits for the volume on another node; "" where one
+// does.
 func notWaiting(pod *corev1.Pod, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	switch {
 	case pod == nil:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone and has no replacement yet", target.Pod, target.UID)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone and has no replacement yet",
+			target.Pod, target.UID)
 	case pod.Spec.NodeName == target.Node:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s was scheduled to node %s again, where the volume is attached", pod.Name, target.Node)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"the replacement %s was scheduled to node %s again, where the volume is attached", pod.Name,
+			target.Node)
 	case pod.Status.Phase == corev1.PodRunning:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s runs on node %s: its volume was not delayed", pod.Name, pod.Spec.NodeName)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			"the replacement %s runs on node %s: its volume was not delayed", pod.Name, pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the replacement %s is on no node%s", pod.Name, pods.Unscheduled(pod))
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the replacement %s is on no node%s", pod.Name,
+			pods.Unscheduled(pod))
 	}
 	return "", ""
 }
 
-// attachment is the effect while a replacement waits: the event that the attach-detach controller wrote, or the attachment that it wrote it for.
-func (v volumeAttachDelay) attachment(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record heldRecord) (v1alpha1.Effect, string) {
+// attachment is the effect while a replacement waits: the event that the attach-detach controller
+// wrote, or the attachment that it wrote it for.
+func (v volumeAttachDelay) attachment(
+	ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record heldRecord,
+) (v1alpha1.Effect, string) {
 	events, err := v.eventsOf(ctx, pod)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if e := multiAttach(events); e != nil {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s of pod %s on node %s: %s", e.Reason, pod.Name, pod.Spec.NodeName, e.Message)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s of pod %s on node %s: %s", e.Reason, pod.Name,
+			pod.Spec.NodeName, e.Message)
 	}
 	attached, err := v.isAttached(ctx, record, target.Node)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case attached:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", record.Volume, target.Node, pod.Name, pod.Spec.NodeName)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+			"volume %s is attached to node %s while pod %s waits for it on node %s", record.Volume,
+			target.Node, pod.Name, pod.Spec.NodeName)
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", record.Volume, target.Node)
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more",
+		record.Volume, target.Node)
 }

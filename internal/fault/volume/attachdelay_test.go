@@ -38,16 +38,23 @@ func newAttachWorld(t *testing.T, change func(w *attachWorld)) *attachWorld {
 		World: faulttest.NewWorld(t),
 		claim: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "data-redis-0"},
-			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
+			Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
 		},
 		volume: &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pv-1"},
-			Spec:       corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: "fast"},
+			Spec: corev1.PersistentVolumeSpec{
+				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				StorageClassName: "fast",
+			},
 		},
 		attachment: &storagev1.VolumeAttachment{
 			ObjectMeta: metav1.ObjectMeta{Name: "csi-1"},
-			Spec:       storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-1")}},
-			Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+			Spec: storagev1.VolumeAttachmentSpec{
+				NodeName: "node-1",
+				Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-1")},
+			},
+			Status: storagev1.VolumeAttachmentStatus{Attached: true},
 		},
 	}
 	w.AddNode("node-1", nil)
@@ -64,14 +71,26 @@ func newAttachWorld(t *testing.T, change func(w *attachWorld)) *attachWorld {
 		p.Spec.Tolerations = w.tolerations
 		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(999)), FSGroup: new(int64(999))}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
-		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: w.claim.Name}}}}
+		p.Spec.Volumes = []corev1.Volume{
+			{
+				Name: "data",
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: w.claim.Name},
+				},
+			},
+		}
 	})
 	return w
 }
 
 func holding(keepAway v1alpha1.KeepAway) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay, VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: keepAway}},
-		Duration: &metav1.Duration{Duration: 20 * time.Second}}
+	return &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type:              v1alpha1.FaultVolumeAttachDelay,
+			VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: keepAway},
+		},
+		Duration: &metav1.Duration{Duration: 20 * time.Second},
+	}
 }
 
 // holder returns the holder pod, or nil.
@@ -97,15 +116,20 @@ func (w *attachWorld) run(phase corev1.PodPhase) {
 func (w *attachWorld) recordEvent(name, uid, reason, message string, at time.Time) {
 	w.T.Helper()
 	err := w.Cluster.Create(context.Background(), &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "redis-0", UID: types.UID(uid)},
-		Reason: reason, Message: message, FirstTimestamp: metav1.NewTime(at),
+		ObjectMeta:     metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "redis-0", UID: types.UID(uid)},
+		Reason:         reason,
+		Message:        message,
+		FirstTimestamp: metav1.NewTime(at),
 	})
 	if err != nil {
 		w.T.Fatal(err)
 	}
 }
 
-func (w *attachWorld) effect(injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string) {
+func (w *attachWorld) effect(
+	injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string,
+) {
 	w.T.Helper()
 	if got, evidence := injector.Effect(w.T.Context(), target); got != want || !strings.Contains(evidence, wantText) {
 		w.T.Errorf("effect %s (%s), want %s about %q", got, evidence, want, wantText)
@@ -158,9 +182,11 @@ func TestVolumeAttachDelay(t *testing.T) {
 	if w.holder() != nil {
 		t.Error("the holder is still there")
 	}
-	w.recordEvent("e2", "u1", "SuccessfulAttachVolume", `AttachVolume.Attach succeeded for volume "pv-1" `, t0.Add(25*time.Second))
+	w.recordEvent("e2", "u1", "SuccessfulAttachVolume", `AttachVolume.Attach succeeded for volume "pv-1" `,
+		t0.Add(25*time.Second))
 	seen := injector.(contract.Follower).Follow(t.Context(), target)
-	if len(seen) != 2 || seen[0].Event != contract.EventMultiAttach || seen[0].Message != message || seen[1].Event != contract.EventAttached || !seen[1].Coarse {
+	if len(seen) != 2 || seen[0].Event != contract.EventMultiAttach || seen[0].Message != message ||
+		seen[1].Event != contract.EventAttached || !seen[1].Coarse {
 		t.Errorf("sightings %+v", seen)
 	}
 	w.Update(next, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
@@ -173,20 +199,25 @@ func TestHolder(t *testing.T) {
 	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayNone))
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "")
 	h := w.holder()
-	if len(h.Name) != len("lose-hold-")+8 || !strings.HasPrefix(h.Name, "lose-hold-") || len(h.OwnerReferences) != 1 || h.OwnerReferences[0].UID != "uid-lose" {
+	if len(h.Name) != len("lose-hold-")+8 || !strings.HasPrefix(h.Name, "lose-hold-") || len(h.OwnerReferences) != 1 ||
+		h.OwnerReferences[0].UID != "uid-lose" {
 		t.Errorf("%s of %+v", h.Name, h.OwnerReferences)
 	}
 	if *h.Spec.ActiveDeadlineSeconds != 140 || !strings.Contains(h.Spec.Containers[0].Command[2], "sleep 140") {
-		t.Errorf("active deadline %d s (%v), want 20 s and the margin of 2m", *h.Spec.ActiveDeadlineSeconds, h.Spec.Containers[0].Command)
+		t.Errorf("active deadline %d s (%v), want 20 s and the margin of 2m", *h.Spec.ActiveDeadlineSeconds,
+			h.Spec.Containers[0].Command)
 	}
-	if h.Spec.NodeName != "node-1" || *h.Spec.AutomountServiceAccountToken || h.Spec.RestartPolicy != corev1.RestartPolicyNever {
+	if h.Spec.NodeName != "node-1" || *h.Spec.AutomountServiceAccountToken ||
+		h.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("spec %+v", h.Spec)
 	}
 	s, c := h.Spec.SecurityContext, h.Spec.Containers[0]
-	if !*s.RunAsNonRoot || *s.RunAsUser != 999 || s.FSGroup != nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+	if !*s.RunAsNonRoot || *s.RunAsUser != 999 || s.FSGroup != nil ||
+		s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("security %+v: want Redis's user, and no fsGroup: the kubelet would change the owner of the files", s)
 	}
-	if *c.SecurityContext.AllowPrivilegeEscalation || c.SecurityContext.Capabilities.Drop[0] != "ALL" || !c.VolumeMounts[0].ReadOnly || c.Image != "redis:7" {
+	if *c.SecurityContext.AllowPrivilegeEscalation || c.SecurityContext.Capabilities.Drop[0] != "ALL" ||
+		!c.VolumeMounts[0].ReadOnly || c.Image != "redis:7" {
 		t.Errorf("container %+v", c)
 	}
 	if claim := h.Spec.Volumes[0].PersistentVolumeClaim; claim.ClaimName != "data-redis-0" {
@@ -195,7 +226,12 @@ func TestHolder(t *testing.T) {
 }
 
 func TestVolumeAttachDelayWithoutTaint(t *testing.T) {
-	w := newAttachWorld(t, func(w *attachWorld) { w.tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }) // tolerates what there is not
+	// tolerates what there is not
+	w := newAttachWorld(t, func(w *attachWorld) {
+		w.tolerations = []corev1.Toleration{
+			{Operator: corev1.TolerationOpExists},
+		}
+	})
 	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayNone))
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "")
 	w.run(corev1.PodRunning)
@@ -206,7 +242,8 @@ func TestVolumeAttachDelayWithoutTaint(t *testing.T) {
 	targets[0].InjectedAt = &metav1.MicroTime{Time: time.Now()}
 	w.Pod("redis-0", "u1", "10.0.0.5", "", nil)
 	w.effect(injector, &targets[0], v1alpha1.EffectNotObserved, "was scheduled to node node-1 again")
-	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "delete pod lose-hold-") || strings.Contains(by, "untaint") {
+	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "delete pod lose-hold-") ||
+		strings.Contains(by, "untaint") {
 		t.Errorf("manual command: %s", by)
 	}
 }
@@ -214,7 +251,9 @@ func TestVolumeAttachDelayWithoutTaint(t *testing.T) {
 // noNodes is an API server that permits nothing on nodes.
 type noNodes struct{ client.Reader }
 
-func (n noNodes) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (n noNodes) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
 	if _, is := object.(*corev1.Node); is {
 		return apierrors.NewForbidden(corev1.Resource("nodes"), key.Name, nil)
 	}
@@ -230,7 +269,10 @@ func (n noNodes) List(ctx context.Context, list client.ObjectList, options ...cl
 
 // Without a taint no right on nodes is needed. With one, it is an error that it is missing.
 func TestVolumeAttachDelayWithoutRightsOnNodes(t *testing.T) {
-	for keepAway, permitted := range map[v1alpha1.KeepAway]bool{v1alpha1.KeepAwayNone: true, v1alpha1.KeepAwayTaint: false} {
+	for keepAway, permitted := range map[v1alpha1.KeepAway]bool{
+		v1alpha1.KeepAwayNone:  true,
+		v1alpha1.KeepAwayTaint: false,
+	} {
 		w := newAttachWorld(t, nil)
 		_, targets := w.Aimed(Kinds, guard.Choose, holding(keepAway))
 		deps := w.Of("lose")
@@ -253,14 +295,21 @@ func TestVolumeAttachDelayRefused(t *testing.T) {
 		change   func(*attachWorld)
 		wantText string
 	}{
-		"many":        {func(w *attachWorld) { w.volume.Spec.AccessModes[0] = corev1.ReadWriteMany }, "ReadWriteMany"},
-		"one pod":     {func(w *attachWorld) { w.volume.Spec.AccessModes[0] = corev1.ReadWriteOncePod }, "ReadWriteOncePod"},
-		"not bound":   {func(w *attachWorld) { w.claim.Status.Phase = corev1.ClaimPending }, "data-redis-0 is Pending"},
-		"no volume":   {func(w *attachWorld) { w.volume.Name = "another" }, "pv-1, which does not exist"},
-		"no claim":    {func(w *attachWorld) { w.claim.Namespace = "elsewhere" }, "data-redis-0 does not exist"},
-		"not by CSI":  {func(w *attachWorld) { w.attachment.Spec.NodeName = "node-2" }, `storage class "fast" attaches nothing`},
-		"one node":    {func(w *attachWorld) { w.addTaint("node-2") }, "node-2 has the taint broken"},
-		"tolerant":    {func(w *attachWorld) { w.tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }, "redis-0 tolerates the taint redquake.dev/fault"},
+		"many":      {func(w *attachWorld) { w.volume.Spec.AccessModes[0] = corev1.ReadWriteMany }, "ReadWriteMany"},
+		"one pod":   {func(w *attachWorld) { w.volume.Spec.AccessModes[0] = corev1.ReadWriteOncePod }, "ReadWriteOncePod"},
+		"not bound": {func(w *attachWorld) { w.claim.Status.Phase = corev1.ClaimPending }, "data-redis-0 is Pending"},
+		"no volume": {func(w *attachWorld) { w.volume.Name = "another" }, "pv-1, which does not exist"},
+		"no claim":  {func(w *attachWorld) { w.claim.Namespace = "elsewhere" }, "data-redis-0 does not exist"},
+		"not by CSI": {
+			func(w *attachWorld) { w.attachment.Spec.NodeName = "node-2" },
+			`storage class "fast" attaches nothing`,
+		},
+		"one node": {func(w *attachWorld) { w.addTaint("node-2") }, "node-2 has the taint broken"},
+		"tolerant": {func(w *attachWorld) {
+			w.tolerations = []corev1.Toleration{
+				{Operator: corev1.TolerationOpExists},
+			}
+		}, "redis-0 tolerates the taint redquake.dev/fault"},
 		"local class": {func(w *attachWorld) { w.bindTo("node-1") }, "cannot reach volume pv-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,8 +318,15 @@ func TestVolumeAttachDelayRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Node: "node-1", Container: "redis"}))
-			if problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting || !strings.Contains(problem.Message, tc.wantText) {
+			problem := faulttest.ProblemOf(t,
+				injector.Preflight(t.Context(), &v1alpha1.FaultTarget{
+					Pod:       "redis-0",
+					UID:       "u0",
+					Node:      "node-1",
+					Container: "redis",
+				}))
+			if problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting ||
+				!strings.Contains(problem.Message, tc.wantText) {
 				t.Errorf("%+v, want one about %q", problem, tc.wantText)
 			}
 		})
@@ -286,20 +342,30 @@ func (w *attachWorld) addTaint(name string) {
 }
 
 func (w *attachWorld) bindTo(node string) {
-	w.volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-	}}}}
+	w.volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
+		Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+			},
+		}}},
+	}
 }
 
 func TestVolumeAttachDelayWithoutVolume(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-2", nil)
-	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "scratch"}} })
+	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{
+			{Name: "scratch"},
+		}
+	})
 	injector, err := Kinds.For(holding(v1alpha1.KeepAwayTaint), w.Of("lose"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Node: "node-1"})); !strings.Contains(problem.Message, "no volume of a persistentVolumeClaim") {
+	if problem := faulttest.ProblemOf(t,
+		injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Node: "node-1"})); !strings.Contains(
+		problem.Message, "no volume of a persistentVolumeClaim") {
 		t.Errorf("%+v", problem)
 	}
 }
@@ -313,14 +379,19 @@ func TestHolderErrors(t *testing.T) {
 		"ended": {func(w *attachWorld) {
 			w.Update(w.holder(), func(p *corev1.Pod) {
 				p.Status.Phase = corev1.PodFailed
-				p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "StartError", ExitCode: 128}}}}
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{
+					{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "StartError", ExitCode: 128}}},
+				}
 			})
 		}, "StartError, exit code 128"},
 		"late": {func(w *attachWorld) {
 			w.Update(w.holder(), func(p *corev1.Pod) {
 				began := metav1.NewTime(time.Now().Add(-90 * time.Second))
 				p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &began
-				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "injected"}, {Name: "holder", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{
+					{Name: "injected"},
+					{Name: "holder", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}},
+				}
 			})
 		}, "to start"},
 		"another's": {func(w *attachWorld) {
@@ -336,7 +407,8 @@ func TestHolderErrors(t *testing.T) {
 			injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayTaint))
 			faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "")
 			tc.trouble(w)
-			if err := faulttest.Called(injector.Inject(t.Context(), &targets[0])); err == nil || !strings.Contains(err.Error(), tc.wantText) {
+			if err := faulttest.Called(injector.Inject(t.Context(), &targets[0])); err == nil ||
+				!strings.Contains(err.Error(), tc.wantText) {
 				t.Errorf("inject: %v, want %q", err, tc.wantText)
 			}
 			if err := faulttest.Called(injector.Revert(t.Context(), &targets[0])); err != nil {
@@ -353,7 +425,8 @@ func TestHolderErrors(t *testing.T) {
 	}
 }
 
-// A revert between any two steps, or before the first, restores the state; a Redis that was not killed yet keeps running.
+// A revert between any two steps, or before the first, restores the state; a Redis that was not killed yet keeps
+// running.
 func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 	for steps := range 4 {
 		w := newAttachWorld(t, nil)

@@ -11,13 +11,17 @@ func (v volumeAttachDelay) Describe(target *v1alpha1.FaultTarget) contract.Descr
 	return contract.DescribeRecord(target, func(record heldRecord) contract.Description {
 		taint, untaint, stays := "", "", ""
 		if v.taints() {
-			taint, untaint, stays = ", taint that node", ", and untaint node "+target.Node, "; the node stays tainted"
+			taint = ", taint that node"
+			untaint = ", and untaint node " + target.Node
+			stays = "; the node stays tainted"
 		}
 		return contract.Description{
-			Action: fmt.Sprintf("hold volume %s (claim %s) on node %s by pod %s%s, then delete pod %s without grace period",
+			Action: fmt.Sprintf(
+				"hold volume %s (claim %s) on node %s by pod %s%s, then delete pod %s without grace period",
 				record.Volume, record.Claim, target.Node, v.holderName(target), taint, target.Pod),
-			Revert:     fmt.Sprintf("delete pod %s%s", v.holderName(target), untaint),
-			SelfEnding: fmt.Sprintf("the holder pod ends after %s, which releases the volume%s", v.lasts+holderMargin, stays),
+			Revert: fmt.Sprintf("delete pod %s%s", v.holderName(target), untaint),
+			SelfEnding: fmt.Sprintf("the holder pod ends after %s, which releases the volume%s",
+				v.lasts+holderMargin, stays),
 		}
 	})
 }

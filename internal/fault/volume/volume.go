@@ -25,12 +25,15 @@ type heldVolume struct {
 	attachment string // name of its VolumeAttachment
 }
 
-// heldVolume finds a claim of a pod whose volume can be attached to only one node at a time, that of the named container first. A Problem names the
-// reason for each claim that is not.
-func (v volumeAttachDelay) heldVolume(ctx context.Context, pod *corev1.Pod, container string) (heldVolume, error) {
+// heldVolume finds a claim of a pod whose volume can be attached to only one node at a time, that
+// of the named container first. A Problem names the reason for each claim that is not.
+func (v volumeAttachDelay) heldVolume(
+	ctx context.Context, pod *corev1.Pod, container string,
+) (heldVolume, error) {
 	claims := claimsOf(pod, container)
 	if len(claims) == 0 {
-		return heldVolume{}, problem.Unsupported("pod %s has no volume of a persistentVolumeClaim: there is nothing to hold", pod.Name)
+		return heldVolume{}, problem.Unsupported(
+			"pod %s has no volume of a persistentVolumeClaim: there is nothing to hold", pod.Name)
 	}
 	var reasons []string
 	for _, claim := range claims {
@@ -43,7 +46,8 @@ func (v volumeAttachDelay) heldVolume(ctx context.Context, pod *corev1.Pod, cont
 		}
 		reasons = append(reasons, fmt.Sprintf("claim %s %s", claim, why))
 	}
-	return heldVolume{}, problem.Unsupported("pod %s has no volume that could be held on its node: %s", pod.Name, strings.Join(reasons, "; "))
+	return heldVolume{}, problem.Unsupported("pod %s has no volume that could be held on its node: %s",
+		pod.Name, strings.Join(reasons, "; "))
 }
 
 // claimsOf is the claims that a pod mounts as file systems, those of the named container first.
@@ -51,7 +55,9 @@ func claimsOf(pod *corev1.Pod, container string) []string {
 	var own, others []string
 	for _, c := range pod.Spec.Containers {
 		for _, mount := range c.VolumeMounts {
-			i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name && v.PersistentVolumeClaim != nil })
+			i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+				return v.Name == mount.Name && v.PersistentVolumeClaim != nil
+			})
 			switch {
 			case i < 0:
 			case c.Name == container:
@@ -71,9 +77,12 @@ func claimsOf(pod *corev1.Pod, container string) []string {
 }
 
 // attachable returns a claim's volume, and why it cannot be held on a node; why is "" where it can.
-func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (held heldVolume, why string, err error) {
+func (v volumeAttachDelay) attachable(
+	ctx context.Context, name, node string,
+) (held heldVolume, why string, err error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	if err := v.Live.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: name}, claim); apierrors.IsNotFound(err) {
+	if err := v.Live.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: name},
+		claim); apierrors.IsNotFound(err) {
 		return held, "does not exist", nil
 	} else if err != nil {
 		return held, "", err
@@ -82,7 +91,8 @@ func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (h
 		return held, fmt.Sprintf("is %s", claim.Status.Phase), nil
 	}
 	volume := &corev1.PersistentVolume{}
-	if err := v.Live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); apierrors.IsNotFound(err) {
+	if err := v.Live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName},
+		volume); apierrors.IsNotFound(err) {
 		return held, fmt.Sprintf("names volume %s, which does not exist", claim.Spec.VolumeName), nil
 	} else if err != nil {
 		return held, "", err
@@ -90,7 +100,9 @@ func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (h
 	for _, mode := range volume.Spec.AccessModes {
 		switch mode {
 		case corev1.ReadWriteMany, corev1.ReadOnlyMany:
-			return held, fmt.Sprintf("is %s: its volume can be attached to several nodes at once, so the replacement would not wait", mode), nil
+			return held, fmt.Sprintf(
+				"is %s: its volume can be attached to several nodes at once, so the replacement would not wait",
+				mode), nil
 		case corev1.ReadWriteOncePod:
 			return held, fmt.Sprintf("is %s: no holder pod may use it beside Redis", mode), nil
 		}
@@ -100,17 +112,25 @@ func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (h
 		return held, "", err
 	}
 	if attachment == "" {
-		return held, fmt.Sprintf("has volume %s, for which there is no VolumeAttachment to node %s: its storage class %q attaches nothing to nodes (a local or a network file system)",
+		return held, fmt.Sprintf(
+			"has volume %s, for which there is no VolumeAttachment to node %s: its storage class %q "+
+				"attaches nothing to nodes (a local or a network file system)",
 			volume.Name, node, volume.Spec.StorageClassName), nil
 	}
 	return heldVolume{claim: name, volume: volume, attachment: attachment}, "", nil
 }
 
-// attachmentOf is the name of the VolumeAttachment by which a volume is attached to a node; "" where it is not.
-func (v volumeAttachDelay) attachmentOf(ctx context.Context, volume, node string) (name string, err error) {
+// attachmentOf is the name of the VolumeAttachment by which a volume is attached to a node; ""
+// where it is not.
+func (v volumeAttachDelay) attachmentOf(
+	ctx context.Context, volume, node string,
+) (name string, err error) {
 	var page storagev1.VolumeAttachmentList
 	err = paging.Each(ctx, v.Live, &page, func() bool {
-		i := slices.IndexFunc(page.Items, func(a storagev1.VolumeAttachment) bool { return attaches(&a, volume, node) })
+		i := slices.IndexFunc(page.Items, func(a storagev1.VolumeAttachment) bool {
+			return attaches(&a,
+				volume, node)
+		})
 		if i >= 0 {
 			name = page.Items[i].Name
 		}
@@ -121,11 +141,15 @@ func (v volumeAttachDelay) attachmentOf(ctx context.Context, volume, node string
 }
 
 func attaches(a *storagev1.VolumeAttachment, volume, node string) bool {
-	return a.Spec.NodeName == node && a.Spec.Source.PersistentVolumeName != nil && *a.Spec.Source.PersistentVolumeName == volume && a.Status.Attached
+	return a.Spec.NodeName == node && a.Spec.Source.PersistentVolumeName != nil &&
+		*a.Spec.Source.PersistentVolumeName == volume && a.Status.Attached
 }
 
-// isAttached reports whether a recorded volume is still attached to a node. The cluster's VolumeAttachments are listed only where none is recorded.
-func (v volumeAttachDelay) isAttached(ctx context.Context, record heldRecord, node string) (bool, error) {
+// isAttached reports whether a recorded volume is still attached to a node. The cluster's
+// VolumeAttachments are listed only where none is recorded.
+func (v volumeAttachDelay) isAttached(
+	ctx context.Context, record heldRecord, node string,
+) (bool, error) {
 	if record.Attachment == "" {
 		name, err := v.attachmentOf(ctx, record.Volume, node)
 		return name != "", err
@@ -142,7 +166,9 @@ const (
 )
 
 // Follow reports the events of the attach-detach controller about the replacement.
-func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
+func (v volumeAttachDelay) Follow(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) []contract.Sighting {
 	record, _, err := contract.Load[heldRecord](target)
 	if err != nil {
 		return nil
@@ -157,20 +183,35 @@ func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTar
 	}
 	var seen []contract.Sighting
 	if e := multiAttach(events); e != nil {
-		seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: contract.EventMultiAttach, Object: pod.Name, Message: e.Message})
+		seen = append(seen, contract.Sighting{
+			At:      e.FirstTimestamp.Time,
+			Coarse:  true,
+			Event:   contract.EventMultiAttach,
+			Object:  pod.Name,
+			Message: e.Message,
+		})
 	}
 	for i := range events {
-		if e := &events[i]; e.Reason == reasonSucceededAttach && strings.Contains(e.Message, record.Volume) {
-			seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: contract.EventAttached, Object: pod.Name, Message: e.Message})
+		if e := &events[i]; e.Reason == reasonSucceededAttach &&
+			strings.Contains(e.Message, record.Volume) {
+			seen = append(seen, contract.Sighting{
+				At:      e.FirstTimestamp.Time,
+				Coarse:  true,
+				Event:   contract.EventAttached,
+				Object:  pod.Name,
+				Message: e.Message,
+			})
 		}
 	}
 	return seen
 }
 
-// multiAttach is the event that the volume is still attached to another node; nil where there is none.
+// multiAttach is the event that the volume is still attached to another node; nil where there is
+// none.
 func multiAttach(events []corev1.Event) *corev1.Event {
 	i := slices.IndexFunc(events, func(e corev1.Event) bool {
-		return e.Reason == reasonFailedAttach && strings.HasPrefix(e.Message, "Multi-Attach error for volume")
+		return e.Reason == reasonFailedAttach &&
+			strings.HasPrefix(e.Message, "Multi-Attach error for volume")
 	})
 	if i < 0 {
 		return nil

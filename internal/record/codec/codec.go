@@ -1,4 +1,5 @@
-// Package codec writes and reads the fields of records: numbers as varints, texts, booleans, lists. Readers allocate in proportion to their input.
+// Package codec writes and reads the fields of records: numbers as varints, texts, booleans, lists.
+// Readers allocate in proportion to their input.
 package codec
 
 import (
@@ -12,7 +13,9 @@ import (
 var ErrCorrupt = errors.New("corrupt record")
 
 // AppendInt uses zigzag encoding: small numbers of either sign are short.
-func AppendInt(dst []byte, v int64) []byte { return binary.AppendVarint(dst, v) }
+func AppendInt(dst []byte, v int64) []byte {
+	return binary.AppendVarint(dst, v)
+}
 
 // AppendFloat writes the 8 bytes of v.
 func AppendFloat(dst []byte, v float64) []byte {
@@ -20,10 +23,14 @@ func AppendFloat(dst []byte, v float64) []byte {
 }
 
 // AppendText writes the length of s and s.
-func AppendText(dst []byte, s string) []byte { return append(AppendUint(dst, uint64(len(s))), s...) }
+func AppendText(dst []byte, s string) []byte {
+	return append(AppendUint(dst, uint64(len(s))), s...)
+}
 
 // AppendUint writes a number: small ones are short.
-func AppendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
+func AppendUint(dst []byte, v uint64) []byte {
+	return binary.AppendUvarint(dst, v)
+}
 
 // AppendBool writes one byte.
 func AppendBool(dst []byte, v bool) []byte {
@@ -42,7 +49,8 @@ func AppendList[T any](dst []byte, list []T, item func([]byte, *T) []byte) []byt
 	return dst
 }
 
-// ReadList reads the output of AppendList, each item with item, which reads at least size bytes; nil if there is none.
+// ReadList reads the output of AppendList, each item with item, which reads at least size bytes;
+// nil if there is none.
 func ReadList[T any](r *Reader, size int, item func(*T)) []T {
 	n := r.Count(size)
 	if n == 0 {
@@ -55,14 +63,17 @@ func ReadList[T any](r *Reader, size int, item func(*T)) []T {
 	return list
 }
 
-// Reader decodes the output of the append functions. After the first error it returns zeros. It is not safe for concurrent use.
+// Reader decodes the output of the append functions. After the first error it returns zeros. It is
+// not safe for concurrent use.
 type Reader struct {
 	rest []byte
 	err  error // the first one
 }
 
 // NewReader returns a reader of b, which must not be modified as long as it is read.
-func NewReader(b []byte) *Reader { return &Reader{rest: b} }
+func NewReader(b []byte) *Reader {
+	return &Reader{rest: b}
+}
 
 // Int reads the output of AppendInt.
 func (r *Reader) Int() int64 {
@@ -87,7 +98,9 @@ func (r *Reader) Float() float64 {
 }
 
 // Text reads the output of AppendText.
-func (r *Reader) Text() string { return string(r.Bytes()) }
+func (r *Reader) Text() string {
+	return string(r.Bytes())
+}
 
 // Bytes reads a text without copying it: it shares the memory of the input; nil if it is empty.
 func (r *Reader) Bytes() []byte {
@@ -112,8 +125,8 @@ func (r *Reader) Bool() bool {
 	return false
 }
 
-// Count reads the number of following items, each at least size bytes long. A number that exceeds the remaining input is an error, so that
-// allocations are proportional to the input.
+// Count reads the number of following items, each at least size bytes long. A number that exceeds
+// the remaining input is an error, so that allocations are proportional to the input.
 func (r *Reader) Count(size int) int {
 	n := r.Uint()
 	if n > uint64(len(r.rest)/size) {
@@ -160,13 +173,19 @@ func (r *Reader) Below(limit int) int {
 }
 
 // Texts reads a list of texts; nil if there is none.
-func (r *Reader) Texts() []string { return ReadList(r, 1, func(t *string) { *t = r.Text() }) }
+func (r *Reader) Texts() []string {
+	return ReadList(r, 1, func(t *string) { *t = r.Text() })
+}
 
 // Left is the number of bytes that are not read yet.
-func (r *Reader) Left() int { return len(r.rest) }
+func (r *Reader) Left() int {
+	return len(r.rest)
+}
 
 // Err returns the first error, which wraps ErrCorrupt.
-func (r *Reader) Err() error { return r.err }
+func (r *Reader) Err() error {
+	return r.err
+}
 
 // End returns the first error; that there are bytes left is one.
 func (r *Reader) End() error {

@@ -12,14 +12,19 @@ type Bucket struct {
 }
 
 // Highest is the highest value that the cell holds: a whole number of microseconds.
-func (b Bucket) Highest() time.Duration { return highest(int(b.Index)) }
+func (b Bucket) Highest() time.Duration {
+	return highest(int(b.Index))
+}
 
-// Buckets are a histogram's non-empty cells, ascending by Index, each at most once. Intervals carry this form: merging is exact and encoding compact.
+// Buckets are a histogram's non-empty cells, ascending by Index, each at most once. Intervals carry
+// this form: merging is exact and encoding compact.
 // The zero value is an empty histogram.
 type Buckets []Bucket
 
-// Merge returns the sum of the histograms a and b. Counts of equal cells add up, to at most 2^32-1, which no interval of a run reaches.
-// It may reuse a's memory: as with append, a must not be used afterwards. b is only read and not retained.
+// Merge returns the sum of the histograms a and b. Counts of equal cells add up, to at most 2^32-1,
+// which no interval of a run reaches.
+// It may reuse a's memory: as with append, a must not be used afterwards. b is only read and not
+// retained.
 func Merge(a, b Buckets) Buckets {
 	switch {
 	case len(b) == 0:
@@ -48,8 +53,9 @@ func Merge(a, b Buckets) Buckets {
 	return a
 }
 
-// mergeFew is Merge for a b that is much shorter than a, such as one pod's histogram and the sum of many: it searches b's cells in a instead
-// of iterating over all of a, and moves a's memory only to insert new cells.
+// mergeFew is Merge for a b that is much shorter than a, such as one pod's histogram and the sum of
+// many: it searches b's cells in a instead of iterating over all of a, and moves a's memory only to
+// insert new cells.
 func mergeFew(a, b Buckets) Buckets {
 	type newCell struct {
 		at   int // where in a it belongs
@@ -84,7 +90,8 @@ func mergeFew(a, b Buckets) Buckets {
 // extend makes a n cells long.
 func extend(a Buckets, n int) Buckets {
 	if cap(a) < n {
-		// A quarter more than needed: an interval is merged once per pod, and most of its cells are the same.
+		// A quarter more than needed: an interval is merged once per pod, and most of its cells are the
+		// same.
 		grown := make(Buckets, len(a), n+n/4)
 		copy(grown, a)
 		a = grown
@@ -92,12 +99,14 @@ func extend(a Buckets, n int) Buckets {
 	return a[:n]
 }
 
-// search returns the first position at or after from whose index is at least index, len(a) if there is none. All indices before from must be lower.
+// search returns the first position at or after from whose index is at least index, len(a) if there
+// is none. All indices before from must be lower.
 func search(a Buckets, from int, index uint16) int {
 	if from >= len(a) || a[from].Index >= index {
 		return from
 	}
-	// Indices are strictly ascending, so this is the last possible position, and the right one if no cell is missing between.
+	// Indices are strictly ascending, so this is the last possible position, and the right one if no
+	// cell is missing between.
 	to := from + int(index-a[from].Index)
 	if to < len(a) && a[to].Index == index {
 		return to
@@ -136,8 +145,9 @@ func addSaturated(a, b uint32) uint32 {
 	return math.MaxUint32
 }
 
-// Quantile returns the value at or below which the share q (0 to 1) of the recorded values lies, rounded up within its cell as in
-// HdrHistogram's ValueAtQuantile(q*100). 0 if nothing was recorded.
+// Quantile returns the value at or below which the share q (0 to 1) of the recorded values lies,
+// rounded up within its cell as in HdrHistogram's ValueAtQuantile(q*100). 0 if nothing was
+// recorded.
 func (b Buckets) Quantile(q float64) time.Duration {
 	total := b.Count()
 	if total == 0 {
@@ -170,7 +180,8 @@ func (b Buckets) Max() time.Duration {
 	return highest(int(b[len(b)-1].Index))
 }
 
-// Mean returns the mean of the recorded values, each taken as the middle of its cell, as HdrHistogram's Mean. 0 if nothing was recorded.
+// Mean returns the mean of the recorded values, each taken as the middle of its cell, as
+// HdrHistogram's Mean. 0 if nothing was recorded.
 func (b Buckets) Mean() time.Duration {
 	var n uint64
 	var sum float64

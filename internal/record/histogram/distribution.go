@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Distribution is the sum of many histograms, whose counts may exceed 2^32. The zero value is empty.
+// Distribution is the sum of many histograms, whose counts may exceed 2^32. The zero value is
+// empty.
 // It is not safe for concurrent use.
 type Distribution struct {
 	cells []uint64
@@ -39,7 +40,9 @@ func (d *Distribution) AddLess(b Buckets, less time.Duration) {
 }
 
 // Count is the number of values.
-func (d *Distribution) Count() uint64 { return d.count }
+func (d *Distribution) Count() uint64 {
+	return d.count
+}
 
 // Quantile is as Buckets.Quantile.
 func (d *Distribution) Quantile(q float64) time.Duration {

@@ -1,19 +1,26 @@
-// Package histogram counts durations from 1 us to 60 s with 3 significant digits, in the layout of HdrHistogram: as they are recorded (Histogram), as they
-// are sent and merged (Buckets), and as sums of many (Distribution).
+// Package histogram counts durations from 1 us to 60 s with 3 significant digits, in the layout of
+// HdrHistogram: as they are recorded (Histogram), as they are sent and merged (Buckets), and as
+// sums of many (Distribution).
 package histogram
 
 import "math"
 
-// Histogram records durations from 1 us to 60 s with 3 significant digits in dense cells: 68 KiB, no allocation per record.
+// Histogram records durations from 1 us to 60 s with 3 significant digits in dense cells: 68 KiB,
+// no allocation per record.
 // The zero value is empty and ready. It is not safe for concurrent use: each worker has its own.
 type Histogram struct {
-	cells     [Cells]uint32
-	low, high int  // bounds of the cells in use: the cost of reset and snapshot depends only on the spread of the values
+	cells [Cells]uint32
+	// bounds of the cells in use: the cost of reset and snapshot depends only on the spread of the
+	// values
+	low, high int
 	used      bool // false: low and high are not set
 }
 
-// Record adds one duration in nanoseconds. It is rounded up to whole microseconds; values below 1 us count as 1 us, above 60 s as 60 s.
-func (h *Histogram) Record(ns int64) { h.RecordN(ns, 1) }
+// Record adds one duration in nanoseconds. It is rounded up to whole microseconds; values below 1
+// us count as 1 us, above 60 s as 60 s.
+func (h *Histogram) Record(ns int64) {
+	h.RecordN(ns, 1)
+}
 
 // RecordN adds n equal durations in nanoseconds. A cell stops counting at 2^32-1.
 func (h *Histogram) RecordN(ns int64, n uint32) {
@@ -46,7 +53,8 @@ func (h *Histogram) Reset() {
 	}
 }
 
-// AppendTo appends the non-empty cells to dst, ascending. dst must be empty, or end below the histogram's lowest value.
+// AppendTo appends the non-empty cells to dst, ascending. dst must be empty, or end below the
+// histogram's lowest value.
 func (h *Histogram) AppendTo(dst Buckets) Buckets {
 	if !h.used {
 		return dst

@@ -76,9 +76,15 @@ func TestHistogramRounding(t *testing.T) {
 		ns   int64
 		want time.Duration
 	}{
-		{-5, time.Microsecond}, {0, time.Microsecond}, {1, time.Microsecond}, {1000, time.Microsecond}, {1001, 2 * time.Microsecond},
-		{2_046_999, 2047 * time.Microsecond}, {2_048_000, 2049 * time.Microsecond},
-		{int64(time.Minute), 60_030_975 * time.Microsecond}, {int64(time.Hour), 60_030_975 * time.Microsecond},
+		{-5, time.Microsecond},
+		{0, time.Microsecond},
+		{1, time.Microsecond},
+		{1000, time.Microsecond},
+		{1001, 2 * time.Microsecond},
+		{2_046_999, 2047 * time.Microsecond},
+		{2_048_000, 2049 * time.Microsecond},
+		{int64(time.Minute), 60_030_975 * time.Microsecond},
+		{int64(time.Hour), 60_030_975 * time.Microsecond},
 	} {
 		h := new(Histogram)
 		h.Record(c.ns)

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// The layout is HdrHistogram's (http://hdrhistogram.org) for 1 us to 60 s with 3 significant decimal digits: to distinguish 1999 from 2000,
-// cells must be one unit wide up to 2*10^3, hence 2^11 cells of 1 us. Above that, every doubling of the value has 2^10 cells, each twice as wide as
+// The layout is HdrHistogram's (http://hdrhistogram.org) for 1 us to 60 s with 3 significant
+// decimal digits: to distinguish 1999 from 2000, cells must be one unit wide up to 2*10^3, hence
+// 2^11 cells of 1 us. Above that, every doubling of the value has 2^10 cells, each twice as wide as
 // the previous ones. Indices are HdrHistogram's flat indices, so that percentiles are identical.
 const (
 	subBits   = 11
@@ -20,7 +21,8 @@ const (
 // Cells is the number of cells in the layout: every Bucket.Index is below it.
 const Cells = (doublings + 1) * halfCells
 
-// cellOf returns the cell of a duration in nanoseconds: rounded up to whole microseconds and limited to [1 us, 60 s].
+// cellOf returns the cell of a duration in nanoseconds: rounded up to whole microseconds and
+// limited to [1 us, 60 s].
 func cellOf(ns int64) int {
 	if ns <= 0 {
 		return 1
@@ -41,7 +43,8 @@ func middle(cell int) time.Duration {
 	return lowest(cell) + (1<<shiftOf(cell)>>1)*time.Microsecond
 }
 
-// rankOf is the rank, from 1, of the quantile q among total > 0 ordered values, rounded as in HdrHistogram.
+// rankOf is the rank, from 1, of the quantile q among total > 0 ordered values, rounded as in
+// HdrHistogram.
 func rankOf(q float64, total uint64) uint64 {
 	percentile := min(q*100, 100)
 	rank := percentile/100*float64(total) + 0.5
@@ -54,7 +57,8 @@ func rankOf(q float64, total uint64) uint64 {
 	return uint64(rank)
 }
 
-// valueAt is the value reported for a quantile in a cell: the cell's highest value, or its lowest for the minimum.
+// valueAt is the value reported for a quantile in a cell: the cell's highest value, or its lowest
+// for the minimum.
 func valueAt(cell int, q float64) time.Duration {
 	if q <= 0 {
 		return lowest(cell)

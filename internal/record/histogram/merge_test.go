@@ -19,7 +19,8 @@ func draw(rng *rand.Rand, values int, middle, spread float64) Buckets {
 	return h.AppendTo(nil)
 }
 
-// TestMergeOfAnyLengths compares Merge with adding cell by cell, for few and many cells on either side, with and without room in a.
+// TestMergeOfAnyLengths compares Merge with adding cell by cell, for few and many cells on either side, with and
+// without room in a.
 func TestMergeOfAnyLengths(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -7,8 +7,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Add merges an interval of a pod, exactly. Each pod's intervals must be added in order and without holes: otherwise the error wraps ErrDuplicate or
-// ErrHole; after Lose or Finish it wraps ErrEnded, and ErrShape if the interval does not belong to this run. An error leaves the series unchanged.
+// Add merges an interval of a pod, exactly. Each pod's intervals must be added in order and without
+// holes: otherwise the error wraps ErrDuplicate or ErrHole; after Lose or Finish it wraps ErrEnded,
+// and ErrShape if the interval does not belong to this run. An error leaves the series unchanged.
 // iv is only read and not retained.
 func (s *Series) Add(pod int, iv *record.Interval) error {
 	if err := s.check(pod, iv); err != nil {
@@ -35,7 +36,8 @@ func (s *Series) Add(pod int, iv *record.Interval) error {
 		p.ledger.Follow(check)
 	}
 	p.settle(iv, end)
-	if s.common.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.ProbeShardGaps) + len(iv.PartGaps); s.common.pending > s.common.foldAt {
+	if s.common.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) +
+		len(iv.ProbeShardGaps) + len(iv.PartGaps); s.common.pending > s.common.foldAt {
 		s.foldGaps()
 	}
 	s.servers.Add(iv.Servers)
@@ -55,13 +57,17 @@ func (s *Series) check(pod int, iv *record.Interval) error {
 	p := &s.pods[pod]
 	switch {
 	case len(iv.Ops) != len(s.Ops):
-		return fmt.Errorf("%w: pod %d delivered %d operations, the run has %d", ErrShape, pod, len(iv.Ops), len(s.Ops))
+		return fmt.Errorf("%w: pod %d delivered %d operations, the run has %d", ErrShape, pod,
+			len(iv.Ops), len(s.Ops))
 	case len(iv.Tallies) > 0 && len(iv.Tallies) != len(s.Tallies):
-		return fmt.Errorf("%w: pod %d delivered %d tallies, the run has %d", ErrShape, pod, len(iv.Tallies), len(s.Tallies))
-	case max(len(iv.Shards), len(iv.ProbeShards), len(iv.Lost)) > record.MaxShards || slices.ContainsFunc(iv.ShardGaps, beyond) || slices.ContainsFunc(iv.ProbeShardGaps, beyond):
+		return fmt.Errorf("%w: pod %d delivered %d tallies, the run has %d", ErrShape, pod,
+			len(iv.Tallies), len(s.Tallies))
+	case max(len(iv.Shards), len(iv.ProbeShards), len(iv.Lost)) > record.MaxShards ||
+		slices.ContainsFunc(iv.ShardGaps, beyond) || slices.ContainsFunc(iv.ProbeShardGaps, beyond):
 		return fmt.Errorf("%w: pod %d delivered a shard beyond %d", ErrShape, pod, record.MaxShards)
 	case slices.ContainsFunc(iv.PartGaps, func(g record.PartGap) bool { return !s.hasPart(g.Part) }):
-		return fmt.Errorf("%w: pod %d delivered a part that %d operations do not have", ErrShape, pod, len(s.Ops))
+		return fmt.Errorf("%w: pod %d delivered a part that %d operations do not have", ErrShape, pod,
+			len(s.Ops))
 	case iv.Index < p.next:
 		return fmt.Errorf("%w: pod %d delivered %d, expected is %d", ErrDuplicate, pod, iv.Index, p.next)
 	case p.lost || p.finished:
@@ -93,13 +99,15 @@ func (s *Series) mergeFigures(p *podRecord, iv *record.Interval) {
 	}
 }
 
-// place returns the interval to which a pod's interval is added, the one that holds its histograms, and whether the pod's is the first in it.
+// place returns the interval to which a pod's interval is added, the one that holds its histograms,
+// and whether the pod's is the first in it.
 func (s *Series) place(index int64) (sum, at *record.Interval, begins bool) {
 	if s.fine != nil {
 		b := s.blockOf(index)
 		i := index % s.blockLen()
 		first := i - i%s.fine.group
-		if sealed := b.number*s.blockLen() + first; sealed < s.fine.sealed { // its histograms are already in the coarse record
+		// its histograms are already in the coarse record
+		if sealed := b.number*s.blockLen() + first; sealed < s.fine.sealed {
 			return &b.intervals[i], s.holder(sealed / s.share()), true
 		}
 		return &b.intervals[i], &b.intervals[first], true
@@ -126,4 +134,6 @@ func sumOK(ops []record.Op) uint64 {
 }
 
 // LedgerCheck returns the latest checks of a pod's ledger: the zero value if there was none.
-func (s *Series) LedgerCheck(pod int) record.LedgerCheck { return s.pods[pod].ledger }
+func (s *Series) LedgerCheck(pod int) record.LedgerCheck {
+	return s.pods[pod].ledger
+}

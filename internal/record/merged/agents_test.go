@@ -11,7 +11,9 @@ func TestAgentReadingsAreKeptPerSecond(t *testing.T) {
 	s := newTestSeries(2)
 	list := silentFor(25)
 	for i := range list {
-		list[i].Agents = []record.AgentUse{{At: int64(i) * int64(testStep), Pod: 7, CPUSeconds: float64(i), Memory: int64(100 - i)}}
+		list[i].Agents = []record.AgentUse{
+			{At: int64(i) * int64(testStep), Pod: 7, CPUSeconds: float64(i), Memory: int64(100 - i)},
+		}
 	}
 	list[3].Agents[0].RoundTrip, list[4].Agents[0].RoundTrip, list[15].Agents[0].RoundTrip = 500, 300, 900
 	addAll(t, s, 1, list)
@@ -25,12 +27,15 @@ func TestAgentReadingsAreKeptPerSecond(t *testing.T) {
 	}
 }
 
-// The number of readings is limited for any number of pods and any duration, and they cover the whole run, in any order of the pods.
+// The number of readings is limited for any number of pods and any duration, and they cover the whole run, in any order
+// of the pods.
 func TestAgentReadingsAreBounded(t *testing.T) {
 	const pods, seconds, mostReadings = 50, 300, 4096
 	one := func(pod, i int) *record.Interval {
-		return &record.Interval{Index: int64(i), Pods: 1, FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
-			Agents: []record.AgentUse{{At: int64(i+1) * int64(time.Second), CPUSeconds: float64(pod + i)}}}
+		return &record.Interval{
+			Index: int64(i), Pods: 1, FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+			Agents: []record.AgentUse{{At: int64(i+1) * int64(time.Second), CPUSeconds: float64(pod + i)}},
+		}
 	}
 	a := New("run", time.Unix(0, 0), time.Second, nil, pods)
 	b := New("run", time.Unix(0, 0), time.Second, nil, pods)

@@ -6,8 +6,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Align sets how far a pod's clock is ahead of the run's: the instants of the intervals that it delivers from now on are corrected by it before they
-// are merged. uncertainty is the greatest error of the instants after that.
+// Align sets how far a pod's clock is ahead of the run's: the instants of the intervals that it
+// delivers from now on are corrected by it before they are merged. uncertainty is the greatest
+// error of the instants after that.
 func (s *Series) Align(pod int, ahead, uncertainty time.Duration) {
 	s.pods[pod].ahead = int64(ahead)
 	s.ClockUncertainty = max(s.ClockUncertainty, uncertainty)
@@ -19,13 +20,17 @@ func (s *Series) Align(pod int, ahead, uncertainty time.Duration) {
 }
 
 // Ahead returns how far a pod's clock is ahead of the run's, as set by Align.
-func (s *Series) Ahead(pod int) time.Duration { return time.Duration(s.pods[pod].ahead) }
+func (s *Series) Ahead(pod int) time.Duration {
+	return time.Duration(s.pods[pod].ahead)
+}
 
 // delivered is the instant up to which the pod has delivered its record.
-func (p *podRecord) delivered(step time.Duration) int64 { return p.next*int64(step) - p.ahead }
+func (p *podRecord) delivered(step time.Duration) int64 {
+	return p.next*int64(step) - p.ahead
+}
 
-// mergeInstants adds the instants of an interval of a pod to the intervals that contain them: those of a pod whose clock has drifted are not in the
-// interval with its counts.
+// mergeInstants adds the instants of an interval of a pod to the intervals that contain them: those
+// of a pod whose clock has drifted are not in the interval with its counts.
 func (s *Series) mergeInstants(own *record.Interval, p *podRecord, iv *record.Interval) {
 	if p.ahead == 0 {
 		own.MergeInstants(iv)
@@ -34,7 +39,8 @@ func (s *Series) mergeInstants(own *record.Interval, p *podRecord, iv *record.In
 	own.MaxLag = max(own.MaxLag, iv.MaxLag)
 	for _, at := range [...]int64{iv.FirstError, iv.LastError} {
 		for _, to := range s.intervalsOf(at) {
-			to.FirstError, to.LastError = record.Earlier(to.FirstError, at), max(to.LastError, at)
+			to.FirstError = record.Earlier(to.FirstError, at)
+			to.LastError = max(to.LastError, at)
 		}
 	}
 	for _, at := range [...]int64{iv.FirstOK, iv.LastOK} {

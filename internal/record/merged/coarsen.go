@@ -15,14 +15,19 @@ import (
 // coarseNote is the beginning of the note about what was coarsened.
 const coarseNote = "Kept more coarsely than measured: "
 
-// Coarsen makes the record smaller and keeps it exact on a coarser grid. It first merges the histograms onto a grid of 1 s, and then, whichever
-// takes more memory, the histograms (2 s, 10 s, 20 s, ...) or the counts (from 100 ms: 200 ms, 1 s, 2 s, 10 s, ...). Sums, gaps and quantiles of
-// periods that begin and end on the new grid do not change, and intervals can still be added. Full resolution is kept of the last three minutes and of
-// what Keep names, unless that is the larger part: see Fine. It adds a note; reason completes "so that ...".
+// Coarsen makes the record smaller and keeps it exact on a coarser grid. It first merges the
+// histograms onto a grid of 1 s, and then, whichever takes more memory, the histograms (2 s, 10 s,
+// 20 s, ...) or the counts (from 100 ms: 200 ms, 1 s, 2 s, 10 s, ...). Sums, gaps and quantiles of
+// periods that begin and end on the new grid do not change, and intervals can still be added. Full
+// resolution is kept of the last three minutes and of what Keep names, unless that is the larger
+// part: see Fine. It adds a note; reason completes "so that ...".
 // It returns false if the record is as coarse as it can be.
-func (s *Series) Coarsen(reason string) bool { return s.coarsen(s.memory(), 4<<20, reason) }
+func (s *Series) Coarsen(reason string) bool {
+	return s.coarsen(s.memory(), 4<<20, reason)
+}
 
-// Memory is the approximate size of the record in bytes. It iterates over all intervals: do not call it for every Add.
+// Memory is the approximate size of the record in bytes. It iterates over all intervals: do not
+// call it for every Add.
 func (s *Series) Memory() int {
 	m := s.memory()
 	return m.histograms + m.counts + m.fine + m.gaps + m.others
@@ -43,15 +48,18 @@ func (s *Series) memory() sizes {
 	for _, list := range s.gapLists() {
 		m.gaps += cap(*list) * int(unsafe.Sizeof(record.Gap{}))
 	}
-	m.others = s.servers.Size() + s.agents.Size() + len(s.pods)*int(unsafe.Sizeof(podRecord{})) + s.podUses.Size()
+	m.others = s.servers.Size() + s.agents.Size() + len(s.pods)*int(unsafe.Sizeof(podRecord{})) +
+		s.podUses.Size()
 	return m
 }
 
 func (s *Series) memoryOf(intervals []record.Interval) (histograms, counts int) {
-	counts = (int(unsafe.Sizeof(record.Interval{})) + int(unsafe.Sizeof(record.Op{}))*len(s.Ops) + 8*len(s.Tallies)) * cap(intervals)
+	counts = (int(unsafe.Sizeof(record.Interval{})) + int(unsafe.Sizeof(record.Op{}))*len(s.Ops) +
+		8*len(s.Tallies)) * cap(intervals)
 	for i := range intervals {
 		iv := &intervals[i]
-		counts += int(unsafe.Sizeof(record.ShardCounts{}))*cap(iv.Shards) + 8*cap(iv.Lost) + 8*cap(iv.Stalled)
+		counts += int(unsafe.Sizeof(record.ShardCounts{}))*cap(iv.Shards) + 8*cap(iv.Lost) +
+			8*cap(iv.Stalled)
 		for k := range len(iv.Ops) + 1 {
 			for _, h := range iv.Operation(k).Histograms() {
 				histograms += int(unsafe.Sizeof(histogram.Bucket{})) * cap(*h)
@@ -61,8 +69,8 @@ func (s *Series) memoryOf(intervals []record.Interval) (histograms, counts int) 
 	return histograms, counts
 }
 
-// coarsen coarsens the largest part by one step. Gaps are dropped only if they take more than least. It returns false if it is at its
-// coarsest.
+// coarsen coarsens the largest part by one step. Gaps are dropped only if they take more than
+// least. It returns false if it is at its coarsest.
 func (s *Series) coarsen(m sizes, least int, reason string) bool {
 	all := m.histograms + m.counts + m.fine + m.gaps
 	switch {
@@ -107,8 +115,10 @@ func (s *Series) CoarsenAs(o *Series) {
 	}
 }
 
-// coarsenLarger coarsens the larger part by one step. Histograms finer than 1 s are coarsened first: few figures need them.
-// They stay at 20 s or finer until the counts are at 1 s, because latency after a fault is reported per ten seconds.
+// coarsenLarger coarsens the larger part by one step. Histograms finer than 1 s are coarsened
+// first: few figures need them.
+// They stay at 20 s or finer until the counts are at 1 s, because latency after a fault is reported
+// per ten seconds.
 func (s *Series) coarsenLarger(histograms, rest int) {
 	step := nextStep(s.LatencyStep)
 	if s.LatencyStep < fineLatencyStep {
@@ -118,7 +128,8 @@ func (s *Series) coarsenLarger(histograms, rest int) {
 		s.coarsenHistograms(step)
 		return
 	}
-	apart := s.LatencyStep < time.Duration(len(s.intervals))*s.Step // otherwise all histograms are already merged into one
+	// otherwise all histograms are already merged into one
+	apart := s.LatencyStep < time.Duration(len(s.intervals))*s.Step
 	if histograms > rest && apart && (step <= 20*time.Second || s.Step >= time.Second) {
 		s.coarsenHistograms(step)
 		return
@@ -126,8 +137,8 @@ func (s *Series) coarsenLarger(histograms, rest int) {
 	s.coarsenCounts(nextStep(s.Step))
 }
 
-// nextStep is the next coarser grid: the smallest multiple that divides 1 s, if there is one; from 1 s on alternately two and five times
-// the step: 1 s, 2 s, 10 s, 20 s, ...
+// nextStep is the next coarser grid: the smallest multiple that divides 1 s, if there is one; from
+// 1 s on alternately two and five times the step: 1 s, 2 s, 10 s, 20 s, ...
 func nextStep(step time.Duration) time.Duration {
 	for m := 2 * step; m <= time.Second; m += step {
 		if time.Second%m == 0 {
@@ -210,7 +221,8 @@ func leastCommonMultiple(a, b time.Duration) time.Duration {
 // gapNote is the beginning of the note about omitted gaps.
 const gapNote = "Short gaps left out: "
 
-// dropShortGaps drops the shorter half of the gaps: the last resort if a run has so many that they alone exceed the limit.
+// dropShortGaps drops the shorter half of the gaps: the last resort if a run has so many that they
+// alone exceed the limit.
 func (s *Series) dropShortGaps(reason string) {
 	s.foldGaps()
 	var lengths []int64
@@ -226,12 +238,15 @@ func (s *Series) dropShortGaps(reason string) {
 	slices.Sort(lengths)
 	limit := lengths[len(lengths)/2]
 	for _, list := range lists {
-		*list = slices.DeleteFunc(slices.Clone(*list), func(g record.Gap) bool { return g.To-g.From <= limit })
+		*list = slices.DeleteFunc(slices.Clone(*list), func(g record.Gap) bool {
+			return g.To-g.From <= limit
+		})
 	}
 	s.Note(gapNote, fmt.Sprintf("those of up to %v, so that %s.", time.Duration(limit), reason))
 }
 
-// gapLists returns all lists of gaps: those of the run and, of every pod, those that can still become some.
+// gapLists returns all lists of gaps: those of the run and, of every pod, those that can still
+// become some.
 func (s *Series) gapLists() []*[]record.Gap {
 	var lists []*[]record.Gap
 	for _, m := range s.mergings() {
@@ -263,8 +278,10 @@ func (s *Series) streams() []*silence.Stream {
 }
 
 func (s *Series) noteCoarse(reason string) {
-	s.Note(coarseNote, fmt.Sprintf("counts per %v and latency per %v instead of per %v, except around faults, so that %s.",
-		s.Step, s.LatencyStep, s.PodStep, reason))
+	s.Note(coarseNote,
+		fmt.Sprintf(
+			"counts per %v and latency per %v instead of per %v, except around faults, so that %s.",
+			s.Step, s.LatencyStep, s.PodStep, reason))
 }
 
 // Note adds a note, and replaces the one that begins in the same way.

@@ -76,7 +76,8 @@ func TestCoarsenKeepsTheFigures(t *testing.T) {
 			t.Fatalf("probe gaps per %v:\n%s", s.Step, diff)
 		}
 		for shard := range 3 {
-			if diff := difference(fine.ProbeShardGaps(shard), s.ProbeShardGaps(shard)); diff != "" || len(s.ProbeShardGaps(shard)) == 0 {
+			if diff := difference(fine.ProbeShardGaps(shard), s.ProbeShardGaps(shard)); diff != "" ||
+				len(s.ProbeShardGaps(shard)) == 0 {
 				t.Fatalf("gaps of the probe of shard %d per %v:\n%s", shard, s.Step, diff)
 			}
 			if diff := difference(fine.ShardGaps(shard), s.ShardGaps(shard)); diff != "" || len(s.ShardGaps(shard)) == 0 {
@@ -131,7 +132,10 @@ func TestCoarsenBeforeOrAfterAddingIsTheSame(t *testing.T) {
 
 func TestNextStep(t *testing.T) {
 	for _, grid := range [][]time.Duration{
-		{100 * time.Millisecond, 200 * time.Millisecond, time.Second, 2 * time.Second, 10 * time.Second, 20 * time.Second, 100 * time.Second},
+		{
+			100 * time.Millisecond, 200 * time.Millisecond, time.Second, 2 * time.Second, 10 * time.Second, 20 * time.Second,
+			100 * time.Second,
+		},
 		{50 * time.Millisecond, 100 * time.Millisecond},
 		{250 * time.Millisecond, 500 * time.Millisecond, time.Second},
 		{300 * time.Millisecond, 600 * time.Millisecond, 1200 * time.Millisecond},

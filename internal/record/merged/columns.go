@@ -55,7 +55,9 @@ func appendColumns(b []byte, s *Series) []byte {
 		b = record.AppendLost(b, s.intervals[i].Lost)
 	}
 	for i := range s.intervals {
-		b = codec.AppendList(b, s.intervals[i].Stalled, func(b []byte, n *int64) []byte { return codec.AppendInt(b, *n) })
+		b = codec.AppendList(b, s.intervals[i].Stalled, func(b []byte, n *int64) []byte {
+			return codec.AppendInt(b, *n)
+		})
 	}
 	return b
 }
@@ -109,8 +111,8 @@ func readColumns(r *codec.Reader, s *Series) {
 	}
 }
 
-// predict estimates a figure from the preceding figures of the interval and from the previous interval: only the difference is encoded.
-// col is an index into Counts.figures.
+// predict estimates a figure from the preceding figures of the interval and from the previous
+// interval: only the difference is encoded. col is an index into Counts.figures.
 func predict(col int, now, before *record.Counts) uint64 {
 	switch col {
 	case 1:
@@ -135,7 +137,8 @@ func scaled(v, by, of uint64) uint64 {
 	return q
 }
 
-// instants returns an interval's instants, each with the boundary of the interval that is usually closest.
+// instants returns an interval's instants, each with the boundary of the interval that is usually
+// closest.
 func instants(iv *record.Interval, step int64) [4]struct{ at, near *int64 } {
 	begin := iv.Index * step
 	end := begin + step
@@ -144,7 +147,8 @@ func instants(iv *record.Interval, step int64) [4]struct{ at, near *int64 } {
 	}
 }
 
-// appendHistograms writes first the used cells of all histograms, then their counts: similar values next to each other compress better.
+// appendHistograms writes first the used cells of all histograms, then their counts: similar values
+// next to each other compress better.
 func appendHistograms(b []byte, s *Series) []byte {
 	every := int(s.LatencyStep / s.Step)
 	for i := 0; i < len(s.intervals); i += every {

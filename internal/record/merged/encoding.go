@@ -16,27 +16,32 @@ import (
 )
 
 const (
-	// seriesVersion is the first byte of an encoded record. A change of the encoding after a release increases it, keeps Decode able to read the
-	// versions that were released, and adds a file to testdata: see TestSeriesVersions.
+	// seriesVersion is the first byte of an encoded record. A change of the encoding after a release
+	// increases it, keeps Decode able to read the versions that were released, and adds a file to
+	// testdata: see TestSeriesVersions.
 	seriesVersion = 1
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
-	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to eight percent.
+	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to
+	// eight percent.
 	packLevel = 4
 )
 
-// Encode returns the record, with everything needed to continue adding to it, compressed to at most limit bytes; limit <= 0 means no limit.
-// A record that is too large is first coarsened as by Coarsen, on a copy with a note, until it fits. The error means that even the coarsest
-// record does not fit.
+// Encode returns the record, with everything needed to continue adding to it, compressed to at most
+// limit bytes; limit <= 0 means no limit.
+// A record that is too large is first coarsened as by Coarsen, on a copy with a note, until it
+// fits. The error means that even the coarsest record does not fit.
 //
-// The format is gzip, whose checksum detects corruption, around columns of differences: the values of one figure in all intervals are adjacent.
+// The format is gzip, whose checksum detects corruption, around columns of differences: the values
+// of one figure in all intervals are adjacent.
 func (s *Series) Encode(limit int) ([]byte, error) {
 	packed, _, err := s.encode(limit)
 	return packed, err
 }
 
-// EncodeCompact is Encode that also returns the coarsened record as a separate series; nil if nothing was coarsened. A caller that encodes a
-// growing record repeatedly should add to both and from then on encode the compact one: its size, and thus the cost, is bounded by the limit,
+// EncodeCompact is Encode that also returns the coarsened record as a separate series; nil if
+// nothing was coarsened. A caller that encodes a growing record repeatedly should add to both and
+// from then on encode the compact one: its size, and thus the cost, is bounded by the limit,
 // whereas coarsening the whole record each time becomes more and more expensive.
 func (s *Series) EncodeCompact(limit int) (packed []byte, compact *Series, err error) {
 	packed, coarse, err := s.encode(limit)
@@ -65,7 +70,8 @@ func (s *Series) encode(limit int) ([]byte, *Series, error) {
 			c = s.shallow()
 		}
 		if !c.coarsen(parts, 0, fmt.Sprintf("the record fits %d KiB", limit>>10)) {
-			return nil, nil, fmt.Errorf("record takes %d bytes at its coarsest, before compression; allowed are %d", len(raw), limit)
+			return nil, nil, fmt.Errorf(
+				"record takes %d bytes at its coarsest, before compression; allowed are %d", len(raw), limit)
 		}
 	}
 }
@@ -84,7 +90,8 @@ func (s *Series) shallow() *Series {
 		c.pods[i].probes = slices.Clone(c.pods[i].probes)
 	}
 	c.servers = s.servers.Copy()
-	c.common.probeShards, c.common.shards, c.common.parts = slices.Clone(s.common.probeShards), slices.Clone(s.common.shards), slices.Clone(s.common.parts)
+	c.common.probeShards, c.common.shards, c.common.parts = slices.Clone(s.common.probeShards),
+		slices.Clone(s.common.shards), slices.Clone(s.common.parts)
 	for _, m := range c.mergings() {
 		m.Gaps = slices.Clip(m.Gaps)
 	}
@@ -116,10 +123,13 @@ func IsEncoded(b []byte) bool {
 	return len(b) > 3 && b[0] > 0 && b[0] < ' ' && b[1] == 0x1f && b[2] == 0x8b
 }
 
-// Decode reads what Encode wrote. Any other input gives an error that wraps codec.ErrCorrupt, unless it is of a version to come.
+// Decode reads what Encode wrote. Any other input gives an error that wraps codec.ErrCorrupt,
+// unless it is of a version to come.
 func Decode(b []byte) (*Series, error) {
 	if IsEncoded(b) && b[0] > seriesVersion {
-		return nil, fmt.Errorf("the record is of version %d, which a newer redquake wrote: this one reads version %d, a newer one reads it", b[0], seriesVersion)
+		return nil, fmt.Errorf(
+			"the record is of version %d, which a newer redquake wrote: this one reads version %d, a newer one reads it",
+			b[0], seriesVersion)
 	}
 	if len(b) == 0 || b[0] != seriesVersion {
 		return nil, codec.Corrupt("not a series of version %d", seriesVersion)
@@ -153,14 +163,17 @@ func decodeRaw(raw []byte) (*Series, error) {
 // Snapshot is a record as it was at an instant.
 type Snapshot struct{ raw []byte }
 
-// Snapshot copies the record. As it does not compress, it takes a small part of the time of Encode, and as much memory as the record.
+// Snapshot copies the record. As it does not compress, it takes a small part of the time of Encode,
+// and as much memory as the record.
 func (s *Series) Snapshot() Snapshot {
 	raw, _ := s.appendRaw()
 	return Snapshot{raw}
 }
 
 // Series returns the record as a series of its own.
-func (s Snapshot) Series() (*Series, error) { return decodeRaw(s.raw) }
+func (s Snapshot) Series() (*Series, error) {
+	return decodeRaw(s.raw)
+}
 
 // appendRaw returns the record before compression, and how many bytes of it are which part.
 func (s *Series) appendRaw() (raw []byte, parts sizes) {
@@ -244,14 +257,21 @@ func (s *Series) appendState(b []byte) []byte {
 }
 
 func readState(r *codec.Reader) *Series {
-	s := &Series{common: common{foldAt: leastFold}, Run: r.Text(), Start: time.Unix(0, r.Int()).UTC()}
-	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.Int()), time.Duration(r.Int()), time.Duration(r.Int())
+	s := &Series{
+		common: common{foldAt: leastFold},
+		Run:    r.Text(),
+		Start:  time.Unix(0, r.Int()).UTC(),
+	}
+	s.PodStep = time.Duration(r.Int())
+	s.Step = time.Duration(r.Int())
+	s.LatencyStep = time.Duration(r.Int())
 	s.Ops, s.Tallies, s.Notes = r.Texts(), r.Texts(), r.Texts()
 	s.readOnly = make([]bool, len(s.Ops))
 	for i := range s.readOnly {
 		s.readOnly[i] = r.Bool()
 	}
-	s.ClockUncertainty, s.ClockSpread = time.Duration(r.Int()), time.Duration(r.Int())
+	s.ClockUncertainty = time.Duration(r.Int())
+	s.ClockSpread = time.Duration(r.Int())
 	s.requests = r.Uint()
 	readPods(r, s)
 	readMergings(r, s)
@@ -261,9 +281,11 @@ func readState(r *codec.Reader) *Series {
 	s.servers = readings.ReadServers(r)
 	s.podUses = readings.ReadPodUses(r)
 	s.Result = slices.Clone(r.Bytes()) // not all of the input
-	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
+	// Each interval has at least one byte per figure of each operation, one per tally, and one for its
+	// shards.
 	n := r.Count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
-	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 || s.LatencyStep%s.Step != 0 {
+	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 ||
+		s.LatencyStep%s.Step != 0 {
 		r.Fail("%d pods, steps %v, %v and %v", s.Pods, s.PodStep, s.Step, s.LatencyStep)
 		return nil
 	}
@@ -280,11 +302,17 @@ func readPods(r *codec.Reader, s *Series) {
 	s.pods, s.agents = make([]podRecord, s.Pods), readings.NewAgents(s.Pods)
 	for i := range s.pods {
 		p := &s.pods[i]
-		p.next, p.lost, p.finished, p.connections, p.ahead = r.Int(), r.Bool(), r.Bool(), int(r.Int()), r.Int()
+		p.next = r.Int()
+		p.lost = r.Bool()
+		p.finished = r.Bool()
+		p.connections = int(r.Int())
+		p.ahead = r.Int()
 		silence.ReadStream(r, &p.load)
 		silence.ReadStream(r, &p.probe)
 		p.probes = silence.ReadStreams(r)
-		p.shards, p.parts, p.stalls = silence.ReadPartStreams(r), silence.ReadPartStreams(r), record.ReadStalls(r)
+		p.shards = silence.ReadPartStreams(r)
+		p.parts = silence.ReadPartStreams(r)
+		p.stalls = record.ReadStalls(r)
 		record.ReadCheck(r, &p.ledger)
 		s.agents.ReadPod(r, i)
 		if p.next < 0 {

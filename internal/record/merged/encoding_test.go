@@ -129,8 +129,8 @@ func TestDecodeRefusesDamage(t *testing.T) {
 	}
 }
 
-// realRun simulates a run of 20,000 requests/s over 2 operations, open loop, with the latencies of a real Redis: log-normal around 300 us
-// with a tail. It records through Histogram, as pods do.
+// realRun simulates a run of 20,000 requests/s over 2 operations, open loop, with the latencies of a real Redis:
+// log-normal around 300 us with a tail. It records through Histogram, as pods do.
 func realRun(r *rand.Rand, length time.Duration) *Series {
 	s := newTestSeries(1)
 	const kinds = 200 // number of intervals that are simulated, and then selected at random
@@ -162,8 +162,14 @@ func realRun(r *rand.Rand, length time.Duration) *Series {
 		iv.FirstOK, iv.LastOK = begin+r.Int64N(200e3), begin+int64(testStep)-r.Int64N(200e3)
 		iv.MaxLag, iv.Connections = r.Int64N(1e6), 50
 		if i%10 == 0 {
-			iv.Servers = []record.Server{{At: begin, Address: "redis-0:6379", RunID: "0123456789abcdef0123456789abcdef01234567", Name: "redis", Version: "7.0.15",
-				Mode: "standalone", Role: "master", UptimeSeconds: i / 10, CPUSeconds: float64(i) * 0.07, UsedMemory: 1e8 + r.Int64N(1e6), CommandsProcessed: i * 2000}}
+			iv.Servers = []record.Server{
+				{
+					At: begin, Address: "redis-0:6379", RunID: "0123456789abcdef0123456789abcdef01234567", Name: "redis",
+					Version: "7.0.15",
+					Mode:    "standalone", Role: "master", UptimeSeconds: i / 10, CPUSeconds: float64(i) * 0.07,
+					UsedMemory: 1e8 + r.Int64N(1e6), CommandsProcessed: i * 2000,
+				},
+			}
 		}
 		if err := s.Add(0, &iv); err != nil {
 			panic(err)
@@ -200,13 +206,15 @@ func TestSeriesFitsAConfigMap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%v: %d KiB, counts per %v, latency per %v, %d MiB in memory, notes %q", c.length, len(b)>>10, got.Step, got.LatencyStep, s.Memory()>>20, got.Notes)
+			t.Logf("%v: %d KiB, counts per %v, latency per %v, %d MiB in memory, notes %q", c.length, len(b)>>10, got.Step,
+				got.LatencyStep, s.Memory()>>20, got.Notes)
 			if len(b) > limit || got.Step > c.step || got.Step == 0 {
 				t.Errorf("%d bytes (limit %d), counts per %v (wanted %v)", len(b), limit, got.Step, c.step)
 			}
 			wantCounts, wantLatency := totalsOver(s, 0, 2*c.length)
 			gotCounts, gotLatency := totalsOver(got, 0, 2*c.length)
-			if wantCounts != gotCounts || difference(wantLatency, gotLatency, cmp.AllowUnexported(histogram.Distribution{})) != "" {
+			if wantCounts != gotCounts ||
+				difference(wantLatency, gotLatency, cmp.AllowUnexported(histogram.Distribution{})) != "" {
 				t.Error("the totals changed")
 			}
 			if coarse := got.Step > testStep; coarse && (len(got.Notes) != 1 || !strings.HasPrefix(got.Notes[0], coarseNote)) {
@@ -265,7 +273,9 @@ func TestSeriesWhoseHistogramsCannotFit(t *testing.T) {
 	}
 	s := New("wide", time.Unix(0, 0), 5*time.Millisecond, []string{"get", "set"}, 1)
 	for i := range int64(400) {
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+		iv := &record.Interval{
+			Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+		}
 		iv.Ops[0].Latency, iv.Ops[1].Latency = wide, wide
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)

@@ -10,18 +10,21 @@ import (
 )
 
 const (
-	// fineLatencyStep is the least step of histograms in the part that is kept at full resolution: an interval's own are rarely needed.
+	// fineLatencyStep is the least step of histograms in the part that is kept at full resolution: an
+	// interval's own are rarely needed.
 	fineLatencyStep = time.Second
 	// groupsPerBlock is how many histograms per operation a block has.
 	groupsPerBlock = 10
-	// tailSpan is the length of the newest part that is kept at full resolution: a fault's baseline is known only once it is injected.
+	// tailSpan is the length of the newest part that is kept at full resolution: a fault's baseline is
+	// known only once it is injected.
 	tailSpan = 3 * time.Minute
 	// maxWindows bounds the number of windows.
 	maxWindows = 256
 )
 
-// fine is what a coarsened record keeps at full resolution: its newest part, and the windows around faults. Pods' intervals are merged here, and
-// added to the coarse record a block at a time, once every live pod has delivered it.
+// fine is what a coarsened record keeps at full resolution: its newest part, and the windows around
+// faults. Pods' intervals are merged here, and added to the coarse record a block at a time, once
+// every live pod has delivered it.
 type fine struct {
 	sealed int64   // all intervals of PodStep before this one are in the coarse record
 	group  int64   // how many intervals share a histogram, which is in the first of them
@@ -29,7 +32,8 @@ type fine struct {
 	blocks []block // ascending: those that are not sealed, and those to be kept
 }
 
-// block is consecutive intervals of PodStep, from number x blockLen on, as far as they were delivered.
+// block is consecutive intervals of PodStep, from number x blockLen on, as far as they were
+// delivered.
 type block struct {
 	number    int64
 	partial   bool // the first of its intervals are not here
@@ -42,8 +46,9 @@ type window struct {
 	from, to int64
 }
 
-// Keep asks to keep the part [from, to) at full resolution when the record is coarsened. It replaces an earlier call with the same id. Only what was
-// delivered in the last three minutes, or is in another window, can still be kept.
+// Keep asks to keep the part [from, to) at full resolution when the record is coarsened. It
+// replaces an earlier call with the same id. Only what was delivered in the last three minutes, or
+// is in another window, can still be kept.
 func (s *Series) Keep(id string, from, to time.Duration) {
 	w := window{id, int64(max(0, from)), int64(to)}
 	if i := slices.IndexFunc(s.windows, func(o window) bool { return o.id == id }); i >= 0 {
@@ -54,8 +59,9 @@ func (s *Series) Keep(id string, from, to time.Duration) {
 	s.windows = s.windows[max(0, len(s.windows)-maxWindows):]
 }
 
-// Fine returns the record at full resolution if [from, to) was kept so, as far as it was delivered: a series that may begin later and end earlier than
-// s. Otherwise it returns s. Both must not be modified as long as the result is used.
+// Fine returns the record at full resolution if [from, to) was kept so, as far as it was delivered:
+// a series that may begin later and end earlier than s. Otherwise it returns s. Both must not be
+// modified as long as the result is used.
 func (s *Series) Fine(from, to time.Duration) *Series {
 	if s.fine == nil {
 		return s
@@ -63,13 +69,17 @@ func (s *Series) Fine(from, to time.Duration) *Series {
 	length := s.blockLen()
 	span := length * int64(s.PodStep)
 	most := s.delivered()
-	first, last := int64(max(0, from))/span, min(int64(max(0, to)), (most-1)*int64(s.PodStep))/span
-	at, found := slices.BinarySearchFunc(s.fine.blocks, first, func(b block, number int64) int { return int(b.number - number) })
+	first := int64(max(0, from)) / span
+	last := min(int64(max(0, to)), (most-1)*int64(s.PodStep)) / span
+	at, found := slices.BinarySearchFunc(s.fine.blocks, first, func(b block, number int64) int {
+		return int(b.number - number)
+	})
 	if !found || s.fine.blocks[at].partial {
 		return s
 	}
 	end := at + 1
-	for end < len(s.fine.blocks) && !s.fine.blocks[end].partial && s.fine.blocks[end].number == s.fine.blocks[end-1].number+1 {
+	for end < len(s.fine.blocks) && !s.fine.blocks[end].partial &&
+		s.fine.blocks[end].number == s.fine.blocks[end-1].number+1 {
 		end++
 	}
 	if s.fine.blocks[end-1].number < last {
@@ -78,11 +88,17 @@ func (s *Series) Fine(from, to time.Duration) *Series {
 	v := *s
 	v.Step, v.LatencyStep = s.PodStep, time.Duration(s.fine.group)*s.PodStep
 	none := s.newInterval(-1)
-	v.view = &view{blocks: s.fine.blocks[at:end], length: length, end: min(most, (s.fine.blocks[end-1].number+1)*length), none: &none}
+	v.view = &view{
+		blocks: s.fine.blocks[at:end],
+		length: length,
+		end:    min(most, (s.fine.blocks[end-1].number+1)*length),
+		none:   &none,
+	}
 	return &v
 }
 
-// view is the part of a record that is kept at full resolution, with the positions that its intervals have in the run.
+// view is the part of a record that is kept at full resolution, with the positions that its
+// intervals have in the run.
 type view struct {
 	blocks      []block // consecutive
 	length, end int64   // of a block; of the view, in intervals from the start of the run
@@ -90,14 +106,18 @@ type view struct {
 }
 
 func (v *view) at(i int64) *record.Interval {
-	if k := i/v.length - v.blocks[0].number; k >= 0 && k < int64(len(v.blocks)) && i%v.length < int64(len(v.blocks[k].intervals)) {
+	if k := i/v.length - v.blocks[0].number; k >= 0 && k < int64(len(v.blocks)) &&
+		i%v.length < int64(len(v.blocks[k].intervals)) {
 		return &v.blocks[k].intervals[i%v.length]
 	}
 	return v.none
 }
 
-// Coarse reports whether parts of the record are coarser than its pods recorded them, apart from histograms of 1 s.
-func (s *Series) Coarse() bool { return s.fine != nil && s.view == nil }
+// Coarse reports whether parts of the record are coarser than its pods recorded them, apart from
+// histograms of 1 s.
+func (s *Series) Coarse() bool {
+	return s.fine != nil && s.view == nil
+}
 
 // fineGroup is the number of intervals of PodStep per fineLatencyStep.
 func (s *Series) fineGroup() int64 {
@@ -109,7 +129,9 @@ func (s *Series) fineGroup() int64 {
 }
 
 // blockLen is the number of intervals of a block.
-func (s *Series) blockLen() int64 { return groupsPerBlock * s.fineGroup() }
+func (s *Series) blockLen() int64 {
+	return groupsPerBlock * s.fineGroup()
+}
 
 // delivered is the number of intervals of PodStep that any pod has delivered.
 func (s *Series) delivered() int64 {
@@ -120,7 +142,8 @@ func (s *Series) delivered() int64 {
 	return most
 }
 
-// split begins to keep parts of the record at full resolution, before it is coarsened for the first time.
+// split begins to keep parts of the record at full resolution, before it is coarsened for the first
+// time.
 func (s *Series) split() {
 	if s.fine != nil || s.Step != s.PodStep {
 		return
@@ -153,11 +176,13 @@ func (b *block) extend(s *Series, n int64) {
 	}
 }
 
-// keeps reports whether a block is to be kept: it is not sealed, new, or part of a window. done is completeShares.
+// keeps reports whether a block is to be kept: it is not sealed, new, or part of a window. done is
+// completeShares.
 func (s *Series) keeps(number, done int64) bool {
 	length := s.blockLen()
 	end := (number + 1) * length
-	if max(s.fine.sealed, end-length) < min(end, s.delivered()) || s.fine.tail > 0 && (done-end)*int64(s.PodStep) < s.fine.tail {
+	if max(s.fine.sealed, end-length) < min(end, s.delivered()) ||
+		s.fine.tail > 0 && (done-end)*int64(s.PodStep) < s.fine.tail {
 		return true
 	}
 	from, to := (end-length)*int64(s.PodStep), end*int64(s.PodStep)
@@ -179,7 +204,9 @@ func (s *Series) blockAt(number int64) (at int, found bool) {
 	if n := len(blocks); n > 0 && blocks[n-1].number == number {
 		return n - 1, true
 	}
-	return slices.BinarySearchFunc(blocks, number, func(b block, number int64) int { return int(b.number - number) })
+	return slices.BinarySearchFunc(blocks, number, func(b block, number int64) int {
+		return int(b.number - number)
+	})
 }
 
 // blockOf returns the block with an interval; it creates what is missing.
@@ -188,14 +215,18 @@ func (s *Series) blockOf(index int64) *block {
 	number := index / length
 	at, found := s.blockAt(number)
 	if !found {
-		s.fine.blocks = slices.Insert(s.fine.blocks, at, block{number: number, partial: s.fine.sealed > number*length})
+		s.fine.blocks = slices.Insert(s.fine.blocks, at, block{
+			number:  number,
+			partial: s.fine.sealed > number*length,
+		})
 	}
 	b := &s.fine.blocks[at]
 	b.extend(s, index%length+1)
 	return b
 }
 
-// seal adds the blocks that every live pod has delivered to the coarse record, and drops those that are not to be kept.
+// seal adds the blocks that every live pod has delivered to the coarse record, and drops those that
+// are not to be kept.
 func (s *Series) seal() {
 	if s.fine == nil {
 		return
@@ -251,7 +282,8 @@ func (s *Series) addCoarse(iv *record.Interval) {
 	s.holder(i).MergeHistograms(iv)
 }
 
-// thinFine reduces what is kept at full resolution by a step: the histograms, then the oldest window that is over, then the newest part, then any.
+// thinFine reduces what is kept at full resolution by a step: the histograms, then the oldest
+// window that is over, then the newest part, then any.
 // It returns false if nothing is left.
 func (s *Series) thinFine() bool {
 	if s.fine == nil {
@@ -279,7 +311,8 @@ func (s *Series) thinFine() bool {
 	return true
 }
 
-// sealCopy adds everything that every live pod has delivered to the coarse record, without changing memory that a copy of the series may share.
+// sealCopy adds everything that every live pod has delivered to the coarse record, without changing
+// memory that a copy of the series may share.
 func (s *Series) sealCopy() {
 	s.intervals = slices.Clone(s.intervals)
 	first := s.fine.sealed * int64(s.PodStep) / int64(s.LatencyStep) * int64(s.LatencyStep/s.Step)
@@ -301,14 +334,21 @@ func (s *Series) sealTo(end int64) {
 // dropBlocks drops the blocks that are not to be kept.
 func (s *Series) dropBlocks() {
 	done := s.completeShares()
-	s.fine.blocks = slices.DeleteFunc(slices.Clone(s.fine.blocks), func(b block) bool { return !s.keeps(b.number, done) })
+	s.fine.blocks = slices.DeleteFunc(slices.Clone(s.fine.blocks), func(b block) bool {
+		return !s.keeps(b.number, done)
+	})
 }
 
 // regroup merges histograms in the blocks.
 func (s *Series) regroup(group int64) {
 	blocks := make([]block, len(s.fine.blocks))
 	for i, b := range s.fine.blocks {
-		part := Series{Ops: s.Ops, PodStep: s.PodStep, Step: s.PodStep, LatencyStep: time.Duration(s.fine.group) * s.PodStep}
+		part := Series{
+			Ops:         s.Ops,
+			PodStep:     s.PodStep,
+			Step:        s.PodStep,
+			LatencyStep: time.Duration(s.fine.group) * s.PodStep,
+		}
 		for k := range b.intervals {
 			iv := b.intervals[k]
 			iv.Ops = slices.Clone(iv.Ops)
@@ -320,9 +360,16 @@ func (s *Series) regroup(group int64) {
 	s.fine.blocks, s.fine.group = blocks, group
 }
 
-// fineSeries returns the intervals of all blocks as one series, for encoding: each block with a whole number of groups.
+// fineSeries returns the intervals of all blocks as one series, for encoding: each block with a
+// whole number of groups.
 func (s *Series) fineSeries() *Series {
-	f := &Series{Ops: s.Ops, Tallies: s.Tallies, PodStep: s.PodStep, Step: s.PodStep, LatencyStep: time.Duration(s.fine.group) * s.PodStep}
+	f := &Series{
+		Ops:         s.Ops,
+		Tallies:     s.Tallies,
+		PodStep:     s.PodStep,
+		Step:        s.PodStep,
+		LatencyStep: time.Duration(s.fine.group) * s.PodStep,
+	}
 	for _, b := range s.fine.blocks {
 		b.intervals = slices.Clip(b.intervals)
 		b.extend(s, s.wholeGroups(b.intervals))
@@ -369,7 +416,8 @@ func readFine(r *codec.Reader, s *Series) {
 	}
 	s.fine = &fine{sealed: r.Int(), group: r.Int(), tail: r.Int()}
 	length := s.blockLen()
-	if g := s.fine.group; g <= 0 || length%g != 0 || s.fine.sealed < 0 || s.fine.sealed > s.delivered() {
+	if g := s.fine.group; g <= 0 || length%g != 0 || s.fine.sealed < 0 ||
+		s.fine.sealed > s.delivered() {
 		r.Fail("%d sealed, histograms of %d", s.fine.sealed, g)
 		return
 	}
@@ -377,7 +425,8 @@ func readFine(r *codec.Reader, s *Series) {
 	for range r.Count(3) {
 		b := block{number: r.Int(), partial: r.Bool()}
 		n := r.Uint()
-		if room -= int(min(n, math.MaxInt32)) * (len(s.Ops) + 1) * 9; b.number <= before || b.number > math.MaxInt32 || n > uint64(length) || room < 0 {
+		if room -= int(min(n, math.MaxInt32)) * (len(s.Ops) + 1) * 9; b.number <= before ||
+			b.number > math.MaxInt32 || n > uint64(length) || room < 0 {
 			r.Fail("block %d of %d intervals after %d", b.number, n, before)
 			return
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/record/codec"
 )
 
-// FuzzDecode checks that no content of a record makes decoding, or reading what was decoded, panic or allocate out of proportion, and that it can be encoded again.
+// FuzzDecode checks that no content of a record makes decoding, or reading what was decoded, panic or allocate out of
+// proportion, and that it can be encoded again.
 // The content is that before compression, which no random change survives.
 func FuzzDecode(f *testing.F) {
 	files, err := filepath.Glob("testdata/series-v*.bin")

@@ -7,20 +7,25 @@ import (
 	"github.com/redquake/redquake/internal/record/silence"
 )
 
-// Gaps returns the periods of the complete part in which no pod had a success, ascending. One that reaches the end of the
-// complete part is Open.
+// Gaps returns the periods of the complete part in which no pod had a success, ascending. One that
+// reaches the end of the complete part is Open.
 //
-// A pod logs only gaps longer than max(2 x its mean interval between successes, 5 ms), and a gap of the run is where the logs of all pods
-// overlap for more than 5 ms. So every period that is longer than the longest of the pods' thresholds is found, with exact ends; a shorter one
-// may be missed or reported shorter. That threshold is 2 x PodsLikeSlowest times the run's mean interval between successes.
+// A pod logs only gaps longer than max(2 x its mean interval between successes, 5 ms), and a gap of
+// the run is where the logs of all pods overlap for more than 5 ms. So every period that is longer
+// than the longest of the pods' thresholds is found, with exact ends; a shorter one may be missed
+// or reported shorter. That threshold is 2 x PodsLikeSlowest times the run's mean interval between
+// successes.
 // What one pod knows about a gap's begin, end and proof narrows what the others know.
-// A pod that is lost or has finished is ignored from its last success on; if that holds for all pods, the last gap ends with the record.
+// A pod that is lost or has finished is ignored from its last success on; if that holds for all
+// pods, the last gap ends with the record.
 func (s *Series) Gaps() []record.Gap {
-	return s.intersect(&s.common.load, func(p *podRecord) *silence.Stream { return &p.load }, int64(s.End()))
+	return s.intersect(&s.common.load, func(p *podRecord) *silence.Stream { return &p.load },
+		int64(s.End()))
 }
 
-// PodsLikeSlowest is how many pods as slow as the slowest, by successes of the load, would have the run's rate of successes: the number of pods if they
-// are equally fast, at least 1. Pods with fewer than two successes do not count.
+// PodsLikeSlowest is how many pods as slow as the slowest, by successes of the load, would have the
+// run's rate of successes: the number of pods if they are equally fast, at least 1. Pods with fewer
+// than two successes do not count.
 func (s *Series) PodsLikeSlowest() float64 {
 	all, slowest := 0.0, math.Inf(1)
 	for i := range s.pods {
@@ -32,8 +37,10 @@ func (s *Series) PodsLikeSlowest() float64 {
 	return max(1, all/slowest)
 }
 
-// ProbeGaps is like Gaps, for the probes; with several shards only of an older record, for any of them. If the probe's last success is not followed by another, the gap begins somewhere in the interval of
-// that success and is assumed to begin at the interval's end. nil if there is no probe, see HasProbe.
+// ProbeGaps is like Gaps, for the probes; with several shards only of an older record, for any of
+// them. If the probe's last success is not followed by another, the gap begins somewhere in the
+// interval of that success and is assumed to begin at the interval's end. nil if there is no probe,
+// see HasProbe.
 func (s *Series) ProbeGaps() []record.Gap {
 	if !s.HasProbe() {
 		return nil
@@ -41,7 +48,8 @@ func (s *Series) ProbeGaps() []record.Gap {
 	return s.intersect(&s.common.probe, s.probing(), s.probedUntil())
 }
 
-// probing returns the probe of a pod; nil if it has none: only some of the pods need to probe, see plan.Plan.ProbePods.
+// probing returns the probe of a pod; nil if it has none: only some of the pods need to probe, see
+// plan.Plan.ProbePods.
 func (s *Series) probing() func(*podRecord) *silence.Stream {
 	some := s.ProbePods() > 0
 	return func(p *podRecord) *silence.Stream {
@@ -52,7 +60,8 @@ func (s *Series) probing() func(*podRecord) *silence.Stream {
 	}
 }
 
-// ProbeShards is the number of shards that have a probe of their own; 0 for a target with one shard.
+// ProbeShards is the number of shards that have a probe of their own; 0 for a target with one
+// shard.
 func (s *Series) ProbeShards() int {
 	n := 0
 	for i := range s.pods {
@@ -80,7 +89,8 @@ func probeOf(shard int) func(*podRecord) *silence.Stream {
 	}
 }
 
-// probedUntil is when the probe's record ends: once the pods that probe are lost, the others do not tell whether servers serve.
+// probedUntil is when the probe's record ends: once the pods that probe are lost, the others do not
+// tell whether servers serve.
 func (s *Series) probedUntil() int64 {
 	until := int64(0)
 	for i := range s.pods {
@@ -116,6 +126,8 @@ func (s *Series) HasProbe() bool {
 }
 
 // intersect returns the gaps of the run until end.
-func (s *Series) intersect(m *silence.Merging, of func(*podRecord) *silence.Stream, end int64) []record.Gap {
+func (s *Series) intersect(
+	m *silence.Merging, of func(*podRecord) *silence.Stream, end int64,
+) []record.Gap {
 	return silence.Cut(m.Common(s.silences(of, end)), end)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/record/silence"
 )
 
-// podOf builds a pod's intervals, over n steps, from the instants of its successes in milliseconds; the gap log is that of a pod.
+// podOf builds a pod's intervals, over n steps, from the instants of its successes in milliseconds; the gap log is that
+// of a pod.
 func podOf(n int, successes ...int64) []*record.Interval {
 	list := silentFor(n)
 	last := int64(0)
@@ -58,32 +59,88 @@ func TestSeriesGaps(t *testing.T) {
 		{name: "no interval yet", pods: [][]*record.Interval{nil}},
 		{name: "no gap", pods: [][]*record.Interval{podOf(10, steady...)}},
 		{name: "no success at all", pods: [][]*record.Interval{podOf(10)}, want: []record.Gap{gap(0, 1000, true)}},
-		{name: "first success late", pods: [][]*record.Interval{podOf(10, every(40, 998)...)}, want: []record.Gap{gap(0, 40, false)}},
-		{name: "one gap", pods: [][]*record.Interval{podOf(10, join(every(0, 300), every(450, 998))...)}, want: []record.Gap{gap(300, 450, false)}},
-		{name: "still open", pods: [][]*record.Interval{podOf(10, every(0, 700)...)}, want: []record.Gap{gap(700, 1000, true)}},
-		{name: "a success between two gaps keeps them apart", pods: [][]*record.Interval{podOf(10, join(every(0, 300), []int64{350}, every(400, 998))...)},
-			want: []record.Gap{gap(300, 350, false), gap(350, 400, false)}},
-		{name: "the other pod had none", pods: [][]*record.Interval{podOf(10, join(every(0, 300), every(450, 998))...), podOf(10, steady...)}},
-		{name: "overlap", pods: [][]*record.Interval{podOf(10, join(every(0, 300), every(450, 998))...), podOf(10, join(every(0, 350), every(600, 998))...)},
-			want: []record.Gap{gap(350, 450, false)}},
-		{name: "overlap too short", pods: [][]*record.Interval{podOf(10, join(every(0, 300), every(450, 998))...), podOf(10, join(every(0, 446), every(600, 998))...)}},
-		{name: "the success of one cuts the gap of the other", pods: [][]*record.Interval{podOf(10, join(every(0, 300), every(600, 998))...),
-			podOf(10, join(every(0, 300), []int64{400}, every(600, 998))...)},
-			want: []record.Gap{gap(300, 400, false), gap(400, 600, false)}},
-		{name: "only the complete part", pods: [][]*record.Interval{podOf(20, join(every(0, 300), every(1100, 1998))...), podOf(8, every(0, 320)...)},
-			want: []record.Gap{gap(320, 800, true)}},
-		{name: "lost pod is left out", pods: [][]*record.Interval{podOf(10, join(every(0, 700), every(850, 998))...), podOf(5, every(0, 498)...)},
-			do: func(s *Series) { s.Lose(1) }, want: []record.Gap{gap(700, 850, false)}},
-		{name: "lost in the middle of a gap", pods: [][]*record.Interval{podOf(10, join(every(0, 400), every(850, 998))...), podOf(5, every(0, 420)...)},
-			do: func(s *Series) { s.Lose(1) }, want: []record.Gap{gap(420, 850, false)}},
-		{name: "finished pod is left out", pods: [][]*record.Interval{podOf(10, join(every(0, 700), every(850, 998))...), podOf(5, every(0, 450)...)},
-			do: func(s *Series) { s.Finish(1) }, want: []record.Gap{gap(700, 850, false)}},
-		{name: "all finished", pods: [][]*record.Interval{podOf(10, steady...), podOf(5, every(0, 450)...)},
-			do: func(s *Series) { s.Finish(0); s.Finish(1) }},
-		{name: "all lost in a gap", pods: [][]*record.Interval{podOf(10, every(0, 600)...), podOf(8, every(0, 700)...)},
-			do: func(s *Series) { s.Lose(0); s.Lose(1) }, want: []record.Gap{gap(700, 1000, true)}},
-		{name: "slow load has no open gap", pods: [][]*record.Interval{podOf(10, 0, 300, 600)},
-			want: []record.Gap{gap(0, 300, false), gap(300, 600, false)}},
+		{
+			name: "first success late",
+			pods: [][]*record.Interval{podOf(10, every(40, 998)...)},
+			want: []record.Gap{gap(0, 40, false)},
+		},
+		{
+			name: "one gap",
+			pods: [][]*record.Interval{podOf(10, join(every(0, 300), every(450, 998))...)},
+			want: []record.Gap{gap(300, 450, false)},
+		},
+		{
+			name: "still open",
+			pods: [][]*record.Interval{podOf(10, every(0, 700)...)},
+			want: []record.Gap{gap(700, 1000, true)},
+		},
+		{
+			name: "a success between two gaps keeps them apart",
+			pods: [][]*record.Interval{podOf(10, join(every(0, 300), []int64{350}, every(400, 998))...)},
+			want: []record.Gap{gap(300, 350, false), gap(350, 400, false)},
+		},
+		{
+			name: "the other pod had none",
+			pods: [][]*record.Interval{podOf(10, join(every(0, 300), every(450, 998))...), podOf(10, steady...)},
+		},
+		{
+			name: "overlap",
+			pods: [][]*record.Interval{
+				podOf(10, join(every(0, 300), every(450, 998))...),
+				podOf(10, join(every(0, 350), every(600, 998))...),
+			},
+			want: []record.Gap{gap(350, 450, false)},
+		},
+		{
+			name: "overlap too short",
+			pods: [][]*record.Interval{
+				podOf(10, join(every(0, 300), every(450, 998))...),
+				podOf(10, join(every(0, 446), every(600, 998))...),
+			},
+		},
+		{
+			name: "the success of one cuts the gap of the other",
+			pods: [][]*record.Interval{
+				podOf(10, join(every(0, 300), every(600, 998))...),
+				podOf(10, join(every(0, 300), []int64{400}, every(600, 998))...),
+			},
+			want: []record.Gap{gap(300, 400, false), gap(400, 600, false)},
+		},
+		{
+			name: "only the complete part",
+			pods: [][]*record.Interval{podOf(20, join(every(0, 300), every(1100, 1998))...), podOf(8, every(0, 320)...)},
+			want: []record.Gap{gap(320, 800, true)},
+		},
+		{
+			name: "lost pod is left out",
+			pods: [][]*record.Interval{podOf(10, join(every(0, 700), every(850, 998))...), podOf(5, every(0, 498)...)},
+			do:   func(s *Series) { s.Lose(1) },
+			want: []record.Gap{gap(700, 850, false)},
+		},
+		{
+			name: "lost in the middle of a gap",
+			pods: [][]*record.Interval{podOf(10, join(every(0, 400), every(850, 998))...), podOf(5, every(0, 420)...)},
+			do:   func(s *Series) { s.Lose(1) },
+			want: []record.Gap{gap(420, 850, false)},
+		},
+		{
+			name: "finished pod is left out",
+			pods: [][]*record.Interval{podOf(10, join(every(0, 700), every(850, 998))...), podOf(5, every(0, 450)...)},
+			do:   func(s *Series) { s.Finish(1) },
+			want: []record.Gap{gap(700, 850, false)},
+		},
+		{
+			name: "all finished", pods: [][]*record.Interval{podOf(10, steady...), podOf(5, every(0, 450)...)},
+			do: func(s *Series) { s.Finish(0); s.Finish(1) },
+		},
+		{
+			name: "all lost in a gap", pods: [][]*record.Interval{podOf(10, every(0, 600)...), podOf(8, every(0, 700)...)},
+			do: func(s *Series) { s.Lose(0); s.Lose(1) }, want: []record.Gap{gap(700, 1000, true)},
+		},
+		{
+			name: "slow load has no open gap", pods: [][]*record.Interval{podOf(10, 0, 300, 600)},
+			want: []record.Gap{gap(0, 300, false), gap(300, 600, false)},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newTestSeries(len(c.pods))
@@ -118,7 +175,8 @@ func TestSeriesProbeGaps(t *testing.T) {
 		t.Error(diff)
 	}
 	addAll(t, s, 0, list)
-	if diff := difference([]record.Gap{{From: 495e6, To: 905e6}, {From: 1000e6, To: 2000e6, Open: true}}, s.ProbeGaps()); diff != "" {
+	if diff := difference([]record.Gap{{From: 495e6, To: 905e6}, {From: 1000e6, To: 2000e6, Open: true}},
+		s.ProbeGaps()); diff != "" {
 		t.Error(diff)
 	}
 	without := newTestSeries(1)
@@ -140,7 +198,9 @@ func TestProbeEndsWithTheLastPodThatProbes(t *testing.T) {
 			if pod == 0 && i >= 50 {
 				continue
 			}
-			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+			iv := &record.Interval{
+				Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1,
+			}
 			if pod == 0 {
 				iv.Probe.Due, iv.Probe.Sent, iv.Probe.OK = 10, 10, 10
 			}

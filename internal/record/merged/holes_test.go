@@ -20,7 +20,8 @@ func TestHolesAreEncoded(t *testing.T) {
 	if err != nil || !slices.Equal(got.Holes(), want) {
 		t.Errorf("%v, %v, want %v", got.Holes(), err, want)
 	}
-	if text := want[0].String(); text != "pod 1 had to forget its record from "+(2*testStep).String()+" to "+(5*testStep).String()+" before it could be pulled: it counts as zero there" {
+	if text := want[0].String(); text != "pod 1 had to forget its record from "+(2*testStep).String()+" to "+
+		(5*testStep).String()+" before it could be pulled: it counts as zero there" {
 		t.Error(text)
 	}
 	for i := range int64(100) {
@@ -33,7 +34,11 @@ func TestHolesAreEncoded(t *testing.T) {
 }
 
 func TestCorruptHolesAreRefused(t *testing.T) {
-	for name, holes := range map[string][]Hole{"another pod": {{Pod: 1, To: 1}}, "backwards": {{From: 2, To: 1}}, "before the start": {{From: -1}}} {
+	for name, holes := range map[string][]Hole{
+		"another pod":      {{Pod: 1, To: 1}},
+		"backwards":        {{From: 2, To: 1}},
+		"before the start": {{From: -1}},
+	} {
 		s := newTestSeries(1)
 		addAll(t, s, 0, silentFor(3))
 		s.holes = holes

@@ -17,7 +17,8 @@ type folding struct {
 	*Series
 }
 
-// add adds the next interval of a pod: with successes until lastOK if that is positive, and with the gaps that the pod knows by then.
+// add adds the next interval of a pod: with successes until lastOK if that is positive, and with the gaps that the pod
+// knows by then.
 func (f folding) add(pod int, lastOK time.Duration, change func(*record.Interval)) {
 	f.t.Helper()
 	iv := record.NewInterval(f.Next(pod), len(intervals.Ops))
@@ -51,7 +52,8 @@ func (f folding) run(pod int, end, from, to time.Duration) {
 	}
 }
 
-// TestGapsThatAreDeliveredLate: an outage that a pod reports seconds after it has ended is found, although the gaps of the other pod were merged before.
+// TestGapsThatAreDeliveredLate: an outage that a pod reports seconds after it has ended is found, although the gaps of
+// the other pod were merged before.
 func TestGapsThatAreDeliveredLate(t *testing.T) {
 	t.Parallel()
 	outage := record.Gap{From: int64(10 * time.Second), To: int64(10*time.Second + 500*time.Millisecond)}
@@ -71,7 +73,8 @@ func TestGapsThatAreDeliveredLate(t *testing.T) {
 		"the pod was stopped for 3 s, and read the replies to it after that": func(f folding) {
 			f.run(1, 10200*time.Millisecond, time.Duration(outage.From), time.Duration(outage.To))
 			f.add(1, 0, func(iv *record.Interval) { iv.Unsettled = true })
-			f.add(1, 13500*time.Millisecond, nil) // the interval that was open next takes what was read while earlier ones were given out
+			// the interval that was open next takes what was read while earlier ones were given out
+			f.add(1, 13500*time.Millisecond, nil)
 			f.add(1, 0, nil)
 			f.add(1, 0, late)
 			for f.until(1) <= 13500*time.Millisecond {
@@ -89,27 +92,36 @@ func TestGapsThatAreDeliveredLate(t *testing.T) {
 	}
 }
 
-// TestGapsOfLongSilences: a silence of minutes is one gap, however often the gaps are merged meanwhile, and so is a short one of another pod within it.
+// TestGapsOfLongSilences: a silence of minutes is one gap, however often the gaps are merged meanwhile, and so is a
+// short one of another pod within it.
 func TestGapsOfLongSilences(t *testing.T) {
 	t.Parallel()
 	const end = 200 * time.Second
 	gap := func(from, to time.Duration) record.Gap { return record.Gap{From: int64(from), To: int64(to)} }
 	for name, c := range map[string]struct{ first, second, want record.Gap }{
-		"both pods":                {gap(10*time.Second, 190*time.Second), gap(10*time.Second, 190*time.Second), gap(10*time.Second, 190*time.Second)},
-		"one of them for a second": {gap(10*time.Second, 190*time.Second), gap(30*time.Second, 31*time.Second), gap(30*time.Second, 31*time.Second)},
+		"both pods": {
+			gap(10*time.Second, 190*time.Second), gap(10*time.Second, 190*time.Second),
+			gap(10*time.Second, 190*time.Second),
+		},
+		"one of them for a second": {
+			gap(10*time.Second, 190*time.Second), gap(30*time.Second, 31*time.Second),
+			gap(30*time.Second, 31*time.Second),
+		},
 	} {
 		f := folding{t, newTestSeries(2)}
 		for at := testStep; at <= end; at += testStep {
 			f.run(0, at, time.Duration(c.first.From), time.Duration(c.first.To))
 			f.run(1, at, time.Duration(c.second.From), time.Duration(c.second.To))
 		}
-		if diff := cmp.Diff([]record.Gap{c.want}, f.Gaps(), cmpopts.IgnoreFields(record.Gap{}, "UnprovenHead", "UnprovenTail")); diff != "" {
+		if diff := cmp.Diff([]record.Gap{c.want}, f.Gaps(),
+			cmpopts.IgnoreFields(record.Gap{}, "UnprovenHead", "UnprovenTail")); diff != "" {
 			t.Errorf("%s (-planted +found):\n%.2000s", name, diff)
 		}
 	}
 }
 
-// TestIdlePartsHaveNoGaps: operations that are not sent any more have no outage, however often the gaps are merged meanwhile.
+// TestIdlePartsHaveNoGaps: operations that are not sent any more have no outage, however often the gaps are merged
+// meanwhile.
 func TestIdlePartsHaveNoGaps(t *testing.T) {
 	t.Parallel()
 	f := folding{t, newTestSeries(1)}

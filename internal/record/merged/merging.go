@@ -13,8 +13,10 @@ const (
 	leastFold = 4096
 )
 
-// settle notes that the pod has delivered all gaps that ended before the end of iv, its latest interval: those that it will deliver begin with the last
-// success before it, or later. If it has had a later success by then, it did not run for a while, and when the last one before was is unknown.
+// settle notes that the pod has delivered all gaps that ended before the end of iv, its latest
+// interval: those that it will deliver begin with the last success before it, or later. If it has
+// had a later success by then, it did not run for a while, and when the last one before was is
+// unknown.
 func (p *podRecord) settle(iv *record.Interval, end int64) {
 	if iv.Unsettled || p.load.Last > end {
 		return
@@ -45,13 +47,19 @@ func (s *Series) foldGaps() {
 		s.common.shards = append(s.common.shards, silence.Merging{})
 	}
 	for k := range s.common.shards {
-		s.foldStreams(&s.common.shards[k], func(p *podRecord) *silence.Stream { return triedAt(p.shards, k) })
+		s.foldStreams(&s.common.shards[k], func(p *podRecord) *silence.Stream {
+			return triedAt(p.shards,
+				k)
+		})
 	}
 	if len(s.Ops) > 1 && s.common.parts == nil {
 		s.common.parts = make([]silence.Merging, record.OpPart(len(s.Ops)))
 	}
 	for k := range s.common.parts {
-		s.foldStreams(&s.common.parts[k], func(p *podRecord) *silence.Stream { return triedAt(p.parts, k) })
+		s.foldStreams(&s.common.parts[k], func(p *podRecord) *silence.Stream {
+			return triedAt(p.parts,
+				k)
+		})
 	}
 	s.common.pending = 0
 	for _, t := range s.streams() {
@@ -68,7 +76,8 @@ func triedAt(list []silence.PartStream, i int) *silence.Stream {
 	return nil
 }
 
-// foldStreams merges the gaps of one stream of each pod. A pod without it does not affect the gaps before it has one.
+// foldStreams merges the gaps of one stream of each pod. A pod without it does not affect the gaps
+// before it has one.
 func (s *Series) foldStreams(m *silence.Merging, of func(*podRecord) *silence.Stream) {
 	end := int64(s.End())
 	until := end
@@ -94,13 +103,15 @@ func (s *Series) silences(of func(*podRecord) *silence.Stream, end int64) [][]re
 	var lists [][]record.Gap
 	for i := range s.pods {
 		if t := of(&s.pods[i]); t != nil {
-			lists = append(lists, t.Silence(s.pods[i].delivered(s.PodStep), end, s.PodStep, s.pods[i].finished))
+			lists = append(lists, t.Silence(s.pods[i].delivered(s.PodStep), end, s.PodStep,
+				s.pods[i].finished))
 		}
 	}
 	return lists
 }
 
-// mergings lists those of the load, of the probe, of the probe of every shard, of every shard and of every part.
+// mergings lists those of the load, of the probe, of the probe of every shard, of every shard and
+// of every part.
 func (s *Series) mergings() []*silence.Merging {
 	list := []*silence.Merging{&s.common.load, &s.common.probe}
 	for k := range s.common.probeShards {

@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// TestMergingGapsAllAlongIsTheSame merges the gaps of pods at random times, while pods are lost and finish, and compares the result with that of
-// merging them once, at the end.
+// TestMergingGapsAllAlongIsTheSame merges the gaps of pods at random times, while pods are lost and finish, and
+// compares the result with that of merging them once, at the end.
 func TestMergingGapsAllAlongIsTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
@@ -64,7 +64,8 @@ func TestMergingGapsAllAlongIsTheSame(t *testing.T) {
 	}
 }
 
-// randomArrivals adds n intervals of every pod, with successes at random instants at the given rate per second; the gap logs are those of pods.
+// randomArrivals adds n intervals of every pod, with successes at random instants at the given rate per second; the gap
+// logs are those of pods.
 func randomArrivals(t *testing.T, s *Series, rate float64, n int64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(16, 17))
@@ -90,7 +91,8 @@ func randomArrivals(t *testing.T, s *Series, rate float64, n int64) {
 	}
 }
 
-// TestTruthGapsTakeLittleMemory: 200 pods with 300 random arrivals/s each log hundreds of thousands of gaps in a minute, and the run has none.
+// TestTruthGapsTakeLittleMemory: 200 pods with 300 random arrivals/s each log hundreds of thousands of gaps in a
+// minute, and the run has none.
 func TestTruthGapsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	s := New("run", time.Time{}, testStep, []string{"get"}, 200)
@@ -99,7 +101,8 @@ func TestTruthGapsTakeLittleMemory(t *testing.T) {
 	for _, list := range s.gapLists() {
 		kept += len(*list)
 	}
-	truth.Report(t, "T5", "gaps kept of 200 pods with 300 random arrivals/s, after 20 s", "at most 20000", fmt.Sprint(kept), kept <= 20000)
+	truth.Report(t, "T5", "gaps kept of 200 pods with 300 random arrivals/s, after 20 s", "at most 20000",
+		fmt.Sprint(kept), kept <= 20000)
 	if gaps := s.Gaps(); len(gaps) != 0 {
 		t.Errorf("%d gaps", len(gaps))
 	}

@@ -7,11 +7,16 @@ import (
 	"github.com/redquake/redquake/internal/record/silence"
 )
 
-// ReadGaps is like ShardGaps, for the operations that only read; nil without such an operation. See SetReadOnly.
-func (s *Series) ReadGaps() []record.Gap { return s.kindGaps(record.Reads, true) }
+// ReadGaps is like ShardGaps, for the operations that only read; nil without such an operation. See
+// SetReadOnly.
+func (s *Series) ReadGaps() []record.Gap {
+	return s.kindGaps(record.Reads, true)
+}
 
 // WriteGaps is like ReadGaps, for the other operations.
-func (s *Series) WriteGaps() []record.Gap { return s.kindGaps(record.Writes, false) }
+func (s *Series) WriteGaps() []record.Gap {
+	return s.kindGaps(record.Writes, false)
+}
 
 // OpGaps is like ShardGaps, for one operation.
 func (s *Series) OpGaps(op int) []record.Gap {
@@ -32,10 +37,13 @@ func (s *Series) kindGaps(part record.Part, readOnly bool) []record.Gap {
 }
 
 func (s *Series) gapsOfPart(part record.Part) []record.Gap {
-	return s.partial(s.common.parts, int(part), func(p *podRecord) *silence.PartStream { return at(p.parts, int(part)) })
+	return s.partial(s.common.parts, int(part), func(p *podRecord) *silence.PartStream {
+		return at(p.parts, int(part))
+	})
 }
 
-// SetReadOnly tells which operations only read, in the order of Ops; without it, all count as writes. It panics after the first Add.
+// SetReadOnly tells which operations only read, in the order of Ops; without it, all count as
+// writes. It panics after the first Add.
 func (s *Series) SetReadOnly(readOnly []bool) {
 	if len(s.intervals) > 0 || len(readOnly) != len(s.Ops) {
 		panic("kinds of operations set after the first interval, or not for each")
@@ -44,9 +52,12 @@ func (s *Series) SetReadOnly(readOnly []bool) {
 }
 
 // ReadOnly reports whether operation op only reads.
-func (s *Series) ReadOnly(op int) bool { return s.readOnly[op] }
+func (s *Series) ReadOnly(op int) bool {
+	return s.readOnly[op]
+}
 
-// addParts adds a pod's figures of reads, writes and operations of the interval [begin, end). A load with one operation has no parts.
+// addParts adds a pod's figures of reads, writes and operations of the interval [begin, end). A
+// load with one operation has no parts.
 func (p *podRecord) addParts(s *Series, iv *record.Interval, begin, end int64) {
 	if len(s.Ops) == 1 {
 		return
@@ -91,8 +102,11 @@ func at(list []silence.PartStream, i int) *silence.PartStream {
 	return &list[i]
 }
 
-// partial intersects the gaps of the pods that sent requests to a part, with those that were merged before.
-func (s *Series) partial(merged []silence.Merging, part int, of func(*podRecord) *silence.PartStream) []record.Gap {
+// partial intersects the gaps of the pods that sent requests to a part, with those that were merged
+// before.
+func (s *Series) partial(
+	merged []silence.Merging, part int, of func(*podRecord) *silence.PartStream,
+) []record.Gap {
 	end := int64(s.End())
 	born, failed, over := int64(-1), int64(-1), true
 	var lists [][]record.Gap
@@ -102,7 +116,9 @@ func (s *Series) partial(merged []silence.Merging, part int, of func(*podRecord)
 		if t == nil || t.Tried < 0 {
 			continue
 		}
-		born, failed, over = record.Earlier(born, t.Tried), max(failed, t.Failed), over && p.isOver(t)
+		born = record.Earlier(born, t.Tried)
+		failed = max(failed, t.Failed)
+		over = over && p.isOver(t)
 		lists = append(lists, t.Silence(p.delivered(s.PodStep), end, s.PodStep, p.finished))
 	}
 	if lists == nil {
@@ -128,8 +144,10 @@ func (s *Series) partial(merged []silence.Merging, part int, of func(*podRecord)
 	return gaps
 }
 
-// isOver reports whether a pod's requests to a part have come to their end, as those of an operation whose turn is over or of a shard that is removed: while
-// others succeeded, the part was silent for many of the mean times between its successes. With random arrivals one pause in e^20 is longer.
+// isOver reports whether a pod's requests to a part have come to their end, as those of an
+// operation whose turn is over or of a shard that is removed: while others succeeded, the part was
+// silent for many of the mean times between its successes. With random arrivals one pause in e^20
+// is longer.
 func (p *podRecord) isOver(t *silence.PartStream) bool {
 	const many = 20
 	if t.OK < 2 {

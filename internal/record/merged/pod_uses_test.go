@@ -9,7 +9,10 @@ import (
 )
 
 func podUseAt(at time.Duration, pod string, cpu float64, memory int64) record.PodUse {
-	return record.PodUse{At: int64(at), Window: int64(15 * time.Second), Name: "api", Pod: pod, Container: "app", CPU: cpu, MaxCPU: cpu, CPULimit: 1, Memory: memory}
+	return record.PodUse{
+		At: int64(at), Window: int64(15 * time.Second), Name: "api", Pod: pod, Container: "app", CPU: cpu, MaxCPU: cpu,
+		CPULimit: 1, Memory: memory,
+	}
 }
 
 // The metrics API repeats a reading until it has a newer one.
@@ -20,7 +23,12 @@ func TestPodUsesAreKeptOnce(t *testing.T) {
 	for i, c := range []struct {
 		uses  []record.PodUse
 		added bool
-	}{{[]record.PodUse{first}, true}, {[]record.PodUse{first}, false}, {[]record.PodUse{second, other}, true}, {[]record.PodUse{second, first}, false}} {
+	}{
+		{[]record.PodUse{first}, true},
+		{[]record.PodUse{first}, false},
+		{[]record.PodUse{second, other}, true},
+		{[]record.PodUse{second, first}, false},
+	} {
 		if got := s.AddPodUses(c.uses); got != c.added {
 			t.Errorf("call %d: added %v", i, got)
 		}

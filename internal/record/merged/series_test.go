@@ -60,7 +60,8 @@ func TestSeriesIsTheSumOfThePods(t *testing.T) {
 			}
 		}
 		if iv.Index != int64(i) || iv.Pods != pods || iv.Connections != connections {
-			t.Errorf("interval %d: index %d, pods %d, connections %d, want %d and %d", i, iv.Index, iv.Pods, iv.Connections, pods, connections)
+			t.Errorf("interval %d: index %d, pods %d, connections %d, want %d and %d", i, iv.Index, iv.Pods, iv.Connections,
+				pods, connections)
 		}
 		for k := range iv.Ops {
 			got.Add(&iv.Ops[k].Counts)
@@ -106,8 +107,18 @@ func TestSeriesAddRefuses(t *testing.T) {
 		{"negative pod", -1, w[0][0], ErrShape},
 		{"another number of operations", 1, &record.Interval{Ops: make([]record.Op, 3)}, ErrShape},
 		{"too many tallies", 1, &record.Interval{Ops: make([]record.Op, 2), Tallies: make([]uint64, 3)}, ErrShape},
-		{"too many shards", 1, &record.Interval{Ops: make([]record.Op, 2), Shards: make([]record.ShardCounts, record.MaxShards+1)}, ErrShape},
-		{"a gap of no shard", 1, &record.Interval{Ops: make([]record.Op, 2), ShardGaps: []record.ShardGap{{Shard: -1}}}, ErrShape},
+		{
+			"too many shards",
+			1,
+			&record.Interval{Ops: make([]record.Op, 2), Shards: make([]record.ShardCounts, record.MaxShards+1)},
+			ErrShape,
+		},
+		{
+			"a gap of no shard",
+			1,
+			&record.Interval{Ops: make([]record.Op, 2), ShardGaps: []record.ShardGap{{Shard: -1}}},
+			ErrShape,
+		},
 		{"the second", 0, w[0][1], nil},
 	} {
 		if err := s.Add(c.pod, c.iv); !errors.Is(err, c.want) {
@@ -153,7 +164,8 @@ func TestSeriesComplete(t *testing.T) {
 	check := func(what string, complete, length int, end time.Duration) {
 		t.Helper()
 		if s.Complete() != complete || s.Len() != length || s.End() != end {
-			t.Errorf("%s: complete %d of %d until %v, want %d of %d until %v", what, s.Complete(), s.Len(), s.End(), complete, length, end)
+			t.Errorf("%s: complete %d of %d until %v, want %d of %d until %v", what, s.Complete(), s.Len(), s.End(), complete,
+				length, end)
 		}
 	}
 	check("one pod delivered nothing", 0, 10, 0)
@@ -183,8 +195,13 @@ func TestSeriesWindow(t *testing.T) {
 		from, to   time.Duration
 		first, end int
 	}{
-		{0, time.Second, 0, 10}, {1, 100 * ms, 1, 1}, {1, 101 * ms, 1, 2}, {-time.Second, 200 * ms, 0, 2}, {2900 * ms, time.Hour, 29, 30},
-		{time.Hour, 2 * time.Hour, 30, 30}, {500 * ms, 400 * ms, 5, 5},
+		{0, time.Second, 0, 10},
+		{1, 100 * ms, 1, 1},
+		{1, 101 * ms, 1, 2},
+		{-time.Second, 200 * ms, 0, 2},
+		{2900 * ms, time.Hour, 29, 30},
+		{time.Hour, 2 * time.Hour, 30, 30},
+		{500 * ms, 400 * ms, 5, 5},
 	} {
 		if first, end := s.Window(c.from, c.to); first != c.first || end != c.end {
 			t.Errorf("Window(%v, %v) = %d, %d, want %d, %d", c.from, c.to, first, end, c.first, c.end)
@@ -199,7 +216,12 @@ func TestSeriesServersStayInOrder(t *testing.T) {
 	early[0].Servers = []record.Server{{At: 50, Address: "a:1"}, {At: 60, Address: "a:1"}}
 	addAll(t, s, 0, late)
 	addAll(t, s, 1, early)
-	want := []record.Server{{At: 50, Address: "a:1"}, {At: 50, Address: "b:1"}, {At: 60, Address: "a:1"}, {At: 70, Address: "a:1"}}
+	want := []record.Server{
+		{At: 50, Address: "a:1"},
+		{At: 50, Address: "b:1"},
+		{At: 60, Address: "a:1"},
+		{At: 70, Address: "a:1"},
+	}
 	if diff := difference(want, s.Servers()); diff != "" {
 		t.Error(diff)
 	}
@@ -229,7 +251,9 @@ func TestSeriesLoadEnd(t *testing.T) {
 	} {
 		s := New("run", time.Unix(0, 0), 100*ms, []string{"get"}, 1)
 		for i := range int64(10) {
-			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+			iv := &record.Interval{
+				Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1,
+			}
 			last := func(at time.Duration) int64 {
 				if at >= 0 && min(int64(at/(100*ms)), 9) == i {
 					return int64(at)

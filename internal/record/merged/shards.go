@@ -23,7 +23,9 @@ func (p *podRecord) addShards(iv *record.Interval, begin, end int64) {
 	}
 }
 
-func beyond(g record.ShardGap) bool { return g.Shard < 0 || g.Shard >= record.MaxShards }
+func beyond(g record.ShardGap) bool {
+	return g.Shard < 0 || g.Shard >= record.MaxShards
+}
 
 // addProbes adds what the probe of each of several shards did in the interval [begin, end).
 func (p *podRecord) addProbes(iv *record.Interval, begin, end int64) {
@@ -54,9 +56,13 @@ func (s *Series) Shards() int {
 	return n
 }
 
-// ShardGaps is like Gaps, for one shard, over the pods that sent requests to it. A shard has no gap before its first request, nor if its first success
-// is in the same interval as that request. If the last success is not followed by another, the gap is assumed to begin at the end of its interval,
-// and it counts only if a later interval has an error of that shard: otherwise no more requests were sent to it.
+// ShardGaps is like Gaps, for one shard, over the pods that sent requests to it. A shard has no gap
+// before its first request, nor if its first success is in the same interval as that request. If
+// the last success is not followed by another, the gap is assumed to begin at the end of its
+// interval, and it counts only if a later interval has an error of that shard: otherwise no more
+// requests were sent to it.
 func (s *Series) ShardGaps(shard int) []record.Gap {
-	return s.partial(s.common.shards, shard, func(p *podRecord) *silence.PartStream { return at(p.shards, shard) })
+	return s.partial(s.common.shards, shard, func(p *podRecord) *silence.PartStream {
+		return at(p.shards, shard)
+	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/record/silence"
 )
 
-// shardOf builds a pod's intervals, over n steps, from the instants in milliseconds of the successes and errors at one of two shards, with the
-// gap log of the pod.
+// shardOf builds a pod's intervals, over n steps, from the instants in milliseconds of the successes and errors at one
+// of two shards, with the gap log of the pod.
 func shardOf(n, shard int, successes, errors []int64) []*record.Interval {
 	list := silentFor(n)
 	at := func(ms int64) (*record.Interval, *record.ShardCounts) {
@@ -58,22 +58,75 @@ func TestSeriesShardGaps(t *testing.T) {
 	}{
 		{name: "never reached", pods: [][]*record.Interval{shardOf(10, 0, every(0, 998), nil)}},
 		{name: "no gap", pods: [][]*record.Interval{shardOf(10, 1, every(0, 998), nil)}},
-		{name: "one gap", pods: [][]*record.Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil)}, want: []record.Gap{gap(300, 450, false)}},
-		{name: "only errors", pods: [][]*record.Interval{shardOf(10, 1, nil, every(0, 998))}, want: []record.Gap{gap(0, 1000, true)}},
-		{name: "errors at first", pods: [][]*record.Interval{shardOf(10, 1, every(350, 998), every(0, 348))}, want: []record.Gap{gap(0, 350, false)}},
+		{
+			name: "one gap",
+			pods: [][]*record.Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil)},
+			want: []record.Gap{gap(300, 450, false)},
+		},
+		{
+			name: "only errors",
+			pods: [][]*record.Interval{shardOf(10, 1, nil, every(0, 998))},
+			want: []record.Gap{gap(0, 1000, true)},
+		},
+		{
+			name: "errors at first",
+			pods: [][]*record.Interval{shardOf(10, 1, every(350, 998), every(0, 348))},
+			want: []record.Gap{gap(0, 350, false)},
+		},
 		{name: "added during the run", pods: [][]*record.Interval{shardOf(10, 1, every(450, 998), nil)}},
-		{name: "added, and at first in error", pods: [][]*record.Interval{shardOf(10, 1, every(650, 998), every(420, 648))}, want: []record.Gap{gap(400, 650, false)}},
-		{name: "dead at the end", pods: [][]*record.Interval{shardOf(10, 1, every(0, 550), every(560, 998))}, want: []record.Gap{gap(600, 1000, true)}},
+		{
+			name: "added, and at first in error",
+			pods: [][]*record.Interval{shardOf(10, 1, every(650, 998), every(420, 648))},
+			want: []record.Gap{gap(400, 650, false)},
+		},
+		{
+			name: "dead at the end",
+			pods: [][]*record.Interval{shardOf(10, 1, every(0, 550), every(560, 998))},
+			want: []record.Gap{gap(600, 1000, true)},
+		},
 		{name: "no more requests go there", pods: [][]*record.Interval{onElsewhere(shardOf(10, 1, every(0, 550), nil))}},
-		{name: "no more requests go anywhere", pods: [][]*record.Interval{shardOf(10, 1, every(0, 550), nil)},
-			want: []record.Gap{{From: 600 * int64(time.Millisecond), To: 1000 * int64(time.Millisecond), Open: true, UnprovenHead: 400 * int64(time.Millisecond)}}},
-		{name: "the other pod reached it", pods: [][]*record.Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 1, every(0, 998), nil)}},
-		{name: "the other pod never used it", pods: [][]*record.Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 0, every(0, 998), nil)},
-			want: []record.Gap{gap(300, 450, false)}},
-		{name: "the other pod came later", pods: [][]*record.Interval{shardOf(20, 1, join(every(0, 300), every(450, 1998)), nil), shardOf(20, 1, every(1250, 1998), nil)},
-			want: []record.Gap{gap(300, 450, false)}},
-		{name: "overlap", pods: [][]*record.Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 1, join(every(0, 350), every(600, 998)), nil)},
-			want: []record.Gap{gap(350, 450, false)}},
+		{
+			name: "no more requests go anywhere", pods: [][]*record.Interval{shardOf(10, 1, every(0, 550), nil)},
+			want: []record.Gap{
+				{
+					From:         600 * int64(time.Millisecond),
+					To:           1000 * int64(time.Millisecond),
+					Open:         true,
+					UnprovenHead: 400 * int64(time.Millisecond),
+				},
+			},
+		},
+		{
+			name: "the other pod reached it",
+			pods: [][]*record.Interval{
+				shardOf(10, 1, join(every(0, 300), every(450, 998)), nil),
+				shardOf(10, 1, every(0, 998), nil),
+			},
+		},
+		{
+			name: "the other pod never used it",
+			pods: [][]*record.Interval{
+				shardOf(10, 1, join(every(0, 300), every(450, 998)), nil),
+				shardOf(10, 0, every(0, 998), nil),
+			},
+			want: []record.Gap{gap(300, 450, false)},
+		},
+		{
+			name: "the other pod came later",
+			pods: [][]*record.Interval{
+				shardOf(20, 1, join(every(0, 300), every(450, 1998)), nil),
+				shardOf(20, 1, every(1250, 1998), nil),
+			},
+			want: []record.Gap{gap(300, 450, false)},
+		},
+		{
+			name: "overlap",
+			pods: [][]*record.Interval{
+				shardOf(10, 1, join(every(0, 300), every(450, 998)), nil),
+				shardOf(10, 1, join(every(0, 350), every(600, 998)), nil),
+			},
+			want: []record.Gap{gap(350, 450, false)},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newTestSeries(len(c.pods))

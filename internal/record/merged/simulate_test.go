@@ -19,16 +19,20 @@ const testStep = intervals.Step
 // sameSeries compares everything a Series holds.
 var sameSeries = cmp.Options{
 	cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "/internal/record") }),
-	cmpopts.IgnoreFields(common{}, "pending", "foldAt"), cmpopts.IgnoreFields(silence.Stream{}, "Known"), cmpopts.IgnoreFields(podRecord{}, "settled"),
+	cmpopts.IgnoreFields(common{}, "pending", "foldAt"),
+	cmpopts.IgnoreFields(silence.Stream{}, "Known"),
+	cmpopts.IgnoreFields(podRecord{}, "settled"),
 	// What is computed again.
 	cmp.FilterPath(func(p cmp.Path) bool {
 		field, ok := p.Last().(cmp.StructField)
-		return ok && strings.HasSuffix(p.Index(-2).Type().PkgPath(), "/readings") && (field.Name() == "first" || field.Name() == "busy")
+		return ok && strings.HasSuffix(p.Index(-2).Type().PkgPath(), "/readings") &&
+			(field.Name() == "first" || field.Name() == "busy")
 	}, cmp.Ignore()),
 	cmpopts.EquateEmpty(),
 }
 
-// difference returns that of cmp.Diff. It compares with reflect first, which is twenty times faster if the values are equal.
+// difference returns that of cmp.Diff. It compares with reflect first, which is twenty times faster if the values are
+// equal.
 func difference(want, got any, options ...cmp.Option) string {
 	if reflect.DeepEqual(want, got) {
 		return ""

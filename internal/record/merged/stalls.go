@@ -11,12 +11,14 @@ import (
 const (
 	// MaxStalls bounds the stalls that are kept per pod: the longest ones.
 	MaxStalls = 100
-	// maxSpared bounds those that are kept beside them, as a fault may need them: within a part to be kept, see Keep, and in the last sparedFor.
+	// maxSpared bounds those that are kept beside them, as a fault may need them: within a part to be
+	// kept, see Keep, and in the last sparedFor.
 	maxSpared = 400
 	sparedFor = 3 * time.Minute
 )
 
-// addStalls adds the stalls of a pod's load generator that came with an interval, which ends at the instant end.
+// addStalls adds the stalls of a pod's load generator that came with an interval, which ends at the
+// instant end.
 func (s *Series) addStalls(pod int, iv *record.Interval, end int64) {
 	p := &s.pods[pod]
 	for _, one := range iv.Stalls {
@@ -30,7 +32,11 @@ func (s *Series) addStalls(pod int, iv *record.Interval, end int64) {
 	}
 	var spared, others []record.Stall
 	for _, one := range p.stalls {
-		if one.To > end-int64(sparedFor) || slices.ContainsFunc(s.windows, func(w window) bool { return one.From < w.to && one.To > w.from }) {
+		if one.To > end-int64(sparedFor) ||
+			slices.ContainsFunc(s.windows, func(w window) bool {
+				return one.From < w.to &&
+					one.To > w.from
+			}) {
 			spared = append(spared, one)
 		} else {
 			others = append(others, one)
@@ -40,7 +46,8 @@ func (s *Series) addStalls(pod int, iv *record.Interval, end int64) {
 	slices.SortFunc(p.stalls, func(a, b record.Stall) int { return cmp.Compare(a.From, b.From) })
 }
 
-// without returns the parts of a stall that others do not cover: several threads of a pod that stall at the same time count once.
+// without returns the parts of a stall that others do not cover: several threads of a pod that
+// stall at the same time count once.
 func without(one record.Stall, others []record.Stall) []record.Stall {
 	rest := []record.Stall{one}
 	for _, o := range others {
@@ -88,5 +95,8 @@ func longest(stalls []record.Stall, n int) []record.Stall {
 	return stalls[:n]
 }
 
-// Stalls returns the stalls of a pod's load generator, by time: at least the longest hundred, and those around faults. Interval.Stalled has the time of all.
-func (s *Series) Stalls(pod int) []record.Stall { return slices.Clone(s.pods[pod].stalls) }
+// Stalls returns the stalls of a pod's load generator, by time: at least the longest hundred, and
+// those around faults. Interval.Stalled has the time of all.
+func (s *Series) Stalls(pod int) []record.Stall {
+	return slices.Clone(s.pods[pod].stalls)
+}

@@ -17,10 +17,30 @@ func TestUnobserved(t *testing.T) {
 		read    []record.Server
 		want    []record.Unobserved
 	}{
-		"never read":                 {[]record.Unobserved{{Address: "b:1", Reason: "refused"}, {Address: "a:1", Reason: "refused"}, {Address: "b:1", Reason: "NOPERM"}}, nil, []record.Unobserved{{Address: "a:1", Reason: "refused"}, {Address: "b:1", Reason: "NOPERM"}}},
-		"read after all":             {[]record.Unobserved{{Address: "", Reason: "refused"}, {Address: "", Reason: ""}}, []record.Server{{Address: "a:1"}}, nil},
-		"read before it failed":      {[]record.Unobserved{{Address: "a:1", Reason: "refused"}, {Address: "b:1", Reason: "refused"}}, []record.Server{{Address: "a:1"}}, []record.Unobserved{{Address: "b:1", Reason: "refused"}}},
-		"read, and never failed":     {[]record.Unobserved{{Address: "a:1", Reason: ""}}, []record.Server{{Address: "a:1"}}, nil},
+		"never read": {
+			[]record.Unobserved{
+				{Address: "b:1", Reason: "refused"},
+				{Address: "a:1", Reason: "refused"},
+				{Address: "b:1", Reason: "NOPERM"},
+			},
+			nil,
+			[]record.Unobserved{{Address: "a:1", Reason: "refused"}, {Address: "b:1", Reason: "NOPERM"}},
+		},
+		"read after all": {
+			[]record.Unobserved{{Address: "", Reason: "refused"}, {Address: "", Reason: ""}},
+			[]record.Server{{Address: "a:1"}},
+			nil,
+		},
+		"read before it failed": {
+			[]record.Unobserved{{Address: "a:1", Reason: "refused"}, {Address: "b:1", Reason: "refused"}},
+			[]record.Server{{Address: "a:1"}},
+			[]record.Unobserved{{Address: "b:1", Reason: "refused"}},
+		},
+		"read, and never failed": {
+			[]record.Unobserved{{Address: "a:1", Reason: ""}},
+			[]record.Server{{Address: "a:1"}},
+			nil,
+		},
 		"nothing is known of it yet": {nil, nil, nil},
 	} {
 		s := newTestSeries(1)

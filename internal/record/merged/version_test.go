@@ -60,10 +60,32 @@ type opFacts struct {
 
 func factsOf(s *Series) facts {
 	f := facts{
-		Run: s.Run, Start: s.Start, PodStep: s.PodStep, Step: s.Step, LatencyStep: s.LatencyStep, Result: string(s.Result), Pods: s.Pods, Lost: s.Lost(), Len: s.Len(),
-		Ops: map[string]opFacts{}, Tallies: s.Tallies, Notes: s.Notes, TallySums: make([]uint64, len(s.Tallies)), Shards: make([]record.ShardCounts, s.Shards()),
-		Requests: s.Requests(), Gaps: s.Gaps(), ProbeGaps: s.ProbeGaps(), ReadGaps: s.ReadGaps(), WriteGaps: s.WriteGaps(), Holes: s.Holes(),
-		ClockUncertainty: s.ClockUncertainty, ClockSpread: s.ClockSpread, Servers: s.Servers(), Unobserved: s.Unobserved(), Agents: s.Agents(), PodUses: s.PodUses(),
+		Run:              s.Run,
+		Start:            s.Start,
+		PodStep:          s.PodStep,
+		Step:             s.Step,
+		LatencyStep:      s.LatencyStep,
+		Result:           string(s.Result),
+		Pods:             s.Pods,
+		Lost:             s.Lost(),
+		Len:              s.Len(),
+		Ops:              map[string]opFacts{},
+		Tallies:          s.Tallies,
+		Notes:            s.Notes,
+		TallySums:        make([]uint64, len(s.Tallies)),
+		Shards:           make([]record.ShardCounts, s.Shards()),
+		Requests:         s.Requests(),
+		Gaps:             s.Gaps(),
+		ProbeGaps:        s.ProbeGaps(),
+		ReadGaps:         s.ReadGaps(),
+		WriteGaps:        s.WriteGaps(),
+		Holes:            s.Holes(),
+		ClockUncertainty: s.ClockUncertainty,
+		ClockSpread:      s.ClockSpread,
+		Servers:          s.Servers(),
+		Unobserved:       s.Unobserved(),
+		Agents:           s.Agents(),
+		PodUses:          s.PodUses(),
 	}
 	for k, name := range s.Ops {
 		var o opFacts
@@ -75,7 +97,11 @@ func factsOf(s *Series) facts {
 			service.Add(op.Service)
 			waited.Add(op.Waited)
 		}
-		o.P50, o.P99, o.Max, o.MaxService, o.MaxWaited = latency.Quantile(0.5), latency.Quantile(0.99), latency.Max(), service.Max(), waited.Max()
+		o.P50 = latency.Quantile(0.5)
+		o.P99 = latency.Quantile(0.99)
+		o.Max = latency.Max()
+		o.MaxService = service.Max()
+		o.MaxWaited = waited.Max()
 		f.Ops[name] = o
 		f.OpGaps = append(f.OpGaps, s.OpGaps(k))
 	}
@@ -120,8 +146,9 @@ func versionFiles(version int) (series, contents string) {
 	return name + ".bin", name + ".json"
 }
 
-// Records of this version, and of every version that was released, can be read. A change of the encoding fails here for the current version:
-// if the version was released, increase seriesVersion and let Decode read the one before as well; run the test with -update, which writes the files.
+// Records of this version, and of every version that was released, can be read. A change of the encoding fails here for
+// the current version: if the version was released, increase seriesVersion and let Decode read the one before as well;
+// run the test with -update, which writes the files.
 func TestSeriesVersions(t *testing.T) {
 	if *update {
 		writeVersion(t)
@@ -163,17 +190,20 @@ func writeVersion(t *testing.T) {
 	w := world(r, 2, 60)
 	for _, iv := range slices.Concat(w...) {
 		for i := range iv.Gaps {
-			iv.Gaps[i].MaybeBefore, iv.Gaps[i].MaybeSooner, iv.Gaps[i].UnprovenHead, iv.Gaps[i].UnprovenTail = 4000, 3000, 2000, 1000
+			iv.Gaps[i].MaybeBefore, iv.Gaps[i].MaybeSooner, iv.Gaps[i].UnprovenHead, iv.Gaps[i].UnprovenTail = 4000, 3000, 2000,
+				1000
 		}
 		for i := range iv.Agents {
 			iv.Agents[i].CPUSeconds, iv.Agents[i].ThrottledSeconds = 0.05*float64(iv.Index), 0.001*float64(iv.Index)
 			iv.Agents[i].WaitedSeconds, iv.Agents[i].StolenSeconds = 0.02*float64(iv.Index), 0.003*float64(iv.Index)
 		}
 		for i := range iv.Servers {
-			iv.Servers[i].CPUSeconds, iv.Servers[i].CPUMainThreadSeconds, iv.Servers[i].CommandsProcessed = 0.05*float64(iv.Index), 0.04*float64(iv.Index), iv.Index
+			iv.Servers[i].CPUSeconds, iv.Servers[i].CPUMainThreadSeconds, iv.Servers[i].CommandsProcessed = 0.05*
+				float64(iv.Index), 0.04*float64(iv.Index), iv.Index
 			one := &iv.Servers[i]
 			for k, n := range []*int64{
-				&one.EvictedClients, &one.BufferedClients, &one.AOFSize, &one.AOFFlushMicros, &one.MisconfErrors, &one.QueryingClients,
+				&one.EvictedClients, &one.BufferedClients, &one.AOFSize, &one.AOFFlushMicros, &one.MisconfErrors,
+				&one.QueryingClients,
 				&one.FullSyncs, &one.PartialSyncs, &one.Replicas, &one.SyncedReplicas, &one.PrimaryLink,
 			} {
 				*n = int64(k+2) * iv.Index
@@ -186,8 +216,14 @@ func writeVersion(t *testing.T) {
 	s.Align(1, time.Millisecond, 20*time.Microsecond)
 	deliver(r, s, w, nil)
 	s.AddPodUses([]record.PodUse{
-		{At: -1e9, Window: 15e9, Name: "app", Pod: "app-0", Container: "main", CPU: 0.25, MaxCPU: 0.5, CPULimit: 1, Memory: 1 << 30},
-		{At: 14e9, Window: 15e9, Name: "database", Pod: "db-0", Container: "postgres", CPU: 0.125, MaxCPU: 0.125, Memory: 1 << 28},
+		{
+			At: -1e9, Window: 15e9, Name: "app", Pod: "app-0", Container: "main", CPU: 0.25, MaxCPU: 0.5, CPULimit: 1,
+			Memory: 1 << 30,
+		},
+		{
+			At: 14e9, Window: 15e9, Name: "database", Pod: "db-0", Container: "postgres", CPU: 0.125, MaxCPU: 0.125,
+			Memory: 1 << 28,
+		},
 	})
 	s.servers.AddUnobserved([]record.Unobserved{{Address: "c:1", Reason: "INFO: NOPERM"}})
 	s.AddHole(0, 3, 5)
@@ -211,7 +247,10 @@ func writeVersion(t *testing.T) {
 
 // No text begins as a record does.
 func TestIsEncoded(t *testing.T) {
-	for _, text := range []string{"", "a", "apiVersion: v1\n", "{\"kind\":\"List\"}", "\x1f\x8b\x08\x00", "\x00\x1f\x8b\x08"} {
+	for _, text := range []string{
+		"", "a", "apiVersion: v1\n", "{\"kind\":\"List\"}", "\x1f\x8b\x08\x00",
+		"\x00\x1f\x8b\x08",
+	} {
 		if IsEncoded([]byte(text)) {
 			t.Errorf("%q is a record", text)
 		}

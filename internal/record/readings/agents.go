@@ -17,8 +17,9 @@ const (
 	maxAgentReadings = 4096
 )
 
-// Agents are the readings of a run's load generators. Each pod has at most one per second: the last one, with the second's minimum round trip, maximum
-// memory and busiest stretches. With many pods, or in a long run, it keeps one per 2 s, 4 s and so on. It is not safe for concurrent use.
+// Agents are the readings of a run's load generators. Each pod has at most one per second: the last
+// one, with the second's minimum round trip, maximum memory and busiest stretches. With many pods,
+// or in a long run, it keeps one per 2 s, 4 s and so on. It is not safe for concurrent use.
 type Agents struct {
 	pods []agent       // by number
 	step time.Duration // of the grid
@@ -32,7 +33,9 @@ type agent struct {
 }
 
 // NewAgents returns those of a number of pods, without any reading.
-func NewAgents(pods int) Agents { return Agents{pods: make([]agent, pods), step: agentStep} }
+func NewAgents(pods int) Agents {
+	return Agents{pods: make([]agent, pods), step: agentStep}
+}
 
 // All returns the readings by time, then by pod.
 func (a *Agents) All() []record.AgentUse {
@@ -40,7 +43,10 @@ func (a *Agents) All() []record.AgentUse {
 	for i := range a.pods {
 		all = append(all, a.pods[i].list...)
 	}
-	slices.SortStableFunc(all, func(a, b record.AgentUse) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Pod, b.Pod)) })
+	slices.SortStableFunc(all, func(a, b record.AgentUse) int {
+		return cmp.Or(cmp.Compare(a.At, b.At),
+			cmp.Compare(a.Pod, b.Pod))
+	})
 	return all
 }
 
@@ -58,7 +64,8 @@ func (a *Agents) Add(pod int, uses []record.AgentUse) {
 	a.thin()
 }
 
-// thin doubles the grid's step until there are at most maxAgentReadings. The result does not depend on the order of the readings.
+// thin doubles the grid's step until there are at most maxAgentReadings. The result does not depend
+// on the order of the readings.
 func (a *Agents) thin() {
 	for a.kept > maxAgentReadings && a.step < 1<<20*agentStep {
 		a.step *= 2
@@ -121,7 +128,8 @@ func keepAgent(list []record.AgentUse, a record.AgentUse, step time.Duration) []
 	if last < 0 || list[last].At/int64(step) != a.At/int64(step) {
 		return append(list, a)
 	}
-	if before := &list[last]; a.RoundTrip == 0 || (before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
+	if before := &list[last]; a.RoundTrip == 0 ||
+		(before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
 		a.RoundTrip = before.RoundTrip
 	}
 	a.Memory = max(a.Memory, list[last].Memory)

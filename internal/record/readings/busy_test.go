@@ -19,7 +19,11 @@ func TestBusiestStretch(t *testing.T) {
 		cpu        float64 // cores since the reading before
 		from, used float64 // of the stretch; from < 0 = none
 	}{
-		{0, 0, -1, 0}, {1, 0.2, -1, 0}, {2, 0.2, -1, 0}, {3, 0.2, -1, 0}, {4.5, 0.2, -1, 0},
+		{0, 0, -1, 0},
+		{1, 0.2, -1, 0},
+		{2, 0.2, -1, 0},
+		{3, 0.2, -1, 0},
+		{4.5, 0.2, -1, 0},
 		{4.6, 1, -1, 0},
 		{5.1, 1, 0, 0.9 + 0.6},
 		{6, 1, 1, 0.7 + 1.5},
@@ -37,7 +41,12 @@ func TestBusiestStretch(t *testing.T) {
 		got := r.add(counters{at: int64(c.at * 1e9), cpu: cpu, commands: int64(c.at)})
 		want := record.Busy{}
 		if c.from >= 0 {
-			want = record.Busy{From: int64(c.from * 1e9), To: int64(c.at * 1e9), CPU: int64(c.used*1e6 + 0.5), Commands: int64(c.at) - int64(c.from)}
+			want = record.Busy{
+				From:     int64(c.from * 1e9),
+				To:       int64(c.at * 1e9),
+				CPU:      int64(c.used*1e6 + 0.5),
+				Commands: int64(c.at) - int64(c.from),
+			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("at %v s (-want +got):\n%s", c.at, diff)
@@ -45,11 +54,14 @@ func TestBusiestStretch(t *testing.T) {
 	}
 }
 
-// TestBusierStretch: the order in which stretches are compared does not matter, and one in which nothing was used is none.
+// TestBusierStretch: the order in which stretches are compared does not matter, and one in which nothing was used is
+// none.
 func TestBusierStretch(t *testing.T) {
 	t.Parallel()
 	second := int64(time.Second)
-	more, equal, less := record.Busy{From: 0, To: 5 * second, CPU: 500}, record.Busy{From: 5 * second, To: 15 * second, CPU: 1000}, record.Busy{From: 2 * second, To: 7 * second, CPU: 499, Throttled: 1}
+	more := record.Busy{From: 0, To: 5 * second, CPU: 500}
+	equal := record.Busy{From: 5 * second, To: 15 * second, CPU: 1000}
+	less := record.Busy{From: 2 * second, To: 7 * second, CPU: 499, Throttled: 1}
 	for _, c := range []struct {
 		a, b, want record.Busy
 		figure     func(*record.Busy) int64

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// finestServerStep is the first grid on which the readings of servers are thinned; before, all are kept.
+	// finestServerStep is the first grid on which the readings of servers are thinned; before, all are
+	// kept.
 	finestServerStep = time.Second
 	// coarsestServerStep is the coarsest one: what is left then is needed.
 	coarsestServerStep = 24 * time.Hour
@@ -22,11 +23,14 @@ const (
 // process is one run of a server.
 type process struct{ address, runID string }
 
-func processOf(s *record.Server) process { return process{s.Address, s.RunID} }
+func processOf(s *record.Server) process {
+	return process{s.Address, s.RunID}
+}
 
-// Servers are the readings of the servers of a run, by time, and those servers that could not be read. With many servers, or in a long run, it keeps the
-// first reading of each process and then its last one per 1 s, 2 s, 4 s and so on, with the slow commands, the highest memory and the busiest stretches of
-// this time. The zero value is empty. It is not safe for concurrent use.
+// Servers are the readings of the servers of a run, by time, and those servers that could not be
+// read. With many servers, or in a long run, it keeps the first reading of each process and then
+// its last one per 1 s, 2 s, 4 s and so on, with the slow commands, the highest memory and the
+// busiest stretches of this time. The zero value is empty. It is not safe for concurrent use.
 type Servers struct {
 	list       []record.Server
 	unobserved []record.Unobserved // servers without a reading, by address
@@ -36,9 +40,12 @@ type Servers struct {
 }
 
 // All returns the readings, by time.
-func (s *Servers) All() []record.Server { return slices.Clone(s.list) }
+func (s *Servers) All() []record.Server {
+	return slices.Clone(s.list)
+}
 
-// Add adds readings. The cost does not depend on how many there are, apart from those of the same time.
+// Add adds readings. The cost does not depend on how many there are, apart from those of the same
+// time.
 func (s *Servers) Add(servers []record.Server) {
 	for _, server := range servers {
 		findBusiestOfServer(&server, s.busyOf(processOf(&server)))
@@ -67,7 +74,8 @@ func (s *Servers) add(server *record.Server) {
 	}
 }
 
-// thinCell drops the readings of a process that are not needed in the cell that contains an instant.
+// thinCell drops the readings of a process that are not needed in the cell that contains an
+// instant.
 func (s *Servers) thinCell(p process, at int64) {
 	i, _ := slices.BinarySearchFunc(s.list, at/int64(s.step), s.compareCell)
 	var own []record.Server
@@ -119,8 +127,8 @@ func (s *Servers) Thin(step time.Duration) {
 	s.list = slices.Clip(kept)
 }
 
-// fold reports which readings of whole cells are needed: the first one of each process, and the last one in each cell, to which it adds what stays of
-// those that are not.
+// fold reports which readings of whole cells are needed: the first one of each process, and the
+// last one in each cell, to which it adds what stays of those that are not.
 func (s *Servers) fold(readings []record.Server) (needed []bool) {
 	type in struct {
 		process
@@ -147,7 +155,8 @@ func keepOf(s, before *record.Server) {
 	if len(before.SlowLog.Commands) > 0 {
 		s.SlowLog.Commands = record.MergeSlow(s.SlowLog.Commands, before.SlowLog.Commands)
 	}
-	s.UsedMemory, s.UsedMemoryRSS = max(s.UsedMemory, before.UsedMemory), max(s.UsedMemoryRSS, before.UsedMemoryRSS)
+	s.UsedMemory = max(s.UsedMemory, before.UsedMemory)
+	s.UsedMemoryRSS = max(s.UsedMemoryRSS, before.UsedMemoryRSS)
 	s.Busiest = busier(s.Busiest, before.Busiest, cpu)
 	s.BusiestMainThread = busier(s.BusiestMainThread, before.BusiestMainThread, mainThread)
 }
@@ -170,27 +179,33 @@ func (s *Servers) busyOf(p process) *recent {
 }
 
 func compareServers(a, b record.Server) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Address, b.Address), cmp.Compare(a.RunID, b.RunID),
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Address, b.Address),
+		cmp.Compare(a.RunID, b.RunID),
 		cmp.Compare(a.CommandsProcessed, b.CommandsProcessed), cmp.Compare(a.CPUSeconds, b.CPUSeconds))
 }
 
 // maxUnobserved bounds Servers.Unobserved.
 const maxUnobserved = 64
 
-// Unobserved returns the servers of which there is no reading, by address, and why: the first maxUnobserved that failed.
+// Unobserved returns the servers of which there is no reading, by address, and why: the first
+// maxUnobserved that failed.
 func (s *Servers) Unobserved() []record.Unobserved {
 	return slices.DeleteFunc(slices.Clone(s.unobserved), func(u record.Unobserved) bool {
 		return slices.ContainsFunc(s.list, func(r record.Server) bool { return r.Address == u.Address })
 	})
 }
 
-// AddUnobserved adds what was learned about servers that cannot be read; without a reason, that one can be read after all.
+// AddUnobserved adds what was learned about servers that cannot be read; without a reason, that one
+// can be read after all.
 func (s *Servers) AddUnobserved(list []record.Unobserved) {
 	for _, u := range list {
-		at, known := slices.BinarySearchFunc(s.unobserved, u, func(a, b record.Unobserved) int { return cmp.Compare(a.Address, b.Address) })
+		at, known := slices.BinarySearchFunc(s.unobserved, u, func(a, b record.Unobserved) int {
+			return cmp.Compare(a.Address, b.Address)
+		})
 		switch {
 		case known && u.Reason == "":
-			s.unobserved = slices.Delete(slices.Clone(s.unobserved), at, at+1) // a series that is encoded shares the list
+			// a series that is encoded shares the list
+			s.unobserved = slices.Delete(slices.Clone(s.unobserved), at, at+1)
 		case known:
 			s.unobserved = slices.Clone(s.unobserved)
 			s.unobserved[at] = u

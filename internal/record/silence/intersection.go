@@ -7,15 +7,17 @@ import (
 	"github.com/redquake/redquake/internal/record/codec"
 )
 
-// Merging is what the gap logs of all pods have in common, up to an instant. It is computed all along, so that of each pod only the gaps are kept
-// that can still intersect with others: what pods log together without a common gap takes no memory.
+// Merging is what the gap logs of all pods have in common, up to an instant. It is computed all
+// along, so that of each pod only the gaps are kept that can still intersect with others: what pods
+// log together without a common gap takes no memory.
 // The zero value has merged nothing yet. It is not safe for concurrent use.
 type Merging struct {
 	Gaps  []record.Gap // the common gaps that end at until or before, ascending
 	until int64
 }
 
-// Common returns the intersection of the pods' lists, with what was merged before. Each list contains all gaps of its pod that end after until.
+// Common returns the intersection of the pods' lists, with what was merged before. Each list
+// contains all gaps of its pod that end after until.
 func (m *Merging) Common(lists [][]record.Gap) []record.Gap {
 	if len(lists) == 0 {
 		return m.Gaps
@@ -24,11 +26,14 @@ func (m *Merging) Common(lists [][]record.Gap) []record.Gap {
 	for _, list := range lists[1:] {
 		common = record.Overlap(common, list)
 	}
-	later := slices.DeleteFunc(slices.Clone(common), func(g record.Gap) bool { return g.To <= m.until })
+	later := slices.DeleteFunc(slices.Clone(common), func(g record.Gap) bool {
+		return g.To <= m.until
+	})
 	return append(m.Gaps[:len(m.Gaps):len(m.Gaps)], later...)
 }
 
-// Fold merges the pods' lists up to an instant to which all of them are known, and removes from the streams what is merged.
+// Fold merges the pods' lists up to an instant to which all of them are known, and removes from the
+// streams what is merged.
 func (m *Merging) Fold(lists [][]record.Gap, streams []*Stream, until int64) {
 	if until <= m.until {
 		return
@@ -57,4 +62,7 @@ func (m *Merging) Append(dst []byte) []byte {
 }
 
 // Read reads the output of Append.
-func (m *Merging) Read(r *codec.Reader) { m.until, m.Gaps = r.Int(), record.ReadGaps(r) }
+func (m *Merging) Read(r *codec.Reader) {
+	m.until = r.Int()
+	m.Gaps = record.ReadGaps(r)
+}

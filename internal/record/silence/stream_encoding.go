@@ -47,5 +47,9 @@ func ReadStreams(r *codec.Reader) []Stream {
 
 // ReadStream reads the output of AppendStream.
 func ReadStream(r *codec.Reader, t *Stream) {
-	t.OK, t.First, t.Last, t.Known, t.Gaps = r.Uint(), r.Int(), r.Int(), -1, record.ReadGaps(r)
+	t.OK = r.Uint()
+	t.First = r.Int()
+	t.Last = r.Int()
+	t.Known = -1
+	t.Gaps = record.ReadGaps(r)
 }

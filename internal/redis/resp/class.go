@@ -6,8 +6,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Classify returns the class of an error reply by its first word: "READONLY You can't write against a read only replica."
-// Other prefixes than the known ones are ClassOther, including ERR and WRONGTYPE.
+// Classify returns the class of an error reply by its first word: "READONLY You can't write against
+// a read only replica." Other prefixes than the known ones are ClassOther, including ERR and
+// WRONGTYPE.
 func Classify(message []byte) record.Class {
 	word := message
 	if i := bytes.IndexByte(message, ' '); i >= 0 {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// seeds are replies of correct, faulty and malicious servers: the corpus of the fuzz targets, which ordinary test runs use as well.
+// seeds are replies of correct, faulty and malicious servers: the corpus of the fuzz targets, which ordinary test runs
+// use as well.
 func seeds() []string {
 	list := []string{
 		"",
@@ -23,10 +24,14 @@ func seeds() []string {
 		"*1073741825\r\n", "*99999999999999999999\r\n", "*-2\r\n", "*+1\r\n", "*\r\n",
 		"$536870912\r\nshort", "$536870913\r\n", "$16777216\r\nshort", "=0\r\n\r\n", "=3\r\nabc\r\n", "!-1\r\n",
 		"*2\r\n$16000000\r\nshort",
-		"*3\r\n>1\r\n+a\r\n", ">1\n>0\n#t\n", "*1\r\n|0\r\n", "~-1\r\n", "|-1\r\n+OK\r\n", ">-1\r\n+OK\r\n", "*2\r\n|1\r\n+a\r\n-ERR b\r\n:1\r\n:2\r\n",
-		"+" + strings.Repeat("x", MaxLine+1), "+" + strings.Repeat("x", MaxLine+1) + "\r\n", "-" + strings.Repeat("MOVED ", 20) + "\r\n", "+\r\r\n", "\n", "\r\n", "+OK\n",
-		"$0032\r\n" + strings.Repeat("x", 32) + "\n\n:5\n$12\r\n\r\n$3\r\n", "$9999\r\n" + strings.Repeat("$", 10001) + "+OK\r\n", "$2\nab\r\n$2\rab\r\n", "$\r\n\r\n", "+\n:\n",
-		"*2\r\n+OK\r\n$2\r\nab\r\n+OK\r\n", ">1\r\n+a\r\n$1\r\nx\r\n", "+" + strings.Repeat("x", 21) + "\r\n+" + strings.Repeat("x", 22) + "\r\n:1\r\n",
+		"*3\r\n>1\r\n+a\r\n", ">1\n>0\n#t\n", "*1\r\n|0\r\n", "~-1\r\n", "|-1\r\n+OK\r\n", ">-1\r\n+OK\r\n",
+		"*2\r\n|1\r\n+a\r\n-ERR b\r\n:1\r\n:2\r\n",
+		"+" + strings.Repeat("x", MaxLine+1), "+" + strings.Repeat("x", MaxLine+1) + "\r\n",
+		"-" + strings.Repeat("MOVED ", 20) + "\r\n", "+\r\r\n", "\n", "\r\n", "+OK\n",
+		"$0032\r\n" + strings.Repeat("x", 32) + "\n\n:5\n$12\r\n\r\n$3\r\n",
+		"$9999\r\n" + strings.Repeat("$", 10001) + "+OK\r\n", "$2\nab\r\n$2\rab\r\n", "$\r\n\r\n", "+\n:\n",
+		"*2\r\n+OK\r\n$2\r\nab\r\n+OK\r\n", ">1\r\n+a\r\n$1\r\nx\r\n",
+		"+" + strings.Repeat("x", 21) + "\r\n+" + strings.Repeat("x", 22) + "\r\n:1\r\n",
 		"HTTP/1.1 400 Bad Request\r\n\r\n", "\x15\x03\x01\x00\x02\x02\x46", "\x00",
 	}
 	for _, tt := range replyTests {
@@ -41,7 +46,9 @@ func follow(t *testing.T, input, cuts []byte) (replies []Reply, failed bool) {
 	return followWith(t, (*Scanner).Next, input, cuts)
 }
 
-func followWith(t *testing.T, next func(*Scanner, []byte) (int, Reply, bool, error), input, cuts []byte) (replies []Reply, failed bool) {
+func followWith(
+	t *testing.T, next func(*Scanner, []byte) (int, Reply, bool, error), input, cuts []byte,
+) (replies []Reply, failed bool) {
 	t.Helper()
 	var s Scanner
 	for len(input) > 0 {
@@ -73,8 +80,8 @@ func followWith(t *testing.T, next func(*Scanner, []byte) (int, Reply, bool, err
 	return replies, false
 }
 
-// FuzzScanner: for any input, the scanner makes progress, retains no memory of it, and finds the same replies however the stream is cut, with and
-// without the shortcut for common replies.
+// FuzzScanner: for any input, the scanner makes progress, retains no memory of it, and finds the same replies however
+// the stream is cut, with and without the shortcut for common replies.
 func FuzzScanner(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add([]byte(s), []byte(nil))
@@ -88,7 +95,8 @@ func FuzzScanner(f *testing.F) {
 			t.Fatalf("in pieces: %v, failed %v; without the shortcut: %v, failed %v", again, againFailed, pieces, piecesFailed)
 		}
 		if wholeFailed != piecesFailed || len(whole) != len(pieces) {
-			t.Fatalf("whole: %d replies, failed %v; in pieces: %d replies, failed %v", len(whole), wholeFailed, len(pieces), piecesFailed)
+			t.Fatalf("whole: %d replies, failed %v; in pieces: %d replies, failed %v", len(whole), wholeFailed, len(pieces),
+				piecesFailed)
 		}
 		total := 0
 		for i := range whole {
@@ -106,7 +114,8 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// FuzzReadValue: for any input, a value does not exceed its limit, and if it can be read the scanner finds the same reply.
+// FuzzReadValue: for any input, a value does not exceed its limit, and if it can be read the scanner finds the same
+// reply.
 func FuzzReadValue(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add([]byte(s))

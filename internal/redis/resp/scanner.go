@@ -26,14 +26,17 @@ type Reply struct {
 	Bytes int          // of the reply on the wire, with pushes and attributes before it
 }
 
-// headMax is how much of a line that is split between reads is kept: enough for any number and for a redirection to any host name.
+// headMax is how much of a line that is split between reads is kept: enough for any number and for
+// a redirection to any host name.
 const headMax = 320
 
-// Scanner scans a stream of replies, split between reads at any position, without keeping values. The zero value is ready for use.
+// Scanner scans a stream of replies, split between reads at any position, without keeping values.
+// The zero value is ready for use.
 // After an error it must be Reset: the stream cannot be scanned any further.
 type Scanner struct {
-	left   [MaxDepth]int // missing elements per open aggregate
-	aside  uint32        // bit d: the aggregate at depth d is a push or an attribute, not (part of) the reply
+	left [MaxDepth]int // missing elements per open aggregate
+	// bit d: the aggregate at depth d is a push or an attribute, not (part of) the reply
+	aside  uint32
 	depth  int
 	skip   int // missing bytes of a bulk string, including CR LF
 	line   [headMax]byte
@@ -41,22 +44,30 @@ type Scanner struct {
 	length int // bytes of the current line so far, including those that were not kept
 	bytes  int // of the current reply so far
 	reply  Reply
-	begun  bool   // the first element of the reply has been scanned
-	failed []byte // the message of the last reply that is an error: of its first error, without what is beyond headMax
+	begun  bool // the first element of the reply has been scanned
+	// the message of the last reply that is an error: of its first error, without what is beyond
+	// headMax
+	failed []byte
 }
 
 // Reset discards an incomplete reply, for a new connection.
-func (s *Scanner) Reset() { *s = Scanner{failed: s.failed[:0]} }
+func (s *Scanner) Reset() {
+	*s = Scanner{failed: s.failed[:0]}
+}
 
-// Message returns the beginning of the message of the last reply that was an error: "MOVED 3999 10.0.0.1:6379". It is valid until the next call of
-// Next.
-func (s *Scanner) Message() []byte { return s.failed }
+// Message returns the beginning of the message of the last reply that was an error: "MOVED 3999
+// 10.0.0.1:6379". It is valid until the next call of Next.
+func (s *Scanner) Message() []byte {
+	return s.failed
+}
 
 // Pending reports whether the current reply is incomplete.
-func (s *Scanner) Pending() bool { return s.bytes > 0 }
+func (s *Scanner) Pending() bool {
+	return s.bytes > 0
+}
 
-// Next scans p up to the end of the first reply that ends in it. It returns the number of scanned bytes; if done, r is that
-// reply, otherwise p was scanned completely. The error wraps ErrProtocol.
+// Next scans p up to the end of the first reply that ends in it. It returns the number of scanned
+// bytes; if done, r is that reply, otherwise p was scanned completely. The error wraps ErrProtocol.
 func (s *Scanner) Next(p []byte) (n int, r Reply, done bool, err error) {
 	if s.bytes == 0 {
 		if n = common(p); n > 0 {
@@ -66,8 +77,9 @@ func (s *Scanner) Next(p []byte) (n int, r Reply, done bool, err error) {
 	return s.next(p)
 }
 
-// common returns the length of the reply at the start of p if that is a whole one of the most frequent kinds, otherwise 0: a short simple string or
-// integer, or a bulk string of less than 10,000 bytes.
+// common returns the length of the reply at the start of p if that is a whole one of the most
+// frequent kinds, otherwise 0: a short simple string or integer, or a bulk string of less than
+// 10,000 bytes.
 func common(p []byte) int {
 	if len(p) < len("+\r\n") {
 		return 0
@@ -86,7 +98,8 @@ func common(p []byte) int {
 				size = size*10 + digit
 				continue
 			}
-			if n := 1 + i + len("\r\n") + size + len("\r\n"); i > 0 && c == '\r' && n <= len(p) && p[i+2] == '\n' {
+			if n := 1 + i + len("\r\n") + size + len("\r\n"); i > 0 && c == '\r' && n <= len(p) &&
+				p[i+2] == '\n' {
 				return n
 			}
 			return 0
@@ -257,7 +270,8 @@ func (s *Scanner) note(k Kind) {
 	}
 }
 
-// fail makes the reply an error, at any position of the error in the reply; the first error determines the class.
+// fail makes the reply an error, at any position of the error in the reply; the first error
+// determines the class.
 func (s *Scanner) fail(message []byte) {
 	if s.aside != 0 {
 		return
@@ -290,9 +304,15 @@ func number(b []byte, limit int) (int, error) {
 	return n, nil
 }
 
-func knownType(c byte) bool { return bytes.IndexByte([]byte("+-:,#(_$=!*~%>|"), c) >= 0 }
+func knownType(c byte) bool {
+	return bytes.IndexByte([]byte("+-:,#(_$=!*~%>|"), c) >= 0
+}
 
-func unknownType(line []byte) error { return &UnknownTypeError{Head: bytes.Clone(clip(line))} }
+func unknownType(line []byte) error {
+	return &UnknownTypeError{Head: bytes.Clone(clip(line))}
+}
 
 // clip limits the part of the input that an error message contains.
-func clip(b []byte) []byte { return b[:min(len(b), 32)] }
+func clip(b []byte) []byte {
+	return b[:min(len(b), 32)]
+}

@@ -42,8 +42,10 @@ var replyTests = []struct {
 	{"null of RESP2", "$-1\r\n", []Reply{{Null, 0, 5}}},
 	{"null array of RESP2", "*-1\r\n", []Reply{{Null, 0, 5}}},
 	{"null of RESP3", "_\r\n", []Reply{{Null, 0, 3}}},
-	{"boolean, double, big number", "#t\r\n,1.5e3\r\n,inf\r\n(123456789012345678901234567890\r\n",
-		[]Reply{{OK, 0, 4}, {OK, 0, 8}, {OK, 0, 6}, {OK, 0, 33}}},
+	{
+		"boolean, double, big number", "#t\r\n,1.5e3\r\n,inf\r\n(123456789012345678901234567890\r\n",
+		[]Reply{{OK, 0, 4}, {OK, 0, 8}, {OK, 0, 6}, {OK, 0, 33}},
+	},
 	{"verbatim string", "=7\r\ntxt:abc\r\n", []Reply{{OK, 0, 13}}},
 	{"array", "*2\r\n$1\r\na\r\n:1\r\n", []Reply{{OK, 0, 15}}},
 	{"empty array", "*0\r\n", []Reply{{OK, 0, 4}}},

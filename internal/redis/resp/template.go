@@ -29,7 +29,11 @@ const (
 )
 
 var placeholders = map[string]placeholder{
-	"{key}": keyPlace, "{value}": valuePlace, "{int}": intPlace, "{user}": userPlace, "{seq}": seqPlace,
+	"{key}":   keyPlace,
+	"{value}": valuePlace,
+	"{int}":   intPlace,
+	"{user}":  userPlace,
+	"{seq}":   seqPlace,
 }
 
 // part is a part of a word: literal bytes, or a placeholder preceded by text.
@@ -38,11 +42,13 @@ type part struct {
 	text  []byte
 }
 
-// piece is a section of the encoded command: constant bytes, followed, if parts is not empty, by one word that is encoded for each request.
+// piece is a section of the encoded command: constant bytes, followed, if parts is not empty, by
+// one word that is encoded for each request.
 type piece struct {
 	fixed []byte
 	parts []part
-	// heads are set if the word is a text and a number, as nearly all keys are: what precedes the digits, constant bytes included, by their count.
+	// heads are set if the word is a text and a number, as nearly all keys are: what precedes the
+	// digits, constant bytes included, by their count.
 	heads [][]byte
 }
 
@@ -67,8 +73,9 @@ type Template struct {
 	uses   [seqPlace + 1]bool
 }
 
-// Compile encodes a command's words. The placeholders {key}, {value}, {int}, {user} and {seq} may be anywhere in a word, also several times;
-// other braces are literal (hash tags). {key} is replaced by prefix and the key's number.
+// Compile encodes a command's words. The placeholders {key}, {value}, {int}, {user} and {seq} may
+// be anywhere in a word, also several times; other braces are literal (hash tags). {key} is
+// replaced by prefix and the key's number.
 func Compile(words []string, prefix string) (*Template, error) {
 	if len(words) == 0 {
 		return nil, errors.New("a command needs at least one word")
@@ -121,13 +128,19 @@ func split(word, prefix string) []part {
 }
 
 // UsesKey reports whether the command contains {key}.
-func (t *Template) UsesKey() bool { return t.uses[keyPlace] }
+func (t *Template) UsesKey() bool {
+	return t.uses[keyPlace]
+}
 
 // UsesValue reports whether the command contains {value}.
-func (t *Template) UsesValue() bool { return t.uses[valuePlace] }
+func (t *Template) UsesValue() bool {
+	return t.uses[valuePlace]
+}
 
 // UsesInt reports whether the command contains {int}.
-func (t *Template) UsesInt() bool { return t.uses[intPlace] }
+func (t *Template) UsesInt() bool {
+	return t.uses[intPlace]
+}
 
 // Append appends the encoded command with the values of a. It allocates only if dst has to grow.
 func (t *Template) Append(dst []byte, a *Args) []byte {

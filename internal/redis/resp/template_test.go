@@ -17,15 +17,21 @@ func TestTemplateAppend(t *testing.T) {
 		{"no placeholder", []string{"PING"}, "*1\r\n$4\r\nPING\r\n"},
 		{"empty word", []string{"ECHO", ""}, "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n"},
 		{"key and value", []string{"SET", "{key}", "{value}"}, "*3\r\n$3\r\nSET\r\n$5\r\nrq:42\r\n$7\r\nva\r\nlue\r\n"},
-		{"same key twice", []string{"MSET", "{key}:a", "1", "{key}:b", "2"},
-			"*5\r\n$4\r\nMSET\r\n$7\r\nrq:42:a\r\n$1\r\n1\r\n$7\r\nrq:42:b\r\n$1\r\n2\r\n"},
+		{
+			"same key twice",
+			[]string{"MSET", "{key}:a", "1", "{key}:b", "2"},
+			"*5\r\n$4\r\nMSET\r\n$7\r\nrq:42:a\r\n$1\r\n1\r\n$7\r\nrq:42:b\r\n$1\r\n2\r\n",
+		},
 		{"two in one word", []string{"GET", "a{int}b{int}c"}, "*2\r\n$3\r\nGET\r\n$5\r\na7b7c\r\n"},
 		{"negative", []string{"GET", "{user}"}, "*2\r\n$3\r\nGET\r\n$2\r\n-3\r\n"},
 		{"largest", []string{"GET", "{seq}"}, "*2\r\n$3\r\nGET\r\n$20\r\n18446744073709551615\r\n"},
 		{"hash tag stays", []string{"GET", "{tag}{{key}}"}, "*2\r\n$3\r\nGET\r\n$12\r\n{tag}{rq:42}\r\n"},
 		{"open brace stays", []string{"GET", "{key"}, "*2\r\n$3\r\nGET\r\n$4\r\n{key\r\n"},
-		{"fixed after the last place", []string{"SET", "{key}", "x", "PX", "100"},
-			"*5\r\n$3\r\nSET\r\n$5\r\nrq:42\r\n$1\r\nx\r\n$2\r\nPX\r\n$3\r\n100\r\n"},
+		{
+			"fixed after the last place",
+			[]string{"SET", "{key}", "x", "PX", "100"},
+			"*5\r\n$3\r\nSET\r\n$5\r\nrq:42\r\n$1\r\nx\r\n$2\r\nPX\r\n$3\r\n100\r\n",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

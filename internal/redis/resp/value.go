@@ -16,9 +16,12 @@ type Value struct {
 }
 
 // IsError reports whether the reply is an error; Text is its message.
-func (v Value) IsError() bool { return v.Type == '-' || v.Type == '!' }
+func (v Value) IsError() bool {
+	return v.Type == '-' || v.Type == '!'
+}
 
-// maxValue bounds the memory of a reply that ReadValue keeps: its bytes, and valueCost for each element.
+// maxValue bounds the memory of a reply that ReadValue keeps: its bytes, and valueCost for each
+// element.
 const (
 	maxValue  = 16 << 20
 	valueCost = 64
@@ -27,13 +30,15 @@ const (
 // LargeReply is the size in bytes from which ReadLarge treats a reply as large.
 const LargeReply = 256 << 10
 
-// chunk is how much memory a bulk string takes before more of it has arrived: its announced length may be a lie.
+// chunk is how much memory a bulk string takes before more of it has arrived: its announced length
+// may be a lie.
 const chunk = 64 << 10
 
 // budget is what is left of the memory for a reply.
 type budget struct {
-	left  int
-	large func() error // called once, before the reply takes more than LargeReply; nil = it need not be
+	left int
+	// called once, before the reply takes more than LargeReply; nil = it need not be
+	large func() error
 }
 
 func (b *budget) take(n int) error {
@@ -47,11 +52,15 @@ func (b *budget) take(n int) error {
 	return nil
 }
 
-// ReadValue reads the next reply; it drops pushes and attributes before it. Invalid input is an error that wraps ErrProtocol,
-// including replies of more than 16 MiB or more than MaxDepth nested aggregates; other errors are the reader's.
-func ReadValue(r *bufio.Reader) (Value, error) { return ReadLarge(r, nil) }
+// ReadValue reads the next reply; it drops pushes and attributes before it. Invalid input is an
+// error that wraps ErrProtocol, including replies of more than 16 MiB or more than MaxDepth nested
+// aggregates; other errors are the reader's.
+func ReadValue(r *bufio.Reader) (Value, error) {
+	return ReadLarge(r, nil)
+}
 
-// ReadLarge is ReadValue which calls large before a reply takes more than LargeReply, and ends with its error.
+// ReadLarge is ReadValue which calls large before a reply takes more than LargeReply, and ends with
+// its error.
 func ReadLarge(r *bufio.Reader, large func() error) (Value, error) {
 	within := budget{left: maxValue, large: large}
 	for {
@@ -130,7 +139,9 @@ func readText(r *bufio.Reader, size int) ([]byte, error) {
 	}
 }
 
-func readAggregate(r *bufio.Reader, kind byte, body []byte, depth int, within *budget) (Value, error) {
+func readAggregate(
+	r *bufio.Reader, kind byte, body []byte, depth int, within *budget,
+) (Value, error) {
 	count, err := number(body, MaxCount)
 	if err != nil {
 		return Value{}, err
@@ -153,7 +164,8 @@ func readAggregate(r *bufio.Reader, kind byte, body []byte, depth int, within *b
 		v.Items = append(v.Items, item)
 	}
 	if kind == '|' { // attributes precede the value to which they belong
-		return readValue(r, depth+1, within) // one level deeper, so that a chain of attributes is bounded as well
+		// one level deeper, so that a chain of attributes is bounded as well
+		return readValue(r, depth+1, within)
 	}
 	return v, nil
 }
@@ -164,7 +176,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !knownType(head[0]) { // checked early: a server that does not use RESP may never send the end of a line
+	// checked early: a server that does not use RESP may never send the end of a line
+	if !knownType(head[0]) {
 		head, _ = r.Peek(r.Buffered())
 		return nil, unknownType(head)
 	}

@@ -27,7 +27,10 @@ func TestReadValue(t *testing.T) {
 		{"$3\r\na\r\n\r\n", Value{Type: '$', Text: "a\r\n"}},
 		{"=8\r\ntxt:info\r\n", Value{Type: '=', Text: "info"}},
 		{"%1\r\n+proto\r\n:3\r\n", Value{Type: '%', Items: []Value{{Type: '+', Text: "proto"}, {Type: ':', Text: "3"}}}},
-		{"*2\r\n,1.5\r\n~1\r\n#t\r\n", Value{Type: '*', Items: []Value{{Type: ',', Text: "1.5"}, {Type: '~', Items: []Value{{Type: '#', Text: "t"}}}}}},
+		{
+			"*2\r\n,1.5\r\n~1\r\n#t\r\n",
+			Value{Type: '*', Items: []Value{{Type: ',', Text: "1.5"}, {Type: '~', Items: []Value{{Type: '#', Text: "t"}}}}},
+		},
 		{">1\r\n+x\r\n|1\r\n+a\r\n+b\r\n:7\r\n", Value{Type: ':', Text: "7"}},
 	}
 	for _, tt := range tests {
@@ -67,8 +70,8 @@ func TestReadValueRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReply: for any input, both readers end without a panic, the scanner finds the same replies wherever the input is cut, and what
-// ReadValue accepts as a reply the scanner accepts as well, with the same kind.
+// FuzzReply: for any input, both readers end without a panic, the scanner finds the same replies wherever the input is
+// cut, and what ReadValue accepts as a reply the scanner accepts as well, with the same kind.
 func FuzzReply(f *testing.F) {
 	for _, tt := range replyTests {
 		f.Add([]byte(tt.input), 3)

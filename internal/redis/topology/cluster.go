@@ -13,8 +13,9 @@ import (
 // cluster is the policy for a Redis Cluster: it merges the views of the nodes.
 type cluster struct{ seeds []string }
 
-// ask reads CLUSTER SLOTS. In CLUSTER SHARDS of Redis 8 and Valkey 9, a primary that was replaced stays a master of its shard until it answers again,
-// beside the new one, and meanwhile the shard may be listed without its slots.
+// ask reads CLUSTER SLOTS. In CLUSTER SHARDS of Redis 8 and Valkey 9, a primary that was replaced
+// stays a master of its shard until it answers again, beside the new one, and meanwhile the shard
+// may be listed without its slots.
 func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, error) {
 	replies, err := questions(ctx, c, []string{"CLUSTER", "SLOTS"}, []string{"CLUSTER", "NODES"})
 	if err != nil {
@@ -27,7 +28,8 @@ func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, err
 	if err != nil {
 		return nil, err
 	}
-	if told, err := ParseNodes(textOf(replies[1]), address); err == nil { // not permitted to every user
+	// not permitted to every user
+	if told, err := ParseNodes(textOf(replies[1]), address); err == nil {
 		v.Epochs = told.Epochs
 		v.addUnlisted(told)
 	}
@@ -37,7 +39,9 @@ func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, err
 			return nil, err
 		}
 		info := redis.ParseInfo(textOf(reply))
-		v.Partial = info["cluster_state"] == "ok" && info.Int("cluster_slots_assigned") == int64(SlotCount-left) && info.Int("cluster_known_nodes") > 1
+		v.Partial = info["cluster_state"] == "ok" &&
+			info.Int("cluster_slots_assigned") == int64(SlotCount-left) &&
+			info.Int("cluster_known_nodes") > 1
 	}
 	return v, nil
 }
@@ -70,7 +74,8 @@ func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	return m, append(known, m.Replicas()...)
 }
 
-// unassigned says how many slots belong to no node; "" if none, or if the nodes serve the others all the same, by cluster-require-full-coverage no.
+// unassigned says how many slots belong to no node; "" if none, or if the nodes serve the others
+// all the same, by cluster-require-full-coverage no.
 // A cluster that is being formed is in that state, too: its nodes have not all met.
 func unassigned(m *Map, views []View) string {
 	switch left := m.Unassigned(); {
@@ -83,8 +88,8 @@ func unassigned(m *Map, views []View) string {
 	}
 }
 
-// mergeViews merges several views. A slot belongs to the primary with the highest config epoch; among equals, and if no epoch is known, to
-// the primary in most views.
+// mergeViews merges several views. A slot belongs to the primary with the highest config epoch;
+// among equals, and if no epoch is known, to the primary in most views.
 func mergeViews(views []View) []Group {
 	if len(views) == 1 || sameGroups(views) {
 		return views[0].Groups
@@ -135,7 +140,8 @@ func (c claim) over(o claim) bool {
 	return c.epoch > o.epoch || c.epoch == o.epoch && c.votes > o.votes
 }
 
-// bestGroups returns the groups, without slots, each from the view with the highest epoch of its primary, in the order of the primaries' IDs.
+// bestGroups returns the groups, without slots, each from the view with the highest epoch of its
+// primary, in the order of the primaries' IDs.
 func bestGroups(views []View) (order []string, groups []Group) {
 	best := map[string]*Group{} // by the primary's ID
 	epochOf := map[string]uint64{}
@@ -148,7 +154,8 @@ func bestGroups(views []View) (order []string, groups []Group) {
 				continue
 			}
 			epoch := v.Epochs[p.ID]
-			if old := best[p.ID]; old == nil || epoch > epochOf[p.ID] || epoch == epochOf[p.ID] && g.listed() > old.listed() {
+			if old := best[p.ID]; old == nil || epoch > epochOf[p.ID] ||
+				epoch == epochOf[p.ID] && g.listed() > old.listed() {
 				best[p.ID], epochOf[p.ID] = g, epoch
 			}
 		}
@@ -198,8 +205,8 @@ func byPrimary(v View) map[string]Group {
 	return groups
 }
 
-// number assigns each group the previous number of its shard, and new groups the next numbers. Shards are identified by their nodes, or else by their
-// slots.
+// number assigns each group the previous number of its shard, and new groups the next numbers.
+// Shards are identified by their nodes, or else by their slots.
 func number(before *Map, groups []Group) *Map {
 	m := &Map{Kind: KindCluster, slots: emptySlots()}
 	if before != nil {
@@ -210,7 +217,9 @@ func number(before *Map, groups []Group) *Map {
 		m.Shards[i].Primary, m.Shards[i].Replicas = "", nil
 	}
 	// In the order of the slots, so that the shards of a new cluster are numbered by slot.
-	ordered := slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return a.firstSlot() - b.firstSlot() })
+	ordered := slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int {
+		return a.firstSlot() - b.firstSlot()
+	})
 	chosen := choose(before, ordered)
 	for i := range ordered {
 		g := &ordered[i]
@@ -242,10 +251,12 @@ func choose(before *Map, groups []Group) []int {
 			}
 		}
 	}
-	// The best match is first, so that a replica that changed its shard does not take the number of its former shard; groups with slots come
-	// before others: a failed primary without slots must not take the number of the replica that replaced it.
+	// The best match is first, so that a replica that changed its shard does not take the number of
+	// its former shard; groups with slots come before others: a failed primary without slots must not
+	// take the number of the replica that replaced it.
 	slices.SortStableFunc(pairs, func(a, b pair) int {
-		if aServes, bServes := len(groups[a.group].Ranges) > 0, len(groups[b.group].Ranges) > 0; aServes != bServes {
+		if aServes, bServes := len(groups[a.group].Ranges) > 0,
+			len(groups[b.group].Ranges) > 0; aServes != bServes {
 			if aServes {
 				return -1
 			}
@@ -267,13 +278,15 @@ type pair struct{ group, shard, score int }
 
 // The parts of a score.
 const (
-	matchSlot    = 1       // for each slot they share, where the group shares no node with any shard
-	matchMember  = 1       // for each node they share
-	matchPrimary = 1 << 20 // the group's primary is a node of the shard; twice if it was its primary before
+	matchSlot   = 1 // for each slot they share, where the group shares no node with any shard
+	matchMember = 1 // for each node they share
+	// the group's primary is a node of the shard; twice if it was its primary before
+	matchPrimary = 1 << 20
 )
 
-// scores scores a group against each shard: by its primary, if that is the same or was a replica of it, and by the nodes they share. A group without
-// known nodes is scored by slots: of a shard that is known only from a MOVED reply, or of one whose new primary was never listed.
+// scores scores a group against each shard: by its primary, if that is the same or was a replica of
+// it, and by the nodes they share. A group without known nodes is scored by slots: of a shard that
+// is known only from a MOVED reply, or of one whose new primary was never listed.
 func scores(before *Map, g *Group) []int {
 	all := make([]int, len(before.Shards))
 	known := false
@@ -314,7 +327,8 @@ func (m *Map) fill(n int, g *Group) {
 		switch {
 		case node.Address == "" || node.Unlisted:
 		case node.Role == Primary:
-			// Even if it is down: it may recover before another primary is elected, and clients should then reconnect immediately.
+			// Even if it is down: it may recover before another primary is elected, and clients should then
+			// reconnect immediately.
 			s.Primary = node.Address
 			if s.ID == "" {
 				s.ID = node.ID
@@ -340,8 +354,8 @@ func (m *Map) withMoves(moves map[uint16]string) *Map {
 	return m
 }
 
-// withMoved returns the map after a MOVED reply for a slot. A replica that receives a slot of its shard was promoted; an unknown address is a
-// new shard.
+// withMoved returns the map after a MOVED reply for a slot. A replica that receives a slot of its
+// shard was promoted; an unknown address is a new shard.
 func (m *Map) withMoved(slot uint16, address string) *Map {
 	slot %= SlotCount
 	to := slices.IndexFunc(m.Shards, func(s Shard) bool { return s.Primary == address })
@@ -350,12 +364,17 @@ func (m *Map) withMoved(slot uint16, address string) *Map {
 	}
 	c := m.clone()
 	if to < 0 {
-		if to = slices.IndexFunc(c.Shards, func(s Shard) bool { return slices.Contains(s.Replicas, address) }); to < 0 {
+		if to = slices.IndexFunc(c.Shards, func(s Shard) bool {
+			return slices.Contains(s.Replicas,
+				address)
+		}); to < 0 {
 			to = c.shardOfUnlisted(address)
 		}
 		if to >= 0 {
 			s := &c.Shards[to]
-			s.Replicas = slices.DeleteFunc(slices.Clone(s.Replicas), func(a string) bool { return a == address })
+			s.Replicas = slices.DeleteFunc(slices.Clone(s.Replicas), func(a string) bool {
+				return a == address
+			})
 			s.Primary = address
 		}
 	}

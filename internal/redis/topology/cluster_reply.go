@@ -16,7 +16,8 @@ type View struct {
 	Groups []Group
 	Epochs map[string]uint64 // config epoch of each primary by node ID; nil if unknown
 
-	Partial bool // the node, one of several, serves its slots although others belong to no node; from CLUSTER INFO
+	// the node, one of several, serves its slots although others belong to no node; from CLUSTER INFO
+	Partial bool
 }
 
 // unassigned is the number of slots that belong to no node.
@@ -42,8 +43,10 @@ type Node struct {
 	Address string // host:port as a client dials it; "" = unknown
 	Role    Role
 
-	Unlisted bool // a replica that CLUSTER SLOTS leaves out: it failed or has no data yet, but may be elected
-	Barred   bool // a replica with cluster-replica-no-failover, which is not elected; from CLUSTER NODES alone
+	// a replica that CLUSTER SLOTS leaves out: it failed or has no data yet, but may be elected
+	Unlisted bool
+	// a replica with cluster-replica-no-failover, which is not elected; from CLUSTER NODES alone
+	Barred bool
 }
 
 // primary returns the group's primary; nil if the view has none.
@@ -58,7 +61,10 @@ func (g *Group) primary() *Node {
 func (v *View) addUnlisted(told View) {
 	for i := range v.Groups {
 		g := &v.Groups[i]
-		same := slices.IndexFunc(told.Groups, func(o Group) bool { return o.primary() != nil && o.primary().ID == g.Nodes[0].ID })
+		same := slices.IndexFunc(told.Groups, func(o Group) bool {
+			return o.primary() != nil &&
+				o.primary().ID == g.Nodes[0].ID
+		})
 		if same < 0 {
 			continue
 		}
@@ -81,8 +87,9 @@ func (g *Group) listed() (n int) {
 	return n
 }
 
-// ParseSlots reads the reply of CLUSTER SLOTS: each range with the primary that serves it, even one that failed, and the replicas that are up and
-// have data. It names no primary without slots. An endpoint that is empty or "?" stands for the host that was queried.
+// ParseSlots reads the reply of CLUSTER SLOTS: each range with the primary that serves it, even one
+// that failed, and the replicas that are up and have data. It names no primary without slots. An
+// endpoint that is empty or "?" stands for the host that was queried.
 func ParseSlots(reply any, asked string) (View, error) {
 	var v View
 	groups := map[string]int{} // by the primary's ID
@@ -126,7 +133,8 @@ func ParseSlots(reply any, asked string) (View, error) {
 // maxNodes is how many nodes a cluster may have: ten times what Redis recommends at most.
 const maxNodes = 10_000
 
-// ParseNodes reads the reply of CLUSTER NODES. It is the only source of config epochs, and contains all of a View.
+// ParseNodes reads the reply of CLUSTER NODES. It is the only source of config epochs, and contains
+// all of a View.
 //
 //	<id> <ip:port@cport[,hostname[,aux=value]...]> <flags> <primary|-> <ping> <pong> <epoch> <link> <slot> <first-last> [slot->-node] ...
 func ParseNodes(text, asked string) (View, error) {
@@ -151,13 +159,19 @@ func ParseNodes(text, asked string) (View, error) {
 			return View{}, fmt.Errorf("CLUSTER NODES lists more than %d nodes: it is not believed", maxNodes)
 		}
 		if len(w) < 8 {
-			return View{}, fmt.Errorf("CLUSTER NODES: line %q has less than 8 words", redis.Printable(strings.TrimSpace(line), 200))
+			return View{}, fmt.Errorf("CLUSTER NODES: line %q has less than 8 words",
+				redis.Printable(strings.TrimSpace(line), 200))
 		}
 		flags := "," + w[2] + ","
 		if strings.Contains(flags, ",noaddr,") || strings.Contains(flags, ",handshake,") {
 			continue
 		}
-		n := Node{ID: w[0], Address: nodeAddress(w[1], asked), Role: Replica, Barred: strings.Contains(flags, ",nofailover,")}
+		n := Node{
+			ID:      w[0],
+			Address: nodeAddress(w[1], asked),
+			Role:    Replica,
+			Barred:  strings.Contains(flags, ",nofailover,"),
+		}
 		owner := w[3]
 		if strings.Contains(flags, ",master,") {
 			n.Role, owner = Primary, n.ID
@@ -175,7 +189,8 @@ func ParseNodes(text, asked string) (View, error) {
 			}
 			r, ok := slotRange(first, last)
 			if !ok {
-				return View{}, fmt.Errorf("CLUSTER NODES: %q is not a range of slots", redis.Printable(word, 100))
+				return View{}, fmt.Errorf("CLUSTER NODES: %q is not a range of slots",
+					redis.Printable(word, 100))
 			}
 			g.Ranges = append(g.Ranges, r)
 		}
@@ -203,7 +218,8 @@ func slotRange(first, last any) ([2]uint16, bool) {
 	return [2]uint16{uint16(a), uint16(b)}, true
 }
 
-// nodeAddress reads ip:port@cport[,hostname]. The IP may be missing, and an IPv6 address has no brackets here.
+// nodeAddress reads ip:port@cport[,hostname]. The IP may be missing, and an IPv6 address has no
+// brackets here.
 func nodeAddress(word, asked string) string {
 	word, _, _ = strings.Cut(word, ",")
 	word, _, _ = strings.Cut(word, "@")
@@ -219,7 +235,8 @@ func nodeAddress(word, asked string) string {
 	return net.JoinHostPort(host, word[at+1:])
 }
 
-// endpoint returns the host to dial: the one that was queried, if the server does not know its own address.
+// endpoint returns the host to dial: the one that was queried, if the server does not know its own
+// address.
 func endpoint(told, asked string) string {
 	if told == "" || told == "?" {
 		return hostOf(asked)
@@ -227,9 +244,12 @@ func endpoint(told, asked string) string {
 	return told
 }
 
-// InOrder returns the groups of a view that own slots, by their lowest slot: the index is the number of the shard.
+// InOrder returns the groups of a view that own slots, by their lowest slot: the index is the
+// number of the shard.
 func InOrder(v View) []Group {
-	groups := slices.DeleteFunc(slices.Clone(v.Groups), func(g Group) bool { return len(g.Ranges) == 0 })
+	groups := slices.DeleteFunc(slices.Clone(v.Groups), func(g Group) bool {
+		return len(g.Ranges) == 0
+	})
 	slices.SortFunc(groups, func(a, b Group) int { return cmp.Compare(a.firstSlot(), b.firstSlot()) })
 	return groups
 }

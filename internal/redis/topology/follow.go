@@ -19,15 +19,18 @@ const (
 	restBetween = 50 * time.Millisecond // minimum time between two rounds of queries
 	lookEvery   = time.Second           // maximum time between two rounds
 	eagerLooks  = 40                    // additional rounds after a sentinel announced a new primary
-	keepMoves   = 20                    // rounds during which a MOVED overrides views of nodes that do not have it yet
-	dropAfter   = 60                    // consecutive failures after which an announced address is dropped
-	mostNodes   = 7                     // maximum number of nodes of a cluster that are queried
+	// rounds during which a MOVED overrides views of nodes that do not have it yet
+	keepMoves = 20
+	// consecutive failures after which an announced address is dropped
+	dropAfter = 60
+	mostNodes = 7 // maximum number of nodes of a cluster that are queried
 )
 
 // policy is the queries for one kind of deployment and the evaluation of the replies.
 type policy interface {
 	ask(ctx context.Context, c *redis.Conn, address string) (any, error)
-	// resolve returns the map for the latest answer of each address, and further addresses to query. before is nil at first.
+	// resolve returns the map for the latest answer of each address, and further addresses to query.
+	// before is nil at first.
 	resolve(before *Map, answers map[string]any) (m *Map, known []string)
 }
 
@@ -63,9 +66,20 @@ type follower struct {
 
 func newFollower(target Target, p policy, login LoginFunc, seeds []string, most int) *follower {
 	f := &follower{
-		target: target, policy: p, login: login, seeds: seeds, most: most, log: target.Log,
-		wake: make(chan string, 1), changed: make(chan struct{}, 1), answers: make(chan answer), ready: make(chan struct{}),
-		moves: map[uint16]string{}, errors: map[string]error{}, nodes: map[string]*node{}, newest: map[string]any{},
+		target:  target,
+		policy:  p,
+		login:   login,
+		seeds:   seeds,
+		most:    most,
+		log:     target.Log,
+		wake:    make(chan string, 1),
+		changed: make(chan struct{}, 1),
+		answers: make(chan answer),
+		ready:   make(chan struct{}),
+		moves:   map[uint16]string{},
+		errors:  map[string]error{},
+		nodes:   map[string]*node{},
+		newest:  map[string]any{},
 	}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
@@ -74,7 +88,9 @@ func newFollower(target Target, p policy, login LoginFunc, seeds []string, most 
 }
 
 // Map implements Tracker.
-func (f *follower) Map() *Map { return f.current.Load() }
+func (f *follower) Map() *Map {
+	return f.current.Load()
+}
 
 // Moved implements Tracker.
 func (f *follower) Moved(slot uint16, address string) {
@@ -241,7 +257,8 @@ func (f *follower) store(now, next *Map) {
 	}
 }
 
-// settled reports whether every seed has answered or failed: the first map must not lack replicas that respond more slowly.
+// settled reports whether every seed has answered or failed: the first map must not lack replicas
+// that respond more slowly.
 func (f *follower) settled() bool {
 	for _, s := range f.seeds {
 		if _, ok := f.newest[s]; !ok && f.errors[s] == nil {
@@ -288,7 +305,12 @@ func (f *follower) know(ctx context.Context, addresses []string) {
 			continue
 		}
 		within, cancel := context.WithCancel(ctx)
-		n := &node{address: address, conn: f.target.conn(address, f.login), kick: make(chan struct{}, 1), cancel: cancel}
+		n := &node{
+			address: address,
+			conn:    f.target.conn(address, f.login),
+			kick:    make(chan struct{}, 1),
+			cancel:  cancel,
+		}
 		f.nodes[address] = n
 		n.kick <- struct{}{}
 		f.all.Go(func() { n.run(within, f.target.timeout(), f.policy.ask, f.answers) })
@@ -298,7 +320,8 @@ func (f *follower) know(ctx context.Context, addresses []string) {
 	}
 }
 
-// drop stops querying an address that does not answer: immediately if others wait for its place, after dropAfter failures if it was only announced.
+// drop stops querying an address that does not answer: immediately if others wait for its place,
+// after dropAfter failures if it was only announced.
 func (f *follower) drop(n *node) {
 	isSeed := slices.Contains(f.seeds, n.address)
 	full := len(f.nodes) >= f.most
@@ -359,7 +382,9 @@ func (t troubles) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-func (t troubles) Unwrap() []error { return t }
+func (t troubles) Unwrap() []error {
+	return t
+}
 
 // hopeless reports whether no seed can succeed by waiting.
 func (f *follower) hopeless() bool {
@@ -381,13 +406,15 @@ func anyOf(errs map[string]error) map[string]any {
 	return all
 }
 
-// subscribe subscribes to +switch-master at one sentinel until ctx ends. A message only triggers queries: the majority of the sentinels decides.
+// subscribe subscribes to +switch-master at one sentinel until ctx ends. A message only triggers
+// queries: the majority of the sentinels decides.
 func (f *follower) subscribe(ctx context.Context, s sentinels, address string) {
 	f.target.conn(address, f.login).Subscribe(ctx, "SUBSCRIBE", "+switch-master", func() {
 		f.Refresh("subscribed at " + address) // a message may have been missed before
 	}, func(_, payload string) {
 		if name, from, to, ok := ParseSwitchMaster(payload); ok && (s.name == "" || name == s.name) {
-			f.log.Info("a sentinel announces another primary", "sentinel", address, "master", name, "was", from, "is", to)
+			f.log.Info("a sentinel announces another primary", "sentinel", address, "master", name, "was",
+				from, "is", to)
 			f.hurry("+switch-master from " + address)
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// recorded are the replies of a real node, by situation and command. The node is the primary of the second of three shards; the first, at
-// 127.0.0.1:7000, has the only replica, at 127.0.0.1:7003:
+// recorded are the replies of a real node, by situation and command. The node is the primary of the second of three
+// shards; the first, at 127.0.0.1:7000, has the only replica, at 127.0.0.1:7003:
 //
 //   - before: all run
 //   - killed: the first primary was killed, and its replica elected
@@ -51,7 +51,8 @@ func (r recorded) answer(node *memredis.Server, situation string) {
 	}
 }
 
-// In CLUSTER SHARDS of Redis 8 and Valkey 9, a primary that lost its slots stays a master of its shard until it answers again.
+// In CLUSTER SHARDS of Redis 8 and Valkey 9, a primary that lost its slots stays a master of its shard until it answers
+// again.
 func TestTruthClusterFailoverOfEachServer(t *testing.T) {
 	for server, replies := range recordings(t) {
 		t.Run(server, func(t *testing.T) {
@@ -71,8 +72,10 @@ func TestTruthClusterFailoverOfEachServer(t *testing.T) {
 					now += 10 * time.Second
 					m := tracker.Map()
 					n, served := m.ShardOf(0)
-					got := fmt.Sprintf("%d shards; slot 0 served %t by shard %d: primary %s, replicas %v, %d slots", len(m.Shards), served, n, m.Shards[0].Primary, m.Shards[0].Replicas, m.Shards[0].Slots)
-					want := fmt.Sprintf("3 shards; slot 0 served true by shard 0: primary %s, replicas %s, 8192 slots", tc.primary, tc.replicas)
+					got := fmt.Sprintf("%d shards; slot 0 served %t by shard %d: primary %s, replicas %v, %d slots", len(m.Shards),
+						served, n, m.Shards[0].Primary, m.Shards[0].Replicas, m.Shards[0].Slots)
+					want := fmt.Sprintf("3 shards; slot 0 served true by shard 0: primary %s, replicas %s, 8192 slots", tc.primary,
+						tc.replicas)
 					truth.Report(t, "T21", server+" "+tc.situation, want, got, got == want)
 				}
 			})

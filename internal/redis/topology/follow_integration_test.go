@@ -39,10 +39,15 @@ func securities(t *testing.T) []security {
 		{name: "plain"},
 		{
 			name: "secured",
-			servers: redistest.Options{TLS: a, Password: "admin",
-				Users: []string{"app on >secret ~* -@all +@read +@write +@connection +role +cluster|slots"}},
-			sentinels: redistest.SentinelOptions{SentinelPassword: "guard", SentinelUsers: []string{"watcher on >look &* -@all +@connection +sentinel +subscribe"}},
-			login:     as("app", "secret"), sentinel: as("watcher", "look"),
+			servers: redistest.Options{
+				TLS: a, Password: "admin",
+				Users: []string{"app on >secret ~* -@all +@read +@write +@connection +role +cluster|slots"},
+			},
+			sentinels: redistest.SentinelOptions{
+				SentinelPassword: "guard",
+				SentinelUsers:    []string{"watcher on >look &* -@all +@connection +sentinel +subscribe"},
+			},
+			login: as("app", "secret"), sentinel: as("watcher", "look"),
 		},
 	}
 }
@@ -119,7 +124,8 @@ func TestSentinelFailover(t *testing.T) {
 		o := s.sentinels
 		o.Options, o.DownAfter, o.FailoverTimeout = s.servers, 2*time.Second, 2*time.Second
 		d := redistest.NewSentinel(t, 2, o)
-		tracker := follow(t, Target{Sentinels: d.SentinelAddresses()[:1], Login: s.login, SentinelLogin: s.sentinel}, KindSentinel)
+		tracker := follow(t, Target{Sentinels: d.SentinelAddresses()[:1], Login: s.login, SentinelLogin: s.sentinel},
+			KindSentinel)
 		until(t, tracker, "the layout at first", layout(0, d.Primary, d.Replicas...))
 		if id := tracker.Map().Shards[0].ID; id != redistest.MasterName {
 			t.Errorf("the shard's name is %q", id)
@@ -204,18 +210,24 @@ func testSentinelMinority(t *testing.T) {
 	}
 }
 
-// Real sentinels that name a replica, as after servers were told to follow each other, give no primary: that is waited for, and said with who names what.
+// Real sentinels that name a replica, as after servers were told to follow each other, give no primary: that is waited
+// for, and said with who names what.
 func TestSentinelsNameAReplica(t *testing.T) {
 	redistest.Each(t, func(t *testing.T) {
 		d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: time.Hour})
 		d.Primary.Do("replicaof", "127.0.0.1", fmt.Sprint(d.Replicas[0].Port))
 		said := make(chan error, 1)
-		target := Target{Sentinels: d.SentinelAddresses(), MasterName: redistest.MasterName, After: time.After, Trouble: func(err error) {
-			select {
-			case said <- err:
-			default:
-			}
-		}}
+		target := Target{
+			Sentinels:  d.SentinelAddresses(),
+			MasterName: redistest.MasterName,
+			After:      time.After,
+			Trouble: func(err error) {
+				select {
+				case said <- err:
+				default:
+				}
+			},
+		}
 		started := make(chan error, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 		defer cancel()
@@ -284,7 +296,8 @@ func TestClusterChanges(t *testing.T) {
 			until(t, tracker, fmt.Sprintf("shard %d at first", i), layout(i, shard[0], shard[1]))
 		}
 		first := tracker.Map()
-		if n := first.Shards[0].Slots + first.Shards[1].Slots + first.Shards[2].Slots; n != SlotCount || len(first.Primaries()) != 3 || len(first.Replicas()) != 3 {
+		if n := first.Shards[0].Slots + first.Shards[1].Slots + first.Shards[2].Slots; n != SlotCount ||
+			len(first.Primaries()) != 3 || len(first.Replicas()) != 3 {
 			t.Errorf("%d slots in %+v", n, first.Shards)
 		}
 
@@ -369,9 +382,19 @@ func testStartErrors(t *testing.T) {
 		{"wrong password", KindCluster, Target{Addresses: []string{server.Address()}, Login: wrong}, "WRONGPASS"},
 		{"no certificate", KindReplication, Target{Addresses: []string{server.Address()}, Login: nobody}, "certificate"},
 		{"no cluster", KindCluster, Target{Addresses: []string{d.Primary.Address()}}, "cluster support disabled"},
-		{"unknown name", KindSentinel, Target{Sentinels: d.SentinelAddresses(), MasterName: "other"}, `no master named "other"`},
+		{
+			"unknown name",
+			KindSentinel,
+			Target{Sentinels: d.SentinelAddresses(), MasterName: "other"},
+			`no master named "other"`,
+		},
 		{"no sentinel", KindSentinel, Target{Sentinels: []string{d.Primary.Address()}}, "unknown command"},
-		{"no listener", KindReplication, Target{Addresses: []string{"127.0.0.1:1"}}, "127.0.0.1:1: connect: connection refused"},
+		{
+			"no listener",
+			KindReplication,
+			Target{Addresses: []string{"127.0.0.1:1"}},
+			"127.0.0.1:1: connect: connection refused",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -416,7 +439,10 @@ func testDetect(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{Sentinels: 1})
 	alone := redistest.NewServer(t, redistest.Options{})
-	mute := redistest.NewServer(t, redistest.Options{Config: []string{`rename-command HELLO ""`, `rename-command INFO ""`}}) // as some proxies are
+	// as some proxies are
+	mute := redistest.NewServer(t, redistest.Options{
+		Config: []string{`rename-command HELLO ""`, `rename-command INFO ""`},
+	})
 	for _, tc := range []struct {
 		addresses []string
 		want      Kind
@@ -434,7 +460,8 @@ func testDetect(t *testing.T) {
 		}
 	}
 	// Several addresses of standalone servers: the first that answers.
-	tracker, err := Start(t.Context(), Target{Addresses: []string{"127.0.0.1:1", alone.Address()}, After: time.After}, KindStandalone)
+	tracker, err := Start(t.Context(), Target{Addresses: []string{"127.0.0.1:1", alone.Address()}, After: time.After},
+		KindStandalone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ func (w *world) sentinels3() []*memredis.Server {
 // names scripts the primary and the replica that a sentinel reports.
 func names(s *memredis.Server, primary, replica string) {
 	s.Answer("SENTINEL GET-MASTER-ADDR-BY-NAME", encode([]any{primary, "1"}))
-	s.Answer("SENTINEL REPLICAS", encode([]any{[]any{"ip", replica, "port", "1", "flags", "slave", "role-reported", "slave"}}))
+	s.Answer("SENTINEL REPLICAS",
+		encode([]any{[]any{"ip", replica, "port", "1", "flags", "slave", "role-reported", "slave"}}))
 }
 
 const (
@@ -42,7 +43,8 @@ const (
 	asked    = "SENTINEL GET-MASTER-ADDR-BY-NAME"
 )
 
-// An announcement is followed by two seconds of fast polls, because the other sentinels learn of it later; a single sentinel causes no change.
+// An announcement is followed by two seconds of fast polls, because the other sentinels learn of it later; a single
+// sentinel causes no change.
 func TestAnnouncedFailover(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		s := w.sentinels3()
@@ -88,7 +90,8 @@ func TestMajorityIsLost(t *testing.T) {
 		s[1].Kill()
 		names(s[2], "b", "a")
 		w.at(time.Minute)
-		if m := tracker.Map(); m.Shards[0].Primary != "a:1" || !strings.HasPrefix(m.Problem, "no majority of the 3 sentinels: 1 for b:1") {
+		if m := tracker.Map(); m.Shards[0].Primary != "a:1" ||
+			!strings.HasPrefix(m.Problem, "no majority of the 3 sentinels: 1 for b:1") {
 			t.Errorf("%+v, problem %q", m.Shards, m.Problem)
 		}
 		names(s[0], "b", "a")
@@ -106,11 +109,22 @@ func TestSubscriptionIsRenewed(t *testing.T) {
 	for name, away := range map[string]struct {
 		begin, end func(w *world, s *memredis.Server)
 	}{
-		"the sentinel restarts": {func(_ *world, s *memredis.Server) { s.Kill() }, func(_ *world, s *memredis.Server) { s.Restart() }},
-		"the sentinel hangs":    {func(_ *world, s *memredis.Server) { s.Stop() }, func(_ *world, s *memredis.Server) { s.Continue() }},
-		"nothing arrives": {func(w *world, s *memredis.Server) { w.network.Set(s.Address(), memnet.Swallow) },
-			func(w *world, s *memredis.Server) { w.network.Set(s.Address(), memnet.Pass) }},
-		"the connection is cut": {func(w *world, s *memredis.Server) { w.network.Cut(s.Address()) }, func(*world, *memredis.Server) {}},
+		"the sentinel restarts": {
+			func(_ *world, s *memredis.Server) { s.Kill() },
+			func(_ *world, s *memredis.Server) { s.Restart() },
+		},
+		"the sentinel hangs": {
+			func(_ *world, s *memredis.Server) { s.Stop() },
+			func(_ *world, s *memredis.Server) { s.Continue() },
+		},
+		"nothing arrives": {
+			func(w *world, s *memredis.Server) { w.network.Set(s.Address(), memnet.Swallow) },
+			func(w *world, s *memredis.Server) { w.network.Set(s.Address(), memnet.Pass) },
+		},
+		"the connection is cut": {func(w *world, s *memredis.Server) {
+			w.network.Cut(
+				s.Address())
+		}, func(*world, *memredis.Server) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, w *world) {

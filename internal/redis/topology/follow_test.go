@@ -110,7 +110,8 @@ func (w *world) shard(tracker Tracker, primary string, replicas ...string) {
 	w.t.Helper()
 	s := tracker.Map().Shards[0]
 	if s.Primary != primary || !slices.Equal(s.Replicas, replicas) {
-		w.t.Errorf("after %s: %+v (%s), want primary %s, replicas %v", time.Since(w.began), s, tracker.Map().Problem, primary, replicas)
+		w.t.Errorf("after %s: %+v (%s), want primary %s, replicas %v", time.Since(w.began), s, tracker.Map().Problem, primary,
+			replicas)
 	}
 }
 
@@ -170,7 +171,8 @@ func TestFailoverIsDetectedAtTheNextPoll(t *testing.T) {
 	})
 }
 
-// A hanging server is removed when its answer is overdue, while the others are followed; it is added again at the first poll that it answers.
+// A hanging server is removed when its answer is overdue, while the others are followed; it is added again at the first
+// poll that it answers.
 func TestHangingReplica(t *testing.T) {
 	inMemory(t, func(_ *testing.T, w *world) {
 		a, b, c := w.server("a:1"), w.server("b:1"), w.server("c:1")
@@ -206,18 +208,35 @@ func TestStartRetriesUntilTimeout(t *testing.T) {
 		after   time.Duration
 		want    string // in the error; "" = none
 	}{
-		"no listener":         {func(*world) {}, nil, 5 * time.Second, "find the primary: no server has role primary; a:1: connect: connection refused"},
-		"packets are dropped": {func(w *world) { w.network.Set("a:1", memnet.Swallow) }, nil, 5 * time.Second, "a:1: no reply in time"},
-		"it hangs":            {func(w *world) { w.server("a:1").Stop() }, nil, 5 * time.Second, "a:1: "},
-		"only a replica":      {func(w *world) { replica(w.server("a:1"), "b:1") }, nil, 5 * time.Second, "no server has role primary"},
+		"no listener": {
+			func(*world) {},
+			nil,
+			5 * time.Second,
+			"find the primary: no server has role primary; a:1: connect: connection refused",
+		},
+		"packets are dropped": {func(w *world) {
+			w.network.Set("a:1",
+				memnet.Swallow)
+		}, nil, 5 * time.Second, "a:1: no reply in time"},
+		"it hangs": {func(w *world) { w.server("a:1").Stop() }, nil, 5 * time.Second, "a:1: "},
+		"only a replica": {func(w *world) {
+			replica(w.server("a:1"),
+				"b:1")
+		}, nil, 5 * time.Second, "no server has role primary"},
 		"it starts late": {func(w *world) {
 			s := w.server("a:1")
 			s.Kill()
 			time.AfterFunc(2500*time.Millisecond, s.Restart)
 		}, nil, 3 * time.Second, ""},
-		"no login": {func(w *world) { memredis.Start(w.t, w.network, "a:1", memredis.Options{Password: "p"}) }, nil, restBetween, "NOAUTH"},
-		"a wrong login": {func(w *world) { memredis.Start(w.t, w.network, "a:1", memredis.Options{Password: "p"}) },
-			func() (redis.Login, error) { return redis.Login{Password: "q"}, nil }, restBetween, "WRONGPASS"},
+		"no login": {func(w *world) {
+			memredis.Start(w.t, w.network, "a:1", memredis.Options{
+				Password: "p",
+			})
+		}, nil, restBetween, "NOAUTH"},
+		"a wrong login": {
+			func(w *world) { memredis.Start(w.t, w.network, "a:1", memredis.Options{Password: "p"}) },
+			func() (redis.Login, error) { return redis.Login{Password: "q"}, nil }, restBetween, "WRONGPASS",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, w *world) {

@@ -17,10 +17,12 @@ func FuzzReplies(f *testing.F) {
 		"*3\r\n$6\r\nmaster\r\n:5\r\n*1\r\n*3\r\n$8\r\n10.0.0.2\r\n$4\r\n6379\r\n$1\r\n5\r\n",
 		"*2\r\n$9\r\nx\x1b[2J\xff\xfe.y\r\n$4\r\n6379\r\n", "*2\r\n:1\r\n:70000\r\n", "*2\r\n$0\r\n\r\n$2\r\n-1\r\n",
 		"*1\r\n*4\r\n:0\r\n:16383\r\n*3\r\n$1\r\n?\r\n:1\r\n$1\r\na\r\n*2\r\n$0\r\n\r\n:2\r\n",
-		"*1\r\n*10\r\n$4\r\nname\r\n$1\r\nm\r\n$2\r\nip\r\n$8\r\n10.0.0.1\r\n$4\r\nport\r\n$4\r\n6379\r\n$5\r\nrunid\r\n$1\r\ni\r\n$5\r\nflags\r\n$5\r\nslave\r\n",
+		"*1\r\n*10\r\n$4\r\nname\r\n$1\r\nm\r\n$2\r\nip\r\n$8\r\n10.0.0.1\r\n$4\r\nport\r\n$4\r\n6379\r\n$5\r\nrunid\r\n" +
+			"$1\r\ni\r\n$5\r\nflags\r\n$5\r\nslave\r\n",
 		"$90\r\na 10.0.0.1:1@2,host myself,master - 0 0 1 connected 0-5 7 [93->-x]\nb :0@0 slave,noaddr a 0 0 1 x\n\r\n",
 		"$60\r\nrole:slave\r\nmaster_host:x y\r\nmaster_port:1\r\nslave0:ip=::1,port=6\r\n\r\n",
-		"$41\r\na ::1:6379@16379 master - 0 0 1 connected 99999\r\n", "*-1\r\n", "_\r\n", "-ERR \x1b\r\n", "%1\r\n+name\r\n*0\r\n",
+		"$41\r\na ::1:6379@16379 master - 0 0 1 connected 99999\r\n", "*-1\r\n", "_\r\n", "-ERR \x1b\r\n",
+		"%1\r\n+name\r\n*0\r\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -54,8 +56,10 @@ func FuzzReplies(f *testing.F) {
 		said(err)
 		_ = ParseWatchedNames(reply)
 		server := ServerOf("asked:1", redis.ParseInfo(text))
-		words = append(words, server.Name, server.Version, server.Mode, server.RunID, string(server.Role), server.Replication.Failover)
-		addresses = append(append(append(addresses, role.Primary, watched.Address, ParsePrimaryAddress(reply), server.Replication.Primary), role.Replicas...), ParseSentinelReplicas(reply)...)
+		words = append(words, server.Name, server.Version, server.Mode, server.RunID, string(server.Role),
+			server.Replication.Failover)
+		addresses = append(append(append(addresses, role.Primary, watched.Address, ParsePrimaryAddress(reply),
+			server.Replication.Primary), role.Replicas...), ParseSentinelReplicas(reply)...)
 		addresses = append(addresses, ParseSentinels(reply)...)
 		for _, peer := range ParsePeers(reply) {
 			addresses = append(addresses, peer)

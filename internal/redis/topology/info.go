@@ -1,4 +1,5 @@
-// Package topology discovers and tracks the topology of Redis deployments: roles, replicas, shards and sentinels. It does not depend on Kubernetes.
+// Package topology discovers and tracks the topology of Redis deployments: roles, replicas, shards
+// and sentinels. It does not depend on Kubernetes.
 package topology
 
 import (
@@ -20,7 +21,8 @@ const (
 	Replica  Role = "Replica"
 	Sentinel Role = "Sentinel"
 	Unknown  Role = "Unknown"
-	// Active is a server of KeyDB with active-replica: it accepts writes, and replicates from another server that does, too.
+	// Active is a server of KeyDB with active-replica: it accepts writes, and replicates from another
+	// server that does, too.
 	Active Role = "active-replica"
 )
 
@@ -42,16 +44,24 @@ type Server struct {
 // longestWord is how many bytes of a word of INFO are kept: it goes into statuses and messages.
 const longestWord = 64
 
-// longestID bounds a run_id, which has 40 characters: with an ellipsis it fits the status of a fault.
+// longestID bounds a run_id, which has 40 characters: with an ellipsis it fits the status of a
+// fault.
 const longestID = 61
 
 // ServerOf converts the INFO of the server at an address. Missing fields stay empty.
 func ServerOf(address string, info redis.Info) Server {
 	word := func(text string) string { return redis.Printable(text, longestWord) }
 	s := Server{
-		Address: address, Name: word(info.Name()), Version: word(info.Version()), Mode: word(info.Mode()), RunID: redis.Printable(info["run_id"], longestID), Role: parseRole(info["role"]),
-		Uptime: time.Duration(info.Int("uptime_in_seconds")) * time.Second, Loading: info.On("loading"),
-		Replication: ReplicationOf(info), Persistence: persistenceOf(info),
+		Address:     address,
+		Name:        word(info.Name()),
+		Version:     word(info.Version()),
+		Mode:        word(info.Mode()),
+		RunID:       redis.Printable(info["run_id"], longestID),
+		Role:        parseRole(info["role"]),
+		Uptime:      time.Duration(info.Int("uptime_in_seconds")) * time.Second,
+		Loading:     info.On("loading"),
+		Replication: ReplicationOf(info),
+		Persistence: persistenceOf(info),
 	}
 	if s.Mode == "sentinel" {
 		s.Role = Sentinel
@@ -73,7 +83,8 @@ type ReplicationInfo struct {
 	Offset   int64  // of a primary: written; of a replica: applied
 	Failover string // no-failover | waiting-for-sync | failover-in-progress; "" before Redis 6.2
 
-	Replicas []Attached // of a primary (and of a replica that has replicas of its own), the most advanced first
+	// of a primary (and of a replica that has replicas of its own), the most advanced first
+	Replicas []Attached
 
 	Primary string // host:port of the primary of a replica, as configured
 	LinkUp  bool   // a replica is connected to it
@@ -88,11 +99,13 @@ type PersistenceInfo struct {
 	Saved   bool // it has loaded a snapshot, or has saved one since
 }
 
-// startup is how long after its start, in seconds, the last save of a server that has saved nothing is: that is the instant of its start.
+// startup is how long after its start, in seconds, the last save of a server that has saved nothing
+// is: that is the instant of its start.
 const startup = 2
 
 func persistenceOf(info redis.Info) PersistenceInfo {
-	started := info.Int("server_time_usec")/1e6 - info.Int("uptime_in_seconds") // before Redis 6.2 unknown
+	// before Redis 6.2 unknown
+	started := info.Int("server_time_usec")/1e6 - info.Int("uptime_in_seconds")
 	return PersistenceInfo{
 		Appends: info.On("aof_enabled"),
 		Saved: info.Int("rdb_saves") > 0 || info.Int("rdb_last_load_keys_loaded") > 0 ||
@@ -103,14 +116,18 @@ func persistenceOf(info redis.Info) PersistenceInfo {
 // ReplicationOf converts the replication section of INFO.
 func ReplicationOf(info redis.Info) ReplicationInfo {
 	r := ReplicationInfo{
-		Role: parseRole(info["role"]), Offset: info.Int("master_repl_offset"), Failover: redis.Printable(info["master_failover_state"], longestWord),
-		LinkUp: info["master_link_status"] == "up", Syncing: info.On("master_sync_in_progress"),
+		Role:     parseRole(info["role"]),
+		Offset:   info.Int("master_repl_offset"),
+		Failover: redis.Printable(info["master_failover_state"], longestWord),
+		LinkUp:   info["master_link_status"] == "up",
+		Syncing:  info.On("master_sync_in_progress"),
 	}
 	if r.Role == Replica {
 		since, down := info["master_link_down_since_seconds"]
 		r.WasUp = r.LinkUp || down && since != "-1"
 		r.Barred = info["slave_priority"] == "0"
-		r.Primary, r.Offset = joinAddress(info["master_host"], info["master_port"]), info.Int("slave_repl_offset")
+		r.Primary = joinAddress(info["master_host"], info["master_port"])
+		r.Offset = info.Int("slave_repl_offset")
 	}
 	for field := range info {
 		if n, found := strings.CutPrefix(field, "slave"); found {

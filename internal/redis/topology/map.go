@@ -7,10 +7,11 @@ type Kind string
 
 // The kinds. Detect finds which one a deployment is.
 const (
-	KindStandalone  Kind = "Standalone"  // one server, or one address in front of several
-	KindReplication Kind = "Replication" // a primary and its replicas, found by ROLE; without automatic failover
-	KindSentinel    Kind = "Sentinel"    // a primary and its replicas, monitored by sentinels
-	KindCluster     Kind = "Cluster"     // slots over several primaries
+	KindStandalone Kind = "Standalone" // one server, or one address in front of several
+	// a primary and its replicas, found by ROLE; without automatic failover
+	KindReplication Kind = "Replication"
+	KindSentinel    Kind = "Sentinel" // a primary and its replicas, monitored by sentinels
+	KindCluster     Kind = "Cluster"  // slots over several primaries
 )
 
 // SlotCount is the number of hash slots of a Redis Cluster.
@@ -19,22 +20,27 @@ const SlotCount = 16384
 // noShard marks a slot that no shard serves.
 const noShard = ^uint16(0)
 
-// Map is the topology of a deployment at one instant. It is immutable: a change creates a new Map. Its fields must not be modified.
+// Map is the topology of a deployment at one instant. It is immutable: a change creates a new Map.
+// Its fields must not be modified.
 type Map struct {
 	Kind    Kind
 	Version uint64  // increases with every change of the map
 	Shards  []Shard // never empty; one unless Kind is Cluster
 	Problem string  // why the map may be wrong, such as two primaries at once; "" = it is reliable
-	Named   string  // which sentinels name which server as the primary, in words; "" = there are none, or none answers
+	// which sentinels name which server as the primary, in words; "" = there are none, or none answers
+	Named string
 
 	slots   *[SlotCount]uint16 // shard number of each slot; nil = all keys belong to shard 0
 	members []map[string]Node  // of each shard of a cluster: its nodes by ID, which identify it
 }
 
-// Shard is a primary and its replicas. It keeps its number (its index in Map.Shards) through failover and resharding: new shards are appended, and
-// removed shards keep their number without slots.
+// Shard is a primary and its replicas. It keeps its number (its index in Map.Shards) through
+// failover and resharding: new shards are appended, and removed shards keep their number without
+// slots.
 type Shard struct {
-	ID       string   // the name that the sentinels monitor, or the node ID of the first primary in a cluster; otherwise ""
+	// the name that the sentinels monitor, or the node ID of the first primary in a cluster; otherwise
+	// ""
+	ID       string
 	Primary  string   // host:port as a client dials it; "" = none is known
 	Replicas []string // host:port each, sorted; those that are up
 	Slots    int      // number of slots that it serves; 0 without a cluster
@@ -46,7 +52,8 @@ type SlotRange struct {
 	Shard       int // number in Map.Shards
 }
 
-// NewMap returns a map. ranges assign the slots of a cluster; other kinds have none. NewMap sets Shard.Slots.
+// NewMap returns a map. ranges assign the slots of a cluster; other kinds have none. NewMap sets
+// Shard.Slots.
 func NewMap(kind Kind, version uint64, shards []Shard, ranges ...SlotRange) *Map {
 	m := &Map{Kind: kind, Version: version, Shards: slices.Clone(shards)}
 	if kind != KindCluster {
@@ -82,7 +89,8 @@ func (m *Map) count() {
 	}
 }
 
-// ShardOf returns the number of the shard that serves a slot; false if none does. Without a cluster it is 0 for every slot.
+// ShardOf returns the number of the shard that serves a slot; false if none does. Without a cluster
+// it is 0 for every slot.
 func (m *Map) ShardOf(slot uint16) (int, bool) {
 	if m.slots == nil {
 		return 0, true
@@ -103,7 +111,8 @@ func (m *Map) Unassigned() int {
 	return left
 }
 
-// Primaries returns the addresses of all known primaries that, in a cluster, serve slots; in the order of the shards.
+// Primaries returns the addresses of all known primaries that, in a cluster, serve slots; in the
+// order of the shards.
 func (m *Map) Primaries() []string {
 	var all []string
 	for i := range m.Shards {
@@ -125,14 +134,16 @@ func (m *Map) Replicas() []string {
 
 // same reports whether two maps are equal except for their version.
 func (m *Map) same(o *Map) bool {
-	if m.Kind != o.Kind || m.Problem != o.Problem || m.Named != o.Named || (m.slots == nil) != (o.slots == nil) {
+	if m.Kind != o.Kind || m.Problem != o.Problem || m.Named != o.Named ||
+		(m.slots == nil) != (o.slots == nil) {
 		return false
 	}
 	if m.slots != nil && *m.slots != *o.slots {
 		return false
 	}
 	return slices.EqualFunc(m.Shards, o.Shards, func(a, b Shard) bool {
-		return a.ID == b.ID && a.Primary == b.Primary && a.Slots == b.Slots && slices.Equal(a.Replicas, b.Replicas)
+		return a.ID == b.ID && a.Primary == b.Primary && a.Slots == b.Slots &&
+			slices.Equal(a.Replicas, b.Replicas)
 	})
 }
 

@@ -67,28 +67,36 @@ func questions(ctx context.Context, c *redis.Conn, commands ...[]string) ([]any,
 	return replies, nil
 }
 
-// isRefused reports whether the ACL user may not run the command, or the server does not support it.
+// isRefused reports whether the ACL user may not run the command, or the server does not support
+// it.
 func isRefused(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	return ok && strings.HasPrefix(string(reply), "NOPERM") || isUnsupported(err)
 }
 
-// isUnsupported reports whether the server, or a proxy in front of it, has no such command. It is not the answer to a login.
+// isUnsupported reports whether the server, or a proxy in front of it, has no such command. It is
+// not the answer to a login.
 func isUnsupported(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	if _, atDial := errors.AsType[*redis.DialError](err); !ok || atDial {
 		return false
 	}
 	text := strings.ToLower(string(reply))
-	return slices.ContainsFunc([]string{"unknown command", "unknown subcommand", "unsupported", "noproto", "syntax error", "wrong number of arguments"}, func(words string) bool {
+	return slices.ContainsFunc([]string{
+		"unknown command", "unknown subcommand", "unsupported",
+		"noproto", "syntax error", "wrong number of arguments",
+	}, func(words string) bool {
 		return strings.Contains(text, words)
 	})
 }
 
-// steady is an error whose text does not change from one attempt to the next: without the port from which it was made.
+// steady is an error whose text does not change from one attempt to the next: without the port from
+// which it was made.
 type steady struct{ error }
 
-func (s steady) Unwrap() error { return s.error }
+func (s steady) Unwrap() error {
+	return s.error
+}
 
 func (s steady) Error() string {
 	name, isName := errors.AsType[*net.DNSError](s.error)
@@ -106,7 +114,8 @@ func (s steady) Error() string {
 	return s.error.Error()
 }
 
-// isLogin reports whether the credentials are wrong, or do not suffice, so that a retry cannot succeed.
+// isLogin reports whether the credentials are wrong, or do not suffice, so that a retry cannot
+// succeed.
 func isLogin(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	return ok && strings.HasPrefix(string(reply), "NOPERM") || redis.RejectsLogin(err)
@@ -142,10 +151,12 @@ func (t *Target) teller() func(error) {
 // lasting is the error of a deployment of which no address can succeed by waiting.
 type lasting struct{ error }
 
-func (l lasting) Unwrap() error { return l.error }
+func (l lasting) Unwrap() error {
+	return l.error
+}
 
-// IsLasting reports whether Start or Detect failed for reasons that do not pass by waiting: every address that counts rejects the login, or fails with
-// what Target.Lasting names.
+// IsLasting reports whether Start or Detect failed for reasons that do not pass by waiting: every
+// address that counts rejects the login, or fails with what Target.Lasting names.
 func IsLasting(err error) bool {
 	_, is := errors.AsType[lasting](err)
 	return is
@@ -168,7 +179,10 @@ type node struct {
 }
 
 // run handles requests until ctx ends.
-func (n *node) run(ctx context.Context, timeout time.Duration, ask func(context.Context, *redis.Conn, string) (any, error), answers chan<- answer) {
+func (n *node) run(
+	ctx context.Context, timeout time.Duration,
+	ask func(context.Context, *redis.Conn, string) (any, error), answers chan<- answer,
+) {
 	defer n.conn.Close()
 	for {
 		select {

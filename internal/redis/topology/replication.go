@@ -23,7 +23,8 @@ func (replication) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 	reply, err := question(ctx, c, "ROLE")
 	switch {
 	case isRefused(err):
-		// Application users are often not permitted to run ROLE. HELLO contains the role as well, but neither offset nor replicas.
+		// Application users are often not permitted to run ROLE. HELLO contains the role as well, but
+		// neither offset nor replicas.
 		if reply, err = question(ctx, c, "HELLO", "2"); err != nil {
 			return nil, err
 		}
@@ -43,7 +44,8 @@ func (replication) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 	return a, nil
 }
 
-// resolve selects the only server with role primary. With none or several, the previous primary is kept.
+// resolve selects the only server with role primary. With none or several, the previous primary is
+// kept.
 func (r replication) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	var primaries, replicas, known []string
 	seen := map[string]bool{}
@@ -57,7 +59,8 @@ func (r replication) resolve(before *Map, answers map[string]any) (*Map, []strin
 		switch {
 		case a.Role == Primary:
 			primaries = append(primaries, address)
-		case a.Role == Replica && a.Link != "sync": // a replica in its initial synchronization does not serve reads
+		// a replica in its initial synchronization does not serve reads
+		case a.Role == Replica && a.Link != "sync":
 			replicas = append(replicas, address)
 		}
 	}
@@ -76,7 +79,9 @@ func (r replication) resolve(before *Map, answers map[string]any) (*Map, []strin
 		slices.Sort(primaries)
 		problem = fmt.Sprintf("split brain: %s all have role primary", strings.Join(primaries, ", "))
 	}
-	shard.Replicas = slices.DeleteFunc(shard.Replicas, func(a string) bool { return a == shard.Primary })
+	shard.Replicas = slices.DeleteFunc(shard.Replicas, func(a string) bool {
+		return a == shard.Primary
+	})
 	m := NewMap(KindReplication, 0, []Shard{shard})
 	m.Problem = problem
 	return m, known

@@ -20,23 +20,37 @@ func TestReplicationOf(t *testing.T) {
 				"slave2:ip=10.0.0.4,port=6379,state=wait_bgsave,offset=0,lag=0\r\n" +
 				"master_failover_state:no-failover\r\nmaster_replid:abc\r\nmaster_replid2:000\r\nmaster_repl_offset:98\r\n",
 			ReplicationInfo{Role: Primary, Offset: 98, Failover: "no-failover", Replicas: []Attached{
-				{Address: "[fd00::3]:6380", Online: true, Offset: 98}, {Address: "10.0.0.2:6379", Online: true, Offset: 90, Lag: 1}, {Address: "10.0.0.4:6379"}}},
+				{Address: "[fd00::3]:6380", Online: true, Offset: 98},
+				{Address: "10.0.0.2:6379", Online: true, Offset: 90, Lag: 1},
+				{Address: "10.0.0.4:6379"},
+			}},
 		},
 		"a replica": {
 			"role:slave\r\nmaster_host:redis-0.redis\r\nmaster_port:6379\r\nmaster_link_status:up\r\nmaster_sync_in_progress:0\r\n" +
-				"slave_read_repl_offset:80\r\nslave_repl_offset:77\r\nslave_priority:100\r\nmaster_failover_state:no-failover\r\nmaster_repl_offset:76\r\n",
-			ReplicationInfo{Role: Replica, Offset: 77, Failover: "no-failover", Primary: "redis-0.redis:6379", LinkUp: true, WasUp: true},
+				"slave_read_repl_offset:80\r\nslave_repl_offset:77\r\nslave_priority:100\r\n" +
+				"master_failover_state:no-failover\r\nmaster_repl_offset:76\r\n",
+			ReplicationInfo{
+				Role:     Replica,
+				Offset:   77,
+				Failover: "no-failover",
+				Primary:  "redis-0.redis:6379",
+				LinkUp:   true,
+				WasUp:    true,
+			},
 		},
 		"a replica that copies": {
-			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_sync_in_progress:1\r\nslave_repl_offset:0\r\n",
+			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\n" +
+				"master_sync_in_progress:1\r\nslave_repl_offset:0\r\n",
 			ReplicationInfo{Role: Replica, Primary: "10.0.0.1:6379", Syncing: true},
 		},
 		"a replica that has lost its primary": {
-			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_link_down_since_seconds:7\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:77\r\n",
+			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\n" +
+				"master_link_down_since_seconds:7\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:77\r\n",
 			ReplicationInfo{Role: Replica, Offset: 77, Primary: "10.0.0.1:6379", WasUp: true},
 		},
 		"a replica that never had one": {
-			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_link_down_since_seconds:-1\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:0\r\n",
+			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\n" +
+				"master_link_down_since_seconds:-1\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:0\r\n",
 			ReplicationInfo{Role: Replica, Primary: "10.0.0.1:6379"},
 		},
 		"nothing": {"", ReplicationInfo{Role: Unknown}},
@@ -48,9 +62,19 @@ func TestReplicationOf(t *testing.T) {
 }
 
 func TestParseWatched(t *testing.T) {
-	flat := []any{"name", "mymaster", "ip", "10.0.0.1", "port", "6379", "flags", "master,failover_in_progress,force_failover", "role-reported-time", "1500",
-		"config-epoch", "7", "down-after-milliseconds", "5000"}
-	want := Watched{Name: "mymaster", Address: "10.0.0.1:6379", ConfigEpoch: 7, FailingOver: true, DownAfter: 5 * time.Second, RoleFor: 1500 * time.Millisecond}
+	flat := []any{
+		"name", "mymaster", "ip", "10.0.0.1", "port", "6379", "flags",
+		"master,failover_in_progress,force_failover", "role-reported-time", "1500",
+		"config-epoch", "7", "down-after-milliseconds", "5000",
+	}
+	want := Watched{
+		Name:        "mymaster",
+		Address:     "10.0.0.1:6379",
+		ConfigEpoch: 7,
+		FailingOver: true,
+		DownAfter:   5 * time.Second,
+		RoleFor:     1500 * time.Millisecond,
+	}
 	if got, err := ParseWatched(flat); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
@@ -64,7 +88,10 @@ func TestParseWatched(t *testing.T) {
 }
 
 func TestParseSentinelLists(t *testing.T) {
-	if got := ParseWatchedNames([]any{[]any{"name", "b"}, []any{"name", "a"}}); !reflect.DeepEqual(got, []string{"a", "b"}) {
+	if got := ParseWatchedNames([]any{
+		[]any{"name", "b"},
+		[]any{"name", "a"},
+	}); !reflect.DeepEqual(got, []string{"a", "b"}) {
 		t.Errorf("names %q", got)
 	}
 	peers := ParsePeers([]any{

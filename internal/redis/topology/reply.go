@@ -72,7 +72,8 @@ func joinAddress(host, port any) string {
 // isHost reports whether text may be an IP or a host name: it goes into messages and commands.
 func isHost(text string) bool {
 	return text != "" && len(text) <= 253 && strings.IndexFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(".-_:%", r)
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
+			!strings.ContainsRune(".-_:%", r)
 	}) < 0
 }
 
@@ -90,5 +91,6 @@ func unexpected(command string, reply any) error {
 	if l := listOf(reply); len(l) > 10 {
 		reply = l[:10]
 	}
-	return fmt.Errorf("%s: the reply is not what it should be: %s", command, redis.Printable(fmt.Sprintf("%.200v", reply), 200))
+	return fmt.Errorf("%s: the reply is not what it should be: %s", command,
+		redis.Printable(fmt.Sprintf("%.200v", reply), 200))
 }

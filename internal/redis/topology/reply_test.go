@@ -15,16 +15,28 @@ func TestParseRole(t *testing.T) {
 		want  RoleReply
 		bad   bool
 	}{
-		{"primary", list("master", int64(3129659), list(list("127.0.0.1", "9001", "3129242"), list("::1", "9002", "3129543"))),
-			RoleReply{Role: Primary, Offset: 3129659, Replicas: []string{"127.0.0.1:9001", "[::1]:9002"}}, false},
+		{
+			"primary",
+			list("master", int64(3129659), list(list("127.0.0.1", "9001", "3129242"), list("::1", "9002", "3129543"))),
+			RoleReply{Role: Primary, Offset: 3129659, Replicas: []string{"127.0.0.1:9001", "[::1]:9002"}},
+			false,
+		},
 		{"primary alone", list("master", int64(0), list()), RoleReply{Role: Primary}, false},
-		{"replica", list("slave", "redis-0.redis", int64(6379), "connected", int64(3167038)),
-			RoleReply{Role: Replica, Primary: "redis-0.redis:6379", Link: "connected", Offset: 3167038}, false},
+		{
+			"replica", list("slave", "redis-0.redis", int64(6379), "connected", int64(3167038)),
+			RoleReply{Role: Replica, Primary: "redis-0.redis:6379", Link: "connected", Offset: 3167038},
+			false,
+		},
 		{"sentinel", list("sentinel", list("a", "b")), RoleReply{Role: Sentinel, Masters: []string{"a", "b"}}, false},
 		{"nothing", nil, RoleReply{}, true},
 		{"unknown", list("arbiter", int64(1), list()), RoleReply{}, true},
 		{"too short", list("slave", "a"), RoleReply{}, true},
-		{"entries that cannot be dialled", list("master", int64(1), list(list("", "1"), "x", list("a", "70000"))), RoleReply{Role: Primary, Offset: 1}, false},
+		{
+			"entries that cannot be dialled",
+			list("master", int64(1), list(list("", "1"), "x", list("a", "70000"))),
+			RoleReply{Role: Primary, Offset: 1},
+			false,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := ParseRole(tc.reply)
@@ -45,7 +57,8 @@ func TestParseSentinelReplies(t *testing.T) {
 	if diff := cmp.Diff(want, ParseSentinelReplicas(entries)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"10.0.0.1:3", "10.0.0.1:9"}, ParseSentinels(list(replica("9", "sentinel", ""), replica("3", "sentinel", "")))); diff != "" {
+	if diff := cmp.Diff([]string{"10.0.0.1:3", "10.0.0.1:9"},
+		ParseSentinels(list(replica("9", "sentinel", ""), replica("3", "sentinel", "")))); diff != "" {
 		t.Error(diff)
 	}
 	for message, want := range map[string]string{
@@ -68,14 +81,20 @@ func TestParseSlots(t *testing.T) {
 		list(int64(10), int64(19), list(nil, int64(3), "c")),
 	)
 	want := View{Groups: []Group{
-		{Ranges: [][2]uint16{{0, 9}, {20, 29}}, Nodes: []Node{{ID: "a", Address: "10.0.0.1:1", Role: Primary}, {ID: "b", Address: "asked:2", Role: Replica}}},
+		{
+			Ranges: [][2]uint16{{0, 9}, {20, 29}},
+			Nodes:  []Node{{ID: "a", Address: "10.0.0.1:1", Role: Primary}, {ID: "b", Address: "asked:2", Role: Replica}},
+		},
 		{Ranges: [][2]uint16{{10, 19}}, Nodes: []Node{{ID: "c", Address: "asked:3", Role: Primary}}},
 	}}
 	got, err := ParseSlots(reply, "asked:6379")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
-	for _, bad := range []any{list(list(int64(1))), list(list(int64(0), int64(1), "x")), list(list("a", "b", list("h", int64(1), "i")))} {
+	for _, bad := range []any{
+		list(list(int64(1))), list(list(int64(0), int64(1), "x")),
+		list(list("a", "b", list("h", int64(1), "i"))),
+	} {
 		if got, err := ParseSlots(bad, "asked:1"); err == nil {
 			t.Errorf("%v is read as %+v", bad, got)
 		}
@@ -91,9 +110,13 @@ e :0@0 master,noaddr - 0 1 0 disconnected
 f ::1:6@10006 handshake - 0 0 0 connected
 `
 	want := View{Epochs: map[string]uint64{"a": 5, "c": 7}, Groups: []Group{
-		{Ranges: [][2]uint16{{0, 99}, {200, 200}}, Nodes: []Node{{ID: "a", Address: "10.0.0.1:1", Role: Primary}, {ID: "b", Address: "asked:2", Role: Replica}}},
+		{
+			Ranges: [][2]uint16{{0, 99}, {200, 200}},
+			Nodes:  []Node{{ID: "a", Address: "10.0.0.1:1", Role: Primary}, {ID: "b", Address: "asked:2", Role: Replica}},
+		},
 		{Ranges: [][2]uint16{{100, 199}}, Nodes: []Node{
-			{ID: "c", Address: "10.0.0.3:3", Role: Primary}, {ID: "d", Address: "10.0.0.4:4", Role: Replica}}},
+			{ID: "c", Address: "10.0.0.3:3", Role: Primary}, {ID: "d", Address: "10.0.0.4:4", Role: Replica},
+		}},
 	}}
 	got, err := ParseNodes(text, "asked:6379")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -102,7 +125,10 @@ f ::1:6@10006 handshake - 0 0 0 connected
 	if got := nodeAddress("fd00::1:6@10006", "asked:1"); got != "[fd00::1]:6" {
 		t.Errorf("an IPv6 address is read as %s", got)
 	}
-	for _, bad := range []string{"", "a b c\n", "a 10.0.0.1:1@2 master - 0 0 5 connected 5-1\n", "a 10.0.0.1:1@2 master - 0 0 5 connected x\n"} {
+	for _, bad := range []string{
+		"", "a b c\n", "a 10.0.0.1:1@2 master - 0 0 5 connected 5-1\n",
+		"a 10.0.0.1:1@2 master - 0 0 5 connected x\n",
+	} {
 		if got, err := ParseNodes(bad, "asked:1"); err == nil {
 			t.Errorf("%q is read as %+v", bad, got)
 		}

@@ -24,19 +24,61 @@ func TestResolveReplication(t *testing.T) {
 		want    Shard
 		problem string // prefix of the problem
 	}{
-		{"one primary", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "connected"), "c:1": replica("3", "connecting")},
-			Shard{Primary: "a:1", Replicas: []string{"b:1", "c:1"}}, ""},
-		{"a replica in its first synchronization does not serve", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "sync")}, Shard{Primary: "a:1"}, ""},
-		{"failover", before, map[string]any{"a:1": replica("1", "connected"), "b:1": primary("2")}, Shard{Primary: "b:1", Replicas: []string{"a:1"}}, ""},
-		{"split keeps the old", before, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{Primary: "a:1"}, "split brain: a:1, b:1"},
+		{
+			"one primary",
+			nil,
+			map[string]any{"a:1": primary("1"), "b:1": replica("2", "connected"), "c:1": replica("3", "connecting")},
+			Shard{Primary: "a:1", Replicas: []string{"b:1", "c:1"}},
+			"",
+		},
+		{
+			"a replica in its first synchronization does not serve",
+			nil,
+			map[string]any{"a:1": primary("1"), "b:1": replica("2", "sync")},
+			Shard{Primary: "a:1"},
+			"",
+		},
+		{
+			"failover",
+			before,
+			map[string]any{"a:1": replica("1", "connected"), "b:1": primary("2")},
+			Shard{Primary: "b:1", Replicas: []string{"a:1"}},
+			"",
+		},
+		{
+			"split keeps the old",
+			before,
+			map[string]any{"a:1": primary("1"), "b:1": primary("2")},
+			Shard{Primary: "a:1"},
+			"split brain: a:1, b:1",
+		},
 		{"split at first chooses nothing", nil, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{}, "split"},
-		{"no answer keeps the old", before, map[string]any{"b:1": replica("2", "connect")}, Shard{Primary: "a:1", Replicas: []string{"b:1"}}, "no server"},
-		{"one server by two names is no split", nil, map[string]any{"10.0.0.1:1": primary("1"), "a:1": primary("1")}, Shard{Primary: "a:1"}, ""},
-		{"without run IDs each address counts", nil, map[string]any{"a:1": primary(""), "b:1": replica("", "")}, Shard{Primary: "a:1", Replicas: []string{"b:1"}}, ""},
+		{
+			"no answer keeps the old",
+			before,
+			map[string]any{"b:1": replica("2", "connect")},
+			Shard{Primary: "a:1", Replicas: []string{"b:1"}},
+			"no server",
+		},
+		{
+			"one server by two names is no split",
+			nil,
+			map[string]any{"10.0.0.1:1": primary("1"), "a:1": primary("1")},
+			Shard{Primary: "a:1"},
+			"",
+		},
+		{
+			"without run IDs each address counts",
+			nil,
+			map[string]any{"a:1": primary(""), "b:1": replica("", "")},
+			Shard{Primary: "a:1", Replicas: []string{"b:1"}},
+			"",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, _ := replication{seeds: []string{"a:1"}}.resolve(tc.before, tc.answers)
-			if diff := cmp.Diff([]Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) || (m.Problem == "") != (tc.problem == "") {
+			if diff := cmp.Diff([]Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) ||
+				(m.Problem == "") != (tc.problem == "") {
 				t.Errorf("problem %q, -want +got\n%s", m.Problem, diff)
 			}
 		})
@@ -60,22 +102,96 @@ func TestResolveSentinels(t *testing.T) {
 		want    Shard
 		problem string
 	}{
-		{"all agree", []string{"s1", "s2", "s3"}, nil, map[string]any{"s1": answerOf("1", "a:1", "b:1"), "s2": answerOf("2", "a:1", "b:1"), "s3": answerOf("3", "a:1")},
-			Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}}, ""},
-		{"two of three", []string{"s1", "s2", "s3"}, before, map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1"), "s3": answerOf("3", "b:1")}, Shard{ID: "m", Primary: "b:1"}, ""},
-		{"one of three keeps the old", []string{"s1", "s2", "s3"}, before, map[string]any{"s2": answerOf("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 3"},
-		{"one of three at first is nothing", []string{"s1", "s2", "s3"}, nil, map[string]any{"s2": answerOf("2", "b:1")}, Shard{ID: "m"}, "no majority of the 3 sentinels: 1 for b:1"},
-		{"one of two is no majority", []string{"s1", "s2"}, before, map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority"},
-		{"no answer", []string{"s1"}, before, map[string]any{}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 1 sentinels: none answers"},
-		{"one by its Service and by its address is one", []string{"svc"}, before, map[string]any{"svc": answerOf("1", "b:1"), "s1": answerOf("1", "b:1"), "s2": answerOf("2", "a:1"), "s3": answerOf("3", "a:1")},
-			Shard{ID: "m", Primary: "a:1"}, ""},
-		{"announced ones count once they answer", []string{"s1"}, before, map[string]any{"s1": answerOf("1", "b:1"), "s2": answerOf("2", "a:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 2"},
-		{"without identities", []string{"s1", "s2"}, nil, map[string]any{"s1": answerOf("", "a:1"), "s2": answerOf("", "a:1")}, Shard{ID: "m", Primary: "a:1"}, ""},
-		{"the primary is no replica", []string{"s1"}, nil, map[string]any{"s1": answerOf("1", "a:1", "a:1", "b:1")}, Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}}, ""},
+		{
+			"all agree",
+			[]string{"s1", "s2", "s3"},
+			nil,
+			map[string]any{"s1": answerOf("1", "a:1", "b:1"), "s2": answerOf("2", "a:1", "b:1"), "s3": answerOf("3", "a:1")},
+			Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}},
+			"",
+		},
+		{
+			"two of three",
+			[]string{"s1", "s2", "s3"},
+			before,
+			map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1"), "s3": answerOf("3", "b:1")},
+			Shard{ID: "m", Primary: "b:1"},
+			"",
+		},
+		{
+			"one of three keeps the old",
+			[]string{"s1", "s2", "s3"},
+			before,
+			map[string]any{"s2": answerOf("2", "b:1")},
+			Shard{ID: "m", Primary: "a:1"},
+			"no majority of the 3",
+		},
+		{
+			"one of three at first is nothing",
+			[]string{"s1", "s2", "s3"},
+			nil,
+			map[string]any{"s2": answerOf("2", "b:1")},
+			Shard{ID: "m"},
+			"no majority of the 3 sentinels: 1 for b:1",
+		},
+		{
+			"one of two is no majority",
+			[]string{"s1", "s2"},
+			before,
+			map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1")},
+			Shard{ID: "m", Primary: "a:1"},
+			"no majority",
+		},
+		{
+			"no answer",
+			[]string{"s1"},
+			before,
+			map[string]any{},
+			Shard{ID: "m", Primary: "a:1"},
+			"no majority of the 1 sentinels: none answers",
+		},
+		{
+			"one by its Service and by its address is one",
+			[]string{"svc"},
+			before,
+			map[string]any{
+				"svc": answerOf("1", "b:1"),
+				"s1":  answerOf("1", "b:1"),
+				"s2":  answerOf("2", "a:1"),
+				"s3":  answerOf("3", "a:1"),
+			},
+			Shard{ID: "m", Primary: "a:1"},
+			"",
+		},
+		{
+			"announced ones count once they answer",
+			[]string{"s1"},
+			before,
+			map[string]any{"s1": answerOf("1", "b:1"), "s2": answerOf("2", "a:1")},
+			Shard{ID: "m", Primary: "a:1"},
+			"no majority of the 2",
+		},
+		{
+			"without identities",
+			[]string{"s1", "s2"},
+			nil,
+			map[string]any{"s1": answerOf("", "a:1"), "s2": answerOf("", "a:1")},
+			Shard{ID: "m", Primary: "a:1"},
+			"",
+		},
+		{
+			"the primary is no replica",
+			[]string{"s1"},
+			nil,
+			map[string]any{"s1": answerOf("1", "a:1", "a:1", "b:1")},
+			Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}},
+			"",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, _ := sentinels{seeds: tc.seeds, heard: map[string]string{}}.resolve(tc.before, tc.answers)
-			if diff := cmp.Diff([]Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) || (m.Problem == "") != (tc.problem == "") {
+			if diff := cmp.Diff([]Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) ||
+				(m.Problem == "") != (tc.problem == "") {
 				t.Errorf("problem %q, -want +got\n%s", m.Problem, diff)
 			}
 		})
@@ -88,7 +204,8 @@ func nodes(t *testing.T, lines ...string) View {
 	var text strings.Builder
 	for _, line := range lines {
 		w := strings.Fields(line)
-		text.WriteString(w[0] + " " + w[0] + ":1@2 " + w[1] + " " + w[2] + " 0 0 " + w[3] + " connected " + strings.Join(w[4:], " ") + "\n")
+		text.WriteString(w[0] + " " + w[0] + ":1@2 " + w[1] + " " + w[2] + " 0 0 " + w[3] + " connected " +
+			strings.Join(w[4:], " ") + "\n")
 	}
 	v, err := ParseNodes(text.String(), "asked:1")
 	if err != nil {
@@ -110,8 +227,13 @@ func (l look) after(before *Map) *Map {
 }
 
 func TestResolveCluster(t *testing.T) {
-	first := look{"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2")}.after(nil)
-	want := []Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8192}, {ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8192}}
+	first := look{
+		"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
+	}.after(nil)
+	want := []Shard{
+		{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8192},
+		{ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8192},
+	}
 	if diff := cmp.Diff(want, first.Shards); diff != "" {
 		t.Fatal(diff)
 	}
@@ -120,28 +242,74 @@ func TestResolveCluster(t *testing.T) {
 		look look
 		want []Shard
 	}{
-		{"failover, the old primary is down", look{"b:1": nodes(t, "a master,fail - 1", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
-			[]Shard{{ID: "a", Primary: "ar:1", Slots: 8192}, want[1]}},
-		{"failover, the old primary is back", look{"b:1": nodes(t, "a slave ar 3", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
-			[]Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]}},
-		{"a primary that failed stays until another is there", look{"b:1": nodes(t, "a master,fail - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2")}, want},
-		{"the highest epoch wins over most views", look{
-			"a:1":  nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
-			"b:1":  nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
-			"ar:1": nodes(t, "a slave ar 3", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
-			[]Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]}},
-		{"a slot that moved", look{
-			"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
-			"b:1": nodes(t, "a master - 1 1-8191", "ar slave a 1", "b master - 3 0 8192-16383", "br slave b 3")},
-			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8191}, {ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8193}}},
-		{"a new shard is appended once it has slots", look{"b:1": nodes(t, "c master - 4 0-99", "a master - 1 100-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2", "d master - 0")},
-			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8092}, want[1], {ID: "c", Primary: "c:1", Slots: 100}}},
-		{"a shard without slots keeps its number", look{"b:1": nodes(t, "a master - 1", "ar slave a 1", "b master - 2 0-16383", "br slave b 2")},
-			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}}, {ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 16384}}},
-		{"a shard that joined another keeps its number", look{"b:1": nodes(t, "a slave b 2", "ar slave b 2", "b master - 2 0-16383", "br slave b 2")},
-			[]Shard{{ID: "a"}, {ID: "b", Primary: "b:1", Replicas: []string{"a:1", "ar:1", "br:1"}, Slots: 16384}}},
-		{"a replica that changed its shard and was promoted there takes no number", look{"a:1": nodes(t, "a master - 1 0-8191", "ar master - 3 8192-16383", "b slave ar 3", "br slave ar 3")},
-			[]Shard{{ID: "a", Primary: "a:1", Slots: 8192}, {ID: "b", Primary: "ar:1", Replicas: []string{"b:1", "br:1"}, Slots: 8192}}},
+		{
+			"failover, the old primary is down",
+			look{"b:1": nodes(t, "a master,fail - 1", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
+			[]Shard{{ID: "a", Primary: "ar:1", Slots: 8192}, want[1]},
+		},
+		{
+			"failover, the old primary is back",
+			look{"b:1": nodes(t, "a slave ar 3", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
+			[]Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]},
+		},
+		{
+			"a primary that failed stays until another is there",
+			look{"b:1": nodes(t, "a master,fail - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2")},
+			want,
+		},
+		{
+			"the highest epoch wins over most views",
+			look{
+				"a:1":  nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
+				"b:1":  nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
+				"ar:1": nodes(t, "a slave ar 3", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2"),
+			},
+			[]Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]},
+		},
+		{
+			"a slot that moved",
+			look{
+				"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
+				"b:1": nodes(t, "a master - 1 1-8191", "ar slave a 1", "b master - 3 0 8192-16383", "br slave b 3"),
+			},
+			[]Shard{
+				{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8191},
+				{ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8193},
+			},
+		},
+		{
+			"a new shard is appended once it has slots",
+			look{
+				"b:1": nodes(t, "c master - 4 0-99", "a master - 1 100-8191", "ar slave a 1", "b master - 2 8192-16383",
+					"br slave b 2", "d master - 0"),
+			},
+			[]Shard{
+				{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8092},
+				want[1],
+				{ID: "c", Primary: "c:1", Slots: 100},
+			},
+		},
+		{
+			"a shard without slots keeps its number",
+			look{"b:1": nodes(t, "a master - 1", "ar slave a 1", "b master - 2 0-16383", "br slave b 2")},
+			[]Shard{
+				{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}},
+				{ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 16384},
+			},
+		},
+		{
+			"a shard that joined another keeps its number",
+			look{"b:1": nodes(t, "a slave b 2", "ar slave b 2", "b master - 2 0-16383", "br slave b 2")},
+			[]Shard{{ID: "a"}, {ID: "b", Primary: "b:1", Replicas: []string{"a:1", "ar:1", "br:1"}, Slots: 16384}},
+		},
+		{
+			"a replica that changed its shard and was promoted there takes no number",
+			look{"a:1": nodes(t, "a master - 1 0-8191", "ar master - 3 8192-16383", "b slave ar 3", "br slave ar 3")},
+			[]Shard{
+				{ID: "a", Primary: "a:1", Slots: 8192},
+				{ID: "b", Primary: "ar:1", Replicas: []string{"b:1", "br:1"}, Slots: 8192},
+			},
+		},
 		{"no answer", look{}, want},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -158,8 +326,8 @@ func TestResolveCluster(t *testing.T) {
 	}
 }
 
-// CLUSTER SLOTS does not list a replica while it is not available, but it may be elected: the shard keeps its number, with a user who may not send
-// CLUSTER NODES, too.
+// CLUSTER SLOTS does not list a replica while it is not available, but it may be elected: the shard keeps its number,
+// with a user who may not send CLUSTER NODES, too.
 func TestUnlistedReplicaIsElected(t *testing.T) {
 	listed := []string{"a master - 1 0-8191", "b master - 2 8192-16383"}
 	told := nodes(t, append(listed, "ar slave a 1")...)
@@ -198,14 +366,17 @@ func TestResolveClusterWithoutEpochs(t *testing.T) {
 	fresh := nodes(t, "a master - 0 1-8191", "b master - 0 0 8192-16383")
 	old.Epochs, fresh.Epochs = nil, nil
 	m := look{"a:1": fresh, "b:1": fresh, "c:1": old}.after(nil)
-	want := []Shard{{ID: "b", Primary: "b:1", Slots: 8193}, {ID: "a", Primary: "a:1", Slots: 8191}} // in the order of their first slots
+	// in the order of their first slots
+	want := []Shard{{ID: "b", Primary: "b:1", Slots: 8193}, {ID: "a", Primary: "a:1", Slots: 8191}}
 	if diff := cmp.Diff(want, m.Shards); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestMoved(t *testing.T) {
-	start := NewMap(KindCluster, 1, []Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}}, {ID: "b", Primary: "b:1"}}, SlotRange{0, 99, 0}, SlotRange{100, 199, 1})
+	start := NewMap(KindCluster, 1,
+		[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}}, {ID: "b", Primary: "b:1"}}, SlotRange{0, 99, 0},
+		SlotRange{100, 199, 1})
 	shardOf := func(m *Map, slot uint16) int {
 		n, ok := m.ShardOf(slot)
 		if !ok {
@@ -221,7 +392,8 @@ func TestMoved(t *testing.T) {
 		t.Errorf("to another shard: %+v", moved.Shards)
 	}
 	promoted := start.withMoved(5, "ar:1")
-	if s := promoted.Shards[0]; s.Primary != "ar:1" || len(s.Replicas) != 0 || shardOf(promoted, 6) != 0 || !slices.Equal(start.Shards[0].Replicas, []string{"ar:1"}) {
+	if s := promoted.Shards[0]; s.Primary != "ar:1" || len(s.Replicas) != 0 || shardOf(promoted, 6) != 0 ||
+		!slices.Equal(start.Shards[0].Replicas, []string{"ar:1"}) {
 		t.Errorf("to a replica: %+v, before %+v", promoted.Shards, start.Shards)
 	}
 	unknown := start.withMoved(5, "c:1")
@@ -234,7 +406,11 @@ func TestMoved(t *testing.T) {
 	// A shard keeps its identity in later polls.
 	found := look{"c:1": nodes(t, "a master - 1 0-4 6-99", "b master - 2 100-199", "c master - 3 5")}.after(
 		look{"a:1": nodes(t, "a master - 1 0-99", "b master - 2 100-199")}.after(nil).withMoved(5, "c:1"))
-	if diff := cmp.Diff([]Shard{{ID: "a", Primary: "a:1", Slots: 99}, {ID: "b", Primary: "b:1", Slots: 100}, {ID: "c", Primary: "c:1", Slots: 1}}, found.Shards); diff != "" {
+	if diff := cmp.Diff([]Shard{
+		{ID: "a", Primary: "a:1", Slots: 99},
+		{ID: "b", Primary: "b:1", Slots: 100},
+		{ID: "c", Primary: "c:1", Slots: 1},
+	}, found.Shards); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -20,13 +20,14 @@ type sentinelAnswer struct {
 	others   []string // host:port of further sentinels
 }
 
-// sentinels is the policy for Sentinel: the majority of the sentinels determines the primary. ROLE is not reliable: after a failover the old
-// primary reports role master for 10 s.
+// sentinels is the policy for Sentinel: the majority of the sentinels determines the primary. ROLE
+// is not reliable: after a failover the old primary reports role master for 10 s.
 type sentinels struct {
 	seeds []string
 	name  string // "" = the only one
-	// heard are the sentinels that have answered, by identity: they and the seeds are the electorate. Announced sentinels that cannot be
-	// reached (behind an address translation) must not prevent a majority of the others.
+	// heard are the sentinels that have answered, by identity: they and the seeds are the electorate.
+	// Announced sentinels that cannot be reached (behind an address translation) must not prevent a
+	// majority of the others.
 	heard map[string]string // address -> identity
 }
 
@@ -39,7 +40,8 @@ func (s sentinels) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 		}
 		a.name = name
 	}
-	replies, err := questions(ctx, c, []string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", a.name}, []string{"SENTINEL", "REPLICAS", a.name},
+	replies, err := questions(ctx, c, []string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", a.name},
+		[]string{"SENTINEL", "REPLICAS", a.name},
 		[]string{"SENTINEL", "SENTINELS", a.name}, []string{"SENTINEL", "MYID"})
 	if err != nil {
 		return nil, err
@@ -53,7 +55,9 @@ func (s sentinels) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 	if a.primary = ParsePrimaryAddress(replies[0]); a.primary == "" {
 		return nil, unexpected("SENTINEL GET-MASTER-ADDR-BY-NAME", replies[0])
 	}
-	a.replicas, a.others, a.id = ParseSentinelReplicas(replies[1]), ParseSentinels(replies[2]), textOf(replies[3])
+	a.replicas = ParseSentinelReplicas(replies[1])
+	a.others = ParseSentinels(replies[2])
+	a.id = textOf(replies[3])
 	return a, nil
 }
 
@@ -74,8 +78,9 @@ func onlyMaster(ctx context.Context, c *redis.Conn) (string, error) {
 
 var errAmbiguous = errors.New("set the name of one of them")
 
-// ParseSentinelReplicas reads the reply of SENTINEL REPLICAS: the host:port, sorted, of those that are up according to the sentinel. A server
-// that reports role primary (as the old one does for seconds after a failover) is not included.
+// ParseSentinelReplicas reads the reply of SENTINEL REPLICAS: the host:port, sorted, of those that
+// are up according to the sentinel. A server that reports role primary (as the old one does for
+// seconds after a failover) is not included.
 func ParseSentinelReplicas(reply any) []string {
 	var up []string
 	for _, entry := range listOf(reply) {
@@ -85,7 +90,8 @@ func ParseSentinelReplicas(reply any) []string {
 			return flag == "s_down" || flag == "o_down" || flag == "disconnected"
 		})
 		reported := textOf(f["role-reported"])
-		if a := joinAddress(f["ip"], f["port"]); a != "" && !down && reported != "master" && reported != "primary" {
+		if a := joinAddress(f["ip"], f["port"]); a != "" && !down && reported != "master" &&
+			reported != "primary" {
 			up = append(up, a)
 		}
 	}
@@ -93,7 +99,8 @@ func ParseSentinelReplicas(reply any) []string {
 	return up
 }
 
-// ParseSentinels reads the reply of SENTINEL SENTINELS: the host:port of the other sentinels, sorted.
+// ParseSentinels reads the reply of SENTINEL SENTINELS: the host:port of the other sentinels,
+// sorted.
 func ParseSentinels(reply any) []string {
 	var all []string
 	for _, entry := range listOf(reply) {
@@ -106,7 +113,8 @@ func ParseSentinels(reply any) []string {
 	return all
 }
 
-// ParseSwitchMaster reads the message of +switch-master, "name old-host old-port new-host new-port".
+// ParseSwitchMaster reads the message of +switch-master, "name old-host old-port new-host
+// new-port".
 func ParseSwitchMaster(message string) (name, from, to string, ok bool) {
 	w := strings.Fields(message)
 	if len(w) != 5 {
@@ -116,7 +124,8 @@ func ParseSwitchMaster(message string) (name, from, to string, ok bool) {
 	return w[0], from, to, from != "" && to != ""
 }
 
-// resolve selects the address with more than half of the electorate's votes. Without a majority the previous primary is kept.
+// resolve selects the address with more than half of the electorate's votes. Without a majority the
+// previous primary is kept.
 func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	votes, up, named := map[string]int{}, map[string]int{}, map[string][]string{}
 	counted := map[string]bool{}
@@ -166,7 +175,8 @@ func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string)
 	return m, known
 }
 
-// Naming says which sentinels name which server as the primary. named are the addresses of sentinels by that of the server.
+// Naming says which sentinels name which server as the primary. named are the addresses of
+// sentinels by that of the server.
 func Naming(named map[string][]string) string {
 	var parts []string
 	for _, primary := range slices.Sorted(maps.Keys(named)) {
@@ -174,13 +184,15 @@ func Naming(named map[string][]string) string {
 		if len(named[primary]) == 1 {
 			verb = "names"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s %s", strings.Join(slices.Sorted(slices.Values(named[primary])), ", "), verb, primary))
+		parts = append(parts, fmt.Sprintf("%s %s %s",
+			strings.Join(slices.Sorted(slices.Values(named[primary])), ", "), verb, primary))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// startConfirmed is start that also waits until the server which the sentinels name is no replica, as clients are to ask it: a write there is refused. One
-// that does not answer is left to whoever dials it.
+// startConfirmed is start that also waits until the server which the sentinels name is no replica,
+// as clients are to ask it: a write there is refused. One that does not answer is left to whoever
+// dials it.
 func (f *follower) startConfirmed(ctx context.Context) (Tracker, error) {
 	tracker, err := f.start(ctx)
 	if err != nil {
@@ -216,10 +228,13 @@ func (f *follower) namesReplica(ctx context.Context, m *Map) error {
 	if h, err := sayHello(ctx, c); err != nil || h.role != Replica {
 		return nil
 	}
-	return fmt.Errorf("the sentinels name %s as the primary of %s, but it is a replica, which refuses writes (%s)", primary, m.Shards[0].ID, m.Named)
+	return fmt.Errorf(
+		"the sentinels name %s as the primary of %s, but it is a replica, which refuses writes (%s)",
+		primary, m.Shards[0].ID, m.Named)
 }
 
-// electorate is the number of different sentinels: those that have answered, and the seeds that have not.
+// electorate is the number of different sentinels: those that have answered, and the seeds that
+// have not.
 func (s sentinels) electorate() int {
 	all := map[string]bool{}
 	for _, identity := range s.heard {

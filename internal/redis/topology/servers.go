@@ -7,8 +7,8 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Servers queries servers and sends them commands; see the methods of redis.Client. Real uses Redis; tests may use an implementation that fails on
-// demand.
+// Servers queries servers and sends them commands; see the methods of redis.Client. Real uses
+// Redis; tests may use an implementation that fails on demand.
 type Servers interface {
 	Do(ctx context.Context, address string, login redis.Login, command ...any) (any, error)
 	// Ask reads INFO. An error means that no valid reply was received within the login's timeout.
@@ -22,7 +22,9 @@ type Servers interface {
 
 // Listener subscribes to channels of servers and sentinels, as redis.Client does.
 type Listener interface {
-	Listen(ctx context.Context, address string, login redis.Login, pattern string, heard func(at time.Time, channel, payload string))
+	Listen(ctx context.Context, address string, login redis.Login, pattern string, heard func(
+		at time.Time, channel, payload string,
+	))
 }
 
 // Real queries real servers. It is created by NewReal and ended by Close.
@@ -34,7 +36,9 @@ var (
 )
 
 // NewReal returns a Real without connections.
-func NewReal() *Real { return &Real{redis.NewClient(nil)} }
+func NewReal() *Real {
+	return &Real{redis.NewClient(nil)}
+}
 
 // Ask implements Servers.
 func (r Real) Ask(ctx context.Context, address string, login redis.Login) (Server, error) {

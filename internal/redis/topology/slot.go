@@ -2,7 +2,8 @@ package topology
 
 import "bytes"
 
-// crcTable is of CRC-16/XMODEM: polynomial 0x1021, no reflection, as the Redis Cluster specification names it.
+// crcTable is of CRC-16/XMODEM: polynomial 0x1021, no reflection, as the Redis Cluster
+// specification names it.
 var crcTable = func() (table [256]uint16) {
 	for i := range table {
 		crc := uint16(i) << 8
@@ -18,7 +19,8 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// SlotOf returns the cluster slot of a key: of its hash tag, the text between the first { and the next }, if that is not empty.
+// SlotOf returns the cluster slot of a key: of its hash tag, the text between the first { and the
+// next }, if that is not empty.
 func SlotOf(key []byte) uint16 {
 	if open := bytes.IndexByte(key, '{'); open >= 0 {
 		if tag := bytes.IndexByte(key[open+1:], '}'); tag > 0 {

@@ -12,9 +12,10 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Start queries the deployment until its primaries are known, and one that sentinels name is no replica, or ctx ends, and then tracks it until Close;
-// ctx has no effect afterwards. The error contains the answer of each address. What does not pass, at every address, ends the wait early, see
-// IsLasting. A standalone server at one address is not queried, as it has no topology to track.
+// Start queries the deployment until its primaries are known, and one that sentinels name is no
+// replica, or ctx ends, and then tracks it until Close; ctx has no effect afterwards. The error
+// contains the answer of each address. What does not pass, at every address, ends the wait early,
+// see IsLasting. A standalone server at one address is not queried, as it has no topology to track.
 func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 	if target.After == nil {
 		return nil, errors.New("target.After is not set: pass time.After")
@@ -25,24 +26,32 @@ func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 		if len(target.Addresses) == 1 {
 			return Fixed(NewMap(KindStandalone, 1, []Shard{{Primary: target.Addresses[0]}})), nil
 		}
-		return begin(ctx, newFollower(target, choice{target.Addresses}, target.Login, target.Addresses, unlimited))
+		return begin(ctx, newFollower(target, choice{target.Addresses}, target.Login, target.Addresses,
+			unlimited))
 	case KindReplication:
-		return begin(ctx, newFollower(target, replication{target.Addresses}, target.Login, target.Addresses, unlimited))
+		return begin(ctx, newFollower(target, replication{target.Addresses}, target.Login,
+			target.Addresses, unlimited))
 	case KindSentinel:
 		seeds, login := target.Sentinels, target.SentinelLogin
 		if len(seeds) == 0 { // the addresses may be the sentinels', as Detect finds
 			seeds, login = target.Addresses, target.Login
 		}
-		p := sentinels{seeds: seeds, name: target.MasterName, heard: map[string]string{}}
+		p := sentinels{
+			seeds: seeds,
+			name:  target.MasterName,
+			heard: map[string]string{},
+		}
 		if len(seeds) == 0 {
 			return nil, errNoAddress
 		}
 		return newFollower(target, p, login, seeds, unlimited).startConfirmed(ctx)
 	case KindCluster:
 		p := cluster{seeds: target.Addresses}
-		return begin(ctx, newFollower(target, p, target.Login, target.Addresses, max(mostNodes, len(target.Addresses))))
+		return begin(ctx, newFollower(target, p, target.Login, target.Addresses,
+			max(mostNodes, len(target.Addresses))))
 	}
-	return nil, fmt.Errorf("topology %q is none of %s, %s, %s, %s", kind, KindStandalone, KindReplication, KindSentinel, KindCluster)
+	return nil, fmt.Errorf("topology %q is none of %s, %s, %s, %s", kind, KindStandalone,
+		KindReplication, KindSentinel, KindCluster)
 }
 
 func begin(ctx context.Context, f *follower) (Tracker, error) {
@@ -54,11 +63,13 @@ func begin(ctx context.Context, f *follower) (Tracker, error) {
 
 var errNoAddress = errors.New("there is no address to query")
 
-// Detect queries every address for the kind of its deployment until the answers show it or ctx ends. Nodes of a cluster and sentinels report it, the
-// latter also if Target.Addresses contains them; several addresses with a replica among them are a plain replication; everything else is standalone,
-// including the primary of a replication behind one address. That is said of several addresses only once all have answered, and unless they are several
-// primaries, as the servers of a replication are until it is set up. It needs no permission beyond the login. The error contains the answer of each
-// address; see IsLasting.
+// Detect queries every address for the kind of its deployment until the answers show it or ctx
+// ends. Nodes of a cluster and sentinels report it, the latter also if Target.Addresses contains
+// them; several addresses with a replica among them are a plain replication; everything else is
+// standalone, including the primary of a replication behind one address. That is said of several
+// addresses only once all have answered, and unless they are several primaries, as the servers of a
+// replication are until it is set up. It needs no permission beyond the login. The error contains
+// the answer of each address; see IsLasting.
 func Detect(ctx context.Context, target Target) (Kind, error) {
 	if len(target.Sentinels) > 0 {
 		return KindSentinel, nil
@@ -80,7 +91,8 @@ func Detect(ctx context.Context, target Target) (Kind, error) {
 		if ctx.Err() == nil || !asked { // not those of an attempt that was cut off
 			last, asked = errs, true
 		}
-		failed := fmt.Errorf("detect the topology: %w", troubles(append(slices.Clone(last), unsettled(known)...)))
+		failed := fmt.Errorf("detect the topology: %w",
+			troubles(append(slices.Clone(last), unsettled(known)...)))
 		if len(last) > 0 && !slices.ContainsFunc(last, target.passes) {
 			return "", lasting{failed}
 		}
@@ -102,7 +114,9 @@ type hello struct {
 
 // kindOf is the kind that the answers show; "" = none yet.
 func kindOf(known map[string]hello, addresses int) Kind {
-	has := func(f func(hello) bool) bool { return slices.ContainsFunc(slices.Collect(maps.Values(known)), f) }
+	has := func(f func(hello) bool) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(known)), f)
+	}
 	switch {
 	case has(func(h hello) bool { return h.mode == "cluster" }):
 		return KindCluster
@@ -132,7 +146,11 @@ func primaries(known map[string]hello) []string {
 // unsettled says what keeps the answers from showing a kind.
 func unsettled(known map[string]hello) []error {
 	if all := primaries(known); len(all) > 1 {
-		return []error{fmt.Errorf("%s are primaries without a replica among the addresses: set the topology, %s to use one of them", strings.Join(all, ", "), KindStandalone)}
+		return []error{
+			fmt.Errorf(
+				"%s are primaries without a replica among the addresses: set the topology, %s to use one of "+
+					"them", strings.Join(all, ", "), KindStandalone),
+		}
 	}
 	if len(known) > 0 {
 		return []error{errors.New("the topology shows once every address answers, unless it is set")}
@@ -141,7 +159,9 @@ func unsettled(known map[string]hello) []error {
 }
 
 // greet sends HELLO to all addresses concurrently.
-func greet(ctx context.Context, target Target, addresses []string) (hellos map[string]hello, errs []error) {
+func greet(
+	ctx context.Context, target Target, addresses []string,
+) (hellos map[string]hello, errs []error) {
 	hellos = map[string]hello{}
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -181,7 +201,8 @@ func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {
 	if isUnsupported(err) { // before Redis 6.0, or a proxy
 		info, err := c.Info(ctx)
 		if isUnsupported(err) {
-			return hello{mode: "standalone"}, nil // the server does not identify itself: treat it as one server
+			// the server does not identify itself: treat it as one server
+			return hello{mode: "standalone"}, nil
 		}
 		s := ServerOf("", info)
 		return hello{mode: s.Mode, role: s.Role}, err
@@ -194,11 +215,15 @@ func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {
 }
 
 // Fixed is a Tracker whose map never changes.
-func Fixed(m *Map) Tracker { return fixed{m} }
+func Fixed(m *Map) Tracker {
+	return fixed{m}
+}
 
 type fixed struct{ m *Map }
 
-func (f fixed) Map() *Map          { return f.m }
+func (f fixed) Map() *Map {
+	return f.m
+}
 func (fixed) Refresh(string)       {}
 func (fixed) Moved(uint16, string) {}
 func (fixed) OnChange(func(*Map))  {}

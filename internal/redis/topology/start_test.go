@@ -26,18 +26,21 @@ func (w *world) detect(within time.Duration, target Target) (Kind, error) {
 	return Detect(ctx, target)
 }
 
-// A replication that starts is not taken for one of its servers: neither while a server does not answer, nor while its replicas are primaries still.
+// A replication that starts is not taken for one of its servers: neither while a server does not answer, nor while its
+// replicas are primaries still.
 func TestDetectWaitsForEveryAddress(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		target := Target{Addresses: []string{"a:1", "b:1"}}
 		a := w.server("a:1")
 		says(a, "standalone", "master")
-		if kind, err := w.detect(10*time.Second, target); err == nil || !strings.Contains(err.Error(), "b:1: ") || !strings.Contains(err.Error(), "once every address answers") {
+		if kind, err := w.detect(10*time.Second, target); err == nil || !strings.Contains(err.Error(), "b:1: ") ||
+			!strings.Contains(err.Error(), "once every address answers") {
 			t.Errorf("with one of two: %q, %v", kind, err)
 		}
 		b := w.server("b:1")
 		says(b, "standalone", "master")
-		if kind, err := w.detect(10*time.Second, target); err == nil || !strings.Contains(err.Error(), "a:1, b:1 are primaries") || IsLasting(err) {
+		if kind, err := w.detect(10*time.Second, target); err == nil ||
+			!strings.Contains(err.Error(), "a:1, b:1 are primaries") || IsLasting(err) {
 			t.Errorf("with two primaries: %q, %v", kind, err)
 		}
 		time.AfterFunc(5*time.Second, func() { says(b, "standalone", "slave") })
@@ -55,9 +58,13 @@ func TestDetectIsNotMisledByErrors(t *testing.T) {
 		for _, command := range []string{"HELLO", "INFO", "AUTH"} {
 			s.Answer(command, "-ERR max number of clients reached")
 		}
-		for name, login := range map[string]LoginFunc{"no login": nil, "login": func() (redis.Login, error) { return redis.Login{Password: "x"}, nil }} {
+		for name, login := range map[string]LoginFunc{
+			"no login": nil,
+			"login":    func() (redis.Login, error) { return redis.Login{Password: "x"}, nil },
+		} {
 			target.Login = login
-			if kind, err := w.detect(10*time.Second, target); err == nil || !strings.Contains(err.Error(), "max number of clients") || IsLasting(err) {
+			if kind, err := w.detect(10*time.Second, target); err == nil ||
+				!strings.Contains(err.Error(), "max number of clients") || IsLasting(err) {
 				t.Errorf("%s: %q, %v", name, kind, err)
 			}
 		}
@@ -110,12 +117,14 @@ func TestWhatDoesNotPassEndsTheWait(t *testing.T) {
 			t.Errorf("Detect: after %s: %v", took, err)
 		}
 		for _, kind := range []Kind{KindSentinel, KindReplication, KindCluster} {
-			if _, took, err := w.start(t.Context(), target, kind); !IsLasting(err) || !errors.Is(err, missing) || took > time.Second {
+			if _, took, err := w.start(t.Context(), target, kind); !IsLasting(err) || !errors.Is(err, missing) ||
+				took > time.Second {
 				t.Errorf("Start of %s: after %s: %v", kind, took, err)
 			}
 		}
 		w.server("s:1").Answer("SENTINEL MASTERS", encode([]any{[]any{"name", "cart"}, []any{"name", "shop"}}))
-		if _, took, err := w.start(t.Context(), Target{Sentinels: []string{"s:1"}}, KindSentinel); !IsLasting(err) || !strings.Contains(err.Error(), "cart, shop: set the name of one of them") || took > time.Second {
+		if _, took, err := w.start(t.Context(), Target{Sentinels: []string{"s:1"}}, KindSentinel); !IsLasting(err) ||
+			!strings.Contains(err.Error(), "cart, shop: set the name of one of them") || took > time.Second {
 			t.Errorf("several masters: after %s: %v", took, err)
 		}
 	})

@@ -11,13 +11,17 @@ import (
 type Tracker interface {
 	// Map returns the latest map, never nil. It is one atomic load.
 	Map() *Map
-	// Refresh requests a round of queries, for instance after READONLY or a failed dial; the reason is logged. It never blocks.
-	// Requested rounds start immediately, at most every 50 ms; without a request there is one every second.
+	// Refresh requests a round of queries, for instance after READONLY or a failed dial; the reason is
+	// logged. It never blocks.
+	// Requested rounds start immediately, at most every 50 ms; without a request there is one every
+	// second.
 	Refresh(reason string)
-	// Moved reports a reply "MOVED slot address". The map contains it when Moved returns; a round of queries follows. If the host of the address is
-	// empty, the caller must insert that of the server that sent the reply.
+	// Moved reports a reply "MOVED slot address". The map contains it when Moved returns; a round of
+	// queries follows. If the host of the address is empty, the caller must insert that of the server
+	// that sent the reply.
 	Moved(slot uint16, address string)
-	// OnChange calls f with every new map from now on, sequentially, in a goroutine of the tracker; f must not block.
+	// OnChange calls f with every new map from now on, sequentially, in a goroutine of the tracker; f
+	// must not block.
 	OnChange(f func(*Map))
 	// Close ends the tracker's goroutines and connections, and waits for them.
 	Close()
@@ -34,8 +38,11 @@ type Target struct {
 	Timeout time.Duration                        // of one dial, and of one reply; 0 = 1 s
 	After   func(time.Duration) <-chan time.Time // time.After, or the clock of a test
 	Log     *slog.Logger                         // for changes and errors; nil = no log
-	Trouble func(error)                          // told why Start or Detect has not succeeded yet, once a second at most; nil = nobody
-	Lasting func(error) bool                     // reports whether the failure of an address cannot pass by waiting; nil = only a rejected login cannot
+	// told why Start or Detect has not succeeded yet, once a second at most; nil = nobody
+	Trouble func(error)
+	// reports whether the failure of an address cannot pass by waiting; nil = only a rejected login
+	// cannot
+	Lasting func(error) bool
 
 	tcp redis.DialFunc // nil = a net.Dialer
 }

@@ -8,12 +8,15 @@ import (
 
 // Watched is a monitored primary from the perspective of a sentinel.
 type Watched struct {
-	Name        string
-	Address     string        // host:port of the server that this sentinel monitors as the primary; while FailingOver, GET-MASTER-ADDR-BY-NAME already returns the promoted one
+	Name string
+	// host:port of the server that this sentinel monitors as the primary; while FailingOver,
+	// GET-MASTER-ADDR-BY-NAME already returns the promoted one
+	Address     string
 	ConfigEpoch int64         // increases with every successful failover
 	FailingOver bool          // this sentinel is failing it over
 	DownAfter   time.Duration // time without a reply after which the sentinel considers it down
-	RoleFor     time.Duration // time since the sentinel considers this server the primary; reset by every switch
+	// time since the sentinel considers this server the primary; reset by every switch
+	RoleFor time.Duration
 }
 
 // ParseWatched reads the reply of SENTINEL MASTER.
@@ -28,7 +31,8 @@ func ParseWatched(reply any) (Watched, error) {
 	}
 	w.ConfigEpoch, _ = numberOf(f["config-epoch"])
 	w.FailingOver = slices.Contains(strings.Split(textOf(f["flags"]), ","), "failover_in_progress")
-	w.DownAfter, w.RoleFor = milliseconds(f["down-after-milliseconds"]), milliseconds(f["role-reported-time"])
+	w.DownAfter = milliseconds(f["down-after-milliseconds"])
+	w.RoleFor = milliseconds(f["role-reported-time"])
 	return w, nil
 }
 
@@ -37,7 +41,8 @@ func milliseconds(reply any) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// ParseWatchedNames reads the reply of SENTINEL MASTERS: the names of the primaries that a sentinel monitors, sorted.
+// ParseWatchedNames reads the reply of SENTINEL MASTERS: the names of the primaries that a sentinel
+// monitors, sorted.
 func ParseWatchedNames(reply any) []string {
 	var names []string
 	for _, entry := range listOf(reply) {
@@ -47,7 +52,8 @@ func ParseWatchedNames(reply any) []string {
 	return names
 }
 
-// ParsePeers reads the reply of SENTINEL SENTINELS: the host:port of the other sentinels by ID, including those that are down.
+// ParsePeers reads the reply of SENTINEL SENTINELS: the host:port of the other sentinels by ID,
+// including those that are down.
 func ParsePeers(reply any) map[string]string {
 	peers := map[string]string{}
 	for _, entry := range listOf(reply) {
@@ -59,7 +65,8 @@ func ParsePeers(reply any) map[string]string {
 	return peers
 }
 
-// ParsePrimaryAddress reads the reply of SENTINEL GET-MASTER-ADDR-BY-NAME: host:port; "" if the sentinel monitors no primary of that name.
+// ParsePrimaryAddress reads the reply of SENTINEL GET-MASTER-ADDR-BY-NAME: host:port; "" if the
+// sentinel monitors no primary of that name.
 func ParsePrimaryAddress(reply any) string {
 	l := listOf(reply)
 	if len(l) != 2 {

@@ -1,5 +1,6 @@
-// Package curve draws the record of a run: columns of its figures over time, fewer points for a picture, and the pictures as SVG with HTML around it. One
-// markup serves every width, and print: the drawings are stretched, the text is not.
+// Package curve draws the record of a run: columns of its figures over time, fewer points for a
+// picture, and the pictures as SVG with HTML around it. One markup serves every width, and print:
+// the drawings are stretched, the text is not.
 package curve
 
 import (
@@ -17,11 +18,13 @@ type Columns struct {
 	Start time.Time // of the load
 	Step  time.Duration
 	OK    []float64 // successes, without those after the load's planned end
-	// Errors are the requests without success by class, the most frequent class first; dropped ones are a class.
+	// Errors are the requests without success by class, the most frequent class first; dropped ones
+	// are a class.
 	Errors []Class
 	// Of the latency of successes, in milliseconds; NaN where there was none.
 	P50, P99, Max []float64
-	// Stored is the longest step of the counts that the record has, Latencies that of the latencies: longer than Step where it was coarsened.
+	// Stored is the longest step of the counts that the record has, Latencies that of the latencies:
+	// longer than Step where it was coarsened.
 	Stored, Latencies time.Duration
 }
 
@@ -35,7 +38,8 @@ type Class struct {
 // Dropped is the class of requests that were never sent, because they would have been too late.
 const Dropped = "dropped"
 
-// Of returns the columns of a record with at most so many values. Where the record was coarsened, a value is spread over its steps.
+// Of returns the columns of a record with at most so many values. Where the record was coarsened, a
+// value is spread over its steps.
 func Of(s *merged.Series, most int) *Columns {
 	b := &builder{series: s, base: s.Step}
 	if s.Coarse() {
@@ -50,7 +54,14 @@ func Of(s *merged.Series, most int) *Columns {
 	}
 	n := int((s.End() + step - 1) / step)
 	b.out = &Columns{
-		Start: s.Start, Step: step, OK: make([]float64, n), P50: missing(n), P99: missing(n), Max: missing(n), Stored: step, Latencies: step,
+		Start:     s.Start,
+		Step:      step,
+		OK:        make([]float64, n),
+		P50:       missing(n),
+		P99:       missing(n),
+		Max:       missing(n),
+		Stored:    step,
+		Latencies: step,
 	}
 	b.dropped = make([]float64, n)
 	b.latencies = make([]histogram.Buckets, n)
@@ -96,7 +107,8 @@ func (b *builder) add() {
 	}
 }
 
-// interval adds an interval, which begins at an instant and lasts for a step; the histograms that begin in it last for another step.
+// interval adds an interval, which begins at an instant and lasts for a step; the histograms that
+// begin in it last for another step.
 func (b *builder) interval(iv *record.Interval, from, step, latencyStep time.Duration) {
 	first, end := b.cells(from, step)
 	var latency histogram.Buckets
@@ -135,9 +147,11 @@ func (b *builder) cells(from, length time.Duration) (first, end int) {
 	return min(int(from/b.out.Step), n), min(int((from+length+b.out.Step-1)/b.out.Step), n)
 }
 
-// part is the share of a time that is in step i of the columns; the last step has all that is after it.
+// part is the share of a time that is in step i of the columns; the last step has all that is after
+// it.
 func (b *builder) part(i int, from, length time.Duration) float64 {
-	begin, end := max(from, time.Duration(i)*b.out.Step), min(from+length, time.Duration(i+1)*b.out.Step)
+	begin := max(from, time.Duration(i)*b.out.Step)
+	end := min(from+length, time.Duration(i+1)*b.out.Step)
 	if i == len(b.out.OK)-1 {
 		end = from + length
 	}
@@ -158,7 +172,8 @@ func (b *builder) errors(c *record.Counts, i int, part float64) {
 
 func (b *builder) setLatency(i int, latency histogram.Buckets) {
 	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
-	b.out.P50[i], b.out.P99[i], b.out.Max[i] = ms(latency.Quantile(0.5)), ms(latency.Quantile(0.99)), ms(latency.Max())
+	b.out.P50[i], b.out.P99[i], b.out.Max[i] = ms(latency.Quantile(0.5)), ms(latency.Quantile(0.99)),
+		ms(latency.Max())
 }
 
 // classesShown is how many classes of errors have a column: the others are one.
@@ -204,10 +219,14 @@ func sum(list []float64) (total float64) {
 }
 
 // Len is the number of steps.
-func (c *Columns) Len() int { return len(c.OK) }
+func (c *Columns) Len() int {
+	return len(c.OK)
+}
 
 // End is the end of the last step.
-func (c *Columns) End() time.Duration { return time.Duration(c.Len()) * c.Step }
+func (c *Columns) End() time.Duration {
+	return time.Duration(c.Len()) * c.Step
+}
 
 // failed is the number of requests without success in a step.
 func (c *Columns) failed(i int) (n float64) {

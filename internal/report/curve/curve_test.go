@@ -22,7 +22,10 @@ func recordOf(t testing.TB, step time.Duration, n int, of func(i int, op *record
 	s := merged.New("run", time.Unix(1_800_000_000, 0), step, []string{"set"}, 1)
 	for i := range n {
 		from := int64(i) * int64(step)
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: from, LastOK: from + int64(step) - 1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: from, LastOK: from + int64(step) - 1, FirstError: -1,
+			LastError: -1,
+		}
 		of(i, &iv.Ops[0])
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -61,7 +64,8 @@ func TestColumns(t *testing.T) {
 	if c.OK[0] != 20 || c.OK[10] != 0 || c.OK[29] != 12 {
 		t.Errorf("successes %v", c.OK)
 	}
-	if len(c.Errors) != 2 || c.Errors[0].Name != Dropped || c.Errors[0].Total != 7 || c.Errors[1].Name != "refused" || c.Errors[1].Counts[10] != 5 || c.failed(10) != 12 {
+	if len(c.Errors) != 2 || c.Errors[0].Name != Dropped || c.Errors[0].Total != 7 || c.Errors[1].Name != "refused" ||
+		c.Errors[1].Counts[10] != 5 || c.failed(10) != 12 {
 		t.Errorf("errors %+v", c.Errors)
 	}
 	if !math.IsNaN(c.P50[10]) || math.Abs(c.P50[0]-1) > .01 || math.Abs(c.Max[0]-3) > .01 {
@@ -84,14 +88,17 @@ func TestColumnsOfALongRecord(t *testing.T) {
 	}
 }
 
-// Where a record was coarsened, counts are spread over the steps and add up, and what was kept at full resolution stays so.
+// Where a record was coarsened, counts are spread over the steps and add up, and what was kept at full resolution stays
+// so.
 func TestColumnsOfACoarsenedRecord(t *testing.T) {
 	s := merged.New("run", time.Unix(1_800_000_000, 0), 100*time.Millisecond, []string{"set"}, 1)
 	const n, special = 6000, 3000
 	s.Keep("fault", 290*time.Second, 310*time.Second)
 	for i := range n {
 		from := int64(i) * int64(100*time.Millisecond)
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: from, LastOK: from, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: from, LastOK: from, FirstError: -1, LastError: -1,
+		}
 		iv.Ops[0].OK = 30
 		if i == special {
 			iv.Ops[0].OK = 0
@@ -160,7 +167,13 @@ func TestDecimationKeepsExtremes(t *testing.T) {
 
 // What the script reads is what was packed: counts exactly, latencies to 0.03 %.
 func TestPack(t *testing.T) {
-	c := &Columns{Step: time.Second, OK: []float64{0, 65_535, 200_000}, P50: []float64{math.NaN(), 0.127, 59_000}, P99: []float64{1, 2, 3}, Max: []float64{1, 2, 3}}
+	c := &Columns{
+		Step: time.Second,
+		OK:   []float64{0, 65_535, 200_000},
+		P50:  []float64{math.NaN(), 0.127, 59_000},
+		P99:  []float64{1, 2, 3},
+		Max:  []float64{1, 2, 3},
+	}
 	columns, packed := c.Pack()
 	raw, err := base64.StdEncoding.DecodeString(packed)
 	if err != nil {
@@ -201,7 +214,14 @@ func TestPathHasNoSlopes(t *testing.T) {
 }
 
 func TestNiceLevel(t *testing.T) {
-	for _, tc := range []struct{ value, high, step float64 }{{3000, 3000, 1000}, {2200, 3000, 1000}, {1.2, 2, 1}, {0, 1, 1}, {980, 1000, 200}, {150, 150, 50}} {
+	for _, tc := range []struct{ value, high, step float64 }{
+		{3000, 3000, 1000},
+		{2200, 3000, 1000},
+		{1.2, 2, 1},
+		{0, 1, 1},
+		{980, 1000, 200},
+		{150, 150, 50},
+	} {
 		scale, step := niceLevel(tc.value)
 		if scale.high != tc.high || step != tc.step {
 			t.Errorf("%v: up to %v by %v, want %v by %v", tc.value, scale.high, step, tc.high, tc.step)

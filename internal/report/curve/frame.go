@@ -15,25 +15,38 @@ const (
 	height = 1000
 )
 
-// frame is the part of a run that a drawing shows. Instants count from the start of the run, and are written as seconds from zero.
+// frame is the part of a run that a drawing shows. Instants count from the start of the run, and
+// are written as seconds from zero.
 type frame struct {
 	zero, from, to time.Duration
 	fromStart      bool // zero is the start of the load, and no injection
 }
 
 // share is where an instant is, from 0 to 1 within the frame.
-func (f frame) share(at time.Duration) float64 { return float64(at-f.from) / float64(f.to-f.from) }
+func (f frame) share(at time.Duration) float64 {
+	return float64(at-f.from) / float64(f.to-f.from)
+}
 
-func (f frame) x(at time.Duration) int { return int(math.Round(f.share(at) * width)) }
+func (f frame) x(at time.Duration) int {
+	return int(math.Round(f.share(at) * width))
+}
 
 // rel is an instant in seconds from zero.
-func (f frame) rel(at time.Duration) float64 { return (at - f.zero).Seconds() }
+func (f frame) rel(at time.Duration) float64 {
+	return (at - f.zero).Seconds()
+}
 
-func (f frame) left(at time.Duration) string { return percent(f.share(at)) }
+func (f frame) left(at time.Duration) string {
+	return percent(f.share(at))
+}
 
-func (f frame) shows(from, to time.Duration) bool { return to >= f.from && from <= f.to }
+func (f frame) shows(from, to time.Duration) bool {
+	return to >= f.from && from <= f.to
+}
 
-func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 3, 64) }
+func percent(share float64) string {
+	return strconv.FormatFloat(100*share, 'f', 3, 64)
+}
 
 // span is a part of the axis in a drawing, which the script moves when the reader zooms.
 type span struct {
@@ -45,7 +58,14 @@ type span struct {
 
 func (f frame) span(class string, from, to time.Duration) span {
 	left, right := min(max(f.share(from), 0), 1), min(max(f.share(to), 0), 1)
-	return span{Class: class, Left: percent(left), Width: percent(max(0, right-left)), From: f.rel(from), To: f.rel(to), Hidden: !f.shows(from, to)}
+	return span{
+		Class:  class,
+		Left:   percent(left),
+		Width:  percent(max(0, right-left)),
+		From:   f.rel(from),
+		To:     f.rel(to),
+		Hidden: !f.shows(from, to),
+	}
 }
 
 // mark is an instant in a drawing.
@@ -57,7 +77,12 @@ type mark struct {
 }
 
 func (f frame) mark(class string, at time.Duration) mark {
-	return mark{Class: class, Left: f.left(at), At: f.rel(at), Hidden: !f.shows(at, at)}
+	return mark{
+		Class:  class,
+		Left:   f.left(at),
+		At:     f.rel(at),
+		Hidden: !f.shows(at, at),
+	}
 }
 
 // tick is a label of an axis: of a level at Bottom, of an instant at Left.
@@ -68,9 +93,13 @@ type tick struct {
 	Text, Wide   string // Wide is left out where there is little room
 }
 
-// axisSteps are the distances of labels on the axis, in seconds; clockSteps those of the clock below it.
+// axisSteps are the distances of labels on the axis, in seconds; clockSteps those of the clock
+// below it.
 var (
-	axisSteps  = []float64{.05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400}
+	axisSteps = []float64{
+		.05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600,
+		7200, 14400,
+	}
 	clockSteps = []float64{1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21600}
 )
 
@@ -88,7 +117,11 @@ func (f frame) axis() (ticks []tick) {
 	from, to := f.rel(f.from), f.rel(f.to)
 	step := stepFor(axisSteps, to-from, 9)
 	for k := math.Ceil(from/step - 1e-9); k*step <= to-(to-from)*.03; k++ {
-		t := tick{Class: "xt", Left: percent((k*step - from) / (to - from)), Text: sinceZero(k*step, step)}
+		t := tick{
+			Class: "xt",
+			Left:  percent((k*step - from) / (to - from)),
+			Text:  sinceZero(k*step, step),
+		}
 		if k == 0 && !f.fromStart {
 			t.Class += " z"
 		}
@@ -127,7 +160,12 @@ func (f frame) clock(start time.Time) (ticks []tick) {
 		if since < f.from || f.share(since) > .97 {
 			continue
 		}
-		ticks = append(ticks, tick{Class: "xt xc", Left: f.left(since), At: f.rel(since), Text: at.Format("15:04:05")})
+		ticks = append(ticks, tick{
+			Class: "xt xc",
+			Left:  f.left(since),
+			At:    f.rel(since),
+			Text:  at.Format("15:04:05"),
+		})
 	}
 }
 
@@ -152,10 +190,14 @@ func niceLevel(value float64) (scale level, step float64) {
 	return level{math.Ceil(value/step-1e-9) * step}, step
 }
 
-func (l level) share(x float64) float64 { return x / l.high }
+func (l level) share(x float64) float64 {
+	return x / l.high
+}
 
 // y is the height of a value in a drawing; what is higher than it is cut off above.
-func y(share float64) int { return int(math.Round((1 - min(share, 1.2)) * height)) }
+func y(share float64) int {
+	return int(math.Round((1 - min(share, 1.2)) * height))
+}
 
 func (l level) ticks(step float64) (ticks []tick, lines []int) {
 	for x := 0.0; x <= l.high*1.0001; x += step {
@@ -176,7 +218,10 @@ func (l logarithmic) share(ms float64) float64 {
 
 func (l logarithmic) ticks() (ticks []tick, lines []int) {
 	for ms := l.low; ms <= l.high*1.0001; ms *= 10 {
-		ticks = append(ticks, tick{Bottom: percent(l.share(ms)), Text: report.Duration(time.Duration(math.Round(ms * 1e6)))})
+		ticks = append(ticks, tick{
+			Bottom: percent(l.share(ms)),
+			Text:   report.Duration(time.Duration(math.Round(ms * 1e6))),
+		})
 		lines = append(lines, y(l.share(ms)))
 	}
 	return ticks, lines

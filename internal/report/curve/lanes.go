@@ -29,7 +29,8 @@ type segment struct {
 	from, to float64 // as a share of the frame
 }
 
-// The room for labels, estimated for a figure of 940 pixels: a character of a label, and the space around it.
+// The room for labels, estimated for a figure of 940 pixels: a character of a label, and the space
+// around it.
 const (
 	laneWidth = 940.0
 	character = 6.2
@@ -41,7 +42,13 @@ func lanes(f frame, fault *Fault) (list []lane) {
 	for _, owner := range []struct {
 		owner report.Owner
 		name  string
-	}{{report.Kubernetes, "Kubernetes"}, {report.Redis, "Redis"}, {report.Client, "Clients"}, {report.ByFault, "Fault"}, {report.Nobody, "Unexplained"}} {
+	}{
+		{report.Kubernetes, "Kubernetes"},
+		{report.Redis, "Redis"},
+		{report.Client, "Clients"},
+		{report.ByFault, "Fault"},
+		{report.Nobody, "Unexplained"},
+	} {
 		l := lane{Owner: owner.owner, Name: owner.name}
 		var total time.Duration
 		for _, p := range fault.Phases {
@@ -54,7 +61,8 @@ func lanes(f frame, fault *Fault) (list []lane) {
 		if total == 0 {
 			continue
 		}
-		l.Sum, l.Share = report.Duration(total), report.Share(math.Round(100*float64(total)/float64(max(1, whole)))/100)
+		l.Sum = report.Duration(total)
+		l.Share = report.Share(math.Round(100*float64(total)/float64(max(1, whole))) / 100)
 		label(l.Segments)
 		list = append(list, l)
 	}
@@ -64,7 +72,13 @@ func lanes(f frame, fault *Fault) (list []lane) {
 func segmentOf(f frame, p *Phase) segment {
 	where := f.span("", p.From, p.To)
 	s := segment{
-		Owner: p.Owner, Left: where.Left, Width: where.Width, Text: p.Name, Length: report.Duration(p.To - p.From), from: f.share(p.From), to: min(1, f.share(p.To)),
+		Owner:  p.Owner,
+		Left:   where.Left,
+		Width:  where.Width,
+		Text:   p.Name,
+		Length: report.Duration(p.To - p.From),
+		from:   f.share(p.From),
+		to:     min(1, f.share(p.To)),
 	}
 	if p.Sooner > 0 {
 		w := f.span("", p.To-p.Sooner, p.To)
@@ -73,7 +87,8 @@ func segmentOf(f frame, p *Phase) segment {
 	return s
 }
 
-// label places the labels of a lane: in the segment, else after or before it, else nowhere, as the table has them all.
+// label places the labels of a lane: in the segment, else after or before it, else nowhere, as the
+// table has them all.
 func label(segments []segment) {
 	taken := 0.0 // by a segment or a label, until here
 	for i := range segments {

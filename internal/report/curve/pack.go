@@ -15,14 +15,17 @@ type Column struct {
 	By   float64 `json:"by,omitempty"`  // a count is the stored number times this; absent = 1
 }
 
-// perOctave is how many numbers a latency has from one to its double: all up to 67 s have one of 16 bits, exact to 0.03 %.
+// perOctave is how many numbers a latency has from one to its double: all up to 67 s have one of 16
+// bits, exact to 0.03 %.
 const perOctave = 2520
 
-// Pack writes the columns one after the other, each value in 16 bits, little endian, compressed, as base64.
+// Pack writes the columns one after the other, each value in 16 bits, little endian, compressed, as
+// base64.
 func (c *Columns) Pack() (columns []Column, packed string) {
 	var raw bytes.Buffer
 	put := func(x float64) {
-		raw.Write(binary.LittleEndian.AppendUint16(nil, uint16(min(max(math.Round(x), 0), math.MaxUint16))))
+		raw.Write(binary.LittleEndian.AppendUint16(nil,
+			uint16(min(max(math.Round(x), 0), math.MaxUint16))))
 	}
 	counts := func(name string, values []float64) {
 		by := 1.0

@@ -36,10 +36,17 @@ type note struct {
 }
 
 func (f frame) note(class string, at time.Duration) note {
-	if strings.Contains(class, "fl") && f.share(at) > .6 && f.shows(at, at) { // as the script does when the reader zooms
+	// as the script does when the reader zooms
+	if strings.Contains(class, "fl") && f.share(at) > .6 && f.shows(at, at) {
 		class += " flip"
 	}
-	return note{Class: class, Left: f.left(at), At: f.rel(at), Moves: true, Hidden: !f.shows(at, at)}
+	return note{
+		Class:  class,
+		Left:   f.left(at),
+		At:     f.rel(at),
+		Moves:  true,
+		Hidden: !f.shows(at, at),
+	}
 }
 
 // axisOf labels the time below the drawings.
@@ -60,7 +67,10 @@ func (s *Scene) Curves() template.HTML {
 		}
 		return list
 	}
-	panels := []panel{s.throughputPanel(f, of("c-tps")), s.errorsPanel(f, of("c-e")), s.latencyPanel(f, append(of("c-max"), of("c-p")...))}
+	panels := []panel{
+		s.throughputPanel(f, of("c-tps")), s.errorsPanel(f, of("c-e")),
+		s.latencyPanel(f, append(of("c-max"), of("c-p")...)),
+	}
 	name := "since the fault"
 	if f.fromStart {
 		name = "since the start"
@@ -104,14 +114,28 @@ func (s *Scene) cut(scale level) (rate float64, at time.Duration) {
 
 func (s *Scene) throughputPanel(f frame, paths []*drawn) panel {
 	scale, step := s.throughput()
-	p := panel{Title: "Throughput", Unit: "successes per second", Read: "tps", Class: "strip p1", Paths: paths}
+	p := panel{
+		Title: "Throughput",
+		Unit:  "successes per second",
+		Read:  "tps",
+		Class: "strip p1",
+		Paths: paths,
+	}
 	s.background(f, &p)
 	p.Ticks, p.Lines = scale.ticks(step)
 	if s.Level > 0 {
-		p.Right = append(p.Right, tick{Bottom: percent(scale.share(s.Level)), Text: s.LevelName, Wide: report.Count(int64(math.Round(s.Level)))})
+		p.Right = append(p.Right, tick{
+			Bottom: percent(scale.share(s.Level)),
+			Text:   s.LevelName,
+			Wide:   report.Count(int64(math.Round(s.Level))),
+		})
 	}
 	if low := s.Level * s.Recovered; low > 0 && s.Recovered < 1 {
-		p.Right = append(p.Right, tick{Bottom: percent(min(scale.share(low), scale.share(s.Level)-.085)), Text: report.Share(s.Recovered), Wide: report.Count(int64(math.Round(low)))})
+		p.Right = append(p.Right, tick{
+			Bottom: percent(min(scale.share(low), scale.share(s.Level)-.085)),
+			Text:   report.Share(s.Recovered),
+			Wide:   report.Count(int64(math.Round(low))),
+		})
 	}
 	if s.MeasuredFrom > 0 {
 		n := f.note("w7 before", s.MeasuredFrom)
@@ -136,8 +160,9 @@ func (s *Scene) throughputPanel(f frame, paths []*drawn) panel {
 	return p
 }
 
-// mainNotes are those in the strip over the curve: the fault to the left of its line, the outage to the right of its end, and brackets. Without room on the
-// right, the outage's note begins with the fault, whose own note directly after it is hidden.
+// mainNotes are those in the strip over the curve: the fault to the left of its line, the outage to
+// the right of its end, and brackets. Without room on the right, the outage's note begins with the
+// fault, whose own note directly after it is hidden.
 func (s *Scene) mainNotes(f frame, p *panel, main *Fault, rate float64) {
 	if main.Length != "" {
 		n := f.note("outage r1 fl after", main.Outage.To)
@@ -185,7 +210,8 @@ func (s *Scene) throughputLabel(rate float64) string {
 	var b strings.Builder
 	b.WriteString("Throughput over time")
 	if s.Level > 0 {
-		b.WriteString(": " + s.LevelName + " " + report.Count(int64(math.Round(s.Level))) + " successes a second")
+		b.WriteString(": " + s.LevelName + " " + report.Count(int64(math.Round(s.Level))) +
+			" successes a second")
 	}
 	for _, f := range s.Faults {
 		if f.Length != "" {
@@ -200,7 +226,14 @@ func (s *Scene) throughputLabel(rate float64) string {
 
 func (s *Scene) errorsPanel(f frame, paths []*drawn) panel {
 	scale, step := s.errors()
-	p := panel{Title: "Errors", Unit: "per second, by class", Read: "err", Class: "p2", Paths: paths, Label: "Errors over time: none."}
+	p := panel{
+		Title: "Errors",
+		Unit:  "per second, by class",
+		Read:  "err",
+		Class: "p2",
+		Paths: paths,
+		Label: "Errors over time: none.",
+	}
 	s.background(f, &p)
 	p.Ticks, p.Lines = scale.ticks(step)
 	if len(p.Ticks) > 3 { // the panel is low
@@ -215,7 +248,9 @@ func (s *Scene) errorsPanel(f frame, paths []*drawn) panel {
 		if main := s.main(); main != nil {
 			n = f.note("fl after6", max(main.At, main.Outage.To))
 		}
-		n.Top, n.Swatch, n.Text = 4+16*k, k+1, class.Name+" "+report.Count(int64(math.Round(class.Total)))
+		n.Top = 4 + 16*k
+		n.Swatch = k + 1
+		n.Text = class.Name + " " + report.Count(int64(math.Round(class.Total)))
 		p.Notes = append(p.Notes, n)
 		parts = append(parts, report.Count(int64(math.Round(class.Total)))+" "+class.Name)
 	}
@@ -227,7 +262,13 @@ func (s *Scene) errorsPanel(f frame, paths []*drawn) panel {
 
 func (s *Scene) latencyPanel(f frame, paths []*drawn) panel {
 	scale := s.latency()
-	p := panel{Title: "Latency", Unit: "of successes, from the send; log scale", Read: "lat", Class: "p3", Paths: paths}
+	p := panel{
+		Title: "Latency",
+		Unit:  "of successes, from the send; log scale",
+		Read:  "lat",
+		Class: "p3",
+		Paths: paths,
+	}
 	if s.OpenLoop {
 		p.Unit = "of successes, from the intended arrival; log scale"
 	}
@@ -249,7 +290,8 @@ func (s *Scene) latencyPanel(f frame, paths []*drawn) panel {
 		at += least
 	}
 	ms := func(x float64) string { return report.Duration(time.Duration(x * 1e6)) }
-	p.Label = "Latency over time, logarithmic: usually p50 " + ms(p50) + ", p99 " + ms(p99) + ", at most " + ms(slices.MaxFunc(c.Max, compareNaN)) + "."
+	p.Label = "Latency over time, logarithmic: usually p50 " + ms(p50) + ", p99 " + ms(p99) +
+		", at most " + ms(slices.MaxFunc(c.Max, compareNaN)) + "."
 	return p
 }
 

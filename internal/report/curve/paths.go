@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// drawn is one curve: how it is drawn here, and how the script draws it again when the reader zooms.
+// drawn is one curve: how it is drawn here, and how the script draws it again when the reader
+// zooms.
 type drawn struct {
 	ID     string  `json:"id"`
 	Column string  `json:"col"`
@@ -30,8 +31,8 @@ func (p *drawn) share(x float64) float64 {
 	return level{p.High}.share(x)
 }
 
-// draw sets the path of a curve over the part of the columns that a frame shows. A value holds for its steps: there are no slopes, and a hole where there
-// is no value.
+// draw sets the path of a curve over the part of the columns that a frame shows. A value holds for
+// its steps: there are no slopes, and a hole where there is no value.
 func (p *drawn) draw(c *Columns, values []float64, f frame) {
 	first, end := c.visible(f)
 	per := 1.0
@@ -99,7 +100,8 @@ func (d *pathOf) close() {
 // leastBar is the width of a bar at least, in units of the drawing: about 1.2 pixels.
 const leastBar = 14
 
-// bars returns the paths of the errors, one for each class, stacked on those before it: of each bucket the step with the most errors.
+// bars returns the paths of the errors, one for each class, stacked on those before it: of each
+// bucket the step with the most errors.
 func (c *Columns) bars(f frame, scale level) (paths []string) {
 	first, end := c.visible(f)
 	d := make([]strings.Builder, len(c.Errors))
@@ -130,4 +132,6 @@ func (c *Columns) visible(f frame) (first, end int) {
 }
 
 // at is the begin of a step.
-func (c *Columns) at(i int) time.Duration { return time.Duration(i) * c.Step }
+func (c *Columns) at(i int) time.Duration {
+	return time.Duration(i) * c.Step
+}

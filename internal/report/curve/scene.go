@@ -18,13 +18,14 @@ type Scene struct {
 	Zero         time.Duration // from which the axis counts
 	OfFault      bool          // Zero is an injection
 	MeasuredFrom time.Duration // end of ramp-up and warm-up
-	Level        float64       // successes per second that are usual: the baseline of the fault, or the mean
-	LevelName    string
-	Baseline     Window   // over which it was taken; the zero value is not drawn
-	Recovered    float64  // share of Level from which the load counts as recovered; 0 is not drawn
-	Faults       []Fault  // in the order of their injection
-	Silent       []Window // without a success, of a load without faults
-	OpenLoop     bool     // latency counts from the intended arrival
+	// successes per second that are usual: the baseline of the fault, or the mean
+	Level     float64
+	LevelName string
+	Baseline  Window   // over which it was taken; the zero value is not drawn
+	Recovered float64  // share of Level from which the load counts as recovered; 0 is not drawn
+	Faults    []Fault  // in the order of their injection
+	Silent    []Window // without a success, of a load without faults
+	OpenLoop  bool     // latency counts from the intended arrival
 }
 
 // Window is a part of the run.
@@ -72,11 +73,18 @@ func execute(name string, data any) template.HTML {
 // excerpt is the share of the run that a recovery must have for the first view to be the whole run.
 const excerpt = 1.0 / 60
 
-// first is the part that is shown at first: the whole run, or the surroundings of a fault that would not be seen in it.
+// first is the part that is shown at first: the whole run, or the surroundings of a fault that
+// would not be seen in it.
 func (s *Scene) first() frame {
-	f := frame{zero: s.Zero, from: 0, to: s.Columns.End(), fromStart: !s.OfFault}
+	f := frame{
+		zero:      s.Zero,
+		from:      0,
+		to:        s.Columns.End(),
+		fromStart: !s.OfFault,
+	}
 	main := s.main()
-	if main == nil || main.Recovered == 0 || (main.Recovered-main.At).Seconds() >= excerpt*s.Columns.End().Seconds() {
+	if main == nil || main.Recovered == 0 ||
+		(main.Recovered-main.At).Seconds() >= excerpt*s.Columns.End().Seconds() {
 		return f
 	}
 	took := main.Recovered - main.At
@@ -104,7 +112,10 @@ func (s *Scene) buttons() (list []button) {
 	shown := s.first()
 	add := func(label string, from, to time.Duration) {
 		from, to = max(0, from), min(s.Columns.End(), to)
-		list = append(list, button{label, shown.rel(from), shown.rel(to), from == shown.from && to == shown.to})
+		list = append(list, button{
+			label, shown.rel(from), shown.rel(to),
+			from == shown.from && to == shown.to,
+		})
 	}
 	add("Whole run", 0, s.Columns.End())
 	if main := s.main(); main != nil {
@@ -142,14 +153,24 @@ func (s *Scene) Series() *report.Series {
 		names = append(names, class.Name)
 	}
 	meta := map[string]any{
-		"a": all.rel(0), "b": all.rel(all.to), "va": f.rel(f.from), "vb": f.rel(f.to), "t0": s.Zero.Seconds(), "dt": s.Columns.Step.Seconds(), "n": s.Columns.Len(),
-		"clock0": float64(s.Columns.Start.UnixMicro()) / 1000, "cols": columns, "err": names, "paths": s.paths(f),
-		"fault": s.OfFault,
+		"a":      all.rel(0),
+		"b":      all.rel(all.to),
+		"va":     f.rel(f.from),
+		"vb":     f.rel(f.to),
+		"t0":     s.Zero.Seconds(),
+		"dt":     s.Columns.Step.Seconds(),
+		"n":      s.Columns.Len(),
+		"clock0": float64(s.Columns.Start.UnixMicro()) / 1000,
+		"cols":   columns,
+		"err":    names,
+		"paths":  s.paths(f),
+		"fault":  s.OfFault,
 	}
 	return &report.Series{Meta: meta, Packed: packed}
 }
 
-// highest is the highest rate over a second outside of the recoveries from faults: a backlog that is worked off makes everything else small.
+// highest is the highest rate over a second outside of the recoveries from faults: a backlog that
+// is worked off makes everything else small.
 func (s *Scene) highest() float64 {
 	c := s.Columns
 	wide := max(1, int(time.Second/c.Step))
@@ -167,10 +188,14 @@ func (s *Scene) highest() float64 {
 }
 
 func (s *Scene) recovering(from, to time.Duration) bool {
-	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.At < to && from < f.until(s.Columns.End())+time.Second })
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
+		return f.At < to &&
+			from < f.until(s.Columns.End())+time.Second
+	})
 }
 
-// throughput is the scale of the throughput: 1.5 times of what is usual, or what a load that changes reaches.
+// throughput is the scale of the throughput: 1.5 times of what is usual, or what a load that
+// changes reaches.
 func (s *Scene) throughput() (level, float64) {
 	high := s.highest() * 1.05
 	if s.Level > 0 {
@@ -215,15 +240,47 @@ func (s *Scene) paths(f frame) []*drawn {
 	failed, _ := s.errors()
 	ms := s.latency()
 	list := []*drawn{
-		{ID: "c-tps-a", Column: "ok", Kind: "area", Rate: true, High: rate.high, Fill: "var(--fill)", Opacity: ".75"},
-		{ID: "c-tps-b", Column: "ok", Kind: "band", Rate: true, High: rate.high, Fill: "var(--ink3)", Opacity: ".45"},
-		{ID: "c-tps", Column: "ok", Kind: "line", Rate: true, High: rate.high, Fill: "none", Stroke: "var(--ink)", Weight: "1.5"},
+		{
+			ID:      "c-tps-a",
+			Column:  "ok",
+			Kind:    "area",
+			Rate:    true,
+			High:    rate.high,
+			Fill:    "var(--fill)",
+			Opacity: ".75",
+		},
+		{
+			ID:      "c-tps-b",
+			Column:  "ok",
+			Kind:    "band",
+			Rate:    true,
+			High:    rate.high,
+			Fill:    "var(--ink3)",
+			Opacity: ".45",
+		},
+		{
+			ID:     "c-tps",
+			Column: "ok",
+			Kind:   "line",
+			Rate:   true,
+			High:   rate.high,
+			Fill:   "none",
+			Stroke: "var(--ink)",
+			Weight: "1.5",
+		},
 	}
 	for _, p := range list {
 		p.draw(s.Columns, s.Columns.OK, f)
 	}
 	for k, d := range s.Columns.bars(f, failed) {
-		list = append(list, &drawn{ID: fmt.Sprintf("c-e%d", k), Column: s.Columns.Errors[k].Name, Kind: "bars", High: failed.high, Fill: fmt.Sprintf("var(--err%d)", k+1), D: d})
+		list = append(list, &drawn{
+			ID:     fmt.Sprintf("c-e%d", k),
+			Column: s.Columns.Errors[k].Name,
+			Kind:   "bars",
+			High:   failed.high,
+			Fill:   fmt.Sprintf("var(--err%d)", k+1),
+			D:      d,
+		})
 	}
 	for _, l := range []struct {
 		id, column, use, stroke, weight, opacity string
@@ -233,7 +290,19 @@ func (s *Scene) paths(f frame) []*drawn {
 		{"c-p99", "p99", "hi", "var(--ink2)", "1.4", "", s.Columns.P99},
 		{"c-p50", "p50", "", "var(--ink)", "2", "", s.Columns.P50},
 	} {
-		p := &drawn{ID: l.id, Column: l.column, Kind: "line", Use: l.use, Log: true, Low: ms.low, High: ms.high, Fill: "none", Stroke: l.stroke, Weight: l.weight, Opacity: l.opacity}
+		p := &drawn{
+			ID:      l.id,
+			Column:  l.column,
+			Kind:    "line",
+			Use:     l.use,
+			Log:     true,
+			Low:     ms.low,
+			High:    ms.high,
+			Fill:    "none",
+			Stroke:  l.stroke,
+			Weight:  l.weight,
+			Opacity: l.opacity,
+		}
 		p.draw(s.Columns, l.values, f)
 		list = append(list, p)
 	}

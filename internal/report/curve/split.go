@@ -18,7 +18,9 @@ type Part struct {
 }
 
 // Text is the count and the name.
-func (p Part) Text() string { return report.Count(p.Count) + " " + p.Name }
+func (p Part) Text() string {
+	return report.Count(p.Count) + " " + p.Name
+}
 
 // Split draws a bar that is divided by counts.
 func Split(parts []Part) Markup {
@@ -36,5 +38,9 @@ func Split(parts []Part) Markup {
 	for _, p := range parts {
 		list = append(list, shown{p, float64(p.Count) >= .12*float64(total)})
 	}
-	return execute("split", map[string]any{"Parts": list, "Label": "Of " + report.Count(total) + " requests not answered in their time: " + strings.Join(names, ", ") + "."})
+	return execute("split", map[string]any{
+		"Parts": list,
+		"Label": "Of " + report.Count(total) + " requests not answered in their time: " +
+			strings.Join(names, ", ") + ".",
+	})
 }

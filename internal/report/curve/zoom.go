@@ -13,7 +13,8 @@ import (
 // barsShown is how many bars the drawing of a fault has at most.
 const barsShown = 120
 
-// zoomed is the part of the run around a fault: some time before it, and half as much again as its recovery after it.
+// zoomed is the part of the run around a fault: some time before it, and half as much again as its
+// recovery after it.
 func (s *Scene) zoomed(f *Fault) Window {
 	end := s.Columns.End()
 	took := f.until(end) - f.At
@@ -42,14 +43,30 @@ type zoomData struct {
 	Axis                          axisOf
 }
 
-// Zoom draws the requests around a fault over the phases of its recovery by owner. id is unique in the page.
+// Zoom draws the requests around a fault over the phases of its recovery by owner. id is unique in
+// the page.
 func (s *Scene) Zoom(id string, fault *Fault) template.HTML {
 	w := s.zoomed(fault)
 	f := frame{zero: fault.At, from: w.From, to: w.To}
 	page := frame{zero: s.Zero}
 	d := &zoomData{
-		ID: id, Name: "The fault " + fault.Name, From: page.rel(w.From), To: page.rel(w.To), Zero: page.rel(fault.At),
-		Axis: axisOf{"since the fault", f.axis(), []tick{{Class: "xt xc", Left: f.left(fault.At), At: page.rel(fault.At), Text: s.Columns.Start.Add(fault.At).UTC().Format("15:04:05.000")}}},
+		ID:   id,
+		Name: "The fault " + fault.Name,
+		From: page.rel(w.From),
+		To:   page.rel(w.To),
+		Zero: page.rel(fault.At),
+		Axis: axisOf{
+			"since the fault",
+			f.axis(),
+			[]tick{
+				{
+					Class: "xt xc",
+					Left:  f.left(fault.At),
+					At:    page.rel(fault.At),
+					Text:  s.Columns.Start.Add(fault.At).UTC().Format("15:04:05.000"),
+				},
+			},
+		},
 	}
 	s.requests(d, f, fault)
 	if fault.Outage.To > fault.Outage.From {
@@ -82,8 +99,13 @@ func (s *Scene) barsIn(f frame) (bars []bar, step time.Duration) {
 			break
 		}
 	}
-	for first := int(f.from/c.Step) / group * group; first < c.Len() && c.at(first) < f.to; first += group {
-		b := bar{from: c.at(first), to: c.at(first + group), failed: make([]float64, len(c.Errors))}
+	for first := int(f.from/c.Step) / group * group; first < c.Len() &&
+		c.at(first) < f.to; first += group {
+		b := bar{
+			from:   c.at(first),
+			to:     c.at(first + group),
+			failed: make([]float64, len(c.Errors)),
+		}
 		for i := first; i < min(first+group, c.Len()); i++ {
 			b.ok += c.OK[i]
 			for k := range c.Errors {
@@ -96,7 +118,8 @@ func (s *Scene) barsIn(f frame) (bars []bar, step time.Duration) {
 	return bars, time.Duration(group) * c.Step
 }
 
-// requests draws answered requests upwards and failed ones downwards, on one scale, which ends at 1.5 times of what is due.
+// requests draws answered requests upwards and failed ones downwards, on one scale, which ends at
+// 1.5 times of what is due.
 func (s *Scene) requests(d *zoomData, f frame, fault *Fault) {
 	bars, step := s.barsIn(f)
 	d.Step = report.Duration(step)
@@ -111,21 +134,31 @@ func (s *Scene) requests(d *zoomData, f frame, fault *Fault) {
 	}
 	below := math.Ceil(failed/ticks) * ticks
 	whole := scale.high + below
-	at := func(n float64) int { return int(math.Round((scale.high - min(n, scale.high*1.1)) / whole * height)) }
+	at := func(n float64) int {
+		return int(math.Round((scale.high - min(n, scale.high*1.1)) / whole * height))
+	}
 	d.Base, d.Middle = at(0), percent(below/whole)
 	for x := -below; x <= scale.high*1.0001; x += ticks {
-		d.Ticks = append(d.Ticks, tick{Bottom: percent((x + below) / whole), Text: report.Count(int64(math.Abs(math.Round(x))))})
+		d.Ticks = append(d.Ticks, tick{
+			Bottom: percent((x + below) / whole),
+			Text:   report.Count(int64(math.Abs(math.Round(x)))),
+		})
 		if x != 0 && math.Abs(x-due) > ticks/10 {
 			d.Lines = append(d.Lines, at(x))
 		}
 	}
 	if due > 0 {
 		d.Due = at(due)
-		d.Right = append(d.Right, tick{Bottom: percent((due + below) / whole), Text: report.Count(int64(math.Round(due))) + " were due"})
+		d.Right = append(d.Right, tick{
+			Bottom: percent((due + below) / whole),
+			Text:   report.Count(int64(math.Round(due))) + " were due",
+		})
 	}
 	d.Paths = s.barPaths(f, bars, at)
 	s.zoomNotes(d, f, fault, bars, scale, whole, below)
-	d.Label = fmt.Sprintf("Answered and failed requests in each %s, from %s before the injection to %s after it.", d.Step, report.Duration(fault.At-f.from), report.Duration(f.to-fault.At))
+	d.Label = fmt.Sprintf(
+		"Answered and failed requests in each %s, from %s before the injection to %s after it.", d.Step,
+		report.Duration(fault.At-f.from), report.Duration(f.to-fault.At))
 }
 
 func (s *Scene) barPaths(f frame, bars []bar, at func(float64) int) []drawn {
@@ -151,15 +184,26 @@ func (s *Scene) barPaths(f frame, bars []bar, at func(float64) int) []drawn {
 	return paths
 }
 
-// zoomNotes name the fault, what was lost, what is cut off, and the classes of errors below the bars.
-func (s *Scene) zoomNotes(d *zoomData, f frame, fault *Fault, bars []bar, scale level, whole, below float64) {
-	n := note{Class: "d before", Left: f.left(fault.At), Top: 2, Text: fault.Type}
+// zoomNotes name the fault, what was lost, what is cut off, and the classes of errors below the
+// bars.
+func (s *Scene) zoomNotes(
+	d *zoomData, f frame, fault *Fault, bars []bar, scale level, whole, below float64,
+) {
+	n := note{
+		Class: "d before",
+		Left:  f.left(fault.At),
+		Top:   2,
+		Text:  fault.Type,
+	}
 	d.Notes = append(d.Notes, n)
 	out := fault.Outage
 	if wide := f.share(out.To) - f.share(out.From); fault.Lost > 0 && wide > .15 {
 		d.Notes = append(d.Notes, note{
-			Class: "d lost", Left: f.left(out.From + (out.To-out.From)/2), Bottom: percent((below+.35*scale.high)/whole) + "%",
-			Text: report.Count(fault.Lost) + " not answered", Wide: " in their time",
+			Class:  "d lost",
+			Left:   f.left(out.From + (out.To-out.From)/2),
+			Bottom: percent((below+.35*scale.high)/whole) + "%",
+			Text:   report.Count(fault.Lost) + " not answered",
+			Wide:   " in their time",
 		})
 	}
 	highest := bar{}
@@ -173,7 +217,13 @@ func (s *Scene) zoomNotes(d *zoomData, f frame, fault *Fault, bars []bar, scale 
 		if f.share(highest.to) > .7 {
 			class = "halo before"
 		}
-		d.Notes = append(d.Notes, note{Class: class, Left: f.left(highest.to), Top: 1, Text: report.Count(int64(math.Round(highest.ok))), Wide: " in " + d.Step + ", cut off"})
+		d.Notes = append(d.Notes, note{
+			Class: class,
+			Left:  f.left(highest.to),
+			Top:   1,
+			Text:  report.Count(int64(math.Round(highest.ok))),
+			Wide:  " in " + d.Step + ", cut off",
+		})
 	}
 	row := 0
 	for k, class := range s.Columns.Errors {
@@ -184,7 +234,13 @@ func (s *Scene) zoomNotes(d *zoomData, f frame, fault *Fault, bars []bar, scale 
 		if n == 0 {
 			continue
 		}
-		d.Notes = append(d.Notes, note{Class: "legend low", Left: "100", Bottom: fmt.Sprintf("%dpx", 2+15*row), Swatch: k + 1, Text: class.Name + " " + report.Count(int64(math.Round(n)))})
+		d.Notes = append(d.Notes, note{
+			Class:  "legend low",
+			Left:   "100",
+			Bottom: fmt.Sprintf("%dpx", 2+15*row),
+			Swatch: k + 1,
+			Text:   class.Name + " " + report.Count(int64(math.Round(n))),
+		})
 		row++
 	}
 }

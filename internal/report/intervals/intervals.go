@@ -1,4 +1,5 @@
-// Package intervals shows comparisons of cells with their baselines, or with themselves in an earlier run, as drawn intervals and as a table.
+// Package intervals shows comparisons of cells with their baselines, or with themselves in an
+// earlier run, as drawn intervals and as a table.
 package intervals
 
 import (
@@ -47,7 +48,8 @@ type barRow struct {
 	Bars  []bar // in the order of the figures; without a Label there is no comparison
 }
 
-// Draw draws comparisons of cells of a matrix: those with their baselines, or those with an earlier run. "" = none of them is a ratio.
+// Draw draws comparisons of cells of a matrix: those with their baselines, or those with an earlier
+// run. "" = none of them is a ratio.
 func Draw(m *study.Matrix, name string, rows []result.Comparison) (template.HTML, error) {
 	t := newBarTable(m, name, rows)
 	if t == nil {
@@ -63,11 +65,17 @@ func newBarTable(m *study.Matrix, name string, rows []result.Comparison) *barTab
 	var figures []compare.Figure
 	for i := range rows {
 		f := compare.FigureNamed(rows[i].Figure)
-		if f.Counted || !rows[i].Primary || slices.ContainsFunc(figures, func(o compare.Figure) bool { return o.Name == f.Name }) {
+		if f.Counted || !rows[i].Primary ||
+			slices.ContainsFunc(figures, func(o compare.Figure) bool { return o.Name == f.Name }) {
 			continue
 		}
 		figures = append(figures, f)
-		t.Figures = append(t.Figures, barFigure{Title: wording.Of(f.Name).Title, Margin: report.Margin(Margins(rows, f)), Ticks: scale.ticks(f), Lower: !f.HigherIsBetter})
+		t.Figures = append(t.Figures, barFigure{
+			Title:  wording.Of(f.Name).Title,
+			Margin: report.Margin(Margins(rows, f)),
+			Ticks:  scale.ticks(f),
+			Lower:  !f.HigherIsBetter,
+		})
 	}
 	if len(figures) == 0 {
 		return nil
@@ -88,7 +96,10 @@ func newBarTable(m *study.Matrix, name string, rows []result.Comparison) *barTab
 // compared are the cells that have a comparison, in their order.
 func compared(m *study.Matrix, rows []result.Comparison) (cells []int) {
 	for i := range m.Cells {
-		if slices.ContainsFunc(rows, func(r result.Comparison) bool { return r.Primary && r.Cell == m.Cells[i].Name }) {
+		if slices.ContainsFunc(rows, func(r result.Comparison) bool {
+			return r.Primary &&
+				r.Cell == m.Cells[i].Name
+		}) {
 			cells = append(cells, i)
 		}
 	}
@@ -120,7 +131,10 @@ func (t *barTable) sort() {
 }
 
 func barOf(rows []result.Comparison, cell string, f compare.Figure, scale ratioScale) bar {
-	at := slices.IndexFunc(rows, func(r result.Comparison) bool { return r.Cell == cell && r.Figure == f.Name })
+	at := slices.IndexFunc(rows, func(r result.Comparison) bool {
+		return r.Cell == cell &&
+			r.Figure == f.Name
+	})
 	if at < 0 {
 		return bar{}
 	}
@@ -131,8 +145,13 @@ func barOf(rows []result.Comparison, cell string, f compare.Figure, scale ratioS
 func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
 	word := wording.OfVerdict(r.Verdict)
 	b := bar{
-		Class: word.Class, Word: word, Figure: wording.Of(f.Name).Title, Thin: scale.span(r.IntervalJoint, f), Thick: scale.span(r.Interval90, f),
-		Change: wording.Change(f, r.Change), Small: needs(r),
+		Class:  word.Class,
+		Word:   word,
+		Figure: wording.Of(f.Name).Title,
+		Thin:   scale.span(r.IntervalJoint, f),
+		Thick:  scale.span(r.Interval90, f),
+		Change: wording.Change(f, r.Change),
+		Small:  needs(r),
 	}
 	if r.Bound != "" {
 		b.Change = map[string]string{"AtLeast": "≥", "AtMost": "≤"}[r.Bound] + wording.NBSP + b.Change
@@ -151,7 +170,12 @@ func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
 		interval, name = r.Interval90, wording.Percent(0.9)
 	}
 	if interval == nil { // of a status, which has the one on which the verdict rests
-		interval, name = &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost, Confidence: r.Confidence}, wording.Percent(r.Confidence)
+		interval = &result.Interval{
+			AtLeast:    r.AtLeast,
+			AtMost:     r.AtMost,
+			Confidence: r.Confidence,
+		}
+		name = wording.Percent(r.Confidence)
 		if r.Confidence == 0.9 {
 			b.Thick = scale.span(interval, f)
 		} else {
@@ -159,7 +183,8 @@ func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
 		}
 	}
 	b.Interval = wording.Interval(f, interval)
-	b.Label = fmt.Sprintf("%s, %s interval %s: %s", b.Change, name, strings.Replace(b.Interval, "…", " to ", 1), word.Text)
+	b.Label = fmt.Sprintf("%s, %s interval %s: %s", b.Change, name,
+		strings.Replace(b.Interval, "…", " to ", 1), word.Text)
 	return b
 }
 
@@ -192,7 +217,8 @@ func needs(r *result.Comparison) string {
 	return fmt.Sprintf("about %d repeats would tell", r.Needs)
 }
 
-// Margins are the margins of a figure over its comparisons: 5 %, or from the least to the greatest; "" = there is none.
+// Margins are the margins of a figure over its comparisons: 5 %, or from the least to the greatest;
+// "" = there is none.
 func Margins(rows []result.Comparison, f compare.Figure) string {
 	least, most := math.Inf(1), 0.
 	for i := range rows {
@@ -221,12 +247,24 @@ func marginText(x float64) string {
 // Table is the comparisons as a table.
 func Table(rows []result.Comparison) report.Table {
 	t := report.Table{Drawn: true, Caption: "Each cell against its baseline", Columns: []report.Column{
-		{Title: "Figure"}, {Title: "Cell"}, {Title: "Baseline"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true},
-		{Title: "Interval", Number: true}, {Title: "Verdict"}, {Title: "Why", Soft: true},
+		{Title: "Figure"},
+		{Title: "Cell"},
+		{Title: "Baseline"},
+		{Title: "Median", Number: true},
+		{Title: "of baseline", Number: true},
+		{Title: "Change", Number: true},
+		{Title: "Interval", Number: true},
+		{Title: "Verdict"},
+		{Title: "Why", Soft: true},
 	}}
-	primary := slices.DeleteFunc(slices.Clone(rows), func(r result.Comparison) bool { return !r.Primary })
+	primary := slices.DeleteFunc(slices.Clone(rows), func(r result.Comparison) bool {
+		return !r.Primary
+	})
 	if len(primary) > manyRows {
-		slices.SortStableFunc(primary, func(a, b result.Comparison) int { return rank(a.Verdict) - rank(b.Verdict) })
+		slices.SortStableFunc(primary, func(a, b result.Comparison) int {
+			return rank(a.Verdict) -
+				rank(b.Verdict)
+		})
 	}
 	for i := range primary {
 		t.Rows = append(t.Rows, report.Row{Cells: Cells(&primary[i])})
@@ -234,15 +272,18 @@ func Table(rows []result.Comparison) report.Table {
 	return t
 }
 
-// manyRows is from how many comparisons on those that show a difference stand first: nobody reads all of them.
+// manyRows is from how many comparisons on those that show a difference stand first: nobody reads
+// all of them.
 const manyRows = 40
 
 // rank is how soon a reader should see a verdict.
 func rank(verdict string) int {
-	return slices.Index([]string{"Regressed", "Worse", "Improved", "Better", "CannotTell", "Same"}, verdict)
+	return slices.Index([]string{"Regressed", "Worse", "Improved", "Better", "CannotTell", "Same"},
+		verdict)
 }
 
-// Cells are a comparison in the columns of Table: figure, cell, baseline, both medians, change, interval, verdict and why.
+// Cells are a comparison in the columns of Table: figure, cell, baseline, both medians, change,
+// interval, verdict and why.
 func Cells(r *result.Comparison) []report.Cell {
 	f := compare.FigureNamed(r.Figure)
 	interval := wording.Interval(f, &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
@@ -251,14 +292,25 @@ func Cells(r *result.Comparison) []report.Cell {
 	} else {
 		interval = fmt.Sprintf("%s (%s)", interval, wording.Percent(r.Confidence))
 	}
-	b := map[string]string{"AtLeast": "≥" + wording.NBSP, "AtMost": "≤" + wording.NBSP}[r.Bound] + wording.Change(f, r.Change)
+	b := map[string]string{"AtLeast": "≥" + wording.NBSP, "AtMost": "≤" + wording.NBSP}[r.Bound] +
+		wording.Change(f, r.Change)
 	unit := result.UnitShare
 	if f.Counted {
 		unit = result.UnitCount
 	}
 	return []report.Cell{
-		{Text: r.Figure}, {Text: r.Cell}, {Text: r.Baseline}, {Text: wording.ValueOf(r.Unit, r.Median, r.MedianAtLeast), Value: r.Median, Unit: r.Unit},
-		{Text: wording.ValueOf(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), Value: r.BaselineMedian, Unit: r.Unit},
-		{Text: b, Value: r.Change, Unit: unit}, {Text: interval}, {Text: wording.OfVerdict(r.Verdict).String()}, {Text: r.Message},
+		{Text: r.Figure},
+		{Text: r.Cell},
+		{Text: r.Baseline},
+		{Text: wording.ValueOf(r.Unit, r.Median, r.MedianAtLeast), Value: r.Median, Unit: r.Unit},
+		{
+			Text:  wording.ValueOf(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast),
+			Value: r.BaselineMedian,
+			Unit:  r.Unit,
+		},
+		{Text: b, Value: r.Change, Unit: unit},
+		{Text: interval},
+		{Text: wording.OfVerdict(r.Verdict).String()},
+		{Text: r.Message},
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// ratioScale places logarithms of ratios so that both 2 % and 70 % can be read: linear around 0, logarithmic far from it. To the right is better.
+// ratioScale places logarithms of ratios so that both 2 % and 70 % can be read: linear around 0,
+// logarithmic far from it. To the right is better.
 type ratioScale struct{ most float64 } // the logarithm at the ends
 
 // linear is around which logarithm the scale changes from linear to logarithmic.
@@ -89,7 +90,11 @@ func (s ratioScale) ticks(f compare.Figure) []plot.Tick {
 		case x > 96:
 			x, class = 100, class+" r"
 		}
-		list = append(list, plot.Tick{At: plot.At(x), Text: strings.TrimSuffix(wording.Bare(ratio-1), ".0"), Class: class})
+		list = append(list, plot.Tick{
+			At:    plot.At(x),
+			Text:  strings.TrimSuffix(wording.Bare(ratio-1), ".0"),
+			Class: class,
+		})
 	}
 	far := 4.
 	for _, ratio := range []float64{10, 100, 1000, 1e4, 1e5} {

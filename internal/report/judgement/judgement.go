@@ -1,4 +1,5 @@
-// Package judgement makes a report say the same of its objectives and its doubts everywhere: at its head, beside its figures and in its tables.
+// Package judgement makes a report say the same of its objectives and its doubts everywhere: at its
+// head, beside its figures and in its tables.
 package judgement
 
 import (
@@ -14,16 +15,19 @@ import (
 // MostWords is how long a sentence at the head of a report may be.
 const MostWords = 25
 
-// Headline joins a beginning with its explanation, unless that makes the sentence too long: then what follows the badge, or Doubts, explains it.
+// Headline joins a beginning with its explanation, unless that makes the sentence too long: then
+// what follows the badge, or Doubts, explains it.
 func Headline(beginning, explanation string) string {
 	explanation = strings.TrimSuffix(explanation, ".")
-	if explanation == "" || len(strings.Fields(beginning))+len(strings.Fields(explanation)) > MostWords {
+	if explanation == "" ||
+		len(strings.Fields(beginning))+len(strings.Fields(explanation)) > MostWords {
 		return beginning + "."
 	}
 	return beginning + ": " + explanation + "."
 }
 
-// Inconclusive is the head of the report of a subject whose figures are in doubt, or of which an objective could not be judged.
+// Inconclusive is the head of the report of a subject whose figures are in doubt, or of which an
+// objective could not be judged.
 func Inconclusive(d *report.Document) report.Prose {
 	const beginning = "Not conclusive"
 	own := ownDoubts(d)
@@ -47,12 +51,14 @@ func ownDoubts(d *report.Document) []report.Doubt {
 	return slices.DeleteFunc(slices.Clone(d.Doubts), func(o report.Doubt) bool { return o.Of != "" })
 }
 
-// Settle makes a document say the same of its doubts everywhere: beside the badge how many there are, and of no objective about doubtful figures that it is
-// met or missed. doubted are the faults whose figures are in doubt.
+// Settle makes a document say the same of its doubts everywhere: beside the badge how many there
+// are, and of no objective about doubtful figures that it is met or missed. doubted are the faults
+// whose figures are in doubt.
 func Settle(d *report.Document, doubted map[string]bool) {
 	own := len(ownDoubts(d))
 	if d.Verdict == report.Inconclusive && own > 0 {
-		d.Reason = fmt.Sprintf("%d reason%s not to trust the figures, under Doubts.", own, report.Plural(own))
+		d.Reason = fmt.Sprintf("%d reason%s not to trust the figures, under Doubts.", own,
+			report.Plural(own))
 	}
 	for i := range d.Objectives {
 		o := &d.Objectives[i]
@@ -67,8 +73,16 @@ func Settle(d *report.Document, doubted map[string]bool) {
 
 // objectiveFor names the objective about a figure.
 var objectiveFor = map[string]string{
-	"throughput": "minThroughput", "latencyP50": "maxLatencyP50", "latencyP99": "maxLatencyP99", "latencyP999": "maxLatencyP999", "errorRate": "maxErrorRate",
-	"lostWrites": "maxLostWrites", "outage": "maxOutage", "recoveryTime": "maxRecoveryTime", "dip": "maxTPSDip", "errors": "maxErrors",
+	"throughput":   "minThroughput",
+	"latencyP50":   "maxLatencyP50",
+	"latencyP99":   "maxLatencyP99",
+	"latencyP999":  "maxLatencyP999",
+	"errorRate":    "maxErrorRate",
+	"lostWrites":   "maxLostWrites",
+	"outage":       "maxOutage",
+	"recoveryTime": "maxRecoveryTime",
+	"dip":          "maxTPSDip",
+	"errors":       "maxErrors",
 }
 
 // SetLimits sets the limits of the figures from the objectives.
@@ -80,7 +94,8 @@ func SetLimits(d *report.Document) {
 				continue
 			}
 			f.Limit, f.Judged = new(o.Limit), o.Judged
-			if o.Actual != nil && f.Value != nil && math.Abs(*o.Actual-*f.Value) > 1e-6*math.Abs(*f.Value) { // outside of the faults, or of the worst of several
+			// outside of the faults, or of the worst of several
+			if o.Actual != nil && f.Value != nil && math.Abs(*o.Actual-*f.Value) > 1e-6*math.Abs(*f.Value) {
 				f.Counted = o.Actual
 			}
 		}
@@ -97,7 +112,8 @@ func FirstMissed(d *report.Document) string {
 			if o.Actual == nil {
 				return report.Sentence(o.Message)
 			}
-			return fmt.Sprintf("%s is %s, limit %s.", o.Name, report.InUnit(o.Unit, *o.Actual), report.InUnit(o.Unit, o.Limit))
+			return fmt.Sprintf("%s is %s, limit %s.", o.Name, report.InUnit(o.Unit, *o.Actual),
+				report.InUnit(o.Unit, o.Limit))
 		}
 	}
 	return ""

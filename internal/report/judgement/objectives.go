@@ -14,11 +14,26 @@ func Objectives(d *report.Document) *report.Section {
 	if len(d.Objectives) == 0 {
 		return nil
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Objective"}, {Title: "Of"}, {Title: "Actual", Number: true}, {Title: "Limit", Number: true},
-		{Title: "Actual against limit", Width: 36, Wide: true}, {Title: "Verdict"}}}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Objective"},
+			{Title: "Of"},
+			{Title: "Actual", Number: true},
+			{Title: "Limit", Number: true},
+			{Title: "Actual against limit", Width: 36, Wide: true},
+			{Title: "Verdict"},
+		},
+	}
 	met, unjudged := 0, 0
 	for _, o := range d.Objectives {
-		row := []report.Cell{{Text: o.Name}, {Text: o.Of}, {Text: "not measured"}, {Text: report.InUnit(o.Unit, o.Limit)}, {}, {Text: judgedWords[o.Judged], Judged: o.Judged}}
+		row := []report.Cell{
+			{Text: o.Name},
+			{Text: o.Of},
+			{Text: "not measured"},
+			{Text: report.InUnit(o.Unit, o.Limit)},
+			{},
+			{Text: judgedWords[o.Judged], Judged: o.Judged},
+		}
 		if o.Actual != nil {
 			row[2].Text = report.InUnit(o.Unit, *o.Actual)
 			if o.Limit > 0 {
@@ -40,7 +55,17 @@ func Objectives(d *report.Document) *report.Section {
 	case unjudged > 0:
 		found += fmt.Sprintf(", %d not judged", unjudged)
 	}
-	return &report.Section{ID: "obj", Title: "Objectives", Derived: true, Tables: []report.Table{t.WithoutEmptyColumns()}, Finding: report.Text(found + ". The line on a bar is the limit.")}
+	return &report.Section{
+		ID:      "obj",
+		Title:   "Objectives",
+		Derived: true,
+		Tables:  []report.Table{t.WithoutEmptyColumns()},
+		Finding: report.Text(found + ". The line on a bar is the limit."),
+	}
 }
 
-var judgedWords = map[report.Judged]string{report.Met: "met", report.Missed: "missed", report.NotJudged: "not judged"}
+var judgedWords = map[report.Judged]string{
+	report.Met:       "met",
+	report.Missed:    "missed",
+	report.NotJudged: "not judged",
+}

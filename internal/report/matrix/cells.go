@@ -23,8 +23,9 @@ type matrixDrawing struct {
 	Rows         []matrixRow
 	Ticks        []plot.Tick // below the curves; none without curves
 	Compact      bool
-	Many         bool // columns: then the change is below the number in all cells, so that their curves are level
-	Labels       int  // the width of the heads of the rows, in pixels: longer ones wrap
+	// columns: then the change is below the number in all cells, so that their curves are level
+	Many   bool
+	Labels int // the width of the heads of the rows, in pixels: longer ones wrap
 }
 
 type matrixRow struct {
@@ -46,22 +47,30 @@ type cellDrawing struct {
 
 type cellFact struct{ Name, Value string }
 
-// cellsWithCurves is up to how many cells the curves are drawn: of more, the numbers alone can be read.
+// cellsWithCurves is up to how many cells the curves are drawn: of more, the numbers alone can be
+// read.
 const cellsWithCurves = 40
 
-// Limits of the layout: up to how many columns have number and change in one line, and how wide the heads of the rows may be, in pixels.
+// Limits of the layout: up to how many columns have number and change in one line, and how wide the
+// heads of the rows may be, in pixels.
 const (
 	columnsInALine = 2
 	widestHead     = 150
 )
 
-// leading is the figure that the matrix shows large: the throughput if a verdict is told of it, or the first one of which one is.
+// leading is the figure that the matrix shows large: the throughput if a verdict is told of it, or
+// the first one of which one is.
 func (s *subject) leading() compare.Figure {
 	has := func(f compare.Figure) bool {
-		return slices.ContainsFunc(s.Runs, func(r study.Run) bool { _, ok := r.Values[f.Name]; return ok })
+		return slices.ContainsFunc(s.Runs, func(r study.Run) bool {
+			_, ok := r.Values[f.Name]
+			return ok
+		})
 	}
 	primary := s.Primary()
-	if slices.ContainsFunc(primary, func(f compare.Figure) bool { return f.Name == compare.Throughput.Name }) {
+	if slices.ContainsFunc(primary, func(f compare.Figure) bool {
+		return f.Name == compare.Throughput.Name
+	}) {
 		return compare.Throughput
 	}
 	for _, f := range primary {
@@ -132,10 +141,16 @@ func (s *subject) faultWord() string {
 	return "fault"
 }
 
-func (s *subject) cell(cell int, column string, scale overlay.Scale, bundles []*overlay.Bundle) *cellDrawing {
+func (s *subject) cell(
+	cell int, column string, scale overlay.Scale, bundles []*overlay.Bundle,
+) *cellDrawing {
 	f := s.leading()
 	unit := experiment.UnitOf(f)
-	c := &cellDrawing{Column: column, IsBaseline: s.IsBaseline(cell), Number: "–"}
+	c := &cellDrawing{
+		Column:     column,
+		IsBaseline: s.IsBaseline(cell),
+		Number:     "–",
+	}
 	if m, ok := s.Median(cell, f); ok {
 		c.Number, c.Unit = wording.SplitUnit(wording.ValueOf(unit, &m.Value, m.Censored))
 	}
@@ -150,7 +165,9 @@ func (s *subject) cell(cell int, column string, scale overlay.Scale, bundles []*
 	}
 	s.setFacts(c, cell, f)
 	runs := s.RunsOf(cell)
-	conclusive := slices.DeleteFunc(slices.Clone(runs), func(r *study.Run) bool { return r.Inconclusive != "" })
+	conclusive := slices.DeleteFunc(slices.Clone(runs), func(r *study.Run) bool {
+		return r.Inconclusive != ""
+	})
 	if len(conclusive) < len(runs) {
 		c.Doubt = fmt.Sprintf("%d of %s", len(conclusive), wording.Plural(len(runs), "run"))
 	}
@@ -161,22 +178,33 @@ func (s *subject) cell(cell int, column string, scale overlay.Scale, bundles []*
 }
 
 // shownBelow are the figures below a curve although no verdict is told of them.
-var shownBelow = []string{compare.Throughput.Name, compare.LatencyP99.Name, compare.Outage.Name, compare.RecoveryTime.Name, compare.LostWrites.Name}
+var shownBelow = []string{
+	compare.Throughput.Name, compare.LatencyP99.Name, compare.Outage.Name,
+	compare.RecoveryTime.Name, compare.LostWrites.Name,
+}
 
 // setFacts adds the other figures below the curve.
 func (s *subject) setFacts(c *cellDrawing, cell int, leading compare.Figure) {
 	for _, f := range s.Measured() {
-		primary := slices.ContainsFunc(s.Primary(), func(o compare.Figure) bool { return o.Name == f.Name })
-		if f.Name == leading.Name || !primary && !slices.Contains(shownBelow, f.Name) || f.Name == compare.Outage.Name && !primary && len(s.Faults) == 0 {
+		primary := slices.ContainsFunc(s.Primary(), func(o compare.Figure) bool {
+			return o.Name == f.Name
+		})
+		if f.Name == leading.Name || !primary && !slices.Contains(shownBelow, f.Name) ||
+			f.Name == compare.Outage.Name && !primary && len(s.Faults) == 0 {
 			continue
 		}
 		if m, ok := s.Median(cell, f); ok {
-			c.Facts = append(c.Facts, cellFact{wording.Of(f.Name).Short(), wording.ValueOf(experiment.UnitOf(f), &m.Value, m.Censored)})
+			c.Facts = append(c.Facts, cellFact{
+				wording.Of(f.Name).Short(),
+				wording.ValueOf(experiment.UnitOf(f), &m.Value, m.Censored),
+			})
 		}
 	}
 }
 
-func (s *subject) draw(c *cellDrawing, cell int, b *overlay.Bundle, scale overlay.Scale, bundles []*overlay.Bundle) {
+func (s *subject) draw(
+	c *cellDrawing, cell int, b *overlay.Bundle, scale overlay.Scale, bundles []*overlay.Bundle,
+) {
 	baseline := math.NaN()
 	if of := s.Cells[cell].Baseline; of != cell && bundles[of] != nil {
 		baseline = bundles[of].Usual(scale.Window)
@@ -186,7 +214,8 @@ func (s *subject) draw(c *cellDrawing, cell int, b *overlay.Bundle, scale overla
 		outage = m.Value
 	}
 	c.Curve = scale.Draw(b, baseline, s.beginOfOutage(cell), outage)
-	if u := b.Usual(scale.Window); c.Curve != nil && !math.IsNaN(baseline) && math.Abs(u-baseline) > 0.25*scale.Most {
+	if u := b.Usual(scale.Window); c.Curve != nil && !math.IsNaN(baseline) &&
+		math.Abs(u-baseline) > 0.25*scale.Most {
 		group, _ := s.GroupOf(s.Cells[cell].Baseline)
 		y, _ := strconv.Atoi(c.Curve.Baseline)
 		c.Curve.BaselineName, c.Curve.BaselineAt = s.Named(group), plot.At(100-float64(y)/10)
@@ -211,7 +240,11 @@ func (s *subject) beginOfOutage(cell int) time.Duration {
 func (s *subject) matrixTable() report.Table {
 	g := s.Grid(columnsWithout)
 	f := s.leading()
-	t := report.Table{Drawn: true, Caption: "Median of " + wording.Of(f.Name).InText, Columns: []report.Column{{Title: orCell(g.Corner)}}}
+	t := report.Table{
+		Drawn:   true,
+		Caption: "Median of " + wording.Of(f.Name).InText,
+		Columns: []report.Column{{Title: orCell(g.Corner)}},
+	}
 	for _, v := range g.Columns {
 		head := study.ColumnHead(g.Over, v)
 		if head == "" {
@@ -245,7 +278,11 @@ func (s *subject) matrixCell(cell int, f compare.Figure) report.Cell {
 	if !ok {
 		return report.Cell{Text: "–"}
 	}
-	c := report.Cell{Text: wording.ValueOf(unit, &m.Value, m.Censored), Value: &m.Value, Unit: unit}
+	c := report.Cell{
+		Text:  wording.ValueOf(unit, &m.Value, m.Censored),
+		Value: &m.Value,
+		Unit:  unit,
+	}
 	row := s.Row(s.Cells[cell].Name, f.Name)
 	switch {
 	case s.IsBaseline(cell):

@@ -1,5 +1,6 @@
-// Package matrix makes the reports of experiments and comparisons from studies: cells with their runs, and how each differs from its baseline. The forms are
-// those of package report; the drawings are HTML and SVG of this package, and of overlay and intervals.
+// Package matrix makes the reports of experiments and comparisons from studies: cells with their
+// runs, and how each differs from its baseline. The forms are those of package report; the drawings
+// are HTML and SVG of this package, and of overlay and intervals.
 package matrix
 
 import (
@@ -33,9 +34,22 @@ type subject struct{ *study.Study }
 func New(of *study.Study) (*report.Document, error) {
 	s := &subject{of}
 	d := &report.Document{
-		Version: report.Version, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Redquake: s.Redquake, State: s.State, Verdict: s.Verdict, Reason: s.reason(),
-		Finding: s.finding(), Done: s.done(), Figures: s.figures(), Objectives: s.objectives(), Doubts: s.doubts(), Comparisons: s.Table.Comparisons, Specification: s.Spec,
-		Styles: plot.Styles,
+		Version:       report.Version,
+		Kind:          s.Kind,
+		Namespace:     s.Namespace,
+		Name:          s.Name,
+		Redquake:      s.Redquake,
+		State:         s.State,
+		Verdict:       s.Verdict,
+		Reason:        s.reason(),
+		Finding:       s.finding(),
+		Done:          s.done(),
+		Figures:       s.figures(),
+		Objectives:    s.objectives(),
+		Doubts:        s.doubts(),
+		Comparisons:   s.Table.Comparisons,
+		Specification: s.Spec,
+		Styles:        plot.Styles,
 	}
 	if len(s.Runs) > 0 {
 		d.Time = s.Runs[0].Start.UTC()
@@ -72,7 +86,8 @@ func (s *subject) reason() string {
 	n := s.InDoubt()
 	text := fmt.Sprintf("No objective was missed in %s.", wording.Plural(len(s.Runs), "run"))
 	if n > 0 {
-		text = fmt.Sprintf("No objective was missed in %d of %s. %s", len(s.Runs)-n, wording.Plural(len(s.Runs), "run"), isInDoubt(n))
+		text = fmt.Sprintf("No objective was missed in %d of %s. %s", len(s.Runs)-n,
+			wording.Plural(len(s.Runs), "run"), isInDoubt(n))
 	}
 	return text
 }
@@ -133,12 +148,14 @@ func (s *subject) servers() string {
 	return strings.Join(slices.Sorted(slices.Values(all)), ", ")
 }
 
-// figures are the medians of the cells, the changes with their joint intervals, and the figures of the runs.
+// figures are the medians of the cells, the changes with their joint intervals, and the figures of
+// the runs.
 func (s *subject) figures() (figures []report.Figure) {
 	for i := range s.Cells {
 		for _, f := range s.Measured() {
 			if m, ok := s.Median(i, f); ok {
-				figures = append(figures, figureOf(f, s.Cells[i].Name, "median of "+wording.Of(f.Name).InText, m, false))
+				figures = append(figures,
+					figureOf(f, s.Cells[i].Name, "median of "+wording.Of(f.Name).InText, m, false))
 			}
 		}
 	}
@@ -149,8 +166,13 @@ func (s *subject) figures() (figures []report.Figure) {
 		}
 		f := compare.FigureNamed(r.Figure)
 		one := report.Figure{
-			Name: r.Figure + "Change", Of: r.Cell, Label: "change of " + wording.Of(r.Figure).InText + " against " + r.Baseline, Unit: result.UnitShare, Value: r.Change,
-			AtLeast: r.AtLeast, AtMost: r.AtMost,
+			Name:    r.Figure + "Change",
+			Of:      r.Cell,
+			Label:   "change of " + wording.Of(r.Figure).InText + " against " + r.Baseline,
+			Unit:    result.UnitShare,
+			Value:   r.Change,
+			AtLeast: r.AtLeast,
+			AtMost:  r.AtMost,
 		}
 		if f.Counted {
 			one.Unit = result.UnitCount
@@ -164,7 +186,9 @@ func (s *subject) figures() (figures []report.Figure) {
 		run := &s.Runs[i]
 		for _, f := range s.Measured() {
 			if v, ok := run.Values[f.Name]; ok {
-				figures = append(figures, figureOf(f, fmt.Sprintf("run %d, %s", run.Number, s.Cells[run.Cell].Name), wording.Of(f.Name).InText, v, run.Inconclusive != ""))
+				figures = append(figures,
+					figureOf(f, fmt.Sprintf("run %d, %s", run.Number, s.Cells[run.Cell].Name),
+						wording.Of(f.Name).InText, v, run.Inconclusive != ""))
 			}
 		}
 	}
@@ -172,7 +196,13 @@ func (s *subject) figures() (figures []report.Figure) {
 }
 
 func figureOf(f compare.Figure, of, label string, v experiment.Value, doubt bool) report.Figure {
-	one := report.Figure{Name: f.Name, Of: of, Label: label, Unit: experiment.UnitOf(f), Value: &v.Value}
+	one := report.Figure{
+		Name:  f.Name,
+		Of:    of,
+		Label: label,
+		Unit:  experiment.UnitOf(f),
+		Value: &v.Value,
+	}
 	if v.Censored {
 		one.Value, one.AtLeast = nil, &v.Value
 	}
@@ -182,7 +212,8 @@ func figureOf(f compare.Figure, of, label string, v experiment.Value, doubt bool
 	return one
 }
 
-// objectives are what decides on the verdict: that no run misses an objective, what the comparisons must show, and that nothing has regressed.
+// objectives are what decides on the verdict: that no run misses an objective, what the comparisons
+// must show, and that nothing has regressed.
 func (s *subject) objectives() (list []report.Objective) {
 	if s.Provisional() && len(s.Runs) == 0 {
 		return nil
@@ -230,15 +261,33 @@ func (s *subject) missedIn(cell int) report.Objective {
 			why = fmt.Sprintf("run %d: %s", run.Number, run.Failed)
 		}
 	}
-	o := report.Objective{Name: "runsThatMissAnObjective", Of: s.Cells[cell].Name, Unit: result.UnitCount, Actual: &missed, Judged: report.Met}
+	o := report.Objective{
+		Name:   "runsThatMissAnObjective",
+		Of:     s.Cells[cell].Name,
+		Unit:   result.UnitCount,
+		Actual: &missed,
+		Judged: report.Met,
+	}
 	if missed > 0 {
-		o.Judged, o.Message = report.Missed, fmt.Sprintf("%d of %s missed an objective; %s", int(missed), wording.Plural(len(s.RunsOf(cell)), "run"), why)
+		o.Judged = report.Missed
+		o.Message = fmt.Sprintf("%d of %s missed an objective; %s", int(missed),
+			wording.Plural(len(s.RunsOf(cell)), "run"), why)
 	}
 	return o
 }
 
 func required(name string, r *result.Comparison, met *bool) report.Objective {
-	o := report.Objective{Name: name + " " + r.Figure, Of: r.Cell, Unit: result.UnitShare, Limit: r.Margin, Actual: r.Change, AtLeast: r.AtLeast, AtMost: r.AtMost, Judged: report.NotJudged, Message: r.Message}
+	o := report.Objective{
+		Name:    name + " " + r.Figure,
+		Of:      r.Cell,
+		Unit:    result.UnitShare,
+		Limit:   r.Margin,
+		Actual:  r.Change,
+		AtLeast: r.AtLeast,
+		AtMost:  r.AtMost,
+		Judged:  report.NotJudged,
+		Message: r.Message,
+	}
 	if compare.FigureNamed(r.Figure).Counted {
 		o.Unit = result.UnitCount
 	}
@@ -260,7 +309,12 @@ func (s *subject) doubts() (list []report.Doubt) {
 			}
 		}
 		if 3*out > runs {
-			list = append(list, report.Doubt{Reason: string(compare.TooManyInconclusive), Of: s.Cells[i].Name, Message: fmt.Sprintf("%d of %s in doubt; the last one: %s", out, wording.Plural(runs, "run"), why)})
+			list = append(list, report.Doubt{
+				Reason: string(compare.TooManyInconclusive),
+				Of:     s.Cells[i].Name,
+				Message: fmt.Sprintf("%d of %s in doubt; the last one: %s", out, wording.Plural(runs, "run"),
+					why),
+			})
 		}
 	}
 	return list
@@ -270,7 +324,14 @@ func (s *subject) specSection() *report.Section {
 	if s.Spec == "" {
 		return nil
 	}
-	return &report.Section{ID: "spec", Title: "Specification", Finding: report.Text("as the API server has it, defaults included"), Texts: []string{s.Spec}, Folded: true, Derived: true}
+	return &report.Section{
+		ID:      "spec",
+		Title:   "Specification",
+		Finding: report.Text("as the API server has it, defaults included"),
+		Texts:   []string{s.Spec},
+		Folded:  true,
+		Derived: true,
+	}
 }
 
 // methodSection is how it was compared.
@@ -287,31 +348,64 @@ func (s *subject) methodSection() *report.Section {
 			methods[r.Figure] = append(methods[r.Figure], r.Method)
 		}
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Better"}, {Title: "Margin", Number: true}, {Title: "Method"}, {Title: "Counts", Soft: true}}}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Figure"},
+			{Title: "Better"},
+			{Title: "Margin", Number: true},
+			{Title: "Method"},
+			{Title: "Counts", Soft: true},
+		},
+	}
 	for _, f := range s.Primary() {
 		better := "lower"
 		if f.HigherIsBetter {
 			better = "higher"
 		}
 		margin := intervals.Margins(s.Table.Comparisons, f)
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: f.Name}, {Text: better}, {Text: orDash(margin)}, {Text: orDash(strings.Join(methods[f.Name], ", "))}, {Text: wording.Of(f.Name).Counts}}})
+		t.Rows = append(t.Rows, report.Row{
+			Cells: []report.Cell{
+				{Text: f.Name},
+				{Text: better},
+				{Text: orDash(margin)},
+				{Text: orDash(strings.Join(methods[f.Name], ", "))},
+				{Text: wording.Of(f.Name).Counts},
+			},
+		})
 	}
-	section := &report.Section{ID: "method", Title: "How it was compared", Finding: report.Text("statistics and versions"), Tables: []report.Table{t}, Folded: true}
-	section.Note = "Ranks: the exact test of Mann and Whitney, with the estimate of Hodges and Lehmann. Model: cell, round and noise on logarithms, by least squares, with a guarded variance. “Same” by two one-sided tests of 5 %."
+	section := &report.Section{
+		ID:      "method",
+		Title:   "How it was compared",
+		Finding: report.Text("statistics and versions"),
+		Tables:  []report.Table{t},
+		Folded:  true,
+	}
+	section.Note = "Ranks: the exact test of Mann and Whitney, with the estimate of Hodges and " +
+		"Lehmann. Model: cell, round and noise on logarithms, by least squares, with a guarded variance. “Same” by two one-sided tests of 5 %."
 	if m > 0 {
-		section.Facts = append(section.Facts, report.Fact{Name: "Comparisons", Value: report.Count(m), Detail: "at a joint level of " + wording.Percent(0.95) + ": " + wording.Percent(round4(1-0.05/float64(m))) + " each"})
+		section.Facts = append(section.Facts, report.Fact{
+			Name:  "Comparisons",
+			Value: report.Count(m),
+			Detail: "at a joint level of " + wording.Percent(0.95) + ": " +
+				wording.Percent(round4(1-0.05/float64(m))) + " each",
+		})
 	}
 	section.Facts = append(section.Facts, report.Fact{Name: "Redquake", Value: s.Redquake})
 	if servers := s.servers(); servers != "" {
 		section.Facts = append(section.Facts, report.Fact{Name: "Servers", Value: servers})
 	}
 	if s.Seed != nil {
-		section.Facts = append(section.Facts, report.Fact{Name: "Seed of the order", Value: fmt.Sprint(*s.Seed)})
+		section.Facts = append(section.Facts, report.Fact{
+			Name:  "Seed of the order",
+			Value: fmt.Sprint(*s.Seed),
+		})
 	}
 	return section
 }
 
-func round4(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+func round4(x float64) float64 {
+	return math.Round(x*1e4) / 1e4
+}
 
 func orDash(text string) string {
 	if text == "" {

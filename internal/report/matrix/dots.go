@@ -43,7 +43,8 @@ type dot struct {
 // dotPlots draws the runs, of the primary figures.
 func (s *subject) dotPlots() (plots []dotPlot) {
 	for _, f := range s.Measured() {
-		if !slices.ContainsFunc(s.Primary(), func(o compare.Figure) bool { return o.Name == f.Name }) && f.Name != compare.Throughput.Name || f.Counted {
+		if !slices.ContainsFunc(s.Primary(), func(o compare.Figure) bool { return o.Name == f.Name }) &&
+			f.Name != compare.Throughput.Name || f.Counted {
 			continue
 		}
 		plots = append(plots, s.dotPlot(f))
@@ -105,7 +106,12 @@ func (s *subject) setDots(row *dotRow, cell int, f compare.Figure, scale lengthS
 			continue
 		}
 		text := wording.ValueOf(unit, &v.Value, v.Censored)
-		d := dot{At: scale.of(v.Value), Doubt: run.Inconclusive != "", Open: v.Censored, Title: fmt.Sprintf("run %d: %s", run.Number, text)}
+		d := dot{
+			At:    scale.of(v.Value),
+			Doubt: run.Inconclusive != "",
+			Open:  v.Censored,
+			Title: fmt.Sprintf("run %d: %s", run.Number, text),
+		}
 		if d.Doubt {
 			text += " (left out)"
 			d.Title += ", left out: " + doubtOf(run.Inconclusive).Reason
@@ -115,11 +121,13 @@ func (s *subject) setDots(row *dotRow, cell int, f compare.Figure, scale lengthS
 	}
 	m, ok := s.Median(cell, f)
 	if ok {
-		row.Median, row.Text = scale.of(m.Value), wording.ValueOf(unit, &m.Value, m.Censored)
+		row.Median = scale.of(m.Value)
+		row.Text = wording.ValueOf(unit, &m.Value, m.Censored)
 	} else {
 		row.Text = "–"
 	}
-	row.Label = fmt.Sprintf("%s: median %s, runs %s", s.Cells[cell].Name, row.Text, strings.Join(texts, ", "))
+	row.Label = fmt.Sprintf("%s: median %s, runs %s", s.Cells[cell].Name, row.Text,
+		strings.Join(texts, ", "))
 	if len(texts) == 0 {
 		row.Label = s.Cells[cell].Name + ": no run has this figure"
 	}
@@ -174,7 +182,8 @@ func (s *subject) drift() *drift {
 	for _, p := range points {
 		d.Dots = append(d.Dots, driftDot{
 			plot.At(s.driftX(p.run.Number)), plot.At(y(p.log)), p.run.Inconclusive != "",
-			fmt.Sprintf("run %d: %s, %s", p.run.Number, s.Cells[p.run.Cell].Name, wording.Change(f, new(math.Expm1(p.log)))),
+			fmt.Sprintf("run %d: %s, %s", p.run.Number, s.Cells[p.run.Cell].Name,
+				wording.Change(f, new(math.Expm1(p.log)))),
 		})
 	}
 	for _, by := range []float64{0.02, 0.05, 0.1, 0.2, 0.5, 1, 3, 9} {
@@ -199,7 +208,8 @@ func (s *subject) driftX(number int) float64 {
 // driftFigure is the first primary figure that is no count, else the throughput.
 func (s *subject) driftFigure() (compare.Figure, bool) {
 	for _, f := range append(s.Primary(), compare.Throughput) {
-		if !f.Counted && slices.ContainsFunc(s.Runs, func(r study.Run) bool { _, ok := r.Values[f.Name]; return ok }) {
+		if !f.Counted &&
+			slices.ContainsFunc(s.Runs, func(r study.Run) bool { _, ok := r.Values[f.Name]; return ok }) {
 			return f, true
 		}
 	}
@@ -230,7 +240,8 @@ func (d *drift) tell(s *subject, f compare.Figure) {
 		run := &s.Runs[i]
 		v, has := run.Values[f.Name]
 		m, known := s.Median(run.Cell, f)
-		if !has || !known || run.Inconclusive != "" || v.Censored || v.Value <= f.Floor || m.Value <= f.Floor {
+		if !has || !known || run.Inconclusive != "" || v.Censored || v.Value <= f.Floor ||
+			m.Value <= f.Floor {
 			continue
 		}
 		switch log := math.Log(v.Value / m.Value); {
@@ -247,10 +258,12 @@ func (d *drift) tell(s *subject, f compare.Figure) {
 	d.Change = math.Expm1(compare.MedianOf(last) - compare.MedianOf(first))
 	limit := f.MarginAt(1)
 	if math.Abs(math.Log1p(d.Change)) < math.Log1p(limit)/2 {
-		d.Found = fmt.Sprintf("no drift: the last third of the runs differs from the first by %s", wording.Change(f, &d.Change))
+		d.Found = fmt.Sprintf("no drift: the last third of the runs differs from the first by %s",
+			wording.Change(f, &d.Change))
 		return
 	}
-	d.Found = fmt.Sprintf("a drift: the last third of the runs differs from the first by %s", wording.Change(f, &d.Change))
+	d.Found = fmt.Sprintf("a drift: the last third of the runs differs from the first by %s",
+		wording.Change(f, &d.Change))
 }
 
 // doubt is why a run is in no figure.

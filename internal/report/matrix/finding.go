@@ -34,8 +34,13 @@ func (e *effect) count(verdicts ...string) (n int) {
 	return n
 }
 
-func (e *effect) worse() int  { return e.count("Worse", "Regressed") }
-func (e *effect) better() int { return e.count("Better", "Improved") }
+func (e *effect) worse() int {
+	return e.count("Worse", "Regressed")
+}
+
+func (e *effect) better() int {
+	return e.count("Better", "Improved")
+}
 
 // changes are the least and the greatest logarithm of those rows that have one of the verdicts.
 func (e *effect) changes(verdicts ...string) (low, high float64) {
@@ -49,7 +54,8 @@ func (e *effect) changes(verdicts ...string) (low, high float64) {
 	return low, high
 }
 
-// effects are those of each group in each primary figure but counted ones, in the order of the figures.
+// effects are those of each group in each primary figure but counted ones, in the order of the
+// figures.
 func (s *subject) effects(rows []result.Comparison) (list []effect) {
 	for i := range rows {
 		r := &rows[i]
@@ -59,7 +65,10 @@ func (s *subject) effects(rows []result.Comparison) (list []effect) {
 			continue
 		}
 		group, _ := s.GroupOf(cell)
-		at := slices.IndexFunc(list, func(e effect) bool { return e.group == group && e.figure.Name == f.Name })
+		at := slices.IndexFunc(list, func(e effect) bool {
+			return e.group == group &&
+				e.figure.Name == f.Name
+		})
 		if at < 0 {
 			at = len(list)
 			list = append(list, effect{group: group, figure: f})
@@ -73,11 +82,13 @@ func (s *subject) effects(rows []result.Comparison) (list []effect) {
 func (s *subject) finding() report.Prose {
 	switch {
 	case s.State == report.Pending:
-		return report.Text(fmt.Sprintf("No run yet: %s of %s are planned.", wording.Plural(s.Planned, "run"), wording.Plural(len(s.Cells), "cell")))
+		return report.Text(fmt.Sprintf("No run yet: %s of %s are planned.",
+			wording.Plural(s.Planned, "run"), wording.Plural(len(s.Cells), "cell")))
 	case len(s.Runs) == 0:
 		return report.Text("It ended before its first run.")
 	case s.Provisional():
-		return report.Text(fmt.Sprintf("%d of %s: no verdict yet.", len(s.Runs), wording.Plural(s.Planned, "run")))
+		return report.Text(fmt.Sprintf("%d of %s: no verdict yet.", len(s.Runs),
+			wording.Plural(s.Planned, "run")))
 	}
 	effects := s.effects(s.Table.Comparisons)
 	if s.Earlier != nil && s.Earlier.Regressed == string(metav1.ConditionTrue) { // the gravest news
@@ -88,7 +99,8 @@ func (s *subject) finding() report.Prose {
 	}
 	if at := slices.IndexFunc(effects, func(e effect) bool { return e.better() > 0 }); at >= 0 {
 		e := &effects[at]
-		return report.Text("Nothing is worse. ").Strong(s.Named(e.group)).Add(" " + e.verb(e.inCells(e.better()), "Better", "Improved") + ".")
+		return report.Text("Nothing is worse. ").Strong(s.Named(e.group)).
+			Add(" " + e.verb(e.inCells(e.better()), "Better", "Improved") + ".")
 	}
 	return s.nothing(effects)
 }
@@ -108,14 +120,19 @@ func (s *subject) nothing(effects []effect) report.Prose {
 	case same == all:
 		return report.Text("Everything is the same within its margin.")
 	case needed(effects) > 0 && s.Repeat > 0:
-		return report.Text(fmt.Sprintf("%s of each cell cannot tell differences: at least %d are needed.", wording.Plural(s.Repeat, "repeat"), needed(effects)))
+		return report.Text(fmt.Sprintf("%s of each cell cannot tell differences: at least %d are needed.",
+			wording.Plural(s.Repeat, "repeat"), needed(effects)))
 	case same == 0:
-		return report.Text("No difference was found. These repeats are too few to call anything the same.")
+		return report.Text(
+			"No difference was found. These repeats are too few to call anything the same.")
 	}
-	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, the others are undecided.", same, wording.Plural(all, "comparison")))
+	return report.Text(fmt.Sprintf(
+		"No difference was found: %d of %s are the same within their margin, the others are undecided.",
+		same, wording.Plural(all, "comparison")))
 }
 
-// needed is how many repeats are needed at least if all comparisons have too few, but for those whose runs are in doubt; otherwise 0.
+// needed is how many repeats are needed at least if all comparisons have too few, but for those
+// whose runs are in doubt; otherwise 0.
 func needed(effects []effect) (most int) {
 	for i := range effects {
 		for _, r := range effects[i].rows {
@@ -143,16 +160,23 @@ func (s *subject) sinceEarlier() report.Prose {
 	case n == 0:
 		return report.Text("Nothing is known to have regressed since " + s.Earlier.Run + ".")
 	case n == 1:
-		return report.Prose{}.Strong(worse[0].Cell).Add(" has ").Damage("regressed").Add(": " + worse[0].Message + ".")
+		return report.Prose{}.Strong(worse[0].Cell).Add(" has ").Damage("regressed").
+			Add(": " + worse[0].Message + ".")
 	default:
-		return report.Prose{}.Strong(wording.Plural(n, "figure")).Add(" have ").Damage("regressed").Add(" since " + s.Earlier.Run + ", such as " + worse[0].Cell + ": " + worse[0].Message + ".")
+		return report.Prose{}.Strong(wording.Plural(n, "figure")).Add(" have ").Damage("regressed").
+			Add(" since " + s.Earlier.Run + ", such as " + worse[0].Cell + ": " + worse[0].Message + ".")
 	}
 }
 
 // worst is about the first figure in which something is worse.
 func (s *subject) worst(effects []effect, f compare.Figure) report.Prose {
-	of := slices.DeleteFunc(slices.Clone(effects), func(e effect) bool { return e.figure.Name != f.Name })
-	slices.SortStableFunc(of, func(a, b effect) int { return b.worse()*1000 - a.worse()*1000 + harm(&b) - harm(&a) })
+	of := slices.DeleteFunc(slices.Clone(effects), func(e effect) bool {
+		return e.figure.Name != f.Name
+	})
+	slices.SortStableFunc(of, func(a, b effect) int {
+		return b.worse()*1000 - a.worse()*1000 +
+			harm(&b) - harm(&a)
+	})
 	first := &of[0]
 	p := report.Prose{}.Strong(s.Named(first.group)).Add(" ")
 	verb, by := first.parts("Worse", "Regressed")
@@ -170,7 +194,11 @@ func (s *subject) worst(effects []effect, f compare.Figure) report.Prose {
 		}
 	}
 	if worse > 0 {
-		p = p.Add(fmt.Sprintf(" %s worse, too.", map[bool]string{true: "Another setting is", false: fmt.Sprintf("%d more settings are", worse)}[worse == 1]))
+		p = p.Add(fmt.Sprintf(" %s worse, too.",
+			map[bool]string{
+				true:  "Another setting is",
+				false: fmt.Sprintf("%d more settings are", worse),
+			}[worse == 1]))
 	}
 	if len(rest) > 0 {
 		p = p.Add(" " + strings.Join(rest, "; ") + ".")
@@ -250,13 +278,17 @@ func (e *effect) parts(verdicts ...string) (verb, by string) {
 	}
 	switch {
 	case low >= math.Log(2): // both more than doubled
-		return "multiplies " + what + " by", least + rangeOf(wording.Times(roundTwo(math.Exp(low))), wording.Times(roundTwo(math.Exp(high))), "")
+		return "multiplies " + what + " by", least +
+			rangeOf(wording.Times(roundTwo(math.Exp(low))), wording.Times(roundTwo(math.Exp(high))), "")
 	case low >= 0:
-		return "raises " + what + " by", least + rangeOf(whole(math.Expm1(low)), whole(math.Expm1(high)), wording.NBSP+"%")
+		return "raises " + what + " by", least +
+			rangeOf(whole(math.Expm1(low)), whole(math.Expm1(high)), wording.NBSP+"%")
 	case high <= 0:
-		return "lowers " + what + " by", rangeOf(whole(-math.Expm1(high)), whole(-math.Expm1(low)), wording.NBSP+"%")
+		return "lowers " + what + " by", rangeOf(whole(-math.Expm1(high)), whole(-math.Expm1(low)),
+			wording.NBSP+"%")
 	}
-	return "changes " + what + " by", wording.Bare(math.Expm1(low)) + " to " + wording.Bare(math.Expm1(high)) + wording.NBSP + "%"
+	return "changes " + what + " by", wording.Bare(math.Expm1(low)) + " to " +
+		wording.Bare(math.Expm1(high)) + wording.NBSP + "%"
 }
 
 func roundTwo(x float64) float64 {
@@ -291,7 +323,11 @@ func tally(rows []result.Comparison) string {
 	}
 	var parts []string
 	for _, of := range []struct{ verdict, text string }{
-		{"Worse", "worse"}, {"Regressed", "regressed"}, {"Better", "better"}, {"Improved", "improved"}, {"Same", "the same"},
+		{"Worse", "worse"},
+		{"Regressed", "regressed"},
+		{"Better", "better"},
+		{"Improved", "improved"},
+		{"Same", "the same"},
 	} {
 		if n := counts[of.verdict]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, of.text))

@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/report/wording"
 )
 
-// limitsSection is what limited the runs of each cell, and what they used; nil if that is known of none.
+// limitsSection is what limited the runs of each cell, and what they used; nil if that is known of
+// none.
 func (s *subject) limitsSection() *report.Section {
 	limits := map[string]int{}
 	for i := range s.Runs {
@@ -32,14 +33,27 @@ func (s *subject) limitsSection() *report.Section {
 		parts = append(parts, fmt.Sprintf("%s in %s", name, wording.Plural(limits[name], "run")))
 	}
 	return &report.Section{
-		ID: "limits", Title: "What limited it", Finding: report.Text(strings.Join(parts, ", ") + "."), Tables: []report.Table{s.limitsTable().WithoutEmptyColumns()},
-		Note: "The highest figures of all runs of a cell; CPU of one pod or server. None: nothing was at its limit. The report of a load test has the evidence.",
+		ID:      "limits",
+		Title:   "What limited it",
+		Finding: report.Text(strings.Join(parts, ", ") + "."),
+		Tables:  []report.Table{s.limitsTable().WithoutEmptyColumns()},
+		Note: "The highest figures of all runs of a cell; CPU of one pod or server. None: nothing was " +
+			"at its limit. The report of a load test has the evidence.",
 	}
 }
 
 func (s *subject) limitsTable() report.Table {
-	t := report.Table{Columns: []report.Column{{Title: "Cell"}, {Title: "Bottleneck"}, {Title: "CPU of Redis", Number: true}, {Title: "Main thread", Number: true},
-		{Title: "I/O threads, reads", Number: true}, {Title: "I/O threads, writes", Number: true}, {Title: "Slow commands", Number: true}}}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Cell"},
+			{Title: "Bottleneck"},
+			{Title: "CPU of Redis", Number: true},
+			{Title: "Main thread", Number: true},
+			{Title: "I/O threads, reads", Number: true},
+			{Title: "I/O threads, writes", Number: true},
+			{Title: "Slow commands", Number: true},
+		},
+	}
 	var all study.Use
 	cells := make([]study.Use, len(s.Cells))
 	for i := range s.Runs {
@@ -53,7 +67,15 @@ func (s *subject) limitsTable() report.Table {
 	}
 	for i := range cells {
 		u := &cells[i]
-		row := []report.Cell{{Text: s.Cells[i].Name}, {Text: u.Bottleneck}, coresOf(u.CPU), coresOf(u.MainThread), shareOf(u.ThreadedReads), shareOf(u.ThreadedWrites), {}}
+		row := []report.Cell{
+			{Text: s.Cells[i].Name},
+			{Text: u.Bottleneck},
+			coresOf(u.CPU),
+			coresOf(u.MainThread),
+			shareOf(u.ThreadedReads),
+			shareOf(u.ThreadedWrites),
+			{},
+		}
 		if u.Slow > 0 {
 			row[6].Text = report.Count(u.Slow)
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/report/study"
 )
 
-// What limited the runs of a cell, and what they used: the highest of its runs, the threads of the busiest server, nothing where there was no reading.
+// What limited the runs of a cell, and what they used: the highest of its runs, the threads of the busiest server,
+// nothing where there was no reading.
 func TestWhatLimitedIt(t *testing.T) {
 	t.Parallel()
 	e := simulated(t, fsyncSpec, fsync, nil)
@@ -54,7 +55,8 @@ pods: [{name: mariadb, count: 1, cpu: {mean: 50, max: 60}}]
 	section, _, _ = strings.Cut(section, "</details>")
 	for _, want := range []string{
 		"Application: api in 1\u00a0run, None in 1\u00a0run.",
-		"| Cell | Bottleneck | CPU of Redis | Main thread | I/O threads, reads | I/O threads, writes | Slow commands | CPU of api | CPU of mariadb |",
+		"| Cell | Bottleneck | CPU of Redis | Main thread | I/O threads, reads | I/O threads, writes | Slow commands | CPU " +
+			"of api | CPU of mariadb |",
 		"| Application: api, None | 950m | 700m | " + report.Share(0.13) + " | " + report.Share(0.22) + " | 3 | 310m | 60m |",
 	} {
 		if !found || !strings.Contains(section, want) {

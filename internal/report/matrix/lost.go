@@ -46,19 +46,35 @@ func (s *subject) lostSection() *report.Section {
 	if all.runs == 0 {
 		return nil
 	}
-	section := &report.Section{ID: "lost", Title: "Lost writes", Finding: s.lostFinding(cells, all, readBack)}
+	section := &report.Section{
+		ID:      "lost",
+		Title:   "Lost writes",
+		Finding: s.lostFinding(cells, all, readBack),
+	}
 	t := report.Table{Caption: "Acknowledged writes that were lost", Columns: []report.Column{
-		{Title: "Cell"}, {Title: "Runs", Number: true}, {Title: "With a loss", Number: true}, {Title: "Lost", Number: true}, {Title: "Most in a run", Number: true},
-		{Title: "Verdict"}, {Title: "Why", Soft: true},
+		{Title: "Cell"},
+		{Title: "Runs", Number: true},
+		{Title: "With a loss", Number: true},
+		{Title: "Lost", Number: true},
+		{Title: "Most in a run", Number: true},
+		{Title: "Verdict"},
+		{Title: "Why", Soft: true},
 	}}
 	for i := range s.Cells {
 		l := &cells[i]
 		row := report.Row{Cells: []report.Cell{
-			{Text: s.Cells[i].Name}, {Text: report.Count(l.runs)}, {Text: report.Count(l.with)},
-			{Text: report.Count(int64(l.total)), Value: &l.total, Unit: result.UnitCount}, {Text: report.Count(int64(l.most)), Value: &l.most, Unit: result.UnitCount}, {}, {},
+			{Text: s.Cells[i].Name},
+			{Text: report.Count(l.runs)},
+			{Text: report.Count(l.with)},
+			{Text: report.Count(int64(l.total)), Value: &l.total, Unit: result.UnitCount},
+			{Text: report.Count(int64(l.most)), Value: &l.most, Unit: result.UnitCount},
+			{},
+			{},
 		}}
 		if c := s.Row(s.Cells[i].Name, compare.LostWrites.Name); c != nil && s.Cells[i].Baseline != i {
-			row.Cells[5], row.Cells[6] = report.Cell{Text: wording.OfVerdict(c.Verdict).String()}, report.Cell{Text: c.Message}
+			row.Cells[5], row.Cells[6] = report.Cell{
+				Text: wording.OfVerdict(c.Verdict).String(),
+			}, report.Cell{Text: c.Message}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -83,9 +99,12 @@ func (s *subject) lostFinding(cells []losses, all losses, readBack int64) report
 				least = min(least, c.runs)
 			}
 		}
-		return report.Prose{}.Strong(fmt.Sprintf("No loss in the %s of any cell", wording.Plural(least, "repeat"))).Add(fmt.Sprintf(
+		return report.Prose{}.Strong(fmt.Sprintf("No loss in the %s of any cell",
+			wording.Plural(least, "repeat"))).Add(fmt.Sprintf(
 			"%s. That is no proof of “same”: a loss in up to %s of such runs cannot be excluded for a cell, in up to %s for all %s together (%s).",
-			looked, wording.Percent(round2(compare.UpperOfNone(least))), wording.Percent(round2(compare.UpperOfNone(all.runs))), wording.Plural(all.runs, "run"), wording.Percent(0.95)))
+			looked, wording.Percent(round2(compare.UpperOfNone(least))),
+			wording.Percent(round2(compare.UpperOfNone(all.runs))), wording.Plural(all.runs, "run"),
+			wording.Percent(0.95)))
 	}
 	var with, without []string
 	for i := range cells {
@@ -95,9 +114,15 @@ func (s *subject) lostFinding(cells []losses, all losses, readBack int64) report
 			without = append(without, s.Cells[i].Name)
 		}
 	}
-	p := report.Prose{}.Damage(fmt.Sprintf("%s were lost", wording.Plural(int(all.total), "acknowledged write"))).Add(fmt.Sprintf(" in %d of %s%s: in %s.", all.with, wording.Plural(all.runs, "run"), looked, wording.Some(with)))
+	p := report.Prose{}.Damage(fmt.Sprintf("%s were lost",
+		wording.Plural(int(all.total), "acknowledged write"))).Add(fmt.Sprintf(" in %d of %s%s: in %s.",
+		all.with, wording.Plural(all.runs, "run"), looked, wording.Some(with)))
 	if len(without) > 0 {
-		p = p.Add(fmt.Sprintf(" None in %s, which is no proof: a loss in up to %s of such runs cannot be excluded for a cell (%s).", wording.Some(without), wording.Percent(round2(compare.UpperOfNone(fewest(cells)))), wording.Percent(0.95)))
+		p = p.Add(
+			fmt.Sprintf(
+				" None in %s, which is no proof: a loss in up to %s of such runs cannot be excluded for a "+
+					"cell (%s).", wording.Some(without),
+				wording.Percent(round2(compare.UpperOfNone(fewest(cells)))), wording.Percent(0.95)))
 	}
 	return p
 }
@@ -113,4 +138,6 @@ func fewest(cells []losses) int {
 	return n
 }
 
-func round2(x float64) float64 { return float64(int(100*x+0.5)) / 100 }
+func round2(x float64) float64 {
+	return float64(int(100*x+0.5)) / 100
+}

@@ -42,7 +42,8 @@ type phaseSegment struct {
 	Hidden      bool
 }
 
-// medianRun is the conclusive run of a cell whose recovery is the median, of those whose phases are known; nil = there is none.
+// medianRun is the conclusive run of a cell whose recovery is the median, of those whose phases are
+// known; nil = there is none.
 func (s *subject) medianRun(cell int) *study.Run {
 	var runs []*study.Run
 	for _, run := range s.RunsOf(cell) {
@@ -54,7 +55,10 @@ func (s *subject) medianRun(cell int) *study.Run {
 		return nil
 	}
 	recovery := func(r *study.Run) float64 { return r.Values[compare.RecoveryTime.Name].Value }
-	slices.SortStableFunc(runs, func(a, b *study.Run) int { return cmp.Compare(recovery(a), recovery(b)) })
+	slices.SortStableFunc(runs, func(a, b *study.Run) int {
+		return cmp.Compare(recovery(a),
+			recovery(b))
+	})
 	return runs[(len(runs)-1)/2]
 }
 
@@ -87,7 +91,10 @@ func (s *subject) phases() *phasesDrawing {
 		d.Rows = append(d.Rows, row)
 	}
 	for _, x := range scale.steps() {
-		t := plot.Tick{At: scale.of(x), Text: "+" + report.Duration(time.Duration(math.Round(x*float64(time.Second))))}
+		t := plot.Tick{
+			At:   scale.of(x),
+			Text: "+" + report.Duration(time.Duration(math.Round(x*float64(time.Second)))),
+		}
 		if x == 0 {
 			t.Text, t.Class = s.faultWord(), "z"
 		}
@@ -112,7 +119,9 @@ func ownerOf(p *result.Phase) report.Owner {
 
 func (row *phaseRow) set(run *study.Run, cell string, scale lengthScale) {
 	if run == nil {
-		row.Total, row.End, row.Label = "not known", plot.At(0), cell+": the phases of no run are known"
+		row.Total = "not known"
+		row.End = plot.At(0)
+		row.Label = cell + ": the phases of no run are known"
 		return
 	}
 	from := time.Duration(0)
@@ -135,7 +144,8 @@ func (row *phaseRow) set(run *study.Run, cell string, scale lengthScale) {
 	row.Label = fmt.Sprintf("%s, run %d: %s%s", cell, run.Number, row.Total, row.Label)
 }
 
-// headsOf names the phases that are wide enough; the others are named to those who do not see the drawing.
+// headsOf names the phases that are wide enough; the others are named to those who do not see the
+// drawing.
 func headsOf(segments []phaseSegment) []phaseSegment {
 	var heads []phaseSegment
 	for _, s := range segments {
@@ -147,7 +157,17 @@ func headsOf(segments []phaseSegment) []phaseSegment {
 
 // phasesTable is the phases of the median runs.
 func (s *subject) phasesTable() report.Table {
-	t := report.Table{Drawn: true, Caption: "Phases of the median run of each cell", Columns: []report.Column{{Title: "Cell"}, {Title: "Run", Number: true}, {Title: "Phase"}, {Title: "Owner"}, {Title: "Length", Number: true}}}
+	t := report.Table{
+		Drawn:   true,
+		Caption: "Phases of the median run of each cell",
+		Columns: []report.Column{
+			{Title: "Cell"},
+			{Title: "Run", Number: true},
+			{Title: "Phase"},
+			{Title: "Owner"},
+			{Title: "Length", Number: true},
+		},
+	}
 	for i := range s.Cells {
 		run := s.medianRun(i)
 		if run == nil {
@@ -157,7 +177,10 @@ func (s *subject) phasesTable() report.Table {
 			p := &run.Detail.Phases[k]
 			length := p.Took.Value.Seconds()
 			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
-				{Text: s.Cells[i].Name}, {Text: report.Count(run.Number)}, {Text: p.Name}, {Text: string(ownerOf(p)), Owner: ownerOf(p)},
+				{Text: s.Cells[i].Name},
+				{Text: report.Count(run.Number)},
+				{Text: p.Name},
+				{Text: string(ownerOf(p)), Owner: ownerOf(p)},
 				{Text: report.Duration(time.Duration(p.Took.Value)), Value: &length, Unit: result.UnitSeconds},
 			}})
 		}
@@ -190,13 +213,22 @@ func (s *subject) phasesFinding() report.Prose {
 		if i > 0 && len(p) > 1 {
 			p = p.Add(", ")
 		}
-		p = p.By(o, ownerNames[o]).Add(" " + wording.Percent(math.Round(100*byOwner[o].Seconds()/total.Seconds())/100))
+		p = p.By(o, ownerNames[o]).Add(" " +
+			wording.Percent(math.Round(100*byOwner[o].Seconds()/total.Seconds())/100))
 	}
 	p = p.Add(" of the time of all of them.")
 	if known < len(s.Cells) {
-		p = p.Add(fmt.Sprintf(" Of %s the phases are not known: their objects are gone, or nothing had to recover.", wording.Plural(len(s.Cells)-known, "cell")))
+		p = p.Add(
+			fmt.Sprintf(
+				" Of %s the phases are not known: their objects are gone, or nothing had to recover.",
+				wording.Plural(len(s.Cells)-known, "cell")))
 	}
 	return p
 }
 
-var ownerNames = map[report.Owner]string{report.Kubernetes: "Kubernetes", report.Redis: "Redis", report.Client: "the clients", report.Nobody: "unexplained"}
+var ownerNames = map[report.Owner]string{
+	report.Kubernetes: "Kubernetes",
+	report.Redis:      "Redis",
+	report.Client:     "the clients",
+	report.Nobody:     "unexplained",
+}

@@ -16,7 +16,9 @@ func newLengthScale(greatest float64) lengthScale {
 	return lengthScale{greatest * 1.06}
 }
 
-func (s lengthScale) of(x float64) plot.Place { return plot.At(100 * min(max(x/s.most, 0), 1)) }
+func (s lengthScale) of(x float64) plot.Place {
+	return plot.At(100 * min(max(x/s.most, 0), 1))
+}
 
 // steps are some three to five round numbers within the scale, from 0.
 func (s lengthScale) steps() (list []float64) {

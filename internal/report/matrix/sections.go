@@ -27,15 +27,25 @@ func (s *subject) matrixSection() (*report.Section, error) {
 	}
 	switch {
 	case len(m.Ticks) > 0 && w.Fault:
-		text += ", and the throughput around the fault: the line is the median of the runs, the band goes from the lowest to the highest. All on one scale; the dashed line is the baseline."
+		text += ", and the throughput around the fault: the line is the median of the runs, the band " +
+			"goes from the lowest to the highest. All on one scale; the dashed line is the baseline."
 	case len(m.Ticks) > 0:
-		text += ", and the throughput over the run: the line is the median of the runs, the band goes from the lowest to the highest. All on one scale; the dashed line is the baseline."
+		text += ", and the throughput over the run: the line is the median of the runs, the band goes " +
+			"from the lowest to the highest. All on one scale; the dashed line is the baseline."
 	case len(s.Cells) > cellsWithCurves:
-		text += fmt.Sprintf(". The curves of %s are left out: the report of a load test shows them.", wording.Plural(len(s.Cells), "cell"))
+		text += fmt.Sprintf(". The curves of %s are left out: the report of a load test shows them.",
+			wording.Plural(len(s.Cells), "cell"))
 	default:
 		text += "."
 	}
-	section := &report.Section{ID: "matrix", Title: "The matrix", Leading: true, Finding: report.Text(text), Drawing: html, Tables: []report.Table{s.matrixTable()}}
+	section := &report.Section{
+		ID:      "matrix",
+		Title:   "The matrix",
+		Leading: true,
+		Finding: report.Text(text),
+		Drawing: html,
+		Tables:  []report.Table{s.matrixTable()},
+	}
 	section.Note = s.missing(len(m.Ticks) > 0)
 	return section, nil
 }
@@ -53,9 +63,12 @@ func (s *subject) missing(curves bool) string {
 	}
 	switch {
 	case !curves:
-		return "There are no curves: the record of an experiment has the figures of its runs alone, and neither the load tests nor their results were given."
+		return "There are no curves: the record of an experiment has the figures of its runs alone, " +
+			"and neither the load tests nor their results were given."
 	case with < len(s.Runs):
-		return fmt.Sprintf("Curves of %d of %s: the others had no fault, or their load tests or results are not there any more.", with, wording.Plural(len(s.Runs), "run"))
+		return fmt.Sprintf(
+			"Curves of %d of %s: the others had no fault, or their load tests or results are not there "+
+				"any more.", with, wording.Plural(len(s.Runs), "run"))
 	}
 	return ""
 }
@@ -72,17 +85,32 @@ func (s *subject) comparisonSection() (*report.Section, error) {
 			joint = r.IntervalJoint.Confidence
 		}
 	}
-	section := &report.Section{ID: "comparisons", Title: "Better, worse, same, or cannot tell", Leading: true, Drawing: html, Tables: []report.Table{intervals.Table(s.Table.Comparisons)}}
+	section := &report.Section{
+		ID:      "comparisons",
+		Title:   "Better, worse, same, or cannot tell",
+		Leading: true,
+		Drawing: html,
+		Tables:  []report.Table{intervals.Table(s.Table.Comparisons)},
+	}
 	section.Finding = report.Prose{}.Strong(tally(s.Table.Comparisons))
 	if s.Provisional() {
-		section.Finding = report.Text("Changes so far, without a verdict: the number of runs was fixed in advance, to rule out optional stopping. To the right is always better.")
+		section.Finding = report.Text(
+			"Changes so far, without a verdict: the number of runs was fixed in advance, to rule out " +
+				"optional stopping. To the right is always better.")
 		return section, nil
 	}
-	section.Finding = section.Finding.Add(" To the right is always better. ").Strong("▼ worse").Add(" or ").Strong("▲ better").Add(": the thin line, the interval that holds for all comparisons at once, leaves out 0. ").
-		Strong("= same").Add(": the thick part, the interval of " + wording.Percent(0.9) + ", lies within the grey margin; that wins. ").Strong("? cannot tell").Add(": neither.")
+	section.Finding = section.Finding.Add(" To the right is always better. ").Strong("▼ worse").
+		Add(" or ").Strong("▲ better").
+		Add(": the thin line, the interval that holds for all comparisons at once, leaves out 0. ").
+		Strong("= same").
+		Add(": the thick part, the interval of " + wording.Percent(0.9) +
+			", lies within the grey margin; that wins. ").Strong("? cannot tell").Add(": neither.")
 	section.Note = "Change in percent; the scale is even in ratios and stretched around 0."
 	if joint > 0 {
-		section.Note += fmt.Sprintf(" Where nothing differs, the chance that any comparison is called different is %s. Beside “same” stands the interval of %s, beside the others the one of %s.", wording.Percent(0.05), wording.Percent(0.9), wording.Percent(joint))
+		section.Note += fmt.Sprintf(
+			" Where nothing differs, the chance that any comparison is called different is %s. Beside "+
+				"“same” stands the interval of %s, beside the others the one of %s.", wording.Percent(0.05),
+			wording.Percent(0.9), wording.Percent(joint))
 	}
 	return section, nil
 }
@@ -94,7 +122,11 @@ func (s *subject) earlierSection() (*report.Section, error) {
 		return nil, nil
 	}
 	section := &report.Section{ID: "earlier", Title: "Against " + e.Run, Leading: true}
-	word := map[string]string{"True": "Something has regressed", "False": "Nothing has regressed", "Unknown": "It is not known whether something has regressed"}[e.Regressed]
+	word := map[string]string{
+		"True":    "Something has regressed",
+		"False":   "Nothing has regressed",
+		"Unknown": "It is not known whether something has regressed",
+	}[e.Regressed]
 	if e.Reason == "Unconfirmed" {
 		word += ", unconfirmed"
 	}
@@ -112,7 +144,9 @@ func (s *subject) earlierSection() (*report.Section, error) {
 	if len(e.Rows) == 0 {
 		return section, nil
 	}
-	section.Finding = section.Finding.Add(" Two days differ by more than the repeats of one: a regression needs the whole interval beyond the margin. To the right is always better.")
+	section.Finding = section.Finding.Add(
+		" Two days differ by more than the repeats of one: a regression needs the whole interval " +
+			"beyond the margin. To the right is always better.")
 	html, err := intervals.Draw(&s.Matrix, "Changes against "+e.Run, e.Rows)
 	if err != nil {
 		return nil, err
@@ -135,7 +169,13 @@ func (s *subject) phasesSection() (*report.Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &report.Section{ID: "phases", Title: "Where the recovery went", Finding: s.phasesFinding(), Drawing: html, Tables: []report.Table{s.phasesTable()}}, nil
+	return &report.Section{
+		ID:      "phases",
+		Title:   "Where the recovery went",
+		Finding: s.phasesFinding(),
+		Drawing: html,
+		Tables:  []report.Table{s.phasesTable()},
+	}, nil
 }
 
 // dotsSection is every run as a dot.
@@ -156,9 +196,16 @@ func (s *subject) dotsSection() (*report.Section, error) {
 	case n == 1:
 		text += " The ring is the run that is in doubt: it is in no figure."
 	case n > 1:
-		text += fmt.Sprintf(" The rings are the %s that are in doubt: they are in no figure.", wording.Plural(n, "run"))
+		text += fmt.Sprintf(" The rings are the %s that are in doubt: they are in no figure.",
+			wording.Plural(n, "run"))
 	}
-	return &report.Section{ID: "dots", Title: "Every run", Finding: report.Text(text), Drawing: html, Derived: true}, nil
+	return &report.Section{
+		ID:      "dots",
+		Title:   "Every run",
+		Finding: report.Text(text),
+		Drawing: html,
+		Derived: true,
+	}, nil
 }
 
 // doubtsSection is the runs that are left out, the drift, and the notes of the comparison.
@@ -168,7 +215,12 @@ func (s *subject) doubtsSection() (*report.Section, error) {
 	if n > 0 {
 		found = wording.Plural(n, "run") + " left out"
 	}
-	section := &report.Section{ID: "doubts", Title: "Doubts", Folded: true, Open: s.Verdict == report.Inconclusive}
+	section := &report.Section{
+		ID:     "doubts",
+		Title:  "Doubts",
+		Folded: true,
+		Open:   s.Verdict == report.Inconclusive,
+	}
 	if d := s.drift(); d != nil {
 		html, err := drawings.Draw("drift", d)
 		if err != nil {
@@ -182,7 +234,10 @@ func (s *subject) doubtsSection() (*report.Section, error) {
 		section.Tables = append(section.Tables, s.doubtsTable())
 	}
 	if notes := s.notes(); len(notes) > 0 {
-		t := report.Table{Caption: "What the figures do not show", Columns: []report.Column{{Title: "Note"}}}
+		t := report.Table{
+			Caption: "What the figures do not show",
+			Columns: []report.Column{{Title: "Note"}},
+		}
 		for _, note := range notes {
 			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: note}}})
 		}
@@ -192,10 +247,12 @@ func (s *subject) doubtsSection() (*report.Section, error) {
 	return section, nil
 }
 
-// notes are those of the comparison but for the runs that are left out, which have a table; and what was known before.
+// notes are those of the comparison but for the runs that are left out, which have a table; and
+// what was known before.
 func (s *subject) notes() (notes []string) {
 	for _, note := range s.Table.Notes {
-		if !strings.Contains(note, " is inconclusive: ") && !strings.HasSuffix(note, " more runs are inconclusive") {
+		if !strings.Contains(note, " is inconclusive: ") &&
+			!strings.HasSuffix(note, " more runs are inconclusive") {
 			notes = append(notes, note)
 		}
 	}
@@ -203,14 +260,29 @@ func (s *subject) notes() (notes []string) {
 }
 
 func (s *subject) doubtsTable() report.Table {
-	t := report.Table{Caption: "Runs in no figure", Columns: []report.Column{{Title: "Doubt"}, {Title: "Run"}, {Title: "Cell"}, {Title: "Why", Soft: true}}}
+	t := report.Table{
+		Caption: "Runs in no figure",
+		Columns: []report.Column{
+			{Title: "Doubt"},
+			{Title: "Run"},
+			{Title: "Cell"},
+			{Title: "Why", Soft: true},
+		},
+	}
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		if r.Inconclusive == "" {
 			continue
 		}
 		d := doubtOf(r.Inconclusive)
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: d.Reason, Judged: report.NotJudged}, {Text: fmt.Sprintf("%d: %s", r.Number, r.Name)}, {Text: s.Cells[r.Cell].Name}, {Text: d.Message}}})
+		t.Rows = append(t.Rows, report.Row{
+			Cells: []report.Cell{
+				{Text: d.Reason, Judged: report.NotJudged},
+				{Text: fmt.Sprintf("%d: %s", r.Number, r.Name)},
+				{Text: s.Cells[r.Cell].Name},
+				{Text: d.Message},
+			},
+		})
 	}
 	return t
 }
@@ -221,7 +293,15 @@ func (s *subject) runsSection() *report.Section {
 		return nil
 	}
 	figures := s.Measured()
-	t := report.Table{Caption: "The runs, in the order in which they ran", Columns: []report.Column{{Title: "Run", Number: true}, {Title: "Cell"}, {Title: "Round", Number: true}, {Title: "Verdict"}}}
+	t := report.Table{
+		Caption: "The runs, in the order in which they ran",
+		Columns: []report.Column{
+			{Title: "Run", Number: true},
+			{Title: "Cell"},
+			{Title: "Round", Number: true},
+			{Title: "Verdict"},
+		},
+	}
 	for _, f := range figures {
 		t.Columns = append(t.Columns, report.Column{Title: wording.Of(f.Name).Title, Number: true})
 	}
@@ -232,10 +312,21 @@ func (s *subject) runsSection() *report.Section {
 	if detailed {
 		t.Columns = append(t.Columns, report.Column{Title: "Bottleneck", Soft: true})
 	}
-	t.Columns = append(t.Columns, report.Column{Title: "Name", Soft: true}, report.Column{Title: "Why", Soft: true})
+	t.Columns = append(t.Columns, report.Column{Title: "Name", Soft: true}, report.Column{
+		Title: "Why",
+		Soft:  true,
+	})
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		row := report.Row{Dim: r.Inconclusive != "", Cells: []report.Cell{{Text: report.Count(r.Number)}, {Text: s.Cells[r.Cell].Name}, {Text: roundText(r.Round)}, verdictOf(r)}}
+		row := report.Row{
+			Dim: r.Inconclusive != "",
+			Cells: []report.Cell{
+				{Text: report.Count(r.Number)},
+				{Text: s.Cells[r.Cell].Name},
+				{Text: roundText(r.Round)},
+				verdictOf(r),
+			},
+		}
 		for _, f := range figures {
 			row.Cells = append(row.Cells, figureCell(r, f.Name, experiment.UnitOf(f)))
 		}
@@ -257,7 +348,14 @@ func (s *subject) runsSection() *report.Section {
 	if s.Planned > len(s.Runs) {
 		text = fmt.Sprintf("%d of %d, in the order in which they ran", len(s.Runs), s.Planned)
 	}
-	return &report.Section{ID: "runs", Title: "Runs", Finding: report.Text(text), Tables: []report.Table{t}, Folded: true, Unfit: true}
+	return &report.Section{
+		ID:      "runs",
+		Title:   "Runs",
+		Finding: report.Text(text),
+		Tables:  []report.Table{t},
+		Folded:  true,
+		Unfit:   true,
+	}
 }
 
 func roundText(round int) string {
@@ -284,12 +382,25 @@ func figureCell(r *study.Run, figure string, unit result.Unit) report.Cell {
 	if !ok {
 		return report.Cell{Text: "–"}
 	}
-	return report.Cell{Text: wording.ValueOf(unit, &v.Value, v.Censored), Value: &v.Value, Unit: unit}
+	return report.Cell{
+		Text:  wording.ValueOf(unit, &v.Value, v.Censored),
+		Value: &v.Value,
+		Unit:  unit,
+	}
 }
 
 // othersSection is the figures of which no verdict is told.
 func (s *subject) othersSection() *report.Section {
-	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Cell"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true}, {Title: "Interval of " + wording.Percent(0.95), Number: true}}}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Figure"},
+			{Title: "Cell"},
+			{Title: "Median", Number: true},
+			{Title: "of baseline", Number: true},
+			{Title: "Change", Number: true},
+			{Title: "Interval of " + wording.Percent(0.95), Number: true},
+		},
+	}
 	for i := range s.Table.Comparisons {
 		r := &s.Table.Comparisons[i]
 		if r.Primary {
@@ -298,13 +409,25 @@ func (s *subject) othersSection() *report.Section {
 		c := intervals.Cells(r)
 		interval := ""
 		if r.Change != nil {
-			interval = wording.Interval(compare.FigureNamed(r.Figure), &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
+			interval = wording.Interval(compare.FigureNamed(r.Figure), &result.Interval{
+				AtLeast: r.AtLeast,
+				AtMost:  r.AtMost,
+			})
 		}
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: r.Figure}, c[1], c[3], c[4], c[5], {Text: interval}}})
+		t.Rows = append(t.Rows, report.Row{
+			Cells: []report.Cell{{Text: r.Figure}, c[1], c[3], c[4], c[5], {Text: interval}},
+		})
 	}
 	if len(t.Rows) == 0 {
 		return nil
 	}
-	return &report.Section{ID: "others", Title: "Other figures", Finding: report.Text("without a verdict"), Tables: []report.Table{t}, Folded: true, Unfit: len(t.Rows) > 40,
-		Note: "Each interval holds for its own comparison alone: of 20 that differ in nothing, one leaves out 0 by chance."}
+	return &report.Section{
+		ID:      "others",
+		Title:   "Other figures",
+		Finding: report.Text("without a verdict"),
+		Tables:  []report.Table{t},
+		Folded:  true,
+		Unfit:   len(t.Rows) > 40,
+		Note:    "Each interval holds for its own comparison alone: of 20 that differ in nothing, one leaves out 0 by chance.",
+	}
 }

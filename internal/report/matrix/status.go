@@ -11,16 +11,23 @@ import (
 	"github.com/redquake/redquake/internal/version"
 )
 
-// Status makes the report of an experiment of which only the object is at hand, and not its record: how far it has come, its verdict, and what is worse.
+// Status makes the report of an experiment of which only the object is at hand, and not its record:
+// how far it has come, its verdict, and what is worse.
 func Status(e *v1alpha1.RedisExperiment) *report.Document {
 	d := &report.Document{
-		Version: report.Version, Kind: report.Experiment, Namespace: e.Namespace, Name: e.Name, Redquake: version.Version, State: report.Pending,
-		Verdict: report.Verdict(e.Status.Verdict),
+		Version:   report.Version,
+		Kind:      report.Experiment,
+		Namespace: e.Namespace,
+		Name:      e.Name,
+		Redquake:  version.Version,
+		State:     report.Pending,
+		Verdict:   report.Verdict(e.Status.Verdict),
 	}
 	reason := v1alpha1.ConditionComplete
 	if p := e.Status.Progress; p != nil && p.Finished > 0 {
 		d.State = report.Running
-		d.Finding = report.Text(fmt.Sprintf("%d of %d runs have ended (%d inconclusive, %d failed).", p.Finished, p.Runs, p.Inconclusive, p.Failed))
+		d.Finding = report.Text(fmt.Sprintf("%d of %d runs have ended (%d inconclusive, %d failed).",
+			p.Finished, p.Runs, p.Inconclusive, p.Failed))
 	}
 	switch {
 	case meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionFailed):
@@ -36,8 +43,11 @@ func Status(e *v1alpha1.RedisExperiment) *report.Document {
 	}
 	t := report.Table{Columns: []report.Column{{Title: "Verdict"}, {Title: "Comparison"}}}
 	for i := range e.Status.Comparison {
-		if c := &e.Status.Comparison[i]; c.Verdict == v1alpha1.ComparisonWorse || c.Verdict == v1alpha1.ComparisonRegressed {
-			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: string(c.Verdict)}, {Text: c.Message}}})
+		if c := &e.Status.Comparison[i]; c.Verdict == v1alpha1.ComparisonWorse ||
+			c.Verdict == v1alpha1.ComparisonRegressed {
+			t.Rows = append(t.Rows, report.Row{
+				Cells: []report.Cell{{Text: string(c.Verdict)}, {Text: c.Message}},
+			})
 		}
 	}
 	if len(t.Rows) > 0 {

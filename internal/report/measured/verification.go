@@ -17,27 +17,50 @@ func Verification(v *result.Verification) *report.Section {
 	case lost == nil:
 		sec.Finding = report.Text("How many were lost is not known: " + report.Sentence(v.Unread))
 	case lost.AtMost == 0:
-		sec.Finding = report.Text("").Strong(fmt.Sprintf("None of %s was lost", report.Count(v.Acknowledged))).Add(": a sample of all writes, so that a loss of a few can go unseen.")
+		sec.Finding = report.Text("").
+			Strong(fmt.Sprintf("None of %s was lost", report.Count(v.Acknowledged))).
+			Add(": a sample of all writes, so that a loss of a few can go unseen.")
 	default:
 		known := ": exact for these, a lower bound for all writes of the load."
 		if _, exact := lost.Exact(); !exact {
 			known = ": Redis may have evicted the others that are absent."
 		}
-		sec.Finding = report.Text("").Damage(fmt.Sprintf("%s of %s were lost", bounds(lost), report.Count(v.Acknowledged))).Add(known)
+		sec.Finding = report.Text("").
+			Damage(fmt.Sprintf("%s of %s were lost", bounds(lost), report.Count(v.Acknowledged))).Add(known)
 	}
 	sec.Facts = []report.Fact{
-		{Name: "Acknowledged", Value: report.Count(v.Acknowledged)}, {Name: "Unknown", Value: report.Count(v.Unknown), Detail: report.Count(v.UnknownPresent) + " of them were found"},
-		{Name: "Failed", Value: report.Count(v.Failed)}, {Name: "Replicas read", Value: report.Count(v.Replicas), Detail: report.Count(v.ReplicaMissing) + " missing at the worst"}}
-	if lost := v.LostWrites(); lost != nil && lost.AtMost > 0 && v.LastLost > 0 { // the status does not have when
+		{Name: "Acknowledged", Value: report.Count(v.Acknowledged)},
+		{
+			Name:   "Unknown",
+			Value:  report.Count(v.Unknown),
+			Detail: report.Count(v.UnknownPresent) + " of them were found",
+		},
+		{Name: "Failed", Value: report.Count(v.Failed)},
+		{
+			Name:   "Replicas read",
+			Value:  report.Count(v.Replicas),
+			Detail: report.Count(v.ReplicaMissing) + " missing at the worst",
+		},
+	}
+	// the status does not have when
+	if lost := v.LostWrites(); lost != nil && lost.AtMost > 0 && v.LastLost > 0 {
 		seen := "no client saw an error then"
 		if v.Errors > 0 {
 			seen = fmt.Sprintf("about %s requests failed then", report.Count(v.Errors))
 		}
-		sec.Facts = append(sec.Facts, report.Fact{Name: "The lost ones were acknowledged", Value: report.Seconds(v.FirstLost) + " to " + report.Seconds(v.LastLost) + " after the start", Detail: seen})
+		sec.Facts = append(sec.Facts, report.Fact{
+			Name:   "The lost ones were acknowledged",
+			Value:  report.Seconds(v.FirstLost) + " to " + report.Seconds(v.LastLost) + " after the start",
+			Detail: seen,
+		})
 	}
 	if st := v.Stale; st != nil {
-		sec.Facts = append(sec.Facts, report.Fact{Name: "Stale reads", Value: report.Count(st.Stale),
-			Detail: fmt.Sprintf("of %s, at most %s writes and %s behind; %s went backwards", report.Count(st.Reads), report.Count(st.MaxWrites), report.Seconds(st.MaxBehind), report.Count(st.Backwards))})
+		sec.Facts = append(sec.Facts, report.Fact{
+			Name: "Stale reads", Value: report.Count(st.Stale),
+			Detail: fmt.Sprintf("of %s, at most %s writes and %s behind; %s went backwards",
+				report.Count(st.Reads), report.Count(st.MaxWrites), report.Seconds(st.MaxBehind),
+				report.Count(st.Backwards)),
+		})
 	}
 	if d := v.Dual; d != nil {
 		f := report.Fact{Name: "Writes at a second primary", Value: report.Count(d.Writes)}

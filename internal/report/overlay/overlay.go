@@ -1,4 +1,5 @@
-// Package overlay lays the throughput of the runs of a cell over each other: the same part of each, around its fault, as a line and a band.
+// Package overlay lays the throughput of the runs of a cell over each other: the same part of each,
+// around its fault, as a line and a band.
 package overlay
 
 import (
@@ -15,19 +16,23 @@ import (
 	"github.com/redquake/redquake/internal/report/wording"
 )
 
-// Window is the part of each run that is drawn: around its fault, or, of runs without one, from the begin of the load.
+// Window is the part of each run that is drawn: around its fault, or, of runs without one, from the
+// begin of the load.
 type Window struct {
 	Fault         bool
 	Before, After time.Duration // Before is 0 without a fault
 	Step          time.Duration
 }
 
-func (w Window) steps() int { return int((w.Before + w.After + w.Step - 1) / w.Step) }
+func (w Window) steps() int {
+	return int((w.Before + w.After + w.Step - 1) / w.Step)
+}
 
 // Curve is the successes per second of a run over the window; NaN where the record has none.
 type Curve struct{ Rates []float64 }
 
-// NewCurve takes the window out of a record: counts holds the successes of each step from the begin of the load, at is where the window's zero is.
+// NewCurve takes the window out of a record: counts holds the successes of each step from the begin
+// of the load, at is where the window's zero is.
 func NewCurve(w Window, step time.Duration, counts []float64, at time.Duration) *Curve {
 	c := &Curve{Rates: make([]float64, w.steps())}
 	for i := range c.Rates {
@@ -73,14 +78,19 @@ func NewBundle(curves []*Curve) *Bundle {
 		}
 		low, mid, high := math.NaN(), math.NaN(), math.NaN()
 		if len(values) > 0 {
-			low, mid, high = slices.Min(values), compare.MedianOf(values), slices.Max(values)
+			low = slices.Min(values)
+			mid = compare.MedianOf(values)
+			high = slices.Max(values)
 		}
-		b.low, b.mid, b.high = append(b.low, low), append(b.mid, mid), append(b.high, high)
+		b.low = append(b.low, low)
+		b.mid = append(b.mid, mid)
+		b.high = append(b.high, high)
 	}
 	return b
 }
 
-// Usual is the median, in successes per second, over the time before the fault, or over all of it; NaN = there is no value then.
+// Usual is the median, in successes per second, over the time before the fault, or over all of it;
+// NaN = there is no value then.
 func (b *Bundle) Usual(w Window) float64 {
 	n := len(b.mid)
 	if w.Fault {
@@ -128,7 +138,8 @@ func NewScale(w Window, bundles []*Bundle) Scale {
 }
 
 func (c Scale) x(i int) string {
-	return strconv.Itoa(int(math.Round(float64(i) * float64(c.Step) / float64(c.Before+c.After) * 10000)))
+	return strconv.Itoa(
+		int(math.Round(float64(i) * float64(c.Step) / float64(c.Before+c.After) * 10000)))
 }
 
 func (c Scale) y(v float64) string {
@@ -139,8 +150,8 @@ func (c Scale) timeX(t time.Duration) string {
 	return strconv.Itoa(int(math.Round(float64(c.Before+t) / float64(c.Before+c.After) * 10000)))
 }
 
-// Draw draws the curves of a cell, nil = there are none. baseline is the usual throughput of its baseline, NaN = none; outage that of the cell in seconds, which
-// begins so long after the fault.
+// Draw draws the curves of a cell, nil = there are none. baseline is the usual throughput of its
+// baseline, NaN = none; outage that of the cell in seconds, which begins so long after the fault.
 func (c Scale) Draw(b *Bundle, baseline float64, begins time.Duration, outage float64) *Drawing {
 	if b == nil || c.Most <= 0 {
 		return nil
@@ -152,15 +163,18 @@ func (c Scale) Draw(b *Bundle, baseline float64, begins time.Duration, outage fl
 	unit := func(x float64) string { return report.Rate(wording.Tidy(x)) }
 	switch u := b.Usual(c.Window); {
 	case math.IsNaN(u):
-		d.Label = fmt.Sprintf("Throughput of %s: the record has none of the time before the fault.", wording.Plural(b.runs, "run"))
+		d.Label = fmt.Sprintf("Throughput of %s: the record has none of the time before the fault.",
+			wording.Plural(b.runs, "run"))
 	case !c.Fault:
 		d.Label = fmt.Sprintf("Throughput of %s: about %s.", wording.Plural(b.runs, "run"), unit(u))
 	default:
-		d.Label = fmt.Sprintf("Throughput of %s from %s before the fault to %s after it: about %s", wording.Plural(b.runs, "run"), report.Duration(c.Before), report.Duration(c.After), unit(u))
+		d.Label = fmt.Sprintf("Throughput of %s from %s before the fault to %s after it: about %s",
+			wording.Plural(b.runs, "run"), report.Duration(c.Before), report.Duration(c.After), unit(u))
 		d.FaultAt = c.timeX(0)
 		if outage > 0 {
 			d.OutageFrom = c.timeX(begins)
-			d.OutageTo = width(d.OutageFrom, c.timeX(min(begins+time.Duration(outage*float64(time.Second)), c.After)))
+			d.OutageTo = width(d.OutageFrom,
+				c.timeX(min(begins+time.Duration(outage*float64(time.Second)), c.After)))
 			d.Label += ", none for " + report.Duration(time.Duration(outage*float64(time.Second)))
 		}
 		d.Label += "."
@@ -217,14 +231,21 @@ func (w Window) Ticks(fault string) (ticks []plot.Tick) {
 		}
 	}
 	if w.Fault {
-		ticks = append(ticks, plot.Tick{At: plot.At(0), Text: "−" + report.Duration(w.Before), Class: "b"})
+		ticks = append(ticks, plot.Tick{
+			At:    plot.At(0),
+			Text:  "−" + report.Duration(w.Before),
+			Class: "b",
+		})
 	}
 	zero := "0"
 	if w.Fault {
 		zero = fault
 	}
 	for t := 0.; t < w.After.Seconds()-total*0.06; t += step {
-		k := plot.Tick{At: plot.At(100 * (w.Before.Seconds() + t) / total), Text: "+" + report.Duration(time.Duration(t*float64(time.Second)))}
+		k := plot.Tick{
+			At:   plot.At(100 * (w.Before.Seconds() + t) / total),
+			Text: "+" + report.Duration(time.Duration(t*float64(time.Second))),
+		}
 		if t == 0 {
 			k.Text, k.Class = zero, "z"
 			if !w.Fault {

@@ -1,5 +1,5 @@
-// Package page writes a report as one self-contained HTML file, which shows everything without its script, too. The script adds a cursor and
-// zooming to the drawings of a report with a series.
+// Package page writes a report as one self-contained HTML file, which shows everything without its
+// script, too. The script adds a cursor and zooming to the drawings of a report with a series.
 package page
 
 import (
@@ -25,7 +25,9 @@ var (
 )
 
 // Write writes a report as HTML.
-func Write(w io.Writer, d *report.Document) error { return write(w, d, nil) }
+func Write(w io.Writer, d *report.Document) error {
+	return write(w, d, nil)
+}
 
 // view is what the template is filled with.
 type view struct {
@@ -55,10 +57,18 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"sign":      sign,
 	"tables":    tables,
 	"judgedClass": func(j report.Judged) string {
-		return map[report.Judged]string{report.Met: "ok", report.Missed: "no", report.NotJudged: "un-t"}[j]
+		return map[report.Judged]string{
+			report.Met:       "ok",
+			report.Missed:    "no",
+			report.NotJudged: "un-t",
+		}[j]
 	},
 	"judgedText": func(j report.Judged) string {
-		return map[report.Judged]string{report.Met: "ok-t", report.Missed: "no-t", report.NotJudged: "un-t"}[j]
+		return map[report.Judged]string{
+			report.Met:       "ok-t",
+			report.Missed:    "no-t",
+			report.NotJudged: "un-t",
+		}[j]
 	},
 	"headClass": headClass,
 	"cellClass": cellClass,
@@ -92,9 +102,11 @@ func headlines(d *report.Document) (list []report.Figure) {
 
 // The signs of verdicts and judgements: nothing is told by a colour alone.
 const (
-	tick     = `<path d="M3 8.6l3.2 3.2L13 4.6" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" stroke-linejoin="round"/>`
+	tick = `<path d="M3 8.6l3.2 3.2L13 4.6" fill="none" stroke="currentColor" stroke-width="2.2" ` +
+		`stroke-linecap="round" stroke-linejoin="round"/>`
 	cross    = `<path d="M4 4l8 8M12 4l-8 8" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round"/>`
-	question = `<path d="M5 5.4a3 3 0 1 1 4.4 2.7c-1 .5-1.4 1-1.4 2M8 13v.2" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round"/>`
+	question = `<path d="M5 5.4a3 3 0 1 1 4.4 2.7c-1 .5-1.4 1-1.4 2M8 13v.2" fill="none" stroke="currentColor" ` +
+		`stroke-width="2" stroke-linecap="round"/>`
 )
 
 func sign(of any) template.HTML {
@@ -133,11 +145,13 @@ func headClass(c report.Column) string {
 }
 
 func cellClass(column report.Column, cell report.Cell) string {
-	return classes(class("n", column.Number), class("m", column.Soft), class("wide", column.Wide), class("who2", cell.Owner != "" || cell.Class > 0))
+	return classes(class("n", column.Number), class("m", column.Soft), class("wide", column.Wide),
+		class("who2", cell.Owner != "" || cell.Class > 0))
 }
 
 func rowClass(r report.Row) string {
-	return classes(class("sum", r.Sum), class("dim", r.Dim), class("in", r.Silent), class("strong", r.Strong))
+	return classes(class("sum", r.Sum), class("dim", r.Dim), class("in", r.Silent),
+		class("strong", r.Strong))
 }
 
 func class(name string, on bool) string {

@@ -15,12 +15,30 @@ const hostile = `"'></script><script>alert(1)</script><img src=x onerror=alert(2
 func TestHostileTextIsNoMarkup(t *testing.T) {
 	cell := report.Cell{Text: hostile}
 	d := &report.Document{
-		Kind: report.Fault, Namespace: hostile, Name: hostile, Redquake: hostile, Verdict: report.Pass, State: report.Complete, Reason: hostile,
-		Finding: report.Text(hostile).Damage(hostile).Strong(hostile), Done: report.Text(hostile), Notes: []string{hostile},
-		Figures: []report.Figure{{Label: hostile, Unit: result.UnitSeconds, Headline: true, Qualifier: hostile, Note: hostile, Judged: report.Met, Limit: new(3.0)}},
+		Kind:      report.Fault,
+		Namespace: hostile,
+		Name:      hostile,
+		Redquake:  hostile,
+		Verdict:   report.Pass,
+		State:     report.Complete,
+		Reason:    hostile,
+		Finding:   report.Text(hostile).Damage(hostile).Strong(hostile),
+		Done:      report.Text(hostile),
+		Notes:     []string{hostile},
+		Figures: []report.Figure{
+			{
+				Label: hostile, Unit: result.UnitSeconds, Headline: true, Qualifier: hostile, Note: hostile, Judged: report.Met,
+				Limit: new(3.0),
+			},
+		},
 		Sections: []report.Section{{
-			ID: "x", Title: hostile, Finding: report.Text(hostile), Facts: []report.Fact{{Name: hostile, Value: hostile, Detail: hostile}}, Note: hostile,
-			Texts: []string{hostile}, Tables: []report.Table{{
+			ID:      "x",
+			Title:   hostile,
+			Finding: report.Text(hostile),
+			Facts:   []report.Fact{{Name: hostile, Value: hostile, Detail: hostile}},
+			Note:    hostile,
+			Texts:   []string{hostile},
+			Tables: []report.Table{{
 				Caption: hostile, Columns: []report.Column{{Title: hostile}, {Title: hostile}},
 				Rows: []report.Row{{Cells: []report.Cell{cell, {Bar: &report.Bar{Share: .5, Label: hostile}}}}},
 			}},

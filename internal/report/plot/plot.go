@@ -1,4 +1,5 @@
-// Package plot is what the drawings of experiments and schedules share: positions, marks of axes, templates and styles.
+// Package plot is what the drawings of experiments and schedules share: positions, marks of axes,
+// templates and styles.
 package plot
 
 import (
@@ -22,12 +23,14 @@ var shared string
 // Drawings are templates of HTML by name.
 type Drawings struct{ templates *template.Template }
 
-// NewDrawings parses templates, which may use the template word: a verdict of a comparison with its sign. It panics where they are wrong.
+// NewDrawings parses templates, which may use the template word: a verdict of a comparison with its
+// sign. It panics where they are wrong.
 func NewDrawings(text string) *Drawings {
 	return &Drawings{template.Must(template.Must(template.New("drawings").Parse(shared)).Parse(text))}
 }
 
-// Draw makes the drawing with a name, of the fields that its template reads. An error names the drawing.
+// Draw makes the drawing with a name, of the fields that its template reads. An error names the
+// drawing.
 func (d *Drawings) Draw(name string, of any) (template.HTML, error) {
 	var b bytes.Buffer
 	if err := d.templates.ExecuteTemplate(&b, name, of); err != nil {

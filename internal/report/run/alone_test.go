@@ -14,7 +14,8 @@ func TestFaultAlone(t *testing.T) {
 	waiting.Name, waiting.Namespace = "kill", "shop"
 	waiting.Spec.Action.Type = v1alpha1.FaultPodKill
 	d, err := Fault(Input{Faults: []v1alpha1.RedisFault{waiting}}, "kill")
-	if err != nil || d.State != report.Pending || d.Name != "kill" || d.Namespace != "shop" || !strings.HasPrefix(d.Done.String(), "PodKill") {
+	if err != nil || d.State != report.Pending || d.Name != "kill" || d.Namespace != "shop" ||
+		!strings.HasPrefix(d.Done.String(), "PodKill") {
 		t.Errorf("%+v, %v", d, err)
 	}
 	ended := saved(t, "pass").Faults

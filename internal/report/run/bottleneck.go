@@ -15,8 +15,13 @@ import (
 func (s *subject) lookedTable() report.Table {
 	t := report.Table{
 		Caption: "Looked at in the steady part, in this order: the first component that reaches its limit is named.",
-		Columns: []report.Column{{Title: "Component"}, {Title: "Looked at", Soft: true}, {Title: "Found", Number: true},
-			{Title: "Of its limit", Width: 32, Wide: true}, {Title: "Named from", Number: true, Soft: true}},
+		Columns: []report.Column{
+			{Title: "Component"},
+			{Title: "Looked at", Soft: true},
+			{Title: "Found", Number: true},
+			{Title: "Of its limit", Width: 32, Wide: true},
+			{Title: "Named from", Number: true, Soft: true},
+		},
 	}
 	if s.test == nil || s.in.Series == nil || s.load.Bottleneck == nil || s.load.Search != nil {
 		return t
@@ -30,16 +35,27 @@ func (s *subject) lookedTable() report.Table {
 		in.ServerCPULimit = float64(s.load.Servers[0].CPU.Limit) / 1000 // all have the lowest one
 	}
 	for _, f := range s.faults {
-		in.Without = append(in.Without, summary.Window{From: f.at, To: cmp.Or(f.drawn.Recovered, f.drawn.Settled, s.in.Series.End())})
+		in.Without = append(in.Without, summary.Window{
+			From: f.at,
+			To:   cmp.Or(f.drawn.Recovered, f.drawn.Settled, s.in.Series.End()),
+		})
 	}
 	for _, r := range bottleneck.Looked(in) {
 		unit := result.UnitCount
 		row := report.Row{Cells: []report.Cell{{Text: string(r.Component)}, {Text: r.What}, {}, {}, {}}}
 		if r.Share {
 			unit = result.UnitShare
-			row.Cells[3].Bar = &report.Bar{Share: r.Found, Mark: r.Limit, Label: report.Share(r.Found) + ", limit " + report.Share(r.Limit)}
+			row.Cells[3].Bar = &report.Bar{
+				Share: r.Found,
+				Mark:  r.Limit,
+				Label: report.Share(r.Found) + ", limit " + report.Share(r.Limit),
+			}
 		}
-		row.Cells[2] = report.Cell{Text: report.InUnit(unit, math.Round(1000*r.Found)/1000), Value: new(r.Found), Unit: unit}
+		row.Cells[2] = report.Cell{
+			Text:  report.InUnit(unit, math.Round(1000*r.Found)/1000),
+			Value: new(r.Found),
+			Unit:  unit,
+		}
 		row.Cells[4].Text = report.InUnit(unit, r.Limit)
 		t.Rows = append(t.Rows, row)
 	}

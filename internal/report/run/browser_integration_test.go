@@ -71,7 +71,8 @@ func TestFiguresStayInTheirColumns(t *testing.T) {
 	p := browser.Start(t).OpenFile(t, pageOf(t, d), browser.View{})
 	for _, width := range []int{1280, 1000, 700, 400, 320} {
 		p.Show(browser.View{Width: width})
-		wide := browser.Evaluate[[]string](p, `[...document.querySelectorAll('.tile .v')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText)`)
+		wide := browser.Evaluate[[]string](p,
+			`[...document.querySelectorAll('.tile .v')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText)`)
 		if len(wide) > 0 {
 			t.Errorf("at %d px: %q", width, wide)
 		}
@@ -94,7 +95,9 @@ func TestCursorAndZoom(t *testing.T) {
 	if text := value(`document.querySelector('output[data-read=tps]').textContent`); text != "0/s" {
 		t.Errorf("0.3 s after the injection the throughput is %q", text)
 	}
-	if text := value(`new Promise(r => setTimeout(() => r(document.getElementById('say').textContent), 400))`); !strings.HasPrefix(text, "+0.3\u00a0s: 0/s, errors ") {
+	if text := value(
+		`new Promise(r => setTimeout(() => r(document.getElementById('say').textContent), 400))`); !strings.HasPrefix(text,
+		"+0.3\u00a0s: 0/s, errors ") {
 		t.Errorf("a screen reader says %q", text)
 	}
 	p.Key("+")
@@ -105,7 +108,10 @@ func TestCursorAndZoom(t *testing.T) {
 	if after := value(`document.getElementById('c-tps').getAttribute('d')`); strings.Count(after, "H") < 10 {
 		t.Errorf("after escape the curve is %q", after)
 	}
-	if text := value(`[...document.querySelectorAll('.bar button')].pop().click(); document.querySelectorAll('.bar button[aria-pressed=true]').length + ''`); text != "1" {
+	if text := value(
+		`[...document.querySelectorAll('.bar button')].pop().click(); document.querySelectorAll('.bar ` +
+			`button[aria-pressed=true]').length + ''`); text !=
+		"1" {
 		t.Errorf("%s buttons are pressed", text)
 	}
 	if errors := p.Errors(); len(errors) > 0 {
@@ -113,7 +119,8 @@ func TestCursorAndZoom(t *testing.T) {
 	}
 }
 
-// Wherever the fault is in the part that is shown, no text over the curve covers another one, and the fault and the outage are named.
+// Wherever the fault is in the part that is shown, no text over the curve covers another one, and the fault and the
+// outage are named.
 func TestNotesDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	d, err := Fault(saved(t, "pass"), "kill-primary")
@@ -121,14 +128,21 @@ func TestNotesDoNotOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := browser.Start(t).OpenFile(t, pageOf(t, d), browser.View{})
-	for name, part := range map[string]string{"in the middle": "at - 5, at + 6", "near the end": "at - 8, at + 2.6", "near the begin": "at - 1, at + 9"} {
+	for name, part := range map[string]string{
+		"in the middle":  "at - 5, at + 6",
+		"near the end":   "at - 8, at + 2.6",
+		"near the begin": "at - 1, at + 9",
+	} {
 		texts := browser.Evaluate[[]string](p, `(() => {
-			const at = +document.querySelector('.plot.p1 .mark').dataset.t, button = document.querySelector('.bar button'), [a, b] = [`+part+`]
+			const at = +document.querySelector('.plot.p1 .mark').dataset.t, button = document.querySelector('.bar button'), [a, b] = [`+
+			part+`]
 			button.dataset.a = a; button.dataset.b = b; button.click()
 			const shown = [...document.querySelectorAll('.plot.p1 .note')].filter(e => e.checkVisibility({visibilityProperty: true}))
 			const covers = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
 			const texts = shown.map(e => e.innerText)
-			shown.forEach((a, i) => shown.slice(i + 1).forEach(b => { if (covers(a.getBoundingClientRect(), b.getBoundingClientRect())) texts.push('OVERLAP ' + [a, b].map(e => e.className + ' ' + e.innerText + ' ' + JSON.stringify(e.getBoundingClientRect())).join(' | ')) }))
+			shown.forEach((a, i) => shown.slice(i + 1).forEach(b => { if (covers(a.getBoundingClientRect(), `+
+			`b.getBoundingClientRect())) texts.push('OVERLAP ' + [a, b].map(e => e.className + ' ' + e.innerText + ' ' + `+
+			`JSON.stringify(e.getBoundingClientRect())).join(' | ')) }))
 			return texts
 		})()`)
 		all := strings.Join(texts, "\n")
@@ -138,7 +152,8 @@ func TestNotesDoNotOverlap(t *testing.T) {
 	}
 }
 
-// longRecord is the record of 2 h at 100 ms with latencies as they are on a busy machine, and an outage of 2 s in the middle.
+// longRecord is the record of 2 h at 100 ms with latencies as they are on a busy machine, and an outage of 2 s in the
+// middle.
 func longRecord(t testing.TB) *merged.Series {
 	t.Helper()
 	const n, outage = 72_000, 36_000
@@ -146,7 +161,9 @@ func longRecord(t testing.TB) *merged.Series {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
 		from := int64(i) * int64(100*time.Millisecond)
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 2), FirstOK: from, LastOK: from, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: int64(i), Pods: 1, Ops: make([]record.Op, 2), FirstOK: from, LastOK: from, FirstError: -1, LastError: -1,
+		}
 		for k := range iv.Ops {
 			op := &iv.Ops[k]
 			if i >= outage && i < outage+20 {
@@ -157,7 +174,8 @@ func longRecord(t testing.TB) *merged.Series {
 			op.OK = uint64(95 + random.IntN(11))
 			var h histogram.Histogram
 			for range 20 {
-				h.Record(int64(float64(120*time.Microsecond) * (1 + random.ExpFloat64()) * (1 + 20*random.Float64()*random.Float64()*random.Float64())))
+				h.Record(int64(float64(120*time.Microsecond) * (1 + random.ExpFloat64()) *
+					(1 + 20*random.Float64()*random.Float64()*random.Float64())))
 			}
 			op.Latency = h.AppendTo(nil)
 		}
@@ -171,7 +189,8 @@ func longRecord(t testing.TB) *merged.Series {
 
 const reportOut = "REDQUAKE_REPORT_OUT" // names the file of the table
 
-// TestMeasureReports prints sizes and opening times of pages, the record of 2 h at 100 ms among them, which must open within 2 s in less than 5 MB.
+// TestMeasureReports prints sizes and opening times of pages, the record of 2 h at 100 ms among them, which must open
+// within 2 s in less than 5 MB.
 func TestMeasureReports(t *testing.T) {
 	file := os.Getenv(reportOut)
 	if file == "" {
@@ -205,7 +224,8 @@ func TestMeasureReports(t *testing.T) {
 			}
 		}
 		rows = append(rows, r)
-		t.Logf("%s: %d kB, made in %.2f s, ready after %.2f s (best of %d)", name, r.Bytes/1000, r.MadeSeconds, r.ReadySeconds, r.Openings)
+		t.Logf("%s: %d kB, made in %.2f s, ready after %.2f s (best of %d)", name, r.Bytes/1000, r.MadeSeconds,
+			r.ReadySeconds, r.Openings)
 		if r.Bytes > 5_000_000 || r.ReadySeconds > 2 {
 			t.Errorf("%s has %d bytes, and is ready after %.2f s", name, r.Bytes, r.ReadySeconds)
 		}
@@ -240,14 +260,17 @@ func TestTakePictures(t *testing.T) {
 		view          browser.View
 		width, height int
 	}{
-		{"report-light", browser.View{}, 1200, 1500}, {"report-dark", browser.View{Dark: true}, 1200, 1500},
-		{"report-print", browser.View{Print: true, Width: 794}, 794, 1123}, {"report-400", browser.View{Width: 400}, 400, 1500},
+		{"report-light", browser.View{}, 1200, 1500},
+		{"report-dark", browser.View{Dark: true}, 1200, 1500},
+		{"report-print", browser.View{Print: true, Width: 794}, 794, 1123},
+		{"report-400", browser.View{Width: 400}, 400, 1500},
 	} {
 		p := b.OpenFile(t, path, one.view)
 		p.Picture(filepath.Join(folder, one.name+".png"), one.width, one.height)
 		if errors := p.Errors(); len(errors) > 0 {
 			t.Errorf("%s: %q", one.name, errors)
 		}
-		fmt.Printf("%s: %d kB of HTML, ready after %s\n", one.name, len(written(t, "html", d))/1000, p.Ready().Round(time.Millisecond))
+		fmt.Printf("%s: %d kB of HTML, ready after %s\n", one.name, len(written(t, "html", d))/1000,
+			p.Ready().Round(time.Millisecond))
 	}
 }

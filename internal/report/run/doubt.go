@@ -8,7 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/report"
 )
 
-// noResult is the reason for the doubt about a record of which nobody knows what was measured, and required.
+// noResult is the reason for the doubt about a record of which nobody knows what was measured, and
+// required.
 const noResult = "NoResult"
 
 const effectUnconfirmed = "EffectUnconfirmed"

@@ -14,12 +14,19 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// scene is what is drawn: from the injection of a fault on, or from the start of the load, of nil and several faults.
+// scene is what is drawn: from the injection of a fault on, or from the start of the load, of nil
+// and several faults.
 func (s *subject) scene(main *fault) *curve.Scene {
 	if main == nil && len(s.faults) == 1 {
 		main = s.faults[0]
 	}
-	sc := &curve.Scene{Columns: s.columns, MeasuredFrom: s.from, OpenLoop: s.openLoop, Level: s.load.Total.Throughput, LevelName: "mean"}
+	sc := &curve.Scene{
+		Columns:      s.columns,
+		MeasuredFrom: s.from,
+		OpenLoop:     s.openLoop,
+		Level:        s.load.Total.Throughput,
+		LevelName:    "mean",
+	}
 	if s.load.Search != nil {
 		sc.LevelName = "found"
 	}
@@ -52,14 +59,21 @@ func (s *subject) scene(main *fault) *curve.Scene {
 // silentShown is how many of the times without a success are drawn, the longest.
 const silentShown = 50
 
-// silent are the times without a success that are long enough to be seen in steps of the record, the longest first.
+// silent are the times without a success that are long enough to be seen in steps of the record,
+// the longest first.
 func (s *subject) silent() (list []curve.Window) {
 	for _, g := range s.in.Series.Gaps() {
-		if w := (curve.Window{From: time.Duration(g.From), To: time.Duration(g.To)}); w.To-w.From >= 3*s.columns.Step {
+		if w := (curve.Window{
+			From: time.Duration(g.From),
+			To:   time.Duration(g.To),
+		}); w.To-w.From >= 3*s.columns.Step {
 			list = append(list, w)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b curve.Window) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
+	slices.SortStableFunc(list, func(a, b curve.Window) int {
+		return cmp.Compare(b.To-b.From,
+			a.To-a.From)
+	})
 	return list[:min(len(list), silentShown)]
 }
 
@@ -72,15 +86,25 @@ func (s *subject) curves(d *report.Document, main *fault) {
 		return
 	}
 	sc := s.scene(main)
-	sec := report.Section{ID: "curve", Title: "What the clients had", Finding: s.curvesFinding(main), Drawing: sc.Curves()}
+	sec := report.Section{
+		ID:      "curve",
+		Title:   "What the clients had",
+		Finding: s.curvesFinding(main),
+		Drawing: sc.Curves(),
+	}
 	c := s.columns
 	switch {
 	case c.Step > s.in.Series.PodStep && c.Step >= c.Stored:
-		sec.Note = fmt.Sprintf("The run is long: a point of the curves is %s, a step of the load pods %s.", report.Duration(c.Step), report.Duration(s.in.Series.PodStep))
+		sec.Note = fmt.Sprintf(
+			"The run is long: a point of the curves is %s, a step of the load pods %s.",
+			report.Duration(c.Step), report.Duration(s.in.Series.PodStep))
 	case c.Stored > c.Step:
-		sec.Note = fmt.Sprintf("The record was shortened: away from the faults a value is of %s, a latency of %s.", report.Duration(c.Stored), report.Duration(c.Latencies))
+		sec.Note = fmt.Sprintf(
+			"The record was shortened: away from the faults a value is of %s, a latency of %s.",
+			report.Duration(c.Stored), report.Duration(c.Latencies))
 	case c.Latencies > c.Step:
-		sec.Note = fmt.Sprintf("The record was shortened: a latency is of %s.", report.Duration(c.Latencies))
+		sec.Note = fmt.Sprintf("The record was shortened: a latency is of %s.",
+			report.Duration(c.Latencies))
 	}
 	d.Series = sc.Series()
 	d.Sections = append(d.Sections, sec)
@@ -120,15 +144,23 @@ func (s *subject) curvesFinding(main *fault) report.Prose {
 
 func (s *subject) steadyFinding() report.Prose {
 	if len(s.faults) > 0 {
-		return report.Text(fmt.Sprintf("Time counts from the start of the load. %d faults are marked.", len(s.faults)))
+		return report.Text(fmt.Sprintf("Time counts from the start of the load. %d faults are marked.",
+			len(s.faults)))
 	}
 	p := report.Text("Time counts from the start of the load. ")
 	if silent := s.silent(); len(silent) > 0 {
-		p = p.Strong("The longest time without a success was " + report.Duration(silent[0].To-silent[0].From)).Add(", " + report.Duration(silent[0].From) + " after the start. ")
+		p = p.Strong("The longest time without a success was " +
+			report.Duration(silent[0].To-silent[0].From)).Add(", " + report.Duration(silent[0].From) +
+			" after the start. ")
 	}
 	if n := len(s.load.Anomalies); n > 0 {
-		a := slices.MaxFunc(s.load.Anomalies, func(a, b result.Anomaly) int { return cmp.Compare(a.Dip, b.Dip) })
-		return p.Strong(fmt.Sprintf("%d fall%s of the throughput that no fault explains", n, report.Plural(n))).Add(fmt.Sprintf(": the deepest by %s for %s, %s after the start.", report.Share(a.Dip), report.Seconds(a.Length), report.Seconds(a.At)))
+		a := slices.MaxFunc(s.load.Anomalies, func(a, b result.Anomaly) int {
+			return cmp.Compare(a.Dip,
+				b.Dip)
+		})
+		return p.Strong(fmt.Sprintf("%d fall%s of the throughput that no fault explains", n,
+			report.Plural(n))).Add(fmt.Sprintf(": the deepest by %s for %s, %s after the start.",
+			report.Share(a.Dip), report.Seconds(a.Length), report.Seconds(a.At)))
 	}
 	return p.Add("No fall of the throughput was found that lasted.")
 }
@@ -187,7 +219,9 @@ func (f *fault) phasesFinding() report.Prose {
 		case f.Status.SettledTime == nil:
 			return report.Text("The recovery is still observed.")
 		case !recovered:
-			return report.Text(fmt.Sprintf("The load had not recovered %s after the injection: there are no phases.", report.Duration(f.waited())))
+			return report.Text(fmt.Sprintf(
+				"The load had not recovered %s after the injection: there are no phases.",
+				report.Duration(f.waited())))
 		}
 		return report.Text("There was nothing to recover from.")
 	}
@@ -217,15 +251,28 @@ func (f *fault) phasesFinding() report.Prose {
 func (f *fault) phasesTable() report.Table {
 	t := report.Table{
 		Caption: "The parts of the recovery. Each begins where the one before ended, so they add up.",
-		Columns: []report.Column{{Title: "Until"}, {Title: "Whose"}, {Title: "Took", Number: true}, {Title: "Ended at", Number: true, Wide: true, Soft: true},
-			{Title: "Share", Wide: true, Width: 22}, {Title: "Ended when", Wide: true, Soft: true}, {Title: "Known to", Number: true, Soft: true}},
+		Columns: []report.Column{
+			{Title: "Until"},
+			{Title: "Whose"},
+			{Title: "Took", Number: true},
+			{Title: "Ended at", Number: true, Wide: true, Soft: true},
+			{Title: "Share", Wide: true, Width: 22},
+			{Title: "Ended when", Wide: true, Soft: true},
+			{Title: "Known to", Number: true, Soft: true},
+		},
 	}
 	recovery, _ := f.result.Recovery()
 	whole := recovery.Value
 	for i, p := range f.drawn.Phases {
 		took := p.To - p.From
 		row := report.Row{Dim: took == 0, Cells: []report.Cell{
-			{Text: p.Name}, {Text: strings.TrimPrefix(events.OwnerName(p.Owner), "The "), Owner: p.Owner}, report.DurationCell(took), report.SinceCell(p.To - f.at), {}, {Text: events.Meaning(p.Name)}, {Text: exactness(f.result.Phases[i].Took.Bounded())},
+			{Text: p.Name},
+			{Text: strings.TrimPrefix(events.OwnerName(p.Owner), "The "), Owner: p.Owner},
+			report.DurationCell(took),
+			report.SinceCell(p.To - f.at),
+			{},
+			{Text: events.Meaning(p.Name)},
+			{Text: exactness(f.result.Phases[i].Took.Bounded())},
 		}}
 		if took > 0 {
 			row.Cells[4].Bar = &report.Bar{Share: took.Seconds() / whole.Seconds(), Owner: p.Owner}
@@ -245,7 +292,8 @@ func exactness(d impact.Bounded) string {
 
 func (f *fault) phasesNote() string {
 	if slices.ContainsFunc(f.drawn.Phases, func(p curve.Phase) bool { return p.Sooner > 0 }) {
-		return "Kubernetes writes many of its instants in whole seconds: such a phase ended at the instant shown, or earlier, by up to the dashed line; the next phase is then longer by as much."
+		return "Kubernetes writes many of its instants in whole seconds: such a phase ended at the " +
+			"instant shown, or earlier, by up to the dashed line; the next phase is then longer by as much."
 	}
 	return ""
 }

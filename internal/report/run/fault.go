@@ -29,7 +29,11 @@ type fault struct {
 }
 
 func (s *subject) faultOf(f *v1alpha1.RedisFault) *fault {
-	one := &fault{RedisFault: f, subject: s, result: digest.ResultOf(s.in.Results, f, s.start)}
+	one := &fault{
+		RedisFault: f,
+		subject:    s,
+		result:     digest.ResultOf(s.in.Results, f, s.start),
+	}
 	if f.Status.InjectedAt == nil {
 		return one
 	}
@@ -40,22 +44,36 @@ func (s *subject) faultOf(f *v1alpha1.RedisFault) *fault {
 
 // draw is the fault as curves show it.
 func (f *fault) draw() curve.Fault {
-	d := curve.Fault{Name: f.Name, Type: string(f.Spec.Action.Type), Target: f.targetName(), At: f.at, Lost: int64(f.result.LostRequests), Due: known(f.result.Baseline)}
+	d := curve.Fault{
+		Name:   f.Name,
+		Type:   string(f.Spec.Action.Type),
+		Target: f.targetName(),
+		At:     f.at,
+		Lost:   int64(f.result.LostRequests),
+		Due:    known(f.result.Baseline),
+	}
 	if took, recovered := f.result.Recovery(); recovered {
 		d.Recovered = f.at + took.Value
 	} else if t := f.Status.SettledTime; t != nil {
 		d.Settled = f.at + t.Sub(f.Status.InjectedAt.Time)
 	}
 	if o := f.result.Outage(); o.Value > 0 && f.subject.in.Series != nil {
-		if gap, ok := longestGap(gapsOf(f.subject.in.Series, o), f.at-f.subject.in.Series.Step, d.Recovered); ok {
+		if gap, ok := longestGap(gapsOf(f.subject.in.Series, o), f.at-f.subject.in.Series.Step,
+			d.Recovered); ok {
 			d.Outage = curve.Window{From: time.Duration(gap.From), To: time.Duration(gap.To)}
 			d.Length = spanOf(o.Bounded) + inBrackets(ofWhat(o))
 		}
 	}
 	for _, p := range f.result.Phases {
 		to, source := f.at+time.Duration(p.At), v1alpha1.PhaseSource(p.Source)
-		phase := curve.Phase{Name: p.Name, Owner: events.OwnerOf(p.Name, source), From: to - time.Duration(p.Took.Value), To: to}
-		if sooner := time.Duration(p.Took.Value - p.Took.AtLeast); sooner >= 200*time.Millisecond && source == v1alpha1.PhaseKubernetes {
+		phase := curve.Phase{
+			Name:  p.Name,
+			Owner: events.OwnerOf(p.Name, source),
+			From:  to - time.Duration(p.Took.Value),
+			To:    to,
+		}
+		if sooner := time.Duration(p.Took.Value - p.Took.AtLeast); sooner >= 200*time.Millisecond &&
+			source == v1alpha1.PhaseKubernetes {
 			phase.Sooner = min(sooner, to-f.at)
 		}
 		d.Phases = append(d.Phases, phase)
@@ -104,7 +122,8 @@ func inBrackets(text string) string {
 	return " (" + text + ")"
 }
 
-// longestGap is the longest gap that begins between two instants; the second is the end of the record if it is 0.
+// longestGap is the longest gap that begins between two instants; the second is the end of the
+// record if it is 0.
 func longestGap(gaps []record.Gap, from, until time.Duration) (longest record.Gap, found bool) {
 	for _, g := range gaps {
 		if time.Duration(g.From) < from || until > 0 && time.Duration(g.From) > until {
@@ -152,9 +171,11 @@ func (f *fault) state(d *report.Document) {
 	unjudged := verdict.Unjudged(status.Objectives, f.result.LostWrites())
 	switch n := len(f.result.Doubts); {
 	case d.Verdict == report.Pass && judged > 0 && n > 0:
-		d.Reason = "All " + report.Count(judged) + " objectives are met, whatever the doubt" + report.Plural(n) + " below" + unjudged + "."
+		d.Reason = "All " + report.Count(judged) + " objectives are met, whatever the doubt" +
+			report.Plural(n) + " below" + unjudged + "."
 	case d.Verdict == report.Pass && judged > 0:
-		d.Reason = "All " + report.Count(judged) + " objectives are met. " + f.undoubted() + unjudged + "."
+		d.Reason = "All " + report.Count(judged) + " objectives are met. " + f.undoubted() + unjudged +
+			"."
 	case d.Verdict == report.Pass:
 		d.Reason = "It has no objectives. " + f.undoubted() + unjudged + "."
 	case why == "":
@@ -162,7 +183,8 @@ func (f *fault) state(d *report.Document) {
 	}
 }
 
-// undoubted says that nothing makes the figures doubtful; where the load generator limited the load, as the report says below, that this is in their bounds.
+// undoubted says that nothing makes the figures doubtful; where the load generator limited the
+// load, as the report says below, that this is in their bounds.
 func (f *fault) undoubted() string {
 	if b := f.subject.load.Bottleneck; b != nil && b.Component == string(bottleneck.LoadGenerator) {
 		return "The load generator limited the load, which the bounds of the figures contain"
@@ -174,10 +196,17 @@ func (f *fault) doubts(of string) (list []report.Doubt) {
 	for _, d := range f.result.Doubts {
 		list = append(list, report.Doubt{Reason: d.Reason, Of: of, Message: d.Message})
 	}
-	if f.Status.Effect == v1alpha1.EffectNotObserved || f.Status.Effect == v1alpha1.EffectInconclusive {
-		list = append(list, report.Doubt{Reason: effectUnconfirmed, Of: of, Message: "effect " + string(f.Status.Effect) + ": " + f.Status.EffectEvidence})
+	if f.Status.Effect == v1alpha1.EffectNotObserved ||
+		f.Status.Effect == v1alpha1.EffectInconclusive {
+		list = append(list, report.Doubt{
+			Reason:  effectUnconfirmed,
+			Of:      of,
+			Message: "effect " + string(f.Status.Effect) + ": " + f.Status.EffectEvidence,
+		})
 	}
-	undecided := slices.ContainsFunc(f.result.Objectives, func(o result.Objective) bool { return o.Met == nil })
+	undecided := slices.ContainsFunc(f.result.Objectives, func(o result.Objective) bool {
+		return o.Met == nil
+	})
 	if len(list) == 0 && f.Status.Verdict == v1alpha1.VerdictInconclusive && !undecided {
 		list = append(list, unlisted(f.Status.Conditions, of))
 	}
@@ -197,12 +226,17 @@ func (s *subject) doubts() (list []report.Doubt) {
 		}
 	}
 	if s.test != nil && len(list) == 0 && s.test.Status.Verdict == v1alpha1.VerdictInconclusive {
-		if !slices.ContainsFunc(s.test.Status.Objectives, func(o v1alpha1.ObjectiveResult) bool { return o.Met == nil }) {
+		if !slices.ContainsFunc(s.test.Status.Objectives, func(o v1alpha1.ObjectiveResult) bool {
+			return o.Met == nil
+		}) {
 			list = append(list, unlisted(s.test.Status.Conditions, ""))
 		}
 	}
 	if s.test == nil && s.in.Load == nil && s.in.Series != nil && s.in.Series.Ended() {
-		list = append(list, report.Doubt{Reason: noResult, Message: "the record has no result of its run: the figures are of the whole time, with ramp-up and warm-up, and nobody judged them"})
+		list = append(list, report.Doubt{
+			Reason:  noResult,
+			Message: "the record has no result of its run: the figures are of the whole time, with ramp-up and warm-up, and nobody judged them",
+		})
 	}
 	for _, f := range s.faults {
 		list = append(list, f.doubts(f.Name)...)

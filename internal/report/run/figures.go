@@ -14,8 +14,12 @@ import (
 func (s *subject) loadFigures() []report.Figure {
 	t := &s.load.Total
 	list := []report.Figure{{
-		Name: "throughput", Label: "Throughput", Unit: result.UnitPerSecond, Value: ofRequests(t, t.Throughput), Headline: true,
-		Note: fmt.Sprintf("%s successes in the measured time.", report.Count(t.OK-t.Drained)),
+		Name:     "throughput",
+		Label:    "Throughput",
+		Unit:     result.UnitPerSecond,
+		Value:    ofRequests(t, t.Throughput),
+		Headline: true,
+		Note:     fmt.Sprintf("%s successes in the measured time.", report.Count(t.OK-t.Drained)),
 	}}
 	if q := t.Latency; q != nil {
 		from := "from the send"
@@ -26,22 +30,42 @@ func (s *subject) loadFigures() []report.Figure {
 		for i := range list {
 			if list[i].Name == "latencyP99" {
 				list[i].Headline = true
-				list[i].Note = fmt.Sprintf("Of successes, %s; p50 %s, at most %s.", from, report.Seconds(q.P50), report.Seconds(q.Max))
+				list[i].Note = fmt.Sprintf("Of successes, %s; p50 %s, at most %s.", from, report.Seconds(q.P50),
+					report.Seconds(q.Max))
 			}
 		}
 	}
 	list = append(list, report.Figure{
-		Name: "errorRate", Label: "Errors", Unit: result.UnitShare, Value: ofRequests(t, t.ErrorRate), Headline: true,
-		Note: fmt.Sprintf("%s of %s requests: refused, broken off, too late, or never sent.", report.Count(t.Errors()), report.Count(t.Requests)),
+		Name:     "errorRate",
+		Label:    "Errors",
+		Unit:     result.UnitShare,
+		Value:    ofRequests(t, t.ErrorRate),
+		Headline: true,
+		Note: fmt.Sprintf("%s of %s requests: refused, broken off, too late, or never sent.",
+			report.Count(t.Errors()), report.Count(t.Requests)),
 	})
 	if t.Requests > 0 {
-		list = append(list, count("requests", "Requests", t.Requests), count("failed", "Failed", t.Failed), count("unknown", "Unknown", t.Unknown), count("dropped", "Dropped", t.Dropped))
+		list = append(list, count("requests", "Requests", t.Requests),
+			count("failed", "Failed", t.Failed), count("unknown", "Unknown", t.Unknown),
+			count("dropped", "Dropped", t.Dropped))
 	}
 	list = append(list, s.outageFigure(), s.lostWritesFigure())
 	for i := range s.load.Operations {
 		o := &s.load.Operations[i]
-		list = append(list, report.Figure{Name: "throughput", Of: o.Name, Label: "Throughput of " + o.Name, Unit: result.UnitPerSecond, Value: ofRequests(o, o.Throughput)},
-			report.Figure{Name: "errorRate", Of: o.Name, Label: "Errors of " + o.Name, Unit: result.UnitShare, Value: ofRequests(o, o.ErrorRate)})
+		list = append(list, report.Figure{
+			Name:  "throughput",
+			Of:    o.Name,
+			Label: "Throughput of " + o.Name,
+			Unit:  result.UnitPerSecond,
+			Value: ofRequests(o, o.Throughput),
+		},
+			report.Figure{
+				Name:  "errorRate",
+				Of:    o.Name,
+				Label: "Errors of " + o.Name,
+				Unit:  result.UnitShare,
+				Value: ofRequests(o, o.ErrorRate),
+			})
 		if o.Latency != nil {
 			list = append(list, quantileFigures(o.Latency, o.Name)...)
 		}
@@ -64,25 +88,48 @@ func ofRequests(o *result.Operation, x float64) *float64 {
 }
 
 func count(name, label string, n uint64) report.Figure {
-	return report.Figure{Name: name, Label: label, Unit: result.UnitCount, Value: new(float64(n)), Qualifier: "exact"}
+	return report.Figure{
+		Name:      name,
+		Label:     label,
+		Unit:      result.UnitCount,
+		Value:     new(float64(n)),
+		Qualifier: "exact",
+	}
 }
 
 func quantileFigures(q *result.Quantiles, of string) (list []report.Figure) {
 	for _, one := range []struct {
 		name, label string
 		value       result.Seconds
-	}{{"latencyP50", "Latency, p50", q.P50}, {"latencyP90", "Latency, p90", q.P90}, {"latencyP99", "Latency, p99", q.P99}, {"latencyP999", "Latency, p99.9", q.P999}, {"latencyMax", "Latency, highest", q.Max}} {
+	}{
+		{"latencyP50", "Latency, p50", q.P50},
+		{"latencyP90", "Latency, p90", q.P90},
+		{"latencyP99", "Latency, p99", q.P99},
+		{"latencyP999", "Latency, p99.9", q.P999},
+		{"latencyMax", "Latency, highest", q.Max},
+	} {
 		label := one.label
 		if of != "" {
 			label += " of " + of
 		}
-		list = append(list, report.Figure{Name: one.name, Of: of, Label: label, Unit: result.UnitSeconds, Value: new(one.value.Seconds())})
+		list = append(list, report.Figure{
+			Name:  one.name,
+			Of:    of,
+			Label: label,
+			Unit:  result.UnitSeconds,
+			Value: new(one.value.Seconds()),
+		})
 	}
 	return list
 }
 
 func (s *subject) outageFigure() report.Figure {
-	f := report.Figure{Name: "outage", Label: "Longest outage", Unit: result.UnitSeconds, Headline: true}
+	f := report.Figure{
+		Name:     "outage",
+		Label:    "Longest outage",
+		Unit:     result.UnitSeconds,
+		Headline: true,
+	}
 	g := s.outage()
 	switch {
 	case g == nil && !s.over() && s.in.Series == nil:
@@ -105,7 +152,8 @@ func (s *subject) outageFigure() report.Figure {
 		f.Label = "Longest outage, of new clients"
 		f.Note = "Longest stretch in which nobody who connected anew got an answer, the faults included; connections of the load did."
 	case impact.Reads, impact.Writes:
-		f.Note = "Longest stretch without a success of the " + strings.ToLower(g.Of) + ", the faults included."
+		f.Note = "Longest stretch without a success of the " + strings.ToLower(g.Of) +
+			", the faults included."
 	}
 	if g.Open {
 		f.Value, f.AtLeast, f.AtMost = nil, new(g.AtLeast.Seconds()), nil
@@ -123,7 +171,8 @@ func (s *subject) over() bool {
 	return state == report.Complete || state == report.Failed && s.load.Outage() != nil
 }
 
-// outage is the longest outage of the load; of one that is not over that of its record so far, or that of a fault, if that is longer. nil = none is known.
+// outage is the longest outage of the load; of one that is not over that of its record so far, or
+// that of a fault, if that is longer. nil = none is known.
 func (s *subject) outage() *result.ShardGap {
 	g := s.load.Outage()
 	if g != nil || s.over() {
@@ -139,21 +188,29 @@ func (s *subject) outage() *result.ShardGap {
 		if o.Value == 0 || g != nil && result.Seconds(o.Value) <= g.Length {
 			continue
 		}
-		g = &result.ShardGap{Shard: o.Shard, Gap: result.Gap{Length: result.Seconds(o.Value), AtLeast: result.Seconds(o.AtLeast), AtMost: result.Seconds(o.AtMost), Of: o.Of}}
+		g = &result.ShardGap{Shard: o.Shard, Gap: result.Gap{
+			Length:  result.Seconds(o.Value),
+			AtLeast: result.Seconds(o.AtLeast),
+			AtMost:  result.Seconds(o.AtMost),
+			Of:      o.Of,
+		}}
 	}
 	return s.known(g)
 }
 
-// known is a gap as exactly as it is known: one that was the outage of a fault has its bounds, which are by what was usual before the fault; those of the load
-// are by what was usual in all of its time. So the same gap has the same bounds wherever it is shown.
+// known is a gap as exactly as it is known: one that was the outage of a fault has its bounds,
+// which are by what was usual before the fault; those of the load are by what was usual in all of
+// its time. So the same gap has the same bounds wherever it is shown.
 func (s *subject) known(g *result.ShardGap) *result.ShardGap {
 	if g == nil {
 		return nil
 	}
 	for _, f := range s.faults {
-		if o := f.result.Outage(); o.Value > 0 && (o.Value-time.Duration(g.Length)).Abs() < time.Microsecond {
+		if o := f.result.Outage(); o.Value > 0 &&
+			(o.Value-time.Duration(g.Length)).Abs() < time.Microsecond {
 			same := *g
-			same.AtLeast, same.AtMost = result.Seconds(o.AtLeast), result.Seconds(o.AtMost)
+			same.AtLeast = result.Seconds(o.AtLeast)
+			same.AtMost = result.Seconds(o.AtMost)
 			return &same
 		}
 	}
@@ -161,7 +218,13 @@ func (s *subject) known(g *result.ShardGap) *result.ShardGap {
 }
 
 func (s *subject) lostWritesFigure() report.Figure {
-	f := report.Figure{Name: "lostWrites", Label: "Lost writes", Unit: result.UnitCount, Headline: true, Note: "spec.verify.acknowledgedWrites switches this on."}
+	f := report.Figure{
+		Name:     "lostWrites",
+		Label:    "Lost writes",
+		Unit:     result.UnitCount,
+		Headline: true,
+		Note:     "spec.verify.acknowledgedWrites switches this on.",
+	}
 	if s.test == nil {
 		f.Note = "--verify-writes switches this on."
 	}
@@ -172,13 +235,17 @@ func (s *subject) lostWritesFigure() report.Figure {
 	return lostWrites(f, v.LostWrites(), v.Acknowledged, v.Unread)
 }
 
-// lostWrites sets the figure of lost writes of so many that were acknowledged; lost is nil if it is not known, for the reason why.
-func lostWrites(f report.Figure, lost *result.Count, acknowledged uint64, why string) report.Figure {
+// lostWrites sets the figure of lost writes of so many that were acknowledged; lost is nil if it is
+// not known, for the reason why.
+func lostWrites(
+	f report.Figure, lost *result.Count, acknowledged uint64, why string,
+) report.Figure {
 	if lost == nil {
 		f.Note = "Not known: " + why + "."
 		return f
 	}
-	f.Note = fmt.Sprintf("Of %s writes that were acknowledged, then read back after the load.", report.Count(acknowledged))
+	f.Note = fmt.Sprintf("Of %s writes that were acknowledged, then read back after the load.",
+		report.Count(acknowledged))
 	if n, exact := lost.Exact(); exact {
 		f.Value, f.Qualifier = new(float64(n)), "of "+report.Count(acknowledged)
 		return f
@@ -201,27 +268,68 @@ func (f *fault) figures(of string) []report.Figure {
 	if f.Status.InjectedAt == nil {
 		return nil
 	}
-	list := []report.Figure{f.outageFigure(), f.dipFigure(), f.recoveryFigure(), f.lostWritesFigure(), {
-		Name: "errors", Label: "Errors", Unit: result.UnitCount, Value: new(float64(f.result.Errors)), Qualifier: "exact", Headline: true, Note: f.errorsNote(),
-	}}
+	list := []report.Figure{
+		f.outageFigure(),
+		f.dipFigure(),
+		f.recoveryFigure(),
+		f.lostWritesFigure(),
+		{
+			Name:      "errors",
+			Label:     "Errors",
+			Unit:      result.UnitCount,
+			Value:     new(float64(f.result.Errors)),
+			Qualifier: "exact",
+			Headline:  true,
+			Note:      f.errorsNote(),
+		},
+	}
 	i := f.result
 	list = append(list, count("lostRequests", "Lost requests", i.LostRequests),
-		report.Figure{Name: "baselineTPS", Label: "Baseline", Unit: result.UnitPerSecond, Value: i.Baseline},
-		report.Figure{Name: "minTPS", Label: "Lowest throughput", Unit: result.UnitPerSecond, Value: i.Lowest},
+		report.Figure{
+			Name:  "baselineTPS",
+			Label: "Baseline",
+			Unit:  result.UnitPerSecond,
+			Value: i.Baseline,
+		},
+		report.Figure{
+			Name:  "minTPS",
+			Label: "Lowest throughput",
+			Unit:  result.UnitPerSecond,
+			Value: i.Lowest,
+		},
 		boundedFigure("timeToImpact", "Time to impact", i.TimeToImpact))
 	list = append(list, f.partFigures()...)
-	list = append(list, report.Figure{Name: "recoveredThroughput", Label: "Recovered throughput", Unit: result.UnitShare, Value: i.RecoveredShare})
+	list = append(list, report.Figure{
+		Name:  "recoveredThroughput",
+		Label: "Recovered throughput",
+		Unit:  result.UnitShare,
+		Value: i.RecoveredShare,
+	})
 	if l := i.Latency; l != nil {
 		for _, one := range []struct {
 			name, label string
 			value       *result.Quantiles
-		}{{"latencyP99Before", "p99 before", l.Before}, {"latencyP99During", "p99 until recovery", l.During}, {"latencyP99After", "p99 after", l.After}} {
+		}{
+			{"latencyP99Before", "p99 before", l.Before},
+			{"latencyP99During", "p99 until recovery", l.During},
+			{"latencyP99After", "p99 after", l.After},
+		} {
 			list = append(list, p99Figure(one.name, one.label, one.value))
 		}
 	}
 	if w := i.WhileActive; w != nil {
-		list = append(list, report.Figure{Name: "whileActiveThroughput", Label: "Throughput while active", Unit: result.UnitPerSecond, Value: w.Throughput},
-			report.Figure{Name: "whileActiveChange", Label: "Change of the throughput while active", Unit: result.UnitShare, Value: w.ThroughputChange},
+		list = append(list, report.Figure{
+			Name:  "whileActiveThroughput",
+			Label: "Throughput while active",
+			Unit:  result.UnitPerSecond,
+			Value: w.Throughput,
+		},
+			report.Figure{
+				Name:  "whileActiveChange",
+				Label: "Change of the throughput while active",
+				Unit:  result.UnitShare,
+				Value: w.ThroughputChange,
+			},
 			p99Figure("whileActiveLatencyP99", "p99 while active", w.Latency))
 	}
 	shown := list[:0]
@@ -248,11 +356,14 @@ func (f *fault) partFigures() []report.Figure {
 		return nil
 	}
 	list := []report.Figure{
-		boundedFigure("loadOutage", "Outage of the load", &o.Load), boundedFigure("readsOutage", "Outage of the reads", o.Reads),
-		boundedFigure("writesOutage", "Outage of the writes", o.Writes), boundedFigure("probeOutage", "Outage of new clients", o.Probe),
+		boundedFigure("loadOutage", "Outage of the load", &o.Load),
+		boundedFigure("readsOutage", "Outage of the reads", o.Reads),
+		boundedFigure("writesOutage", "Outage of the writes", o.Writes),
+		boundedFigure("probeOutage", "Outage of new clients", o.Probe),
 	}
 	if s := o.Shard; s != nil {
-		list = append(list, boundedFigure("shardOutage", fmt.Sprintf("Outage of shard %d", *s.Shard), &s.BoundedSeconds))
+		list = append(list, boundedFigure("shardOutage", fmt.Sprintf("Outage of shard %d", *s.Shard),
+			&s.BoundedSeconds))
 	}
 	return list
 }
@@ -279,7 +390,13 @@ func setBounds(f *report.Figure, value, atLeast, atMost float64) {
 
 func (f *fault) outageFigure() report.Figure {
 	if !f.result.Measured() {
-		return report.Figure{Name: "outage", Label: "Outage", Unit: result.UnitSeconds, Headline: true, Note: "There are no figures yet."}
+		return report.Figure{
+			Name:     "outage",
+			Label:    "Outage",
+			Unit:     result.UnitSeconds,
+			Headline: true,
+			Note:     "There are no figures yet.",
+		}
 	}
 	longest := f.result.Outage()
 	out := boundedFigure("outage", "Outage", new(result.Bounds(longest.Bounded)))
@@ -298,20 +415,29 @@ func (f *fault) outageFigure() report.Figure {
 	default:
 		out.Note = "Longest stretch without a success."
 	}
-	if all := f.result.Outages; all != nil && all.Probe != nil && longest.Of != impact.Probe { //nolint:forbidigo // named as that of the probe
-		out.Note += fmt.Sprintf(" The probe, which dials afresh, had %s.", report.Seconds(all.Probe.Value))
+	//nolint:forbidigo // named as that of the probe
+	if all := f.result.Outages; all != nil && all.Probe != nil && longest.Of != impact.Probe {
+		out.Note += fmt.Sprintf(" The probe, which dials afresh, had %s.",
+			report.Seconds(all.Probe.Value))
 	}
 	return out
 }
 
 func (f *fault) dipFigure() report.Figure {
 	dip, of := f.dip()
-	out := report.Figure{Name: "dip", Label: "Dip", Unit: result.UnitShare, Value: new(dip), Headline: true}
+	out := report.Figure{
+		Name:     "dip",
+		Label:    "Dip",
+		Unit:     result.UnitShare,
+		Value:    new(dip),
+		Headline: true,
+	}
 	if known(f.result.Baseline) == 0 {
 		out.Value, out.Note = nil, "There is no baseline."
 		return out
 	}
-	out.Note = fmt.Sprintf("From %s down to %s in the worst second.", report.Rate(known(f.result.Baseline)), report.Rate(known(f.result.Lowest)))
+	out.Note = fmt.Sprintf("From %s down to %s in the worst second.",
+		report.Rate(known(f.result.Baseline)), report.Rate(known(f.result.Lowest)))
 	if of != "" {
 		out.Note = "Of the " + of + ", in their worst second."
 	}
@@ -319,7 +445,12 @@ func (f *fault) dipFigure() report.Figure {
 }
 
 func (f *fault) recoveryFigure() report.Figure {
-	out := report.Figure{Name: "recoveryTime", Label: "Recovery", Unit: result.UnitSeconds, Headline: true}
+	out := report.Figure{
+		Name:     "recoveryTime",
+		Label:    "Recovery",
+		Unit:     result.UnitSeconds,
+		Headline: true,
+	}
 	if took, recovered := f.result.Recovery(); recovered {
 		setBounds(&out, took.Value.Seconds(), took.AtLeast.Seconds(), took.AtMost.Seconds())
 		out.Note = "Until 90 % of the baseline was back, and held for 10 s."
@@ -336,7 +467,13 @@ func (f *fault) recoveryFigure() report.Figure {
 }
 
 func (f *fault) lostWritesFigure() report.Figure {
-	out := report.Figure{Name: "lostWrites", Label: "Lost writes", Unit: result.UnitCount, Headline: true, Note: "spec.verify.acknowledgedWrites of the load test switches this on."}
+	out := report.Figure{
+		Name:     "lostWrites",
+		Label:    "Lost writes",
+		Unit:     result.UnitCount,
+		Headline: true,
+		Note:     "spec.verify.acknowledgedWrites of the load test switches this on.",
+	}
 	lost, s := f.result.LostWrites(), f.subject
 	if s.test == nil && lost == nil {
 		return out

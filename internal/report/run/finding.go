@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/report/judgement"
 )
 
-// finding says in one sentence what happened: first what makes it worthless, or which objective is missed.
+// finding says in one sentence what happened: first what makes it worthless, or which objective is
+// missed.
 func (f *fault) finding(d *report.Document) report.Prose {
 	switch {
 	case d.Verdict == report.Inconclusive:
@@ -29,7 +30,8 @@ func (f *fault) finding(d *report.Document) report.Prose {
 	p := f.effectFound()
 	if lost := f.result.LostWrites(); lost != nil {
 		if n, exact := lost.Exact(); exact && n > 0 {
-			p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(n), report.Plural(int(n)), map[bool]string{true: "was", false: "were"}[n == 1]))
+			p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(n),
+				report.Plural(int(n)), map[bool]string{true: "was", false: "were"}[n == 1]))
 		}
 	}
 	if missed := judgement.FirstMissed(d); missed != "" {
@@ -75,7 +77,8 @@ func (f *fault) effectFound() report.Prose {
 	case f.Status.SettledTime == nil && !recovered:
 		return p.Add(" so far.")
 	case !recovered:
-		return p.Add(". ").Damage(fmt.Sprintf("The throughput was not back within %s.", report.Duration(f.waited())))
+		return p.Add(". ").Damage(fmt.Sprintf("The throughput was not back within %s.",
+			report.Duration(f.waited())))
 	case took.Value > 0:
 		text := spanOf(took)
 		after := "After "
@@ -231,7 +234,8 @@ func (s *subject) served(d *report.Document) report.Prose {
 	}
 	p := report.Text(report.Rate(t.Throughput) + " " + verb)
 	if q := t.Latency; q != nil {
-		p = p.Add(", half of them within " + report.Seconds(q.P50) + ", 99\u00a0% within " + report.Seconds(q.P99))
+		p = p.Add(", half of them within " + report.Seconds(q.P50) + ", 99\u00a0% within " +
+			report.Seconds(q.P99))
 	}
 	if t.Errors() == 0 {
 		return p.Add(", without an error.")
@@ -248,7 +252,8 @@ func (s *subject) loadDone() report.Prose {
 	}
 	if length > 0 {
 		p = p.Add(" · for " + report.Duration(length.Round(100*time.Millisecond)))
-		if planned := time.Duration(s.load.Planned); length < planned && s.load.Search == nil { // a search may end before its longest duration
+		// a search may end before its longest duration
+		if planned := time.Duration(s.load.Planned); length < planned && s.load.Search == nil {
 			p = p.Add(" of " + report.Duration(planned))
 		}
 		if s.from > 0 {

@@ -99,7 +99,12 @@ func (in *Input) decode(document []byte) error {
 func written(t testing.TB, form string, d *report.Document) string {
 	t.Helper()
 	write := map[string]func(io.Writer, *report.Document) error{
-		"html": page.Write, "md": report.WriteMarkdown, "txt": report.WriteText, "json": report.WriteJSON, "xml": report.WriteJUnit, "csv": report.WriteCSV,
+		"html": page.Write,
+		"md":   report.WriteMarkdown,
+		"txt":  report.WriteText,
+		"json": report.WriteJSON,
+		"xml":  report.WriteJUnit,
+		"csv":  report.WriteCSV,
 	}[form]
 	var b strings.Builder
 	if err := write(&b, d); err != nil {
@@ -108,7 +113,8 @@ func written(t testing.TB, form string, d *report.Document) string {
 	return b.String()
 }
 
-// packed is what another version of Go may compress in another way, and the parts of a page that are files of package page.
+// packed is what another version of Go may compress in another way, and the parts of a page that are files of package
+// page.
 var packed = regexp.MustCompile(`(?s)(<style>|<script>|id="series">).*?(</style>|</script>)`)
 
 func TestReports(t *testing.T) {

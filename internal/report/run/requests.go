@@ -31,9 +31,10 @@ var outcomes = map[string][2]string{
 
 // errorClass is one class of errors until recovery, and of the whole run.
 type errorClass struct {
-	name             string
-	until, whole     int64
-	first, last      time.Duration // from the start of the load, to the step of the record; negative = not known
+	name         string
+	until, whole int64
+	// from the start of the load, to the step of the record; negative = not known
+	first, last      time.Duration
 	wholeUnavailable bool
 }
 
@@ -73,7 +74,8 @@ func (s *subject) whole(class string) (n int64, unavailable bool) {
 	return 0, s.load.Total.Requests == 0
 }
 
-// when is when the first and the last error of a class occurred from the injection to recovery, to the step of the record.
+// when is when the first and the last error of a class occurred from the injection to recovery, to
+// the step of the record.
 func (f *fault) when(class string) (first, last time.Duration) {
 	first, last = -1, -1
 	c := f.subject.columns
@@ -98,7 +100,8 @@ func (f *fault) when(class string) (first, last time.Duration) {
 	return first, last
 }
 
-// requestsSection says what became of the requests of a fault: why there are fewer errors than lost requests, and what each class means.
+// requestsSection says what became of the requests of a fault: why there are fewer errors than lost
+// requests, and what each class means.
 func (f *fault) requestsSection() *report.Section {
 	lost, errors := int64(f.result.LostRequests), int64(f.result.Errors)
 	if f.Status.InjectedAt == nil || lost <= 0 && errors == 0 {
@@ -108,16 +111,22 @@ func (f *fault) requestsSection() *report.Section {
 	late := max(0, lost-errors)
 	switch {
 	case f.subject.openLoop && lost > 0 && late > 0:
-		s.Finding = report.Text(report.Count(lost) + " requests were not answered in their time. ").Strong(fmt.Sprintf("%s of them ended in an error; the other %s were answered late.", report.Count(errors), report.Count(late))).
+		s.Finding = report.Text(report.Count(lost) +
+			" requests were not answered in their time. ").Strong(
+			fmt.Sprintf("%s of them ended in an error; the other %s were answered late.",
+				report.Count(errors), report.Count(late))).
 			Add(" So the number of errors says how often clients tried, not how long the outage was.")
 	case lost > 0:
-		s.Finding = report.Text(fmt.Sprintf("%s requests fewer succeeded than at the baseline; ", report.Count(lost))).Strong(report.Count(errors) + " ended in an error.").
+		s.Finding = report.Text(fmt.Sprintf("%s requests fewer succeeded than at the baseline; ",
+			report.Count(lost))).Strong(report.Count(errors) + " ended in an error.").
 			Add(" In a closed loop users wait, so that few requests fail however long the outage is.")
 		if f.subject.openLoop {
-			s.Finding = report.Text(fmt.Sprintf("%s requests were not answered in their time; ", report.Count(lost))).Strong(report.Count(errors) + " ended in an error.")
+			s.Finding = report.Text(fmt.Sprintf("%s requests were not answered in their time; ",
+				report.Count(lost))).Strong(report.Count(errors) + " ended in an error.")
 		}
 	default:
-		s.Finding = report.Text(report.Count(errors) + " requests ended in an error, though the throughput did not fall.")
+		s.Finding = report.Text(report.Count(errors) +
+			" requests ended in an error, though the throughput did not fall.")
 	}
 	classes := f.classesUntil()
 	if f.subject.openLoop && late > 0 {
@@ -130,18 +139,40 @@ func (f *fault) requestsSection() *report.Section {
 func splitOf(late int64, classes []errorClass) (drawing curve.Markup) {
 	parts := []curve.Part{{Name: "answered late", Count: late}}
 	for i, c := range classes {
-		part := curve.Part{Name: c.name, Count: c.until, Class: min(i+1, 3), Detail: outcomes[c.name][1]}
+		part := curve.Part{
+			Name:   c.name,
+			Count:  c.until,
+			Class:  min(i+1, 3),
+			Detail: outcomes[c.name][1],
+		}
 		parts = append(parts, part)
 	}
 	return curve.Split(parts)
 }
 
 func (f *fault) classTable(classes []errorClass) report.Table {
-	t := report.Table{Columns: []report.Column{{Title: "Class"}, {Title: "Outcome"}, {Title: "Until recovery", Number: true}, {Title: "Whole run", Number: true},
-		{Title: "First", Number: true, Wide: true}, {Title: "Last", Number: true, Wide: true}, {Title: "What it was", Soft: true, Wide: true}}}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Class"},
+			{Title: "Outcome"},
+			{Title: "Until recovery", Number: true},
+			{Title: "Whole run", Number: true},
+			{Title: "First", Number: true, Wide: true},
+			{Title: "Last", Number: true, Wide: true},
+			{Title: "What it was", Soft: true, Wide: true},
+		},
+	}
 	var until, whole int64
 	for i, c := range classes {
-		row := []report.Cell{{Text: c.name, Class: min(i+1, 3)}, {Text: outcomes[c.name][0]}, report.CountCell(c.until), report.CountCell(c.whole), {}, {}, {Text: outcomes[c.name][1]}}
+		row := []report.Cell{
+			{Text: c.name, Class: min(i+1, 3)},
+			{Text: outcomes[c.name][0]},
+			report.CountCell(c.until),
+			report.CountCell(c.whole),
+			{},
+			{},
+			{Text: outcomes[c.name][1]},
+		}
 		if c.wholeUnavailable {
 			row[3] = report.Cell{}
 		}
@@ -155,7 +186,18 @@ func (f *fault) classTable(classes []errorClass) report.Table {
 		until, whole = until+c.until, whole+c.whole
 	}
 	if len(classes) > 1 {
-		t.Rows = append(t.Rows, report.Row{Sum: true, Cells: []report.Cell{{Text: "all"}, {}, report.CountCell(until), report.CountCell(whole), {}, {}, {}}})
+		t.Rows = append(t.Rows, report.Row{
+			Sum: true,
+			Cells: []report.Cell{
+				{Text: "all"},
+				{},
+				report.CountCell(until),
+				report.CountCell(whole),
+				{},
+				{},
+				{},
+			},
+		})
 	}
 	return t
 }
@@ -169,8 +211,20 @@ func (s *subject) errorsSection() *report.Section {
 	if total == 0 {
 		return nil
 	}
-	sec := &report.Section{ID: "err", Title: "Errors", Finding: report.Text(fmt.Sprintf("%s of %s requests ended in an error.", report.Count(total), report.Count(s.load.Total.Requests)))}
-	t := report.Table{Columns: []report.Column{{Title: "Class"}, {Title: "Outcome"}, {Title: "Requests", Number: true}, {Title: "What it was", Soft: true, Wide: true}}}
+	sec := &report.Section{
+		ID:    "err",
+		Title: "Errors",
+		Finding: report.Text(fmt.Sprintf("%s of %s requests ended in an error.", report.Count(total),
+			report.Count(s.load.Total.Requests))),
+	}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Class"},
+			{Title: "Outcome"},
+			{Title: "Requests", Number: true},
+			{Title: "What it was", Soft: true, Wide: true},
+		},
+	}
 	list := s.load.Errors
 	if n := s.load.Total.Dropped; n > 0 {
 		list = append(list[:len(list):len(list)], result.ErrorCount{Class: curve.Dropped, Count: n})
@@ -180,7 +234,14 @@ func (s *subject) errorsSection() *report.Section {
 		if e.Sample != "" {
 			what += ": " + e.Sample
 		}
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: e.Class, Class: min(i+1, 3)}, {Text: outcomes[e.Class][0]}, report.CountCell(int64(e.Count)), {Text: what}}})
+		t.Rows = append(t.Rows, report.Row{
+			Cells: []report.Cell{
+				{Text: e.Class, Class: min(i+1, 3)},
+				{Text: outcomes[e.Class][0]},
+				report.CountCell(int64(e.Count)),
+				{Text: what},
+			},
+		})
 	}
 	sec.Tables = []report.Table{t}
 	return sec
@@ -193,18 +254,30 @@ func (f *fault) operationsSection() *report.Section {
 	}
 	t := report.Table{
 		Caption: "Until recovery.",
-		Columns: []report.Column{{Title: "Operation"}, {Title: "Outage", Number: true}, {Title: "Known to", Number: true, Soft: true},
-			{Title: "Dip", Number: true}, {Title: "Errors", Number: true}, {Title: "First error", Number: true, Wide: true},
-			{Title: "Last error", Number: true, Wide: true}},
+		Columns: []report.Column{
+			{Title: "Operation"},
+			{Title: "Outage", Number: true},
+			{Title: "Known to", Number: true, Soft: true},
+			{Title: "Dip", Number: true},
+			{Title: "Errors", Number: true},
+			{Title: "First error", Number: true, Wide: true},
+			{Title: "Last error", Number: true, Wide: true},
+		},
 	}
 	row := func(name string, o *result.BoundedSeconds, dip *float64, i *result.Failures) {
-		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, report.CountCell(int64(i.Errors)), {}, {}}}
+		r := report.Row{
+			Cells: []report.Cell{{Text: name}, {}, {}, {}, report.CountCell(int64(i.Errors)), {}, {}},
+		}
 		if o != nil {
 			r.Cells[1] = report.DurationCell(time.Duration(o.Value))
 			r.Cells[2].Text = exactness(o.Bounded())
 		}
 		if dip != nil {
-			r.Cells[3] = report.Cell{Text: report.Share(*dip), Value: dip, Unit: result.UnitShare}
+			r.Cells[3] = report.Cell{
+				Text:  report.Share(*dip),
+				Value: dip,
+				Unit:  result.UnitShare,
+			}
 		}
 		for k, at := range []*result.Seconds{i.First, i.Last} {
 			if at != nil {
@@ -213,7 +286,8 @@ func (f *fault) operationsSection() *report.Section {
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	if i := f.result; i.Reads != nil && i.Writes != nil && i.Outages != nil && i.Dips != nil { //nolint:forbidigo // each is shown by its own name
+	//nolint:forbidigo // each is shown by its own name
+	if i := f.result; i.Reads != nil && i.Writes != nil && i.Outages != nil && i.Dips != nil {
 		row("reads", i.Outages.Reads, i.Dips.Reads, i.Reads)     //nolint:forbidigo // as such
 		row("writes", i.Outages.Writes, i.Dips.Writes, i.Writes) //nolint:forbidigo // as such
 		for k := range t.Rows {
@@ -224,7 +298,12 @@ func (f *fault) operationsSection() *report.Section {
 		o := &f.result.Operations[k]
 		row(o.Name, &o.Outage, o.Dip, &o.Failures)
 	}
-	return &report.Section{ID: "ops", Title: "Operations", Finding: f.operationsFinding(), Tables: []report.Table{t}}
+	return &report.Section{
+		ID:      "ops",
+		Title:   "Operations",
+		Finding: f.operationsFinding(),
+		Tables:  []report.Table{t},
+	}
 }
 
 func (f *fault) operationsFinding() report.Prose {

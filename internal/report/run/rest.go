@@ -22,8 +22,18 @@ func (s *subject) faultsSection(d *report.Document) {
 	if len(s.faults) == 0 {
 		return
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Fault"}, {Title: "Type"}, {Title: "At", Number: true, Wide: true}, {Title: "Outage", Number: true},
-		{Title: "Dip", Number: true, Wide: true}, {Title: "Recovery", Number: true}, {Title: "Lost writes", Number: true, Wide: true}, {Title: "Verdict"}}}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Fault"},
+			{Title: "Type"},
+			{Title: "At", Number: true, Wide: true},
+			{Title: "Outage", Number: true},
+			{Title: "Dip", Number: true, Wide: true},
+			{Title: "Recovery", Number: true},
+			{Title: "Lost writes", Number: true, Wide: true},
+			{Title: "Verdict"},
+		},
+	}
 	worst := s.faults[0]
 	for _, f := range s.faults {
 		cells := []report.Cell{{Text: f.Name}, {Text: string(f.Spec.Action.Type)}, report.SinceCell(f.at)}
@@ -35,15 +45,27 @@ func (s *subject) faultsSection(d *report.Document) {
 			one := figures[name]
 			cells = append(cells, report.Cell{Text: one.String(), Value: one.Value, Unit: one.Unit})
 		}
-		judged := map[v1alpha1.Verdict]report.Judged{v1alpha1.VerdictPass: report.Met, v1alpha1.VerdictFail: report.Missed, v1alpha1.VerdictInconclusive: report.NotJudged}[f.Status.Verdict]
-		t.Rows = append(t.Rows, report.Row{Cells: append(cells, report.Cell{Text: string(f.Status.Verdict), Judged: judged})})
+		judged := map[v1alpha1.Verdict]report.Judged{
+			v1alpha1.VerdictPass:         report.Met,
+			v1alpha1.VerdictFail:         report.Missed,
+			v1alpha1.VerdictInconclusive: report.NotJudged,
+		}[f.Status.Verdict]
+		t.Rows = append(t.Rows, report.Row{
+			Cells: append(cells, report.Cell{Text: string(f.Status.Verdict), Judged: judged}),
+		})
 		if f.result.Outage().Value > worst.result.Outage().Value {
 			worst = f
 		}
 	}
-	sec := report.Section{ID: "faults", Title: "Faults", Tables: []report.Table{t}, Finding: report.Text("Each has a report of its own.")}
+	sec := report.Section{
+		ID:      "faults",
+		Title:   "Faults",
+		Tables:  []report.Table{t},
+		Finding: report.Text("Each has a report of its own."),
+	}
 	if length := worst.outage(); length != "" && len(s.faults) > 1 {
-		sec.Finding = report.Text("").Strong(worst.Name + " had the longest outage, " + length).Add(". Each has a report of its own.")
+		sec.Finding = report.Text("").Strong(worst.Name + " had the longest outage, " + length).
+			Add(". Each has a report of its own.")
 	}
 	if len(s.faults) > faultsShown {
 		sec.Note = fmt.Sprintf("The first %d are drawn below.", faultsShown)
@@ -57,11 +79,21 @@ func (f *fault) activeSection() *report.Section {
 	if w == nil {
 		return nil
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "While active", Number: true}, {Title: "Change", Number: true}}}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Figure"},
+			{Title: "While active", Number: true},
+			{Title: "Change", Number: true},
+		},
+	}
 	add := func(name, text string, change *float64, bounds *result.ChangeBounds) {
 		row := report.Row{Cells: []report.Cell{{Text: name}, {Text: text}, {}}}
 		if change != nil {
-			row.Cells[2] = report.Cell{Text: report.Change(*change), Value: change, Unit: result.UnitShare}
+			row.Cells[2] = report.Cell{
+				Text:  report.Change(*change),
+				Value: change,
+				Unit:  result.UnitShare,
+			}
 		}
 		if bounds != nil {
 			row.Cells[2].Text = bounds.Text(report.Change)
@@ -80,16 +112,29 @@ func (f *fault) activeSection() *report.Section {
 	if x := w.ThroughputChange; x != nil {
 		finding = finding.Add(" the throughput changed by ").Strong(report.Change(*x))
 	}
-	return &report.Section{ID: "active", Title: "While the fault was there", Finding: finding.Add("."), Tables: []report.Table{t}}
+	return &report.Section{
+		ID:      "active",
+		Title:   "While the fault was there",
+		Finding: finding.Add("."),
+		Tables:  []report.Table{t},
+	}
 }
 
-// more adds what is closed until it is opened: doubts, the curves as text, the specification, and how to repeat the run.
+// more adds what is closed until it is opened: doubts, the curves as text, the specification, and
+// how to repeat the run.
 func (s *subject) more(d *report.Document, f *fault) {
 	s.add(d, s.doubtsSection(d, f), s.secondsSection(f))
 	objects := s.specification(f)
 	if len(objects) > 0 {
 		d.Specification = strings.Join(objects, "---\n")
-		s.add(d, &report.Section{ID: "spec", Title: "Specification", Finding: report.Text("as the API server has it, defaults included"), Texts: []string{d.Specification}, Folded: true, Derived: true})
+		s.add(d, &report.Section{
+			ID:      "spec",
+			Title:   "Specification",
+			Finding: report.Text("as the API server has it, defaults included"),
+			Texts:   []string{d.Specification},
+			Folded:  true,
+			Derived: true,
+		})
 	}
 	s.add(d, s.repeatSection(d, f))
 	d.Notes = append(append(d.Notes, s.load.Warnings...), s.load.Notes...)
@@ -97,7 +142,8 @@ func (s *subject) more(d *report.Document, f *fault) {
 		d.Notes = append(d.Notes, f.Status.Warnings...)
 		for i := range f.Status.Targets {
 			if t := &f.Status.Targets[i]; t.RevertAbandoned {
-				d.Notes = append(d.Notes, fmt.Sprintf("%s was not reverted; by hand: %s", t.Pod, t.ManualRevertCommand))
+				d.Notes = append(d.Notes,
+					fmt.Sprintf("%s was not reverted; by hand: %s", t.Pod, t.ManualRevertCommand))
 			}
 		}
 	}
@@ -106,34 +152,72 @@ func (s *subject) more(d *report.Document, f *fault) {
 	}
 }
 
-// doubtsSection lists the reasons for doubt: those that were found, and of a single fault those that were looked for, with what was found and its limit.
+// doubtsSection lists the reasons for doubt: those that were found, and of a single fault those
+// that were looked for, with what was found and its limit.
 func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 	sec := &report.Section{
-		ID: "doubts", Title: "Doubts", Folded: true, Derived: true, Open: len(d.Doubts) > 0, Finding: report.Text("no reason not to trust the figures was found"),
-		Note: "What these figures cannot say: your client library may wait longer than this client, which tries again after 1 to 50 ms.",
+		ID:      "doubts",
+		Title:   "Doubts",
+		Folded:  true,
+		Derived: true,
+		Open:    len(d.Doubts) > 0,
+		Finding: report.Text("no reason not to trust the figures was found"),
+		Note:    "What these figures cannot say: your client library may wait longer than this client, which tries again after 1 to 50 ms.",
 	}
 	if n := len(d.Doubts); n > 0 {
-		sec.Finding = report.Text(fmt.Sprintf("%d reason%s not to trust the figures", n, report.Plural(n)))
+		sec.Finding = report.Text(fmt.Sprintf("%d reason%s not to trust the figures", n,
+			report.Plural(n)))
 	} else if d.Verdict == "" {
 		sec.Finding = report.Text("they are looked for at the end")
 	}
 	if f == nil && len(s.faults) == 1 {
 		f = s.faults[0]
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Doubt"}, {Title: "Of"}, {Title: "Looked at, or why", Soft: true}, {Title: "Found", Number: true},
-		{Title: "Limit", Number: true, Soft: true}, {Title: "A doubt?"}}}
+	t := report.Table{
+		Columns: []report.Column{
+			{Title: "Doubt"},
+			{Title: "Of"},
+			{Title: "Looked at, or why", Soft: true},
+			{Title: "Found", Number: true},
+			{Title: "Limit", Number: true, Soft: true},
+			{Title: "A doubt?"},
+		},
+	}
 	for _, one := range d.Doubts {
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: one.Reason}, {Text: one.Of}, {Text: one.Message}, {}, {}, {Text: "yes", Judged: report.NotJudged}}})
+		t.Rows = append(t.Rows, report.Row{
+			Cells: []report.Cell{
+				{Text: one.Reason},
+				{Text: one.Of},
+				{Text: one.Message},
+				{},
+				{},
+				{Text: "yes", Judged: report.NotJudged},
+			},
+		})
 	}
 	for _, c := range s.passedChecks(f, d) {
-		unit := map[impact.CheckUnit]result.Unit{impact.CheckSeconds: result.UnitSeconds, impact.CheckCount: result.UnitCount, impact.CheckShare: result.UnitShare, impact.CheckRate: result.UnitPerSecond}[c.Unit]
+		unit := map[impact.CheckUnit]result.Unit{
+			impact.CheckSeconds: result.UnitSeconds,
+			impact.CheckCount:   result.UnitCount,
+			impact.CheckShare:   result.UnitShare,
+			impact.CheckRate:    result.UnitPerSecond,
+		}[c.Unit]
 		limit := "at most " + report.InUnit(unit, c.Limit)
 		if c.Least && c.Limit == 0 {
 			limit = "above 0"
 		} else if c.Least {
 			limit = "at least " + report.InUnit(unit, c.Limit)
 		}
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: c.Reason}, {}, {Text: c.What}, {Text: report.InUnit(unit, c.Found), Value: new(c.Found), Unit: unit}, {Text: limit}, {Text: "no", Judged: report.Met}}})
+		t.Rows = append(t.Rows, report.Row{
+			Cells: []report.Cell{
+				{Text: c.Reason},
+				{},
+				{Text: c.What},
+				{Text: report.InUnit(unit, c.Found), Value: new(c.Found), Unit: unit},
+				{Text: limit},
+				{Text: "no", Judged: report.Met},
+			},
+		})
 	}
 	if len(t.Rows) > 0 {
 		sec.Tables = []report.Table{t.WithoutEmptyColumns()}
@@ -147,8 +231,12 @@ func (s *subject) passedChecks(f *fault, d *report.Document) (list []impact.Chec
 		return nil
 	}
 	at := impact.Fault{At: f.at, Deadline: f.Spec.RecoveryDeadline.Duration}
-	for _, c := range impact.Checks(s.in.Series, at, impact.Options{MeasuredFrom: s.from, Planned: children.Planned(&s.test.Spec)}) {
-		if c.Passed() && !slices.ContainsFunc(d.Doubts, func(o report.Doubt) bool { return o.Reason == c.Reason }) {
+	for _, c := range impact.Checks(s.in.Series, at, impact.Options{
+		MeasuredFrom: s.from,
+		Planned:      children.Planned(&s.test.Spec),
+	}) {
+		if c.Passed() &&
+			!slices.ContainsFunc(d.Doubts, func(o report.Doubt) bool { return o.Reason == c.Reason }) {
 			list = append(list, c)
 		}
 	}
@@ -158,13 +246,18 @@ func (s *subject) passedChecks(f *fault, d *report.Document) (list []impact.Chec
 // rowsShown is how many rows the curves as text have at most.
 const rowsShown = 120
 
-// secondsSection is the curves as a table: second by second, or longer rows if there were more than rowsShown.
+// secondsSection is the curves as a table: second by second, or longer rows if there were more than
+// rowsShown.
 func (s *subject) secondsSection(f *fault) *report.Section {
 	if s.in.Series == nil || s.in.Series.End() == 0 {
 		return nil
 	}
 	every := time.Second
-	for _, step := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour} {
+	for _, step := range []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second,
+		10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute,
+		10 * time.Minute, 30 * time.Minute, time.Hour,
+	} {
 		if every = step; s.in.Series.End() <= rowsShown*step {
 			break
 		}
@@ -186,16 +279,28 @@ func (s *subject) secondsSection(f *fault) *report.Section {
 	t := course.Table(rows, head, zero)
 	title, text := "Second by second", "the curves as a table"
 	if every > time.Second {
-		title, text = "Every "+report.Duration(every), "the curves as a table; redquake results has finer rows"
+		title = "Every " + report.Duration(every)
+		text = "the curves as a table; redquake results has finer rows"
 	}
-	return &report.Section{ID: "seconds", Title: title, Finding: report.Text(text), Tables: []report.Table{t}, Folded: true, Unfit: true, Derived: true}
+	return &report.Section{
+		ID:      "seconds",
+		Title:   title,
+		Finding: report.Text(text),
+		Tables:  []report.Table{t},
+		Folded:  true,
+		Unfit:   true,
+		Derived: true,
+	}
 }
 
 // specification is the objects as YAML, without what only the API server needs.
 func (s *subject) specification(f *fault) (list []string) {
 	add := func(kind string, meta metav1.ObjectMeta, spec any) {
 		text, err := yaml.Marshal(map[string]any{
-			"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]string{"name": meta.Name, "namespace": meta.Namespace}, "spec": spec,
+			"apiVersion": v1alpha1.GroupVersion.String(),
+			"kind":       kind,
+			"metadata":   map[string]string{"name": meta.Name, "namespace": meta.Namespace},
+			"spec":       spec,
 		})
 		if err == nil { // a decoded object can be encoded
 			list = append(list, string(text))
@@ -220,13 +325,25 @@ func (s *subject) specification(f *fault) (list []string) {
 }
 
 func (s *subject) repeatSection(d *report.Document, f *fault) *report.Section {
-	sec := &report.Section{ID: "repeat", Title: "Repeat it", Finding: report.Text("versions and commands"), Folded: true, Derived: true}
+	sec := &report.Section{
+		ID:      "repeat",
+		Title:   "Repeat it",
+		Finding: report.Text("versions and commands"),
+		Folded:  true,
+		Derived: true,
+	}
 	sec.Facts = []report.Fact{{Name: "Redquake", Value: d.Redquake}}
 	if c := s.columns; c != nil {
-		sec.Facts = append(sec.Facts, report.Fact{Name: "Record", Value: fmt.Sprintf("%s × %s", report.Count(c.Len()), report.Duration(c.Step))})
+		sec.Facts = append(sec.Facts, report.Fact{
+			Name:  "Record",
+			Value: fmt.Sprintf("%s × %s", report.Count(c.Len()), report.Duration(c.Step)),
+		})
 	}
 	if t := s.load.Target; t.Version != "" {
-		sec.Facts = append(sec.Facts, report.Fact{Name: "Server", Value: strings.TrimSpace(t.Server + " " + t.Version)})
+		sec.Facts = append(sec.Facts, report.Fact{
+			Name:  "Server",
+			Value: strings.TrimSpace(t.Server + " " + t.Version),
+		})
 	}
 	if s.test == nil {
 		return sec
@@ -235,6 +352,10 @@ func (s *subject) repeatSection(d *report.Document, f *fault) *report.Section {
 	if f != nil {
 		command += " --fault " + f.Name
 	}
-	sec.Texts = []string{"# the specification above, in a file, under new names\nkubectl apply -f run.yaml\nkubectl -n " + s.test.Namespace + " wait --for=condition=Complete redisloadtest/" + s.test.Name + " --timeout=10m\n" + command + " > report.html\n"}
+	sec.Texts = []string{
+		"# the specification above, in a file, under new names\nkubectl apply -f run.yaml\nkubectl -n " +
+			s.test.Namespace + " wait --for=condition=Complete redisloadtest/" + s.test.Name +
+			" --timeout=10m\n" + command + " > report.html\n",
+	}
 	return sec
 }

@@ -1,4 +1,5 @@
-// Package run makes the report of a load test and of a fault: from their objects, the record of the load, or the result of a load from the command line.
+// Package run makes the report of a load test and of a fault: from their objects, the record of the
+// load, or the result of a load from the command line.
 package run
 
 import (
@@ -23,13 +24,18 @@ import (
 	"github.com/redquake/redquake/internal/version"
 )
 
-// Input is what is known of a run. At least one of Test, Load and Series is set, for the report of a fault Faults suffices.
+// Input is what is known of a run. At least one of Test, Load and Series is set, for the report of
+// a fault Faults suffices.
 type Input struct {
-	Name   string                  // what the report is called without Test, such as a file
-	Test   *v1alpha1.RedisLoadTest // nil: the load did not run in a cluster, or its object was not kept
-	Load   *result.Load            // the result of the load; nil = it was not kept, or the load still runs: what the status of Test says, or the record shows
-	Faults []v1alpha1.RedisFault   // those of other load tests are left out
-	// Results are those of the faults on this load, as they were stored beside the record. One that is missing is read from its object.
+	Name string // what the report is called without Test, such as a file
+	// nil: the load did not run in a cluster, or its object was not kept
+	Test *v1alpha1.RedisLoadTest
+	// the result of the load; nil = it was not kept, or the load still runs: what the status of Test
+	// says, or the record shows
+	Load   *result.Load
+	Faults []v1alpha1.RedisFault // those of other load tests are left out
+	// Results are those of the faults on this load, as they were stored beside the record. One that is
+	// missing is read from its object.
 	Results []result.Fault
 	Series  *merged.Series // nil: the record was not kept
 
@@ -41,7 +47,9 @@ func (in *Input) complete() {
 	in.Faults = slices.Clone(in.Faults)
 	for i := range in.Results {
 		r := &in.Results[i]
-		if slices.ContainsFunc(in.Faults, func(f v1alpha1.RedisFault) bool { return string(f.UID) == r.UID && f.Name == r.Name }) {
+		if slices.ContainsFunc(in.Faults, func(f v1alpha1.RedisFault) bool {
+			return string(f.UID) == r.UID && f.Name == r.Name
+		}) {
 			continue
 		}
 		one := digest.FaultObject(r, in.Name)
@@ -79,16 +87,21 @@ func LoadTest(in Input) *report.Document {
 	for i := range s.faults[:min(len(s.faults), faultsShown)] {
 		s.zoom(d, s.faults[i], len(s.faults) > 1)
 	}
-	s.add(d, events.Timeline(d, s.quiet()), s.errorsSection(), measured.Operations(s.load, s.openLoop), measured.Shards(s.load), measured.Search(s.load.Search))
-	s.add(d, measured.Servers(s.load, s.lookedTable()), measured.Verification(s.verification()), judgement.Objectives(d))
+	s.add(d, events.Timeline(d, s.quiet()), s.errorsSection(), measured.Operations(s.load, s.openLoop),
+		measured.Shards(s.load), measured.Search(s.load.Search))
+	s.add(d, measured.Servers(s.load, s.lookedTable()), measured.Verification(s.verification()),
+		judgement.Objectives(d))
 	s.more(d, nil)
 	return d
 }
 
 // neverBegan reports whether the load has not sent a request, and if it is over never will.
-func (s *subject) neverBegan() bool { return s.test != nil && s.start.IsZero() }
+func (s *subject) neverBegan() bool {
+	return s.test != nil && s.start.IsZero()
+}
 
-// faultsShown is how many faults of a load test are drawn in its report: the others have a report of their own.
+// faultsShown is how many faults of a load test are drawn in its report: the others have a report
+// of their own.
 const faultsShown = 3
 
 // Fault makes the report of one fault.
@@ -100,7 +113,8 @@ func Fault(in Input, name string) (*report.Document, error) {
 	}
 	f := &in.Faults[i]
 	if in.Test != nil && f.Status.LoadTest != "" && f.Status.LoadTest != in.Test.Name {
-		return nil, fmt.Errorf("RedisFault %s was on RedisLoadTest %s, not on %s", name, f.Status.LoadTest, in.Test.Name)
+		return nil, fmt.Errorf("RedisFault %s was on RedisLoadTest %s, not on %s", name,
+			f.Status.LoadTest, in.Test.Name)
 	}
 	s := newSubject(in)
 	one := s.faultOf(f)
@@ -123,7 +137,8 @@ func Fault(in Input, name string) (*report.Document, error) {
 	d.Timeline = one.timeline(true)
 	s.curves(d, one)
 	s.zoom(d, one, false)
-	s.add(d, events.Timeline(d, s.quiet()), one.requestsSection(), one.operationsSection(), one.activeSection(), measured.Servers(s.load, s.lookedTable()), judgement.Objectives(d))
+	s.add(d, events.Timeline(d, s.quiet()), one.requestsSection(), one.operationsSection(),
+		one.activeSection(), measured.Servers(s.load, s.lookedTable()), judgement.Objectives(d))
 	s.more(d, one)
 	return d, nil
 }
@@ -152,7 +167,8 @@ type subject struct {
 	openLoop bool
 }
 
-// columnsMost bounds the points of the curves: 5 MB of HTML. The record of 2 h at 100 ms has 72,000.
+// columnsMost bounds the points of the curves: 5 MB of HTML. The record of 2 h at 100 ms has
+// 72,000.
 const columnsMost = 200_000
 
 func newSubject(in Input) *subject {
@@ -210,7 +226,14 @@ func (s *subject) collectFaults() {
 
 // document begins a report.
 func (s *subject) document(kind report.Kind) *report.Document {
-	d := &report.Document{Version: report.Version, Kind: kind, Name: s.in.Name, Redquake: version.Version, Time: s.start.UTC(), State: report.Complete}
+	d := &report.Document{
+		Version:  report.Version,
+		Kind:     kind,
+		Name:     s.in.Name,
+		Redquake: version.Version,
+		Time:     s.start.UTC(),
+		State:    report.Complete,
+	}
 	if s.test != nil {
 		d.Namespace, d.Name = s.test.Namespace, s.test.Name
 	}
@@ -240,11 +263,13 @@ func (s *subject) loadState(d *report.Document) {
 	switch {
 	case s.test != nil:
 		d.State, d.Reason = stateOf(s.test.Status.Conditions, !s.start.IsZero())
-		if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionComplete); c != nil && s.neverBegan() && d.Reason == "" {
+		if c := meta.FindStatusCondition(s.test.Status.Conditions,
+			v1alpha1.ConditionComplete); c != nil && s.neverBegan() && d.Reason == "" {
 			d.Reason = c.Message // why it was ended before
 		}
 		d.Verdict = report.Verdict(s.test.Status.Verdict)
-		if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil && d.Verdict != "" {
+		if c := meta.FindStatusCondition(s.test.Status.Conditions,
+			v1alpha1.ConditionObjectivesMet); c != nil && d.Verdict != "" {
 			d.Reason = c.Message
 		}
 	case s.in.Load != nil:

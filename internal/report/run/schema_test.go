@@ -24,11 +24,15 @@ func schemaOf(t *testing.T) *jsonschema.Schema {
 		reflect.TypeFor[report.Prose]():   {Type: "string"},
 		reflect.TypeFor[result.Seconds](): {Type: "number"},
 		reflect.TypeFor[report.Judged]():  judged,
-		reflect.TypeFor[report.Kind]():    one(string(report.LoadTest), string(report.Fault), string(report.Experiment), string(report.Schedule), string(report.Comparison)),
-		reflect.TypeFor[report.State]():   one(string(report.Complete), string(report.Running), string(report.Failed), string(report.Pending)),
+		reflect.TypeFor[report.Kind](): one(string(report.LoadTest), string(report.Fault), string(report.Experiment),
+			string(report.Schedule), string(report.Comparison)),
+		reflect.TypeFor[report.State](): one(string(report.Complete), string(report.Running), string(report.Failed),
+			string(report.Pending)),
 		reflect.TypeFor[report.Verdict](): one(string(report.Pass), string(report.Fail), string(report.Inconclusive)),
-		reflect.TypeFor[report.Owner]():   one(string(report.Kubernetes), string(report.Redis), string(report.Client), string(report.ByFault), string(report.Nobody)),
-		reflect.TypeFor[result.Unit]():    one(string(result.UnitCount), string(result.UnitShare), string(result.UnitSeconds), string(result.UnitPerSecond), string(result.UnitCores), string(result.UnitBytes)),
+		reflect.TypeFor[report.Owner](): one(string(report.Kubernetes), string(report.Redis), string(report.Client),
+			string(report.ByFault), string(report.Nobody)),
+		reflect.TypeFor[result.Unit](): one(string(result.UnitCount), string(result.UnitShare), string(result.UnitSeconds),
+			string(result.UnitPerSecond), string(result.UnitCores), string(result.UnitBytes)),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +90,8 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	var wrong any
-	if err := json.Unmarshal([]byte(`{"version":1,"kind":"Other","name":"x","redquake":"dev","state":"Complete","finding":"x"}`), &wrong); err != nil {
+	if err := json.Unmarshal([]byte(
+		`{"version":1,"kind":"Other","name":"x","redquake":"dev","state":"Complete","finding":"x"}`), &wrong); err != nil {
 		t.Fatal(err)
 	}
 	if resolved.Validate(wrong) == nil {

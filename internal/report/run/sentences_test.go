@@ -13,17 +13,27 @@ import (
 )
 
 // essay is the message of a doubt with all its numbers.
-const essay = "the load generator was the bottleneck: requests were sent late: half of them by 132.8ms and more after their arrival, 10% of the p99 of 1.29s, while 48% of the " +
-	"connections were in use; load pod 1 did not run for 34.15s of the measured time (341 times, at most 1.2s), and its node had no CPU for it in 12% of that"
+const essay = "the load generator was the bottleneck: requests were sent late: half of them by 132.8ms and more " +
+	"after their arrival, 10% of the p99 of 1.29s, while 48% of the " +
+	"connections were in use; load pod 1 did not run for 34.15s of the measured time (341 times, at most 1.2s), and its " +
+	"node had no CPU for it in 12% of that"
 
-var severalDoubts = []v1alpha1.Doubt{{Reason: "LoadGeneratorSaturated", Message: essay}, {Reason: impact.RecordIncomplete, Message: essay}, {Reason: "StartSkew", Message: essay}}
+var severalDoubts = []v1alpha1.Doubt{
+	{Reason: "LoadGeneratorSaturated", Message: essay},
+	{Reason: impact.RecordIncomplete, Message: essay},
+	{Reason: "StartSkew", Message: essay},
+}
 
 // inconclusive is a run whose load and whose fault are in doubt for several reasons, though every objective is met.
 func inconclusive(t *testing.T) Input {
 	t.Helper()
 	in := saved(t, "pass")
-	doubted := []metav1.Condition{condition("Complete", metav1.ConditionTrue, essay), condition("ObjectivesMet", metav1.ConditionUnknown, essay+"; "+essay)}
-	in.Test.Status.Verdict, in.Test.Status.Doubts, in.Test.Status.Conditions = v1alpha1.VerdictInconclusive, severalDoubts, doubted
+	doubted := []metav1.Condition{
+		condition("Complete", metav1.ConditionTrue, essay),
+		condition("ObjectivesMet", metav1.ConditionUnknown, essay+"; "+essay),
+	}
+	in.Test.Status.Verdict, in.Test.Status.Doubts, in.Test.Status.Conditions = v1alpha1.VerdictInconclusive, severalDoubts,
+		doubted
 	f := &in.Faults[0].Status
 	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, severalDoubts, doubted
 	return in
@@ -37,13 +47,20 @@ func longestSentence(text string) (most int) {
 	return most
 }
 
-// The head of a report is a sentence that is read at a glance. A doubt has a phrase there; its numbers are under Doubts, once.
+// The head of a report is a sentence that is read at a glance. A doubt has a phrase there; its numbers are under
+// Doubts, once.
 func TestHeadlinesAreShort(t *testing.T) {
 	failed := saved(t, "pass")
-	failed.Test.Status.Verdict, failed.Test.Status.Conditions = "", []metav1.Condition{condition("Failed", metav1.ConditionTrue, essay)}
-	failed.Faults[0].Status = v1alpha1.RedisFaultStatus{LoadTest: failed.Test.Name, Conditions: []metav1.Condition{condition("Failed", metav1.ConditionTrue, essay)}}
+	failed.Test.Status.Verdict, failed.Test.Status.Conditions = "", []metav1.Condition{
+		condition("Failed", metav1.ConditionTrue, essay),
+	}
+	failed.Faults[0].Status = v1alpha1.RedisFaultStatus{
+		LoadTest:   failed.Test.Name,
+		Conditions: []metav1.Condition{condition("Failed", metav1.ConditionTrue, essay)},
+	}
 	for name, in := range map[string]Input{
-		"pass": saved(t, "pass"), "fail": saved(t, "fail"), "not recovered": saved(t, "not-recovered"), "several": saved(t, "several"), "demo": saved(t, "demo"), "search": saved(t, "search"),
+		"pass": saved(t, "pass"), "fail": saved(t, "fail"), "not recovered": saved(t, "not-recovered"),
+		"several": saved(t, "several"), "demo": saved(t, "demo"), "search": saved(t, "search"),
 		"inconclusive": inconclusive(t), "failed": failed,
 	} {
 		for _, d := range documents(t, in) {
@@ -59,7 +76,8 @@ func TestHeadlinesAreShort(t *testing.T) {
 		if want := "Not conclusive: the load generator was too slow (and 2 other reasons)."; d.Finding.String() != want {
 			t.Errorf("%s: %q, want %q", d.Kind, d.Finding, want)
 		}
-		if text := d.Reason + d.Finding.String(); strings.Contains(text, "34.15s") || !strings.Contains(d.Reason, "3 reasons") {
+		if text := d.Reason + d.Finding.String(); strings.Contains(text, "34.15s") ||
+			!strings.Contains(d.Reason, "3 reasons") {
 			t.Errorf("%s: the numbers of a doubt are above the figures: %q", d.Kind, text)
 		}
 		if html := written(t, "html", d); !strings.Contains(html, "34.15s") {
@@ -101,7 +119,11 @@ func TestDoubtedObjectivesAreNotMet(t *testing.T) {
 // A figure that is off by more than a third of itself is a range wherever it stands.
 func TestUncertainFiguresAreRanges(t *testing.T) {
 	in := saved(t, "pass")
-	in.Faults[0].Status.Impact.RecoveryTime = &v1alpha1.BoundedDuration{Value: 7_580_000, AtLeast: 1_280_000, AtMost: 7_580_000}
+	in.Faults[0].Status.Impact.RecoveryTime = &v1alpha1.BoundedDuration{
+		Value:   7_580_000,
+		AtLeast: 1_280_000,
+		AtMost:  7_580_000,
+	}
 	d, err := Fault(in, in.Faults[0].Name)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +144,8 @@ func TestPassBesideADoubt(t *testing.T) {
 	in := saved(t, "pass")
 	in.Faults[0].Status.Impact.Doubts = []v1alpha1.Doubt{{Reason: impact.GeneratorStalled, Message: essay}}
 	d, err := Fault(in, in.Faults[0].Name)
-	if err != nil || strings.Contains(d.Reason, "No reason for doubt") || !strings.Contains(d.Reason, "whatever the doubt below") {
+	if err != nil || strings.Contains(d.Reason, "No reason for doubt") ||
+		!strings.Contains(d.Reason, "whatever the doubt below") {
 		t.Errorf("%v: %q", err, d.Reason)
 	}
 }
@@ -130,9 +153,13 @@ func TestPassBesideADoubt(t *testing.T) {
 // Nor is it said above "The load generator limited it, not Redis".
 func TestPassOfALimitedLoad(t *testing.T) {
 	in := saved(t, "pass")
-	in.Test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: "LoadGenerator", Evidence: "load pod 0 did not run for 5.71s"}
+	in.Test.Status.Bottleneck = &v1alpha1.Bottleneck{
+		Component: "LoadGenerator",
+		Evidence:  "load pod 0 did not run for 5.71s",
+	}
 	d, err := Fault(in, in.Faults[0].Name)
-	if err != nil || strings.Contains(d.Reason, "No reason for doubt") || !strings.Contains(d.Reason, "The load generator limited the load, which the bounds of the figures contain") {
+	if err != nil || strings.Contains(d.Reason, "No reason for doubt") ||
+		!strings.Contains(d.Reason, "The load generator limited the load, which the bounds of the figures contain") {
 		t.Errorf("%v: %q", err, d.Reason)
 	}
 }
@@ -157,9 +184,13 @@ func TestOutageOfARunningLoad(t *testing.T) {
 		}
 	}
 	first := running(t)
-	first.Series, first.Faults, first.Test.Status.Summary, first.Test.Status.Display = nil, nil, &v1alpha1.LoadSummary{ErrorRate: "0", Throughput: "0"}, nil
+	first.Series, first.Faults, first.Test.Status.Summary, first.Test.Status.Display = nil, nil, &v1alpha1.LoadSummary{
+		ErrorRate:  "0",
+		Throughput: "0",
+	}, nil
 	for _, form := range []string{"md", "html", "json"} {
-		if text := written(t, form, LoadTest(first)); strings.Contains(text, "0\u00a0%") || strings.Contains(text, "0/s") && !strings.Contains(text, "400/s") || strings.Contains(text, "without an error") {
+		if text := written(t, form, LoadTest(first)); strings.Contains(text, "0\u00a0%") ||
+			strings.Contains(text, "0/s") && !strings.Contains(text, "400/s") || strings.Contains(text, "without an error") {
 			t.Errorf("%s has a 0 of a load that has measured nothing:\n%.3000s", form, text)
 		}
 	}
@@ -169,11 +200,15 @@ func TestOutageOfARunningLoad(t *testing.T) {
 func running(t *testing.T) Input {
 	t.Helper()
 	in := saved(t, "pass")
-	in.Test.Status.Verdict, in.Test.Status.Objectives, in.Test.Status.Bottleneck, in.Test.Status.Verification = "", nil, nil, nil
+	in.Test.Status.Verdict, in.Test.Status.Objectives, in.Test.Status.Bottleneck, in.Test.Status.Verification = "", nil,
+		nil, nil
 	in.Test.Status.Summary.Outage, in.Test.Status.CompletionTime = nil, nil
 	in.Test.Status.Conditions = []metav1.Condition{condition("Complete", metav1.ConditionFalse, "running")}
 	f := &in.Faults[0].Status
-	f.SettledTime, f.Verdict, f.Objectives, f.Conditions = nil, "", nil, []metav1.Condition{condition("Complete", metav1.ConditionFalse, "observing")}
+	f.SettledTime = nil
+	f.Verdict = ""
+	f.Objectives = nil
+	f.Conditions = []metav1.Condition{condition("Complete", metav1.ConditionFalse, "observing")}
 	f.Impact.Recovered, f.Impact.RecoveryTime, f.Impact.Phases = false, nil, nil
 	return in
 }

@@ -8,13 +8,16 @@ import (
 
 // Notes that explain the form of a report: a short one needs them as little as those who read many.
 const (
-	noteOnSigns = "± says how far this measurement may be off (− only less, + only more). It does not say how much faults differ: one fault is one sample. " +
+	noteOnSigns = "± says how far this measurement may be off (− only less, + only more). It does " +
+		"not say how much faults differ: one fault is one sample. " +
 		"Run it several times and look at the worst."
 	noteOnNoRecord = "Without the record of the load there are no curves."
 )
 
-// Short is what is written of a report at the end of a command, for people who wait for it: verdict, figures, the objectives that are not met, and doubts; of a
-// load its operations, errors and faults, the trials of a search, what was lost, and what limited it; of a fault where the time went.
+// Short is what is written of a report at the end of a command, for people who wait for it:
+// verdict, figures, the objectives that are not met, and doubts; of a load its operations, errors
+// and faults, the trials of a search, what was lost, and what limited it; of a fault where the time
+// went.
 func Short(d *report.Document) *report.Document {
 	shown := []string{"search", "faults", "err", "ops", "ledger", "srv"}
 	if d.Kind == report.Fault {
@@ -22,9 +25,12 @@ func Short(d *report.Document) *report.Document {
 	}
 	short := *d
 	short.Specification, short.Sections = "", nil
-	short.Objectives = slices.DeleteFunc(slices.Clone(d.Objectives), func(o report.Objective) bool { return o.Judged == report.Met })
+	short.Objectives = slices.DeleteFunc(slices.Clone(d.Objectives), func(o report.Objective) bool {
+		return o.Judged == report.Met
+	})
 	for _, s := range d.Sections {
-		if !slices.Contains(shown, s.ID) && d.Kind != report.Experiment && d.Kind != report.Schedule { // whose is short
+		// whose is short
+		if !slices.Contains(shown, s.ID) && d.Kind != report.Experiment && d.Kind != report.Schedule {
 			continue
 		}
 		if s.ID == "srv" || s.ID == "ledger" { // a sentence says it
@@ -32,6 +38,8 @@ func Short(d *report.Document) *report.Document {
 		}
 		short.Sections = append(short.Sections, s)
 	}
-	short.Notes = slices.DeleteFunc(slices.Clone(d.Notes), func(note string) bool { return note == noteOnSigns || note == noteOnNoRecord })
+	short.Notes = slices.DeleteFunc(slices.Clone(d.Notes), func(note string) bool {
+		return note == noteOnSigns || note == noteOnNoRecord
+	})
 	return &short
 }

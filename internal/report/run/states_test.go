@@ -28,43 +28,112 @@ func TestStates(t *testing.T) {
 		has     []string // in Markdown
 		lacks   []string
 	}{
-		"pending": {func(in *Input) {
-			in.Series, in.Faults = nil, nil
-			in.Test.Status = v1alpha1.RedisLoadTestStatus{Conditions: []metav1.Condition{condition("Complete", metav1.ConditionFalse, "1 of 2 load pods connected")}}
-		}, report.Pending, "", []string{"The load has not begun: 1 of 2 load pods connected."}, []string{"Errors", "outage", "curves"}},
-		"never began": {func(in *Input) {
-			in.Series, in.Faults = nil, nil
-			in.Test.Status = v1alpha1.RedisLoadTestStatus{Conditions: []metav1.Condition{condition("Failed", metav1.ConditionTrue, "redis:6379 is not ready: connection refused")}}
-		}, report.Failed, "", []string{"The load never began: redis:6379 is not ready: connection refused.", "kind: RedisLoadTest"}, []string{"Errors", "outage", "curves", "Throughput"}},
-		"ended before it began": {func(in *Input) {
-			in.Series, in.Faults = nil, nil
-			in.Test.Status = v1alpha1.RedisLoadTestStatus{Conditions: []metav1.Condition{condition("Complete", metav1.ConditionTrue, "spec.abort was set before the load began")}}
-		}, report.Complete, "", []string{"The load never began: spec.abort was set before the load began."}, []string{"Errors", "outage", "curves", "Throughput", "were served"}},
+		"pending": {
+			func(in *Input) {
+				in.Series, in.Faults = nil, nil
+				in.Test.Status = v1alpha1.RedisLoadTestStatus{
+					Conditions: []metav1.Condition{condition("Complete", metav1.ConditionFalse, "1 of 2 load pods connected")},
+				}
+			},
+			report.Pending,
+			"",
+			[]string{"The load has not begun: 1 of 2 load pods connected."},
+			[]string{"Errors", "outage", "curves"},
+		},
+		"never began": {
+			func(in *Input) {
+				in.Series, in.Faults = nil, nil
+				in.Test.Status = v1alpha1.RedisLoadTestStatus{
+					Conditions: []metav1.Condition{
+						condition("Failed", metav1.ConditionTrue, "redis:6379 is not ready: connection refused"),
+					},
+				}
+			},
+			report.Failed,
+			"",
+			[]string{"The load never began: redis:6379 is not ready: connection refused.", "kind: RedisLoadTest"},
+			[]string{"Errors", "outage", "curves", "Throughput"},
+		},
+		"ended before it began": {
+			func(in *Input) {
+				in.Series, in.Faults = nil, nil
+				in.Test.Status = v1alpha1.RedisLoadTestStatus{
+					Conditions: []metav1.Condition{
+						condition("Complete", metav1.ConditionTrue, "spec.abort was set before the load began"),
+					},
+				}
+			},
+			report.Complete,
+			"",
+			[]string{"The load never began: spec.abort was set before the load began."},
+			[]string{"Errors", "outage", "curves", "Throughput", "were served"},
+		},
 		"running": {func(in *Input) {
 			in.Faults[0].Status.SettledTime, in.Faults[0].Status.Verdict = nil, ""
-			in.Faults[0].Status.Impact.Recovered, in.Faults[0].Status.Impact.RecoveryTime, in.Faults[0].Status.Impact.Phases = false, nil, nil
-			in.Test.Status.Verdict, in.Test.Status.Conditions = "", []metav1.Condition{condition("Complete", metav1.ConditionFalse, "running")}
+			in.Faults[0].Status.Impact.Recovered, in.Faults[0].Status.Impact.RecoveryTime, in.Faults[0].Status.Impact.Phases = false,
+				nil, nil
+			in.Test.Status.Verdict, in.Test.Status.Conditions = "", []metav1.Condition{
+				condition("Complete", metav1.ConditionFalse, "running"),
+			}
 		}, report.Running, "", []string{"are served so far", "so far."}, []string{"was not back"}},
 		"failed": {func(in *Input) {
-			in.Test.Status.Verdict, in.Test.Status.Conditions = "", []metav1.Condition{condition("Failed", metav1.ConditionTrue, "load pod 1 was lost")}
+			in.Test.Status.Verdict, in.Test.Status.Conditions = "", []metav1.Condition{
+				condition("Failed", metav1.ConditionTrue, "load pod 1 was lost"),
+			}
 		}, report.Failed, "", []string{"The load did not run to its end: load pod 1 was lost."}, nil},
-		"no record": {func(in *Input) { in.Series = nil }, report.Complete, report.Pass, []string{"Without the record of the load there are no curves.", "left the clients"}, nil},
+		"no record": {
+			func(in *Input) { in.Series = nil },
+			report.Complete,
+			report.Pass,
+			[]string{"Without the record of the load there are no curves.", "left the clients"},
+			nil,
+		},
 		"no ledger": {func(in *Input) {
-			in.Test.Spec.Verify, in.Test.Status.Verification, in.Test.Status.Summary.LostWrites, in.Faults[0].Status.Impact.LostWrites = nil, nil, nil, nil
+			in.Test.Spec.Verify, in.Test.Status.Verification, in.Test.Status.Summary.LostWrites,
+				in.Faults[0].Status.Impact.LostWrites = nil, nil, nil, nil
 		}, report.Complete, report.Pass, []string{"Lost writes | not measured"}, []string{"read back"}},
 		"losses in bounds": {func(in *Input) {
 			v := in.Test.Status.Verification
 			v.LostWrites, v.LostWritesAtLeast, v.LostWritesAtMost = nil, new(int64(3)), new(int64(7))
 		}, report.Complete, report.Pass, []string{"| 3–7 |"}, nil},
-		"a cluster": {func(in *Input) {
-			in.Faults[0].Status.Impact.Outage = &v1alpha1.Outage{
-				BoundedDuration: v1alpha1.BoundedDuration{Value: 9_000_000, AtLeast: 9_000_000, AtMost: 9_010_000}, Of: v1alpha1.OutageOfShard, Shard: new(int32(2)),
-			}
-			in.Test.Status.Summary.Shards = []v1alpha1.ShardSummary{{Shard: 0, Throughput: "200"}, {Shard: 2, Throughput: "150", LongestGap: new(v1alpha1.Microseconds(9_000_000))}}
-		}, report.Complete, report.Pass, []string{"left the clients of shard 2 without a single answer", "Shard 2 had the longest outage, 9 s"}, nil},
-		"no faults":               {func(in *Input) { in.Faults = nil }, report.Complete, report.Pass, []string{"were served"}, []string{"kill-primary:", "left the clients"}},
-		"a fault of another test": {func(in *Input) { in.Faults[0].Status.LoadTest = "other" }, report.Complete, report.Pass, []string{"were served"}, []string{"left the clients"}},
-		"a setting":               {func(in *Input) { in.Faults[0].Spec.Setting = true }, report.Complete, report.Pass, []string{"were served", "kind: RedisFault"}, []string{"left the clients"}},
+		"a cluster": {
+			func(in *Input) {
+				in.Faults[0].Status.Impact.Outage = &v1alpha1.Outage{
+					BoundedDuration: v1alpha1.BoundedDuration{Value: 9_000_000, AtLeast: 9_000_000, AtMost: 9_010_000},
+					Of:              v1alpha1.OutageOfShard,
+					Shard:           new(int32(2)),
+				}
+				in.Test.Status.Summary.Shards = []v1alpha1.ShardSummary{
+					{Shard: 0, Throughput: "200"},
+					{Shard: 2, Throughput: "150", LongestGap: new(v1alpha1.Microseconds(9_000_000))},
+				}
+			},
+			report.Complete,
+			report.Pass,
+			[]string{"left the clients of shard 2 without a single answer", "Shard 2 had the longest outage, 9 s"},
+			nil,
+		},
+		"no faults": {
+			func(in *Input) { in.Faults = nil },
+			report.Complete,
+			report.Pass,
+			[]string{"were served"},
+			[]string{"kill-primary:", "left the clients"},
+		},
+		"a fault of another test": {
+			func(in *Input) { in.Faults[0].Status.LoadTest = "other" },
+			report.Complete,
+			report.Pass,
+			[]string{"were served"},
+			[]string{"left the clients"},
+		},
+		"a setting": {
+			func(in *Input) { in.Faults[0].Spec.Setting = true },
+			report.Complete,
+			report.Pass,
+			[]string{"were served", "kind: RedisFault"},
+			[]string{"left the clients"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := saved(t, "pass")
@@ -106,17 +175,23 @@ func TestCPULimitOfAServer(t *testing.T) {
 // A fault that was never injected, and one that is not there.
 func TestFaultsWithoutFigures(t *testing.T) {
 	in := saved(t, "pass")
-	in.Faults[0].Status = v1alpha1.RedisFaultStatus{LoadTest: in.Test.Name, Conditions: []metav1.Condition{condition("Failed", metav1.ConditionTrue, "the throughput was not steady")}}
+	in.Faults[0].Status = v1alpha1.RedisFaultStatus{
+		LoadTest:   in.Test.Name,
+		Conditions: []metav1.Condition{condition("Failed", metav1.ConditionTrue, "the throughput was not steady")},
+	}
 	d, err := Fault(in, "kill-primary")
-	if err != nil || d.State != report.Failed || !strings.Contains(d.Finding.String(), "was not injected: the throughput was not steady.") {
+	if err != nil || d.State != report.Failed ||
+		!strings.Contains(d.Finding.String(), "was not injected: the throughput was not steady.") {
 		t.Errorf("%v, %+v", err, d)
 	}
-	if d, err = Fault(in, "other"); err == nil || !strings.Contains(err.Error(), "there is no RedisFault other, but kill-primary") {
+	if d, err = Fault(in, "other"); err == nil ||
+		!strings.Contains(err.Error(), "there is no RedisFault other, but kill-primary") {
 		t.Errorf("%v, %+v", err, d)
 	}
 }
 
-// Records of all released versions have a report. Without the result of the run it is inconclusive, in JUnit an error that says why.
+// Records of all released versions have a report. Without the result of the run it is inconclusive, in JUnit an error
+// that says why.
 func TestRecordsAlone(t *testing.T) {
 	files, err := filepath.Glob("../../record/merged/testdata/series-v*.bin")
 	if err != nil || len(files) == 0 {
@@ -138,7 +213,8 @@ func TestRecordsAlone(t *testing.T) {
 		if html := written(t, "html", d); !strings.Contains(html, `id="c-tps"`) {
 			t.Errorf("%s: there is no curve", file)
 		}
-		if xml := written(t, "xml", d); d.Verdict != report.Inconclusive || !strings.Contains(xml, `errors="1"`) || !strings.Contains(xml, `NoResult: the record has no result of its run`) {
+		if xml := written(t, "xml", d); d.Verdict != report.Inconclusive || !strings.Contains(xml, `errors="1"`) ||
+			!strings.Contains(xml, `NoResult: the record has no result of its run`) {
 			t.Errorf("%s: %s\n%s", file, d.Verdict, xml)
 		}
 	}
@@ -152,7 +228,9 @@ func TestHostileText(t *testing.T) {
 	in.Test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: evil, Evidence: evil}
 	in.Test.Status.Target.Version, in.Test.Status.Target.Message = evil, evil
 	in.Test.Status.Summary.Operations[0].Name = evil
-	in.Test.Status.Servers = []v1alpha1.ServerUse{{Address: evil, Pod: evil, Slowest: []v1alpha1.SlowCommand{{Command: evil}}}}
+	in.Test.Status.Servers = []v1alpha1.ServerUse{
+		{Address: evil, Pod: evil, Slowest: []v1alpha1.SlowCommand{{Command: evil}}},
+	}
 	in.Test.Spec.Workload.Commands[0].Command = []string{evil, "```\n</pre>"}
 	f := &in.Faults[0]
 	f.Namespace, f.Status.LoadTest, f.Status.EffectEvidence = evil, evil, evil
@@ -168,7 +246,8 @@ func TestHostileText(t *testing.T) {
 	}
 	for _, d := range []*report.Document{LoadTest(in), one} {
 		html := written(t, "html", d)
-		if strings.Contains(html, "<script>alert") || strings.Count(html, "<script") != 3 || strings.Count(html, "</style>") != 1 || strings.Count(html, "</pre>") != strings.Count(html, "<pre") {
+		if strings.Contains(html, "<script>alert") || strings.Count(html, "<script") != 3 ||
+			strings.Count(html, "</style>") != 1 || strings.Count(html, "</pre>") != strings.Count(html, "<pre") {
 			t.Error("the page has markup of somebody else")
 		}
 		text, _, _ := strings.Cut(written(t, "md", d), "### Specification")
@@ -178,7 +257,8 @@ func TestHostileText(t *testing.T) {
 				t.Errorf("Markdown has %q", bad)
 			}
 		}
-		if _, spec, _ := strings.Cut(written(t, "md", d), "### Specification"); !strings.HasPrefix(strings.TrimSpace(spec), "````") {
+		if _, spec, _ := strings.Cut(written(t, "md", d),
+			"### Specification"); !strings.HasPrefix(strings.TrimSpace(spec), "````") {
 			t.Errorf("the fence of the specification can be closed by it: %.80s", spec)
 		}
 		if !strings.Contains(written(t, "xml", d), "&lt;script&gt;") {
@@ -191,15 +271,34 @@ func TestHostileText(t *testing.T) {
 func TestLoadFromThisMachine(t *testing.T) {
 	in := saved(t, "pass")
 	load := &result.Load{
-		Version: 1, Outcome: result.Finished, Verdict: "Fail", Why: "maxLatencyP99 is 3ms, limit 1ms", Start: in.Series.Start, Elapsed: result.Seconds(52 * time.Second), Measured: result.Seconds(50 * time.Second),
-		Planned: result.Seconds(52 * time.Second), Latency: result.ResponseTime, Shape: "open loop, 400 requests/s",
-		Total:      result.Operation{Name: "all", Requests: 100, OK: 98, Failed: 2, Throughput: 399.5, ErrorRate: .02, Latency: &result.Quantiles{P50: 1e6, P99: 3e6, Max: 4e6}},
-		Errors:     []result.ErrorCount{{Class: "oom", Count: 2, Sample: "OOM command not allowed <b>"}},
-		Objectives: []result.Objective{{Name: "maxLatencyP99", Unit: result.UnitSeconds, Limit: .001, Actual: new(.003), Met: new(false)}},
+		Version:  1,
+		Outcome:  result.Finished,
+		Verdict:  "Fail",
+		Why:      "maxLatencyP99 is 3ms, limit 1ms",
+		Start:    in.Series.Start,
+		Elapsed:  result.Seconds(52 * time.Second),
+		Measured: result.Seconds(50 * time.Second),
+		Planned:  result.Seconds(52 * time.Second),
+		Latency:  result.ResponseTime,
+		Shape:    "open loop, 400 requests/s",
+		Total: result.Operation{
+			Name:       "all",
+			Requests:   100,
+			OK:         98,
+			Failed:     2,
+			Throughput: 399.5,
+			ErrorRate:  .02,
+			Latency:    &result.Quantiles{P50: 1e6, P99: 3e6, Max: 4e6},
+		},
+		Errors: []result.ErrorCount{{Class: "oom", Count: 2, Sample: "OOM command not allowed <b>"}},
+		Objectives: []result.Objective{
+			{Name: "maxLatencyP99", Unit: result.UnitSeconds, Limit: .001, Actual: new(.003), Met: new(false)},
+		},
 	}
 	for _, series := range []*merged.Series{nil, in.Series} {
 		d := LoadTest(Input{Name: "load", Load: load, Series: series})
-		if d.Verdict != report.Fail || (d.Series != nil) != (series != nil) || !strings.HasSuffix(d.Finding.String(), "maxLatencyP99 is 3\u00a0ms, limit 1\u00a0ms.") {
+		if d.Verdict != report.Fail || (d.Series != nil) != (series != nil) ||
+			!strings.HasSuffix(d.Finding.String(), "maxLatencyP99 is 3\u00a0ms, limit 1\u00a0ms.") {
 			t.Errorf("%s: %s, series %v", d.Verdict, d.Finding, d.Series)
 		}
 		for _, f := range d.Figures {

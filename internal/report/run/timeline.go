@@ -8,10 +8,18 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// timeline is the events of a fault; own tells that time counts from its injection, and not from the start of the load.
+// timeline is the events of a fault; own tells that time counts from its injection, and not from
+// the start of the load.
 func (f *fault) timeline(own bool) (list []report.Event) {
 	for _, e := range f.Status.Timeline {
-		event := report.Event{At: e.At.UTC(), Offset: result.Seconds(e.Offset.Duration()), Event: e.Event, Object: e.Object, Message: e.Message, Owner: events.OwnerOf(e.Event, "")}
+		event := report.Event{
+			At:      e.At.UTC(),
+			Offset:  result.Seconds(e.Offset.Duration()),
+			Event:   e.Event,
+			Object:  e.Object,
+			Message: e.Message,
+			Owner:   events.OwnerOf(e.Event, ""),
+		}
 		if event.Message == "" {
 			event.Message = events.Meaning(e.Event)
 		}
@@ -28,7 +36,8 @@ func (f *fault) timeline(own bool) (list []report.Event) {
 	return list
 }
 
-// timeline is the events of all faults, from the start of the load; of a single one from its injection.
+// timeline is the events of all faults, from the start of the load; of a single one from its
+// injection.
 func (s *subject) timeline() (list []report.Event) {
 	for _, f := range s.faults {
 		list = append(list, f.timeline(len(s.faults) == 1)...)
@@ -39,5 +48,7 @@ func (s *subject) timeline() (list []report.Event) {
 
 // quiet reports whether a fault had an outage that is drawn.
 func (s *subject) quiet() bool {
-	return slices.ContainsFunc(s.faults, func(f *fault) bool { return f.drawn.Outage.To > f.drawn.Outage.From })
+	return slices.ContainsFunc(s.faults, func(f *fault) bool {
+		return f.drawn.Outage.To > f.drawn.Outage.From
+	})
 }

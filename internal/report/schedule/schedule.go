@@ -1,4 +1,5 @@
-// Package schedule makes the report of a schedule of experiments: how its figures have changed from run to run.
+// Package schedule makes the report of a schedule of experiments: how its figures have changed from
+// run to run.
 package schedule
 
 import (
@@ -27,15 +28,25 @@ type Schedule struct {
 	History *history.History // nil: no run has ended, or it was not given
 }
 
-// Report makes its report: the runs of the last template, with the changes and the regressions that were found.
+// Report makes its report: the runs of the last template, with the changes and the regressions that
+// were found.
 func (s *Schedule) Report() (*report.Document, error) {
 	o := s.Object
 	if s.History == nil {
 		s.History = &history.History{}
 	}
 	d := &report.Document{
-		Version: report.Version, Kind: report.Schedule, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, State: s.state(), Verdict: report.Verdict(o.Status.Verdict),
-		Finding: s.finding(), Done: s.done(), Specification: study.Specification("RedisExperimentSchedule", &o.ObjectMeta, &o.Spec), Styles: plot.Styles,
+		Version:       report.Version,
+		Kind:          report.Schedule,
+		Namespace:     o.Namespace,
+		Name:          o.Name,
+		Redquake:      version.Version,
+		State:         s.state(),
+		Verdict:       report.Verdict(o.Status.Verdict),
+		Finding:       s.finding(),
+		Done:          s.done(),
+		Specification: study.Specification("RedisExperimentSchedule", &o.ObjectMeta, &o.Spec),
+		Styles:        plot.Styles,
 	}
 	d.Reason = s.reason()
 	runs := s.runs()
@@ -47,14 +58,27 @@ func (s *Schedule) Report() (*report.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, section := range []*report.Section{trend, s.regressionsSection(), s.changesSection(runs), s.nightsSection(), {
-		ID: "spec", Title: "Specification", Finding: report.Text("as the API server has it, defaults included"), Texts: []string{d.Specification}, Folded: true, Derived: true,
-	}} {
+	for _, section := range []*report.Section{
+		trend,
+		s.regressionsSection(),
+		s.changesSection(runs),
+		s.nightsSection(),
+		{
+			ID:      "spec",
+			Title:   "Specification",
+			Finding: report.Text("as the API server has it, defaults included"),
+			Texts:   []string{d.Specification},
+			Folded:  true,
+			Derived: true,
+		},
+	} {
 		if section != nil {
 			d.Sections = append(d.Sections, *section)
 		}
 	}
-	d.Notes = []string{"A change that was found never moves or vanishes: each run is judged by those before it alone."}
+	d.Notes = []string{
+		"A change that was found never moves or vanishes: each run is judged by those before it alone.",
+	}
 	return d, nil
 }
 
@@ -64,7 +88,8 @@ func (s *Schedule) reason() string {
 	if n := len(s.History.Runs); n > 0 && s.Object.Status.Verdict != "" {
 		parts = append(parts, "The verdict is that of the last run, "+s.History.Runs[n-1].Name+".")
 	}
-	if ready := meta.FindStatusCondition(s.Object.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+	if ready := meta.FindStatusCondition(s.Object.Status.Conditions,
+		v1alpha1.ConditionReady); ready != nil {
 		parts = append(parts, ready.Reason+": "+ready.Message)
 	}
 	return strings.Join(parts, " ")
@@ -95,17 +120,21 @@ func (s *Schedule) finding() report.Prose {
 		return report.Text("No run has ended yet.")
 	case len(h.Regressions) > 0:
 		r := &h.Regressions[0]
-		p := report.Prose{}.Strong(wording.Of(r.Figure).Title + " of " + r.Cell).Add(" has been ").Damage("worse since " + s.when(r.Since))
+		p := report.Prose{}.Strong(wording.Of(r.Figure).Title + " of " + r.Cell).Add(" has been ").
+			Damage("worse since " + s.when(r.Since))
 		if r.Unconfirmed != "" {
 			p = p.Add(", unconfirmed: the run could not be repeated (" + r.Unconfirmed + ")")
 		}
 		p = p.Add(".")
 		if more := len(h.Regressions) - 1; more > 0 {
-			p = p.Add(fmt.Sprintf(" So %s %s.", map[bool]string{true: "has", false: "have"}[more == 1], wording.Plural(more, "more figure")))
+			p = p.Add(fmt.Sprintf(" So %s %s.", map[bool]string{true: "has", false: "have"}[more == 1],
+				wording.Plural(more, "more figure")))
 		}
 		return p
 	case h.Confirming != nil:
-		return report.Text(fmt.Sprintf("The run of %s shows a regression, and is repeated before it is called one.", s.when(h.Confirming.Run)))
+		return report.Text(fmt.Sprintf(
+			"The run of %s shows a regression, and is repeated before it is called one.",
+			s.when(h.Confirming.Run)))
 	}
 	changed := 0
 	for _, c := range h.Changes {
@@ -113,7 +142,8 @@ func (s *Schedule) finding() report.Prose {
 			changed++
 		}
 	}
-	p := report.Text(fmt.Sprintf("Nothing is worse than before in %s.", wording.Plural(len(s.runs()), "run")))
+	p := report.Text(fmt.Sprintf("Nothing is worse than before in %s.",
+		wording.Plural(len(s.runs()), "run")))
 	if changed > 0 {
 		p = p.Add(fmt.Sprintf(" %s of a level lie behind.", wording.Plural(changed, "change")))
 	}
@@ -157,7 +187,15 @@ func (s *Schedule) objectives() (list []report.Objective) {
 	for i := range s.History.Regressions {
 		r := &s.History.Regressions[i]
 		level := r.Level
-		o := report.Objective{Name: "noRegression " + r.Figure, Of: r.Cell, Unit: experiment.UnitOf(compare.FigureNamed(r.Figure)), Limit: level, Actual: s.last(r.Figure, r.Cell), Judged: report.Missed, Message: r.Message + ", since " + r.Since}
+		o := report.Objective{
+			Name:    "noRegression " + r.Figure,
+			Of:      r.Cell,
+			Unit:    experiment.UnitOf(compare.FigureNamed(r.Figure)),
+			Limit:   level,
+			Actual:  s.last(r.Figure, r.Cell),
+			Judged:  report.Missed,
+			Message: r.Message + ", since " + r.Since,
+		}
 		if r.Unconfirmed != "" {
 			o.Message += ", unconfirmed: " + r.Unconfirmed
 		}
@@ -170,7 +208,12 @@ func (s *Schedule) objectives() (list []report.Objective) {
 	if c == nil {
 		return nil
 	}
-	o := report.Objective{Name: "noRegression", Unit: result.UnitCount, Judged: report.Met, Message: c.Reason + ": " + c.Message}
+	o := report.Objective{
+		Name:    "noRegression",
+		Unit:    result.UnitCount,
+		Judged:  report.Met,
+		Message: c.Reason + ": " + c.Message,
+	}
 	if c.Status == metav1.ConditionUnknown {
 		o.Judged = report.NotJudged
 	}
@@ -212,7 +255,13 @@ func (s *Schedule) figures(runs []history.Run) (all []report.Figure) {
 		for _, f := range figuresOf(runs) {
 			for c, m := range runs[i].Medians[f.Name] {
 				if m != nil && c < len(cells) {
-					all = append(all, report.Figure{Name: f.Name, Of: runs[i].Name + ", " + cells[c], Label: "median of " + wording.Of(f.Name).InText, Unit: experiment.UnitOf(f), Value: new(float64(*m))})
+					all = append(all, report.Figure{
+						Name:  f.Name,
+						Of:    runs[i].Name + ", " + cells[c],
+						Label: "median of " + wording.Of(f.Name).InText,
+						Unit:  experiment.UnitOf(f),
+						Value: new(float64(*m)),
+					})
 				}
 			}
 		}

@@ -48,14 +48,24 @@ func scheduled(t testing.TB) *report.Document {
 // nightly is a schedule after 40 nights, as the controller adds them to the history; edit changes each run before.
 func nightly(t testing.TB, edit func(night int, run *history.Ended)) *Schedule {
 	t.Helper()
-	o := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop"}, Spec: v1alpha1.RedisExperimentScheduleSpec{
-		Schedule: "0 3 * * *", CompareTo: &v1alpha1.ScheduleComparison{Run: "last", Confirm: true},
-	}}
+	o := &v1alpha1.RedisExperimentSchedule{
+		ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop"},
+		Spec: v1alpha1.RedisExperimentScheduleSpec{
+			Schedule: "0 3 * * *", CompareTo: &v1alpha1.ScheduleComparison{Run: "last", Confirm: true},
+		},
+	}
 	if err := yaml.UnmarshalStrict([]byte(twoCells), &o.Spec.Template.Spec); err != nil {
 		t.Fatal(err)
 	}
 	o.Status.Verdict = v1alpha1.VerdictPass
-	o.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonScheduled, Message: "the next run is at 2027-01-01T03:00:00Z"}}
+	o.Status.Conditions = []metav1.Condition{
+		{
+			Type:    v1alpha1.ConditionReady,
+			Status:  metav1.ConditionTrue,
+			Reason:  v1alpha1.ReasonScheduled,
+			Message: "the next run is at 2027-01-01T03:00:00Z",
+		},
+	}
 	h := &history.History{Version: history.Version}
 	random := rand.New(rand.NewPCG(8, 8))
 	cells := []string{"connections=50", "connections=100"}
@@ -68,11 +78,16 @@ func nightly(t testing.TB, edit func(night int, run *history.Ended)) *Schedule {
 				if night >= 25 && cell == 1 {
 					v *= 0.8
 				}
-				record.Runs = append(record.Runs, experiment.RecordedRun{Cell: cell, Round: round, Values: map[string]experiment.Value{"throughput": {Value: v}}})
+				record.Runs = append(record.Runs, experiment.RecordedRun{
+					Cell:   cell,
+					Round:  round,
+					Values: map[string]experiment.Value{"throughput": {Value: v}},
+				})
 			}
 		}
 		run := history.Ended{Figures: []compare.Figure{compare.Throughput}, Run: history.Run{
-			Name: fmt.Sprintf("nightly-%d", begins.Unix()/60), Scheduled: begins, Start: begins, End: begins.Add(time.Hour), Template: "t", Verdict: v1alpha1.VerdictPass, Complete: true, Record: record,
+			Name: fmt.Sprintf("nightly-%d", begins.Unix()/60), Scheduled: begins, Start: begins, End: begins.Add(time.Hour),
+			Template: "t", Verdict: v1alpha1.VerdictPass, Complete: true, Record: record,
 		}}
 		if edit != nil {
 			edit(night, &run)
@@ -82,7 +97,8 @@ func nightly(t testing.TB, edit func(night int, run *history.Ended)) *Schedule {
 	return &Schedule{Object: o, History: h}
 }
 
-// The history of a schedule names the night since which a figure is worse, marks it, and fails in JUnit although the last run has passed.
+// The history of a schedule names the night since which a figure is worse, marks it, and fails in JUnit although the
+// last run has passed.
 func TestScheduleReport(t *testing.T) {
 	t.Parallel()
 	d := scheduled(t)
@@ -108,23 +124,35 @@ func TestScheduleReport(t *testing.T) {
 	reporttest.Golden(t, "schedule.html", all["html"])
 }
 
-// A regression that could not be confirmed is said to be so; a repetition that is due, too; without a run there is no history.
+// A regression that could not be confirmed is said to be so; a repetition that is due, too; without a run there is no
+// history.
 func TestScheduleStates(t *testing.T) {
 	t.Parallel()
 	unconfirmed := nightly(t, nil)
 	unconfirmed.History.Regressions[0].Unconfirmed = "nightly-1e: Aborted"
 	confirming := nightly(t, nil)
 	confirming.History.Regressions = nil
-	confirming.History.Confirming = &history.Confirming{Run: confirming.History.Runs[39].Name, Attempts: 1, Why: "it failed", Regressed: []history.RegressedFigure{{Cell: "connections=50", Figure: "throughput", Level: 24500, Message: "8% lower"}}}
-	quiet := nightly(t, func(_ int, run *history.Ended) { run.Record.Runs = run.Record.Runs[:0]; run.Complete = false })
+	confirming.History.Confirming = &history.Confirming{
+		Run:      confirming.History.Runs[39].Name,
+		Attempts: 1,
+		Why:      "it failed",
+		Regressed: []history.RegressedFigure{
+			{Cell: "connections=50", Figure: "throughput", Level: 24500, Message: "8% lower"},
+		},
+	}
+	quiet := nightly(t, func(_ int, run *history.Ended) {
+		run.Record.Runs = run.Record.Runs[:0]
+		run.Complete = false
+	})
 	empty := nightly(t, nil)
 	empty.History, empty.Object.Status = nil, v1alpha1.RedisExperimentScheduleStatus{}
-	for want, s := range map[string]*Schedule{
+	wanted := map[string]*Schedule{
+		"No run has ended yet": empty,
 		"unconfirmed: the run could not be repeated (nightly-1e: Aborted)": unconfirmed,
 		"shows a regression, and is repeated before it is called one":      confirming,
 		"Nothing is worse than before in 40 runs":                          quiet,
-		"No run has ended yet":                                             empty,
-	} {
+	}
+	for want, s := range wanted {
 		d, err := s.Report()
 		if err != nil {
 			t.Fatal(err)

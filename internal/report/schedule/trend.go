@@ -49,7 +49,8 @@ type trendMark struct {
 	Title       string
 }
 
-// Limits of the drawing: of more runs the last ones are drawn, and of more cells those that changed.
+// Limits of the drawing: of more runs the last ones are drawn, and of more cells those that
+// changed.
 const (
 	runsDrawn = 150
 	rowsDrawn = 60
@@ -67,8 +68,12 @@ func (s *Schedule) trendSection(runs []history.Run) (*report.Section, error) {
 		w := wording.Of(f.Name)
 		t := trend{Title: w.Title, Counts: w.Counts, Ticks: nightTicks(drawn)}
 		for c, name := range cells {
-			changed := slices.ContainsFunc(s.History.Changes, func(h history.Change) bool { return h.Cell == name && h.Figure == f.Name }) ||
-				slices.ContainsFunc(s.History.Regressions, func(r history.Regression) bool { return r.Cell == name && r.Figure == f.Name })
+			changed := slices.ContainsFunc(s.History.Changes, func(h history.Change) bool {
+				return h.Cell == name && h.Figure == f.Name
+			}) ||
+				slices.ContainsFunc(s.History.Regressions, func(r history.Regression) bool {
+					return r.Cell == name && r.Figure == f.Name
+				})
 			if len(cells)*len(figures) > rowsDrawn && !changed {
 				left++
 				continue
@@ -83,13 +88,22 @@ func (s *Schedule) trendSection(runs []history.Run) (*report.Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	section := &report.Section{ID: "trend", Title: "Over the runs", Leading: true, Drawing: html, Derived: true, Finding: report.Text("A dot is the median of a run, the line is the level. ").Strong("▼").
-		Add(" marks the run since which it is worse, ").Strong("▲").Add(" since which it is better. Each row has its own scale.")}
+	section := &report.Section{
+		ID:      "trend",
+		Title:   "Over the runs",
+		Leading: true,
+		Drawing: html,
+		Derived: true,
+		Finding: report.Text("A dot is the median of a run, the line is the level. ").Strong("▼").
+			Add(" marks the run since which it is worse, ").Strong("▲").
+			Add(" since which it is better. Each row has its own scale."),
+	}
 	if len(drawn) < len(runs) {
 		section.Note = fmt.Sprintf("The last %d of %d runs.", len(drawn), len(runs))
 	}
 	if left > 0 {
-		section.Note = strings.TrimSpace(section.Note + fmt.Sprintf(" %s without a change of level are left out.", wording.Plural(left, "figure")))
+		section.Note = strings.TrimSpace(section.Note +
+			fmt.Sprintf(" %s without a change of level are left out.", wording.Plural(left, "figure")))
 	}
 	return section, nil
 }
@@ -111,7 +125,8 @@ func (s *Schedule) trendRow(runs []history.Run, f compare.Figure, cell int, name
 			low, high = min(low, logs[i]), max(high, logs[i])
 		}
 	}
-	middle, half := (low+high)/2, max((high-low)/2, math.Log1p(f.MarginAt(1)), 0.02)*1.15
+	middle := (low + high) / 2
+	half := max((high-low)/2, math.Log1p(f.MarginAt(1)), 0.02) * 1.15
 	y := func(log float64) float64 { return 500 - 500*(log-middle)/half }
 	x := func(i int) float64 { return 10000 * (float64(i) + 0.5) / float64(len(runs)) }
 	var dots, open strings.Builder
@@ -127,14 +142,20 @@ func (s *Schedule) trendRow(runs []history.Run, f compare.Figure, cell int, name
 	for _, c := range s.marksOf(f.Name, name, runs) {
 		row.level(logs, begin, c.at, y, f, unit)
 		begin = c.at
-		m := trendMark{At: plot.At(x(c.at)/100 - 50/float64(len(runs))), Class: "bt", Sign: "▲", Title: c.title}
+		m := trendMark{
+			At:    plot.At(x(c.at)/100 - 50/float64(len(runs))),
+			Class: "bt",
+			Sign:  "▲",
+			Title: c.title,
+		}
 		if c.worse {
 			m.Class, m.Sign = "ws", "▼"
 		}
 		row.Marks = append(row.Marks, m)
 	}
 	row.level(logs, begin, len(runs), y, f, unit)
-	row.Label = fmt.Sprintf("%s of %s over %s, last %s", wording.Of(f.Name).Title, name, wording.Plural(len(runs), "run"), row.Text)
+	row.Label = fmt.Sprintf("%s of %s over %s, last %s", wording.Of(f.Name).Title, name,
+		wording.Plural(len(runs), "run"), row.Text)
 	for _, m := range row.Marks {
 		row.Label += "; " + m.Title
 	}
@@ -142,7 +163,9 @@ func (s *Schedule) trendRow(runs []history.Run, f compare.Figure, cell int, name
 }
 
 // level draws the median of the runs [from, to).
-func (row *trendRow) level(logs []float64, from, to int, y func(float64) float64, f compare.Figure, unit result.Unit) {
+func (row *trendRow) level(
+	logs []float64, from, to int, y func(float64) float64, f compare.Figure, unit result.Unit,
+) {
 	values := slices.DeleteFunc(slices.Clone(logs[from:to]), math.IsNaN)
 	if len(values) == 0 {
 		return
@@ -152,7 +175,10 @@ func (row *trendRow) level(logs []float64, from, to int, y func(float64) float64
 	if f.Counted {
 		x--
 	}
-	row.Levels = append(row.Levels, trendLevel{plot.At(100 * float64(from) / n), plot.At(100 * float64(to-from) / n), plot.At(100 - y(m)/10), "level " + wording.Value(unit, x)})
+	row.Levels = append(row.Levels, trendLevel{
+		plot.At(100 * float64(from) / n),
+		plot.At(100 * float64(to-from) / n), plot.At(100 - y(m)/10), "level " + wording.Value(unit, x),
+	})
 }
 
 // mark is a change of level, or the begin of a regression.
@@ -162,7 +188,8 @@ type mark struct {
 	title string
 }
 
-// marksOf are the changes of a figure that begin with one of the runs, in their order; a regression without such a change is one, too.
+// marksOf are the changes of a figure that begin with one of the runs, in their order; a regression
+// without such a change is one, too.
 func (s *Schedule) marksOf(figure, cell string, runs []history.Run) (marks []mark) {
 	add := func(since string, worse bool, title string) {
 		i := slices.IndexFunc(runs, func(r history.Run) bool { return r.Name == since })
@@ -173,7 +200,8 @@ func (s *Schedule) marksOf(figure, cell string, runs []history.Run) (marks []mar
 	f := compare.FigureNamed(figure)
 	for i := range s.History.Changes {
 		if c := &s.History.Changes[i]; c.Figure == figure && c.Cell == cell {
-			add(c.Since, c.Worse, fmt.Sprintf("%s since %s, found with %s", wording.Change(f, &c.Change), s.when(c.Since), c.Found))
+			add(c.Since, c.Worse, fmt.Sprintf("%s since %s, found with %s", wording.Change(f, &c.Change),
+				s.when(c.Since), c.Found))
 		}
 	}
 	for i := range s.History.Regressions {
@@ -189,7 +217,10 @@ func (s *Schedule) marksOf(figure, cell string, runs []history.Run) (marks []mar
 func nightTicks(runs []history.Run) (ticks []plot.Tick) {
 	step := max(1, (len(runs)+4)/5)
 	for i := 0; i < len(runs); i += step {
-		ticks = append(ticks, plot.Tick{At: plot.At(100 * (float64(i) + 0.5) / float64(len(runs))), Text: runs[i].Scheduled.UTC().Format("2 Jan")})
+		ticks = append(ticks, plot.Tick{
+			At:   plot.At(100 * (float64(i) + 0.5) / float64(len(runs))),
+			Text: runs[i].Scheduled.UTC().Format("2 Jan"),
+		})
 	}
 	return ticks
 }

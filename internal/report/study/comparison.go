@@ -13,20 +13,37 @@ import (
 	"github.com/redquake/redquake/internal/version"
 )
 
-// Runs is a comparison of runs: each argument of a command is a cell, the first one is the baseline.
-func Runs(cells []experiment.Cell, table *result.Comparisons, require v1alpha1.ComparisonRequirement) *Study {
-	s := &Study{Kind: report.Comparison, Redquake: version.Version, State: report.Complete, Table: table, Asked: Asked{Require: require}}
+// Runs is a comparison of runs: each argument of a command is a cell, the first one is the
+// baseline.
+func Runs(
+	cells []experiment.Cell, table *result.Comparisons, require v1alpha1.ComparisonRequirement,
+) *Study {
+	s := &Study{
+		Kind:     report.Comparison,
+		Redquake: version.Version,
+		State:    report.Complete,
+		Table:    table,
+		Asked:    Asked{Require: require},
+	}
 	var names []string
 	for i, c := range cells {
 		names = append(names, c.Name)
 		s.Cells = append(s.Cells, Cell{Name: c.Name})
 		for _, run := range c.Runs {
-			s.Runs = append(s.Runs, Run{Cell: i, Round: run.Round, Name: run.Source, Start: run.Start, Inconclusive: run.Inconclusive, Values: run.Values})
+			s.Runs = append(s.Runs, Run{
+				Cell:         i,
+				Round:        run.Round,
+				Name:         run.Source,
+				Start:        run.Start,
+				Inconclusive: run.Inconclusive,
+				Values:       run.Values,
+			})
 		}
 	}
 	s.Name = strings.Join(names, ", ")
 	if len(names) > wording.MostNamed {
-		s.Name = fmt.Sprintf("%s and %d more", strings.Join(names[:wording.MostNamed], ", "), len(names)-wording.MostNamed)
+		s.Name = fmt.Sprintf("%s and %d more", strings.Join(names[:wording.MostNamed], ", "),
+			len(names)-wording.MostNamed)
 	}
 	s.number()
 	s.Verdict, s.Reason = s.required()
@@ -52,18 +69,31 @@ func (s *Study) required() (report.Verdict, string) {
 }
 
 func primaryRows(t *result.Comparisons) []result.Comparison {
-	return slices.DeleteFunc(slices.Clone(t.Comparisons), func(c result.Comparison) bool { return !c.Primary })
+	return slices.DeleteFunc(slices.Clone(t.Comparisons), func(c result.Comparison) bool {
+		return !c.Primary
+	})
 }
 
 // earlierParameter is what an experiment and an earlier one differ in.
 const earlierParameter = "experiment"
 
-// Two is an experiment against an earlier one: each cell against itself. then and now are their names.
-func Two(earlier, later *Experiment, then, now string, table *result.Comparisons, require v1alpha1.ComparisonRequirement) *Study {
+// Two is an experiment against an earlier one: each cell against itself. then and now are their
+// names.
+func Two(
+	earlier, later *Experiment, then, now string, table *result.Comparisons,
+	require v1alpha1.ComparisonRequirement,
+) *Study {
 	s := &Study{
-		Kind: report.Comparison, Namespace: later.Object.Namespace, Name: now + " against " + then, Redquake: version.Version, State: report.Complete,
-		Asked: Asked{Question: later.Plan.Question(&later.Object.Spec.Compare), Require: require}, Done: Done(&later.Object.Spec),
-		Spec: Specification("RedisExperiment", &later.Object.ObjectMeta, &later.Object.Spec), Repeat: later.Plan.Repeat, Window: WindowOf(later.Record),
+		Kind:      report.Comparison,
+		Namespace: later.Object.Namespace,
+		Name:      now + " against " + then,
+		Redquake:  version.Version,
+		State:     report.Complete,
+		Asked:     Asked{Question: later.Plan.Question(&later.Object.Spec.Compare), Require: require},
+		Done:      Done(&later.Object.Spec),
+		Spec:      Specification("RedisExperiment", &later.Object.ObjectMeta, &later.Object.Spec),
+		Repeat:    later.Plan.Repeat,
+		Window:    WindowOf(later.Record),
 	}
 	if table.Experiment != nil { // it is not complete
 		s.State, s.Reason = report.Running, table.Experiment.Message
@@ -80,7 +110,8 @@ func Two(earlier, later *Experiment, then, now string, table *result.Comparisons
 	return s
 }
 
-// both makes two cells of each that both have: one of the earlier experiment, which is its baseline.
+// both makes two cells of each that both have: one of the earlier experiment, which is its
+// baseline.
 func (s *Study) both(earlier, later *Experiment, then, now string, table *result.Comparisons) {
 	own := s.Cells
 	s.Cells = nil
@@ -91,8 +122,16 @@ func (s *Study) both(earlier, later *Experiment, then, now string, table *result
 		}
 		at := len(s.Cells)
 		s.Cells = append(s.Cells,
-			Cell{Name: earlierParameter + "=" + then + "," + c.Name, Values: append([]string{then}, c.Values...), Baseline: at},
-			Cell{Name: c.Name, Values: append([]string{now}, c.Values...), Baseline: at})
+			Cell{
+				Name:     earlierParameter + "=" + then + "," + c.Name,
+				Values:   append([]string{then}, c.Values...),
+				Baseline: at,
+			},
+			Cell{
+				Name:     c.Name,
+				Values:   append([]string{now}, c.Values...),
+				Baseline: at,
+			})
 		s.addRuns(earlier, before, at)
 		s.addRuns(later, i, at+1)
 	}

@@ -44,7 +44,9 @@ func WindowOf(r *experiment.Record) overlay.Window {
 		_, ok := run.Values[compare.RecoveryTime.Name]
 		return ok
 	})}
-	seconds := func(x float64) time.Duration { return time.Duration(math.Ceil(x) * float64(time.Second)) }
+	seconds := func(x float64) time.Duration {
+		return time.Duration(math.Ceil(x) * float64(time.Second))
+	}
 	switch {
 	case w.Fault:
 		after := 12.
@@ -65,8 +67,12 @@ func WindowOf(r *experiment.Record) overlay.Window {
 	return w
 }
 
-// DetailOf is what the objects of a run, its record and the results kept beside it have beyond the figures; series is nil if the record is gone.
-func DetailOf(w overlay.Window, test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept []result.Fault, series *merged.Series) *Detail {
+// DetailOf is what the objects of a run, its record and the results kept beside it have beyond the
+// figures; series is nil if the record is gone.
+func DetailOf(
+	w overlay.Window, test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept []result.Fault,
+	series *merged.Series,
+) *Detail {
 	d := &Detail{Use: useOf(&test.Status)}
 	if v := test.Status.Verification; v != nil {
 		d.ReadBack = v.Acknowledged
@@ -118,7 +124,8 @@ type Use struct {
 	MainThread int64
 	Slow       int64 // commands in the slow logs
 	Pods       []PodCPU
-	// ThreadedReads and ThreadedWrites are the shares that the I/O threads of the busiest server performed, from 0 to 1; nil = it did not say.
+	// ThreadedReads and ThreadedWrites are the shares that the I/O threads of the busiest server
+	// performed, from 0 to 1; nil = it did not say.
 	ThreadedReads, ThreadedWrites *float64
 }
 
@@ -150,7 +157,8 @@ func useOf(status *v1alpha1.RedisLoadTestStatus) (u Use) {
 		}
 		if s.CPU != nil && s.CPU.Mean > busiest {
 			busiest = s.CPU.Mean
-			u.ThreadedReads, u.ThreadedWrites = decimal(s.IOThreadedReads), decimal(s.IOThreadedWrites)
+			u.ThreadedReads = decimal(s.IOThreadedReads)
+			u.ThreadedWrites = decimal(s.IOThreadedWrites)
 		}
 	}
 	for i := range status.Pods {
@@ -166,8 +174,11 @@ func (u *Use) Raise(o *Use) {
 	if o.Bottleneck != "" && !slices.Contains(strings.Split(u.Bottleneck, ", "), o.Bottleneck) {
 		u.Bottleneck = strings.TrimPrefix(u.Bottleneck+", "+o.Bottleneck, ", ")
 	}
-	u.CPU, u.MainThread, u.Slow = max(u.CPU, o.CPU), max(u.MainThread, o.MainThread), max(u.Slow, o.Slow)
-	u.ThreadedReads, u.ThreadedWrites = higher(u.ThreadedReads, o.ThreadedReads), higher(u.ThreadedWrites, o.ThreadedWrites)
+	u.CPU = max(u.CPU, o.CPU)
+	u.MainThread = max(u.MainThread, o.MainThread)
+	u.Slow = max(u.Slow, o.Slow)
+	u.ThreadedReads = higher(u.ThreadedReads, o.ThreadedReads)
+	u.ThreadedWrites = higher(u.ThreadedWrites, o.ThreadedWrites)
 	for _, p := range o.Pods {
 		mine := u.Pod(p.Name)
 		mine.Max = max(mine.Max, p.Max)

@@ -20,12 +20,20 @@ func TestDetailOfTheKeptResult(t *testing.T) {
 		InjectedAt: new(metav1.NewMicroTime(injected)),
 		Impact: &v1alpha1.Impact{
 			TimeToImpact: &v1alpha1.BoundedDuration{Value: 1000, AtLeast: 1000, AtMost: 1000},
-			Phases:       []v1alpha1.Phase{{Name: "Ready", Source: v1alpha1.PhaseKubernetes, Duration: &v1alpha1.BoundedDuration{Value: took, AtLeast: took, AtMost: took}}},
+			Phases: []v1alpha1.Phase{
+				{
+					Name:     "Ready",
+					Source:   v1alpha1.PhaseKubernetes,
+					Duration: &v1alpha1.BoundedDuration{Value: took, AtLeast: took, AtMost: took},
+				},
+			},
 		},
 	}}
 	kept := result.Fault{
 		Name: "kill", UID: "1", TimeToImpact: &result.BoundedSeconds{Value: result.Seconds(7 * time.Millisecond)},
-		Phases: []result.Phase{{Name: "DatasetLoaded", Source: "Redis", Took: result.BoundedSeconds{Value: result.Seconds(3 * time.Second)}}},
+		Phases: []result.Phase{
+			{Name: "DatasetLoaded", Source: "Redis", Took: result.BoundedSeconds{Value: result.Seconds(3 * time.Second)}},
+		},
 	}
 	another := kept
 	another.UID = "2"
@@ -40,7 +48,8 @@ func TestDetailOfTheKeptResult(t *testing.T) {
 		"kept of an earlier one": {[]result.Fault{another}, "Ready", 2 * time.Second, time.Millisecond},
 	} {
 		d := DetailOf(overlay.Window{}, &v1alpha1.RedisLoadTest{}, []v1alpha1.RedisFault{fault}, c.kept, nil)
-		if len(d.Phases) != 1 || d.Phases[0].Name != c.phase || time.Duration(d.Phases[0].Took.Value) != c.took || d.Begins == nil || *d.Begins != c.begins {
+		if len(d.Phases) != 1 || d.Phases[0].Name != c.phase || time.Duration(d.Phases[0].Took.Value) != c.took ||
+			d.Begins == nil || *d.Begins != c.begins {
 			t.Errorf("%s: phases %+v, begins %v: want %s of %v, %v", name, d.Phases, d.Begins, c.phase, c.took, c.begins)
 		}
 	}

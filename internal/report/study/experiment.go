@@ -32,10 +32,22 @@ type Experiment struct {
 func (e *Experiment) Study(require v1alpha1.ComparisonRequirement) *Study {
 	o := e.Object
 	s := &Study{
-		Kind: report.Experiment, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, Planned: e.Plan.Runs(), Repeat: e.Plan.Repeat, Order: o.Spec.Order, Seed: o.Status.Seed,
-		Table: e.Plan.Outcome(o, e.Record, require), Done: Done(&o.Spec), Spec: Specification("RedisExperiment", &o.ObjectMeta, &o.Spec), Window: WindowOf(e.Record),
+		Kind:      report.Experiment,
+		Namespace: o.Namespace,
+		Name:      o.Name,
+		Redquake:  version.Version,
+		Planned:   e.Plan.Runs(),
+		Repeat:    e.Plan.Repeat,
+		Order:     o.Spec.Order,
+		Seed:      o.Status.Seed,
+		Table:     e.Plan.Outcome(o, e.Record, require),
+		Done:      Done(&o.Spec),
+		Spec:      Specification("RedisExperiment", &o.ObjectMeta, &o.Spec),
+		Window:    WindowOf(e.Record),
 		Asked: Asked{
-			Question: e.Plan.Question(&o.Spec.Compare), Require: cmp.Or(require, o.Spec.Compare.Require), Gate: o.Spec.Objectives != nil && o.Spec.Objectives.NoRegression,
+			Question: e.Plan.Question(&o.Spec.Compare),
+			Require:  cmp.Or(require, o.Spec.Compare.Require),
+			Gate:     o.Spec.Objectives != nil && o.Spec.Objectives.NoRegression,
 		},
 	}
 	s.setState(o)
@@ -55,7 +67,9 @@ func (s *Study) setState(o *v1alpha1.RedisExperiment) {
 	s.Verdict, s.Reason = report.Verdict(outcome.Verdict), outcome.Message
 	complete := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionComplete)
 	switch {
-	case meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionFailed), complete != nil && complete.Reason == v1alpha1.ReasonAborted && complete.Status == metav1.ConditionTrue:
+	case meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionFailed),
+		complete != nil && complete.Reason == v1alpha1.ReasonAborted &&
+			complete.Status == metav1.ConditionTrue:
 		s.State = report.Failed
 	case complete == nil, outcome.Finished == 0:
 		s.State = report.Pending
@@ -86,8 +100,18 @@ func (s *Study) setRuns(r *experiment.Record, details map[string]*Detail) {
 	for i := range r.Runs {
 		of := &r.Runs[i]
 		s.Runs = append(s.Runs, Run{
-			Number: i + 1, Cell: of.Cell, Round: of.Round, Name: of.LoadTest, Start: of.Start, End: of.End, Missed: of.Missed, Failed: of.Failed, Inconclusive: of.Inconclusive,
-			Server: of.Server, Values: of.Values, Detail: details[of.LoadTest],
+			Number:       i + 1,
+			Cell:         of.Cell,
+			Round:        of.Round,
+			Name:         of.LoadTest,
+			Start:        of.Start,
+			End:          of.End,
+			Missed:       of.Missed,
+			Failed:       of.Failed,
+			Inconclusive: of.Inconclusive,
+			Server:       of.Server,
+			Values:       of.Values,
+			Detail:       details[of.LoadTest],
 		})
 	}
 }
@@ -98,7 +122,12 @@ func (s *Study) setEarlier(o *v1alpha1.RedisExperiment) {
 	if o.Spec.CompareTo == nil || regressed == nil {
 		return
 	}
-	s.Earlier = &Earlier{Run: o.Spec.CompareTo.Run, Regressed: string(regressed.Status), Reason: regressed.Reason, Message: regressed.Message}
+	s.Earlier = &Earlier{
+		Run:       o.Spec.CompareTo.Run,
+		Regressed: string(regressed.Status),
+		Reason:    regressed.Reason,
+		Message:   regressed.Message,
+	}
 	if e := o.Status.Earlier; e != nil {
 		s.Earlier.Run, s.Earlier.Notes = e.Run, e.Notes
 		for i := range e.Comparison {
@@ -114,9 +143,22 @@ func ofStatus(c *v1alpha1.ComparisonResult, run string, q experiment.Question) r
 		f.Margin = m
 	}
 	r := result.Comparison{
-		Cell: c.Cell, Baseline: run, Figure: c.Figure, Unit: experiment.UnitOf(f), Primary: true, Verdict: string(c.Verdict), Reason: c.Reason, Message: c.Message, Repeats: int(c.Repeats),
-		BaselineRepeats: int(c.BaselineRepeats), Median: decimal(c.Median), BaselineMedian: decimal(c.BaselineMedian), Change: decimal(c.Change), AtLeast: decimal(c.AtLeast),
-		AtMost: decimal(c.AtMost), Needs: int(c.Needs),
+		Cell:            c.Cell,
+		Baseline:        run,
+		Figure:          c.Figure,
+		Unit:            experiment.UnitOf(f),
+		Primary:         true,
+		Verdict:         string(c.Verdict),
+		Reason:          c.Reason,
+		Message:         c.Message,
+		Repeats:         int(c.Repeats),
+		BaselineRepeats: int(c.BaselineRepeats),
+		Median:          decimal(c.Median),
+		BaselineMedian:  decimal(c.BaselineMedian),
+		Change:          decimal(c.Change),
+		AtLeast:         decimal(c.AtLeast),
+		AtMost:          decimal(c.AtMost),
+		Needs:           int(c.Needs),
 	}
 	if confidence := decimal(c.Confidence); confidence != nil {
 		r.Confidence = *confidence
@@ -140,7 +182,9 @@ func Done(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 	var parts []string
 	load := &spec.Template.Spec.Load
 	varies := func(path string) bool {
-		return slices.ContainsFunc(spec.Matrix, func(p v1alpha1.ExperimentParameter) bool { return p.Path == path || p.Path == "load" })
+		return slices.ContainsFunc(spec.Matrix, func(p v1alpha1.ExperimentParameter) bool {
+			return p.Path == path || p.Path == "load"
+		})
 	}
 	switch {
 	case varies("load.rate"):
@@ -156,7 +200,8 @@ func Done(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 	}
 	var faults []string
 	for i := range spec.Faults {
-		faults = append(faults, fmt.Sprintf("%s (%s)", spec.Faults[i].Name, spec.Faults[i].Spec.Action.Type))
+		faults = append(faults, fmt.Sprintf("%s (%s)", spec.Faults[i].Name,
+			spec.Faults[i].Spec.Action.Type))
 	}
 	if len(faults) > 0 {
 		parts = append(parts, "in each run "+wording.List(faults))
@@ -167,7 +212,10 @@ func Done(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 // Specification is the specification of an object of a kind.
 func Specification(kind string, o *metav1.ObjectMeta, spec any) string {
 	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]string{"name": o.Name, "namespace": o.Namespace}, "spec": spec,
+		"apiVersion": v1alpha1.GroupVersion.String(),
+		"kind":       kind,
+		"metadata":   map[string]string{"name": o.Name, "namespace": o.Namespace},
+		"spec":       spec,
 	})
 	if err != nil { // a decoded object can be encoded
 		return ""

@@ -49,7 +49,8 @@ func (m *Matrix) Named(group string) string {
 	return group
 }
 
-// GroupOf is the values of a cell that its baseline does not have: what the comparison is about; and matched those that both have.
+// GroupOf is the values of a cell that its baseline does not have: what the comparison is about;
+// and matched those that both have.
 func (m *Matrix) GroupOf(cell int) (group, matched string) {
 	c := &m.Cells[cell]
 	if len(m.Parameters) == 0 {
@@ -85,7 +86,11 @@ func (m *Matrix) ByGroup() []int {
 
 // IsBaseline reports whether others are compared with a cell.
 func (m *Matrix) IsBaseline(cell int) bool {
-	return m.Cells[cell].Baseline == cell && slices.ContainsFunc(m.Cells, func(c Cell) bool { return c.Baseline == cell && c.Name != m.Cells[cell].Name })
+	return m.Cells[cell].Baseline == cell &&
+		slices.ContainsFunc(m.Cells, func(c Cell) bool {
+			return c.Baseline == cell &&
+				c.Name != m.Cells[cell].Name
+		})
 }
 
 // BaselineText is what the cells are compared with.
@@ -126,8 +131,9 @@ type GridRow struct {
 	Cells []int // positions; -1 = there is no such cell
 }
 
-// Grid arranges the cells in at most so many columns. The columns are the values of one parameter, if there are two or more: the last one that the baseline does not fix, so that a cell
-// stands below its baseline.
+// Grid arranges the cells in at most so many columns. The columns are the values of one parameter,
+// if there are two or more: the last one that the baseline does not fix, so that a cell stands
+// below its baseline.
 func (m *Matrix) Grid(most int) Grid {
 	p := m.columnParameter(most)
 	g := Grid{Columns: []string{""}}
@@ -191,7 +197,8 @@ func (m *Matrix) headOf(cell, p int) string {
 	return strings.Join(values, " · ")
 }
 
-// ColumnHead names a value of a parameter: 1,000 users, rate 200, or the value alone if it is a word.
+// ColumnHead names a value of a parameter: 1,000 users, rate 200, or the value alone if it is a
+// word.
 func ColumnHead(parameter, v string) string {
 	_, err := strconv.ParseFloat(v, 64)
 	switch {

@@ -1,4 +1,5 @@
-// Package study is what the report of an experiment or a comparison is made of: cells with their runs, what was asked of them, and how each differs from its baseline.
+// Package study is what the report of an experiment or a comparison is made of: cells with their
+// runs, what was asked of them, and how each differs from its baseline.
 package study
 
 import (
@@ -100,7 +101,8 @@ func (s *Study) Row(cell, figure string) *result.Comparison {
 // Primary are the figures to compare, in the order in which they are shown.
 func (s *Study) Primary() (figures []compare.Figure) {
 	for _, r := range s.Table.Comparisons {
-		if r.Primary && !slices.ContainsFunc(figures, func(f compare.Figure) bool { return f.Name == r.Figure }) {
+		if r.Primary &&
+			!slices.ContainsFunc(figures, func(f compare.Figure) bool { return f.Name == r.Figure }) {
 			figures = append(figures, compare.FigureNamed(r.Figure))
 		}
 	}
@@ -111,7 +113,9 @@ func (s *Study) Primary() (figures []compare.Figure) {
 }
 
 // Provisional reports whether there are no verdicts yet.
-func (s *Study) Provisional() bool { return s.State != report.Complete }
+func (s *Study) Provisional() bool {
+	return s.State != report.Complete
+}
 
 // Measured are the figures that any run has, the primary ones first.
 func (s *Study) Measured() []compare.Figure {
@@ -121,7 +125,8 @@ func (s *Study) Measured() []compare.Figure {
 	}
 	var figures []compare.Figure
 	for _, f := range slices.Concat(primary, compare.Figures()) {
-		if has(f) && !slices.ContainsFunc(figures, func(o compare.Figure) bool { return o.Name == f.Name }) {
+		if has(f) &&
+			!slices.ContainsFunc(figures, func(o compare.Figure) bool { return o.Name == f.Name }) {
 			figures = append(figures, f)
 		}
 	}

@@ -1,4 +1,5 @@
-// Package wording writes the figures and the verdicts of experiments and schedules: what they are called, values, changes and intervals, typeset as in package report.
+// Package wording writes the figures and the verdicts of experiments and schedules: what they are
+// called, values, changes and intervals, typeset as in package report.
 package wording
 
 import (
@@ -19,14 +20,20 @@ const NBSP = "\u00a0"
 type Figure struct{ Title, InText, Counts string }
 
 var words = map[string]Figure{
-	compare.Throughput.Name:   {"Throughput", "the throughput", "successes per second"},
-	compare.LatencyP50.Name:   {"p50", "the median latency", "latency of successes"},
-	compare.LatencyP99.Name:   {"p99", "the p99 latency", "latency of successes"},
-	compare.LatencyP999.Name:  {"p99.9", "the p99.9 latency", "latency of successes"},
-	compare.ErrorRate.Name:    {"Errors", "the error rate", "share of the requests"},
-	compare.Outage.Name:       {"Outage", "the outage", "longest time without a success"},
-	compare.ProbeOutage.Name:  {"Outage of the probe", "the outage of the probe", "longest time without a success of the probe"},
-	compare.RecoveryTime.Name: {"Recovery", "the recovery", "from the injection until the throughput holds"},
+	compare.Throughput.Name:  {"Throughput", "the throughput", "successes per second"},
+	compare.LatencyP50.Name:  {"p50", "the median latency", "latency of successes"},
+	compare.LatencyP99.Name:  {"p99", "the p99 latency", "latency of successes"},
+	compare.LatencyP999.Name: {"p99.9", "the p99.9 latency", "latency of successes"},
+	compare.ErrorRate.Name:   {"Errors", "the error rate", "share of the requests"},
+	compare.Outage.Name:      {"Outage", "the outage", "longest time without a success"},
+	compare.ProbeOutage.Name: {
+		"Outage of the probe", "the outage of the probe",
+		"longest time without a success of the probe",
+	},
+	compare.RecoveryTime.Name: {
+		"Recovery", "the recovery",
+		"from the injection until the throughput holds",
+	},
 	compare.LostWrites.Name:   {"Lost writes", "lost writes", "acknowledged, and not found"},
 	compare.LostRequests.Name: {"Lost requests", "the lost requests", "successes that are missing"},
 	compare.MaxCPU.Name:       {"CPU", "the CPU of Redis", "most of a Redis server"},
@@ -74,7 +81,9 @@ func OfVerdict(verdict string) Verdict {
 }
 
 // String is the word as text.
-func (w Verdict) String() string { return w.Sign + " " + w.Text }
+func (w Verdict) String() string {
+	return w.Sign + " " + w.Text
+}
 
 // Tidy rounds a number to three significant digits, and to tens from 1,000 on.
 func Tidy(x float64) float64 {
@@ -120,7 +129,8 @@ func SplitUnit(text string) (number, unit string) {
 	return text[:end+1], text[end+1:]
 }
 
-// Bare is a relative change without its unit: one decimal below 10 %, whole ones above, and from ten times on the factor.
+// Bare is a relative change without its unit: one decimal below 10 %, whole ones above, and from
+// ten times on the factor.
 func Bare(x float64) string {
 	percent := 100 * x
 	switch a := math.Abs(percent); {
@@ -146,7 +156,9 @@ func signed(x float64, decimals int) string {
 }
 
 // Times is a ratio as a number with three significant digits.
-func Times(ratio float64) string { return strconv.FormatFloat(Tidy(ratio), 'f', -1, 64) }
+func Times(ratio float64) string {
+	return strconv.FormatFloat(Tidy(ratio), 'f', -1, 64)
+}
 
 // Change is a relative change with its unit, or a difference of counts.
 func Change(f compare.Figure, x *float64) string {

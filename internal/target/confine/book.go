@@ -16,26 +16,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Book knows which addresses are pods of a namespace. It is created by NewBook and safe for concurrent use.
+// Book knows which addresses are pods of a namespace. It is created by NewBook and safe for
+// concurrent use.
 type Book struct {
 	namespace string
-	watched   func() []corev1.Pod // pods that are watched anyway, so that polls cost nothing; nil = none
-	live      client.Reader       // for the others
-	lookup    Lookup
+	// pods that are watched anyway, so that polls cost nothing; nil = none
+	watched func() []corev1.Pod
+	live    client.Reader // for the others
+	lookup  Lookup
 
 	all      reading[*directory] // all pods of the namespace
 	services reading[[]service]
-	checks   singleflight.Group // reads of single pods; by resident, as the same pod may be in several directories
+	// reads of single pods; by resident, as the same pod may be in several directories
+	checks singleflight.Group
 
 	mu       sync.Mutex
 	pods     *directory // of the watched ones
 	readAt   time.Time
 	learned  *directory                      // pods that others have read
 	selected map[string]*reading[*directory] // pods behind Services, by selector
-	silent   time.Time                       // until then the API server is not asked again for a pod: it did not answer
+	// until then the API server is not asked again for a pod: it did not answer
+	silent time.Time
 }
 
-// PodTimeout limits the read of a target's pod: an API server that does not answer must not hold up a revert.
+// PodTimeout limits the read of a target's pod: an API server that does not answer must not hold up
+// a revert.
 const PodTimeout = 500 * time.Millisecond
 
 // Lookup resolves host names, as net.Resolver.LookupNetIP does.
@@ -43,25 +48,38 @@ type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error
 
 // How often pods and Services are read.
 const (
-	bookFresh     = time.Second           // what a read has found is used for so long
-	bookAgain     = 50 * time.Millisecond // an unknown address does not cause a look at the watched pods before this
-	bookLive      = time.Second           // nor one of the API server
-	bookServices  = 5 * time.Second       // nor one of the Services
+	bookFresh = time.Second // what a read has found is used for so long
+	// an unknown address does not cause a look at the watched pods before this
+	bookAgain     = 50 * time.Millisecond
+	bookLive      = time.Second     // nor one of the API server
+	bookServices  = 5 * time.Second // nor one of the Services
 	lookupTimeout = PodTimeout
 )
 
-// NewBook returns the addresses of a namespace. watched are those of its pods that are known without a query, in whatever state; nil = none.
-// lookup resolves names that are not the cluster's own; nil = none is resolved.
-func NewBook(namespace string, watched func() []corev1.Pod, live client.Reader, lookup Lookup) *Book {
-	b := &Book{namespace: namespace, watched: watched, live: live, lookup: lookup, pods: &directory{}, learned: &directory{}, selected: map[string]*reading[*directory]{}}
+// NewBook returns the addresses of a namespace. watched are those of its pods that are known
+// without a query, in whatever state; nil = none. lookup resolves names that are not the cluster's
+// own; nil = none is resolved.
+func NewBook(
+	namespace string, watched func() []corev1.Pod, live client.Reader, lookup Lookup,
+) *Book {
+	b := &Book{
+		namespace: namespace,
+		watched:   watched,
+		live:      live,
+		lookup:    lookup,
+		pods:      &directory{},
+		learned:   &directory{},
+		selected:  map[string]*reading[*directory]{},
+	}
 	b.all.list, b.all.rest, b.all.value = b.listPods, bookLive, &directory{}
 	b.services.list, b.services.rest = b.listServices, bookServices
 	return b
 }
 
-// Resolve returns where an address is dialled: always at pods of the namespace, by their IP, so that nothing resolves it again. It may name a pod, by IP
-// or host name, or a Service of the namespace that selects pods, by name, IP or node port; then all its pods are returned, ready ones first. Any
-// other address is a Foreign error, and Unlisted as long as that is not known.
+// Resolve returns where an address is dialled: always at pods of the namespace, by their IP, so
+// that nothing resolves it again. It may name a pod, by IP or host name, or a Service of the
+// namespace that selects pods, by name, IP or node port; then all its pods are returned, ready ones
+// first. Any other address is a Foreign error, and Unlisted as long as that is not known.
 func (b *Book) Resolve(ctx context.Context, address string) ([]string, error) {
 	host, w, ok := b.parse(address)
 	if !ok {
@@ -88,7 +106,8 @@ func (b *Book) Resolve(ctx context.Context, address string) ([]string, error) {
 	return nil, &Foreign{Address: address, Namespace: b.namespace}
 }
 
-// Occupant is the pod at a place to which Resolve has led; "" = none any more. It lists nothing: at most that pod is read.
+// Occupant is the pod at a place to which Resolve has led; "" = none any more. It lists nothing: at
+// most that pod is read.
 func (b *Book) Occupant(ctx context.Context, at string) (uid types.UID, name string) {
 	if _, w, ok := b.parse(at); ok {
 		if p, is := b.known(ctx, w); is {
@@ -100,9 +119,10 @@ func (b *Book) Occupant(ctx context.Context, at string) (uid types.UID, name str
 
 // wanted is what an address may lead to.
 type wanted struct {
-	port         int32
-	ips          []netip.Addr
-	pod, service string // POD.SERVICE in the namespace, or SERVICE alone; empty where it is not the name of one
+	port int32
+	ips  []netip.Addr
+	// POD.SERVICE in the namespace, or SERVICE alone; empty where it is not the name of one
+	pod, service string
 }
 
 // in are the pods of a directory that have the address.
@@ -130,7 +150,8 @@ func (b *Book) parse(address string) (string, *wanted, bool) {
 	return host, w, true
 }
 
-// parseName reads SERVICE or POD.SERVICE in the namespace, with or without the rest of the name. Names of other namespaces have neither.
+// parseName reads SERVICE or POD.SERVICE in the namespace, with or without the rest of the name.
+// Names of other namespaces have neither.
 func (b *Book) parseName(host string) (pod, service string) {
 	words := strings.Split(strings.TrimSuffix(strings.ToLower(host), "."), ".")
 	if svc := slices.Index(words, "svc"); svc >= 2 {
@@ -161,7 +182,8 @@ func (b *Book) lookUp(ctx context.Context, host string) []netip.Addr {
 	return ips
 }
 
-// near finds what can be found without a list of the namespace's pods: a pod that is known, else the pods of a Service.
+// near finds what can be found without a list of the namespace's pods: a pod that is known, else
+// the pods of a Service.
 func (b *Book) near(ctx context.Context, w *wanted) ([]string, error) {
 	if p, is := b.known(ctx, w); is {
 		return []string{p.address}, nil
@@ -177,16 +199,21 @@ func (b *Book) near(ctx context.Context, w *wanted) ([]string, error) {
 }
 
 // recent are the watched pods of the last second.
-func (b *Book) recent() *directory { return b.readWatched(bookFresh) }
+func (b *Book) recent() *directory {
+	return b.readWatched(bookFresh)
+}
 
 // again are the watched pods of just now: one may be new.
-func (b *Book) again() *directory { return b.readWatched(bookAgain) }
+func (b *Book) again() *directory {
+	return b.readWatched(bookAgain)
+}
 
 func (b *Book) readWatched(fresh time.Duration) *directory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watched != nil && (b.readAt.IsZero() || time.Since(b.readAt) >= fresh) {
-		b.pods, b.readAt = newDirectory(residentsOf(b.watched(), time.Now())), time.Now()
+		b.pods = newDirectory(residentsOf(b.watched(), time.Now()))
+		b.readAt = time.Now()
 	}
 	return b.pods
 }

@@ -24,21 +24,29 @@ import (
 
 // announcing is a Service of the namespace.
 func announcing(name string, selector map[string]string, change func(*corev1.ServiceSpec)) *corev1.Service {
-	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name}, Spec: corev1.ServiceSpec{Selector: selector}}
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name},
+		Spec:       corev1.ServiceSpec{Selector: selector},
+	}
 	change(&s.Spec)
 	return s
 }
 
-// Only addresses that lead to pods of the namespace are dialled, and always at the IP of a pod: a name that resolves elsewhere a moment later, or a Service
-// that is changed, leads nowhere else.
+// Only addresses that lead to pods of the namespace are dialled, and always at the IP of a pod: a name that resolves
+// elsewhere a moment later, or a Service that is changed, leads nowhere else.
 func TestAddressBook(t *testing.T) {
 	w := faulttest.NewWorld(t,
-		announcing("redis", map[string]string{"app": "redis"}, func(s *corev1.ServiceSpec) { s.ClusterIP = corev1.ClusterIPNone }),
+		announcing("redis", map[string]string{"app": "redis"}, func(s *corev1.ServiceSpec) {
+			s.ClusterIP = corev1.ClusterIPNone
+		}),
 		announcing("announce-1", map[string]string{"app": "redis-1"}, func(s *corev1.ServiceSpec) {
 			s.ClusterIP = "10.96.0.11"
 			s.Ports = []corev1.ServicePort{{Port: 7000, TargetPort: intstr.FromString("redis"), NodePort: 30007}}
 		}),
-		announcing("by-hand", nil, func(s *corev1.ServiceSpec) { s.ClusterIP, s.Ports = "10.96.0.12", []corev1.ServicePort{{Port: 6379}} }),
+		announcing("by-hand", nil, func(s *corev1.ServiceSpec) {
+			s.ClusterIP = "10.96.0.12"
+			s.Ports = []corev1.ServicePort{{Port: 6379}}
+		}),
 		announcing("elsewhere", nil, func(s *corev1.ServiceSpec) {
 			s.Type, s.ExternalName = corev1.ServiceTypeExternalName, "redis.other.svc"
 		}),
@@ -59,7 +67,14 @@ func TestAddressBook(t *testing.T) {
 	faulttest.Must(t, w.Cluster.Create(t.Context(), other))
 	faulttest.Must(t, w.Cluster.Delete(t.Context(), w.PodNamed("template")))
 	lookup := func(_ context.Context, _, host string) ([]netip.Addr, error) {
-		known := map[string]string{"mine.example.com": "10.0.0.1", "theirs.example.com": "10.9.8.7", "metadata.google.internal": "169.254.169.254", "localhost": "127.0.0.1", "redis.other.svc": "10.96.0.99", "elsewhere.shop.svc": "10.96.0.99"}
+		known := map[string]string{
+			"mine.example.com":         "10.0.0.1",
+			"theirs.example.com":       "10.9.8.7",
+			"metadata.google.internal": "169.254.169.254",
+			"localhost":                "127.0.0.1",
+			"redis.other.svc":          "10.96.0.99",
+			"elsewhere.shop.svc":       "10.96.0.99",
+		}
 		if ip := known[host]; ip != "" {
 			return []netip.Addr{netip.MustParseAddr(ip)}, nil
 		}
@@ -95,7 +110,8 @@ func TestAddressBook(t *testing.T) {
 		"0.0.0.0:6379":                           "",
 		"[fe80::1%eth0]:6379":                    "",
 		"0x0a.0.0.1:6379":                        "",
-		"10.0.0.1:0":                             "", "10.0.0.1:65536": "", "10.0.0.1": "", ":6379": "", "": "", "10.0.0.1:http": "",
+		"10.0.0.1:0":                             "", "10.0.0.1:65536": "", "10.0.0.1": "", ":6379": "", "": "",
+		"10.0.0.1:http": "",
 	} {
 		places, err := book.Resolve(t.Context(), address)
 		if got := strings.Join(places, " "); got != want {
@@ -106,7 +122,8 @@ func TestAddressBook(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 		if is {
-			if p, _ := problem.From(foreign); p == nil || p.Reason != v1alpha1.ReasonForeignAddress || !errors.Is(err, redis.ErrNotSent) {
+			if p, _ := problem.From(foreign); p == nil || p.Reason != v1alpha1.ReasonForeignAddress ||
+				!errors.Is(err, redis.ErrNotSent) {
 				t.Errorf("%s: %+v", address, p)
 			}
 		}

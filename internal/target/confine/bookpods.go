@@ -17,9 +17,12 @@ import (
 // bookLearned is how long a pod that others have read stays known without another read.
 const bookLearned = time.Minute
 
-// Learn takes over pods of the namespace that the API server has shown since some time, so that they need no list of all pods.
+// Learn takes over pods of the namespace that the API server has shown since some time, so that
+// they need no list of all pods.
 func (b *Book) Learn(since time.Time, pods []corev1.Pod) {
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Namespace != b.namespace })
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
+		return p.Namespace != b.namespace
+	})
 	found := unlabelled(residentsOf(pods, since))
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,8 +88,8 @@ func (b *Book) first(ctx context.Context, found []place) (place, bool) {
 	return place{}, false
 }
 
-// confirm reports whether a pod that is not watched still has its addresses: it is read again after a moment. Where the API server does not answer, what
-// it has shown remains.
+// confirm reports whether a pod that is not watched still has its addresses: it is read again after
+// a moment. Where the API server does not answer, what it has shown remains.
 func (b *Book) confirm(ctx context.Context, r *resident) bool {
 	if stands, sure := b.verdict(r); sure {
 		return stands
@@ -135,7 +138,8 @@ func (b *Book) check(ctx context.Context, r *resident) {
 	}
 }
 
-// behind are the pods of a Service, ready ones first. One without a selector leads to wherever somebody has written.
+// behind are the pods of a Service, ready ones first. One without a selector leads to wherever
+// somebody has written.
 func (b *Book) behind(ctx context.Context, s *service, port corev1.ServicePort) ([]string, error) {
 	if len(s.selector) == 0 {
 		return nil, nil
@@ -146,7 +150,10 @@ func (b *Book) behind(ctx context.Context, s *service, port corev1.ServicePort) 
 		}
 	}
 	pods, err := b.selectedBy(s.selector).latest(ctx)
-	found := slices.DeleteFunc(pods.behind(s, port), func(p place) bool { return !b.confirm(ctx, p.of) })
+	found := slices.DeleteFunc(pods.behind(s, port), func(p place) bool {
+		return !b.confirm(ctx,
+			p.of)
+	})
 	if len(found) == 0 {
 		return nil, b.unlisted("pods", err)
 	}
@@ -167,26 +174,36 @@ func (b *Book) selectedBy(selector map[string]string) *reading[*directory] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.selected[key] == nil {
-		b.selected[key] = &reading[*directory]{rest: bookLive, value: &directory{}, list: func(ctx context.Context) (*directory, error) {
-			var found []*resident
-			err := b.eachPage(ctx, func(pods []corev1.Pod, since time.Time) {
-				found = append(found, residentsOf(pods, since)...)
-				b.Learn(since, pods)
-			}, client.MatchingLabels(selector))
-			return newDirectory(found), err
-		}}
+		b.selected[key] = &reading[*directory]{
+			rest:  bookLive,
+			value: &directory{},
+			list: func(ctx context.Context) (*directory, error) {
+				var found []*resident
+				err := b.eachPage(ctx, func(pods []corev1.Pod, since time.Time) {
+					found = append(found, residentsOf(pods, since)...)
+					b.Learn(since, pods)
+				}, client.MatchingLabels(selector))
+				return newDirectory(found), err
+			},
+		}
 	}
 	return b.selected[key]
 }
 
-// listPods lists all pods of the namespace, and keeps only what is needed to find them by an address.
+// listPods lists all pods of the namespace, and keeps only what is needed to find them by an
+// address.
 func (b *Book) listPods(ctx context.Context) (*directory, error) {
 	var all []*resident
-	err := b.eachPage(ctx, func(pods []corev1.Pod, since time.Time) { all = append(all, unlabelled(residentsOf(pods, since))...) })
+	err := b.eachPage(ctx, func(pods []corev1.Pod, since time.Time) {
+		all = append(all,
+			unlabelled(residentsOf(pods, since))...)
+	})
 	return newDirectory(all), err
 }
 
-func (b *Book) eachPage(ctx context.Context, each func(pods []corev1.Pod, since time.Time), options ...client.ListOption) error {
+func (b *Book) eachPage(
+	ctx context.Context, each func(pods []corev1.Pod, since time.Time), options ...client.ListOption,
+) error {
 	since := time.Now() // all pages show this instant
 	var page corev1.PodList
 	return paging.Each(ctx, b.live, &page, func() bool {

@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/target/podstate"
 )
 
-// directory is pods of a namespace by their addresses, at one instant. Which pods they are does not change.
+// directory is pods of a namespace by their addresses, at one instant. Which pods they are does not
+// change.
 type directory struct {
 	residents []*resident // by name
 	byIP      map[netip.Addr][]*resident
@@ -29,11 +30,13 @@ type resident struct {
 	labels                    map[string]string
 	ips                       []netip.Addr
 	ports                     []corev1.ContainerPort
-	onHost                    bool // it has the addresses of its node, at whose other ports others listen
-	ready                     bool
+	// it has the addresses of its node, at whose other ports others listen
+	onHost bool
+	ready  bool
 
-	seen time.Time // when the API server has shown it last; these two change, under the lock of the book
-	gone bool      // the API server has shown that the pod has ended, or has other addresses
+	// when the API server has shown it last; these two change, under the lock of the book
+	seen time.Time
+	gone bool // the API server has shown that the pod has ended, or has other addresses
 }
 
 // place is where a pod is dialled.
@@ -53,7 +56,8 @@ func newDirectory(residents []*resident) *directory {
 	return d
 }
 
-// residentsOf are the pods that have an address. One that has ended shows an address that may be another pod's by now.
+// residentsOf are the pods that have an address. One that has ended shows an address that may be
+// another pod's by now.
 func residentsOf(pods []corev1.Pod, seen time.Time) []*resident {
 	var all []*resident
 	for i := range pods {
@@ -62,8 +66,14 @@ func residentsOf(pods []corev1.Pod, seen time.Time) []*resident {
 			continue
 		}
 		r := &resident{
-			name: pod.Name, uid: pod.UID, seen: seen, hostname: cmp.Or(pod.Spec.Hostname, pod.Name), subdomain: pod.Spec.Subdomain, labels: pod.Labels,
-			onHost: pod.Spec.HostNetwork || pod.Status.HostIP != "" && pod.Status.HostIP == pod.Status.PodIP,
+			name:      pod.Name,
+			uid:       pod.UID,
+			seen:      seen,
+			hostname:  cmp.Or(pod.Spec.Hostname, pod.Name),
+			subdomain: pod.Spec.Subdomain,
+			labels:    pod.Labels,
+			onHost: pod.Spec.HostNetwork ||
+				pod.Status.HostIP != "" && pod.Status.HostIP == pod.Status.PodIP,
 		}
 		for _, text := range append([]corev1.PodIP{{IP: pod.Status.PodIP}}, pod.Status.PodIPs...) {
 			if ip, err := netip.ParseAddr(text.IP); err == nil && !slices.Contains(r.ips, ip.Unmap()) {
@@ -152,9 +162,13 @@ func (r *resident) targetOf(p corev1.ServicePort) int32 {
 	return cmp.Or(p.TargetPort.IntVal, p.Port)
 }
 
-// has reports whether a port is the pod's: on the network of its node only those that it declares, which no other pod of the node can have.
+// has reports whether a port is the pod's: on the network of its node only those that it declares,
+// which no other pod of the node can have.
 func (r *resident) has(port int32) bool {
-	return port > 0 && (!r.onHost || slices.ContainsFunc(r.ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == port }))
+	return port > 0 && (!r.onHost ||
+		slices.ContainsFunc(r.ports, func(p corev1.ContainerPort) bool {
+			return p.ContainerPort == port
+		}))
 }
 
 func placeOf(ip netip.Addr, port int32) string {

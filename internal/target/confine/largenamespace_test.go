@@ -42,7 +42,9 @@ func newLargeNamespace(w *faulttest.World, page time.Duration) *largeNamespace {
 	n := &largeNamespace{page: page}
 	n.WithWatch = interceptor.NewClient(w.Cluster, interceptor.Funcs{
 		List: n.list,
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			options ...client.GetOption,
+		) error {
 			if _, pod := into.(*corev1.Pod); pod {
 				n.reads.Add(1)
 			}
@@ -52,7 +54,9 @@ func newLargeNamespace(w *faulttest.World, page time.Duration) *largeNamespace {
 	return n
 }
 
-func (n *largeNamespace) list(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+func (n *largeNamespace) list(
+	ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption,
+) error {
 	given := client.ListOptions{}
 	given.ApplyOptions(options)
 	took := n.page
@@ -100,16 +104,19 @@ func within(t *testing.T, book *confine.Book, address string, limit time.Duratio
 	return strings.Join(places, " "), err
 }
 
-// isUnlisted checks that an error says what could not be listed, and neither that the address is foreign nor that a server is silent.
+// isUnlisted checks that an error says what could not be listed, and neither that the address is foreign nor that a
+// server is silent.
 func isUnlisted(t *testing.T, err error, says string) {
 	t.Helper()
 	found, _ := problem.From(err)
-	if err == nil || found != nil || redis.IsTimeout(err) || !errors.Is(err, redis.ErrNotSent) || !strings.Contains(err.Error(), says) {
+	if err == nil || found != nil || redis.IsTimeout(err) || !errors.Is(err, redis.ErrNotSent) ||
+		!strings.Contains(err.Error(), says) {
 		t.Errorf("error %v (problem %v, timeout %t), want %q", err, found, redis.IsTimeout(err), says)
 	}
 }
 
-// The servers of a target are reached before its pods are watched, however many other pods are in the namespace and however slow the API server is.
+// The servers of a target are reached before its pods are watched, however many other pods are in the namespace and
+// however slow the API server is.
 func TestServersAreReachedInALargeNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := faulttest.NewWorld(t)
@@ -150,7 +157,8 @@ func isForeign(err error) bool {
 	return is
 }
 
-// Whether an address is foreign is not known before the pods of the namespace were listed. A caller that cannot wait finds the result later.
+// Whether an address is foreign is not known before the pods of the namespace were listed. A caller that cannot wait
+// finds the result later.
 func TestNoAddressIsForeignBeforeTheListIsComplete(t *testing.T) {
 	const sentinel, foreign = "10.0.0.9:26379", "10.9.8.7:6379"
 	synctest.Test(t, func(t *testing.T) {

@@ -12,12 +12,13 @@ import (
 // How lists of the API server are read.
 const (
 	listTimeout = 30 * time.Second // limits a list, however many pages it has
-	listShare   = 4                // the next list begins at the earliest after this many times what the last one took,
-	listRest    = 10 * time.Second // or after this time
+	// the next list begins at the earliest after this many times what the last one took,
+	listShare = 4
+	listRest  = 10 * time.Second // or after this time
 )
 
-// reading is what the latest complete list of the API server shows. One list at a time is under way, for all who ask: it goes on when one of them cannot
-// wait for it.
+// reading is what the latest complete list of the API server shows. One list at a time is under
+// way, for all who ask: it goes on when one of them cannot wait for it.
 type reading[T any] struct {
 	list func(context.Context) (T, error)
 	rest time.Duration // no list begins earlier after another one

@@ -42,7 +42,8 @@ func TestSubscriptionsDoNotListTheNamespace(t *testing.T) {
 			confined.Listen(ctx, "10.0.0.9:26379", redis.Login{}, "*", nil)
 		}()
 		time.Sleep(30 * time.Minute)
-		if begun, open, lists := servers.begun.Load(), servers.open.Load(), live.lists.Load(); begun != 1 || open != 1 || lists != 1 {
+		if begun, open, lists := servers.begun.Load(), servers.open.Load(),
+			live.lists.Load(); begun != 1 || open != 1 || lists != 1 {
 			t.Errorf("%d subscriptions, %d of them open, after %d lists of all pods; want one each", begun, open, lists)
 		}
 		faulttest.Must(t, w.Cluster.Delete(t.Context(), w.PodNamed("sentinel-0")))

@@ -35,7 +35,12 @@ func (b *Book) listServices(ctx context.Context) ([]service, error) {
 }
 
 func serviceOf(s *corev1.Service) service {
-	kept := service{name: s.Name, headless: s.Spec.ClusterIP == corev1.ClusterIPNone, ports: s.Spec.Ports, selector: s.Spec.Selector}
+	kept := service{
+		name:     s.Name,
+		headless: s.Spec.ClusterIP == corev1.ClusterIPNone,
+		ports:    s.Spec.Ports,
+		selector: s.Spec.Selector,
+	}
 	texts := slices.Concat([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs, s.Spec.ExternalIPs)
 	for _, ingress := range s.Status.LoadBalancer.Ingress {
 		texts = append(texts, ingress.IP)
@@ -57,7 +62,8 @@ func through(all []service, w *wanted) (*service, corev1.ServicePort) {
 	}
 	for i := range all {
 		for _, p := range all[i].ports {
-			if len(w.ips) > 0 && p.NodePort != 0 && p.NodePort == w.port || p.Port == w.port && all[i].hasAny(w.ips) {
+			if len(w.ips) > 0 && p.NodePort != 0 && p.NodePort == w.port ||
+				p.Port == w.port && all[i].hasAny(w.ips) {
 				return &all[i], p
 			}
 		}
@@ -69,7 +75,8 @@ func (s *service) hasAny(ips []netip.Addr) bool {
 	return slices.ContainsFunc(ips, func(ip netip.Addr) bool { return slices.Contains(s.ips, ip) })
 }
 
-// portOf is the port of a Service; that of its pods where it has no such port, as clients of a headless one connect to the pods.
+// portOf is the port of a Service; that of its pods where it has no such port, as clients of a
+// headless one connect to the pods.
 func (s *service) portOf(port int32) corev1.ServicePort {
 	for _, p := range s.ports {
 		if p.Port == port && !s.headless {

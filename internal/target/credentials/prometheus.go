@@ -17,11 +17,16 @@ import (
 // tokenKey is the key of a Secret that holds a bearer token.
 const tokenKey = "token"
 
-// Prometheus reads the Secrets that a Prometheus server names. field is its field in the spec. A Problem names the field whose Secret or key is missing.
-func Prometheus(ctx context.Context, secrets client.Reader, namespace, field string, spec *v1alpha1.PrometheusServer) (prometheus.Server, error) {
+// Prometheus reads the Secrets that a Prometheus server names. field is its field in the spec. A
+// Problem names the field whose Secret or key is missing.
+func Prometheus(
+	ctx context.Context, secrets client.Reader, namespace, field string,
+	spec *v1alpha1.PrometheusServer,
+) (prometheus.Server, error) {
 	server := prometheus.Server{URL: spec.URL}
 	if ref := spec.AuthSecretRef; ref != nil {
-		if err := authenticate(ctx, secrets, namespace, field+".authSecretRef", ref.Name, &server); err != nil {
+		if err := authenticate(ctx, secrets, namespace, field+".authSecretRef", ref.Name,
+			&server); err != nil {
 			return server, err
 		}
 	}
@@ -33,11 +38,17 @@ func Prometheus(ctx context.Context, secrets client.Reader, namespace, field str
 	return server, err
 }
 
-func authenticate(ctx context.Context, secrets client.Reader, namespace, field, name string, server *prometheus.Server) error {
+func authenticate(
+	ctx context.Context, secrets client.Reader, namespace, field, name string,
+	server *prometheus.Server,
+) error {
 	var secret corev1.Secret
 	err := secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		return &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: there is no Secret %q in namespace %s", field, name, namespace)}
+		return &problem.Problem{
+			Reason:  v1alpha1.ReasonSecretNotFound,
+			Message: fmt.Sprintf("%s: there is no Secret %q in namespace %s", field, name, namespace),
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("read Secret %s: %w", name, err)
@@ -45,10 +56,15 @@ func authenticate(ctx context.Context, secrets client.Reader, namespace, field, 
 	value := func(key string) string { return strings.TrimRight(string(secret.Data[key]), "\r\n") }
 	server.Token = value(tokenKey)
 	if server.Token == "" {
-		server.Username, server.Password = value(corev1.BasicAuthUsernameKey), value(corev1.BasicAuthPasswordKey)
+		server.Username = value(corev1.BasicAuthUsernameKey)
+		server.Password = value(corev1.BasicAuthPasswordKey)
 	}
 	if server.Token == "" && (server.Username == "" || server.Password == "") {
-		return &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: Secret %q has neither a key token nor the keys username and password", field, name)}
+		return &problem.Problem{
+			Reason: v1alpha1.ReasonSecretNotFound,
+			Message: fmt.Sprintf("%s: Secret %q has neither a key token nor the keys username and password",
+				field, name),
+		}
 	}
 	return nil
 }

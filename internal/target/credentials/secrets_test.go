@@ -41,10 +41,15 @@ func issue(t *testing.T, name string, ca *pair) *pair {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true, IsCA: ca == nil,
+		SerialNumber:          big.NewInt(time.Now().UnixNano()),
+		Subject:               pkix.Name{CommonName: name},
+		DNSNames:              []string{name},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+		IsCA:                  ca == nil,
 	}
 	parent, signer := template, private
 	if ca != nil {
@@ -62,7 +67,12 @@ func issue(t *testing.T, name string, ca *pair) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), parsed, private}
+	return &pair{
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
+		parsed,
+		private,
+	}
 }
 
 func secret(name string, data map[string][]byte) *corev1.Secret {
@@ -70,9 +80,12 @@ func secret(name string, data map[string][]byte) *corev1.Secret {
 }
 
 func TestLoginPassword(t *testing.T) {
-	w := faulttest.NewWorld(t, secret("auth", map[string][]byte{"password": []byte("s3cret \n"), "empty": nil, "windows": []byte("s3cret\r\n")}))
+	w := faulttest.NewWorld(t,
+		secret("auth", map[string][]byte{"password": []byte("s3cret \n"), "empty": nil, "windows": []byte("s3cret\r\n")}))
 	ref := func(name, key string) *v1alpha1.RedisTarget {
-		return &v1alpha1.RedisTarget{Auth: &v1alpha1.RedisAuth{Username: "app", PasswordSecretRef: v1alpha1.SecretKeyReference{Name: name, Key: key}}}
+		return &v1alpha1.RedisTarget{
+			Auth: &v1alpha1.RedisAuth{Username: "app", PasswordSecretRef: v1alpha1.SecretKeyReference{Name: name, Key: key}},
+		}
 	}
 	for _, tc := range []struct {
 		name     string
@@ -85,8 +98,20 @@ func TestLoginPassword(t *testing.T) {
 		{"the final newline is removed, a blank is kept", ref("auth", "password"), "s3cret ", "", nil},
 		{"a Windows newline is removed", ref("auth", "windows"), "s3cret", "", nil},
 		{"an empty password", ref("auth", "empty"), "", "", nil},
-		{"no such Secret", ref("gone", "password"), "", v1alpha1.ReasonSecretNotFound, []string{"spec.target.auth.passwordSecretRef", `"gone"`, faulttest.Namespace}},
-		{"no such key", ref("auth", "pass"), "", v1alpha1.ReasonSecretNotFound, []string{"spec.target.auth.passwordSecretRef", `"auth"`, `"pass"`}},
+		{
+			"no such Secret",
+			ref("gone", "password"),
+			"",
+			v1alpha1.ReasonSecretNotFound,
+			[]string{"spec.target.auth.passwordSecretRef", `"gone"`, faulttest.Namespace},
+		},
+		{
+			"no such key",
+			ref("auth", "pass"),
+			"",
+			v1alpha1.ReasonSecretNotFound,
+			[]string{"spec.target.auth.passwordSecretRef", `"auth"`, `"pass"`},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			login, err := target.LoginFor(t.Context(), w.Cluster, faulttest.Namespace, tc.target)
@@ -147,7 +172,8 @@ func TestLoginTLSProblems(t *testing.T) {
 	}
 }
 
-// A pod is queried by its address, which no certificate contains: the chain is verified nevertheless, and the server name if one is configured.
+// A pod is queried by its address, which no certificate contains: the chain is verified nevertheless, and the server
+// name if one is configured.
 func TestLoginVerifiesTheChain(t *testing.T) {
 	ca, foreign := issue(t, "ca", nil), issue(t, "foreign", nil)
 	server := issue(t, "redis.shop.svc", ca)
@@ -210,7 +236,11 @@ func handshake(t *testing.T, server *pair, config *tls.Config) (presented string
 			return
 		}
 		defer conn.Close()
-		secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12})
+		secure := tls.Server(conn, &tls.Config{
+			Certificates: []tls.Certificate{own},
+			ClientAuth:   tls.RequireAnyClientCert,
+			MinVersion:   tls.VersionTLS12,
+		})
 		if secure.Handshake() == nil {
 			subject <- secure.ConnectionState().PeerCertificates[0].Subject.CommonName
 		}
@@ -229,7 +259,9 @@ func TestLoginPassesErrorsOn(t *testing.T) {
 	w.Hooks.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return apierrors.NewForbidden(corev1.Resource("secrets"), "auth", errors.New("no"))
 	}
-	_, err := target.LoginFor(t.Context(), w.Cluster, faulttest.Namespace, &v1alpha1.RedisTarget{Auth: &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "auth", Key: "p"}}})
+	_, err := target.LoginFor(t.Context(), w.Cluster, faulttest.Namespace, &v1alpha1.RedisTarget{
+		Auth: &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "auth", Key: "p"}},
+	})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want the API server's own", err)
 	}
@@ -239,8 +271,10 @@ func TestLoginPassesErrorsOn(t *testing.T) {
 func TestLoginDependsOnTrust(t *testing.T) {
 	ca, other := issue(t, "ca", nil), issue(t, "other", nil)
 	mine, rotated := issue(t, "client", ca), issue(t, "client", ca)
-	w := faulttest.NewWorld(t, secret("ca", map[string][]byte{"ca.crt": ca.cert}), secret("other", map[string][]byte{"ca.crt": other.cert}),
-		secret("mine", map[string][]byte{"tls.crt": mine.cert, "tls.key": mine.key}), secret("rotated", map[string][]byte{"tls.crt": rotated.cert, "tls.key": rotated.key}))
+	w := faulttest.NewWorld(t, secret("ca", map[string][]byte{"ca.crt": ca.cert}),
+		secret("other", map[string][]byte{"ca.crt": other.cert}),
+		secret("mine", map[string][]byte{"tls.crt": mine.cert, "tls.key": mine.key}),
+		secret("rotated", map[string][]byte{"tls.crt": rotated.cert, "tls.key": rotated.key}))
 	ref := func(name string) *v1alpha1.SecretReference { return &v1alpha1.SecretReference{Name: name} }
 	trust := func(tls v1alpha1.RedisTLS) string {
 		login, err := target.LoginFor(t.Context(), w.Cluster, faulttest.Namespace, &v1alpha1.RedisTarget{TLS: &tls})
@@ -254,8 +288,10 @@ func TestLoginDependsOnTrust(t *testing.T) {
 		t.Error("got a different login for the same settings")
 	}
 	for name, tls := range map[string]v1alpha1.RedisTLS{
-		"another authority": {CASecretRef: ref("other"), CertSecretRef: ref("mine")}, "another certificate": {CASecretRef: ref("ca"), CertSecretRef: ref("rotated")},
-		"another name": {CASecretRef: ref("ca"), CertSecretRef: ref("mine"), ServerName: "redis"}, "no check": {CASecretRef: ref("ca"), CertSecretRef: ref("mine"), InsecureSkipVerify: true},
+		"another authority":   {CASecretRef: ref("other"), CertSecretRef: ref("mine")},
+		"another certificate": {CASecretRef: ref("ca"), CertSecretRef: ref("rotated")},
+		"another name":        {CASecretRef: ref("ca"), CertSecretRef: ref("mine"), ServerName: "redis"},
+		"no check":            {CASecretRef: ref("ca"), CertSecretRef: ref("mine"), InsecureSkipVerify: true},
 	} {
 		if trust(tls) == trust(first) {
 			t.Errorf("%s: got the same login, want a different one", name)

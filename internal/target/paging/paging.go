@@ -1,4 +1,5 @@
-// Package paging lists objects of the API server in pages, so that no answer is larger than what a page may be.
+// Package paging lists objects of the API server in pages, so that no answer is larger than what a
+// page may be.
 package paging
 
 import (
@@ -10,10 +11,16 @@ import (
 // pageSize is how many objects one request for a list returns at most.
 const pageSize = 500
 
-// Each lists objects page by page into list, and calls each for every page until it returns false. The reader must be the API server: a cache has no pages.
-func Each(ctx context.Context, reader client.Reader, list client.ObjectList, each func() bool, options ...client.ListOption) error {
+// Each lists objects page by page into list, and calls each for every page until it returns false.
+// The reader must be the API server: a cache has no pages.
+func Each(
+	ctx context.Context, reader client.Reader, list client.ObjectList, each func() bool,
+	options ...client.ListOption,
+) error {
 	for token := ""; ; {
-		if err := reader.List(ctx, list, append(options[:len(options):len(options)], client.Limit(pageSize), client.Continue(token))...); err != nil {
+		if err := reader.List(ctx, list,
+			append(options[:len(options):len(options)], client.Limit(pageSize),
+				client.Continue(token))...); err != nil {
 			return err
 		}
 		more := list.GetContinue()

@@ -1,4 +1,5 @@
-// Package podstate reads what the status and the spec of a pod say: whether it runs and is ready, how its containers ended. It is pure.
+// Package podstate reads what the status and the spec of a pod say: whether it runs and is ready,
+// how its containers ended. It is pure.
 package podstate
 
 import (
@@ -19,7 +20,8 @@ func LastEnd(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return c.LastTerminationState.Terminated
 }
 
-// TimesEnded is how often a container has ended: once more than it was restarted while it is not running.
+// TimesEnded is how often a container has ended: once more than it was restarted while it is not
+// running.
 func TimesEnded(c *corev1.ContainerStatus) int32 {
 	if c.State.Terminated != nil {
 		return c.RestartCount + 1
@@ -38,13 +40,15 @@ func MemoryLimit(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// Unready is why a pod that runs, or will run, is not ready, and since when; "" if it is, or has ended.
+// Unready is why a pod that runs, or will run, is not ready, and since when; "" if it is, or has
+// ended.
 func Unready(p *corev1.Pod) (why string, since time.Time) {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
 		return "", since
 	case p.DeletionTimestamp != nil: // when its grace period ends
-		return Absence(p), p.DeletionTimestamp.Add(-time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, 0)) * time.Second)
+		return Absence(p), p.DeletionTimestamp.Add(
+			-time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, 0)) * time.Second)
 	case Absence(p) != "":
 		return Absence(p), p.CreationTimestamp.Time
 	}

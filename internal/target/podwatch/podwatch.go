@@ -19,35 +19,49 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Watch holds the pods of one target, as a watch of them alone shows them: a cache of all pods would need gigabytes in a large cluster.
+// Watch holds the pods of one target, as a watch of them alone shows them: a cache of all pods
+// would need gigabytes in a large cluster.
 // A nil Watch has none.
 type Watch struct {
 	ctx      context.Context
 	informer cache.SharedIndexInformer
 }
 
-// Begin follows the pods of a namespace that a selector selects until ctx is done. After the first list it calls changed after every change but those
-// of load pods.
-func Begin(ctx context.Context, live client.WithWatch, namespace string, selector labels.Selector, changed func()) *Watch {
+// Begin follows the pods of a namespace that a selector selects until ctx is done. After the first
+// list it calls changed after every change but those of load pods.
+func Begin(
+	ctx context.Context, live client.WithWatch, namespace string, selector labels.Selector,
+	changed func(),
+) *Watch {
 	selected := func(raw *metav1.ListOptions) []client.ListOption {
 		return []client.ListOption{
-			client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, &client.ListOptions{Raw: raw, Limit: raw.Limit, Continue: raw.Continue},
+			client.InNamespace(namespace),
+			client.MatchingLabelsSelector{Selector: selector},
+			&client.ListOptions{Raw: raw, Limit: raw.Limit, Continue: raw.Continue},
 		}
 	}
 	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(ctx context.Context,
+			options metav1.ListOptions,
+		) (runtime.Object, error) {
 			page := &corev1.PodList{}
 			return page, live.List(ctx, page, selected(&options)...)
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context,
+			options metav1.ListOptions,
+		) (watch.Interface, error) {
 			return live.Watch(ctx, &corev1.PodList{}, selected(&options)...)
 		},
 	}
-	informer := cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(source, listFirst{}), &corev1.Pod{}, cache.SharedIndexInformerOptions{})
+	informer := cache.NewSharedIndexInformerWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(source, listFirst{}), &corev1.Pod{},
+		cache.SharedIndexInformerOptions{})
 	utilruntime.Must(informer.SetTransform(stripPod)) // these fail only once the informer runs
-	utilruntime.Must(informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-		log.FromContext(ctx).V(1).Info("Retrying to watch the pods of a target", "namespace", namespace, "selector", selector.String(), "cause", err.Error())
-	}))
+	utilruntime.Must(informer.SetWatchErrorHandlerWithContext(
+		func(ctx context.Context, _ *cache.Reflector, err error) {
+			log.FromContext(ctx).V(1).Info("Retrying to watch the pods of a target", "namespace", namespace,
+				"selector", selector.String(), "cause", err.Error())
+		}))
 	see := func(object any) {
 		if pod, ok := object.(*corev1.Pod); !ok || pod.Labels[v1alpha1.LabelLoadTest] == "" {
 			changed()
@@ -70,7 +84,9 @@ func Begin(ctx context.Context, live client.WithWatch, namespace string, selecto
 // listFirst makes an informer list before it watches: the pods of one target are few.
 type listFirst struct{}
 
-func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
+func (listFirst) IsWatchListSemanticsUnSupported() bool {
+	return true
+}
 
 // stripPod drops what only the API server needs.
 func stripPod(object any) (any, error) {
@@ -91,7 +107,8 @@ func (w *Watch) Synced(ctx context.Context) {
 	}
 }
 
-// Pods returns the pods by name, in whatever state; false before the first list and after the end of the watch. They must not be changed.
+// Pods returns the pods by name, in whatever state; false before the first list and after the end
+// of the watch. They must not be changed.
 func (w *Watch) Pods() ([]corev1.Pod, bool) {
 	if w == nil || w.ctx.Err() != nil || !w.informer.HasSynced() {
 		return nil, false

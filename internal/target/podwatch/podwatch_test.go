@@ -26,23 +26,35 @@ func podNamed(name string, more map[string]string) *corev1.Pod {
 	for key, value := range more {
 		l[key] = value
 	}
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: l, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:     "shop",
+			Name:          name,
+			Labels:        l,
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+		},
+	}
 }
 
-// A watch shows the selected pods alone, and tells of every change but those of load pods; also after it was interrupted.
+// A watch shows the selected pods alone, and tells of every change but those of load pods; also after it was
+// interrupted.
 func TestPodWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := sim.NewAPI(apitest.Scheme(t))
 		var watches []watch.Interface
 		refused := false
-		live := interceptor.NewClient(api, interceptor.Funcs{Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
-			if refused {
-				return nil, errors.New("the API server does not answer")
-			}
-			w, err := c.Watch(ctx, list, options...)
-			watches = append(watches, w)
-			return w, err
-		}})
+		live := interceptor.NewClient(api, interceptor.Funcs{
+			Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+				options ...client.ListOption,
+			) (watch.Interface, error) {
+				if refused {
+					return nil, errors.New("the API server does not answer")
+				}
+				w, err := c.Watch(ctx, list, options...)
+				watches = append(watches, w)
+				return w, err
+			},
+		})
 		create := func(pod *corev1.Pod) {
 			t.Helper()
 			if err := api.Create(t.Context(), pod); err != nil {

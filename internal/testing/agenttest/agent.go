@@ -34,7 +34,9 @@ func ServeTCP(t testing.TB, credentials agent.Credentials, config agent.Config) 
 }
 
 // Terminate is SIGTERM.
-func (a *Agent) Terminate() { a.cancel() }
+func (a *Agent) Terminate() {
+	a.cancel()
+}
 
 // listener records its connections.
 type listener struct {
@@ -59,8 +61,11 @@ type conn struct {
 	of *listener
 }
 
-// Serve serves an agent on a new port of a host of the network until the test ends. The credentials are filled into config.
-func Serve(t testing.TB, network *memnet.Network, host string, credentials agent.Credentials, config agent.Config) *Agent {
+// Serve serves an agent on a new port of a host of the network until the test ends. The credentials are filled into
+// config.
+func Serve(
+	t testing.TB, network *memnet.Network, host string, credentials agent.Credentials, config agent.Config,
+) *Agent {
 	t.Helper()
 	l, err := network.Listen(host + ":0")
 	if err != nil {
@@ -76,7 +81,9 @@ func serve(t testing.TB, credentials agent.Credentials, config agent.Config, a *
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Certificate, config.Token, config.Listener = certificate, credentials.Token, a.listener
+	config.Certificate = certificate
+	config.Token = credentials.Token
+	config.Listener = a.listener
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -100,7 +107,9 @@ func (a *Agent) Crash() {
 }
 
 // Cut breaks every open connection; new ones are accepted.
-func (a *Agent) Cut() { a.cut() }
+func (a *Agent) Cut() {
+	a.cut()
+}
 
 func (l *listener) cut() {
 	l.mu.Lock()

@@ -1,4 +1,5 @@
-// Package agenttest has a load without Redis, and agents that run it, in memory or on loopback: for tests of both sides of the protocol.
+// Package agenttest has a load without Redis, and agents that run it, in memory or on loopback: for tests of both sides
+// of the protocol.
 package agenttest
 
 import (
@@ -11,7 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/record/histogram"
 )
 
-// Runner is a scripted load: after Prepare it delivers Interval(Pod, i, Ops, Step) for i < Intervals, each when it is over.
+// Runner is a scripted load: after Prepare it delivers Interval(Pod, i, Ops, Step) for i < Intervals, each when it is
+// over.
 type Runner struct {
 	Pod, Ops  int
 	Step      time.Duration
@@ -65,8 +67,8 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 	return nil
 }
 
-// Interval returns what pod records for the interval index with the given number of operations: deterministic, different for
-// different arguments, with every field set.
+// Interval returns what pod records for the interval index with the given number of operations: deterministic,
+// different for different arguments, with every field set.
 func Interval(pod int, index int64, ops int, step time.Duration) record.Interval {
 	draw := rand.New(rand.NewPCG(uint64(pod)+1, uint64(index)+1))
 	begin := index * int64(step)
@@ -84,13 +86,21 @@ func Interval(pod int, index int64, ops int, step time.Duration) record.Interval
 		iv.Gaps = []record.Gap{{From: from, To: from + 7e6}}
 	}
 	if index%10 == 0 && pod == 0 {
-		iv.Servers = []record.Server{{At: begin, Address: "redis:6379", RunID: "r", Name: "redis", CommandsProcessed: index * 100}}
+		iv.Servers = []record.Server{
+			{At: begin, Address: "redis:6379", RunID: "r", Name: "redis", CommandsProcessed: index * 100},
+		}
 	}
 	return iv
 }
 
 func op(draw *rand.Rand) record.Op {
-	o := record.Op{Counts: record.Counts{OK: 1 + draw.Uint64N(1000), Fail: draw.Uint64N(3), Unknown: draw.Uint64N(3), BytesOut: draw.Uint64N(1e6), BytesIn: draw.Uint64N(1e6)}}
+	o := record.Op{Counts: record.Counts{
+		OK:       1 + draw.Uint64N(1000),
+		Fail:     draw.Uint64N(3),
+		Unknown:  draw.Uint64N(3),
+		BytesOut: draw.Uint64N(1e6),
+		BytesIn:  draw.Uint64N(1e6),
+	}}
 	o.Sent = o.OK + o.Fail + o.Unknown
 	o.Due = o.Sent
 	o.Errors[record.ClassReadOnly], o.Errors[record.ClassTimeout] = o.Fail, o.Unknown

@@ -10,11 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// pageSize is small, so that few objects need several pages. Many objects are in no more than pagesOfMany: the fake client copies all of them for each.
+// pageSize is small, so that few objects need several pages. Many objects are in no more than pagesOfMany: the fake
+// client copies all of them for each.
 const pageSize, pagesOfMany = 2, 20
 
-// Paged is a client in memory that lists page by page, as the API server does and the fake client does not. A list of whatever length in one piece fails: it
-// could be one of all objects of a large cluster.
+// Paged is a client in memory that lists page by page, as the API server does and the fake client does not. A list of
+// whatever length in one piece fails: it could be one of all objects of a large cluster.
 func Paged(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{List: ListPage})
 }

@@ -1,4 +1,5 @@
-// Package apitest has what tests need of our API: its scheme, and the schemas of the CRDs, to check what the controllers write.
+// Package apitest has what tests need of our API: its scheme, and the schemas of the CRDs, to check what the
+// controllers write.
 package apitest
 
 import (
@@ -47,8 +48,8 @@ func root(t *testing.T) string {
 	}
 }
 
-// Fits reports every value that the API server would refuse by the schema: a length, a bound, an enumeration, a missing field. Path is the name
-// of the value in messages.
+// Fits reports every value that the API server would refuse by the schema: a length, a bound, an enumeration, a missing
+// field. Path is the name of the value in messages.
 func Fits(t *testing.T, path string, schema *apiextensionsv1.JSONSchemaProps, value any) {
 	t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(value)
@@ -56,7 +57,8 @@ func Fits(t *testing.T, path string, schema *apiextensionsv1.JSONSchemaProps, va
 		t.Fatal(err)
 	}
 	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(schema, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(schema, &internal,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	validator, _, err := validation.NewSchemaValidator(&internal)

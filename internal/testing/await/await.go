@@ -1,5 +1,6 @@
-// Package await waits in tests for what another process makes: a server, a kubelet, a scrape, a browser, the operator. It is the only place for that, so that
-// every wait has a deadline of minutes, and a failure says what was awaited and what was seen last.
+// Package await waits in tests for what another process makes: a server, a kubelet, a scrape, a browser, the operator.
+// It is the only place for that, so that every wait has a deadline of minutes, and a failure says what was awaited and
+// what was seen last.
 package await
 
 import (
@@ -9,11 +10,12 @@ import (
 	"time"
 )
 
-// Limit is how long a test waits, unless the limit itself is tested. It is far above what a busy machine needs, and costs only a test that fails.
+// Limit is how long a test waits, unless the limit itself is tested. It is far above what a busy machine needs, and
+// costs only a test that fails.
 const Limit = 2 * time.Minute
 
-// The time between two looks is a twentieth of what the wait has taken so far, within these bounds: what comes soon is seen at once, and a machine that is slow
-// is not made slower by looking.
+// The time between two looks is a twentieth of what the wait has taken so far, within these bounds: what comes soon is
+// seen at once, and a machine that is slow is not made slower by looking.
 const (
 	leastPause = 10 * time.Millisecond
 	mostPause  = 500 * time.Millisecond
@@ -23,7 +25,8 @@ func pauseAfter(waited time.Duration) time.Duration {
 	return min(max(waited/20, leastPause), mostPause)
 }
 
-// Until waits until check returns nil. It ends the test if that takes longer than Limit, with what is awaited and the last error.
+// Until waits until check returns nil. It ends the test if that takes longer than Limit, with what is awaited and the
+// last error.
 func Until(t testing.TB, what string, check func() error) {
 	t.Helper()
 	Within(t, Limit, what, check)
@@ -37,7 +40,8 @@ func Within(t testing.TB, limit time.Duration, what string, check func() error) 
 	}
 }
 
-// Try is Within for set-up without a test. It returns the last error of check at the limit, or when ctx ends. check is called at least once.
+// Try is Within for set-up without a test. It returns the last error of check at the limit, or when ctx ends. check is
+// called at least once.
 func Try(ctx context.Context, limit time.Duration, check func() error) error {
 	for began := time.Now(); ; {
 		err := check()
@@ -77,7 +81,8 @@ func Chan[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// Pass lets real time pass. why says what has this length: a planted outage, a rate, a schedule; never that a result should be there by then.
+// Pass lets real time pass. why says what has this length: a planted outage, a rate, a schedule; never that a result
+// should be there by then.
 func Pass(d time.Duration, why string) {
 	if why == "" {
 		panic("await.Pass needs a reason")
@@ -85,8 +90,9 @@ func Pass(d time.Duration, why string) {
 	time.Sleep(d)
 }
 
-// Lateness sums up by how much timers of this process are late until stop is called: with 10 ms between them, what a quiet machine adds is less than a
-// hundredth of the time. A test of figures that a busy machine changes learns by it that the machine was busy, whatever the figures are.
+// Lateness sums up by how much timers of this process are late until stop is called: with 10 ms between them, what a
+// quiet machine adds is less than a hundredth of the time. A test of figures that a busy machine changes learns by it
+// that the machine was busy, whatever the figures are.
 func Lateness() (stop func() time.Duration) {
 	const between = 10 * time.Millisecond
 	end, sum := make(chan struct{}), make(chan time.Duration)
@@ -108,4 +114,6 @@ func Lateness() (stop func() time.Duration) {
 }
 
 // PassTo is Pass up to an instant.
-func PassTo(at time.Time, why string) { Pass(time.Until(at), why) }
+func PassTo(at time.Time, why string) {
+	Pass(time.Until(at), why)
+}

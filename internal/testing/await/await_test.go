@@ -43,7 +43,8 @@ func TestUntil(t *testing.T) {
 		after := func(d time.Duration) func() error {
 			return func() error { return That(time.Since(began) >= d, "%s have passed", time.Since(began)) }
 		}
-		if got := ends(func(t testing.TB) { Until(t, "the minute", after(time.Minute)) }); got != "" || time.Since(began) < time.Minute || time.Since(began) > time.Minute+mostPause {
+		if got := ends(func(t testing.TB) { Until(t, "the minute", after(time.Minute)) }); got != "" ||
+			time.Since(began) < time.Minute || time.Since(began) > time.Minute+mostPause {
 			t.Errorf("ended after %s: %s", time.Since(began), got)
 		}
 		began = time.Now()
@@ -51,7 +52,10 @@ func TestUntil(t *testing.T) {
 		if !strings.HasPrefix(got, "not within 2m0s: the hour: 2m0.") || !strings.HasSuffix(got, "s have passed") {
 			t.Errorf("%q", got)
 		}
-		if got := ends(func(t testing.TB) { Within(t, time.Second, "the hour", after(time.Hour)) }); !strings.HasPrefix(got, "not within 1s: the hour: ") {
+		if got := ends(func(t testing.TB) {
+			Within(t, time.Second, "the hour",
+				after(time.Hour))
+		}); !strings.HasPrefix(got, "not within 1s: the hour: ") {
 			t.Errorf("%q", got)
 		}
 	})
@@ -59,7 +63,11 @@ func TestUntil(t *testing.T) {
 
 // What comes soon is seen soon, and a long wait looks twice a second.
 func TestPauses(t *testing.T) {
-	for waited, want := range map[time.Duration]time.Duration{0: leastPause, time.Second: 50 * time.Millisecond, time.Minute: mostPause} {
+	for waited, want := range map[time.Duration]time.Duration{
+		0:           leastPause,
+		time.Second: 50 * time.Millisecond,
+		time.Minute: mostPause,
+	} {
 		if got := pauseAfter(waited); got != want {
 			t.Errorf("after %s a pause of %s, want %s", waited, got, want)
 		}

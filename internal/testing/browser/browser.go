@@ -1,5 +1,5 @@
-// Package browser opens pages in a headless Chromium, and tells what a reader would not see in their source: errors on the console, requests to a network,
-// what does not fit, and how long a page takes.
+// Package browser opens pages in a headless Chromium, and tells what a reader would not see in their source: errors on
+// the console, requests to a network, what does not fit, and how long a page takes.
 package browser
 
 import (
@@ -31,7 +31,8 @@ func Start(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatalf("%v: hack/packages.sh installs it", err)
 	}
-	allocator, release := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))
+	allocator, release := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.Headless,
+		chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
 		cancel()
@@ -83,7 +84,10 @@ func (b *Browser) Open(t testing.TB, address string, view View) *Page {
 	call(p, network.Enable, network.EnableParams{})
 	p.Show(view)
 	p.do("open the page", chromedp.Navigate(address))
-	run(p, "wait for the page", chromedp.Poll[bool](`document.readyState === 'complete' && (!document.getElementById('meta') || !!document.documentElement.dataset.ready)`, chromedp.WithPollingTimeout(openWithin)))
+	run(p, "wait for the page",
+		chromedp.Poll[bool](
+			`document.readyState === 'complete' && (!document.getElementById('meta') || !!document.documentElement.dataset.ready)`,
+			chromedp.WithPollingTimeout(openWithin)))
 	return p
 }
 
@@ -119,7 +123,10 @@ func (p *Page) Show(view View) {
 		media = "print"
 	}
 	p.do("set the screen", chromedp.EmulateViewport(int64(width), 900))
-	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Media:    media,
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
 }
 
 func (p *Page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
@@ -180,7 +187,8 @@ func (p *Page) Requests() []string {
 // Evaluate returns the value of an expression in the page, of a promise that to which it resolves.
 func Evaluate[T any](p *Page, expression string) T {
 	p.t.Helper()
-	return run(p, "evaluate "+expression[:min(len(expression), 60)], chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	return run(p, "evaluate "+expression[:min(len(expression), 60)],
+		chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
 // overflowing lists what reaches beyond the screen, apart from what scrolls by itself.
@@ -189,7 +197,8 @@ const overflowing = `(() => {
   for (const e of document.body.querySelectorAll('*')) {
     if (e.closest('.scroll,pre,.vh,svg') && !e.matches('.scroll,pre')) continue;
     const r = e.getBoundingClientRect(), s = getComputedStyle(e);
-    if (r.width && r.right > wide && s.visibility !== 'hidden' && !e.matches('.skip')) found.push(e.tagName + '.' + e.className + ' ' + Math.round(r.right) + ' ' + e.textContent.slice(0, 30));
+    if (r.width && r.right > wide && s.visibility !== 'hidden' && !e.matches('.skip')) found.push(e.tagName + '.' + ` +
+	`e.className + ' ' + Math.round(r.right) + ' ' + e.textContent.slice(0, 30));
   }
   if (document.documentElement.scrollWidth > wide) found.push('the page scrolls sideways: ' + document.documentElement.scrollWidth);
   return found;
@@ -204,8 +213,8 @@ func (p *Page) Overflowing() []string {
 // axe names the file of axe-core, which hack/axe.sh downloads; without it Check does not look for what it finds.
 const axe = "REDQUAKE_AXE"
 
-// Check fails the test if the page has had an error or has asked for anything, if something of it does not fit on a screen of one of the widths, or, where
-// REDQUAKE_AXE names its file, if axe-core finds something in light or dark.
+// Check fails the test if the page has had an error or has asked for anything, if something of it does not fit on a
+// screen of one of the widths, or, where REDQUAKE_AXE names its file, if axe-core finds something in light or dark.
 func (p *Page) Check(widths ...int) {
 	p.t.Helper()
 	if file := os.Getenv(axe); file != "" {
@@ -235,13 +244,17 @@ func (p *Page) inaccessible(axe string) []string {
 		p.t.Fatal(err)
 	}
 	Evaluate[bool](p, string(script)+"\n;document.querySelectorAll('details').forEach(d => d.open = true); true")
-	return Evaluate[[]string](p, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.html.slice(0, 120) + ' ' + n.failureSummary.slice(0, 200))))`)
+	return Evaluate[[]string](p,
+		`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': `+
+			`' + n.html.slice(0, 120) + ' ' + n.failureSummary.slice(0, 200))))`)
 }
 
-// Ready is how long a page took until its script was ready, from the begin of its navigation; without a script until it was parsed.
+// Ready is how long a page took until its script was ready, from the begin of its navigation; without a script until it
+// was parsed.
 func (p *Page) Ready() time.Duration {
 	p.t.Helper()
-	ms := Evaluate[float64](p, `+(document.documentElement.dataset.ready || performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart)`)
+	ms := Evaluate[float64](p,
+		`+(document.documentElement.dataset.ready || performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart)`)
 	return time.Duration(ms * float64(time.Millisecond))
 }
 

@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// SharedVariable names the environment variable with the path of a kubeconfig: of a control plane with the project's CRDs that the packages of
-// one test run share. hack/tools/controlplane sets it.
+// SharedVariable names the environment variable with the path of a kubeconfig: of a control plane with the project's
+// CRDs that the packages of one test run share. hack/tools/controlplane sets it.
 const SharedVariable = "REDQUAKE_TEST_KUBECONFIG"
 
 // patience is how long a control plane may take to start, and a CRD to be served, on a busy machine.
 const patience = 2 * time.Minute
 
-// ControlPlane returns the control plane that SharedVariable names, or starts one. stop ends what was started. Packages that share one must
-// work in separate namespaces and must not change cluster-scoped objects.
+// ControlPlane returns the control plane that SharedVariable names, or starts one. stop ends what was started. Packages
+// that share one must work in separate namespaces and must not change cluster-scoped objects.
 func ControlPlane() (config *rest.Config, stop func() error, err error) {
 	if path := os.Getenv(SharedVariable); path != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", path)
@@ -38,8 +38,8 @@ func ControlPlane() (config *rest.Config, stop func() error, err error) {
 	return env.Config, env.Stop, nil
 }
 
-// StartControlPlane starts a kube-apiserver and its etcd, of the folder that KUBEBUILDER_ASSETS names, with the project's CRDs and
-// admission policies, and with the CRDs at the given paths. The caller stops it.
+// StartControlPlane starts a kube-apiserver and its etcd, of the folder that KUBEBUILDER_ASSETS names, with the
+// project's CRDs and admission policies, and with the CRDs at the given paths. The caller stops it.
 func StartControlPlane(crds ...string) (*envtest.Environment, error) {
 	return StartControlPlaneWith(nil, crds...)
 }
@@ -61,7 +61,8 @@ func StartControlPlaneWith(flags map[string]string, crds ...string) (*envtest.En
 		env.ControlPlane.GetAPIServer().Configure().Set(name, value)
 	}
 	if _, err := env.Start(); err != nil {
-		return nil, fmt.Errorf("start kube-apiserver and etcd of KUBEBUILDER_ASSETS=%q: %w", os.Getenv("KUBEBUILDER_ASSETS"), err)
+		return nil, fmt.Errorf("start kube-apiserver and etcd of KUBEBUILDER_ASSETS=%q: %w", os.Getenv("KUBEBUILDER_ASSETS"),
+			err)
 	}
 	env.Config.QPS, env.Config.Burst = 500, 1000
 	if err := installPolicies(env.Config); err != nil {

@@ -19,7 +19,11 @@ func NewNode(t testing.TB, c client.Client, name string, labels map[string]strin
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	must(t, c.Create(ctx, node))
 	t.Cleanup(func() { _ = c.Delete(ctx, node) })
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("100")}
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("64"),
+		corev1.ResourceMemory: resource.MustParse("64Gi"),
+		corev1.ResourcePods:   resource.MustParse("100"),
+	}
 	node.Status.Capacity, node.Status.Allocatable = room, room
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	must(t, c.Status().Update(ctx, node))
@@ -41,12 +45,20 @@ func NewVolume(t testing.TB, c client.Client, namespace, name, claim string) *Vo
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
 		Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: "example",
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: attacher, VolumeHandle: name}},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{
+			CSI: &corev1.CSIPersistentVolumeSource{Driver: attacher, VolumeHandle: name},
+		},
 	}}
 	must(t, c.Create(ctx, volume))
-	bound := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: volume.Spec.AccessModes, StorageClassName: new("example"), VolumeName: name, Resources: corev1.VolumeResourceRequirements{Requests: size},
-	}}
+	bound := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      volume.Spec.AccessModes,
+			StorageClassName: new("example"),
+			VolumeName:       name,
+			Resources:        corev1.VolumeResourceRequirements{Requests: size},
+		},
+	}
 	must(t, c.Create(ctx, bound))
 	bound.Status.Phase = corev1.ClaimBound
 	must(t, c.Status().Update(ctx, bound))
@@ -78,16 +90,24 @@ func (v *Volume) attach(ctx context.Context, c client.Client, pod *corev1.Pod) (
 		if a.Spec.NodeName == pod.Spec.NodeName {
 			return true, nil
 		}
-		if slices.ContainsFunc(pods.Items, func(o corev1.Pod) bool { return o.UID != pod.UID && o.Spec.NodeName == a.Spec.NodeName && v.usedBy(&o) }) {
+		if slices.ContainsFunc(pods.Items, func(o corev1.Pod) bool {
+			return o.UID != pod.UID &&
+				o.Spec.NodeName == a.Spec.NodeName && v.usedBy(&o)
+		}) {
 			return false, nil
 		}
 		if err := c.Delete(ctx, a); err != nil {
 			return false, err
 		}
 	}
-	made := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: v.Name + "-at-" + pod.Spec.NodeName}, Spec: storagev1.VolumeAttachmentSpec{
-		Attacher: attacher, NodeName: pod.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &v.Name},
-	}}
+	made := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: v.Name + "-at-" + pod.Spec.NodeName},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: attacher,
+			NodeName: pod.Spec.NodeName,
+			Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: &v.Name},
+		},
+	}
 	if err := c.Create(ctx, made); err != nil {
 		return false, err
 	}

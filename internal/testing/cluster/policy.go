@@ -24,7 +24,10 @@ func installPolicies(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"redisexperiments.yaml", "redisexperimentschedules.yaml", "redisfaults.yaml", "redisloadtests.yaml"} {
+	for _, name := range []string{
+		"redisexperiments.yaml", "redisexperimentschedules.yaml", "redisfaults.yaml",
+		"redisloadtests.yaml",
+	} {
 		if err := createAll(c, filepath.Join(folder, name)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -13,15 +13,18 @@ import (
 	"time"
 )
 
-// RunRedis runs redis-server with further arguments, of which the first may be a configuration file, and returns when it replies to PING. stop ends it and returns when the process has ended; exited is
-// closed then.
-func RunRedis(ctx context.Context, dir, ip string, port int, arguments ...string) (stop func(), exited <-chan struct{}, err error) {
+// RunRedis runs redis-server with further arguments, of which the first may be a configuration file, and returns when
+// it replies to PING. stop ends it and returns when the process has ended; exited is closed then.
+func RunRedis(
+	ctx context.Context, dir, ip string, port int, arguments ...string,
+) (stop func(), exited <-chan struct{}, err error) {
 	var file []string
 	if len(arguments) > 0 && !strings.HasPrefix(arguments[0], "--") {
 		file, arguments = arguments[:1], arguments[1:]
 	}
 	command := exec.Command("redis-server", slices.Concat(file, []string{
-		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning", "--repl-diskless-sync-delay", "0",
+		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning",
+		"--repl-diskless-sync-delay", "0",
 	}, arguments)...)
 	if err := command.Start(); err != nil {
 		return nil, nil, err

@@ -25,7 +25,8 @@ import (
 // AnyNode is the node of pods that need no node object.
 const AnyNode = "node-1"
 
-// StatefulSet replaces the controller of one StatefulSet, and the scheduler and the kubelets for its pods. Set the fields before the first Step.
+// StatefulSet replaces the controller of one StatefulSet, and the scheduler and the kubelets for its pods. Set the
+// fields before the first Step.
 type StatefulSet struct {
 	Client    client.WithWatch
 	Namespace string
@@ -33,7 +34,8 @@ type StatefulSet struct {
 	Container string // that runs the server
 	// Address is the address of a pod's server.
 	Address func(pod *corev1.Pod) (ip string)
-	// Start runs a pod's server and returns when it responds. stop returns when the server has ended; exited is closed then. A nil exited is never closed.
+	// Start runs a pod's server and returns when it responds. stop returns when the server has ended; exited is closed
+	// then. A nil exited is never closed.
 	Start func(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error)
 	// Admit changes a pod before it is made; nil = nothing.
 	Admit   func(pod *corev1.Pod)
@@ -110,7 +112,8 @@ func (s *StatefulSet) pods(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	var pods []*corev1.Pod
 	for i := range all.Items {
-		if owner := metav1.GetControllerOf(&all.Items[i]); owner != nil && owner.Kind == "StatefulSet" && owner.Name == s.Name {
+		if owner := metav1.GetControllerOf(&all.Items[i]); owner != nil && owner.Kind == "StatefulSet" &&
+			owner.Name == s.Name {
 			pods = append(pods, &all.Items[i])
 		}
 	}
@@ -129,7 +132,9 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 		if node == "" || err != nil {
 			return false, err
 		}
-		return false, s.done(s.Client.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}))
+		return false, s.done(s.Client.SubResource("binding").Create(ctx, pod, &corev1.Binding{
+			Target: corev1.ObjectReference{Kind: "Node", Name: node},
+		}))
 	case s.running[pod.UID] == nil:
 		if attached, err := s.attach(ctx, pod); !attached || err != nil {
 			return false, err
@@ -144,7 +149,8 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 		}
 		return true, s.done(s.setRunning(ctx, pod))
 	}
-	if inForce := containerStatus(pod, s.Container).Resources; inForce == nil || !equality.Semantic.DeepEqual(inForce.Limits, s.container(pod).Resources.Limits) {
+	if inForce := containerStatus(pod, s.Container).Resources; inForce == nil ||
+		!equality.Semantic.DeepEqual(inForce.Limits, s.container(pod).Resources.Limits) {
 		return true, s.done(s.setRunning(ctx, pod)) // resized
 	}
 	return true, nil
@@ -191,7 +197,8 @@ func (s *StatefulSet) stop(uid types.UID) {
 	s.changed = true
 }
 
-// scale makes the pods that are missing, one by one, and replaces those of an old template one by one unless something else is to do that.
+// scale makes the pods that are missing, one by one, and replaces those of an old template one by one unless something
+// else is to do that.
 func (s *StatefulSet) scale(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod, ready int32) error {
 	revision := Revision(set)
 	for ordinal := range int(*set.Spec.Replicas) {
@@ -213,7 +220,9 @@ func (s *StatefulSet) scale(ctx context.Context, set *appsv1.StatefulSet, pods [
 }
 
 // Ordinal is a pod's number in its StatefulSet.
-func Ordinal(pod *corev1.Pod) int { return OrdinalOf(pod.Name) }
+func Ordinal(pod *corev1.Pod) int {
+	return OrdinalOf(pod.Name)
+}
 
 // OrdinalOf is that of the pod with a name.
 func OrdinalOf(name string) int {
@@ -230,7 +239,9 @@ func (s *StatefulSet) newPod(set *appsv1.StatefulSet, ordinal int, revision stri
 		pod.Labels = map[string]string{}
 	}
 	pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")),
+	}
 	if len(s.Nodes) == 0 {
 		pod.Spec.NodeName = AnyNode
 	}
@@ -244,8 +255,14 @@ func (s *StatefulSet) newPod(set *appsv1.StatefulSet, ordinal int, revision stri
 func (s *StatefulSet) setStatus(ctx context.Context, set *appsv1.StatefulSet, pods, ready int32) error {
 	before := set.Status.DeepCopy()
 	set.Status = appsv1.StatefulSetStatus{
-		ObservedGeneration: set.Generation, Replicas: pods, ReadyReplicas: ready, AvailableReplicas: ready, CurrentReplicas: pods, UpdatedReplicas: pods,
-		CurrentRevision: Revision(set), UpdateRevision: Revision(set),
+		ObservedGeneration: set.Generation,
+		Replicas:           pods,
+		ReadyReplicas:      ready,
+		AvailableReplicas:  ready,
+		CurrentReplicas:    pods,
+		UpdatedReplicas:    pods,
+		CurrentRevision:    Revision(set),
+		UpdateRevision:     Revision(set),
 	}
 	if equality.Semantic.DeepEqual(before, &set.Status) {
 		return nil
@@ -272,7 +289,8 @@ func (s *StatefulSet) schedulable(ctx context.Context) (string, error) {
 		if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 			return "", err
 		}
-		held := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault }) // no kubelet removes the API server's node.kubernetes.io/not-ready
+		// no kubelet removes the API server's node.kubernetes.io/not-ready
+		held := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault })
 		if !node.Spec.Unschedulable && !held {
 			return name, nil
 		}
@@ -290,12 +308,19 @@ func (s *StatefulSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},
 		},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: s.Container, Ready: true, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
-			Resources: resources.DeepCopy(), AllocatedResources: resources.Requests, RestartCount: s.running[pod.UID].restarts,
+			Name:               s.Container,
+			Ready:              true,
+			Started:            new(true),
+			State:              corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			Resources:          resources.DeepCopy(),
+			AllocatedResources: resources.Requests,
+			RestartCount:       s.running[pod.UID].restarts,
 		}},
 	}
 	if status := &pod.Status.ContainerStatuses[0]; status.RestartCount > 0 {
-		status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now}}
+		status.LastTerminationState = corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now},
+		}
 	}
 	return s.Client.Status().Update(ctx, pod)
 }
@@ -330,7 +355,13 @@ func RunHelpers(ctx context.Context, c client.Client, namespace string) error {
 		case pod.Status.Phase == corev1.PodPending:
 			now := metav1.Now()
 			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{
+					Name:  pod.Spec.Containers[0].Name,
+					Ready: true,
+					State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+				},
+			}
 			problems = append(problems, c.Status().Update(ctx, pod))
 		}
 	}

@@ -22,7 +22,8 @@ type Process struct {
 	t        *testing.T
 }
 
-// Start starts a program with variables added to the environment. It is killed at the end of the test, which shows its output if it has failed.
+// Start starts a program with variables added to the environment. It is killed at the end of the test, which shows its
+// output if it has failed.
 func Start(t *testing.T, program string, env []string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Cmd: exec.Command(program, args...), t: t}
@@ -56,7 +57,8 @@ func (p *Process) Code() int {
 	return 0
 }
 
-// Kubeconfig writes a file with the access to an API server by client certificates, and returns its path. namespace is that of its context.
+// Kubeconfig writes a file with the access to an API server by client certificates, and returns its path. namespace is
+// that of its context.
 func Kubeconfig(t *testing.T, config *rest.Config, namespace string) string {
 	t.Helper()
 	server := config.Host
@@ -64,8 +66,16 @@ func Kubeconfig(t *testing.T, config *rest.Config, namespace string) string {
 		server = "https://" + server
 	}
 	content := clientcmdapi.NewConfig()
-	content.Clusters["c"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName}
-	content.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Impersonate: config.Impersonate.UserName}
+	content.Clusters["c"] = &clientcmdapi.Cluster{
+		Server:                   server,
+		CertificateAuthorityData: config.CAData,
+		TLSServerName:            config.ServerName,
+	}
+	content.AuthInfos["u"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData,
+		ClientKeyData:         config.KeyData,
+		Impersonate:           config.Impersonate.UserName,
+	}
 	content.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: namespace}
 	content.CurrentContext = "x"
 	file := filepath.Join(t.TempDir(), "kubeconfig")

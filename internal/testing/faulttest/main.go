@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
-
 	corev1 "k8s.io/api/core/v1"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -33,7 +32,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// controlPlane is a real kube-apiserver with its etcd, without controllers and without kubelets. It is started by the first test that uses it.
+// controlPlane is a real kube-apiserver with its etcd, without controllers and without kubelets. It is started by the
+// first test that uses it.
 var controlPlane plane
 
 type plane struct {
@@ -50,7 +50,8 @@ func (p *plane) stop() error {
 	return p.env.Stop()
 }
 
-// RealAPIServer is the control plane of this package's tests, in which the namespace of their objects exists. Tests share it, with different pods.
+// RealAPIServer is the control plane of this package's tests, in which the namespace of their objects exists. Tests
+// share it, with different pods.
 func RealAPIServer(t *testing.T) (*envtest.Environment, client.Client) {
 	t.Helper()
 	controlPlane.once.Do(controlPlane.start)
@@ -70,7 +71,8 @@ func (p *plane) start() {
 		return
 	}
 	scheme := runtime.NewScheme()
-	if p.err = errors.Join(clientgoscheme.AddToScheme(scheme), apiext.AddToScheme(scheme), object.AddToScheme(scheme)); p.err != nil {
+	if p.err = errors.Join(clientgoscheme.AddToScheme(scheme), apiext.AddToScheme(scheme),
+		object.AddToScheme(scheme)); p.err != nil {
 		return
 	}
 	p.client, p.err = client.New(p.env.Config, client.Options{Scheme: scheme})

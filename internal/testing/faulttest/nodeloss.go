@@ -6,7 +6,9 @@ import (
 )
 
 // Aimed makes a fault's injector and records, as the controller does.
-func (w *World) Aimed(kinds contract.Kinds, choose Chooser, spec *v1alpha1.RedisFaultSpec) (contract.Injector, []v1alpha1.FaultTarget) {
+func (w *World) Aimed(
+	kinds contract.Kinds, choose Chooser, spec *v1alpha1.RedisFaultSpec,
+) (contract.Injector, []v1alpha1.FaultTarget) {
 	w.T.Helper()
 	deps := w.Of("lose")
 	injector, err := kinds.For(spec, deps)

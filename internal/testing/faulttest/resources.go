@@ -19,7 +19,9 @@ func InProgress(t *testing.T, err error, about string) {
 }
 
 // EffectIs fails the test unless the effect is this one and its evidence contains a text.
-func EffectIs(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, about string) {
+func EffectIs(
+	t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, about string,
+) {
 	t.Helper()
 	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, about) {
 		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, about)

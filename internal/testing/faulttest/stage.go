@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -32,7 +31,13 @@ type Stage struct {
 // NewStage creates an empty namespace for faults of some kinds.
 func NewStage(t *testing.T, kinds contract.Kinds, choose Chooser) *Stage {
 	t.Helper()
-	s := &Stage{World: NewWorld(t), kinds: kinds, choose: choose, Real: topology.NewReal(), Login: redis.Login{Timeout: Patient}}
+	s := &Stage{
+		World:  NewWorld(t),
+		kinds:  kinds,
+		choose: choose,
+		Real:   topology.NewReal(),
+		Login:  redis.Login{Timeout: Patient},
+	}
 	t.Cleanup(s.Real.Close)
 	return s
 }
@@ -73,7 +78,8 @@ func (s *Stage) TryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alp
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := s.choose(s.T.Context(), On(s.Deps(), ByPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits())
+	found, err := s.choose(s.T.Context(), On(s.Deps(), ByPods(map[string]string{"app": "redis"})).Redis, spec,
+		injector.Traits())
 	if err != nil {
 		return injector, nil, err
 	}
@@ -95,6 +101,12 @@ func (s *Stage) Reborn(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 func (s *Stage) Deps() contract.Deps {
 	deps := s.World.Deps()
 	deps.Servers, deps.Login = s.Confine(s.Real), s.Login
-	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)}
+	deps.Owner = metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(),
+		Kind:       "RedisFault",
+		Name:       "break",
+		UID:        "fault-uid",
+		Controller: new(true),
+	}
 	return deps
 }

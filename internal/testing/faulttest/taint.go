@@ -20,7 +20,9 @@ func (w *World) AddNode(name string, change func(*corev1.Node)) {
 	w.T.Helper()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
 	}
 	if change != nil {
 		change(node)
@@ -33,11 +35,18 @@ func (w *World) AddNode(name string, change func(*corev1.Node)) {
 // Of returns the dependencies of a fault of that name and UID.
 func (w *World) Of(fault string) contract.Deps {
 	deps := w.Deps()
-	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: fault, UID: types.UID("uid-" + fault), Controller: new(true)}
+	deps.Owner = metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(),
+		Kind:       "RedisFault",
+		Name:       fault,
+		UID:        types.UID("uid-" + fault),
+		Controller: new(true),
+	}
 	return deps
 }
 
-// Tainted fails the test unless a node has the taint of a fault, with its annotation, and no other of its key; "" = none. A fault never sets spec.unschedulable.
+// Tainted fails the test unless a node has the taint of a fault, with its annotation, and no other of its key; "" =
+// none. A fault never sets spec.unschedulable.
 func (w *World) Tainted(name, fault string) {
 	w.T.Helper()
 	node := w.ReadNode(name)
@@ -52,7 +61,8 @@ func (w *World) Tainted(name, fault string) {
 		want = "uid-" + fault + " " + Namespace + "/" + fault
 	}
 	if got := strings.Join(have, ", "); got != want || node.Spec.Unschedulable {
-		w.T.Errorf("node %s: tainted by %q, want %q (taints %v, annotations %v, unschedulable %t)", name, got, want, node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
+		w.T.Errorf("node %s: tainted by %q, want %q (taints %v, annotations %v, unschedulable %t)", name, got, want,
+			node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
 	}
 }
 
@@ -70,7 +80,8 @@ func (w *World) ReadNode(name string) *corev1.Node {
 func MustPrepare(t *testing.T, err error, says string) {
 	t.Helper()
 	var preparing *Pending
-	if !errors.As(err, &preparing) || preparing.Stage != contract.StagePreparing || !strings.Contains(preparing.Message, says) {
+	if !errors.As(err, &preparing) || preparing.Stage != contract.StagePreparing ||
+		!strings.Contains(preparing.Message, says) {
 		t.Fatalf("%v, want a preparation with %q in its message", err, says)
 	}
 }

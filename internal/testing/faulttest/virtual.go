@@ -14,4 +14,6 @@ func Lasted(t *testing.T, what string, began time.Time, want time.Duration) {
 }
 
 // Never is longer than any test: a server with this delay does not answer.
-func Never(string) time.Duration { return 24 * time.Hour }
+func Never(string) time.Duration {
+	return 24 * time.Hour
+}

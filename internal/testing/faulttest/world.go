@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +26,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/target/confine"
@@ -68,7 +67,10 @@ func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topo
 	if server.Role == topology.Primary && server.Replication.Replicas == nil {
 		for _, other := range s.Servers {
 			if other.Role == topology.Replica {
-				server.Replication.Replicas = append(server.Replication.Replicas, topology.Attached{Address: other.Address, Online: true})
+				server.Replication.Replicas = append(server.Replication.Replicas, topology.Attached{
+					Address: other.Address,
+					Online:  true,
+				})
 			}
 		}
 	}
@@ -146,18 +148,28 @@ const Namespace = "shop"
 func NewWorld(t *testing.T, objects ...client.Object) *World {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	// Only the kinds that the faults read and write: the fake client iterates over the whole scheme for every object that it creates.
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, autoscalingv2.AddToScheme, v1alpha1.AddToScheme, object.AddToScheme} {
+	// Only the kinds that the faults read and write: the fake client iterates over the whole scheme for every object that
+	// it creates.
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+		autoscalingv2.AddToScheme, v1alpha1.AddToScheme, object.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w := &World{T: t, Servers: &Scripted{Servers: map[string]topology.Server{}}}
 	under := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
+		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
+			return []string{
+				string(o.(*corev1.Event).InvolvedObject.UID),
+			}
+		}).
 		Build()
 	w.Cluster = interceptor.NewClient(under, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			options ...client.GetOption,
+		) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -192,7 +204,11 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 
 // Deps are the dependencies of a fault.
 func (w *World) Deps() contract.Deps {
-	return contract.Deps{Redis: target.Redis{Namespace: Namespace, Live: apitest.Paged(w.Cluster), Servers: w.Confine(w.Servers)}, Cluster: w.Cluster}
+	return contract.Deps{Redis: target.Redis{
+		Namespace: Namespace,
+		Live:      apitest.Paged(w.Cluster),
+		Servers:   w.Confine(w.Servers),
+	}, Cluster: w.Cluster}
 }
 
 // Confine confines commands to the pods of the namespace, as the operator does.
@@ -238,16 +254,25 @@ func (w *World) Replace(pod *corev1.Pod, uid string) {
 	w.Pod(pod.Name, uid, pod.Status.PodIP, topology.Primary, nil)
 }
 
-// Pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "". A replica is in sync. The data
-// outlives the pod, unless change gives it other volumes.
+// Pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "". A replica is
+// in sync. The data outlives the pod, unless change gives it other volumes.
 func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev1.Pod)) *corev1.Pod {
 	w.T.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: Namespace, Name: name, UID: types.UID(uid), Labels: map[string]string{"app": "redis"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "s", Controller: new(true)}},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "s", Controller: new(true)},
+			},
 		},
-		Spec: corev1.PodSpec{NodeName: "node-1", Hostname: name, Subdomain: "redis", Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}}}},
+		Spec: corev1.PodSpec{
+			NodeName:  "node-1",
+			Hostname:  name,
+			Subdomain: "redis",
+			Containers: []corev1.Container{
+				{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}},
+			},
+		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: ip,
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
@@ -258,8 +283,18 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 		change(pod)
 	}
 	if len(pod.Spec.Volumes) == 0 {
-		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name}}}}
-		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "data", MountPath: "/data"})
+		pod.Spec.Volumes = []corev1.Volume{
+			{
+				Name: "data",
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name},
+				},
+			},
+		}
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{
+			Name:      "data",
+			MountPath: "/data",
+		})
 	}
 	going := pod.DeletionTimestamp != nil
 	if err := w.Cluster.Create(w.T.Context(), pod); err != nil {
@@ -272,8 +307,13 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 		w.Deleted = nil
 	}
 	if role != "" {
-		w.Servers.Servers[AddressOf(pod)] = topology.Server{Address: AddressOf(pod), RunID: "run-" + uid, Role: role, Replication: topology.ReplicationInfo{LinkUp: role == topology.Replica, WasUp: role == topology.Replica},
-			Persistence: topology.PersistenceInfo{Appends: true}}
+		w.Servers.Servers[AddressOf(pod)] = topology.Server{
+			Address:     AddressOf(pod),
+			RunID:       "run-" + uid,
+			Role:        role,
+			Replication: topology.ReplicationInfo{LinkUp: role == topology.Replica, WasUp: role == topology.Replica},
+			Persistence: topology.PersistenceInfo{Appends: true},
+		}
 	}
 	return pod
 }
@@ -281,7 +321,10 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 // Bystander makes a pod that no selector of a target finds, such as that of a sentinel.
 func (w *World) Bystander(name, ip string) {
 	w.T.Helper()
-	w.Pod(name, "uid-"+name, ip, "", func(p *corev1.Pod) { p.Labels, p.OwnerReferences = map[string]string{"app": name}, nil })
+	w.Pod(name, "uid-"+name, ip, "", func(p *corev1.Pod) {
+		p.Labels = map[string]string{"app": name}
+		p.OwnerReferences = nil
+	})
 }
 
 // ByPods is a target by the labels of its pods.
@@ -317,7 +360,9 @@ func Must(t *testing.T, err error) {
 type Pending struct{ contract.Progress }
 
 // Error is the message of the progress.
-func (p *Pending) Error() string { return p.Message }
+func (p *Pending) Error() string {
+	return p.Message
+}
 
 // Called turns the result of Inject or Revert into an error: nil where it is complete.
 func Called(progress contract.Progress, err error) error {
@@ -338,7 +383,9 @@ func Recorded[R any](t *testing.T, target *v1alpha1.FaultTarget) R {
 }
 
 // AddressOf is where the server in a pod listens.
-func AddressOf(pod *corev1.Pod) string { return target.Redis{}.Address(pod) }
+func AddressOf(pod *corev1.Pod) string {
+	return target.Redis{}.Address(pod)
+}
 
 // On returns the dependencies of a fault on a target.
 func On(deps contract.Deps, of *v1alpha1.RedisTarget) contract.Deps {
@@ -350,5 +397,6 @@ func On(deps contract.Deps, of *v1alpha1.RedisTarget) contract.Deps {
 type Chooser func(context.Context, target.Redis, *v1alpha1.RedisFaultSpec, contract.Traits) ([]v1alpha1.FaultTarget, error)
 
 func conflict(name string) error {
-	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, errors.New("the UID in the precondition is another"))
+	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name,
+		errors.New("the UID in the precondition is another"))
 }

@@ -13,7 +13,9 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // Updating reports whether the test was called with -update: then files are written instead of compared.
-func Updating() bool { return *update }
+func Updating() bool {
+	return *update
+}
 
 // Compare fails the test where a file does not hold a text; with -update it writes the file first.
 func Compare(t testing.TB, file, got string) {

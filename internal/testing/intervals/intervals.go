@@ -22,7 +22,8 @@ var (
 	Tallies = []string{"allowed", "denied"}
 )
 
-// OfPod simulates what a pod records in n steps: successes at a random rate with periods without any, and all fields set.
+// OfPod simulates what a pod records in n steps: successes at a random rate with periods without any, and all fields
+// set.
 func OfPod(r *rand.Rand, n int) []*record.Interval {
 	list := make([]*record.Interval, n)
 	var lastOK int64
@@ -37,14 +38,17 @@ func OfPod(r *rand.Rand, n int) []*record.Interval {
 		}
 		for k := range iv.Ops {
 			op := &iv.Ops[k]
-			h, service, waited := new(histogram.Histogram), new(histogram.Histogram), new(histogram.Histogram)
+			h := new(histogram.Histogram)
+			service := new(histogram.Histogram)
+			waited := new(histogram.Histogram)
 			for range r.IntN(6) {
 				at := begin + r.Int64N(int64(Step))
 				if at < silent {
 					op.Fail++
 					op.Errors[r.IntN(record.NumClasses)]++
 					waited.Record(r.Int64N(int64(time.Second)))
-					iv.FirstError, iv.LastError = record.Earlier(iv.FirstError, at), max(iv.LastError, at)
+					iv.FirstError = record.Earlier(iv.FirstError, at)
+					iv.LastError = max(iv.LastError, at)
 					continue
 				}
 				op.OK++
@@ -52,9 +56,13 @@ func OfPod(r *rand.Rand, n int) []*record.Interval {
 				service.Record(r.Int64N(int64(time.Millisecond)))
 				iv.FirstOK, iv.LastOK = record.Earlier(iv.FirstOK, at), max(iv.LastOK, at)
 			}
-			op.Latency, op.Service, op.Waited = h.AppendTo(nil), service.AppendTo(nil), waited.AppendTo(nil)
+			op.Latency = h.AppendTo(nil)
+			op.Service = service.AppendTo(nil)
+			op.Waited = waited.AppendTo(nil)
 			op.Sent = op.OK + op.Fail
-			op.Due, op.BytesOut, op.BytesIn = op.Sent+uint64(r.IntN(3)), 40*op.Sent+r.Uint64N(5), 5*op.OK
+			op.Due = op.Sent + uint64(r.IntN(3))
+			op.BytesOut = 40*op.Sent + r.Uint64N(5)
+			op.BytesIn = 5 * op.OK
 		}
 		iv.Probe.OK = r.Uint64N(4)
 		iv.Probe.Latency = iv.Ops[0].Latency
@@ -69,14 +77,43 @@ func OfPod(r *rand.Rand, n int) []*record.Interval {
 		}
 		iv.MaxLag, iv.Connections = r.Int64N(1000), r.IntN(9)
 		if r.IntN(4) == 0 {
-			iv.Servers = []record.Server{{At: begin + r.Int64N(int64(Step)), Address: "a:1", RunID: "r", Version: "7.0.15", CPUSeconds: r.Float64(), Loading: i == 3, SlowLog: record.SlowLog{Total: -1}}}
+			iv.Servers = []record.Server{
+				{
+					At:         begin + r.Int64N(int64(Step)),
+					Address:    "a:1",
+					RunID:      "r",
+					Version:    "7.0.15",
+					CPUSeconds: r.Float64(),
+					Loading:    i == 3,
+					SlowLog:    record.SlowLog{Total: -1},
+				},
+			}
 		}
 		iv.Tallies = []uint64{r.Uint64N(50), r.Uint64N(5)}
-		iv.Agents = []record.AgentUse{{At: begin + int64(Step), CPUSeconds: r.Float64(), CPULimit: 0.5, BusyThreads: 2, WaitedSeconds: r.Float64(), StolenSeconds: r.Float64(), RoundTrip: r.Int64N(3) * 1000, Memory: r.Int64N(1e9)}}
+		iv.Agents = []record.AgentUse{
+			{
+				At:            begin + int64(Step),
+				CPUSeconds:    r.Float64(),
+				CPULimit:      0.5,
+				BusyThreads:   2,
+				WaitedSeconds: r.Float64(),
+				StolenSeconds: r.Float64(),
+				RoundTrip:     r.Int64N(3) * 1000,
+				Memory:        r.Int64N(1e9),
+			},
+		}
 		if r.IntN(3) == 0 {
-			iv.Servers = append(iv.Servers, record.Server{At: begin + r.Int64N(int64(Step)), Address: "b:1", AOFFsync: "always", TotalReads: r.Int64N(99),
+			iv.Servers = append(iv.Servers, record.Server{
+				At:         begin + r.Int64N(int64(Step)),
+				Address:    "b:1",
+				AOFFsync:   "always",
+				TotalReads: r.Int64N(99),
 				SlowLog: record.SlowLog{Total: 3, Commands: []record.SlowCommand{
-					{Command: "KEYS", Count: 1 + r.Int64N(9), WorstMicros: 1e6 + r.Int64N(1e6), At: begin}, {Command: "EVAL", Count: 1, WorstMicros: r.Int64N(1e6), At: begin}}}, Latency: []record.LatencyEvent{{Name: "fork", Unix: 1, LatestMillis: 2, MaxMillis: r.Int64N(9)}}})
+					{Command: "KEYS", Count: 1 + r.Int64N(9), WorstMicros: 1e6 + r.Int64N(1e6), At: begin},
+					{Command: "EVAL", Count: 1, WorstMicros: r.Int64N(1e6), At: begin},
+				}},
+				Latency: []record.LatencyEvent{{Name: "fork", Unix: 1, LatestMillis: 2, MaxMillis: r.Int64N(9)}},
+			})
 		}
 		iv.Shards, iv.ShardGaps = shards(r, iv.Index, shardOK)
 		iv.ProbeShards, iv.ProbeShardGaps = shards(r, iv.Index, probeOK)
@@ -87,7 +124,8 @@ func OfPod(r *rand.Rand, n int) []*record.Interval {
 	return list
 }
 
-// shards has a few requests at two shards, and after 5 s at a third; lastOK holds the shards' last successes and is updated.
+// shards has a few requests at two shards, and after 5 s at a third; lastOK holds the shards' last successes and is
+// updated.
 func shards(r *rand.Rand, index int64, lastOK []int64) (counts []record.ShardCounts, gaps []record.ShardGap) {
 	begin := index * int64(Step)
 	counts = make([]record.ShardCounts, 2)
@@ -117,7 +155,12 @@ func addParts(iv *record.Interval, r *rand.Rand) {
 			continue
 		}
 		to := begin + r.Int64N(int64(Step))
-		g := record.Gap{From: max(0, to-minGap-1-r.Int64N(int64(Step))), To: to, MaybeBefore: r.Int64N(1e6), MaybeSooner: r.Int64N(1e6)}
+		g := record.Gap{
+			From:        max(0, to-minGap-1-r.Int64N(int64(Step))),
+			To:          to,
+			MaybeBefore: r.Int64N(1e6),
+			MaybeSooner: r.Int64N(1e6),
+		}
 		if r.IntN(2) == 0 {
 			g.UnprovenHead, g.UnprovenTail = r.Int64N(1e6), r.Int64N(1e6)
 		}
@@ -156,7 +199,8 @@ func Draw(rng *rand.Rand, values int, middle, spread float64) histogram.Buckets 
 func Typical() record.Interval {
 	rng := rand.New(rand.NewPCG(3, 4))
 	iv := record.NewInterval(1000, 2)
-	iv.Ops[0].Latency, iv.Ops[1].Latency, iv.Probe.Latency = Draw(rng, 10, 300e3, 0.5), Draw(rng, 90, 300e3, 0.5), Draw(rng, 10, 300e3, 0.5)
+	iv.Ops[0].Latency, iv.Ops[1].Latency, iv.Probe.Latency = Draw(rng, 10, 300e3, 0.5), Draw(rng, 90, 300e3, 0.5),
+		Draw(rng, 10, 300e3, 0.5)
 	iv.FirstOK, iv.LastOK = 100e9, 100.1e9
 	return iv
 }

@@ -110,7 +110,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Stamp returns when the last byte that can be read arrived, as a kernel tells it: by the wall clock in nanoseconds; 0 before the first.
+// Stamp returns when the last byte that can be read arrived, as a kernel tells it: by the wall clock in nanoseconds; 0
+// before the first.
 func (c *conn) Stamp() int64 {
 	c.network.mu.Lock()
 	defer c.network.mu.Unlock()
@@ -120,7 +121,9 @@ func (c *conn) Stamp() int64 {
 	return c.in.arrived.UnixNano()
 }
 
-func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
+func passed(deadline time.Time) bool {
+	return !deadline.IsZero() && !time.Now().Before(deadline)
+}
 
 // Close ends both directions: the other end reads what was written, then io.EOF.
 func (c *conn) Close() error {
@@ -150,12 +153,25 @@ func (s *stream) finish(end error, holds bool) {
 	s.changed.send()
 }
 
-func (c *conn) LocalAddr() net.Addr  { return c.local }
-func (c *conn) RemoteAddr() net.Addr { return c.remote }
+func (c *conn) LocalAddr() net.Addr {
+	return c.local
+}
 
-func (c *conn) SetDeadline(t time.Time) error      { return c.limit(&t, &t) }
-func (c *conn) SetReadDeadline(t time.Time) error  { return c.limit(&t, nil) }
-func (c *conn) SetWriteDeadline(t time.Time) error { return c.limit(nil, &t) }
+func (c *conn) RemoteAddr() net.Addr {
+	return c.remote
+}
+
+func (c *conn) SetDeadline(t time.Time) error {
+	return c.limit(&t, &t)
+}
+
+func (c *conn) SetReadDeadline(t time.Time) error {
+	return c.limit(&t, nil)
+}
+
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	return c.limit(nil, &t)
+}
 
 func (c *conn) limit(read, write *time.Time) error {
 	c.network.mu.Lock()
@@ -174,5 +190,11 @@ func (c *conn) limit(read, write *time.Time) error {
 }
 
 func (c *conn) failed(op string, err error) error {
-	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
+	return &net.OpError{
+		Op:     op,
+		Net:    "tcp",
+		Source: c.local,
+		Addr:   c.remote,
+		Err:    err,
+	}
 }

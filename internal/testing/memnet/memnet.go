@@ -1,5 +1,6 @@
-// Package memnet is a network in memory, for tests in virtual time: listeners and connections by address, without sockets. All waiting is on channels and
-// timers, and no mutex is held meanwhile, so that everything on it can run in a bubble of testing/synctest. A Network has to be made in the bubble that uses it.
+// Package memnet is a network in memory, for tests in virtual time: listeners and connections by address, without
+// sockets. All waiting is on channels and timers, and no mutex is held meanwhile, so that everything on it can run in a
+// bubble of testing/synctest. A Network has to be made in the bubble that uses it.
 //
 // Only a Mode causes delays on this network. A write never blocks: the buffers have no limit.
 package memnet
@@ -21,10 +22,12 @@ type Mode int
 
 // The modes.
 const (
-	Pass    Mode = iota // the zero value: everything arrives at once; a dial is refused if nothing listens
-	Refuse              // dials are refused; open connections continue
-	Swallow             // no packet arrives: dials hang, and try again after 1, 3, 7, ... s as Linux does; open connections are held
-	Hold                // dials succeed, as a kernel accepts for a process that hangs; nothing passes until another mode is set
+	Pass   Mode = iota // the zero value: everything arrives at once; a dial is refused if nothing listens
+	Refuse             // dials are refused; open connections continue
+	// no packet arrives: dials hang, and try again after 1, 3, 7, ... s as Linux does; open connections are held
+	Swallow
+	// dials succeed, as a kernel accepts for a process that hangs; nothing passes until another mode is set
+	Hold
 )
 
 // firstRetry is the time after which an unanswered dial is retried; it doubles for each further retry.
@@ -46,7 +49,9 @@ type endpoint struct {
 }
 
 // New returns a network without listeners.
-func New() *Network { return &Network{endpoints: map[string]*endpoint{}} }
+func New() *Network {
+	return &Network{endpoints: map[string]*endpoint{}}
+}
 
 // Set sets the mode of an address. What was held arrives when the mode is Pass or Refuse.
 func (n *Network) Set(address string, m Mode) {
@@ -97,7 +102,12 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	}
 	e := n.at(address)
 	if e.listener != nil {
-		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: addr(address), Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
+		return nil, &net.OpError{
+			Op:   "listen",
+			Net:  "tcp",
+			Addr: addr(address),
+			Err:  os.NewSyscallError("bind", syscall.EADDRINUSE),
+		}
 	}
 	e.listener = &listener{network: n, endpoint: e, address: addr(address)}
 	return e.listener, nil
@@ -142,8 +152,22 @@ func (n *Network) connect(address string) (*conn, error) {
 	}
 	up, down := &stream{}, &stream{}
 	own := addr(fmt.Sprintf("127.0.0.1:%d", n.port()))
-	accepted := &conn{network: n, of: e, in: up, out: down, local: addr(address), remote: own}
-	dialled := &conn{network: n, of: e, in: down, out: up, local: own, remote: addr(address)}
+	accepted := &conn{
+		network: n,
+		of:      e,
+		in:      up,
+		out:     down,
+		local:   addr(address),
+		remote:  own,
+	}
+	dialled := &conn{
+		network: n,
+		of:      e,
+		in:      down,
+		out:     up,
+		local:   own,
+		remote:  addr(address),
+	}
 	accepted.counted, dialled.counted = accepted, accepted
 	e.conns[accepted] = true
 	e.listener.backlog = append(e.listener.backlog, accepted)
@@ -170,8 +194,13 @@ func (n *Network) port() int {
 // addr is a net.Addr of tcp.
 type addr string
 
-func (addr) Network() string  { return "tcp" }
-func (a addr) String() string { return string(a) }
+func (addr) Network() string {
+	return "tcp"
+}
+
+func (a addr) String() string {
+	return string(a)
+}
 
 // signal wakes all that wait for a change. The network's mutex guards it.
 type signal struct{ waiting chan struct{} }
@@ -190,7 +219,12 @@ func (l *listener) Accept() (net.Conn, error) {
 		l.network.mu.Lock()
 		if l.closed {
 			l.network.mu.Unlock()
-			return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: l.address, Err: net.ErrClosed}
+			return nil, &net.OpError{
+				Op:   "accept",
+				Net:  "tcp",
+				Addr: l.address,
+				Err:  net.ErrClosed,
+			}
 		}
 		if len(l.backlog) > 0 {
 			c := l.backlog[0]
@@ -228,7 +262,9 @@ func (l *listener) Close() error {
 	return nil
 }
 
-func (e *endpoint) holds() bool { return e.mode == Swallow || e.mode == Hold }
+func (e *endpoint) holds() bool {
+	return e.mode == Swallow || e.mode == Hold
+}
 
 func (s *signal) send() {
 	if s.waiting != nil {
@@ -237,6 +273,8 @@ func (s *signal) send() {
 	}
 }
 
-func (l *listener) Addr() net.Addr { return l.address }
+func (l *listener) Addr() net.Addr {
+	return l.address
+}
 
 var errReset = errors.New("reset") // represents ECONNRESET in a stream

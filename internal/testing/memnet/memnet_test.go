@@ -122,7 +122,8 @@ func TestModes(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		began, before := time.Now(), n.Dials(address)
-		if _, err := n.Dial(ctx, "tcp", address); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2500*time.Millisecond {
+		if _, err := n.Dial(ctx, "tcp", address); !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(began) != 2500*time.Millisecond {
 			t.Errorf("swallow: %v after %s", err, time.Since(began))
 		}
 		if tries := n.Dials(address) - before; tries != 2 {

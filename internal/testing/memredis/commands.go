@@ -143,7 +143,9 @@ func hello(c *session, out []byte, words []string) []byte {
 		}
 	}
 	if !c.allowed {
-		return fail(out, "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return fail(out,
+			"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> "+
+				"<pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 	if c.version = version; version == 3 {
 		out = head(out, '%', 7)
@@ -163,7 +165,8 @@ func auth(c *session, out []byte, words []string) []byte {
 	}
 	switch own := c.server.options.Password; {
 	case own == "" && len(words) == 2:
-		return fail(out, "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		return fail(out,
+			"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	case user != "default", own != "" && password != own:
 		return fail(out, "WRONGPASS invalid username-password pair or user is disabled.")
 	}
@@ -195,7 +198,8 @@ func client(c *session, out []byte, words []string) []byte {
 
 func (c *session) info() string {
 	s, p := c.server, c.process
-	written, loading := "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover", 0
+	written := "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover"
+	loading := 0
 	if s.readOnly {
 		written = "role:slave\r\nmaster_host:127.0.0.1\r\nmaster_port:1\r\nmaster_link_status:up"
 	}
@@ -208,10 +212,14 @@ func (c *session) info() string {
 		memory += len(key) + len(e.value) + 64
 	}
 	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
-		"# Clients\r\nconnected_clients:%d\r\nmaxclients:10000\r\nblocked_clients:0\r\n# Memory\r\nused_memory:%d\r\nused_memory_rss:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n"+
-		"# Persistence\r\nloading:%d\r\naof_enabled:0\r\n# Stats\r\ntotal_commands_processed:%d\r\nrejected_connections:0\r\nexpired_keys:0\r\nevicted_keys:%d\r\n"+
-		"# Replication\r\n%s\r\nmaster_repl_offset:%d\r\n# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%f\r\nused_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%f\r\n",
-		Version, s.runID(), int(time.Since(p.began).Seconds()), len(p.conns), memory, memory, s.limit, s.policy, loading, p.served, p.evicted, written, p.served, busy, busy)
+		"# Clients\r\nconnected_clients:%d\r\nmaxclients:10000\r\nblocked_clients:0\r\n# Memory\r\nused_memory:%d\r\n"+
+		"used_memory_rss:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n"+
+		"# Persistence\r\nloading:%d\r\naof_enabled:0\r\n# Stats\r\ntotal_commands_processed:%d\r\n"+
+		"rejected_connections:0\r\nexpired_keys:0\r\nevicted_keys:%d\r\n"+
+		"# Replication\r\n%s\r\nmaster_repl_offset:%d\r\n# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%f\r\n"+
+		"used_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%f\r\n",
+		Version, s.runID(), int(time.Since(p.began).Seconds()), len(p.conns), memory, memory, s.limit, s.policy, loading,
+		p.served, p.evicted, written, p.served, busy, busy)
 }
 
 // runID identifies the process among those of all servers.
@@ -224,8 +232,14 @@ func config(c *session, out []byte, words []string) []byte {
 		return ok(c, out, words)
 	}
 	value, known := map[string]string{
-		"appendonly": "no", "appendfsync": "everysec", "save": "", "maxmemory": "0", "maxmemory-policy": "noeviction", "maxclients": "10000",
-		"min-replicas-to-write": "0", "min-replicas-max-lag": "10",
+		"appendonly":            "no",
+		"appendfsync":           "everysec",
+		"save":                  "",
+		"maxmemory":             "0",
+		"maxmemory-policy":      "noeviction",
+		"maxclients":            "10000",
+		"min-replicas-to-write": "0",
+		"min-replicas-max-lag":  "10",
 	}[strings.ToLower(words[2])]
 	kind, count := byte('*'), 2
 	if c.version == 3 {
@@ -468,7 +482,9 @@ func (p *process) find(key string) (entry, bool) {
 	return e, ok
 }
 
-func number(out []byte, n int) []byte { return head(out, ':', n) }
+func number(out []byte, n int) []byte {
+	return head(out, ':', n)
+}
 
 func head(out []byte, kind byte, n int) []byte {
 	return append(strconv.AppendInt(append(out, kind), int64(n), 10), "\r\n"...)
@@ -479,4 +495,6 @@ func flushall(c *session, out []byte, words []string) []byte {
 	return ok(c, out, words)
 }
 
-func ok(_ *session, out []byte, _ []string) []byte { return append(out, "+OK\r\n"...) }
+func ok(_ *session, out []byte, _ []string) []byte {
+	return append(out, "+OK\r\n"...)
+}

@@ -11,7 +11,8 @@ func (s *Server) Publish(channel, message string) int {
 	}
 	subscribers := s.process.subscribers[channel]
 	for _, c := range subscribers {
-		_, _ = c.conn.Write(bulks(c.push(nil), "message", channel, message)) // never waits; a connection that has ended is no subscriber
+		// never waits; a connection that has ended is no subscriber
+		_, _ = c.conn.Write(bulks(c.push(nil), "message", channel, message))
 	}
 	return len(subscribers)
 }

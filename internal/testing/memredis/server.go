@@ -1,5 +1,6 @@
-// Package memredis is a Redis in memory on a memnet.Network, for tests in virtual time: one command after the other, each at a cost that the test sets. It
-// supports strings, bitmaps and the commands of a load and its observer; it refuses others with Redis's error. It has no replicas, and loses its data when killed.
+// Package memredis is a Redis in memory on a memnet.Network, for tests in virtual time: one command after the other,
+// each at a cost that the test sets. It supports strings, bitmaps and the commands of a load and its observer; it
+// refuses others with Redis's error. It has no replicas, and loses its data when killed.
 package memredis
 
 import (
@@ -77,7 +78,9 @@ func Start(t testing.TB, network *memnet.Network, address string, o Options) *Se
 }
 
 // Address is its address.
-func (s *Server) Address() string { return s.address }
+func (s *Server) Address() string {
+	return s.address
+}
 
 // Restart starts a process without data. One that runs is killed before.
 func (s *Server) Restart() {
@@ -98,7 +101,8 @@ func (s *Server) Restart() {
 	p.all.Go(func() { s.accept(p) })
 }
 
-// Kill ends the process at once, as SIGKILL does: its connections end, dials are refused, the data is lost, a command that runs has no effect.
+// Kill ends the process at once, as SIGKILL does: its connections end, dials are refused, the data is lost, a command
+// that runs has no effect.
 // It does nothing if it was killed before.
 func (s *Server) Kill() {
 	s.mu.Lock()
@@ -142,8 +146,8 @@ func (s *Server) SetLoading(on bool) {
 	s.loading = on
 }
 
-// SetImporting makes the server a node of a cluster that imports a slot from another node: it performs a command on a key only if ASKING is the
-// command before it.
+// SetImporting makes the server a node of a cluster that imports a slot from another node: it performs a command on a
+// key only if ASKING is the command before it.
 func (s *Server) SetImporting(slot uint16, from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +183,8 @@ func (s *Server) SetCost(d time.Duration) {
 // NoReply is the Answer of a command that never gets one, such as BLPOP of a list to which nobody adds.
 const NoReply = "no reply"
 
-// Answer fixes the reply to a command, such as "-OOM command not allowed when used memory > 'maxmemory'."; "" restores the server's own.
+// Answer fixes the reply to a command, such as "-OOM command not allowed when used memory > 'maxmemory'."; "" restores
+// the server's own.
 // A reply to "SENTINEL MYID" takes precedence over one to "SENTINEL".
 func (s *Server) Answer(command, reply string) {
 	s.mu.Lock()
@@ -189,7 +194,8 @@ func (s *Server) Answer(command, reply string) {
 	}
 }
 
-// Calls is how often a command, or one with a subcommand such as "CLIENT PAUSE", was performed or refused, over all processes.
+// Calls is how often a command, or one with a subcommand such as "CLIENT PAUSE", was performed or refused, over all
+// processes.
 func (s *Server) Calls(command string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +273,14 @@ func (s *Server) accept(p *process) {
 		}
 		p.conns[c] = true
 		p.clients++
-		session := &session{server: s, process: p, conn: c, id: p.clients, version: 2, allowed: s.options.Password == ""}
+		session := &session{
+			server:  s,
+			process: p,
+			conn:    c,
+			id:      p.clients,
+			version: 2,
+			allowed: s.options.Password == "",
+		}
 		s.mu.Unlock()
 		p.all.Go(func() {
 			session.serve(c)
@@ -291,7 +304,8 @@ type session struct {
 	asked   bool // the command before was ASKING
 }
 
-// serve performs commands and sends replies until the connection or the process ends. All commands of one read are one turn, as in Redis.
+// serve performs commands and sends replies until the connection or the process ends. All commands of one read are one
+// turn, as in Redis.
 func (c *session) serve(conn net.Conn) {
 	in := bufio.NewReaderSize(conn, 64<<10)
 	var out []byte

@@ -20,11 +20,12 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// ControllerVariable names the environment variable that holds the path of chaos-controller-manager; `make chaosmesh` builds it.
+// ControllerVariable names the environment variable that holds the path of chaos-controller-manager; `make chaosmesh`
+// builds it.
 const ControllerVariable = "REDQUAKE_CHAOS_CONTROLLER"
 
-// StartController runs Chaos Mesh's controller manager against the API server of a kubeconfig, until the test ends or stop is called. The
-// CRDs must be installed. namespace is its own namespace.
+// StartController runs Chaos Mesh's controller manager against the API server of a kubeconfig, until the test ends or
+// stop is called. The CRDs must be installed. namespace is its own namespace.
 func StartController(t testing.TB, kubeconfig, namespace string) (stop func()) {
 	t.Helper()
 	program := os.Getenv(ControllerVariable)
@@ -39,7 +40,8 @@ func StartController(t testing.TB, kubeconfig, namespace string) (stop func()) {
 	}
 	command := exec.Command(program)
 	command.Stdout, command.Stderr = log, log
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "CERTS_DIR="+folder, "NAMESPACE="+namespace, "ENABLE_LEADER_ELECTION=false",
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "CERTS_DIR="+folder, "NAMESPACE="+namespace,
+		"ENABLE_LEADER_ELECTION=false",
 		"WEBHOOK_HOST=127.0.0.1", "WEBHOOK_PORT="+strconv.Itoa(redistest.FreePort(t)),
 		"METRICS_HOST=127.0.0.1", "METRICS_PORT="+strconv.Itoa(redistest.FreePort(t)), "CHAOSD_SECURITY_MODE=false", "TZ=UTC")
 	if err := command.Start(); err != nil {
@@ -67,7 +69,11 @@ func selfSigned(t testing.TB, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotAfter:     time.Now().Add(time.Hour),
+		DNSNames:     []string{"localhost"},
+	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +82,10 @@ func selfSigned(t testing.TB, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: certificate}, "tls.key": {Type: "PRIVATE KEY", Bytes: private}} {
+	for name, block := range map[string]*pem.Block{
+		"tls.crt": {Type: "CERTIFICATE", Bytes: certificate},
+		"tls.key": {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		if err := os.WriteFile(filepath.Join(folder, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

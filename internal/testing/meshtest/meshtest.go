@@ -22,15 +22,23 @@ import (
 // Finalizer is set by Chaos Mesh when it processes an object, and removed when the chaos is reverted.
 const Finalizer = "chaos-mesh/records"
 
-// What Chaos Mesh's controller writes into status.experiment of an object that breaks the pod shop/redis-0, step by step.
+// What Chaos Mesh's controller writes into status.experiment of an object that breaks the pod shop/redis-0, step by
+// step.
 const (
-	Selected  = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 0, recoveredCount: 0}]}`
-	Waits     = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected/Wait, injectedCount: 0, recoveredCount: 0}]}`
-	Refused   = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 0, recoveredCount: 0, events: [{type: Failed, operation: Apply, message: no agent, timestamp: "2026-11-21T10:00:00Z"}]}]}`
-	Injected  = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Injected, injectedCount: 1, recoveredCount: 0}]}`
-	Recovers  = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Injected/Wait, injectedCount: 1, recoveredCount: 0}]}`
-	Recovered = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 1, recoveredCount: 1}]}`
-	Never     = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 0, recoveredCount: 0}]}`
+	Selected = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, ` +
+		`injectedCount: 0, recoveredCount: 0}]}`
+	Waits = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected/Wait, ` +
+		`injectedCount: 0, recoveredCount: 0}]}`
+	Refused = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, ` +
+		`injectedCount: 0, recoveredCount: 0, events: [{type: Failed, operation: Apply, message: no agent, timestamp: "2026-11-21T10:00:00Z"}]}]}`
+	Injected = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Injected, ` +
+		`injectedCount: 1, recoveredCount: 0}]}`
+	Recovers = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Injected/Wait, ` +
+		`injectedCount: 1, recoveredCount: 0}]}`
+	Recovered = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, ` +
+		`injectedCount: 1, recoveredCount: 1}]}`
+	Never = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, ` +
+		`injectedCount: 0, recoveredCount: 0}]}`
 )
 
 // CRDs are the files of Chaos Mesh's CRDs, from its Go module at the version that hack/chaosmesh names.
@@ -80,7 +88,8 @@ func PodOf(child object.Object, namespace string) (string, error) {
 func SetStatus(t testing.TB, child object.Object, pod, experiment string) {
 	t.Helper()
 	// AllRecovered is True already: it must not be used as evidence.
-	text := `{conditions: [{type: AllRecovered, status: "True"}, {type: Selected, status: "True"}], experiment: ` + strings.ReplaceAll(experiment, "shop/redis-0", pod) + `}`
+	text := `{conditions: [{type: AllRecovered, status: "True"}, {type: Selected, status: "True"}], experiment: ` +
+		strings.ReplaceAll(experiment, "shop/redis-0", pod) + `}`
 	reset(child.GetStatus())
 	if err := yaml.UnmarshalStrict([]byte(text), child.GetStatus()); err != nil {
 		t.Error(err)
@@ -88,10 +97,14 @@ func SetStatus(t testing.TB, child object.Object, pod, experiment string) {
 }
 
 // reset sets it to its zero value: decoding would merge with the existing value.
-func reset[T any](into *T) { *into = *new(T) }
+func reset[T any](into *T) {
+	*into = *new(T)
+}
 
 // Children are the objects of a kind in a namespace.
-func Children(ctx context.Context, cluster client.Reader, kind schema.GroupVersionKind, namespace string) ([]object.Object, error) {
+func Children(
+	ctx context.Context, cluster client.Reader, kind schema.GroupVersionKind, namespace string,
+) ([]object.Object, error) {
 	list := object.NewList(kind)
 	if err := cluster.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list %s: %w", object.Resource(kind), err)

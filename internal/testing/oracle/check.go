@@ -53,7 +53,8 @@ func (r Range) admits(f Figure) bool {
 	return f.AtLeast <= r.Hi+rounded && f.AtMost >= r.Lo-rounded || math.IsInf(r.Lo, 1) && math.IsInf(f.AtMost, 1)
 }
 
-// Compare returns the figures whose bounds exclude the truth, and how many figures were compared: those that there are both.
+// Compare returns the figures whose bounds exclude the truth, and how many figures were compared: those that there are
+// both.
 func Compare(t Truth, f *Figures) (found []Finding, compared int) {
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		got, there := f.Of[name]

@@ -11,27 +11,49 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// TestPlantedMutantsAreFound: the figures of histories that the analysis gets right pass; each of them made false is found, and only that one. What is
-// doubted is no falsehood.
+// TestPlantedMutantsAreFound: the figures of histories that the analysis gets right pass; each of them made false is
+// found, and only that one. What is doubted is no falsehood.
 func TestPlantedMutantsAreFound(t *testing.T) {
 	t.Parallel()
 	refused := calm(Event{Way: Refuse, At: 0, For: 600 * ms, Only: All})
 	lost := &History{
-		Rate: 200, Pods: 2, Shards: 1, Reads: 1, Writes: 1, Ledger: 0.1, Timeout: time.Second, Baseline: 20 * time.Second, Observed: 20 * time.Second, Hold: 2 * time.Second,
-		Harmless: 10 * time.Second, Events: []Event{{Way: Lose, At: -500 * ms, For: 700 * ms, Only: All}},
+		Rate:     200,
+		Pods:     2,
+		Shards:   1,
+		Reads:    1,
+		Writes:   1,
+		Ledger:   0.1,
+		Timeout:  time.Second,
+		Baseline: 20 * time.Second,
+		Observed: 20 * time.Second,
+		Hold:     2 * time.Second,
+		Harmless: 10 * time.Second,
+		Events:   []Event{{Way: Lose, At: -500 * ms, For: 700 * ms, Only: All}},
 	}
 	for name, tt := range map[string]struct {
 		h       *History
 		mutants map[string]Figure
 	}{
 		"refused": {refused, map[string]Figure{
-			Outage: exactly(0), OutageLoad: exactly(0.3), OutageProbe: exactly(0), TotalOutage: exactly(0.2), Recovery: exactly(0.4), TimeToImpact: {}, Dip: exactly(0.9), BaselineRate: exactly(800),
-			LostRequests: exactly(5000), Throughput: exactly(700),
+			Outage:       exactly(0),
+			OutageLoad:   exactly(0.3),
+			OutageProbe:  exactly(0),
+			TotalOutage:  exactly(0.2),
+			Recovery:     exactly(0.4),
+			TimeToImpact: {},
+			Dip:          exactly(0.9),
+			BaselineRate: exactly(800),
+			LostRequests: exactly(5000),
+			Throughput:   exactly(700),
 		}},
-		"not recovered":      {refused, map[string]Figure{Recovery: {math.Inf(1), 5, math.Inf(1), true}}},
-		"recovered too late": {refused, map[string]Figure{Recovery: exactly(1.2), Outage: exactly(1), TimeToImpact: exactly(0.5)}},
+		"not recovered": {refused, map[string]Figure{Recovery: {math.Inf(1), 5, math.Inf(1), true}}},
+		"recovered too late": {
+			refused,
+			map[string]Figure{Recovery: exactly(1.2), Outage: exactly(1), TimeToImpact: exactly(0.5)},
+		},
 		"nothing": {calm(), map[string]Figure{
-			Outage: exactly(0.1), OutageLoad: exactly(0.1), OutageProbe: exactly(0.1), TotalOutage: exactly(0.1), Recovery: exactly(0.1), TimeToImpact: exactly(0), Dip: exactly(0.5),
+			Outage: exactly(0.1), OutageLoad: exactly(0.1), OutageProbe: exactly(0.1), TotalOutage: exactly(0.1),
+			Recovery: exactly(0.1), TimeToImpact: exactly(0), Dip: exactly(0.5),
 			Errors: exactly(1), ErrorRate: exactly(0.1), LostRequests: exactly(100),
 		}},
 		"lost": {lost, map[string]Figure{LostWrites: exactly(0), LostHarmless: exactly(14), LostInTheLoad: exactly(3)}},
@@ -41,7 +63,8 @@ func TestPlantedMutantsAreFound(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				played := Play(t, tt.h)
 				truth, figures := TruthOf(tt.h, played.Lost), Analyze(tt.h, played)
-				if found, compared := Compare(truth, figures); len(found) > 0 || compared < 10 || len(figures.Fault)+len(figures.LoadTest) > 0 {
+				if found, compared := Compare(truth, figures); len(found) > 0 || compared < 10 ||
+					len(figures.Fault)+len(figures.LoadTest) > 0 {
 					t.Fatalf("%v of %d figures, doubts %v, %v", found, compared, figures.Fault, figures.LoadTest)
 				}
 				for figure, mutant := range tt.mutants {
@@ -61,12 +84,21 @@ func TestPlantedMutantsAreFound(t *testing.T) {
 	}
 }
 
-// TestEveryWayIsPlayed: each way does to the load what the truth takes it to do, as the requests that succeeded in each tenth of a second show.
+// TestEveryWayIsPlayed: each way does to the load what the truth takes it to do, as the requests that succeeded in each
+// tenth of a second show.
 func TestEveryWayIsPlayed(t *testing.T) {
 	t.Parallel()
 	const at, length = time.Second, 400 * ms
 	for way, want := range map[Way]struct{ share float64 }{
-		Stop: {0}, Hold: {0}, Refuse: {0}, Loading: {0}, ReadOnly: {0.5}, FailReads: {0.5}, Lower: {0.5}, Stall: {0}, Starve: {0.5},
+		Stop:      {0},
+		Hold:      {0},
+		Refuse:    {0},
+		Loading:   {0},
+		ReadOnly:  {0.5},
+		FailReads: {0.5},
+		Lower:     {0.5},
+		Stall:     {0},
+		Starve:    {0.5},
 	} {
 		t.Run(way.String(), func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +153,8 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	})
-	if s := (Finding{Outage, Range{Lo: 0.5, Hi: 0.6}, exactly(0), true}).String(); !strings.Contains(s, "outage: reported 0 [0, 0], true 0.5 to 0.6, doubted") {
+	if s := (Finding{Outage, Range{Lo: 0.5, Hi: 0.6}, exactly(0), true}).String(); !strings.Contains(s,
+		"outage: reported 0 [0, 0], true 0.5 to 0.6, doubted") {
 		t.Error(s)
 	}
 }

@@ -35,7 +35,9 @@ func Draw(seed, number uint64) *History {
 
 type draw struct{ *rand.Rand }
 
-func (d *draw) chance(p float64) bool { return d.Float64() < p }
+func (d *draw) chance(p float64) bool {
+	return d.Float64() < p
+}
 
 // between is evenly distributed, times is so by its logarithm.
 func (d *draw) between(from, to time.Duration) time.Duration {
@@ -46,15 +48,23 @@ func (d *draw) times(from, to time.Duration) time.Duration {
 	return time.Duration(d.geometric(float64(from), float64(to))).Truncate(time.Microsecond)
 }
 
-func (d *draw) geometric(from, to float64) float64 { return from * math.Pow(to/from, d.Float64()) }
+func (d *draw) geometric(from, to float64) float64 {
+	return from * math.Pow(to/from, d.Float64())
+}
 
-func pick[T any](d *draw, list ...T) T { return list[d.IntN(len(list))] }
+func pick[T any](d *draw, list ...T) T {
+	return list[d.IntN(len(list))]
+}
 
 // load draws the load. What is dear in requests is short: a second of 20,000 requests costs as much as a minute of 300.
 func (d *draw) load() *History {
 	h := &History{
-		Pods: pick(d, 1, 1, 1, 2, 3, 4), Shards: pick(d, 1, 1, 1, 2, 3), Timeout: pick(d, 300*time.Millisecond, time.Second, 3*time.Second),
-		Probe: pick(d, 0., 10, 20, 20, 50), Reads: 1, Writes: 1,
+		Pods:    pick(d, 1, 1, 1, 2, 3, 4),
+		Shards:  pick(d, 1, 1, 1, 2, 3),
+		Timeout: pick(d, 300*time.Millisecond, time.Second, 3*time.Second),
+		Probe:   pick(d, 0., 10, 20, 20, 50),
+		Reads:   1,
+		Writes:  1,
 	}
 	switch d.IntN(4) {
 	case 0:
@@ -64,7 +74,9 @@ func (d *draw) load() *History {
 	}
 	switch {
 	case d.chance(0.3):
-		h.Users, h.Cost, h.Hold = pick(d, 1, 2, 4, 8)*h.Pods, pick(d, time.Millisecond, 2*time.Millisecond, 4*time.Millisecond), 2*time.Second
+		h.Users = pick(d, 1, 2, 4, 8) * h.Pods
+		h.Cost = pick(d, time.Millisecond, 2*time.Millisecond, 4*time.Millisecond)
+		h.Hold = 2 * time.Second
 		h.Probe = min(h.Probe, 20)
 	case d.chance(0.05):
 		h.Rate, h.Hold = math.Round(d.geometric(3000, 20_000)), time.Second
@@ -96,7 +108,8 @@ func (d *draw) observe(h *History) {
 func (d *draw) faults(h *History) {
 	n := pick(d, 0, 1, 1, 1, 1, 2, 2, 3, 4)
 	longest := min(h.Timeout*5/2, 3*time.Second, h.Hold)
-	at := pick(d, 0, 0, d.between(0, 500*time.Millisecond), d.between(0, h.Hold*7/10), d.between(time.Second, max(h.Hold*7/10, 1100*time.Millisecond)))
+	at := pick(d, 0, 0, d.between(0, 500*time.Millisecond), d.between(0, h.Hold*7/10),
+		d.between(time.Second, max(h.Hold*7/10, 1100*time.Millisecond)))
 	flapping := d.chance(0.2)
 	e := d.event(h)
 	for range n {
@@ -152,9 +165,16 @@ func (d *draw) loss(h *History) {
 
 // drift draws a level that changes before the fault, by so little that it does not matter or by so much that it does.
 func (d *draw) drift(h *History) {
-	h.Events = []Event{{Way: Drift, At: -h.Baseline, For: h.Baseline, Only: All, Share: pick(d, -0.03, 0.03, -0.25, -0.15, 0.15, 0.3)}}
+	h.Events = []Event{
+		{Way: Drift, At: -h.Baseline, For: h.Baseline, Only: All, Share: pick(d, -0.03, 0.03, -0.25, -0.15, 0.15, 0.3)},
+	}
 	if h.Shards == 1 && d.chance(0.5) {
-		h.Events = append(h.Events, Event{Way: Lower, For: d.times(500*time.Millisecond, 5*time.Second), Only: All, Share: pick(d, 0.15, 0.2, 0.5)})
+		h.Events = append(h.Events, Event{
+			Way:   Lower,
+			For:   d.times(500*time.Millisecond, 5*time.Second),
+			Only:  All,
+			Share: pick(d, 0.15, 0.2, 0.5),
+		})
 	}
 	d.observe(h)
 }
@@ -167,7 +187,12 @@ func (d *draw) hiccups(h *History) {
 	}
 	for range n {
 		at := -d.between(1500*time.Millisecond, h.Baseline-time.Second)
-		h.Events = append(h.Events, Event{Way: pick(d, Stop, Hold), At: at, For: d.between(5*time.Millisecond, 95*time.Millisecond), Only: All})
+		h.Events = append(h.Events, Event{
+			Way:  pick(d, Stop, Hold),
+			At:   at,
+			For:  d.between(5*time.Millisecond, 95*time.Millisecond),
+			Only: All,
+		})
 	}
 }
 
@@ -182,12 +207,23 @@ func (d *draw) disturb(h *History) {
 			h.Users = h.Pods // several users would keep the servers busy while their generator waits for a CPU
 		}
 		from := pick(d, -h.Baseline, 0)
-		h.Events = append(h.Events, Event{Way: Starve, At: from, For: h.Observed - from, Only: one, Share: pick(d, 0.3, 0.5, 0.75)})
+		h.Events = append(h.Events, Event{
+			Way:   Starve,
+			At:    from,
+			For:   h.Observed - from,
+			Only:  one,
+			Share: pick(d, 0.3, 0.5, 0.75),
+		})
 		return
 	}
 	switch d.IntN(3) {
 	case 0: // once
-		h.Events = append(h.Events, Event{Way: Stall, At: d.between(-h.Baseline/2, h.Observed-time.Second), For: d.times(6*time.Millisecond, 1500*time.Millisecond), Only: one})
+		h.Events = append(h.Events, Event{
+			Way:  Stall,
+			At:   d.between(-h.Baseline/2, h.Observed-time.Second),
+			For:  d.times(6*time.Millisecond, 1500*time.Millisecond),
+			Only: one,
+		})
 	case 1: // about an event
 		e := h.Events[:min(1, len(h.Events))]
 		at := time.Duration(0)
@@ -195,7 +231,12 @@ func (d *draw) disturb(h *History) {
 			at = pick(d, e[0].At, e[0].end())
 		}
 		length := d.times(10*time.Millisecond, 800*time.Millisecond)
-		h.Events = append(h.Events, Event{Way: Stall, At: at - d.between(0, length), For: length, Only: one})
+		h.Events = append(h.Events, Event{
+			Way:  Stall,
+			At:   at - d.between(0, length),
+			For:  length,
+			Only: one,
+		})
 	default: // again and again after the fault
 		length := d.between(100*time.Millisecond, 400*time.Millisecond)
 		for at := d.between(0, 2*time.Second); at+length < h.Observed-time.Second; at += time.Second {

@@ -32,7 +32,9 @@ func (f *Figures) Doubted(name string) bool {
 	return len(f.Fault) > 0
 }
 
-func exactly(v float64) Figure { return Figure{v, v, v, true} }
+func exactly(v float64) Figure {
+	return Figure{v, v, v, true}
+}
 
 func bounded(b impact.Bounded) Figure {
 	if !b.Known() {
@@ -48,7 +50,11 @@ func Analyze(h *History, p *Played) *Figures {
 	if h.SeenAt > 0 {
 		at.SeenAt = h.Baseline + h.SeenAt
 	}
-	options := impact.Options{BaselineWindow: h.Baseline, BaselineMinimum: h.Baseline / 2, SustainFor: h.Hold}
+	options := impact.Options{
+		BaselineWindow:  h.Baseline,
+		BaselineMinimum: h.Baseline / 2,
+		SustainFor:      h.Hold,
+	}
 	m := impact.Analyze(p.Series, at, options)
 	fault := result.NewFault(&m, result.FaultInput{})
 	f.Fault = m.Doubts
@@ -73,7 +79,13 @@ func Analyze(h *History, p *Played) *Figures {
 func (f *Figures) outages(m *impact.Impact, fault *result.Fault) {
 	f.Of[Outage] = bounded(fault.Outage().Bounded)
 	o := &m.Outages //nolint:forbidigo // each by its own name
-	for name, part := range map[string]impact.Bounded{OutageLoad: o.Load, OutageReads: o.Reads, OutageWrites: o.Writes, OutageShard: o.Shard.Bounded, OutageProbe: o.Probe} {
+	for name, part := range map[string]impact.Bounded{
+		OutageLoad:   o.Load,
+		OutageReads:  o.Reads,
+		OutageWrites: o.Writes,
+		OutageShard:  o.Shard.Bounded,
+		OutageProbe:  o.Probe,
+	} {
 		if part.Known() {
 			f.Of[name] = bounded(part)
 		}
@@ -91,7 +103,8 @@ func (f *Figures) load(p *Played) {
 	f.LoadTest = r.Doubts
 	rate, errors := exactly(r.Total.Throughput), exactly(r.Total.ErrorRate)
 	if s := r.Total.Stalled; s != nil {
-		rate.AtMost, errors.AtLeast = max(rate.AtMost, s.Throughput), min(errors.AtLeast, s.ErrorRate)
+		rate.AtMost = max(rate.AtMost, s.Throughput)
+		errors.AtLeast = min(errors.AtLeast, s.ErrorRate)
 	}
 	f.Of[Throughput], f.Of[ErrorRate] = rate, errors
 }

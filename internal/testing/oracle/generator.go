@@ -42,7 +42,8 @@ func (g *generator) wait() {
 	}
 }
 
-// end lets the generator run from now on, and returns when it does: an attempt to connect that is not needed any more may wait for that.
+// end lets the generator run from now on, and returns when it does: an attempt to connect that is not needed any more
+// may wait for that.
 func (g *generator) end() {
 	left := g.stopped()
 	g.mu.Lock()
@@ -85,14 +86,21 @@ func (g *generator) waited(at, began time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// use is what the kernel tells of the generator at an instant since the load began: it is ready to run whenever it does not.
+// use is what the kernel tells of the generator at an instant since the load began: it is ready to run whenever it does
+// not.
 func (g *generator) use(at, baseline time.Duration) record.AgentUse {
 	waited := g.waited(at-baseline, -baseline)
-	return record.AgentUse{At: int64(at), CPUSeconds: 0.1 * (at - waited).Seconds(), WaitedSeconds: waited.Seconds()}
+	return record.AgentUse{
+		At:            int64(at),
+		CPUSeconds:    0.1 * (at - waited).Seconds(),
+		WaitedSeconds: waited.Seconds(),
+	}
 }
 
 // dialer makes the generator's connections.
-func (g *generator) dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+func (g *generator) dialer(
+	dial func(context.Context, string, string) (net.Conn, error),
+) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		g.wait()
 		c, err := dial(ctx, network, address)
@@ -121,7 +129,9 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 // Stamp is when the last byte that was read arrived: a kernel notes it while the process is stopped, too.
-func (c *conn) Stamp() int64 { return c.stamp }
+func (c *conn) Stamp() int64 {
+	return c.stamp
+}
 
 func (c *conn) Write(p []byte) (int, error) {
 	c.of.wait()

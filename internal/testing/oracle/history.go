@@ -1,6 +1,8 @@
-// Package oracle holds the figures of the analysis against histories whose truth is known because they were made. A History is drawn from a seed, played
-// through the real load engine in virtual time, and its Truth follows from what was planned alone: this package computes none of it with the analysis.
-// Check compares the two: the truth is within a figure's bounds, or the figure is doubted; where nothing was done, nothing is claimed.
+// Package oracle holds the figures of the analysis against histories whose truth is known because they were made. A
+// History is drawn from a seed, played through the real load engine in virtual time, and its Truth follows from what
+// was planned alone: this package computes none of it with the analysis.
+// Check compares the two: the truth is within a figure's bounds, or the figure is doubted; where nothing was done,
+// nothing is claimed.
 //
 // The order is draw -> play -> truth -> check, a file each; minimize makes a failing history short.
 package oracle
@@ -23,16 +25,22 @@ const (
 	ReadOnly             // writes are answered with READONLY
 	FailReads            // reads are answered with an error
 	Lower                // the level: a command takes 1/(1-Share) times as long
-	Drift                // the level rises by Share of itself over the time, or falls if it is negative, and stays. Afterwards it is 1
-	Stall                // the load generator does not run
-	Starve               // the load generator does not run for Share of the time, for 4 ms at a time at most
-	Lose                 // the servers lose what was written in the time, at its end, and say nothing
+	// the level rises by Share of itself over the time, or falls if it is negative, and stays. Afterwards it is 1
+	Drift
+	Stall  // the load generator does not run
+	Starve // the load generator does not run for Share of the time, for 4 ms at a time at most
+	Lose   // the servers lose what was written in the time, at its end, and say nothing
 	wayCount
 )
 
-var wayNames = [wayCount]string{"Stop", "Hold", "Refuse", "Loading", "ReadOnly", "FailReads", "Lower", "Drift", "Stall", "Starve", "Lose"}
+var wayNames = [wayCount]string{
+	"Stop", "Hold", "Refuse", "Loading", "ReadOnly", "FailReads", "Lower", "Drift", "Stall",
+	"Starve", "Lose",
+}
 
-func (w Way) String() string { return wayNames[w] }
+func (w Way) String() string {
+	return wayNames[w]
+}
 
 // All is the Only of an event that affects all shards, or all load pods.
 const All = -1
@@ -45,7 +53,9 @@ type Event struct {
 	Share   float64 // of Lower, Drift and Starve
 }
 
-func (e Event) end() time.Duration { return e.At + e.For }
+func (e Event) end() time.Duration {
+	return e.At + e.For
+}
 
 // History is a load, a fault at the instant t0, and what happens around it.
 type History struct {
@@ -68,7 +78,9 @@ type History struct {
 }
 
 // Disturbed reports whether the load generator was kept from running.
-func (h *History) Disturbed() bool { return h.has(Stall) || h.has(Starve) }
+func (h *History) Disturbed() bool {
+	return h.has(Stall) || h.has(Starve)
+}
 
 func (h *History) has(w Way) bool {
 	for _, e := range h.Events {
@@ -97,7 +109,14 @@ func (h *History) String() string {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"Timeout", h.Timeout}, {"Baseline", h.Baseline}, {"Observed", h.Observed}, {"Hold", h.Hold}, {"SeenAt", h.SeenAt}, {"Harmless", h.Harmless}} {
+	}{
+		{"Timeout", h.Timeout},
+		{"Baseline", h.Baseline},
+		{"Observed", h.Observed},
+		{"Hold", h.Hold},
+		{"SeenAt", h.SeenAt},
+		{"Harmless", h.Harmless},
+	} {
 		field(d.name, d.d > 0, literal(d.d))
 	}
 	b.WriteString("Events: []Event{")

@@ -34,7 +34,11 @@ const mostDoubted = 0.1
 // Run draws and checks histories, as many at a time as there are processors.
 func Run(t *testing.T, seed uint64, histories int) *Summary {
 	t.Helper()
-	s := &Summary{Seed: seed, Histories: histories, byFigure: map[string][]int{}}
+	s := &Summary{
+		Seed:      seed,
+		Histories: histories,
+		byFigure:  map[string][]int{},
+	}
 	t.Run("histories", func(t *testing.T) {
 		workers := runtime.GOMAXPROCS(0)
 		for w := range workers {
@@ -76,21 +80,27 @@ func (s *Summary) add(number int, h *History, v *Verdict) {
 	}
 }
 
-// Judge fails the test if anything was false, or too much doubted. Of each figure that was, it prints a history that is made as short as possible.
+// Judge fails the test if anything was false, or too much doubted. Of each figure that was, it prints a history that is
+// made as short as possible.
 func (s *Summary) Judge(t *testing.T) {
 	t.Helper()
 	for _, figure := range slices.Sorted(maps.Keys(s.byFigure)) {
 		numbers := slices.Sorted(slices.Values(s.byFigure[figure]))
-		h := Minimize(Draw(s.Seed, uint64(numbers[0])), func(h *History) bool { return falsehood(check(t, h), figure) != nil })
+		h := Minimize(Draw(s.Seed, uint64(numbers[0])), func(h *History) bool {
+			return falsehood(check(t, h), figure) != nil
+		})
 		said := "not when it is made shorter"
 		if f := falsehood(check(t, h), figure); f != nil {
 			said = f.String()
 		}
-		t.Errorf("%s is false, and not doubted, in %d of %d histories, numbers %v of seed %d. The first, made shorter:\n%s\n%s", figure, len(numbers), s.Histories,
+		t.Errorf(
+			"%s is false, and not doubted, in %d of %d histories, numbers %v of seed %d. The first, made shorter:\n%s\n%s",
+			figure, len(numbers), s.Histories,
 			numbers[:min(len(numbers), mostListed)], s.Seed, said, h)
 	}
 	if float64(s.DoubtedUndisturbed) > mostDoubted*float64(s.Undisturbed) {
-		t.Errorf("%d of the %d histories without a disturbed load generator are doubted, at most %.0f %% may be", s.DoubtedUndisturbed, s.Undisturbed, 100*mostDoubted)
+		t.Errorf("%d of the %d histories without a disturbed load generator are doubted, at most %.0f %% may be",
+			s.DoubtedUndisturbed, s.Undisturbed, 100*mostDoubted)
 	}
 }
 

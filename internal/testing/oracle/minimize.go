@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Minimize returns the shortest history that it finds for which fails is still true: with fewer events, pods and shards, and rounder numbers.
+// Minimize returns the shortest history that it finds for which fails is still true: with fewer events, pods and
+// shards, and rounder numbers.
 func Minimize(h *History, fails func(*History) bool) *History {
 	for progress := true; progress; {
 		progress = false

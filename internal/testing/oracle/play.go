@@ -113,8 +113,18 @@ func (w *world) run(ctx context.Context, t *testing.T, runners []*engine.Runner,
 func (h *History) plan() *plan.Plan {
 	p := &plan.Plan{
 		Run: "oracle", Pods: h.Pods, Interval: interval,
-		Client: plan.Client{Connections: connections, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: h.Timeout, Protocol: 3},
-		Shape:  plan.Shape{Rate: h.Rate, Users: h.Users, Duration: h.Baseline + h.Observed},
+		Client: plan.Client{
+			Connections:    connections,
+			Pipeline:       1,
+			DialTimeout:    time.Second,
+			RequestTimeout: h.Timeout,
+			Protocol:       3,
+		},
+		Shape: plan.Shape{
+			Rate:     h.Rate,
+			Users:    h.Users,
+			Duration: h.Baseline + h.Observed,
+		},
 		Workload: plan.Workload{
 			Keyspace: plan.Keyspace{Prefix: "oracle:", Keys: 1000, Distribution: plan.Uniform},
 			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
@@ -127,10 +137,18 @@ func (h *History) plan() *plan.Plan {
 		p.Target.Topology = plan.TopologyCluster
 	}
 	if h.Writes > 0 {
-		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "set", Weight: h.Writes, Words: []string{"SET", "{key}", "{value}"}})
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{
+			Name:   "set",
+			Weight: h.Writes,
+			Words:  []string{"SET", "{key}", "{value}"},
+		})
 	}
 	if h.Reads > 0 {
-		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "get", Weight: h.Reads, Words: []string{"GET", "{key}"}})
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{
+			Name:   "get",
+			Weight: h.Reads,
+			Words:  []string{"GET", "{key}"},
+		})
 	}
 	if h.Probe > 0 {
 		p.Probe = plan.Probe{Rate: h.Probe, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}}
@@ -141,7 +159,9 @@ func (h *History) plan() *plan.Plan {
 	return p
 }
 
-func address(shard int) string { return fmt.Sprintf("10.0.0.%d:6379", shard+1) }
+func address(shard int) string {
+	return fmt.Sprintf("10.0.0.%d:6379", shard+1)
+}
 
 // world are the servers and load generators of a history.
 type world struct {
@@ -157,7 +177,13 @@ type world struct {
 }
 
 func newWorld(t *testing.T, h *History) *world {
-	w := &world{h: h, network: memnet.New(), generators: make([]generator, h.Pods), active: make([][wayCount]int, h.Shards), snapshots: map[int][]map[string]string{}}
+	w := &world{
+		h:          h,
+		network:    memnet.New(),
+		generators: make([]generator, h.Pods),
+		active:     make([][wayCount]int, h.Shards),
+		snapshots:  map[int][]map[string]string{},
+	}
 	for shard := range h.Shards {
 		w.servers = append(w.servers, memredis.Start(t, w.network, address(shard), memredis.Options{Cost: h.Cost}))
 		w.level = append(w.level, map[int]float64{})
@@ -200,7 +226,10 @@ func (w *world) happen() {
 			}
 			changes = append(changes, change{e.end(), func() { w.setLevel(i, e.Only, 1) }})
 		case Lower:
-			changes = append(changes, change{e.At, func() { w.setLevel(i, e.Only, 1-e.Share) }}, change{e.end(), func() { w.setLevel(i, e.Only, 1) }})
+			changes = append(changes, change{e.At, func() {
+				w.setLevel(i, e.Only,
+					1-e.Share)
+			}}, change{e.end(), func() { w.setLevel(i, e.Only, 1) }})
 		case Lose:
 			changes = append(changes, change{e.At, func() { w.keep(i) }}, change{e.end(), func() { w.lose(i) }})
 		default:

@@ -9,7 +9,9 @@ import (
 // span is a stretch of time [from, to), counted from t0.
 type span struct{ from, to time.Duration }
 
-func (s span) length() time.Duration { return s.to - s.from }
+func (s span) length() time.Duration {
+	return s.to - s.from
+}
 
 // spans are stretches in order, which neither overlap nor touch.
 type spans []span
@@ -81,4 +83,6 @@ func (l spans) total() (d time.Duration) {
 }
 
 // within is for how long a stretch is covered.
-func (l spans) within(w span) time.Duration { return intersect(l, spans{w}).total() }
+func (l spans) within(w span) time.Duration {
+	return intersect(l, spans{w}).total()
+}

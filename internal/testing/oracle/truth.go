@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Range is what is true of a figure: all durations in seconds. It is not a number where the truth has two sides: what the server could not do, and what
-// clients can have seen of it. A figure's bounds must reach into it.
+// Range is what is true of a figure: all durations in seconds. It is not a number where the truth has two sides: what
+// the server could not do, and what clients can have seen of it. A figure's bounds must reach into it.
 type Range struct {
 	Lo, Hi float64
 	// Unseen allows that nothing is claimed, as no request needs to have met it.
@@ -45,12 +45,15 @@ const (
 
 // What of a history need not be seen, or may last longer for clients than for the servers.
 const (
-	evenly   = 2.5                    // mean times between requests: after so many a request was surely due, if they come evenly
-	randomly = 14                     // the same if they come at random: one pause in a million is longer
-	brief    = 12 * time.Millisecond  // the longest time for which a request may wait though the server serves
-	redial   = 120 * time.Millisecond // from the end of a refusal to the next dial: at most 50 ms, beside the time that a dial takes
-	settle   = 3 * time.Millisecond   // until what was held has been answered
-	late     = 50 * time.Millisecond  // what begins a second after the fault and is shorter need not keep a load from being recovered
+	// mean times between requests: after so many a request was surely due, if they come evenly
+	evenly   = 2.5
+	randomly = 14                    // the same if they come at random: one pause in a million is longer
+	brief    = 12 * time.Millisecond // the longest time for which a request may wait though the server serves
+	// from the end of a refusal to the next dial: at most 50 ms, beside the time that a dial takes
+	redial = 120 * time.Millisecond
+	settle = 3 * time.Millisecond // until what was held has been answered
+	// what begins a second after the fault and is shorter need not keep a load from being recovered
+	late = 50 * time.Millisecond
 )
 
 const (
@@ -106,7 +109,8 @@ func newReckoner(h *History) *reckoner {
 	return r
 }
 
-// lateness is late, by what keeps requests from a server that serves again: dials, and those that it has to answer before.
+// lateness is late, by what keeps requests from a server that serves again: dials, and those that it has to answer
+// before.
 func (r *reckoner) lateness() (late time.Duration) {
 	h := r.h
 	longest := time.Duration(0)
@@ -136,7 +140,8 @@ func (r *reckoner) lateness() (late time.Duration) {
 			late = max(late, h.slowest(e))
 		}
 	}
-	waiting := users + 10 + 2*min(h.Probe*longest.Seconds(), 20) // requests, and dials of the probe, which the servers answer one by one
+	// requests, and dials of the probe, which the servers answer one by one
+	waiting := users + 10 + 2*min(h.Probe*longest.Seconds(), 20)
 	if h.Probe*longest.Seconds() > 1 {
 		waiting += 2 * float64(h.Users) // each of these dials waits behind all users, and so does its request
 	}
@@ -157,7 +162,9 @@ func (e Event) breaks(shard, kind int) bool {
 }
 
 // hangs reports whether the users of a closed loop wait in an event, and ask nothing else.
-func (e Event) hangs() bool { return e.Way <= Refuse }
+func (e Event) hangs() bool {
+	return e.Way <= Refuse
+}
 
 // shareOf is the share of the requests that are of a kind.
 func (h *History) shareOf(kind int) float64 {
@@ -168,8 +175,8 @@ func (h *History) shareOf(kind int) float64 {
 	return 1 - writes
 }
 
-// baseline is the rate before t0, in successes/s. In a closed loop a single server is always busy, with the probe, too. With several it depends on
-// chance how many are: then ok is false.
+// baseline is the rate before t0, in successes/s. In a closed loop a single server is always busy, with the probe, too.
+// With several it depends on chance how many are: then ok is false.
 func (h *History) baseline() (rate float64, ok bool) {
 	if h.Rate > 0 {
 		return h.Rate, true
@@ -245,7 +252,8 @@ func (h *History) away(s span) (sum time.Duration) {
 	return sum
 }
 
-// matters leaves out the stretches that begin late and are so short that they need not keep a load from being recovered.
+// matters leaves out the stretches that begin late and are so short that they need not keep a load from being
+// recovered.
 func (r *reckoner) matters(down spans, share float64) spans {
 	least := late + r.h.pause(share) + brief
 	usual := time.Duration(0) // without a fault
@@ -259,13 +267,15 @@ func (r *reckoner) matters(down spans, share float64) spans {
 	})
 }
 
-// troubles are the stretches after t0 in which something was wrong with the load; with surely, those that requests have surely met.
+// troubles are the stretches after t0 in which something was wrong with the load; with surely, those that requests have
+// surely met.
 func (r *reckoner) troubles(surely bool) (found spans) {
 	for shard := range r.down {
 		for _, kind := range r.h.present() {
 			down := r.down[shard][kind]
 			if surely {
-				down = r.matters(r.noticed(r.h.parted(down), r.h.shareOf(kind)/float64(r.h.Shards)), r.h.shareOf(kind)/float64(r.h.Shards))
+				down = r.matters(r.noticed(r.h.parted(down), r.h.shareOf(kind)/float64(r.h.Shards)),
+					r.h.shareOf(kind)/float64(r.h.Shards))
 			}
 			found = union(0, found, down)
 		}
@@ -279,8 +289,8 @@ func (r *reckoner) troubles(surely bool) (found spans) {
 	return found
 }
 
-// lowerings are the stretches in which the level was so low that it mattered. Surely, it matters where windows are lower by more than a tenth because of it alone,
-// on any grid of intervals, and by a request of each load pod beside.
+// lowerings are the stretches in which the level was so low that it mattered. Surely, it matters where windows are
+// lower by more than a tenth because of it alone, on any grid of intervals, and by a request of each load pod beside.
 func (r *reckoner) lowerings(surely bool, down spans) (found []spans) {
 	rate, _ := r.h.baseline()
 	least := 0.1 + float64(r.h.Pods+1)/rate + r.h.drift()
@@ -305,8 +315,8 @@ func (r *reckoner) lowerings(surely bool, down spans) (found []spans) {
 	return found
 }
 
-// deepest is the largest share of the successes of a second that can be missing while an event lowers the level, because of it and of what happened shortly before
-// or after.
+// deepest is the largest share of the successes of a second that can be missing while an event lowers the level,
+// because of it and of what happened shortly before or after.
 func (r *reckoner) deepest(e Event) (share float64) {
 	for from := e.At - time.Second; from < e.end(); from += interval / 2 {
 		w := span{from, from + time.Second}
@@ -319,8 +329,8 @@ func (r *reckoner) deepest(e Event) (share float64) {
 	return share
 }
 
-// slow is for how long the load, or its reads or writes, may have no success while an event lowers the level, as each request takes longer than usual;
-// 0 = nobody can tell.
+// slow is for how long the load, or its reads or writes, may have no success while an event lowers the level, as each
+// request takes longer than usual; 0 = nobody can tell.
 func (h *History) slow(e Event) time.Duration {
 	const least = 5 * time.Millisecond // of a gap
 	one := h.slowest(e)
@@ -335,7 +345,8 @@ func (h *History) slow(e Event) time.Duration {
 	return 0
 }
 
-// queued is for how long a request waits at most behind those of all users and some of the probe, while an event lowers the level.
+// queued is for how long a request waits at most behind those of all users and some of the probe, while an event lowers
+// the level.
 func (h *History) queued(e Event) time.Duration {
 	return time.Duration(h.Users+10) * h.slowest(e)
 }
@@ -362,7 +373,9 @@ func (h *History) slowed() (when spans, gap time.Duration) {
 }
 
 // deadline is the latest recovery that counts: sums end there without one.
-func (h *History) deadline() time.Duration { return h.Observed - h.Hold - time.Second }
+func (h *History) deadline() time.Duration {
+	return h.Observed - h.Hold - time.Second
+}
 
 // never is the recovery of a load that does not recover.
 const never = time.Duration(math.MaxInt64 / 4)
@@ -375,7 +388,8 @@ func seconds(at time.Duration) float64 {
 	return at.Seconds()
 }
 
-// recovery is the end of the last trouble before a time of Hold without any, which must last for Hold after SeenAt, too.
+// recovery is the end of the last trouble before a time of Hold without any, which must last for Hold after SeenAt,
+// too.
 func recovery(h *History, troubles spans) time.Duration {
 	at := time.Duration(0)
 	for _, s := range troubles {
@@ -412,8 +426,8 @@ func (r *reckoner) recoveryRange(first, last time.Duration) Range {
 	return out
 }
 
-// Clear reports whether the history leaves no doubt when the load recovers: no trouble begins just when a recovery has held for long enough, and the load
-// is observed for long enough after the last one.
+// Clear reports whether the history leaves no doubt when the load recovers: no trouble begins just when a recovery has
+// held for long enough, and the load is observed for long enough after the last one.
 func (h *History) Clear() bool {
 	const margin = 1300 * time.Millisecond
 	troubles := newReckoner(h).troubles(false)
@@ -453,5 +467,9 @@ func (r *reckoner) impact(t Truth, first time.Duration) {
 	if slowed, _ := h.slowed(); len(slowed) > 0 {
 		earliest = min(earliest, slowed[0].from)
 	}
-	t[TimeToImpact] = Range{Lo: seconds(earliest), Hi: seconds(surely), Unseen: surely == never}
+	t[TimeToImpact] = Range{
+		Lo:     seconds(earliest),
+		Hi:     seconds(surely),
+		Unseen: surely == never,
+	}
 }

@@ -16,18 +16,21 @@ func (h *History) share(of scope) (sum float64) {
 	return sum
 }
 
-// when returns when none of the scope's requests could succeed, and when some could not. While those wait, nobody need ask for others.
+// when returns when none of the scope's requests could succeed, and when some could not. While those wait, nobody need
+// ask for others.
 func (r *reckoner) when(of scope) (all, some spans) {
 	all = spans{{-time.Hour, time.Hour}}
 	for _, shard := range of.shards {
 		for _, kind := range of.kinds {
-			all, some = intersect(all, r.down[shard][kind]), union(0, some, r.down[shard][kind])
+			all = intersect(all, r.down[shard][kind])
+			some = union(0, some, r.down[shard][kind])
 		}
 	}
 	return all, some
 }
 
-// released is for how long the server may not have answered behind replies that the network had held back, without a gap that is long enough to be recorded.
+// released is for how long the server may not have answered behind replies that the network had held back, without a
+// gap that is long enough to be recorded.
 func (h *History) released() (sum time.Duration) {
 	for _, e := range h.Events {
 		if e.Way == Hold {
@@ -47,7 +50,8 @@ func (h *History) stuck() (stuck spans) {
 	return stuck
 }
 
-// outages sets the outages: those that begin before the earliest recovery are the fault's, those after the latest are not.
+// outages sets the outages: those that begin before the earliest recovery are the fault's, those after the latest are
+// not.
 func (r *reckoner) outages(t Truth, first, last time.Duration) {
 	h, stuck := r.h, r.h.stuck()
 	worst := Range{None: true, Unseen: true}
@@ -99,8 +103,8 @@ func (r *reckoner) outages(t Truth, first, last time.Duration) {
 	}
 }
 
-// outage is the longest of a scope. Clients may not get a success between two that are close together, are late in the end, and may ask for nothing that
-// could succeed while they wait for what cannot.
+// outage is the longest of a scope. Clients may not get a success between two that are close together, are late in the
+// end, and may ask for nothing that could succeed while they wait for what cannot.
 func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Range {
 	all, some := r.when(of)
 	pause := r.h.pause(r.h.share(of))
@@ -163,8 +167,10 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 	}
 	for _, e := range r.h.Events {
 		waits := time.Duration(r.h.Users) * (r.h.slowest(e) - r.h.Cost)
-		often := queue.Seconds() > 0.5/r.h.Probe                                                              // a request of the probe waits for as long as until the next one
-		if e.Way == Lower && e.At >= 0 && e.At < max(last, r.h.SeenAt+r.h.Hold) && (waits > brief || often) { // longer than usual
+		// a request of the probe waits for as long as until the next one
+		often := queue.Seconds() > 0.5/r.h.Probe
+		// longer than usual
+		if e.Way == Lower && e.At >= 0 && e.At < max(last, r.h.SeenAt+r.h.Hold) && (waits > brief || often) {
 			longest = max(longest, pause+r.h.queued(e))
 		}
 	}
@@ -175,5 +181,10 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 }
 
 func (a Range) worse(b Range) Range {
-	return Range{Lo: max(a.Lo, b.Lo), Hi: max(a.Hi, b.Hi), None: a.None && b.None, Unseen: a.Unseen && b.Unseen}
+	return Range{
+		Lo:     max(a.Lo, b.Lo),
+		Hi:     max(a.Hi, b.Hi),
+		None:   a.None && b.None,
+		Unseen: a.Unseen && b.Unseen,
+	}
 }

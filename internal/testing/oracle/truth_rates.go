@@ -29,7 +29,8 @@ func (r *reckoner) lowered(w span) float64 {
 	return deepest
 }
 
-// rates sets the figures that depend on the rate: dip, lost requests, baseline. Only a rate of some successes in each window says something.
+// rates sets the figures that depend on the rate: dip, lost requests, baseline. Only a rate of some successes in each
+// window says something.
 func (r *reckoner) rates(t Truth, first, end time.Duration) {
 	h := r.h
 	rate, known := h.baseline()
@@ -64,7 +65,11 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 		t[Dip] = Range{Lo: least - 0.02 - 2/rate - chance, Hi: min(1, most+0.02+2/rate+few+r.late.Seconds())}
 	}
 	off := float64(len(r.any())+len(h.Events)) * (rate*(2*interval+r.late).Seconds() + float64(h.Pods))
-	t[LostRequests] = Range{Lo: 0.93*surelyLost - off, Hi: 1.07*lost + off + 0.02*rate*end.Seconds(), None: lost == 0 && end <= r.late}
+	t[LostRequests] = Range{
+		Lo:   0.93*surelyLost - off,
+		Hi:   1.07*lost + off + 0.02*rate*end.Seconds(),
+		None: lost == 0 && end <= r.late,
+	}
 	if r.faultless() {
 		t[Errors] = Range{None: true}
 	}
@@ -80,7 +85,8 @@ func (h *History) drift() (share float64) {
 	return share
 }
 
-// starvedBefore is the share of the time for which a load generator did not run before t0: the baseline is what the load had even so.
+// starvedBefore is the share of the time for which a load generator did not run before t0: the baseline is what the
+// load had even so.
 func (h *History) starvedBefore() (share float64) {
 	for _, e := range h.Events {
 		if e.Way == Starve && e.At < 0 {
@@ -147,7 +153,8 @@ func (r *reckoner) deficitOf(w span, kind int) float64 {
 	return 1 - (1-down)*(1-r.lowered(w))
 }
 
-// workedOff is the share of a stretch in which a server works off what its users had sent before the network held back its replies.
+// workedOff is the share of a stretch in which a server works off what its users had sent before the network held back
+// its replies.
 func (h *History) workedOff(w span) (share float64) {
 	for _, e := range h.Events {
 		if e.Way == Hold && h.Rate == 0 {
@@ -157,7 +164,8 @@ func (h *History) workedOff(w span) (share float64) {
 	return share
 }
 
-// sentLater is the share of the requests of a stretch that load generators send later, as they do not run: they need not meet what breaks others.
+// sentLater is the share of the requests of a stretch that load generators send later, as they do not run: they need
+// not meet what breaks others.
 func (h *History) sentLater(w span) (share float64) {
 	for _, e := range h.Events {
 		if e.Way == Stall {
@@ -184,7 +192,10 @@ func (r *reckoner) faultless() bool {
 
 // drains reports whether what waited may be answered in a stretch.
 func (r *reckoner) drains(w span) bool {
-	return r.h.Rate > 0 && slices.ContainsFunc(r.h.Events, func(e Event) bool { return e.hangs() && e.end() > w.from && e.end() < w.to+r.late })
+	return r.h.Rate > 0 && slices.ContainsFunc(r.h.Events, func(e Event) bool {
+		return e.hangs() && e.end() > w.from &&
+			e.end() < w.to+r.late
+	})
 }
 
 // wholeLoad sets the figures of the load as a whole, with a generator that was not disturbed.

@@ -25,9 +25,11 @@ type Query struct {
 	Expr string
 }
 
-// With replaces the variables of Grafana: everything is selected, and rates are over an interval such as 15s, long ones over span.
+// With replaces the variables of Grafana: everything is selected, and rates are over an interval such as 15s, long ones
+// over span.
 func (q Query) With(interval, span string) string {
-	return strings.NewReplacer("$__rate_interval", interval, "$__range", span, "$namespace", ".*", "$loadtest", ".*", "$experiment", ".*", "$schedule", ".*").Replace(q.Expr)
+	return strings.NewReplacer("$__rate_interval", interval, "$__range", span, "$namespace", ".*", "$loadtest", ".*",
+		"$experiment", ".*", "$schedule", ".*").Replace(q.Expr)
 }
 
 // Dashboard is what tests read of a dashboard of Grafana.
@@ -162,7 +164,11 @@ func Start(t testing.TB, program, config string, flags ...string) *Server {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	server := exec.Command(redistest.Installed(t, program), append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address}, flags...)...)
+	server := exec.Command(redistest.Installed(t, program),
+		append([]string{
+			"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"),
+			"--web.listen-address=" + address,
+		}, flags...)...)
 	var log strings.Builder
 	server.Stderr = &log
 	if err := server.Start(); err != nil {
@@ -183,8 +189,8 @@ func Start(t testing.TB, program, config string, flags ...string) *Server {
 	return &Server{"http://" + address, server.Process}
 }
 
-// Ask evaluates a query, and returns the number of series with a value in the result. What it answers is of one instant, between two scrapes or after one
-// that was missed: a test asks within an await, or by Has and HasNot.
+// Ask evaluates a query, and returns the number of series with a value in the result. What it answers is of one
+// instant, between two scrapes or after one that was missed: a test asks within an await, or by Has and HasNot.
 func (s *Server) Ask(query string) (series int, err error) {
 	response, err := http.PostForm(s.URL+"/api/v1/query", url.Values{"query": {query}})
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 // Step is the length of the intervals of these records.
 const Step = 100 * time.Millisecond
 
-// Load is a simulated run: requests are evenly spaced, the first half a spacing after the start, and succeed unless they fall into Down or Failing.
+// Load is a simulated run: requests are evenly spaced, the first half a spacing after the start, and succeed unless
+// they fall into Down or Failing.
 type Load struct {
 	Rate    float64 // requests/s over all pods
 	Length  time.Duration
@@ -57,7 +58,15 @@ func (l Load) Record(t *testing.T) *merged.Series {
 func (l Load) Intervals(pod, pods int) []*record.Interval {
 	list := make([]*record.Interval, int(l.Length/Step))
 	for i := range list {
-		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+		list[i] = &record.Interval{
+			Index:      int64(i),
+			Pods:       1,
+			Ops:        make([]record.Op, 1),
+			FirstError: -1,
+			LastError:  -1,
+			FirstOK:    -1,
+			LastOK:     -1,
+		}
 	}
 	latency := histogram.Buckets{{Index: 300, Count: 1}}
 	spacing := time.Duration(float64(time.Second) / l.Rate)
@@ -129,7 +138,15 @@ func PerSecond(t *testing.T, rates ...uint64) *merged.Series {
 	s := merged.New("run", time.Unix(0, 0), Step, []string{"get"}, 1)
 	for _, rate := range rates {
 		for range 10 {
-			iv := &record.Interval{Index: s.Next(0), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+			iv := &record.Interval{
+				Index:      s.Next(0),
+				Pods:       1,
+				Ops:        make([]record.Op, 1),
+				FirstError: -1,
+				LastError:  -1,
+				FirstOK:    -1,
+				LastOK:     -1,
+			}
 			iv.Ops[0].OK = rate / 10
 			if err := s.Add(0, iv); err != nil {
 				t.Fatal(err)
@@ -156,7 +173,8 @@ func Halved(at time.Duration, rate bool, think time.Duration) plan.Planned {
 	}}
 }
 
-// WithStalls is the record of a load whose generator did not run in some of the times in which it had no answers: nothing was sent in them.
+// WithStalls is the record of a load whose generator did not run in some of the times in which it had no answers:
+// nothing was sent in them.
 func (l Load) WithStalls(t *testing.T, stalled ...summary.Window) *merged.Series {
 	t.Helper()
 	l.Down = append(l.Down, stalled...)

@@ -24,7 +24,8 @@ type ClusterOptions struct {
 	NodeTimeout time.Duration // cluster-node-timeout; 0 = 2 s
 }
 
-// Cluster is a Redis Cluster. Shards[i][0] was the primary of shard i at first, with its slots in order; the others its replicas.
+// Cluster is a Redis Cluster. Shards[i][0] was the primary of shard i at first, with its slots in order; the others its
+// replicas.
 type Cluster struct {
 	Shards  [][]*Server
 	t       testing.TB
@@ -70,14 +71,15 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	return c
 }
 
-// FormCluster creates a cluster of separate nodes. The first of each shard becomes its primary, with its part of the slots in order, the
-// others its replicas.
+// FormCluster creates a cluster of separate nodes. The first of each shard becomes its primary, with its part of the
+// slots in order, the others its replicas.
 func FormCluster(ctx context.Context, shards [][]*goredis.Client) error {
 	for i, shard := range shards {
 		if err := shard[0].Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
 			return err
 		}
-		if err := shard[0].ClusterAddSlotsRange(ctx, i*slotCount/len(shards), (i+1)*slotCount/len(shards)-1).Err(); err != nil {
+		if err := shard[0].ClusterAddSlotsRange(ctx, i*slotCount/len(shards),
+			(i+1)*slotCount/len(shards)-1).Err(); err != nil {
 			return err
 		}
 	}
@@ -108,10 +110,13 @@ func join(ctx context.Context, all []*goredis.Client) error {
 }
 
 // Addresses are those of all nodes.
-func (c *Cluster) Addresses() []string { return addresses(c.Servers()) }
+func (c *Cluster) Addresses() []string {
+	return addresses(c.Servers())
+}
 
-// Failover sends CLUSTER FAILOVER, with an option such as FORCE or TAKEOVER, to a replica and waits until it is the primary. It sends
-// the command again when a manual failover has expired: a replica that was elected before is not elected again for four times the node timeout.
+// Failover sends CLUSTER FAILOVER, with an option such as FORCE or TAKEOVER, to a replica and waits until it is the
+// primary. It sends the command again when a manual failover has expired: a replica that was elected before is not
+// elected again for four times the node timeout.
 func (c *Cluster) Failover(replica *Server, option ...any) {
 	c.t.Helper()
 	command := append([]any{"cluster", "failover"}, option...)
@@ -128,7 +133,8 @@ func (c *Cluster) Failover(replica *Server, option ...any) {
 	})
 }
 
-// AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and all nodes have discovered it.
+// AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and all nodes
+// have discovered it.
 func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 	c.t.Helper()
 	s := c.launchNode(c.options.NodeTimeout, "no")
@@ -168,7 +174,10 @@ func (c *Cluster) waitKnown(all []*Server) {
 	for _, s := range all {
 		clients = append(clients, s.Client())
 	}
-	await.Until(c.t, "all nodes have discovered each other", func() error { return checkKnown(context.Background(), clients) })
+	await.Until(c.t, "all nodes have discovered each other", func() error {
+		return checkKnown(context.Background(),
+			clients)
+	})
 }
 
 // checkKnown returns an error if a node has not discovered all others yet.
@@ -187,7 +196,10 @@ func checkKnown(ctx context.Context, all []*goredis.Client) error {
 
 func (c *Cluster) replicate(s, primary *Server) {
 	c.t.Helper()
-	await.Until(c.t, s.Address()+" takes its primary", func() error { return replicate(context.Background(), s.Client(), primary.Client()) })
+	await.Until(c.t, s.Address()+" takes its primary", func() error {
+		return replicate(context.Background(), s.Client(),
+			primary.Client())
+	})
 }
 
 func replicate(ctx context.Context, node, primary *goredis.Client) error {
@@ -198,7 +210,8 @@ func replicate(ctx context.Context, node, primary *goredis.Client) error {
 	return node.ClusterReplicate(ctx, id).Err()
 }
 
-// WaitHealthy waits until all running nodes report that the cluster is ok and agree on the owners of the slots, and all replicas are in sync.
+// WaitHealthy waits until all running nodes report that the cluster is ok and agree on the owners of the slots, and all
+// replicas are in sync.
 func (c *Cluster) WaitHealthy() {
 	c.t.Helper()
 	await.Until(c.t, "the cluster is healthy", c.healthy)
@@ -260,8 +273,9 @@ func (c *Cluster) AddNode() *Server {
 	return s
 }
 
-// StartNode starts a node of a cluster that has not met others, with lines of its configuration file, and waits until it responds. Its bus has a port
-// that is its own: the usual one, 10000 above the other, may be that of any outgoing connection.
+// StartNode starts a node of a cluster that has not met others, with lines of its configuration file, and waits until
+// it responds. Its bus has a port that is its own: the usual one, 10000 above the other, may be that of any outgoing
+// connection.
 func StartNode(t testing.TB, config ...string) *Server {
 	t.Helper()
 	return Start(t, append([]string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(t))}, config...)...)
@@ -278,8 +292,10 @@ func Meet(node, other *Server) {
 func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
 	c.t.Helper()
 	return launch(c.t, server, c.options.Options, func(int) []string {
-		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
-			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds()), "cluster-replica-no-failover " + noFailover}
+		lines := []string{
+			"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
+			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds()), "cluster-replica-no-failover " + noFailover,
+		}
 		if c.options.TLS != nil {
 			lines = append(lines, "tls-cluster yes")
 		}
@@ -300,14 +316,15 @@ func (c *Cluster) RemoveReplica(s *Server) {
 	}
 }
 
-// MigrateSlot moves a slot with its keys to another primary while clients continue, as redis-cli's reshard does: meanwhile the source replies with
-// ASK for keys that have moved.
+// MigrateSlot moves a slot with its keys to another primary while clients continue, as redis-cli's reshard does:
+// meanwhile the source replies with ASK for keys that have moved.
 func (c *Cluster) MigrateSlot(slot int, to *Server) {
 	c.t.Helper()
 	c.BeginMigration(slot, to)()
 }
 
-// BeginMigration marks a slot as moving to another primary, and returns a function that moves its keys and ends the migration.
+// BeginMigration marks a slot as moving to another primary, and returns a function that moves its keys and ends the
+// migration.
 // Until then the slot stays in migration.
 func (c *Cluster) BeginMigration(slot int, to *Server) (finish func()) {
 	c.t.Helper()
@@ -321,7 +338,8 @@ func (c *Cluster) BeginMigration(slot int, to *Server) (finish func()) {
 		}
 		// The target first, so that no moment is without an owner.
 		for _, s := range append([]*Server{to, from}, c.running()...) {
-			if err := s.Client().Do(context.Background(), "cluster", "setslot", slot, "node", toID).Err(); err != nil && !strings.Contains(err.Error(), "only with masters") {
+			if err := s.Client().Do(context.Background(), "cluster", "setslot", slot, "node", toID).Err(); err != nil &&
+				!strings.Contains(err.Error(), "only with masters") {
 				c.t.Fatalf("SETSLOT %d NODE at %s: %v", slot, s.Address(), err)
 			}
 		}
@@ -349,14 +367,18 @@ func (c *Cluster) Owner(slot int) *Server {
 }
 
 // Find is the node at an address; nil for an unknown one.
-func (c *Cluster) Find(address string) *Server { return find(c.Servers(), address) }
+func (c *Cluster) Find(address string) *Server {
+	return find(c.Servers(), address)
+}
 
 func (c *Cluster) running() []*Server {
 	return slices.DeleteFunc(c.Servers(), func(s *Server) bool { return !s.Running() })
 }
 
 // Servers are all nodes, shard by shard.
-func (c *Cluster) Servers() []*Server { return slices.Concat(c.Shards...) }
+func (c *Cluster) Servers() []*Server {
+	return slices.Concat(c.Shards...)
+}
 
 // MigrateKeys moves at most the given number of keys of a slot and returns how many it moved.
 func (c *Cluster) MigrateKeys(slot int, from, to *Server, most int) int {

@@ -21,7 +21,8 @@ type fixture interface {
 // restoring is how long restore may take: a new fixture takes less.
 const restoring = 10 * time.Second
 
-// Run runs the tests of a package that uses Shared or a similar function, and then ends the fixtures that these have started:
+// Run runs the tests of a package that uses Shared or a similar function, and then ends the fixtures that these have
+// started:
 //
 //	func TestMain(m *testing.M) { os.Exit(redistest.Run(m)) }
 func Run(m *testing.M) int {
@@ -56,8 +57,8 @@ func (l *library) close() {
 	}
 }
 
-// keeper is the testing.TB of a fixture that outlives tests: an error fails the test that uses the fixture at that time, and cleanups run at the
-// fixture's end.
+// keeper is the testing.TB of a fixture that outlives tests: an error fails the test that uses the fixture at that
+// time, and cleanups run at the fixture's end.
 type keeper struct {
 	testing.TB
 	cleanups []func()
@@ -72,8 +73,8 @@ func (k *keeper) TempDir() string {
 	return dir // of a server, which removes it
 }
 
-// Shared lends an empty server without a password to a test, for itself alone: much cheaper than NewServer, which is for servers that are to be
-// configured otherwise.
+// Shared lends an empty server without a password to a test, for itself alone: much cheaper than NewServer, which is
+// for servers that are to be configured otherwise.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	return lend(t, "a server", func(t testing.TB) *Server { return NewServer(t, Options{}) })
@@ -82,11 +83,13 @@ func Shared(t testing.TB) *Server {
 // SharedReplication lends an empty primary with the given number of replicas.
 func SharedReplication(t testing.TB, replicas int) *Replication {
 	t.Helper()
-	return lend(t, fmt.Sprintf("a primary with %d replicas", replicas), func(t testing.TB) *Replication { return NewReplication(t, replicas, Options{}) })
+	return lend(t, fmt.Sprintf("a primary with %d replicas", replicas), func(t testing.TB) *Replication {
+		return NewReplication(t, replicas, Options{})
+	})
 }
 
-// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas have these roles when it is lent. The sentinels fail
-// over only on request, not because a busy machine delayed the primary.
+// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas have these roles
+// when it is lent. The sentinels fail over only on request, not because a busy machine delayed the primary.
 func SharedSentinel(t testing.TB) *Sentinel {
 	t.Helper()
 	return lend(t, "a set with sentinels", func(t testing.TB) *Sentinel {
@@ -94,15 +97,17 @@ func SharedSentinel(t testing.TB) *Sentinel {
 	})
 }
 
-// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary when it is lent. It fails over
-// only on request, as the sentinels of SharedSentinel do.
+// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary
+// when it is lent. It fails over only on request, as the sentinels of SharedSentinel do.
 func SharedCluster(t testing.TB) *Cluster {
 	t.Helper()
-	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{NodeTimeout: 5 * time.Second}) })
+	return lend(t, "a cluster", func(t testing.TB) *Cluster {
+		return NewCluster(t, 3, 1, ClusterOptions{NodeTimeout: 5 * time.Second})
+	})
 }
 
-// lend gives a fixture to a test until the test ends: one that another test gave back as good as new, or a new one. No two tests have the same
-// one at a time.
+// lend gives a fixture to a test until the test ends: one that another test gave back as good as new, or a new one. No
+// two tests have the same one at a time.
 func lend[F fixture](t testing.TB, kind string, start func(t testing.TB) F) F {
 	t.Helper()
 	kind += " of " + ReleaseOf(t).String()
@@ -166,13 +171,17 @@ func (l *library) giveBack(t testing.TB, kind string, back loan) {
 	l.free[kind] = append(l.free[kind], back)
 }
 
-func (k *keeper) Cleanup(f func()) { k.cleanups = append(k.cleanups, f) }
+func (k *keeper) Cleanup(f func()) {
+	k.cleanups = append(k.cleanups, f)
+}
 
 // Helper does nothing: it is also called at the end, when no test runs.
 func (k *keeper) Helper() {}
 
 // Failed is false: giveBack writes the logs of a failed test.
-func (k *keeper) Failed() bool { return false }
+func (k *keeper) Failed() bool {
+	return false
+}
 
 func (k *keeper) end() {
 	if k.ended {
@@ -263,7 +272,9 @@ func (c *Cluster) restore() error {
 }
 
 // Servers is the server itself.
-func (s *Server) Servers() []*Server { return []*Server{s} }
+func (s *Server) Servers() []*Server {
+	return []*Server{s}
+}
 
 // unchanged returns an error if a server differs from its initial state.
 func (s *Server) unchanged() error {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// BlackHole returns an address that never responds: a listener whose backlog is full, so that the kernel drops further SYNs, as happens at the
-// address of a dead pod.
+// BlackHole returns an address that never responds: a listener whose backlog is full, so that the kernel drops further
+// SYNs, as happens at the address of a dead pod.
 func BlackHole(t testing.TB) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -40,14 +40,15 @@ func BlackHole(t testing.TB) string {
 	return ""
 }
 
-// LoadSlowly kills the server and makes each further start of it load the given number of keys in about d, during which it replies with LOADING. Launch starts it
-// without waiting for that.
+// LoadSlowly kills the server and makes each further start of it load the given number of keys in about d, during which
+// it replies with LOADING. Launch starts it without waiting for that.
 func (s *Server) LoadSlowly(keys int, d time.Duration) {
 	s.T.Helper()
 	s.Do("debug", "populate", keys, "filled", 100)
 	s.Do("save")
 	s.Kill()
-	s.configure(fmt.Sprintf("key-load-delay %d", d.Microseconds()/int64(keys)), "loading-process-events-interval-bytes 1024")
+	s.configure(fmt.Sprintf("key-load-delay %d", d.Microseconds()/int64(keys)),
+		"loading-process-events-interval-bytes 1024")
 }
 
 // Launch starts a killed process again, on the same port with the same files, without waiting for it.

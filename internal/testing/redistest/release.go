@@ -16,7 +16,8 @@ type Release struct {
 	suffix  string // of its programs, Product-server and Product-sentinel
 }
 
-// The releases that are tested. Tests that do not choose start Redis7, which is in Debian 12; hack/newer-servers.sh installs the others.
+// The releases that are tested. Tests that do not choose start Redis7, which is in Debian 12; hack/newer-servers.sh
+// installs the others.
 var (
 	Redis7  = Release{Product: "redis", Major: "7"}
 	Redis8  = Release{Product: "redis", Major: "8", suffix: "-8"}
@@ -55,7 +56,9 @@ func ReleaseOf(t testing.TB) Release {
 }
 
 // String is redis-7.
-func (r Release) String() string { return r.Product + "-" + r.Major }
+func (r Release) String() string {
+	return r.Product + "-" + r.Major
+}
 
 // ServerProgram returns the path of the server that a test starts by itself.
 func ServerProgram(t testing.TB) string {

@@ -10,7 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
-// Replication is a primary with replicas. After a failover Primary and Replicas still have the initial roles: use ROLE, or Find.
+// Replication is a primary with replicas. After a failover Primary and Replicas still have the initial roles: use ROLE,
+// or Find.
 type Replication struct {
 	Primary  *Server
 	Replicas []*Server
@@ -40,7 +41,9 @@ func (r *Replication) AddReplica(of *Server) *Server {
 
 func (r *Replication) launchReplica(of *Server) *Server {
 	r.t.Helper()
-	return launch(r.t, server, r.options, func(int) []string { return []string{fmt.Sprintf("replicaof 127.0.0.1 %d", of.Port)} })
+	return launch(r.t, server, r.options, func(int) []string {
+		return []string{fmt.Sprintf("replicaof 127.0.0.1 %d", of.Port)}
+	})
 }
 
 // RemoveReplica kills a replica and forgets it.
@@ -50,10 +53,14 @@ func (r *Replication) RemoveReplica(s *Server) {
 }
 
 // Addresses are those of all servers, the first primary's first.
-func (r *Replication) Addresses() []string { return addresses(r.Servers()) }
+func (r *Replication) Addresses() []string {
+	return addresses(r.Servers())
+}
 
 // Find is the server at an address; nil for an unknown one.
-func (r *Replication) Find(address string) *Server { return find(r.Servers(), address) }
+func (r *Replication) Find(address string) *Server {
+	return find(r.Servers(), address)
+}
 
 // WaitHealthy waits until all other running servers are replicas of primary and in sync.
 func (r *Replication) WaitHealthy(primary *Server) {
@@ -73,8 +80,8 @@ func (r *Replication) healthy(primary *Server) error {
 	return nil
 }
 
-// FailoverTo makes a replica the primary by FAILOVER TO and waits until it is. The other replicas are chained to it, as FAILOVER leaves them
-// with the old primary.
+// FailoverTo makes a replica the primary by FAILOVER TO and waits until it is. The other replicas are chained to it, as
+// FAILOVER leaves them with the old primary.
 func (r *Replication) FailoverTo(from, to *Server) {
 	r.t.Helper()
 	from.Do("failover", "to", "127.0.0.1", strconv.Itoa(to.Port), "timeout", "5000")
@@ -87,12 +94,16 @@ func (r *Replication) FailoverTo(from, to *Server) {
 }
 
 // Servers are all.
-func (r *Replication) Servers() []*Server { return append([]*Server{r.Primary}, r.Replicas...) }
+func (r *Replication) Servers() []*Server {
+	return append([]*Server{r.Primary}, r.Replicas...)
+}
 
 // waitReplica waits until s is in sync with primary, and primary reports so too.
 func waitReplica(s, primary *Server) {
 	s.T.Helper()
-	await.Until(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error { return isReplica(s, primary) })
+	await.Until(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error {
+		return isReplica(s, primary)
+	})
 }
 
 func isReplica(s, primary *Server) error {
@@ -101,13 +112,14 @@ func isReplica(s, primary *Server) error {
 		return err
 	}
 	if info["role"] != "slave" || info.Int("master_port") != int64(primary.Port) || info["master_link_status"] != "up" {
-		return fmt.Errorf("%s: role %s of port %s, link %s", s.Address(), info["role"], info["master_port"], info["master_link_status"])
+		return fmt.Errorf("%s: role %s of port %s, link %s", s.Address(), info["role"], info["master_port"],
+			info["master_link_status"])
 	}
 	return inStep(s, primary)
 }
 
-// inStep returns an error if a replica does not follow. For up to a second after the full sync a primary sends nothing, although it reports the replica
-// as online: only a message that arrives proves that the stream works.
+// inStep returns an error if a replica does not follow. For up to a second after the full sync a primary sends nothing,
+// although it reports the replica as online: only a message that arrives proves that the stream works.
 func inStep(s, primary *Server) error {
 	ctx := context.Background()
 	if err := primary.Client().Publish(ctx, "redistest", "").Err(); err != nil {
@@ -121,7 +133,8 @@ func inStep(s, primary *Server) error {
 	if err != nil {
 		return err
 	}
-	if got := info.Int("slave_repl_offset"); info["slave_repl_offset"] == "" || got < int64(sent) || info["master_link_status"] != "up" {
+	if got := info.Int("slave_repl_offset"); info["slave_repl_offset"] == "" || got < int64(sent) ||
+		info["master_link_status"] != "up" {
 		return fmt.Errorf("%s has %d of %d bytes of the stream", s.Address(), got, sent)
 	}
 	return nil

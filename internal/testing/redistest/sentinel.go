@@ -17,13 +17,15 @@ const MasterName = "mymaster"
 
 // SentinelOptions are a Replication with sentinels.
 type SentinelOptions struct {
-	Options                        // of the servers; TLS is the sentinels' too
-	Sentinels        int           // 0 = 3; the quorum is a majority
-	DownAfter        time.Duration // 0 = 1 s
-	FailoverTimeout  time.Duration // what a failover may take, and half of the time between two of them; 0 = 5 s, with DefaultPeriods 10 s
-	DefaultPeriods   bool          // leave Sentinel its own pace, for what measures it; without it sentinels notice and announce changes fast
-	SentinelPassword string        // of the sentinels' default user
-	SentinelUsers    []string      // further ACL users of the sentinels
+	Options                 // of the servers; TLS is the sentinels' too
+	Sentinels int           // 0 = 3; the quorum is a majority
+	DownAfter time.Duration // 0 = 1 s
+	// what a failover may take, and half of the time between two of them; 0 = 5 s, with DefaultPeriods 10 s
+	FailoverTimeout time.Duration
+	// leave Sentinel its own pace, for what measures it; without it sentinels notice and announce changes fast
+	DefaultPeriods   bool
+	SentinelPassword string   // of the sentinels' default user
+	SentinelUsers    []string // further ACL users of the sentinels
 }
 
 // Sentinel is a Replication that sentinels watch.
@@ -40,7 +42,8 @@ func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 	return s
 }
 
-// NewWatchers starts sentinels for the servers of somebody else, and waits until a failover would succeed. Of the result only the sentinels can be used.
+// NewWatchers starts sentinels for the servers of somebody else, and waits until a failover would succeed. Of the
+// result only the sentinels can be used.
 func NewWatchers(t testing.TB, primary string, port, replicas int, o SentinelOptions) *Sentinel {
 	t.Helper()
 	s := &Sentinel{Replication: &Replication{t: t}}
@@ -65,7 +68,11 @@ func (s *Sentinel) watch(primary string, port, replicas int, o SentinelOptions) 
 		}
 	}
 	for range o.Sentinels {
-		s.Sentinels = append(s.Sentinels, launch(t, sentinel, Options{TLS: o.TLS, Password: o.SentinelPassword, Users: o.SentinelUsers}, func(int) []string {
+		s.Sentinels = append(s.Sentinels, launch(t, sentinel, Options{
+			TLS:      o.TLS,
+			Password: o.SentinelPassword,
+			Users:    o.SentinelUsers,
+		}, func(int) []string {
 			lines := []string{
 				fmt.Sprintf("sentinel monitor %s %s %d %d", MasterName, primary, port, o.Sentinels/2+1),
 				fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, o.DownAfter.Milliseconds()),
@@ -86,19 +93,23 @@ func (s *Sentinel) watch(primary string, port, replicas int, o SentinelOptions) 
 	s.WaitSettled(replicas)
 }
 
-// hasten shortens the periods of a sentinel: of INFO (10 s), of its announcements (2 s; a primary that was replaced is demoted after four of them),
-// of asking the others whether the primary is down for them, too (1 s). A sentinel that was not scheduled for two seconds must not go into TILT.
-// A replica is promoted only on an INFO that is younger than three periods, so INFO must not be too fast for a busy machine.
+// hasten shortens the periods of a sentinel: of INFO (10 s), of its announcements (2 s; a primary that was replaced is
+// demoted after four of them), of asking the others whether the primary is down for them, too (1 s). A sentinel that
+// was not scheduled for two seconds must not go into TILT.
+// A replica is promoted only on an INFO that is younger than three periods, so INFO must not be too fast for a busy
+// machine.
 func hasten(one *Server) {
 	one.T.Helper()
 	one.Do("sentinel", "debug", "info-period", 500, "publish-period", 200, "ask-period", 300, "tilt-trigger", 30_000)
 }
 
 // SentinelAddresses are host:port of all sentinels.
-func (s *Sentinel) SentinelAddresses() []string { return addresses(s.Sentinels) }
+func (s *Sentinel) SentinelAddresses() []string {
+	return addresses(s.Sentinels)
+}
 
-// WaitSettled waits until every running sentinel is connected to the others, lists the given number of replicas that are up, and no failover is under
-// way. A sentinel that is not connected gets no votes for a failover.
+// WaitSettled waits until every running sentinel is connected to the others, lists the given number of replicas that
+// are up, and no failover is under way. A sentinel that is not connected gets no votes for a failover.
 func (s *Sentinel) WaitSettled(replicas int) {
 	s.t.Helper()
 	await.Until(s.t, "the sentinels are settled", func() error { return s.settled(replicas) })
@@ -114,7 +125,9 @@ func (s *Sentinel) settled(replicas int) error {
 		if flags := Pairs(m)["flags"]; flags != "master" {
 			return fmt.Errorf("%s: flags %s", one.Address(), flags)
 		}
-		if err := lists(one, "sentinels", others, func(f map[string]string) bool { return f["flags"] == "sentinel" }); err != nil {
+		if err := lists(one, "sentinels", others, func(f map[string]string) bool {
+			return f["flags"] == "sentinel"
+		}); err != nil {
 			return err
 		}
 		if err := lists(one, "replicas", replicas, func(f map[string]string) bool {
@@ -156,13 +169,14 @@ func (s *Sentinel) Failover() {
 	})
 }
 
-// FailoverAndWait fails over and waits until most of the sentinels name another primary, which it returns. It repeats the request if the first
-// sentinel aborts the failover, as it does on a busy machine.
+// FailoverAndWait fails over and waits until most of the sentinels name another primary, which it returns. It repeats
+// the request if the first sentinel aborts the failover, as it does on a busy machine.
 func (s *Sentinel) FailoverAndWait() *Server {
 	s.t.Helper()
 	first, before := s.Sentinels[0], s.CurrentPrimary().Address()
 	await.Until(s.t, "a failover", func() error {
-		if named(first) != before { // as soon as the other one is promoted, and until the end of the failover it begins no other
+		// as soon as the other one is promoted, and until the end of the failover it begins no other
+		if named(first) != before {
 			return nil
 		}
 		if err := first.Client().Do(context.Background(), "sentinel", "failover", MasterName).Err(); err != nil {
@@ -179,7 +193,8 @@ func (s *Sentinel) FailoverAndWait() *Server {
 	return s.CurrentPrimary()
 }
 
-// CurrentPrimary is the server that most of the running sentinels hold for the primary: they learn of a failover one after the other.
+// CurrentPrimary is the server that most of the running sentinels hold for the primary: they learn of a failover one
+// after the other.
 func (s *Sentinel) CurrentPrimary() *Server {
 	s.t.Helper()
 	var most string

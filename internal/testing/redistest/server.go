@@ -1,5 +1,7 @@
-// Package redistest runs real Redis processes for tests: servers, replications, sentinels, clusters; with TLS, client certificates and ACL users.
-// All listen on free ports of 127.0.0.1, and end with the test that made them. Shared and its like lend those of an earlier test.
+// Package redistest runs real Redis processes for tests: servers, replications, sentinels, clusters; with TLS, client
+// certificates and ACL users.
+// All listen on free ports of 127.0.0.1, and end with the test that made them. Shared and its like lend those of an
+// earlier test.
 package redistest
 
 import (
@@ -63,13 +65,19 @@ func (s *Server) configure(lines ...string) {
 }
 
 // Running reports whether the process was not killed.
-func (s *Server) Running() bool { return s.cmd != nil }
+func (s *Server) Running() bool {
+	return s.cmd != nil
+}
 
 // Stop freezes the process by SIGSTOP: its connections stay open without replies.
-func (s *Server) Stop() { s.Signal(syscall.SIGSTOP) }
+func (s *Server) Stop() {
+	s.Signal(syscall.SIGSTOP)
+}
 
 // Cont resumes a frozen process.
-func (s *Server) Cont() { s.Signal(syscall.SIGCONT) }
+func (s *Server) Cont() {
+	s.Signal(syscall.SIGCONT)
+}
 
 // Signal sends a signal to the process.
 func (s *Server) Signal(signal syscall.Signal) {
@@ -105,7 +113,8 @@ func (s *Server) Do(words ...any) any {
 	return reply
 }
 
-// Calls is how often the server has carried out a command, such as "get" or "client|pause", by its own count: refused ones are not in it.
+// Calls is how often the server has carried out a command, such as "get" or "client|pause", by its own count: refused
+// ones are not in it.
 func (s *Server) Calls(command string) int {
 	s.T.Helper()
 	info, err := s.info(context.Background(), "commandstats")
@@ -116,7 +125,8 @@ func (s *Server) Calls(command string) int {
 	return int(stat.Calls)
 }
 
-// given are the ports in use, with what reserves them: a server that was just started does not listen yet, and one that is down will be restarted.
+// given are the ports in use, with what reserves them: a server that was just started does not listen yet, and one that
+// is down will be restarted.
 var given sync.Map
 
 // silent keeps go-redis from logging every failed dial: in these tests servers are down on purpose.
@@ -124,7 +134,9 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-func init() { goredis.SetLogger(silent{}) }
+func init() {
+	goredis.SetLogger(silent{})
+}
 
 // Start starts a server with lines of its configuration file, such as "maxmemory 1mb", and waits until it responds.
 func Start(t testing.TB, config ...string) *Server {
@@ -151,10 +163,17 @@ const (
 // launch starts a process with a new configuration file, without waiting for it. lines get the port.
 func launch(t testing.TB, kind kind, o Options, lines func(port int) []string) *Server {
 	t.Helper()
-	s := &Server{T: t, Port: FreePort(t), Dir: t.TempDir(), options: o, program: ReleaseOf(t).program(t, kind)}
+	s := &Server{
+		T:       t,
+		Port:    FreePort(t),
+		Dir:     t.TempDir(),
+		options: o,
+		program: ReleaseOf(t).program(t, kind),
+	}
 	config := []string{"bind 127.0.0.1", "protected-mode no", "daemonize no", "dir " + s.Dir}
 	if kind == server {
-		config = append(config, `save ""`, "appendonly no", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "enable-debug-command yes")
+		config = append(config, `save ""`, "appendonly no", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1",
+			"enable-debug-command yes")
 		if o.Password != "" {
 			config = append(config, "masterauth "+o.Password)
 		}
@@ -167,7 +186,8 @@ func launch(t testing.TB, kind kind, o Options, lines func(port int) []string) *
 	}
 	if o.TLS != nil {
 		config = append(config, "port 0", fmt.Sprintf("tls-port %d", s.Port), "tls-replication yes", "tls-auth-clients yes",
-			"tls-ca-cert-file "+o.TLS.File("ca.crt"), "tls-cert-file "+o.TLS.File("server.crt"), "tls-key-file "+o.TLS.File("server.key"))
+			"tls-ca-cert-file "+o.TLS.File("ca.crt"), "tls-cert-file "+o.TLS.File("server.crt"),
+			"tls-key-file "+o.TLS.File("server.key"))
 	} else {
 		config = append(config, fmt.Sprintf("port %d", s.Port))
 	}
@@ -214,9 +234,12 @@ func (s *Server) lastWords() string {
 	return string(bytes.Join(lines[max(0, len(lines)-15):], []byte("\n")))
 }
 
-func (s *Server) file(name string) string { return filepath.Join(s.Dir, name) }
+func (s *Server) file(name string) string {
+	return filepath.Join(s.Dir, name)
+}
 
-// Waited returns for how long the server's main thread has been kept from running by others since its start: the second number of Linux' schedstat.
+// Waited returns for how long the server's main thread has been kept from running by others since its start: the second
+// number of Linux' schedstat.
 func (s *Server) Waited() time.Duration {
 	s.T.Helper()
 	var ran, waited int64
@@ -243,16 +266,20 @@ func (s *Server) Kill() {
 // WaitUp waits until the server replies to PING.
 func (s *Server) WaitUp() {
 	s.T.Helper()
-	if err := await.Try(context.Background(), await.Limit, func() error { return s.Client().Ping(context.Background()).Err() }); err != nil {
-		s.T.Fatalf("%s at %s did not respond within %s: %v; its last words: %s", s.program, s.Address(), await.Limit, err, s.lastWords())
+	if err := await.Try(context.Background(), await.Limit, func() error {
+		return s.Client().Ping(context.Background()).
+			Err()
+	}); err != nil {
+		s.T.Fatalf("%s at %s did not respond within %s: %v; its last words: %s", s.program, s.Address(), await.Limit, err,
+			s.lastWords())
 	}
 	if s.prepare != nil {
 		s.prepare()
 	}
 }
 
-// reserve keeps a port from the tests of other packages, which run at the same time, until this process ends: a server that does not listen yet, or is
-// down, needs it later. An abstract socket, which Linux has, leaves nothing behind.
+// reserve keeps a port from the tests of other packages, which run at the same time, until this process ends: a server
+// that does not listen yet, or is down, needs it later. An abstract socket, which Linux has, leaves nothing behind.
 func reserve(port int) bool {
 	if runtime.GOOS != "linux" {
 		return true
@@ -284,7 +311,9 @@ func FreePort(t testing.TB) int {
 }
 
 // Address is host:port.
-func (s *Server) Address() string { return "127.0.0.1:" + strconv.Itoa(s.Port) }
+func (s *Server) Address() string {
+	return "127.0.0.1:" + strconv.Itoa(s.Port)
+}
 
 // Client talks to the server as the default user. It does not retry. It is closed with the test.
 func (s *Server) Client() *goredis.Client {
@@ -300,8 +329,15 @@ func (s *Server) clientOptions() *goredis.Options {
 		secured = s.options.TLS.Client("client")
 	}
 	return &goredis.Options{
-		Addr: s.Address(), Password: s.options.Password, TLSConfig: secured, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
-		DialTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		Addr:                     s.Address(),
+		Password:                 s.options.Password,
+		TLSConfig:                secured,
+		MaxRetries:               -1,
+		DialerRetries:            1,
+		DisableIdentity:          true,
+		ContextTimeoutEnabled:    true,
+		DialTimeout:              5 * time.Second,
+		ReadTimeout:              10 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }

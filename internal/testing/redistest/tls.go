@@ -45,16 +45,23 @@ func NewAuthority(t testing.TB) *Authority {
 func (a *Authority) Issue(name string, hosts ...string) {
 	a.t.Helper()
 	a.sign(name, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		DNSNames: hosts, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: name},
+		NotAfter:     time.Now().Add(time.Hour),
+		DNSNames:     hosts,
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, newKey(a.t))
 }
 
 // Client is how a client with the certificate name.crt talks to the servers; with name "" it has none.
 func (a *Authority) Client(name string) *tls.Config {
 	a.t.Helper()
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), ServerName: ServerName}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		RootCAs:    x509.NewCertPool(),
+		ServerName: ServerName,
+	}
 	config.RootCAs.AddCert(a.cert)
 	if name != "" {
 		pair, err := tls.LoadX509KeyPair(a.File(name+".crt"), a.File(name+".key"))
@@ -93,7 +100,9 @@ func (a *Authority) write(name, kind string, content []byte) {
 }
 
 // File is the path of a file of the authority.
-func (a *Authority) File(name string) string { return filepath.Join(a.dir, name) }
+func (a *Authority) File(name string) string {
+	return filepath.Join(a.dir, name)
+}
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()

@@ -1,4 +1,5 @@
-// Package reverttest has an injector whose reverts end as a test plans it, and faults to revert: no server fails by such a plan.
+// Package reverttest has an injector whose reverts end as a test plans it, and faults to revert: no server fails by
+// such a plan.
 package reverttest
 
 import (
@@ -41,7 +42,9 @@ type Reverts struct {
 }
 
 // Traits are those given.
-func (r *Reverts) Traits() contract.Traits { return r.Of }
+func (r *Reverts) Traits() contract.Traits {
+	return r.Of
+}
 
 // Revert returns the next answer.
 func (r *Reverts) Revert(_ context.Context, t *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -63,19 +66,33 @@ func (r *Reverts) Calls() []time.Time {
 }
 
 // Begun reports that nothing is broken yet.
-func (*Reverts) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
+func (*Reverts) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) {
+	return false, nil
+}
 
 // ManualRevertCommand is one that does nothing.
-func (*Reverts) ManualRevertCommand(*v1alpha1.FaultTarget) string { return "do this" }
+func (*Reverts) ManualRevertCommand(*v1alpha1.FaultTarget) string {
+	return "do this"
+}
 
 // ActiveFault is a fault that is active on some pods since now.
 func ActiveFault(t *testing.T, pods ...string) *v1alpha1.RedisFault {
 	t.Helper()
 	now := metav1.NowMicro()
-	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slow", UID: "u", CreationTimestamp: metav1.Now()}}
+	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{
+		Namespace:         "ns",
+		Name:              "slow",
+		UID:               "u",
+		CreationTimestamp: metav1.Now(),
+	}}
 	f.Status.StartTime, f.Status.InjectedAt = &now, &now
 	for _, pod := range pods {
-		f.Status.Targets = append(f.Status.Targets, v1alpha1.FaultTarget{Pod: pod, InjectedAt: &now, ActiveAt: &now, Revert: &v1alpha1.RevertRecord{Version: 1, Data: "before"}})
+		f.Status.Targets = append(f.Status.Targets, v1alpha1.FaultTarget{
+			Pod:        pod,
+			InjectedAt: &now,
+			ActiveAt:   &now,
+			Revert:     &v1alpha1.RevertRecord{Version: 1, Data: "before"},
+		})
 	}
 	return f
 }

@@ -12,7 +12,8 @@ import (
 
 var writing sync.Mutex
 
-// Add adds a row to the JSON array in the file that an environment variable names; without the variable it does nothing. Tests of one process may add at the same time.
+// Add adds a row to the JSON array in the file that an environment variable names; without the variable it does
+// nothing. Tests of one process may add at the same time.
 func Add(t testing.TB, variable string, row any) {
 	t.Helper()
 	path := os.Getenv(variable)

@@ -1,6 +1,6 @@
-// Package sim is a Kubernetes cluster in memory, for tests in virtual time (testing/synctest): an API server, a Job controller with a kubelet that
-// runs the real load agent, Redis as clients and faults see it, and operator processes that die at any of their writes. The stand-ins for
-// controllers and kubelets work on a real API server, too.
+// Package sim is a Kubernetes cluster in memory, for tests in virtual time (testing/synctest): an API server, a Job
+// controller with a kubelet that runs the real load agent, Redis as clients and faults see it, and operator processes
+// that die at any of their writes. The stand-ins for controllers and kubelets work on a real API server, too.
 package sim
 
 import (
@@ -31,8 +31,9 @@ import (
 	"github.com/redquake/redquake/internal/manifest"
 )
 
-// NewAPI is an API server: controller-runtime's fake client, and what a real one adds. It sets UID, creation time, generation and the defaults of the
-// CRDs, checks a deletion's preconditions, and keeps the pods of a node until their kubelet deletes them. It validates nothing and collects no garbage;
+// NewAPI is an API server: controller-runtime's fake client, and what a real one adds. It sets UID, creation time,
+// generation and the defaults of the CRDs, checks a deletion's preconditions, and keeps the pods of a node until their
+// kubelet deletes them. It validates nothing and collects no garbage;
 // Kubelet does the latter.
 func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 	stored := &store{
@@ -40,15 +41,25 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 		ObjectTracker: clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder()),
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(stored).WithGlobalResourceVersionCounter().
-		WithStatusSubresource(&v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}, &v1alpha1.RedisExperiment{}, &v1alpha1.RedisExperimentSchedule{}).
-		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
+		WithStatusSubresource(&v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}, &v1alpha1.RedisExperiment{},
+			&v1alpha1.RedisExperimentSchedule{}).
+		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
+			return []string{
+				string(o.(*corev1.Event).InvolvedObject.UID),
+			}
+		}).
 		WithIndex(&v1alpha1.RedisFault{}, "status.holding", func(o client.Object) []string {
 			holding := o.(*v1alpha1.RedisFault).Status.Holding
 			return []string{strconv.FormatBool(holding != nil && *holding)}
 		}).
 		Build()
 	return interceptor.NewClient(api, interceptor.Funcs{
-		Get: stored.getObject, List: stored.listObjects, Create: createObject, Delete: deleteObject, Watch: watchSelected, SubResourcePatch: stored.patchStatus,
+		Get:              stored.getObject,
+		List:             stored.listObjects,
+		Create:           createObject,
+		Delete:           deleteObject,
+		Watch:            watchSelected,
+		SubResourcePatch: stored.patchStatus,
 	})
 }
 
@@ -61,8 +72,11 @@ func createObject(ctx context.Context, c client.WithWatch, object client.Object,
 	return c.Create(ctx, object, options...)
 }
 
-// watchSelected watches by labels as the API server does: an object that does not have them any more is deleted for the watcher.
-func watchSelected(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+// watchSelected watches by labels as the API server does: an object that does not have them any more is deleted for the
+// watcher.
+func watchSelected(
+	ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption,
+) (watch.Interface, error) {
 	var given client.ListOptions
 	given.ApplyOptions(options)
 	all, err := c.Watch(ctx, list, options...)
@@ -79,7 +93,9 @@ func watchSelected(ctx context.Context, c client.WithWatch, list client.ObjectLi
 }
 
 // passOn sends what a selector selects until one side stops.
-func passOn(ctx context.Context, from <-chan watch.Event, to chan<- watch.Event, stopped <-chan struct{}, selector labels.Selector) {
+func passOn(
+	ctx context.Context, from <-chan watch.Event, to chan<- watch.Event, stopped <-chan struct{}, selector labels.Selector,
+) {
 	defer close(to)
 	for {
 		var e watch.Event
@@ -120,7 +136,9 @@ type store struct {
 // nodeFinalizer keeps a deleted pod until its kubelet has ended it, as the grace period does.
 const nodeFinalizer = "sim.redquake.dev/kubelet"
 
-func (s *store) Create(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.CreateOptions) error {
+func (s *store) Create(
+	gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.CreateOptions,
+) error {
 	object := o.(client.Object)
 	object.SetUID(types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", s.made.Add(1), time.Now().Unix())))
 	object.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
@@ -163,7 +181,9 @@ func (s *store) setDefaults(object client.Object) error {
 	return nil
 }
 
-func (s *store) Update(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.UpdateOptions) error {
+func (s *store) Update(
+	gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.UpdateOptions,
+) error {
 	if err := s.follow(gvr, o, ns); err != nil {
 		return err
 	}
@@ -173,7 +193,8 @@ func (s *store) Update(gvr schema.GroupVersionResource, o runtime.Object, ns str
 	return s.ObjectTracker.Update(gvr, o, ns, options...)
 }
 
-// deleteObject deletes as the API server does: only what the preconditions name, and a pod without grace, or without a node, at once.
+// deleteObject deletes as the API server does: only what the preconditions name, and a pod without grace, or without a
+// node, at once.
 func deleteObject(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 	var given client.DeleteOptions
 	given.ApplyOptions(options)
@@ -182,7 +203,8 @@ func deleteObject(ctx context.Context, c client.WithWatch, object client.Object,
 		return err
 	}
 	if p := given.Preconditions; p != nil && p.UID != nil && *p.UID != stored.GetUID() {
-		return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", object)}, object.GetName(), fmt.Errorf("the UID is %s, not %s", stored.GetUID(), *p.UID))
+		return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", object)}, object.GetName(),
+			fmt.Errorf("the UID is %s, not %s", stored.GetUID(), *p.UID))
 	}
 	if pod, ok := stored.(*corev1.Pod); ok {
 		if now := given.GracePeriodSeconds != nil && *given.GracePeriodSeconds == 0; now || pod.Spec.NodeName == "" {
@@ -199,7 +221,9 @@ func deleteObject(ctx context.Context, c client.WithWatch, object client.Object,
 	return c.Delete(ctx, object, options...)
 }
 
-func (s *store) Patch(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.PatchOptions) error {
+func (s *store) Patch(
+	gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.PatchOptions,
+) error {
 	if err := s.follow(gvr, o, ns); err != nil {
 		return err
 	}
@@ -232,4 +256,6 @@ func (s *store) follow(gvr schema.GroupVersionResource, o runtime.Object, ns str
 	return nil
 }
 
-func specOf(o client.Object) reflect.Value { return reflect.ValueOf(o).Elem().FieldByName("Spec") }
+func specOf(o client.Object) reflect.Value {
+	return reflect.ValueOf(o).Elem().FieldByName("Spec")
+}

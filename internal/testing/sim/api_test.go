@@ -42,13 +42,18 @@ func TestObjectsGetWhatTheServerSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t)
 		time.Sleep(90 * time.Second)
-		test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "run"}, Status: v1alpha1.RedisLoadTestStatus{Progress: 7}}
+		test := &v1alpha1.RedisLoadTest{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "run"},
+			Status:     v1alpha1.RedisLoadTestStatus{Progress: 7},
+		}
 		test.Spec.Workload.Commands = []v1alpha1.WorkloadCommand{{Name: "get", Command: []string{"GET", "{key}"}}}
 		must(t, api.Create(t.Context(), test))
-		if test.UID == "" || test.Generation != 1 || !test.CreationTimestamp.Time.Equal(time.Now()) || test.ResourceVersion == "" || test.Status.Progress != 0 {
+		if test.UID == "" || test.Generation != 1 || !test.CreationTimestamp.Time.Equal(time.Now()) ||
+			test.ResourceVersion == "" || test.Status.Progress != 0 {
 			t.Errorf("created %+v, status %+v", test.ObjectMeta, test.Status)
 		}
-		if test.Spec.Pods.Count != 1 || test.Spec.Pods.StartDeadline.Duration != 5*time.Minute || test.Spec.Workload.Commands[0].Weight != 1 {
+		if test.Spec.Pods.Count != 1 || test.Spec.Pods.StartDeadline.Duration != 5*time.Minute ||
+			test.Spec.Workload.Commands[0].Weight != 1 {
 			t.Errorf("the defaults of the CRD are missing: %+v", test.Spec)
 		}
 		stale := test.DeepCopy()
@@ -58,7 +63,8 @@ func TestObjectsGetWhatTheServerSets(t *testing.T) {
 		test.Status.Progress = 50
 		must(t, api.Status().Update(t.Context(), test))
 		if generation != 2 || test.Generation != 2 || test.UID != stale.UID {
-			t.Errorf("generation %d after a change of the spec, %d after one of the status, UID %s", generation, test.Generation, test.UID)
+			t.Errorf("generation %d after a change of the spec, %d after one of the status, UID %s", generation, test.Generation,
+				test.UID)
 		}
 		if err := api.Update(t.Context(), stale); !apierrors.IsConflict(err) {
 			t.Errorf("an old copy was stored: %v", err)
@@ -67,7 +73,10 @@ func TestObjectsGetWhatTheServerSets(t *testing.T) {
 		if err := api.Delete(t.Context(), test, client.Preconditions{UID: &uid}); !apierrors.IsConflict(err) {
 			t.Errorf("deleted by another UID: %v", err)
 		}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "auth"}, StringData: map[string]string{"password": "x"}}
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "auth"},
+			StringData: map[string]string{"password": "x"},
+		}
 		must(t, api.Create(t.Context(), secret))
 		if string(secret.Data["password"]) != "x" || secret.StringData != nil {
 			t.Errorf("secret %v, %v", secret.Data, secret.StringData)
@@ -75,7 +84,8 @@ func TestObjectsGetWhatTheServerSets(t *testing.T) {
 	})
 }
 
-// A pod on a node stays until its kubelet deletes it; without a node, or without grace, it is deleted at once. A finalizer keeps any object.
+// A pod on a node stays until its kubelet deletes it; without a node, or without grace, it is deleted at once. A
+// finalizer keeps any object.
 func TestDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t)
@@ -83,7 +93,10 @@ func TestDeletion(t *testing.T) {
 			return apierrors.IsNotFound(api.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 		}
 		pod := func(name, node string) *corev1.Pod {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64(5))}}
+			p := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+				Spec:       corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64(5))},
+			}
 			must(t, api.Create(t.Context(), p))
 			return p
 		}
@@ -98,7 +111,9 @@ func TestDeletion(t *testing.T) {
 			t.Errorf("deletionTimestamp %v", at)
 		}
 		must(t, api.Delete(t.Context(), waiting, client.GracePeriodSeconds(0)))
-		fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "kill", Finalizers: []string{v1alpha1.FinalizerFault}}}
+		fault := &v1alpha1.RedisFault{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "kill", Finalizers: []string{v1alpha1.FinalizerFault}},
+		}
 		must(t, api.Create(t.Context(), fault))
 		must(t, api.Delete(t.Context(), fault))
 		if !gone(waiting) || gone(fault) {
@@ -116,12 +131,19 @@ func TestDeletion(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t)
-		kubelet := &sim.Kubelet{Place: sim.Place{T: t, Client: api, Namespace: "shop"}, LookEvery: time.Minute, Refuse: func(int) bool { return true }}
+		kubelet := &sim.Kubelet{
+			Place:     sim.Place{T: t, Client: api, Namespace: "shop"},
+			LookEvery: time.Minute,
+			Refuse:    func(int) bool { return true },
+		}
 		kubelet.Start()
 		test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "run"}}
 		must(t, api.Create(t.Context(), test))
 		owner := []metav1.OwnerReference{*metav1.NewControllerRef(test, v1alpha1.GroupVersion.WithKind("RedisLoadTest"))}
-		must(t, api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "plan", OwnerReferences: owner}}))
+		must(t,
+			api.Create(t.Context(), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "plan", OwnerReferences: owner},
+			}))
 		must(t, api.Create(t.Context(), &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "load", OwnerReferences: owner},
 			Spec: batchv1.JobSpec{Completions: new(int32(2)), Template: corev1.PodTemplateSpec{
@@ -144,13 +166,15 @@ func TestGarbage(t *testing.T) {
 		}
 		must(t, api.Delete(t.Context(), test))
 		time.Sleep(time.Second)
-		if pods, jobs, maps := count(&corev1.PodList{}), count(&batchv1.JobList{}), count(&corev1.ConfigMapList{}); pods+jobs+maps > 0 {
+		if pods, jobs, maps := count(&corev1.PodList{}), count(&batchv1.JobList{}),
+			count(&corev1.ConfigMapList{}); pods+jobs+maps > 0 {
 			t.Errorf("%d pods, %d Jobs, %d ConfigMaps are left", pods, jobs, maps)
 		}
 	})
 }
 
-// A patch of a status changes what it names, and nothing but the status. One that names a version meets a conflict if the object has changed, another does not.
+// A patch of a status changes what it names, and nothing but the status. One that names a version meets a conflict if
+// the object has changed, another does not.
 func TestStatusIsPatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t)
@@ -162,7 +186,10 @@ func TestStatusIsPatched(t *testing.T) {
 			return f
 		}
 		old := read()
-		change := func(from *v1alpha1.RedisFault, patch func(client.Object) client.Patch, f func(*v1alpha1.RedisFault)) error {
+		change := func(from *v1alpha1.RedisFault, patch func(client.Object) client.Patch, f func(
+			*v1alpha1.RedisFault,
+		),
+		) error {
 			changed := from.DeepCopy()
 			f(changed)
 			return api.Status().Patch(t.Context(), changed, patch(from))
@@ -170,17 +197,25 @@ func TestStatusIsPatched(t *testing.T) {
 		locked := func(o client.Object) client.Patch {
 			return client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})
 		}
-		must(t, change(old, locked, func(f *v1alpha1.RedisFault) { f.Status.LoadTest, f.Labels = "first", map[string]string{"a": "b"} }))
-		if err := change(old, locked, func(f *v1alpha1.RedisFault) { f.Status.LoadTest = "second" }); !apierrors.IsConflict(err) {
+		must(t, change(old, locked, func(f *v1alpha1.RedisFault) {
+			f.Status.LoadTest, f.Labels = "first",
+				map[string]string{"a": "b"}
+		}))
+		if err := change(old, locked, func(f *v1alpha1.RedisFault) {
+			f.Status.LoadTest = "second"
+		}); !apierrors.IsConflict(err) {
 			t.Errorf("a patch of an old version: %v", err)
 		}
 		must(t, change(old, client.MergeFrom, func(f *v1alpha1.RedisFault) { f.Status.LoadTestUID = "u" }))
-		if f := read(); f.Status.LoadTest != "first" || f.Status.LoadTestUID != "u" || len(f.Labels) > 0 || f.Generation != old.Generation {
+		if f := read(); f.Status.LoadTest != "first" || f.Status.LoadTestUID != "u" || len(f.Labels) > 0 ||
+			f.Generation != old.Generation {
 			t.Errorf("%+v %+v", f.ObjectMeta, f.Status)
 		}
 		gone := old.DeepCopy()
 		gone.Name = "other"
-		if err := change(gone, client.MergeFrom, func(f *v1alpha1.RedisFault) { f.Status.LoadTest = "x" }); !apierrors.IsNotFound(err) {
+		if err := change(gone, client.MergeFrom, func(f *v1alpha1.RedisFault) {
+			f.Status.LoadTest = "x"
+		}); !apierrors.IsNotFound(err) {
 			t.Errorf("a patch of nothing: %v", err)
 		}
 	})

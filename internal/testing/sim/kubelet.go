@@ -23,17 +23,18 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Kubelet replaces Job controller, kubelet and garbage collector of one namespace: it creates the indexed pods of Jobs, runs the real
-// agent in this process on each pod's address, and deletes objects without an owner.
+// Kubelet replaces Job controller, kubelet and garbage collector of one namespace: it creates the indexed pods of Jobs,
+// runs the real agent in this process on each pod's address, and deletes objects without an owner.
 type Kubelet struct {
 	Place
-	LookEvery  time.Duration                                        // without any change that a watch shows
-	SweepEvery time.Duration                                        // for garbage, at most
-	Hosts      map[string]string                                    // host:port of a Service to that of a server: the cluster's DNS
-	Refuse     func(index int) bool                                 // pods that are not to become ready; nil = none
-	Listen     func(address string) (net.Listener, error)           // the listener of an agent
-	Address    func() string                                        // of the next pod
-	Load       func(plan *plan.Plan, pod int) (agent.Runner, error) // what an agent runs
+	LookEvery  time.Duration // without any change that a watch shows
+	SweepEvery time.Duration // for garbage, at most
+	// host:port of a Service to that of a server: the cluster's DNS
+	Hosts   map[string]string
+	Refuse  func(index int) bool                                 // pods that are not to become ready; nil = none
+	Listen  func(address string) (net.Listener, error)           // the listener of an agent
+	Address func() string                                        // of the next pod
+	Load    func(plan *plan.Plan, pod int) (agent.Runner, error) // what an agent runs
 
 	made   map[types.UID]int // pods made of a Job
 	agents map[types.UID]*agentPod
@@ -54,7 +55,8 @@ func (k *Kubelet) Start() {
 	k.T.TempDir() // holds the pods' mounts: it must be removed after they have ended, and cleanups run in reverse order
 	k.made, k.agents = map[types.UID]int{}, map[types.UID]*agentPod{}
 	k.ended = make(chan struct{}, 1)
-	stop := k.StandIn("kubelet", k.LookEvery, k.ended, k.sync, &corev1.PodList{}, &batchv1.JobList{}, &v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{})
+	stop := k.StandIn("kubelet", k.LookEvery, k.ended, k.sync, &corev1.PodList{}, &batchv1.JobList{},
+		&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{})
 	k.T.Cleanup(func() {
 		stop()
 		for _, a := range k.agents {
@@ -68,7 +70,9 @@ func (k *Kubelet) Start() {
 func (k *Kubelet) sync(ctx context.Context) error {
 	var jobs batchv1.JobList
 	var pods corev1.PodList
-	if err := k.Client.List(ctx, &pods, client.InNamespace(k.Namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil {
+	if err := k.Client.List(ctx, &pods, client.InNamespace(k.Namespace), client.HasLabels{
+		v1alpha1.LabelLoadTest,
+	}); err != nil {
 		return err
 	}
 	if err := k.Client.List(ctx, &jobs, client.InNamespace(k.Namespace)); err != nil {
@@ -150,7 +154,8 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 	}
 	for _, o := range owned {
 		if owner := metav1.GetControllerOf(o); owner != nil && !owners[owner.UID] {
-			if err := client.IgnoreNotFound(k.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
+			if err := client.IgnoreNotFound(k.Client.Delete(ctx, o,
+				client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
 				return err
 			}
 		}
@@ -159,11 +164,14 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 }
 
 func (k *Kubelet) makePods(ctx context.Context, job *batchv1.Job) error {
-	for job.DeletionTimestamp == nil && !ptr.Deref(job.Spec.Suspend, false) && k.made[job.UID] < int(*job.Spec.Completions) {
+	for job.DeletionTimestamp == nil && !ptr.Deref(job.Spec.Suspend, false) &&
+		k.made[job.UID] < int(*job.Spec.Completions) {
 		index := k.made[job.UID]
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: job.Namespace, Name: fmt.Sprintf("%s-%d-%s", job.Name, index, string(job.UID)[:8]), Labels: job.Spec.Template.Labels,
+				Namespace:       job.Namespace,
+				Name:            fmt.Sprintf("%s-%d-%s", job.Name, index, string(job.UID)[:8]),
+				Labels:          job.Spec.Template.Labels,
 				Annotations:     map[string]string{batchv1.JobCompletionIndexAnnotation: strconv.Itoa(index)},
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
 			},
@@ -225,7 +233,11 @@ func (k *Kubelet) run(ctx context.Context, pod *corev1.Pod, index int) error {
 	running, cancel := context.WithCancel(context.Background())
 	cuttable := &cuttableListener{Listener: listener}
 	config.Listener = cuttable
-	a := &agentPod{cancel: cancel, silence: cuttable.cut, done: make(chan struct{})}
+	a := &agentPod{
+		cancel:  cancel,
+		silence: cuttable.cut,
+		done:    make(chan struct{}),
+	}
 	k.agents[pod.UID] = a
 	go func() {
 		a.err = agent.Serve(running, config)
@@ -237,7 +249,9 @@ func (k *Kubelet) run(ctx context.Context, pod *corev1.Pod, index int) error {
 		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}, StartTime: &now,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: pod.Spec.Containers[0].Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			Name:  pod.Spec.Containers[0].Name,
+			Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		}},
 	}
 	return k.Client.Status().Update(ctx, pod)
@@ -255,7 +269,8 @@ func (k *Kubelet) mount(ctx context.Context, pod *corev1.Pod) (string, error) {
 			var items []corev1.KeyToPath
 			if v.Secret != nil {
 				var secret corev1.Secret
-				if err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: v.Secret.SecretName}, &secret); err != nil {
+				if err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: v.Secret.SecretName},
+					&secret); err != nil {
 					return "", err
 				}
 				files, items = secret.Data, v.Secret.Items

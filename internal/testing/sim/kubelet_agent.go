@@ -33,7 +33,11 @@ func (k *Kubelet) agentConfig(root string, index int) (agent.Config, error) {
 	}
 	credentials := agent.Credentials{}
 	var token []byte
-	for key, into := range map[string]*[]byte{agent.KeyCertificate: &credentials.CertificatePEM, agent.KeyPrivateKey: &credentials.PrivateKeyPEM, agent.KeyToken: &token} {
+	for key, into := range map[string]*[]byte{
+		agent.KeyCertificate: &credentials.CertificatePEM,
+		agent.KeyPrivateKey:  &credentials.PrivateKeyPEM,
+		agent.KeyToken:       &token,
+	} {
 		if *into, err = os.ReadFile(filepath.Join(root, "etc/redquake/agent", key)); err != nil {
 			return agent.Config{}, err
 		}
@@ -47,7 +51,13 @@ func (k *Kubelet) agentConfig(root string, index int) (agent.Config, error) {
 		return agent.Config{}, err
 	}
 	return agent.Config{
-		Plan: plan, Pod: index, Runner: runner, Token: string(token), Certificate: certificate, Drain: time.Second, Logger: slog.New(slog.DiscardHandler),
+		Plan:        plan,
+		Pod:         index,
+		Runner:      runner,
+		Token:       string(token),
+		Certificate: certificate,
+		Drain:       time.Second,
+		Logger:      slog.New(slog.DiscardHandler),
 	}, nil
 }
 

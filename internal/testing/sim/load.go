@@ -13,9 +13,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
-// Load is one pod's share of an open loop in place of the load engine: evenly spaced arrivals, each succeeds after the plan's added latency if Redis
-// responded when it was sent, and fails at once otherwise. As many are in flight as the plan allows; the others wait. It takes the steps of a search
-// and keeps a ledger.
+// Load is one pod's share of an open loop in place of the load engine: evenly spaced arrivals, each succeeds after the
+// plan's added latency if Redis responded when it was sent, and fails at once otherwise. As many are in flight as the
+// plan allows; the others wait. It takes the steps of a search and keeps a ledger.
 type Load struct {
 	Plan  *plan.Plan
 	Pod   int
@@ -58,7 +58,13 @@ func NewLoad(plan *plan.Plan, pod int, redis *Redis) (*Load, error) {
 	if plan.Shape.Users > 0 {
 		inFlight = plan.Shape.Users / plan.Pods
 	}
-	return &Load{Plan: plan, Pod: pod, Redis: redis, steps: []step{{0, plan.Shape.Rate}}, free: make([]time.Duration, inFlight)}, nil
+	return &Load{
+		Plan:  plan,
+		Pod:   pod,
+		Redis: redis,
+		steps: []step{{0, plan.Shape.Rate}},
+		free:  make([]time.Duration, inFlight),
+	}, nil
 }
 
 // Prepare implements agent.Runner.
@@ -122,17 +128,29 @@ func (l *Load) StartedAt() time.Time {
 
 // Server implements agent.Runner.
 func (l *Load) Server() *record.Server {
-	return &record.Server{Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"}
+	return &record.Server{
+		Name:    "redis",
+		Version: "7.0.15",
+		Mode:    "standalone",
+		Role:    "master",
+	}
 }
 
 func (l *Load) interval(index int64) record.Interval {
 	return record.Interval{
-		Index: index, Pods: 1, Ops: make([]record.Op, len(l.Plan.Operations())), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+		Index:       index,
+		Pods:        1,
+		Ops:         make([]record.Op, len(l.Plan.Operations())),
+		FirstError:  -1,
+		LastError:   -1,
+		FirstOK:     -1,
+		LastOK:      -1,
 		Connections: l.Plan.Client.Connections,
 	}
 }
 
-// arrive sends the requests that were due in [from, to). Arrival j of a step is due (j + 1/2) / rate after its begin, and is pod j modulo pods'.
+// arrive sends the requests that were due in [from, to). Arrival j of a step is due (j + 1/2) / rate after its begin,
+// and is pod j modulo pods'.
 func (l *Load) arrive(iv *record.Interval, from, to time.Duration) {
 	now := l.stepAt(from)
 	if now.at == from && now.at > 0 { // a trial begins without the backlog of the previous one
@@ -277,7 +295,8 @@ func (l *Load) succeed(iv *record.Interval, op *record.Op, r request) {
 	if r.op == len(l.Plan.Workload.Operations()) {
 		l.acked = append(l.acked, r.end)
 	}
-	op.Latency, op.Service = histogram.Merge(op.Latency, bucket(r.end-r.due)), histogram.Merge(op.Service, bucket(r.end-r.sent))
+	op.Latency = histogram.Merge(op.Latency, bucket(r.end-r.due))
+	op.Service = histogram.Merge(op.Service, bucket(r.end-r.sent))
 	if iv.FirstOK < 0 {
 		iv.FirstOK = int64(r.end)
 	}

@@ -50,7 +50,9 @@ type Life struct {
 }
 
 // NewLife is that of a process which has just started.
-func NewLife() *Life { return &Life{died: make(chan struct{})} }
+func NewLife() *Life {
+	return &Life{died: make(chan struct{})}
+}
 
 // Crash ends the process's way to the world at once.
 func (l *Life) Crash() {
@@ -61,9 +63,12 @@ func (l *Life) Crash() {
 }
 
 // Died is closed by Crash.
-func (l *Life) Died() <-chan struct{} { return l.died }
+func (l *Life) Died() <-chan struct{} {
+	return l.died
+}
 
-// Cut stops the API server for this process: its writes and live reads wait, and its caches do not change. The returned function ends that.
+// Cut stops the API server for this process: its writes and live reads wait, and its caches do not change. The returned
+// function ends that.
 func (l *Life) Cut() (restore func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +103,9 @@ func (l *Life) reach(ctx context.Context) error {
 // InterceptLive is Intercept for a reader without a cache. It lists page by page.
 func (l *Life) InterceptLive() interceptor.Funcs {
 	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+			options ...client.GetOption,
+		) error {
 			if err := l.reach(ctx); err != nil || l.Dead() {
 				return cmp.Or(err, ErrDead)
 			}
@@ -135,7 +142,9 @@ func (l *Life) Intercept(s Spy) interceptor.Funcs {
 		return err
 	}
 	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+			options ...client.GetOption,
+		) error {
 			if _, live := object.(*corev1.Secret); live {
 				if err := l.reach(ctx); err != nil {
 					return err
@@ -155,17 +164,26 @@ func (l *Life) Intercept(s Spy) interceptor.Funcs {
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			return do(ctx, "delete", object, func() error { return c.Delete(ctx, object, options...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+			options ...client.PatchOption,
+		) error {
 			return do(ctx, "patch", object, func() error { return c.Patch(ctx, object, patch, options...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return do(ctx, "patch-"+sub, object, func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption,
+		) error {
+			return do(ctx, "patch-"+sub, object, func() error {
+				return c.SubResource(sub).Patch(ctx, object, patch,
+					options...)
+			})
 		},
 	}
 }
 
 // Dead reports whether it has crashed.
-func (l *Life) Dead() bool { return l.dead.Load() }
+func (l *Life) Dead() bool {
+	return l.dead.Load()
+}
 
 // Controller is a reconciler with the watches that trigger it.
 type Controller struct {
@@ -182,8 +200,8 @@ type Source struct {
 	Map  func(context.Context, client.Object) []reconcile.Request
 }
 
-// Run makes controllers reconcile the objects of a namespace, as a manager does: existing objects, changed ones, and each again when the controller
-// requested it. stop ends it.
+// Run makes controllers reconcile the objects of a namespace, as a manager does: existing objects, changed ones, and
+// each again when the controller requested it. stop ends it.
 func Run(t testing.TB, c client.WithWatch, namespace string, controllers ...Controller) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
@@ -196,7 +214,9 @@ func Run(t testing.TB, c client.WithWatch, namespace string, controllers ...Cont
 	}
 }
 
-func (k *Controller) run(ctx context.Context, t testing.TB, c client.WithWatch, namespace string, ended *sync.WaitGroup) {
+func (k *Controller) run(
+	ctx context.Context, t testing.TB, c client.WithWatch, namespace string, ended *sync.WaitGroup,
+) {
 	queue := workqueue.NewTypedRateLimitingQueue(k.Limiter)
 	for _, source := range k.Watches {
 		enqueue := func(o client.Object) {
@@ -241,7 +261,9 @@ func (k *Controller) run(ctx context.Context, t testing.TB, c client.WithWatch, 
 	})
 }
 
-func (k *Controller) work(ctx context.Context, t testing.TB, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (k *Controller) work(
+	ctx context.Context, t testing.TB, queue workqueue.TypedRateLimitingInterface[reconcile.Request],
+) {
 	for {
 		request, over := queue.Get()
 		if over {
@@ -262,7 +284,9 @@ func (k *Controller) work(ctx context.Context, t testing.TB, queue workqueue.Typ
 	}
 }
 
-func (k *Controller) reconcile(ctx context.Context, t testing.TB, request reconcile.Request) (result reconcile.Result, err error) {
+func (k *Controller) reconcile(
+	ctx context.Context, t testing.TB, request reconcile.Request,
+) (result reconcile.Result, err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			t.Errorf("reconcile %s: panic: %v\n%s", request, what, debug.Stack())

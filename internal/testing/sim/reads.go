@@ -20,8 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Objects pass through JSON when they are stored, as in a real API server: a time loses what is below a second, an empty list is none. Reads copy them.
-// The fake client, which stores them as they are, has every read of every object pass through JSON instead: a third of the CPU of the tests.
+// Objects pass through JSON when they are stored, as in a real API server: a time loses what is below a second, an
+// empty list is none. Reads copy them.
+// The fake client, which stores them as they are, has every read of every object pass through JSON instead: a third of
+// the CPU of the tests.
 
 // asStored has an object pass through JSON.
 func asStored(object client.Object) error {
@@ -46,7 +48,9 @@ func (s *store) kind(o runtime.Object) (gvk schema.GroupVersionKind, gvr schema.
 }
 
 // getObject reads a copy of an object.
-func (s *store) getObject(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (s *store) getObject(
+	ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
 	_, gvr, ok := s.kind(object)
 	if !ok {
 		return c.Get(ctx, key, object, options...)
@@ -64,7 +68,9 @@ func (s *store) getObject(ctx context.Context, c client.WithWatch, key client.Ob
 }
 
 // listObjects reads copies of the objects of a namespace that have the labels.
-func (s *store) listObjects(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+func (s *store) listObjects(
+	ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption,
+) error {
 	var given client.ListOptions
 	given.ApplyOptions(options)
 	gvk, gvr, ok := s.kind(list)
@@ -95,13 +101,17 @@ func asRead(object client.Object) {
 	object.SetManagedFields(nil)
 }
 
-// patchStatus merges a patch into a status. The fake client has the whole object pass through JSON several times for that, which was a third of the CPU of
-// the tests, too.
-func (s *store) patchStatus(ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+// patchStatus merges a patch into a status. The fake client has the whole object pass through JSON several times for
+// that, which was a third of the CPU of the tests, too.
+func (s *store) patchStatus(
+	ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch,
+	options ...client.SubResourcePatchOption,
+) error {
 	_, gvr, ok := s.kind(object)
 	var given client.SubResourcePatchOptions
 	given.ApplyOptions(options)
-	if !ok || subresource != "status" || patch.Type() != types.MergePatchType || len(given.DryRun) > 0 || given.SubResourceBody != nil {
+	if !ok || subresource != "status" || patch.Type() != types.MergePatchType || len(given.DryRun) > 0 ||
+		given.SubResourceBody != nil {
 		return c.SubResource(subresource).Patch(ctx, object, patch, options...)
 	}
 	changes, err := patch.Data(object)

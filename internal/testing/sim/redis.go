@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// Redis are the servers of a test by their addresses, as faults reach them: it implements topology.Servers. Load uses it to decide which requests succeed.
+// Redis are the servers of a test by their addresses, as faults reach them: it implements topology.Servers. Load uses
+// it to decide which requests succeed.
 type Redis struct {
 	mu      sync.Mutex
 	servers map[string]*Server
@@ -24,7 +25,9 @@ type Redis struct {
 }
 
 // NewRedis has no server yet.
-func NewRedis() *Redis { return &Redis{servers: map[string]*Server{}} }
+func NewRedis() *Redis {
+	return &Redis{servers: map[string]*Server{}}
+}
 
 // Take lets each request of a load that begins at an instant take so much longer.
 func (r *Redis) Take(takes func(start time.Time) time.Duration) {
@@ -65,7 +68,12 @@ type span struct{ from, to time.Time }
 func (r *Redis) Add(address, password string) *Server {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &Server{of: r, address: address, password: password, exited: make(chan struct{})}
+	s := &Server{
+		of:       r,
+		address:  address,
+		password: password,
+		exited:   make(chan struct{}),
+	}
 	close(s.exited)
 	r.servers[address] = s
 	return s
@@ -76,8 +84,14 @@ func (s *Server) Start() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.of.made++
-	s.runID, s.stopped, s.exited = fmt.Sprintf("%040x", s.of.made), false, make(chan struct{})
-	s.settings = map[string]string{"hz": "10", "maxmemory": "0", "maxmemory-policy": "noeviction"}
+	s.runID = fmt.Sprintf("%040x", s.of.made)
+	s.stopped = false
+	s.exited = make(chan struct{})
+	s.settings = map[string]string{
+		"hz":               "10",
+		"maxmemory":        "0",
+		"maxmemory-policy": "noeviction",
+	}
 	s.empty = time.Now()
 	s.spans = append(s.spans, span{from: s.empty})
 }
@@ -155,7 +169,10 @@ func (r *Redis) answered(address string, at time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.servers[address]
-	return s != nil && slices.ContainsFunc(s.spans, func(p span) bool { return !at.Before(p.from) && (p.to.IsZero() || at.Before(p.to)) })
+	return s != nil && slices.ContainsFunc(s.spans, func(p span) bool {
+		return !at.Before(p.from) &&
+			(p.to.IsZero() || at.Before(p.to))
+	})
 }
 
 // Do implements topology.Servers.
@@ -209,8 +226,11 @@ func (r *Redis) Ask(ctx context.Context, address string, login redis.Login) (top
 
 func (s *Server) info() string {
 	up := time.Since(s.spans[len(s.spans)-1].from)
-	return fmt.Sprintf("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nconfig_file:\r\n# Persistence\r\nloading:0\r\naof_enabled:0\r\n"+
-		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Commandstats\r\ncmdstat_config|get:calls=1,usec=1\r\n", s.runID, int(up.Seconds()))
+	return fmt.Sprintf(
+		"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
+			"config_file:\r\n# Persistence\r\nloading:0\r\naof_enabled:0\r\n"+
+			"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Commandstats\r\ncmdstat_config|get:calls=1,usec=1\r\n",
+		s.runID, int(up.Seconds()))
 }
 
 // Segfault implements topology.Servers.
@@ -313,7 +333,9 @@ func (*Redis) Queue(context.Context, string, string, redis.Login, [][]string) er
 }
 
 // Queued implements topology.Servers.
-func (*Redis) Queued(string) bool { return false }
+func (*Redis) Queued(string) bool {
+	return false
+}
 
 // HangUp implements topology.Servers.
 func (*Redis) HangUp(string) {}

@@ -18,9 +18,12 @@ type Place struct {
 	Namespace string
 }
 
-// StandIn replaces a part of the cluster: it calls step whenever an object of these kinds changes, on poke, and periodically, until the test ends or stop is
-// called. It ignores NotFound and Conflict errors, and refusals by the API server unless they last for three seconds.
-func (p *Place) StandIn(what string, every time.Duration, poke <-chan struct{}, step func(context.Context) error, kinds ...client.ObjectList) (stop func()) {
+// StandIn replaces a part of the cluster: it calls step whenever an object of these kinds changes, on poke, and
+// periodically, until the test ends or stop is called. It ignores NotFound and Conflict errors, and refusals by the API
+// server unless they last for three seconds.
+func (p *Place) StandIn(
+	what string, every time.Duration, poke <-chan struct{}, step func(context.Context) error, kinds ...client.ObjectList,
+) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	changed := make(chan struct{}, 1)
 	var ended sync.WaitGroup
@@ -58,9 +61,12 @@ func (p *Place) StandIn(what string, every time.Duration, poke <-chan struct{}, 
 	return stop
 }
 
-// Watch calls seen with every object of a kind that changes or is deleted, until ctx ends. A watch that ends is restarted. It calls began whenever one
-// begins: what changed before is not seen.
-func Watch(ctx context.Context, c client.WithWatch, namespace string, kind client.ObjectList, began func(), seen func(client.Object)) {
+// Watch calls seen with every object of a kind that changes or is deleted, until ctx ends. A watch that ends is
+// restarted. It calls began whenever one begins: what changed before is not seen.
+func Watch(
+	ctx context.Context, c client.WithWatch, namespace string, kind client.ObjectList, began func(),
+	seen func(client.Object),
+) {
 	for ctx.Err() == nil {
 		w, err := c.Watch(ctx, kind, client.InNamespace(namespace))
 		if err != nil {

@@ -1,4 +1,5 @@
-// Package tcptest has TCP servers and proxies on loopback, for tests that stand between a client and a server. They end with the test.
+// Package tcptest has TCP servers and proxies on loopback, for tests that stand between a client and a server. They end
+// with the test.
 package tcptest
 
 import (
@@ -6,7 +7,8 @@ import (
 	"testing"
 )
 
-// Listen starts a server that passes each connection to serve, which must return at once; it returns the server's address.
+// Listen starts a server that passes each connection to serve, which must return at once; it returns the server's
+// address.
 func Listen(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,7 +29,8 @@ func Listen(t testing.TB, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// Proxy starts a proxy of server; it returns the proxy's address. forward moves the data of one direction of a connection until a side fails.
+// Proxy starts a proxy of server; it returns the proxy's address. forward moves the data of one direction of a
+// connection until a side fails.
 func Proxy(t testing.TB, server string, forward func(to, from net.Conn, answers bool)) string {
 	t.Helper()
 	return Listen(t, func(client net.Conn) {

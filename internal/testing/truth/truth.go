@@ -8,10 +8,12 @@ import (
 	"testing"
 )
 
-// Folder is the environment variable that names the folder to which Report writes a file per row; without it, nothing is written.
+// Folder is the environment variable that names the folder to which Report writes a file per row; without it, nothing
+// is written.
 const Folder = "REDQUAKE_TRUTH_OUT"
 
-// Row is one scenario: what was true, what was reported (a figure, or the doubt that says why there is none), and whether the report is right.
+// Row is one scenario: what was true, what was reported (a figure, or the doubt that says why there is none), and
+// whether the report is right.
 type Row struct {
 	ID       string `json:"id"` // T1, T2, ...
 	Scenario string `json:"scenario"`
@@ -20,8 +22,10 @@ type Row struct {
 	OK       bool   `json:"ok"`
 }
 
-// Report fails the test unless the report is right, and writes the row. A scenario with several figures calls it once for each.
-// The tests of scenarios are called TestTruth..., so that `make truth` finds them; it fails unless the rows are those of hack/tools/truthtable/rows.txt.
+// Report fails the test unless the report is right, and writes the row. A scenario with several figures calls it once
+// for each.
+// The tests of scenarios are called TestTruth..., so that `make truth` finds them; it fails unless the rows are those
+// of hack/tools/truthtable/rows.txt.
 func Report(t testing.TB, id, scenario, truth, reported string, ok bool) {
 	t.Helper()
 	if !ok {
@@ -31,7 +35,13 @@ func Report(t testing.TB, id, scenario, truth, reported string, ok bool) {
 	if folder == "" {
 		return
 	}
-	text, err := json.Marshal(Row{ID: id, Scenario: scenario, Truth: truth, Reported: reported, OK: ok})
+	text, err := json.Marshal(Row{
+		ID:       id,
+		Scenario: scenario,
+		Truth:    truth,
+		Reported: reported,
+		OK:       ok,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ type Experiment struct {
 	objects *Objects
 }
 
-// Objects are the experiment or the schedule in a file, the ConfigMaps that may be its record or its history, and what is there of the experiment's runs.
+// Objects are the experiment or the schedule in a file, the ConfigMaps that may be its record or
+// its history, and what is there of the experiment's runs.
 type Objects struct {
 	Experiments []*v1alpha1.RedisExperiment
 	Schedule    *v1alpha1.RedisExperimentSchedule
@@ -38,7 +39,9 @@ type Objects struct {
 }
 
 // Add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
-func (s *Objects) Add(object []byte) error { return documents.Items(object, s.addObject) }
+func (s *Objects) Add(object []byte) error {
+	return documents.Items(object, s.addObject)
+}
 
 func (s *Objects) addObject(kind string, object []byte) error {
 	switch kind {
@@ -75,7 +78,8 @@ func (s *Objects) addObject(kind string, object []byte) error {
 			return fmt.Errorf("decode a RedisExperimentSchedule: %w", err)
 		}
 		if s.Schedule != nil {
-			return fmt.Errorf("contains more than one RedisExperimentSchedule (%s and %s): keep one a file", s.Schedule.Name, found.Name)
+			return fmt.Errorf("contains more than one RedisExperimentSchedule (%s and %s): keep one a file",
+				s.Schedule.Name, found.Name)
 		}
 		s.Schedule = found
 	}
@@ -117,8 +121,8 @@ func decodeSchedule(object []byte) (*v1alpha1.RedisExperimentSchedule, error) {
 	return s, err
 }
 
-// decodeSaved reads an object as the API server would accept it: of a file that was never applied, too. The status, which is read by itself, may have fields of a
-// newer version.
+// decodeSaved reads an object as the API server would accept it: of a file that was never applied,
+// too. The status, which is read by itself, may have fields of a newer version.
 func decodeSaved(object []byte, into manifest.Object, status any) error {
 	if err := json.Unmarshal(object, status); err != nil {
 		return err
@@ -135,19 +139,29 @@ func decodeSaved(object []byte, into manifest.Object, status any) error {
 	return manifest.Decode(document, into)
 }
 
-// Experiment is the experiment with its record, as its spec plans it. Without an experiment, or with more than one, it is an error that says what to do.
+// Experiment is the experiment with its record, as its spec plans it. Without an experiment, or
+// with more than one, it is an error that says what to do.
 func (s *Objects) Experiment() (*Experiment, error) {
 	e, err := s.Own()
 	switch {
 	case err != nil:
 		return nil, err
-	case e == nil && s.Schedule != nil && len(s.Schedule.Status.Conditions)+len(s.Schedule.Status.History) == 0: // in a file that was not applied: as each of its runs will be
-		e = &v1alpha1.RedisExperiment{ObjectMeta: s.Schedule.ObjectMeta, Spec: s.Schedule.Spec.Template.Spec}
+	// in a file that was not applied: as each of its runs will be
+	case e == nil && s.Schedule != nil &&
+		len(s.Schedule.Status.Conditions)+len(s.Schedule.Status.History) == 0:
+		e = &v1alpha1.RedisExperiment{
+			ObjectMeta: s.Schedule.ObjectMeta,
+			Spec:       s.Schedule.Spec.Template.Spec,
+		}
 	case e == nil && s.Schedule != nil:
-		return nil, fmt.Errorf("RedisExperimentSchedule %s is compared by its runs, which are RedisExperiments: name one of them%s", s.Schedule.Name, kube.SuchAs(kube.LastRun(s.Schedule)))
+		return nil, fmt.Errorf(
+			"RedisExperimentSchedule %s is compared by its runs, which are RedisExperiments: name one of "+
+				"them%s", s.Schedule.Name, kube.SuchAs(kube.LastRun(s.Schedule)))
 	case e == nil && len(s.records) > 0:
 		name := strings.TrimSuffix(s.records[0].Name, children.ExperimentRecordName(""))
-		return nil, fmt.Errorf("contains a record, but not its RedisExperiment, which says what is compared: %s", saveBoth(kube.Experiment, name, s.records[0].Name))
+		return nil, fmt.Errorf(
+			"contains a record, but not its RedisExperiment, which says what is compared: %s",
+			saveBoth(kube.Experiment, name, s.records[0].Name))
 	case e == nil:
 		return nil, errors.New("contains no RedisExperiment; of runs, the arguments are NAME=RUNS")
 	}
@@ -162,26 +176,32 @@ func (s *Objects) Experiment() (*Experiment, error) {
 	return &Experiment{e, plan, record, s}, nil
 }
 
-// Own is the experiment; nil = there is none. The runs of a schedule in the same file are the schedule's.
+// Own is the experiment; nil = there is none. The runs of a schedule in the same file are the
+// schedule's.
 func (s *Objects) Own() (*v1alpha1.RedisExperiment, error) {
 	var found *v1alpha1.RedisExperiment
 	for _, e := range s.Experiments {
 		switch {
 		case s.Schedule != nil && children.ScheduleOf(e) != nil:
 		case found != nil:
-			return nil, fmt.Errorf("contains more than one RedisExperiment (%s and %s): keep one a file", found.Name, e.Name)
+			return nil, fmt.Errorf("contains more than one RedisExperiment (%s and %s): keep one a file",
+				found.Name, e.Name)
 		default:
 			found = e
 		}
 	}
 	if found != nil && s.Schedule != nil {
-		return nil, fmt.Errorf("contains RedisExperiment %s and RedisExperimentSchedule %s: keep one a file", found.Name, s.Schedule.Name)
+		return nil, fmt.Errorf(
+			"contains RedisExperiment %s and RedisExperimentSchedule %s: keep one a file", found.Name,
+			s.Schedule.Name)
 	}
 	return found, nil
 }
 
 // recordOf is the record of an experiment.
-func (s *Objects) recordOf(e *v1alpha1.RedisExperiment, plan *experiment.Plan) (*experiment.Record, error) {
+func (s *Objects) recordOf(
+	e *v1alpha1.RedisExperiment, plan *experiment.Plan,
+) (*experiment.Record, error) {
 	name := children.ExperimentRecordName(e.Name)
 	if stored := storedFor(e, s.records, name); stored != nil {
 		record, err := experiment.DecodeRecord(stored.BinaryData[children.ExperimentRecordKey])
@@ -194,12 +214,14 @@ func (s *Objects) recordOf(e *v1alpha1.RedisExperiment, plan *experiment.Plan) (
 		return record, nil
 	}
 	if e.Status.Results != "" {
-		return nil, fmt.Errorf("the record of RedisExperiment %s, ConfigMap %s, is missing: %s", e.Name, name, saveBoth(kube.Experiment, e.Name, name))
+		return nil, fmt.Errorf("the record of RedisExperiment %s, ConfigMap %s, is missing: %s", e.Name,
+			name, saveBoth(kube.Experiment, e.Name, name))
 	}
 	return &experiment.Record{Version: experiment.RecordVersion, Cells: plan.Names()}, nil
 }
 
-// storedFor is the ConfigMap of a name that is an object's: not that of one of the same name that was deleted.
+// storedFor is the ConfigMap of a name that is an object's: not that of one of the same name that
+// was deleted.
 func storedFor(object metav1.Object, among []*corev1.ConfigMap, name string) *corev1.ConfigMap {
 	for _, stored := range among {
 		of := metav1.GetControllerOf(stored)
@@ -212,5 +234,6 @@ func storedFor(object metav1.Object, among []*corev1.ConfigMap, name string) *co
 
 // saveBoth is how to save an object with the ConfigMap of its record.
 func saveBoth(kind kube.Kind, name, record string) string {
-	return fmt.Sprintf("kubectl get %s/%s configmap/%s -o yaml saves both", kind.Singular(), name, record)
+	return fmt.Sprintf("kubectl get %s/%s configmap/%s -o yaml saves both", kind.Singular(), name,
+		record)
 }

@@ -16,7 +16,13 @@ import (
 
 // ForReport is what the report of an experiment is made of: with what is there of its runs.
 func (of *Experiment) ForReport() (*study.Experiment, error) {
-	s, e := of.objects, &study.Experiment{Object: of.Object, Plan: of.Plan, Record: of.Record, Details: map[string]*study.Detail{}}
+	s := of.objects
+	e := &study.Experiment{
+		Object:  of.Object,
+		Plan:    of.Plan,
+		Record:  of.Record,
+		Details: map[string]*study.Detail{},
+	}
 	window := study.WindowOf(of.Record)
 	for i := range of.Record.Runs {
 		name := of.Record.Runs[i].LoadTest
@@ -65,7 +71,8 @@ func (s *Objects) ScheduleReport() (*report.Document, error) {
 			return nil, fmt.Errorf("ConfigMap %s: %w", name, err)
 		}
 	case len(s.Schedule.Status.History) > 0:
-		return nil, fmt.Errorf("the history of RedisExperimentSchedule %s, ConfigMap %s, is missing: %s", s.Schedule.Name, name, saveBoth(kube.Schedule, s.Schedule.Name, name))
+		return nil, fmt.Errorf("the history of RedisExperimentSchedule %s, ConfigMap %s, is missing: %s",
+			s.Schedule.Name, name, saveBoth(kube.Schedule, s.Schedule.Name, name))
 	}
 	return of.Report()
 }

@@ -1,4 +1,5 @@
-// Package archive reads what is kept of runs, experiments and schedules, by the cluster or in files, and makes figures and reports of it.
+// Package archive reads what is kept of runs, experiments and schedules, by the cluster or in
+// files, and makes figures and reports of it.
 package archive
 
 import (
@@ -20,7 +21,9 @@ import (
 )
 
 // errNoRun means that a file holds nothing of a run.
-var errNoRun = fmt.Errorf("contains no ConfigMap with the key %s in binaryData, and no RedisLoadTest", children.ResultsSeriesKey)
+var errNoRun = fmt.Errorf(
+	"contains no ConfigMap with the key %s in binaryData, and no RedisLoadTest",
+	children.ResultsSeriesKey)
 
 // Run is what the cluster keeps of a run.
 type Run struct {
@@ -31,7 +34,8 @@ type Run struct {
 	Tests  []v1alpha1.RedisLoadTest
 }
 
-// ReadRun reads a run from YAML or JSON documents, of which one is a results ConfigMap, from the record alone, or from the result of a load.
+// ReadRun reads a run from YAML or JSON documents, of which one is a results ConfigMap, from the
+// record alone, or from the result of a load.
 func ReadRun(in io.Reader) (*Run, error) {
 	text, err := io.ReadAll(in)
 	if err != nil {
@@ -57,7 +61,9 @@ func ReadRun(in io.Reader) (*Run, error) {
 }
 
 // Add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
-func (r *Run) Add(object []byte) error { return documents.Items(object, r.addObject) }
+func (r *Run) Add(object []byte) error {
+	return documents.Items(object, r.addObject)
+}
 
 func (r *Run) addObject(kind string, object []byte) error {
 	switch kind {
@@ -102,13 +108,16 @@ func (r *Run) addRecord(stored *corev1.ConfigMap) error {
 
 // faultsOf are the faults that were injected on a load test, and its settings.
 func (r *Run) faultsOf(test string) []v1alpha1.RedisFault {
-	return slices.DeleteFunc(slices.Clone(r.Faults), func(f v1alpha1.RedisFault) bool { return f.Status.LoadTest != test || f.Status.InjectedAt == nil })
+	return slices.DeleteFunc(slices.Clone(r.Faults), func(f v1alpha1.RedisFault) bool {
+		return f.Status.LoadTest != test || f.Status.InjectedAt == nil
+	})
 }
 
 // during are the faults that were injected within the record of the run, without its settings.
 func (r *Run) during() []v1alpha1.RedisFault {
 	return slices.DeleteFunc(slices.Clone(r.Faults), func(f v1alpha1.RedisFault) bool {
-		if r.Series == nil || f.Status.InjectedAt == nil || f.Spec.Setting || r.test != "" && f.Status.LoadTest != r.test {
+		if r.Series == nil || f.Status.InjectedAt == nil || f.Spec.Setting ||
+			r.test != "" && f.Status.LoadTest != r.test {
 			return true
 		}
 		at := f.Status.InjectedAt.Sub(r.Series.Start)
@@ -116,7 +125,8 @@ func (r *Run) during() []v1alpha1.RedisFault {
 	})
 }
 
-// faultResults are the results of the faults that were injected during the run, in this order: those that were kept beside the record, and by the objects the others.
+// faultResults are the results of the faults that were injected during the run, in this order:
+// those that were kept beside the record, and by the objects the others.
 func (r *Run) faultResults() []result.Fault {
 	var all []result.Fault
 	for _, f := range r.during() {

@@ -9,7 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Figures are the figures of a saved run: of the results that were kept beside its record, else of the statuses of its objects, or of the record.
+// Figures are the figures of a saved run: of the results that were kept beside its record, else of
+// the statuses of its objects, or of the record.
 func (r *Run) Figures() (experiment.Run, error) {
 	switch {
 	case len(r.Tests) > 1:
@@ -30,9 +31,13 @@ func (r *Run) Figures() (experiment.Run, error) {
 	return experiment.OfCourse(course), nil
 }
 
-// Fill sets what the report of a run is made of. More than one load test, of which no record says which one is meant, is an error.
+// Fill sets what the report of a run is made of. More than one load test, of which no record says
+// which one is meant, is an error.
 func (r *Run) Fill(in *run.Input) error {
-	in.Series, in.Load, in.Results, in.Faults = r.Series, r.kept.Load, r.kept.Faults, r.Faults
+	in.Series = r.Series
+	in.Load = r.kept.Load
+	in.Results = r.kept.Faults
+	in.Faults = r.Faults
 	tests := r.Tests
 	if r.test != "" { // the record says whose it is
 		in.Name = r.test
@@ -45,7 +50,8 @@ func (r *Run) Fill(in *run.Input) error {
 		return nil
 	}
 	if len(tests) > 1 {
-		return errors.New("contains more than one RedisLoadTest, and no record that says which one is meant: keep one a file")
+		return errors.New(
+			"contains more than one RedisLoadTest, and no record that says which one is meant: keep one a file")
 	}
 	if len(tests) == 1 {
 		in.Test = &tests[0]

@@ -26,7 +26,9 @@ func (f *Failure) Error() string {
 	return f.Err.Error()
 }
 
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *Failure) Unwrap() error {
+	return f.Err
+}
 
 // AsFailure wraps err in a failure with exit code 2, unless it has an exit code.
 func AsFailure(err error) error {

@@ -16,8 +16,14 @@ func AgentPlan(address string) *plan.Plan {
 	return &plan.Plan{
 		Run: "run", Pods: 2, Interval: 100 * time.Millisecond,
 		Target: plan.Target{Addresses: []string{address}},
-		Client: plan.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 10 * time.Second, Protocol: 3},
-		Shape:  plan.Shape{Rate: 400, Duration: time.Second},
+		Client: plan.Client{
+			Connections:    2,
+			Pipeline:       1,
+			DialTimeout:    time.Second,
+			RequestTimeout: 10 * time.Second,
+			Protocol:       3,
+		},
+		Shape: plan.Shape{Rate: 400, Duration: time.Second},
 		Workload: plan.Workload{
 			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
 			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 10, Distribution: plan.Uniform},
@@ -26,7 +32,8 @@ func AgentPlan(address string) *plan.Plan {
 	}
 }
 
-// Mounted writes the files that are mounted into a load pod: credentials into a directory, and a plan as plan.json beside them.
+// Mounted writes the files that are mounted into a load pod: credentials into a directory, and a
+// plan as plan.json beside them.
 func Mounted(t *testing.T, plan any) (directory string, credentials agent.Credentials) {
 	t.Helper()
 	credentials, err := agent.NewCredentials()
@@ -39,8 +46,10 @@ func Mounted(t *testing.T, plan any) (directory string, credentials agent.Creden
 	}
 	directory = t.TempDir()
 	for name, data := range map[string][]byte{
-		"plan.json": text, agent.KeyCertificate: credentials.CertificatePEM, agent.KeyPrivateKey: credentials.PrivateKeyPEM,
-		agent.KeyToken: []byte(credentials.Token + "\n"),
+		"plan.json":          text,
+		agent.KeyCertificate: credentials.CertificatePEM,
+		agent.KeyPrivateKey:  credentials.PrivateKeyPEM,
+		agent.KeyToken:       []byte(credentials.Token + "\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(directory, name), data, 0o600); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,11 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 )
 
-// Output runs a command without the program around it, and returns what it writes to standard output. An error, or a word on standard error, fails the test.
-func Output(t *testing.T, command func(name string, io cli.Streams) *cobra.Command, args ...string) string {
+// Output runs a command without the program around it, and returns what it writes to standard
+// output. An error, or a word on standard error, fails the test.
+func Output(
+	t *testing.T, command func(name string, io cli.Streams) *cobra.Command, args ...string,
+) string {
 	t.Helper()
 	var out, said bytes.Buffer
 	cmd := command("redquake", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said})

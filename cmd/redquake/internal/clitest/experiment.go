@@ -20,13 +20,15 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// Experiment is an experiment that has ended: appendfsync no and always, with SET and GET, and its record.
+// Experiment is an experiment that has ended: appendfsync no and always, with SET and GET, and its
+// record.
 type Experiment struct {
 	Object *v1alpha1.RedisExperiment
 	Record *experiment.Record
 }
 
-// ExperimentSpec is the spec of an experiment with 4 cells: appendfsync no and always, with SET and GET.
+// ExperimentSpec is the spec of an experiment with 4 cells: appendfsync no and always, with SET and
+// GET.
 const ExperimentSpec = `
 template:
   spec:
@@ -49,8 +51,13 @@ compare: {figures: [throughput], margins: {throughput: "10%"}}
 
 // NewSchedule is a schedule of such an experiment, as it is written in a file.
 func NewSchedule() *v1alpha1.RedisExperimentSchedule {
-	s := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop", UID: types.UID("s-uid")}}
-	s.APIVersion, s.Kind = v1alpha1.GroupVersion.String(), "RedisExperimentSchedule"
+	s := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{
+		Name:      "nightly",
+		Namespace: "shop",
+		UID:       types.UID("s-uid"),
+	}}
+	s.APIVersion = v1alpha1.GroupVersion.String()
+	s.Kind = "RedisExperimentSchedule"
 	s.Spec.Schedule, s.Spec.TimeZone = "0 3 * * *", new("Europe/Berlin")
 	if err := yaml.UnmarshalStrict([]byte(ExperimentSpec), &s.Spec.Template.Spec); err != nil {
 		panic(err)
@@ -58,10 +65,13 @@ func NewSchedule() *v1alpha1.RedisExperimentSchedule {
 	return s
 }
 
-// NewExperiment runs all of the rounds; always makes SET four times slower. edit changes the spec before.
+// NewExperiment runs all of the rounds; always makes SET four times slower. edit changes the spec
+// before.
 func NewExperiment(t *testing.T, edit func(*v1alpha1.RedisExperimentSpec)) *Experiment {
 	t.Helper()
-	e := &v1alpha1.RedisExperiment{ObjectMeta: metav1.ObjectMeta{Name: "fsync", Namespace: "shop", UID: types.UID("e-uid")}}
+	e := &v1alpha1.RedisExperiment{
+		ObjectMeta: metav1.ObjectMeta{Name: "fsync", Namespace: "shop", UID: types.UID("e-uid")},
+	}
 	e.APIVersion, e.Kind = v1alpha1.GroupVersion.String(), "RedisExperiment"
 	if err := yaml.UnmarshalStrict([]byte(ExperimentSpec), &e.Spec); err != nil {
 		t.Fatal(err)
@@ -85,8 +95,15 @@ func NewExperiment(t *testing.T, edit func(*v1alpha1.RedisExperimentSpec)) *Expe
 			throughput, p99 = 20000, 0.002
 		}
 		s.Record.Runs = append(s.Record.Runs, experiment.RecordedRun{
-			Cell: slot.Variant, Round: slot.Round, LoadTest: children.RunName(e.Name, n), Start: Start.Add(time.Duration(n) * time.Minute), Server: "redis 7.0.15",
-			Values: map[string]experiment.Value{"throughput": around(throughput), "latencyP99": around(p99)},
+			Cell:     slot.Variant,
+			Round:    slot.Round,
+			LoadTest: children.RunName(e.Name, n),
+			Start:    Start.Add(time.Duration(n) * time.Minute),
+			Server:   "redis 7.0.15",
+			Values: map[string]experiment.Value{
+				"throughput": around(throughput),
+				"latencyP99": around(p99),
+			},
 		})
 	}
 	s.SetComplete(metav1.ConditionTrue, v1alpha1.ReasonSucceeded, "24 runs of 4 cells")
@@ -96,7 +113,9 @@ func NewExperiment(t *testing.T, edit func(*v1alpha1.RedisExperimentSpec)) *Expe
 
 // SetComplete sets the condition Complete, and no other one.
 func (s *Experiment) SetComplete(complete metav1.ConditionStatus, reason, message string) {
-	s.Object.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: complete, Reason: reason, Message: message}}
+	s.Object.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionComplete, Status: complete, Reason: reason, Message: message},
+	}
 }
 
 // ConfigMap is the ConfigMap with the record.
@@ -136,7 +155,13 @@ func steadyRecord(t *testing.T, start time.Time) *merged.Series {
 	t.Helper()
 	s := merged.New("run", start, 100*time.Millisecond, []string{"set"}, 1)
 	for i := range 200 {
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index:      int64(i),
+			Pods:       1,
+			Ops:        make([]record.Op, 1),
+			FirstError: -1,
+			LastError:  -1,
+		}
 		iv.Ops[0].OK = 100
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -147,10 +172,16 @@ func steadyRecord(t *testing.T, start time.Time) *merged.Series {
 }
 
 // RunObjects are the load test of a run, and its record.
-func (s *Experiment) RunObjects(t *testing.T, number int) (test *v1alpha1.RedisLoadTest, results any) {
+func (s *Experiment) RunObjects(
+	t *testing.T, number int,
+) (test *v1alpha1.RedisLoadTest, results any) {
 	t.Helper()
 	run := &s.Record.Runs[number-1]
-	test = &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: run.LoadTest, Namespace: "shop", Labels: map[string]string{v1alpha1.LabelExperiment: s.Object.Name}}}
+	test = &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{
+		Name:      run.LoadTest,
+		Namespace: "shop",
+		Labels:    map[string]string{v1alpha1.LabelExperiment: s.Object.Name},
+	}}
 	test.APIVersion, test.Kind = v1alpha1.GroupVersion.String(), "RedisLoadTest"
 	test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: "Disk"}
 	data, err := steadyRecord(t, run.Start).Encode(0)

@@ -17,7 +17,8 @@ var forms = map[string]func(text string) bool{
 	"markdown": func(text string) bool { return strings.HasPrefix(text, "## ") },
 	"json": func(text string) bool {
 		var d report.Document
-		return json.Unmarshal([]byte(text), &d) == nil && d.Version == report.Version && len(d.Figures) > 0
+		return json.Unmarshal([]byte(text), &d) == nil && d.Version == report.Version &&
+			len(d.Figures) > 0
 	},
 	"junit": func(text string) bool {
 		var suites struct {
@@ -26,10 +27,12 @@ var forms = map[string]func(text string) bool{
 				Cases []struct{} `xml:"testcase"`
 			} `xml:"testsuite"`
 		}
-		return xml.Unmarshal([]byte(text), &suites) == nil && suites.Tests > 0 && suites.Tests == len(suites.Suites[0].Cases)
+		return xml.Unmarshal([]byte(text), &suites) == nil && suites.Tests > 0 &&
+			suites.Tests == len(suites.Suites[0].Cases)
 	},
 	"text": func(text string) bool {
-		return regexp.MustCompile(`^(Pass|Fail|Inconclusive|Running): `).MatchString(text) && !strings.ContainsAny(text, "\u00a0\x1b")
+		return regexp.MustCompile(`^(Pass|Fail|Inconclusive|Running): `).MatchString(text) &&
+			!strings.ContainsAny(text, "\u00a0\x1b")
 	},
 	"csv": func(text string) bool {
 		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()

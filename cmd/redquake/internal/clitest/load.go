@@ -26,7 +26,9 @@ func GapText(g *result.Gap) string {
 	if g == nil {
 		return "no gap"
 	}
-	text := fmt.Sprintf("%v (%v to %v)", time.Duration(g.Length).Round(10*time.Microsecond), time.Duration(g.AtLeast).Round(10*time.Microsecond), time.Duration(g.AtMost).Round(10*time.Microsecond))
+	text := fmt.Sprintf("%v (%v to %v)", time.Duration(g.Length).Round(10*time.Microsecond),
+		time.Duration(g.AtLeast).Round(10*time.Microsecond),
+		time.Duration(g.AtMost).Round(10*time.Microsecond))
 	if g.Of != "" {
 		text = g.Of + " " + text
 	}

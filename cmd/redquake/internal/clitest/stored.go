@@ -1,4 +1,5 @@
-// Package clitest has what tests of commands have in common: saved runs and experiments, and an API server that serves them.
+// Package clitest has what tests of commands have in common: saved runs and experiments, and an API
+// server that serves them.
 package clitest
 
 import (
@@ -24,7 +25,15 @@ func Record(t *testing.T) []byte {
 	series := merged.New("uid", Start, time.Second, []string{"set"}, 1)
 	for i := range int64(30) {
 		begin := i * int64(time.Second)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: begin, LastOK: begin + int64(time.Second) - 1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index:      i,
+			Pods:       1,
+			Ops:        make([]record.Op, 1),
+			FirstOK:    begin,
+			LastOK:     begin + int64(time.Second) - 1,
+			FirstError: -1,
+			LastError:  -1,
+		}
 		iv.Ops[0].OK = 10
 		if err := series.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -38,19 +47,36 @@ func Record(t *testing.T) []byte {
 	return data
 }
 
-// RunObjects are the ConfigMap and the faults of a run: a setting of it, one on it, one before it, one on another test, one that was not injected.
+// RunObjects are the ConfigMap and the faults of a run: a setting of it, one on it, one before it,
+// one on another test, one that was not injected.
 func RunObjects(t *testing.T) (results any, faults []any) {
 	t.Helper()
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: "shop"}}
 	fault := func(name, test string, at time.Duration) any {
-		f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}, Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "PodKill"}}}
+		f := &v1alpha1.RedisFault{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"},
+			Spec:       v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "PodKill"}},
+		}
 		f.APIVersion, f.Kind = v1alpha1.GroupVersion.String(), "RedisFault"
 		f.Status = v1alpha1.RedisFaultStatus{LoadTest: test, Verdict: v1alpha1.VerdictPass}
 		if at != 0 {
 			f.Status.InjectedAt = new(metav1.NewMicroTime(Start.Add(at)))
 			f.Status.Impact = &v1alpha1.Impact{
-				Recovered: true, RecoveryTime: &v1alpha1.BoundedDuration{Value: 2_000_000, AtLeast: 2_000_000, AtMost: 2_000_000},
-				Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1_500_000, AtLeast: 1_450_000, AtMost: 1_520_000}, Of: v1alpha1.OutageOfShard, Shard: new(int32(0))},
+				Recovered: true,
+				RecoveryTime: &v1alpha1.BoundedDuration{
+					Value:   2_000_000,
+					AtLeast: 2_000_000,
+					AtMost:  2_000_000,
+				},
+				Outage: &v1alpha1.Outage{
+					BoundedDuration: v1alpha1.BoundedDuration{
+						Value:   1_500_000,
+						AtLeast: 1_450_000,
+						AtMost:  1_520_000,
+					},
+					Of:    v1alpha1.OutageOfShard,
+					Shard: new(int32(0)),
+				},
 			}
 		}
 		return f
@@ -58,7 +84,8 @@ func RunObjects(t *testing.T) (results any, faults []any) {
 	setting := fault("setting", "checkout", 12*time.Second).(*v1alpha1.RedisFault)
 	setting.Spec.Setting = true
 	return children.ResultsConfigMap(test, Record(t)), []any{
-		setting, fault("kill", "checkout", 12*time.Second), fault("earlier", "checkout", -time.Hour), fault("elsewhere", "other", 12*time.Second), fault("never", "checkout", 0),
+		setting, fault("kill", "checkout", 12*time.Second), fault("earlier", "checkout", -time.Hour),
+		fault("elsewhere", "other", 12*time.Second), fault("never", "checkout", 0),
 	}
 }
 

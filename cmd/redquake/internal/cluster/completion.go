@@ -14,11 +14,16 @@ import (
 const completionWithin = 2 * time.Second
 
 // AnyState is a condition of Names that holds for all objects.
-func AnyState(*kube.Object) bool { return true }
+func AnyState(*kube.Object) bool {
+	return true
+}
 
-// Names completes the names of objects in the cluster that a condition holds for, with their states. Nothing is completed if the cluster does not answer.
+// Names completes the names of objects in the cluster that a condition holds for, with their
+// states. Nothing is completed if the cluster does not answer.
 func (f *Flags) Names(which func(*kube.Object) bool, kinds ...kube.Kind) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string,
+		_ string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		client, err := f.Connect()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -57,7 +62,9 @@ func (f *Flags) Names(which func(*kube.Object) bool, kinds ...kube.Kind) cobra.C
 
 // OrFiles completes files as well: of commands that take either.
 func OrFiles(names cobra.CompletionFunc) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string,
+		begun string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		found, _ := names(cmd, args, begun)
 		return found, cobra.ShellCompDirectiveDefault
 	}

@@ -1,4 +1,5 @@
-// Package cluster connects commands with the cluster of a kubeconfig, and reads from it what archive holds.
+// Package cluster connects commands with the cluster of a kubeconfig, and reads from it what
+// archive holds.
 package cluster
 
 import (
@@ -19,11 +20,14 @@ type Flags struct {
 // Register adds --namespace, --context and --kubeconfig.
 func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` (default: that of the context)")
-	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the access to the cluster (default: $KUBECONFIG, ~/.kube/config)")
+	flags.StringVar(&f.context, "context", "",
+		"`name` of the context in the kubeconfig (default: the current one)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"`file` with the access to the cluster (default: $KUBECONFIG, ~/.kube/config)")
 }
 
-// Config returns what the kubeconfig says of the access to the cluster, and the namespace that the flags or the context select.
+// Config returns what the kubeconfig says of the access to the cluster, and the namespace that the
+// flags or the context select.
 func (f *Flags) Config() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig

@@ -24,8 +24,8 @@ const (
 	faults      = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisfaults"
 )
 
-// ReadRecord reads the record of a load test with what was kept beside it, and the faults of its namespace. Without a record it is an error that says why there
-// is none.
+// ReadRecord reads the record of a load test with what was kept beside it, and the faults of its
+// namespace. Without a record it is an error that says why there is none.
 func (f *Flags) ReadRecord(ctx context.Context, test string) (*archive.Run, error) {
 	c, err := f.Connect()
 	if err != nil {
@@ -54,13 +54,14 @@ func (f *Flags) ReadRecord(ctx context.Context, test string) (*archive.Run, erro
 		}
 	}
 	if run.Series == nil {
-		return nil, fmt.Errorf("ConfigMap %s of namespace %s contains no record", children.ResultsName(test), namespace)
+		return nil, fmt.Errorf("ConfigMap %s of namespace %s contains no record",
+			children.ResultsName(test), namespace)
 	}
 	return run, nil
 }
 
-// ReadRun reads a load test, the faults of its namespace, and its record with the results, if that is stored. One of an earlier load test of the same name is
-// none of its.
+// ReadRun reads a load test, the faults of its namespace, and its record with the results, if that
+// is stored. One of an earlier load test of the same name is none of its.
 func (f *Flags) ReadRun(ctx context.Context, test string) (*archive.Run, error) {
 	c, err := f.Connect()
 	if err != nil {
@@ -70,7 +71,8 @@ func (f *Flags) ReadRun(ctx context.Context, test string) (*archive.Run, error) 
 	if err != nil {
 		return nil, err
 	}
-	switch stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, c.Namespace), children.ResultsName(test)); {
+	switch stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, c.Namespace),
+		children.ResultsName(test)); {
 	case apierrors.IsNotFound(err): // not stored yet, or deleted
 	case err != nil:
 		return nil, fmt.Errorf("read the record of RedisLoadTest %s: %w", test, err)
@@ -99,7 +101,8 @@ func readStatuses(ctx context.Context, c *kube.Client, test string) ([][]byte, e
 	object, err := c.Raw(ctx, fmt.Sprintf(loadTests, namespace), test)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no RedisLoadTest %s in namespace %s, and no file of this name", test, namespace)
+		return nil, fmt.Errorf("there is no RedisLoadTest %s in namespace %s, and no file of this name",
+			test, namespace)
 	case err != nil:
 		return nil, fmt.Errorf("read RedisLoadTest %s: %w", test, err)
 	}
@@ -110,7 +113,8 @@ func readStatuses(ctx context.Context, c *kube.Client, test string) ([][]byte, e
 	return [][]byte{object, list}, nil
 }
 
-// isOf reports whether a stored object in JSON is controlled by another one, or tells nothing of that.
+// isOf reports whether a stored object in JSON is controlled by another one, or tells nothing of
+// that.
 func isOf(stored, owner []byte) bool {
 	var child, of metav1.PartialObjectMetadata
 	if json.Unmarshal(stored, &child) != nil || json.Unmarshal(owner, &of) != nil {
@@ -130,12 +134,14 @@ func runOfObjects(objects [][]byte) (*archive.Run, error) {
 	return run, nil
 }
 
-// noRecord returns why a load test has no record. object is the test in JSON, or err why it could not be read.
+// noRecord returns why a load test has no record. object is the test in JSON, or err why it could
+// not be read.
 func noRecord(object []byte, err error, namespace, name string) error {
 	test := &v1alpha1.RedisLoadTest{}
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("there is no RedisLoadTest %s in namespace %s, and no file of this name", name, namespace)
+		return fmt.Errorf("there is no RedisLoadTest %s in namespace %s, and no file of this name", name,
+			namespace)
 	case err != nil:
 		return fmt.Errorf("read RedisLoadTest %s: %w", name, err)
 	}
@@ -143,7 +149,8 @@ func noRecord(object []byte, err error, namespace, name string) error {
 		return fmt.Errorf("decode RedisLoadTest %s: %w", name, err)
 	}
 	why := "it has not started"
-	if complete := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionComplete); complete != nil {
+	if complete := meta.FindStatusCondition(test.Status.Conditions,
+		v1alpha1.ConditionComplete); complete != nil {
 		why = complete.Reason + ": " + complete.Message
 	}
 	return fmt.Errorf("RedisLoadTest %s of namespace %s has no record (%s)", name, namespace, why)

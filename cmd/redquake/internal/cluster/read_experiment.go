@@ -14,7 +14,8 @@ import (
 
 // ReadExperiment reads an experiment and its record, if it has one.
 func (f *Flags) ReadExperiment(ctx context.Context, name string) (*archive.Experiment, error) {
-	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name, children.ExperimentRecordName(name))
+	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name,
+		children.ExperimentRecordName(name))
 	if err != nil {
 		return nil, err
 	}
@@ -26,8 +27,11 @@ func (f *Flags) ReadSchedule(ctx context.Context, name string) (*archive.Objects
 	return f.readRecorded(ctx, kube.Schedule, schedules, name, children.HistoryName(name))
 }
 
-// readRecorded reads an object of a kind, whose path is given, and the ConfigMap with its record, if it has one.
-func (f *Flags) readRecorded(ctx context.Context, kind kube.Kind, path, name, record string) (*archive.Objects, error) {
+// readRecorded reads an object of a kind, whose path is given, and the ConfigMap with its record,
+// if it has one.
+func (f *Flags) readRecorded(
+	ctx context.Context, kind kube.Kind, path, name, record string,
+) (*archive.Objects, error) {
 	c, err := f.Connect()
 	if err != nil {
 		return nil, err
@@ -58,7 +62,8 @@ func (f *Flags) readRecorded(ctx context.Context, kind kube.Kind, path, name, re
 
 // ReadExperimentRuns reads an experiment with its record, and what is there of its runs.
 func (f *Flags) ReadExperimentRuns(ctx context.Context, name string) (*archive.Objects, error) {
-	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name, children.ExperimentRecordName(name))
+	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name,
+		children.ExperimentRecordName(name))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,9 @@ import (
 func TestRecordOfAnEarlierLoadTest(t *testing.T) {
 	t.Parallel()
 	object := func(uid string, owners ...metav1.OwnerReference) []byte {
-		text, err := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: types.UID(uid), OwnerReferences: owners}})
+		text, err := json.Marshal(metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Name: "run", UID: types.UID(uid), OwnerReferences: owners},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +25,9 @@ func TestRecordOfAnEarlierLoadTest(t *testing.T) {
 		stored, test []byte
 		want         bool
 	}{
-		"its own": {stored, object("first"), true}, "of an earlier one": {stored, object("second"), false}, "of nobody": {object("c"), object("second"), true},
+		"its own":           {stored, object("first"), true},
+		"of an earlier one": {stored, object("second"), false},
+		"of nobody":         {object("c"), object("second"), true},
 	} {
 		if isOf(c.stored, c.test) != c.want {
 			t.Errorf("%s: %t", name, !c.want)

@@ -23,28 +23,37 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-const compareHelp = `Compare the figures of several runs: is a setting better or worse than another, the same, or can this many runs not tell?
+const compareHelp = `Compare the figures of several runs: is a setting better or worse than another, the same, or can
+this many runs not tell?
 
-Each argument is a cell, NAME=RUNS. The first one is the baseline of the others. RUNS are separated by commas, and each is
-  a file: what load -o json wrote, a record, or saved objects (RedisLoadTest with its RedisFaults, or its ConfigMap NAME-results)
+Each argument is a cell, NAME=RUNS. The first one is the baseline of the others. RUNS are separated
+by commas, and each is
+  a file: what load -o json wrote, a record, or saved objects (RedisLoadTest with its RedisFaults,
+  or its ConfigMap NAME-results)
   a pattern of files such as 'runs/always-*.json', or a folder of them
   the name of a RedisLoadTest in the cluster of the kubeconfig
 
-The runs of a cell are its repeats: at least 4 of two cells, 3 of more; 6 are better. Take them in turns, one of each cell after the other, so that
-what changes on the machine meanwhile changes all of them. Of cells that ran one after the other, only a difference that is beyond the margin for
-sure is told. How figures are compared, and what the words mean: docs/statistics.md.
+The runs of a cell are its repeats: at least 4 of two cells, 3 of more; 6 are better. Take them in
+turns, one of each cell after the other, so that what changes on the machine meanwhile changes all
+of them. Of cells that ran one after the other, only a difference that is beyond the margin for sure
+is told. How figures are compared, and what the words mean: docs/statistics.md.
 
-Or the argument is an EXPERIMENT, whose cells are compared with their baselines in the figures of its spec.compare:
+Or the argument is an EXPERIMENT, whose cells are compared with their baselines in the figures of
+its spec.compare:
   redisexperiment/NAME or rexp/NAME: a RedisExperiment in the cluster of the kubeconfig
-  a file, - for standard input: a RedisExperiment saved with its ConfigMap NAME-experiment, which has the figures of the runs
-Of two of them each cell of the second is compared with itself in the first, which is the earlier one. A schedule is compared by its runs, which
-are such experiments.
+  a file, - for standard input: a RedisExperiment saved with its ConfigMap NAME-experiment, which
+  has the figures of the runs
+Of two of them each cell of the second is compared with itself in the first, which is the earlier
+one. A schedule is compared by its runs, which are such experiments.
 
-Until an experiment is complete there are figures, but no verdicts. One that has not begun shows what it will compare, and what its repeats cannot tell: also a
-file that was never applied to a cluster.
+Until an experiment is complete there are figures, but no verdicts. One that has not begun shows
+what it will compare, and what its repeats cannot tell: also a file that was never applied to a
+cluster.
 
-Exit codes: of runs 0, also where something is worse; with --require 1 if it is not met, 2 if these runs cannot tell. Of an experiment 0 if its verdict
-is Pass, 1 if it is Fail, 2 if it is Inconclusive or there is none yet; with --require by that instead of spec.compare.require. Of two experiments as of runs.`
+Exit codes: of runs 0, also where something is worse; with --require 1 if it is not met, 2 if these
+runs cannot tell. Of an experiment 0 if its verdict is Pass, 1 if it is Fail, 2 if it is
+Inconclusive or there is none yet; with --require by that instead of spec.compare.require. Of two
+experiments as of runs.`
 
 const compareExamples = `  # six runs of each setting, in turns
   for i in 1 2 3 4 5 6; do for fsync in no always; do
@@ -57,7 +66,8 @@ const compareExamples = `  # six runs of each setting, in turns
   {name} compare released=runs/1.4 candidate=runs/1.5 --require NotWorse -o markdown
 
   # load tests in a cluster
-  {name} compare old=cache-a-1,cache-a-2,cache-a-3 new=cache-b-1,cache-b-2,cache-b-3 -n shop --figure latencyP99
+  {name} compare old=cache-a-1,cache-a-2,cache-a-3 new=cache-b-1,cache-b-2,cache-b-3 -n shop
+  --figure latencyP99
 
   # an experiment in a cluster, and what was saved of it before it was deleted
   {name} compare redisexperiment/fsync -n shop
@@ -113,10 +123,15 @@ func New(name string, io cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&flags.output, "output", "o", "text", "`format`: text, markdown or json")
-	f.StringSliceVar(&flags.figures, "figure", nil, "`figure` to compare (default: chosen from the runs): "+strings.Join(figureNames(), ", "))
-	f.StringSliceVar(&flags.margins, "margin", nil, "up to which difference a figure is the same, such as `throughput=5%`")
-	f.StringVar(&flags.require, "require", "", "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same (default: None; of an experiment, what its spec requires)")
-	f.StringVar(&flags.report, "report", "", "`file` to write the report of the comparison to: .html, .md, .json, .xml (JUnit), .csv or .txt")
+	f.StringSliceVar(&flags.figures, "figure", nil,
+		"`figure` to compare (default: chosen from the runs): "+strings.Join(figureNames(), ", "))
+	f.StringSliceVar(&flags.margins, "margin", nil,
+		"up to which difference a figure is the same, such as `throughput=5%`")
+	f.StringVar(&flags.require, "require", "",
+		"`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same "+
+			"(default: None; of an experiment, what its spec requires)")
+	f.StringVar(&flags.report, "report", "",
+		"`file` to write the report of the comparison to: .html, .md, .json, .xml (JUnit), .csv or .txt")
 	flags.cluster.Register(f)
 	return cmd
 }
@@ -144,7 +159,10 @@ func (f *compareFlags) question() (experiment.Question, error) {
 	if !slices.Contains([]string{"text", "markdown", "json"}, f.output) {
 		return q, fmt.Errorf("--output: %q is none of text, markdown and json", f.output)
 	}
-	if !slices.Contains([]compare.Require{"", compare.RequireNone, compare.RequireNotWorse, compare.RequireSame}, compare.Require(f.require)) {
+	if !slices.Contains([]compare.Require{
+		"", compare.RequireNone, compare.RequireNotWorse,
+		compare.RequireSame,
+	}, compare.Require(f.require)) {
 		return q, fmt.Errorf("--require: %q is none of None, NotWorse and Same", f.require)
 	}
 	for _, name := range f.figures {
@@ -167,14 +185,18 @@ func (f *compareFlags) question() (experiment.Question, error) {
 		}
 		percent, err := strconv.ParseFloat(strings.TrimSuffix(share, "%"), 64)
 		if err != nil || !strings.HasSuffix(share, "%") || !(percent > 0 && percent <= 1000) {
-			return q, fmt.Errorf("--margin: %q must be a figure and a percentage above 0%% and up to 1000%%, such as %s=5%%", text, name)
+			return q, fmt.Errorf(
+				"--margin: %q must be a figure and a percentage above 0%% and up to 1000%%, such as %s=5%%",
+				text, name)
 		}
 		q.Margins[name] = compare.Margin{Relative: percent / 100}
 	}
 	return q, nil
 }
 
-func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Question, streams cli.Streams) error {
+func (f *compareFlags) run(
+	ctx context.Context, args []string, q experiment.Question, streams cli.Streams,
+) error {
 	cells, err := f.cells(ctx, args)
 	if err != nil {
 		return cli.AsFailure(err)
@@ -232,11 +254,18 @@ func (f *compareFlags) judge(table *result.Comparisons) error {
 		case met == nil:
 			unknown = true
 		case !*met:
-			return &cli.Failure{Code: cli.ExitFailed, Err: fmt.Errorf("--require %s is not met: %s of %s is %s", f.require, c.Figure, c.Cell, c.Verdict)}
+			return &cli.Failure{
+				Code: cli.ExitFailed,
+				Err: fmt.Errorf("--require %s is not met: %s of %s is %s", f.require, c.Figure, c.Cell,
+					c.Verdict),
+			}
 		}
 	}
 	if unknown {
-		return &cli.Failure{Code: cli.ExitError, Err: fmt.Errorf("--require %s: these runs cannot tell", f.require)}
+		return &cli.Failure{
+			Code: cli.ExitError,
+			Err:  fmt.Errorf("--require %s: these runs cannot tell", f.require),
+		}
 	}
 	return nil
 }
@@ -247,13 +276,15 @@ func (f *compareFlags) cells(ctx context.Context, args []string) ([]experiment.C
 	for _, arg := range args {
 		name, of, named := strings.Cut(arg, "=")
 		if !named || name == "" || of == "" {
-			return nil, fmt.Errorf("argument %q must be NAME=RUNS, such as before=before-1.json,before-2.json", arg)
+			return nil, fmt.Errorf(
+				"argument %q must be NAME=RUNS, such as before=before-1.json,before-2.json", arg)
 		}
 		if redis.Printable(name, len(name)) != name {
 			return nil, fmt.Errorf("argument %q: the name has characters that cannot be shown", arg)
 		}
 		if slices.ContainsFunc(cells, func(c experiment.Cell) bool { return c.Name == name }) {
-			return nil, fmt.Errorf("argument %q: there is a cell %s already; separate its runs by commas", arg, name)
+			return nil, fmt.Errorf("argument %q: there is a cell %s already; separate its runs by commas",
+				arg, name)
 		}
 		cell := experiment.Cell{Name: name}
 		for _, what := range strings.Split(of, ",") {
@@ -267,7 +298,8 @@ func (f *compareFlags) cells(ctx context.Context, args []string) ([]experiment.C
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if len(cell.Runs) > compare.MaxRepeats*2 {
-			return nil, fmt.Errorf("%s: there are %d runs; at most %d can be compared", name, len(cell.Runs), compare.MaxRepeats*2)
+			return nil, fmt.Errorf("%s: there are %d runs; at most %d can be compared", name, len(cell.Runs),
+				compare.MaxRepeats*2)
 		}
 		cells = append(cells, cell)
 	}

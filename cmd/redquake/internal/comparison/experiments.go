@@ -35,13 +35,20 @@ func compareArgs(cmd *cobra.Command, args []string) error {
 
 // ofExperiments reports whether the arguments are experiments: cells have a name and a =.
 func ofExperiments(args []string) bool {
-	return len(args) > 0 && !slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "=") })
+	return len(args) > 0 && !slices.ContainsFunc(args, func(arg string) bool {
+		return strings.Contains(
+			arg, "=")
+	})
 }
 
-// runExperiments compares the cells of an experiment as it has planned, or with those of an earlier one, which is the first argument.
-func (f *compareFlags) runExperiments(ctx context.Context, args []string, streams cli.Streams) error {
+// runExperiments compares the cells of an experiment as it has planned, or with those of an earlier
+// one, which is the first argument.
+func (f *compareFlags) runExperiments(
+	ctx context.Context, args []string, streams cli.Streams,
+) error {
 	if len(f.figures) > 0 || len(f.margins) > 0 {
-		return errors.New("--figure and --margin: those of an experiment are in its spec.compare, as they must be chosen before it runs")
+		return errors.New(
+			"--figure and --margin: those of an experiment are in its spec.compare, as they must be chosen before it runs")
 	}
 	var all []*archive.Experiment
 	for _, arg := range args {
@@ -58,7 +65,10 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 	if err := f.write(streams, table); err != nil {
 		return cli.AsFailure(err)
 	}
-	if err := f.writeReport(func() (*report.Document, error) { return f.documentOf(all, args, table) }); err != nil {
+	if err := f.writeReport(func() (*report.Document, error) {
+		return f.documentOf(all, args,
+			table)
+	}); err != nil {
 		return cli.AsFailure(err)
 	}
 	if table.Experiment == nil {
@@ -74,7 +84,9 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 }
 
 // documentOf is the report of what was compared.
-func (f *compareFlags) documentOf(all []*archive.Experiment, args []string, table *result.Comparisons) (*report.Document, error) {
+func (f *compareFlags) documentOf(
+	all []*archive.Experiment, args []string, table *result.Comparisons,
+) (*report.Document, error) {
 	require := v1alpha1.ComparisonRequirement(f.require)
 	var of []*study.Experiment
 	for _, saved := range all {
@@ -87,10 +99,12 @@ func (f *compareFlags) documentOf(all []*archive.Experiment, args []string, tabl
 	if len(of) == 1 {
 		return matrix.New(of[0].Study(require))
 	}
-	return matrix.New(study.Two(of[0], of[1], earlierName(all, args), all[1].Object.Name, table, require))
+	return matrix.New(study.Two(of[0], of[1], earlierName(all, args), all[1].Object.Name, table,
+		require))
 }
 
-// earlierName is what the earlier of two experiments is called: its argument where both have the same name.
+// earlierName is what the earlier of two experiments is called: its argument where both have the
+// same name.
 func earlierName(all []*archive.Experiment, args []string) string {
 	if then := all[0].Object.Name; then != all[1].Object.Name {
 		return then
@@ -99,30 +113,47 @@ func earlierName(all []*archive.Experiment, args []string) string {
 }
 
 // tableOf compares the cells of one experiment, or those of the second with the first.
-func (f *compareFlags) tableOf(all []*archive.Experiment, args []string) (*result.Comparisons, error) {
+func (f *compareFlags) tableOf(
+	all []*archive.Experiment, args []string,
+) (*result.Comparisons, error) {
 	if len(all) == 1 {
 		of := all[0]
 		return of.Plan.Outcome(of.Object, of.Record, v1alpha1.ComparisonRequirement(f.require)), nil
 	}
 	then, now := all[0], all[1]
 	if why := then.Plan.Incomplete(then.Object, then.Record); why != "" {
-		return nil, fmt.Errorf("%s is not complete, so that nothing can be compared with it: %s", args[0], redis.Printable(why, len(why)))
+		return nil, fmt.Errorf("%s is not complete, so that nothing can be compared with it: %s", args[0],
+			redis.Printable(why, len(why)))
 	}
-	if a, b := then.Record.Runs, now.Record.Runs; len(a) > 0 && len(b) > 0 && a[0].Start.Equal(b[0].Start) {
+	if a, b := then.Record.Runs,
+		now.Record.Runs; len(a) > 0 && len(b) > 0 && a[0].Start.Equal(b[0].Start) {
 		return nil, fmt.Errorf("%s and %s are the same experiment", args[0], args[1])
 	}
-	earlier := experiment.Earlier{Name: earlierName(all, args), Template: experiment.HashOf(&then.Object.Spec), Record: then.Record}
-	against := experiment.CompareWith(now.Record, experiment.HashOf(&now.Object.Spec), earlier, now.Plan.Question(&now.Object.Spec.Compare), now.Plan.BaselineOf)
+	earlier := experiment.Earlier{
+		Name:     earlierName(all, args),
+		Template: experiment.HashOf(&then.Object.Spec),
+		Record:   then.Record,
+	}
+	against := experiment.CompareWith(now.Record, experiment.HashOf(&now.Object.Spec), earlier,
+		now.Plan.Question(&now.Object.Spec.Compare), now.Plan.BaselineOf)
 	if len(against.Rows) == 0 {
 		return nil, fmt.Errorf("%s has none of the cells of %s", args[1], args[0])
 	}
-	table := &result.Comparisons{Version: result.ComparisonVersion, Baseline: earlier.Name, Comparisons: against.Rows, Notes: against.Notes}
+	table := &result.Comparisons{
+		Version:     result.ComparisonVersion,
+		Baseline:    earlier.Name,
+		Comparisons: against.Rows,
+		Notes:       against.Notes,
+	}
 	now.Plan.Provisional(table, now.Object, now.Record)
 	return table, nil
 }
 
-// experiment reads an experiment with its record: from a file if there is one of this name, otherwise from the cluster.
-func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) (*archive.Experiment, error) {
+// experiment reads an experiment with its record: from a file if there is one of this name,
+// otherwise from the cluster.
+func (f *compareFlags) experiment(
+	ctx context.Context, of string, in io.Reader,
+) (*archive.Experiment, error) {
 	if of == "-" {
 		of = "standard input"
 		text, err := documents.ReadBounded(in, of, documents.MaxBytes)
@@ -138,7 +169,9 @@ func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) 
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, err
 	case !named:
-		return nil, fmt.Errorf("there is no file %s: an experiment of the cluster is redisexperiment/NAME, and runs are NAME=RUNS, such as before=before-1.json,before-2.json", of)
+		return nil, fmt.Errorf(
+			"there is no file %s: an experiment of the cluster is redisexperiment/NAME, and runs are "+
+				"NAME=RUNS, such as before=before-1.json,before-2.json", of)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return nil, fmt.Errorf("%q is no name of a %s", name, kind.Name)
 	case kind == kube.Schedule:
@@ -152,7 +185,8 @@ func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) 
 	}
 }
 
-// experimentName is the kind and the name in an argument such as redisexperiment/NAME, as kubectl takes it and prints it.
+// experimentName is the kind and the name in an argument such as redisexperiment/NAME, as kubectl
+// takes it and prints it.
 func experimentName(arg string) (kind kube.Kind, name string, ok bool) {
 	typed, name, ok := strings.Cut(arg, "/")
 	kind, known := kube.KindOf(typed)

@@ -43,7 +43,10 @@ func (f *compareFlags) runs(ctx context.Context, what string) ([]experiment.Run,
 	saved, err := f.cluster.ReadRun(ctx, what)
 	if apierrors.IsForbidden(err) { // of a ConfigMap, which roles for viewers do not include
 		if saved, err = f.cluster.ReadRunStatuses(ctx, what); err == nil {
-			f.notes = append(f.notes, fmt.Sprintf("The figures of %s are those of its status, which rounds them: the right to get ConfigMaps is missing.", what))
+			f.notes = append(f.notes,
+				fmt.Sprintf(
+					"The figures of %s are those of its status, which rounds them: the right to get ConfigMaps is missing.",
+					what))
 		}
 	}
 	if err != nil {
@@ -100,12 +103,14 @@ func readRun(path string) (experiment.Run, error) {
 	return run, nil
 }
 
-// distinct refuses a run that a cell has twice, such as by its result and its record: it would count as a repeat of itself.
+// distinct refuses a run that a cell has twice, such as by its result and its record: it would
+// count as a repeat of itself.
 func distinct(runs []experiment.Run) error {
 	for i, r := range runs {
 		for _, o := range runs[:i] {
 			if !r.Start.IsZero() && r.Start.Sub(o.Start).Abs() < time.Millisecond {
-				return fmt.Errorf("%s and %s are the same run, of %s", o.Source, r.Source, r.Start.UTC().Format(time.RFC3339))
+				return fmt.Errorf("%s and %s are the same run, of %s", o.Source, r.Source,
+					r.Start.UTC().Format(time.RFC3339))
 			}
 		}
 	}
@@ -118,7 +123,8 @@ func runOf(text []byte) (experiment.Run, error) {
 	}
 	saved, err := archive.ReadRun(bytes.NewReader(text))
 	if err != nil {
-		return experiment.Run{}, fmt.Errorf("is neither a result of load -o json nor a saved run: it %w", err)
+		return experiment.Run{}, fmt.Errorf("is neither a result of load -o json nor a saved run: it %w",
+			err)
 	}
 	return saved.Figures()
 }

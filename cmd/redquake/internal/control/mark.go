@@ -18,10 +18,13 @@ import (
 	"github.com/redquake/redquake/internal/fault/declared"
 )
 
-const markHelp = `Say that something else has just broken Redis, to a fault of type External: what follows is measured like the effect of any other fault.
+const markHelp = `Say that something else has just broken Redis, to a fault of type External: what follows is measured
+like the effect of any other fault.
 
-NAME is a RedisFault of type External that waits for its mark (WaitingForMark). The instant is the one at which the operator reads the mark, by its own clock,
-within a fraction of a second; --at sets another one, such as that of a log. It cannot be changed afterwards. Without a mark the first anomaly of the load counts.
+NAME is a RedisFault of type External that waits for its mark (WaitingForMark). The instant is the
+one at which the operator reads the mark, by its own clock, within a fraction of a second; --at sets
+another one, such as that of a log. It cannot be changed afterwards. Without a mark the first
+anomaly of the load counts.
 
 The command waits until the operator has taken the mark, and writes the instant.`
 
@@ -62,7 +65,8 @@ func NewMark(name string, io cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&flags.at, "at", "", "`instant` in RFC 3339 (default: when the operator reads the mark)")
+	f.StringVar(&flags.at, "at", "",
+		"`instant` in RFC 3339 (default: when the operator reads the mark)")
 	flags.cluster.Register(f)
 	return cmd
 }
@@ -82,9 +86,12 @@ func (f *markFlags) run(ctx context.Context, arg string, io cli.Streams) error {
 	reason, message := o.State()
 	switch s := &o.Fault.Status; {
 	case !declared.IsExternal(&o.Fault.Spec):
-		return fmt.Errorf("%s is of type %s: only a fault of type External is marked, the others break Redis themselves", o.Ref(), o.Fault.Spec.Action.Type)
+		return fmt.Errorf(
+			"%s is of type %s: only a fault of type External is marked, the others break Redis themselves",
+			o.Ref(), o.Fault.Spec.Action.Type)
 	case s.InjectedAt != nil:
-		return fmt.Errorf("%s is marked already, at %s (%s)", o.Ref(), s.InjectedAt.UTC().Format(time.RFC3339Nano), s.MarkedBy)
+		return fmt.Errorf("%s is marked already, at %s (%s)", o.Ref(),
+			s.InjectedAt.UTC().Format(time.RFC3339Nano), s.MarkedBy)
 	case reason != v1alpha1.ReasonWaitingForMark && reason != v1alpha1.ReasonInvalidMark:
 		return fmt.Errorf("%s does not wait for a mark (%s: %s)", o.Ref(), reason, message)
 	}
@@ -92,11 +99,14 @@ func (f *markFlags) run(ctx context.Context, arg string, io cli.Streams) error {
 	if value == "" {
 		value = "now"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.AnnotationMark: value}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{v1alpha1.AnnotationMark: value}},
+	})
 	if err != nil {
 		return err
 	}
-	if err := client.Patch(ctx, kube.Fault.GVR(), o.Meta().Namespace, o.Meta().Name, string(patch)); err != nil {
+	if err := client.Patch(ctx, kube.Fault.GVR(), o.Meta().Namespace, o.Meta().Name,
+		string(patch)); err != nil {
 		return kube.Explain(err, "annotate "+o.Ref())
 	}
 	marked, err := f.taken(ctx, client, o, value)
@@ -108,25 +118,30 @@ func (f *markFlags) run(ctx context.Context, arg string, io cli.Streams) error {
 }
 
 // taken is the instant that the operator has taken, or why it has not.
-func (f *markFlags) taken(ctx context.Context, client *kube.Client, fault *kube.Object, value string) (at time.Time, err error) {
+func (f *markFlags) taken(
+	ctx context.Context, client *kube.Client, fault *kube.Object, value string,
+) (at time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, markedWithin)
 	defer cancel()
 	m := fault.Meta()
-	err = client.FollowUntil(ctx, kube.Fault, m.Namespace, m.Name, []types.UID{m.UID}, func(o *kube.Object) (bool, error) {
-		reason, message := o.State()
-		switch {
-		case o.Fault.Status.InjectedAt != nil:
-			at = o.Fault.Status.InjectedAt.Time
-			return true, nil
-		case reason == v1alpha1.ReasonInvalidMark && strings.Contains(message, value):
-			return false, fmt.Errorf("%s: %s", o.Ref(), message)
-		case o.Finished():
-			return false, fmt.Errorf("%s ended (%s: %s)", o.Ref(), reason, message)
-		}
-		return false, nil
-	})
+	err = client.FollowUntil(ctx, kube.Fault, m.Namespace, m.Name, []types.UID{m.UID},
+		func(o *kube.Object) (bool, error) {
+			reason, message := o.State()
+			switch {
+			case o.Fault.Status.InjectedAt != nil:
+				at = o.Fault.Status.InjectedAt.Time
+				return true, nil
+			case reason == v1alpha1.ReasonInvalidMark && strings.Contains(message, value):
+				return false, fmt.Errorf("%s: %s", o.Ref(), message)
+			case o.Finished():
+				return false, fmt.Errorf("%s ended (%s: %s)", o.Ref(), reason, message)
+			}
+			return false, nil
+		})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return at, fmt.Errorf("the annotation is set, and the operator has not read it within %s: is it running?", markedWithin)
+		return at, fmt.Errorf(
+			"the annotation is set, and the operator has not read it within %s: is it running?",
+			markedWithin)
 	}
 	return at, err
 }

@@ -19,18 +19,23 @@ import (
 	"github.com/redquake/redquake/internal/children"
 )
 
-const stopHelp = `End faults, load tests and experiments now, suspend schedules, and wait until what they broke is reverted.
+const stopHelp = `End faults, load tests and experiments now, suspend schedules, and wait until what they broke is
+reverted.
 
-With NAMEs each of these objects is aborted (spec.abort), which cannot be taken back. A schedule has no end: redisexperimentschedule/NAME is suspended
-(spec.suspend), which can be taken back, and its run that is under way is aborted.
+With NAMEs each of these objects is aborted (spec.abort), which cannot be taken back. A schedule has
+no end: redisexperimentschedule/NAME is suspended (spec.suspend), which can be taken back, and its
+run that is under way is aborted.
 
-With --all the namespace gets the annotation redquake.dev/stop=true: all faults in it are reverted and end as Stopped, those of everybody, and none begins while
-the annotation is set. --all -A does the same for all namespaces, by the annotation of the operator's namespace. --all --allow removes it. Whoever may not
-annotate the namespace ends the faults of the namespace by aborting each; new ones can begin then.
+With --all the namespace gets the annotation redquake.dev/stop=true: all faults in it are reverted
+and end as Stopped, those of everybody, and none begins while the annotation is set. --all -A does
+the same for all namespaces, by the annotation of the operator's namespace. --all --allow removes
+it. Whoever may not annotate the namespace ends the faults of the namespace by aborting each; new
+ones can begin then.
 
 Load tests are not ended by --all: they break nothing.
 
-The command ends when nothing acts any more. The operator reverts without it, too: Ctrl-C only ends the wait.`
+The command ends when nothing acts any more. The operator reverts without it, too: Ctrl-C only ends
+the wait.`
 
 const stopExamples = `  # one fault, and the load that measures it
   {name} stop redisfault/kill-primary redisloadtest/checkout-cache -n shop
@@ -81,7 +86,8 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 	f.BoolVar(&flags.all, "all", false, "all faults of the namespace")
 	f.BoolVarP(&flags.everywhere, "all-namespaces", "A", false, "with --all: those of all namespaces")
 	f.BoolVar(&flags.allow, "allow", false, "with --all: let faults begin again")
-	f.DurationVar(&flags.wait, "wait", 2*time.Minute, "`time` to wait until everything is reverted; 0: do not wait")
+	f.DurationVar(&flags.wait, "wait", 2*time.Minute,
+		"`time` to wait until everything is reverted; 0: do not wait")
 	flags.cluster.Register(f)
 	return cmd
 }
@@ -120,7 +126,9 @@ func (f *stopFlags) run(ctx context.Context, args []string, io cli.Streams) erro
 }
 
 // suspend suspends schedules, and returns them with their runs that are not over.
-func suspend(ctx context.Context, client *kube.Client, schedules []*kube.Object, io cli.Streams) (suspended, runs []*kube.Object, err error) {
+func suspend(
+	ctx context.Context, client *kube.Client, schedules []*kube.Object, io cli.Streams,
+) (suspended, runs []*kube.Object, err error) {
 	for _, s := range schedules {
 		if failed := client.Suspend(ctx, s); failed != nil {
 			err = errors.Join(err, failed)
@@ -134,7 +142,9 @@ func suspend(ctx context.Context, client *kube.Client, schedules []*kube.Object,
 }
 
 // runsOf are the runs of schedules that are not over.
-func runsOf(ctx context.Context, client *kube.Client, schedules []*kube.Object) ([]*kube.Object, error) {
+func runsOf(
+	ctx context.Context, client *kube.Client, schedules []*kube.Object,
+) ([]*kube.Object, error) {
 	if len(schedules) == 0 {
 		return nil, nil
 	}
@@ -145,21 +155,28 @@ func runsOf(ctx context.Context, client *kube.Client, schedules []*kube.Object) 
 	}), err
 }
 
-// abortLater waits until the operator has seen that schedules are suspended, and aborts the runs that it was creating meanwhile: those that are not among known.
-func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedules, known []*kube.Object, io cli.Streams) error {
+// abortLater waits until the operator has seen that schedules are suspended, and aborts the runs
+// that it was creating meanwhile: those that are not among known.
+func (f *stopFlags) abortLater(
+	ctx context.Context, client *kube.Client, schedules, known []*kube.Object, io cli.Streams,
+) error {
 	if len(schedules) == 0 {
 		return nil
 	}
 	if f.wait == 0 {
-		fmt.Fprintln(io.Err, "A run that the operator was just creating is not aborted: to wait for that, leave out --wait 0.")
+		fmt.Fprintln(io.Err,
+			"A run that the operator was just creating is not aborted: to wait for that, leave out --wait 0.")
 		return nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	err := client.FollowUntil(waiting, kube.Schedule, client.Namespace, "", kube.UIDs(schedules), func(o *kube.Object) (bool, error) {
-		deleted := o.Schedule.DeletionTimestamp != nil // which creates nothing, and is not reported on any more
-		return deleted || o.Schedule.Spec.Suspend && o.Schedule.Status.ObservedGeneration >= o.Schedule.Generation, nil
-	})
+	err := client.FollowUntil(waiting, kube.Schedule, client.Namespace, "", kube.UIDs(schedules),
+		func(o *kube.Object) (bool, error) {
+			// which creates nothing, and is not reported on any more
+			deleted := o.Schedule.DeletionTimestamp != nil
+			return deleted || o.Schedule.Spec.Suspend &&
+				o.Schedule.Status.ObservedGeneration >= o.Schedule.Generation, nil
+		})
 	if err != nil {
 		return fmt.Errorf("whether the operator creates another run is not known: %w", err)
 	}
@@ -167,12 +184,17 @@ func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedul
 	if err != nil {
 		return err
 	}
-	runs = slices.DeleteFunc(runs, func(o *kube.Object) bool { return slices.Contains(kube.UIDs(known), o.Meta().UID) })
+	runs = slices.DeleteFunc(runs, func(o *kube.Object) bool {
+		return slices.Contains(kube.UIDs(known),
+			o.Meta().UID)
+	})
 	return f.abort(ctx, client, client.Namespace, runs, io)
 }
 
 // abort aborts objects, and waits until they are over.
-func (f *stopFlags) abort(ctx context.Context, client *kube.Client, namespace string, all []*kube.Object, io cli.Streams) error {
+func (f *stopFlags) abort(
+	ctx context.Context, client *kube.Client, namespace string, all []*kube.Object, io cli.Streams,
+) error {
 	var errs []error
 	byKind := map[kube.Kind][]*kube.Object{}
 	for _, o := range all {
@@ -195,7 +217,10 @@ func (f *stopFlags) abort(ctx context.Context, client *kube.Client, namespace st
 }
 
 // awaitEnd waits until objects of a kind are over and nothing of them acts.
-func (f *stopFlags) awaitEnd(ctx context.Context, client *kube.Client, kind kube.Kind, namespace string, all []*kube.Object, io cli.Streams) error {
+func (f *stopFlags) awaitEnd(
+	ctx context.Context, client *kube.Client, kind kube.Kind, namespace string, all []*kube.Object,
+	io cli.Streams,
+) error {
 	if f.wait == 0 || len(all) == 0 {
 		return nil
 	}
@@ -206,26 +231,28 @@ func (f *stopFlags) awaitEnd(ctx context.Context, client *kube.Client, kind kube
 		left[o.Ref()], _ = o.State()
 	}
 	var unreverted []string
-	err := client.FollowUntil(ctx, kind, namespace, "", kube.UIDs(all), func(o *kube.Object) (bool, error) {
-		reason, message := o.State()
-		left[o.Ref()] = reason
-		if !o.Finished() || o.Acts() {
-			return false, nil
-		}
-		delete(left, o.Ref())
-		fmt.Fprintf(io.Out, "%s is over (%s: %s)\n", o.Ref(), reason, message)
-		for _, command := range o.Unreverted() {
-			unreverted = append(unreverted, o.Ref()+" was not reverted; by hand, on "+command)
-		}
-		return true, nil
-	})
+	err := client.FollowUntil(ctx, kind, namespace, "", kube.UIDs(all),
+		func(o *kube.Object) (bool, error) {
+			reason, message := o.State()
+			left[o.Ref()] = reason
+			if !o.Finished() || o.Acts() {
+				return false, nil
+			}
+			delete(left, o.Ref())
+			fmt.Fprintf(io.Out, "%s is over (%s: %s)\n", o.Ref(), reason, message)
+			for _, command := range o.Unreverted() {
+				unreverted = append(unreverted, o.Ref()+" was not reverted; by hand, on "+command)
+			}
+			return true, nil
+		})
 	if err != nil {
 		var states []string
 		for ref, state := range left {
 			states = append(states, ref+" ("+state+")")
 		}
 		slices.Sort(states)
-		return fmt.Errorf("not over yet: %s: %w; the operator goes on to revert", strings.Join(states, ", "), err)
+		return fmt.Errorf("not over yet: %s: %w; the operator goes on to revert",
+			strings.Join(states, ", "), err)
 	}
 	if len(unreverted) > 0 {
 		return errors.New(strings.Join(unreverted, "\n"))
@@ -269,6 +296,8 @@ func (f *stopFlags) stopAll(ctx context.Context, client *kube.Client, io cli.Str
 		fmt.Fprintf(io.Err, "%v: aborting the faults one by one; new ones may begin\n", err)
 		return f.abort(ctx, client, of, faults, io)
 	}
-	fmt.Fprintf(io.Out, "namespace %s: all faults are ended, and none begins until %s is removed (--allow)\n", on, v1alpha1.AnnotationStop)
+	fmt.Fprintf(io.Out,
+		"namespace %s: all faults are ended, and none begins until %s is removed (--allow)\n", on,
+		v1alpha1.AnnotationStop)
 	return f.awaitEnd(ctx, client, kube.Fault, of, faults, io)
 }

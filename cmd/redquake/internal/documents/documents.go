@@ -34,14 +34,16 @@ func Each(text []byte, add func(object []byte) error) error {
 	}
 }
 
-// Items calls add with an object in JSON and its kind, or with the items of a list and of lists in it, until it returns an error.
+// Items calls add with an object in JSON and its kind, or with the items of a list and of lists in
+// it, until it returns an error.
 func Items(object []byte, add func(kind string, object []byte) error) error {
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(object, &head); err != nil {
 		return fmt.Errorf("is not an object: %w", err)
 	}
 	switch head.Kind {
-	case "List", "ConfigMapList", "RedisExperimentList", "RedisExperimentScheduleList", "RedisFaultList", "RedisLoadTestList":
+	case "List", "ConfigMapList", "RedisExperimentList", "RedisExperimentScheduleList",
+		"RedisFaultList", "RedisLoadTestList":
 		var list struct{ Items []json.RawMessage }
 		if err := json.Unmarshal(object, &list); err != nil {
 			return fmt.Errorf("decode the %s: %w", head.Kind, err)

@@ -1,4 +1,5 @@
-// Package documents reads files with YAML or JSON documents, up to a size, and cuts them into objects in JSON.
+// Package documents reads files with YAML or JSON documents, up to a size, and cuts them into
+// objects in JSON.
 package documents
 
 import (
@@ -20,7 +21,8 @@ func Read(path string) ([]byte, error) {
 	return ReadBounded(file, path, MaxBytes)
 }
 
-// ReadBounded reads all of a file, which errors call name. More than limit bytes are an error: it is too long to be a result.
+// ReadBounded reads all of a file, which errors call name. More than limit bytes are an error: it
+// is too long to be a result.
 func ReadBounded(in io.Reader, name string, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, limit+1))
 	if err != nil {

@@ -31,12 +31,16 @@ import (
 
 const planHelp = `Say what the objects of files would do, when, and how it is reverted, without doing it.
 
-Each object is created in a dry run of the API server, which shows what is refused: by its schema and rules, by admission policies, by missing permissions. Of a
-load test, an experiment and a schedule the plan follows from the spec. Of a fault the operator makes it: the command creates it with spec.dryRun under another
-name, waits for its plan, and deletes it. The operator selects the targets as they are now and applies its guards and checks, breaks nothing and creates no load;
-what it would refuse is shown with its reason. A fault on a load test of the same files needs that one not to exist yet: it gets its target.
+Each object is created in a dry run of the API server, which shows what is refused: by its schema
+and rules, by admission policies, by missing permissions. Of a load test, an experiment and a
+schedule the plan follows from the spec. Of a fault the operator makes it: the command creates it
+with spec.dryRun under another name, waits for its plan, and deletes it. The operator selects the
+targets as they are now and applies its guards and checks, breaks nothing and creates no load; what
+it would refuse is shown with its reason. A fault on a load test of the same files needs that one
+not to exist yet: it gets its target.
 
-Objects of other kinds in the files are ignored: a Redis that does not exist yet has no pods that could be selected.
+Objects of other kinds in the files are ignored: a Redis that does not exist yet has no pods that
+could be selected.
 
 Exit codes: 0 nothing is refused; 2 something is, or an error.`
 
@@ -75,8 +79,10 @@ func New(name string, io cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&flags.files, "file", "f", nil, "`file` with objects, - for standard input; repeatable")
-	f.DurationVar(&flags.timeout, "timeout", time.Minute, "`time` to wait for the operator's plan of a fault")
+	f.StringArrayVarP(&flags.files, "file", "f", nil,
+		"`file` with objects, - for standard input; repeatable")
+	f.DurationVar(&flags.timeout, "timeout", time.Minute,
+		"`time` to wait for the operator's plan of a fault")
 	flags.cluster.Register(f)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd
@@ -114,9 +120,13 @@ func planLine(out io.Writer, name, format string, args ...any) {
 }
 
 // one plans an object, of which the API server has set the defaults.
-func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written.Object, targets map[string]*v1alpha1.RedisTarget, out io.Writer) error {
+func (f *planFlags) one(
+	ctx context.Context, client *kube.Client, w *written.Object,
+	targets map[string]*v1alpha1.RedisTarget, out io.Writer,
+) error {
 	candidate := w.Content.DeepCopy()
-	if there, err := client.Get(ctx, candidate); w.Content.GetName() != "" && err == nil && there != nil {
+	if there, err := client.Get(ctx, candidate); w.Content.GetName() != "" && err == nil &&
+		there != nil {
 		planLine(out, "Exists", "an object of this name exists: the plan is that of a new one")
 		candidate.SetGenerateName(w.Kind.GenerateName(candidate.GetName(), "-"))
 		candidate.SetName("")
@@ -138,7 +148,8 @@ func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written.Obj
 		if err := planExperiment(out, spec, spec.CompareTo != nil); err != nil {
 			return err
 		}
-		planLine(out, "Revert", "settings and faults are reverted after each run, before the next one begins; spec.abort ends it")
+		planLine(out, "Revert",
+			"settings and faults are reverted after each run, before the next one begins; spec.abort ends it")
 		return nil
 	case kube.Schedule:
 		return planSchedule(out, &o.Schedule.Spec, time.Now())
@@ -151,7 +162,8 @@ func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {
 	if err != nil {
 		return err
 	}
-	planLine(out, "Load", "%s, by %d pods over %d connections each", result.ShapeInWords(p.Shape), p.Pods, p.Client.Connections)
+	planLine(out, "Load", "%s, by %d pods over %d connections each", result.ShapeInWords(p.Shape),
+		p.Pods, p.Client.Connections)
 	var parts []string
 	for _, part := range []struct {
 		name   string
@@ -167,10 +179,12 @@ func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {
 		length -= more.Duration
 	}
 	if length > 0 {
-		parts = append(parts, format.Duration(length-p.Shape.MeasuredFrom())+" measured", "it ends "+format.Duration(length)+" after its start")
+		parts = append(parts, format.Duration(length-p.Shape.MeasuredFrom())+" measured",
+			"it ends "+format.Duration(length)+" after its start")
 	}
 	if more != nil {
-		parts = append(parts, "up to "+format.Duration(more.Duration)+" later until its faults have settled")
+		parts = append(parts, "up to "+format.Duration(more.Duration)+
+			" later until its faults have settled")
 	}
 	planLine(out, "Time", "%s", strings.Join(parts, ", "))
 	if p.Workload.Keyspace.Prefix != "" && p.Target.IsSet() {
@@ -180,7 +194,8 @@ func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {
 	return nil
 }
 
-// planSchedule plans a schedule that is created now: its times, and the experiment of each of its runs.
+// planSchedule plans a schedule that is created now: its times, and the experiment of each of its
+// runs.
 func planSchedule(out io.Writer, spec *v1alpha1.RedisExperimentScheduleSpec, now time.Time) error {
 	times, err := crontab.Parse(spec.Schedule, spec.TimeZone)
 	if err != nil {
@@ -194,11 +209,14 @@ func planSchedule(out io.Writer, spec *v1alpha1.RedisExperimentScheduleSpec, now
 	if err := planExperiment(out, &spec.Template.Spec, spec.CompareTo != nil); err != nil {
 		return experiment.InTemplate(err)
 	}
-	planLine(out, "Revert", "settings and faults are reverted after each load test, before the next one begins; spec.suspend ends the schedule, spec.abort a run of it")
+	planLine(out, "Revert",
+		"settings and faults are reverted after each load test, before the next one begins; "+
+			"spec.suspend ends the schedule, spec.abort a run of it")
 	return nil
 }
 
-// planExperiment says what an experiment runs. earlier is whether it is compared with an earlier one.
+// planExperiment says what an experiment runs. earlier is whether it is compared with an earlier
+// one.
 func planExperiment(out io.Writer, spec *v1alpha1.RedisExperimentSpec, earlier bool) error {
 	p, err := experiment.NewPlan(spec)
 	if err != nil {
@@ -210,13 +228,17 @@ func planExperiment(out io.Writer, spec *v1alpha1.RedisExperimentSpec, earlier b
 	planLine(out, "Cells", "%d: %s", len(p.Variants), strings.Join(p.Names(), "; "))
 	planLine(out, "Runs", "%d rounds of each cell, one run after the other", p.Repeat)
 	for i := range spec.Faults {
-		planLine(out, "Fault", "%s: %s, in each run", spec.Faults[i].Name, spec.Faults[i].Spec.Action.Type)
+		planLine(out, "Fault", "%s: %s, in each run", spec.Faults[i].Name,
+			spec.Faults[i].Spec.Action.Type)
 	}
 	return nil
 }
 
 // planFault has the operator plan a fault.
-func (f *planFlags) planFault(ctx context.Context, client *kube.Client, u *unstructured.Unstructured, fault *v1alpha1.RedisFault, targets map[string]*v1alpha1.RedisTarget, out io.Writer) error {
+func (f *planFlags) planFault(
+	ctx context.Context, client *kube.Client, u *unstructured.Unstructured, fault *v1alpha1.RedisFault,
+	targets map[string]*v1alpha1.RedisTarget, out io.Writer,
+) error {
 	dry, err := dryRunOf(u, fault, targets)
 	if err != nil {
 		return err
@@ -228,23 +250,28 @@ func (f *planFlags) planFault(ctx context.Context, client *kube.Client, u *unstr
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		if err := client.Delete(ctx, kube.Fault.GVR(), made.GetNamespace(), made.GetName(), made.GetUID()); err != nil {
-			planLine(out, "Left", "%v; it deletes itself in a minute", kube.Explain(err, "delete the dry run redisfault/"+made.GetName()))
+		if err := client.Delete(ctx, kube.Fault.GVR(), made.GetNamespace(), made.GetName(),
+			made.GetUID()); err != nil {
+			planLine(out, "Left", "%v; it deletes itself in a minute",
+				kube.Explain(err, "delete the dry run redisfault/"+made.GetName()))
 		}
 	}()
 	waiting, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	var planned *kube.Object
 	var last string
-	err = client.FollowUntil(waiting, kube.Fault, made.GetNamespace(), made.GetName(), []types.UID{made.GetUID()}, func(o *kube.Object) (bool, error) {
-		planned = o
-		reason, message := o.State()
-		last = reason + ": " + message
-		return o.Finished(), nil
-	})
+	err = client.FollowUntil(waiting, kube.Fault, made.GetNamespace(), made.GetName(),
+		[]types.UID{made.GetUID()}, func(o *kube.Object) (bool, error) {
+			planned = o
+			reason, message := o.State()
+			last = reason + ": " + message
+			return o.Finished(), nil
+		})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the operator has made no plan within %s (%s): is it running? redquake doctor tells", f.timeout, last)
+		return fmt.Errorf(
+			"the operator has made no plan within %s (%s): is it running? redquake doctor tells", f.timeout,
+			last)
 	case err != nil:
 		return err
 	case planned.Failed():
@@ -254,8 +281,11 @@ func (f *planFlags) planFault(ctx context.Context, client *kube.Client, u *unstr
 	return nil
 }
 
-// dryRunOf is a fault as a dry run under a name of its own. One on a load test of the same files gets the target of that: it may not exist yet.
-func dryRunOf(u *unstructured.Unstructured, fault *v1alpha1.RedisFault, targets map[string]*v1alpha1.RedisTarget) (*unstructured.Unstructured, error) {
+// dryRunOf is a fault as a dry run under a name of its own. One on a load test of the same files
+// gets the target of that: it may not exist yet.
+func dryRunOf(
+	u *unstructured.Unstructured, fault *v1alpha1.RedisFault, targets map[string]*v1alpha1.RedisTarget,
+) (*unstructured.Unstructured, error) {
 	dry := &unstructured.Unstructured{Object: map[string]any{"spec": u.DeepCopy().Object["spec"]}}
 	dry.SetGroupVersionKind(u.GroupVersionKind())
 	dry.SetNamespace(u.GetNamespace())
@@ -268,7 +298,8 @@ func dryRunOf(u *unstructured.Unstructured, fault *v1alpha1.RedisFault, targets 
 			return nil, fmt.Errorf("spec.%s: %w", set.field, err)
 		}
 	}
-	if ref := fault.Spec.LoadTestRef; ref != nil && fault.Spec.Target == nil && targets[ref.Name] != nil {
+	if ref := fault.Spec.LoadTestRef; ref != nil && fault.Spec.Target == nil &&
+		targets[ref.Name] != nil {
 		target, err := runtime.DefaultUnstructuredConverter.ToUnstructured(targets[ref.Name])
 		if err != nil {
 			return nil, err
@@ -312,7 +343,8 @@ func writeFaultPlan(out io.Writer, fault *v1alpha1.RedisFault, s *v1alpha1.Redis
 		planLine(out, "End", "%s", p.End)
 	}
 	if !declared.IsExternal(&fault.Spec) {
-		planLine(out, "Latest end", "%s after its creation (spec.deadline)", format.Duration(fault.Spec.DeadlineAfter()))
+		planLine(out, "Latest end", "%s after its creation (spec.deadline)",
+			format.Duration(fault.Spec.DeadlineAfter()))
 	}
 	for _, w := range s.Warnings {
 		planLine(out, "Warning", "%s", w)

@@ -21,8 +21,10 @@ func TestPlanOfALoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for until, want := range map[time.Duration]string{
-		0:               "  Time       3s ramp-up, 5s warm-up, 1m15s measured, it ends 1m23s after its start\n",
-		3 * time.Minute: "  Time       3s ramp-up, 5s warm-up, 1m15s measured, it ends 1m23s after its start, up to 3m later until its faults have settled\n",
+		0: "  Time       3s ramp-up, 5s warm-up, 1m15s measured, it ends 1m23s after its start\n",
+		3 *
+			time.Minute: "  Time       3s ramp-up, 5s warm-up, 1m15s measured, it ends 1m23s after its start, up to 3m later " +
+			"until its faults have settled\n",
 	} {
 		var test v1alpha1.RedisLoadTest
 		if err := manifest.Decode(text, &test); err != nil {
@@ -59,12 +61,17 @@ func TestPlanOfASchedule(t *testing.T) {
 	want := `  Schedule   0 3 * * * (Europe/Berlin): the first run is due at 2026-03-29T03:00:00+02:00
   Cells      4: appendfsync=no,test=set; appendfsync=no,test=get; appendfsync=always,test=set; appendfsync=always,test=get
   Runs       6 rounds of each cell, one run after the other
-  Revert     settings and faults are reverted after each load test, before the next one begins; spec.suspend ends the schedule, spec.abort a run of it
+  Revert     settings and faults are reverted after each load test, before the next one begins; spec.suspend ends ` +
+		`the schedule, spec.abort a run of it
 `
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
-	if got, err := plan(func(s *v1alpha1.RedisExperimentScheduleSpec) { s.TimeZone, s.Suspend = nil, true }); err != nil || !strings.HasPrefix(got, "  Schedule   0 3 * * * (UTC): there are no runs until spec.suspend is reset\n") {
+	if got, err := plan(func(s *v1alpha1.RedisExperimentScheduleSpec) {
+		s.TimeZone = nil
+		s.Suspend = true
+	}); err != nil || !strings.HasPrefix(got,
+		"  Schedule   0 3 * * * (UTC): there are no runs until spec.suspend is reset\n") {
 		t.Errorf("suspended: %v\n%s", err, got)
 	}
 	one := func(s *v1alpha1.RedisExperimentScheduleSpec) {
@@ -72,9 +79,13 @@ func TestPlanOfASchedule(t *testing.T) {
 		s.Template.Spec.Matrix[0].Settings = s.Template.Spec.Matrix[0].Settings[:1]
 	}
 	for want, edit := range map[string]func(*v1alpha1.RedisExperimentScheduleSpec){
-		"spec.timeZone: unknown time zone Mars/Phobos":     func(s *v1alpha1.RedisExperimentScheduleSpec) { s.TimeZone = new("Mars/Phobos") },
-		"spec.schedule: 0 3 30 2 *: there is no such date": func(s *v1alpha1.RedisExperimentScheduleSpec) { s.Schedule = "0 3 30 2 *" },
-		"spec.template.spec.matrix: there is one cell":     one,
+		"spec.timeZone: unknown time zone Mars/Phobos": func(s *v1alpha1.RedisExperimentScheduleSpec) {
+			s.TimeZone = new("Mars/Phobos")
+		},
+		"spec.schedule: 0 3 30 2 *: there is no such date": func(s *v1alpha1.RedisExperimentScheduleSpec) {
+			s.Schedule = "0 3 30 2 *"
+		},
+		"spec.template.spec.matrix: there is one cell": one,
 	} {
 		if _, err := plan(edit); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -29,13 +29,19 @@ type creator struct {
 	stop   <-chan struct{}
 }
 
-// create applies all objects, and returns those of redquake.dev. What the cluster refuses of these is found before anything is created, unless the files hold a
-// namespace, without which nothing in it can be checked.
+// create applies all objects, and returns those of redquake.dev. What the cluster refuses of these
+// is found before anything is created, unless the files hold a namespace, without which nothing in
+// it can be checked.
 func (c *creator) create(ctx context.Context, all []*written.Object) ([]*kube.Object, error) {
 	first := slices.IndexFunc(all, (*written.Object).Ours)
 	others, ours := all[:first], all[first:]
-	steps := []func() error{func() error { return c.check(ctx, ours) }, func() error { return c.prepare(ctx, others) }}
-	if slices.ContainsFunc(others, func(w *written.Object) bool { return w.Content.GetKind() == "Namespace" }) {
+	steps := []func() error{func() error {
+		return c.check(ctx,
+			ours)
+	}, func() error { return c.prepare(ctx, others) }}
+	if slices.ContainsFunc(others, func(w *written.Object) bool {
+		return w.Content.GetKind() == "Namespace"
+	}) {
 		slices.Reverse(steps)
 	}
 	for _, step := range steps {
@@ -55,14 +61,16 @@ func (c *creator) create(ctx context.Context, all []*written.Object) ([]*kube.Ob
 	return made, nil
 }
 
-// awaited are the kinds of which objects must be ready before the run, by group: workloads, and Jobs, which may make a cluster of servers, for example.
+// awaited are the kinds of which objects must be ready before the run, by group: workloads, and
+// Jobs, which may make a cluster of servers, for example.
 var awaited = map[schema.GroupKind]string{
 	{Group: appsv1.GroupName, Kind: "StatefulSet"}: "statefulsets",
 	{Group: appsv1.GroupName, Kind: "Deployment"}:  "deployments",
 	{Group: batchv1.GroupName, Kind: "Job"}:        "jobs",
 }
 
-// prepare applies what is not of redquake.dev, and waits until the workloads among it are ready: a load test waits for its Redis for a while only.
+// prepare applies what is not of redquake.dev, and waits until the workloads among it are ready: a
+// load test waits for its Redis for a while only.
 func (c *creator) prepare(ctx context.Context, others []*written.Object) error {
 	for _, w := range others {
 		if _, err := c.client.Apply(ctx, w.Content, false); err != nil {
@@ -72,7 +80,8 @@ func (c *creator) prepare(ctx context.Context, others []*written.Object) error {
 	}
 	for _, w := range others {
 		if resource := awaited[w.Content.GroupVersionKind().GroupKind()]; resource != "" {
-			if err := c.awaitReady(ctx, w, w.Content.GroupVersionKind().GroupVersion().WithResource(resource)); err != nil {
+			if err := c.awaitReady(ctx, w,
+				w.Content.GroupVersionKind().GroupVersion().WithResource(resource)); err != nil {
 				return err
 			}
 		}
@@ -83,11 +92,14 @@ func (c *creator) prepare(ctx context.Context, others []*written.Object) error {
 // patience is how long the workloads of a file may take to become ready, their images included.
 const patience = 5 * time.Minute
 
-func (c *creator) awaitReady(ctx context.Context, w *written.Object, resource schema.GroupVersionResource) error {
+func (c *creator) awaitReady(
+	ctx context.Context, w *written.Object, resource schema.GroupVersionResource,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	changes := make(chan kube.Change)
-	if err := c.client.Follow(ctx, resource, w.Content.GetNamespace(), w.Content.GetName(), changes); err != nil {
+	if err := c.client.Follow(ctx, resource, w.Content.GetNamespace(), w.Content.GetName(),
+		changes); err != nil {
 		return err
 	}
 	last := "it was not seen"
@@ -112,14 +124,18 @@ func (c *creator) awaitReady(ctx context.Context, w *written.Object, resource sc
 				fmt.Fprintf(c.notes, "%s: %s\n", w.Ref(), now)
 			}
 		case <-c.stop:
-			return &cli.Failure{Code: cli.ExitInterrupted, Err: fmt.Errorf("interrupted before the run: %s and what else was applied stays", w.Ref())}
+			return &cli.Failure{
+				Code: cli.ExitInterrupted,
+				Err:  fmt.Errorf("interrupted before the run: %s and what else was applied stays", w.Ref()),
+			}
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready within %s: %s", w.Ref(), patience, last)
 		}
 	}
 }
 
-// readiness is how far an object is in words, and whether it is ready: of a workload, all pods of its present spec. A Job that failed never is.
+// readiness is how far an object is in words, and whether it is ready: of a workload, all pods of
+// its present spec. A Job that failed never is.
 func readiness(u *unstructured.Unstructured) (now string, ready bool, err error) {
 	if u.GetKind() == "Job" {
 		return completion(u)
@@ -131,7 +147,8 @@ func readiness(u *unstructured.Unstructured) (now string, ready bool, err error)
 	have, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 	updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
 	seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-	return fmt.Sprintf("%d of %d pods are ready", have, want), have >= want && updated >= want && seen >= u.GetGeneration(), nil
+	return fmt.Sprintf("%d of %d pods are ready", have, want),
+		have >= want && updated >= want && seen >= u.GetGeneration(), nil
 }
 
 func completion(job *unstructured.Unstructured) (now string, done bool, err error) {
@@ -163,10 +180,12 @@ func (c *creator) checkOne(ctx context.Context, w *written.Object) error {
 		return fmt.Errorf("%s: %w", w.File, err)
 	}
 	if o == nil {
-		return fmt.Errorf("%s: %s is of %s, this program knows %s", w.File, w.Ref(), w.Content.GroupVersionKind().GroupVersion(), v1alpha1.GroupVersion)
+		return fmt.Errorf("%s: %s is of %s, this program knows %s", w.File, w.Ref(),
+			w.Content.GroupVersionKind().GroupVersion(), v1alpha1.GroupVersion)
 	}
 	if space := w.Content.GetNamespace(); space != "" && space != c.client.Namespace {
-		return fmt.Errorf("%s: %s is of namespace %s, not %s: set --namespace", w.File, w.Ref(), space, c.client.Namespace)
+		return fmt.Errorf("%s: %s is of namespace %s, not %s: set --namespace", w.File, w.Ref(), space,
+			c.client.Namespace)
 	}
 	if w.Content.GetName() != "" {
 		there, err := c.client.Get(ctx, w.Content)
@@ -183,7 +202,8 @@ func (c *creator) checkOne(ctx context.Context, w *written.Object) error {
 	return nil
 }
 
-// isOver reports whether an object has ended, so that it gets a new name; the error says so if it is not to.
+// isOver reports whether an object has ended, so that it gets a new name; the error says so if it
+// is not to.
 func (c *creator) isOver(there *unstructured.Unstructured) (bool, error) {
 	if there == nil {
 		return false, nil
@@ -199,12 +219,17 @@ func (c *creator) isOver(there *unstructured.Unstructured) (bool, error) {
 	if v := o.Verdict(); v != "" {
 		reason += ", " + string(v)
 	}
-	return true, fmt.Errorf("%s exists, and is over (%s): an object runs once. --rerun creates another one with the same spec and a new name; `%s rerun %s` does so without the file",
+	return true, fmt.Errorf(
+		"%s exists, and is over (%s): an object runs once. --rerun creates another one with the same "+
+			"spec and a new name; `%s rerun %s` does so without the file",
 		o.Ref(), reason, c.name, o.Ref())
 }
 
-// createOne creates an object. renamed are the load tests that got a new name, for the faults on them.
-func (c *creator) createOne(ctx context.Context, w *written.Object, renamed map[string]string) (*kube.Object, error) {
+// createOne creates an object. renamed are the load tests that got a new name, for the faults on
+// them.
+func (c *creator) createOne(
+	ctx context.Context, w *written.Object, renamed map[string]string,
+) (*kube.Object, error) {
 	var there *unstructured.Unstructured
 	var err error
 	if w.Content.GetName() != "" {
@@ -250,7 +275,8 @@ func loadTestRef(u *unstructured.Unstructured) string {
 	return name
 }
 
-// renew makes a new object of one that has run: without what the API server and others have set, and with a name that the API server completes.
+// renew makes a new object of one that has run: without what the API server and others have set,
+// and with a name that the API server completes.
 func renew(u *unstructured.Unstructured, kind kube.Kind) {
 	first := u.GetAnnotations()[v1alpha1.AnnotationRerunOf]
 	if first == "" {

@@ -50,8 +50,11 @@ type ending struct {
 	left     bool           // before everything was over
 }
 
-// follow shows objects until they are over. A Ctrl-C, or the timeout (0 = none), aborts them if abort is set, else leaves.
-func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool) (end ending, err error) {
+// follow shows objects until they are over. A Ctrl-C, or the timeout (0 = none), aborts them if
+// abort is set, else leaves.
+func (f *follower) follow(
+	ctx context.Context, timeout time.Duration, abort bool,
+) (end ending, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := f.begin(ctx); err != nil {
@@ -125,7 +128,9 @@ func (f *follower) show() {
 func (f *follower) apply(ctx context.Context, change kube.Change) error {
 	ofRecord := change.Resource.Resource == "configmaps"
 	if change.Lasting {
-		if slices.ContainsFunc(f.kinds, func(k kube.Kind) bool { return k.Resource == change.Resource.Resource }) {
+		if slices.ContainsFunc(f.kinds, func(k kube.Kind) bool {
+			return k.Resource == change.Resource.Resource
+		}) {
 			return change.Trouble
 		}
 		return nil // without a record there are the figures of the statuses, without faults the load
@@ -135,7 +140,8 @@ func (f *follower) apply(ctx context.Context, change kube.Change) error {
 	}
 	for _, uid := range f.of {
 		if f.tracker.Gone(uid) && change.Deleted && change.Object.GetUID() == uid {
-			return fmt.Errorf("%s %s was deleted meanwhile", change.Object.GetKind(), change.Object.GetName())
+			return fmt.Errorf("%s %s was deleted meanwhile", change.Object.GetKind(),
+				change.Object.GetName())
 		}
 	}
 	if ofRecord {
@@ -155,7 +161,8 @@ func (f *follower) followRecords(ctx context.Context) error {
 		if f.records[o.Test.Name] == nil {
 			var watching context.Context
 			watching, f.records[o.Test.Name] = context.WithCancel(ctx)
-			if err := f.client.Follow(watching, corev1.SchemeGroupVersion.WithResource("configmaps"), f.client.Namespace, children.ResultsName(o.Test.Name), f.changes); err != nil {
+			if err := f.client.Follow(watching, corev1.SchemeGroupVersion.WithResource("configmaps"),
+				f.client.Namespace, children.ResultsName(o.Test.Name), f.changes); err != nil {
 				return err
 			}
 		}
@@ -200,7 +207,8 @@ func (f *follower) over() bool {
 	return true
 }
 
-// abort sets spec.abort of objects, and tries again while the API server does not answer. What it refuses is sent to troubles.
+// abort sets spec.abort of objects, and tries again while the API server does not answer. What it
+// refuses is sent to troubles.
 func (f *follower) abort(ctx context.Context, all []*kube.Object, troubles chan<- error) {
 	for len(all) > 0 && ctx.Err() == nil {
 		var left []*kube.Object
@@ -231,11 +239,21 @@ func (f *follower) abort(ctx context.Context, all []*kube.Object, troubles chan<
 	}
 }
 
-// newFollower returns a follower that shows a page if the stream is a terminal. The caller calls stop at the end.
-func newFollower(client *kube.Client, of []*kube.Object, io cli.Streams, onOut, plain bool, hint string) (f *follower, stop func() error) {
+// newFollower returns a follower that shows a page if the stream is a terminal. The caller calls
+// stop at the end.
+func newFollower(
+	client *kube.Client, of []*kube.Object, io cli.Streams, onOut, plain bool, hint string,
+) (f *follower, stop func() error) {
 	f = &follower{
-		client: client, of: kube.UIDs(of), given: of, tracker: live.NewTracker(), changes: make(chan kube.Change), hint: hint,
-		ctrlC: make(chan struct{}, 8), q: make(chan struct{}, 8), records: map[string]context.CancelFunc{},
+		client:  client,
+		of:      kube.UIDs(of),
+		given:   of,
+		tracker: live.NewTracker(),
+		changes: make(chan kube.Change),
+		hint:    hint,
+		ctrlC:   make(chan struct{}, 8),
+		q:       make(chan struct{}, 8),
+		records: map[string]context.CancelFunc{},
 	}
 	for _, o := range of {
 		f.kinds = append(f.kinds, o.Kind)
@@ -298,14 +316,18 @@ func unreverted(objects []*kube.Object, namespace, program string) string {
 		}
 	}
 	if len(refs) > 0 {
-		fmt.Fprintf(&b, "The operator reverts it, without this program. To see that: %s watch -n %s %s\n", program, namespace, strings.Join(refs, " "))
+		fmt.Fprintf(&b, "The operator reverts it, without this program. To see that: %s watch -n %s %s\n",
+			program, namespace, strings.Join(refs, " "))
 	}
 	return b.String()
 }
 
-// interruption is closed by the first Ctrl-C; a second one ends the process. release restores what a Ctrl-C did before.
+// interruption is closed by the first Ctrl-C; a second one ends the process. release restores what
+// a Ctrl-C did before.
 func interruption() (stop <-chan struct{}, release func()) {
-	signals, closed, ended := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
+	signals := make(chan os.Signal, 1)
+	closed := make(chan struct{})
+	ended := make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		select {

@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/report"
 )
 
-// openRunReport opens the file of the report before anything is created. A report is of one load test with its faults, of one fault with a load of its
-// own, or of one experiment.
+// openRunReport opens the file of the report before anything is created. A report is of one load
+// test with its faults, of one fault with a load of its own, or of one experiment.
 func openRunReport(path string, all []*written.Object) (*output.File, error) {
 	if path == "" {
 		return nil, nil
@@ -37,14 +37,19 @@ func openRunReport(path string, all []*written.Object) (*output.File, error) {
 	ofLoad := experiments == 0 && (tests == 1 || tests == 0 && faults == 1)
 	ofExperiment := experiments == 1 && tests == 0 && faults == 0
 	if !ofLoad && !ofExperiment {
-		return nil, fmt.Errorf("--report: is of one load test, of one fault with a load of its own, or of one experiment; there are %d load tests, %d such faults and %d experiments: "+
-			"leave it out, and write the reports by `redquake report` afterwards", tests, faults, experiments)
+		return nil, fmt.Errorf(
+			"--report: is of one load test, of one fault with a load of its own, or of one experiment; "+
+				"there are %d load tests, %d such faults and %d experiments: "+
+				"leave it out, and write the reports by `redquake report` afterwards", tests, faults,
+			experiments)
 	}
 	return output.Open("--report", path)
 }
 
 // writeReport writes the report of objects that are over.
-func writeReport(ctx context.Context, from *cluster.Flags, to *output.File, objects []*kube.Object) error {
+func writeReport(
+	ctx context.Context, from *cluster.Flags, to *output.File, objects []*kube.Object,
+) error {
 	if to == nil { // the report would be read in vain
 		return nil
 	}
@@ -55,8 +60,11 @@ func writeReport(ctx context.Context, from *cluster.Flags, to *output.File, obje
 	return to.WriteReport(document)
 }
 
-// documentOf makes the report of the experiment or the load test among objects, or of the fault with a load of its own.
-func documentOf(ctx context.Context, from *cluster.Flags, objects []*kube.Object) (*report.Document, error) {
+// documentOf makes the report of the experiment or the load test among objects, or of the fault
+// with a load of its own.
+func documentOf(
+	ctx context.Context, from *cluster.Flags, objects []*kube.Object,
+) (*report.Document, error) {
 	var alone *v1alpha1.RedisFault
 	for _, o := range objects {
 		switch {

@@ -16,12 +16,14 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/output"
 )
 
-// The report of run is of what the file asks for: that of an experiment is the one of `redquake report`. A file that asks for several is refused before anything
-// is created.
+// The report of run is of what the file asks for: that of an experiment is the one of `redquake report`. A file that
+// asks for several is refused before anything is created.
 func TestRunReport(t *testing.T) {
 	t.Parallel()
-	const test, experiment = "{apiVersion: redquake.dev/v1alpha1, kind: RedisLoadTest, metadata: {name: l}}\n", "{apiVersion: redquake.dev/v1alpha1, kind: RedisExperiment, metadata: {name: e}}\n"
-	const onIt, alone = "{apiVersion: redquake.dev/v1alpha1, kind: RedisFault, metadata: {name: f}, spec: {loadTestRef: {name: l}}}\n", "{apiVersion: redquake.dev/v1alpha1, kind: RedisFault, metadata: {name: g}}\n"
+	const test, experiment = "{apiVersion: redquake.dev/v1alpha1, kind: RedisLoadTest, metadata: {name: l}}\n",
+		"{apiVersion: redquake.dev/v1alpha1, kind: RedisExperiment, metadata: {name: e}}\n"
+	const onIt, alone = "{apiVersion: redquake.dev/v1alpha1, kind: RedisFault, metadata: {name: f}, spec: {loadTestRef: " +
+		"{name: l}}}\n", "{apiVersion: redquake.dev/v1alpha1, kind: RedisFault, metadata: {name: g}}\n"
 	for name, c := range map[string]struct {
 		objects []string
 		refused string
@@ -48,9 +50,16 @@ func TestRunReport(t *testing.T) {
 	}
 	s := clitest.NewExperiment(t, nil)
 	config := clitest.Cluster(t, map[string]any{
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.Object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.ConfigMap(t),
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests": map[string]any{"kind": "RedisLoadTestList", "items": []any{}},
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults":    map[string]any{"kind": "RedisFaultList", "items": []any{}},
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.Object,
+		"/api/v1/namespaces/shop/configmaps/fsync-experiment":                s.ConfigMap(t),
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests": map[string]any{
+			"kind":  "RedisLoadTestList",
+			"items": []any{},
+		},
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults": map[string]any{
+			"kind":  "RedisFaultList",
+			"items": []any{},
+		},
 	})
 	path := filepath.Join(t.TempDir(), "report.md")
 	file, err := output.Open("--report", path)
@@ -63,14 +72,17 @@ func TestRunReport(t *testing.T) {
 	if err := set.Set("kubeconfig", config); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeReport(t.Context(), &flags, file, []*kube.Object{{Kind: kube.Experiment, Experiment: s.Object}}); err != nil {
+	if err := writeReport(t.Context(), &flags, file, []*kube.Object{
+		{Kind: kube.Experiment, Experiment: s.Object},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := clitest.Output(t, reports.NewReport, "redisexperiment/fsync", "--kubeconfig", config); string(written) != want || want == "" {
+	if want := clitest.Output(t, reports.NewReport, "redisexperiment/fsync", "--kubeconfig",
+		config); string(written) != want || want == "" {
 		t.Errorf("run wrote\n%s\nand report\n%s", written, want)
 	}
 }

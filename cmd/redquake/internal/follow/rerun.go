@@ -19,12 +19,15 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/live"
 )
 
-const rerunHelp = `Create an object of the cluster again, with the same spec and a new name: an object runs once, as a Job does.
+const rerunHelp = `Create an object of the cluster again, with the same spec and a new name: an object runs once, as a
+Job does.
 
-NAME is a load test, a fault or an experiment, also as KIND/NAME. With a load test the faults on it are created again, too, on the new load test; a fault
-alone only if it has a load of its own, or if its load test is not over. The names of the new objects are written to standard output, one a line, as kubectl
-takes them. They begin with the old name; the annotation redquake.dev/rerun-of holds that of the first object of such a chain. A run of a schedule is an
-experiment: created again, it is none of the schedule's.`
+NAME is a load test, a fault or an experiment, also as KIND/NAME. With a load test the faults on it
+are created again, too, on the new load test; a fault alone only if it has a load of its own, or if
+its load test is not over. The names of the new objects are written to standard output, one a line,
+as kubectl takes them. They begin with the old name; the annotation redquake.dev/rerun-of holds that
+of the first object of such a chain. A run of a schedule is an experiment: created again, it is none
+of the schedule's.`
 
 const rerunExamples = `  # a load test with its faults
   {name} rerun checkout-cache -n shop
@@ -61,9 +64,11 @@ func NewRerun(name string, io cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&flags.alone, "without-faults", false, "a load test without the faults on it")
-	f.BoolVar(&flags.follow, "follow", false, "show what happens, and end with the verdict, as run does")
+	f.BoolVar(&flags.follow, "follow", false,
+		"show what happens, and end with the verdict, as run does")
 	f.BoolVar(&flags.plain, "plain", false, "with --follow: lines of text instead of a page")
-	f.DurationVar(&flags.timeout, "timeout", 0, "with --follow: `time` after which everything is aborted (default: none)")
+	f.DurationVar(&flags.timeout, "timeout", 0,
+		"with --follow: `time` after which everything is aborted (default: none)")
 	flags.cluster.Register(f)
 	return cmd
 }
@@ -112,13 +117,18 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io cli.Streams) 
 }
 
 // again are the objects that are created once more: those of an object that has run.
-func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Object, name string) ([]*written.Object, error) {
+func (f *rerunFlags) again(
+	ctx context.Context, client *kube.Client, o *kube.Object, name string,
+) ([]*written.Object, error) {
 	if o.IsSchedule() {
-		return nil, fmt.Errorf("%s runs its template itself, at each of its times; what can be run again is one of its runs%s", o.Ref(), kube.SuchAs(kube.LastRun(o.Schedule)))
+		return nil, fmt.Errorf(
+			"%s runs its template itself, at each of its times; what can be run again is one of its runs%s",
+			o.Ref(), kube.SuchAs(kube.LastRun(o.Schedule)))
 	}
 	if !o.Finished() {
 		reason, _ := o.State()
-		return nil, fmt.Errorf("%s is not over (%s): abort it first (%s stop %s), or let it end", o.Ref(), reason, name, o.Ref())
+		return nil, fmt.Errorf("%s is not over (%s): abort it first (%s stop %s), or let it end", o.Ref(),
+			reason, name, o.Ref())
 	}
 	objects, err := f.with(ctx, client, o, name)
 	if err != nil {
@@ -140,7 +150,9 @@ func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Obj
 }
 
 // with is an object with those without which it makes no sense: a load test with its faults.
-func (f *rerunFlags) with(ctx context.Context, client *kube.Client, o *kube.Object, name string) ([]*kube.Object, error) {
+func (f *rerunFlags) with(
+	ctx context.Context, client *kube.Client, o *kube.Object, name string,
+) ([]*kube.Object, error) {
 	objects := []*kube.Object{o}
 	switch {
 	case o.Fault != nil && o.Fault.Spec.LoadTestRef != nil:
@@ -149,7 +161,8 @@ func (f *rerunFlags) with(ctx context.Context, client *kube.Client, o *kube.Obje
 			return nil, err
 		}
 		if test == nil || test.Finished() {
-			return nil, fmt.Errorf("%s measures nothing without a load: its RedisLoadTest %s is over; run both again: %s rerun redisloadtest/%s",
+			return nil, fmt.Errorf(
+				"%s measures nothing without a load: its RedisLoadTest %s is over; run both again: %s rerun redisloadtest/%s",
 				o.Ref(), o.Fault.Spec.LoadTestRef.Name, name, o.Fault.Spec.LoadTestRef.Name)
 		}
 	case o.Test != nil && !f.alone:

@@ -1,4 +1,5 @@
-// Package follow has the commands that follow objects in a cluster to their verdict: run and rerun, which create them, and watch.
+// Package follow has the commands that follow objects in a cluster to their verdict: run and rerun,
+// which create them, and watch.
 package follow
 
 import (
@@ -21,20 +22,25 @@ import (
 
 const runHelp = `Create the objects of files in the cluster, show what happens, and end with the verdict.
 
-Objects of redquake.dev and others may be in the same files. First the API server checks those of redquake.dev by a dry run, so that a fault that it refuses leaves
-no load behind; its sentence is shown as it is, and names the field, the admission policy or the missing permission. Then what else there is, such as a Redis, is
-applied, and its StatefulSets and Deployments must become ready, and its Jobs complete, within 5 minutes. Load tests are created
-before the faults on them.
+Objects of redquake.dev and others may be in the same files. First the API server checks those of
+redquake.dev by a dry run, so that a fault that it refuses leaves no load behind; its sentence is
+shown as it is, and names the field, the admission policy or the missing permission. Then what else
+there is, such as a Redis, is applied, and its StatefulSets and Deployments must become ready, and
+its Jobs complete, within 5 minutes. Load tests are created before the faults on them.
 
-On a terminal there is a page with throughput and latency as they move, the instants of the faults, and their timelines. Elsewhere, and with --plain, there
-is a line for whatever changes, on standard error. The results are written to standard output.
+On a terminal there is a page with throughput and latency as they move, the instants of the faults,
+and their timelines. Elsewhere, and with --plain, there is a line for whatever changes, on standard
+error. The results are written to standard output.
 
-A RedisExperimentSchedule is refused, as it never ends: create it by kubectl apply, and watch its runs.
+A RedisExperimentSchedule is refused, as it never ends: create it by kubectl apply, and watch its
+runs.
 
-An object runs once. If one of the same name is over, nothing is created; --rerun creates it under a new name. If one is under way, it is followed.
+An object runs once. If one of the same name is over, nothing is created; --rerun creates it under a
+new name. If one is under way, it is followed.
 
-Ctrl-C aborts what was created (spec.abort) and waits until everything is reverted. A second one leaves at once, says what is still to be reverted, and how to
-watch that: the operator reverts it in any case. After --timeout the same happens.
+Ctrl-C aborts what was created (spec.abort) and waits until everything is reverted. A second one
+leaves at once, says what is still to be reverted, and how to watch that: the operator reverts it in
+any case. After --timeout the same happens.
 
 Exit codes:
   0    every object is complete, and every verdict is Pass
@@ -95,33 +101,47 @@ func NewRun(name string, io cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&flags.files, "file", "f", nil, "`file` with objects, - for standard input; repeatable")
-	f.StringVar(&flags.report, "report", "", "`file` to write the report of the load test or the experiment to: .html, .md, .json, .xml (JUnit), .csv or .txt")
+	f.StringArrayVarP(&flags.files, "file", "f", nil,
+		"`file` with objects, - for standard input; repeatable")
+	f.StringVar(&flags.report, "report", "",
+		"`file` to write the report of the load test or the experiment to: .html, .md, .json, .xml (JUnit), .csv or .txt")
 	f.BoolVar(&flags.rerun, "rerun", false, "create objects that are over again, under new names")
 	f.BoolVar(&flags.plain, "plain", false, "lines of text instead of a page, on a terminal as well")
-	f.DurationVar(&flags.timeout, "timeout", 0, "`time` after which everything is aborted (default: none)")
+	f.DurationVar(&flags.timeout, "timeout", 0,
+		"`time` after which everything is aborted (default: none)")
 	flags.cluster.Register(f)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd
 }
 
-// refuseSchedules returns an error if a schedule is among objects: it never ends, so that nothing could be created beside it and followed to a verdict.
+// refuseSchedules returns an error if a schedule is among objects: it never ends, so that nothing
+// could be created beside it and followed to a verdict.
 func refuseSchedules(all []*written.Object, name string) error {
 	i := slices.IndexFunc(all, func(w *written.Object) bool { return w.Kind == kube.Schedule })
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("--file: %s: %s never ends: create it by kubectl apply, and follow a run of it, which is a RedisExperiment, by %s watch redisexperiment/RUN",
+	return fmt.Errorf(
+		"--file: %s: %s never ends: create it by kubectl apply, and follow a run of it, which is a "+
+			"RedisExperiment, by %s watch redisexperiment/RUN",
 		all[i].File, all[i].Ref(), name)
 }
 
-func (f *runFlags) run(ctx context.Context, name string, all []*written.Object, report *output.File, io cli.Streams) error {
+func (f *runFlags) run(
+	ctx context.Context, name string, all []*written.Object, report *output.File, io cli.Streams,
+) error {
 	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}
 	stop, release := interruption()
-	c := &creator{client: client, notes: io.Err, name: name, rerun: f.rerun, stop: stop}
+	c := &creator{
+		client: client,
+		notes:  io.Err,
+		name:   name,
+		rerun:  f.rerun,
+		stop:   stop,
+	}
 	made, err := c.create(ctx, all)
 	release()
 	if err != nil {
@@ -134,8 +154,12 @@ func (f *runFlags) run(ctx context.Context, name string, all []*written.Object, 
 	return err
 }
 
-// followToTheEnd shows objects until they are over, writes their results, and returns the exit code. interrupted is closed if there was a Ctrl-C before.
-func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Object, interrupted <-chan struct{}, name string, timeout time.Duration, plain bool, io cli.Streams) error {
+// followToTheEnd shows objects until they are over, writes their results, and returns the exit
+// code. interrupted is closed if there was a Ctrl-C before.
+func followToTheEnd(
+	ctx context.Context, client *kube.Client, made []*kube.Object, interrupted <-chan struct{},
+	name string, timeout time.Duration, plain bool, io cli.Streams,
+) error {
 	follower, stop := newFollower(client, made, io, false, plain, hintRun)
 	select {
 	case <-interrupted:
@@ -161,7 +185,8 @@ func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Objec
 	return exitOfObjects(end.objects)
 }
 
-// exitOfObjects is nil if all verdicts are Pass, else the exit code of the worst: a verdict Fail is certain, whatever else there is.
+// exitOfObjects is nil if all verdicts are Pass, else the exit code of the worst: a verdict Fail is
+// certain, whatever else there is.
 func exitOfObjects(objects []*kube.Object) error {
 	code := cli.ExitOK
 	for _, o := range objects {

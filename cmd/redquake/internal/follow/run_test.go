@@ -18,13 +18,20 @@ func TestRenew(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "redquake.dev/v1alpha1", "kind": "RedisFault", "status": map[string]any{"verdict": "Pass"},
 		"metadata": map[string]any{
-			"name": strings.Repeat("n", 46), "uid": "1", "namespace": "shop", "labels": map[string]any{"team": "a", v1alpha1.LabelExperiment: "e"},
-			"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "{}", v1alpha1.AnnotationBegunAs: "1"},
+			"name":      strings.Repeat("n", 46),
+			"uid":       "1",
+			"namespace": "shop",
+			"labels":    map[string]any{"team": "a", v1alpha1.LabelExperiment: "e"},
+			"annotations": map[string]any{
+				"kubectl.kubernetes.io/last-applied-configuration": "{}",
+				v1alpha1.AnnotationBegunAs:                         "1",
+			},
 		},
 		"spec": map[string]any{"abort": true, "suspend": true, "action": map[string]any{"type": "PodKill"}},
 	}}
 	renew(u, kube.Fault)
-	if u.GetName() != "" || u.GetUID() != "" || len(u.GetGenerateName()) != 41 || u.Object["status"] != nil || len(u.GetLabels()) != 1 || u.GetLabels()["team"] != "a" || u.GetNamespace() != "shop" {
+	if u.GetName() != "" || u.GetUID() != "" || len(u.GetGenerateName()) != 41 || u.Object["status"] != nil ||
+		len(u.GetLabels()) != 1 || u.GetLabels()["team"] != "a" || u.GetNamespace() != "shop" {
 		t.Errorf("%v", u.Object)
 	}
 	if a := u.GetAnnotations(); len(a) != 1 || a[v1alpha1.AnnotationRerunOf] != strings.Repeat("n", 46) {
@@ -50,13 +57,21 @@ func TestExitOfObjects(t *testing.T) {
 	pass, fail := object(v1alpha1.VerdictPass, metav1.ConditionFalse), object(v1alpha1.VerdictFail, metav1.ConditionFalse)
 	doubtful, failed := object(v1alpha1.VerdictInconclusive, metav1.ConditionFalse), object("", metav1.ConditionTrue)
 	restored := object("", metav1.ConditionFalse) // a copy from a backup, which has not run
-	restored.Test.Status.Conditions = append(restored.Test.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRestored})
+	restored.Test.Status.Conditions = append(restored.Test.Status.Conditions, metav1.Condition{
+		Type:   v1alpha1.ConditionComplete,
+		Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonRestored,
+	})
 	for _, test := range []struct {
 		objects []*kube.Object
 		code    int
 	}{
 		{[]*kube.Object{restored, pass}, 2},
-		{[]*kube.Object{pass, pass}, 0}, {[]*kube.Object{pass, fail}, 1}, {[]*kube.Object{pass, doubtful}, 2}, {[]*kube.Object{doubtful, fail}, 1}, {[]*kube.Object{failed, pass}, 2},
+		{[]*kube.Object{pass, pass}, 0},
+		{[]*kube.Object{pass, fail}, 1},
+		{[]*kube.Object{pass, doubtful}, 2},
+		{[]*kube.Object{doubtful, fail}, 1},
+		{[]*kube.Object{failed, pass}, 2},
 	} {
 		code := 0
 		if f, ok := errors.AsType[*cli.Failure](exitOfObjects(test.objects)); ok {

@@ -18,14 +18,18 @@ import (
 
 const watchHelp = `Show load tests, faults and experiments in the cluster while they move, until they are over.
 
-NAME is an object of one of the three kinds, also as KIND/NAME: redisloadtest/checkout-cache, rfault/kill-primary, rexp/fsync. With a load test its faults are
-shown, with a fault its load test, with an experiment the run that is under way. A schedule never ends: watch one of its runs, which are experiments.
+NAME is an object of one of the three kinds, also as KIND/NAME: redisloadtest/checkout-cache,
+rfault/kill-primary, rexp/fsync. With a load test its faults are shown, with a fault its load test,
+with an experiment the run that is under way. A schedule never ends: watch one of its runs, which
+are experiments.
 
-On a terminal there is a page: throughput and p99 over time, each column with the worst second of its time; the instants of the faults; their timelines,
-and after recovery its phases. The record of a load is stored every 10 s; the last columns are from the status, every 2 s, and have no p99 yet. Elsewhere, and with
---plain, there is a line for whatever changes.
+On a terminal there is a page: throughput and p99 over time, each column with the worst second of
+its time; the instants of the faults; their timelines, and after recovery its phases. The record of
+a load is stored every 10 s; the last columns are from the status, every 2 s, and have no p99 yet.
+Elsewhere, and with --plain, there is a line for whatever changes.
 
-The watch goes on when the API server was away. It changes nothing: leaving it by q or Ctrl-C does not end the run.
+The watch goes on when the API server was away. It changes nothing: leaving it by q or Ctrl-C does
+not end the run.
 
 Exit codes: as those of run; 130 if it was left before the end.`
 
@@ -46,12 +50,13 @@ type watchFlags struct {
 func NewWatch(name string, io cli.Streams) *cobra.Command {
 	var flags watchFlags
 	cmd := &cobra.Command{
-		Use:               "watch NAME... [flags]",
-		Short:             "Show a run in the cluster while it moves",
-		Long:              watchHelp,
-		Example:           strings.ReplaceAll(watchExamples, "{name}", name),
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: flags.cluster.Names(func(o *kube.Object) bool { return !o.IsSchedule() }, kube.AllKinds...),
+		Use:     "watch NAME... [flags]",
+		Short:   "Show a run in the cluster while it moves",
+		Long:    watchHelp,
+		Example: strings.ReplaceAll(watchExamples, "{name}", name),
+		Args:    cobra.MinimumNArgs(1),
+		ValidArgsFunction: flags.cluster.Names(func(o *kube.Object) bool { return !o.IsSchedule() },
+			kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
@@ -79,7 +84,8 @@ func (f *watchFlags) run(ctx context.Context, args []string, io cli.Streams) err
 			return err
 		}
 		if o.IsSchedule() {
-			return fmt.Errorf("%s is a schedule, which never ends: watch one of its runs%s", o.Ref(), kube.SuchAs(cmp.Or(o.Schedule.Status.Active, kube.LastRun(o.Schedule))))
+			return fmt.Errorf("%s is a schedule, which never ends: watch one of its runs%s", o.Ref(),
+				kube.SuchAs(cmp.Or(o.Schedule.Status.Active, kube.LastRun(o.Schedule))))
 		}
 		all = append(all, o)
 	}

@@ -18,7 +18,8 @@ func TestDoubtOfQueueingUsersNamesFlags(t *testing.T) {
 		memredis.Start(t, network, inMemory, memredis.Options{Cost: time.Millisecond})
 		out, _, _ := loadInMemory(t.Context(), t, network, "--users", "9", "--connections", "2", "--duration", "2s")
 		r := clitest.Result(t, out)
-		if len(r.Doubts) == 0 || r.Doubts[0].Reason != "UsersQueue" || !strings.HasSuffix(r.Doubts[0].Message, "; set --connections to 9, or fewer users") {
+		if len(r.Doubts) == 0 || r.Doubts[0].Reason != "UsersQueue" ||
+			!strings.HasSuffix(r.Doubts[0].Message, "; set --connections to 9, or fewer users") {
 			t.Errorf("the doubts are %+v", r.Doubts)
 		}
 	})

@@ -20,7 +20,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// indexVariable is the environment variable that the Job controller sets in the pods of an Indexed Job.
+// indexVariable is the environment variable that the Job controller sets in the pods of an Indexed
+// Job.
 const indexVariable = "JOB_COMPLETION_INDEX"
 
 // agentFlags are the flags of `redquake agent`.
@@ -60,11 +61,16 @@ Exit codes:
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.plan, "plan", "", "`file` with the plan, as the operator wrote it (required)")
-	f.StringVar(&flags.credentials, "credentials", "", "`directory` with tls.crt, tls.key and token of this run (required)")
-	f.StringVar(&flags.listen, "listen", fmt.Sprintf(":%d", agent.Port), "`host:port` to serve HTTPS on")
-	f.IntVar(&flags.index, "index", -1, "this pod's `number` within the run, from 0 (default $"+indexVariable+")")
-	f.StringVar(&flags.sidecar.ReadyURL, "sidecar-ready", "", "`URL` at which a sidecar answers 2xx once the network works; the load begins then")
-	f.StringVar(&flags.sidecar.QuitURL, "sidecar-quit", "", "`URL` to send POST to at the end, so that a sidecar ends as well")
+	f.StringVar(&flags.credentials, "credentials", "",
+		"`directory` with tls.crt, tls.key and token of this run (required)")
+	f.StringVar(&flags.listen, "listen", fmt.Sprintf(":%d", agent.Port),
+		"`host:port` to serve HTTPS on")
+	f.IntVar(&flags.index, "index", -1,
+		"this pod's `number` within the run, from 0 (default $"+indexVariable+")")
+	f.StringVar(&flags.sidecar.ReadyURL, "sidecar-ready", "",
+		"`URL` at which a sidecar answers 2xx once the network works; the load begins then")
+	f.StringVar(&flags.sidecar.QuitURL, "sidecar-quit", "",
+		"`URL` to send POST to at the end, so that a sidecar ends as well")
 	f.Lookup("index").DefValue = "0" // so that pflag adds no default to the one in the text
 	for _, name := range []string{"plan", "credentials"} {
 		_ = cmd.MarkFlagRequired(name) // fails only for a flag that does not exist
@@ -90,7 +96,8 @@ func (f *agentFlags) config(logger *slog.Logger) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, fmt.Errorf("--credentials %s: %w", f.credentials, err)
 	}
-	runner, err := engine.New(plan, index, engine.WithPatience(math.MaxInt64)) // the operator ends the wait, at spec.pods.startDeadline
+	// the operator ends the wait, at spec.pods.startDeadline
+	runner, err := engine.New(plan, index, engine.WithPatience(math.MaxInt64))
 	if err != nil {
 		return agent.Config{}, fmt.Errorf("--plan %s: %w", f.plan, err)
 	}
@@ -103,7 +110,8 @@ func (f *agentFlags) config(logger *slog.Logger) (agent.Config, error) {
 }
 
 func serve(ctx context.Context, config agent.Config) error {
-	config.Logger.Info("agent begins", "listen", config.Listen, "pods", config.Plan.Pods, "addresses", config.Plan.Target.Addresses)
+	config.Logger.Info("agent begins", "listen", config.Listen, "pods", config.Plan.Pods, "addresses",
+		config.Plan.Target.Addresses)
 	if err := agent.Serve(ctx, config); err != nil {
 		config.Logger.Error("agent ends", "error", err.Error())
 		return &cli.Failure{Code: cli.ExitFailed} // the error is in the log
@@ -122,7 +130,8 @@ func readPlan(file string) (*plan.Plan, error) {
 	decoder.DisallowUnknownFields()
 	plan := &plan.Plan{}
 	if err := decoder.Decode(plan); err != nil {
-		return nil, fmt.Errorf("--plan %s: %w (is the agent's image of another version than the operator's?)", file, err)
+		return nil, fmt.Errorf(
+			"--plan %s: %w (is the agent's image of another version than the operator's?)", file, err)
 	}
 	return plan, nil
 }
@@ -133,7 +142,8 @@ func (f *agentFlags) podIndex(pods int) (int, error) {
 	if index < 0 {
 		text := os.Getenv(indexVariable)
 		if text == "" {
-			return 0, errors.New("set --index or $" + indexVariable + " to the number of this pod within the run")
+			return 0, errors.New("set --index or $" + indexVariable +
+				" to the number of this pod within the run")
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -142,7 +152,8 @@ func (f *agentFlags) podIndex(pods int) (int, error) {
 		index, from = n, "$"+indexVariable
 	}
 	if index < 0 || index >= pods {
-		return 0, fmt.Errorf("%s: %d must be between 0 and %d: the plan has %d pods", from, index, pods-1, pods)
+		return 0, fmt.Errorf("%s: %d must be between 0 and %d: the plan has %d pods", from, index, pods-1,
+			pods)
 	}
 	return index, nil
 }
@@ -151,7 +162,9 @@ func readCredentials(dir string) (agent.Credentials, error) {
 	var c agent.Credentials
 	var token []byte
 	for key, into := range map[string]*[]byte{
-		agent.KeyCertificate: &c.CertificatePEM, agent.KeyPrivateKey: &c.PrivateKeyPEM, agent.KeyToken: &token,
+		agent.KeyCertificate: &c.CertificatePEM,
+		agent.KeyPrivateKey:  &c.PrivateKeyPEM,
+		agent.KeyToken:       &token,
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, key))
 		if err != nil {

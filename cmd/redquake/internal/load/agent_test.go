@@ -16,7 +16,12 @@ import (
 func mounted(t *testing.T, plan any) (agentFlags, agent.Credentials) {
 	t.Helper()
 	dir, credentials := clitest.Mounted(t, plan)
-	return agentFlags{plan: filepath.Join(dir, "plan.json"), credentials: dir, listen: "127.0.0.1:0", index: -1}, credentials
+	return agentFlags{
+		plan:        filepath.Join(dir, "plan.json"),
+		credentials: dir,
+		listen:      "127.0.0.1:0",
+		index:       -1,
+	}, credentials
 }
 
 func TestAgentConfig(t *testing.T) {
@@ -26,7 +31,8 @@ func TestAgentConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Pod != 1 || config.Plan.Pods != 2 || config.Token != credentials.Token || config.Listen != "127.0.0.1:0" || config.Runner == nil {
+	if config.Pod != 1 || config.Plan.Pods != 2 || config.Token != credentials.Token || config.Listen != "127.0.0.1:0" ||
+		config.Runner == nil {
 		t.Errorf("the config is %+v", config)
 	}
 	flags.index = 0

@@ -52,7 +52,8 @@ func TestOutageAtTheEndOfARunWithinAnInterval(t *testing.T) {
 		}
 		r := clitest.Result(t, out)
 		for what, g := range map[string]*result.Gap{"load": r.LongestGap, "probe": r.ProbeGap} {
-			if g == nil || !g.Open || (time.Duration(g.At+g.Length)-3520*ms).Abs() > 30*ms || (time.Duration(g.AtMost)-620*ms).Abs() > 40*ms || time.Duration(g.AtLeast) < 550*ms {
+			if g == nil || !g.Open || (time.Duration(g.At+g.Length)-3520*ms).Abs() > 30*ms ||
+				(time.Duration(g.AtMost)-620*ms).Abs() > 40*ms || time.Duration(g.AtLeast) < 550*ms {
 				t.Errorf("the gap of the %s: %+v", what, g)
 			}
 		}

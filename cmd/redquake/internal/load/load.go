@@ -1,4 +1,5 @@
-// Package load runs the load engine in this process: as the command load, and as the agent of a load pod.
+// Package load runs the load engine in this process: as the command load, and as the agent of a
+// load pod.
 package load
 
 import (
@@ -62,8 +63,8 @@ func New(name string, io cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// coarsenAfter is the number of intervals after which the record is coarsened, so that that of a load of days fits into memory: at 100 ms, three
-// hours.
+// coarsenAfter is the number of intervals after which the record is coarsened, so that that of a
+// load of days fits into memory: at 100 ms, three hours.
 const coarsenAfter = 108_000
 
 // resultTo is how the result is written, and where record and report are.
@@ -90,14 +91,20 @@ func open(f *loadflags.Flags) (to resultTo, err error) {
 }
 
 // runLoad runs the whole load in this process and writes the result.
-func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io cli.Streams) error {
+func runLoad(
+	ctx context.Context, runner watchedRunner, plan *plan.Plan, objectives *v1alpha1.Objectives,
+	notes []string, to resultTo, io cli.Streams,
+) error {
 	defer to.record.Discard()
 	defer to.report.Discard()
 	progress := newProgress(io.Err, plan)
 	if err := runner.Prepare(ctx, progress.show); err != nil {
 		progress.done()
 		if ctx.Err() != nil {
-			return &cli.Failure{Code: cli.ExitInterrupted, Err: errors.New("interrupted before the start of the load")}
+			return &cli.Failure{
+				Code: cli.ExitInterrupted,
+				Err:  errors.New("interrupted before the start of the load"),
+			}
 		}
 		return cli.AsFailure(err)
 	}
@@ -129,7 +136,12 @@ func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objecti
 
 	outcome, message := outcomeOf(ctx, runErr)
 	load := result.NewLoad(plan, series, result.LoadInput{
-		Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout(), Named: runner.Named(), Before: runner.Server(),
+		Outcome: outcome,
+		Message: message,
+		Search:  searching.outcome(),
+		Layout:  runner.Layout(),
+		Named:   runner.Named(),
+		Before:  runner.Server(),
 	})
 	load.Notes = append(notes, load.Notes...)
 	load.Sample(runner.ErrorSamples())
@@ -146,7 +158,8 @@ func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objecti
 		return cli.AsFailure(err)
 	}
 	document := reportOf(load, series)
-	if err := errors.Join(writeLoadRun(load, document, to.format, io.Out), to.record.WriteRecord(series), to.report.WriteReport(document)); err != nil {
+	if err := errors.Join(writeLoadRun(load, document, to.format, io.Out),
+		to.record.WriteRecord(series), to.report.WriteReport(document)); err != nil {
 		return cli.AsFailure(err)
 	}
 	return exitOf(load)
@@ -163,7 +176,9 @@ func outcomeOf(ctx context.Context, runErr error) (outcome result.Outcome, messa
 }
 
 // verify reads the ledger of acknowledged writes back, unless the load failed.
-func verify(ctx context.Context, runner *engine.Runner, progress func(string), runErr error) *record.Ledger {
+func verify(
+	ctx context.Context, runner *engine.Runner, progress func(string), runErr error,
+) *record.Ledger {
 	if runErr != nil {
 		return &record.Ledger{Unread: "the load did not finish"}
 	}
@@ -177,14 +192,17 @@ func verify(ctx context.Context, runner *engine.Runner, progress func(string), r
 	return result
 }
 
-func writeLoadRun(load *result.Load, document *report.Document, format string, out io.Writer) error {
+func writeLoadRun(
+	load *result.Load, document *report.Document, format string, out io.Writer,
+) error {
 	if format == "json" {
 		return output.WriteJSON(out, load)
 	}
 	return report.WriteText(out, run.Short(document))
 }
 
-// exitOf returns nil for the verdict Pass, otherwise the exit code. The result already contains the reason.
+// exitOf returns nil for the verdict Pass, otherwise the exit code. The result already contains the
+// reason.
 func exitOf(load *result.Load) error {
 	switch {
 	case load.Outcome == result.Interrupted:

@@ -16,7 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
-// progress writes the progress of a run to w: on a terminal in one line that is overwritten, elsewhere in a line every few seconds.
+// progress writes the progress of a run to w: on a terminal in one line that is overwritten,
+// elsewhere in a line every few seconds.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -73,7 +74,8 @@ func (p *progress) show(text string) {
 	fmt.Fprintln(p.w, text)
 }
 
-// line returns a line such as "12.5s  41%  3012.4/s  p99 0.41ms  errors 12 (0.033%)": rate and quantile over the last second.
+// line returns a line such as "12.5s  41%  3012.4/s  p99 0.41ms  errors 12 (0.033%)": rate and
+// quantile over the last second.
 func (p *progress) line(elapsed time.Duration, series *merged.Series) string {
 	from := max(0, elapsed-time.Second)
 	var ok uint64

@@ -16,7 +16,9 @@ func feed(t *testing.T, p *progress, intervals int) {
 	t.Helper()
 	series := merged.New("x", time.Unix(0, 0), p.plan.Interval, []string{"get"}, 1)
 	for i := range intervals {
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{
+			Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1,
+		}
 		if i%100 == 99 {
 			iv.Ops[0].Fail = 1
 		} else {
@@ -33,7 +35,10 @@ func feed(t *testing.T, p *progress, intervals int) {
 }
 
 func TestProgress(t *testing.T) {
-	plan := &plan.Plan{Interval: 100 * time.Millisecond, Shape: plan.Shape{Users: 1, RampUp: 5 * time.Second, WarmUp: 5 * time.Second, Duration: 20 * time.Second}}
+	plan := &plan.Plan{
+		Interval: 100 * time.Millisecond,
+		Shape:    plan.Shape{Users: 1, RampUp: 5 * time.Second, WarmUp: 5 * time.Second, Duration: 20 * time.Second},
+	}
 	var out bytes.Buffer
 	p := newProgress(&out, plan)
 	p.show("connecting")

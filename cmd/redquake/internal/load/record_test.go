@@ -22,23 +22,43 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// recordedRuns are loads with what a record alone does not tell: which part was measured, which operation had which part, what was required, and what is in
-// doubt. The server does not run from second 2 to 3.5.
+// recordedRuns are loads with what a record alone does not tell: which part was measured, which operation had which
+// part, what was required, and what is in doubt. The server does not run from second 2 to 3.5.
 var recordedRuns = map[string]struct {
 	args      []string
 	load      string        // in a file, instead of args
 	interrupt time.Duration // 0 = the load ends by itself
 	verdict   report.Verdict
 }{
-	"an outage in the warm-up": {args: []string{"--rate", "200", "--warm-up", "4s", "--duration", "2s"}, verdict: report.Pass},
-	"a benchmark in turns":     {load: "{rate: 300, rampUp: 1s, warmUp: 4s, duration: 3s}", verdict: report.Pass},
-	"a benchmark by requests":  {load: "{rate: 300, requests: 1200}", verdict: report.Pass},
-	"met objectives": {
-		args: []string{"--users", "4", "--added-latency", "10ms", "--warm-up", "4s", "--duration", "2s", "--max-latency-p99", "1s", "--min-throughput", "100"}, verdict: report.Pass,
+	"an outage in the warm-up": {
+		args:    []string{"--rate", "200", "--warm-up", "4s", "--duration", "2s"},
+		verdict: report.Pass,
 	},
-	"missed objectives":   {args: []string{"--rate", "200", "--duration", "5s", "--max-latency-p99", "1s", "--max-error-rate", "0%"}, verdict: report.Fail},
-	"a search":            {args: []string{"--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--warm-up", "4s", "--max-error-rate", "5%", "--search-trial", "2s", "--search-precision", "20%"}, verdict: report.Pass},
-	"an interrupted load": {args: []string{"--rate", "200", "--duration", "10s"}, interrupt: 5500 * time.Millisecond, verdict: report.Inconclusive},
+	"a benchmark in turns":    {load: "{rate: 300, rampUp: 1s, warmUp: 4s, duration: 3s}", verdict: report.Pass},
+	"a benchmark by requests": {load: "{rate: 300, requests: 1200}", verdict: report.Pass},
+	"met objectives": {
+		args: []string{
+			"--users", "4", "--added-latency", "10ms", "--warm-up", "4s", "--duration", "2s",
+			"--max-latency-p99", "1s", "--min-throughput", "100",
+		},
+		verdict: report.Pass,
+	},
+	"missed objectives": {
+		args:    []string{"--rate", "200", "--duration", "5s", "--max-latency-p99", "1s", "--max-error-rate", "0%"},
+		verdict: report.Fail,
+	},
+	"a search": {
+		args: []string{
+			"--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--warm-up", "4s",
+			"--max-error-rate", "5%", "--search-trial", "2s", "--search-precision", "20%",
+		},
+		verdict: report.Pass,
+	},
+	"an interrupted load": {
+		args:      []string{"--rate", "200", "--duration", "10s"},
+		interrupt: 5500 * time.Millisecond,
+		verdict:   report.Inconclusive,
+	},
 }
 
 // recordRun runs one of recordedRuns, which writes its record and its report, and returns its result in JSON.
@@ -48,8 +68,10 @@ func recordRun(t *testing.T, name, record, own string) (out string) {
 	args := append([]string{"--record", record, "--report", own}, of.args...)
 	if of.load != "" {
 		file := filepath.Join(t.TempDir(), "test.yaml")
-		text := strings.Replace(clitest.LoadTestYAML, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{benchmark: {tests: [set, get, incr]}}", 1)
-		if err := os.WriteFile(file, []byte(strings.Replace(text, "{users: 10, duration: 30s}", of.load, 1)), 0o600); err != nil {
+		text := strings.Replace(clitest.LoadTestYAML, `{commands: [{name: get, command: [GET, "{key}"]}]}`,
+			"{benchmark: {tests: [set, get, incr]}}", 1)
+		if err := os.WriteFile(file, []byte(strings.Replace(text, "{users: 10, duration: 30s}", of.load, 1)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, "-f", file)
@@ -73,8 +95,8 @@ func recordRun(t *testing.T, name, record, own string) (out string) {
 	return out
 }
 
-// The report of a record is that of the run which wrote it, in each form, byte by byte. Both have the same name here, as the report of a record is called like
-// its file.
+// The report of a record is that of the run which wrote it, in each form, byte by byte. Both have the same name here,
+// as the report of a record is called like its file.
 func TestReportOfARecordIsThatOfItsRun(t *testing.T) {
 	for name, of := range recordedRuns {
 		for _, form := range output.ReportForms {
@@ -108,7 +130,8 @@ func checkJUnit(t *testing.T, text string, verdict report.Verdict) {
 	if err := xml.Unmarshal([]byte(text), &suites); err != nil {
 		t.Fatal(err)
 	}
-	if passed := suites.Failures+suites.Errors == 0; passed != (verdict == report.Pass) || (suites.Errors > 0) != (verdict == report.Inconclusive) || strings.Contains(text, `message=""`) {
+	if passed := suites.Failures+suites.Errors == 0; passed != (verdict == report.Pass) ||
+		(suites.Errors > 0) != (verdict == report.Inconclusive) || strings.Contains(text, `message=""`) {
 		t.Errorf("%d failures and %d errors with verdict %s:\n%s", suites.Failures, suites.Errors, verdict, text)
 	}
 }

@@ -20,7 +20,8 @@ func TestReportOfALoad(t *testing.T) {
 			network := memnet.New()
 			memredis.Start(t, network, inMemory, memredis.Options{})
 			file := filepath.Join(t.TempDir(), "report"+form.Extension)
-			if _, _, err := loadInMemory(t.Context(), t, network, "--rate", "100", "--duration", "3s", "--report", file); err != nil {
+			if _, _, err := loadInMemory(t.Context(), t, network, "--rate", "100", "--duration", "3s", "--report",
+				file); err != nil {
 				t.Error(err)
 			}
 			text, err := os.ReadFile(file)
@@ -30,7 +31,9 @@ func TestReportOfALoad(t *testing.T) {
 			clitest.IsForm(t, form.Name, string(text), thisMachine)
 		})
 	}
-	if _, err := open(&loadflags.Flags{Report: "report.pdf"}); err == nil || err.Error() != "--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, .txt, which says what form the report has" {
+	if _, err := open(&loadflags.Flags{Report: "report.pdf"}); err == nil ||
+		err.Error() !=
+			"--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, .txt, which says what form the report has" {
 		t.Error(err)
 	}
 }

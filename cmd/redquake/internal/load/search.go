@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// conductor runs a search in this process: it evaluates each trial from the record and sets the next rate of the runner.
+// conductor runs a search in this process: it evaluates each trial from the record and sets the
+// next rate of the runner.
 type conductor struct {
 	plan       *plan.Plan
 	objectives *v1alpha1.Objectives
@@ -29,41 +30,55 @@ type conductor struct {
 	rejected int // consecutive rejections
 }
 
-// maxRejections is how often in a row the runner may reject a rate, which happens if this process was stalled.
+// maxRejections is how often in a row the runner may reject a rate, which happens if this process
+// was stalled.
 const maxRejections = 20
 
 // newConductor returns nil for a plan without a search.
-func newConductor(plan *plan.Plan, objectives *v1alpha1.Objectives, step func(time.Duration, float64) error, note func(string), giveUp func(error)) *conductor {
+func newConductor(
+	plan *plan.Plan, objectives *v1alpha1.Objectives, step func(time.Duration, float64) error,
+	note func(string), giveUp func(error),
+) *conductor {
 	spec := plan.Shape.Search
 	if spec == nil {
 		return nil
 	}
-	c := &conductor{plan: plan, objectives: objectives, step: step, note: note, giveUp: giveUp}
-	c.trials = []search.Trial{{Rate: spec.From, At: plan.Shape.MeasuredFrom()}} // the runner starts with this rate
+	c := &conductor{
+		plan:       plan,
+		objectives: objectives,
+		step:       step,
+		note:       note,
+		giveUp:     giveUp,
+	}
+	// the runner starts with this rate
+	c.trials = []search.Trial{{Rate: spec.From, At: plan.Shape.MeasuredFrom()}}
 	return c
 }
 
-// interval evaluates the record, which is complete up to known, at the instant now. Both count from the start.
+// interval evaluates the record, which is complete up to known, at the instant now. Both count from
+// the start.
 func (c *conductor) interval(series *merged.Series, known, now time.Duration) {
 	if c == nil || c.ended {
 		return
 	}
 	spec := search.Spec(*c.plan.Shape.Search)
-	c.trials, _ = spec.Judge(c.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
-		judgement := verdict.Trial(c.objectives, c.plan, t.Rate, summary.SummarizeWindow(series, from, to), summary.StallsWithin(series, from, to))
-		outcome := "meets the objectives"
-		switch {
-		case judgement.Void:
-			outcome = "cannot be evaluated and is tried again"
-			if judgement.Why != "" {
-				outcome += ": " + judgement.Why
+	c.trials, _ = spec.Judge(c.trials, known,
+		func(t search.Trial, from, to time.Duration) search.Judgement {
+			judgement := verdict.Trial(c.objectives, c.plan, t.Rate,
+				summary.SummarizeWindow(series, from, to), summary.StallsWithin(series, from, to))
+			outcome := "meets the objectives"
+			switch {
+			case judgement.Void:
+				outcome = "cannot be evaluated and is tried again"
+				if judgement.Why != "" {
+					outcome += ": " + judgement.Why
+				}
+			case !judgement.Met:
+				outcome = "misses: " + judgement.Why
 			}
-		case !judgement.Met:
-			outcome = "misses: " + judgement.Why
-		}
-		c.note(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), format.Rate(t.Rate), outcome))
-		return judgement
-	})
+			c.note(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), format.Rate(t.Rate), outcome))
+			return judgement
+		})
 	c.next = spec.Next(c.trials)
 	c.message = c.next.Message
 	trial := search.Trial{Rate: c.next.Rate, At: search.Begin(max(known, now), c.plan.Interval)}
@@ -103,5 +118,10 @@ func (c *conductor) outcome() *result.Search {
 	if c == nil {
 		return nil
 	}
-	return &result.Search{Rate: c.next.Found, Done: c.next.Done, Message: c.message, Tried: c.trials}
+	return &result.Search{
+		Rate:    c.next.Found,
+		Done:    c.next.Done,
+		Message: c.message,
+		Tried:   c.trials,
+	}
 }

@@ -30,17 +30,22 @@ import (
 
 const inMemory = "redis:6379"
 
-// noRealTime is the resource use of a process in virtual time: that of the test's process counts in real seconds, in which other programs may hold it up.
+// noRealTime is the resource use of a process in virtual time: that of the test's process counts in real seconds, in
+// which other programs may hold it up.
 func noRealTime() record.AgentUse { return record.AgentUse{WaitedSeconds: -1} }
 
-// loadInMemory does what `redquake load` does with the flags, in the bubble's time, against a Redis in memory at address inMemory.
-func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, args ...string) (out, stderr string, err error) {
+// loadInMemory does what `redquake load` does with the flags, in the bubble's time, against a Redis in memory at
+// address inMemory.
+func loadInMemory(
+	ctx context.Context, t *testing.T, network *memnet.Network, args ...string,
+) (out, stderr string, err error) {
 	t.Helper()
 	t.Setenv(loadflags.PasswordVariable, "")
 	var flags loadflags.Flags
 	set := pflag.NewFlagSet("load", pflag.ContinueOnError)
 	flags.Register(set)
-	if err := set.Parse(append([]string{"--address", inMemory, "--topology", "Standalone", "-o", "json"}, args...)); err != nil {
+	if err := set.Parse(append([]string{"--address", inMemory, "--topology", "Standalone", "-o", "json"},
+		args...)); err != nil {
 		t.Fatal(err)
 	}
 	if err := flags.Check(); err != nil {
@@ -73,7 +78,8 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
 		memredis.Start(t, network, inMemory, memredis.Options{})
-		out, stderr, err := loadInMemory(t.Context(), t, network, "--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--max-error-rate", "5%",
+		out, stderr, err := loadInMemory(t.Context(), t, network, "--search", "20:1000", "--users", "4", "--added-latency",
+			"100ms", "--max-error-rate", "5%",
 			"--search-trial", "2s", "--search-precision", "20%")
 		if err != nil {
 			t.Fatal(err)
@@ -87,10 +93,13 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 		if r.Total.Throughput != 40 || r.Total.Dropped+r.Total.Failed+r.Total.Unknown != 0 {
 			t.Errorf("the figures are %+v, want those of 40/s", r.Total)
 		}
-		if l := r.Total.Latency; l == nil || time.Duration(l.P50).Round(time.Millisecond) != 100*time.Millisecond || time.Duration(l.Max) > 105*time.Millisecond {
-			t.Errorf("latency is %+v, want 100 ms, and 5 ms more at most for the phase at which the last trial began", r.Total.Latency)
+		if l := r.Total.Latency; l == nil || time.Duration(l.P50).Round(time.Millisecond) != 100*time.Millisecond ||
+			time.Duration(l.Max) > 105*time.Millisecond {
+			t.Errorf("latency is %+v, want 100 ms, and 5 ms more at most for the phase at which the last trial began",
+				r.Total.Latency)
 		}
-		if !strings.Contains(stderr, "trial 2: 40/s meets the objectives\n") || !strings.Contains(stderr, "trial 3: 80/s misses: ") {
+		if !strings.Contains(stderr, "trial 2: 40/s meets the objectives\n") ||
+			!strings.Contains(stderr, "trial 3: 80/s misses: ") {
 			t.Errorf("stderr has no trial:\n%s", stderr)
 		}
 		if len(r.Anomalies) > 0 || r.LongestGap != nil && r.LongestGap.Open {
@@ -119,12 +128,14 @@ func checkTrials(t *testing.T, trials []result.Trial, want ...float64) {
 	}
 }
 
-// A server that takes 1 ms for a command serves 1000/s, of which the probe has 100: a search by p99 finds a rate below, within its precision.
+// A server that takes 1 ms for a command serves 1000/s, of which the probe has 100: a search by p99 finds a rate below,
+// within its precision.
 func TestSearchOfABusyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
 		memredis.Start(t, network, inMemory, memredis.Options{Cost: time.Millisecond})
-		out, stderr, err := loadInMemory(t.Context(), t, network, "--search", "100:10000", "--max-latency-p99", "20ms", "--search-trial", "2s", "--search-precision", "10%")
+		out, stderr, err := loadInMemory(t.Context(), t, network, "--search", "100:10000", "--max-latency-p99", "20ms",
+			"--search-trial", "2s", "--search-precision", "10%")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +150,8 @@ func TestOpenLoopInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
 		memredis.Start(t, network, inMemory, memredis.Options{})
-		out, _, err := loadInMemory(t.Context(), t, network, "--rate", "200", "--warm-up", "1s", "--duration", "2s", "--added-latency", "1ms", "--prefill", "--keys", "10")
+		out, _, err := loadInMemory(t.Context(), t, network, "--rate", "200", "--warm-up", "1s", "--duration", "2s",
+			"--added-latency", "1ms", "--prefill", "--keys", "10")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +162,8 @@ func TestOpenLoopInVirtualTime(t *testing.T) {
 		if r.Elapsed != result.Seconds(3*time.Second) || r.Measured != result.Seconds(2*time.Second) {
 			t.Errorf("elapsed %v, measured %v; want 3 s and 2 s", r.Elapsed, r.Measured)
 		}
-		if l := r.Total.Latency; l == nil || l.P50 != result.Seconds(time.Millisecond) || l.P99 != l.P50 || r.Total.Service == nil || r.Total.Service.P50 != l.P50 {
+		if l := r.Total.Latency; l == nil || l.P50 != result.Seconds(time.Millisecond) || l.P99 != l.P50 ||
+			r.Total.Service == nil || r.Total.Service.P50 != l.P50 {
 			t.Errorf("latency %+v, service %+v, want 1 ms", l, r.Total.Service)
 		}
 	})
@@ -165,13 +178,35 @@ func TestVerdictInVirtualTime(t *testing.T) {
 		met     []*bool
 	}{
 		"without objectives": {nil, "Pass", cli.ExitOK, nil},
-		"all met": {[]string{"--min-throughput", "200", "--max-latency-p50", "1ms", "--max-latency-p99", "1001us", "--max-latency-p999", "2ms", "--max-error-rate", "0%"},
-			"Pass", cli.ExitOK, []*bool{new(true), new(true), new(true), new(true), new(true)}},
-		"one missed":           {[]string{"--max-latency-p99", "900us", "--max-error-rate", "0%"}, "Fail", cli.ExitFailed, []*bool{new(false), new(true)}},
+		"all met": {
+			[]string{
+				"--min-throughput", "200", "--max-latency-p50", "1ms", "--max-latency-p99", "1001us", "--max-latency-p999",
+				"2ms", "--max-error-rate", "0%",
+			},
+			"Pass",
+			cli.ExitOK,
+			[]*bool{new(true), new(true), new(true), new(true), new(true)},
+		},
+		"one missed": {
+			[]string{"--max-latency-p99", "900us", "--max-error-rate", "0%"},
+			"Fail",
+			cli.ExitFailed,
+			[]*bool{new(false), new(true)},
+		},
 		"too slow a generator": {[]string{"--min-throughput", "200.1"}, "Fail", cli.ExitFailed, []*bool{new(false)}},
 		"timeout":              {[]string{"--timeout", "10ms", "--added-latency", "20ms"}, "Fail", cli.ExitFailed, nil},
-		"no lost write":        {[]string{"--max-lost-writes", "0", "--verify-writes"}, "Pass", cli.ExitOK, []*bool{new(true)}},
-		"search cut off":       {[]string{"--search", "20:1000", "--max-error-rate", "5%", "--search-trial", "2s", "--duration", "20s"}, "Inconclusive", cli.ExitError, []*bool{new(true)}},
+		"no lost write": {
+			[]string{"--max-lost-writes", "0", "--verify-writes"},
+			"Pass",
+			cli.ExitOK,
+			[]*bool{new(true)},
+		},
+		"search cut off": {
+			[]string{"--search", "20:1000", "--max-error-rate", "5%", "--search-trial", "2s", "--duration", "20s"},
+			"Inconclusive",
+			cli.ExitError,
+			[]*bool{new(true)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -216,7 +251,8 @@ func TestInterruptInVirtualTime(t *testing.T) {
 		began := time.Now()
 		const after = 2950 * time.Millisecond
 		time.AfterFunc(after, interrupt)
-		out, _, err := loadInMemory(ctx, t, network, "--rate", "100", "--duration", "1h", "--verify-writes", "--verify-share", "50%")
+		out, _, err := loadInMemory(ctx, t, network, "--rate", "100", "--duration", "1h", "--verify-writes", "--verify-share",
+			"50%")
 		if f, ok := errors.AsType[*cli.Failure](err); !ok || f.Code != cli.ExitInterrupted {
 			t.Fatalf("%v, want exit code %d", err, cli.ExitInterrupted)
 		}
@@ -224,8 +260,10 @@ func TestInterruptInVirtualTime(t *testing.T) {
 			t.Errorf("it took %v to end", took-after)
 		}
 		r := clitest.Result(t, out)
-		if r.Outcome != result.Interrupted || time.Duration(r.Elapsed) != after || r.Planned != result.Seconds(time.Hour) || r.Total.OK != 295 {
-			t.Errorf("outcome %s after %v of %v, %d requests; want 295 of the 2.95 s", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
+		if r.Outcome != result.Interrupted || time.Duration(r.Elapsed) != after || r.Planned != result.Seconds(time.Hour) ||
+			r.Total.OK != 295 {
+			t.Errorf("outcome %s after %v of %v, %d requests; want 295 of the 2.95 s", r.Outcome, r.Elapsed, r.Planned,
+				r.Total.OK)
 		}
 		if v := r.Verification; v == nil || v.Unread == "" || v.Lost != nil {
 			t.Errorf("the verification is %+v, want one with the reason why it is missing", v)
@@ -235,18 +273,24 @@ func TestInterruptInVirtualTime(t *testing.T) {
 
 // Without a listener the load fails after --wait, 30 s by default.
 func TestLoadWithoutServer(t *testing.T) {
-	for wait, flags := range map[time.Duration][]string{0: {"--wait", "0"}, 12 * time.Second: {"--wait", "12s"}, 30 * time.Second: nil} {
+	for wait, flags := range map[time.Duration][]string{
+		0:                {"--wait", "0"},
+		12 * time.Second: {"--wait", "12s"},
+		30 * time.Second: nil,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			out, progress, err := loadInMemory(t.Context(), t, memnet.New(), append([]string{"--duration", "1s"}, flags...)...)
 			f, ok := errors.AsType[*cli.Failure](err)
-			if !ok || f.Code != cli.ExitError || out != "" || !strings.HasPrefix(f.Error(), "TargetUnreachable: "+inMemory+" is not ready: ") {
+			if !ok || f.Code != cli.ExitError || out != "" ||
+				!strings.HasPrefix(f.Error(), "TargetUnreachable: "+inMemory+" is not ready: ") {
 				t.Errorf("%v, stdout %q", err, out)
 			}
 			if took := time.Since(began); took < wait || took > wait+time.Second {
 				t.Errorf("it took %v, want %v", took, wait)
 			}
-			if n := strings.Count(progress, fmt.Sprintf("waiting up to %s: %s is not ready: ", wait, inMemory)); wait > 0 && n != 1 {
+			if n := strings.Count(progress, fmt.Sprintf("waiting up to %s: %s is not ready: ", wait, inMemory)); wait > 0 &&
+				n != 1 {
 				t.Errorf("it said %d times that it waits:\n%s", n, progress)
 			}
 		})
@@ -317,7 +361,8 @@ func TestRecordOfALoad(t *testing.T) {
 				total += row.OK
 			}
 			if total == 0 || total != run.Total.OK || !course.Start.Equal(run.Start) || course.Run != "load" {
-				t.Errorf("the load had %d successes from %v, the record of %q has %d from %v", run.Total.OK, run.Start, course.Run, total, course.Start)
+				t.Errorf("the load had %d successes from %v, the record of %q has %d from %v", run.Total.OK, run.Start, course.Run,
+					total, course.Start)
 			}
 		})
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// watchedRunner runs a load and records what resources the process uses that it runs in, as self reads them.
+// watchedRunner runs a load and records what resources the process uses that it runs in, as self
+// reads them.
 type watchedRunner struct {
 	*engine.Runner
 	self engine.Self
@@ -21,6 +22,8 @@ func watched(runner *engine.Runner) watchedRunner {
 }
 
 // Run is engine.Runner.Run with a reading of the process in every interval.
-func (r watchedRunner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
+func (r watchedRunner) Run(
+	ctx context.Context, start time.Time, sink func(*record.Interval),
+) error {
 	return r.Runner.Run(ctx, start, r.Watch(r.self, sink))
 }

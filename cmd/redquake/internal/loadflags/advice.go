@@ -10,11 +10,14 @@ import (
 
 var (
 	connectionsOfPods = regexp.MustCompile(`set client\.connections to ([0-9]+) per load pod`)
-	advice            = strings.NewReplacer("load pod 0 did not run", "this process did not run", "load pod 0 waited", "this process waited",
-		"Use a second load pod on another node, a higher CPU limit, or a machine that is less busy", "Use a machine that is less busy")
+	advice            = strings.NewReplacer("load pod 0 did not run", "this process did not run",
+		"load pod 0 waited", "this process waited",
+		"Use a second load pod on another node, a higher CPU limit, or a machine that is less busy",
+		"Use a machine that is less busy")
 )
 
-// Advise makes the doubts name flags and this process, instead of the fields and pods of a load in a cluster.
+// Advise makes the doubts name flags and this process, instead of the fields and pods of a load in
+// a cluster.
 func Advise(run *result.Load) {
 	for i := range run.Doubts {
 		d := &run.Doubts[i]

@@ -9,7 +9,8 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/words"
 )
 
-// parseCommands parses the values of --command: a Redis command, optionally with a weight, as "9:GET {key}".
+// parseCommands parses the values of --command: a Redis command, optionally with a weight, as
+// "9:GET {key}".
 // Operations are named after the command's first word; a second GET is get-2.
 func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
 	var commands []v1alpha1.WorkloadCommand
@@ -52,7 +53,8 @@ func cutWeight(text string) (int32, string, error) {
 	return int32(weight), rest, nil
 }
 
-// operationName converts a command's name to a valid name of an operation: lower case, with dashes for other characters.
+// operationName converts a command's name to a valid name of an operation: lower case, with dashes
+// for other characters.
 func operationName(word string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

@@ -10,7 +10,8 @@ import (
 
 func TestParseCommands(t *testing.T) {
 	got, err := parseCommands([]string{
-		"SET {key} {value}", "9:GET {key}", "GET shop:1", `EVAL "return redis.call('GET', KEYS[1])" 1 {key}`, `SET k ''`, "JSON.GET {key}", `2:SET "a\"b" x`,
+		"SET {key} {value}", "9:GET {key}", "GET shop:1", `EVAL "return redis.call('GET', KEYS[1])" 1 {key}`, `SET k ''`,
+		"JSON.GET {key}", `2:SET "a\"b" x`,
 	})
 	if err != nil {
 		t.Fatal(err)

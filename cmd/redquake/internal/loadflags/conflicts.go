@@ -16,26 +16,60 @@ type conflict struct {
 
 // conflicts name the flags of what the object's own rules would refuse by the names of fields.
 var conflicts = []conflict{
-	{[]string{"think-time"}, opensLoop, "--think-time belongs to --users (closed loop): --rate, --search and stages of rates fix the times of the requests"},
-	{[]string{"requests"}, func(s *v1alpha1.RedisLoadTestSpec) bool { return s.Load.Search != nil },
-		"--requests: a search ends by itself; --rate and --users replace that of the file"},
-	{[]string{"duration", "requests", "ramp-up", "warm-up"}, func(s *v1alpha1.RedisLoadTestSpec) bool { return len(s.Load.Stages) > 0 },
-		"--duration, --requests, --ramp-up and --warm-up: the stages of the file are the whole course of the load; --users, --rate and --search replace them"},
-	{[]string{"search"}, func(s *v1alpha1.RedisLoadTestSpec) bool { return !limitsSearch(s.Objectives) },
-		"--search needs one of --max-latency-p50, --max-latency-p99, --max-latency-p999 and --max-error-rate: it looks for the highest rate that meets them"},
-	{[]string{"verify-share", "verify-stale-reads", "verify-dual-primary"}, isUnverified,
-		"--verify-share, --verify-stale-reads and --verify-dual-primary go with --verify-writes"},
-	{[]string{"max-lost-writes"}, isUnverified, "--max-lost-writes needs --verify-writes: without it no lost write is found"},
-	{[]string{"pool-size", "max-retries", "state-reload-interval"}, func(s *v1alpha1.RedisLoadTestSpec) bool { return s.Client.Driver != v1alpha1.DriverGoRedis },
-		"--pool-size, --max-retries and --state-reload-interval need --driver GoRedis"},
-	{[]string{"driver", "mode", "retries", "pipeline", "added-latency"}, needsNative,
-		"--mode Multiplexed, --retries, --pipeline and --added-latency belong to --driver Native; GoRedis has --pool-size and --max-retries"},
+	{
+		[]string{"think-time"},
+		opensLoop,
+		"--think-time belongs to --users (closed loop): --rate, --search and stages of rates fix the times of the requests",
+	},
+	{
+		[]string{"requests"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool { return s.Load.Search != nil },
+		"--requests: a search ends by itself; --rate and --users replace that of the file",
+	},
+	{
+		[]string{"duration", "requests", "ramp-up", "warm-up"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool { return len(s.Load.Stages) > 0 },
+		"--duration, --requests, --ramp-up and --warm-up: the stages of the file are the whole course " +
+			"of the load; --users, --rate and --search replace them",
+	},
+	{
+		[]string{"search"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool { return !limitsSearch(s.Objectives) },
+		"--search needs one of --max-latency-p50, --max-latency-p99, --max-latency-p999 and " +
+			"--max-error-rate: it looks for the highest rate that meets them",
+	},
+	{
+		[]string{"verify-share", "verify-stale-reads", "verify-dual-primary"},
+		isUnverified,
+		"--verify-share, --verify-stale-reads and --verify-dual-primary go with --verify-writes",
+	},
+	{
+		[]string{"max-lost-writes"},
+		isUnverified,
+		"--max-lost-writes needs --verify-writes: without it no lost write is found",
+	},
+	{
+		[]string{"pool-size", "max-retries", "state-reload-interval"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool { return s.Client.Driver != v1alpha1.DriverGoRedis },
+		"--pool-size, --max-retries and --state-reload-interval need --driver GoRedis",
+	},
+	{
+		[]string{"driver", "mode", "retries", "pipeline", "added-latency"},
+		needsNative,
+		"--mode Multiplexed, --retries, --pipeline and --added-latency belong to --driver Native; GoRedis has --pool-size and --max-retries",
+	},
 	{[]string{"read-from", "topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
-		return s.Target.Topology == v1alpha1.TopologyStandalone && s.Client.ReadFrom != "" && s.Client.ReadFrom != v1alpha1.ReadFromPrimary
+		return s.Target.Topology == v1alpha1.TopologyStandalone && s.Client.ReadFrom != "" &&
+			s.Client.ReadFrom != v1alpha1.ReadFromPrimary
 	}, "--read-from: the topology Standalone has no replicas"},
-	{[]string{"state-reload-interval", "topology", "sentinel"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
-		return s.Client.GoRedis != nil && s.Client.GoRedis.StateReloadInterval != nil && (s.Target.Sentinel != nil || !isAutoOr(s, v1alpha1.TopologyCluster))
-	}, "--state-reload-interval belongs to the topology Cluster: only a cluster has a layout to reload"},
+	{
+		[]string{"state-reload-interval", "topology", "sentinel"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool {
+			return s.Client.GoRedis != nil && s.Client.GoRedis.StateReloadInterval != nil &&
+				(s.Target.Sentinel != nil || !isAutoOr(s, v1alpha1.TopologyCluster))
+		},
+		"--state-reload-interval belongs to the topology Cluster: only a cluster has a layout to reload",
+	},
 	{[]string{"topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
 		return s.Target.Topology == v1alpha1.TopologySentinel && s.Target.Sentinel == nil
 	}, "--topology Sentinel needs --sentinel"},
@@ -47,7 +81,8 @@ var conflicts = []conflict{
 	}, "--database: a cluster has only database 0"},
 }
 
-// conflict returns an error for the first conflict to which a flag contributes. Those within the file alone are left to its validation.
+// conflict returns an error for the first conflict to which a flag contributes. Those within the
+// file alone are left to its validation.
 func (f *Flags) conflict(spec *v1alpha1.RedisLoadTestSpec) error {
 	for _, c := range conflicts {
 		if slices.ContainsFunc(c.flags, f.changed) && c.applies(spec) {
@@ -58,16 +93,21 @@ func (f *Flags) conflict(spec *v1alpha1.RedisLoadTestSpec) error {
 }
 
 func opensLoop(s *v1alpha1.RedisLoadTestSpec) bool {
-	byRates := slices.ContainsFunc(s.Load.Stages, func(stage v1alpha1.LoadStage) bool { return stage.Rate != nil })
-	return s.Load.ThinkTime != nil && s.Load.ThinkTime.Duration > 0 && (s.Load.Rate != nil || s.Load.Search != nil || byRates)
+	byRates := slices.ContainsFunc(s.Load.Stages, func(stage v1alpha1.LoadStage) bool {
+		return stage.Rate != nil
+	})
+	return s.Load.ThinkTime != nil && s.Load.ThinkTime.Duration > 0 &&
+		(s.Load.Rate != nil || s.Load.Search != nil || byRates)
 }
 
 func isAutoOr(s *v1alpha1.RedisLoadTestSpec, topology v1alpha1.Topology) bool {
-	return s.Target.Topology == "" || s.Target.Topology == v1alpha1.TopologyAuto || s.Target.Topology == topology
+	return s.Target.Topology == "" || s.Target.Topology == v1alpha1.TopologyAuto ||
+		s.Target.Topology == topology
 }
 
 func limitsSearch(o *v1alpha1.Objectives) bool {
-	return o != nil && (o.MaxLatencyP50 != nil || o.MaxLatencyP99 != nil || o.MaxLatencyP999 != nil || o.MaxErrorRate != nil)
+	return o != nil && (o.MaxLatencyP50 != nil || o.MaxLatencyP99 != nil || o.MaxLatencyP999 != nil ||
+		o.MaxErrorRate != nil)
 }
 
 func isUnverified(s *v1alpha1.RedisLoadTestSpec) bool {
@@ -76,5 +116,7 @@ func isUnverified(s *v1alpha1.RedisLoadTestSpec) bool {
 
 func needsNative(s *v1alpha1.RedisLoadTestSpec) bool {
 	c := &s.Client
-	return c.Driver == v1alpha1.DriverGoRedis && (c.Mode == v1alpha1.ClientMultiplexed || c.Retries > 0 || c.Pipeline > 1 || c.AddedLatency != nil && c.AddedLatency.Duration > 0)
+	return c.Driver == v1alpha1.DriverGoRedis &&
+		(c.Mode == v1alpha1.ClientMultiplexed || c.Retries > 0 || c.Pipeline > 1 ||
+			c.AddedLatency != nil && c.AddedLatency.Duration > 0)
 }

@@ -14,19 +14,47 @@ import (
 
 // flagsOfFields are the flags that set the fields of a RedisLoadTest.
 var flagsOfFields = map[string]string{
-	"spec.target.addresses": "address", "spec.target.topology": "topology", "spec.target.database": "database",
-	"spec.target.sentinel.addresses": "sentinel", "spec.target.sentinel.masterName": "master-name",
-	"spec.load.users": "users", "spec.load.rate": "rate", "spec.load.thinkTime": "think-time", "spec.load.duration": "duration", "spec.load.requests": "requests",
-	"spec.load.rampUp": "ramp-up", "spec.load.warmUp": "warm-up", "spec.load.search": "search", "spec.load.search.from": "search", "spec.load.search.to": "search",
-	"spec.load.search.trial": "search-trial", "spec.load.search.precision": "search-precision",
-	"spec.objectives.minThroughput": "min-throughput", "spec.objectives.maxLatencyP50": "max-latency-p50", "spec.objectives.maxLatencyP99": "max-latency-p99",
-	"spec.objectives.maxLatencyP999": "max-latency-p999", "spec.objectives.maxErrorRate": "max-error-rate", "spec.objectives.maxLostWrites": "max-lost-writes",
-	"spec.workload.commands": "command", "spec.workload.keyspace.keys": "keys", "spec.workload.values.bytes": "value-bytes",
-	"spec.client.connections": "connections", "spec.client.pipeline": "pipeline", "spec.client.requestTimeout": "timeout", "spec.client.dialTimeout": "dial-timeout",
-	"spec.client.readFrom": "read-from", "spec.client.mode": "mode", "spec.client.driver": "driver", "spec.client.connectionMaxAge": "connection-max-age",
-	"spec.client.retries": "retries", "spec.client.addedLatency": "added-latency", "spec.client.goRedis.poolSize": "pool-size",
-	"spec.client.goRedis.maxRetries": "max-retries", "spec.client.goRedis.stateReloadInterval": "state-reload-interval",
-	"spec.observe.interval": "interval", "spec.verify.share": "verify-share",
+	"spec.target.addresses":                   "address",
+	"spec.target.topology":                    "topology",
+	"spec.target.database":                    "database",
+	"spec.target.sentinel.addresses":          "sentinel",
+	"spec.target.sentinel.masterName":         "master-name",
+	"spec.load.users":                         "users",
+	"spec.load.rate":                          "rate",
+	"spec.load.thinkTime":                     "think-time",
+	"spec.load.duration":                      "duration",
+	"spec.load.requests":                      "requests",
+	"spec.load.rampUp":                        "ramp-up",
+	"spec.load.warmUp":                        "warm-up",
+	"spec.load.search":                        "search",
+	"spec.load.search.from":                   "search",
+	"spec.load.search.to":                     "search",
+	"spec.load.search.trial":                  "search-trial",
+	"spec.load.search.precision":              "search-precision",
+	"spec.objectives.minThroughput":           "min-throughput",
+	"spec.objectives.maxLatencyP50":           "max-latency-p50",
+	"spec.objectives.maxLatencyP99":           "max-latency-p99",
+	"spec.objectives.maxLatencyP999":          "max-latency-p999",
+	"spec.objectives.maxErrorRate":            "max-error-rate",
+	"spec.objectives.maxLostWrites":           "max-lost-writes",
+	"spec.workload.commands":                  "command",
+	"spec.workload.keyspace.keys":             "keys",
+	"spec.workload.values.bytes":              "value-bytes",
+	"spec.client.connections":                 "connections",
+	"spec.client.pipeline":                    "pipeline",
+	"spec.client.requestTimeout":              "timeout",
+	"spec.client.dialTimeout":                 "dial-timeout",
+	"spec.client.readFrom":                    "read-from",
+	"spec.client.mode":                        "mode",
+	"spec.client.driver":                      "driver",
+	"spec.client.connectionMaxAge":            "connection-max-age",
+	"spec.client.retries":                     "retries",
+	"spec.client.addedLatency":                "added-latency",
+	"spec.client.goRedis.poolSize":            "pool-size",
+	"spec.client.goRedis.maxRetries":          "max-retries",
+	"spec.client.goRedis.stateReloadInterval": "state-reload-interval",
+	"spec.observe.interval":                   "interval",
+	"spec.verify.share":                       "verify-share",
 }
 
 // wanted are the values of flags that are checked against a pattern, which says little to a reader.
@@ -43,7 +71,8 @@ var index = regexp.MustCompile(`\[[0-9]+\]`)
 
 // flagOf returns the flag that was given for a field or one around it; empty if it is the file's.
 func (f *Flags) flagOf(path string) string {
-	for path = index.ReplaceAllString(path, ""); path != ""; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
+	for path = index.ReplaceAllString(path,
+		""); path != ""; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
 		if flag, ok := flagsOfFields[path]; ok && f.changed(flag) {
 			return flag
 		}
@@ -51,7 +80,8 @@ func (f *Flags) flagOf(path string) string {
 	return ""
 }
 
-// Named returns an error about the spec with the names of the flags that were given for its fields; the others begin with the file, if there is one.
+// Named returns an error about the spec with the names of the flags that were given for its fields;
+// the others begin with the file, if there is one.
 func (f *Flags) Named(err error) error {
 	var invalid *manifest.InvalidError
 	if !errors.As(err, &invalid) {

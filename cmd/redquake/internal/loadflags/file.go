@@ -11,7 +11,9 @@ import (
 
 // readLoadTest reads the RedisLoadTest in a file, "-" = in. Errors begin with the file.
 // complete may add to the spec, as of manifest.ReadLoadTest.
-func readLoadTest(file string, in io.Reader, complete func(spec map[string]any)) (*v1alpha1.RedisLoadTest, error) {
+func readLoadTest(
+	file string, in io.Reader, complete func(spec map[string]any),
+) (*v1alpha1.RedisLoadTest, error) {
 	name := file
 	if file == "-" {
 		name = "standard input"

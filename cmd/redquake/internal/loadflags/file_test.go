@@ -15,7 +15,8 @@ func TestReadLoadTest(t *testing.T) {
 	for name, text := range map[string]string{
 		"alone":        clitest.LoadTestYAML,
 		"among others": other + clitest.LoadTestYAML + "---\n" + other,
-		"json": `{"apiVersion":"redquake.dev/v1alpha1","kind":"RedisLoadTest","metadata":{"name":"checkout"},"spec":{"target":{"addresses":["a:1"]},
+		"json": `{"apiVersion":"redquake.dev/v1alpha1","kind":"RedisLoadTest","metadata":{"name":"checkout"},
+			"spec":{"target":{"addresses":["a:1"]},
 			"load":{"users":10,"duration":"30s"},"workload":{"commands":[{"name":"get","command":["GET","a"]}]}}}`,
 	} {
 		test, err := readLoadTest("-", strings.NewReader(text), nil)
@@ -34,11 +35,17 @@ func TestReadLoadTestRefuses(t *testing.T) {
 	replaced := func(old, with string) string { return strings.Replace(clitest.LoadTestYAML, old, with, 1) }
 	tests := []struct{ name, text, want string }{
 		{"unknown field", replaced("users: 10", "userz: 10"), `FILE: unknown field "spec.load.userz"`},
-		{"value out of range", replaced("users: 10", "users: 0"), "FILE: the RedisLoadTest \"checkout\" is invalid:\n* spec.load.users: Invalid value: 0: "},
+		{
+			"value out of range", replaced("users: 10", "users: 0"),
+			"FILE: the RedisLoadTest \"checkout\" is invalid:\n* spec.load.users: Invalid value: 0: ",
+		},
 		{"no yaml", "a: [", "FILE: is not an object in YAML: "},
 		{"none", "kind: ConfigMap\n", `FILE: contains no RedisLoadTest of redquake.dev/v1alpha1`},
 		{"empty", "", `FILE: contains no RedisLoadTest`},
-		{"two", clitest.LoadTestYAML + "---" + clitest.LoadTestYAML, `FILE: contains more than one RedisLoadTest (checkout and checkout)`},
+		{
+			"two", clitest.LoadTestYAML + "---" + clitest.LoadTestYAML,
+			`FILE: contains more than one RedisLoadTest (checkout and checkout)`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

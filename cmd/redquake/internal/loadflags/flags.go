@@ -1,4 +1,5 @@
-// Package loadflags has the flags of load: it makes the load test and its plan of them and of a file, and names them in errors and doubts.
+// Package loadflags has the flags of load: it makes the load test and its plan of them and of a
+// file, and names them in errors and doubts.
 package loadflags
 
 import (
@@ -20,12 +21,15 @@ var defaultCommands = []string{"SET {key} {value}", "9:GET {key}"}
 func (f *Flags) Register(flags *pflag.FlagSet) {
 	f.changed = flags.Changed
 	flags.SortFlags = false
-	flags.StringVarP(&f.file, "file", "f", "", "`file` with a RedisLoadTest, - for standard input; the flags below override it")
-	flags.BoolVar(&f.unrecorded, "no-record", false, "count requests only, without latencies, errors and gaps, to measure the overhead of recording")
+	flags.StringVarP(&f.file, "file", "f", "",
+		"`file` with a RedisLoadTest, - for standard input; the flags below override it")
+	flags.BoolVar(&f.unrecorded, "no-record", false,
+		"count requests only, without latencies, errors and gaps, to measure the overhead of recording")
 	_ = flags.MarkHidden("no-record") // for hack/bench
 	flags.StringVarP(&f.Output, "output", "o", "text", "`format` of the result: text or json")
 	flags.StringVar(&f.Record, "record", "", "`file` to write the record to, for redquake results")
-	flags.StringVar(&f.Report, "report", "", "`file` to write the report to: .html, .md, .json, .xml (JUnit), .csv or .txt")
+	flags.StringVar(&f.Report, "report", "",
+		"`file` to write the report to: .html, .md, .json, .xml (JUnit), .csv or .txt")
 	f.registerTarget(flags)
 	f.registerShape(flags)
 	f.registerObjectives(flags)
@@ -35,83 +39,128 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 }
 
 func (f *Flags) registerTarget(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.addresses, "address", nil, "`host:port` of Redis; repeatable, the first that replies is used (default "+defaultAddress+")")
-	flags.StringVar(&f.topology, "topology", "Auto", "`kind` of deployment: Auto, Standalone, Replication, Sentinel or Cluster; Auto detects it from the servers")
-	flags.StringArrayVar(&f.sentinels, "sentinel", nil, "`host:port` of a sentinel that provides the primary's address; repeatable, instead of --address")
-	flags.StringVar(&f.masterName, "master-name", "", "`name` under which the sentinels monitor the primary (default: the only one)")
+	flags.StringArrayVar(&f.addresses, "address", nil,
+		"`host:port` of Redis; repeatable, the first that replies is used (default "+defaultAddress+")")
+	flags.StringVar(&f.topology, "topology", "Auto",
+		"`kind` of deployment: Auto, Standalone, Replication, Sentinel or Cluster; Auto detects it from the servers")
+	flags.StringArrayVar(&f.sentinels, "sentinel", nil,
+		"`host:port` of a sentinel that provides the primary's address; repeatable, instead of --address")
+	flags.StringVar(&f.masterName, "master-name", "",
+		"`name` under which the sentinels monitor the primary (default: the only one)")
 	flags.StringVar(&f.sentinelUsername, "sentinel-username", "", "ACL `user` of the sentinels")
-	flags.StringVar(&f.sentinelPasswordFile, "sentinel-password-file", "", "`file` with the password of the sentinels")
-	flags.BoolVar(&f.sentinelTLS, "sentinel-tls", false, "use TLS to connect to the sentinels, with the same files")
+	flags.StringVar(&f.sentinelPasswordFile, "sentinel-password-file", "",
+		"`file` with the password of the sentinels")
+	flags.BoolVar(&f.sentinelTLS, "sentinel-tls", false,
+		"use TLS to connect to the sentinels, with the same files")
 	flags.StringVar(&f.username, "username", "", "ACL `user`")
-	flags.StringVar(&f.passwordFile, "password-file", "", "`file` with the password (default: $"+PasswordVariable+" holds it)")
-	flags.StringVar(&f.dsnFile, "dsn-file", "", "`file` with the data source name of the database, password included; only for workload.cacheAside")
+	flags.StringVar(&f.passwordFile, "password-file", "",
+		"`file` with the password (default: $"+PasswordVariable+" holds it)")
+	flags.StringVar(&f.dsnFile, "dsn-file", "",
+		"`file` with the data source name of the database, password included; only for workload.cacheAside")
 	flags.Int32Var(&f.database, "database", 0, "`number` for SELECT")
 	flags.BoolVar(&f.tls, "tls", false, "use TLS")
-	flags.StringVar(&f.ca, "ca", "", "PEM `file` with the certificates to trust (default: the system's)")
+	flags.StringVar(&f.ca, "ca", "",
+		"PEM `file` with the certificates to trust (default: the system's)")
 	flags.StringVar(&f.cert, "cert", "", "PEM `file` with the client's certificate")
 	flags.StringVar(&f.key, "key", "", "PEM `file` with its key")
-	flags.StringVar(&f.serverName, "server-name", "", "`name` that the server's certificate must have (default: the host)")
+	flags.StringVar(&f.serverName, "server-name", "",
+		"`name` that the server's certificate must have (default: the host)")
 	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate: for tests only")
 }
 
 func (f *Flags) registerShape(flags *pflag.FlagSet) {
-	flags.Int32Var(&f.users, "users", defaultUsers, "closed loop: `number` of virtual users; with --rate or --search the most requests in flight")
-	flags.Int32Var(&f.rate, "rate", 0, "open loop: `number` of requests per second, at times fixed in advance")
-	flags.DurationVar(&f.thinkTime, "think-time", 0, "closed loop: a user's pause before its next request")
-	flags.DurationVar(&f.duration, "duration", defaultDuration, "measured time, after ramp-up and warm-up")
-	flags.Int64Var(&f.requests, "requests", 0, "end after this `number` of requests, instead of a duration")
-	flags.DurationVar(&f.rampUp, "ramp-up", 0, "time over which users or rate grow from 0, excluded from all figures")
+	flags.Int32Var(&f.users, "users", defaultUsers,
+		"closed loop: `number` of virtual users; with --rate or --search the most requests in flight")
+	flags.Int32Var(&f.rate, "rate", 0,
+		"open loop: `number` of requests per second, at times fixed in advance")
+	flags.DurationVar(&f.thinkTime, "think-time", 0,
+		"closed loop: a user's pause before its next request")
+	flags.DurationVar(&f.duration, "duration", defaultDuration,
+		"measured time, after ramp-up and warm-up")
+	flags.Int64Var(&f.requests, "requests", 0,
+		"end after this `number` of requests, instead of a duration")
+	flags.DurationVar(&f.rampUp, "ramp-up", 0,
+		"time over which users or rate grow from 0, excluded from all figures")
 	flags.DurationVar(&f.warmUp, "warm-up", 0, "time after that, excluded from all figures")
 
-	flags.StringVar(&f.search, "search", "", "open loop: `FROM:TO`, find the highest rate in this range that meets the objectives of\nlatency and errors; --duration, then 30m by default, limits the search")
-	flags.DurationVar(&f.searchTrial, "search-trial", 10*time.Second, "minimum time over which --search evaluates each rate")
-	flags.StringVar(&f.searchPrecision, "search-precision", "5%", "`share` by which the lowest rate that misses may be above the highest that meets the objectives")
+	flags.StringVar(&f.search, "search", "",
+		"open loop: `FROM:TO`, find the highest rate in this range that meets the objectives "+
+			"of\nlatency and errors; --duration, then 30m by default, limits the search")
+	flags.DurationVar(&f.searchTrial, "search-trial", 10*time.Second,
+		"minimum time over which --search evaluates each rate")
+	flags.StringVar(&f.searchPrecision, "search-precision", "5%",
+		"`share` by which the lowest rate that misses may be above the highest that meets the objectives")
 }
 
 func (f *Flags) registerObjectives(flags *pflag.FlagSet) {
-	flags.StringVar(&f.minThroughput, "min-throughput", "", "lowest mean `rate` of successes per second")
+	flags.StringVar(&f.minThroughput, "min-throughput", "",
+		"lowest mean `rate` of successes per second")
 	flags.DurationVar(&f.maxP50, "max-latency-p50", 0, "highest median latency")
 	flags.DurationVar(&f.maxP99, "max-latency-p99", 0, "highest 99th percentile of latency")
 	flags.DurationVar(&f.maxP999, "max-latency-p999", 0, "highest 99.9th percentile of latency")
-	flags.StringVar(&f.maxErrorRate, "max-error-rate", "", "highest `share` of failed, unknown and dropped requests, as 0.1%")
-	flags.Int64Var(&f.maxLostWrites, "max-lost-writes", 0, "highest `number` of acknowledged writes that are lost; needs --verify-writes")
+	flags.StringVar(&f.maxErrorRate, "max-error-rate", "",
+		"highest `share` of failed, unknown and dropped requests, as 0.1%")
+	flags.Int64Var(&f.maxLostWrites, "max-lost-writes", 0,
+		"highest `number` of acknowledged writes that are lost; needs --verify-writes")
 }
 
 func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.commands, "command", nil, "Redis `command`, optionally with a weight, as '9:GET {key}'; repeatable; placeholders\n"+
-		"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
+	flags.StringArrayVar(&f.commands, "command", nil,
+		"Redis `command`, optionally with a weight, as '9:GET {key}'; repeatable; placeholders\n"+
+			"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
 	flags.Int64Var(&f.keys, "keys", 100_000, "`number` of keys that {key} is drawn from")
 	flags.Int32Var(&f.valueBytes, "value-bytes", 32, "`size` of {value}")
 	flags.BoolVar(&f.prefill, "prefill", false, "set every key before the start")
 }
 
 func (f *Flags) registerClient(flags *pflag.FlagSet) {
-	flags.Int32Var(&f.connections, "connections", 0, "`number` of connections (default 50; of an HTTP API or a database as many as users)")
+	flags.Int32Var(&f.connections, "connections", 0,
+		"`number` of connections (default 50; of an HTTP API or a database as many as users)")
 	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
-	flags.DurationVar(&f.timeout, "timeout", 0, "time that a reply may take; a request with a later reply counts as unknown, not as a success\n(default 1s; of an HTTP API or a database 30s)")
-	flags.DurationVar(&f.dialTimeout, "dial-timeout", time.Second, "time that one attempt to connect may take, TLS and login included")
-	flags.DurationVar(&f.wait, "wait", 30*time.Second, "time to wait for a Redis that is not ready: no answer, data being loaded, an election;\n0 fails at once, as a wrong password always does")
+	flags.DurationVar(&f.timeout, "timeout", 0,
+		"time that a reply may take; a request with a later reply counts as unknown, not as a "+
+			"success\n(default 1s; of an HTTP API or a database 30s)")
+	flags.DurationVar(&f.dialTimeout, "dial-timeout", time.Second,
+		"time that one attempt to connect may take, TLS and login included")
+	flags.DurationVar(&f.wait, "wait", 30*time.Second,
+		"time to wait for a Redis that is not ready: no answer, data being loaded, an election;\n0 "+
+			"fails at once, as a wrong password always does")
 	flags.BoolVar(&f.resp2, "resp2", false, "use RESP2 instead of RESP3")
-	flags.StringVar(&f.readFrom, "read-from", "Primary", "`servers` that read-only commands go to: Primary, Replica or Any")
-	flags.StringVar(&f.mode, "mode", "Dedicated", "`way` of using connections: Dedicated: one request in flight per connection; Multiplexed: users share connections")
-	flags.DurationVar(&f.connectionMaxAge, "connection-max-age", 0, "age at which a connection is replaced; 0 = never")
-	flags.Int32Var(&f.retries, "retries", 0, "`number` of times that a failed request is sent again: a retry hides an error")
-	flags.DurationVar(&f.addedLatency, "added-latency", 0, "latency that the client adds to each round trip, to simulate a slower network")
-	flags.StringVar(&f.driver, "driver", "Native", "`client` that sends the requests: Native, or GoRedis with its own pool and retries")
-	flags.Int32Var(&f.poolSize, "pool-size", 0, "`number` of connections of driver GoRedis (default: --connections)")
-	flags.Int32Var(&f.maxRetries, "max-retries", 0, "`number` of retries of driver GoRedis, -1 for none (default: its own)")
-	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0, "how often driver GoRedis reloads the layout of a cluster (default: its own)")
-	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond, "step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
+	flags.StringVar(&f.readFrom, "read-from", "Primary",
+		"`servers` that read-only commands go to: Primary, Replica or Any")
+	flags.StringVar(&f.mode, "mode", "Dedicated",
+		"`way` of using connections: Dedicated: one request in flight per connection; Multiplexed: users share connections")
+	flags.DurationVar(&f.connectionMaxAge, "connection-max-age", 0,
+		"age at which a connection is replaced; 0 = never")
+	flags.Int32Var(&f.retries, "retries", 0,
+		"`number` of times that a failed request is sent again: a retry hides an error")
+	flags.DurationVar(&f.addedLatency, "added-latency", 0,
+		"latency that the client adds to each round trip, to simulate a slower network")
+	flags.StringVar(&f.driver, "driver", "Native",
+		"`client` that sends the requests: Native, or GoRedis with its own pool and retries")
+	flags.Int32Var(&f.poolSize, "pool-size", 0,
+		"`number` of connections of driver GoRedis (default: --connections)")
+	flags.Int32Var(&f.maxRetries, "max-retries", 0,
+		"`number` of retries of driver GoRedis, -1 for none (default: its own)")
+	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0,
+		"how often driver GoRedis reloads the layout of a cluster (default: its own)")
+	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond,
+		"step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
 }
 
 func (f *Flags) registerVerify(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.verify, "verify-writes", false, "make a share of the requests numbered writes and read them back after the load,\nto count the acknowledged writes that were lost")
-	flags.StringVar(&f.verifyShare, "verify-share", "1%", "`share` of the requests that are such writes")
-	flags.BoolVar(&f.staleReads, "verify-stale-reads", false, "also read from the replicas, to measure how far they lag behind")
-	flags.BoolVar(&f.dualPrimary, "verify-dual-primary", false, "also send writes to every node, to detect two that accept them at the same time")
+	flags.BoolVar(&f.verify, "verify-writes", false,
+		"make a share of the requests numbered writes and read them back after the load,\nto count the acknowledged writes that were lost")
+	flags.StringVar(&f.verifyShare, "verify-share", "1%",
+		"`share` of the requests that are such writes")
+	flags.BoolVar(&f.staleReads, "verify-stale-reads", false,
+		"also read from the replicas, to measure how far they lag behind")
+	flags.BoolVar(&f.dualPrimary, "verify-dual-primary", false,
+		"also send writes to every node, to detect two that accept them at the same time")
 }
 
-// LoadTest merges the file, which may be standard input, and the flags. Flags override the file. Errors name the flag or the file.
+// LoadTest merges the file, which may be standard input, and the flags. Flags override the file.
+// Errors name the flag or the file.
 func (f *Flags) LoadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if f.file != "" {
@@ -145,7 +194,11 @@ func (f *Flags) applyWorkload(workload *v1alpha1.Workload) error {
 		if err != nil {
 			return err
 		}
-		*workload = v1alpha1.Workload{Commands: commands, Keyspace: workload.Keyspace, Values: workload.Values}
+		*workload = v1alpha1.Workload{
+			Commands: commands,
+			Keyspace: workload.Keyspace,
+			Values:   workload.Values,
+		}
 	}
 	if f.changed("keys") {
 		workload.Keyspace.Keys = f.keys
@@ -205,7 +258,8 @@ func (f *Flags) Check() error {
 	case (f.Record != "" || f.Report != "") && f.unrecorded:
 		return errors.New("--no-record excludes --record and --report")
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
-		return errors.New("--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
+		return errors.New(
+			"--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
 	}
 	return f.checkLogin()
 }
@@ -217,9 +271,17 @@ func (f *Flags) checkNumbers() error {
 		}
 	}
 	for name, bad := range map[string]bool{
-		"users": f.users < 1, "rate": f.rate < 1, "requests": f.requests < 1, "duration": f.duration <= 0, "keys": f.keys < 1,
-		"connections": f.connections < 1, "pipeline": f.pipeline < 1, "value-bytes": f.valueBytes < 1, "interval": f.interval <= 0,
-		"timeout": f.timeout <= 0, "dial-timeout": f.dialTimeout <= 0,
+		"users":        f.users < 1,
+		"rate":         f.rate < 1,
+		"requests":     f.requests < 1,
+		"duration":     f.duration <= 0,
+		"keys":         f.keys < 1,
+		"connections":  f.connections < 1,
+		"pipeline":     f.pipeline < 1,
+		"value-bytes":  f.valueBytes < 1,
+		"interval":     f.interval <= 0,
+		"timeout":      f.timeout <= 0,
+		"dial-timeout": f.dialTimeout <= 0,
 	} {
 		// The zero value would be treated as not set and replaced by the default.
 		if bad && f.changed(name) {

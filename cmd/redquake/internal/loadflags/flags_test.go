@@ -52,8 +52,10 @@ func TestPlanOfDefaults(t *testing.T) {
 	want := &plan.Plan{
 		Run: "load", Pods: 1, Interval: 100 * time.Millisecond, Info: time.Second,
 		Target: plan.Target{Topology: plan.TopologyAuto, Addresses: []string{"127.0.0.1:6379"}},
-		Client: plan.Client{Connections: 50, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
-			ReadFrom: plan.ReadPrimary, Mode: plan.Dedicated, Driver: plan.NativeDriver},
+		Client: plan.Client{
+			Connections: 50, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
+			ReadFrom: plan.ReadPrimary, Mode: plan.Dedicated, Driver: plan.NativeDriver,
+		},
 		Shape: plan.Shape{Users: 50, Duration: 30 * time.Second},
 		Workload: plan.Workload{
 			Commands: []plan.Command{
@@ -76,7 +78,8 @@ func TestPlanOfFlags(t *testing.T) {
 	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := planOf(t, "", "--address", "a:1", "--address", "b:2", "--username", "app", "--password-file", password, "--database", "3",
+	got, _, err := planOf(t, "", "--address", "a:1", "--address", "b:2", "--username", "app", "--password-file", password,
+		"--database", "3",
 		"--tls", "--ca", "ca.crt", "--cert", "c.crt", "--key", "c.key", "--server-name", "redis", "--insecure",
 		"--rate", "500", "--users", "20", "--requests", "1000", "--ramp-up", "1s", "--warm-up", "2s",
 		"--command", "INCR {key}", "--keys", "7", "--value-bytes", "8", "--prefill",
@@ -91,8 +94,11 @@ func TestPlanOfFlags(t *testing.T) {
 			Topology: plan.TopologyAuto, Addresses: []string{"a:1", "b:2"}, Username: "app", PasswordFile: password, Database: 3,
 			TLS: &plan.TLS{CAFile: "ca.crt", CertFile: "c.crt", KeyFile: "c.key", ServerName: "redis", InsecureSkipVerify: true},
 		},
-		Client: plan.Client{Connections: 4, Pipeline: 5, DialTimeout: 3 * time.Second, RequestTimeout: 200 * time.Millisecond, Protocol: 2,
-			ReadFrom: plan.ReadPrimary, Mode: plan.Dedicated, Driver: plan.NativeDriver},
+		Client: plan.Client{
+			Connections: 4, Pipeline: 5, DialTimeout: 3 * time.Second, RequestTimeout: 200 * time.Millisecond,
+			Protocol: 2,
+			ReadFrom: plan.ReadPrimary, Mode: plan.Dedicated, Driver: plan.NativeDriver,
+		},
 		Shape: plan.Shape{Users: 20, Rate: 500, Requests: 1000, RampUp: time.Second, WarmUp: 2 * time.Second},
 		Workload: plan.Workload{
 			Commands: []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "{key}"}}},
@@ -110,7 +116,8 @@ func TestPlanOfFlags(t *testing.T) {
 // Flags override only the corresponding fields of the file.
 func TestPlanOfFileAndFlags(t *testing.T) {
 	t.Setenv(PasswordVariable, "")
-	text := strings.Replace(clitest.LoadTestYAML, "spec:", "spec:\n  objectives: {maxErrorRate: 1%}\n  pods: {count: 3}\n  client: {connections: 5}", 1)
+	text := strings.Replace(clitest.LoadTestYAML, "spec:",
+		"spec:\n  objectives: {maxErrorRate: 1%}\n  pods: {count: 3}\n  client: {connections: 5}", 1)
 	got, notes, err := planOf(t, text, "-f", "FILE", "--address", "x:1", "--duration", "5s")
 	if err != nil {
 		t.Fatal(err)
@@ -134,24 +141,75 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 func TestFlagsReplaceTheShapeOfTheFile(t *testing.T) {
 	t.Setenv(PasswordVariable, "")
 	const closed, stages = "users: 10, thinkTime: 1s, warmUp: 5s, duration: 40s", "stages: [{rate: 5, duration: 10s}]"
-	searching := plan.Shape{Rate: 500, Search: &plan.Search{From: 500, To: 900, Trial: 10 * time.Second, Precision: 0.05, Settle: 2 * time.Second, Requests: 1000}}
+	searching := plan.Shape{
+		Rate: 500,
+		Search: &plan.Search{
+			From:      500,
+			To:        900,
+			Trial:     10 * time.Second,
+			Precision: 0.05,
+			Settle:    2 * time.Second,
+			Requests:  1000,
+		},
+	}
 	for _, tt := range []struct {
 		name, load string
 		args       []string
 		want       plan.Shape
 	}{
-		{"a rate for users", closed, []string{"--rate", "100"}, plan.Shape{Rate: 100, WarmUp: 5 * time.Second, Duration: 40 * time.Second}},
-		{"a rate, and users in flight", closed, []string{"--rate", "100", "--users", "7"}, plan.Shape{Rate: 100, Users: 7, WarmUp: 5 * time.Second, Duration: 40 * time.Second}},
-		{"another number of users", closed, []string{"--users", "7"}, plan.Shape{Users: 7, ThinkTime: time.Second, WarmUp: 5 * time.Second, Duration: 40 * time.Second}},
-		{"another rate", "rate: 5, users: 3, duration: 40s", []string{"--rate", "100"}, plan.Shape{Rate: 100, Users: 3, Duration: 40 * time.Second}},
+		{
+			"a rate for users",
+			closed,
+			[]string{"--rate", "100"},
+			plan.Shape{Rate: 100, WarmUp: 5 * time.Second, Duration: 40 * time.Second},
+		},
+		{
+			"a rate, and users in flight",
+			closed,
+			[]string{"--rate", "100", "--users", "7"},
+			plan.Shape{Rate: 100, Users: 7, WarmUp: 5 * time.Second, Duration: 40 * time.Second},
+		},
+		{
+			"another number of users",
+			closed,
+			[]string{"--users", "7"},
+			plan.Shape{Users: 7, ThinkTime: time.Second, WarmUp: 5 * time.Second, Duration: 40 * time.Second},
+		},
+		{
+			"another rate",
+			"rate: 5, users: 3, duration: 40s",
+			[]string{"--rate", "100"},
+			plan.Shape{Rate: 100, Users: 3, Duration: 40 * time.Second},
+		},
 		{"a rate for stages", stages, []string{"--rate", "100"}, plan.Shape{Rate: 100, Duration: 30 * time.Second}},
 		{"users for stages", stages, []string{"--users", "7", "--requests", "50"}, plan.Shape{Users: 7, Requests: 50}},
-		{"a search for users", closed, []string{"--search", "500:900"}, plan.Shape{Rate: 500, Search: searching.Search, WarmUp: 5 * time.Second, Duration: 40 * time.Second}},
-		{"a search for stages", stages, []string{"--search", "500:900"}, plan.Shape{Rate: 500, Search: searching.Search, Duration: 30 * time.Minute}},
-		{"a rate for a search", "search: {from: 100, to: 900}, duration: 40s", []string{"--rate", "100"}, plan.Shape{Rate: 100, Duration: 40 * time.Second}},
-		{"another search", "users: 3, search: {from: 100, to: 900}, duration: 40s", []string{"--search", "500:900"}, plan.Shape{Rate: 500, Search: searching.Search, Users: 3, Duration: 40 * time.Second}},
+		{
+			"a search for users",
+			closed,
+			[]string{"--search", "500:900"},
+			plan.Shape{Rate: 500, Search: searching.Search, WarmUp: 5 * time.Second, Duration: 40 * time.Second},
+		},
+		{
+			"a search for stages",
+			stages,
+			[]string{"--search", "500:900"},
+			plan.Shape{Rate: 500, Search: searching.Search, Duration: 30 * time.Minute},
+		},
+		{
+			"a rate for a search",
+			"search: {from: 100, to: 900}, duration: 40s",
+			[]string{"--rate", "100"},
+			plan.Shape{Rate: 100, Duration: 40 * time.Second},
+		},
+		{
+			"another search",
+			"users: 3, search: {from: 100, to: 900}, duration: 40s",
+			[]string{"--search", "500:900"},
+			plan.Shape{Rate: 500, Search: searching.Search, Users: 3, Duration: 40 * time.Second},
+		},
 	} {
-		text := strings.Replace(clitest.LoadTestYAML, "load: {users: 10, duration: 30s}", "objectives: {maxErrorRate: 1%}\n  load: {"+tt.load+"}", 1)
+		text := strings.Replace(clitest.LoadTestYAML, "load: {users: 10, duration: 30s}",
+			"objectives: {maxErrorRate: 1%}\n  load: {"+tt.load+"}", 1)
 		got, _, err := planOf(t, text, append([]string{"-f", "FILE"}, tt.args...)...)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
@@ -167,15 +225,18 @@ func TestFlagsReplaceTheShapeOfTheFile(t *testing.T) {
 func TestFlagsCompleteTheFile(t *testing.T) {
 	t.Setenv(PasswordVariable, "")
 	text := strings.Replace(clitest.LoadTestYAML, `  target: {addresses: ["127.0.0.1:6379"]}`, "", 1)
-	text = strings.Replace(text, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{rateLimiter: {limit: 5, window: 1s}, keyspace: {keys: 9}}", 1)
+	text = strings.Replace(text, `{commands: [{name: get, command: [GET, "{key}"]}]}`,
+		"{rateLimiter: {limit: 5, window: 1s}, keyspace: {keys: 9}}", 1)
 	got, _, err := planOf(t, text, "-f", "FILE", "--address", "x:1", "--command", "INCR {key}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Target.Addresses[0] != "x:1" || got.Workload.RateLimiter != nil || len(got.Workload.Commands) != 1 || got.Workload.Keyspace.Keys != 9 {
+	if got.Target.Addresses[0] != "x:1" || got.Workload.RateLimiter != nil || len(got.Workload.Commands) != 1 ||
+		got.Workload.Keyspace.Keys != 9 {
 		t.Errorf("%+v", got)
 	}
-	if got, _, err = planOf(t, text, "-f", "FILE", "--sentinel", "s:1"); err != nil || got.Target.Sentinel == nil || got.Workload.RateLimiter == nil {
+	if got, _, err = planOf(t, text, "-f", "FILE", "--sentinel", "s:1"); err != nil || got.Target.Sentinel == nil ||
+		got.Workload.RateLimiter == nil {
 		t.Errorf("with sentinels: %+v, %v", got, err)
 	}
 	if _, _, err = planOf(t, text, "-f", "FILE"); err == nil || !strings.Contains(err.Error(), "set target") {
@@ -194,7 +255,8 @@ func TestAddressInTheFileOfAService(t *testing.T) {
 	if want := []string{"x:1"}; !cmp.Equal(got.Target.Addresses, want) {
 		t.Errorf("addresses are %v, want %v", got.Target.Addresses, want)
 	}
-	_, _, err = planOf(t, strings.Replace(text, "duration: 30s", "duration: 1ms", 1), "-f", "FILE", "--address", "x:1", "--duration", "5s")
+	_, _, err = planOf(t, strings.Replace(text, "duration: 30s", "duration: 1ms", 1), "-f", "FILE", "--address", "x:1",
+		"--duration", "5s")
 	if err == nil || !strings.Contains(err.Error(), "spec.load.duration: Invalid value") {
 		t.Errorf("a file with a duration of 1ms: %v", err)
 	}
@@ -202,13 +264,16 @@ func TestAddressInTheFileOfAService(t *testing.T) {
 
 // What a load from the command line leaves out is noted.
 func TestNotesOfAFile(t *testing.T) {
-	text := clitest.LoadTestYAML + "  pods: {count: 2}\n  observe: {pods: [{name: app, selector: {matchLabels: {app: shop}}}]}\n"
+	text := clitest.LoadTestYAML +
+		"  pods: {count: 2}\n  observe: {pods: [{name: app, selector: {matchLabels: {app: shop}}}]}\n"
 	_, notes, err := planOf(t, text, "-f", "FILE")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(got, "the load of 2 pods was sent by this process") ||
-		!strings.Contains(got, "the pods of spec.observe.pods were not observed: there is no metrics API outside of a cluster") {
+	if got := strings.Join(notes, "\n"); len(notes) != 2 ||
+		!strings.Contains(got, "the load of 2 pods was sent by this process") ||
+		!strings.Contains(got,
+			"the pods of spec.observe.pods were not observed: there is no metrics API outside of a cluster") {
 		t.Errorf("the notes are\n%s", got)
 	}
 }
@@ -220,54 +285,187 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	withSecrets := in(`{addresses: ["a:1"], auth: {passwordSecretRef: {name: x, key: password}}}`)
 	withTLS := in(`{addresses: ["a:1"], tls: {caSecretRef: {name: x}, certSecretRef: {name: client}}}`)
-	withStages := strings.Replace(clitest.LoadTestYAML, "users: 10, duration: 30s", "stages: [{rate: 5, duration: 10s}]", 1)
-	withSearch := strings.Replace(clitest.LoadTestYAML, "load: {users: 10, duration: 30s}", "objectives: {maxErrorRate: 1%}\n  load: {users: 10, duration: 30s, search: {from: 5, to: 10}}", 1)
-	withDatabase := strings.Replace(clitest.LoadTestYAML, "workload: {", `workload: {cacheAside: {database: {driver: postgres, dsnSecretRef: {name: shop, key: dsn}, query: "SELECT $1"}}} #`, 1)
+	withStages := strings.Replace(
+		clitest.LoadTestYAML, "users: 10, duration: 30s", "stages: [{rate: 5, duration: 10s}]", 1)
+	withSearch := strings.Replace(clitest.LoadTestYAML, "load: {users: 10, duration: 30s}",
+		"objectives: {maxErrorRate: 1%}\n  load: {users: 10, duration: 30s, search: {from: 5, to: 10}}", 1)
+	withDatabase := strings.Replace(clitest.LoadTestYAML, "workload: {",
+		`workload: {cacheAside: {database: {driver: postgres, dsnSecretRef: {name: shop, key: dsn}, query: "SELECT $1"}}} #`, 1)
 	tests := []struct {
 		name, text string
 		args       []string
 		want       string
 	}{
-		{"database secret", withDatabase, []string{"-f", "FILE"}, "test.yaml: spec.workload.cacheAside.database.dsnSecretRef: Secrets are not read outside of a cluster: pass --dsn-file"},
-		{"database file", withDatabase, []string{"-f", "FILE", "--dsn-file", "/does/not/exist"}, "--dsn-file: open /does/not/exist: no such file"},
-		{"database file of commands", clitest.LoadTestYAML, []string{"-f", "FILE", "--dsn-file", "FILE"}, "--dsn-file needs a file with workload.cacheAside"},
+		{
+			"database secret",
+			withDatabase,
+			[]string{"-f", "FILE"},
+			"test.yaml: spec.workload.cacheAside.database.dsnSecretRef: Secrets are not read outside of a cluster: pass --dsn-file",
+		},
+		{
+			"database file",
+			withDatabase,
+			[]string{"-f", "FILE", "--dsn-file", "/does/not/exist"},
+			"--dsn-file: open /does/not/exist: no such file",
+		},
+		{
+			"database file of commands",
+			clitest.LoadTestYAML,
+			[]string{"-f", "FILE", "--dsn-file", "FILE"},
+			"--dsn-file needs a file with workload.cacheAside",
+		},
 		{"output", "", []string{"-o", "yaml"}, `--output: "yaml" is neither text nor json`},
 		{"zero", "", []string{"--users", "0"}, "--users: must be above 0"},
-		{"stale reads alone", "", []string{"--verify-stale-reads"}, "--verify-share, --verify-stale-reads and --verify-dual-primary go with --verify-writes"},
+		{
+			"stale reads alone",
+			"",
+			[]string{"--verify-stale-reads"},
+			"--verify-share, --verify-stale-reads and --verify-dual-primary go with --verify-writes",
+		},
 		{"share of nothing", "", []string{"--verify-writes", "--verify-share", "0%"}, "--verify-share: 0%: must be above 0%"},
 		{"cert alone", "", []string{"--cert", "x"}, "--cert and --key must be set together"},
-		{"password file", "", []string{"--password-file", "/does/not/exist"}, "--password-file: open /does/not/exist: no such file"},
+		{
+			"password file",
+			"",
+			[]string{"--password-file", "/does/not/exist"},
+			"--password-file: open /does/not/exist: no such file",
+		},
 		{"username alone", "", []string{"--username", "app"}, "--username needs --password-file or $REDISCLI_AUTH"},
 		{"record of nothing", "", []string{"--record", "x", "--no-record"}, "--no-record excludes --record and --report"},
-		{"report of nothing", "", []string{"--report", "x.html", "--no-record"}, "--no-record excludes --record and --report"},
-		{"throughput that is no number", "", []string{"--min-throughput", "abc"}, "--min-throughput: abc: must be a number above 0, as 1500"},
+		{
+			"report of nothing",
+			"",
+			[]string{"--report", "x.html", "--no-record"},
+			"--no-record excludes --record and --report",
+		},
+		{
+			"throughput that is no number",
+			"",
+			[]string{"--min-throughput", "abc"},
+			"--min-throughput: abc: must be a number above 0, as 1500",
+		},
 		{"no file", "", []string{"-f", "/does/not/exist"}, "--file: open /does/not/exist"},
-		{"flags that the file excludes", clitest.LoadTestYAML, []string{"-f", "FILE", "--rate", "5", "--think-time", "1s"}, "--think-time belongs to --users"},
-		{"address without a port", clitest.LoadTestYAML, []string{"-f", "FILE", "--address", "redis:70000"}, "--address: the port of"},
+		{
+			"flags that the file excludes",
+			clitest.LoadTestYAML,
+			[]string{"-f", "FILE", "--rate", "5", "--think-time", "1s"},
+			"--think-time belongs to --users",
+		},
+		{
+			"address without a port",
+			clitest.LoadTestYAML,
+			[]string{"-f", "FILE", "--address", "redis:70000"},
+			"--address: the port of",
+		},
 		{"address", "", []string{"--address", "redis"}, "--address: redis: must be host:port, as redis-0:6379"},
 		{"rate and think time", "", []string{"--rate", "5", "--think-time", "1s"}, "--think-time belongs to --users"},
-		{"field of the file", strings.Replace(clitest.LoadTestYAML, "users: 10", "users: -1", 1), []string{"-f", "FILE"}, "\n* spec.load.users: Invalid value: -1"},
-		{"error rate without a unit", "", []string{"--max-error-rate", "0.1"}, "--max-error-rate: 0.1: must be a share in percent, as 0.1%"},
-		{"fine duration", "", []string{"--warm-up", "500us"}, "--warm-up: 500µs: must be a duration, as 1m30s; no part of it below 1ms"},
-		{"read from", "", []string{"--read-from", "Nearest"}, `--read-from: "Nearest": supported values: "Primary", "Replica", "Any"`},
-		{"two flags", "", []string{"--min-throughput", "-5", "--max-error-rate", "x"}, "\n* --max-error-rate: x: must be a share"},
-		{"weight", "", []string{"--command", "0:GET {key}"}, `--command "0:GET {key}": the weight 0 must be between 1 and 1000000`},
-		{"weight that is no number", "", []string{"--command", "x:GET {key}"}, `--command "x:GET {key}": the weight x must be a whole number`},
-		{"pool of another driver", "", []string{"--pool-size", "5"}, "--pool-size, --max-retries and --state-reload-interval need --driver GoRedis"},
-		{"pipeline of GoRedis", "", []string{"--driver", "GoRedis", "--pipeline", "5"}, "--pipeline and --added-latency belong to --driver Native"},
+		{
+			"field of the file",
+			strings.Replace(clitest.LoadTestYAML, "users: 10", "users: -1", 1),
+			[]string{"-f", "FILE"},
+			"\n* spec.load.users: Invalid value: -1",
+		},
+		{
+			"error rate without a unit",
+			"",
+			[]string{"--max-error-rate", "0.1"},
+			"--max-error-rate: 0.1: must be a share in percent, as 0.1%",
+		},
+		{
+			"fine duration",
+			"",
+			[]string{"--warm-up", "500us"},
+			"--warm-up: 500µs: must be a duration, as 1m30s; no part of it below 1ms",
+		},
+		{
+			"read from",
+			"",
+			[]string{"--read-from", "Nearest"},
+			`--read-from: "Nearest": supported values: "Primary", "Replica", "Any"`,
+		},
+		{
+			"two flags",
+			"",
+			[]string{"--min-throughput", "-5", "--max-error-rate", "x"},
+			"\n* --max-error-rate: x: must be a share",
+		},
+		{
+			"weight",
+			"",
+			[]string{"--command", "0:GET {key}"},
+			`--command "0:GET {key}": the weight 0 must be between 1 and 1000000`,
+		},
+		{
+			"weight that is no number",
+			"",
+			[]string{"--command", "x:GET {key}"},
+			`--command "x:GET {key}": the weight x must be a whole number`,
+		},
+		{
+			"pool of another driver",
+			"",
+			[]string{"--pool-size", "5"},
+			"--pool-size, --max-retries and --state-reload-interval need --driver GoRedis",
+		},
+		{
+			"pipeline of GoRedis",
+			"",
+			[]string{"--driver", "GoRedis", "--pipeline", "5"},
+			"--pipeline and --added-latency belong to --driver Native",
+		},
 		{"lost writes of none", "", []string{"--max-lost-writes", "5"}, "--max-lost-writes needs --verify-writes"},
 		{"share without verification", "", []string{"--verify-share", "5%"}, "go with --verify-writes"},
 		{"search for nothing", "", []string{"--search", "10:20"}, "--search needs one of --max-latency-p50"},
-		{"replicas of one server", "", []string{"--topology", "Standalone", "--read-from", "Replica"}, "--read-from: the topology Standalone has no replicas"},
-		{"layout of one server", "", []string{"--topology", "Standalone", "--driver", "GoRedis", "--state-reload-interval", "5s"}, "--state-reload-interval belongs to the topology Cluster"},
-		{"database of a cluster", "", []string{"--topology", "Cluster", "--database", "5"}, "--database: a cluster has only database 0"},
-		{"length of stages", withStages, []string{"-f", "FILE", "--duration", "5s"}, "--duration, --requests, --ramp-up and --warm-up: the stages of the file are the whole course"},
-		{"pauses in stages of rates", withStages, []string{"-f", "FILE", "--think-time", "5s"}, "--think-time belongs to --users"},
-		{"requests of a search", withSearch, []string{"-f", "FILE", "--requests", "5"}, "--requests: a search ends by itself"},
+		{
+			"replicas of one server",
+			"",
+			[]string{"--topology", "Standalone", "--read-from", "Replica"},
+			"--read-from: the topology Standalone has no replicas",
+		},
+		{
+			"layout of one server",
+			"",
+			[]string{"--topology", "Standalone", "--driver", "GoRedis", "--state-reload-interval", "5s"},
+			"--state-reload-interval belongs to the topology Cluster",
+		},
+		{
+			"database of a cluster",
+			"",
+			[]string{"--topology", "Cluster", "--database", "5"},
+			"--database: a cluster has only database 0",
+		},
+		{
+			"length of stages",
+			withStages,
+			[]string{"-f", "FILE", "--duration", "5s"},
+			"--duration, --requests, --ramp-up and --warm-up: the stages of the file are the whole course",
+		},
+		{
+			"pauses in stages of rates",
+			withStages,
+			[]string{"-f", "FILE", "--think-time", "5s"},
+			"--think-time belongs to --users",
+		},
+		{
+			"requests of a search",
+			withSearch,
+			[]string{"-f", "FILE", "--requests", "5"},
+			"--requests: a search ends by itself",
+		},
 		{"service", in(`{service: {name: redis}}`), []string{"-f", "FILE"}, "test.yaml: spec.target: names no addresses"},
-		{"password secret", withSecrets, []string{"-f", "FILE"}, "test.yaml: spec.target.auth.passwordSecretRef: Secrets are not read"},
+		{
+			"password secret",
+			withSecrets,
+			[]string{"-f", "FILE"},
+			"test.yaml: spec.target.auth.passwordSecretRef: Secrets are not read",
+		},
 		{"CA secret", withTLS, []string{"-f", "FILE"}, "test.yaml: spec.target.tls.caSecretRef: Secrets are not read"},
-		{"client secret", withTLS, []string{"-f", "FILE", "--ca", "x"}, "test.yaml: spec.target.tls.certSecretRef: Secrets are not read"},
+		{
+			"client secret",
+			withTLS,
+			[]string{"-f", "FILE", "--ca", "x"},
+			"test.yaml: spec.target.tls.certSecretRef: Secrets are not read",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -284,7 +482,8 @@ func TestPlanRefuses(t *testing.T) {
 
 func TestPasswordOfTheEnvironment(t *testing.T) {
 	t.Setenv(PasswordVariable, "secret")
-	withSecrets := strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{addresses: ["a:1"], auth: {username: app, passwordSecretRef: {name: x, key: password}}}`, 1)
+	withSecrets := strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`,
+		`{addresses: ["a:1"], auth: {username: app, passwordSecretRef: {name: x, key: password}}}`, 1)
 	plan, _, err := planOf(t, withSecrets, "-f", "FILE")
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +502,8 @@ func TestPasswordOfTheEnvironment(t *testing.T) {
 // Durations below a millisecond are written with the letter µ by Go, in objects of a file as in those of flags.
 func TestPlanOfMicroseconds(t *testing.T) {
 	t.Setenv(PasswordVariable, "")
-	text := strings.Replace(clitest.LoadTestYAML, "spec:", "spec:\n  objectives: {maxLatencyP99: 900us}\n  client: {addedLatency: 0.5ms}", 1)
+	text := strings.Replace(clitest.LoadTestYAML, "spec:",
+		"spec:\n  objectives: {maxLatencyP99: 900us}\n  client: {addedLatency: 0.5ms}", 1)
 	for _, args := range [][]string{{"-f", "FILE"}, {"--added-latency", "500us", "--max-latency-p99", "900us"}} {
 		if got, _, err := planOf(t, text, args...); err != nil || got.Client.AddedLatency != 500*time.Microsecond {
 			t.Errorf("%v: %+v, %v", args, got, err)

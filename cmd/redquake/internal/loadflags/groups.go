@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// groups are the groups of flags in the help, each with its title and the first of its flags in the order of registration.
+// groups are the groups of flags in the help, each with its title and the first of its flags in the
+// order of registration.
 var groups = []struct{ title, first string }{
 	{"Input and output", "file"},
 	{"Redis", "address"},
@@ -27,7 +28,8 @@ const helpWidth = 130
 // Group lists the flags in the command's help under titles.
 func Group(cmd *cobra.Command) {
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n\n%s", cmd.UseLine(), cmd.Example, grouped(cmd.Flags()))
+		_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n\n%s", cmd.UseLine(),
+			cmd.Example, grouped(cmd.Flags()))
 		return err
 	})
 }

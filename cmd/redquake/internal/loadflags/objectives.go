@@ -30,4 +30,6 @@ func (f *Flags) applyObjectives(spec *v1alpha1.RedisLoadTestSpec) {
 	}
 }
 
-func limit(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+func limit(d time.Duration) *metav1.Duration {
+	return &metav1.Duration{Duration: d}
+}

@@ -12,7 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// applyShape overrides the file's load. A flag also replaces what says the same in another way: --rate a number of users, stages or a search.
+// applyShape overrides the file's load. A flag also replaces what says the same in another way:
+// --rate a number of users, stages or a search.
 func (f *Flags) applyShape(shape *v1alpha1.LoadShape) error {
 	f.replaceShape(shape)
 	fromFlags := f.file == ""

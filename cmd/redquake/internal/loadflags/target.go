@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Plan returns the plan of the test for this process instead of pods, with the credentials of the flags instead of Secrets. notes
-// are the differences from a run in the cluster.
+// Plan returns the plan of the test for this process instead of pods, with the credentials of the
+// flags instead of Secrets. notes are the differences from a run in the cluster.
 func (f *Flags) Plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []string, err error) {
 	if test.Spec.Target.IsSet() {
 		if err := f.checkTarget(&test.Spec.Target); err != nil {
@@ -30,13 +30,17 @@ func (f *Flags) Plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []str
 		return nil, nil, f.Named(err)
 	}
 	if pods > 1 {
-		if test.Spec.Client.Connections > 0 || !plan.Workload.IsRemote() { // otherwise they are as many as users need
+		// otherwise they are as many as users need
+		if test.Spec.Client.Connections > 0 || !plan.Workload.IsRemote() {
 			plan.Client.Connections *= pods
 		}
-		notes = append(notes, fmt.Sprintf("the load of %d pods was sent by this process, over %d connections", pods, plan.Client.Connections))
+		notes = append(notes,
+			fmt.Sprintf("the load of %d pods was sent by this process, over %d connections", pods,
+				plan.Client.Connections))
 	}
 	if len(test.Spec.Observe.Pods) > 0 {
-		notes = append(notes, "the pods of spec.observe.pods were not observed: there is no metrics API outside of a cluster")
+		notes = append(notes,
+			"the pods of spec.observe.pods were not observed: there is no metrics API outside of a cluster")
 	}
 	plan.Run = test.Name
 	if err := f.login(&plan.Target, &test.Spec.Target); err != nil {
@@ -59,8 +63,9 @@ func (f *Flags) inFile(err error) error {
 // checkTarget returns an error if the file's target needs a cluster to be resolved.
 func (f *Flags) checkTarget(target *v1alpha1.RedisTarget) error {
 	if len(target.Addresses) == 0 && target.Sentinel == nil {
-		return fmt.Errorf("%s: spec.target: names no addresses, and a Service or pods are not resolved outside of a cluster: "+
-			"pass --address host:port, for instance of a `kubectl port-forward`", f.file)
+		return fmt.Errorf(
+			"%s: spec.target: names no addresses, and a Service or pods are not resolved outside of a cluster: "+
+				"pass --address host:port, for instance of a `kubectl port-forward`", f.file)
 	}
 	return f.checkSentinels(target)
 }
@@ -73,7 +78,9 @@ func (f *Flags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 		to.Username = f.username
 	}
 	if target.Auth != nil && f.passwordFile == "" && os.Getenv(PasswordVariable) == "" {
-		return fmt.Errorf("%s: spec.target.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass --password-file or set $%s", f.file, PasswordVariable)
+		return fmt.Errorf(
+			"%s: spec.target.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass "+
+				"--password-file or set $%s", f.file, PasswordVariable)
 	}
 	if to.TLS == nil {
 		if !f.wantsTLS() {
@@ -96,7 +103,9 @@ func (f *Flags) databaseLogin(to *plan.CacheAside) error {
 	case to == nil:
 		return nil
 	case f.dsnFile == "":
-		return fmt.Errorf("%s: spec.workload.cacheAside.database.dsnSecretRef: Secrets are not read outside of a cluster: pass --dsn-file", f.file)
+		return fmt.Errorf(
+			"%s: spec.workload.cacheAside.database.dsnSecretRef: Secrets are not read outside of a cluster: pass --dsn-file",
+			f.file)
 	}
 	to.Database.DSNFile = f.dsnFile
 	return nil
@@ -106,7 +115,8 @@ func (f *Flags) wantsTLS() bool {
 	return f.tls || f.insecure || f.ca != "" || f.cert != "" || f.serverName != ""
 }
 
-// Options pass the password in the environment to the runner: a plan contains only the path of a password file.
+// Options pass the password in the environment to the runner: a plan contains only the path of a
+// password file.
 func (f *Flags) Options() []engine.Option {
 	options := []engine.Option{engine.WithPatience(f.wait)}
 	if password := os.Getenv(PasswordVariable); password != "" && f.passwordFile == "" {

@@ -18,15 +18,19 @@ func (f *Flags) applyTLS(to *plan.TLS) {
 	}
 }
 
-// checkTLSSecrets returns an error for a Secret of the file that no flag replaces; field is the path of the TLS settings.
+// checkTLSSecrets returns an error for a Secret of the file that no flag replaces; field is the
+// path of the TLS settings.
 func (f *Flags) checkTLSSecrets(field string, tls *v1alpha1.RedisTLS) error {
 	switch {
 	case tls == nil:
 		return nil
 	case tls.CASecretRef != nil && f.ca == "" && !f.insecure:
-		return fmt.Errorf("%s: %s.caSecretRef: Secrets are not read outside of a cluster: pass --ca", f.file, field)
+		return fmt.Errorf("%s: %s.caSecretRef: Secrets are not read outside of a cluster: pass --ca",
+			f.file, field)
 	case tls.CertSecretRef != nil && f.cert == "":
-		return fmt.Errorf("%s: %s.certSecretRef: Secrets are not read outside of a cluster: pass --cert and --key", f.file, field)
+		return fmt.Errorf(
+			"%s: %s.certSecretRef: Secrets are not read outside of a cluster: pass --cert and --key", f.file,
+			field)
 	}
 	return nil
 }

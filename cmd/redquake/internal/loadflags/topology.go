@@ -127,18 +127,25 @@ func unlessZero(d time.Duration) *metav1.Duration {
 	return &metav1.Duration{Duration: d}
 }
 
-// checkSentinels returns an error for flags without sentinels, and for sentinels of the file that need a cluster to be resolved.
+// checkSentinels returns an error for flags without sentinels, and for sentinels of the file that
+// need a cluster to be resolved.
 func (f *Flags) checkSentinels(target *v1alpha1.RedisTarget) error {
 	s := target.Sentinel
 	switch {
-	case s == nil && (f.masterName != "" || f.sentinelUsername != "" || f.sentinelPasswordFile != "" || f.sentinelTLS):
-		return fmt.Errorf("--master-name, --sentinel-username, --sentinel-password-file and --sentinel-tls need --sentinel")
+	case s == nil && (f.masterName != "" || f.sentinelUsername != "" || f.sentinelPasswordFile != "" ||
+		f.sentinelTLS):
+		return fmt.Errorf(
+			"--master-name, --sentinel-username, --sentinel-password-file and --sentinel-tls need --sentinel")
 	case s == nil:
 		return nil
 	case s.Service != nil:
-		return fmt.Errorf("%s: spec.target.sentinel.service: a Service is not resolved outside of a cluster: pass --sentinel host:port", f.file)
+		return fmt.Errorf(
+			"%s: spec.target.sentinel.service: a Service is not resolved outside of a cluster: pass --sentinel host:port",
+			f.file)
 	case s.Auth != nil && f.sentinelPasswordFile == "":
-		return fmt.Errorf("%s: spec.target.sentinel.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass --sentinel-password-file", f.file)
+		return fmt.Errorf(
+			"%s: spec.target.sentinel.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass --sentinel-password-file",
+			f.file)
 	}
 	return f.checkTLSSecrets("spec.target.sentinel.tls", s.TLS)
 }

@@ -36,15 +36,23 @@ func parsed(t *testing.T, args ...string) (*Flags, *v1alpha1.RedisLoadTest) {
 }
 
 func TestTopologyFlags(t *testing.T) {
-	f, test := parsed(t, "--topology", "Sentinel", "--sentinel", "a:1", "--sentinel", "b:2", "--master-name", "m", "--sentinel-username", "watcher",
+	f, test := parsed(t, "--topology", "Sentinel", "--sentinel", "a:1", "--sentinel", "b:2", "--master-name", "m",
+		"--sentinel-username", "watcher",
 		"--sentinel-password-file", "p", "--sentinel-tls", "--ca", "ca.crt", "--server-name", "redis")
-	want := v1alpha1.RedisTarget{Topology: v1alpha1.TopologySentinel, Sentinel: &v1alpha1.SentinelTarget{Addresses: []string{"a:1", "b:2"}, MasterName: "m"}}
+	want := v1alpha1.RedisTarget{
+		Topology: v1alpha1.TopologySentinel,
+		Sentinel: &v1alpha1.SentinelTarget{Addresses: []string{"a:1", "b:2"}, MasterName: "m"},
+	}
 	if diff := cmp.Diff(want, test.Spec.Target); diff != "" {
 		t.Error(diff)
 	}
 	to := &plan.Sentinel{}
 	f.sentinelLogin(to)
-	if diff := cmp.Diff(&plan.Sentinel{Username: "watcher", PasswordFile: "p", TLS: &plan.TLS{CAFile: "ca.crt", ServerName: "redis"}}, to); diff != "" {
+	if diff := cmp.Diff(&plan.Sentinel{
+		Username:     "watcher",
+		PasswordFile: "p",
+		TLS:          &plan.TLS{CAFile: "ca.crt", ServerName: "redis"},
+	}, to); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -54,14 +62,30 @@ func TestClientFlags(t *testing.T) {
 		args []string
 		want v1alpha1.LoadClient
 	}{
-		{[]string{"--read-from", "Any", "--mode", "Multiplexed", "--connection-max-age", "1m", "--retries", "2", "--added-latency", "5ms"}, v1alpha1.LoadClient{
-			ReadFrom: v1alpha1.ReadFromAny, Mode: v1alpha1.ClientMultiplexed, Retries: 2,
-			ConnectionMaxAge: &metav1.Duration{Duration: time.Minute}, AddedLatency: &metav1.Duration{Duration: 5 * time.Millisecond},
-		}},
-		{[]string{"--driver", "GoRedis", "--pool-size", "7", "--max-retries", "-1", "--state-reload-interval", "1s"}, v1alpha1.LoadClient{
-			Driver:  v1alpha1.DriverGoRedis,
-			GoRedis: &v1alpha1.GoRedisOptions{PoolSize: new(int32(7)), MaxRetries: new(int32(-1)), StateReloadInterval: &metav1.Duration{Duration: time.Second}},
-		}},
+		{
+			[]string{
+				"--read-from", "Any", "--mode", "Multiplexed", "--connection-max-age", "1m", "--retries", "2",
+				"--added-latency", "5ms",
+			},
+			v1alpha1.LoadClient{
+				ReadFrom:         v1alpha1.ReadFromAny,
+				Mode:             v1alpha1.ClientMultiplexed,
+				Retries:          2,
+				ConnectionMaxAge: &metav1.Duration{Duration: time.Minute},
+				AddedLatency:     &metav1.Duration{Duration: 5 * time.Millisecond},
+			},
+		},
+		{
+			[]string{"--driver", "GoRedis", "--pool-size", "7", "--max-retries", "-1", "--state-reload-interval", "1s"},
+			v1alpha1.LoadClient{
+				Driver: v1alpha1.DriverGoRedis,
+				GoRedis: &v1alpha1.GoRedisOptions{
+					PoolSize:            new(int32(7)),
+					MaxRetries:          new(int32(-1)),
+					StateReloadInterval: &metav1.Duration{Duration: time.Second},
+				},
+			},
+		},
 	} {
 		_, test := parsed(t, c.args...)
 		if diff := cmp.Diff(c.want, test.Spec.Client); diff != "" {
@@ -85,11 +109,23 @@ func TestTopologyFlagErrors(t *testing.T) {
 		{"", []string{"--topology", "Ring"}, `--topology: "Ring": supported values: "Auto", `},
 		{"", []string{"--topology", "Sentinel"}, "--topology Sentinel needs --sentinel"},
 		{"", []string{"--topology", "Cluster", "--sentinel", "a:1"}, "--sentinel belongs to --topology Sentinel or Auto"},
-		{"", []string{"--driver", "GoRedis", "--state-reload-interval", "1s", "--sentinel", "a:1"}, "--state-reload-interval belongs to the topology Cluster"},
+		{
+			"",
+			[]string{"--driver", "GoRedis", "--state-reload-interval", "1s", "--sentinel", "a:1"},
+			"--state-reload-interval belongs to the topology Cluster",
+		},
 		{file("{sentinel: {service: {name: s}}}"), []string{"-f", "FILE"}, "pass --sentinel host:port"},
-		{file(`{sentinel: {addresses: ["a:1"], auth: {passwordSecretRef: {name: a, key: b}}}}`), []string{"-f", "FILE"}, "pass --sentinel-password-file"},
+		{
+			file(`{sentinel: {addresses: ["a:1"], auth: {passwordSecretRef: {name: a, key: b}}}}`),
+			[]string{"-f", "FILE"},
+			"pass --sentinel-password-file",
+		},
 		{file(`{sentinel: {addresses: ["a:1"], tls: {caSecretRef: {name: a}}}}`), []string{"-f", "FILE"}, "pass --ca"},
-		{file(`{sentinel: {addresses: ["a:1"], tls: {certSecretRef: {name: a}}}}`), []string{"-f", "FILE"}, "pass --cert and --key"},
+		{
+			file(`{sentinel: {addresses: ["a:1"], tls: {certSecretRef: {name: a}}}}`),
+			[]string{"-f", "FILE"},
+			"pass --cert and --key",
+		},
 	} {
 		_, _, err := planOf(t, tc.text, tc.args...)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -56,7 +56,8 @@ type Flags struct {
 	changed func(name string) bool // whether a flag was given
 }
 
-// PasswordVariable is the environment variable of the password, the same as for redis-cli: all users of the machine can read a command line.
+// PasswordVariable is the environment variable of the password, the same as for redis-cli: all
+// users of the machine can read a command line.
 const PasswordVariable = "REDISCLI_AUTH"
 
 // Defaults without a file.

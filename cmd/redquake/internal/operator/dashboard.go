@@ -17,18 +17,22 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
-const dashboardHelp = `Open the dashboard of the operator in a browser: a list of load tests, faults, experiments and schedules, and a page for each, which follows it
-while it runs and is its report afterwards. It only reads, and each page can be saved as one file.
+const dashboardHelp = `Open the dashboard of the operator in a browser: a list of load tests, faults, experiments and
+schedules, and a page for each, which follows it while it runs and is its report afterwards. It only
+reads, and each page can be saved as one file.
 
-The command forwards a port of this machine to the manager that leads, until Ctrl-C, and follows when another one takes over. Only browsers with the
-address that it prints get in. The pages show what the user of the kubeconfig may read: get on the object, and list on redisloadtests and
+The command forwards a port of this machine to the manager that leads, until Ctrl-C, and follows
+when another one takes over. Only browsers with the address that it prints get in. The pages show
+what the user of the kubeconfig may read: get on the object, and list on redisloadtests and
 redisfaults of its namespace.
 
-The manager knows the user by a bearer token. Where the kubeconfig has none, as with a client certificate, a token of the ServiceAccount
-redquake-dashboard is requested, which may read the objects of all namespaces and lasts for an hour.
+The manager knows the user by a bearer token. Where the kubeconfig has none, as with a client
+certificate, a token of the ServiceAccount redquake-dashboard is requested, which may read the
+objects of all namespaces and lasts for an hour.
 
-Needed in the operator's namespace: get leases and pods, create pods/portforward, and for the ServiceAccount create serviceaccounts/token.
-docs/dashboard.md says more, also how to serve the dashboard behind an ingress.`
+Needed in the operator's namespace: get leases and pods, create pods/portforward, and for the
+ServiceAccount create serviceaccounts/token. docs/dashboard.md says more, also how to serve the
+dashboard behind an ingress.`
 
 const dashboardExamples = `  # all objects that you may list
   {name} dashboard
@@ -71,13 +75,17 @@ func NewDashboard(name string, io cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.IntVar(&flags.port, "port", 0, "`port` of this machine (default: any free one)")
 	f.BoolVar(&flags.noBrowser, "no-browser", false, "only print the address")
-	f.StringVar(&flags.account, "service-account", "", "`name` of a ServiceAccount of the operator's namespace to read as (default: the user of the kubeconfig, or "+forward.ServiceAccount+" if that has no token)")
-	f.StringVar(&flags.operator, "operator-namespace", "redquake-system", "`namespace` of the operator")
+	f.StringVar(&flags.account, "service-account", "",
+		"`name` of a ServiceAccount of the operator's namespace to read as (default: the user of the "+
+			"kubeconfig, or "+forward.ServiceAccount+" if that has no token)")
+	f.StringVar(&flags.operator, "operator-namespace", "redquake-system",
+		"`namespace` of the operator")
 	flags.cluster.Register(f)
 	return cmd
 }
 
-// dashboardPath is the path of the page of an object that the arguments name: a load test, or KIND/NAME.
+// dashboardPath is the path of the page of an object that the arguments name: a load test, or
+// KIND/NAME.
 func dashboardPath(namespace string, args []string) (string, error) {
 	if len(args) == 0 {
 		return "/", nil
@@ -88,7 +96,9 @@ func dashboardPath(namespace string, args []string) (string, error) {
 	}
 	known, ok := kube.KindOf(kind)
 	if !ok || name == "" || strings.Contains(name, "/") {
-		return "", fmt.Errorf("%q is neither the name of a RedisLoadTest nor redisloadtest/NAME, redisfault/NAME, redisexperiment/NAME or redisexperimentschedule/NAME", args[0])
+		return "", fmt.Errorf(
+			"%q is neither the name of a RedisLoadTest nor redisloadtest/NAME, redisfault/NAME, "+
+				"redisexperiment/NAME or redisexperimentschedule/NAME", args[0])
 	}
 	return "/" + namespace + "/" + known.Resource + "/" + name, nil
 }
@@ -120,7 +130,10 @@ func (f *dashboardFlags) run(ctx context.Context, args []string, io cli.Streams)
 	if err != nil {
 		return err
 	}
-	tunnel := &forward.Tunnel{Operator: operator, Moved: func(pod string) { fmt.Fprintf(io.Err, "Connected to pod %s of namespace %s.\n", pod, f.operator) }}
+	tunnel := &forward.Tunnel{Operator: operator, Moved: func(pod string) {
+		fmt.Fprintf(io.Err,
+			"Connected to pod %s of namespace %s.\n", pod, f.operator)
+	}}
 	proxy := forward.NewProxy(listener, tunnel, identity, log.New(io.Err, "", 0))
 	fmt.Fprintf(io.Err, "Reading as %s. Ctrl-C ends.\n", identity.Name)
 	fmt.Fprintln(io.Out, proxy.URL(path))

@@ -19,13 +19,15 @@ import (
 
 const doctorHelp = `Check whether the cluster is ready for load tests and faults, and what each kind of fault needs.
 
-It reads only: the version of Kubernetes; the kinds of redquake.dev, and whether they are those of this program; the admission policies; the operator, its image,
-and whether it watches the namespace; what you may do there (SelfSubjectAccessReview); the annotations that protect the namespace or stop its faults; the policy
-of the cluster; nodes; storage classes whose volumes are attached to nodes; metrics-server; Chaos Mesh and its version. Then, for each kind of fault: is it
-switched on, permitted by the policy, to you, and to the operator, and is what it acts on there?
+It reads only: the version of Kubernetes; the kinds of redquake.dev, and whether they are those of
+this program; the admission policies; the operator, its image, and whether it watches the namespace;
+what you may do there (SelfSubjectAccessReview); the annotations that protect the namespace or stop
+its faults; the policy of the cluster; nodes; storage classes whose volumes are attached to nodes;
+metrics-server; Chaos Mesh and its version. Then, for each kind of fault: is it switched on,
+permitted by the policy, to you, and to the operator, and is what it acts on there?
 
-OK: it is there. Note: something does less than it could. Missing: it does not work; the detail says what to do. Unknown: you may not ask.
-It does not look at a Redis: plan does, with a fault.
+OK: it is there. Note: something does less than it could. Missing: it does not work; the detail says
+what to do. Unknown: you may not ask. It does not look at a Redis: plan does, with a fault.
 
 Exit codes:
   0    load tests can run, and so can each kind of fault that --fault names
@@ -65,14 +67,16 @@ func NewDoctor(name string, io cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&flags.output, "output", "o", "text", "`format`: text or json")
-	f.StringSliceVar(&flags.faults, "fault", nil, "`type` of fault that must be possible, such as PodKill; repeatable")
-	_ = cmd.RegisterFlagCompletionFunc("fault", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var all []cobra.Completion
-		for _, kind := range declared.Types() {
-			all = append(all, string(kind))
-		}
-		return all, cobra.ShellCompDirectiveNoFileComp
-	})
+	f.StringSliceVar(&flags.faults, "fault", nil,
+		"`type` of fault that must be possible, such as PodKill; repeatable")
+	_ = cmd.RegisterFlagCompletionFunc("fault",
+		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var all []cobra.Completion
+			for _, kind := range declared.Types() {
+				all = append(all, string(kind))
+			}
+			return all, cobra.ShellCompDirectiveNoFileComp
+		})
 	flags.cluster.Register(f)
 	return cmd
 }

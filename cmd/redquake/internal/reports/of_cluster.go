@@ -8,7 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/report/run"
 )
 
-// OfLoadTest makes the report of a load test of the cluster with its faults, and its record, if it is stored.
+// OfLoadTest makes the report of a load test of the cluster with its faults, and its record, if it
+// is stored.
 func OfLoadTest(ctx context.Context, from *cluster.Flags, name string) (*report.Document, error) {
 	in, err := fromCluster(ctx, from, name)
 	if err != nil {
@@ -17,8 +18,11 @@ func OfLoadTest(ctx context.Context, from *cluster.Flags, name string) (*report.
 	return run.LoadTest(*in), nil
 }
 
-// OfFault makes the report of a fault of the cluster on a load test; "" = that which the fault's status names.
-func OfFault(ctx context.Context, from *cluster.Flags, test, fault string) (*report.Document, error) {
+// OfFault makes the report of a fault of the cluster on a load test; "" = that which the fault's
+// status names.
+func OfFault(
+	ctx context.Context, from *cluster.Flags, test, fault string,
+) (*report.Document, error) {
 	if test == "" {
 		found, err := from.LoadTestOf(ctx, fault)
 		if err != nil {

@@ -26,28 +26,32 @@ import (
 	"github.com/redquake/redquake/internal/report/run"
 )
 
-const reportHelp = `Write the report of a load test, of a fault on it, of an experiment, or of a schedule: what happened, how long, what was lost, how exactly that is known,
-and why not to trust it.
+const reportHelp = `Write the report of a load test, of a fault on it, of an experiment, or of a schedule: what
+happened, how long, what was lost, how exactly that is known, and why not to trust it.
 
-NAME is a RedisLoadTest of the cluster in the kubeconfig. KIND/NAME is an object of it, too: redisfault/kill-primary, which is the same as --fault kill-primary,
-redisexperiment/fsync, or redisexperimentschedule/nightly, whose report is about all its runs.
+NAME is a RedisLoadTest of the cluster in the kubeconfig. KIND/NAME is an object of it, too:
+redisfault/kill-primary, which is the same as --fault kill-primary, redisexperiment/fsync, or
+redisexperimentschedule/nightly, whose report is about all its runs.
 
-FILE is what was saved, - for standard input. An argument that names a file is a FILE. It has, as YAML or JSON and as far as it was kept:
+FILE is what was saved, - for standard input. An argument that names a file is a FILE. It has, as
+YAML or JSON and as far as it was kept:
   a RedisLoadTest, its RedisFaults and the ConfigMap NAME-results
   a RedisExperiment and the ConfigMap NAME-experiment; and, for curves and phases, the objects of its runs
   a RedisExperimentSchedule and the ConfigMap NAME-history
   a record alone, such as load --record writes, or the result of load -o json
 
 Formats:
-  html      one file that needs no network: curves with a cursor and zoom, phases, tables; readable in print, too
+  html      one file that needs no network: curves with a cursor and zoom, phases, tables; readable
+            in print, too
   markdown  for the comment of a pull request
   json      figures, objectives, doubts, sections; its schema is docs/report.schema.json
-  junit     a case for each objective, and one for the run; what is not conclusive is an error, so that it passes no gate
+  junit     a case for each objective, and one for the run; what is not conclusive is an error, so
+            that it passes no gate
   csv       a row for each figure
   text      for a terminal
 
-The report of a test that still runs has the figures until now. The exit code is 0 if the report was written, whatever the verdict is.
-What each part of a report says is described in docs/reports.md.`
+The report of a test that still runs has the figures until now. The exit code is 0 if the report was
+written, whatever the verdict is. What each part of a report says is described in docs/reports.md.`
 
 const reportExamples = `  # a page of a load test with its faults
   {name} report checkout-cache -n shop -o html > report.html
@@ -56,7 +60,8 @@ const reportExamples = `  # a page of a load test with its faults
   {name} report --fault kill-primary -n shop
 
   # from what was saved of a run, before its objects were deleted
-  kubectl get redisloadtest/checkout-cache redisfault/kill-primary configmap/checkout-cache-results -n shop -o yaml > run.yaml
+  kubectl get redisloadtest/checkout-cache redisfault/kill-primary configmap/checkout-cache-results
+  -n shop -o yaml > run.yaml
   {name} report run.yaml -o junit > junit.xml
 
   # from the record of a load from this machine
@@ -86,7 +91,8 @@ func NewReport(name string, io cli.Streams) *cobra.Command {
 		ValidArgsFunction: cluster.OrFiles(flags.cluster.Names(cluster.AnyState, kube.LoadTest)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(output.FormNames(), flags.output) {
-				return fmt.Errorf("--output: %q is none of %s", flags.output, strings.Join(output.FormNames(), ", "))
+				return fmt.Errorf("--output: %q is none of %s", flags.output,
+					strings.Join(output.FormNames(), ", "))
 			}
 			if len(args) == 0 && flags.fault == "" {
 				return errors.New("name a RedisLoadTest or a file, or a fault by --fault")
@@ -96,7 +102,8 @@ func NewReport(name string, io cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&flags.output, "output", "o", "markdown", "`format`: "+strings.Join(output.FormNames(), ", "))
+	f.StringVarP(&flags.output, "output", "o", "markdown",
+		"`format`: "+strings.Join(output.FormNames(), ", "))
 	f.StringVar(&flags.fault, "fault", "", "`name` of the RedisFault that the report is of")
 	flags.cluster.Register(f)
 	return cmd
@@ -110,8 +117,11 @@ func (f *reportFlags) run(ctx context.Context, args []string, streams cli.Stream
 	return output.WriteReport(streams.Out, f.output, d)
 }
 
-// document makes the report: of a file if there is one of this name, otherwise of an object of the cluster.
-func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Reader) (*report.Document, error) {
+// document makes the report: of a file if there is one of this name, otherwise of an object of the
+// cluster.
+func (f *reportFlags) document(
+	ctx context.Context, args []string, stdin io.Reader,
+) (*report.Document, error) {
 	if len(args) == 0 {
 		return OfFault(ctx, &f.cluster, "", f.fault)
 	}
@@ -136,8 +146,11 @@ func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Read
 	return f.ofRun(reportInput(text, of))
 }
 
-// ofObject makes the report of an object of the cluster: of a load test, or KIND/NAME. Anything else was to be a file, which is missing.
-func (f *reportFlags) ofObject(ctx context.Context, of string, missing error) (*report.Document, error) {
+// ofObject makes the report of an object of the cluster: of a load test, or KIND/NAME. Anything
+// else was to be a file, which is missing.
+func (f *reportFlags) ofObject(
+	ctx context.Context, of string, missing error,
+) (*report.Document, error) {
 	kind, name, typed := strings.Cut(of, "/")
 	if !typed {
 		kind, name = kube.LoadTest.Name, of
@@ -185,7 +198,8 @@ func reportInput(text []byte, name string) (*run.Input, error) {
 	return input, nil
 }
 
-// experimentIn is the experiment or the schedule of a file with what else was saved of it; nil = the file has none.
+// experimentIn is the experiment or the schedule of a file with what else was saved of it; nil =
+// the file has none.
 func experimentIn(text []byte) (*archive.Objects, error) {
 	if !bytes.Contains(text, []byte("RedisExperiment")) || merged.IsEncoded(text) {
 		return nil, nil
@@ -204,7 +218,8 @@ func (f *reportFlags) ofExperiment(saved *archive.Objects, err error) (*report.D
 	case err != nil:
 		return nil, err
 	case f.fault != "":
-		return nil, errors.New("--fault: an experiment has a fault of this name in each run: name the RedisLoadTest of one")
+		return nil, errors.New(
+			"--fault: an experiment has a fault of this name in each run: name the RedisLoadTest of one")
 	}
 	return documentOfExperiment(saved)
 }

@@ -22,14 +22,16 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-const resultsHelp = `Show the course of a finished load test: throughput, errors and latencies over time, the times without a success, and the faults.
+const resultsHelp = `Show the course of a finished load test: throughput, errors and latencies over time, the times
+without a success, and the faults.
 
-NAME is a RedisLoadTest of the cluster in the kubeconfig. FILE is what was saved of one, - for standard input: the ConfigMap NAME-results
-as YAML or JSON, with the RedisFaults if they are in the file, or a record alone, such as load --record writes. An argument that names
-a file is a FILE.
+NAME is a RedisLoadTest of the cluster in the kubeconfig. FILE is what was saved of one, - for
+standard input: the ConfigMap NAME-results as YAML or JSON, with the RedisFaults if they are in the
+file, or a record alone, such as load --record writes. An argument that names a file is a FILE.
 
-Latencies are those of successes: response time from the intended arrival (open loop), or service time from the send (closed loop).
-A row counts what was answered in it. The schema of -o json and -o csv is described in docs/record.md.`
+Latencies are those of successes: response time from the intended arrival (open loop), or service
+time from the send (closed loop). A row counts what was answered in it. The schema of -o json and -o
+csv is described in docs/record.md.`
 
 const resultsExamples = `  # every 10 seconds, all operations
   {name} results checkout-cache -n shop
@@ -74,8 +76,10 @@ func NewResults(name string, io cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&flags.output, "output", "o", "table", "`format`: table, json or csv")
-	f.DurationVar(&flags.every, "every", 10*time.Second, "length of a row, rounded up to whole steps of the record")
-	f.StringVar(&flags.operation, "operation", "", "`name` of the operation that the figures are of (default: all together)")
+	f.DurationVar(&flags.every, "every", 10*time.Second,
+		"length of a row, rounded up to whole steps of the record")
+	f.StringVar(&flags.operation, "operation", "",
+		"`name` of the operation that the figures are of (default: all together)")
 	flags.cluster.Register(f)
 	return cmd
 }
@@ -126,7 +130,8 @@ func (f *resultsFlags) read(ctx context.Context, of string, in io.Reader) (*arch
 	}
 	file, err := os.Open(of)
 	switch {
-	case errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(of, "/."): // no name of a test has these
+	// no name of a test has these
+	case errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(of, "/."):
 		return f.cluster.ReadRecord(ctx, of)
 	case err != nil:
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Split splits at spaces. Words in single or double quotes may contain spaces and be empty; within double quotes a backslash
-// escapes the next character.
+// Split splits at spaces. Words in single or double quotes may contain spaces and be empty; within
+// double quotes a backslash escapes the next character.
 func Split(text string) ([]string, error) {
 	var s splitter
 	for _, r := range text {

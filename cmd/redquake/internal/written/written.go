@@ -1,4 +1,5 @@
-// Package written reads the objects that users write in files, in the order in which they are created.
+// Package written reads the objects that users write in files, in the order in which they are
+// created.
 package written
 
 import (
@@ -26,7 +27,9 @@ type Object struct {
 }
 
 // Ours reports whether an object is of redquake.dev.
-func (w *Object) Ours() bool { return w.Kind.Name != "" }
+func (w *Object) Ours() bool {
+	return w.Kind.Name != ""
+}
 
 // Ref is the object in messages, such as statefulset/redis.
 func (w *Object) Ref() string {
@@ -44,8 +47,9 @@ func (w *Object) Ref() string {
 // maxObjects is how large a file with objects may be.
 const maxObjects = 16 << 20
 
-// Read reads the objects of files, - = in, and of folders with a kustomization, in the order in which they are created: what is not of redquake.dev as it stands
-// there, then settings, load tests, other faults, experiments, schedules. A setting is to be in force before its load begins.
+// Read reads the objects of files, - = in, and of folders with a kustomization, in the order in
+// which they are created: what is not of redquake.dev as it stands there, then settings, load
+// tests, other faults, experiments, schedules. A setting is to be in force before its load begins.
 func Read(files []string, in io.Reader) ([]*Object, error) {
 	var all []*Object
 	for _, file := range files {
@@ -56,7 +60,8 @@ func Read(files []string, in io.Reader) ([]*Object, error) {
 		all = append(all, some...)
 	}
 	if !slices.ContainsFunc(all, (*Object).Ours) {
-		return nil, errors.New("--file: contains no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule")
+		return nil, errors.New(
+			"--file: contains no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule")
 	}
 	slices.SortStableFunc(all, func(a, b *Object) int { return a.Rank() - b.Rank() })
 	return all, nil
@@ -91,7 +96,8 @@ func writtenIn(file string, in io.Reader) ([]*Object, error) {
 				return fmt.Errorf("is not an object: %w", err)
 			}
 			w := &Object{File: file, Content: u}
-			if kind, ok := kube.KindOf(u.GetKind()); ok && u.GroupVersionKind().Group == v1alpha1.GroupVersion.Group {
+			if kind, ok := kube.KindOf(u.GetKind()); ok &&
+				u.GroupVersionKind().Group == v1alpha1.GroupVersion.Group {
 				w.Kind = kind
 				unstructured.RemoveNestedField(u.Object, "status")
 			}
@@ -132,11 +138,13 @@ func kustomized(folder string) ([]byte, error) {
 		_, err := os.Stat(filepath.Join(folder, name))
 		return err == nil
 	}) {
-		return nil, fmt.Errorf("%s is a folder without a kustomization.yaml: name the files in it", folder)
+		return nil, fmt.Errorf("%s is a folder without a kustomization.yaml: name the files in it",
+			folder)
 	}
 	out, err := exec.Command("kubectl", "kustomize", folder).Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		return nil, fmt.Errorf("kubectl kustomize %s: %s", folder, strings.TrimSpace(string(failed.Stderr)))
+		return nil, fmt.Errorf("kubectl kustomize %s: %s", folder,
+			strings.TrimSpace(string(failed.Stderr)))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s is a kustomization, which kubectl builds: %w", folder, err)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Objects are created in an order in which each finds what it needs: others, settings, load tests, faults, experiments, schedules; else as they stand in the files.
+// Objects are created in an order in which each finds what it needs: others, settings, load tests, faults, experiments,
+// schedules; else as they stand in the files.
 func TestReadWritten(t *testing.T) {
 	text := `
 # a comment only
@@ -31,7 +32,8 @@ items:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := Read([]string{file, "-"}, strings.NewReader(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"}}`))
+	all, err := Read([]string{file, "-"},
+		strings.NewReader(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,10 @@ items:
 			t.Errorf("%s has a status", w.Ref())
 		}
 	}
-	if got, want := strings.Join(order, " "), "secret/b configmap/a deployment/d redisfault/s redisloadtest/l-* redisfault/f redisexperiment/e redisexperimentschedule/nightly"; got != want {
+	if got, want := strings.Join(order,
+		" "),
+		"secret/b configmap/a deployment/d redisfault/s redisloadtest/l-* redisfault/f redisexperiment/e "+
+			"redisexperimentschedule/nightly"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -50,14 +55,17 @@ items:
 // A folder with a kustomization is built by kubectl, which says what is wrong with it.
 func TestKustomization(t *testing.T) {
 	folder, programs := t.TempDir(), t.TempDir()
-	if _, err := Read([]string{folder}, nil); err == nil || !strings.Contains(err.Error(), "is a folder without a kustomization.yaml: name the files in it") {
+	if _, err := Read([]string{folder}, nil); err == nil ||
+		!strings.Contains(err.Error(), "is a folder without a kustomization.yaml: name the files in it") {
 		t.Errorf("a folder: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte("resources: [run.yaml]\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte("resources: [run.yaml]\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", programs)
-	if _, err := Read([]string{folder}, nil); err == nil || !strings.Contains(err.Error(), "is a kustomization, which kubectl builds: ") {
+	if _, err := Read([]string{folder}, nil); err == nil ||
+		!strings.Contains(err.Error(), "is a kustomization, which kubectl builds: ") {
 		t.Errorf("without kubectl: %v", err)
 	}
 	kubectl := func(script string) {
@@ -67,10 +75,12 @@ func TestKustomization(t *testing.T) {
 		}
 	}
 	kubectl(`echo "no matches" >&2; exit 1`)
-	if _, err := Read([]string{folder}, nil); err == nil || !strings.Contains(err.Error(), "kubectl kustomize "+folder+": no matches") {
+	if _, err := Read([]string{folder}, nil); err == nil ||
+		!strings.Contains(err.Error(), "kubectl kustomize "+folder+": no matches") {
 		t.Errorf("with a kustomization that is refused: %v", err)
 	}
-	kubectl(`[ "$1 $2" = "kustomize ` + folder + `" ] && echo '{"apiVersion":"redquake.dev/v1alpha1","kind":"RedisLoadTest","metadata":{"name":"built"}}'`)
+	kubectl(`[ "$1 $2" = "kustomize ` + folder +
+		`" ] && echo '{"apiVersion":"redquake.dev/v1alpha1","kind":"RedisLoadTest","metadata":{"name":"built"}}'`)
 	all, err := Read([]string{folder}, nil)
 	if err != nil || len(all) != 1 || all[0].Ref() != "redisloadtest/built" {
 		t.Errorf("%v, %v", all, err)

@@ -65,7 +65,9 @@ func buildImage(ctx context.Context, args []string) error {
 	return nil
 }
 
-func imageSpec(ctx context.Context, name, manager, redquake, program, tag string) (image.Spec, error) {
+func imageSpec(
+	ctx context.Context, name, manager, redquake, program, tag string,
+) (image.Spec, error) {
 	switch name {
 	case "redquake":
 		if manager == "" || redquake == "" || tag == "" {

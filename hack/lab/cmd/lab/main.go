@@ -1,5 +1,5 @@
-// Command lab controls the project's two-node Kubernetes: see `lab help`. Start it through the script hack/lab/lab,
-// which builds it and passes the folder of the sources.
+// Command lab controls the project's two-node Kubernetes: see `lab help`. Start it through the
+// script hack/lab/lab, which builds it and passes the folder of the sources.
 package main
 
 import (
@@ -25,18 +25,40 @@ var verbs []verb
 func init() { // not a literal: help lists the verbs, and is one
 	verbs = []verb{
 		{"up", "", "boot the cluster, or start its missing parts", noArgs(up)},
-		{"status", "", "show daemons, nodes and pods; exit code 0 only if all is healthy", noArgs(status)},
+		{
+			"status", "", "show daemons, nodes and pods; exit code 0 only if all is healthy",
+			noArgs(status),
+		},
 		{"down", "", "end the cluster and remove every trace of it", noArgs(down)},
-		{"load", "FILE...", "put the images of docker or OCI archives into the lab's registry and onto both nodes", load},
-		{"push", "[--as NAME] FILE...", "put them into the registry alone, from which nodes pull; NAME: under this name", push},
-		{"exec", "-- COMMAND...", "run a command where the cluster's addresses and kubectl are in reach", execute},
+		{
+			"load", "FILE...",
+			"put the images of docker or OCI archives into the lab's registry and onto both nodes", load,
+		},
+		{
+			"push", "[--as NAME] FILE...",
+			"put them into the registry alone, from which nodes pull; NAME: under this name", push,
+		},
+		{
+			"exec", "-- COMMAND...", "run a command where the cluster's addresses and kubectl are in reach",
+			execute,
+		},
 		{"kubectl", "ARGUMENT...", "what hack/lab/kubectl calls", kubectl},
 		{"image", "NAME [OPTIONS]", "build an image without Docker; see: lab image --help", buildImage},
-		{"node", "VERB NODE ...", "cut a node's power, stop its kubelet, enter it; see: lab node --help", nodeVerb},
+		{
+			"node", "VERB NODE ...", "cut a node's power, stop its kubelet, enter it; see: lab node --help",
+			nodeVerb,
+		},
 		{"pod", "freeze|thaw|kill NAMESPACE POD", "freeze, resume or kill the processes of a pod", pod},
-		{"daemon", "pause|resume DAEMON", "freeze a daemon of the control plane as it is, such as kube-apiserver or etcd, or resume it", daemon},
+		{
+			"daemon", "pause|resume DAEMON",
+			"freeze a daemon of the control plane as it is, such as kube-apiserver or etcd, or resume it",
+			daemon,
+		},
 		{"build", "", "build all binaries into the cache", noArgs(buildBinaries)},
-		{"assets", "", "print the folder with kube-apiserver, etcd and kubectl (KUBEBUILDER_ASSETS)", noArgs(assets)},
+		{
+			"assets", "", "print the folder with kube-apiserver, etcd and kubectl (KUBEBUILDER_ASSETS)",
+			noArgs(assets),
+		},
 		{"help", "", "show this", noArgs(func(context.Context) error { usage(); return nil })},
 	}
 }
@@ -66,7 +88,8 @@ func dispatch(ctx context.Context, args []string) error {
 		if v.name != args[0] {
 			continue
 		}
-		if ownHelp := v.name == "image" || v.name == "node" || v.name == "exec" || v.name == "kubectl"; !ownHelp && wantsHelp(args[1:]) {
+		if ownHelp := v.name == "image" || v.name == "node" || v.name == "exec" ||
+			v.name == "kubectl"; !ownHelp && wantsHelp(args[1:]) {
 			fmt.Printf("usage: lab %s %s\n\n  %s\n", v.name, v.args, v.help)
 			return nil
 		}

@@ -62,7 +62,10 @@ func nodeVerb(ctx context.Context, args []string) error {
 		if len(rest) > 0 {
 			daemon = rest[0]
 		}
-		return passing(ctx, length, func() error { return n.Order(verb, daemon) }, undoing(verb == node.Pause, func() error { return n.Order(node.Resume, daemon) }))
+		return passing(ctx, length, func() error {
+			return n.Order(verb,
+				daemon)
+		}, undoing(verb == node.Pause, func() error { return n.Order(node.Resume, daemon) }))
 	case "burden":
 		return burden(ctx, l, n, length)
 	case "sh":
@@ -72,7 +75,8 @@ func nodeVerb(ctx context.Context, args []string) error {
 	}
 }
 
-// burdenWeight is how many processes the burden of a node weighs as much as: all pods of a node weigh as much as one or two.
+// burdenWeight is how many processes the burden of a node weighs as much as: all pods of a node
+// weigh as much as one or two.
 const burdenWeight = 4
 
 // burden competes with the pods of a node for both CPUs.
@@ -144,7 +148,9 @@ func pod(ctx context.Context, args []string) error {
 	case "thaw":
 		return p.Freeze(false)
 	}
-	return passing(ctx, length, func() error { return p.Freeze(true) }, func() error { return p.Freeze(false) })
+	return passing(ctx, length, func() error { return p.Freeze(true) }, func() error {
+		return p.Freeze(false)
+	})
 }
 
 func daemon(ctx context.Context, args []string) error {
@@ -160,5 +166,6 @@ func daemon(ctx context.Context, args []string) error {
 		return err
 	}
 	pause := args[0] == node.Pause
-	return passing(ctx, length, func() error { return l.PauseDaemon(args[1], pause) }, undoing(pause, func() error { return l.PauseDaemon(args[1], false) }))
+	return passing(ctx, length, func() error { return l.PauseDaemon(args[1], pause) },
+		undoing(pause, func() error { return l.PauseDaemon(args[1], false) }))
 }

@@ -28,7 +28,8 @@ func undoing(there bool, undo func() error) func() error {
 	return nil
 }
 
-// passing does something and, with a length, undoes it after that time, or earlier if this command is told to end.
+// passing does something and, with a length, undoes it after that time, or earlier if this command
+// is told to end.
 func passing(ctx context.Context, length time.Duration, do, undo func() error) error {
 	if length > 0 && undo == nil {
 		return errors.New("--for is for what can be undone")

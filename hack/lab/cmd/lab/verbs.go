@@ -19,7 +19,8 @@ var streams = target.Streams{Out: os.Stdout, Err: os.Stderr}
 // onlyLab is the lab, for verbs that other clusters cannot do.
 func onlyLab() (*cluster.Lab, error) {
 	if name := os.Getenv("CLUSTER"); name != "" && name != "lab" {
-		return nil, fmt.Errorf("CLUSTER=%s has no nodes that could be reached from here; this verb is for the lab", name)
+		return nil, fmt.Errorf(
+			"CLUSTER=%s has no nodes that could be reached from here; this verb is for the lab", name)
 	}
 	if os.Geteuid() != 0 {
 		return nil, errors.New("this verb is for the lab and needs root: use sudo")
@@ -140,7 +141,8 @@ func binaries(ctx context.Context) (string, error) {
 func builder() (build.Builder, error) {
 	source := os.Getenv("REDQUAKE_LAB_SOURCE")
 	if source == "" {
-		return build.Builder{}, errors.New("REDQUAKE_LAB_SOURCE is not set; start this program through the script hack/lab/lab")
+		return build.Builder{}, errors.New(
+			"REDQUAKE_LAB_SOURCE is not set; start this program through the script hack/lab/lab")
 	}
 	cache, err := settings.CacheDir()
 	return build.Builder{Source: source, Cache: cache, Progress: os.Stderr}, err

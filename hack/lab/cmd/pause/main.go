@@ -1,4 +1,5 @@
-// Command pause holds a pod's namespaces open: it waits for SIGTERM and reaps what is re-parented to it.
+// Command pause holds a pod's namespaces open: it waits for SIGTERM and reaps what is re-parented
+// to it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package api reads from the lab's API server with plain HTTP and JSON: a Kubernetes client would make the control
-// program slow to build.
+// Package api reads from the lab's API server with plain HTTP and JSON: a Kubernetes client would
+// make the control program slow to build.
 package api
 
 import (
@@ -28,11 +28,14 @@ type Client struct {
 // ErrNotFound is the server's answer that there is no such object.
 var ErrNotFound = errors.New("not found")
 
-// New makes a client from the certificates in pkiDir, whose connections are opened in the network namespace netNS.
+// New makes a client from the certificates in pkiDir, whose connections are opened in the network
+// namespace netNS.
 func New(server, pkiDir, netNS string) (*Client, error) {
-	pair, err := tls.LoadX509KeyPair(filepath.Join(pkiDir, "admin.crt"), filepath.Join(pkiDir, "admin.key"))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(pkiDir, "admin.crt"),
+		filepath.Join(pkiDir, "admin.key"))
 	if err != nil {
-		return nil, fmt.Errorf("the lab has no admin certificate: %w; start it with: hack/lab/lab up", err)
+		return nil, fmt.Errorf("the lab has no admin certificate: %w; start it with: hack/lab/lab up",
+			err)
 	}
 	ca, err := os.ReadFile(filepath.Join(pkiDir, "ca.crt"))
 	if err != nil {
@@ -41,7 +44,8 @@ func New(server, pkiDir, netNS string) (*Client, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
 	dial := func(ctx context.Context, network, address string) (conn net.Conn, err error) {
-		// A socket belongs to the namespace of the thread that makes it; for one address that is the calling one.
+		// A socket belongs to the namespace of the thread that makes it; for one address that is the
+		// calling one.
 		nsErr := netns.Do(netNS, func() error {
 			conn, err = (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, network, address)
 			return nil
@@ -49,9 +53,13 @@ func New(server, pkiDir, netNS string) (*Client, error) {
 		return conn, errors.Join(nsErr, err)
 	}
 	transport := &http.Transport{
-		DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}},
+		DialContext:     dial,
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}},
 	}
-	return &Client{server: server, http: &http.Client{Transport: transport, Timeout: 10 * time.Second}}, nil
+	return &Client{
+		server: server,
+		http:   &http.Client{Transport: transport, Timeout: 10 * time.Second},
+	}, nil
 }
 
 // Get requests path and decodes the response into out, unless out is nil.

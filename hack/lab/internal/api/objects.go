@@ -27,7 +27,9 @@ type Node struct {
 }
 
 // Ready reports whether kubelet reported ready and still renews its lease.
-func (n Node) Ready() bool { return conditionTrue(n.Status.Conditions, "Ready") }
+func (n Node) Ready() bool {
+	return conditionTrue(n.Status.Conditions, "Ready")
+}
 
 // Pod has the fields of a pod that the lab uses.
 type Pod struct {
@@ -102,6 +104,7 @@ func (c *Client) Pods(ctx context.Context) ([]Pod, error) {
 // Pod returns one pod.
 func (c *Client) Pod(ctx context.Context, namespace, name string) (Pod, error) {
 	var pod Pod
-	err := c.Get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", url.PathEscape(namespace), url.PathEscape(name)), &pod)
+	err := c.Get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", url.PathEscape(namespace),
+		url.PathEscape(name)), &pod)
 	return pod, err
 }

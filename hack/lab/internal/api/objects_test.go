@@ -18,10 +18,14 @@ func TestPodHealth(t *testing.T) {
 			"Running redis: CrashLoopBackOff", false,
 		},
 		{
-			"unschedulable", `{"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/2 nodes"}]}}`,
+			"unschedulable",
+			`{"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/2 nodes"}]}}`,
 			"Pending Unschedulable: 0/2 nodes", false,
 		},
-		{"lost", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"status":{"phase":"Running"}}`, "Running Terminating", false},
+		{
+			"lost", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"status":{"phase":"Running"}}`,
+			"Running Terminating", false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var pod Pod

@@ -21,8 +21,8 @@ type Builder struct {
 	Progress io.Writer // progress messages
 }
 
-// Binaries returns the folder that holds all binaries, building what the cache does not have. The folder's name is
-// the hash of everything in it, so its content never changes.
+// Binaries returns the folder that holds all binaries, building what the cache does not have. The
+// folder's name is the hash of everything in it, so its content never changes.
 func (b Builder) Binaries(ctx context.Context) (string, error) {
 	all := parts()
 	var hashes, dirs []string
@@ -45,7 +45,13 @@ func (b Builder) Binaries(ctx context.Context) (string, error) {
 		}
 	}
 	for n, i := range missing {
-		told := &progress{out: b.Progress, part: all[i], number: n + 1, all: len(missing), began: time.Now()}
+		told := &progress{
+			out:    b.Progress,
+			part:   all[i],
+			number: n + 1,
+			all:    len(missing),
+			began:  time.Now(),
+		}
 		if err := b.build(ctx, all[i], dirs[i], told); err != nil {
 			return "", err
 		}
@@ -53,7 +59,8 @@ func (b Builder) Binaries(ctx context.Context) (string, error) {
 	return set, b.publish(set, func(dir string) error {
 		for i, p := range all {
 			for _, name := range append(p.links, p.files...) {
-				if err := os.Symlink(filepath.Join("..", "parts", dirs[i], target(p, name)), filepath.Join(dir, name)); err != nil {
+				if err := os.Symlink(filepath.Join("..", "parts", dirs[i], target(p, name)),
+					filepath.Join(dir, name)); err != nil {
 					return err
 				}
 			}
@@ -73,7 +80,8 @@ func target(p part, name string) string {
 }
 
 func (b Builder) build(ctx context.Context, p part, dir string, told *progress) error {
-	fmt.Fprintf(b.Progress, "building %s %s, part %d of %d (first time about %s) ...\n", p.name, p.version, told.number, told.all, p.firstTime)
+	fmt.Fprintf(b.Progress, "building %s %s, part %d of %d (first time about %s) ...\n", p.name,
+		p.version, told.number, told.all, p.firstTime)
 	err := b.publish(filepath.Join(b.Cache, "parts", dir), func(out string) error {
 		// Without cgo the binaries are static, so they run in images without libraries.
 		env := append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="+flags, "GOBIN="+out)
@@ -82,8 +90,10 @@ func (b Builder) build(ctx context.Context, p part, dir string, told *progress) 
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Dir = filepath.Join(b.Source, p.dir)
 		cmd.Env = env
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // a killed lab leaves no compiler running
-		runtime.LockOSThread()                                             // the signal comes when this thread ends
+		// a killed lab leaves no compiler running
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+		// the signal comes when this thread ends
+		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		var output bytes.Buffer
 		both := io.MultiWriter(&output, told)
@@ -92,7 +102,8 @@ func (b Builder) build(ctx context.Context, p part, dir string, told *progress) 
 		err := cmd.Run()
 		stop()
 		if err != nil {
-			return fmt.Errorf("building %s %s: %w\n%s", p.name, p.version, err, tail(withoutPackages(output.Bytes()), 4000))
+			return fmt.Errorf("building %s %s: %w\n%s", p.name, p.version, err,
+				tail(withoutPackages(output.Bytes()), 4000))
 		}
 		for _, f := range p.files {
 			if !exists(filepath.Join(out, f)) {
@@ -102,12 +113,14 @@ func (b Builder) build(ctx context.Context, p part, dir string, told *progress) 
 		return nil
 	})
 	if err == nil {
-		fmt.Fprintf(b.Progress, "built %s %s in %.0f s\n", p.name, p.version, time.Since(told.began).Seconds())
+		fmt.Fprintf(b.Progress, "built %s %s in %.0f s\n", p.name, p.version,
+			time.Since(told.began).Seconds())
 	}
 	return err
 }
 
-// publish lets fill make a folder that then appears at path all at once: an interrupted build leaves nothing there.
+// publish lets fill make a folder that then appears at path all at once: an interrupted build
+// leaves nothing there.
 func (b Builder) publish(path string, fill func(dir string) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -123,7 +123,8 @@ func TestProgressCountsPackages(t *testing.T) {
 	if got := p.String(); got != "  part 1 of 7, kube: all 2 packages compiled, linking, 0s so far" {
 		t.Error(got)
 	}
-	if got := string(withoutPackages([]byte(output))); strings.Contains(got, "core") || !strings.Contains(got, "undefined: x") {
+	if got := string(withoutPackages([]byte(output))); strings.Contains(got, "core") ||
+		!strings.Contains(got, "undefined: x") {
 		t.Error(got)
 	}
 }
@@ -131,7 +132,8 @@ func TestProgressCountsPackages(t *testing.T) {
 func TestTargetsOfCommands(t *testing.T) {
 	want := map[string]string{
 		"kube": ".", "csi": "./csi", "metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server",
-		"containerd": "github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr",
+		"containerd": "github.com/containerd/containerd/v2/cmd/containerd " +
+			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr",
 	}
 	for _, p := range parts() {
 		got := strings.Join(p.targets(), " ")
@@ -147,10 +149,13 @@ func TestTargetsOfCommands(t *testing.T) {
 	}
 }
 
-// What the lab, the tests and the image are built with is the same, or all that they have in common would be compiled twice.
+// What the lab, the tests and the image are built with is the same, or all that they have in common would be compiled
+// twice.
 func TestFlagsAreTheSameEverywhere(t *testing.T) {
 	for file, line := range map[string]string{
-		"../../../../Makefile": "export GOFLAGS := " + flags + "\n", "../../../../Dockerfile": `GOFLAGS="` + flags + "\"\n", "../../lab": "GOFLAGS='" + flags + "' go build",
+		"../../../../Makefile":   "export GOFLAGS := " + flags + "\n",
+		"../../../../Dockerfile": `GOFLAGS="` + flags + "\"\n",
+		"../../lab":              "GOFLAGS='" + flags + "' go build",
 	} {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), line) {
 			t.Errorf("%s: no %q, %v", file, line, err)

@@ -1,5 +1,5 @@
-// Package build makes the lab's binaries from Go modules and keeps them in the user's cache, by the hash of what
-// they are made from.
+// Package build makes the lab's binaries from Go modules and keeps them in the user's cache, by the
+// hash of what they are made from.
 package build
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// flags are those of every build, and of the Makefile: what programs and tests have in common is compiled once.
+// flags are those of every build, and of the Makefile: what programs and tests have in common is
+// compiled once.
 const flags = "-trimpath -buildvcs=false -gcflags=all=-dwarf=false"
 
 // part is a piece that is built, cached and rebuilt on its own.
@@ -28,7 +29,8 @@ type part struct {
 
 // kubePrograms are the names the one Kubernetes binary is called by.
 var kubePrograms = []string{
-	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl",
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet",
+	"kubectl",
 }
 
 func parts() []part {
@@ -55,8 +57,10 @@ func parts() []part {
 		{
 			name: "containerd", version: settings.ContainerdVersion, dir: ".", module: containerd + at,
 			command: []string{
-				"go", "install", "-ldflags", "-s -w -X " + containerd + "/version.Version=v" + settings.ContainerdVersion,
-				containerd + "/cmd/containerd" + at, containerd + "/cmd/containerd-shim-runc-v2" + at, containerd + "/cmd/ctr" + at,
+				"go", "install", "-ldflags",
+				"-s -w -X " + containerd + "/version.Version=v" + settings.ContainerdVersion,
+				containerd + "/cmd/containerd" + at, containerd + "/cmd/containerd-shim-runc-v2" + at,
+				containerd + "/cmd/ctr" + at,
 			},
 			files: []string{"containerd", "containerd-shim-runc-v2", "ctr"}, firstTime: "2 minutes",
 		},
@@ -70,9 +74,13 @@ func parts() []part {
 			files: []string{"metrics-server"}, firstTime: "3 minutes",
 		},
 		{
-			name: "registry", version: "1", dir: ".", sources: []string{"go.mod", "go.sum", "cmd/registry", "internal/registry", "internal/files"},
-			command: []string{"go", "build", "-ldflags", "-s -w", "-o", "OUT/registry", "./cmd/registry"},
-			files:   []string{"registry"}, firstTime: "10 seconds",
+			name:      "registry",
+			version:   "1",
+			dir:       ".",
+			sources:   []string{"go.mod", "go.sum", "cmd/registry", "internal/registry", "internal/files"},
+			command:   []string{"go", "build", "-ldflags", "-s -w", "-o", "OUT/registry", "./cmd/registry"},
+			files:     []string{"registry"},
+			firstTime: "10 seconds",
 		},
 		{
 			name: "pause", version: "1", dir: ".", sources: []string{"cmd/pause"},
@@ -82,20 +90,23 @@ func parts() []part {
 	}
 }
 
-// kubeLinkFlags set the version in the binary, as in a release; nodes and `kubectl version` show it.
+// kubeLinkFlags set the version in the binary, as in a release; nodes and `kubectl version` show
+// it.
 func kubeLinkFlags() string {
 	major, rest, _ := strings.Cut(settings.KubernetesVersion, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	var b strings.Builder
 	b.WriteString("-s -w")
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		fmt.Fprintf(&b, " -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s -X %s.gitTreeState=clean",
+		fmt.Fprintf(&b,
+			" -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s -X %s.gitTreeState=clean",
 			pkg, settings.KubernetesVersion, pkg, major, pkg, minor, pkg)
 	}
 	return b.String()
 }
 
-// argv is the command with the output folder filled in; `go install` takes it from GOBIN instead. It lists the packages that it compiles.
+// argv is the command with the output folder filled in; `go install` takes it from GOBIN instead.
+// It lists the packages that it compiles.
 func (p part) argv(out string) []string {
 	argv := append(slices.Clone(p.command[:2]), "-v") // not in command: what is built stays the same
 	for _, a := range p.command[2:] {

@@ -37,7 +37,9 @@ func (p *progress) show() (stop func()) {
 	if terminal {
 		interval = onTerminal
 	}
-	ticker, done, ended := time.NewTicker(interval), make(chan struct{}), make(chan struct{})
+	ticker := time.NewTicker(interval)
+	done := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
@@ -71,10 +73,12 @@ func (p *progress) String() string {
 	default:
 		what = fmt.Sprintf("%d packages compiled", compiled)
 	}
-	return fmt.Sprintf("  part %d of %d, %s: %s, %v so far", p.number, p.all, p.part.name, what, time.Since(p.began).Round(time.Second))
+	return fmt.Sprintf("  part %d of %d, %s: %s, %v so far", p.number, p.all, p.part.name, what,
+		time.Since(p.began).Round(time.Second))
 }
 
-// Write takes the output of `go build -v` or `go install -v`, and counts its lines that name a package.
+// Write takes the output of `go build -v` or `go install -v`, and counts its lines that name a
+// package.
 func (p *progress) Write(text []byte) (int, error) {
 	for line := range strings.Lines(string(text)) {
 		if isPackage(line) {
@@ -110,8 +114,8 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// toCompile counts the packages of a part that the build cache does not have, and downloads their modules for that. 0 is for unknown: the build
-// itself says what is wrong.
+// toCompile counts the packages of a part that the build cache does not have, and downloads their
+// modules for that. 0 is for unknown: the build itself says what is wrong.
 func (p part) toCompile(ctx context.Context, source string, env []string) int {
 	run := func(dir string, argv ...string) []byte {
 		c := exec.CommandContext(ctx, "go", argv...)
@@ -130,7 +134,8 @@ func (p part) toCompile(ctx context.Context, source string, env []string) int {
 		}
 		dir = downloaded.Dir
 	}
-	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, p.targets()...)
+	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"},
+		p.targets()...)
 	return len(strings.Fields(string(run(dir, list...))))
 }
 

@@ -1,5 +1,5 @@
-// Package cgroup keeps the lab's processes in separate cgroups: to find all of them, recorded or not, to stop them all
-// at once, and to remove every group. It supports cgroup v1, hybrid and v2.
+// Package cgroup keeps the lab's processes in separate cgroups: to find all of them, recorded or
+// not, to stop them all at once, and to remove every group. It supports cgroup v1, hybrid and v2.
 package cgroup
 
 import (
@@ -98,8 +98,8 @@ func (h Hierarchies) Create(path string) error {
 	return nil
 }
 
-// Weigh makes the group path weigh as much as so many processes outside of it that want a CPU, where the kernel shares CPUs by group. At first it
-// weighs as much as one, with all pods below it.
+// Weigh makes the group path weigh as much as so many processes outside of it that want a CPU,
+// where the kernel shares CPUs by group. At first it weighs as much as one, with all pods below it.
 func (h Hierarchies) Weigh(path string, processes int) error {
 	file, value := filepath.Join(h.V1["cpu"], path, "cpu.shares"), 1024*processes
 	if h.IsV2() {
@@ -111,8 +111,8 @@ func (h Hierarchies) Weigh(path string, processes int) error {
 	return nil
 }
 
-// Compete makes the group path, with the weight of so many processes, and moves the calling process into it for the CPU alone: what it computes
-// competes with the other groups beside path.
+// Compete makes the group path, with the weight of so many processes, and moves the calling process
+// into it for the CPU alone: what it computes competes with the other groups beside path.
 func (h Hierarchies) Compete(path string, processes int) error {
 	if err := h.Create(path); err != nil {
 		return err
@@ -124,7 +124,8 @@ func (h Hierarchies) Compete(path string, processes int) error {
 	if h.IsV2() {
 		mount = h.Unified
 	}
-	if err := os.WriteFile(filepath.Join(mount, path, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(mount, path, "cgroup.procs"),
+		[]byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
 		return fmt.Errorf("joining the cgroup %s: %w", path, err)
 	}
 	return nil
@@ -143,7 +144,8 @@ func (h Hierarchies) mounts() []string {
 	return slices.Compact(all)
 }
 
-// fillCpuset copies the cpus and memory nodes down to path: in v1 a new cpuset is empty, and an empty one accepts no process.
+// fillCpuset copies the cpus and memory nodes down to path: in v1 a new cpuset is empty, and an
+// empty one accepts no process.
 func fillCpuset(mount, path string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value := []byte(readString(filepath.Join(mount, file)))
@@ -161,13 +163,14 @@ func fillCpuset(mount, path string) error {
 	return nil
 }
 
-// delegate enables the controllers in every group above path, so that groups in it have them. Path itself is
-// not changed: a v2 group with processes must not enable controllers for its subgroups.
+// delegate enables the controllers in every group above path, so that groups in it have them. Path
+// itself is not changed: a v2 group with processes must not enable controllers for its subgroups.
 func (h Hierarchies) delegate(path string) error {
 	dir := h.Unified
 	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
 		for _, c := range v2Controllers {
-			if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c),
+				0o644); err != nil {
 				return fmt.Errorf("enabling the controller %s in %s: %w", c, dir, err)
 			}
 		}
@@ -195,7 +198,8 @@ func (h Hierarchies) ProcessesIn(dir string) []int {
 	return slices.Compact(pids)
 }
 
-// Join moves the calling process into the group path of the tracking hierarchy; its child processes start there.
+// Join moves the calling process into the group path of the tracking hierarchy; its child processes
+// start there.
 func (h Hierarchies) Join(path string) error {
 	file := filepath.Join(h.tracking(), path, "cgroup.procs")
 	if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
@@ -204,8 +208,8 @@ func (h Hierarchies) Join(path string) error {
 	return nil
 }
 
-// tracking is the hierarchy whose membership determines which processes are the lab's. On v1 it is the freezer's, since
-// the processes of a frozen group cannot fork while they are killed.
+// tracking is the hierarchy whose membership determines which processes are the lab's. On v1 it is
+// the freezer's, since the processes of a frozen group cannot fork while they are killed.
 func (h Hierarchies) tracking() string {
 	if h.IsV2() {
 		return h.Unified
@@ -214,7 +218,9 @@ func (h Hierarchies) tracking() string {
 }
 
 // IsV2 reports whether cgroup v2 governs the machine.
-func (h Hierarchies) IsV2() bool { return len(h.V1) == 0 }
+func (h Hierarchies) IsV2() bool {
+	return len(h.V1) == 0
+}
 
 // subtree is a group and all groups below it, parents first; empty if there is no such group.
 func subtree(root string) []string {

@@ -30,7 +30,10 @@ func TestParseMountinfo(t *testing.T) {
 	if !maps.Equal(h.V1, want) || h.Unified != "/sys/fs/cgroup/unified" || h.IsV2() {
 		t.Errorf("hybrid: %+v", h)
 	}
-	wantMounts := []string{"/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"}
+	wantMounts := []string{
+		"/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/systemd",
+		"/sys/fs/cgroup/unified",
+	}
 	if got := h.mounts(); !slices.Equal(got, wantMounts) {
 		t.Errorf("mounts %v, want %v", got, wantMounts)
 	}
@@ -85,7 +88,11 @@ func TestCompete(t *testing.T) {
 		hierarchies func(mount string) Hierarchies
 		file, want  string
 	}{
-		"v1": {func(mount string) Hierarchies { return Hierarchies{V1: map[string]string{"cpu": mount}} }, "cpu.shares", "4096"},
+		"v1": {func(mount string) Hierarchies {
+			return Hierarchies{
+				V1: map[string]string{"cpu": mount},
+			}
+		}, "cpu.shares", "4096"},
 		"v2": {func(mount string) Hierarchies { return Hierarchies{Unified: mount} }, "cpu.weight", "400"},
 	} {
 		mount := t.TempDir()

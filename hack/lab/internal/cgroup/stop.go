@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Freeze freezes or resumes every process in the group dir (see PodGroup), and waits until the state has changed.
+// Freeze freezes or resumes every process in the group dir (see PodGroup), and waits until the
+// state has changed.
 func (h Hierarchies) Freeze(dir string, frozen bool) error {
 	if err := h.setFrozen(dir, frozen); err != nil {
 		return err
@@ -32,8 +33,8 @@ func (h Hierarchies) isFrozen(dir string) bool {
 	return strings.TrimSpace(readString(filepath.Join(dir, "freezer.state"))) == "FROZEN"
 }
 
-// Kill ends every process in the group path and below, and waits until they have ended. On v1 the group is frozen
-// first, so that nothing forks and no pid is reused before it is signalled.
+// Kill ends every process in the group path and below, and waits until they have ended. On v1 the
+// group is frozen first, so that nothing forks and no pid is reused before it is signalled.
 func (h Hierarchies) Kill(path string) error {
 	root := filepath.Join(h.tracking(), path)
 	deadline := time.Now().Add(20 * time.Second)
@@ -63,7 +64,8 @@ func (h Hierarchies) Kill(path string) error {
 	}
 }
 
-// Thaw resumes every process below path, whatever froze it: a frozen process cannot be killed on v1.
+// Thaw resumes every process below path, whatever froze it: a frozen process cannot be killed on
+// v1.
 func (h Hierarchies) Thaw(path string) {
 	for _, group := range subtree(filepath.Join(h.tracking(), path)) {
 		h.setFrozen(group, false) // the root group of a hierarchy has no such file
@@ -71,9 +73,11 @@ func (h Hierarchies) Thaw(path string) {
 }
 
 func (h Hierarchies) setFrozen(dir string, frozen bool) error {
-	file, value := filepath.Join(dir, "freezer.state"), map[bool]string{true: "FROZEN", false: "THAWED"}[frozen]
+	file := filepath.Join(dir, "freezer.state")
+	value := map[bool]string{true: "FROZEN", false: "THAWED"}[frozen]
 	if h.IsV2() {
-		file, value = filepath.Join(dir, "cgroup.freeze"), map[bool]string{true: "1", false: "0"}[frozen]
+		file = filepath.Join(dir, "cgroup.freeze")
+		value = map[bool]string{true: "1", false: "0"}[frozen]
 	}
 	return os.WriteFile(file, []byte(value), 0o644)
 }

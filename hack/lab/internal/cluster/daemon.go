@@ -68,8 +68,8 @@ func (l *Lab) ended(name string) error {
 	return fmt.Errorf("%s has ended; the end of %s:\n  %s", name, path, strings.Join(lines, "\n  "))
 }
 
-// killStrays ends processes that a killed `lab up` started and did not record. They are the processes in the lab's
-// cgroup that are neither recorded nor part of a recorded node.
+// killStrays ends processes that a killed `lab up` started and did not record. They are the
+// processes in the lab's cgroup that are neither recorded nor part of a recorded node.
 func (l *Lab) killStrays() error {
 	known := map[int]bool{os.Getpid(): true}
 	nodes := map[string]bool{}

@@ -12,8 +12,9 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Down ends the lab and removes all of it, in whatever state it is. It needs no record of what was started: all
-// of the lab's processes are in its cgroup, and all its mounts and addresses in namespaces that end with them.
+// Down ends the lab and removes all of it, in whatever state it is. It needs no record of what was
+// started: all of the lab's processes are in its cgroup, and all its mounts and addresses in
+// namespaces that end with them.
 func (l *Lab) Down() error {
 	unlock, err := l.lock()
 	if err != nil {
@@ -33,7 +34,8 @@ func (l *Lab) Down() error {
 	return errors.Join(problem, l.removeState())
 }
 
-// detachLoopDevices frees those whose file is in dir. Normally the kernel has done so with the last unmount.
+// detachLoopDevices frees those whose file is in dir. Normally the kernel has done so with the last
+// unmount.
 func detachLoopDevices(dir string) error {
 	backing, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	var problem error
@@ -50,12 +52,13 @@ func detachLoopDevices(dir string) error {
 	return problem
 }
 
-// warnOccupants names processes that others started in the lab's network, as with `lab exec`: they are not the lab's
-// to end, and keep the namespace alive until they do.
+// warnOccupants names processes that others started in the lab's network, as with `lab exec`: they
+// are not the lab's to end, and keep the namespace alive until they do.
 func (l *Lab) warnOccupants() {
 	for _, pid := range netns.Occupants(settings.NetNS) {
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		fmt.Fprintf(l.Progress, "process %d (%s) is still in the lab's network namespace; it was not started by the lab and continues\n",
+		fmt.Fprintf(l.Progress,
+			"process %d (%s) is still in the lab's network namespace; it was not started by the lab and continues\n",
 			pid, strings.TrimSpace(string(name)))
 	}
 }

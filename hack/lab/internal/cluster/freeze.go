@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Pod is the processes of a running pod. They are found once: what is done to them is undone without the API server.
+// Pod is the processes of a running pod. They are found once: what is done to them is undone
+// without the API server.
 type Pod struct {
 	lab   *Lab
 	group string
@@ -41,11 +42,15 @@ func (l *Lab) Pod(ctx context.Context, namespace, name string) (Pod, error) {
 	return Pod{l, group, namespace + "/" + name}, nil
 }
 
-// Freeze freezes or resumes every process of a pod: its connections stay open and nothing responds, as with a machine
-// that hangs. SIGSTOP from inside does not work: the kernel ignores it for PID 1 of a container.
-func (p Pod) Freeze(frozen bool) error { return p.lab.Cgroups.Freeze(p.group, frozen) }
+// Freeze freezes or resumes every process of a pod: its connections stay open and nothing responds,
+// as with a machine that hangs. SIGSTOP from inside does not work: the kernel ignores it for PID 1
+// of a container.
+func (p Pod) Freeze(frozen bool) error {
+	return p.lab.Cgroups.Freeze(p.group, frozen)
+}
 
-// Kill sends SIGKILL to the processes of its containers. Its sandbox stays: the kubelet starts the containers again, in the same pod.
+// Kill sends SIGKILL to the processes of its containers. Its sandbox stays: the kubelet starts the
+// containers again, in the same pod.
 func (p Pod) Kill() error {
 	killed := 0
 	for _, pid := range p.lab.Cgroups.ProcessesIn(p.group) {
@@ -67,7 +72,8 @@ func (p Pod) Kill() error {
 	return nil
 }
 
-// PauseDaemon stops a daemon of the control plane as it is, or lets it go on: it holds its connections and answers nothing.
+// PauseDaemon stops a daemon of the control plane as it is, or lets it go on: it holds its
+// connections and answers nothing.
 func (l *Lab) PauseDaemon(name string, paused bool) error {
 	var known []string
 	for _, d := range l.daemons() {
@@ -84,5 +90,6 @@ func (l *Lab) PauseDaemon(name string, paused bool) error {
 		}
 		return id.Signal(syscall.SIGCONT)
 	}
-	return fmt.Errorf("no daemon of the control plane is called %q; there are %s", name, strings.Join(known, ", "))
+	return fmt.Errorf("no daemon of the control plane is called %q; there are %s", name,
+		strings.Join(known, ", "))
 }

@@ -40,8 +40,8 @@ func (l *Lab) client() (*api.Client, error) {
 	return api.New(config.Server, l.State.PKI(), settings.NetNS)
 }
 
-// Change runs f while no other command changes the lab, as a member of the lab's cgroup: processes that f starts are
-// found by `down`, even if this process is killed before it could record it.
+// Change runs f while no other command changes the lab, as a member of the lab's cgroup: processes
+// that f starts are found by `down`, even if this process is killed before it could record it.
 func (l *Lab) Change(f func() error) error {
 	unlock, err := l.lock()
 	if err != nil {
@@ -60,8 +60,8 @@ func (l *Lab) Change(f func() error) error {
 	return f()
 }
 
-// lock waits until no other command changes the lab. The lock is an abstract socket: it leaves no file, and the kernel
-// frees it when this process ends, for whatever reason.
+// lock waits until no other command changes the lab. The lock is an abstract socket: it leaves no
+// file, and the kernel frees it when this process ends, for whatever reason.
 func (l *Lab) lock() (unlock func(), err error) {
 	for waited := time.Duration(0); ; waited += 100 * time.Millisecond {
 		listener, err := net.Listen("unix", settings.LockSocket)
@@ -72,7 +72,8 @@ func (l *Lab) lock() (unlock func(), err error) {
 			fmt.Fprintln(l.Progress, "waiting for another command that changes the lab ...")
 		}
 		if waited > 15*time.Minute {
-			return nil, errors.New("another command has been changing the lab for 15 minutes; find it with: ps -C lab")
+			return nil, errors.New(
+				"another command has been changing the lab for 15 minutes; find it with: ps -C lab")
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/registry"
 )
 
-// Push puts the images of docker or OCI archives into the registry, from which a node pulls one when a pod needs it, and returns their names. as, unless
-// empty, is the name of the only image.
+// Push puts the images of docker or OCI archives into the registry, from which a node pulls one
+// when a pod needs it, and returns their names. as, unless empty, is the name of the only image.
 func (l *Lab) Push(as string, archives []string) ([]string, error) {
 	if !l.alive(config.Registry) {
 		return nil, errors.New("the lab's registry is down; start it with: hack/lab/lab up")
@@ -25,7 +25,8 @@ func (l *Lab) Push(as string, archives []string) ([]string, error) {
 	return registry.Store{Dir: l.State.Images()}.Add(as, archives...)
 }
 
-// Load pushes, and has every node pull the images at once: what a node had under the same name is then used for no new container.
+// Load pushes, and has every node pull the images at once: what a node had under the same name is
+// then used for no new container.
 func (l *Lab) Load(archives []string) error {
 	for _, n := range l.nodes() {
 		if _, err := n.Init(); err != nil {
@@ -86,12 +87,15 @@ func (l *Lab) onAllNodes(f func(node.Host) error) error {
 	return problem
 }
 
-// pull tries a few times, as a containerd or a registry that has just been started refuses for a moment.
+// pull tries a few times, as a containerd or a registry that has just been started refuses for a
+// moment.
 func (l *Lab) pull(n node.Host, image string) error {
 	var problem error
 	for range 5 {
-		cmd := exec.Command(filepath.Join(l.State.Bin(), "ctr"), "--address", l.State.ContainerdSocket(n.Node.Name),
-			"--namespace", "k8s.io", "images", "pull", "--hosts-dir", config.HostsDir(l.State, n.Node.Name), image)
+		cmd := exec.Command(filepath.Join(l.State.Bin(), "ctr"), "--address",
+			l.State.ContainerdSocket(n.Node.Name),
+			"--namespace", "k8s.io", "images", "pull", "--hosts-dir", config.HostsDir(l.State, n.Node.Name),
+			image)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			return nil

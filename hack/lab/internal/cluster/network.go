@@ -30,7 +30,8 @@ func (l *Lab) setUpNetwork() error {
 			return fmt.Errorf("setting up the lab's network: %w: %s", err, bytes.TrimSpace(out))
 		}
 		for _, key := range []string{"net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables"} {
-			if err := os.WriteFile("/proc/sys/"+key, []byte("1"), 0o644); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.WriteFile("/proc/sys/"+key, []byte("1"), 0o644); err != nil &&
+				!errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("setting %s: %w", key, err)
 			}
 		}
@@ -41,8 +42,9 @@ func (l *Lab) setUpNetwork() error {
 	})
 }
 
-// networkCommands are for `ip -batch`. The bridge has a fixed hardware address: otherwise it takes the lowest of its
-// ports', and every pod that starts or ends may invalidate the neighbour caches of the others.
+// networkCommands are for `ip -batch`. The bridge has a fixed hardware address: otherwise it takes
+// the lowest of its ports', and every pod that starts or ends may invalidate the neighbour caches
+// of the others.
 func networkCommands(haveBridge bool) string {
 	var b strings.Builder
 	b.WriteString("link set lo up\n")
@@ -56,8 +58,8 @@ func networkCommands(haveBridge bool) string {
 	for _, a := range addresses {
 		fmt.Fprintf(&b, "address replace %s/%d dev %s\n", a, settings.PrefixLength, settings.Bridge)
 	}
-	// The default route leads to the bridge: service addresses need a route to be matched by iptables at all, and
-	// nothing leaves the machine.
+	// The default route leads to the bridge: service addresses need a route to be matched by iptables
+	// at all, and nothing leaves the machine.
 	fmt.Fprintf(&b, "link set %s up\nroute replace default dev %s\n", settings.Bridge, settings.Bridge)
 	return b.String()
 }

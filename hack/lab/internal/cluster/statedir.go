@@ -17,8 +17,11 @@ import (
 
 // prepareState makes the state folder, marked as the lab's, and the link that leads to it.
 func (l *Lab) prepareState() error {
-	if other, err := os.Readlink(settings.Pointer); err == nil && other != l.State.Dir && len(l.Cgroups.Processes(settings.CgroupRoot)) > 1 {
-		return fmt.Errorf("a lab with the state folder %s is up, and there is one lab per machine; take it down first: REDQUAKE_LAB_DIR=%s hack/lab/lab down", other, other)
+	if other, err := os.Readlink(settings.Pointer); err == nil && other != l.State.Dir &&
+		len(l.Cgroups.Processes(settings.CgroupRoot)) > 1 {
+		return fmt.Errorf(
+			"a lab with the state folder %s is up, and there is one lab per machine; take it down first: "+
+				"REDQUAKE_LAB_DIR=%s hack/lab/lab down", other, other)
 	}
 	if err := checkOwned(l.State); err != nil {
 		return err
@@ -26,10 +29,14 @@ func (l *Lab) prepareState() error {
 	if err := files.LinkAtomic(l.State.Dir, settings.Pointer); err != nil {
 		return err
 	}
-	if err := files.WriteAtomic(l.State.Marker(), []byte("state of hack/lab; remove it with: hack/lab/lab down\n"), 0o644); err != nil {
+	if err := files.WriteAtomic(l.State.Marker(),
+		[]byte("state of hack/lab; remove it with: hack/lab/lab down\n"), 0o644); err != nil {
 		return err
 	}
-	for _, dir := range []string{l.State.Volumes(), filepath.Dir(l.State.Log("x")), filepath.Dir(l.State.Record("x"))} {
+	for _, dir := range []string{
+		l.State.Volumes(), filepath.Dir(l.State.Log("x")),
+		filepath.Dir(l.State.Record("x")),
+	} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -37,8 +44,8 @@ func (l *Lab) prepareState() error {
 	return nil
 }
 
-// createDir makes a folder outside the state folder, with its parents, and first notes which of them are new, so
-// that down removes exactly those.
+// createDir makes a folder outside the state folder, with its parents, and first notes which of
+// them are new, so that down removes exactly those.
 func (l *Lab) createDir(dir string) error {
 	var missing []string
 	for d := dir; ; d = filepath.Dir(d) {
@@ -69,7 +76,8 @@ func (l *Lab) note(dir string) error {
 	return err
 }
 
-// removeCreatedDirs removes the noted folders, deepest first. One that is in use by others is not empty, and stays.
+// removeCreatedDirs removes the noted folders, deepest first. One that is in use by others is not
+// empty, and stays.
 func (l *Lab) removeCreatedDirs() {
 	data, _ := os.ReadFile(l.State.CreatedDirs())
 	dirs := strings.Fields(string(data))
@@ -85,7 +93,8 @@ func (l *Lab) removeState() error {
 	if err := checkOwned(l.State); err != nil {
 		return nil // never ours
 	}
-	for _, mount := range mountsBelow(l.State.Dir) { // deleting through a mount would delete what is mounted
+	// deleting through a mount would delete what is mounted
+	for _, mount := range mountsBelow(l.State.Dir) {
 		if err := unix.Unmount(mount, unix.MNT_DETACH); err != nil {
 			return fmt.Errorf("unmounting %s: %w", mount, err)
 		}
@@ -115,7 +124,8 @@ func checkOwned(state settings.State) error {
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), filepath.Base(".redquake-lab")) { // an incomplete marker
-			return fmt.Errorf("%s is not empty and not a lab's; choose another folder with REDQUAKE_LAB_DIR", state.Dir)
+			return fmt.Errorf("%s is not empty and not a lab's; choose another folder with REDQUAKE_LAB_DIR",
+				state.Dir)
 		}
 	}
 	return nil

@@ -13,12 +13,14 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Status writes the lab's state and returns its problems; none means healthy. Pods outside kube-system are shown, but
-// their problems, often intended, do not make the lab unhealthy.
+// Status writes the lab's state and returns its problems; none means healthy. Pods outside
+// kube-system are shown, but their problems, often intended, do not make the lab unhealthy.
 func (l *Lab) Status(ctx context.Context, out io.Writer) (problems []string) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	defer w.Flush()
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
 
 	fmt.Fprintf(w, "DAEMON\tSTATE\tLOG\n")
 	for _, d := range l.daemons() {
@@ -55,7 +57,9 @@ func (l *Lab) Status(ctx context.Context, out io.Writer) (problems []string) {
 	return problems
 }
 
-func (l *Lab) clusterStatus(ctx context.Context, client *api.Client, w io.Writer, problem func(string, ...any)) error {
+func (l *Lab) clusterStatus(
+	ctx context.Context, client *api.Client, w io.Writer, problem func(string, ...any),
+) error {
 	nodes, err := client.Nodes(ctx)
 	if err != nil {
 		return err
@@ -71,7 +75,8 @@ func (l *Lab) clusterStatus(ctx context.Context, client *api.Client, w io.Writer
 		if !n.Ready() {
 			problem("node %s is not Ready", n.Metadata.Name)
 		}
-		fmt.Fprintf(w, "%s\t%v\t%s\t%s\t%s\t%s\n", n.Metadata.Name, n.Ready(), n.Status.NodeInfo.KubeletVersion,
+		fmt.Fprintf(w, "%s\t%v\t%s\t%s\t%s\t%s\n", n.Metadata.Name, n.Ready(),
+			n.Status.NodeInfo.KubeletVersion,
 			n.Status.Allocatable["cpu"], n.Status.Allocatable["memory"], strings.Join(taints, " "))
 	}
 	for _, n := range settings.Nodes {
@@ -97,7 +102,8 @@ func (l *Lab) clusterStatus(ctx context.Context, client *api.Client, w io.Writer
 	}
 	fmt.Fprintf(w, "\nPODS\t%d of %d healthy\n", healthy, len(pods))
 	for _, p := range troubled {
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\n", p.Metadata.Namespace, p.Metadata.Name, p.Spec.NodeName, p.Problem())
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\n", p.Metadata.Namespace, p.Metadata.Name, p.Spec.NodeName,
+			p.Problem())
 	}
 	return nil
 }

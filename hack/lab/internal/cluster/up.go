@@ -19,11 +19,13 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Up boots the lab with the binaries in bin, or starts its missing parts. archives creates the images that every
-// node gets, and is called while the API server starts.
+// Up boots the lab with the binaries in bin, or starts its missing parts. archives creates the
+// images that every node gets, and is called while the API server starts.
 func (l *Lab) Up(ctx context.Context, bin string, archives func() ([]string, error)) error {
 	started := time.Now()
-	step := func(what string) { fmt.Fprintf(l.Progress, "%5.1f s  %s\n", time.Since(started).Seconds(), what) }
+	step := func(what string) {
+		fmt.Fprintf(l.Progress, "%5.1f s  %s\n", time.Since(started).Seconds(), what)
+	}
 	if err := l.prepare(bin); err != nil {
 		return err
 	}
@@ -40,7 +42,10 @@ func (l *Lab) Up(ctx context.Context, bin string, archives func() ([]string, err
 	if err != nil {
 		return err
 	}
-	if err := l.wait(ctx, "the API server", running, func() error { return client.Get(ctx, "/readyz", nil) }); err != nil {
+	if err := l.wait(ctx, "the API server", running, func() error {
+		return client.Get(ctx, "/readyz",
+			nil)
+	}); err != nil {
 		return err
 	}
 	step("API server")
@@ -57,11 +62,16 @@ func (l *Lab) Up(ctx context.Context, bin string, archives func() ([]string, err
 		return err
 	}
 	step("nodes on, images loaded")
-	if err := l.wait(ctx, "the nodes to be Ready", running, func() error { return nodesReady(ctx, client) }); err != nil {
+	if err := l.wait(ctx, "the nodes to be Ready", running, func() error {
+		return nodesReady(ctx,
+			client)
+	}); err != nil {
 		return err
 	}
 	step("nodes Ready")
-	if err := l.wait(ctx, "the cluster's DNS and service accounts", running, func() error { return systemReady(ctx, client) }); err != nil {
+	if err := l.wait(ctx, "the cluster's DNS and service accounts", running, func() error {
+		return systemReady(ctx, client)
+	}); err != nil {
 		return err
 	}
 	step("cluster DNS; the lab is up")
@@ -131,8 +141,10 @@ func (l *Lab) apply(ctx context.Context) error {
 	if err := files.WriteAtomic(l.State.Manifests(), config.BaseManifests(), 0o644); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(l.State.Bin(), "kubectl"), "apply", "--filename", l.State.Manifests())
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.State.Kubeconfig("admin"), "KUBECACHEDIR="+l.State.KubectlCache())
+	cmd := exec.CommandContext(ctx, filepath.Join(l.State.Bin(), "kubectl"), "apply", "--filename",
+		l.State.Manifests())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.State.Kubeconfig("admin"),
+		"KUBECACHEDIR="+l.State.KubectlCache())
 	var out []byte
 	err := netns.Do(settings.NetNS, func() (err error) { out, err = cmd.CombinedOutput(); return err })
 	if err != nil {
@@ -141,8 +153,11 @@ func (l *Lab) apply(ctx context.Context) error {
 	return nil
 }
 
-// wait calls ready until it returns no error. It gives up when a daemon ends, for then it may wait for ever.
-func (l *Lab) wait(ctx context.Context, what string, running []config.Daemon, ready func() error) error {
+// wait calls ready until it returns no error. It gives up when a daemon ends, for then it may wait
+// for ever.
+func (l *Lab) wait(
+	ctx context.Context, what string, running []config.Daemon, ready func() error,
+) error {
 	const patience = 10 * time.Minute // beside other work, a boot takes several times as long
 	deadline := time.Now().Add(patience)
 	for {
@@ -154,7 +169,8 @@ func (l *Lab) wait(ctx context.Context, what string, running []config.Daemon, re
 			return fmt.Errorf("waiting for %s: %w", what, daemonErr)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("waited %s for %s: %w; logs are in %s", patience, what, err, filepath.Dir(l.State.Log("x")))
+			return fmt.Errorf("waited %s for %s: %w; logs are in %s", patience, what, err,
+				filepath.Dir(l.State.Log("x")))
 		}
 		select {
 		case <-ctx.Done():
@@ -194,11 +210,14 @@ func systemReady(ctx context.Context, client *api.Client) error {
 		Metadata struct{ Generation int }
 		Status   struct{ ObservedGeneration, ReadyReplicas, UpdatedReplicas int }
 	}
-	if err := client.Get(ctx, "/apis/apps/v1/namespaces/kube-system/deployments/coredns", &dns); err != nil {
+	if err := client.Get(ctx, "/apis/apps/v1/namespaces/kube-system/deployments/coredns",
+		&dns); err != nil {
 		return err
 	}
-	if dns.Status.ReadyReplicas < len(settings.Nodes) || dns.Status.ObservedGeneration < dns.Metadata.Generation {
-		return fmt.Errorf("%d of %d replicas of coredns are ready", dns.Status.ReadyReplicas, len(settings.Nodes))
+	if dns.Status.ReadyReplicas < len(settings.Nodes) ||
+		dns.Status.ObservedGeneration < dns.Metadata.Generation {
+		return fmt.Errorf("%d of %d replicas of coredns are ready", dns.Status.ReadyReplicas,
+			len(settings.Nodes))
 	}
 	return nil
 }
@@ -212,7 +231,8 @@ func (l *Lab) StartNode(n node.Host) error {
 	return n.Start(reserved)
 }
 
-// reservedMemory is withheld from pods on each node, so that the two together promise no more than the machine has.
+// reservedMemory is withheld from pods on each node, so that the two together promise no more than
+// the machine has.
 func reservedMemory() (string, error) {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Certificates are those of every component. Nodes are real system:node users, so the Node authorizer and
-// NodeRestriction judge them as they would elsewhere.
+// Certificates are those of every component. Nodes are real system:node users, so the Node
+// authorizer and NodeRestriction judge them as they would elsewhere.
 func Certificates() []pki.Request {
 	requests := []pki.Request{
 		{
@@ -17,9 +17,19 @@ func Certificates() []pki.Request {
 			},
 			IPs: []string{settings.KubernetesSvcIP, settings.ControlPlaneIP, "127.0.0.1"},
 		},
-		{Name: "apiserver-kubelet", CommonName: "kube-apiserver-kubelet-client", Organization: "system:masters", Client: true},
+		{
+			Name:         "apiserver-kubelet",
+			CommonName:   "kube-apiserver-kubelet-client",
+			Organization: "system:masters",
+			Client:       true,
+		},
 		{Name: "front-proxy", CommonName: "front-proxy", Client: true},
-		{Name: "metrics-server", CommonName: "metrics-server", DNSNames: []string{"metrics-server.kube-system.svc"}, IPs: []string{settings.ControlPlaneIP}},
+		{
+			Name:       "metrics-server",
+			CommonName: "metrics-server",
+			DNSNames:   []string{"metrics-server.kube-system.svc"},
+			IPs:        []string{settings.ControlPlaneIP},
+		},
 		{Name: "admin", CommonName: "admin", Organization: "system:masters", Client: true},
 		{Name: "controller-manager", CommonName: "system:kube-controller-manager", Client: true},
 		{Name: "scheduler", CommonName: "system:kube-scheduler", Client: true},

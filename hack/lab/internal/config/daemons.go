@@ -58,16 +58,20 @@ func Store(state settings.State) []Daemon {
 			"--kubelet-client-certificate=" + pki + "/apiserver-kubelet.crt",
 			"--kubelet-client-key=" + pki + "/apiserver-kubelet.key",
 			"--kubelet-certificate-authority=" + pki + "/ca.crt",
-			"--kubelet-preferred-address-types=InternalIP", // otherwise exec and logs look up "node-b" in DNS
-			"--service-account-key-file=" + pki + "/sa.pub", "--service-account-signing-key-file=" + pki + "/sa.key",
+			// otherwise exec and logs look up "node-b" in DNS
+			"--kubelet-preferred-address-types=InternalIP",
+			"--service-account-key-file=" + pki + "/sa.pub",
+			"--service-account-signing-key-file=" + pki + "/sa.key",
 			"--service-account-issuer=https://kubernetes.default.svc." + settings.ClusterDomain,
 			"--service-cluster-ip-range=" + settings.ServiceNetwork,
 			// How it authenticates itself to metrics-server, as an aggregated API.
 			"--requestheader-client-ca-file=" + pki + "/ca.crt", "--requestheader-allowed-names=front-proxy",
 			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-			"--proxy-client-cert-file=" + pki + "/front-proxy.crt", "--proxy-client-key-file=" + pki + "/front-proxy.key",
-			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
+			"--proxy-client-cert-file=" + pki + "/front-proxy.crt",
+			"--proxy-client-key-file=" + pki + "/front-proxy.key",
+			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+			"--allow-privileged",
 			"--default-not-ready-toleration-seconds=" + toleration,
 			"--default-unreachable-toleration-seconds=" + toleration,
 			"--profiling=false",
@@ -86,8 +90,9 @@ func Control(state settings.State) []Daemon {
 			"--node-monitor-period=2s", "--node-monitor-grace-period="+settings.NodeMonitorGracePeriod,
 		)},
 		{Scheduler, "kube-scheduler", append(clientFlags(state, "scheduler"), "--leader-elect=false")},
-		// One proxy serves both nodes, as they share the network namespace. It must be iptables mode: the nftables mode
-		// makes hairpin rules only for pods of its own node. Conntrack limits are the machine's and read-only here.
+		// One proxy serves both nodes, as they share the network namespace. It must be iptables mode: the
+		// nftables mode makes hairpin rules only for pods of its own node. Conntrack limits are the
+		// machine's and read-only here.
 		{Proxy, "kube-proxy", []string{
 			"--kubeconfig=" + state.Kubeconfig("proxy"), "--hostname-override=" + settings.Nodes[0].Name,
 			"--proxy-mode=iptables", "--conntrack-max-per-core=0", "--conntrack-min=0",
@@ -96,11 +101,14 @@ func Control(state settings.State) []Daemon {
 		{CSIController, "labcsi", []string{
 			"controller", "--kubeconfig=" + state.Kubeconfig("admin"), "--data=" + state.Volumes(),
 		}},
-		// Not in a pod: an aggregated API without a server keeps every namespace from being deleted, also while its node is down.
+		// Not in a pod: an aggregated API without a server keeps every namespace from being deleted, also
+		// while its node is down.
 		{MetricsServer, "metrics-server", append(clientFlags(state, "admin"),
 			"--bind-address="+settings.ControlPlaneIP, fmt.Sprintf("--secure-port=%d", settings.MetricsPort),
-			"--tls-cert-file="+pki+"/metrics-server.crt", "--tls-private-key-file="+pki+"/metrics-server.key",
-			"--kubelet-certificate-authority="+pki+"/ca.crt", "--kubelet-preferred-address-types=InternalIP", "--metric-resolution=15s",
+			"--tls-cert-file="+pki+"/metrics-server.crt",
+			"--tls-private-key-file="+pki+"/metrics-server.key",
+			"--kubelet-certificate-authority="+pki+"/ca.crt", "--kubelet-preferred-address-types=InternalIP",
+			"--metric-resolution=15s",
 		)},
 	}
 }
@@ -122,5 +130,8 @@ func OnNode(state settings.State, node settings.Node) []Daemon {
 
 func clientFlags(state settings.State, user string) []string {
 	file := state.Kubeconfig(user)
-	return []string{"--kubeconfig=" + file, "--authentication-kubeconfig=" + file, "--authorization-kubeconfig=" + file}
+	return []string{
+		"--kubeconfig=" + file, "--authentication-kubeconfig=" + file,
+		"--authorization-kubeconfig=" + file,
+	}
 }

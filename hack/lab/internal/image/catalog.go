@@ -30,7 +30,8 @@ func CoreDNS(path string) Spec {
 	}
 }
 
-// Redquake is the project's own image: the two static programs and no shell, run by user 65532, as a distroless one.
+// Redquake is the project's own image: the two static programs and no shell, run by user 65532, as
+// a distroless one.
 func Redquake(manager, redquake, tag string) (Spec, error) {
 	for _, path := range []string{manager, redquake} {
 		if err := requireStatic(path, "build it with CGO_ENABLED=0"); err != nil {
@@ -43,7 +44,12 @@ func Redquake(manager, redquake, tag string) (Spec, error) {
 			"/manager":  {Source: manager},
 			"/redquake": {Source: redquake},
 		}),
-		Config: v1.Config{User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/", Env: []string{searchPath}},
+		Config: v1.Config{
+			User:       "65532:65532",
+			Entrypoint: []string{"/manager"},
+			WorkingDir: "/",
+			Env:        []string{searchPath},
+		},
 	}, nil
 }
 
@@ -54,19 +60,30 @@ func Static(program, tag string) (Spec, error) {
 	}
 	path := "/" + filepath.Base(program)
 	return Spec{
-		Tags:   []string{tag},
-		Files:  merge(base("nonroot", 65532), certificates(), Files{path: {Source: program}}),
-		Config: v1.Config{User: "65532:65532", Entrypoint: []string{path}, WorkingDir: "/", Env: []string{searchPath}},
+		Tags:  []string{tag},
+		Files: merge(base("nonroot", 65532), certificates(), Files{path: {Source: program}}),
+		Config: v1.Config{
+			User:       "65532:65532",
+			Entrypoint: []string{path},
+			WorkingDir: "/",
+			Env:        []string{searchPath},
+		},
 	}, nil
 }
 
 // base is what programs expect of any system: users, name resolution, a folder for temporary files.
 func base(user string, id int) Files {
 	return Files{
-		"/tmp":               {Dir: true, Mode: 0o1777},
-		"/home/" + user:      {Dir: true, Mode: 0o700, Owner: id},
-		"/etc/passwd":        {Data: fmt.Appendf(nil, "root:x:0:0:root:/root:/sbin/nologin\n%s:x:%d:%d:%s:/home/%s:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n", user, id, id, user, user)},
-		"/etc/group":         {Data: fmt.Appendf(nil, "root:x:0:\n%s:x:%d:\nnogroup:x:65534:\n", user, id)},
+		"/tmp":          {Dir: true, Mode: 0o1777},
+		"/home/" + user: {Dir: true, Mode: 0o700, Owner: id},
+		"/etc/passwd": {
+			Data: fmt.Appendf(nil,
+				"root:x:0:0:root:/root:/sbin/nologin\n%s:x:%d:%d:%s:/home/%s:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n",
+				user, id, id, user, user),
+		},
+		"/etc/group": {
+			Data: fmt.Appendf(nil, "root:x:0:\n%s:x:%d:\nnogroup:x:65534:\n", user, id),
+		},
 		"/etc/nsswitch.conf": {Data: []byte("passwd: files\ngroup: files\nhosts: files dns\n")},
 	}
 }

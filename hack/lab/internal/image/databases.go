@@ -21,7 +21,8 @@ var postgresScript []byte
 //go:embed mariadb.sh
 var mariadbScript []byte
 
-// Postgres is an image of this machine's PostgreSQL. Of what the server loads at runtime it has only what a new database holds.
+// Postgres is an image of this machine's PostgreSQL. Of what the server loads at runtime it has
+// only what a new database holds.
 func Postgres() (Spec, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if len(found) == 0 {
@@ -45,8 +46,13 @@ func Postgres() (Spec, error) {
 	return database("postgres", postgresScript, programs, share, Spec{
 		Tags: []string{settings.PostgresImage + ":" + major, settings.PostgresImage + ":" + version},
 		Config: v1.Config{
-			Cmd: []string{"postgres"}, StopSignal: "SIGINT", ExposedPorts: map[string]struct{}{"5432/tcp": {}},
-			Env: []string{searchPath + ":" + bin, "PG_MAJOR=" + major, "PGDATA=/var/lib/postgresql/data"},
+			Cmd:          []string{"postgres"},
+			StopSignal:   "SIGINT",
+			ExposedPorts: map[string]struct{}{"5432/tcp": {}},
+			Env: []string{
+				searchPath + ":" + bin, "PG_MAJOR=" + major,
+				"PGDATA=/var/lib/postgresql/data",
+			},
 		},
 	}, "/var/lib/postgresql", "/var/lib/postgresql/data", "/var/run/postgresql")
 }
@@ -63,7 +69,10 @@ func MariaDB() (Spec, error) {
 		return Spec{}, err
 	}
 	programs := []string{server}
-	for _, name := range []string{"mariadb-install-db", "mariadb", "mariadb-admin", "my_print_defaults"} {
+	for _, name := range []string{
+		"mariadb-install-db", "mariadb", "mariadb-admin",
+		"my_print_defaults",
+	} {
 		programs = append(programs, filepath.Join("/usr/bin", name))
 	}
 	series := version[:strings.LastIndex(version, ".")]
@@ -76,13 +85,18 @@ func MariaDB() (Spec, error) {
 	}, "/var/lib/mysql", "/run/mysqld")
 }
 
-// database completes the image of a database under the official image's names: its user has the number 999 and owns the folders.
-func database(user string, script []byte, programs []string, share Files, spec Spec, owned ...string) (Spec, error) {
+// database completes the image of a database under the official image's names: its user has the
+// number 999 and owns the folders.
+func database(
+	user string, script []byte, programs []string, share Files, spec Spec, owned ...string,
+) (Spec, error) {
 	tools, err := busybox()
 	if err != nil {
 		return Spec{}, err
 	}
-	spec.Files = merge(base(user, 999), tools, share, Files{"/usr/local/bin/docker-entrypoint.sh": {Data: script, Mode: 0o755}})
+	spec.Files = merge(base(user, 999), tools, share, Files{
+		"/usr/local/bin/docker-entrypoint.sh": {Data: script, Mode: 0o755},
+	})
 	for _, path := range programs {
 		files, err := atItsPlace(path)
 		if err != nil {
@@ -117,7 +131,8 @@ func versionOf(program, expression string) (string, error) {
 	}
 	match := regexp.MustCompile(expression).FindSubmatch(out)
 	if match == nil {
-		return "", fmt.Errorf("%s --version printed %q, without a version like %s", program, strings.TrimSpace(string(out)), expression)
+		return "", fmt.Errorf("%s --version printed %q, without a version like %s", program,
+			strings.TrimSpace(string(out)), expression)
 	}
 	return string(match[1]), nil
 }

@@ -9,9 +9,8 @@ import (
 	"runtime"
 	"slices"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/static"
@@ -26,7 +25,8 @@ type Spec struct {
 	Config v1.Config
 }
 
-// Write builds the image into a docker archive at path, unless exactly this image exists; reused reports that it did.
+// Write builds the image into a docker archive at path, unless exactly this image exists; reused
+// reports that it did.
 func (s Spec) Write(path string) (reused bool, err error) {
 	img, err := s.build()
 	if err != nil {
@@ -87,8 +87,8 @@ func (s Spec) build() (v1.Image, error) {
 	return mutate.AppendLayers(img, static.NewLayer(data, types.DockerUncompressedLayer))
 }
 
-// isAt reports whether the archive at path holds img under exactly the names of s. The config names all content by
-// digest, so comparing it compares everything.
+// isAt reports whether the archive at path holds img under exactly the names of s. The config names
+// all content by digest, so comparing it compares everything.
 func (s Spec) isAt(path string, img v1.Image) (bool, error) {
 	if _, err := os.Stat(path); err != nil {
 		return false, nil

@@ -58,7 +58,8 @@ func TestLayer(t *testing.T) {
 func TestWriteIsDeterministicAndReuses(t *testing.T) {
 	dir := t.TempDir()
 	spec := Spec{
-		Tags: []string{"docker.io/library/redis:7", "docker.io/library/redis:7.0.15"}, Files: Files{"/a": {Data: []byte("a")}},
+		Tags:   []string{"docker.io/library/redis:7", "docker.io/library/redis:7.0.15"},
+		Files:  Files{"/a": {Data: []byte("a")}},
 		Config: v1.Config{User: "999", Cmd: []string{"redis-server"}},
 	}
 	one, two := filepath.Join(dir, "one.tar"), filepath.Join(dir, "two.tar")
@@ -132,7 +133,8 @@ func TestWriteNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestParseList(t *testing.T) {
-	const out = "\tlinux-vdso.so.1 (0x00007f)\n\tlibm.so.6 => /t/usr/lib/libm.so.6 (0x00007f)\n\t/lib64/ld.so.2 => /t/usr/lib/ld.so.2 (0x00007f)\n"
+	const out = "\tlinux-vdso.so.1 (0x00007f)\n\tlibm.so.6 => /t/usr/lib/libm.so.6 (0x00007f)\n\t/lib64/ld.so.2 => " +
+		"/t/usr/lib/ld.so.2 (0x00007f)\n"
 	got, err := parseList(out, "/t")
 	want := Files{"/usr/lib/libm.so.6": {Source: "/t/usr/lib/libm.so.6"}, "/lib64/ld.so.2": {Source: "/t/usr/lib/ld.so.2"}}
 	if err != nil || !reflect.DeepEqual(got, want) {

@@ -1,5 +1,5 @@
-// Package image builds container images out of files, without a container engine or a registry. The same files give
-// the same image, to the byte.
+// Package image builds container images out of files, without a container engine or a registry. The
+// same files give the same image, to the byte.
 package image
 
 import (
@@ -71,7 +71,12 @@ func (f Files) withParents() Files {
 
 // entry is the tar header of the file, without a name, and its content.
 func (f File) entry() (*tar.Header, []byte, error) {
-	header := &tar.Header{ModTime: epoch, Uid: f.Owner, Gid: f.Owner, Format: tar.FormatPAX}
+	header := &tar.Header{
+		ModTime: epoch,
+		Uid:     f.Owner,
+		Gid:     f.Owner,
+		Format:  tar.FormatPAX,
+	}
 	data, mode := f.Data, os.FileMode(0o644)
 	switch {
 	case f.Dir:

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// withLibraries is the program of this machine in /usr/bin, together with the shared libraries it loads.
+// withLibraries is the program of this machine in /usr/bin, together with the shared libraries it
+// loads.
 func withLibraries(program string) (Files, error) {
 	found, err := exec.LookPath(program)
 	if err != nil {
@@ -27,7 +28,8 @@ func withLibraries(program string) (Files, error) {
 	return files, nil
 }
 
-// atItsPlace is a program or a library of this machine where it is found here, together with the shared libraries it loads. A script loads none.
+// atItsPlace is a program or a library of this machine where it is found here, together with the
+// shared libraries it loads. A script loads none.
 func atItsPlace(path string) (Files, error) {
 	files := Files{}
 	if f, err := elf.Open(path); err == nil {
@@ -40,7 +42,8 @@ func atItsPlace(path string) (Files, error) {
 	return files, nil
 }
 
-// libraries are the shared libraries that the program or library at path loads, where they are found on this machine.
+// libraries are the shared libraries that the program or library at path loads, where they are
+// found on this machine.
 func libraries(path string) (Files, error) {
 	out, err := exec.Command("ldd", path).Output()
 	if err != nil {
@@ -53,7 +56,8 @@ func libraries(path string) (Files, error) {
 	return files, nil
 }
 
-// parseLDD picks the absolute paths out of ldd's output: "libm.so.6 => /lib/libm.so.6 (0x...)", "/lib64/ld.so (0x...)".
+// parseLDD picks the absolute paths out of ldd's output: "libm.so.6 => /lib/libm.so.6 (0x...)",
+// "/lib64/ld.so (0x...)".
 func parseLDD(out string) []string {
 	var paths []string
 	for line := range strings.Lines(out) {
@@ -67,14 +71,16 @@ func parseLDD(out string) []string {
 	return paths
 }
 
-// ofTree is a program of unpacked packages together with the shared libraries that the loader among them gives it.
+// ofTree is a program of unpacked packages together with the shared libraries that the loader among
+// them gives it.
 func ofTree(tree, program string) (Files, error) {
 	loaders, err := filepath.Glob(filepath.Join(tree, "usr/lib/*/ld-linux*.so.*"))
 	if err != nil || len(loaders) != 1 {
 		return nil, fmt.Errorf("%s has %d dynamic loaders, not one (%v)", tree, len(loaders), err)
 	}
 	path := filepath.Join(tree, "usr/bin", program)
-	out, err := exec.Command(loaders[0], "--inhibit-cache", "--library-path", filepath.Dir(loaders[0]), "--list", path).Output()
+	out, err := exec.Command(loaders[0], "--inhibit-cache", "--library-path", filepath.Dir(loaders[0]),
+		"--list", path).Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing the libraries of %s: %w", path, err)
 	}
@@ -86,8 +92,9 @@ func ofTree(tree, program string) (Files, error) {
 	return files, nil
 }
 
-// parseList picks the files below tree out of a loader's list: "libm.so.6 => TREE/usr/lib/libm.so.6 (0x...)". The loader itself is named by the path
-// at which the kernel looks for it: "/lib64/ld.so => TREE/usr/lib/ld.so (0x...)".
+// parseList picks the files below tree out of a loader's list: "libm.so.6 => TREE/usr/lib/libm.so.6
+// (0x...)". The loader itself is named by the path at which the kernel looks for it: "/lib64/ld.so
+// => TREE/usr/lib/ld.so (0x...)".
 func parseList(out, tree string) (Files, error) {
 	files := Files{}
 	for line := range strings.Lines(out) {
@@ -114,7 +121,8 @@ func busybox() (Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := requireStatic(path, "install the static one: apt-get install busybox-static"); err != nil {
+	if err := requireStatic(path,
+		"install the static one: apt-get install busybox-static"); err != nil {
 		return nil, err
 	}
 	out, err := exec.Command(path, "--list").Output()
@@ -130,8 +138,8 @@ func busybox() (Files, error) {
 	return files, nil
 }
 
-// requireStatic returns an error unless path is a program that needs no shared library: in an image without any, another
-// one fails with a baffling "no such file or directory".
+// requireStatic returns an error unless path is a program that needs no shared library: in an image
+// without any, another one fails with a baffling "no such file or directory".
 func requireStatic(path, remedy string) error {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Prometheus is an image of this machine's Prometheus under the official image's name. As there, user nobody runs it, and a pod mounts its configuration.
+// Prometheus is an image of this machine's Prometheus under the official image's name. As there,
+// user nobody runs it, and a pod mounts its configuration.
 func Prometheus() (Spec, error) {
 	const server = "/usr/bin/prometheus"
 	version, err := versionOf(server, `version (\d+\.\d+\.\d+)`)
@@ -30,8 +31,15 @@ func Prometheus() (Spec, error) {
 			"/prometheus":     {Dir: true, Mode: 0o777, Owner: 65534},
 		}),
 		Config: v1.Config{
-			User: "65534:65534", WorkingDir: "/prometheus", Env: []string{searchPath}, ExposedPorts: map[string]struct{}{"9090/tcp": {}},
-			Entrypoint: []string{"/bin/prometheus"}, Cmd: []string{"--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"},
+			User:         "65534:65534",
+			WorkingDir:   "/prometheus",
+			Env:          []string{searchPath},
+			ExposedPorts: map[string]struct{}{"9090/tcp": {}},
+			Entrypoint:   []string{"/bin/prometheus"},
+			Cmd: []string{
+				"--config.file=/etc/prometheus/prometheus.yml",
+				"--storage.tsdb.path=/prometheus",
+			},
 		},
 	}, nil
 }

@@ -36,12 +36,17 @@ func Redis() (Spec, error) {
 }
 
 // Redis8 is an image of the Redis that hack/newer-servers.sh has installed.
-func Redis8() (Spec, error) { return newer("redis", "8") }
+func Redis8() (Spec, error) {
+	return newer("redis", "8")
+}
 
 // Valkey9 is an image of the Valkey that hack/newer-servers.sh has installed.
-func Valkey9() (Spec, error) { return newer("valkey", "9") }
+func Valkey9() (Spec, error) {
+	return newer("valkey", "9")
+}
 
-// newer is an image of the newest installed version of a product, with the libraries that belong to it.
+// newer is an image of the newest installed version of a product, with the libraries that belong to
+// it.
 func newer(product, major string) (Spec, error) {
 	dir, err := settings.ServersDir()
 	if err != nil {
@@ -53,9 +58,13 @@ func newer(product, major string) (Spec, error) {
 	}
 	tree, version := newest(trees)
 	if tree == "" {
-		return Spec{}, fmt.Errorf("%s holds no %s %s; install it: hack/newer-servers.sh", dir, product, major)
+		return Spec{}, fmt.Errorf("%s holds no %s %s; install it: hack/newer-servers.sh", dir, product,
+			major)
 	}
-	return server(product, version, func(program string) (Files, error) { return ofTree(tree, program) })
+	return server(product, version, func(program string) (Files, error) {
+		return ofTree(tree,
+			program)
+	})
 }
 
 // newest is the tree that was installed last, with its version.
@@ -72,8 +81,9 @@ func newest(trees []string) (tree, version string) {
 	return tree, version
 }
 
-// server is an image of redis or valkey under the official image's names. As there, user 999 has the product's name, data is in /data, options
-// alone start the server, and protected mode is off. load returns a program with its libraries.
+// server is an image of redis or valkey under the official image's names. As there, user 999 has
+// the product's name, data is in /data, options alone start the server, and protected mode is off.
+// load returns a program with its libraries.
 func server(product, version string, load func(program string) (Files, error)) (Spec, error) {
 	tools, err := busybox()
 	if err != nil {
@@ -97,14 +107,20 @@ func server(product, version string, load func(program string) (Files, error)) (
 		}
 		files = merge(files, f)
 	}
-	repository := map[string]string{"redis": settings.RedisImage, "valkey": settings.ValkeyImage}[product]
+	repository := map[string]string{
+		"redis":  settings.RedisImage,
+		"valkey": settings.ValkeyImage,
+	}[product]
 	major, _, _ := strings.Cut(version, ".")
 	return Spec{
 		Tags:  []string{repository + ":" + major, repository + ":" + version},
 		Files: files,
 		Config: v1.Config{
-			Entrypoint: []string{"docker-entrypoint.sh"}, Cmd: []string{product + "-server"}, WorkingDir: "/data",
-			Env: []string{searchPath, strings.ToUpper(product) + "_VERSION=" + version}, ExposedPorts: map[string]struct{}{"6379/tcp": {}},
+			Entrypoint:   []string{"docker-entrypoint.sh"},
+			Cmd:          []string{product + "-server"},
+			WorkingDir:   "/data",
+			Env:          []string{searchPath, strings.ToUpper(product) + "_VERSION=" + version},
+			ExposedPorts: map[string]struct{}{"6379/tcp": {}},
 		},
 	}, nil
 }

@@ -1,7 +1,7 @@
 // Package netns makes, enters and removes the lab's network namespace.
 //
-// It does what `ip netns` does without two of its habits: `ip netns add` leaves a mount of /run/netns on itself behind,
-// and `ip netns exec` hides /sys/fs/cgroup, which kubelets need.
+// It does what `ip netns` does without two of its habits: `ip netns add` leaves a mount of
+// /run/netns on itself behind, and `ip netns exec` hides /sys/fs/cgroup, which kubelets need.
 package netns
 
 import (
@@ -28,7 +28,8 @@ func Create(path string) error {
 	f.Close()
 	return onOwnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("creating a network namespace: %w (is this root, with namespaces in the kernel?)", err)
+			return fmt.Errorf(
+				"creating a network namespace: %w (is this root, with namespaces in the kernel?)", err)
 		}
 		if err := unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("pinning the network namespace at %s: %w", path, err)
@@ -50,8 +51,8 @@ func Remove(path string) error {
 	return nil
 }
 
-// Do runs f inside the namespace at path. Processes that f starts and sockets that f opens, on its own
-// goroutine, belong to the namespace.
+// Do runs f inside the namespace at path. Processes that f starts and sockets that f opens, on its
+// own goroutine, belong to the namespace.
 func Do(path string, f func() error) error {
 	return onOwnThread(func() error {
 		if err := enter(path); err != nil {
@@ -91,7 +92,8 @@ func Occupants(path string) []int {
 	return pids
 }
 
-// Exists reports whether path is a live network namespace, rather than nothing or a file left by a crash.
+// Exists reports whether path is a live network namespace, rather than nothing or a file left by a
+// crash.
 func Exists(path string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(path, &st) == nil && st.Type == unix.NSFS_MAGIC
@@ -100,16 +102,19 @@ func Exists(path string) bool {
 func enter(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("the lab's network namespace is not there: %w; start the lab with: hack/lab/lab up", err)
+		return fmt.Errorf(
+			"the lab's network namespace is not there: %w; start the lab with: hack/lab/lab up", err)
 	}
 	defer f.Close()
 	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("entering the network namespace %s: %w; if it is a left-over, run: hack/lab/lab down", path, err)
+		return fmt.Errorf(
+			"entering the network namespace %s: %w; if it is a left-over, run: hack/lab/lab down", path, err)
 	}
 	return nil
 }
 
-// onOwnThread runs f on a thread that is thrown away afterwards, so that its namespace is never used again.
+// onOwnThread runs f on a thread that is thrown away afterwards, so that its namespace is never
+// used again.
 func onOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

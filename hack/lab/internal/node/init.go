@@ -1,6 +1,6 @@
-// Package node implements the lab's nodes. A node is one process in its own PID and mount namespace, PID 1 of
-// everything that runs on it: killing that process is a power cut, which ends containers, mounts and addresses at once,
-// without a shutdown.
+// Package node implements the lab's nodes. A node is one process in its own PID and mount
+// namespace, PID 1 of everything that runs on it: killing that process is a power cut, which ends
+// containers, mounts and addresses at once, without a shutdown.
 package node
 
 import (
@@ -49,7 +49,8 @@ func Init(state settings.State, name string) error {
 	return nil
 }
 
-// supervise lists the node's daemons. Kubelet waits for containerd: without it, it would end and cost a second.
+// supervise lists the node's daemons. Kubelet waits for containerd: without it, it would end and
+// cost a second.
 func supervise(state settings.State, n settings.Node, r *reaper) []*supervised {
 	always := func() bool { return true }
 	containerdListens := func() bool {
@@ -74,13 +75,15 @@ func supervise(state settings.State, n settings.Node, r *reaper) []*supervised {
 	return all
 }
 
-// mountPrivate gives the node its own /proc and its own copies of settings.PrivateDirs. Mounts go neither out to the
-// host nor in from it, but between the node and its pods, as kubelet and CSI drivers need.
+// mountPrivate gives the node its own /proc and its own copies of settings.PrivateDirs. Mounts go
+// neither out to the host nor in from it, but between the node and its pods, as kubelet and CSI
+// drivers need.
 func mountPrivate(state settings.State, n settings.Node) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("leaving the host's mounts: %w", err)
 	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
@@ -97,7 +100,8 @@ func mountPrivate(state settings.State, n settings.Node) error {
 		if err := unix.Mount(own, dir, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mounting the node's %s: %w", dir, err)
 		}
-		// Out of the group that the bind mount shares with its source, else every volume would be mounted there too.
+		// Out of the group that the bind mount shares with its source, else every volume would be mounted
+		// there too.
 		for _, propagation := range []uintptr{unix.MS_PRIVATE, unix.MS_SHARED} {
 			if err := unix.Mount("", dir, "", propagation, ""); err != nil {
 				return fmt.Errorf("separating the node's %s: %w", dir, err)

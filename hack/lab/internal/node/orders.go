@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Orders that a node's PID 1 takes, one per connection: "VERB DAEMON". It answers "ok" or "error: ...", for
-// Status one line per daemon first. It signals only its own children, so no pid ever leaves the node.
+// Orders that a node's PID 1 takes, one per connection: "VERB DAEMON". It answers "ok" or "error:
+// ...", for Status one line per daemon first. It signals only its own children, so no pid ever
+// leaves the node.
 const (
 	Hold    = "hold"
 	Release = "release"
@@ -74,7 +75,8 @@ func obey(order []string, daemons []*supervised) (string, error) {
 		}
 		return "", fmt.Errorf("unknown order %q", order[0])
 	}
-	return "", fmt.Errorf("no daemon is called %q; a node's daemons are %s", order[1], strings.Join(names, ", "))
+	return "", fmt.Errorf("no daemon is called %q; a node's daemons are %s", order[1],
+		strings.Join(names, ", "))
 }
 
 // send gives one order to the PID 1 that listens at socket and returns the lines before its "ok".

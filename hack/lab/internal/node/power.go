@@ -26,7 +26,8 @@ type Host struct {
 	Cgroups cgroup.Hierarchies
 }
 
-// Start switches the node on and waits until its containerd answers. The caller has joined the lab's cgroup.
+// Start switches the node on and waits until its containerd answers. The caller has joined the
+// lab's cgroup.
 func (h Host) Start(reservedMemory string) error {
 	configuration := config.NodeFiles(h.State, h.Node, reservedMemory)
 	if _, err := h.Init(); err == nil {
@@ -47,7 +48,8 @@ func (h Host) Start(reservedMemory string) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(h.State.Log("init-"+h.Node.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	out, err := os.OpenFile(h.State.Log("init-"+h.Node.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+		0o644)
 	if err != nil {
 		return err
 	}
@@ -56,7 +58,10 @@ func (h Host) Start(reservedMemory string) error {
 	cmd := exec.Command(self, InitVerb, h.Node.Name)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", out, out
 	cmd.Env = []string{"PATH=" + settings.SystemPath, "HOME=/root", "REDQUAKE_LAB_DIR=" + h.State.Dir}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
+	}
 	if err := netns.Do(settings.NetNS, cmd.Start); err != nil {
 		return fmt.Errorf("starting %s: %w", h.Node.Name, err)
 	}
@@ -71,11 +76,14 @@ func (h Host) Start(reservedMemory string) error {
 	return h.waitForContainerd()
 }
 
-// runsWith returns an error if the node was started with other files, by another version of the lab: its daemons read them at their start.
+// runsWith returns an error if the node was started with other files, by another version of the
+// lab: its daemons read them at their start.
 func (h Host) runsWith(configuration map[string][]byte) error {
 	for path, content := range configuration {
 		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, content) {
-			return fmt.Errorf("%s was started by another version of the lab, with another %s; take the lab down first: hack/lab/lab down", h.Node.Name, path)
+			return fmt.Errorf(
+				"%s was started by another version of the lab, with another %s; take the lab down first: hack/lab/lab down",
+				h.Node.Name, path)
 		}
 	}
 	return nil
@@ -83,16 +91,19 @@ func (h Host) runsWith(configuration map[string][]byte) error {
 
 func (h Host) waitForContainerd() error {
 	socket := h.State.ContainerdSocket(h.Node.Name)
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(
+		deadline); time.Sleep(30 * time.Millisecond) {
 		if conn, err := net.Dial("unix", socket); err == nil {
 			conn.Close()
 			return nil
 		}
 		if _, err := h.Init(); err != nil {
-			return fmt.Errorf("%s went off while it was starting; see %s", h.Node.Name, h.State.Log("init-"+h.Node.Name))
+			return fmt.Errorf("%s went off while it was starting; see %s", h.Node.Name,
+				h.State.Log("init-"+h.Node.Name))
 		}
 	}
-	return fmt.Errorf("containerd of %s does not answer after 30 s; see %s", h.Node.Name, h.State.Log("containerd-"+h.Node.Name))
+	return fmt.Errorf("containerd of %s does not answer after 30 s; see %s", h.Node.Name,
+		h.State.Log("containerd-"+h.Node.Name))
 }
 
 // Crash cuts the node's power. A node that is off stays off.
@@ -122,7 +133,8 @@ func (h Host) Crash() error {
 // Order gives the node's PID 1 one of the orders Hold, Release, Pause, Resume for a daemon.
 func (h Host) Order(order, daemon string) error {
 	if _, err := h.Init(); err != nil {
-		return fmt.Errorf("%s is off; switch it on with: hack/lab/lab node start %s", h.Node.Name, h.Node.Name)
+		return fmt.Errorf("%s is off; switch it on with: hack/lab/lab node start %s", h.Node.Name,
+			h.Node.Name)
 	}
 	if _, err := send(h.State.NodeSocket(h.Node.Name), order, daemon); err != nil {
 		return fmt.Errorf("%s: %s %s: %w", h.Node.Name, order, daemon, err)
@@ -152,9 +164,13 @@ func (h Host) Daemons() (map[string]string, error) {
 func (h Host) Enter(argv []string) ([]string, error) {
 	id, err := h.Init()
 	if err != nil {
-		return nil, fmt.Errorf("%s is off; switch it on with: hack/lab/lab node start %s", h.Node.Name, h.Node.Name)
+		return nil, fmt.Errorf("%s is off; switch it on with: hack/lab/lab node start %s", h.Node.Name,
+			h.Node.Name)
 	}
-	return append([]string{"nsenter", fmt.Sprintf("--target=%d", id.PID), "--mount", "--pid", "--net", "--"}, argv...), nil
+	return append([]string{
+		"nsenter", fmt.Sprintf("--target=%d", id.PID), "--mount", "--pid", "--net",
+		"--",
+	}, argv...), nil
 }
 
 // Init returns the node's PID 1, or process.ErrGone if the node is off.

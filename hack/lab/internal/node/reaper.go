@@ -8,14 +8,17 @@ import (
 	"time"
 )
 
-// reaper starts processes and collects every child that ends: those it started and, as this is PID 1, those whose
-// parents have ended. One loop does all waiting, since two would reap each other's children.
+// reaper starts processes and collects every child that ends: those it started and, as this is PID
+// 1, those whose parents have ended. One loop does all waiting, since two would reap each other's
+// children.
 type reaper struct {
 	mu    sync.Mutex
 	exits map[int]chan syscall.WaitStatus
 }
 
-func newReaper() *reaper { return &reaper{exits: map[int]chan syscall.WaitStatus{}} }
+func newReaper() *reaper {
+	return &reaper{exits: map[int]chan syscall.WaitStatus{}}
+}
 
 // start runs argv with output to log. The channel receives once, when the process has ended.
 func (r *reaper) start(argv, env []string, log *os.File) (int, <-chan syscall.WaitStatus, error) {
@@ -27,7 +30,10 @@ func (r *reaper) start(argv, env []string, log *os.File) (int, <-chan syscall.Wa
 	r.mu.Lock() // until the channel exists, so that the loop cannot miss a process that ends at once
 	defer r.mu.Unlock()
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
-		Dir: "/", Env: env, Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir:   "/",
+		Env:   env,
+		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return 0, nil, err

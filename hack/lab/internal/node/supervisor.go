@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// supervised is one daemon of a node: it is started again when it ends, as systemd would, unless it is held.
+// supervised is one daemon of a node: it is started again when it ends, as systemd would, unless it
+// is held.
 type supervised struct {
 	name      string
 	argv, env []string
@@ -87,8 +88,9 @@ func (s *supervised) hold() error {
 	return nil
 }
 
-// signal sends sig to the daemon; without one running it does nothing. The pid is this process's own unreaped child
-// or a child that has just been reaped and not been replaced, never another process's.
+// signal sends sig to the daemon; without one running it does nothing. The pid is this process's
+// own unreaped child or a child that has just been reaped and not been replaced, never another
+// process's.
 func (s *supervised) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +114,8 @@ func (s *supervised) pause(paused bool) error {
 		return fmt.Errorf("%s does not run", s.name)
 	}
 	s.paused = paused
-	return syscall.Kill(s.pid, map[bool]syscall.Signal{true: syscall.SIGSTOP, false: syscall.SIGCONT}[paused])
+	return syscall.Kill(s.pid,
+		map[bool]syscall.Signal{true: syscall.SIGSTOP, false: syscall.SIGCONT}[paused])
 }
 
 // state is one word: running, paused, held or down.

@@ -9,8 +9,8 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/files"
 )
 
-// WriteKubeconfig writes NAME.kubeconfig beside NAME.crt in dir. It holds the certificates themselves, so it can be
-// copied away.
+// WriteKubeconfig writes NAME.kubeconfig beside NAME.crt in dir. It holds the certificates
+// themselves, so it can be copied away.
 func WriteKubeconfig(dir, name, server string) error {
 	var encoded [3]string
 	for i, file := range []string{"ca.crt", name + ".crt", name + ".key"} {

@@ -1,5 +1,6 @@
-// Package pki makes the lab's certificates: one authority, and for every component the client or serving certificate
-// that the real one would have, so that nothing in the lab has to skip verification.
+// Package pki makes the lab's certificates: one authority, and for every component the client or
+// serving certificate that the real one would have, so that nothing in the lab has to skip
+// verification.
 package pki
 
 import (
@@ -31,8 +32,9 @@ type Request struct {
 	IPs          []string // with DNSNames or IPs it also serves
 }
 
-// Create fills the folder dir with an authority (ca), a key for service account tokens (sa.key, sa.pub) and the
-// requested certificates. The folder appears complete or not at all; an existing one is not changed.
+// Create fills the folder dir with an authority (ca), a key for service account tokens (sa.key,
+// sa.pub) and the requested certificates. The folder appears complete or not at all; an existing
+// one is not changed.
 func Create(dir string, requests []Request) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -70,8 +72,9 @@ func newAuthority(dir string) (*authority, error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "redquake-lab-ca"},
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+		Subject: pkix.Name{CommonName: "redquake-lab-ca"},
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign |
+			x509.KeyUsageDigitalSignature,
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 	}

@@ -10,7 +10,12 @@ import (
 )
 
 var requests = []Request{
-	{Name: "apiserver", CommonName: "kube-apiserver", DNSNames: []string{"kubernetes.default.svc"}, IPs: []string{"198.18.0.1"}},
+	{
+		Name:       "apiserver",
+		CommonName: "kube-apiserver",
+		DNSNames:   []string{"kubernetes.default.svc"},
+		IPs:        []string{"198.18.0.1"},
+	},
 	{Name: "admin", CommonName: "admin", Organization: "system:masters", Client: true},
 }
 

@@ -1,5 +1,5 @@
-// Package preflight checks, before anything is changed, whether this machine can run the lab, and describes what to do
-// if it cannot.
+// Package preflight checks, before anything is changed, whether this machine can run the lab, and
+// describes what to do if it cannot.
 package preflight
 
 import (
@@ -15,14 +15,16 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// needed maps a Debian package to the files the lab uses from it; a name without a slash is looked up in PATH.
+// needed maps a Debian package to the files the lab uses from it; a name without a slash is looked
+// up in PATH.
 var needed = []struct {
 	pkg   string
 	files []string
 }{
 	{"runc", []string{"runc"}},
 	{"containernetworking-plugins", []string{
-		settings.CNIBinDir + "/bridge", settings.CNIBinDir + "/host-local", settings.CNIBinDir + "/portmap", settings.CNIBinDir + "/loopback",
+		settings.CNIBinDir + "/bridge", settings.CNIBinDir + "/host-local",
+		settings.CNIBinDir + "/portmap", settings.CNIBinDir + "/loopback",
 	}},
 	{"iptables", []string{"iptables", "iptables-restore", "ip6tables"}},
 	{"conntrack", []string{"conntrack"}},
@@ -43,7 +45,8 @@ var features = []struct{ what, path, module string }{
 	{"loop devices", "/dev/loop-control", "loop"},
 }
 
-// maxStateDir keeps the sockets in the state folder below the 108 bytes that a socket's path may have.
+// maxStateDir keeps the sockets in the state folder below the 108 bytes that a socket's path may
+// have.
 const maxStateDir = 50
 
 // Check returns every reason why the lab cannot run here, in one error.
@@ -54,10 +57,14 @@ func Check(state settings.State) error {
 	}
 	var problems []error
 	if missing := missingPackages(); len(missing) > 0 {
-		problems = append(problems, fmt.Errorf("programs are missing; install them: apt-get install --no-install-recommends %s", strings.Join(missing, " ")))
+		problems = append(problems,
+			fmt.Errorf("programs are missing; install them: apt-get install --no-install-recommends %s",
+				strings.Join(missing, " ")))
 	}
 	if len(state.Dir) > maxStateDir {
-		problems = append(problems, fmt.Errorf("REDQUAKE_LAB_DIR has %d characters; sockets in it allow %d", len(state.Dir), maxStateDir))
+		problems = append(problems,
+			fmt.Errorf("REDQUAKE_LAB_DIR has %d characters; sockets in it allow %d", len(state.Dir),
+				maxStateDir))
 	}
 	problems = append(problems, checkCgroups(), checkKernel())
 	return errors.Join(problems...)
@@ -98,7 +105,8 @@ func checkCgroups() error {
 		if h.IsV2() {
 			version = "v2"
 		}
-		return fmt.Errorf("cgroup %s has no controller for %s; mount or enable it (v1: mount -t cgroup -o NAME cgroup /sys/fs/cgroup/NAME)",
+		return fmt.Errorf(
+			"cgroup %s has no controller for %s; mount or enable it (v1: mount -t cgroup -o NAME cgroup /sys/fs/cgroup/NAME)",
 			version, strings.Join(missing, ", "))
 	}
 	return nil
@@ -119,11 +127,14 @@ func checkKernel() error {
 		if f.module != "" {
 			hint = "load it: modprobe " + f.module
 		}
-		problems = append(problems, fmt.Errorf("the kernel has no %s (%s is missing); %s", f.what, f.path, hint))
+		problems = append(problems,
+			fmt.Errorf("the kernel has no %s (%s is missing); %s", f.what, f.path, hint))
 	}
 	filesystems, _ := os.ReadFile("/proc/filesystems")
-	if !strings.Contains(string(filesystems), "\toverlay\n") && exec.Command("modprobe", "overlay").Run() != nil {
-		problems = append(problems, errors.New("the kernel has no overlay file system; load it: modprobe overlay"))
+	if !strings.Contains(string(filesystems), "\toverlay\n") &&
+		exec.Command("modprobe", "overlay").Run() != nil {
+		problems = append(problems,
+			errors.New("the kernel has no overlay file system; load it: modprobe overlay"))
 	}
 	return errors.Join(problems...)
 }

@@ -1,8 +1,8 @@
 // Package process recognises processes that the lab started, so that it never signals another one.
 //
-// A pid alone means nothing: it is used again after its process has ended. A pid with the start time the kernel
-// gives it is one process until the next boot, and a recorded process must be in the lab's cgroup too, which does not
-// survive a boot.
+// A pid alone means nothing: it is used again after its process has ended. A pid with the start
+// time the kernel gives it is one process until the next boot, and a recorded process must be in
+// the lab's cgroup too, which does not survive a boot.
 package process
 
 import (
@@ -26,8 +26,8 @@ type Identity struct {
 // ErrGone means that the process no longer runs.
 var ErrGone = errors.New("the process no longer runs")
 
-// Signal sends sig to this very process. The handle is taken before the identity is checked, so the pid cannot
-// pass to another process in between.
+// Signal sends sig to this very process. The handle is taken before the identity is checked, so the
+// pid cannot pass to another process in between.
 func (id Identity) Signal(sig syscall.Signal) error {
 	p, err := os.FindProcess(id.PID) // holds a pidfd
 	if err != nil {
@@ -51,7 +51,8 @@ func (id Identity) Save(path string) error {
 	return files.WriteAtomic(path, fmt.Appendf(nil, "%d %d\n", id.PID, id.Start), 0o644)
 }
 
-// Load reads a recorded identity. A process that has ended, or is outside cgroup, is ErrGone, as is a missing record.
+// Load reads a recorded identity. A process that has ended, or is outside cgroup, is ErrGone, as is
+// a missing record.
 func Load(path, cgroup string) (Identity, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -92,8 +93,8 @@ func Identify(pid int) (Identity, error) {
 	return Identity{PID: pid, Start: start}, nil
 }
 
-// parseStat reads the state and the start time out of a /proc/PID/stat line. The name, in parentheses, may hold
-// spaces and parentheses itself, so fields are counted from the last one.
+// parseStat reads the state and the start time out of a /proc/PID/stat line. The name, in
+// parentheses, may hold spaces and parentheses itself, so fields are counted from the last one.
 func parseStat(stat []byte) (state byte, start uint64, err error) {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {

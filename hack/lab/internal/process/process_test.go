@@ -93,7 +93,12 @@ func TestLoad(t *testing.T) {
 
 func TestInCgroup(t *testing.T) {
 	const v1 = "6:freezer:/redquake-lab/daemons\n4:memory:/other\n0::/\n"
-	for path, want := range map[string]bool{"/redquake-lab": true, "/redquake-lab/daemons": true, "/redquake": false, "/redquake-lab/node-a": false} {
+	for path, want := range map[string]bool{
+		"/redquake-lab":         true,
+		"/redquake-lab/daemons": true,
+		"/redquake":             false,
+		"/redquake-lab/node-a":  false,
+	} {
 		if got := inCgroup(v1, path); got != want {
 			t.Errorf("inCgroup(%q) = %v, want %v", path, got, want)
 		}

@@ -26,8 +26,8 @@ type content struct {
 	oci    *v1.IndexManifest // index.json of an OCI archive; newer docker archives have both
 }
 
-// read stores the images of an archive, in one pass and as they are: the library's reader would compress each layer, twice, to know its digest, which
-// takes longer than all the rest.
+// read stores the images of an archive, in one pass and as they are: the library's reader would
+// compress each layer, twice, to know its digest, which takes longer than all the rest.
 func (s Store) read(archive string) ([]v1.Descriptor, error) {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -154,7 +154,12 @@ func (s Store) dockerImage(c content, listed tarball.Descriptor) (v1.Descriptor,
 		return v1.Descriptor{}, err
 	}
 	config.MediaType = types.DockerConfigJSON
-	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.DockerManifestSchema2, Config: config, Layers: []v1.Descriptor{}}
+	manifest := v1.Manifest{
+		SchemaVersion: 2,
+		MediaType:     types.DockerManifestSchema2,
+		Config:        config,
+		Layers:        []v1.Descriptor{},
+	}
 	for _, file := range listed.Layers {
 		layer, err := c.blob(file)
 		if err != nil {

@@ -13,8 +13,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Handler serves the store by the part of the OCI distribution specification with which images are pulled. Each request reads the store anew. As a
-// mirror of other registries, it gets the host of an image's name as the query parameter ns; without that, the path begins with the host.
+// Handler serves the store by the part of the OCI distribution specification with which images are
+// pulled. Each request reads the store anew. As a mirror of other registries, it gets the host of
+// an image's name as the query parameter ns; without that, the path begins with the host.
 func (s Store) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/{path...}", func(w http.ResponseWriter, r *http.Request) {
@@ -33,17 +34,23 @@ type failure struct {
 	code, message string
 }
 
-func (f failure) Error() string { return f.message }
+func (f failure) Error() string {
+	return f.message
+}
 
 func (s Store) serve(w http.ResponseWriter, r *http.Request) error {
 	path := r.PathValue("path")
 	if path == "" {
-		w.Header().Set("Docker-Distribution-API-Version", "registry/2.0") // this is how clients ask whether it is a registry
+		// this is how clients ask whether it is a registry
+		w.Header().Set("Docker-Distribution-API-Version", "registry/2.0")
 		return nil
 	}
 	parts := resource.FindStringSubmatch(path)
 	if parts == nil {
-		return failure{http.StatusNotFound, "UNSUPPORTED", "this registry serves manifests and blobs only"}
+		return failure{
+			http.StatusNotFound, "UNSUPPORTED",
+			"this registry serves manifests and blobs only",
+		}
 	}
 	repository, kind, reference := parts[1], parts[2], parts[3]
 	if ns := r.URL.Query().Get("ns"); ns != "" {
@@ -55,7 +62,9 @@ func (s Store) serve(w http.ResponseWriter, r *http.Request) error {
 	return s.serveManifest(w, r, repository, reference)
 }
 
-func (s Store) serveManifest(w http.ResponseWriter, r *http.Request, repository, reference string) error {
+func (s Store) serveManifest(
+	w http.ResponseWriter, r *http.Request, repository, reference string,
+) error {
 	digest, err := v1.NewHash(reference)
 	if err != nil { // a tag
 		if digest, err = s.resolve(repository + ":" + reference); err != nil {
@@ -65,7 +74,10 @@ func (s Store) serveManifest(w http.ResponseWriter, r *http.Request, repository,
 	}
 	data, mediaType, err := s.manifest(digest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return failure{http.StatusNotFound, "MANIFEST_UNKNOWN", fmt.Sprintf("%s has no manifest %s", repository, digest)}
+		return failure{
+			http.StatusNotFound, "MANIFEST_UNKNOWN",
+			fmt.Sprintf("%s has no manifest %s", repository, digest),
+		}
 	}
 	if err != nil {
 		return err
@@ -88,7 +100,10 @@ func (s Store) resolve(full string) (v1.Hash, error) {
 			return image.Digest, nil
 		}
 	}
-	return v1.Hash{}, failure{http.StatusNotFound, "MANIFEST_UNKNOWN", fmt.Sprintf("the lab has no image %s; load it: hack/lab/lab load FILE", full)}
+	return v1.Hash{}, failure{
+		http.StatusNotFound, "MANIFEST_UNKNOWN",
+		fmt.Sprintf("the lab has no image %s; load it: hack/lab/lab load FILE", full),
+	}
 }
 
 func (s Store) serveBlob(w http.ResponseWriter, r *http.Request, reference string) error {
@@ -122,5 +137,7 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(f.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []map[string]string{{"code": f.code, "message": f.message}}})
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"errors": []map[string]string{{"code": f.code, "message": f.message}},
+	})
 }

@@ -36,7 +36,8 @@ func (r references) mediaType() types.MediaType {
 	return types.OCIManifestSchema1
 }
 
-// removeUnreferenced deletes the blobs that no image of the index consists of, and what an interrupted command left.
+// removeUnreferenced deletes the blobs that no image of the index consists of, and what an
+// interrupted command left.
 func (s Store) removeUnreferenced(index *v1.IndexManifest) error {
 	keep := map[string]bool{}
 	s.mark(index.Manifests, keep)

@@ -216,9 +216,13 @@ func write(t *testing.T, file string, data []byte) string {
 func TestImagesArePulledByTheNamesOfTheirArchives(t *testing.T) {
 	l := newLab(t)
 	redis, operator := plain(t, "redis"), compressed(t)
-	names := l.add("", dockerArchive(t, redis, "redis:7", "docker.io/bitnami/redis:8.2"), dockerArchive(t, operator, "ghcr.io/redquake/redquake:dev"))
+	names := l.add("", dockerArchive(t, redis, "redis:7", "docker.io/bitnami/redis:8.2"),
+		dockerArchive(t, operator, "ghcr.io/redquake/redquake:dev"))
 	slices.Sort(names)
-	if want := []string{"docker.io/bitnami/redis:8.2", "docker.io/library/redis:7", "ghcr.io/redquake/redquake:dev"}; !slices.Equal(names, want) {
+	if want := []string{
+		"docker.io/bitnami/redis:8.2", "docker.io/library/redis:7",
+		"ghcr.io/redquake/redquake:dev",
+	}; !slices.Equal(names, want) {
 		t.Errorf("names %q, want %q", names, want)
 	}
 	l.leadsTo("docker.io/library/redis:7", redis)
@@ -261,7 +265,8 @@ func TestAnIndexIsPulledForAPlatform(t *testing.T) {
 	if err := validate.Index(got); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Add("", ociArchive(t, index, map[string]string{annotationTag: "1"})); err == nil || !strings.Contains(err.Error(), "--as") {
+	if _, err := l.Add("", ociArchive(t, index, map[string]string{annotationTag: "1"})); err == nil ||
+		!strings.Contains(err.Error(), "--as") {
 		t.Errorf("an archive that states a tag alone: %v", err)
 	}
 	l.leadsToIndex("docker.io/library/tool:2", l.add("tool:2", ociArchive(t, index, nil)))
@@ -359,7 +364,10 @@ func TestWhatIsNotThere(t *testing.T) {
 	l := newLab(t)
 	image := plain(t, "x")
 	for range 2 { // also while nothing was loaded
-		for _, full := range []string{"docker.io/library/x:2", "ghcr.io/library/x:1", "docker.io/library/x@sha256:" + strings.Repeat("0", 64)} {
+		for _, full := range []string{
+			"docker.io/library/x:2", "ghcr.io/library/x:1",
+			"docker.io/library/x@sha256:" + strings.Repeat("0", 64),
+		} {
 			_, err := l.pull(full)
 			var answer *transport.Error
 			if !errors.As(err, &answer) || answer.StatusCode != http.StatusNotFound {
@@ -373,8 +381,11 @@ func TestWhatIsNotThere(t *testing.T) {
 		t.Errorf("%v does not say what to do", err)
 	}
 	for path, status := range map[string]int{
-		"/v2/": http.StatusOK, "/v2/_catalog": http.StatusNotFound, "/": http.StatusNotFound,
-		"/v2/library/x/blobs/sha256:..%2f..%2findex.json": http.StatusNotFound, "/v2/library/x/blobs/7": http.StatusBadRequest,
+		"/v2/":         http.StatusOK,
+		"/v2/_catalog": http.StatusNotFound,
+		"/":            http.StatusNotFound,
+		"/v2/library/x/blobs/sha256:..%2f..%2findex.json": http.StatusNotFound,
+		"/v2/library/x/blobs/7":                           http.StatusBadRequest,
 	} {
 		response, err := http.Get("http://" + l.host + path)
 		if err != nil {
@@ -399,14 +410,16 @@ func TestItIsReadOnly(t *testing.T) {
 func TestOneImageUnderAnotherName(t *testing.T) {
 	l, redis, other := newLab(t), plain(t, "redis"), plain(t, "other")
 	archive := dockerArchive(t, redis, "redis:8", "redis:8.2.1")
-	if names := l.add("registry.example.com/charts/redis:latest", archive); !slices.Equal(names, []string{"registry.example.com/charts/redis:latest"}) {
+	if names := l.add("registry.example.com/charts/redis:latest",
+		archive); !slices.Equal(names, []string{"registry.example.com/charts/redis:latest"}) {
 		t.Errorf("names %q", names)
 	}
 	l.leadsTo("registry.example.com/charts/redis:latest", redis)
 	if _, err := l.pull("docker.io/library/redis:8"); err == nil {
 		t.Error("it has its own name, too")
 	}
-	if _, err := l.Add("x:1", archive, dockerArchive(t, other, "other:1")); err == nil || !strings.Contains(err.Error(), "several images") {
+	if _, err := l.Add("x:1", archive, dockerArchive(t, other, "other:1")); err == nil ||
+		!strings.Contains(err.Error(), "several images") {
 		t.Errorf("one name for two images: %v", err)
 	}
 	if _, err := l.Add("Not A Name", archive); err == nil || !strings.Contains(err.Error(), "Not A Name") {
@@ -417,7 +430,10 @@ func TestOneImageUnderAnotherName(t *testing.T) {
 // TestLoadsAndPullsAtTheSameTime moves tags from several commands while others pull: each of those finds a whole image.
 func TestLoadsAndPullsAtTheSameTime(t *testing.T) {
 	l := newLab(t)
-	archives := []string{dockerArchive(t, plain(t, "a"), "a:1"), dockerArchive(t, plain(t, "b"), "b:1"), dockerArchive(t, compressed(t), "c:1")}
+	archives := []string{
+		dockerArchive(t, plain(t, "a"), "a:1"), dockerArchive(t, plain(t, "b"), "b:1"),
+		dockerArchive(t, compressed(t), "c:1"),
+	}
 	l.add("", archives...)
 	var loads, pulls sync.WaitGroup
 	loaded := make(chan struct{})

@@ -1,5 +1,6 @@
-// Package registry keeps images in an OCI image layout and serves them to the nodes, read-only. All of its state is in the layout, so that images
-// survive the process, and a command adds them without it.
+// Package registry keeps images in an OCI image layout and serves them to the nodes, read-only. All
+// of its state is in the layout, so that images survive the process, and a command adds them
+// without it.
 package registry
 
 import (
@@ -24,7 +25,8 @@ import (
 // Store is a folder with an OCI image layout.
 type Store struct{ Dir string }
 
-// annotationName is where an image layout has the whole name of an image, by containerd's convention; annotationTag is OCI's, often the tag alone.
+// annotationName is where an image layout has the whole name of an image, by containerd's
+// convention; annotationTag is OCI's, often the tag alone.
 const (
 	annotationName = "io.containerd.image.name"
 	annotationTag  = "org.opencontainers.image.ref.name"
@@ -33,8 +35,9 @@ const (
 // maxManifest is the size up to which a blob may be a manifest.
 const maxManifest = 4 << 20
 
-// Add puts the images of docker or OCI archives into the store and returns their names. as, unless empty, is the name of their only image,
-// whatever the archives call it. A name that leads to another image leads to the new one from now on.
+// Add puts the images of docker or OCI archives into the store and returns their names. as, unless
+// empty, is the name of their only image, whatever the archives call it. A name that leads to
+// another image leads to the new one from now on.
 func (s Store) Add(as string, archives ...string) ([]string, error) {
 	unlock, err := s.lock()
 	if err != nil {
@@ -45,7 +48,8 @@ func (s Store) Add(as string, archives ...string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before the index changes: what this call replaces stays until the next one, as a node may be pulling it.
+	// Before the index changes: what this call replaces stays until the next one, as a node may be
+	// pulling it.
 	if err := s.removeUnreferenced(index); err != nil {
 		return nil, err
 	}
@@ -84,11 +88,13 @@ func rename(images []v1.Descriptor, as string) ([]v1.Descriptor, error) {
 	return []v1.Descriptor{only}, nil
 }
 
-// setName writes the name of an image in full, as containerd does: docker.io/library/redis:7 for redis:7.
+// setName writes the name of an image in full, as containerd does: docker.io/library/redis:7 for
+// redis:7.
 func setName(image *v1.Descriptor) (string, error) {
 	given := image.Annotations[annotationName]
 	if given == "" {
-		return "", errors.New("an image of the archives has no name; give it one: hack/lab/lab push --as NAME FILE")
+		return "", errors.New(
+			"an image of the archives has no name; give it one: hack/lab/lab push --as NAME FILE")
 	}
 	ref, err := name.NewTag(given)
 	if err != nil {
@@ -152,7 +158,8 @@ func (s Store) writeIndex(index *v1.IndexManifest) error {
 	if err != nil {
 		return err
 	}
-	if err := files.WriteAtomic(filepath.Join(s.Dir, "oci-layout"), []byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644); err != nil {
+	if err := files.WriteAtomic(filepath.Join(s.Dir, "oci-layout"),
+		[]byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644); err != nil {
 		return err
 	}
 	return files.WriteAtomic(s.indexFile(), data, 0o644)
@@ -195,8 +202,14 @@ func (s Store) manifest(digest v1.Hash) ([]byte, types.MediaType, error) {
 	return data, refers.mediaType(), nil
 }
 
-func (s Store) blobs() string { return filepath.Join(s.Dir, "blobs", "sha256") }
+func (s Store) blobs() string {
+	return filepath.Join(s.Dir, "blobs", "sha256")
+}
+
 func (s Store) blob(digest v1.Hash) string {
 	return filepath.Join(s.Dir, "blobs", digest.Algorithm, digest.Hex)
 }
-func (s Store) indexFile() string { return filepath.Join(s.Dir, "index.json") }
+
+func (s Store) indexFile() string {
+	return filepath.Join(s.Dir, "index.json")
+}

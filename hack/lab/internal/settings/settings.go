@@ -26,14 +26,14 @@ const (
 	LockSocket    = "@" + Name     // abstract socket: held by the command that changes the lab
 	CgroupRoot    = "/" + Name
 	DaemonsCgroup = CgroupRoot + "/daemons"
-	// Weight is how many other processes that want a CPU the pods of all nodes weigh as much as: with the kernel's default, one, a Redis would not
-	// answer for seconds beside a build.
+	// Weight is how many other processes that want a CPU the pods of all nodes weigh as much as: with
+	// the kernel's default, one, a Redis would not answer for seconds beside a build.
 	Weight = 16
 	Bridge = "cni0"
 )
 
-// Addresses inside the lab's network namespace, all from 198.18.0.0/15 (RFC 2544, for benchmarks): no
-// address of the machine's own networks can be meant by mistake.
+// Addresses inside the lab's network namespace, all from 198.18.0.0/15 (RFC 2544, for benchmarks):
+// no address of the machine's own networks can be meant by mistake.
 const (
 	ClusterNetwork  = "198.18.0.0/16"
 	NodeNetwork     = "198.18.0.0/24"
@@ -49,12 +49,14 @@ const (
 	RegistryPort    = 5000 // of the images' registry, at ControlPlaneIP
 )
 
-// Behaviour of the cluster that tests rely on. They belong together: the grace period needs the short lease.
+// Behaviour of the cluster that tests rely on. They belong together: the grace period needs the
+// short lease.
 const (
-	NodeMonitorGracePeriod    = "16s" // an unreachable node is NotReady after this long
-	NodeLeaseDurationSeconds  = 20    // renewed every quarter of it, 5 s; the default 40 would need a grace of 40 s
-	NodeStatusUpdateFrequency = "5s"  // also bounds how soon a detach is noticed
-	DefaultTolerationSeconds  = 30    // of not-ready and unreachable, until pods are evicted
+	NodeMonitorGracePeriod = "16s" // an unreachable node is NotReady after this long
+	// renewed every quarter of it, 5 s; the default 40 would need a grace of 40 s
+	NodeLeaseDurationSeconds  = 20
+	NodeStatusUpdateFrequency = "5s" // also bounds how soon a detach is noticed
+	DefaultTolerationSeconds  = 30   // of not-ready and unreachable, until pods are evicted
 	ReservedCPU               = "500m"
 	MaxPods                   = 60
 )
@@ -104,8 +106,8 @@ func NodeByName(name string) (Node, error) {
 	return Node{}, fmt.Errorf("no node is named %q; the lab's nodes are %v", name, known)
 }
 
-// PrivateDirs are the folders each node has for itself: its own are mounted over the host's, so both kubelets and
-// both containerds use their default paths and never see each other.
+// PrivateDirs are the folders each node has for itself: its own are mounted over the host's, so
+// both kubelets and both containerds use their default paths and never see each other.
 var PrivateDirs = []string{
 	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers",
 	"/run/containerd",
@@ -118,8 +120,8 @@ type State struct{ Dir string }
 // DefaultStateDir is used unless REDQUAKE_LAB_DIR names another folder.
 const DefaultStateDir = "/var/lib/" + Name
 
-// StateFromEnv returns the state folder: REDQUAKE_LAB_DIR if set, otherwise that of the running lab, otherwise the
-// default.
+// StateFromEnv returns the state folder: REDQUAKE_LAB_DIR if set, otherwise that of the running
+// lab, otherwise the default.
 func StateFromEnv() (State, error) {
 	dir := os.Getenv("REDQUAKE_LAB_DIR")
 	if dir == "" {
@@ -135,47 +137,75 @@ func StateFromEnv() (State, error) {
 }
 
 // Marker marks a folder as a lab's: no folder without it is ever deleted.
-func (s State) Marker() string { return s.path(".redquake-lab") }
+func (s State) Marker() string {
+	return s.path(".redquake-lab")
+}
 
 // CreatedDirs lists the folders outside the state folder that the lab had to create.
-func (s State) CreatedDirs() string { return s.path("created-dirs") }
+func (s State) CreatedDirs() string {
+	return s.path("created-dirs")
+}
 
 // Bin is a link to the built binaries the lab was started with.
-func (s State) Bin() string { return s.path("bin") }
+func (s State) Bin() string {
+	return s.path("bin")
+}
 
 // PKI is the folder of certificates and keys.
-func (s State) PKI() string { return s.path("pki") }
+func (s State) PKI() string {
+	return s.path("pki")
+}
 
 // Kubeconfig is a component's kubeconfig; Kubeconfig("admin") is the user's.
-func (s State) Kubeconfig(user string) string { return s.path("pki", user+".kubeconfig") }
+func (s State) Kubeconfig(user string) string {
+	return s.path("pki", user+".kubeconfig")
+}
 
-// KubectlCache is kubectl's discovery cache. In ~/.kube it would outlive the lab and show the next one, at the same
-// address, kinds that no longer exist.
-func (s State) KubectlCache() string { return s.path("kubectl-cache") }
+// KubectlCache is kubectl's discovery cache. In ~/.kube it would outlive the lab and show the next
+// one, at the same address, kinds that no longer exist.
+func (s State) KubectlCache() string {
+	return s.path("kubectl-cache")
+}
 
 // Etcd is etcd's data folder.
-func (s State) Etcd() string { return s.path("etcd") }
+func (s State) Etcd() string {
+	return s.path("etcd")
+}
 
 // Images is the folder of the registry's images.
-func (s State) Images() string { return s.path("images") }
+func (s State) Images() string {
+	return s.path("images")
+}
 
 // Loaded is where it is recorded which version of an archive the nodes have.
-func (s State) Loaded(archive string) string { return s.path("loaded", filepath.Base(archive)) }
+func (s State) Loaded(archive string) string {
+	return s.path("loaded", filepath.Base(archive))
+}
 
 // Volumes is the folder of the CSI driver's volumes.
-func (s State) Volumes() string { return s.path("volumes") }
+func (s State) Volumes() string {
+	return s.path("volumes")
+}
 
 // Log is the log file of a daemon.
-func (s State) Log(daemon string) string { return s.path("log", daemon+".log") }
+func (s State) Log(daemon string) string {
+	return s.path("log", daemon+".log")
+}
 
 // Record is where the process of a daemon, or of a node's PID 1, is recorded.
-func (s State) Record(daemon string) string { return s.path("run", daemon) }
+func (s State) Record(daemon string) string {
+	return s.path("run", daemon)
+}
 
 // Manifests is the file of the rendered base manifests.
-func (s State) Manifests() string { return s.path("base.yaml") }
+func (s State) Manifests() string {
+	return s.path("base.yaml")
+}
 
 // NodeDir is a node's folder.
-func (s State) NodeDir(node string) string { return s.path("nodes", node) }
+func (s State) NodeDir(node string) string {
+	return s.path("nodes", node)
+}
 
 // ContainerdSocket is the path of a node's containerd socket on the host.
 func (s State) ContainerdSocket(node string) string {
@@ -183,20 +213,28 @@ func (s State) ContainerdSocket(node string) string {
 }
 
 // NodeFS is the path of a node's private folder on the host: NodeFS(n, "/var/lib/kubelet").
-func (s State) NodeFS(node, dir string) string { return s.path("nodes", node, "fs", dir) }
+func (s State) NodeFS(node, dir string) string {
+	return s.path("nodes", node, "fs", dir)
+}
 
 // NodeSocket is where a node's PID 1 takes orders.
-func (s State) NodeSocket(node string) string { return s.path("nodes", node, "init.sock") }
+func (s State) NodeSocket(node string) string {
+	return s.path("nodes", node, "init.sock")
+}
 
 func (s State) path(parts ...string) string {
 	return filepath.Join(append([]string{s.Dir}, parts...)...)
 }
 
 // CacheDir holds built binaries and images; every clone of the repository shares it.
-func CacheDir() (string, error) { return cache("lab") }
+func CacheDir() (string, error) {
+	return cache("lab")
+}
 
 // ServersDir holds what hack/newer-servers.sh installs.
-func ServersDir() (string, error) { return cache("servers") }
+func ServersDir() (string, error) {
+	return cache("servers")
+}
 
 func cache(name string) (string, error) {
 	base := os.Getenv("XDG_CACHE_HOME")

@@ -32,7 +32,8 @@ func (k kind) Up(ctx context.Context) error {
 	case there:
 		return run(ctx, k.streams, "", "kind", "export", "kubeconfig", "--name", kindCluster)
 	}
-	return run(ctx, k.streams, kindConfig, "kind", "create", "cluster", "--name", kindCluster, "--config", "-", "--wait", "120s")
+	return run(ctx, k.streams, kindConfig, "kind", "create", "cluster", "--name", kindCluster,
+		"--config", "-", "--wait", "120s")
 }
 
 func (k kind) exists(ctx context.Context) (bool, error) {
@@ -59,7 +60,8 @@ func (k kind) Load(ctx context.Context, archives []string) error {
 		return err
 	}
 	for _, a := range archives {
-		if err := run(ctx, k.streams, "", "kind", "load", "image-archive", a, "--name", kindCluster); err != nil {
+		if err := run(ctx, k.streams, "", "kind", "load", "image-archive", a, "--name",
+			kindCluster); err != nil {
 			return err
 		}
 	}
@@ -70,10 +72,14 @@ func (k kind) check(ctx context.Context) error {
 	if _, err := exec.LookPath("kind"); err != nil {
 		return fmt.Errorf("CLUSTER=kind: %w; install it: go install sigs.k8s.io/kind@latest", err)
 	}
-	if out, err := exec.CommandContext(ctx, "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
-		return fmt.Errorf("CLUSTER=kind needs a running Docker: %w: %s", err, strings.TrimSpace(string(out)))
+	if out, err := exec.CommandContext(ctx, "docker", "info", "--format",
+		"{{.ServerVersion}}").CombinedOutput(); err != nil {
+		return fmt.Errorf("CLUSTER=kind needs a running Docker: %w: %s", err,
+			strings.TrimSpace(string(out)))
 	}
 	return nil
 }
 
-func (k kind) Exec(argv []string) error { return become(argv) }
+func (k kind) Exec(argv []string) error {
+	return become(argv)
+}

@@ -37,13 +37,15 @@ func (l Lab) Up(ctx context.Context) error {
 		return l.Lab.Up(ctx, bin, func() ([]string, error) { return l.baseImages(bin) })
 	})
 	if err != nil {
-		return fmt.Errorf("%w\nThe lab is left unchanged for inspection; try again with: hack/lab/lab up; or remove it with: hack/lab/lab down", err)
+		return fmt.Errorf(
+			"%w\nThe lab is left unchanged for inspection; try again with: hack/lab/lab up; or remove it with: hack/lab/lab down",
+			err)
 	}
 	return nil
 }
 
-// baseImages builds the images every node has. Their archives are named by the binaries they hold, so that clones of
-// the repository with other binaries do not overwrite each other's.
+// baseImages builds the images every node has. Their archives are named by the binaries they hold,
+// so that clones of the repository with other binaries do not overwrite each other's.
 func (l Lab) baseImages(bin string) ([]string, error) {
 	redis, err := image.Redis()
 	if err != nil {
@@ -91,7 +93,9 @@ func (l Lab) Status(ctx context.Context) error {
 }
 
 // Load imports archives into both nodes.
-func (l Lab) Load(_ context.Context, archives []string) error { return l.Lab.Load(archives) }
+func (l Lab) Load(_ context.Context, archives []string) error {
+	return l.Lab.Load(archives)
+}
 
 // Exec runs argv in the lab's network namespace, with the lab's kubectl first in PATH.
 func (l Lab) Exec(argv []string) error {

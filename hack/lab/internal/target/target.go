@@ -1,4 +1,5 @@
-// Package target is the choice of cluster: the lab, kind, or whatever the current kubeconfig leads to.
+// Package target is the choice of cluster: the lab, kind, or whatever the current kubeconfig leads
+// to.
 package target
 
 import (
@@ -23,7 +24,8 @@ type Target interface {
 	Status(ctx context.Context) error
 	// Load brings image archives onto the cluster's nodes.
 	Load(ctx context.Context, archives []string) error
-	// Exec becomes the command argv, with the cluster's API server, kubectl and pods in reach. It returns only errors.
+	// Exec becomes the command argv, with the cluster's API server, kubectl and pods in reach. It
+	// returns only errors.
 	Exec(argv []string) error
 }
 

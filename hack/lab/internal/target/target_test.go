@@ -39,7 +39,8 @@ func fakeTool(t *testing.T, name, script string) string {
 
 func TestKindCreatesOnce(t *testing.T) {
 	fakeTool(t, "docker", "")
-	calls := fakeTool(t, "kind", `[ "$1" = get ] && cat "$(dirname "$0")/clusters"; [ "$1" = create ] && echo redquake > "$(dirname "$0")/clusters"; exit 0`)
+	calls := fakeTool(t, "kind",
+		`[ "$1" = get ] && cat "$(dirname "$0")/clusters"; [ "$1" = create ] && echo redquake > "$(dirname "$0")/clusters"; exit 0`)
 	os.WriteFile(filepath.Join(filepath.Dir(calls), "clusters"), []byte("other\n"), 0o644)
 	var out bytes.Buffer
 	k := kind{Streams{Out: &out, Err: &out}}

@@ -17,7 +17,8 @@ import (
 // finalizer keeps a VolumeAttachment until the volume is detached.
 const finalizer = "external-attacher/disk-lab-csi"
 
-// Annotations of a PersistentVolume that make the pretended storage system fail, with the text given.
+// Annotations of a PersistentVolume that make the pretended storage system fail, with the text
+// given.
 const (
 	annotationFailAttach = driverName + "/fail-attach"
 	annotationFailDetach = driverName + "/fail-detach"
@@ -56,8 +57,10 @@ func (c *controller) attach(ctx context.Context, attachment *storagev1.VolumeAtt
 		return c.fail(ctx, attachment, "attachError", message)
 	}
 	time.Sleep(c.delays.attach)
-	log.Printf("attached %s to %s", *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName)
-	return c.patch(ctx, attachment, map[string]any{"status": map[string]any{"attached": true, "attachError": nil}}, "status")
+	log.Printf("attached %s to %s", *attachment.Spec.Source.PersistentVolumeName,
+		attachment.Spec.NodeName)
+	return c.patch(ctx, attachment,
+		map[string]any{"status": map[string]any{"attached": true, "attachError": nil}}, "status")
 }
 
 func (c *controller) detach(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
@@ -68,54 +71,75 @@ func (c *controller) detach(ctx context.Context, attachment *storagev1.VolumeAtt
 		return c.fail(ctx, attachment, "detachError", message)
 	}
 	time.Sleep(c.delays.detach)
-	log.Printf("detached %s from %s", *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName)
-	if err := c.patch(ctx, attachment, map[string]any{"status": map[string]any{"attached": false}}, "status"); err != nil {
+	log.Printf("detached %s from %s", *attachment.Spec.Source.PersistentVolumeName,
+		attachment.Spec.NodeName)
+	if err := c.patch(ctx, attachment, map[string]any{"status": map[string]any{"attached": false}},
+		"status"); err != nil {
 		return err
 	}
-	current, err := c.client.StorageV1().VolumeAttachments().Get(ctx, attachment.Name, metav1.GetOptions{})
+	current, err := c.client.StorageV1().VolumeAttachments().Get(ctx, attachment.Name,
+		metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(slices.Clone(current.Finalizers), func(f string) bool { return f == finalizer })
+	others := slices.DeleteFunc(slices.Clone(current.Finalizers), func(f string) bool {
+		return f == finalizer
+	})
 	return c.setFinalizers(ctx, current, others)
 }
 
 // ordered is the text of a failure that somebody ordered by annotating the volume.
-func (c *controller) ordered(ctx context.Context, attachment *storagev1.VolumeAttachment, annotation string) string {
-	volume, err := c.client.CoreV1().PersistentVolumes().Get(ctx, *attachment.Spec.Source.PersistentVolumeName, metav1.GetOptions{})
+func (c *controller) ordered(
+	ctx context.Context, attachment *storagev1.VolumeAttachment, annotation string,
+) string {
+	volume, err := c.client.CoreV1().PersistentVolumes().Get(ctx,
+		*attachment.Spec.Source.PersistentVolumeName, metav1.GetOptions{})
 	if err != nil {
 		return ""
 	}
 	return volume.Annotations[annotation]
 }
 
-func (c *controller) fail(ctx context.Context, attachment *storagev1.VolumeAttachment, field, message string) error {
+func (c *controller) fail(
+	ctx context.Context, attachment *storagev1.VolumeAttachment, field, message string,
+) error {
 	problem := map[string]any{"message": message, "time": metav1.Now()}
-	if err := c.patch(ctx, attachment, map[string]any{"status": map[string]any{field: problem}}, "status"); err != nil {
+	if err := c.patch(ctx, attachment, map[string]any{"status": map[string]any{field: problem}},
+		"status"); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s ordered by annotation: %s", field, message)
 }
 
-// setFinalizers fails if the object has changed since it was read: others have finalizers in the same list.
-func (c *controller) setFinalizers(ctx context.Context, attachment *storagev1.VolumeAttachment, finalizers []string) error {
+// setFinalizers fails if the object has changed since it was read: others have finalizers in the
+// same list.
+func (c *controller) setFinalizers(
+	ctx context.Context, attachment *storagev1.VolumeAttachment, finalizers []string,
+) error {
 	if finalizers == nil {
 		finalizers = []string{}
 	}
 	return c.patch(ctx, attachment, map[string]any{
-		"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": attachment.ResourceVersion},
+		"metadata": map[string]any{
+			"finalizers":      finalizers,
+			"resourceVersion": attachment.ResourceVersion,
+		},
 	})
 }
 
-func (c *controller) patch(ctx context.Context, attachment *storagev1.VolumeAttachment, change map[string]any, subresource ...string) error {
+func (c *controller) patch(
+	ctx context.Context, attachment *storagev1.VolumeAttachment, change map[string]any,
+	subresource ...string,
+) error {
 	body, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
-	_, err = c.client.StorageV1().VolumeAttachments().Patch(ctx, attachment.Name, types.MergePatchType, body, metav1.PatchOptions{}, subresource...)
+	_, err = c.client.StorageV1().VolumeAttachments().Patch(ctx, attachment.Name, types.MergePatchType,
+		body, metav1.PatchOptions{}, subresource...)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -61,15 +61,23 @@ func runController(ctx context.Context, kubeconfig string, d volume.Disk, t dela
 }
 
 // work calls handle with the key of every object that changes, again and later if it fails.
-func (c *controller) work(ctx context.Context, informer cache.SharedIndexInformer, handle func(context.Context, string) error) {
-	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, 10*time.Second)
+func (c *controller) work(
+	ctx context.Context, informer cache.SharedIndexInformer,
+	handle func(context.Context, string) error,
+) {
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond,
+		10*time.Second)
 	queue := workqueue.NewTypedRateLimitingQueue(backoff)
 	add := func(object any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
 			queue.Add(key)
 		}
 	}
-	informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, now any) { add(now) }, DeleteFunc: add})
+	informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    add,
+		UpdateFunc: func(_, now any) { add(now) },
+		DeleteFunc: add,
+	})
 	for range 4 { // attaching takes its time; other volumes need not wait for it
 		go func() {
 			for {

@@ -3,9 +3,12 @@
 //	labcsi controller --kubeconfig FILE --data DIR             provisions volumes, attaches and detaches them
 //	labcsi node --node-id NODE --kubelet-root DIR --data DIR   mounts them on one node
 //
-// A volume's data is DATA/HANDLE (backend "dir", bind-mounted) or DATA/HANDLE.img (backend "loop": an ext4 file system of
-// the requested size, so that a full disk is a real one, and with the class's parameter writeIOPS a slow one). Both nodes see DATA, as two machines see one network disk.
-// What keeps a volume to one node is the unmodified attach/detach controller of kube-controller-manager.
+// A volume's data is DATA/HANDLE (backend "dir", bind-mounted) or DATA/HANDLE.img (backend "loop":
+// an ext4 file system of the requested size, so that a full disk is a real one, and with the
+// class's parameter writeIOPS a slow one). Both nodes see DATA, as two machines see one network
+// disk.
+// What keeps a volume to one node is the unmodified attach/detach controller of
+// kube-controller-manager.
 package main
 
 import (
@@ -54,7 +57,10 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch args[0] {
 	case "controller":
-		return runController(ctx, *kubeconfig, volume.Disk{Dir: *data}, delays{attach: *attachDelay, detach: *detachDelay})
+		return runController(ctx, *kubeconfig, volume.Disk{Dir: *data}, delays{
+			attach: *attachDelay,
+			detach: *detachDelay,
+		})
 	case "node":
 		return runNode(*nodeID, *kubeletRoot, volume.Disk{Dir: *data})
 	default:

@@ -27,7 +27,8 @@ type node struct {
 	mounts sync.Mutex // mounting is checked and done in one go
 }
 
-// runNode serves kubelet until it fails: the driver's socket, and the one by which kubelet finds it.
+// runNode serves kubelet until it fails: the driver's socket, and the one by which kubelet finds
+// it.
 func runNode(id, kubeletRoot string, d volume.Disk) error {
 	socket := filepath.Join(kubeletRoot, "plugins", driverName, "csi.sock")
 	listener, err := listen(socket)
@@ -43,7 +44,8 @@ func runNode(id, kubeletRoot string, d volume.Disk) error {
 
 	registry := grpc.NewServer()
 	registration.RegisterRegistrationServer(registry, &registrar{socket: socket})
-	registryListener, err := listen(filepath.Join(kubeletRoot, "plugins_registry", driverName+"-reg.sock"))
+	registryListener, err := listen(filepath.Join(kubeletRoot, "plugins_registry",
+		driverName+"-reg.sock"))
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,9 @@ func listen(socket string) (net.Listener, error) {
 	return net.Listen("unix", socket)
 }
 
-func logErrors(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func logErrors(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (any, error) {
 	reply, err := handle(ctx, request)
 	if err != nil {
 		log.Printf("%s: %v", info.FullMethod, err)
@@ -70,11 +74,15 @@ func logErrors(ctx context.Context, request any, info *grpc.UnaryServerInfo, han
 	return reply, err
 }
 
-func (n *node) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+func (n *node) GetPluginInfo(
+	context.Context, *csi.GetPluginInfoRequest,
+) (*csi.GetPluginInfoResponse, error) {
 	return &csi.GetPluginInfoResponse{Name: driverName, VendorVersion: "1.0.0"}, nil
 }
 
-func (n *node) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+func (n *node) GetPluginCapabilities(
+	context.Context, *csi.GetPluginCapabilitiesRequest,
+) (*csi.GetPluginCapabilitiesResponse, error) {
 	service := &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{
 		{Type: &csi.PluginCapability_Service_{Service: service}},
@@ -85,30 +93,48 @@ func (n *node) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, er
 	return &csi.ProbeResponse{}, nil
 }
 
-func (n *node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+func (n *node) NodeGetInfo(
+	context.Context, *csi.NodeGetInfoRequest,
+) (*csi.NodeGetInfoResponse, error) {
 	return &csi.NodeGetInfoResponse{NodeId: n.id}, nil
 }
 
-func (n *node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+func (n *node) NodeGetCapabilities(
+	context.Context, *csi.NodeGetCapabilitiesRequest,
+) (*csi.NodeGetCapabilitiesResponse, error) {
 	stats := &csi.NodeServiceCapability_RPC{Type: csi.NodeServiceCapability_RPC_GET_VOLUME_STATS}
 	return &csi.NodeGetCapabilitiesResponse{Capabilities: []*csi.NodeServiceCapability{
 		{Type: &csi.NodeServiceCapability_Rpc{Rpc: stats}},
 	}}, nil
 }
 
-func (n *node) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+func (n *node) NodeGetVolumeStats(
+	_ context.Context, r *csi.NodeGetVolumeStatsRequest,
+) (*csi.NodeGetVolumeStatsResponse, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(r.VolumePath, &s); err != nil {
 		return nil, status.Errorf(codes.NotFound, "%s: %v", r.VolumePath, err)
 	}
 	block := int64(s.Bsize)
 	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
-		{Unit: csi.VolumeUsage_BYTES, Total: int64(s.Blocks) * block, Available: int64(s.Bavail) * block, Used: int64(s.Blocks-s.Bfree) * block},
-		{Unit: csi.VolumeUsage_INODES, Total: int64(s.Files), Available: int64(s.Ffree), Used: int64(s.Files - s.Ffree)},
+		{
+			Unit:      csi.VolumeUsage_BYTES,
+			Total:     int64(s.Blocks) * block,
+			Available: int64(s.Bavail) * block,
+			Used:      int64(s.Blocks-s.Bfree) * block,
+		},
+		{
+			Unit:      csi.VolumeUsage_INODES,
+			Total:     int64(s.Files),
+			Available: int64(s.Ffree),
+			Used:      int64(s.Files - s.Ffree),
+		},
 	}}, nil
 }
 
-func (n *node) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (n *node) NodePublishVolume(
+	_ context.Context, r *csi.NodePublishVolumeRequest,
+) (*csi.NodePublishVolumeResponse, error) {
 	n.mounts.Lock()
 	defer n.mounts.Unlock()
 	if volume.Mounted(r.TargetPath) {
@@ -117,7 +143,8 @@ func (n *node) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequ
 	if err := os.MkdirAll(r.TargetPath, 0o750); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	if err := n.disk.Mount(r.VolumeId, r.VolumeContext["backend"], r.TargetPath, r.Readonly); err != nil {
+	if err := n.disk.Mount(r.VolumeId, r.VolumeContext["backend"], r.TargetPath,
+		r.Readonly); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	log.Printf("published %s at %s", r.VolumeId, r.TargetPath)
@@ -127,7 +154,9 @@ func (n *node) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequ
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-func (n *node) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (n *node) NodeUnpublishVolume(
+	_ context.Context, r *csi.NodeUnpublishVolumeRequest,
+) (*csi.NodeUnpublishVolumeResponse, error) {
 	n.mounts.Lock()
 	defer n.mounts.Unlock()
 	if err := volume.Unmount(r.TargetPath); err != nil {

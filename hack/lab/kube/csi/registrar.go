@@ -14,14 +14,21 @@ type registrar struct {
 }
 
 // GetInfo is called by kubelet when it finds the registration socket.
-func (r *registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+func (r *registrar) GetInfo(
+	context.Context, *registration.InfoRequest,
+) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{
-		Type: registration.CSIPlugin, Name: driverName, Endpoint: r.socket, SupportedVersions: []string{"1.0.0"},
+		Type:              registration.CSIPlugin,
+		Name:              driverName,
+		Endpoint:          r.socket,
+		SupportedVersions: []string{"1.0.0"},
 	}, nil
 }
 
 // NotifyRegistrationStatus is kubelet's answer.
-func (r *registrar) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (r *registrar) NotifyRegistrationStatus(
+	_ context.Context, s *registration.RegistrationStatus,
+) (*registration.RegistrationStatusResponse, error) {
 	log.Printf("registered with kubelet: %v %s", s.PluginRegistered, s.Error)
 	return &registration.RegistrationStatusResponse{}, nil
 }

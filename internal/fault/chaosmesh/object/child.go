@@ -17,17 +17,19 @@ type Hit struct {
 	Grace                     time.Duration // PodKill: the grace period; whole seconds
 	VolumePath                string        // DiskDelay: where the volume is mounted
 	Peers                     *Peers        // of a network fault; nil = everybody
-	Lasts                     time.Duration // after which Chaos Mesh ends it by itself; not of PodKill, which is over at once
+	// after which Chaos Mesh ends it by itself; not of PodKill, which is over at once
+	Lasts time.Duration
 }
 
-// Peers are the pods at the other end of a network fault: those of the names, or the running ones of the labels.
+// Peers are the pods at the other end of a network fault: those of the names, or the running ones
+// of the labels.
 type Peers struct {
 	Pods   []string
 	Labels map[string]string
 }
 
-// Child is the object that breaks one pod, without its metadata. The member that spec.action.type names must be set where the API asks for it; nil
-// for types that Chaos Mesh does not have.
+// Child is the object that breaks one pod, without its metadata. The member that spec.action.type
+// names must be set where the API asks for it; nil for types that Chaos Mesh does not have.
 func Child(spec *v1alpha1.RedisFaultSpec, hit Hit) Object {
 	switch spec.Action.Type {
 	case v1alpha1.FaultPodKill:
@@ -51,7 +53,11 @@ func Child(spec *v1alpha1.RedisFaultSpec, hit Hit) Object {
 }
 
 func networkChaos(action *v1alpha1.Action, hit Hit) *cmv1.NetworkChaos {
-	child := &cmv1.NetworkChaos{Spec: cmv1.NetworkChaosSpec{PodSelector: byName(hit.Namespace, hit.Pod), Duration: new(hit.Lasts.String()), Target: others(hit)}}
+	child := &cmv1.NetworkChaos{Spec: cmv1.NetworkChaosSpec{
+		PodSelector: byName(hit.Namespace, hit.Pod),
+		Duration:    new(hit.Lasts.String()),
+		Target:      others(hit),
+	}}
 	var direction v1alpha1.NetworkDirection
 	switch action.Type {
 	case v1alpha1.FaultNetworkDelay:
@@ -78,8 +84,14 @@ func ioChaos(d *v1alpha1.DiskDelay, hit Hit) *cmv1.IOChaos {
 		methods = append(methods, cmv1.IoMethod(strings.ToLower(string(m))))
 	}
 	return &cmv1.IOChaos{Spec: cmv1.IOChaosSpec{
-		ContainerSelector: inContainer(hit), Duration: new(hit.Lasts.String()),
-		Action: cmv1.IoLatency, Delay: micros(d.Delay.Duration), VolumePath: hit.VolumePath, Path: d.Path, Percent: int(d.Percent), Methods: methods,
+		ContainerSelector: inContainer(hit),
+		Duration:          new(hit.Lasts.String()),
+		Action:            cmv1.IoLatency,
+		Delay:             micros(d.Delay.Duration),
+		VolumePath:        hit.VolumePath,
+		Path:              d.Path,
+		Percent:           int(d.Percent),
+		Methods:           methods,
 	}}
 }
 
@@ -90,12 +102,17 @@ func stressChaos(s *v1alpha1.CPUStress, hit Hit) *cmv1.StressChaos {
 	}
 	return &cmv1.StressChaos{Spec: cmv1.StressChaosSpec{
 		ContainerSelector: inContainer(hit), Duration: new(hit.Lasts.String()),
-		Stressors: &cmv1.Stressors{CPUStressor: &cmv1.CPUStressor{Stressor: cmv1.Stressor{Workers: workers}, Load: &load}},
+		Stressors: &cmv1.Stressors{
+			CPUStressor: &cmv1.CPUStressor{Stressor: cmv1.Stressor{Workers: workers}, Load: &load},
+		},
 	}}
 }
 
 func inContainer(hit Hit) cmv1.ContainerSelector {
-	return cmv1.ContainerSelector{PodSelector: byName(hit.Namespace, hit.Pod), ContainerNames: []string{hit.Container}}
+	return cmv1.ContainerSelector{
+		PodSelector:    byName(hit.Namespace, hit.Pod),
+		ContainerNames: []string{hit.Container},
+	}
 }
 
 // others selects the other end of a network fault; nil = everybody.
@@ -107,20 +124,29 @@ func others(hit Hit) *cmv1.PodSelector {
 		return new(byName(hit.Namespace, hit.Peers.Pods...))
 	}
 	return &cmv1.PodSelector{Mode: cmv1.AllMode, Selector: cmv1.PodSelectorSpec{
-		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{hit.Namespace}, LabelSelectors: hit.Peers.Labels},
+		GenericSelectorSpec: cmv1.GenericSelectorSpec{
+			Namespaces:     []string{hit.Namespace},
+			LabelSelectors: hit.Peers.Labels,
+		},
 		// A pod that has ended keeps its address in its status, though another may have it by now.
 		PodPhaseSelectors: []string{string(corev1.PodRunning)},
 	}}
 }
 
-// byName selects pods by name: a pod that Chaos Mesh chose by labels might have another role by then.
+// byName selects pods by name: a pod that Chaos Mesh chose by labels might have another role by
+// then.
 func byName(namespace string, pods ...string) cmv1.PodSelector {
 	return cmv1.PodSelector{Mode: cmv1.AllMode, Selector: cmv1.PodSelectorSpec{
-		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{namespace}}, Pods: map[string][]string{namespace: pods},
+		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{namespace}},
+		Pods:                map[string][]string{namespace: pods},
 	}}
 }
 
 // micros writes a duration with one unit: Chaos Mesh takes no 1m30s.
-func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) + "us" }
+func micros(d time.Duration) string {
+	return strconv.FormatInt(d.Microseconds(), 10) + "us"
+}
 
-func number(p v1alpha1.Percentage) string { return strings.TrimSuffix(string(p), "%") }
+func number(p v1alpha1.Percentage) string {
+	return strings.TrimSuffix(string(p), "%")
+}

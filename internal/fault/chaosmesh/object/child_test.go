@@ -16,7 +16,14 @@ import (
 
 func length(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 
-var hit = Hit{Namespace: "shop", Pod: "redis-0", Container: "redis", Grace: 30 * time.Second, VolumePath: "/data", Lasts: 90 * time.Second}
+var hit = Hit{
+	Namespace:  "shop",
+	Pod:        "redis-0",
+	Container:  "redis",
+	Grace:      30 * time.Second,
+	VolumePath: "/data",
+	Lasts:      90 * time.Second,
+}
 
 func TestChild(t *testing.T) {
 	far := hit
@@ -32,32 +39,119 @@ func TestChild(t *testing.T) {
 		spec             v1alpha1.RedisFaultSpec
 		hit              Hit
 	}{
-		{"kill", "PodChaos", `{action: pod-kill, gracePeriod: 30}`, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, hit},
-		{"delay of everything", "NetworkChaos", `{action: delay, direction: to, duration: 1m30s, delay: {latency: 50000us}}`,
-			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(50 * time.Millisecond), Direction: v1alpha1.DirectionTo}}}, hit},
-		{"delay to some", "NetworkChaos", `{action: delay, direction: both, duration: 1m30s, delay: {latency: 1500000us, jitter: 10000us, correlation: "25"},
+		{
+			"kill",
+			"PodChaos",
+			`{action: pod-kill, gracePeriod: 30}`,
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
+			hit,
+		},
+		{
+			"delay of everything",
+			"NetworkChaos",
+			`{action: delay, direction: to, duration: 1m30s, delay: {latency: 50000us}}`,
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type:         v1alpha1.FaultNetworkDelay,
+					NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(50 * time.Millisecond), Direction: v1alpha1.DirectionTo},
+				},
+			},
+			hit,
+		},
+		{
+			"delay to some",
+			"NetworkChaos",
+			`{action: delay, direction: both, duration: 1m30s, delay: {latency: 1500000us, jitter: 10000us, correlation: "25"},
   target: {mode: all, selector: {namespaces: [shop], pods: {shop: [redis-1, redis-2]}}}}`,
-			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
-				Latency: length(1500 * time.Millisecond), Jitter: new(length(10 * time.Millisecond)), Correlation: "25%", Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}}}, far},
-		{"loss", "NetworkChaos", `{action: loss, direction: from, duration: 1m30s, loss: {loss: "0.5", correlation: "100"},
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
+					Latency:     length(1500 * time.Millisecond),
+					Jitter:      new(length(10 * time.Millisecond)),
+					Correlation: "25%",
+					Direction:   v1alpha1.DirectionBoth,
+					Peers:       v1alpha1.PeersReplicas,
+				}},
+			},
+			far,
+		},
+		{
+			"loss",
+			"NetworkChaos",
+			`{action: loss, direction: from, duration: 1m30s, loss: {loss: "0.5", correlation: "100"},
   target: {mode: all, selector: {namespaces: [shop], labelSelectors: {redquake.dev/loadtest: run}, podPhaseSelectors: [Running]}}}`,
-			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "0.5%", Correlation: "100%", Direction: v1alpha1.DirectionFrom, Peers: v1alpha1.PeersClients}}}, load},
-		{"partition", "NetworkChaos", `{action: partition, direction: both, duration: 1m30s, target: {mode: all, selector: {namespaces: [shop], pods: {shop: [redis-1, redis-2]}}}}`,
-			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}}, far},
-		{"disk", "IOChaos", `{action: latency, delay: 2000us, volumePath: /data, path: /data/a/*, percent: 50, methods: [write, fsync], duration: 1m30s, containerNames: [redis]}`,
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type: v1alpha1.FaultNetworkLoss,
+					NetworkLoss: &v1alpha1.NetworkLoss{
+						Loss:        "0.5%",
+						Correlation: "100%",
+						Direction:   v1alpha1.DirectionFrom,
+						Peers:       v1alpha1.PeersClients,
+					},
+				},
+			},
+			load,
+		},
+		{
+			"partition",
+			"NetworkChaos",
+			`{action: partition, direction: both, duration: 1m30s, target: {mode: all, selector: {namespaces: [shop],
+			  pods: {shop: [redis-1, redis-2]}}}}`,
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type:             v1alpha1.FaultNetworkPartition,
+					NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth},
+				},
+			},
+			far,
+		},
+		{
+			"disk",
+			"IOChaos",
+			`{action: latency, delay: 2000us, volumePath: /data, path: /data/a/*, percent: 50, methods: [write, fsync],
+			  duration: 1m30s, containerNames: [redis]}`,
 			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{
-				Delay: length(2 * time.Millisecond), Path: "/data/a/*", Percent: 50, Methods: []v1alpha1.DiskMethod{v1alpha1.DiskWrite, v1alpha1.DiskFsync}}}}, hit},
-		{"stress", "StressChaos", `{stressors: {cpu: {workers: 2, load: 60}}, duration: 1m30s, containerNames: [redis]}`,
-			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 2, Load: 60}}}, hit},
-		{"stress by default", "StressChaos", `{stressors: {cpu: {workers: 1, load: 100}}, duration: 1m30s, containerNames: [redis]}`,
-			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}}, hit},
-		{"clock", "TimeChaos", `{timeOffset: -5m0s, clockIds: [CLOCK_REALTIME], duration: 1m30s, containerNames: [redis]}`,
-			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: length(-5 * time.Minute)}}}, hit},
+				Delay:   length(2 * time.Millisecond),
+				Path:    "/data/a/*",
+				Percent: 50,
+				Methods: []v1alpha1.DiskMethod{v1alpha1.DiskWrite, v1alpha1.DiskFsync},
+			}}},
+			hit,
+		},
+		{
+			"stress",
+			"StressChaos",
+			`{stressors: {cpu: {workers: 2, load: 60}}, duration: 1m30s, containerNames: [redis]}`,
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 2, Load: 60}},
+			},
+			hit,
+		},
+		{
+			"stress by default",
+			"StressChaos",
+			`{stressors: {cpu: {workers: 1, load: 100}}, duration: 1m30s, containerNames: [redis]}`,
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}},
+			hit,
+		},
+		{
+			"clock",
+			"TimeChaos",
+			`{timeOffset: -5m0s, clockIds: [CLOCK_REALTIME], duration: 1m30s, containerNames: [redis]}`,
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{
+					Type:      v1alpha1.FaultClockSkew,
+					ClockSkew: &v1alpha1.ClockSkew{Offset: length(-5 * time.Minute)},
+				},
+			},
+			hit,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			child := Child(&test.spec, test.hit)
-			if kind, err := apiutil.GVKForObject(child, scheme); err != nil || kind.String() != "chaos-mesh.org/v1alpha1, Kind="+test.kind {
+			if kind, err := apiutil.GVKForObject(child, scheme); err != nil ||
+				kind.String() != "chaos-mesh.org/v1alpha1, Kind="+test.kind {
 				t.Errorf("it is a %s (%v)", kind, err)
 			}
 			if kind, ok := Kind(test.spec.Action.Type); !ok || kind.Kind != test.kind {
@@ -87,7 +181,8 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// accepted checks that Chaos Mesh's webhook accepts an object, and that its controller ends it after a time unless it is a one-shot action.
+// accepted checks that Chaos Mesh's webhook accepts an object, and that its controller ends it after a time unless it
+// is a one-shot action.
 func accepted(t *testing.T, child cmv1.InnerObject, oneShot bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -105,7 +200,12 @@ func accepted(t *testing.T, child cmv1.InnerObject, oneShot bool) {
 
 // The webhook refuses invalid objects, so that TestChild can fail.
 func TestWebhookRefuses(t *testing.T) {
-	spec := v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(time.Second), Direction: v1alpha1.DirectionBoth}}}
+	spec := v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{
+			Type:         v1alpha1.FaultNetworkDelay,
+			NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(time.Second), Direction: v1alpha1.DirectionBoth},
+		},
+	}
 	child := Child(&spec, hit).(*cmv1.NetworkChaos)
 	if _, err := child.ValidateCreate(t.Context(), child); err == nil {
 		t.Error("a delay in both directions without peers was accepted")
@@ -118,7 +218,10 @@ func TestScheme(t *testing.T) {
 	if err := AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	faults := []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultNetworkLoss, v1alpha1.FaultNetworkPartition, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew}
+	faults := []v1alpha1.FaultType{
+		v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultNetworkLoss,
+		v1alpha1.FaultNetworkPartition, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew,
+	}
 	for _, fault := range faults {
 		want, ok := Kind(fault)
 		one, err := apiutil.GVKForObject(New(want), scheme)
@@ -134,7 +237,8 @@ func TestScheme(t *testing.T) {
 
 // Chaos Mesh has no other fault.
 func TestKind(t *testing.T) {
-	if kind, ok := Kind(v1alpha1.FaultFailover); ok || Child(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, hit) != nil {
+	if kind, ok := Kind(v1alpha1.FaultFailover); ok ||
+		Child(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, hit) != nil {
 		t.Errorf("Failover is a %s", kind)
 	}
 	if kind, _ := Kind(v1alpha1.FaultCPUStress); Resource(kind) != "stresschaos.chaos-mesh.org" {

@@ -1,5 +1,6 @@
-// Package object writes the objects of Chaos Mesh and reads their status. It is pure: it holds no client. It is the only package that imports
-// Chaos Mesh's Go types (docs/decisions/0012-chaos-mesh-types.md).
+// Package object writes the objects of Chaos Mesh and reads their status. It is pure: it holds no
+// client. It is the only package that imports Chaos Mesh's Go types
+// (docs/decisions/0012-chaos-mesh-types.md).
 package object
 
 import (
@@ -43,7 +44,8 @@ func Objects() []client.Object {
 	return objects
 }
 
-// AddToScheme adds the kinds that faults use to a scheme, and none of the others that Chaos Mesh has.
+// AddToScheme adds the kinds that faults use to a scheme, and none of the others that Chaos Mesh
+// has.
 func AddToScheme(scheme *runtime.Scheme) error {
 	for _, kind := range kinds {
 		scheme.AddKnownTypes(cmv1.SchemeGroupVersion, kind.object, kind.list)
@@ -64,9 +66,12 @@ var kindOf = map[v1alpha1.FaultType]string{
 }
 
 // Types are the types of faults that Chaos Mesh has.
-func Types() []v1alpha1.FaultType { return slices.Sorted(maps.Keys(kindOf)) }
+func Types() []v1alpha1.FaultType {
+	return slices.Sorted(maps.Keys(kindOf))
+}
 
-// Kind is the kind of object that injects a type of fault; ok is false for types that Chaos Mesh does not have.
+// Kind is the kind of object that injects a type of fault; ok is false for types that Chaos Mesh
+// does not have.
 func Kind(fault v1alpha1.FaultType) (kind schema.GroupVersionKind, ok bool) {
 	name, ok := kindOf[fault]
 	return cmv1.SchemeGroupVersion.WithKind(name), ok

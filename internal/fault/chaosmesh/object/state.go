@@ -7,7 +7,8 @@ import (
 	cmv1 "github.com/chaos-mesh/chaos-mesh/api/v1alpha1"
 )
 
-// State is the state of an object, from its status. Conditions are not read: AllRecovered is True of what was never injected, and all of them are one step late.
+// State is the state of an object, from its status. Conditions are not read: AllRecovered is True
+// of what was never injected, and all of them are one step late.
 type State struct {
 	Selected bool   // Chaos Mesh has found the pods
 	Injected bool   // every one of them is broken
@@ -18,11 +19,16 @@ type State struct {
 	Failure  string // why the last attempt at some of them failed; "" = the last attempts went well
 }
 
-// Read reads an object's status. A record's phase may have a suffix with what it waits for: "Not Injected/Wait", "Injected/Wait".
+// Read reads an object's status. A record's phase may have a suffix with what it waits for: "Not
+// Injected/Wait", "Injected/Wait".
 func Read(child Object) State {
 	experiment := child.GetStatus().Experiment
 	some := len(experiment.Records) > 0
-	state := State{Stopped: experiment.DesiredPhase == cmv1.StoppedPhase, Selected: some, Injected: some}
+	state := State{
+		Stopped:  experiment.DesiredPhase == cmv1.StoppedPhase,
+		Selected: some,
+		Injected: some,
+	}
 	whole := some // all are reverted
 	var where []string
 	for _, record := range experiment.Records {

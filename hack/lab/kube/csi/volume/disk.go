@@ -1,5 +1,5 @@
-// Package volume keeps the data of the CSI driver's volumes, mounts it and limits how fast it is written. It knows nothing of Kubernetes, so that its
-// tests compile without its client.
+// Package volume keeps the data of the CSI driver's volumes, mounts it and limits how fast it is
+// written. It knows nothing of Kubernetes, so that its tests compile without its client.
 package volume
 
 import (
@@ -19,7 +19,8 @@ const (
 // Disk is the folder that holds the data of all volumes.
 type Disk struct{ Dir string }
 
-// path is the folder of a volume's data. Handles come from the API server; Base keeps an invalid one inside the folder.
+// path is the folder of a volume's data. Handles come from the API server; Base keeps an invalid
+// one inside the folder.
 func (d Disk) path(handle, backend string) string {
 	if backend == backendLoop {
 		return filepath.Join(d.Dir, filepath.Base(handle)+".img")
@@ -27,7 +28,8 @@ func (d Disk) path(handle, backend string) string {
 	return filepath.Join(d.Dir, filepath.Base(handle))
 }
 
-// Create makes an empty volume of size bytes, which only the backend loop enforces; an existing one is kept.
+// Create makes an empty volume of size bytes, which only the backend loop enforces; an existing one
+// is kept.
 func (d Disk) Create(handle, backend string, size int64) error {
 	path := d.path(handle, backend)
 	if backend != backendLoop {
@@ -39,7 +41,8 @@ func (d Disk) Create(handle, backend string, size int64) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	// The file gets its name when it holds a file system: a killed driver leaves no volume that cannot be mounted.
+	// The file gets its name when it holds a file system: a killed driver leaves no volume that cannot
+	// be mounted.
 	tmp := path + ".new"
 	f, err := os.Create(tmp)
 	if err != nil {
@@ -79,7 +82,8 @@ func (d Disk) Mount(handle, backend, target string, readOnly bool) error {
 	if !readOnly {
 		return nil
 	}
-	if out, err := exec.Command("mount", "-o", "remount,bind,ro", target).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-o", "remount,bind,ro",
+		target).CombinedOutput(); err != nil {
 		return fmt.Errorf("making %s read-only: %w: %s", target, err, out)
 	}
 	return nil

@@ -16,8 +16,9 @@ import (
 // throttleEvery is how often a pod is looked for containers that are not throttled yet.
 const throttleEvery = 500 * time.Millisecond
 
-// Throttle lets the containers of the pod that a volume is published for write to it with so many operations per second, until it is unmounted. In
-// cgroup v1 a limit is of one group alone, and in either version each container has its own: they appear after the volume.
+// Throttle lets the containers of the pod that a volume is published for write to it with so many
+// operations per second, until it is unmounted. In cgroup v1 a limit is of one group alone, and in
+// either version each container has its own: they appear after the volume.
 func Throttle(target, iops string) {
 	var device unix.Stat_t
 	if err := unix.Stat(target, &device); err != nil {
@@ -47,7 +48,8 @@ func Throttle(target, iops string) {
 	}
 }
 
-// podOf is the UID of the pod that a volume is published for: kubelet's path is .../pods/UID/volumes/...
+// podOf is the UID of the pod that a volume is published for: kubelet's path is
+// .../pods/UID/volumes/...
 func podOf(target string) string {
 	_, after, _ := strings.Cut(target, "/pods/")
 	uid, _, _ := strings.Cut(after, "/")
@@ -60,7 +62,8 @@ const (
 	ioMax     = "io.max"
 )
 
-// groupsOf lists the cgroups of a pod and of its containers below root that can limit writes, with the file that does.
+// groupsOf lists the cgroups of a pod and of its containers below root that can limit writes, with
+// the file that does.
 func groupsOf(root, pod string) map[string]string {
 	found := map[string]string{}
 	if pod == "" {
@@ -70,7 +73,8 @@ func groupsOf(root, pod string) map[string]string {
 		if err != nil || !entry.IsDir() {
 			return nil // a group that ended meanwhile
 		}
-		if strings.Contains(path, "pod"+pod) || strings.Contains(path, "pod"+strings.ReplaceAll(pod, "-", "_")) {
+		if strings.Contains(path, "pod"+pod) ||
+			strings.Contains(path, "pod"+strings.ReplaceAll(pod, "-", "_")) {
 			for _, file := range []string{writeIOPS, ioMax} {
 				if _, err := os.Stat(filepath.Join(path, file)); err == nil {
 					found[path] = file

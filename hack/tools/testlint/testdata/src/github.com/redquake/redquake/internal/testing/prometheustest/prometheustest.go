@@ -3,4 +3,6 @@ package prometheustest
 
 type Server struct{}
 
-func (s *Server) Ask(query string) (int, error) { return 0, nil }
+func (s *Server) Ask(query string) (int, error) {
+	return 0, nil
+}
