@@ -30,11 +30,13 @@ CONTROLLER_GEN_VERSION := v0.23.0
 KUSTOMIZE_VERSION := v5.8.1
 GOLANGCI_LINT_VERSION := v2.15.0
 CRD_REF_DOCS_VERSION := v0.3.0
+GOTESTSUM_VERSION := v1.13.0
 TOOLS := $(CURDIR)/bin/tools
 CONTROLLER_GEN := $(TOOLS)/controller-gen-$(CONTROLLER_GEN_VERSION)/controller-gen
 KUSTOMIZE := $(TOOLS)/kustomize-$(KUSTOMIZE_VERSION)/kustomize
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 CRD_REF_DOCS := $(TOOLS)/crd-ref-docs-$(CRD_REF_DOCS_VERSION)/crd-ref-docs
+export GOTESTSUM := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)/gotestsum
 
 LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
 GO_BUILD := go build -ldflags '$(LDFLAGS)'
@@ -50,7 +52,8 @@ INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES))
 WITHOUT_RACE := ^(TestTruthFaultAfterARestart|TestTruthMemoryOfAllTests|TestTruthClocksOfPodsDrift|TestTruthAFullLedgerDropsNothing|TestHonestPodBesideHostileOnes)$$
 # Runs one measurement on real servers, with its output as it runs.
 MEASURE := $(GO_TEST) -tags integration -count=1 -v
-SUMMARY := go run ./hack/tools/testsummary
+# Runs a command that prints JSON of `go test`.
+SUMMARY := hack/tools/gotest.sh
 # The folder with kube-apiserver and etcd, which are built if missing.
 ASSETS = $${KUBEBUILDER_ASSETS:-$$($(LAB) build >&2 && $(LAB) assets)}
 
@@ -190,6 +193,8 @@ bench-inject: lab-up load-image build/install.yaml ## Measure the time from kube
 
 ## Test
 
+unit integration truth race e2e e2e-full e2e-together e2e-failovers e2e-namespaced objects: $(GOTESTSUM) # for SUMMARY
+
 .PHONY: test
 test: ## Run all tests: unit, integration, truth, e2e; takes the lab down if it booted it (18 minutes, 23 the first time)
 	hack/test-all.sh
@@ -292,7 +297,7 @@ objects-gitops: ## Write the objects that the tests of Argo CD and Flux read, as
 # The scenarios need every kind of fault.
 bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh stress: COMPONENTS := node-faults
 
-E2E_TEST := $(SUMMARY) -v e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
+E2E_TEST := FORMAT=standard-verbose $(SUMMARY) e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"
 
 .PHONY: e2e
@@ -484,3 +489,5 @@ $(GOLANGCI_LINT):
 	$(call install-tool,$(@D),github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
 $(CRD_REF_DOCS):
 	$(call install-tool,$(@D),github.com/elastic/crd-ref-docs,$(CRD_REF_DOCS_VERSION))
+$(GOTESTSUM):
+	$(call install-tool,$(@D),gotest.tools/gotestsum,$(GOTESTSUM_VERSION))

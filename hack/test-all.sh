@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs all tests, the cheapest tier first, and stops at the first tier that fails. A lab that this run booted is taken down, also after a failure.
-# The last lines after a failure are the tests that failed, with their messages and the files with all that they wrote.
+# The last lines after a failure are the tests that failed, with what they wrote.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
