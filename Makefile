@@ -353,8 +353,9 @@ verify: $(CONTROLLER_GEN) $(KUSTOMIZE) $(CRD_REF_DOCS) ## Regenerate everything 
 	CONTROLLER_GEN=$(CONTROLLER_GEN) KUSTOMIZE=$(KUSTOMIZE) CRD_REF_DOCS=$(CRD_REF_DOCS) hack/tools/verify.sh
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run golangci-lint, the rules for imports included, measure packages, and look for what only a slow machine makes a test fail by
+lint: $(GOLANGCI_LINT) ## Run golangci-lint, the rules for imports included, and kube-api-linter, measure packages, and look for what only a slow machine makes a test fail by
 	$(GOLANGCI_LINT) run ./...
+	go run ./hack/tools/apilint ./api/...
 	go run ./hack/tools/rooms .
 	go run ./hack/tools/testlint -tags integration,e2e,chaosmesh,argocd ./...
 

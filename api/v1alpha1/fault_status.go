@@ -187,7 +187,7 @@ type RedisFaultStatus struct {
 	// +optional
 	Impact *Impact `json:"impact,omitempty"`
 
-	// objectives, each with the measured value.
+	// objectives and the measured value of each.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

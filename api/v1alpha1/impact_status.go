@@ -364,7 +364,7 @@ type LatencyAround struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Before *Microseconds `json:"before,omitempty"`
-	// during: from the injection to recovery, in microseconds.
+	// during the fault: from the injection to recovery, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	During *Microseconds `json:"during,omitempty"`

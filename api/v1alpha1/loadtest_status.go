@@ -130,7 +130,7 @@ type RedisLoadTestStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Anomalies []Anomaly `json:"anomalies,omitempty"`
 
-	// objectives, each with the measured value.
+	// objectives and the measured value of each.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -120,7 +120,7 @@ type ShardSummary struct {
 
 // WorkloadFigure is a figure specific to the workload.
 type WorkloadFigure struct {
-	// name, such as hitRatio.
+	// name of the figure, such as hitRatio.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`

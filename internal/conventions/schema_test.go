@@ -1,180 +1,119 @@
+// Package conventions checks the API against its conventions where hack/tools/apilint does not: what the CRDs show, and
+// what is described. Breaking a rule is a breaking change later.
 package conventions
 
 import (
-	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"testing"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 )
 
-// finding is one violation of a rule at one path of a schema.
-type finding struct{ path, rule string }
-
-func (f finding) String() string { return f.path + ": " + f.rule }
-
-// The rules, as findings name them.
 const (
-	ruleNoNumber       = "type number: no floating point in an API, use an integer with a unit, a Quantity or text"
-	ruleListType       = "a list without x-kubernetes-list-type: server-side apply cannot merge it"
-	ruleListMapKeys    = "a list of type map without keys"
-	ruleMaxItems       = "a list without maxItems"
-	ruleStringBounded  = "a string without maxLength, enum or format"
-	ruleIntegerBounded = "an integer of the spec without minimum and maximum"
-	ruleMapValues      = "a map to something other than strings"
-	ruleMapBounded     = "a map without maxProperties"
-	ruleNoPhase        = "a phase: use conditions for the state of an object"
-	ruleDescribed      = "no description"
-	ruleDescribedName  = "the description does not start with the field's JSON name"
-	ruleFreeForm       = "an object without properties, or with unknown fields preserved"
+	apiFolder = "../../api/v1alpha1"
+	crdFolder = "../../config/crd/bases"
 )
+
+// embedded are the specs of other kinds in a kind: they are checked where they belong.
+var embedded = map[string][]string{
+	"RedisExperiment":         {"spec.template.spec", "spec.faults[].spec"},
+	"RedisExperimentSchedule": {"spec.template.spec"},
+}
+
+// fromKubernetes are fields of Kubernetes' own types. Selectors are bounded by what a label may be, when they are
+// parsed. The API server checks the rest when the load pods' Job is made, and by a dry run what the operator makes of
+// the patch of a pod template, which it decodes strictly, up to 16 KiB.
+var fromKubernetes = regexp.MustCompile(`\.(podSelector|observe\.pods\[\]\.selector|podTemplate\.patch|` +
+	`(pods|probePods)\.(resources|tolerations|affinity|topologySpreadConstraints))$`)
+
+func TestSchemas(t *testing.T) {
+	for kind, crd := range installed(t) {
+		for _, v := range crd.Spec.Versions {
+			for _, f := range findings(kind, "", *v.Schema.OpenAPIV3Schema) {
+				t.Errorf("%s %s: %s", kind, v.Name, f)
+			}
+		}
+	}
+}
 
 // findings walks a schema and returns every violation. path is that of the schema itself: "" at the root,
 // "spec.load.stages[]" below.
-func findings(path string, s apiext.JSONSchemaProps) []finding {
-	var out []finding
-	add := func(rule string) { out = append(out, finding{path, rule}) }
-
+func findings(kind, path string, s apiext.JSONSchemaProps) (all []string) {
+	if path == "metadata" || slices.Contains(embedded[kind], path) || fromKubernetes.MatchString(path) {
+		return nil
+	}
+	preserves := s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
 	switch {
 	case s.XIntOrString: // quantities and similar types: the API server limits them by parsing
-	case s.Type == "number":
-		add(ruleNoNumber)
-	case s.Type == "string":
-		if s.MaxLength == nil && len(s.Enum) == 0 && s.Format == "" {
-			add(ruleStringBounded)
-		}
-	case s.Type == "integer":
-		if inSpec(path) && (s.Minimum == nil || s.Maximum == nil) {
-			add(ruleIntegerBounded)
-		}
-	case s.Type == "array":
-		if s.XListType == nil {
-			add(ruleListType)
-		} else if *s.XListType == "map" && len(s.XListMapKeys) == 0 {
-			add(ruleListMapKeys)
-		}
-		if s.MaxItems == nil {
-			add(ruleMaxItems)
-		}
-	case s.Type == "object" && s.AdditionalProperties != nil:
-		if v := s.AdditionalProperties.Schema; v == nil || (v.Type != "string" && !v.XIntOrString) {
-			add(ruleMapValues)
-		}
-		if s.MaxProperties == nil {
-			add(ruleMapBounded)
-		}
-	case s.Type == "object":
-		preserves := s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
-		if preserves || len(s.Properties) == 0 {
-			add(ruleFreeForm)
-		}
+	case s.Type == "integer" && strings.HasPrefix(path, "spec.") && (s.Minimum == nil || s.Maximum == nil):
+		all = append(all, path+": an integer of the spec without minimum and maximum")
+	case s.AdditionalProperties != nil && s.MaxProperties == nil:
+		all = append(all, path+": a map without maxProperties")
+	case s.Type == "object" && s.AdditionalProperties == nil && (preserves || len(s.Properties) == 0):
+		all = append(all, path+": an object without properties, or with unknown fields preserved")
 	}
-
-	for _, name := range sortedNames(s.Properties) {
-		property := s.Properties[name]
-		at := strings.TrimPrefix(path+"."+name, ".")
-		if strings.HasSuffix(strings.ToLower(name), "phase") { // the phases of a recovery are no state of the object
-			out = append(out, finding{at, ruleNoPhase})
-		}
-		if fromKubernetes(at) {
-			continue
-		}
-		if property.Description == "" {
-			out = append(out, finding{at, ruleDescribed})
-		} else if !startsWithName(property.Description, name) {
-			out = append(out, finding{at, ruleDescribedName})
-		}
-		out = append(out, findings(at, property)...)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		all = append(all, findings(kind, strings.TrimPrefix(path+"."+name, "."), s.Properties[name])...)
 	}
-	if s.Items != nil && s.Items.Schema != nil {
-		out = append(out, findings(path+"[]", *s.Items.Schema)...)
+	if s.Items != nil {
+		all = append(all, findings(kind, path+"[]", *s.Items.Schema)...)
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		out = append(out, findings(path+"{}", *s.AdditionalProperties.Schema)...)
+		all = append(all, findings(kind, path+"{}", *s.AdditionalProperties.Schema)...)
 	}
-	return out
+	return all
 }
 
-func inSpec(path string) bool { return path == "spec" || strings.HasPrefix(path, "spec.") }
-
-// fromKubernetes reports whether a field is one that every object has.
-func fromKubernetes(path string) bool {
-	return path == "apiVersion" || path == "kind" || path == "metadata"
-}
-
-// startsWithName accepts "rate in requests" and "pod's name", not "rates are".
-func startsWithName(description, name string) bool {
-	rest, ok := strings.CutPrefix(description, name)
-	return ok && (rest == "" || !isWordByte(rest[0]))
-}
-
-func isWordByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_'
-}
-
-func sortedNames(m map[string]apiext.JSONSchemaProps) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
+// Each rule finds its violation; a valid schema has no findings.
+func TestRules(t *testing.T) {
+	tests := []struct{ schema, want string }{ // path: rule; empty = nothing is found
+		{`spec: {type: object, properties: {rate: {type: integer, minimum: 0, maximum: 9}}}`, ""},
+		{`spec: {type: object, properties: {size: {x-kubernetes-int-or-string: true}}}`, ""},
+		{`spec: {type: object, properties: {top: {type: integer, minimum: 0}}}`, "spec.top: an integer"},
+		{`spec: {type: object, properties: {tops: {type: array, items: {type: integer}}}}`, "spec.tops[]: an integer"},
+		{`status: {type: object, properties: {count: {type: integer}}}`, ""},
+		{`labels: {type: object, additionalProperties: {type: string}, maxProperties: 3}`, ""},
+		{`labels: {type: object, additionalProperties: {type: string}}`, "labels: a map"},
+		{`spec: {type: object, properties: {podSelector: {type: object}}}`, ""},
+		{`a: {type: object}`, "a: an object"},
+		{`a: {type: object, properties: {b: {type: string}}, x-kubernetes-preserve-unknown-fields: true}`, "a: an object"},
 	}
-	slices.Sort(names)
-	return names
-}
-
-// column is one column of `kubectl get`; priority 1 needs -o wide.
-type column struct {
-	name     string
-	priority int32
-}
-
-// shape is the public interface of a kind in addition to its schema.
-type shape struct {
-	kind, shortName string
-	columns         []column
-}
-
-// shapeFindings compares a CRD with the shape of its kind.
-func shapeFindings(crd *apiext.CustomResourceDefinition, want shape) []string {
-	var out []string
-	bad := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-
-	if got := crd.Spec.Names.ShortNames; !slices.Equal(got, []string{want.shortName}) {
-		bad("short names %v, want [%s]", got, want.shortName)
-	}
-	if got := crd.Spec.Names.Categories; !slices.Equal(got, []string{"redquake"}) {
-		bad("categories %v, want [redquake]: a separate category, not all", got)
-	}
-	if crd.Spec.Scope != apiext.NamespaceScoped {
-		bad("scope %s, want Namespaced", crd.Spec.Scope)
-	}
-	if crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiext.WebhookConverter {
-		bad("a conversion webhook")
-	}
-	storage := 0
-	for _, v := range crd.Spec.Versions {
-		if v.Storage {
-			storage++
+	for _, test := range tests {
+		var s apiext.JSONSchemaProps
+		if err := yaml.UnmarshalStrict([]byte("type: object\nproperties:\n  "+test.schema), &s); err != nil {
+			t.Fatal(err)
 		}
-		if v.Subresources == nil || v.Subresources.Status == nil {
-			bad("%s has no status subresource", v.Name)
-		}
-		var got []column
-		for _, c := range v.AdditionalPrinterColumns {
-			got = append(got, column{c.Name, c.Priority})
-		}
-		if !slices.Equal(got, want.columns) {
-			bad("%s has the columns %v, want %v", v.Name, got, want.columns)
-		}
-		status, ok := v.Schema.OpenAPIV3Schema.Properties["status"]
-		if !ok || status.Default == nil || string(status.Default.Raw) != `{"observedGeneration":-1}` {
-			bad("%s: status lacks the default {\"observedGeneration\":-1}: tools would consider a new object current", v.Name)
-		}
-		if !slices.Equal(v.Schema.OpenAPIV3Schema.Required, []string{"spec"}) {
-			bad("%s requires %v, want [spec]", v.Name, v.Schema.OpenAPIV3Schema.Required)
+		got := findings("", "", s)
+		if test.want == "" && len(got) > 0 || test.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], test.want)) {
+			t.Errorf("%s: found %q, want %q", test.schema, got, test.want)
 		}
 	}
-	if storage != 1 {
-		bad("%d storage versions, want 1", storage)
+}
+
+// installed reads the generated CRDs, by kind.
+func installed(t *testing.T) map[string]*apiext.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(crdFolder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRD in %s (%v): run make manifests", crdFolder, err)
 	}
-	return out
+	crds := make(map[string]*apiext.CustomResourceDefinition, len(files))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &apiext.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		crds[crd.Spec.Names.Kind] = crd
+	}
+	return crds
 }
