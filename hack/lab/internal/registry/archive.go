@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"archive/tar"
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -10,181 +8,155 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
+	"os/exec"
+	"path/filepath"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// content is what an archive holds: its files, stored as blobs, and one of two lists of images.
-type content struct {
-	blobs  map[string]v1.Descriptor
-	links  map[string]string
-	docker tarball.Manifest  // manifest.json of a docker archive
-	oci    *v1.IndexManifest // index.json of an OCI archive; newer docker archives have both
+// read stores the images of an archive. Newer docker archives are OCI archives, too, but lack what is of other
+// platforms.
+func (s Store) read(archive string) (images []v1.Descriptor, err error) {
+	open := func() (io.ReadCloser, error) { return decompressed(archive) }
+	listed, notDocker := tarball.LoadManifest(open)
+	if notDocker != nil {
+		images, err = s.ociImages(archive)
+		if err != nil {
+			err = fmt.Errorf("no docker archive: %w; no OCI archive: %w", notDocker, err)
+		}
+	} else {
+		images, err = s.dockerImages(open, listed)
+	}
+	if err == nil && len(images) == 0 {
+		err = errors.New("it holds no image")
+	}
+	return images, err
 }
 
-// read stores the images of an archive, in one pass and as they are: the library's reader would
-// compress each layer, twice, to know its digest, which takes longer than all the rest.
-func (s Store) read(archive string) ([]v1.Descriptor, error) {
-	f, err := os.Open(archive)
+// decompressed is the content of a file that may be compressed.
+func decompressed(file string) (io.ReadCloser, error) {
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	unpacked, err := decompress(f)
-	if err != nil {
-		return nil, err
+	unpacked, err := gzip.NewReader(f)
+	if err == nil {
+		return struct {
+			io.Reader
+			io.Closer
+		}{unpacked, f}, nil
 	}
-	c := content{blobs: map[string]v1.Descriptor{}, links: map[string]string{}}
-	for r := tar.NewReader(unpacked); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = s.take(&c, header, r)
-		}
+	_, err = f.Seek(0, io.SeekStart)
+	return f, err
+}
+
+// dockerImages returns each image of a docker archive under every name.
+func (s Store) dockerImages(open tarball.Opener, listed tarball.Manifest) ([]v1.Descriptor, error) {
+	var images []v1.Descriptor
+	for _, l := range listed {
+		image, err := s.dockerImage(open, l.RepoTags)
 		if err != nil {
 			return nil, err
 		}
-	}
-	if c.oci != nil {
-		return s.ociImages(c)
-	}
-	return s.dockerImages(c)
-}
-
-// decompress is the content of a file that may be compressed.
-func decompress(f io.Reader) (io.Reader, error) {
-	r := bufio.NewReaderSize(f, 1<<20)
-	if isGzip(r) {
-		return gzip.NewReader(r)
-	}
-	return r, nil
-}
-
-func isGzip(r *bufio.Reader) bool {
-	start, _ := r.Peek(2)
-	return bytes.Equal(start, []byte{0x1f, 0x8b})
-}
-
-// take keeps one file of an archive.
-func (s Store) take(c *content, header *tar.Header, r io.Reader) error {
-	file := path.Clean(header.Name)
-	switch header.Typeflag {
-	case tar.TypeSymlink: // a layer that several images have
-		c.links[file] = path.Join(path.Dir(file), header.Linkname)
-		return nil
-	case tar.TypeLink:
-		c.links[file] = path.Clean(header.Linkname)
-		return nil
-	case tar.TypeReg:
-	default:
-		return nil
-	}
-	switch file {
-	case "manifest.json":
-		return json.NewDecoder(r).Decode(&c.docker)
-	case "index.json":
-		return json.NewDecoder(r).Decode(&c.oci)
-	}
-	buffered := bufio.NewReaderSize(r, 1<<20)
-	layer := types.DockerUncompressedLayer
-	if isGzip(buffered) {
-		layer = types.DockerLayer
-	}
-	blob, err := s.put(buffered)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	blob.MediaType = layer // if it is one
-	c.blobs[file] = blob
-	return nil
-}
-
-// ociImages are the images that an OCI archive names.
-func (s Store) ociImages(c content) ([]v1.Descriptor, error) {
-	var images []v1.Descriptor
-	for _, image := range c.oci.Manifests {
-		if _, _, err := s.manifest(image.Digest); err != nil {
-			return nil, fmt.Errorf("its manifest %s is missing: %w", image.Digest, err)
+		if len(l.RepoTags) == 0 {
+			l.RepoTags = []string{""}
 		}
-		name := image.Annotations[annotationName]
-		if tag := image.Annotations[annotationTag]; name == "" && strings.ContainsAny(tag, ":/") {
-			name = tag
-		}
-		image.Annotations = map[string]string{annotationName: name}
-		images = append(images, image)
-	}
-	if len(images) == 0 {
-		return nil, errors.New("it holds no image")
-	}
-	return images, nil
-}
-
-// dockerImages makes the manifests that a docker archive lacks, and returns each under every name.
-func (s Store) dockerImages(c content) ([]v1.Descriptor, error) {
-	var images []v1.Descriptor
-	for _, listed := range c.docker {
-		image, err := s.dockerImage(c, listed)
-		if err != nil {
-			return nil, err
-		}
-		tags := listed.RepoTags
-		if len(tags) == 0 {
-			tags = []string{""}
-		}
-		for _, tag := range tags {
+		for _, tag := range l.RepoTags {
 			image.Annotations = map[string]string{annotationName: tag}
 			images = append(images, image)
 		}
 	}
-	if len(images) == 0 {
-		return nil, errors.New("it is neither a docker nor an OCI archive, or holds no image")
-	}
 	return images, nil
 }
 
-func (s Store) dockerImage(c content, listed tarball.Descriptor) (v1.Descriptor, error) {
-	config, err := c.blob(listed.Config)
-	if err != nil {
-		return v1.Descriptor{}, err
-	}
-	config.MediaType = types.DockerConfigJSON
-	manifest := v1.Manifest{
-		SchemaVersion: 2,
-		MediaType:     types.DockerManifestSchema2,
-		Config:        config,
-		Layers:        []v1.Descriptor{},
-	}
-	for _, file := range listed.Layers {
-		layer, err := c.blob(file)
+// dockerImage makes the manifest that a docker archive lacks. Layers are uncompressed: the library would compress each,
+// twice, to know its digest, which takes longer than all the rest.
+func (s Store) dockerImage(open tarball.Opener, tags []string) (v1.Descriptor, error) {
+	var tag *name.Tag // nil: the only image
+	if len(tags) > 0 {
+		first, err := name.NewTag(tags[0])
 		if err != nil {
 			return v1.Descriptor{}, err
 		}
-		manifest.Layers = append(manifest.Layers, layer)
+		tag = &first
+	}
+	image, err := tarball.Image(open, tag)
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	config, err := image.RawConfigFile()
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.DockerManifestSchema2, Layers: []v1.Descriptor{}}
+	if manifest.Config, err = s.put(bytes.NewReader(config), types.DockerConfigJSON); err != nil {
+		return v1.Descriptor{}, err
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	for _, layer := range layers {
+		content, err := layer.Uncompressed()
+		if err != nil {
+			return v1.Descriptor{}, err
+		}
+		blob, err := s.put(content, types.DockerUncompressedLayer)
+		if err := errors.Join(err, content.Close()); err != nil {
+			return v1.Descriptor{}, err
+		}
+		manifest.Layers = append(manifest.Layers, blob)
 	}
 	data, err := json.Marshal(manifest)
 	if err != nil {
 		return v1.Descriptor{}, err
 	}
-	image, err := s.put(bytes.NewReader(data))
-	image.MediaType = manifest.MediaType
-	return image, err
+	return s.put(bytes.NewReader(data), manifest.MediaType)
 }
 
-// blob is the blob of a file of the archive.
-func (c content) blob(file string) (v1.Descriptor, error) {
-	file = path.Clean(file)
-	if target, linked := c.links[file]; linked {
-		file = target
+// ociImages are the images that the index.json of an OCI archive names.
+func (s Store) ociImages(archive string) ([]v1.Descriptor, error) {
+	dir, err := os.MkdirTemp(s.blobs(), ".archive")
+	if err != nil {
+		return nil, err
 	}
-	blob, there := c.blobs[file]
-	if !there {
-		return blob, fmt.Errorf("its file %s is missing", file)
+	defer os.RemoveAll(dir)
+	unpack := exec.Command("tar", "--extract", "--force-local", "--file", archive, "--directory", dir)
+	if out, err := unpack.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	return blob, nil
+	index, _, err := Store{dir}.index()
+	if err != nil {
+		return nil, err
+	}
+	blobs, err := filepath.Glob(filepath.Join(Store{dir}.blobs(), "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, blob := range blobs {
+		f, err := os.Open(blob)
+		if err != nil {
+			return nil, err
+		}
+		_, err = s.put(f, "")
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, image := range index.Manifests {
+		if err := s.walk(image, func(v1.Descriptor, []byte) error { return nil }); err != nil {
+			return nil, err
+		}
+		given := image.Annotations[annotationName]
+		if tag := image.Annotations[annotationTag]; given == "" && strings.ContainsAny(tag, ":/") {
+			given = tag
+		}
+		index.Manifests[i].Annotations = map[string]string{annotationName: given}
+	}
+	return index.Manifests, nil
 }

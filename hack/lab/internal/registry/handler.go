@@ -1,143 +1,96 @@
 package registry
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log"
 	"net/http"
-	"os"
-	"regexp"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
 
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Handler serves the store by the part of the OCI distribution specification with which images are
-// pulled. Each request reads the store anew. As a mirror of other registries, it gets the host of
-// an image's name as the query parameter ns; without that, the path begins with the host.
+// Handler serves the store, read-only. As a mirror of other registries, it gets the host of an image's name as the
+// query parameter ns; without that, the path begins with the host.
 func (s Store) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v2/{path...}", func(w http.ResponseWriter, r *http.Request) {
-		if err := s.serve(w, r); err != nil {
-			refuse(w, r, err)
-		}
-	})
-	return mux
+	blobs := registry.NewDiskBlobHandler(filepath.Join(s.Dir, "blobs"))
+	images := registry.New(registry.WithBlobHandler(blobs), registry.Logger(log.Default()))
+	return &server{store: s, images: images}
 }
 
-var resource = regexp.MustCompile(`^(.+)/(manifests|blobs)/([^/]+)$`)
+// server adds to the library's registry, which keeps manifests in memory, those that the store has.
+type server struct {
+	store  Store
+	images http.Handler
 
-// failure is an error of the specification.
-type failure struct {
-	status        int
-	code, message string
+	mu        sync.Mutex
+	published []byte // the index of the store of which images has the manifests
 }
 
-func (f failure) Error() string {
-	return f.message
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		http.Error(w, "this registry is read-only; load images: hack/lab/lab load FILE", http.StatusMethodNotAllowed)
+		return
+	}
+	if err := s.publish(); err != nil {
+		log.Print(err)
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if host := r.URL.Query().Get("ns"); host != "" && r.URL.Path != "/v2/" {
+		r = r.Clone(r.Context())
+		r.URL.Path = "/v2/" + host + strings.TrimPrefix(r.URL.Path, "/v2")
+	}
+	s.images.ServeHTTP(w, r)
 }
 
-func (s Store) serve(w http.ResponseWriter, r *http.Request) error {
-	path := r.PathValue("path")
-	if path == "" {
-		// this is how clients ask whether it is a registry
-		w.Header().Set("Docker-Distribution-API-Version", "registry/2.0")
-		return nil
-	}
-	parts := resource.FindStringSubmatch(path)
-	if parts == nil {
-		return failure{
-			http.StatusNotFound, "UNSUPPORTED",
-			"this registry serves manifests and blobs only",
-		}
-	}
-	repository, kind, reference := parts[1], parts[2], parts[3]
-	if ns := r.URL.Query().Get("ns"); ns != "" {
-		repository = ns + "/" + repository
-	}
-	if kind == "blobs" {
-		return s.serveBlob(w, r, reference)
-	}
-	return s.serveManifest(w, r, repository, reference)
-}
-
-func (s Store) serveManifest(
-	w http.ResponseWriter, r *http.Request, repository, reference string,
-) error {
-	digest, err := v1.NewHash(reference)
-	if err != nil { // a tag
-		if digest, err = s.resolve(repository + ":" + reference); err != nil {
-			return err
-		}
-		log.Printf("%s %s:%s is %s", r.Method, repository, reference, digest)
-	}
-	data, mediaType, err := s.manifest(digest)
-	if errors.Is(err, fs.ErrNotExist) {
-		return failure{
-			http.StatusNotFound, "MANIFEST_UNKNOWN",
-			fmt.Sprintf("%s has no manifest %s", repository, digest),
-		}
-	}
-	if err != nil {
+// publish puts the manifests of the store into the library's registry if a command has changed the store. What was
+// replaced stays there by its digest, for those who pull it.
+func (s *server) publish() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index, raw, err := s.store.index()
+	if err != nil || bytes.Equal(raw, s.published) {
 		return err
-	}
-	w.Header().Set("Content-Type", string(mediaType))
-	w.Header().Set("Content-Length", fmt.Sprint(len(data)))
-	w.Header().Set("Docker-Content-Digest", digest.String())
-	_, _ = w.Write(data) // a client that has gone needs no answer
-	return nil
-}
-
-// resolve is the image to which a name leads now.
-func (s Store) resolve(full string) (v1.Hash, error) {
-	index, err := s.index()
-	if err != nil {
-		return v1.Hash{}, err
 	}
 	for _, image := range index.Manifests {
-		if image.Annotations[annotationName] == full {
-			return image.Digest, nil
+		tag := image.Annotations[annotationTag]
+		repository := strings.TrimSuffix(image.Annotations[annotationName], ":"+tag)
+		err := s.store.walk(image, func(d v1.Descriptor, manifest []byte) error {
+			if d.Digest == image.Digest {
+				return s.put(repository, tag, d, manifest)
+			}
+			return s.put(repository, d.Digest.String(), d, manifest)
+		})
+		if errors.Is(err, fs.ErrNotExist) { // replaced by now
+			continue
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return v1.Hash{}, failure{
-		http.StatusNotFound, "MANIFEST_UNKNOWN",
-		fmt.Sprintf("the lab has no image %s; load it: hack/lab/lab load FILE", full),
-	}
-}
-
-func (s Store) serveBlob(w http.ResponseWriter, r *http.Request, reference string) error {
-	digest, err := v1.NewHash(reference)
-	if err != nil {
-		return failure{http.StatusBadRequest, "DIGEST_INVALID", err.Error()}
-	}
-	f, err := os.Open(s.blob(digest))
-	if errors.Is(err, fs.ErrNotExist) {
-		return failure{http.StatusNotFound, "BLOB_UNKNOWN", "there is no blob " + digest.String()}
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Docker-Content-Digest", digest.String())
-	http.ServeContent(w, r, "", info.ModTime(), f)
+	s.published = raw
 	return nil
 }
 
-func refuse(w http.ResponseWriter, r *http.Request, err error) {
-	log.Printf("%s %s: %v", r.Method, r.URL, err)
-	var f failure
-	if !errors.As(err, &f) {
-		f = failure{http.StatusInternalServerError, "UNKNOWN", err.Error()}
+// put stores a manifest under a tag or its digest.
+func (s *server) put(repository, reference string, d v1.Descriptor, manifest []byte) error {
+	path := "/v2/" + repository + "/manifests/" + reference
+	r, err := http.NewRequest(http.MethodPut, path, bytes.NewReader(manifest))
+	if err != nil {
+		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(f.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"errors": []map[string]string{{"code": f.code, "message": f.message}},
-	})
+	r.Header.Set("Content-Type", string(d.MediaType))
+	answer := httptest.NewRecorder()
+	s.images.ServeHTTP(answer, r)
+	if answer.Code != http.StatusCreated {
+		return fmt.Errorf("publishing %s:%s: %s", repository, reference, answer.Body)
+	}
+	return nil
 }

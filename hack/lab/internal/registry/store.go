@@ -1,9 +1,9 @@
-// Package registry keeps images in an OCI image layout and serves them to the nodes, read-only. All
-// of its state is in the layout, so that images survive the process, and a command adds them
-// without it.
+// Package registry keeps images in an OCI image layout and serves them to the nodes, read-only. All of its state is in
+// the layout, so that images survive the process, and a command adds them without it.
 package registry
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -25,26 +26,23 @@ import (
 // Store is a folder with an OCI image layout.
 type Store struct{ Dir string }
 
-// annotationName is where an image layout has the whole name of an image, by containerd's
-// convention; annotationTag is OCI's, often the tag alone.
+// annotationName is where an image layout has the whole name of an image, by containerd's convention; annotationTag is
+// OCI's, often the tag alone.
 const (
 	annotationName = "io.containerd.image.name"
 	annotationTag  = "org.opencontainers.image.ref.name"
 )
 
-// maxManifest is the size up to which a blob may be a manifest.
-const maxManifest = 4 << 20
-
-// Add puts the images of docker or OCI archives into the store and returns their names. as, unless
-// empty, is the name of their only image, whatever the archives call it. A name that leads to
-// another image leads to the new one from now on.
+// Add puts the images of docker or OCI archives into the store and returns their names. as, unless empty, is the name
+// of their only image, whatever the archives call it. A name that leads to another image leads to the new one from now
+// on.
 func (s Store) Add(as string, archives ...string) ([]string, error) {
 	unlock, err := s.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	index, err := s.index()
+	index, _, err := s.index()
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +69,9 @@ func (s Store) Add(as string, archives ...string) ([]string, error) {
 		if names[i], err = setName(&added[i]); err != nil {
 			return nil, err
 		}
-		replace(index, added[i])
+		index.Manifests = append(slices.DeleteFunc(index.Manifests, func(d v1.Descriptor) bool {
+			return d.Annotations[annotationName] == names[i]
+		}), added[i])
 	}
 	return names, s.writeIndex(index)
 }
@@ -100,26 +100,13 @@ func setName(image *v1.Descriptor) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("image name %q: %w", given, err)
 	}
-	full := fullName(ref.RegistryStr(), ref.RepositoryStr(), ref.TagStr())
-	image.Annotations = map[string]string{annotationName: full, annotationTag: ref.TagStr()}
-	return full, nil
-}
-
-func fullName(host, repository, tag string) string {
+	host := ref.RegistryStr()
 	if host == name.DefaultRegistry {
 		host = "docker.io"
 	}
-	return host + "/" + repository + ":" + tag
-}
-
-func replace(index *v1.IndexManifest, image v1.Descriptor) {
-	for i := range index.Manifests {
-		if index.Manifests[i].Annotations[annotationName] == image.Annotations[annotationName] {
-			index.Manifests[i] = image
-			return
-		}
-	}
-	index.Manifests = append(index.Manifests, image)
+	full := host + "/" + ref.RepositoryStr() + ":" + ref.TagStr()
+	image.Annotations = map[string]string{annotationName: full, annotationTag: ref.TagStr()}
+	return full, nil
 }
 
 // lock waits until no other process adds images. The kernel releases it when this process ends.
@@ -138,19 +125,20 @@ func (s Store) lock() (unlock func(), err error) {
 	return func() { dir.Close() }, nil
 }
 
-func (s Store) index() (*v1.IndexManifest, error) {
+// index is index.json, also as it is written.
+func (s Store) index() (*v1.IndexManifest, []byte, error) {
 	data, err := os.ReadFile(s.indexFile())
 	if errors.Is(err, fs.ErrNotExist) {
-		return &v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex}, nil
+		return &v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex}, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	index := &v1.IndexManifest{}
-	if err := json.Unmarshal(data, index); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.indexFile(), err)
+	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", s.indexFile(), err)
 	}
-	return index, nil
+	return index, data, err
 }
 
 func (s Store) writeIndex(index *v1.IndexManifest) error {
@@ -158,15 +146,15 @@ func (s Store) writeIndex(index *v1.IndexManifest) error {
 	if err != nil {
 		return err
 	}
-	if err := files.WriteAtomic(filepath.Join(s.Dir, "oci-layout"),
-		[]byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644); err != nil {
+	version := []byte(`{"imageLayoutVersion":"1.0.0"}`)
+	if err := files.WriteAtomic(filepath.Join(s.Dir, "oci-layout"), version, 0o644); err != nil {
 		return err
 	}
 	return files.WriteAtomic(s.indexFile(), data, 0o644)
 }
 
 // put stores a blob under its digest. It appears there whole.
-func (s Store) put(content io.Reader) (v1.Descriptor, error) {
+func (s Store) put(content io.Reader, mediaType types.MediaType) (v1.Descriptor, error) {
 	tmp, err := os.CreateTemp(s.blobs(), ".*")
 	if err != nil {
 		return v1.Descriptor{}, err
@@ -181,25 +169,58 @@ func (s Store) put(content io.Reader) (v1.Descriptor, error) {
 		return v1.Descriptor{}, err
 	}
 	digest := v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(hash.Sum(nil))}
-	return v1.Descriptor{Digest: digest, Size: size}, os.Rename(tmp.Name(), s.blob(digest))
+	return v1.Descriptor{MediaType: mediaType, Digest: digest, Size: size}, os.Rename(tmp.Name(), s.blob(digest))
 }
 
-// manifest is a blob that is a manifest or an index of them, with its media type.
-func (s Store) manifest(digest v1.Hash) ([]byte, types.MediaType, error) {
-	f, err := os.Open(s.blob(digest))
+// walk gives f each manifest of which an image consists, those of an index before it.
+func (s Store) walk(image v1.Descriptor, f func(d v1.Descriptor, manifest []byte) error) error {
+	data, err := os.ReadFile(s.blob(image.Digest))
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxManifest))
-	if err != nil {
-		return nil, "", err
+	if image.MediaType.IsIndex() {
+		index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+		if err != nil {
+			return err
+		}
+		for _, d := range index.Manifests {
+			if err := s.walk(d, f); err != nil {
+				return err
+			}
+		}
 	}
-	refers, err := parse(data)
-	if err != nil || refers.mediaType() == "" {
-		return nil, "", fmt.Errorf("%s is no manifest: %w", digest, fs.ErrNotExist)
+	return f(image, data)
+}
+
+// removeUnreferenced deletes the blobs that no image of the index consists of, and what an interrupted command left.
+func (s Store) removeUnreferenced(index *v1.IndexManifest) error {
+	keep := map[string]bool{}
+	for _, image := range index.Manifests {
+		err := s.walk(image, func(d v1.Descriptor, data []byte) error {
+			keep[d.Digest.Hex] = true
+			if !d.MediaType.IsImage() {
+				return nil
+			}
+			manifest, err := v1.ParseManifest(bytes.NewReader(data))
+			if err != nil {
+				return err
+			}
+			for _, part := range append(manifest.Layers, manifest.Config) {
+				keep[part.Digest.Hex] = true
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	return data, refers.mediaType(), nil
+	entries, err := os.ReadDir(s.blobs())
+	for _, e := range entries {
+		if !keep[e.Name()] {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.blobs(), e.Name())))
+		}
+	}
+	return err
 }
 
 func (s Store) blobs() string {
