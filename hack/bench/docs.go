@@ -7,11 +7,7 @@ import (
 	"time"
 )
 
-const (
-	docsFile      = "docs/benchmarks.md"
-	accuracyFile  = "build/accuracy.json"
-	injectionFile = "build/bench-inject.json"
-)
+const docsFile = "docs/benchmarks.md"
 
 // injection is a line of build/bench-inject.json, which `make bench-inject` writes.
 type injection struct {
@@ -24,9 +20,8 @@ type injection struct {
 	Total   float64 `json:"totalSeconds"`
 }
 
-// writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in
-// docs/benchmarks.md for each result that exists.
-// The text of other sections stays.
+// writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in docs/benchmarks.md for each result
+// that exists. The text of other sections stays.
 func writeDocs() error {
 	text, err := os.ReadFile(docsFile)
 	if err != nil {
@@ -37,13 +32,10 @@ func writeDocs() error {
 		name string
 		make func() (string, error) // "" = not measured
 	}{
-		{"bench", benchSection},
-		{"collect", collectSection},
-		{"day", daySection},
-		{"scale", scaleSection},
-		{"accuracy", accuracySection},
-		{"starvation", starvationSection},
-		{"inject", injectionSection},
+		{"bench", benchSection}, {"collect", collectSection}, {"day", daySection}, {"scale", scaleSection},
+		{"accuracy", elsewhere("build/accuracy.json", writeAccuracy)},
+		{"starvation", elsewhere("build/starvation.json", writeStarvation)},
+		{"inject", elsewhere("build/bench-inject.json", writeInjections)},
 	} {
 		content, err := section.make()
 		if err != nil {
@@ -93,37 +85,50 @@ func collectSection() (string, error) {
 		c.LagSeconds), nil
 }
 
-func injectionSection() (string, error) {
-	var list []injection
-	ok, err := readJSON(injectionFile, &list)
-	if !ok || err != nil {
-		return "", err
-	}
-	where, err := machineOf(injectionFile)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	b.WriteString(where)
-	b.WriteString(
-		"| fault | rounds | median ms | p90 ms | longest ms | median with kubectl ms |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
+func writeInjections(b *strings.Builder, list []injection) {
+	b.WriteString("| fault | rounds | median ms | p90 ms | longest ms | median with kubectl ms |\n" +
+		"| --- | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, r := range list {
-		fmt.Fprintf(&b, "| %s | %d | %.0f | %.0f | %.0f | %.0f |\n", r.Fault, r.Rounds, 1000*r.Median,
-			1000*r.P90, 1000*r.Longest, 1000*r.Total)
+		fmt.Fprintf(b, "| %s | %d | %.0f | %.0f | %.0f | %.0f |\n",
+			r.Fault, r.Rounds, 1000*r.Median, 1000*r.P90, 1000*r.Longest, 1000*r.Total)
 	}
-	return b.String(), nil
 }
 
-// machineOf describes the machine that a result without one was measured on: this one, as build/ is
-// not carried elsewhere.
-func machineOf(file string) (string, error) {
-	written, err := os.Stat(file)
-	if err != nil {
-		return "", err
+// elsewhere is the section of a result that another program has measured, on this machine, as build/ is not carried to
+// others.
+func elsewhere[T any](file string, write func(*strings.Builder, T)) func() (string, error) {
+	return func() (string, error) {
+		var figures T
+		ok, err := readJSON(file, &figures)
+		if !ok || err != nil {
+			return "", err
+		}
+		written, err := os.Stat(file)
+		if err != nil {
+			return "", err
+		}
+		where := describeMachine()
+		where.Date, where.Load = written.ModTime().Format(time.DateOnly), "not noted"
+		var b strings.Builder
+		b.WriteString(where.describe())
+		write(&b, figures)
+		return b.String(), nil
 	}
-	where := describeMachine()
-	where.Date, where.Load = written.ModTime().Format(time.DateOnly), "not noted"
-	return where.describe(), nil
+}
+
+// groups are the values with the same key, in the order of their first.
+func groups[T any, K comparable](list []T, key func(T) K) [][]T {
+	at := map[K]int{}
+	var all [][]T
+	for _, v := range list {
+		i, ok := at[key(v)]
+		if !ok {
+			i = len(all)
+			at[key(v)], all = i, append(all, nil)
+		}
+		all[i] = append(all[i], v)
+	}
+	return all
 }
 
 // describe returns one line of text.

@@ -18,38 +18,20 @@ type accuracy struct {
 	Doubt     string  `json:"doubt"`
 }
 
-func accuracySection() (string, error) {
-	var list []accuracy
-	ok, err := readJSON(accuracyFile, &list)
-	if !ok || err != nil {
-		return "", err
+func writeAccuracy(b *strings.Builder, list []accuracy) {
+	b.WriteString("| case | outages | truth within the bounds | planted within | median error ms | median width ms | " +
+		"p95 width ms | doubted |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	for _, of := range groups(list, func(a accuracy) string { return a.Case }) {
+		writeAccuracyOf(b, of[0].Case, of)
 	}
-	where, err := machineOf(accuracyFile)
-	if err != nil {
-		return "", err
+	names := map[bool]string{false: "all, quiet", true: "all, disturbed"}
+	for _, of := range groups(list, func(a accuracy) bool { return a.Disturbed }) {
+		writeAccuracyOf(b, names[of[0].Disturbed], of)
 	}
-	var b strings.Builder
-	b.WriteString(where)
-	b.WriteString(
-		"| case | outages | truth within the bounds | planted within | median error ms | median width ms | p95 width ms | doubted |\n")
-	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
-	for begin := 0; begin < len(list); {
-		end := begin
-		for end < len(list) && list[end].Case == list[begin].Case {
-			end++
-		}
-		writeAccuracy(&b, list[begin].Case, list[begin:end])
-		begin = end
-	}
-	writeAccuracy(&b, "all, quiet",
-		slices.DeleteFunc(slices.Clone(list), func(a accuracy) bool { return a.Disturbed }))
-	writeAccuracy(&b, "all, disturbed",
-		slices.DeleteFunc(slices.Clone(list), func(a accuracy) bool { return !a.Disturbed }))
-	return b.String(), nil
 }
 
-// writeAccuracy writes one line of the table.
-func writeAccuracy(b *strings.Builder, name string, list []accuracy) {
+// writeAccuracyOf writes one line of the table.
+func writeAccuracyOf(b *strings.Builder, name string, list []accuracy) {
 	var errors, widths []float64
 	within, planted, doubted := 0, 0, 0
 	for _, a := range list {
@@ -65,14 +47,11 @@ func writeAccuracy(b *strings.Builder, name string, list []accuracy) {
 		errors = append(errors, 1000*max(a.Measured-a.Truth, a.Truth-a.Measured))
 		widths = append(widths, 1000*(a.AtMost-a.AtLeast))
 	}
-	if len(list) == 0 {
-		return
-	}
 	slices.Sort(errors)
 	slices.Sort(widths)
 	at := func(values []float64, q float64) float64 {
 		return values[min(int(q*float64(len(values))), len(values)-1)]
 	}
-	fmt.Fprintf(b, "| %s | %d | %d | %d | %.2f | %.2f | %.2f | %d |\n", name, len(list), within,
-		planted, at(errors, 0.5), at(widths, 0.5), at(widths, 0.95), doubted)
+	fmt.Fprintf(b, "| %s | %d | %d | %d | %.2f | %.2f | %.2f | %d |\n",
+		name, len(list), within, planted, at(errors, 0.5), at(widths, 0.5), at(widths, 0.95), doubted)
 }

@@ -55,14 +55,8 @@ func (m *machine) describeOthers() string {
 // benchTables has a table of tools for each case.
 func benchTables(results []result) string {
 	var b strings.Builder
-	for len(results) > 0 {
-		n := slices.IndexFunc(results, func(r result) bool { return r.Case != results[0].Case })
-		if n < 0 {
-			n = len(results)
-		}
-		fmt.Fprintf(&b, "\n**%s**: %d rounds of %s each\n\n%s", results[0].Case, results[0].Rounds,
-			results[0].Work, benchTable(results[:n]))
-		results = results[n:]
+	for _, of := range groups(results, func(r result) string { return r.Case }) {
+		fmt.Fprintf(&b, "\n**%s**: %d rounds of %s each\n\n%s", of[0].Case, of[0].Rounds, of[0].Work, benchTable(of))
 	}
 	return b.String()
 }
@@ -94,27 +88,17 @@ func latency(micros, sent float64) string {
 // ratioTable has a line for each case and pair of tools.
 func ratioTable(ratios []ratio) string {
 	var b strings.Builder
-	b.WriteString(
-		"| case | tools | CPU | requests/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
-	for len(ratios) > 0 {
-		first := ratios[0]
-		n := slices.IndexFunc(ratios, func(r ratio) bool {
-			return r.Case != first.Case ||
-				r.One != first.One || r.Other != first.Other
-		})
-		if n < 0 {
-			n = len(ratios)
-		}
-		fmt.Fprintf(&b, "| %s | %s / %s |", first.Case, first.One, first.Other)
+	b.WriteString("| case | tools | CPU | requests/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
+	for _, of := range groups(ratios, func(r ratio) [3]string { return [3]string{r.Case, r.One, r.Other} }) {
+		fmt.Fprintf(&b, "| %s | %s / %s |", of[0].Case, of[0].One, of[0].Other)
 		for _, figure := range []string{figureCPU, figurePerSecond, figureP50, figureP99} {
 			text := "-"
-			if i := slices.IndexFunc(ratios[:n], func(r ratio) bool { return r.Figure == figure }); i >= 0 {
-				text = ratios[i].String()
+			if i := slices.IndexFunc(of, func(r ratio) bool { return r.Figure == figure }); i >= 0 {
+				text = of[i].String()
 			}
 			fmt.Fprintf(&b, " %s |", text)
 		}
 		b.WriteString("\n")
-		ratios = ratios[n:]
 	}
 	return b.String()
 }
