@@ -20,8 +20,8 @@ type injection struct {
 	Total   float64 `json:"totalSeconds"`
 }
 
-// writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in docs/benchmarks.md for each result
-// that exists. The text of other sections stays.
+// writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in
+// docs/benchmarks.md for each result that exists. The text of other sections stays.
 func writeDocs() error {
 	text, err := os.ReadFile(docsFile)
 	if err != nil {
@@ -32,7 +32,10 @@ func writeDocs() error {
 		name string
 		make func() (string, error) // "" = not measured
 	}{
-		{"bench", benchSection}, {"collect", collectSection}, {"day", daySection}, {"scale", scaleSection},
+		{"bench", benchSection},
+		{"collect", collectSection},
+		{"day", daySection},
+		{"scale", scaleSection},
 		{"accuracy", elsewhere("build/accuracy.json", writeAccuracy)},
 		{"starvation", elsewhere("build/starvation.json", writeStarvation)},
 		{"inject", elsewhere("build/bench-inject.json", writeInjections)},
@@ -94,8 +97,8 @@ func writeInjections(b *strings.Builder, list []injection) {
 	}
 }
 
-// elsewhere is the section of a result that another program has measured, on this machine, as build/ is not carried to
-// others.
+// elsewhere is the section of a result that another program has measured, on this machine, as
+// build/ is not carried to others.
 func elsewhere[T any](file string, write func(*strings.Builder, T)) func() (string, error) {
 	return func() (string, error) {
 		var figures T

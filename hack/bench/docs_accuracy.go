@@ -19,8 +19,9 @@ type accuracy struct {
 }
 
 func writeAccuracy(b *strings.Builder, list []accuracy) {
-	b.WriteString("| case | outages | truth within the bounds | planted within | median error ms | median width ms | " +
-		"p95 width ms | doubted |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString(
+		"| case | outages | truth within the bounds | planted within | median error ms | median width ms | " +
+			"p95 width ms | doubted |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, of := range groups(list, func(a accuracy) string { return a.Case }) {
 		writeAccuracyOf(b, of[0].Case, of)
 	}

@@ -56,7 +56,8 @@ func (m *machine) describeOthers() string {
 func benchTables(results []result) string {
 	var b strings.Builder
 	for _, of := range groups(results, func(r result) string { return r.Case }) {
-		fmt.Fprintf(&b, "\n**%s**: %d rounds of %s each\n\n%s", of[0].Case, of[0].Rounds, of[0].Work, benchTable(of))
+		fmt.Fprintf(&b, "\n**%s**: %d rounds of %s each\n\n%s", of[0].Case, of[0].Rounds, of[0].Work,
+			benchTable(of))
 	}
 	return b.String()
 }
@@ -88,8 +89,14 @@ func latency(micros, sent float64) string {
 // ratioTable has a line for each case and pair of tools.
 func ratioTable(ratios []ratio) string {
 	var b strings.Builder
-	b.WriteString("| case | tools | CPU | requests/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
-	for _, of := range groups(ratios, func(r ratio) [3]string { return [3]string{r.Case, r.One, r.Other} }) {
+	b.WriteString(
+		"| case | tools | CPU | requests/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
+	for _, of := range groups(ratios, func(r ratio) [3]string {
+		return [3]string{
+			r.Case, r.One,
+			r.Other,
+		}
+	}) {
 		fmt.Fprintf(&b, "| %s | %s / %s |", of[0].Case, of[0].One, of[0].Other)
 		for _, figure := range []string{figureCPU, figurePerSecond, figureP50, figureP99} {
 			text := "-"

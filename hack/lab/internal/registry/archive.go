@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// read stores the images of an archive. Newer docker archives are OCI archives, too, but lack what is of other
-// platforms.
+// read stores the images of an archive. Newer docker archives are OCI archives, too, but lack what
+// is of other platforms.
 func (s Store) read(archive string) (images []v1.Descriptor, err error) {
 	open := func() (io.ReadCloser, error) { return decompressed(archive) }
 	listed, notDocker := tarball.LoadManifest(open)
@@ -73,8 +73,8 @@ func (s Store) dockerImages(open tarball.Opener, listed tarball.Manifest) ([]v1.
 	return images, nil
 }
 
-// dockerImage makes the manifest that a docker archive lacks. Layers are uncompressed: the library would compress each,
-// twice, to know its digest, which takes longer than all the rest.
+// dockerImage makes the manifest that a docker archive lacks. Layers are uncompressed: the library
+// would compress each, twice, to know its digest, which takes longer than all the rest.
 func (s Store) dockerImage(open tarball.Opener, tags []string) (v1.Descriptor, error) {
 	var tag *name.Tag // nil: the only image
 	if len(tags) > 0 {
@@ -92,7 +92,11 @@ func (s Store) dockerImage(open tarball.Opener, tags []string) (v1.Descriptor, e
 	if err != nil {
 		return v1.Descriptor{}, err
 	}
-	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.DockerManifestSchema2, Layers: []v1.Descriptor{}}
+	manifest := v1.Manifest{
+		SchemaVersion: 2,
+		MediaType:     types.DockerManifestSchema2,
+		Layers:        []v1.Descriptor{},
+	}
 	if manifest.Config, err = s.put(bytes.NewReader(config), types.DockerConfigJSON); err != nil {
 		return v1.Descriptor{}, err
 	}

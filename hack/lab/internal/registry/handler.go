@@ -16,8 +16,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Handler serves the store, read-only. As a mirror of other registries, it gets the host of an image's name as the
-// query parameter ns; without that, the path begins with the host.
+// Handler serves the store, read-only. As a mirror of other registries, it gets the host of an
+// image's name as the query parameter ns; without that, the path begins with the host.
 func (s Store) Handler() http.Handler {
 	blobs := registry.NewDiskBlobHandler(filepath.Join(s.Dir, "blobs"))
 	images := registry.New(registry.WithBlobHandler(blobs), registry.Logger(log.Default()))
@@ -35,7 +35,8 @@ type server struct {
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		http.Error(w, "this registry is read-only; load images: hack/lab/lab load FILE", http.StatusMethodNotAllowed)
+		http.Error(w, "this registry is read-only; load images: hack/lab/lab load FILE",
+			http.StatusMethodNotAllowed)
 		return
 	}
 	if err := s.publish(); err != nil {
@@ -50,8 +51,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.images.ServeHTTP(w, r)
 }
 
-// publish puts the manifests of the store into the library's registry if a command has changed the store. What was
-// replaced stays there by its digest, for those who pull it.
+// publish puts the manifests of the store into the library's registry if a command has changed the
+// store. What was replaced stays there by its digest, for those who pull it.
 func (s *server) publish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

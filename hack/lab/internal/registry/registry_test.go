@@ -297,7 +297,8 @@ func TestAnArchiveOfDockerLacksOtherPlatforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Add("", packed(t, dir)); err == nil || !strings.Contains(err.Error(), manifest.Manifests[1].Digest.Hex) {
+	if _, err := l.Add("", packed(t, dir)); err == nil ||
+		!strings.Contains(err.Error(), manifest.Manifests[1].Digest.Hex) {
 		t.Errorf("without a manifest.json: %v", err)
 	}
 	unpack(t, dir, dockerArchive(t, image, "x:1"))
@@ -417,8 +418,11 @@ func TestWhatIsNotThere(t *testing.T) {
 		l.add("", dockerArchive(t, image, "x:1"))
 	}
 	for path, status := range map[string]int{
-		"/v2/": http.StatusOK, "/v2/?ns=docker.io": http.StatusOK, "/": http.StatusNotFound,
-		"/v2/library/x/blobs/sha256:..%2f..%2findex.json": http.StatusNotFound, "/v2/library/x/blobs/7": http.StatusBadRequest,
+		"/v2/":              http.StatusOK,
+		"/v2/?ns=docker.io": http.StatusOK,
+		"/":                 http.StatusNotFound,
+		"/v2/library/x/blobs/sha256:..%2f..%2findex.json": http.StatusNotFound,
+		"/v2/library/x/blobs/7":                           http.StatusBadRequest,
 	} {
 		response, err := http.Get("http://" + l.host + path)
 		if err != nil {

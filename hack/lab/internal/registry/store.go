@@ -1,5 +1,6 @@
-// Package registry keeps images in an OCI image layout and serves them to the nodes, read-only. All of its state is in
-// the layout, so that images survive the process, and a command adds them without it.
+// Package registry keeps images in an OCI image layout and serves them to the nodes, read-only. All
+// of its state is in the layout, so that images survive the process, and a command adds them
+// without it.
 package registry
 
 import (
@@ -26,16 +27,16 @@ import (
 // Store is a folder with an OCI image layout.
 type Store struct{ Dir string }
 
-// annotationName is where an image layout has the whole name of an image, by containerd's convention; annotationTag is
-// OCI's, often the tag alone.
+// annotationName is where an image layout has the whole name of an image, by containerd's
+// convention; annotationTag is OCI's, often the tag alone.
 const (
 	annotationName = "io.containerd.image.name"
 	annotationTag  = "org.opencontainers.image.ref.name"
 )
 
-// Add puts the images of docker or OCI archives into the store and returns their names. as, unless empty, is the name
-// of their only image, whatever the archives call it. A name that leads to another image leads to the new one from now
-// on.
+// Add puts the images of docker or OCI archives into the store and returns their names. as, unless
+// empty, is the name of their only image, whatever the archives call it. A name that leads to
+// another image leads to the new one from now on.
 func (s Store) Add(as string, archives ...string) ([]string, error) {
 	unlock, err := s.lock()
 	if err != nil {
@@ -169,7 +170,8 @@ func (s Store) put(content io.Reader, mediaType types.MediaType) (v1.Descriptor,
 		return v1.Descriptor{}, err
 	}
 	digest := v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(hash.Sum(nil))}
-	return v1.Descriptor{MediaType: mediaType, Digest: digest, Size: size}, os.Rename(tmp.Name(), s.blob(digest))
+	return v1.Descriptor{MediaType: mediaType, Digest: digest, Size: size}, os.Rename(tmp.Name(),
+		s.blob(digest))
 }
 
 // walk gives f each manifest of which an image consists, those of an index before it.
@@ -192,7 +194,8 @@ func (s Store) walk(image v1.Descriptor, f func(d v1.Descriptor, manifest []byte
 	return f(image, data)
 }
 
-// removeUnreferenced deletes the blobs that no image of the index consists of, and what an interrupted command left.
+// removeUnreferenced deletes the blobs that no image of the index consists of, and what an
+// interrupted command left.
 func (s Store) removeUnreferenced(index *v1.IndexManifest) error {
 	keep := map[string]bool{}
 	for _, image := range index.Manifests {

@@ -68,12 +68,9 @@ type client struct {
 
 func fields(given time.Duration) client {
 	c := client{
-		// want `a limit below 5s: RequestTimeout`
-		RequestTimeout: 2 * time.Second,
-		// want `a limit below 5s: DialTimeout`
-		DialTimeout: new(Duration{500 * time.Millisecond}),
-		// want `a limit below 5s: LeaseDurationSeconds`
-		LeaseDurationSeconds: new(int32(3)),
+		RequestTimeout:       2 * time.Second,                       // want `a limit below 5s: RequestTimeout`
+		DialTimeout:          new(Duration{500 * time.Millisecond}), // want `a limit below 5s: DialTimeout`
+		LeaseDurationSeconds: new(int32(3)),                         // want `a limit below 5s: LeaseDurationSeconds`
 		TimeoutSeconds:       10,
 		Every:                time.Second,
 	}
@@ -86,8 +83,7 @@ func fields(given time.Duration) client {
 }
 
 func texts(run func(...string)) {
-	// want `a limit below 5s: scrape_timeout`
-	_ = "global: {scrape_interval: 500ms, scrape_timeout: 500ms}"
+	_ = "global: {scrape_interval: 500ms, scrape_timeout: 500ms}" // want `a limit below 5s: scrape_timeout`
 	_ = "global: {scrape_interval: 10s, scrape_timeout: 10s}"
 	_ = `readinessProbe: {timeoutSeconds: 1}` // want `a limit below 5s: timeoutSeconds`
 	_ = `{"requestTimeout": "1s"}`            // want `a limit below 5s: requestTimeout`

@@ -3,6 +3,4 @@ package prometheustest
 
 type Server struct{}
 
-func (s *Server) Ask(query string) (int, error) {
-	return 0, nil
-}
+func (s *Server) Ask(query string) (int, error) { return 0, nil }
