@@ -55,10 +55,7 @@ func init() { // not a literal: help lists the verbs, and is one
 			daemon,
 		},
 		{"build", "", "build all binaries into the cache", noArgs(buildBinaries)},
-		{
-			"assets", "", "print the folder with kube-apiserver, etcd and kubectl (KUBEBUILDER_ASSETS)",
-			noArgs(assets),
-		},
+		{"assets", "[--built]", "print the folder for KUBEBUILDER_ASSETS; --built: fail instead of building", assets},
 		{"help", "", "show this", noArgs(func(context.Context) error { usage(); return nil })},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/redquake/redquake/hack/lab/internal/build"
 	"github.com/redquake/redquake/hack/lab/internal/cluster"
@@ -122,8 +123,14 @@ func buildBinaries(ctx context.Context) error {
 	return err
 }
 
-func assets(ctx context.Context) error {
-	dir, err := binaries(ctx)
+func assets(ctx context.Context, args []string) error {
+	find := binaries
+	if slices.Equal(args, []string{"--built"}) {
+		find = builtBinaries
+	} else if len(args) > 0 {
+		return errors.New("usage: lab assets [--built]")
+	}
+	dir, err := find(ctx)
 	if err == nil {
 		fmt.Println(dir)
 	}
@@ -136,6 +143,14 @@ func binaries(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return b.Binaries(ctx)
+}
+
+func builtBinaries(context.Context) (string, error) {
+	b, err := builder()
+	if err != nil {
+		return "", err
+	}
+	return b.Built()
 }
 
 func builder() (build.Builder, error) {

@@ -25,16 +25,10 @@ type Builder struct {
 // folder's name is the hash of everything in it, so its content never changes.
 func (b Builder) Binaries(ctx context.Context) (string, error) {
 	all := parts()
-	var hashes, dirs []string
-	for _, p := range all {
-		hash, err := p.hash(b.Source)
-		if err != nil {
-			return "", fmt.Errorf("%w; is %s the lab's folder?", err, b.Source)
-		}
-		hashes = append(hashes, hash)
-		dirs = append(dirs, p.name+"-"+hash)
+	set, dirs, err := b.folders(all)
+	if err != nil {
+		return "", err
 	}
-	set := filepath.Join(b.Cache, setHash(hashes))
 	if exists(set) {
 		return set, nil
 	}
@@ -67,6 +61,29 @@ func (b Builder) Binaries(ctx context.Context) (string, error) {
 		}
 		return nil
 	})
+}
+
+// Built is Binaries, but an error where that would build.
+func (b Builder) Built() (string, error) {
+	set, _, err := b.folders(parts())
+	if err == nil && !exists(set) {
+		err = errors.New("the lab's binaries are not built")
+	}
+	return set, err
+}
+
+// folders returns the path of the folder with the binaries of all parts, and the name of each part's own.
+func (b Builder) folders(all []part) (set string, dirs []string, err error) {
+	var hashes []string
+	for _, p := range all {
+		hash, err := p.hash(b.Source)
+		if err != nil {
+			return "", nil, fmt.Errorf("%w; is %s the lab's folder?", err, b.Source)
+		}
+		hashes = append(hashes, hash)
+		dirs = append(dirs, p.name+"-"+hash)
+	}
+	return filepath.Join(b.Cache, setHash(hashes)), dirs, nil
 }
 
 // target is the file for a name of the part.

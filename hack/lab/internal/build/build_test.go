@@ -162,3 +162,18 @@ func TestFlagsAreTheSameEverywhere(t *testing.T) {
 		}
 	}
 }
+
+func TestBuiltBuildsNothing(t *testing.T) {
+	b := Builder{Source: "../..", Cache: t.TempDir(), Progress: io.Discard}
+	if dir, err := b.Built(); err == nil {
+		t.Errorf("built in an empty cache: %s", dir)
+	}
+	set, _, err := b.folders(parts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, set, "kube", "")
+	if dir, err := b.Built(); err != nil || dir != set {
+		t.Errorf("%q, %v, want %s", dir, err, set)
+	}
+}
