@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/installed"
 )
 
 // machine describes the machine of the measurement.
@@ -40,7 +41,8 @@ func describeMachine() machine {
 	if syscall.Sysinfo(&info) == nil {
 		m.memory = fmt.Sprintf("%d GiB", (info.Totalram*uint64(info.Unit)+1<<29)>>30)
 	}
-	if out, err := exec.Command("redis-server", "--version").Output(); err == nil {
+	server, _ := installed.Find("redis-server")
+	if out, err := exec.Command(server, "--version").Output(); err == nil {
 		for word := range strings.FieldsSeq(string(out)) {
 			if version, ok := strings.CutPrefix(word, "v="); ok {
 				m.redis = version

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redquake/redquake/internal/testing/installed"
 	"github.com/redquake/redquake/internal/testing/prometheustest"
-	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // Promtool's tests of the rules pass, with Debian's Prometheus and with Prometheus 3: when each alert fires, and that
@@ -30,7 +30,7 @@ func TestRules(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, command := range [][]string{{"check", "rules", rules.File}, {"test", "rules", file}} {
-				out, err := exec.Command(redistest.Installed(t, promtool), command...).CombinedOutput()
+				out, err := exec.Command(installed.Program(t, promtool), command...).CombinedOutput()
 				if err != nil || !strings.Contains(string(out), "SUCCESS") {
 					t.Errorf("%s %v: %v\n%s", promtool, command, err, out)
 				}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/redquake/redquake/internal/testing/installed"
 )
 
 // Browser is a running Chromium.
@@ -27,12 +28,8 @@ type Browser struct{ ctx context.Context }
 // Start starts a Chromium, which ends with the test.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("%v: hack/packages.sh installs it", err)
-	}
-	allocator, release := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.Headless,
-		chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))
+	allocator, release := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(installed.Program(t, "chromium")),
+		chromedp.Headless, chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
 		cancel()

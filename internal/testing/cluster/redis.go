@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redquake/redquake/internal/testing/installed"
 )
 
 // RunRedis runs redis-server with further arguments, of which the first may be a configuration file, and returns when
@@ -22,9 +24,12 @@ func RunRedis(
 	if len(arguments) > 0 && !strings.HasPrefix(arguments[0], "--") {
 		file, arguments = arguments[:1], arguments[1:]
 	}
-	command := exec.Command("redis-server", slices.Concat(file, []string{
-		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning",
-		"--repl-diskless-sync-delay", "0",
+	server, err := installed.Find("redis-server")
+	if err != nil {
+		return nil, nil, err
+	}
+	command := exec.Command(server, slices.Concat(file, []string{
+		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning", "--repl-diskless-sync-delay", "0",
 	}, arguments)...)
 	if err := command.Start(); err != nil {
 		return nil, nil, err

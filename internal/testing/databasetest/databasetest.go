@@ -18,6 +18,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/testing/installed"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -31,51 +32,33 @@ type Database struct {
 // Postgres makes a database and starts its server, which ends with the test. It needs the Debian package postgresql.
 func Postgres(t *testing.T) *Database {
 	t.Helper()
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
-	if len(found) == 0 {
-		t.Fatal("there is no PostgreSQL server: hack/packages.sh installs the package postgresql")
+	server, err := filepath.EvalSymlinks(installed.Program(t, "postgres"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	bin := filepath.Dir(found[len(found)-1])
 	home := newHome(t, "postgres")
 	data := filepath.Join(home.dir, "data")
-	home.run(t, filepath.Join(bin, "initdb"), "-D", data, "-U", "shop", "-A", "trust", "--no-sync")
+	home.run(t, filepath.Join(filepath.Dir(server), "initdb"), "-D", data, "-U", "shop", "-A", "trust", "--no-sync")
 	port := strconv.Itoa(redistest.FreePort(t))
-	d := &Database{
-		Driver:    plan.DriverPostgres,
-		Parameter: "$1",
-		DSN:       "postgres://shop@127.0.0.1:" + port + "/postgres?sslmode=disable",
-	}
-	d.cmd = home.command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", home.dir, "-c",
-		"listen_addresses=127.0.0.1", "-c", "fsync=off")
-	d.serve(t, "pgx",
-		`CREATE TABLE articles AS SELECT n AS id, repeat('x', 100) AS title, n * 2 AS stock FROM generate_series(0, 99) AS n`)
+	d := &Database{Driver: plan.DriverPostgres, Parameter: "$1", DSN: "postgres://shop@127.0.0.1:" + port + "/postgres?sslmode=disable"}
+	d.cmd = home.command(server, "-D", data, "-p", port, "-k", home.dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
+	d.serve(t, "pgx", `CREATE TABLE articles AS SELECT n AS id, repeat('x', 100) AS title, n * 2 AS stock FROM generate_series(0, 99) AS n`)
 	return d
 }
 
 // MariaDB does the same with MariaDB. It needs the Debian package mariadb-server.
 func MariaDB(t *testing.T) *Database {
 	t.Helper()
-	server, err := exec.LookPath("mariadbd")
-	if err != nil {
-		t.Fatalf("there is no MariaDB server: hack/packages.sh installs the package mariadb-server: %v", err)
-	}
 	home := newHome(t, "mysql")
 	data := filepath.Join(home.dir, "data")
-	home.run(t, "mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db",
-		"--skip-name-resolve", "--force",
-		"--datadir="+data, "--tmpdir="+home.dir)
+	home.run(t, installed.Program(t, "mariadb-install-db"), "--no-defaults", "--auth-root-authentication-method=normal",
+		"--skip-test-db", "--skip-name-resolve", "--force", "--datadir="+data, "--tmpdir="+home.dir)
 	port := strconv.Itoa(redistest.FreePort(t))
-	d := &Database{
-		Driver:    plan.DriverMySQL,
-		Parameter: "?",
-		DSN:       "root@tcp(127.0.0.1:" + port + ")/test",
-	}
-	d.cmd = home.command(server, "--no-defaults", "--datadir="+data, "--tmpdir="+home.dir,
-		"--socket="+filepath.Join(home.dir, "socket"),
-		"--pid-file="+filepath.Join(home.dir, "pid"), "--bind-address=127.0.0.1", "--port="+port,
-		"--innodb-buffer-pool-size=32M", "--skip-log-bin")
-	d.serve(t, "mysql", "CREATE DATABASE test",
-		"CREATE TABLE test.articles AS SELECT seq AS id, repeat('x', 100) AS title, seq * 2 AS stock FROM test.seq_0_to_99")
+	d := &Database{Driver: plan.DriverMySQL, Parameter: "?", DSN: "root@tcp(127.0.0.1:" + port + ")/test"}
+	d.cmd = home.command(installed.Program(t, "mariadbd"), "--no-defaults", "--datadir="+data, "--tmpdir="+home.dir,
+		"--socket="+filepath.Join(home.dir, "socket"), "--pid-file="+filepath.Join(home.dir, "pid"),
+		"--bind-address=127.0.0.1", "--port="+port, "--innodb-buffer-pool-size=32M", "--skip-log-bin")
+	d.serve(t, "mysql", "CREATE DATABASE test", "CREATE TABLE test.articles AS SELECT seq AS id, repeat('x', 100) AS title, seq * 2 AS stock FROM test.seq_0_to_99")
 	return d
 }
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/internal/testing/await"
-	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/installed"
 )
 
 // Query is a query of a dashboard or of a rule.
@@ -164,11 +164,9 @@ func Start(t testing.TB, program, config string, flags ...string) *Server {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	server := exec.Command(redistest.Installed(t, program),
-		append([]string{
-			"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"),
-			"--web.listen-address=" + address,
-		}, flags...)...)
+	server := exec.Command(installed.Program(t, program), append([]string{
+		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
+	}, flags...)...)
 	var log strings.Builder
 	server.Stderr = &log
 	if err := server.Start(); err != nil {

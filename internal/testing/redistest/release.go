@@ -1,12 +1,11 @@
 package redistest
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/redquake/redquake/internal/testing/installed"
 )
 
 // Release is a version of Redis or Valkey that a test can start.
@@ -69,22 +68,5 @@ func ServerProgram(t testing.TB) string {
 // program returns the path of product-server or product-sentinel.
 func (r Release) program(t testing.TB, kind kind) string {
 	t.Helper()
-	return Installed(t, r.Product+"-"+string(kind)+r.suffix)
-}
-
-// Installed returns the path of a program that is in PATH, or that hack/newer-servers.sh has installed.
-func Installed(t testing.TB, name string) string {
-	t.Helper()
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(cache, "redquake", "servers", "bin", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is neither in PATH nor installed: run hack/packages.sh and hack/newer-servers.sh (%v)", name, err)
-	}
-	return path
+	return installed.Program(t, r.Product+"-"+string(kind)+r.suffix)
 }
