@@ -52,10 +52,9 @@ INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES))
 WITHOUT_RACE := ^(TestTruthFaultAfterARestart|TestTruthMemoryOfAllTests|TestTruthClocksOfPodsDrift|TestTruthAFullLedgerDropsNothing|TestHonestPodBesideHostileOnes)$$
 # Runs one measurement on real servers, with its output as it runs.
 MEASURE := $(GO_TEST) -tags integration -count=1 -v
-# Runs a command that prints JSON of `go test`.
-SUMMARY := hack/tools/gotest.sh
-# The folder with kube-apiserver and etcd, which are built if missing.
-ASSETS = $${KUBEBUILDER_ASSETS:-$$($(LAB) build >&2 && $(LAB) assets)}
+SUMMARY := go run ./hack/tools/testsummary
+# The folder with kube-apiserver and etcd.
+ASSETS = $$(hack/test-needs.sh assets)
 
 .PHONY: help
 help: ## Show this list
@@ -219,7 +218,7 @@ integration: servers ## Run the tests against real servers (Redis 7 and 8, Valke
 
 .PHONY: servers
 servers:
-	@hack/newer-servers.sh
+	@hack/test-needs.sh programs
 
 # What make stress runs, how often, beside which loads and for how long at most; go run ./hack/tools/stress -h explains them. The smoke test needs the lab.
 RUNS ?= 20
@@ -287,7 +286,7 @@ build/argocd:
 
 .PHONY: argocd
 argocd: build/argocd ## Let a real Argo CD gate a sync on verdicts, run the actions and look for drift (its build takes minutes)
-	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_ARGOCD=$(CURDIR)/build/argocd REDQUAKE_ARGOCD_CRDS=$$(cd hack/argocd && go list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds \
+	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$($(LAB) assets)} REDQUAKE_ARGOCD=$(CURDIR)/build/argocd REDQUAKE_ARGOCD_CRDS=$$(cd hack/argocd && go list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds \
 	  $(GO_TEST) -tags integration,argocd -count=1 -timeout 15m -run '^TestRealArgoCD$$' -v ./controllers
 
 .PHONY: objects-gitops
@@ -443,7 +442,8 @@ load-image: image ## Build the image and load it onto the nodes of the lab
 TEST_IMAGES := postgres mariadb redis-8 valkey-9 prometheus
 
 .PHONY: load-test-images
-load-test-images: servers lab-up load-image
+load-test-images: lab-up load-image
+	hack/newer-servers.sh
 	for name in $(TEST_IMAGES); do $(LAB) image $$name -o build/image/$$name.tar; done
 	$(LAB) load $(TEST_IMAGES:%=build/image/%.tar)
 

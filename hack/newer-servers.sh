@@ -14,7 +14,7 @@ export LC_ALL=C
 
 programs=(valkey-server valkey-sentinel valkey-cli redis-server-8 redis-sentinel-8 redis-cli-8 prometheus3 promtool3)
 base=${XDG_CACHE_HOME:-$HOME/.cache}/redquake/servers
-remedy="Repeat it when a Debian mirror can be reached, or put programs with these names into PATH: ${programs[*]}"
+remedy="Repeat it when a Debian mirror can be reached, or provide these programs as hack/test-needs.sh says: ${programs[*]}"
 
 fail() {
   printf 'newer-servers.sh: %s\n%s\n' "$*" "$remedy" >&2
