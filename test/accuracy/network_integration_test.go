@@ -16,8 +16,8 @@ import (
 // ownNetwork is set where a test runs in namespaces of its own.
 const ownNetwork = "REDQUAKE_ACCURACY_NETWORK"
 
-// inOwnNetwork reports whether it has run the test in another process: without root, a test may capture only the packets
-// of a network namespace of its own. Where even that is not allowed, the test is skipped.
+// inOwnNetwork reports whether it has run the test in another process: without root, a test may capture only the
+// packets of a network namespace of its own. Where even that is not allowed, the test is skipped.
 func inOwnNetwork(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(ownNetwork) != "" {

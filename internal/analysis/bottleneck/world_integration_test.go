@@ -44,8 +44,8 @@ func prioritize(t *testing.T, pid int) {
 	}
 }
 
-// group moves a process into a new cgroup, at the root of this machine's v1 controller or of v2. Only without root may that fail: the test is
-// skipped then.
+// group moves a process into a new cgroup, at the root of this machine's v1 controller or of v2. Only without root may
+// that fail: the test is skipped then.
 func group(t *testing.T, pid int, controller string, files func(v2 bool) map[string]string) {
 	t.Helper()
 	err := tryGroup(t, pid, controller, files)

@@ -28,8 +28,9 @@ type Browser struct{ ctx context.Context }
 // Start starts a Chromium, which ends with the test.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	allocator, release := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(installed.Program(t, "chromium")),
-		chromedp.Headless, chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))
+	allocator, release := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(installed.Program(t, "chromium")), chromedp.Headless,
+		chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
 		cancel()

@@ -41,7 +41,8 @@ func Postgres(t *testing.T) *Database {
 	home.run(t, filepath.Join(filepath.Dir(server), "initdb"), "-D", data, "-U", "shop", "-A", "trust", "--no-sync")
 	port := strconv.Itoa(redistest.FreePort(t))
 	d := &Database{Driver: plan.DriverPostgres, Parameter: "$1", DSN: "postgres://shop@127.0.0.1:" + port + "/postgres?sslmode=disable"}
-	d.cmd = home.command(server, "-D", data, "-p", port, "-k", home.dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
+	d.cmd = home.command(server, "-D", data, "-p", port, "-k", home.dir,
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
 	d.serve(t, "pgx", `CREATE TABLE articles AS SELECT n AS id, repeat('x', 100) AS title, n * 2 AS stock FROM generate_series(0, 99) AS n`)
 	return d
 }

@@ -46,7 +46,7 @@ func Find(name string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("there is no %s in PATH, and no %s: hack/test-needs.sh programs says what installs it", name, variable)
+	return "", fmt.Errorf("no %s in PATH, and no %s: hack/test-needs.sh programs says what installs it", name, variable)
 }
 
 // folders are places of programs that PATH may lack.
