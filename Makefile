@@ -52,7 +52,8 @@ INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES))
 WITHOUT_RACE := ^(TestTruthFaultAfterARestart|TestTruthMemoryOfAllTests|TestTruthClocksOfPodsDrift|TestTruthAFullLedgerDropsNothing|TestHonestPodBesideHostileOnes)$$
 # Runs one measurement on real servers, with its output as it runs.
 MEASURE := $(GO_TEST) -tags integration -count=1 -v
-SUMMARY := go run ./hack/tools/testsummary
+# Runs a command that prints JSON of `go test`.
+SUMMARY := hack/tools/gotest.sh
 # The folder with kube-apiserver and etcd.
 ASSETS = $$(hack/test-needs.sh assets)
 

@@ -1,5 +1,6 @@
-// Package browser opens pages in a headless Chromium, and tells what a reader would not see in their source: errors on
-// the console, requests to a network, what does not fit, and how long a page takes.
+// Package browser opens pages in a headless Chromium, and tells what a reader would not see in
+// their source: errors on the console, requests to a network, what does not fit, and how long a
+// page takes.
 package browser
 
 import (
@@ -208,11 +209,13 @@ func (p *Page) Overflowing() []string {
 	return Evaluate[[]string](p, overflowing)
 }
 
-// axe names the file of axe-core, which hack/axe.sh downloads; without it Check does not look for what it finds.
+// axe names the file of axe-core, which hack/axe.sh downloads; without it Check does not look for
+// what it finds.
 const axe = "REDQUAKE_AXE"
 
-// Check fails the test if the page has had an error or has asked for anything, if something of it does not fit on a
-// screen of one of the widths, or, where REDQUAKE_AXE names its file, if axe-core finds something in light or dark.
+// Check fails the test if the page has had an error or has asked for anything, if something of it
+// does not fit on a screen of one of the widths, or, where REDQUAKE_AXE names its file, if axe-core
+// finds something in light or dark.
 func (p *Page) Check(widths ...int) {
 	p.t.Helper()
 	if file := os.Getenv(axe); file != "" {
@@ -241,14 +244,15 @@ func (p *Page) inaccessible(axe string) []string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	Evaluate[bool](p, string(script)+"\n;document.querySelectorAll('details').forEach(d => d.open = true); true")
+	Evaluate[bool](p, string(script)+
+		"\n;document.querySelectorAll('details').forEach(d => d.open = true); true")
 	return Evaluate[[]string](p,
 		`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': `+
 			`' + n.html.slice(0, 120) + ' ' + n.failureSummary.slice(0, 200))))`)
 }
 
-// Ready is how long a page took until its script was ready, from the begin of its navigation; without a script until it
-// was parsed.
+// Ready is how long a page took until its script was ready, from the begin of its navigation;
+// without a script until it was parsed.
 func (p *Page) Ready() time.Duration {
 	p.t.Helper()
 	ms := Evaluate[float64](p,

@@ -15,8 +15,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/installed"
 )
 
-// RunRedis runs redis-server with further arguments, of which the first may be a configuration file, and returns when
-// it replies to PING. stop ends it and returns when the process has ended; exited is closed then.
+// RunRedis runs redis-server with further arguments, of which the first may be a configuration
+// file, and returns when it replies to PING. stop ends it and returns when the process has ended;
+// exited is closed then.
 func RunRedis(
 	ctx context.Context, dir, ip string, port int, arguments ...string,
 ) (stop func(), exited <-chan struct{}, err error) {
@@ -29,7 +30,8 @@ func RunRedis(
 		return nil, nil, err
 	}
 	command := exec.Command(server, slices.Concat(file, []string{
-		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning", "--repl-diskless-sync-delay", "0",
+		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning",
+		"--repl-diskless-sync-delay", "0",
 	}, arguments)...)
 	if err := command.Start(); err != nil {
 		return nil, nil, err
@@ -52,7 +54,8 @@ func RunRedis(
 			return nil, nil, fmt.Errorf("redis-server at %s has ended: %s", address, command.ProcessState)
 		case <-ctx.Done():
 			stop()
-			return nil, nil, errors.Join(fmt.Errorf("redis-server at %s does not respond", address), ctx.Err())
+			return nil, nil, errors.Join(fmt.Errorf("redis-server at %s does not respond", address),
+				ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -29,7 +29,8 @@ type Database struct {
 	cmd         *exec.Cmd
 }
 
-// Postgres makes a database and starts its server, which ends with the test. It needs the Debian package postgresql.
+// Postgres makes a database and starts its server, which ends with the test. It needs the Debian
+// package postgresql.
 func Postgres(t *testing.T) *Database {
 	t.Helper()
 	server, err := filepath.EvalSymlinks(installed.Program(t, "postgres"))
@@ -38,12 +39,18 @@ func Postgres(t *testing.T) *Database {
 	}
 	home := newHome(t, "postgres")
 	data := filepath.Join(home.dir, "data")
-	home.run(t, filepath.Join(filepath.Dir(server), "initdb"), "-D", data, "-U", "shop", "-A", "trust", "--no-sync")
+	home.run(t, filepath.Join(filepath.Dir(server), "initdb"), "-D", data, "-U", "shop", "-A", "trust",
+		"--no-sync")
 	port := strconv.Itoa(redistest.FreePort(t))
-	d := &Database{Driver: plan.DriverPostgres, Parameter: "$1", DSN: "postgres://shop@127.0.0.1:" + port + "/postgres?sslmode=disable"}
+	d := &Database{
+		Driver:    plan.DriverPostgres,
+		Parameter: "$1",
+		DSN:       "postgres://shop@127.0.0.1:" + port + "/postgres?sslmode=disable",
+	}
 	d.cmd = home.command(server, "-D", data, "-p", port, "-k", home.dir,
 		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
-	d.serve(t, "pgx", `CREATE TABLE articles AS SELECT n AS id, repeat('x', 100) AS title, n * 2 AS stock FROM generate_series(0, 99) AS n`)
+	d.serve(t, "pgx",
+		`CREATE TABLE articles AS SELECT n AS id, repeat('x', 100) AS title, n * 2 AS stock FROM generate_series(0, 99) AS n`)
 	return d
 }
 
@@ -52,14 +59,21 @@ func MariaDB(t *testing.T) *Database {
 	t.Helper()
 	home := newHome(t, "mysql")
 	data := filepath.Join(home.dir, "data")
-	home.run(t, installed.Program(t, "mariadb-install-db"), "--no-defaults", "--auth-root-authentication-method=normal",
+	home.run(t, installed.Program(t, "mariadb-install-db"), "--no-defaults",
+		"--auth-root-authentication-method=normal",
 		"--skip-test-db", "--skip-name-resolve", "--force", "--datadir="+data, "--tmpdir="+home.dir)
 	port := strconv.Itoa(redistest.FreePort(t))
-	d := &Database{Driver: plan.DriverMySQL, Parameter: "?", DSN: "root@tcp(127.0.0.1:" + port + ")/test"}
-	d.cmd = home.command(installed.Program(t, "mariadbd"), "--no-defaults", "--datadir="+data, "--tmpdir="+home.dir,
+	d := &Database{
+		Driver:    plan.DriverMySQL,
+		Parameter: "?",
+		DSN:       "root@tcp(127.0.0.1:" + port + ")/test",
+	}
+	d.cmd = home.command(installed.Program(t, "mariadbd"), "--no-defaults", "--datadir="+data,
+		"--tmpdir="+home.dir,
 		"--socket="+filepath.Join(home.dir, "socket"), "--pid-file="+filepath.Join(home.dir, "pid"),
 		"--bind-address=127.0.0.1", "--port="+port, "--innodb-buffer-pool-size=32M", "--skip-log-bin")
-	d.serve(t, "mysql", "CREATE DATABASE test", "CREATE TABLE test.articles AS SELECT seq AS id, repeat('x', 100) AS title, seq * 2 AS stock FROM test.seq_0_to_99")
+	d.serve(t, "mysql", "CREATE DATABASE test",
+		"CREATE TABLE test.articles AS SELECT seq AS id, repeat('x', 100) AS title, seq * 2 AS stock FROM test.seq_0_to_99")
 	return d
 }
 
@@ -91,12 +105,16 @@ func (d *Database) serve(t *testing.T, driver string, statements ...string) {
 	}
 }
 
-// Stop ends the server at once. PostgreSQL's immediate shutdown ends its children, too; MariaDB has none.
+// Stop ends the server at once. PostgreSQL's immediate shutdown ends its children, too; MariaDB has
+// none.
 func (d *Database) Stop() {
 	if d.cmd == nil {
 		return
 	}
-	signal := map[string]os.Signal{plan.DriverPostgres: syscall.SIGQUIT, plan.DriverMySQL: syscall.SIGKILL}[d.Driver]
+	signal := map[string]os.Signal{
+		plan.DriverPostgres: syscall.SIGQUIT,
+		plan.DriverMySQL:    syscall.SIGKILL,
+	}[d.Driver]
 	_ = d.cmd.Process.Signal(signal)
 	_ = d.cmd.Wait()
 	d.cmd = nil
@@ -110,7 +128,8 @@ type home struct {
 
 func newHome(t *testing.T, name string) home {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "redquake-"+name+"-") // not t.TempDir, whose parents another user may not enter
+	// not t.TempDir, whose parents another user may not enter
+	dir, err := os.MkdirTemp("", "redquake-"+name+"-")
 	if err != nil {
 		t.Fatal(err)
 	}

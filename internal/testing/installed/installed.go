@@ -24,9 +24,10 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// Find is Program outside of a test. The path is that of the program's variable, such as REDQUAKE_REDIS_SERVER for
-// redis-server; without one the program is in PATH, or where hack/newer-servers.sh or packages of Debian put it.
-// hack/test-needs.sh finds it by the same rules.
+// Find is Program outside of a test. The path is that of the program's variable, such as
+// REDQUAKE_REDIS_SERVER for redis-server; without one the program is in PATH, or where
+// hack/newer-servers.sh or packages of Debian put it. hack/test-needs.sh finds it by the same
+// rules.
 func Find(name string) (string, error) {
 	variable := "REDQUAKE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	if path := os.Getenv(variable); path != "" {
@@ -46,7 +47,8 @@ func Find(name string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no %s in PATH, and no %s: hack/test-needs.sh programs says what installs it", name, variable)
+	return "", fmt.Errorf(
+		"no %s in PATH, and no %s: hack/test-needs.sh programs says what installs it", name, variable)
 }
 
 // folders are places of programs that PATH may lack.

@@ -1,4 +1,5 @@
-// Package prometheustest runs a real Prometheus in tests, and reads the dashboards and rules of config/components.
+// Package prometheustest runs a real Prometheus in tests, and reads the dashboards and rules of
+// config/components.
 package prometheustest
 
 import (
@@ -25,10 +26,11 @@ type Query struct {
 	Expr string
 }
 
-// With replaces the variables of Grafana: everything is selected, and rates are over an interval such as 15s, long ones
-// over span.
+// With replaces the variables of Grafana: everything is selected, and rates are over an interval
+// such as 15s, long ones over span.
 func (q Query) With(interval, span string) string {
-	return strings.NewReplacer("$__rate_interval", interval, "$__range", span, "$namespace", ".*", "$loadtest", ".*",
+	return strings.NewReplacer("$__rate_interval", interval, "$__range", span, "$namespace", ".*",
+		"$loadtest", ".*",
 		"$experiment", ".*", "$schedule", ".*").Replace(q.Expr)
 }
 
@@ -150,7 +152,8 @@ type Server struct {
 	Process *os.Process
 }
 
-// Start starts prometheus or prometheus3 with a configuration and further flags. It ends with the test.
+// Start starts prometheus or prometheus3 with a configuration and further flags. It ends with the
+// test.
 func Start(t testing.TB, program, config string, flags ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,7 +168,8 @@ func Start(t testing.TB, program, config string, flags ...string) *Server {
 	address := free.Addr().String()
 	_ = free.Close()
 	server := exec.Command(installed.Program(t, program), append([]string{
-		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
+		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"),
+		"--web.listen-address=" + address,
 	}, flags...)...)
 	var log strings.Builder
 	server.Stderr = &log
@@ -187,8 +191,9 @@ func Start(t testing.TB, program, config string, flags ...string) *Server {
 	return &Server{"http://" + address, server.Process}
 }
 
-// Ask evaluates a query, and returns the number of series with a value in the result. What it answers is of one
-// instant, between two scrapes or after one that was missed: a test asks within an await, or by Has and HasNot.
+// Ask evaluates a query, and returns the number of series with a value in the result. What it
+// answers is of one instant, between two scrapes or after one that was missed: a test asks within
+// an await, or by Has and HasNot.
 func (s *Server) Ask(query string) (series int, err error) {
 	response, err := http.PostForm(s.URL+"/api/v1/query", url.Values{"query": {query}})
 	if err != nil {

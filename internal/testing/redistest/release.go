@@ -15,8 +15,8 @@ type Release struct {
 	suffix  string // of its programs, Product-server and Product-sentinel
 }
 
-// The releases that are tested. Tests that do not choose start Redis7, which is in Debian 12; hack/newer-servers.sh
-// installs the others.
+// The releases that are tested. Tests that do not choose start Redis7, which is in Debian 12;
+// hack/newer-servers.sh installs the others.
 var (
 	Redis7  = Release{Product: "redis", Major: "7"}
 	Redis8  = Release{Product: "redis", Major: "8", suffix: "-8"}
@@ -26,7 +26,8 @@ var (
 // chosen are the releases of running tests, by the test's name.
 var chosen sync.Map
 
-// Each runs a test with each release: the servers that test and its subtests start, or are lent, are of that release.
+// Each runs a test with each release: the servers that test and its subtests start, or are lent,
+// are of that release.
 func Each(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()

@@ -55,7 +55,10 @@ func init() { // not a literal: help lists the verbs, and is one
 			daemon,
 		},
 		{"build", "", "build all binaries into the cache", noArgs(buildBinaries)},
-		{"assets", "[--built]", "print the folder for KUBEBUILDER_ASSETS; --built: fail instead of building", assets},
+		{
+			"assets", "[--built]",
+			"print the folder for KUBEBUILDER_ASSETS; --built: fail instead of building", assets,
+		},
 		{"help", "", "show this", noArgs(func(context.Context) error { usage(); return nil })},
 	}
 }

@@ -72,7 +72,8 @@ func (b Builder) Built() (string, error) {
 	return set, err
 }
 
-// folders returns the path of the folder with the binaries of all parts, and the name of each part's own.
+// folders returns the path of the folder with the binaries of all parts, and the name of each
+// part's own.
 func (b Builder) folders(all []part) (set string, dirs []string, err error) {
 	var hashes []string
 	for _, p := range all {
