@@ -88,5 +88,5 @@ func (h *Handler) render(
 func send(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-	_, _ = w.Write(body)
+	_, _ = w.Write(body) //nolint:gosec // made by html/template, or no HTML
 }

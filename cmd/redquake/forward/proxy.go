@@ -50,6 +50,7 @@ func NewProxy(listener net.Listener, tunnel *Tunnel, identity *Identity, log *lo
 			DisableCompression:    true,
 			// The manager's certificate is its own. That it is the manager is known from the API server,
 			// which forwards the connection to its pod.
+			//nolint:gosec // see above
 			TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout: 20 * time.Second,
 		}},
@@ -150,6 +151,7 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request) {
 			http.StatusForbidden)
 		return
 	}
+	//nolint:gosec // http on the loopback interface, where no browser would send a Secure cookie
 	http.SetCookie(w, &http.Cookie{
 		Name:     p.cookie(),
 		Value:    p.key,

@@ -71,8 +71,8 @@ func tlsConfig(
 	config = &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         secure.ServerName,
-		InsecureSkipVerify: secure.InsecureSkipVerify,
-	} //nolint:gosec // explicitly requested in the spec
+		InsecureSkipVerify: secure.InsecureSkipVerify, //nolint:gosec // explicitly requested in the spec
+	}
 	if ref := secure.CASecretRef; ref != nil {
 		pem, err := secretKey(ctx, secrets, namespace, field+".tls.caSecretRef", ref.Name, "ca.crt")
 		if err != nil {
