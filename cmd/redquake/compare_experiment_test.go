@@ -191,26 +191,26 @@ func TestCompareExperimentVerdict(t *testing.T) {
 		code int
 		want string
 	}{
-		"nothing required": {nil, nil, nil, cli.ExitOK, "Verdict     Pass\n"},
+		"nothing required": {nil, nil, nil, cli.ExitOK, "Verdict: Pass\n"},
 		"not worse, by the spec": {
 			requireNotWorse, nil, nil, cli.ExitFailed,
-			"Verdict     Fail: appendfsync=always,test=set: throughput 7",
+			"Verdict: Fail: appendfsync=always,test=set: throughput 7",
 		},
 		"nothing, by the flag": {
 			requireNotWorse,
 			nil,
 			[]string{"--require", "None"},
 			cli.ExitOK,
-			"Verdict     Pass\n",
+			"Verdict: Pass\n",
 		},
 		"the same, by the flag": {
 			nil,
 			nil,
 			[]string{"--require", "Same"},
 			cli.ExitFailed,
-			"Verdict     Fail: appendfsync=always,test=set: ",
+			"Verdict: Fail: appendfsync=always,test=set: ",
 		},
-		"the runs cannot tell": {requireNotWorse, noisy, nil, cli.ExitError, "Verdict     Inconclusive: "},
+		"the runs cannot tell": {requireNotWorse, noisy, nil, cli.ExitError, "Verdict: Inconclusive: "},
 		"an objective of a run": {
 			nil,
 			func(s *clitest.Experiment) { s.Record.Runs[2].Missed, s.Record.Runs[2].Failed = true, "p99" },
@@ -222,7 +222,7 @@ func TestCompareExperimentVerdict(t *testing.T) {
 			noRegression, regressed, nil, cli.ExitFailed,
 			"appendfsync=no,test=set has regressed: throughput 20% lower than before",
 		},
-		"a regression, only reported": {nil, regressed, nil, cli.ExitOK, "Verdict     Pass\n"},
+		"a regression, only reported": {nil, regressed, nil, cli.ExitOK, "Verdict: Pass\n"},
 	} {
 		s := clitest.NewExperiment(t, test.spec)
 		if test.edit != nil {

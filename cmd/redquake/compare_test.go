@@ -104,7 +104,7 @@ func TestCompareFiles(t *testing.T) {
 		t.Errorf("verdicts %v", verdicts)
 	}
 	if _, out, _ := called(append(args, "-o", "markdown")...); !strings.HasPrefix(out,
-		"### Compared with no\n\n| figure | cell |") {
+		"### Compared with no\n\n| Figure | Cell |") {
 		t.Errorf("Markdown:\n%s", out)
 	}
 }
@@ -136,7 +136,7 @@ func TestCompareObjects(t *testing.T) {
 	code, out, stderr := called("redquake", "compare", "fast="+filepath.Join(dir, "fast-*"),
 		"slow="+filepath.Join(dir, "slow-*"))
 	if code != 0 || !strings.Contains(out, "recoveryTime") || !strings.Contains(out, "times that of fast") ||
-		!strings.Contains(out, "Worse") {
+		!strings.Contains(out, "worse") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 }

@@ -205,7 +205,8 @@ func (s *shown) compares(t *testing.T, form string) figures {
 	}
 	var shown [2]float64
 	for i, figure := range []string{"outage", "recoveryTime"} {
-		m := regexp.MustCompile(figure + `[ |]+new[ |]+` + numberAndUnit + `[ |]+` + numberAndUnit).FindStringSubmatch(out)
+		m := regexp.MustCompile(figure + `[ |]+new[ |]+` + numberAndUnit + `[ |]+` + numberAndUnit).
+			FindStringSubmatch(plain("", out))
 		if m == nil || m[1] != m[3] || m[2] != "s" || m[4] != "s" {
 			t.Fatalf("%s: %q in\n%s", figure, m, out)
 		}

@@ -204,7 +204,7 @@ func TestCompareReport(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "report.json")
 		code, out, stderr := called(append(append([]string{"redquake", "compare"}, test.args...), "--report", file)...)
-		if code != test.code || !strings.Contains(out, "FIGURE") {
+		if code != test.code || !strings.Contains(out, "Figure ") {
 			t.Errorf("%s: exit code %d, %s\n%s", name, code, stderr, out)
 		}
 		text, err := os.ReadFile(file)

@@ -9,7 +9,6 @@ import (
 
 // WriteCSV writes the figures of a report, a row for each. What is not known is empty.
 func WriteCSV(w io.Writer, d *Document) error {
-	out := csv.NewWriter(w)
 	rows := [][]string{
 		{
 			"kind", "namespace", "name", "of", "figure", "unit", "value", "atLeast", "atMost", "limit",
@@ -23,8 +22,13 @@ func WriteCSV(w io.Writer, d *Document) error {
 			decimal(f.AtLeast), decimal(f.AtMost), decimal(f.Limit), string(f.Judged),
 		})
 	}
-	if err := out.WriteAll(rows); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	return WriteRows(w, rows)
+}
+
+// WriteRows writes rows as CSV.
+func WriteRows(w io.Writer, rows [][]string) error {
+	if err := csv.NewWriter(w).WriteAll(rows); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil
 }

@@ -25,33 +25,52 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 		}
 		m.line("")
 	}
-	for i := range d.Sections {
-		if d.Sections[i].Leading {
-			m.section(&d.Sections[i])
-		}
-	}
+	m.sections(d, true)
 	m.line("<details><summary>Details</summary>\n")
-	for i := range d.Sections {
-		if !d.Sections[i].Leading {
-			m.section(&d.Sections[i])
-		}
-	}
-	for _, note := range d.Notes {
-		m.line("- %s", escaped(note))
-	}
+	m.sections(d, false)
+	m.notes(d)
 	if d.Specification != "" {
 		fence := fenceFor(d.Specification)
 		m.line("\n### Specification\n\n%syaml\n%s\n%s", fence, strings.TrimRight(d.Specification, "\n"),
 			fence)
 	}
 	m.line("\n</details>")
-	if _, err := io.WriteString(w, m.String()); err != nil {
+	return written(w, m.String())
+}
+
+// WriteMarkdownParts writes the sections and notes of a report, without what it says of the whole.
+func WriteMarkdownParts(w io.Writer, d *Document) error {
+	var m markdown
+	m.sections(d, true)
+	m.sections(d, false)
+	m.notes(d)
+	return written(w, m.String())
+}
+
+// written writes the text of a report.
+func written(w io.Writer, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
 
 type markdown struct{ strings.Builder }
+
+// sections writes those that lead, or the others.
+func (m *markdown) sections(d *Document, leading bool) {
+	for i := range d.Sections {
+		if s := &d.Sections[i]; s.Leading == leading {
+			m.section(s)
+		}
+	}
+}
+
+func (m *markdown) notes(d *Document) {
+	for _, note := range d.Notes {
+		m.line("- %s", escaped(note))
+	}
+}
 
 func (m *markdown) line(format string, args ...any) {
 	fmt.Fprintf(m, format+"\n", args...)
@@ -270,13 +289,12 @@ func (p Prose) markdown() string {
 
 // escaped is text of which nothing is markup: no emphasis, no link, no mention, no HTML, one line.
 func escaped(text string) string {
-	return markdownEscapes.Replace(text)
+	return markdownEscapes.Replace(printable(text, '\u00a0'))
 }
 
 var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "]", `\]`,
 	"*", `\*`, "_", `\_`, "~", `\~`, "@", "@\u200b", "#", `\#`,
-	"<", "&lt;", ">", "&gt;", "&", "&amp;", "://", ":&#47;&#47;", "www.", "www&#46;", "\n", " ", "\r",
-	" ")
+	"<", "&lt;", ">", "&gt;", "&", "&amp;", "://", ":&#47;&#47;", "www.", "www&#46;")
 
 // fenceFor is a fence that does not occur in a text.
 func fenceFor(text string) string {

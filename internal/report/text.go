@@ -32,7 +32,7 @@ func WriteText(w io.Writer, d *Document) error {
 			t.line(strings.TrimRight(line, "\n"))
 		}
 	}
-	return t.write(w)
+	return written(w, strings.TrimPrefix(t.String(), "\n"))
 }
 
 // WriteParts writes the sections and notes of a report for a terminal, without what it says of the
@@ -40,14 +40,7 @@ func WriteText(w io.Writer, d *Document) error {
 func WriteParts(w io.Writer, d *Document) error {
 	var t text
 	t.sections(d)
-	return t.write(w)
-}
-
-func (t *text) write(w io.Writer) error {
-	if _, err := io.WriteString(w, strings.TrimPrefix(t.String(), "\n")); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+	return written(w, strings.TrimPrefix(t.String(), "\n"))
 }
 
 func (t *text) sections(d *Document) {
@@ -69,16 +62,16 @@ type text struct {
 // line writes a line. What a server or a user has named cannot move the cursor of a terminal.
 func (t *text) line(line string) {
 	t.titled = false
-	t.WriteString(strings.TrimRight(printable(line), " ") + "\n")
+	t.WriteString(strings.TrimRight(printable(line, ' '), " ") + "\n")
 }
 
-// printable is text of which every character is seen; no-break spaces are spaces.
-func printable(line string) string {
+// printable is text of which every character is seen: others, but for one that is kept, are spaces.
+func printable(line string, kept rune) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == utf8.RuneError:
 			return '?'
-		case !unicode.IsPrint(r):
+		case r != kept && !unicode.IsPrint(r):
 			return ' '
 		}
 		return r

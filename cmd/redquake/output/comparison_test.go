@@ -28,7 +28,7 @@ func TestOpposedMedians(t *testing.T) {
 			if err := write(&b, c); err != nil {
 				t.Fatal(err)
 			}
-			if has := strings.Contains(b.String(), "point the other way in throughput of after"); has != want {
+			if has := strings.Contains(b.String(), "the medians of all runs point the other way"); has != want {
 				t.Errorf("%s, opposed %v:\n%s", name, want, b.String())
 			}
 		}

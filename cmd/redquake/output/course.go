@@ -4,20 +4,18 @@
 package output
 
 import (
-	"encoding/csv"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // WriteCSV writes the rows of a course with a header. The column faults holds names, separated by
 // spaces.
 func WriteCSV(w io.Writer, c *result.Course) error {
-	out := csv.NewWriter(w)
 	rows := [][]string{
 		{
 			"atSeconds", "untilSeconds", "operation", "requests", "ok", "failed", "unknown", "dropped",
@@ -29,10 +27,7 @@ func WriteCSV(w io.Writer, c *result.Course) error {
 	for i := range c.Rows {
 		rows = append(rows, csvRow(&c.Rows[i]))
 	}
-	if err := out.WriteAll(rows); err != nil {
-		return fmt.Errorf("write the course: %w", err)
-	}
-	return nil
+	return report.WriteRows(w, rows)
 }
 
 func csvRow(r *result.Row) []string {
