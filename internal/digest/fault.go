@@ -135,14 +135,8 @@ func Lost(i *v1alpha1.Impact, l *result.AttributedLoss) {
 	if l == nil {
 		return
 	}
-	i.LostWrites = nil
-	i.LostWritesAtLeast = new(int64(l.AtLeast))
-	i.LostWritesAtMost = new(int64(l.AtMost))
-	if l.AtLeast == l.AtMost {
-		i.LostWrites = new(int64(l.AtMost))
-		i.LostWritesAtLeast = nil
-		i.LostWritesAtMost = nil
-	}
+	i.LostWrites, i.LostWritesAtLeast, i.LostWritesAtMost = LostWritesFields(
+		result.Count{AtLeast: l.AtLeast, AtMost: l.AtMost})
 	i.FirstLost = microsIf(l.First)
 	i.LastLost = microsIf(l.Last)
 	i.SawErrors = l.SawErrors

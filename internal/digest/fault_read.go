@@ -213,21 +213,17 @@ func readLists(f *result.Fault, i *v1alpha1.Impact) {
 
 // lostOf is nil while the lost writes are unknown.
 func lostOf(i *v1alpha1.Impact) *result.AttributedLoss {
-	l := &result.AttributedLoss{
+	lost := LostWritesOf(i)
+	if lost == nil {
+		return nil
+	}
+	return &result.AttributedLoss{
+		AtLeast:   lost.AtLeast,
+		AtMost:    lost.AtMost,
 		First:     secondsIf(i.FirstLost),
 		Last:      secondsIf(i.LastLost),
 		SawErrors: i.SawErrors,
 	}
-	switch {
-	case i.LostWrites != nil:
-		l.AtLeast, l.AtMost = uint64(*i.LostWrites), uint64(*i.LostWrites)
-	case i.LostWritesAtLeast != nil && i.LostWritesAtMost != nil:
-		l.AtLeast = uint64(*i.LostWritesAtLeast)
-		l.AtMost = uint64(*i.LostWritesAtMost)
-	default:
-		return nil
-	}
-	return l
 }
 
 // Objective is an objective of a status as results have it: durations in seconds.

@@ -18,7 +18,6 @@ func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load
 	if shape.OpenLoop() {
 		l.Latency = result.ResponseTime
 	}
-	since := func(at time.Time) result.Seconds { return result.Seconds(at.Sub(status.StartTime.Time)) }
 	if sum := status.Summary; sum != nil {
 		l.Total = result.Operation{
 			Name:       "all",
@@ -51,11 +50,12 @@ func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load
 			l.Workload = append(l.Workload, workloadFigure(&f))
 		}
 	}
-	if status.StartTime != nil {
+	if start := status.StartTime; start != nil {
+		l.Verification = VerificationOf(status.Verification, start.Time)
 		for _, a := range status.Anomalies {
 			if a.At != nil {
 				l.Anomalies = append(l.Anomalies, result.Anomaly{
-					At:     since(a.At.Time),
+					At:     result.Seconds(a.At.Sub(start.Time)),
 					Length: secondsOf(a.Length),
 					Dip:    numberOr0(a.Dip),
 				})

@@ -23,14 +23,8 @@ func VerificationOf(v *v1alpha1.Verification, start time.Time) *result.Verificat
 		Settings:       v.Settings,
 		Unread:         v.Unread,
 	}
-	switch {
-	case v.LostWrites != nil:
-		out.SetLost(result.Count{AtLeast: uint64(*v.LostWrites), AtMost: uint64(*v.LostWrites)})
-	case v.LostWritesAtMost != nil && v.LostWritesAtLeast != nil:
-		out.SetLost(result.Count{
-			AtLeast: uint64(*v.LostWritesAtLeast),
-			AtMost:  uint64(*v.LostWritesAtMost),
-		})
+	if lost := LostWrites(v); lost != nil {
+		out.SetLost(*lost)
 	}
 	if v.FirstLost != nil && v.LastLost != nil {
 		out.FirstLost = result.Seconds(v.FirstLost.Sub(start))

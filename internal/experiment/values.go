@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -175,11 +176,13 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept 
 	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
 		r.Inconclusive = "its verdict is Inconclusive" + because(test.Status.Conditions)
 	}
-	if over := max(planned(load), lasted(&test.Status)); kept.Load == nil {
-		r.ofStatus(&test.Status, over)
-	} else {
-		r.ofLoad(kept.Load, over)
-		if starved := kept.Load.Starved(); starved != "" && r.Inconclusive == "" {
+	of := kept.Load
+	if of == nil && test.Status.Summary != nil {
+		of = digest.LoadOf(&test.Status, plan.Shape{})
+	}
+	if of != nil {
+		r.ofLoad(of, max(planned(load), lasted(&test.Status)))
+		if starved := of.Starved(); starved != "" && r.Inconclusive == "" {
 			r.Inconclusive = impact.GeneratorStarved + ": " + starved
 		}
 	}
@@ -217,31 +220,6 @@ func planned(load *v1alpha1.LoadShape) time.Duration {
 	return length
 }
 
-func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, over time.Duration) {
-	if sum := s.Summary; sum != nil {
-		r.setDecimal(compare.Throughput, sum.Throughput)
-		r.setDecimal(compare.ErrorRate, sum.ErrorRate)
-		if q := sum.Latency; q != nil {
-			r.set(compare.LatencyP50, q.P50.Duration().Seconds())
-			r.set(compare.LatencyP99, q.P99.Duration().Seconds())
-			r.set(compare.LatencyP999, q.P999.Duration().Seconds())
-		} else if sum.Requests > 0 {
-			r.noSuccess(over)
-		}
-		r.set(compare.Outage, 0)
-		if sum.Outage != nil {
-			r.set(compare.Outage, sum.Outage.Value.Duration().Seconds())
-		}
-		if sum.LostWrites != nil {
-			r.set(compare.LostWrites, float64(*sum.LostWrites))
-		}
-	}
-	if redis := s.Redis; redis != nil {
-		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)
-		r.set(compare.MaxMemory, float64(redis.MaxMemory))
-	}
-}
-
 // lasted is how long a load has lasted, with its end.
 func lasted(s *v1alpha1.RedisLoadTestStatus) time.Duration {
 	if s.StartTime == nil || s.CompletionTime == nil {
@@ -257,12 +235,6 @@ func because(conditions []metav1.Condition) string {
 		return ": " + why.Message
 	}
 	return ""
-}
-
-func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
-	if v, known := d.Number(); known {
-		r.set(f, v)
-	}
 }
 
 // ofSetting drops a run of which a setting was not in force. Nothing is measured against a setting.
