@@ -40,9 +40,13 @@ func (s *Source) Revision(ctx context.Context, key dashboard.Key) (dashboard.Rev
 	case dashboard.Faults:
 		err = s.addFault(ctx, now, key.Namespace, key.Name)
 	case dashboard.Experiments:
-		err = s.addExperiment(ctx, now, key.Namespace, key.Name)
+		e := &v1alpha1.RedisExperiment{}
+		err = s.get(ctx, key.Namespace, key.Name, e)
+		now.add(&e.ObjectMeta, e.Status.Conditions)
 	case dashboard.Schedules:
-		err = s.addSchedule(ctx, now, key.Namespace, key.Name)
+		of := &v1alpha1.RedisExperimentSchedule{}
+		err = s.get(ctx, key.Namespace, key.Name, of)
+		now.add(&of.ObjectMeta, of.Status.Conditions)
 	default:
 		err = dashboard.ErrNotFound
 	}
@@ -83,29 +87,11 @@ func (s *Source) addFault(ctx context.Context, now *state, namespace, name strin
 	if fault.Status.LoadTest == "" {
 		return nil
 	}
-	if err := s.addLoadTest(ctx, now, namespace, fault.Status.LoadTest); err != nil &&
-		!errors.Is(err, dashboard.ErrNotFound) {
-		return err
+	err := s.addLoadTest(ctx, now, namespace, fault.Status.LoadTest)
+	if errors.Is(err, dashboard.ErrNotFound) {
+		return nil
 	}
-	return nil
-}
-
-func (s *Source) addExperiment(ctx context.Context, now *state, namespace, name string) error {
-	e := &v1alpha1.RedisExperiment{}
-	if err := s.get(ctx, namespace, name, e); err != nil {
-		return err
-	}
-	now.add(&e.ObjectMeta, e.Status.Conditions)
-	return nil
-}
-
-func (s *Source) addSchedule(ctx context.Context, now *state, namespace, name string) error {
-	of := &v1alpha1.RedisExperimentSchedule{}
-	if err := s.get(ctx, namespace, name, of); err != nil {
-		return err
-	}
-	now.add(&of.ObjectMeta, of.Status.Conditions)
-	return nil
+	return err
 }
 
 // faultsOn are the faults that were injected on a load test, or wait for it.

@@ -38,11 +38,8 @@ func RunName(experiment string, number int) string {
 
 // ExperimentRecord is the ConfigMap with an experiment's record.
 func ExperimentRecord(e *v1alpha1.RedisExperiment, data []byte) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		TypeMeta:   configMapType,
-		ObjectMeta: ofExperiment(e, ExperimentRecordName(e.Name), ComponentResults),
-		BinaryData: map[string][]byte{ExperimentRecordKey: data},
-	}
+	return configMap(ofExperiment(e, ExperimentRecordName(e.Name), ComponentResults),
+		ExperimentRecordKey, data)
 }
 
 // RunLoadTest is the load test of a run.
@@ -186,22 +183,12 @@ var (
 
 // ofExperiment is the metadata of an experiment's child.
 func ofExperiment(e *v1alpha1.RedisExperiment, name, component string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: name, Namespace: e.Namespace, Labels: ExperimentLabels(e.Name, component),
-		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(e, v1alpha1.GroupVersion.WithKind("RedisExperiment")),
-		},
-	}
+	return owned(e, "RedisExperiment", name, ExperimentLabels(e.Name, component))
 }
 
 // ExperimentLabels select an experiment's children.
 func ExperimentLabels(experiment, component string) map[string]string {
-	return map[string]string{
-		v1alpha1.LabelName:       nameLabelValue,
-		v1alpha1.LabelComponent:  component,
-		v1alpha1.LabelManagedBy:  managedBy,
-		v1alpha1.LabelExperiment: experiment,
-	}
+	return labels(v1alpha1.LabelExperiment, experiment, component)
 }
 
 // ofRun is the metadata of what belongs to a run.

@@ -73,12 +73,19 @@ func ProbeName(fault string) string {
 
 // ofLoadTest is the metadata of a load test's child.
 func ofLoadTest(test *v1alpha1.RedisLoadTest, name, component string) metav1.ObjectMeta {
+	return owned(test, "RedisLoadTest", name, LoadTestLabels(test.Name, component))
+}
+
+// owned is the metadata of a child of an object of a kind.
+func owned(
+	parent metav1.Object, kind, name string, labels map[string]string,
+) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:      name,
-		Namespace: test.Namespace,
-		Labels:    LoadTestLabels(test.Name, component),
+		Namespace: parent.GetNamespace(),
+		Labels:    labels,
 		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(test, v1alpha1.GroupVersion.WithKind("RedisLoadTest")),
+			*metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind(kind)),
 		},
 	}
 }
@@ -86,10 +93,15 @@ func ofLoadTest(test *v1alpha1.RedisLoadTest, name, component string) metav1.Obj
 // LoadTestLabels select a load test's children. No label or annotation of the test itself is
 // copied: GitOps tools track objects by theirs.
 func LoadTestLabels(test, component string) map[string]string {
+	return labels(v1alpha1.LabelLoadTest, test, component)
+}
+
+// labels are those of the children of a parent, of whose kind is the label of.
+func labels(of, parent, component string) map[string]string {
 	return map[string]string{
 		v1alpha1.LabelName:      nameLabelValue,
 		v1alpha1.LabelComponent: component,
 		v1alpha1.LabelManagedBy: managedBy,
-		v1alpha1.LabelLoadTest:  test,
+		of:                      parent,
 	}
 }

@@ -32,10 +32,16 @@ const MaxResultsFaults = 24 << 10
 
 // ResultsConfigMap holds the record of a test so far: data is the encoded series.
 func ResultsConfigMap(test *v1alpha1.RedisLoadTest, data []byte) *corev1.ConfigMap {
+	return configMap(ofLoadTest(test, ResultsName(test.Name), ComponentResults),
+		ResultsSeriesKey, data)
+}
+
+// configMap holds data under a key.
+func configMap(meta metav1.ObjectMeta, key string, data []byte) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   configMapType,
-		ObjectMeta: ofLoadTest(test, ResultsName(test.Name), ComponentResults),
-		BinaryData: map[string][]byte{ResultsSeriesKey: data},
+		ObjectMeta: meta,
+		BinaryData: map[string][]byte{key: data},
 	}
 }
 

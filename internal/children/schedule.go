@@ -37,11 +37,7 @@ func ConfirmingName(run string, before int) string {
 
 // History is the ConfigMap with the history of a schedule.
 func History(s *v1alpha1.RedisExperimentSchedule, data []byte) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		TypeMeta:   configMapType,
-		ObjectMeta: ofSchedule(s, HistoryName(s.Name), ComponentResults),
-		BinaryData: map[string][]byte{HistoryKey: data},
-	}
+	return configMap(ofSchedule(s, HistoryName(s.Name), ComponentResults), HistoryKey, data)
 }
 
 // ScheduledExperiment is the run of a scheduled time. earlier is the run with which it is compared;
@@ -75,22 +71,12 @@ func ConfirmingExperiment(
 }
 
 func ofSchedule(s *v1alpha1.RedisExperimentSchedule, name, component string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: name, Namespace: s.Namespace, Labels: ScheduleLabels(s.Name, component),
-		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(s, v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule")),
-		},
-	}
+	return owned(s, "RedisExperimentSchedule", name, ScheduleLabels(s.Name, component))
 }
 
 // ScheduleLabels select a schedule's children.
 func ScheduleLabels(schedule, component string) map[string]string {
-	return map[string]string{
-		v1alpha1.LabelName:      nameLabelValue,
-		v1alpha1.LabelComponent: component,
-		v1alpha1.LabelManagedBy: managedBy,
-		v1alpha1.LabelSchedule:  schedule,
-	}
+	return labels(v1alpha1.LabelSchedule, schedule, component)
 }
 
 // ScheduleOf is the schedule of which an experiment is a run; nil = it is of none.

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
@@ -102,9 +103,9 @@ func FaultObject(f *result.Fault, loadTest string) *v1alpha1.RedisFault {
 
 // readImpact sets the figures of a status.
 func readImpact(f *result.Fault, i *v1alpha1.Impact) {
-	f.Baseline = number(i.BaselineTPS)
-	f.Lowest = number(i.MinTPS)
-	f.RecoveredShare = number(i.RecoveredThroughput)
+	f.Baseline = Number(i.BaselineTPS)
+	f.Lowest = Number(i.MinTPS)
+	f.RecoveredShare = Number(i.RecoveredThroughput)
 	f.TimeToImpact = boundsIf(i.TimeToImpact)
 	f.TotalOutage = boundsIf(i.TotalOutage)
 	f.RecoveryTime = boundsIf(i.RecoveryTime)
@@ -129,15 +130,15 @@ func readImpact(f *result.Fault, i *v1alpha1.Impact) {
 	if w := i.WhileActive; w != nil {
 		f.WhileActive = &result.WhileActive{
 			Length:                 secondsOf(w.Length),
-			Throughput:             number(w.Throughput),
-			ThroughputChange:       number(w.Change),
+			Throughput:             Number(w.Throughput),
+			ThroughputChange:       Number(w.Change),
 			Latency:                quantiles(w.LatencyP50, w.LatencyP99),
-			LatencyP50Change:       number(w.LatencyP50Change),
-			LatencyP99Change:       number(w.LatencyP99Change),
+			LatencyP50Change:       Number(w.LatencyP50Change),
+			LatencyP99Change:       Number(w.LatencyP99Change),
 			LatencyP50ChangeBounds: readChangeBounds(w.LatencyP50ChangeBounds),
 			LatencyP99ChangeBounds: readChangeBounds(w.LatencyP99ChangeBounds),
-			ErrorRate:              number(w.ErrorRate),
-			ErrorRateChange:        number(w.ErrorRateChange),
+			ErrorRate:              Number(w.ErrorRate),
+			ErrorRateChange:        Number(w.ErrorRateChange),
 		}
 	}
 	readLists(f, i)
@@ -151,19 +152,19 @@ func readChangeBounds(b *v1alpha1.ChangeBounds) *result.ChangeBounds {
 	if !known {
 		return nil
 	}
-	return &result.ChangeBounds{AtLeast: least, AtMost: number(b.AtMost)}
+	return &result.ChangeBounds{AtLeast: least, AtMost: Number(b.AtMost)}
 }
 
 // readHeadlines sets the outage and the dip, and those of the parts.
 func readHeadlines(f *result.Fault, i *v1alpha1.Impact) {
-	if d := i.Dip; d != nil && number(d.Value) != nil {
-		f.DeepestDip = &result.FaultDip{Share: *number(d.Value), Of: string(d.Of)}
+	if d := i.Dip; d != nil && Number(d.Value) != nil {
+		f.DeepestDip = &result.FaultDip{Share: *Number(d.Value), Of: string(d.Of)}
 	}
 	if d := i.Dips; d != nil {
 		f.Dips = &result.FaultDips{
-			All:    number(d.All),
-			Reads:  number(d.Reads),
-			Writes: number(d.Writes),
+			All:    Number(d.All),
+			Reads:  Number(d.Reads),
+			Writes: Number(d.Writes),
 		}
 	}
 	if o := i.Outage; o != nil {
@@ -188,7 +189,7 @@ func readLists(f *result.Fault, i *v1alpha1.Impact) {
 		o := &i.Operations[k]
 		one := result.OperationHit{
 			Name:     o.Name,
-			Dip:      number(o.Dip),
+			Dip:      Number(o.Dip),
 			Failures: *readFailures(&o.Failures),
 		}
 		if o.Outage != nil {
@@ -231,14 +232,12 @@ func Objective(o *v1alpha1.ObjectiveResult) result.Objective {
 	out := result.Objective{
 		Name:    o.Name,
 		Unit:    units[o.Unit],
-		Actual:  number(o.Actual),
-		AtLeast: number(o.AtLeast),
-		AtMost:  number(o.AtMost),
+		Limit:   numberOr0(o.Limit),
+		Actual:  Number(o.Actual),
+		AtLeast: Number(o.AtLeast),
+		AtMost:  Number(o.AtMost),
 		Met:     o.Met,
 		Message: o.Message,
-	}
-	if limit := number(o.Limit); limit != nil {
-		out.Limit = *limit
 	}
 	if o.Unit == v1alpha1.UnitMicroseconds {
 		out.Limit /= 1e6
@@ -294,14 +293,7 @@ func quantiles(p50, p99 *v1alpha1.Microseconds) *result.Quantiles {
 	if p50 == nil && p99 == nil {
 		return nil
 	}
-	q := &result.Quantiles{}
-	if p50 != nil {
-		q.P50 = secondsOf(*p50)
-	}
-	if p99 != nil {
-		q.P99 = secondsOf(*p99)
-	}
-	return q
+	return &result.Quantiles{P50: secondsOf(ptr.Deref(p50, 0)), P99: secondsOf(ptr.Deref(p99, 0))}
 }
 
 func secondsOf(m v1alpha1.Microseconds) result.Seconds {
@@ -315,8 +307,8 @@ func secondsIf(m *v1alpha1.Microseconds) *result.Seconds {
 	return new(secondsOf(*m))
 }
 
-// number is nil for a figure that was not measured.
-func number(d v1alpha1.Decimal) *float64 {
+// Number is nil for a figure that was not measured.
+func Number(d v1alpha1.Decimal) *float64 {
 	if x, known := d.Number(); known {
 		return &x
 	}

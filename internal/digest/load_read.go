@@ -3,6 +3,8 @@ package digest
 import (
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/result"
@@ -31,9 +33,7 @@ func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load
 			ErrorRate:  numberOr0(sum.ErrorRate),
 			Latency:    quantilesOf(sum.Latency),
 		}
-		if sum.MaxLag != nil {
-			l.MaxLag = secondsOf(*sum.MaxLag)
-		}
+		l.MaxLag = secondsOf(ptr.Deref(sum.MaxLag, 0))
 		for _, e := range sum.ErrorsByClass {
 			l.Errors = append(l.Errors, result.ErrorCount{Class: e.Class, Count: uint64(e.Count)})
 		}
@@ -79,10 +79,7 @@ func setOutage(l *result.Load, o *v1alpha1.Outage) {
 	g := gapOf(&o.BoundedDuration)
 	switch o.Of {
 	case v1alpha1.OutageOfShard:
-		l.LongestShardGap = &result.ShardGap{Gap: *g}
-		if o.Shard != nil {
-			l.LongestShardGap.Shard = int(*o.Shard)
-		}
+		l.LongestShardGap = &result.ShardGap{Gap: *g, Shard: int(ptr.Deref(o.Shard, 0))}
 	case v1alpha1.OutageOfProbe:
 		l.ProbeGap = g
 	case v1alpha1.OutageOfReads, v1alpha1.OutageOfWrites:
@@ -153,9 +150,7 @@ func around(l *result.Load, status *v1alpha1.RedisLoadTestStatus) {
 			EvictedKeys:         r.EvictedKeys,
 			RejectedConnections: r.RejectedConnections,
 			Restarts:            int(r.Restarts),
-		}
-		if r.MaxMainThreadCPU != nil {
-			l.Redis.MaxMainThreadCPU = *r.MaxMainThreadCPU
+			MaxMainThreadCPU:    ptr.Deref(r.MaxMainThreadCPU, 0),
 		}
 	}
 	for i := range status.Servers {
@@ -179,7 +174,7 @@ func around(l *result.Load, status *v1alpha1.RedisLoadTestStatus) {
 			Idle:           secondsIf(t.Idle),
 			Farthest:       secondsIf(t.Farthest),
 			UnderLoad:      secondsIf(t.UnderLoad),
-			ShareOfLatency: number(t.ShareOfLatency),
+			ShareOfLatency: Number(t.ShareOfLatency),
 		}
 	}
 }
@@ -193,8 +188,8 @@ func serverOf(u *v1alpha1.ServerUse) result.ServerUse {
 		BytesOut:         numberOr0(u.BytesOut),
 		SlowCommands:     u.SlowCommands,
 		Restarts:         int(u.Restarts),
-		IOThreadedReads:  number(u.IOThreadedReads),
-		IOThreadedWrites: number(u.IOThreadedWrites),
+		IOThreadedReads:  Number(u.IOThreadedReads),
+		IOThreadedWrites: Number(u.IOThreadedWrites),
 	}
 	if u.Shard != nil {
 		out.Shard = new(int(*u.Shard))
@@ -246,11 +241,7 @@ func searchOf(s *v1alpha1.SearchStatus) *result.Search {
 }
 
 func cpuOf(c *v1alpha1.CPUUse) result.CPU {
-	out := result.CPU{Mean: c.Mean, Max: c.Max}
-	if c.Limit != nil {
-		out.Limit = *c.Limit
-	}
-	return out
+	return result.CPU{Mean: c.Mean, Max: c.Max, Limit: ptr.Deref(c.Limit, 0)}
 }
 
 func quantilesOf(l *v1alpha1.LatencySummary) *result.Quantiles {
@@ -276,8 +267,6 @@ func gapOf(b *v1alpha1.BoundedDuration) *result.Gap {
 
 // numberOr0 is the number of a status; 0 if it is not set.
 func numberOr0(d v1alpha1.Decimal) float64 {
-	if x := number(d); x != nil {
-		return *x
-	}
-	return 0
+	x, _ := d.Number()
+	return x
 }

@@ -157,8 +157,8 @@ func useOf(status *v1alpha1.RedisLoadTestStatus) (u Use) {
 		}
 		if s.CPU != nil && s.CPU.Mean > busiest {
 			busiest = s.CPU.Mean
-			u.ThreadedReads = decimal(s.IOThreadedReads)
-			u.ThreadedWrites = decimal(s.IOThreadedWrites)
+			u.ThreadedReads = digest.Number(s.IOThreadedReads)
+			u.ThreadedWrites = digest.Number(s.IOThreadedWrites)
 		}
 	}
 	for i := range status.Pods {

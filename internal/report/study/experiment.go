@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/wording"
@@ -153,28 +153,18 @@ func ofStatus(c *v1alpha1.ComparisonResult, run string, q experiment.Question) r
 		Message:         c.Message,
 		Repeats:         int(c.Repeats),
 		BaselineRepeats: int(c.BaselineRepeats),
-		Median:          decimal(c.Median),
-		BaselineMedian:  decimal(c.BaselineMedian),
-		Change:          decimal(c.Change),
-		AtLeast:         decimal(c.AtLeast),
-		AtMost:          decimal(c.AtMost),
+		Median:          digest.Number(c.Median),
+		BaselineMedian:  digest.Number(c.BaselineMedian),
+		Change:          digest.Number(c.Change),
+		AtLeast:         digest.Number(c.AtLeast),
+		AtMost:          digest.Number(c.AtMost),
 		Needs:           int(c.Needs),
 	}
-	if confidence := decimal(c.Confidence); confidence != nil {
-		r.Confidence = *confidence
-	}
+	r.Confidence, _ = c.Confidence.Number()
 	if r.BaselineMedian != nil {
 		r.Margin = f.MarginAt(*r.BaselineMedian)
 	}
 	return r
-}
-
-func decimal(d v1alpha1.Decimal) *float64 {
-	x, err := strconv.ParseFloat(string(d), 64)
-	if err != nil { // absent
-		return nil
-	}
-	return &x
 }
 
 // Done is the load and the faults of each run.
