@@ -63,6 +63,15 @@ func long(d time.Duration) string {
 	return s
 }
 
+// Plural writes a number with its noun: 1 run, 2 runs.
+func Plural(n int, noun string) string {
+	text := strconv.Itoa(n) + " " + noun
+	if n != 1 {
+		text += "s"
+	}
+	return text
+}
+
 // Share writes x, where 1 is the whole, as a percentage: one decimal (99.2%), and more if needed to
 // distinguish a share near 0 or 1 from 0% and 100% (0.012%, 99.96%): 1 error in a million requests
 // is not 0%. Empty if x is NaN or infinite.

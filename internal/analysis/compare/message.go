@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/redquake/redquake/internal/format"
 )
@@ -23,14 +22,14 @@ func (r Comparison) Message(f Figure, against string) string {
 			verb = "was"
 		}
 		return fmt.Sprintf("cannot tell: %d of %s %s inconclusive, and %d of %d of %s", r.Dropped,
-			runs(r.Dropped+r.Repeats), verb, r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
+			format.Plural(r.Dropped+r.Repeats, "run"), verb, r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
 	case GeneratorWaited:
 		return fmt.Sprintf(
 			"cannot tell: %s (90%%: %s), as the load generators did not run for %s of the time, those of %s for %s: give each a CPU of its own",
-			r.shown(), changes(r.Same), percent(r.Late), against, percent(r.BaselineLate))
+			r.shown(), changes(r.Same), format.Share(r.Late), against, format.Share(r.BaselineLate))
 	case NoneSeen:
 		return fmt.Sprintf("none in %d and %s; up to %s and %s of such runs may have some (95%%)",
-			r.Repeats, repeats(r.BaselineRepeats), percent(r.Upper), percent(r.BaselineUpper))
+			r.Repeats, repeats(r.BaselineRepeats), format.Share(r.Upper), format.Share(r.BaselineUpper))
 	}
 	if f.Counted {
 		return fmt.Sprintf("cannot tell: some in %s, against %d of %d of %s", r.with(), r.BaselineWith,
@@ -65,7 +64,7 @@ func (r Comparison) claim(f Figure, against string) string {
 	if ratio >= 2 {
 		return fmt.Sprintf("%s%s times that of %s", bound, times(ratio), against)
 	}
-	return fmt.Sprintf("%s%s %s than %s", bound, percent(math.Abs(r.Change())),
+	return fmt.Sprintf("%s%s %s than %s", bound, format.Share(math.Abs(r.Change())),
 		lower(r.greater, "higher", "lower"), against)
 }
 
@@ -74,14 +73,14 @@ func (r Comparison) evidence(f Figure) string {
 	of := changes(r.Interval)
 	switch {
 	case f.Counted:
-		return fmt.Sprintf("%s more or fewer, %s", countInterval(r.Interval), percent(1-r.Alpha))
+		return fmt.Sprintf("%s more or fewer, %s", countInterval(r.Interval), format.Share(1-r.Alpha))
 	case r.BaselineMedian <= f.Floor:
 		return fmt.Sprintf("%s against %d", repeats(r.Repeats), r.BaselineRepeats)
 	case math.Exp(r.Shift) >= 2:
 		of = fmt.Sprintf("%s to %s times", times(math.Exp(r.Interval.Low)),
 			times(math.Exp(r.Interval.High)))
 	}
-	return fmt.Sprintf("%s: %s; %s against %d", percent(1-r.Alpha), of, repeats(r.Repeats),
+	return fmt.Sprintf("%s: %s; %s against %d", format.Share(1-r.Alpha), of, repeats(r.Repeats),
 		r.BaselineRepeats)
 }
 
@@ -105,7 +104,7 @@ func (r Comparison) needs(f Figure) string {
 func (r Comparison) margin(f Figure) string {
 	switch {
 	case !r.MarginIsAbsolute:
-		return percent(r.Margin)
+		return format.Share(r.Margin)
 	case f.Name == ErrorRate.Name:
 		return fmt.Sprintf("%.3g percentage points", 100*f.Margin.Absolute)
 	}
@@ -121,17 +120,7 @@ func (r Comparison) shown() string {
 }
 
 func repeats(n int) string {
-	if n == 1 {
-		return "1 repeat"
-	}
-	return fmt.Sprintf("%d repeats", n)
-}
-
-func runs(n int) string {
-	if n == 1 {
-		return "1 run"
-	}
-	return fmt.Sprintf("%d runs", n)
+	return format.Plural(n, "repeat")
 }
 
 func lower(greater bool, more, less string) string {
@@ -166,11 +155,11 @@ func signed(log float64) string {
 	case math.Abs(change) < 5e-5: // 0.0% of either sign
 		return "0%"
 	case change < 0:
-		return "-" + percent(-change)
+		return "-" + format.Share(-change)
 	case change >= 9.995:
 		return fmt.Sprintf("%.3g times", 1+change)
 	default:
-		return "+" + percent(change)
+		return "+" + format.Share(change)
 	}
 }
 
@@ -185,11 +174,6 @@ func countInterval(i Interval) string {
 		return count(v)
 	}
 	return of(i.Low) + " to " + of(i.High)
-}
-
-// percent has one decimal, and none where it is 0.
-func percent(share float64) string {
-	return strings.Replace(format.Share(share), ".0%", "%", 1)
 }
 
 func count(v float64) string {

@@ -156,16 +156,10 @@ func byCell(r *experiment.Record, f compare.Figure, of func(experiment.Value) fl
 			}
 		}
 		if len(values) >= 2 {
-			medians[cell] = new(Median(medianOf(values)))
+			medians[cell] = new(Median(compare.MedianOf(values)))
 		}
 	}
 	return medians
-}
-
-func medianOf(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
 // reduced is a record without what no comparison needs.
@@ -231,8 +225,8 @@ func (h *History) findChange(f compare.Figure, cell int) {
 	if !changed {
 		return
 	}
-	before := medianOf(slices.Clone(medians[:found.At]))
-	after := medianOf(slices.Clone(medians[found.At:]))
+	before := compare.MedianOf(medians[:found.At])
+	after := compare.MedianOf(medians[found.At:])
 	c := Change{
 		Cell:     last.Record.Cells[cell],
 		Figure:   f.Name,
@@ -302,5 +296,5 @@ func latestOf(f compare.Figure, medians []float64) (compare.Change, bool) {
 			values[i] = m + 1 // which may be none
 		}
 	}
-	return compare.Latest(values, f.MarginAt(medianOf(slices.Clone(medians))))
+	return compare.Latest(values, f.MarginAt(compare.MedianOf(medians)))
 }
