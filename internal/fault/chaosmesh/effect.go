@@ -24,7 +24,7 @@ func (c chaosMesh) Effect(
 	}
 	record, _, err := contract.Load[chaosRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	effect, evidence, err := c.prove(ctx, target, record)
 	if err != nil {
@@ -40,10 +40,10 @@ func (c chaosMesh) Held(
 ) (v1alpha1.Effect, string) {
 	child, err := c.child(ctx, target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if child == nil {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("there is no %s %s", c.kind.Kind,
+		return contract.NotObserved("there is no %s %s", c.kind.Kind,
 			c.childName(target))
 	}
 	state := object.Read(child)
@@ -56,10 +56,10 @@ func (c chaosMesh) Held(
 	}
 	lives, err := c.PodExists(ctx, target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if !lives {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"pod %s (%s) was deleted, and the fault with it: Chaos Mesh does not follow to a replacement",
 			target.Pod, target.UID)
 	}

@@ -170,7 +170,7 @@ func (c config) Effect(
 ) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[settingsRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	effect, evidence := c.effect(ctx, target, record)
 	if _, asked := c.values["appendonly"]; !asked || effect != v1alpha1.EffectConfirmed {
@@ -178,7 +178,7 @@ func (c config) Effect(
 	}
 	info, err := c.Info(ctx, target.Address, "everything")
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence,
 		info["aof_enabled"], info["aof_rewrite_in_progress"])

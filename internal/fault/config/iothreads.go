@@ -1,9 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -50,20 +53,16 @@ const (
 )
 
 func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	t := ioThreads{
+	given := ptr.Deref(spec.Action.IOThreads, v1alpha1.IOThreads{})
+	return ioThreads{
 		Deps:    deps,
-		method:  v1alpha1.ApplyAuto,
+		count:   given.Count,
+		reads:   given.Reads,
+		method:  cmp.Or(given.Method, v1alpha1.ApplyAuto),
 		allow:   spec.Allow,
 		lasts:   spec.Stays(),
 		setting: spec.Setting,
 	}
-	if s := spec.Action.IOThreads; s != nil {
-		t.count, t.reads = s.Count, s.Reads
-		if s.Method != "" {
-			t.method = s.Method
-		}
-	}
-	return t
 }
 
 // Traits are needed before any server is queried: a fault that may roll pods has the trait.

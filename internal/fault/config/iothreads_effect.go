@@ -45,26 +45,26 @@ func (t ioThreads) Effect(
 ) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[threadsRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	pod, err := t.Pod(ctx, target.Pod)
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case pod.Status.PodIP == "":
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s has no address yet", target.Pod)
+		return contract.Inconclusive("pod %s has no address yet", target.Pod)
 	}
 	now, err := t.ask(ctx, t.Address(pod))
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if !t.satisfied(now) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("io-threads of %s is still %s%s instead of %d",
+		return contract.NotObserved("io-threads of %s is still %s%s instead of %d",
 			target.Pod, now.count, readsInWords(now.reads), t.count)
 	}
 	info, err := t.Info(ctx, t.Address(pod), "everything")
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	since := countersFrom(info) // of a process that began with the new number
 	if before := record.Counters; before != nil && info["run_id"] == target.RunID {

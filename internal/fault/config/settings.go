@@ -183,15 +183,15 @@ func (s settings) effect(
 	at, err := s.Locate(ctx, t)
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case at.Identity == target.Absent,
 		at.Identity == target.Replacement && !(s.setting && at.Address != ""):
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"pod %s (%s) does not exist any more, nor does its process", t.Pod, t.UID)
 	}
 	now, err := s.get(ctx, at.Address)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if !record.Set {
 		return v1alpha1.EffectNotObserved, "CONFIG GET still shows " + inWords(now)

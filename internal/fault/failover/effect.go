@@ -15,7 +15,7 @@ func (f failover) Effect(
 ) (v1alpha1.Effect, string) {
 	method, record, err := f.recorded(target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if method == nil {
 		return v1alpha1.EffectInconclusive, "the target has no record of how to fail it over"
@@ -24,7 +24,7 @@ func (f failover) Effect(
 	before := record.Primary
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case s.phase == underWay, s.phase == stuck:
 		return v1alpha1.EffectInconclusive, s.proof
 	case s.phase == resting, s.primary == before:
@@ -33,9 +33,9 @@ func (f failover) Effect(
 	now, err := f.replication(ctx, s.primary)
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("%s, but that does not answer: %v", s.proof, err)
+		return contract.Inconclusive("%s, but that does not answer: %v", s.proof, err)
 	case now.Role != topology.Primary:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("%s, but that calls itself a %s", s.proof,
+		return contract.Inconclusive("%s, but that calls itself a %s", s.proof,
 			now.Role)
 	}
 	evidence := fmt.Sprintf("%s; it is at offset %d", s.proof, now.Offset)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
@@ -28,10 +30,7 @@ const defaultFailoverTimeout = 10 * time.Second
 const blindFor = time.Minute
 
 func newFailover(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	given := v1alpha1.Failover{}
-	if spec.Action.Failover != nil {
-		given = *spec.Action.Failover
-	}
+	given := ptr.Deref(spec.Action.Failover, v1alpha1.Failover{})
 	return failover{
 		Deps:    deps,
 		now:     time.Now,

@@ -4,12 +4,12 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -31,11 +31,8 @@ type nodeLoss struct {
 }
 
 func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	n := nodeLoss{Deps: deps, lasts: spec.Stays()}
-	if spec.Action.NodeLoss != nil {
-		n.name = spec.Action.NodeLoss.Node
-	}
-	return n
+	given := ptr.Deref(spec.Action.NodeLoss, v1alpha1.NodeLoss{})
+	return nodeLoss{Deps: deps, name: given.Node, lasts: spec.Stays()}
 }
 
 func (n nodeLoss) Traits() contract.Traits {
@@ -114,33 +111,33 @@ func (n nodeLoss) Effect(
 ) (v1alpha1.Effect, string) {
 	ended, err := pods.Ended(ctx, n.Deps, target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if !ended {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs on node %s", target.Pod,
+		return contract.NotObserved("pod %s (%s) still runs on node %s", target.Pod,
 			target.UID, n.name)
 	}
 	node, err := Read(ctx, n.Deps, n.name)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if !taintedBy(node, n.Deps) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s does not have the fault's taint %s",
+		return contract.NotObserved("node %s does not have the fault's taint %s",
 			n.name, v1alpha1.TaintFault)
 	}
 	record, _, err := contract.Load[pods.ReplacedRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	found, err := pods.Replacements(ctx, n.Deps, target, record.Controller)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if slices.ContainsFunc(found, func(p corev1.Pod) bool { return p.Spec.NodeName == n.name }) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"the replacement of pod %s was scheduled to node %s again", target.Pod, n.name)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+	return contract.Confirmed(
 		"pod %s (%s) is gone from node %s, which is tainted; its replacement is %s", target.Pod,
 		target.UID, n.name, whereabouts(found))
 }

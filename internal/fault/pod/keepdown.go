@@ -3,7 +3,6 @@ package pod
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -104,14 +103,14 @@ func (k keptDown) Effect(
 ) (v1alpha1.Effect, string) {
 	found, err := k.Due(ctx, []v1alpha1.FaultTarget{*target})
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	for i := range found {
 		if found[i].Status.PodIP == "" {
 			continue
 		}
 		if _, err := k.Servers.Ask(ctx, k.Address(&found[i]), k.Login); err == nil {
-			return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s (%s) serves", found[i].Name,
+			return contract.NotObserved("the replacement %s (%s) serves", found[i].Name,
 				found[i].UID)
 		}
 	}

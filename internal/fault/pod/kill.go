@@ -89,13 +89,13 @@ func (k Kill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	pod, err := k.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err):
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone", target.Pod, target.UID)
+		return contract.Confirmed("pod %s (%s) is gone", target.Pod, target.UID)
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case string(pod.UID) == target.UID && pod.DeletionTimestamp == nil:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs", target.Pod, target.UID)
+		return contract.NotObserved("pod %s (%s) still runs", target.Pod, target.UID)
 	case string(pod.UID) == target.UID:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is still terminating", target.Pod,
+		return contract.Inconclusive("pod %s (%s) is still terminating", target.Pod,
 			target.UID)
 	}
 	evidence := fmt.Sprintf("pod %s is %s instead of %s", target.Pod, pod.UID, target.UID)

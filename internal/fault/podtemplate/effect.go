@@ -22,14 +22,14 @@ func (p podTemplate) Effect(
 ) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[templateRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	set, err := roll.Recorded(ctx, p.Deps, record.StatefulSet, record.UID)
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case set == nil:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s was deleted", record.StatefulSet)
+		return contract.NotObserved("StatefulSet %s was deleted", record.StatefulSet)
 	}
 	if effect, why := p.inTemplate(set, record); effect != v1alpha1.EffectConfirmed {
 		return effect, why
@@ -37,22 +37,22 @@ func (p podTemplate) Effect(
 	pod, err := p.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && pod.DeletionTimestamp != nil:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s is being replaced", target.Pod)
+		return contract.Inconclusive("pod %s is being replaced", target.Pod)
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	revision := pod.Labels[appsv1.StatefulSetRevisionLabel]
 	if revision != record.New && revision != set.Status.UpdateRevision {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"pod %s is of revision %s, not of %s, which has the changed template", target.Pod, revision,
 			set.Status.UpdateRevision)
 	}
 	if len(record.Fields) == 0 {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		return contract.Confirmed(
 			"pod %s is of revision %s, whose template had all that the patch sets before", target.Pod,
 			revision)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s is of revision %s, with the changed %s",
+	return contract.Confirmed("pod %s is of revision %s, with the changed %s",
 		target.Pod, revision, inWords(record.Fields))
 }
 
@@ -62,7 +62,7 @@ func (p podTemplate) inTemplate(
 ) (v1alpha1.Effect, string) {
 	if len(record.Fields) == 0 {
 		if !p.holds(&set.Spec.Template) {
-			return v1alpha1.EffectNotObserved, fmt.Sprintf(
+			return contract.NotObserved(
 				"somebody else changed the template of StatefulSet %s, which had all that the patch sets before",
 				set.Name)
 		}
@@ -71,18 +71,18 @@ func (p podTemplate) inTemplate(
 	w, marked, err := wayOf(set, string(p.Owner.UID))
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case !marked:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"StatefulSet %s has no annotation %s: its template is not that of the fault", set.Name,
 			v1alpha1.AnnotationChangedPodTemplate)
 	}
 	lost, err := w.lost(&set.Spec.Template)
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case len(lost) > 0:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"%s in the template of StatefulSet %s is not what the fault had set", inWords(lost), set.Name)
 	}
 	return v1alpha1.EffectConfirmed, ""

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -31,11 +33,12 @@ type backgroundSave struct {
 }
 
 func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	b := backgroundSave{Deps: deps, kind: v1alpha1.SaveSnapshot, now: time.Now}
-	if spec.Action.BackgroundSave != nil && spec.Action.BackgroundSave.Kind != "" {
-		b.kind = spec.Action.BackgroundSave.Kind
+	given := ptr.Deref(spec.Action.BackgroundSave, v1alpha1.BackgroundSave{})
+	return backgroundSave{
+		Deps: deps,
+		kind: cmp.Or(given.Kind, v1alpha1.SaveSnapshot),
+		now:  time.Now,
 	}
-	return b
 }
 
 // saveRecord is the record of a background save.
@@ -136,25 +139,23 @@ func (b backgroundSave) Effect(
 ) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[saveRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
-	runs, err := b.ProcessRuns(ctx, target)
-	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
-	}
-	if !runs {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before",
+	if runs, err := b.ProcessRuns(ctx, target); err != nil {
+		return contract.Unseen(err)
+	} else if !runs {
+		return contract.Inconclusive("the server at %s is another process than before",
 			target.Address)
 	}
 	s, err := b.ask(ctx, target.Address)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if !record.forkedIn(s) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still has %d forks",
+		return contract.NotObserved("the server at %s still has %d forks",
 			target.Address, s.forks)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+	return contract.Confirmed(
 		"the server at %s forked for %s, and served nothing for %s meanwhile (latest_fork_usec)",
 		target.Address, b.command(), s.forkTook)
 }

@@ -1,10 +1,13 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -20,11 +23,8 @@ type clientKill struct {
 }
 
 func newClientKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	k := clientKill{Deps: deps, clients: v1alpha1.ClientNormal}
-	if spec.Action.ClientKill != nil && spec.Action.ClientKill.Type != "" {
-		k.clients = spec.Action.ClientKill.Type
-	}
-	return k
+	given := ptr.Deref(spec.Action.ClientKill, v1alpha1.ClientKill{})
+	return clientKill{Deps: deps, clients: cmp.Or(given.Type, v1alpha1.ClientNormal)}
 }
 
 // killRecord is the record of a client kill. A connection's id is higher than that of every
@@ -130,23 +130,21 @@ func (k clientKill) Effect(
 ) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[killRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
-	runs, err := k.ProcessRuns(ctx, target)
-	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
-	}
-	if !runs {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before",
+	if runs, err := k.ProcessRuns(ctx, target); err != nil {
+		return contract.Unseen(err)
+	} else if !runs {
+		return contract.Inconclusive("the server at %s is another process than before",
 			target.Address)
 	}
 	left, err := k.survivors(ctx, target, record)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	counted, err := k.count(ctx, target.Address)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	killed := "an unknown number of"
 	if record.Killed != nil {
@@ -154,17 +152,17 @@ func (k clientKill) Effect(
 	}
 	switch {
 	case counted.kills <= record.Kills:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"the server at %s still counts no further CLIENT KILL", target.Address)
 	case left > 0:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"%d connections of type %s from before the fault are still open at %s", left, k.clients,
 			target.Address)
 	case killed == "0":
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s closed no connection of type %s",
+		return contract.NotObserved("the server at %s closed no connection of type %s",
 			target.Address, k.clients)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+	return contract.Confirmed(
 		"the server at %s closed %s connections of type %s, none from before is left, and it has taken %d new ones",
 		target.Address, killed, k.clients, counted.connections-record.Connections)
 }

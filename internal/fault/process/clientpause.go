@@ -1,11 +1,14 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -21,11 +24,12 @@ type clientPause struct {
 }
 
 func newClientPause(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	p := clientPause{Deps: deps, mode: v1alpha1.PauseAll, lasts: spec.Stays()}
-	if spec.Action.ClientPause != nil && spec.Action.ClientPause.Mode != "" {
-		p.mode = spec.Action.ClientPause.Mode
+	given := ptr.Deref(spec.Action.ClientPause, v1alpha1.ClientPause{})
+	return clientPause{
+		Deps:  deps,
+		mode:  cmp.Or(given.Mode, v1alpha1.PauseAll),
+		lasts: spec.Stays(),
 	}
-	return p
 }
 
 // afterwards is how much longer than the fault the server's pause lasts. The operator ends the
@@ -166,16 +170,16 @@ func (p clientPause) Effect(
 	silent, err := p.Silent(ctx, target.Address, "PING")
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case !silent:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers PING",
+		return contract.NotObserved("the server at %s still answers PING",
 			target.Address)
 	case !p.Servers.Queued(queueKey(p.Deps, target)):
-		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+		return contract.Inconclusive(
 			"the server at %s does not answer PING within %s, but this fault pauses it no longer",
 			target.Address, probeWithin)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+	return contract.Confirmed(
 		"the server at %s accepted CLIENT PAUSE, and does not answer PING within %s", target.Address,
 		probeWithin)
 }
@@ -187,12 +191,12 @@ func (p clientPause) effectOnWrites(
 	record, _, _ := contract.Load[pauseRecord](target) // writesWait has read it
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case !waits:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers writes",
+		return contract.NotObserved("the server at %s still answers writes",
 			target.Address)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+	return contract.Confirmed(
 		"the server at %s does not answer %s within %s, and answers PING", target.Address, record.Probe,
 		probeWithin)
 }

@@ -3,11 +3,13 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -33,11 +35,8 @@ type processCrash struct {
 }
 
 func newProcessCrash(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	crash := processCrash{Deps: deps, method: v1alpha1.CrashShutdown}
-	if spec.Action.ProcessCrash != nil && spec.Action.ProcessCrash.Method != "" {
-		crash.method = spec.Action.ProcessCrash.Method
-	}
-	return crash
+	given := ptr.Deref(spec.Action.ProcessCrash, v1alpha1.ProcessCrash{})
+	return processCrash{Deps: deps, method: cmp.Or(given.Method, v1alpha1.CrashShutdown)}
 }
 
 func (processCrash) Traits() contract.Traits {
@@ -96,22 +95,22 @@ func (c processCrash) Effect(
 	pod, err := c.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != target.UID:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+		return contract.Inconclusive(
 			"pod %s (%s) no longer exists: something replaced it", target.Pod, target.UID)
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	server, err := c.Servers.Ask(ctx, c.Address(pod), c.Login)
 	if err == nil && server.RunID != target.RunID {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("the server has run_id %s instead of %s",
+		return contract.Confirmed("the server has run_id %s instead of %s",
 			server.RunID, target.RunID)
 	}
 	if n := c.RestartCount(pod, target.Container); n > target.RestartCount {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("container %s restarted: %d restarts instead of %d",
+		return contract.Confirmed("container %s restarted: %d restarts instead of %d",
 			target.Container, n, target.RestartCount)
 	}
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("the server still has run_id %s", server.RunID)
+	return contract.NotObserved("the server still has run_id %s", server.RunID)
 }

@@ -1,12 +1,15 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -24,16 +27,13 @@ type hang struct {
 }
 
 func newHang(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	h := hang{
+	given := ptr.Deref(spec.Action.Hang, v1alpha1.Hang{})
+	return hang{
 		Deps:   deps,
-		method: v1alpha1.HangAuto,
+		method: cmp.Or(given.Method, v1alpha1.HangAuto),
 		lasts:  spec.Stays(),
 		now:    time.Now,
 	}
-	if spec.Action.Hang != nil && spec.Action.Hang.Method != "" {
-		h.method = spec.Action.Hang.Method
-	}
-	return h
 }
 
 // hangRecord is the record of a server that is to hang: by which command, and the server's counters
@@ -240,40 +240,40 @@ func (h hang) killScript(
 func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[hangRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	silent, err := h.Silent(ctx, target.Address, "PING")
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case silent:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		return contract.Confirmed(
 			"%s: the server at %s does not answer PING within %s", record.Method, target.Address,
 			probeWithin)
 	}
 	did, err := h.since(ctx, target, record)
 	if isBusy(err) {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s answers BUSY", record.Method,
+		return contract.Confirmed("%s: the server at %s answers BUSY", record.Method,
 			target.Address)
 	}
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if runs, err := h.ProcessRuns(ctx, target); !runs || err != nil {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+		return contract.Inconclusive(
 			"the server at %s is another process than before: its counters were reset", target.Address)
 	}
 	switch {
 	case !h.hung(record, did):
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"the server at %s still answers, and counts %d calls of %s since, of %s", target.Address,
 			did.Calls, record.Command, did.Time)
 	case record.Method == v1alpha1.HangClientPause:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		return contract.Confirmed(
 			"%s: the server at %s carried out %d pauses, of %s together", record.Method, target.Address,
 			did.Calls, h.lasts)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf(
+	return contract.Confirmed(
 		"%s: the main thread of the server at %s spent %s in %s", record.Method, target.Address, did.Time,
 		record.Command)
 }

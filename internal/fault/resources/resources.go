@@ -258,28 +258,28 @@ func (r *resources) Effect(
 ) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[resizeRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	container, pod, err := r.container(ctx, target)
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case container == nil && r.setting:
 		return r.replaced(ctx, target, record)
 	case container == nil:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+		return contract.Inconclusive(
 			"pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod,
 			target.UID)
 	}
 	old := record.before()
 	want := r.wanted(old)
 	if !has(container.Resources, want) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("container %s still has %s", target.Container,
+		return contract.NotObserved("container %s still has %s", target.Container,
 			said(container.Resources))
 	}
 	switch progress, err := r.applied(pod, target, want, r.now()); {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case !progress.Complete():
 		return v1alpha1.EffectInconclusive, progress.Message
 	}
@@ -298,17 +298,17 @@ func (r *resources) replaced(
 ) (v1alpha1.Effect, string) {
 	pod, err := r.Pod(ctx, target.Pod)
 	if client.IgnoreNotFound(err) != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	want := r.wanted(record.before())
 	if err == nil && pod.DeletionTimestamp == nil {
 		if container := containerNamed(pod, target.Container); container != nil &&
 			has(container.Resources, want) {
-			return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s was replaced, and has %s by its template",
+			return contract.Confirmed("pod %s was replaced, and has %s by its template",
 				target.Pod, said(want))
 		}
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf(
+	return contract.NotObserved(
 		"pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod,
 		target.UID)
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/redis"
 )
 
@@ -133,7 +134,7 @@ func (s *replicaScale) introduce(ctx context.Context, own listed, m *member, see
 		}
 	}
 	if unaware > 0 {
-		return fmt.Sprintf("is not listed yet by %d of %s", unaware, plural(len(all), "node"))
+		return fmt.Sprintf("is not listed yet by %d of %s", unaware, format.Plural(len(all), "node"))
 	}
 	return ""
 }

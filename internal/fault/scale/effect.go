@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/format"
 )
 
 func (s *replicaScale) Effect(
@@ -15,12 +16,12 @@ func (s *replicaScale) Effect(
 	now, err := s.read(ctx, target)
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case now.gone:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf(
+		return contract.Inconclusive(
 			"StatefulSet %s does not exist any more: something deleted it", now.name)
 	case now.replicas == now.old:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s still has %d replicas", now.name,
+		return contract.NotObserved("StatefulSet %s still has %d replicas", now.name,
 			now.old)
 	}
 	var evidence []string
@@ -41,16 +42,16 @@ func (s *replicaScale) effectOn(
 ) (v1alpha1.Effect, string) {
 	m := now.record.Members[name]
 	if m.Address == "" {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"StatefulSet %s has %d replicas, but pod %s does not exist yet", now.name, now.replicas, name)
 	}
 	primary, said, err := s.primaryFor(ctx, now, m)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	online := said.lists(name, m.Address)
 	if online != (s.by > 0) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("primary %s lists %s: %t", primary, name, online)
+		return contract.NotObserved("primary %s lists %s: %t", primary, name, online)
 	}
 	verb := "lists"
 	if s.by < 0 {
@@ -58,7 +59,7 @@ func (s *replicaScale) effectOn(
 	}
 	text := fmt.Sprintf("primary %s %s %s", primary, verb, name)
 	if m.Slot == nil || first {
-		text += fmt.Sprintf(" (%s instead of %d)", plural(len(said.followers), "replica"),
+		text += fmt.Sprintf(" (%s instead of %d)", format.Plural(len(said.followers), "replica"),
 			now.record.Followers)
 	}
 	return v1alpha1.EffectConfirmed, text

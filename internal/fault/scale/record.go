@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -70,11 +69,4 @@ func (r *scaleRecord) setMember(pod string, m member) {
 // pods are the names of all recorded pods that are added or removed.
 func (r *scaleRecord) pods() []string {
 	return slices.Sorted(maps.Keys(r.Members))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 )
@@ -37,18 +39,15 @@ type replicaScale struct {
 }
 
 func newReplicaScale(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	s := &replicaScale{
-		Deps:  deps,
-		mode:  spec.Select.Mode,
-		lasts: spec.Stays(),
-		now:   time.Now,
+	given := ptr.Deref(spec.Action.ReplicaScale, v1alpha1.ReplicaScale{})
+	return &replicaScale{
+		Deps:    deps,
+		by:      given.By,
+		mode:    spec.Select.Mode,
+		lasts:   spec.Stays(),
+		timeout: cmp.Or(given.SyncTimeout.Duration, defaultSyncTimeout),
+		now:     time.Now,
 	}
-	if spec.Action.ReplicaScale != nil {
-		s.by = spec.Action.ReplicaScale.By
-		s.timeout = spec.Action.ReplicaScale.SyncTimeout.Duration
-	}
-	s.timeout = cmp.Or(s.timeout, defaultSyncTimeout)
-	return s
 }
 
 func (s *replicaScale) Traits() contract.Traits {

@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
@@ -202,7 +203,7 @@ func testReplicaScaleReplication(t *testing.T) {
 			}
 			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, wantText)
 			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed,
-				fmt.Sprintf("%s instead of 2", plural(2+int(c.by), "replica")))
+				fmt.Sprintf("%s instead of 2", format.Plural(2+int(c.by), "replica")))
 			s.revert(spec, target)
 			s.expectReplicas(3)
 			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectNotObserved, "still has 3")

@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/owner"
 	faultpod "github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target/paging"
 )
@@ -133,7 +134,7 @@ func (s *replicaScale) recordSet(
 	}
 	if c.want < 0 {
 		return nil, problem.Invalid("spec.action.replicaScale.by: %d: StatefulSet %s has only %s", s.by,
-			set.Name, plural(int(c.old), "replica"))
+			set.Name, format.Plural(int(c.old), "replica"))
 	}
 	if set.Status.ReadyReplicas != c.old || set.Status.Replicas != c.old {
 		return nil, problem.NotYet("StatefulSet %s has %d of %d pods ready: it is scaled when all are",

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target/podstate"
 )
@@ -107,7 +108,7 @@ func (s *replicaScale) adopt(ctx context.Context, own serverInfo, address, prima
 	if !own.blank() {
 		return fmt.Sprintf(
 			"started as a primary that holds keys or has replicas (%s), so it is not changed: the start "+
-				"script of the workload must make it a replica", plural(len(own.followers), "replica"))
+				"script of the workload must make it a replica", format.Plural(len(own.followers), "replica"))
 	}
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
@@ -142,8 +143,8 @@ func (r *scaleRecord) syncsSince(said serverInfo) string {
 		return "its primary is another process than before"
 	}
 	return fmt.Sprintf("its primary has served %s and %s since",
-		plural(int(said.syncs.Full-r.Syncs.Full), "full sync"),
-		plural(int(said.syncs.Partial-r.Syncs.Partial), "partial sync"))
+		format.Plural(int(said.syncs.Full-r.Syncs.Full), "full sync"),
+		format.Plural(int(said.syncs.Partial-r.Syncs.Partial), "partial sync"))
 }
 
 // takeOut waits until every removed pod is deleted, and makes the nodes of a cluster forget it.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -38,15 +39,13 @@ type volumeAttachDelay struct {
 var _ contract.Follower = volumeAttachDelay{}
 
 func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	delay := volumeAttachDelay{
+	given := ptr.Deref(spec.Action.VolumeAttachDelay, v1alpha1.VolumeAttachDelay{})
+	return volumeAttachDelay{
 		Deps:     deps,
 		lasts:    spec.Stays(),
-		keepAway: v1alpha1.KeepAwayTaint,
+		keepAway: cmp.Or(given.KeepAway, v1alpha1.KeepAwayTaint),
+		image:    given.Image,
 	}
-	if v := spec.Action.VolumeAttachDelay; v != nil {
-		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
-	}
-	return delay
 }
 
 // heldRecord is the record of a pod whose volume is held.
@@ -179,18 +178,18 @@ func (v volumeAttachDelay) Effect(
 ) (v1alpha1.Effect, string) {
 	ended, err := pods.Ended(ctx, v.Deps, target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if !ended {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs", target.Pod, target.UID)
+		return contract.NotObserved("pod %s (%s) still runs", target.Pod, target.UID)
 	}
 	record, _, err := contract.Load[heldRecord](target)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	pod, err := pods.Replacement(ctx, v.Deps, target, record.Controller)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if effect, evidence := notWaiting(pod, target); effect != "" {
 		return effect, evidence
@@ -203,17 +202,17 @@ func (v volumeAttachDelay) Effect(
 func notWaiting(pod *corev1.Pod, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	switch {
 	case pod == nil:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone and has no replacement yet",
+		return contract.Inconclusive("pod %s (%s) is gone and has no replacement yet",
 			target.Pod, target.UID)
 	case pod.Spec.NodeName == target.Node:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"the replacement %s was scheduled to node %s again, where the volume is attached", pod.Name,
 			target.Node)
 	case pod.Status.Phase == corev1.PodRunning:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf(
+		return contract.NotObserved(
 			"the replacement %s runs on node %s: its volume was not delayed", pod.Name, pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the replacement %s is on no node%s", pod.Name,
+		return contract.Inconclusive("the replacement %s is on no node%s", pod.Name,
 			pods.Unscheduled(pod))
 	}
 	return "", ""
@@ -226,21 +225,21 @@ func (v volumeAttachDelay) attachment(
 ) (v1alpha1.Effect, string) {
 	events, err := v.eventsOf(ctx, pod)
 	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	}
 	if e := multiAttach(events); e != nil {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s of pod %s on node %s: %s", e.Reason, pod.Name,
+		return contract.Confirmed("%s of pod %s on node %s: %s", e.Reason, pod.Name,
 			pod.Spec.NodeName, e.Message)
 	}
 	attached, err := v.isAttached(ctx, record, target.Node)
 	switch {
 	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
+		return contract.Unseen(err)
 	case attached:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf(
+		return contract.Confirmed(
 			"volume %s is attached to node %s while pod %s waits for it on node %s", record.Volume,
 			target.Node, pod.Name, pod.Spec.NodeName)
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more",
+	return contract.NotObserved("volume %s is not attached to node %s any more",
 		record.Volume, target.Node)
 }
