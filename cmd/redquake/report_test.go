@@ -10,13 +10,13 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
-	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/report/page"
 )
 
 const savedPass = "../../internal/report/run/testdata/pass.yaml"
 
 func TestReportOfAFile(t *testing.T) {
-	for _, form := range output.FormNames() {
+	for _, form := range page.FormNames() {
 		code, out, stderr := called("redquake", "report", savedPass, "-o", form)
 		if code != cli.ExitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)

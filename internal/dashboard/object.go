@@ -6,27 +6,13 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 )
-
-// form is a form of a report as a file.
-type form struct {
-	extension, contentType string
-	write                  func(io.Writer, *report.Document) error
-}
-
-var forms = map[string]form{
-	"html":     {".html", "text/html; charset=utf-8", page.Write},
-	"markdown": {".md", "text/markdown; charset=utf-8", report.WriteMarkdown},
-	"json":     {".json", "application/json", report.WriteJSON},
-	"junit":    {".xml", "application/xml", report.WriteJUnit},
-	"csv":      {".csv", "text/csv; charset=utf-8", report.WriteCSV},
-	"text":     {".txt", "text/plain; charset=utf-8", report.WriteText},
-}
 
 // object serves the page of an object, or its report in a form.
 func (h *Handler) object(w http.ResponseWriter, r *http.Request, who user.Info) error {
@@ -55,23 +41,24 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request, who user.Info) 
 		send(w, "text/html; charset=utf-8", body)
 		return nil
 	}
-	as, known := forms[name]
-	if !known {
+	as := page.FormNamed(name)
+	if as == nil {
 		return &statusError{
 			http.StatusBadRequest,
-			fmt.Sprintf("%q is no form of a report: there are html, markdown, json, junit and csv.", name),
+			fmt.Sprintf("%q is no form of a report: there are %s.", name,
+				strings.Join(page.FormNames(), ", ")),
 		}
 	}
 	body, err := h.pages.get(r.Context(), key, name, revision.ID,
-		func(ctx context.Context, w io.Writer, _ string) error { return h.render(ctx, key, w, as.write) })
+		func(ctx context.Context, w io.Writer, _ string) error { return h.render(ctx, key, w, as.Write) })
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Disposition",
 		mime.FormatMediaType("attachment", map[string]string{
-			"filename": key.Namespace + "-" + key.Name + as.extension,
+			"filename": key.Namespace + "-" + key.Name + as.Extension,
 		}))
-	send(w, as.contentType, body)
+	send(w, as.ContentType, body)
 	return nil
 }
 

@@ -79,7 +79,7 @@ func (f *File) WriteReport(d *report.Document) error {
 		return err
 	}
 	var b bytes.Buffer
-	if err := WriteReport(&b, form, d); err != nil {
+	if err := form.Write(&b, d); err != nil {
 		return fmt.Errorf("%s: %w", f.flag, err)
 	}
 	return f.write(b.Bytes())

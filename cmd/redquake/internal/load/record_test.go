@@ -15,9 +15,9 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/internal/reports"
-	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -99,7 +99,7 @@ func recordRun(t *testing.T, name, record, own string) (out string) {
 // as the report of a record is called like its file.
 func TestReportOfARecordIsThatOfItsRun(t *testing.T) {
 	for name, of := range recordedRuns {
-		for _, form := range output.ReportForms {
+		for _, form := range page.Forms {
 			t.Run(name+" "+form.Name, func(t *testing.T) {
 				dir := t.TempDir()
 				record, own := filepath.Join(dir, thisMachine+".record"), filepath.Join(dir, "own"+form.Extension)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
-	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // A load writes its report in the form of the extension, and refuses an extension that has none before it begins.
 func TestReportOfALoad(t *testing.T) {
-	for _, form := range output.ReportForms {
+	for _, form := range page.Forms {
 		synctest.Test(t, func(t *testing.T) {
 			network := memnet.New()
 			memredis.Start(t, network, inMemory, memredis.Options{})

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,10 +18,10 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
-	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
+	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
 )
 
@@ -90,9 +89,9 @@ func NewReport(name string, io cli.Streams) *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cluster.OrFiles(flags.cluster.Names(cluster.AnyState, kube.LoadTest)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(output.FormNames(), flags.output) {
+			if page.FormNamed(flags.output) == nil {
 				return fmt.Errorf("--output: %q is none of %s", flags.output,
-					strings.Join(output.FormNames(), ", "))
+					strings.Join(page.FormNames(), ", "))
 			}
 			if len(args) == 0 && flags.fault == "" {
 				return errors.New("name a RedisLoadTest or a file, or a fault by --fault")
@@ -103,7 +102,7 @@ func NewReport(name string, io cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&flags.output, "output", "o", "markdown",
-		"`format`: "+strings.Join(output.FormNames(), ", "))
+		"`format`: "+strings.Join(page.FormNames(), ", "))
 	f.StringVar(&flags.fault, "fault", "", "`name` of the RedisFault that the report is of")
 	flags.cluster.Register(f)
 	return cmd
@@ -114,7 +113,7 @@ func (f *reportFlags) run(ctx context.Context, args []string, streams cli.Stream
 	if err != nil {
 		return err
 	}
-	return output.WriteReport(streams.Out, f.output, d)
+	return page.FormNamed(f.output).Write(streams.Out, d)
 }
 
 // document makes the report: of a file if there is one of this name, otherwise of an object of the
