@@ -45,8 +45,8 @@ func TestAddressesAreKeptForUnfinishedFaults(t *testing.T) {
 		Term:      faultrun.NewRegistry(nil).NewTerm(),
 	}
 	r.restoring.Do(func() { r.restored = make(chan struct{}); close(r.restored) })
-	r.serversOf("shop")
-	r.serversOf("bank")
+	r.reach().ServersOf("shop")
+	r.reach().ServersOf("bank")
 	expect := func(after string, reconciled *v1alpha1.RedisFault, want bool) {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{

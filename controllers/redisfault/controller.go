@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
@@ -39,42 +40,44 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		r.closeBook(ctx, request.Namespace)
-		return ctrl.Result{}, r.endGone(ctx, request.NamespacedName, "")
+		return ctrl.Result{}, r.ending().EndGone(ctx, request.NamespacedName, "")
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.seen.Finished {
+	if s.Seen.Finished {
 		r.closeBook(ctx, request.Namespace)
 	}
-	decision := lifecycle.NextForFault(s.seen, r.Clock.Now())
+	decision := lifecycle.NextForFault(s.Seen, r.Clock.Now())
 	if decision.Action == lifecycle.FaultPause {
 		return state.Requeue(false, decision.Until, r.Clock.Now()), nil
 	}
 	outcome := r.perform(ctx, s, decision)
 	r.recordCall(s, decision, outcome)
-	if outcome.stale {
+	if outcome.Stale {
 		return state.Stale(), nil
 	}
-	if outcome.deleted {
-		return ctrl.Result{}, outcome.err
+	if outcome.Deleted {
+		return ctrl.Result{}, outcome.Err
 	}
 	if err := r.report(ctx, s, decision, outcome); err != nil {
 		return state.ResultForPatchError(err)
 	}
-	if s.seen.Recorded && !s.seen.Finished && !s.seen.Deleting {
-		state.KeepNote(ctx, r.Client, s.before)
+	if s.Seen.Recorded && !s.Seen.Finished && !s.Seen.Deleting {
+		state.KeepNote(ctx, r.Client, s.Before)
 	}
-	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
+	return state.Requeue(outcome.Again, decision.Until, r.Clock.Now()), outcome.Err
 }
 
 // recordCall notes when an injection was called that is not complete: it is not called again at
 // once, although the write of the status triggers a reconcile.
-func (r *Reconciler) recordCall(s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
-	if (d.Action == lifecycle.FaultInject || d.Action == lifecycle.FaultRenew) && !o.again {
-		r.Term.NoteCall(s.fault, r.Clock.Now())
+func (r *Reconciler) recordCall(
+	s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o scope.Outcome,
+) {
+	if (d.Action == lifecycle.FaultInject || d.Action == lifecycle.FaultRenew) && !o.Again {
+		r.Term.NoteCall(s.Fault, r.Clock.Now())
 		return
 	}
-	r.Term.Find(s.fault.UID).ClearCall()
+	r.Term.Find(s.Fault.UID).ClearCall()
 }
 
 // Close ends what the manager has begun, except for reverts.
@@ -104,9 +107,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 func (r *Reconciler) RequestsForLoadTest(
 	ctx context.Context, test client.Object,
 ) []reconcile.Request {
-	return r.requestsFor(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
-		return loadTestName(f) == test.GetName() && !state.IsFinished(f.Status.Conditions)
+	return scope.RequestsFor(ctx, r.Client, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+		return scope.LoadTestName(f) == test.GetName() && !state.IsFinished(f.Status.Conditions)
 	})
+}
+
+// RequestsForFault maps a fault that does not act, any more, or a setting that is in force, to
+// those that wait for it, and to the first of those that wait for each limit.
+func (r *Reconciler) RequestsForFault(
+	ctx context.Context, object client.Object,
+) []reconcile.Request {
+	return r.turns().WokenBy(ctx, object)
 }
 
 // RequestsForNamespace maps a namespace with the stop annotation to the faults that it stops.
@@ -120,23 +131,5 @@ func (r *Reconciler) RequestsForNamespace(
 	if within == r.OperatorNamespace {
 		within = "" // all
 	}
-	return r.requestsFor(ctx, within, isOpen)
-}
-
-// requestsFor returns requests for the selected faults of a namespace; "" = of all namespaces.
-func (r *Reconciler) requestsFor(
-	ctx context.Context, namespace string, selected func(*v1alpha1.RedisFault) bool,
-) []reconcile.Request {
-	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(namespace),
-		client.UnsafeDisableDeepCopy); err != nil {
-		return nil // only a cache that has not started fails; a fault is reconciled once it has
-	}
-	var requests []reconcile.Request
-	for i := range all.Items {
-		if f := &all.Items[i]; selected(f) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f)})
-		}
-	}
-	return requests
+	return scope.RequestsFor(ctx, r.Client, within, scope.IsOpen)
 }

@@ -10,6 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/conditions"
+	"github.com/redquake/redquake/controllers/redisfault/figures"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
@@ -18,10 +21,10 @@ import (
 
 // confirmBeforeRevert checks the effect for the last time. A missing effect is inconclusive: a
 // process that ended may have begun the revert.
-func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
-	status := &s.fault.Status
+func confirmBeforeRevert(ctx context.Context, s *scope.Fault, now time.Time) {
+	status := &s.Fault.Status
 	before := status.Effect
-	s.confirm(ctx, now)
+	confirm(ctx, s, now)
 	if status.Effect == v1alpha1.EffectNotObserved && before != v1alpha1.EffectNotObserved {
 		status.Effect = v1alpha1.EffectInconclusive
 	}
@@ -29,35 +32,35 @@ func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 
 // concludeEffect says so where nobody has checked the effect: the fault had ended before the first
 // check.
-func (s *scope) concludeEffect() {
-	if status := &s.fault.Status; status.Effect == "" && s.seen.InjectedAny {
+func concludeEffect(s *scope.Fault) {
+	if status := &s.Fault.Status; status.Effect == "" && s.Seen.InjectedAny {
 		status.Effect = v1alpha1.EffectInconclusive
 		status.EffectEvidence = "the fault ended before its effect was checked"
 	}
 }
 
 // confirm checks the effect of the fault in Redis and in the cluster.
-func (s *scope) confirm(ctx context.Context, now time.Time) {
-	status := &s.fault.Status
-	if s.traits.External {
-		s.confirmExternal()
+func confirm(ctx context.Context, s *scope.Fault, now time.Time) {
+	status := &s.Fault.Status
+	if s.Traits.External {
+		figures.ConfirmExternal(s)
 		return
 	}
-	effect, text := s.look(ctx)
-	if s.seen.Setting {
-		defer s.setHeld(effect, text, status.Effect == v1alpha1.EffectConfirmed)
+	effect, text := look(ctx, s)
+	if s.Seen.Setting {
+		defer conditions.SetHeld(s, effect, text, status.Effect == v1alpha1.EffectConfirmed)
 	}
 	// A confirmed effect of a lasting fault can only be lost; a server that does not answer does not
 	// change that it was confirmed.
 	if status.Effect == v1alpha1.EffectConfirmed &&
-		(s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
+		(s.Traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
 		if effect == v1alpha1.EffectNotObserved {
 			timeline.Append(status, now, timeline.EffectLost, status.Targets[0].Pod, text)
 		}
 		return
 	}
 	if status.Effect != effect {
-		log.FromContext(ctx).Info("Checked the effect", "faultType", s.fault.Spec.Action.Type, "effect",
+		log.FromContext(ctx).Info("Checked the effect", "faultType", s.Fault.Spec.Action.Type, "effect",
 			effect, "evidence", text)
 	}
 	status.Effect, status.EffectEvidence = effect, text
@@ -65,11 +68,11 @@ func (s *scope) confirm(ctx context.Context, now time.Time) {
 
 // look asks Redis and the cluster for the effect on all targets at once. It is confirmed if it is
 // on every target.
-func (s *scope) look(ctx context.Context) (v1alpha1.Effect, string) {
+func look(ctx context.Context, s *scope.Fault) (v1alpha1.Effect, string) {
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
-	status, ask := &s.fault.Status, s.injector.Effect
-	if holder, is := s.injector.(contract.Holder); is && s.seen.Setting &&
+	status, ask := &s.Fault.Status, s.Injector.Effect
+	if holder, is := s.Injector.(contract.Holder); is && s.Seen.Setting &&
 		status.Effect == v1alpha1.EffectConfirmed {
 		ask = holder.Held
 	}

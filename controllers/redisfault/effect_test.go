@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -42,15 +43,15 @@ func TestConfirmedEffectStays(t *testing.T) {
 		{"lost while it lasts", time.Minute, []v1alpha1.Effect{confirmed, missing}, confirmed, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &scope{fault: &v1alpha1.RedisFault{}, traits: contract.Traits{Lasts: tt.lasts}}
+			s := &scope.Fault{Fault: &v1alpha1.RedisFault{}, Traits: contract.Traits{Lasts: tt.lasts}}
 			injected := metav1.NewMicroTime(time.Now())
-			s.fault.Status.InjectedAt = &injected
-			s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
+			s.Fault.Status.InjectedAt = &injected
+			s.Fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
 			for _, look := range tt.looks {
-				s.injector = sees{effect: look}
-				s.confirm(t.Context(), time.Now())
+				s.Injector = sees{effect: look}
+				confirm(t.Context(), s, time.Now())
 			}
-			status := &s.fault.Status
+			status := &s.Fault.Status
 			if status.Effect != tt.want || status.EffectEvidence != "seen: "+string(tt.want) ||
 				(len(status.Timeline) > 0) != tt.lost {
 				t.Errorf("%s: %q, timeline %+v; want %s", status.Effect, status.EffectEvidence, status.Timeline, tt.want)
@@ -71,10 +72,14 @@ func TestUncheckedEffectIsInconclusive(t *testing.T) {
 		"confirmed":      {true, v1alpha1.EffectConfirmed, v1alpha1.EffectConfirmed},
 		"never injected": {false, "", ""},
 	} {
-		s := &scope{fault: &v1alpha1.RedisFault{}, injector: fault.Unknown{}, traits: contract.Traits{Lasts: time.Second}}
-		s.seen.InjectedAny, s.fault.Status.Effect = tc.injected, tc.before
+		s := &scope.Fault{
+			Fault:    &v1alpha1.RedisFault{},
+			Injector: fault.Unknown{},
+			Traits:   contract.Traits{Lasts: time.Second},
+		}
+		s.Seen.InjectedAny, s.Fault.Status.Effect = tc.injected, tc.before
 		(&Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Clock: clock.RealClock{}}).settle(t.Context(), s)
-		if status := &s.fault.Status; status.Effect != tc.want || (status.EffectEvidence != "") != (tc.want != tc.before) {
+		if status := &s.Fault.Status; status.Effect != tc.want || (status.EffectEvidence != "") != (tc.want != tc.before) {
 			t.Errorf("%s: %q, %q; want %q", name, status.Effect, status.EffectEvidence, tc.want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/ending"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/testing/apitest"
 	"github.com/redquake/redquake/internal/testing/reverttest"
@@ -65,7 +66,7 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 			}
 		}
 		<-restored
-		if took := time.Since(began); took > restoreWithin+faultrun.CallTimeout {
+		if took := time.Since(began); took > ending.RestoreWithin+faultrun.CallTimeout {
 			t.Errorf("reconciles had to wait for %s", took)
 		}
 	})
@@ -96,7 +97,7 @@ func TestNodesAreSweptAgain(t *testing.T) {
 		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Term: faultrun.NewRegistry(nil).NewTerm()}
 		defer r.Term.Registry.Close()
 		r.Restore(t.Context())
-		r.Sweep(t.Context())
+		r.ending().Sweep(t.Context())
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || len(node.Spec.Taints) > 0 ||
 			len(node.Annotations) > 0 {
 			t.Errorf("%v, %+v, annotations %v", err, node.Spec, node.Annotations)
@@ -105,7 +106,7 @@ func TestNodesAreSweptAgain(t *testing.T) {
 			t.Errorf("after %s, with %d attempts", took, attempts)
 		}
 		before := attempts
-		if r.Sweep(t.Context()); attempts != before {
+		if r.ending().Sweep(t.Context()); attempts != before {
 			t.Errorf("%d attempts after the sweep", attempts-before)
 		}
 	})

@@ -7,9 +7,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/redisfault/turns"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -17,75 +18,70 @@ import (
 
 // inject injects the fault into every target that is not active yet. The instant just before the
 // call is t0 of a target; the first one is that of the fault.
-func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
-	if s.fault.Spec.DryRun {
-		return outcome{err: errDryRun}
+func (r *Reconciler) inject(ctx context.Context, s *scope.Fault) scope.Outcome {
+	if s.Fault.Spec.DryRun {
+		return scope.Outcome{Err: errDryRun}
 	}
-	status := &s.fault.Status
-	if s.seen.Attempted {
-		if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
-			return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
+	status := &s.Fault.Status
+	if s.Seen.Attempted {
+		if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.Before); old || err != nil {
+			return scope.Outcome{Stale: old && err == nil, Err: client.IgnoreNotFound(err)}
 		}
-	} else if o, may := r.mayAct(ctx, s); !may {
+	} else if o, may := r.turns().MayAct(ctx, s); !may {
 		return o
 	}
-	if err := r.connect(ctx, s); err != nil {
-		return outcome{err: err}
+	if err := r.reach().Connect(ctx, s); err != nil {
+		return scope.Outcome{Err: err}
 	}
 	waits := status.Waiting
 	status.Waiting = nil // not earlier: it had to keep its place
-	s.reverter = r.reverterOf(ctx, s.fault)
+	s.Reverter = r.reach().ReverterOf(ctx, s.Fault)
 	all, refused := false, error(nil)
 	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result
 	// can be stored.
-	s.reverter.During(ctx, func(ctx context.Context) { all, refused = r.injectAll(ctx, s, r.mayHit) })
-	known, _ := s.reverter.Progress()
+	s.Reverter.During(ctx, func(ctx context.Context) {
+		all, refused = r.injectAll(ctx, s,
+			r.turns().MayHit)
+	})
+	known, _ := s.Reverter.Progress()
 	known.Into(status)
-	if refused != nil && !known.Reverting() && s.revertPreparations(ctx) {
+	if refused != nil && !known.Reverting() && turns.RevertPreparations(ctx, s) {
 		status.Waiting = waits
-		return r.stepBack(ctx, s, refused)
+		return r.turns().StepBack(ctx, s, refused)
 	}
-	return outcome{again: all}
-}
-
-// selectAgain removes the record of a fault that has done nothing, as what it was made from has
-// changed: the next reconcile selects targets again, or refuses.
-func (r *Reconciler) selectAgain(ctx context.Context, s *scope, why string) outcome {
-	log.FromContext(ctx).Info("Selecting targets again", "cause", why)
-	r.withdraw(s)
-	return outcome{again: true}
+	return scope.Outcome{Again: all}
 }
 
 // guarding returns why a target may not be hit now.
-type guarding func(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error
+type guarding func(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget) error
 
 // injectAll reports whether the fault is active on all targets; or why the guard refuses the first
 // one now, before anything was tried, where that may pass.
 func (r *Reconciler) injectAll(
-	ctx context.Context, s *scope, mayHit guarding,
+	ctx context.Context, s *scope.Fault, mayHit guarding,
 ) (all bool, refused error) {
 	all = true
-	for i := range s.fault.Status.Targets {
-		t := &s.fault.Status.Targets[i]
+	for i := range s.Fault.Status.Targets {
+		t := &s.Fault.Status.Targets[i]
 		if t.ActiveAt != nil {
 			continue
 		}
-		if i > 0 && s.reverter.Reverting() { // the revert has begun
+		if i > 0 && s.Reverter.Reverting() { // the revert has begun
 			return false, nil
 		}
 		call := r.injectOne(ctx, s, t, mayHit)
-		if i == 0 && !s.seen.Attempted && mayPass(call.err) {
+		if i == 0 && !s.Seen.Attempted && turns.MayPass(call.err) {
 			t.Attempts, t.LastError = 0, ""
 			return false, call.err
 		}
 		if call.err == nil && call.progress.Stage != contract.StagePreparing {
-			s.markInjected(ctx, t, call)
+			markInjected(ctx, s, t, call)
 		}
 		if call.err == nil && call.progress.Complete() {
 			t.ActiveAt = new(metav1.NewMicroTime(r.Clock.Now()))
 		}
 		all = all && t.ActiveAt != nil
-		s.reverter.Learn(&s.fault.Status, s.injector, t.Pod)
+		s.Reverter.Learn(&s.Fault.Status, s.Injector, t.Pod)
 		// it may apply to the other targets, too: it must be complete before the first injection
 		if call.progress.Stage == contract.StagePreparing {
 			break
@@ -105,23 +101,23 @@ type injection struct {
 
 // injectOne calls Inject for one target and records the result.
 func (r *Reconciler) injectOne(
-	ctx context.Context, s *scope, t *v1alpha1.FaultTarget, mayHit guarding,
+	ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget, mayHit guarding,
 ) injection {
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	// If the injection has begun already, a process ended before it could record that: it had stored
 	// the intent just before.
-	begun, err := s.injector.Begun(ctx, t)
+	begun, err := s.Injector.Begun(ctx, t)
 	if err == nil && !begun && t.InjectedAt == nil {
 		err = mayHit(ctx, s, t)
 	}
 	before := metav1.NewMicroTime(r.Clock.Now())
-	call := injection{at: before, offset: s.offsetNow(before.Time), err: err}
+	call := injection{at: before, offset: s.OffsetNow(before.Time), err: err}
 	if begun && t.IntendedAt != nil {
-		call.at, call.offset = *t.IntendedAt, s.offsetOf(t.IntendedAt.Time)
+		call.at, call.offset = *t.IntendedAt, s.OffsetOf(t.IntendedAt.Time)
 	}
 	if err == nil {
-		call.progress, call.err = s.injector.Inject(ctx, t)
+		call.progress, call.err = s.Injector.Inject(ctx, t)
 		call.took = r.Clock.Now().Sub(before.Time)
 		t.InjectionTook = new(v1alpha1.MicrosecondsOf(call.took))
 	}
@@ -130,7 +126,7 @@ func (r *Reconciler) injectOne(
 	}
 	failed := t.LastError
 	t.LastError, t.Progress = "", ""
-	logger, targets := s.logOf(ctx, t), len(s.fault.Status.Targets)
+	logger, targets := s.LogOf(ctx, t), len(s.Fault.Status.Targets)
 	switch {
 	// the revert begins: the reason is that of the attempts before
 	case call.err != nil && failed != "" && errors.Is(ctx.Err(), context.Canceled):
@@ -151,38 +147,13 @@ func (r *Reconciler) injectOne(
 	return call
 }
 
-// offsetNow returns the time since the start of the load, by the clock of the run if it can be
-// read, else by the wall clock; nil without a load.
-func (s *scope) offsetNow(wall time.Time) *time.Duration {
-	if at, ok := s.run.Elapsed(); ok {
-		return &at
-	}
-	if start := s.fault.Status.LoadStartTime; start != nil {
-		return new(wall.Sub(start.Time))
-	}
-	return nil
-}
-
-// offsetOf is offsetNow for an instant that was read before. It returns nil if the wall clock was
-// set since then and the instant is uncertain.
-func (s *scope) offsetOf(wall time.Time) *time.Duration {
-	at, uncertainty, ok := s.run.At(wall)
-	switch {
-	case !ok:
-		return s.offsetNow(wall)
-	case uncertainty > state.MaxSkew:
-		return nil
-	}
-	return &at
-}
-
 // markInjected records the first injection of a target. The first of all targets is t0 of the
 // fault.
-func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call injection) {
+func markInjected(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget, call injection) {
 	if t.InjectedAt != nil {
 		return
 	}
-	status, at := &s.fault.Status, call.at
+	status, at := &s.Fault.Status, call.at
 	t.InjectedAt = &at
 	if status.InjectedAt == nil || at.Before(status.InjectedAt) {
 		status.InjectedAt = &at
@@ -191,5 +162,5 @@ func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call 
 			status.InjectedOffset = new(v1alpha1.MicrosecondsOf(*call.offset))
 		}
 	}
-	s.logOf(ctx, t).Info("Injected", "role", t.Role, "at", at.Time, "took", call.took)
+	s.LogOf(ctx, t).Info("Injected", "role", t.Role, "at", at.Time, "took", call.took)
 }

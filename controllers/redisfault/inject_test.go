@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -33,7 +34,8 @@ type stepwise struct {
 	refuse  error
 }
 
-func (*stepwise) Traits() contract.Traits                                    { return contract.Traits{} }
+func (*stepwise) Traits() contract.Traits { return contract.Traits{} }
+
 func (*stepwise) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
 
 func (s *stepwise) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -73,11 +75,11 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	}
 	defer r.Term.Registry.Close()
 	recorded := metav1.NewMicroTime(start)
-	s := &scope{
-		fault:  stored,
-		before: stored.DeepCopy(),
-		seen:   lifecycle.Fault{Attempted: true},
-		injector: &stepwise{answers: []contract.Progress{
+	s := &scope.Fault{
+		Fault:  stored,
+		Before: stored.DeepCopy(),
+		Seen:   lifecycle.Fault{Attempted: true},
+		Injector: &stepwise{answers: []contract.Progress{
 			contract.Preparing("the holder starts"), contract.Preparing("the node is tainted"), contract.Underway("killed"), {},
 		}},
 	}
@@ -93,8 +95,8 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 		{"", true, true},
 	} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
-		s.reverter = r.reverterOf(t.Context(), s.fault)
-		_, _ = r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return nil })
+		s.Reverter = r.reach().ReverterOf(t.Context(), s.Fault)
+		_, _ = r.injectAll(t.Context(), s, func(context.Context, *scope.Fault, *v1alpha1.FaultTarget) error { return nil })
 		target := &stored.Status.Targets[0]
 		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected ||
 			(target.ActiveAt != nil) != want.active {
@@ -125,8 +127,8 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 	f := reverttest.ActiveFault(t, "redis-0")
 	target := &f.Status.Targets[0]
 	target.InjectedAt, target.ActiveAt = nil, nil
-	s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{}}
-	s.reverter = r.reverterOf(t.Context(), f)
+	s := &scope.Fault{Fault: f, Before: f.DeepCopy(), Injector: &stepwise{}}
+	s.Reverter = r.reach().ReverterOf(t.Context(), f)
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, refused := range []func() error{
 		func() error { return errors.New("redis-0 is no primary any more") },
@@ -135,7 +137,7 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 			return fmt.Errorf("list pods: %w", ctx.Err())
 		},
 	} {
-		_, _ = r.injectAll(ctx, s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return refused() })
+		_, _ = r.injectAll(ctx, s, func(context.Context, *scope.Fault, *v1alpha1.FaultTarget) error { return refused() })
 	}
 	if want := "redis-0 is no primary any more"; target.LastError != want || target.Attempts != 2 {
 		t.Errorf("%d attempts, the last error is %q, want %q", target.Attempts, target.LastError, want)
@@ -174,14 +176,14 @@ func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
 	} {
 		f := reverttest.ActiveFault(t, "redis-0")
 		f.Status.Targets[0].InjectedAt, f.Status.Targets[0].ActiveAt = nil, nil
-		s := &scope{
-			fault:    f,
-			before:   f.DeepCopy(),
-			injector: &stepwise{answers: []contract.Progress{{}}},
-			seen:     lifecycle.Fault{Attempted: tc.attempted},
+		s := &scope.Fault{
+			Fault:    f,
+			Before:   f.DeepCopy(),
+			Injector: &stepwise{answers: []contract.Progress{{}}},
+			Seen:     lifecycle.Fault{Attempted: tc.attempted},
 		}
-		s.reverter = r.reverterOf(t.Context(), f)
-		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error {
+		s.Reverter = r.reach().ReverterOf(t.Context(), f)
+		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope.Fault, *v1alpha1.FaultTarget) error {
 			return tc.err
 		})
 		if again := refused != nil; again != tc.want || all != (tc.err == nil) {

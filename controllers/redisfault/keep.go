@@ -7,23 +7,23 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/target"
-	"github.com/redquake/redquake/internal/timeline"
 )
 
 // keep ends the pods that have taken the places of targets, as the fault would end before its time
 // with them. One that runs already, as the operator was away, may have become the last copy: the
 // guard is asked for it.
-func (r *Reconciler) keep(ctx context.Context, s *scope) error {
-	keeper, ok := s.injector.(contract.Keeper)
+func (r *Reconciler) keep(ctx context.Context, s *scope.Fault) error {
+	keeper, ok := s.Injector.(contract.Keeper)
 	if !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
-	due, failed := keeper.Due(ctx, s.fault.Status.Targets)
+	due, failed := keeper.Due(ctx, s.Fault.Status.Targets)
 	if refused := r.mayHitAlso(ctx, s, due); refused != nil {
 		due, failed = slices.DeleteFunc(due, inUse), errors.Join(failed, refused)
 	}
@@ -34,7 +34,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope) error {
 }
 
 // mayHitAlso asks the guard for replacements of targets that run.
-func (r *Reconciler) mayHitAlso(ctx context.Context, s *scope, due []corev1.Pod) error {
+func (r *Reconciler) mayHitAlso(ctx context.Context, s *scope.Fault, due []corev1.Pod) error {
 	var names []string
 	for i := range due {
 		if inUse(due[i]) {
@@ -44,25 +44,14 @@ func (r *Reconciler) mayHitAlso(ctx context.Context, s *scope, due []corev1.Pod)
 	if len(names) == 0 {
 		return nil
 	}
-	others, err := r.claims().HitsNow(ctx, s.fault)
+	others, err := r.claims().HitsNow(ctx, s.Fault)
 	if err != nil {
 		return err
 	}
-	return guard.CheckAlso(ctx, s.deps.Redis, &s.fault.Spec, s.traits, names, s.fault.Status.Targets,
+	return guard.CheckAlso(ctx, s.Deps.Redis, &s.Fault.Spec, s.Traits, names, s.Fault.Status.Targets,
 		others)
 }
 
 func inUse(pod corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning
-}
-
-// followedPods returns the pods for the timeline: without the replacements that the fault deletes
-// as soon as they appear.
-func (s *scope) followedPods() []corev1.Pod {
-	if !s.seen.Kept || !s.traits.EndsServer || s.seen.RevertedAll {
-		return s.pods
-	}
-	return slices.DeleteFunc(slices.Clone(s.pods), func(p corev1.Pod) bool {
-		return timeline.TargetOf(&s.fault.Status, &p) == nil
-	})
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/claims"
+	"github.com/redquake/redquake/controllers/redisfault/figures"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -28,11 +30,11 @@ func TestKeepReachesEveryTarget(t *testing.T) {
 	injector := &stepwise{refuse: refused}
 	f := &v1alpha1.RedisFault{}
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "a"}, {Pod: "b"}}
-	s, r := &scope{fault: f, injector: injector}, &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm()}
+	s, r := &scope.Fault{Fault: f, Injector: injector}, &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm()}
 	if err := r.keep(t.Context(), s); !errors.Is(err, refused) || len(injector.kept) != 2 {
 		t.Errorf("kept %v (%v)", injector.kept, err)
 	}
-	s.injector = fault.Unknown{}
+	s.Injector = fault.Unknown{}
 	if err := r.keep(t.Context(), s); err != nil {
 		t.Errorf("a fault that needs no renewal: %v", err)
 	}
@@ -99,11 +101,11 @@ func TestKeepSparesTheLastCopy(t *testing.T) {
 				},
 			}
 			injector := &standIn{due: *replacement}
-			s := &scope{
-				fault:    f,
-				injector: injector,
-				deps:     faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})),
-				traits:   contract.Traits{Silences: true, EndsServer: true, Lasts: time.Minute},
+			s := &scope.Fault{
+				Fault:    f,
+				Injector: injector,
+				Deps:     faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})),
+				Traits:   contract.Traits{Silences: true, EndsServer: true, Lasts: time.Minute},
 			}
 			r := &Reconciler{Client: none, APIReader: none, Clock: testingclock.NewFakePassiveClock(time.Now())}
 			err := r.keep(t.Context(), s)
@@ -122,21 +124,23 @@ func TestKeepSparesTheLastCopy(t *testing.T) {
 func TestTimelineSkipsDeletedReplacements(t *testing.T) {
 	f := &v1alpha1.RedisFault{}
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0"}}
-	s := &scope{
-		fault:  f,
-		traits: contract.Traits{EndsServer: true},
-		pods:   []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "u0"}}, {ObjectMeta: metav1.ObjectMeta{UID: "u1"}}},
+	s := &scope.Fault{
+		Fault:  f,
+		Traits: contract.Traits{EndsServer: true},
+		FoundPods: scope.FoundPods{Pods: []corev1.Pod{
+			{ObjectMeta: metav1.ObjectMeta{UID: "u0"}}, {ObjectMeta: metav1.ObjectMeta{UID: "u1"}},
+		}},
 	}
 	for _, tc := range []struct {
 		kept, reverted bool
 		want           int
 	}{{false, false, 2}, {true, false, 1}, {true, true, 2}} {
-		s.seen.Kept, s.seen.RevertedAll = tc.kept, tc.reverted
-		if got := s.followedPods(); len(got) != tc.want || string(got[0].UID) != "u0" {
+		s.Seen.Kept, s.Seen.RevertedAll = tc.kept, tc.reverted
+		if got := figures.FollowedPods(s); len(got) != tc.want || string(got[0].UID) != "u0" {
 			t.Errorf("%+v: follows %d pods", tc, len(got))
 		}
 	}
-	if len(s.pods) != 2 {
+	if len(s.Pods) != 2 {
 		t.Error("the scope's own pods were changed")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -30,37 +31,37 @@ import (
 // broken is reverted, nothing of it is left, though another object may have its name by then. Both reconcilers see that
 // it is gone, in any order.
 func TestForcedRemovalLeavesNothing(t *testing.T) {
-	begins := map[string]func(t *testing.T, r *Reconciler, s *scope){
-		"its pods are followed": func(t *testing.T, r *Reconciler, s *scope) {
+	begins := map[string]func(t *testing.T, r *Reconciler, s *scope.Fault){
+		"its pods are followed": func(t *testing.T, r *Reconciler, s *scope.Fault) {
 			r.watchPods(t.Context(), s)
 		},
-		"its servers are polled": func(t *testing.T, r *Reconciler, s *scope) {
+		"its servers are polled": func(t *testing.T, r *Reconciler, s *scope.Fault) {
 			r.watchPods(t.Context(), s)
 			r.watchServers(s)
 		},
-		"it waits for something else": func(t *testing.T, r *Reconciler, s *scope) {
+		"it waits for something else": func(t *testing.T, r *Reconciler, s *scope.Fault) {
 			r.watchPods(t.Context(), s)
 			r.journal(s)
 		},
-		"its stop conditions are evaluated": func(_ *testing.T, r *Reconciler, s *scope) {
+		"its stop conditions are evaluated": func(_ *testing.T, r *Reconciler, s *scope.Fault) {
 			never := &faultrun.Stops{Spec: &v1alpha1.StopConditions{LostWrites: new(int64(1))}}
-			r.Term.CheckStops(s.fault, never, func() *impact.Live { return nil })
+			r.Term.CheckStops(s.Fault, never, func() *impact.Live { return nil })
 		},
-		"its injection is in progress": func(_ *testing.T, r *Reconciler, s *scope) {
-			r.recordCall(s, lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject}, outcome{})
+		"its injection is in progress": func(_ *testing.T, r *Reconciler, s *scope.Fault) {
+			r.recordCall(s, lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject}, scope.Outcome{})
 		},
-		"it is injected": func(t *testing.T, r *Reconciler, s *scope) {
+		"it is injected": func(t *testing.T, r *Reconciler, s *scope.Fault) {
 			breaks(t, r, s)
 		},
-		"it is reverted": func(t *testing.T, r *Reconciler, s *scope) {
+		"it is reverted": func(t *testing.T, r *Reconciler, s *scope.Fault) {
 			breaks(t, r, s).Ask()
 			synctest.Wait()
 		},
-		"all of that": func(t *testing.T, r *Reconciler, s *scope) {
+		"all of that": func(t *testing.T, r *Reconciler, s *scope.Fault) {
 			r.watchPods(t.Context(), s)
 			r.watchServers(s)
 			r.journal(s)
-			r.Term.NoteCall(s.fault, r.Clock.Now())
+			r.Term.NoteCall(s.Fault, r.Clock.Now())
 			breaks(t, r, s)
 		},
 	}
@@ -81,13 +82,13 @@ func TestForcedRemovalLeavesNothing(t *testing.T) {
 }
 
 // breaks begins the session's reverter with the injector of the scope.
-func breaks(t *testing.T, r *Reconciler, s *scope) *faultrun.Reverter {
-	v := r.reverterOf(t.Context(), s.fault)
-	v.Learn(&s.fault.Status, s.injector, "redis-0")
+func breaks(t *testing.T, r *Reconciler, s *scope.Fault) *faultrun.Reverter {
+	v := r.reach().ReverterOf(t.Context(), s.Fault)
+	v.Learn(&s.Fault.Status, s.Injector, "redis-0")
 	return v
 }
 
-func forcedRemoval(t *testing.T, begin func(*testing.T, *Reconciler, *scope), heir bool, order []int) {
+func forcedRemoval(t *testing.T, begin func(*testing.T, *Reconciler, *scope.Fault), heir bool, order []int) {
 	injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, reverttest.Done}}
 	f := reverttest.ActiveFault(t, "redis-0")
 	f.Spec.Suspend, f.Spec.Target = true, &v1alpha1.RedisTarget{
@@ -101,12 +102,12 @@ func forcedRemoval(t *testing.T, begin func(*testing.T, *Reconciler, *scope), he
 	r := &Reconciler{Client: api, APIReader: api, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: term}
 	defer r.Close()
 	r.Restore(t.Context())
-	s := &scope{
-		fault:    f,
-		before:   f.DeepCopy(),
-		injector: injector,
-		target:   f.Spec.Target,
-		deps:     contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: f.Spec.Target, Live: api}},
+	s := &scope.Fault{
+		Fault:    f,
+		Before:   f.DeepCopy(),
+		Injector: injector,
+		Target:   f.Spec.Target,
+		Deps:     contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: f.Spec.Target, Live: api}},
 	}
 	begin(t, r, s)
 	if term.Find(f.UID) == nil {
@@ -156,7 +157,7 @@ func TestALateInjectionIsReverted(t *testing.T) {
 		gone := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)}
 		for _, one := range []reconcile.Reconciler{Ending{r}, r} {
 			if one == reconcile.Reconciler(r) {
-				breaks(t, r, &scope{fault: f, injector: injector})
+				breaks(t, r, &scope.Fault{Fault: f, Injector: injector})
 			}
 			if _, err := one.Reconcile(t.Context(), gone); err != nil {
 				t.Fatal(err)
@@ -196,12 +197,12 @@ func TestObjectsThatVanishBetweenManagers(t *testing.T) {
 				}
 			}
 			before := manager()
-			breaks(t, before, &scope{fault: f, injector: injector})
+			breaks(t, before, &scope.Fault{Fault: f, Injector: injector})
 			before.Close()
 			now := manager()
 			defer now.Close()
 			now.Restore(t.Context())
-			now.Sweep(t.Context())
+			now.ending().Sweep(t.Context())
 			synctest.Wait()
 			if len(injector.Calls()) != 1 || sessions.Find(f.UID) != nil {
 				t.Errorf("%s: %d reverts, left: %v", name, len(injector.Calls()), sessions.Find(f.UID))
@@ -221,7 +222,7 @@ func TestACacheAloneEndsNothing(t *testing.T) {
 		defer term.Registry.Close()
 		r := &Reconciler{Client: cache, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: term}
 		r.Restore(t.Context())
-		breaks(t, r, &scope{fault: f, injector: injector})
+		breaks(t, r, &scope.Fault{Fault: f, Injector: injector})
 		for _, one := range []reconcile.Reconciler{r, Ending{r}} {
 			if _, err := one.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)}); err != nil {
 				t.Fatal(err)
@@ -261,9 +262,9 @@ func TestVanishedObjectsAreLookedForAgain(t *testing.T) {
 			Runs:      runs.NewRegistry(),
 			Term:      sessions.NewTerm(),
 		}
-		breaks(t, r, &scope{fault: f, injector: injector})
+		breaks(t, r, &scope.Fault{Fault: f, Injector: injector})
 		r.Restore(t.Context())
-		r.Sweep(t.Context())
+		r.ending().Sweep(t.Context())
 		synctest.Wait()
 		if took := time.Since(began); len(injector.Calls()) != 1 || sessions.Find(f.UID) != nil || took > 3*time.Minute {
 			t.Errorf("after %s: %d reverts, left: %v", took, len(injector.Calls()), sessions.Find(f.UID))

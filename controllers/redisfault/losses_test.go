@@ -17,6 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/conditions"
+	"github.com/redquake/redquake/controllers/redisfault/figures"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/runs"
@@ -99,13 +102,13 @@ func TestLossesAreAttributedToFaults(t *testing.T) {
 		"c-quiet": {Recovered: true, LostWrites: new(int64(0))},
 	} {
 		i := slices.IndexFunc(faults, func(f v1alpha1.RedisFault) bool { return f.Name == name })
-		of := &scope{fault: faults[i].DeepCopy(), test: test}
-		of.observeLosses(faults)
-		of.setLosses()
-		if diff := cmp.Diff(want, *of.fault.Status.Impact); diff != "" || of.seen.LossesPending {
-			t.Errorf("%s: pending %v\n%s", name, of.seen.LossesPending, diff)
+		of := &scope.Fault{Fault: faults[i].DeepCopy(), Test: test}
+		figures.ObserveLosses(of, faults)
+		figures.SetLosses(of)
+		if diff := cmp.Diff(want, *of.Fault.Status.Impact); diff != "" || of.Seen.LossesPending {
+			t.Errorf("%s: pending %v\n%s", name, of.Seen.LossesPending, diff)
 		}
-		if d := of.display(); d == nil || d.LostWrites != fmt.Sprint(*want.LostWrites) {
+		if d := conditions.Display(of); d == nil || d.LostWrites != fmt.Sprint(*want.LostWrites) {
 			t.Errorf("%s: the column shows %+v, want %d", name, d, *want.LostWrites)
 		}
 	}
@@ -117,14 +120,14 @@ func TestLossesOfAFaultHaveBounds(t *testing.T) {
 	test := verified(v1alpha1.LossWindow{First: 11 * second, Last: 12 * second, Count: 10})
 	test.Status.Verification.LostWrites, test.Status.Verification.LostWritesAtLeast, test.Status.Verification.LostWritesAtMost = nil,
 		new(int64(6)), new(int64(10))
-	s := &scope{fault: &f, test: test}
-	s.observeLosses([]v1alpha1.RedisFault{f})
-	s.setLosses()
-	if i := s.fault.Status.Impact; i.LostWrites != nil || *i.LostWritesAtLeast != 6 || *i.LostWritesAtMost != 10 ||
+	s := &scope.Fault{Fault: &f, Test: test}
+	figures.ObserveLosses(s, []v1alpha1.RedisFault{f})
+	figures.SetLosses(s)
+	if i := s.Fault.Status.Impact; i.LostWrites != nil || *i.LostWritesAtLeast != 6 || *i.LostWritesAtMost != 10 ||
 		i.FirstLost == nil {
 		t.Errorf("%+v", i)
 	}
-	if d := s.display(); d == nil || d.LostWrites != "6-10" {
+	if d := conditions.Display(s); d == nil || d.LostWrites != "6-10" {
 		t.Errorf("the column shows %+v, want 6-10", d)
 	}
 }
@@ -153,10 +156,10 @@ func TestLossesArePending(t *testing.T) {
 	} {
 		test := verified()
 		tc.change(test)
-		s := &scope{fault: &f, test: test}
-		s.observeLosses([]v1alpha1.RedisFault{f})
-		if s.seen.LossesPending != tc.pending || (s.losses != nil) != tc.known {
-			t.Errorf("%s: pending %v, losses %+v", name, s.seen.LossesPending, s.losses)
+		s := &scope.Fault{Fault: &f, Test: test}
+		figures.ObserveLosses(s, []v1alpha1.RedisFault{f})
+		if s.Seen.LossesPending != tc.pending || (s.Losses != nil) != tc.known {
+			t.Errorf("%s: pending %v, losses %+v", name, s.Seen.LossesPending, s.Losses)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/figures"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
@@ -28,41 +30,33 @@ const (
 	maxMark = 64
 )
 
-// mark is the instant at which something else broke Redis: t0 of a fault of type External.
-type mark struct {
-	at     time.Time
-	offset *time.Duration // since the start of the load; nil = uncertain
-	by     v1alpha1.MarkSource
-	why    string
-}
-
 // observeMark determines whether something else has broken Redis. A usable annotation precedes what
 // the load shows. Once t0 is stored it does not change.
-func (r *Reconciler) observeMark(s *scope) {
-	if !s.traits.External {
+func (r *Reconciler) observeMark(s *scope.Fault) {
+	if !s.Traits.External {
 		return
 	}
-	value, set := s.fault.Annotations[v1alpha1.AnnotationMark]
-	began := s.fault.Status.StartTime
+	value, set := s.Fault.Annotations[v1alpha1.AnnotationMark]
+	began := s.Fault.Status.StartTime
 	if began == nil {
 		if _, now, _ := instantOf(value); set && now {
-			s.seen.MarkTrouble = fmt.Sprintf(
+			s.Seen.MarkTrouble = fmt.Sprintf(
 				"annotation %s: it was set before the trigger: remove it, and set it when Redis breaks",
 				v1alpha1.AnnotationMark)
 		}
 		return
 	}
-	s.seen.AwaitedSince, s.seen.AwaitedFor = began.Time, s.fault.Spec.MarkWait()
-	if s.fault.Status.InjectedAt != nil {
+	s.Seen.AwaitedSince, s.Seen.AwaitedFor = began.Time, s.Fault.Spec.MarkWait()
+	if s.Fault.Status.InjectedAt != nil {
 		return
 	}
 	if set {
-		s.marked, s.seen.MarkTrouble = s.markBy(value)
+		s.Marked, s.Seen.MarkTrouble = markBy(s, value)
 	}
-	if s.marked == nil {
-		s.marked = s.markByLoad()
+	if s.Marked == nil {
+		s.Marked = markByLoad(s)
 	}
-	s.seen.Marked = s.marked != nil
+	s.Seen.Marked = s.Marked != nil
 }
 
 // instantOf parses the annotation.
@@ -78,103 +72,95 @@ func instantOf(value string) (at time.Time, now bool, err error) {
 }
 
 // markBy is the mark of the annotation, or why there is none.
-func (s *scope) markBy(value string) (*mark, string) {
+func markBy(s *scope.Fault, value string) (*scope.Mark, string) {
 	at, now, err := instantOf(value)
-	began := s.fault.Status.StartTime.Time
+	began := s.Fault.Status.StartTime.Time
 	switch {
 	case err != nil:
 		return nil, fmt.Sprintf("annotation %s: %.64q is no instant: set one such as %s, or now",
-			v1alpha1.AnnotationMark, value, s.now.UTC().Format(time.RFC3339Nano))
+			v1alpha1.AnnotationMark, value, s.Now.UTC().Format(time.RFC3339Nano))
 	case now:
-		at = s.now
-	case at.After(s.now.Add(clocksApart)):
+		at = s.Now
+	case at.After(s.Now.Add(clocksApart)):
 		return nil, fmt.Sprintf("annotation %s: %s is in the future: it is %s here",
-			v1alpha1.AnnotationMark, value, s.now.UTC().Format(time.RFC3339Nano))
+			v1alpha1.AnnotationMark, value, s.Now.UTC().Format(time.RFC3339Nano))
 	case at.Before(began):
 		return nil, fmt.Sprintf("annotation %s: %s is before the wait for it began, at %s",
 			v1alpha1.AnnotationMark, value, began.UTC().Format(time.RFC3339Nano))
-	case at.After(s.now):
-		at = s.now
+	case at.After(s.Now):
+		at = s.Now
 	}
-	return &mark{
-		at:     at,
-		offset: s.offsetOf(at),
-		by:     v1alpha1.MarkedByAnnotation,
-		why:    fmt.Sprintf("annotation %s: %q", v1alpha1.AnnotationMark, value),
+	return &scope.Mark{
+		At:     at,
+		Offset: s.OffsetOf(at),
+		By:     v1alpha1.MarkedByAnnotation,
+		Why:    fmt.Sprintf("annotation %s: %q", v1alpha1.AnnotationMark, value),
 	}, ""
 }
 
 // markByLoad is the mark of the load's record; nil if that shows nothing.
-func (s *scope) markByLoad() *mark {
-	if s.test == nil || s.test.Status.StartTime == nil {
+func markByLoad(s *scope.Fault) *scope.Mark {
+	if s.Test == nil || s.Test.Status.StartTime == nil {
 		return nil
 	}
-	since := s.offsetOf(s.fault.Status.StartTime.Time)
+	since := s.OffsetOf(s.Fault.Status.StartTime.Time)
 	if since == nil {
 		return nil
 	}
-	var found *mark
-	s.run.Read(func(series *merged.Series) {
-		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Planned(&s.test.Spec)}
-		if b, broken := anomaly.BreakageSince(series, *since, options, s.others); broken {
-			found = &mark{
-				at:     s.now.Add(b.At - s.elapsed()),
-				offset: &b.At,
-				by:     v1alpha1.MarkedByLoad,
-				why:    b.Why,
+	var found *scope.Mark
+	s.Run.Read(func(series *merged.Series) {
+		options := impact.Options{MeasuredFrom: s.QuietFrom, Planned: children.Planned(&s.Test.Spec)}
+		if b, broken := anomaly.BreakageSince(series, *since, options, s.Others); broken {
+			found = &scope.Mark{
+				At:     s.Now.Add(b.At - s.Elapsed()),
+				Offset: &b.At,
+				By:     v1alpha1.MarkedByLoad,
+				Why:    b.Why,
 			}
 		}
 	})
 	return found
 }
 
-// elapsed is the time since the start of the load.
-func (s *scope) elapsed() time.Duration {
-	if at := s.offsetOf(s.now); at != nil {
-		return *at
-	}
-	return s.now.Sub(s.test.Status.StartTime.Time)
-}
-
 // await begins to wait until something else breaks Redis.
-func (r *Reconciler) await(ctx context.Context, s *scope) outcome {
-	_ = r.connect(ctx, s) // without a login the servers are not followed
-	status := &s.fault.Status
+func (r *Reconciler) await(ctx context.Context, s *scope.Fault) scope.Outcome {
+	_ = r.reach().Connect(ctx, s) // without a login the servers are not followed
+	status := &s.Fault.Status
 	status.StartTime = new(metav1.NewMicroTime(r.Clock.Now()))
-	status.LoadStartTime = s.test.Status.StartTime
-	status.Plan = s.plan(nil)
-	if s.target != nil {
-		status.Target = s.target.DeepCopy()
+	status.LoadStartTime = s.Test.Status.StartTime
+	status.Plan = planOf(s, nil)
+	if s.Target != nil {
+		status.Target = s.Target.DeepCopy()
 	}
 	log.FromContext(ctx).Info("Waiting until something else breaks Redis", "for",
-		s.fault.Spec.MarkWait())
+		s.Fault.Spec.MarkWait())
 	return r.lookOut(ctx, s)
 }
 
 // lookOut follows the pods and the servers while nothing has happened yet.
-func (r *Reconciler) lookOut(ctx context.Context, s *scope) outcome {
-	if !r.Term.Find(s.fault.UID).Watched() {
-		_ = r.connect(ctx, s)
+func (r *Reconciler) lookOut(ctx context.Context, s *scope.Fault) scope.Outcome {
+	if !r.Term.Find(s.Fault.UID).Watched() {
+		_ = r.reach().Connect(ctx, s)
 		r.watchPods(ctx, s)
 		r.watchServers(s)
 	}
 	r.journal(s)
-	s.run.Keep(string(s.fault.UID), max(0, s.elapsed()-markedWithin-keepAround), math.MaxInt64)
-	return outcome{}
+	s.Run.Keep(string(s.Fault.UID), max(0, s.Elapsed()-markedWithin-figures.KeepAround), math.MaxInt64)
+	return scope.Outcome{}
 }
 
 // mark stores the instant at which something else broke Redis, with what the pods have shown since
 // then.
-func (r *Reconciler) mark(ctx context.Context, s *scope) outcome {
-	status, m := &s.fault.Status, s.marked
+func (r *Reconciler) mark(ctx context.Context, s *scope.Fault) scope.Outcome {
+	status, m := &s.Fault.Status, s.Marked
 	r.journal(s)
-	at := metav1.NewMicroTime(m.at)
-	status.InjectedAt, status.RevertedAt, status.MarkedBy = &at, &at, m.by
-	if m.offset != nil {
-		status.InjectedOffset = new(v1alpha1.MicrosecondsOf(*m.offset))
+	at := metav1.NewMicroTime(m.At)
+	status.InjectedAt, status.RevertedAt, status.MarkedBy = &at, &at, m.By
+	if m.Offset != nil {
+		status.InjectedOffset = new(v1alpha1.MicrosecondsOf(*m.Offset))
 	}
-	timeline.Append(status, m.at, timeline.Marked, "", m.why)
+	timeline.Append(status, m.At, timeline.Marked, "", m.Why)
 	r.replay(s)
-	log.FromContext(ctx).Info("Something else broke Redis", "at", m.at, "by", m.by, "why", m.why)
-	return outcome{again: true}
+	log.FromContext(ctx).Info("Something else broke Redis", "at", m.At, "by", m.By, "why", m.Why)
+	return scope.Outcome{Again: true}
 }

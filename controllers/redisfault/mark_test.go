@@ -9,15 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 )
 
 // waiting is a fault of type External that has waited for its instant since t0 until now.
-func waiting(now time.Time) *scope {
+func waiting(now time.Time) *scope.Fault {
 	at := metav1.NewMicroTime(t0)
-	return &scope{
-		fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{StartTime: &at}},
-		now:   now,
-		test:  &v1alpha1.RedisLoadTest{},
+	return &scope.Fault{
+		Fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{StartTime: &at}},
+		Now:   now,
+		Test:  &v1alpha1.RedisLoadTest{},
 	}
 }
 
@@ -54,15 +55,15 @@ func TestMarkByAnnotation(t *testing.T) {
 		strings.Repeat("9", 256<<10):          {says: "is no instant"},
 		"2026-01-02T03:04:08." + strings.Repeat("0", 200<<10) + "Z": {says: "is no instant"},
 	} {
-		m, trouble := waiting(now).markBy(value)
-		if test.says == "" && (m == nil || trouble != "" || !m.at.Equal(test.at) || m.by != v1alpha1.MarkedByAnnotation) {
+		m, trouble := markBy(waiting(now), value)
+		if test.says == "" && (m == nil || trouble != "" || !m.At.Equal(test.at) || m.By != v1alpha1.MarkedByAnnotation) {
 			t.Errorf("%.60q: %+v, %s; want %s", value, m, trouble, test.at)
 		}
 		if test.says != "" && (m != nil || !strings.Contains(trouble, test.says) ||
 			!strings.HasPrefix(trouble, "annotation redquake.dev/mark: ")) {
 			t.Errorf("%.60q: %+v, %.300q; want %q", value, m, trouble, test.says)
 		}
-		if len(trouble) > 512 || m != nil && len(m.why) > 512 {
+		if len(trouble) > 512 || m != nil && len(m.Why) > 512 {
 			t.Errorf("%.60q: a message of %d bytes", value, len(trouble)+len(fmt.Sprint(m)))
 		}
 	}
@@ -78,14 +79,14 @@ func FuzzMark(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string, waited int64) {
 		now := after(time.Duration(max(0, min(waited, int64(24*time.Hour)))))
-		m, trouble := waiting(now).markBy(value)
+		m, trouble := markBy(waiting(now), value)
 		switch {
 		case (m == nil) == (trouble == ""):
 			t.Errorf("%q: %+v, %q", value, m, trouble)
-		case m == nil && len(trouble) > 512, m != nil && len(m.why) > 512:
+		case m == nil && len(trouble) > 512, m != nil && len(m.Why) > 512:
 			t.Errorf("%q: a long message", value)
-		case m != nil && (m.at.Before(t0) || m.at.After(now)):
-			t.Errorf("%q: %s is not between %s and %s", value, m.at, t0, now)
+		case m != nil && (m.At.Before(t0) || m.At.After(now)):
+			t.Errorf("%q: %s is not between %s and %s", value, m.At, t0, now)
 		}
 	})
 }

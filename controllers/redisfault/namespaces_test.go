@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -122,11 +123,11 @@ func TestNamespaceMayNotBeRead(t *testing.T) {
 	} {
 		o := newOfShop(t)
 		o.fails = apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "shop", errors.New("no such right"))
-		s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}, seen: tc.seen}
-		if err := o.observeStop(t.Context(), s); err != nil {
+		s := &scope.Fault{Fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}, Seen: tc.seen}
+		if err := o.ending().ObserveStop(t.Context(), s); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if p := s.seen.Withheld; (p != nil) != tc.withheld ||
+		if p := s.Seen.Withheld; (p != nil) != tc.withheld ||
 			p != nil && (p.Lasting || p.Reason != v1alpha1.ReasonNotPermitted ||
 				!strings.Contains(p.Message, "may not get namespace shop")) {
 			t.Errorf("%s: %+v", name, p)
@@ -176,13 +177,13 @@ func TestNamespacesAreFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if o.lookAtNamespaces(t.Context()); o.reads != 0 || len(o.notified()) != 0 {
+	if o.ending().LookAtNamespaces(t.Context()); o.reads != 0 || len(o.notified()) != 0 {
 		t.Errorf("%d reads although no fault acts", o.reads)
 	}
 	if err := o.api.Create(t.Context(), o.recordedFault("acting")); err != nil {
 		t.Fatal(err)
 	}
-	o.lookAtNamespaces(t.Context())
+	o.ending().LookAtNamespaces(t.Context())
 	if got := o.notified(); o.reads != 2 || !slices.Equal(got, []string{"acting", "reverted", "suspended", "waiting"}) {
 		t.Errorf("%d reads, of which the operator's namespace is one; reconciled are %q", o.reads, got)
 	}
@@ -192,15 +193,16 @@ func TestNamespacesAreFollowed(t *testing.T) {
 func TestNamespaceIsReadWhenAFaultBegins(t *testing.T) {
 	o := newOfShop(t)
 	o.OperatorNamespace = "shop"
-	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "waiting"}}}
-	if err := o.observeStop(t.Context(), s); err != nil || s.seen.Stopped != "" {
-		t.Fatalf("%v, %+v", err, s.seen)
+	s := &scope.Fault{Fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "waiting"}}}
+	if err := o.ending().ObserveStop(t.Context(), s); err != nil || s.Seen.Stopped != "" {
+		t.Fatalf("%v, %+v", err, s.Seen)
 	}
 	o.setStop(t, "true")
-	if got := o.record(t.Context(), s); !got.again || got.err != nil || s.fault.Status.StartTime != nil {
+	if got := o.record(t.Context(), s); !got.Again || got.Err != nil || s.Fault.Status.StartTime != nil {
 		t.Fatalf("%+v", got)
 	}
-	if err := o.observeStop(t.Context(), s); err != nil || !strings.Contains(s.seen.Stopped, v1alpha1.AnnotationStop) {
-		t.Errorf("%v, %+v", err, s.seen)
+	if err := o.ending().ObserveStop(t.Context(), s); err != nil ||
+		!strings.Contains(s.Seen.Stopped, v1alpha1.AnnotationStop) {
+		t.Errorf("%v, %+v", err, s.Seen)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/target"
@@ -22,18 +23,18 @@ func needsPods(f *v1alpha1.RedisFault) bool {
 
 // watchPods follows the pods of the fault's target. Without pods that can be determined there is
 // nothing to follow.
-func (r *Reconciler) watchPods(ctx context.Context, s *scope) {
-	defer func() { s.deps.Watched = r.Term.Find(s.fault.UID).Pods() }()
-	if s.target == nil || r.Term.Find(s.fault.UID).Pods() != nil {
+func (r *Reconciler) watchPods(ctx context.Context, s *scope.Fault) {
+	defer func() { s.Deps.Watched = r.Term.Find(s.Fault.UID).Pods() }()
+	if s.Target == nil || r.Term.Find(s.Fault.UID).Pods() != nil {
 		return
 	}
-	selector, err := s.deps.Selector(ctx)
+	selector, err := s.Deps.Selector(ctx)
 	if err != nil { // the Service was deleted, or access was revoked: the state of the pods is unknown
 		return
 	}
-	pods := r.Term.FollowPods(s.fault,
+	pods := r.Term.FollowPods(s.Fault,
 		func(following context.Context, changed func()) *podwatch.Watch {
-			return podwatch.Begin(following, r.APIReader, s.fault.Namespace, selector, changed)
+			return podwatch.Begin(following, r.APIReader, s.Fault.Namespace, selector, changed)
 		})
 	if pods == nil { // the manager stops
 		return
@@ -45,22 +46,22 @@ func (r *Reconciler) watchPods(ctx context.Context, s *scope) {
 
 // watchServers polls the servers of the target from before the injection on. A failure to do so
 // does not prevent the injection.
-func (r *Reconciler) watchServers(s *scope) {
-	if s.target != nil {
-		r.Term.WatchServers(s.fault, s.deps.Redis,
-			s.traits.Lasts+s.fault.Spec.MarkWait()+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
+func (r *Reconciler) watchServers(s *scope.Fault) {
+	if s.Target != nil {
+		r.Term.WatchServers(s.Fault, s.Deps.Redis,
+			s.Traits.Lasts+s.Fault.Spec.MarkWait()+s.Fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
 	}
 }
 
 // recordSightings adds what was seen of the servers, and what the injector has observed, to the
 // timeline.
-func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
-	status := &s.fault.Status
+func (r *Reconciler) recordSightings(ctx context.Context, s *scope.Fault) {
+	status := &s.Fault.Status
 	if status.InjectedAt == nil {
 		return
 	}
-	all := r.Term.Find(s.fault.UID).Sightings()
-	if follower, ok := s.injector.(contract.Follower); ok {
+	all := r.Term.Find(s.Fault.UID).Sightings()
+	if follower, ok := s.Injector.(contract.Follower); ok {
 		ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 		defer cancel()
 		for i := range status.Targets {
@@ -81,10 +82,10 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 
 // journal adds the present pods to the journal of a fault that waits. A target of addresses has no
 // known pods.
-func (r *Reconciler) journal(s *scope) {
-	if pods, watched := s.deps.Watched.Pods(); watched {
-		r.Term.NotePods(s.fault, faultrun.NewSnapshot(r.Clock.Now(), pods, func(pod *corev1.Pod) string {
-			return s.deps.Container(pod).Name
+func (r *Reconciler) journal(s *scope.Fault) {
+	if pods, watched := s.Deps.Watched.Pods(); watched {
+		r.Term.NotePods(s.Fault, faultrun.NewSnapshot(r.Clock.Now(), pods, func(pod *corev1.Pod) string {
+			return s.Deps.Container(pod).Name
 		}))
 	}
 }
@@ -94,12 +95,12 @@ const markedLate = 2 * time.Second
 
 // replay sets the pods just before t0 as targets, and adds what has happened to them since then to
 // the timeline.
-func (r *Reconciler) replay(s *scope) {
-	journal := r.Term.Find(s.fault.UID).Journal()
+func (r *Reconciler) replay(s *scope.Fault) {
+	journal := r.Term.Find(s.Fault.UID).Journal()
 	if journal == nil {
 		return
 	}
-	status := &s.fault.Status
+	status := &s.Fault.Status
 	then, later := journal.Since(status.InjectedAt.Add(-markedLate))
 	status.Targets = nil
 	for _, pod := range then[:min(len(then), 1000)] {

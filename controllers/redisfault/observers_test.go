@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/target"
@@ -29,24 +30,24 @@ func (f follower) Follow(context.Context, *v1alpha1.FaultTarget) []contract.Sigh
 // whole seconds: the second of the injection begins before it.
 func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 	injected := time.Date(2026, 1, 2, 3, 4, 5, 500e6, time.UTC)
-	s := &scope{
-		fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}},
-		injector: follower{seen: []contract.Sighting{
+	s := &scope.Fault{
+		Fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}},
+		Injector: follower{seen: []contract.Sighting{
 			{At: injected.Add(-6 * time.Second), Event: "Before"},
 			{At: injected, Event: "With"},
 			{At: injected.Truncate(time.Second), Coarse: true, Event: "InTheSecond"},
 			{At: injected.Add(time.Millisecond), Event: "After"},
 		}},
 	}
-	s.fault.Status.InjectedAt = &metav1.MicroTime{Time: injected}
-	s.fault.Status.Targets = make([]v1alpha1.FaultTarget, 1)
+	s.Fault.Status.InjectedAt = &metav1.MicroTime{Time: injected}
+	s.Fault.Status.Targets = make([]v1alpha1.FaultTarget, 1)
 	r := &Reconciler{
 		Term:  faultrun.NewRegistry(nil).NewTerm(),
 		Clock: testingclock.NewFakePassiveClock(injected.Add(time.Second)),
 	}
 	r.recordSightings(t.Context(), s)
 	var lines []string
-	for _, e := range s.fault.Status.Timeline {
+	for _, e := range s.Fault.Status.Timeline {
 		lines = append(lines, e.Event)
 	}
 	slices.Sort(lines)
@@ -62,11 +63,11 @@ func TestNoWitnessStartsOnceTheManagerStops(t *testing.T) {
 		APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(),
 		Term:      faultrun.NewRegistry(nil).NewTerm(),
 	}
-	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}}
-	s.target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
-	s.deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.target}}
+	s := &scope.Fault{Fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}}
+	s.Target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+	s.Deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.Target}}
 	watched := func() (witness, pods bool) {
-		session := r.Term.Find(s.fault.UID)
+		session := r.Term.Find(s.Fault.UID)
 		_, pods = session.Pods().Pods()
 		return session.Watched(), pods
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/policy"
 	"github.com/redquake/redquake/internal/problem"
@@ -118,16 +119,16 @@ func TestRecentPolicy(t *testing.T) {
 // A type that is switched off is refused before the policy is read.
 func TestSwitchedOff(t *testing.T) {
 	r := &Reconciler{Supported: []v1alpha1.FaultType{v1alpha1.FaultPodKill}}
-	s := &scope{
-		fault: &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss}}},
+	s := &scope.Fault{
+		Fault: &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss}}},
 	}
-	r.observePolicy(t.Context(), s)
-	if p := s.seen.Problem; p == nil || !p.Lasting || p.Reason != v1alpha1.ReasonForbiddenByPolicy ||
+	r.turns().ObservePolicy(t.Context(), s)
+	if p := s.Seen.Problem; p == nil || !p.Lasting || p.Reason != v1alpha1.ReasonForbiddenByPolicy ||
 		!strings.Contains(p.Message, "NodeLoss is switched off in this installation, by the flag --faults") {
 		t.Errorf("%+v", p)
 	}
-	s.seen.Problem, s.seen.Recorded = nil, true
-	if r.observePolicy(t.Context(), s); s.seen.Problem != nil {
+	s.Seen.Problem, s.Seen.Recorded = nil, true
+	if r.turns().ObservePolicy(t.Context(), s); s.Seen.Problem != nil {
 		t.Error("a fault that has begun is judged")
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/load"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/redisfault/turns"
 	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/guard"
@@ -19,120 +22,102 @@ import (
 // renew replaces a record that is too old to act on. Preparations of an injection (a taint, a
 // holder) may exist nevertheless, and would not be in the new record: they are reverted first. If
 // that fails, the injection fails in bounded time.
-func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
-	status := &s.fault.Status
-	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
-		return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
+func (r *Reconciler) renew(ctx context.Context, s *scope.Fault) scope.Outcome {
+	status := &s.Fault.Status
+	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.Before); old || err != nil {
+		return scope.Outcome{Stale: old && err == nil, Err: client.IgnoreNotFound(err)}
 	}
-	if err := r.connect(ctx, s); err != nil {
-		return outcome{err: err}
+	if err := r.reach().Connect(ctx, s); err != nil {
+		return scope.Outcome{Err: err}
 	}
-	r.Term.DropReverter(s.fault)
-	if !s.revertPreparations(ctx) {
-		return outcome{}
+	r.Term.DropReverter(s.Fault)
+	if !turns.RevertPreparations(ctx, s) {
+		return scope.Outcome{}
 	}
 	log.FromContext(ctx).Info("Selecting targets again: the record is too old to act on", "faultType",
-		s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
-	r.withdraw(s) // if it has to wait now, it is in nobody's way
+		s.Fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
+	r.turns().Withdraw(s) // if it has to wait now, it is in nobody's way
 	return r.record(ctx, s)
-}
-
-// revertPreparations reverts on all targets what of an injection may exist already, such as a
-// taint, and reports whether nothing of it is left.
-func (s *scope) revertPreparations(ctx context.Context) bool {
-	clean := true
-	for i := range s.fault.Status.Targets {
-		t := &s.fault.Status.Targets[i]
-		progress, err := s.injector.Revert(ctx, t)
-		t.Progress = faultrun.Shorten(progress.Message, faultrun.MaxProgress, len(s.fault.Status.Targets))
-		t.LastError = ""
-		if err != nil {
-			t.LastError = faultrun.Shorten(
-				fmt.Sprintf("revert the preparations of a record that is not used: %v", err), faultrun.MaxError,
-				len(s.fault.Status.Targets))
-			s.logOf(ctx, t).V(1).Info("Retrying to revert the preparations", "cause", err.Error())
-		}
-		clean = clean && err == nil && progress.Complete()
-	}
-	return clean
 }
 
 // record selects the targets, checks them, and sets their records in the status, which report
 // stores before the injection.
-func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
-	if o, pass := r.checkStops(s); !pass {
+func (r *Reconciler) record(ctx context.Context, s *scope.Fault) scope.Outcome {
+	if o, pass := r.reach().CheckStops(s); !pass {
 		return o
 	}
-	if err := r.observeStopNow(ctx, s); err != nil || s.seen.Stopped != "" || s.seen.Withheld != nil {
-		return outcome{again: err == nil, err: err} // the next reconcile ends the fault, or holds it
+	if err := r.ending().ObserveStopNow(ctx, s); err != nil || s.Seen.Stopped != "" ||
+		s.Seen.Withheld != nil {
+		// the next reconcile ends the fault, or holds it
+		return scope.Outcome{Again: err == nil, Err: err}
 	}
 	targets, err := r.selectTargets(ctx, s)
-	occupied := occupiedBy(err)
+	occupied := turns.OccupiedBy(err)
 	if err != nil && occupied == nil {
 		return r.refuse(s, err)
 	}
-	workloads, warnings, err := s.workloadsOf(ctx, targets)
+	workloads, warnings, err := turns.WorkloadsOf(ctx, s, targets)
 	if err != nil {
-		return problemOf(err)
+		return scope.ProblemOf(err)
 	}
-	wanted := r.wanted(s, targets, workloads)
+	wanted := r.turns().Wanted(s, targets, workloads)
 	if occupied != nil {
-		return outcome{problem: s.waitBeside(wanted, occupied)}
+		return scope.Outcome{Problem: turns.WaitBeside(s, wanted, occupied)}
 	}
-	if waits, err := r.takeTurn(ctx, s, wanted); err != nil {
-		return outcome{err: err}
+	if waits, err := r.turns().TakeTurn(ctx, s, wanted); err != nil {
+		return scope.Outcome{Err: err}
 	} else if waits != nil {
-		return outcome{
-			problem: waits,
-			ended:   waits.Lasting,
-			failed:  waits.Lasting,
+		return scope.Outcome{
+			Problem: waits,
+			Ended:   waits.Lasting,
+			Failed:  waits.Lasting,
 		}
 	}
-	if err := rules.Permitted(ctx, r.APIReader, s.fault); err != nil {
+	if err := rules.Permitted(ctx, r.APIReader, s.Fault); err != nil {
 		return r.refuse(s, err)
 	}
 	// Not earlier: what another fault has changed is neither to be recorded nor a reason to refuse
 	// this one.
-	if err := s.preflight(ctx, targets); err != nil {
-		return r.reconsider(ctx, s, wanted, r.refuse(s, err))
+	if err := preflight(ctx, s, targets); err != nil {
+		return r.turns().Reconsider(ctx, s, wanted, r.refuse(s, err))
 	}
-	if !s.seen.Setting && !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
-		return outcome{} // another fault on the same load was first
+	if !s.Seen.Setting && !r.Runs.Claim(s.Run, s.Fault.UID, r.Clock.Now()) {
+		return scope.Outcome{} // another fault on the same load was first
 	}
 	r.observeFrom(ctx, s)
-	s.setRecord(targets, metav1.NewMicroTime(r.Clock.Now()))
-	status := &s.fault.Status
-	status.Warnings = fitting(append(warnings, s.warnings(ctx, targets)...))
-	status.Target = s.target.DeepCopy()
+	setRecord(s, targets, metav1.NewMicroTime(r.Clock.Now()))
+	status := &s.Fault.Status
+	status.Warnings = fitting(append(warnings, warningsOf(ctx, s, targets)...))
+	status.Target = s.Target.DeepCopy()
 	status.Workloads = workloads
-	status.Plan = s.plan(targets)
-	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets",
-		podNames(targets))
-	return outcome{again: true}
+	status.Plan = planOf(s, targets)
+	log.FromContext(ctx).Info("Selected targets", "faultType", s.Fault.Spec.Action.Type, "targets",
+		scope.PodNames(targets))
+	return scope.Outcome{Again: true}
 }
 
 // observeFrom begins to follow the pods of the target, and its servers, whose roles may have
 // changed since an earlier record.
-func (r *Reconciler) observeFrom(ctx context.Context, s *scope) {
-	r.Term.StopObserving(s.fault)
+func (r *Reconciler) observeFrom(ctx context.Context, s *scope.Fault) {
+	r.Term.StopObserving(s.Fault)
 	r.watchPods(ctx, s)
-	if !s.seen.Setting {
+	if !s.Seen.Setting {
 		r.watchServers(s)
 	}
 }
 
 // setRecord sets what is to be broken.
-func (s *scope) setRecord(targets []v1alpha1.FaultTarget, now metav1.MicroTime) {
+func setRecord(s *scope.Fault, targets []v1alpha1.FaultTarget, now metav1.MicroTime) {
 	for i := range targets {
 		targets[i].IntendedAt = &now
 	}
-	status := &s.fault.Status
+	status := &s.Fault.Status
 	status.Targets = targets
 	status.StartTime = &now
-	status.LoadTest = s.seen.LoadName
-	if s.test != nil { // that of a setting may be created later
-		status.LoadStartTime = s.test.Status.StartTime
-		s.followLoad()
+	status.LoadTest = s.Seen.LoadName
+	if s.Test != nil { // that of a setting may be created later
+		status.LoadStartTime = s.Test.Status.StartTime
+		load.FollowLoad(s)
 	}
 	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to give way
 		status.Waiting = &v1alpha1.WaitingFault{Since: w.Since}
@@ -141,25 +126,27 @@ func (s *scope) setRecord(targets []v1alpha1.FaultTarget, now metav1.MicroTime) 
 
 // selectTargets selects the targets behind the guards. They are returned also where other faults
 // are in the way, with an error that is guard.Occupied.
-func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {
-	if test := s.measuringTest(); test != nil && s.traits.NewPod && losesReplacements(test) &&
-		!(s.fault.Spec.DryRun && neverStarted(test)) {
+func (r *Reconciler) selectTargets(
+	ctx context.Context, s *scope.Fault,
+) ([]v1alpha1.FaultTarget, error) {
+	if test := measuringTest(s); test != nil && s.Traits.NewPod && losesReplacements(test) &&
+		!(s.Fault.Spec.DryRun && neverStarted(test)) {
 		return nil, problem.Invalid(
 			"RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would "+
 				"never connect to the replacement of a killed pod", test.Name)
 	}
-	if err := r.connect(ctx, s); err != nil {
+	if err := r.reach().Connect(ctx, s); err != nil {
 		return nil, err
 	}
-	if status := &s.fault.Status; s.fault.Spec.Select.Pick == v1alpha1.PickRandom &&
+	if status := &s.Fault.Status; s.Fault.Spec.Select.Pick == v1alpha1.PickRandom &&
 		status.Seed == nil {
 		status.Seed = new(guard.NewSeed())
 	}
-	others, err := r.claims().Hits(ctx, s.fault)
+	others, err := r.claims().Hits(ctx, s.Fault)
 	if err != nil {
 		return nil, err
 	}
-	targets, err := guard.Select(ctx, s.deps.Redis, &s.fault.Spec, s.traits, s.fault.Status.Seed,
+	targets, err := guard.Select(ctx, s.Deps.Redis, &s.Fault.Spec, s.Traits, s.Fault.Status.Seed,
 		others)
 	if err != nil {
 		return targets, fmt.Errorf("select targets: %w", err)
@@ -168,9 +155,9 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.Fa
 }
 
 // preflight checks each target, and adds what its revert needs.
-func (s *scope) preflight(ctx context.Context, targets []v1alpha1.FaultTarget) error {
+func preflight(ctx context.Context, s *scope.Fault, targets []v1alpha1.FaultTarget) error {
 	for i := range targets {
-		if err := s.injector.Preflight(ctx, &targets[i]); err != nil {
+		if err := s.Injector.Preflight(ctx, &targets[i]); err != nil {
 			return fmt.Errorf("check target %s: %w", targets[i].Pod, err)
 		}
 	}
@@ -178,10 +165,10 @@ func (s *scope) preflight(ctx context.Context, targets []v1alpha1.FaultTarget) e
 }
 
 // refuse is the outcome of targets that cannot be selected, or that the fault would not work on.
-func (r *Reconciler) refuse(s *scope, err error) outcome {
-	o := problemOf(err)
-	if o.ended { // a witness of an earlier record may be running
-		r.Term.StopObserving(s.fault)
+func (r *Reconciler) refuse(s *scope.Fault, err error) scope.Outcome {
+	o := scope.ProblemOf(err)
+	if o.Ended { // a witness of an earlier record may be running
+		r.Term.StopObserving(s.Fault)
 	}
 	return o
 }
@@ -194,12 +181,4 @@ func losesReplacements(test *v1alpha1.RedisLoadTest) bool {
 	return t.Service == nil && len(t.Addresses) == 0 && t.Sentinel == nil &&
 		t.Topology != v1alpha1.TopologyCluster &&
 		(found == nil || found.Topology != v1alpha1.TopologyCluster)
-}
-
-func podNames(targets []v1alpha1.FaultTarget) []string {
-	all := make([]string, len(targets))
-	for i := range targets {
-		all[i] = targets[i].Pod
-	}
-	return all
 }

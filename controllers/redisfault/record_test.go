@@ -11,6 +11,7 @@ import (
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -36,15 +37,15 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	injector := &reverttest.Reverts{
 		Answers: []reverttest.Answer{reverttest.Refusal, {Progress: contract.Underway("the node is untainted")}},
 	}
-	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector, seen: lifecycle.Fault{Recorded: true}}
-	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
-	if o := r.renew(t.Context(), s); o.again || len(injector.Calls()) != 1 ||
-		!strings.Contains(s.fault.Status.Targets[0].LastError, "not used: no") {
-		t.Errorf("%+v after %d calls: %+v", o, len(injector.Calls()), s.fault.Status.Targets)
+	s := &scope.Fault{Fault: stored.DeepCopy(), Before: stored, Injector: injector, Seen: lifecycle.Fault{Recorded: true}}
+	s.Fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
+	if o := r.renew(t.Context(), s); o.Again || len(injector.Calls()) != 1 ||
+		!strings.Contains(s.Fault.Status.Targets[0].LastError, "not used: no") {
+		t.Errorf("%+v after %d calls: %+v", o, len(injector.Calls()), s.Fault.Status.Targets)
 	}
-	if o := r.renew(t.Context(), s); o.again || s.fault.Status.Targets[0].Progress == "" ||
-		s.fault.Status.Targets[0].LastError != "" {
-		t.Errorf("%+v: %+v", o, s.fault.Status.Targets)
+	if o := r.renew(t.Context(), s); o.Again || s.Fault.Status.Targets[0].Progress == "" ||
+		s.Fault.Status.Targets[0].LastError != "" {
+		t.Errorf("%+v: %+v", o, s.Fault.Status.Targets)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/redisfault/turns"
 	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault/guard"
@@ -23,12 +25,12 @@ var errDryRun = errors.New("spec.dryRun: nothing may be injected")
 
 // rehearse selects the targets of a dry run, checks them, and ends it. Targets, plan and end are
 // stored by one write, so that no operator finds a record to act on.
-func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) rehearse(ctx context.Context, s *scope.Fault) scope.Outcome {
 	var targets []v1alpha1.FaultTarget
 	var workloads, warnings []string
-	if !s.traits.External {
-		if s.target == nil {
-			return problemOf(problem.Invalid("spec.target: the Redis of the fault is not known"))
+	if !s.Traits.External {
+		if s.Target == nil {
+			return scope.ProblemOf(problem.Invalid("spec.target: the Redis of the fault is not known"))
 		}
 		var err error
 		var beside []string
@@ -36,41 +38,41 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if occupied, is := errors.AsType[*guard.Occupied](err); is {
 			beside = append(beside, "the fault would wait: "+occupied.Message)
 		} else if err != nil {
-			return problemOf(err)
+			return scope.ProblemOf(err)
 		}
 		var omitted []string
-		if workloads, omitted, err = s.workloadsOf(ctx, targets); err != nil {
-			return problemOf(err)
+		if workloads, omitted, err = turns.WorkloadsOf(ctx, s, targets); err != nil {
+			return scope.ProblemOf(err)
 		}
-		if err := rules.Permitted(ctx, r.APIReader, s.fault); err != nil {
-			return problemOf(err)
+		if err := rules.Permitted(ctx, r.APIReader, s.Fault); err != nil {
+			return scope.ProblemOf(err)
 		}
-		waits, err := r.wouldWait(ctx, s, r.wanted(s, targets, workloads))
+		waits, err := r.wouldWait(ctx, s, r.turns().Wanted(s, targets, workloads))
 		if err != nil {
-			return problemOf(err)
+			return scope.ProblemOf(err)
 		}
-		warnings = slices.Concat(omitted, waits, beside, s.obstacles())
-		if err := s.preflight(ctx, targets); err != nil {
+		warnings = slices.Concat(omitted, waits, beside, obstacles(s))
+		if err := preflight(ctx, s, targets); err != nil {
 			if len(waits) == 0 {
-				return problemOf(err)
+				return scope.ProblemOf(err)
 			}
 			// for what another one has changed
 			warnings = append(warnings,
 				fmt.Sprintf("it cannot be checked now whether the fault works, as it would wait: %v", err))
 		}
 	}
-	status := &s.fault.Status
-	warnings = append(warnings, s.warnings(ctx, targets)...)
+	status := &s.Fault.Status
+	warnings = append(warnings, warningsOf(ctx, s, targets)...)
 	status.Warnings = fitting(warnings)
 	status.Targets = targets
 	status.Workloads = workloads
-	status.Plan = s.plan(targets)
+	status.Plan = planOf(s, targets)
 	status.StartTime = new(metav1.NewMicroTime(r.Clock.Now()))
-	log.FromContext(ctx).Info("Planned, not injected", "faultType", s.fault.Spec.Action.Type,
-		"targets", podNames(targets))
-	return outcome{
-		ended:   true,
-		problem: &problem.Problem{Reason: v1alpha1.ReasonDryRun, Message: rehearsed(status)},
+	log.FromContext(ctx).Info("Planned, not injected", "faultType", s.Fault.Spec.Action.Type,
+		"targets", scope.PodNames(targets))
+	return scope.Outcome{
+		Ended:   true,
+		Problem: &problem.Problem{Reason: v1alpha1.ReasonDryRun, Message: rehearsed(status)},
 	}
 }
 
@@ -91,8 +93,10 @@ func rehearsed(status *v1alpha1.RedisFaultStatus) string {
 
 // wouldWait is for what the fault would have to wait now: another one, or a limit of the cluster's
 // policy.
-func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim) ([]string, error) {
-	limits, err := r.rules().For(ctx, s.fault, r.rules().Live)
+func (r *Reconciler) wouldWait(
+	ctx context.Context, s *scope.Fault, wanted lock.Claim,
+) ([]string, error) {
+	limits, err := r.rules().For(ctx, s.Fault, r.rules().Live)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +104,7 @@ func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim)
 	if err != nil {
 		return nil, err
 	}
-	if clash := clashWith(wanted, held); clash != nil {
+	if clash := turns.ClashWith(wanted, held); clash != nil {
 		return nil, clash
 	}
 	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
@@ -116,18 +120,18 @@ func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim)
 
 // obstacles are what of its load would keep the fault from being injected now, although its targets
 // and the guards permit it.
-func (s *scope) obstacles() []string {
+func obstacles(s *scope.Fault) []string {
 	var found []string
-	switch s.seen.Load {
+	switch s.Seen.Load {
 	case lifecycle.LoadMissing:
-		if !s.seen.OwnLoad && !s.seen.Setting {
-			found = append(found, fmt.Sprintf("RedisLoadTest %s does not exist yet", s.seen.LoadName))
+		if !s.Seen.OwnLoad && !s.Seen.Setting {
+			found = append(found, fmt.Sprintf("RedisLoadTest %s does not exist yet", s.Seen.LoadName))
 		}
 	case lifecycle.LoadEnded, lifecycle.LoadFailed:
 		found = append(found, fmt.Sprintf("RedisLoadTest %s is over: the fault would fail",
-			s.seen.LoadName))
+			s.Seen.LoadName))
 	}
-	if test := s.measuringTest(); test != nil && s.traits.NewPod && losesReplacements(test) {
+	if test := measuringTest(s); test != nil && s.Traits.NewPod && losesReplacements(test) {
 		found = append(found,
 			fmt.Sprintf(
 				"RedisLoadTest %s has no target.service: the fault would fail, unless Redis turns out to be a cluster",
@@ -138,11 +142,11 @@ func (s *scope) obstacles() []string {
 
 // measuringTest is the load test that measures the fault, also where a dry run does not create it;
 // nil if there is none.
-func (s *scope) measuringTest() *v1alpha1.RedisLoadTest {
-	if s.test == nil && s.seen.OwnLoad && s.fault.Spec.Target != nil {
-		return children.ProbeLoadTest(s.fault)
+func measuringTest(s *scope.Fault) *v1alpha1.RedisLoadTest {
+	if s.Test == nil && s.Seen.OwnLoad && s.Fault.Spec.Target != nil {
+		return children.ProbeLoadTest(s.Fault)
 	}
-	return s.test
+	return s.Test
 }
 
 // neverStarted reports whether the topology of a load's Redis may still turn out to be any: the

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -19,50 +20,50 @@ const firstAttempt = 250 * time.Millisecond
 
 // revert asks for the revert of every target that is not reverted yet. The reverter does it: a
 // notice of its progress triggers a reconcile.
-func (r *Reconciler) revert(ctx context.Context, s *scope) outcome {
-	if s.seen.LastLook() {
-		_ = r.connect(ctx, s) // what is missing shows in the evidence
-		s.confirmBeforeRevert(ctx, r.Clock.Now())
+func (r *Reconciler) revert(ctx context.Context, s *scope.Fault) scope.Outcome {
+	if s.Seen.LastLook() {
+		_ = r.reach().Connect(ctx, s) // what is missing shows in the evidence
+		confirmBeforeRevert(ctx, s, r.Clock.Now())
 	}
-	v := r.reverterOf(ctx, s.fault)
+	v := r.reach().ReverterOf(ctx, s.Fault)
 	v.Ask()
 	waits, cancel := context.WithTimeout(ctx, firstAttempt)
 	defer cancel()
 	v.AwaitAttempt(waits)
 	known, _ := v.Progress()
-	known.Into(&s.fault.Status)
-	return outcome{again: known.Reverted()}
+	known.Into(&s.Fault.Status)
+	return scope.Outcome{Again: known.Reverted()}
 }
 
 // abandon abandons the revert of the targets where it has failed for too long, and shows the
 // commands to revert them manually.
-func (r *Reconciler) abandon(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) abandon(ctx context.Context, s *scope.Fault) scope.Outcome {
 	now := r.Clock.Now()
-	_ = r.connect(ctx, s) // only the text of the command depends on it
-	v := r.reverterOf(ctx, s.fault)
+	_ = r.reach().Connect(ctx, s) // only the text of the command depends on it
+	v := r.reach().ReverterOf(ctx, s.Fault)
 	abandons := func(t *v1alpha1.FaultTarget) bool {
-		return slices.ContainsFunc(s.seen.Pending, func(p lifecycle.Pending) bool {
-			return p.Pod == t.Pod && s.seen.Abandons(p, now)
+		return slices.ContainsFunc(s.Seen.Pending, func(p lifecycle.Pending) bool {
+			return p.Pod == t.Pod && s.Seen.Abandons(p, now)
 		})
 	}
-	v.Exclusively(func() { s.leave(ctx, abandons) })
-	v.Abandon(abandons, s.injector.ManualRevertCommand)
+	v.Exclusively(func() { leave(ctx, s, abandons) })
+	v.Abandon(abandons, s.Injector.ManualRevertCommand)
 	known, _ := v.Progress()
-	known.Into(&s.fault.Status)
-	s.seen.RevertFailed = abandonedReverts(s.fault.Status.Targets)
-	return outcome{again: true}
+	known.Into(&s.Fault.Status)
+	s.Seen.RevertFailed = scope.AbandonedReverts(s.Fault.Status.Targets)
+	return scope.Outcome{Again: true}
 }
 
 // leave hands what is abandoned over to the cluster, as far as that is possible.
-func (s *scope) leave(ctx context.Context, abandons func(*v1alpha1.FaultTarget) bool) {
-	leaver, is := s.injector.(contract.Leaver)
+func leave(ctx context.Context, s *scope.Fault, abandons func(*v1alpha1.FaultTarget) bool) {
+	leaver, is := s.Injector.(contract.Leaver)
 	if !is {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
-	for i := range s.fault.Status.Targets {
-		t := &s.fault.Status.Targets[i]
+	for i := range s.Fault.Status.Targets {
+		t := &s.Fault.Status.Targets[i]
 		if !faultrun.IsOpen(t) || !abandons(t) {
 			continue
 		}

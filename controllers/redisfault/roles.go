@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/figures"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
@@ -22,21 +24,21 @@ var roleChanges = []string{
 }
 
 // observeRoles determines whether the roles have settled, too, once the load has recovered.
-func (r *Reconciler) observeRoles(ctx context.Context, s *scope) {
-	status := &s.fault.Status
-	if !s.seen.Settled || status.SettledTime != nil || s.seen.Setting {
+func (r *Reconciler) observeRoles(ctx context.Context, s *scope.Fault) {
+	status := &s.Fault.Status
+	if !s.Seen.Settled || status.SettledTime != nil || s.Seen.Setting {
 		return
 	}
-	if since := r.Clock.Now().Sub(lastRoleChange(status)); since >= 0 && since < sustainFor {
-		s.seen.Settled, s.rolesOpen = false, "the roles changed a moment ago"
+	if since := r.Clock.Now().Sub(lastRoleChange(status)); since >= 0 && since < figures.SustainFor {
+		s.Seen.Settled, s.RolesOpen = false, "the roles changed a moment ago"
 		return
 	}
-	if !s.endedPrimary() {
+	if !endedPrimary(s) {
 		return
 	}
-	_ = r.connect(ctx, s) // what is missing shows in the evidence
-	if after := s.rolesAfter(ctx); after.Open != "" {
-		s.seen.Settled, s.rolesOpen = false, after.Open
+	_ = r.reach().Connect(ctx, s) // what is missing shows in the evidence
+	if after := rolesAfter(ctx, s); after.Open != "" {
+		s.Seen.Settled, s.RolesOpen = false, after.Open
 	}
 }
 
@@ -52,38 +54,30 @@ func lastRoleChange(status *v1alpha1.RedisFaultStatus) time.Time {
 }
 
 // endedPrimary reports whether the fault has ended the server of a primary.
-func (s *scope) endedPrimary() bool {
-	return s.traits.EndsServer && s.target != nil && s.seen.InjectedAny &&
-		slices.ContainsFunc(s.fault.Status.Targets, func(t v1alpha1.FaultTarget) bool {
+func endedPrimary(s *scope.Fault) bool {
+	return s.Traits.EndsServer && s.Target != nil && s.Seen.InjectedAny &&
+		slices.ContainsFunc(s.Fault.Status.Targets, func(t v1alpha1.FaultTarget) bool {
 			return t.Role == v1alpha1.RolePrimary
 		})
 }
 
-func (s *scope) rolesAfter(ctx context.Context) fault.After {
+func rolesAfter(ctx context.Context, s *scope.Fault) fault.After {
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
-	return fault.RolesAfter(ctx, s.deps.Redis, s.fault.Status.Targets)
+	return fault.RolesAfter(ctx, s.Deps.Redis, s.Fault.Status.Targets)
 }
 
 // recordRoleChanges adds to the timeline, for every primary that was ended, which server is the
 // primary now, or that this is not decided.
-func (s *scope) recordRoleChanges(ctx context.Context, now time.Time) {
-	if !s.endedPrimary() {
+func recordRoleChanges(ctx context.Context, s *scope.Fault, now time.Time) {
+	if !endedPrimary(s) {
 		return
 	}
-	after := s.rolesAfter(ctx)
+	after := rolesAfter(ctx, s)
 	for _, seen := range after.Seen {
-		timeline.Append(&s.fault.Status, now, seen.Event, seen.Object, seen.Message)
+		timeline.Append(&s.Fault.Status, now, seen.Event, seen.Object, seen.Message)
 	}
-	if s.rolesOpen = after.Open; after.Open != "" {
-		timeline.Append(&s.fault.Status, now, fault.EventTwoPrimaries, "servers", after.Open)
+	if s.RolesOpen = after.Open; after.Open != "" {
+		timeline.Append(&s.Fault.Status, now, fault.EventTwoPrimaries, "servers", after.Open)
 	}
-}
-
-// rolesMessage is what a fault still waits for after the recovery of its load; "" = nothing.
-func (s *scope) rolesMessage() string {
-	if s.rolesOpen == "" {
-		return ""
-	}
-	return "; waiting until it is decided which server is the primary: " + s.rolesOpen
 }

@@ -10,6 +10,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/figures"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -23,7 +25,7 @@ import (
 
 // endedPrimaryOf is a scope of a fault that has killed the primary redis-0 of three servers, of which the load has
 // recovered.
-func endedPrimaryOf(t *testing.T, now time.Time, roles ...topology.Role) (*Reconciler, *scope) {
+func endedPrimaryOf(t *testing.T, now time.Time, roles ...topology.Role) (*Reconciler, *scope.Fault) {
 	w := faulttest.NewWorld(t)
 	for i, name := range []string{"redis-0", "redis-1", "redis-2"} {
 		w.Pod(name, "u-"+name, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}[i], roles[i], nil)
@@ -36,12 +38,12 @@ func endedPrimaryOf(t *testing.T, now time.Time, roles ...topology.Role) (*Recon
 		},
 	}
 	pods := faulttest.ByPods(map[string]string{"app": "redis"})
-	s := &scope{
-		fault:  f,
-		target: pods,
-		deps:   faulttest.On(w.Deps(), pods),
-		traits: contract.Traits{EndsServer: true},
-		seen:   lifecycle.Fault{Settled: true, InjectedAny: true},
+	s := &scope.Fault{
+		Fault:  f,
+		Target: pods,
+		Deps:   faulttest.On(w.Deps(), pods),
+		Traits: contract.Traits{EndsServer: true},
+		Seen:   lifecycle.Fault{Settled: true, InjectedAny: true},
 	}
 	return &Reconciler{
 		Term:    faultrun.NewRegistry(nil).NewTerm(),
@@ -89,11 +91,11 @@ func TestRolesExtendTheObservation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, s := endedPrimaryOf(t, now, tc.roles...)
 			if tc.event != "" {
-				timeline.Append(&s.fault.Status, now.Add(-tc.ago), tc.event, "sentinels", "")
+				timeline.Append(&s.Fault.Status, now.Add(-tc.ago), tc.event, "sentinels", "")
 			}
 			r.observeRoles(t.Context(), s)
-			if s.seen.Settled != (tc.open == "") || !strings.Contains(s.rolesOpen, tc.open) {
-				t.Errorf("settled %t: %s", s.seen.Settled, s.rolesOpen)
+			if s.Seen.Settled != (tc.open == "") || !strings.Contains(s.RolesOpen, tc.open) {
+				t.Errorf("settled %t: %s", s.Seen.Settled, s.RolesOpen)
 			}
 		})
 	}
@@ -114,18 +116,18 @@ func TestUndecidedRolesAreSaid(t *testing.T) {
 		{[]topology.Role{topology.Primary, topology.Primary, topology.Replica}, false, fault.EventTwoPrimaries, false},
 	} {
 		_, s := endedPrimaryOf(t, now, tc.roles...)
-		s.recordRoleChanges(t.Context(), now)
-		if len(s.fault.Status.Timeline) != 1 || s.fault.Status.Timeline[0].Event != tc.event {
-			t.Errorf("%+v: %+v", tc, s.fault.Status.Timeline)
+		recordRoleChanges(t.Context(), s, now)
+		if len(s.Fault.Status.Timeline) != 1 || s.Fault.Status.Timeline[0].Event != tc.event {
+			t.Errorf("%+v: %+v", tc, s.Fault.Status.Timeline)
 		}
-		s.impact = &impact.Impact{Recovered: tc.recovered}
-		s.measured = result.NewFault(s.impact, result.FaultInput{})
-		s.seen.Load = lifecycle.LoadRunning
-		s.setImpact(true)
-		if doubts := slices.ContainsFunc(s.fault.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool {
+		s.Impact = &impact.Impact{Recovered: tc.recovered}
+		s.Measured = result.NewFault(s.Impact, result.FaultInput{})
+		s.Seen.Load = lifecycle.LoadRunning
+		figures.SetImpact(s, true)
+		if doubts := slices.ContainsFunc(s.Fault.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool {
 			return d.Reason == fault.EventTwoPrimaries
 		}); doubts != tc.doubt {
-			t.Errorf("%+v: %+v", tc, s.fault.Status.Impact.Doubts)
+			t.Errorf("%+v: %+v", tc, s.Fault.Status.Impact.Doubts)
 		}
 	}
 }

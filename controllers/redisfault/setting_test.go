@@ -11,6 +11,9 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/claims"
+	"github.com/redquake/redquake/controllers/redisfault/conditions"
+	"github.com/redquake/redquake/controllers/redisfault/figures"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -31,11 +34,11 @@ func TestSettingInForceWakesOthers(t *testing.T) {
 	waiting.Status.Waiting = &v1alpha1.WaitingFault{Since: metav1.NowMicro(), For: "setting"}
 	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(waiting).Build()}
 	setting := settingInForce()
-	if woken := r.RequestsForFault(t.Context(), setting); len(woken) != 1 || woken[0].Name != "kill" {
+	if woken := r.turns().WokenBy(t.Context(), setting); len(woken) != 1 || woken[0].Name != "kill" {
 		t.Errorf("woken: %v", woken)
 	}
 	setting.Status.Targets[0].ActiveAt = nil
-	if woken := r.RequestsForFault(t.Context(), setting); len(woken) != 0 {
+	if woken := r.turns().WokenBy(t.Context(), setting); len(woken) != 0 {
 		t.Errorf("woken before the setting is complete: %v", woken)
 	}
 }
@@ -122,24 +125,24 @@ func TestHeldCondition(t *testing.T) {
 		"there until the end": {[]v1alpha1.Effect{yes, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
 		"lost, and replaced":  {[]v1alpha1.Effect{yes, no, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld, true},
 	} {
-		s := &scope{fault: settingInForce(), seen: lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true}}
-		s.fault.Spec.Action.Type = v1alpha1.FaultConfig
+		s := &scope.Fault{Fault: settingInForce(), Seen: lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true}}
+		s.Fault.Spec.Action.Type = v1alpha1.FaultConfig
 		if tc.replaced {
-			s.fault.Spec.Action.Type = v1alpha1.FaultReplicaScale
+			s.Fault.Spec.Action.Type = v1alpha1.FaultReplicaScale
 		}
 		confirmed := false
 		for i, effect := range tc.effects {
 			if tc.ended && i == len(tc.effects)-1 {
-				s.fault.Status.HeldUntil = new(metav1.NowMicro())
+				s.Fault.Status.HeldUntil = new(metav1.NowMicro())
 			}
-			s.setHeld(effect, "evidence", confirmed)
+			conditions.SetHeld(s, effect, "evidence", confirmed)
 			confirmed = confirmed || effect == yes
 		}
-		held := meta.FindStatusCondition(s.fault.Status.Conditions, v1alpha1.ConditionHeld)
+		held := meta.FindStatusCondition(s.Fault.Status.Conditions, v1alpha1.ConditionHeld)
 		if held == nil || held.Status != tc.status || held.Reason != tc.reason {
 			t.Errorf("%s: %+v, want %s, %s", name, held, tc.status, tc.reason)
 		}
-		if doubts := heldDoubts(&s.fault.Status); (len(doubts) == 0) != (tc.status == metav1.ConditionTrue) {
+		if doubts := figures.HeldDoubts(&s.Fault.Status); (len(doubts) == 0) != (tc.status == metav1.ConditionTrue) {
 			t.Errorf("%s: doubts %v", name, doubts)
 		}
 	}
@@ -149,22 +152,22 @@ func TestHeldCondition(t *testing.T) {
 func TestTextsOfASettingAreNotWritten(t *testing.T) {
 	r := &Reconciler{}
 	before := settingInForce()
-	s := &scope{
-		before: before,
-		fault:  before.DeepCopy(),
-		seen:   lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true},
+	s := &scope.Fault{
+		Before: before,
+		Fault:  before.DeepCopy(),
+		Seen:   lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true},
 	}
-	s.setHeld(v1alpha1.EffectInconclusive, "PING takes 1ms", false)
+	conditions.SetHeld(s, v1alpha1.EffectInconclusive, "PING takes 1ms", false)
 	if !r.statusDue(s) {
 		t.Error("a new condition is not written")
 	}
-	s.before = s.fault.DeepCopy()
-	s.setHeld(v1alpha1.EffectInconclusive, "PING takes 2ms", false)
-	s.fault.Status.EffectEvidence = "PING takes 2ms"
+	s.Before = s.Fault.DeepCopy()
+	conditions.SetHeld(s, v1alpha1.EffectInconclusive, "PING takes 2ms", false)
+	s.Fault.Status.EffectEvidence = "PING takes 2ms"
 	if r.statusDue(s) {
 		t.Error("another text is written")
 	}
-	s.setHeld(v1alpha1.EffectConfirmed, "", false)
+	conditions.SetHeld(s, v1alpha1.EffectConfirmed, "", false)
 	if !r.statusDue(s) {
 		t.Error("another condition is not written")
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
@@ -30,20 +31,20 @@ func TestStaleRecordIsRejected(t *testing.T) {
 		Clock:    testingclock.NewFakePassiveClock(now),
 		Runs:     runs.NewRegistry(),
 	}
-	read := func() *scope {
+	read := func() *scope.Fault {
 		f := &v1alpha1.RedisFault{}
 		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(fault), f); err != nil {
 			t.Fatal(err)
 		}
-		return &scope{fault: f, before: f.DeepCopy()}
+		return &scope.Fault{Fault: f, Before: f.DeepCopy()}
 	}
-	report := func(s *scope, action lifecycle.FaultAction) error {
+	report := func(s *scope.Fault, action lifecycle.FaultAction) error {
 		return r.report(t.Context(), s,
-			lifecycle.Decision[lifecycle.FaultAction]{Action: action, Reason: v1alpha1.ReasonInjecting}, outcome{})
+			lifecycle.Decision[lifecycle.FaultAction]{Action: action, Reason: v1alpha1.ReasonInjecting}, scope.Outcome{})
 	}
-	record := func(s *scope) {
-		s.fault.Status.StartTime = &metav1.MicroTime{Time: now}
-		s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u1"}}
+	record := func(s *scope.Fault) {
+		s.Fault.Status.StartTime = &metav1.MicroTime{Time: now}
+		s.Fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u1"}}
 	}
 	stale, fresh := read(), read()
 	record(fresh)
@@ -51,8 +52,8 @@ func TestStaleRecordIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	injected := read()
-	injected.fault.Status.Targets[0].InjectedAt = &metav1.MicroTime{Time: now}
-	injected.fault.Status.InjectedAt = injected.fault.Status.Targets[0].InjectedAt
+	injected.Fault.Status.Targets[0].InjectedAt = &metav1.MicroTime{Time: now}
+	injected.Fault.Status.InjectedAt = injected.Fault.Status.Targets[0].InjectedAt
 	if err := report(injected, lifecycle.FaultInject); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestStaleRecordIsRejected(t *testing.T) {
 	if !apierrors.IsConflict(err) {
 		t.Errorf("a record that was made on a stale copy was stored: error %v", err)
 	}
-	if got := read().fault.Status.Targets; len(got) != 1 || got[0].InjectedAt == nil {
+	if got := read().Fault.Status.Targets; len(got) != 1 || got[0].InjectedAt == nil {
 		t.Errorf("the record of the injection was overwritten: %+v", got)
 	}
 	if result, err := state.ResultForPatchError(err); err != nil || result != state.Stale() {

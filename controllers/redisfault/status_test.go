@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -46,11 +47,11 @@ func TestTimelineOfAReconcileThatReadNoPods(t *testing.T) {
 			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(fault), fault); err != nil {
 				t.Fatal(err)
 			}
-			s := &scope{fault: fault, before: fault.DeepCopy(), podsRead: c.read, pods: c.pods}
+			s := &scope.Fault{Fault: fault, Before: fault.DeepCopy(), FoundPods: scope.FoundPods{PodsRead: c.read, Pods: c.pods}}
 			fault.Status.InjectedAt, fault.Status.Targets = target.InjectedAt, []v1alpha1.FaultTarget{target}
 			if err := r.report(t.Context(), s,
 				lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject, Reason: v1alpha1.ReasonInjecting},
-				outcome{}); err != nil {
+				scope.Outcome{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := slices.ContainsFunc(fault.Status.Timeline, func(e v1alpha1.TimelineEvent) bool {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -19,8 +20,8 @@ import (
 
 // perform executes the decision.
 func (r *Reconciler) perform(
-	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction],
-) outcome {
+	ctx context.Context, s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction],
+) scope.Outcome {
 	switch d.Action {
 	case lifecycle.FaultHold:
 		return r.hold(ctx, s)
@@ -34,7 +35,7 @@ func (r *Reconciler) perform(
 		return r.abandon(ctx, s)
 	case lifecycle.FaultSettle:
 		r.settle(ctx, s)
-		return outcome{settled: true}
+		return scope.Outcome{Settled: true}
 	case lifecycle.FaultFinish, lifecycle.FaultFail:
 		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
 	case lifecycle.FaultRelease:
@@ -47,11 +48,11 @@ func (r *Reconciler) perform(
 
 // begin executes a decision about a fault that is not complete yet.
 func (r *Reconciler) begin(
-	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction],
-) outcome {
+	ctx context.Context, s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction],
+) scope.Outcome {
 	switch d.Action {
 	case lifecycle.FaultWait:
-		return outcome{problem: s.seen.Problem}
+		return scope.Outcome{Problem: s.Seen.Problem}
 	case lifecycle.FaultAddFinalizer:
 		return r.setFinalizer(ctx, s, true)
 	case lifecycle.FaultMakeLoad:
@@ -71,72 +72,72 @@ func (r *Reconciler) begin(
 	case lifecycle.FaultInject:
 		return r.inject(ctx, s)
 	}
-	return outcome{}
+	return scope.Outcome{}
 }
 
 // createLoad creates the load test of a fault that does not refer to one.
-func (r *Reconciler) createLoad(ctx context.Context, s *scope) outcome {
-	test := children.ProbeLoadTest(s.fault)
+func (r *Reconciler) createLoad(ctx context.Context, s *scope.Fault) scope.Outcome {
+	test := children.ProbeLoadTest(s.Fault)
 	if err := client.IgnoreAlreadyExists(r.Client.Create(ctx, test)); err != nil {
-		return outcome{err: fmt.Errorf("create RedisLoadTest %s: %w", test.Name, err)}
+		return scope.Outcome{Err: fmt.Errorf("create RedisLoadTest %s: %w", test.Name, err)}
 	}
-	return outcome{}
+	return scope.Outcome{}
 }
 
 // hold renews an active fault, and checks its effect.
-func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
-	err := r.connect(ctx, s)
-	if v := r.reverterOf(ctx,
-		s.fault); !v.During(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
+func (r *Reconciler) hold(ctx context.Context, s *scope.Fault) scope.Outcome {
+	err := r.reach().Connect(ctx, s)
+	if v := r.reach().ReverterOf(ctx,
+		s.Fault); !v.During(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
 		// its time is over, or another operator has reverted it
-		return outcome{again: v.Reverting(), stale: !v.Reverting()}
+		return scope.Outcome{Again: v.Reverting(), Stale: !v.Reverting()}
 	}
-	s.confirm(ctx, r.Clock.Now())
+	confirm(ctx, s, r.Clock.Now())
 	r.recordSightings(ctx, s)
 	if refused, is := errors.AsType[*problem.Problem](err); is {
-		return outcome{problem: refused}
+		return scope.Outcome{Problem: refused}
 	}
-	return outcome{err: err}
+	return scope.Outcome{Err: err}
 }
 
 // followRecovery checks the effect until it is confirmed, and extends the timeline.
-func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
-	_ = r.connect(ctx, s) // what is missing shows in the evidence
+func (r *Reconciler) followRecovery(ctx context.Context, s *scope.Fault) scope.Outcome {
+	_ = r.reach().Connect(ctx, s) // what is missing shows in the evidence
 	r.recordSightings(ctx, s)
-	if s.fault.Status.Effect != v1alpha1.EffectConfirmed && s.traits.Lasts == 0 {
-		s.confirm(ctx, r.Clock.Now())
+	if s.Fault.Status.Effect != v1alpha1.EffectConfirmed && s.Traits.Lasts == 0 {
+		confirm(ctx, s, r.Clock.Now())
 	}
-	return outcome{}
+	return scope.Outcome{}
 }
 
 // release removes the finalizer. A deleted fault may be reverted without another write of its
 // status: that is the last one then.
-func (r *Reconciler) release(ctx context.Context, s *scope) outcome {
-	r.Term.End(s.fault.UID)
+func (r *Reconciler) release(ctx context.Context, s *scope.Fault) scope.Outcome {
+	r.Term.End(s.Fault.UID)
 	o := r.setFinalizer(ctx, s, false)
-	if o.err == nil && s.seen.Deleting {
+	if o.Err == nil && s.Seen.Deleting {
 		r.count(s)
-		r.announcer().EmitHits(ctx, s.change())
+		r.announcer().EmitHits(ctx, change(s))
 	}
 	return o
 }
 
-func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
-	uid := s.fault.UID
-	err := r.Client.Delete(ctx, s.fault, client.Preconditions{UID: &uid},
+func (r *Reconciler) expire(ctx context.Context, s *scope.Fault) scope.Outcome {
+	uid := s.Fault.UID
+	err := r.Client.Delete(ctx, s.Fault, client.Preconditions{UID: &uid},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return outcome{deleted: true, err: fmt.Errorf("delete the expired fault: %w", err)}
+		return scope.Outcome{Deleted: true, Err: fmt.Errorf("delete the expired fault: %w", err)}
 	}
-	return outcome{deleted: true}
+	return scope.Outcome{Deleted: true}
 }
 
 // setFinalizer adds our finalizer, and the note that the fault has begun, or removes the finalizer.
-func (r *Reconciler) setFinalizer(ctx context.Context, s *scope, present bool) outcome {
-	changed := s.fault.DeepCopy()
+func (r *Reconciler) setFinalizer(ctx context.Context, s *scope.Fault, present bool) scope.Outcome {
+	changed := s.Fault.DeepCopy()
 	if present {
 		controllerutil.AddFinalizer(changed, v1alpha1.FinalizerFault)
-		if !s.seen.Suspend {
+		if !s.Seen.Suspend {
 			state.SetNote(changed)
 		}
 	} else {
@@ -144,42 +145,42 @@ func (r *Reconciler) setFinalizer(ctx context.Context, s *scope, present bool) o
 	}
 	// A merge patch replaces the whole list: the optimistic lock protects the finalizers that others
 	// have added since.
-	err := r.Client.Patch(ctx, changed, state.OptimisticPatch(s.before))
+	err := r.Client.Patch(ctx, changed, state.OptimisticPatch(s.Before))
 	if client.IgnoreNotFound(err) != nil {
-		return outcome{deleted: true, err: fmt.Errorf("patch the finalizers: %w", err)}
+		return scope.Outcome{Deleted: true, Err: fmt.Errorf("patch the finalizers: %w", err)}
 	}
-	return outcome{deleted: true} // the patch triggers the next reconcile
+	return scope.Outcome{Deleted: true} // the patch triggers the next reconcile
 }
 
 // finish ends the fault, and the load that was created for it.
-func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome {
-	if s.seen.OwnLoad && s.test != nil && metav1.IsControlledBy(s.test, s.fault) &&
-		!state.IsFinished(s.test.Status.Conditions) && !s.test.Spec.Abort {
-		changed := s.test.DeepCopy()
+func (r *Reconciler) finish(ctx context.Context, s *scope.Fault, failed bool) scope.Outcome {
+	if s.Seen.OwnLoad && s.Test != nil && metav1.IsControlledBy(s.Test, s.Fault) &&
+		!state.IsFinished(s.Test.Status.Conditions) && !s.Test.Spec.Abort {
+		changed := s.Test.DeepCopy()
 		changed.Spec.Abort = true
 		if err := client.IgnoreNotFound(r.Client.Patch(ctx, changed,
-			client.MergeFrom(s.test))); err != nil {
-			return outcome{err: fmt.Errorf("abort RedisLoadTest %s: %w", s.test.Name, err)}
+			client.MergeFrom(s.Test))); err != nil {
+			return scope.Outcome{Err: fmt.Errorf("abort RedisLoadTest %s: %w", s.Test.Name, err)}
 		}
 	}
-	if s.seen.SettledAt.IsZero() && s.seen.Restored == "" {
+	if s.Seen.SettledAt.IsZero() && s.Seen.Restored == "" {
 		r.settle(ctx, s)
 	}
-	return outcome{ended: true, failed: failed}
+	return scope.Outcome{Ended: true, Failed: failed}
 }
 
 // settle checks Redis and the cluster for the last time: everything is reverted, and the recovery
 // was evaluated.
-func (r *Reconciler) settle(ctx context.Context, s *scope) {
-	_ = r.connect(ctx, s) // what is missing shows in the evidence
+func (r *Reconciler) settle(ctx context.Context, s *scope.Fault) {
+	_ = r.reach().Connect(ctx, s) // what is missing shows in the evidence
 	r.recordSightings(ctx, s)
-	if (s.seen.InjectedAny || s.traits.External && s.fault.Status.InjectedAt != nil) &&
-		s.traits.Lasts == 0 {
-		s.confirm(ctx, r.Clock.Now())
+	if (s.Seen.InjectedAny || s.Traits.External && s.Fault.Status.InjectedAt != nil) &&
+		s.Traits.Lasts == 0 {
+		confirm(ctx, s, r.Clock.Now())
 	}
-	s.concludeEffect()
-	r.Term.StopObserving(s.fault)
-	s.recordRoleChanges(ctx, r.Clock.Now())
-	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect",
-		s.fault.Status.Effect)
+	concludeEffect(s)
+	r.Term.StopObserving(s.Fault)
+	recordRoleChanges(ctx, s, r.Clock.Now())
+	log.FromContext(ctx).Info("Settled", "faultType", s.Fault.Spec.Action.Type, "effect",
+		s.Fault.Status.Effect)
 }

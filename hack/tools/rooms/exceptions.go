@@ -18,9 +18,6 @@ var exceptions = map[measured]int{
 	{"test/soak.Report", fields}:                      24,
 
 	// To be divided.
-	{"controllers/redisfault", files}:               34,
-	{"controllers/redisfault", lines}:               3833,
-	{"controllers/redisfault.scope", fields}:        25,
 	{"controllers/redisloadtest", lines}:            2216,
 	{"internal/analysis/bottleneck.server", fields}: 35,
 	{"internal/analysis/impact", lines}:             2112,

@@ -1,0 +1,42 @@
+package figures
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// A fault is active from its completion on all targets to its own end or to the begin of its revert.
+func TestActiveWindow(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	fault := &v1alpha1.RedisFault{
+		Status: v1alpha1.RedisFaultStatus{InjectedAt: new(metav1.NewMicroTime(start.Add(30 * time.Second)))},
+	}
+	s := &scope.Fault{
+		Fault:  fault,
+		Traits: contract.Traits{Lasts: 30 * time.Second},
+		Seen:   lifecycle.Fault{ActiveAt: start.Add(40 * time.Second)},
+	}
+	expect := func(when string, want summary.Window) {
+		t.Helper()
+		if got := activeWindow(s, 30*time.Second); got != want {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	expect("not complete", summary.Window{})
+	s.Seen.InjectedAll = true
+	expect("active", summary.Window{From: 40 * time.Second, To: 70 * time.Second})
+	s.Fault.Status.RevertingSince = new(metav1.NewMicroTime(start.Add(71 * time.Second)))
+	expect("reverted late", summary.Window{From: 40 * time.Second, To: 70 * time.Second})
+	s.Fault.Status.RevertingSince = new(metav1.NewMicroTime(start.Add(50 * time.Second)))
+	expect("aborted", summary.Window{From: 40 * time.Second, To: 50 * time.Second})
+	s.Traits.Lasts = 0
+	expect("nothing that stays", summary.Window{})
+}

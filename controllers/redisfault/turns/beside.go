@@ -1,0 +1,104 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/fault/lock"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// Two faults on different servers may be too wide together: one holds a replica, and the other one
+// its primary. Then one waits for the other, in the order in which faults that want the same server
+// do (see turn.go): each reads from the API server, after its own record, what the others hold.
+
+// MayHit asks the guard again just before a target is hit: since the selection roles may have
+// changed, copies may have been lost, and other faults may have been recorded.
+func (r *Turns) MayHit(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget) error {
+	others, err := r.Claims.HitsNow(ctx, s.Fault)
+	if err != nil {
+		return err
+	}
+	return guard.Check(ctx, s.Deps.Redis, &s.Fault.Spec, s.Traits, t, s.Fault.Status.Targets, others)
+}
+
+// MayPass reports whether a refusal of the guard says that something has changed, or has to pass,
+// and the fault itself is well.
+func MayPass(err error) bool {
+	_, moved := errors.AsType[guard.LostRole](err)
+	_, occupied := errors.AsType[*guard.Occupied](err)
+	return moved || occupied
+}
+
+// OccupiedBy is why a fault has to wait for others that act; nil where it does not.
+func OccupiedBy(err error) *guard.Occupied {
+	if occupied, is := errors.AsType[*guard.Occupied](err); is && len(occupied.By) > 0 {
+		return occupied
+	}
+	return nil
+}
+
+// StepBack is the outcome of a fault that is recorded, and that the guard has kept from injecting
+// anything.
+func (r *Turns) StepBack(ctx context.Context, s *scope.Fault, refused error) scope.Outcome {
+	occupied, is := errors.AsType[*guard.Occupied](refused)
+	switch {
+	case !is:
+		return r.selectAgain(ctx, s, "a target has another role now")
+	case len(occupied.By) == 0:
+		return r.leave(ctx, s, occupied.Problem)
+	}
+	own, _ := lock.Held(s.Fault, s.Traits)
+	held, known, err := r.Claims.Acting(ctx, s.Before, false)
+	if err != nil || !known {
+		return scope.Outcome{Again: err == nil, Err: err}
+	}
+	for _, other := range held {
+		if slices.Contains(occupied.By, other.Fault.Name) && other.Fault.Namespace == s.Fault.Namespace &&
+			!lock.Yields(own, other) {
+			log.FromContext(ctx).V(1).Info("Waiting until another fault gives way, or has begun", "other",
+				other.Fault.Name)
+			return scope.Outcome{Problem: besideMessage(other.Fault.Name, occupied.Problem)}
+		}
+	}
+	return r.leave(ctx, s, WaitBeside(s, own, occupied))
+}
+
+// WaitBeside puts the fault into the queue for one that holds other copies.
+func WaitBeside(s *scope.Fault, wanted lock.Claim, occupied *guard.Occupied) *problem.Problem {
+	queueUp(s, wanted)
+	s.Fault.Status.Waiting.For, s.Fault.Status.Waiting.Guard = occupied.By[0], occupied.Guard
+	return besideMessage(occupied.By[0], occupied.Problem)
+}
+
+func besideMessage(other string, refused *problem.Problem) *problem.Problem {
+	return &problem.Problem{
+		Reason:  v1alpha1.ReasonWaitingForFault,
+		Message: fmt.Sprintf("waiting for RedisFault %s: %s", other, refused.Message),
+	}
+}
+
+// besideStill is why a fault still waits for one beside which it would be too wide; "" if it does
+// not.
+func besideStill(s *scope.Fault, held []lock.Claim) string {
+	w := s.Fault.Status.Waiting
+	if w.Guard == "" || !slices.ContainsFunc(held, func(c lock.Claim) bool {
+		return c.Fault == types.NamespacedName{Namespace: s.Fault.Namespace, Name: w.For}
+	}) {
+		return ""
+	}
+	if c := meta.FindStatusCondition(s.Fault.Status.Conditions,
+		v1alpha1.ConditionComplete); c != nil && c.Reason == v1alpha1.ReasonWaitingForFault {
+		return c.Message
+	}
+	return fmt.Sprintf("waiting for RedisFault %s; spec.allow: [%s] lifts this guard", w.For, w.Guard)
+}
