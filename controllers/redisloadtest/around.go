@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/target"
@@ -21,22 +22,22 @@ import (
 
 // setAround sets what was used around the load: by the servers, the load pods and the observed
 // pods, and the round trip to Redis.
-func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
-	if s.run == nil {
+func (r *Reconciler) setAround(ctx context.Context, s *scope.Test) error {
+	if s.Run == nil {
 		return nil
 	}
-	status := &s.test.Status
-	if s.result != nil {
-		status.Servers = digest.Servers(s.result.Servers)
-		status.RoundTrip = digest.RoundTrip(s.result.RoundTrip)
+	status := &s.Test.Status
+	if s.Result != nil {
+		status.Servers = digest.Servers(s.Result.Servers)
+		status.RoundTrip = digest.RoundTrip(s.Result.RoundTrip)
 		if status.Target != nil {
-			status.Target.Message = digest.Truncate(targetMessage(s.result), 512)
+			status.Target.Message = digest.Truncate(targetMessage(s.Result), 512)
 		}
-		if cpu := s.result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
+		if cpu := s.Result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
 			status.LoadPods.CPU = new(digest.CPU(*cpu))
 		}
 	}
-	s.setPods()
+	setPods(s)
 	return r.nameServers(ctx, s)
 }
 
@@ -51,35 +52,35 @@ func targetMessage(r *result.Load) string {
 }
 
 // setPods sets the use of the observed pods, in the order of the spec.
-func (s *scope) setPods() {
+func setPods(s *scope.Test) {
 	var pods []v1alpha1.PodsUse
-	for _, observed := range s.test.Spec.Observe.Pods {
+	for _, observed := range s.Test.Spec.Observe.Pods {
 		one := v1alpha1.PodsUse{Name: observed.Name}
-		if i := slices.IndexFunc(s.before.Status.Pods, func(p v1alpha1.PodsUse) bool {
+		if i := slices.IndexFunc(s.Before.Status.Pods, func(p v1alpha1.PodsUse) bool {
 			return p.Name == one.Name
 		}); i >= 0 {
-			one = s.before.Status.Pods[i]
+			one = s.Before.Status.Pods[i]
 		}
-		if message, ok := s.podMessages[one.Name]; ok {
+		if message, ok := s.PodMessages[one.Name]; ok {
 			one.Message = message
 		}
-		if s.result != nil {
-			if i := slices.IndexFunc(s.result.Pods, func(p result.PodsUse) bool {
+		if s.Result != nil {
+			if i := slices.IndexFunc(s.Result.Pods, func(p result.PodsUse) bool {
 				return p.Name == one.Name
 			}); i >= 0 {
-				p := s.result.Pods[i]
+				p := s.Result.Pods[i]
 				one.Count = int32(p.Count)
 				one.CPU = new(digest.CPU(p.CPU))
 				one.Memory = &v1alpha1.MemoryUse{Max: p.Memory}
 			}
 		}
-		if one.CPU == nil && one.Message == "" && s.session.Finished {
+		if one.CPU == nil && one.Message == "" && s.Session.Finished {
 			one.Message = "no reading falls into the measured time: the metrics API has one about every 15 s, 15 s to 30 s later"
 		}
 		pods = append(pods, one)
 	}
-	if !s.seen.StartedAt.IsZero() {
-		s.test.Status.Pods = pods
+	if !s.Seen.StartedAt.IsZero() {
+		s.Test.Status.Pods = pods
 	}
 }
 
@@ -89,26 +90,26 @@ const nameEvery = 10 * time.Second
 
 // nameServers sets the pods of the servers. A pod that is gone keeps the name under which it was
 // seen, until another process replies at its address.
-func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
-	servers, unknown, restarted := s.test.Status.Servers, false, false
+func (r *Reconciler) nameServers(ctx context.Context, s *scope.Test) error {
+	servers, unknown, restarted := s.Test.Status.Servers, false, false
 	for i := range servers {
-		known := slices.IndexFunc(s.before.Status.Servers, func(b v1alpha1.ServerUse) bool {
+		known := slices.IndexFunc(s.Before.Status.Servers, func(b v1alpha1.ServerUse) bool {
 			return b.Address == servers[i].Address && b.Pod != ""
 		})
 		if known >= 0 {
-			servers[i].Pod = s.before.Status.Servers[known].Pod
-			servers[i].Restarts = max(servers[i].Restarts, s.exitsOf(servers[i].Pod))
+			servers[i].Pod = s.Before.Status.Servers[known].Pod
+			servers[i].Restarts = max(servers[i].Restarts, exitsOf(s, servers[i].Pod))
 		}
 		unknown = unknown || known < 0
 		restarted = restarted || known >= 0 &&
-			s.before.Status.Servers[known].Restarts != servers[i].Restarts
+			s.Before.Status.Servers[known].Restarts != servers[i].Restarts
 	}
 	now := r.Clock.Now()
-	if !restarted && (!unknown || now.Sub(s.run.NamedAt) < nameEvery && !s.session.Finished) {
+	if !restarted && (!unknown || now.Sub(s.Run.NamedAt) < nameEvery && !s.Session.Finished) {
 		return nil
 	}
-	s.run.NamedAt = now
-	names, err := r.runningPods(ctx, s.test.Namespace)
+	s.Run.NamedAt = now
+	names, err := r.runningPods(ctx, s.Test.Namespace)
 	if err != nil {
 		return fmt.Errorf("list the pods of the servers: %w", err)
 	}
@@ -118,16 +119,16 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 			name = r.onlyPod(ctx, s)
 		}
 		servers[i].Pod = cmp.Or(name, servers[i].Pod)
-		servers[i].Restarts = max(servers[i].Restarts, s.exitsOf(servers[i].Pod))
+		servers[i].Restarts = max(servers[i].Restarts, exitsOf(s, servers[i].Pod))
 	}
 	return nil
 }
 
 // exitsOf is how often the container of a pod has ended, apart from faults: as often, it was
 // restarted, or is about to be.
-func (s *scope) exitsOf(pod string) int32 {
-	for i := range s.test.Status.Exits {
-		if e := &s.test.Status.Exits[i]; e.Pod == pod {
+func exitsOf(s *scope.Test, pod string) int32 {
+	for i := range s.Test.Status.Exits {
+		if e := &s.Test.Status.Exits[i]; e.Pod == pod {
 			return e.Times
 		}
 	}
@@ -163,12 +164,12 @@ func hostOf(address string) string {
 
 // onlyPod returns the name of the target's pod, if it has one alone: the server is then in it, even
 // if its address is that of a Service.
-func (r *Reconciler) onlyPod(ctx context.Context, s *scope) string {
-	spec := &s.test.Spec.Target
+func (r *Reconciler) onlyPod(ctx context.Context, s *scope.Test) string {
+	spec := &s.Test.Spec.Target
 	if spec.Service == nil && spec.PodSelector == nil {
 		return ""
 	}
-	redis := target.Redis{Namespace: s.test.Namespace, Live: r.APIReader, Spec: spec}
+	redis := target.Redis{Namespace: s.Test.Namespace, Live: r.APIReader, Spec: spec}
 	all, err := redis.AllPods(ctx)
 	if err != nil {
 		return "" // a name less, and no more

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -12,15 +13,15 @@ import (
 // observeLimit reads the CPU limit of the Redis containers once the record is complete, as no
 // client of Redis can read it. Without it the bottleneck CPULimit is not evaluated, so a missing
 // limit does not delay the end.
-func (r *Reconciler) observeLimit(ctx context.Context, s *scope) error {
-	if spec := &s.test.Spec.Target; !s.session.Finished ||
+func (r *Reconciler) observeLimit(ctx context.Context, s *scope.Test) error {
+	if spec := &s.Test.Spec.Target; !s.Session.Finished ||
 		(spec.PodSelector == nil && spec.Service == nil) {
 		return nil
 	}
 	limit, err := target.Redis{
-		Namespace: s.test.Namespace,
+		Namespace: s.Test.Namespace,
 		Live:      r.APIReader,
-		Spec:      &s.test.Spec.Target,
+		Spec:      &s.Test.Spec.Target,
 	}.CPULimit(ctx)
 	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return nil // no pod was found: the Service has no selector, for example, or Redis is down
@@ -28,6 +29,6 @@ func (r *Reconciler) observeLimit(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("read the CPU limit of Redis: %w", err)
 	}
-	s.serverCPULimit = limit
+	s.ServerCPULimit = limit
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -18,6 +20,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/metrics"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisloadtests,verbs=get;list;watch;create;patch;delete
@@ -48,21 +52,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	now := r.Clock.Now()
-	decision := lifecycle.NextForLoadTest(s.seen, now)
+	decision := lifecycle.NextForLoadTest(s.Seen, now)
 	outcome := r.perform(ctx, s, decision)
-	if outcome.stale {
+	if outcome.Stale {
 		return state.Stale(), nil
 	}
-	if outcome.deleted {
-		return ctrl.Result{}, outcome.err
+	if outcome.Deleted {
+		return ctrl.Result{}, outcome.Err
 	}
 	if err := r.report(ctx, s, decision, outcome); err != nil {
 		return state.ResultForPatchError(err)
 	}
-	if !s.seen.StartedAt.IsZero() && !s.seen.Finished {
-		state.KeepNote(ctx, r.Client, s.before)
+	if !s.Seen.StartedAt.IsZero() && !s.Seen.Finished {
+		state.KeepNote(ctx, r.Client, s.Before)
 	}
-	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
+	return state.Requeue(outcome.Again, decision.Until, r.Clock.Now()), outcome.Err
 }
 
 // SetupWithManager registers the controller. A load test is reconciled when it changes, and when
@@ -98,4 +102,18 @@ func RequestsForFault(_ context.Context, object client.Object) []reconcile.Reque
 	return []reconcile.Request{
 		{NamespacedName: types.NamespacedName{Namespace: fault.Namespace, Name: fault.Status.LoadTest}},
 	}
+}
+
+// Reconciler runs load tests.
+type Reconciler struct {
+	Client    client.Client
+	APIReader client.Reader // not cached
+	Recorder  events.EventRecorder
+	Clock     clock.PassiveClock
+	Runs      *runs.Registry
+	Image     string           // of the load pods, unless spec.pods.image is set
+	Metrics   *metrics.Metrics // nil = nothing is counted
+	// Restored returns once an operator that starts has tried to revert the faults that are overdue;
+	// nil = there are none.
+	Restored func(ctx context.Context)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -23,68 +24,59 @@ const storeTimeout = 2 * time.Minute
 
 // stop ends the load in the pods; their records are pulled as at a normal end. Unless it is
 // aborted, so are their ledgers read back.
-func (r *Reconciler) stop(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) stop(ctx context.Context, s *scope.Test) scope.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	end, ended := s.run.Session.End, &s.run.Ended
-	if s.seen.Abort {
-		end, ended = s.run.Session.Stop, &s.run.Stopped
+	end, ended := s.Run.Session.End, &s.Run.Ended
+	if s.Seen.Abort {
+		end, ended = s.Run.Session.Stop, &s.Run.Stopped
 	}
 	if err := end(ctx); err != nil {
-		return outcome{err: fmt.Errorf("stop the load pods: %w", err)}
+		return scope.Outcome{Err: fmt.Errorf("stop the load pods: %w", err)}
 	}
 	*ended = true
-	log.FromContext(ctx).Info("Stopped", "aborted", s.seen.Abort)
-	return outcome{again: true}
+	log.FromContext(ctx).Info("Stopped", "aborted", s.Seen.Abort)
+	return scope.Outcome{Again: true}
 }
 
 // finish stores the record and releases the pods; the figures follow in the status.
-func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
-	if s.run == nil || !s.run.Begun() {
+func (r *Reconciler) finish(ctx context.Context, s *scope.Test) scope.Outcome {
+	if s.Run == nil || !s.Run.Begun() {
 		if err := r.deleteJob(ctx, s); err != nil {
-			return outcome{err: err}
+			return scope.Outcome{Err: err}
 		}
-		return outcome{ended: true}
+		return scope.Outcome{Ended: true}
 	}
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := s.run.Session.Release(callCtx)
-	if why := s.run.Session.StoreError(); err != nil && why != nil {
-		if r.Clock.Since(s.run.EndedAt) < storeTimeout {
+	err := s.Run.Session.Release(callCtx)
+	if why := s.Run.Session.StoreError(); err != nil && why != nil {
+		if r.Clock.Since(s.Run.EndedAt) < storeTimeout {
 			// without the record there is no result: retry
-			return outcome{err: fmt.Errorf("release the load pods: %w", err)}
+			return scope.Outcome{Err: fmt.Errorf("release the load pods: %w", err)}
 		}
 		return r.endFailed(ctx, s, &problem.Problem{
 			Reason:  v1alpha1.ReasonResultsNotStorable,
-			Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), why),
+			Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.Test.Name), why),
 		})
 	}
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Failed to release a load pod")
 	}
-	if s.seen.Abort || len(s.lost) > 0 { // a pod that counts as lost may still be loading Redis
+	if s.Seen.Abort || len(s.Lost) > 0 { // a pod that counts as lost may still be loading Redis
 		if err := r.deleteJob(ctx, s); err != nil {
-			return outcome{err: err}
+			return scope.Outcome{Err: err}
 		}
 	}
-	log.FromContext(ctx).Info("Finished", "lostPods", len(s.lost))
-	return outcome{ended: true}
-}
-
-// started reports whether a start instant was sent, or will be: a load pod may have it.
-func (s *scope) started() bool {
-	if s.run == nil {
-		return false
-	}
-	_, started := s.run.Session.Started()
-	return started
+	log.FromContext(ctx).Info("Finished", "lostPods", len(s.Lost))
+	return scope.Outcome{Ended: true}
 }
 
 // fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job
 // ends the pods in any case.
-func (r *Reconciler) fail(ctx context.Context, s *scope) outcome {
-	if s.started() {
-		for _, call := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
+func (r *Reconciler) fail(ctx context.Context, s *scope.Test) scope.Outcome {
+	if s.Started() {
+		for _, call := range []func(context.Context) error{s.Run.Session.Stop, s.Run.Session.Release} {
 			callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 			if err := call(callCtx); err != nil {
 				log.FromContext(ctx).Error(err, "Failed to end the load of a failed test in every load pod")
@@ -96,39 +88,41 @@ func (r *Reconciler) fail(ctx context.Context, s *scope) outcome {
 }
 
 // endFailed deletes the load pods and ends the test as failed.
-func (r *Reconciler) endFailed(ctx context.Context, s *scope, why *problem.Problem) outcome {
+func (r *Reconciler) endFailed(
+	ctx context.Context, s *scope.Test, why *problem.Problem,
+) scope.Outcome {
 	if err := r.deleteJob(ctx, s); err != nil {
-		return outcome{err: err}
+		return scope.Outcome{Err: err}
 	}
 	log.FromContext(ctx).Info("Failed")
-	return outcome{ended: true, failed: true, problem: why}
+	return scope.Outcome{Ended: true, Failed: true, Problem: why}
 }
 
 // suspend discards the run, as a suspended Job deletes its pods.
-func (r *Reconciler) suspend(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) suspend(ctx context.Context, s *scope.Test) scope.Outcome {
 	if err := r.discard(ctx, s); err != nil {
-		return outcome{err: err}
+		return scope.Outcome{Err: err}
 	}
-	s.resetStatus()
+	resetStatus(s)
 	log.FromContext(ctx).Info("Suspended")
-	return outcome{}
+	return scope.Outcome{}
 }
 
 // discard deletes the load pods, their plan and their record. The credentials are kept: they belong
 // to the test, not to one run.
-func (r *Reconciler) discard(ctx context.Context, s *scope) error {
-	r.Runs.Drop(s.test.UID) // first: an open session would store the record again
-	s.run = nil
-	job := loadJob(s.test)
-	if err := r.deleteOwned(ctx, s.test, job); err != nil {
+func (r *Reconciler) discard(ctx context.Context, s *scope.Test) error {
+	r.Runs.Drop(s.Test.UID) // first: an open session would store the record again
+	s.Run = nil
+	job := loadJob(s.Test)
+	if err := r.deleteOwned(ctx, s.Test, job); err != nil {
 		return err
 	}
-	for _, name := range []string{children.ResultsName(s.test.Name), children.PlanOf(job)} {
+	for _, name := range []string{children.ResultsName(s.Test.Name), children.PlanOf(job)} {
 		if name == "" { // there is no Job
 			continue
 		}
-		if err := r.deleteOwned(ctx, s.test, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: name},
+		if err := r.deleteOwned(ctx, s.Test, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Test.Namespace, Name: name},
 		}); err != nil {
 			return err
 		}
@@ -136,18 +130,18 @@ func (r *Reconciler) discard(ctx context.Context, s *scope) error {
 	return nil
 }
 
-func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
-	uid := s.test.UID
-	err := r.Client.Delete(ctx, s.test, client.Preconditions{UID: &uid},
+func (r *Reconciler) expire(ctx context.Context, s *scope.Test) scope.Outcome {
+	uid := s.Test.UID
+	err := r.Client.Delete(ctx, s.Test, client.Preconditions{UID: &uid},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return outcome{deleted: true, err: fmt.Errorf("delete the expired load test: %w", err)}
+		return scope.Outcome{Deleted: true, Err: fmt.Errorf("delete the expired load test: %w", err)}
 	}
-	return outcome{deleted: true}
+	return scope.Outcome{Deleted: true}
 }
 
-func (r *Reconciler) deleteJob(ctx context.Context, s *scope) error {
-	return r.deleteOwned(ctx, s.test, loadJob(s.test))
+func (r *Reconciler) deleteJob(ctx context.Context, s *scope.Test) error {
+	return r.deleteOwned(ctx, s.Test, loadJob(s.Test))
 }
 
 // loadJob is the Job of a test, to be read.

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/figures"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
@@ -30,13 +32,13 @@ const (
 // observeExits adds the containers of Redis that ended to the status. A server that ends while it
 // reads its data never replies to INFO, so that the load does not see that it started again; nor
 // does any client see that it was killed for its memory.
-func (r *Reconciler) observeExits(ctx context.Context, s *scope) error {
-	spec, now := &s.test.Spec.Target, r.Clock.Now()
-	if spec.Service == nil && spec.PodSelector == nil || !s.run.Begun() ||
-		now.Before(s.seen.StartedAt) || now.Sub(s.run.ExitsAt) < exitsEvery && !s.session.Finished {
+func (r *Reconciler) observeExits(ctx context.Context, s *scope.Test) error {
+	spec, now := &s.Test.Spec.Target, r.Clock.Now()
+	if spec.Service == nil && spec.PodSelector == nil || !s.Run.Begun() ||
+		now.Before(s.Seen.StartedAt) || now.Sub(s.Run.ExitsAt) < exitsEvery && !s.Session.Finished {
 		return nil
 	}
-	redis := target.Redis{Namespace: s.test.Namespace, Live: r.APIReader, Spec: spec}
+	redis := target.Redis{Namespace: s.Test.Namespace, Live: r.APIReader, Spec: spec}
 	pods, err := redis.ServerPods(ctx)
 	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return nil // the Service selects no pods
@@ -44,12 +46,12 @@ func (r *Reconciler) observeExits(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("read the containers of Redis: %w", err)
 	}
-	s.run.ExitsAt = now
+	s.Run.ExitsAt = now
 	for i := range pods {
 		container := redis.Container(&pods[i])
 		for k := range pods[i].Status.ContainerStatuses {
 			if c := &pods[i].Status.ContainerStatuses[k]; c.Name == container.Name {
-				s.addExit(&pods[i], c, now)
+				addExit(s, &pods[i], c, now)
 			}
 		}
 	}
@@ -58,18 +60,18 @@ func (r *Reconciler) observeExits(ctx context.Context, s *scope) error {
 
 // addExit adds the ends of a container since the last look at it, or since the load began, unless a
 // fault explains the last one.
-func (s *scope) addExit(pod *corev1.Pod, c *corev1.ContainerStatus, now time.Time) {
-	exits := s.test.Status.Exits
+func addExit(s *scope.Test, pod *corev1.Pod, c *corev1.ContainerStatus, now time.Time) {
+	exits := s.Test.Status.Exits
 	known := slices.IndexFunc(exits, func(e v1alpha1.ContainerExit) bool { return e.Pod == pod.Name })
 	ends, key := podstate.TimesEnded(c), string(pod.UID)+"/"+c.Name
-	before, looked := s.run.Ends[key]
-	if s.run.Ends == nil {
-		s.run.Ends = map[string]int32{}
+	before, looked := s.Run.Ends[key]
+	if s.Run.Ends == nil {
+		s.Run.Ends = map[string]int32{}
 	}
-	s.run.Ends[key] = ends
+	s.Run.Ends[key] = ends
 	last := podstate.LastEnd(c)
-	if last == nil || !last.FinishedAt.Add(exitTime).After(s.seen.StartedAt) ||
-		s.hasFaultAt(last.FinishedAt.Time, now) {
+	if last == nil || !last.FinishedAt.Add(exitTime).After(s.Seen.StartedAt) ||
+		hasFaultAt(s, last.FinishedAt.Time, now) {
 		return
 	}
 	switch {
@@ -92,13 +94,13 @@ func (s *scope) addExit(pod *corev1.Pod, c *corev1.ContainerStatus, now time.Tim
 	e.Reason = digest.Truncate(last.Reason, 128)
 	e.RestartCount = ends
 	e.Message = digest.Truncate(exitMessage(pod, c, e), 512)
-	s.test.Status.Exits = exits
+	s.Test.Status.Exits = exits
 }
 
 // hasFaultAt reports whether a fault explains what happened at an instant, to the second.
-func (s *scope) hasFaultAt(at, now time.Time) bool {
-	since := at.Sub(s.seen.StartedAt)
-	for _, w := range s.faultWindows(now) {
+func hasFaultAt(s *scope.Test, at, now time.Time) bool {
+	since := at.Sub(s.Seen.StartedAt)
+	for _, w := range figures.FaultWindows(s, now) {
 		if since >= w.From-exitTime && since <= w.To+exitTime {
 			return true
 		}

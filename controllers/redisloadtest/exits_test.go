@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/builders"
@@ -106,11 +107,11 @@ func TestExitsOfALoad(t *testing.T) {
 			"",
 		},
 	} {
-		s := &scope{
-			test: &v1alpha1.RedisLoadTest{},
-			plan: builders.Plan(),
-			run:  &runs.Run{},
-			seen: lifecycle.LoadTest{StartedAt: t0},
+		s := &scope.Test{
+			Test: &v1alpha1.RedisLoadTest{},
+			Plan: builders.Plan(),
+			Run:  &runs.Run{},
+			Seen: lifecycle.LoadTest{StartedAt: t0},
 		}
 		if tt.fault {
 			f := v1alpha1.RedisFault{
@@ -120,21 +121,21 @@ func TestExitsOfALoad(t *testing.T) {
 				},
 			}
 			f.Status.InjectedAt, f.Status.Impact = new(metav1.NewMicroTime(t0.Add(time.Minute))), &v1alpha1.Impact{}
-			s.faults = []v1alpha1.RedisFault{f}
+			s.Faults = []v1alpha1.RedisFault{f}
 		}
 		for i, look := range tt.looks {
 			if tt.restart && i == len(tt.looks)-1 {
-				s.run = &runs.Run{}
+				s.Run = &runs.Run{}
 			}
 			pod := look.pod()
-			s.addExit(pod, &pod.Status.ContainerStatuses[0], t0.Add(5*time.Minute))
+			addExit(s, pod, &pod.Status.ContainerStatuses[0], t0.Add(5*time.Minute))
 		}
 		var got v1alpha1.ContainerExit
-		if len(s.test.Status.Exits) == 1 {
-			got = s.test.Status.Exits[0]
+		if len(s.Test.Status.Exits) == 1 {
+			got = s.Test.Status.Exits[0]
 		}
-		if len(s.test.Status.Exits) > 1 || got.Times != tt.times || tt.message != "" && got.Message != tt.message {
-			t.Errorf("%s: %+v, want %d: %s", tt.name, s.test.Status.Exits, tt.times, tt.message)
+		if len(s.Test.Status.Exits) > 1 || got.Times != tt.times || tt.message != "" && got.Message != tt.message {
+			t.Errorf("%s: %+v, want %d: %s", tt.name, s.Test.Status.Exits, tt.times, tt.message)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/figures"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
@@ -21,19 +23,19 @@ import (
 )
 
 // verified is a test that began at t0 and has this ledger.
-func verified(ledger *record.Ledger) *scope {
+func verified(ledger *record.Ledger) *scope.Test {
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop", UID: "shop"}}
 	test.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true}
 	test.Status.StartTime, test.Status.Summary = &metav1.MicroTime{Time: t0}, &v1alpha1.LoadSummary{}
 	test.Status.Display = &v1alpha1.LoadTestDisplay{}
-	s := &scope{
-		test:   test,
-		before: test.DeepCopy(),
-		plan:   &plan.Plan{Verify: &plan.Verify{}},
-		seen:   lifecycle.LoadTest{StartedAt: t0},
+	s := &scope.Test{
+		Test:   test,
+		Before: test.DeepCopy(),
+		Plan:   &plan.Plan{Verify: &plan.Verify{}},
+		Seen:   lifecycle.LoadTest{StartedAt: t0},
 	}
-	s.session.Ledger = ledger
-	s.setVerification()
+	s.Session.Ledger = ledger
+	figures.SetVerification(s)
 	return s
 }
 
@@ -48,12 +50,12 @@ func TestVerificationStatus(t *testing.T) {
 			{First: 14 * second, Last: 15 * second, Count: 35, Errors: 2},
 		},
 	})
-	v := s.test.Status.Verification
-	if *s.test.Status.Summary.LostWrites != 36 || *v.LostWrites != 36 || !*v.SawErrors ||
+	v := s.Test.Status.Verification
+	if *s.Test.Status.Summary.LostWrites != 36 || *v.LostWrites != 36 || !*v.SawErrors ||
 		!v.FirstLost.Time.Equal(t0.Add(9*time.Second)) || !v.LastLost.Time.Equal(t0.Add(62*time.Second)) {
 		t.Errorf("36 lost writes are verified as %+v", v)
 	}
-	if d := s.test.Status.Display; d.LostWrites != "36" {
+	if d := s.Test.Status.Display; d.LostWrites != "36" {
 		t.Errorf("the column shows %q, want 36", d.LostWrites)
 	}
 	want := []v1alpha1.LossWindow{{First: 3e6, Last: 4.5e6, Count: 1}, {First: 14e6, Last: 15e6, Count: 35, Errors: 2}}
@@ -73,18 +75,18 @@ func TestInstantsOfLostWrites(t *testing.T) {
 		Errors:    2,
 		Notes:     []string{"a note"},
 	})
-	s.result = &result.Load{Total: result.Operation{Requests: 100, OK: 100}}
-	s.judge(v1alpha1.ReasonSucceeded)
-	released := &scope{test: s.test, seen: s.seen, result: &result.Load{Total: s.result.Total}}
-	released.judge(v1alpha1.ReasonSucceeded)
-	for name, l := range map[string]*result.Load{"of the ledger": s.result, "by the status": released.result} {
+	s.Result = &result.Load{Total: result.Operation{Requests: 100, OK: 100}}
+	figures.Judge(s, v1alpha1.ReasonSucceeded)
+	released := &scope.Test{Test: s.Test, Seen: s.Seen, Result: &result.Load{Total: s.Result.Total}}
+	figures.Judge(released, v1alpha1.ReasonSucceeded)
+	for name, l := range map[string]*result.Load{"of the ledger": s.Result, "by the status": released.Result} {
 		if v := l.Verification; v == nil || v.FirstLost != result.Seconds(9*time.Second) ||
 			v.LastLost != result.Seconds(62500*time.Millisecond) || *v.Lost != 2 {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
-	if v := s.result.Verification; v.Errors != 2 || len(s.result.Notes) != 1 {
-		t.Errorf("of the ledger: %+v, notes %q", v, s.result.Notes)
+	if v := s.Result.Verification; v.Errors != 2 || len(s.Result.Notes) != 1 {
+		t.Errorf("of the ledger: %+v, notes %q", v, s.Result.Notes)
 	}
 }
 
@@ -97,13 +99,13 @@ func TestVerificationOfEvictedKeys(t *testing.T) {
 		Unique:    true,
 		Evictions: map[string]record.Evictions{"a": {Keys: 10, Final: true}},
 	})
-	v := s.test.Status.Verification
-	if v.LostWrites != nil || s.test.Status.Summary.LostWrites != nil || *v.LostWritesAtLeast != 26 ||
+	v := s.Test.Status.Verification
+	if v.LostWrites != nil || s.Test.Status.Summary.LostWrites != nil || *v.LostWritesAtLeast != 26 ||
 		*v.LostWritesAtMost != 36 || v.LastLost == nil ||
 		!strings.HasPrefix(v.Note, "Between 26 and 36 writes were lost") {
 		t.Errorf("%+v", v)
 	}
-	if d := s.test.Status.Display; d.LostWrites != "26-36" {
+	if d := s.Test.Status.Display; d.LostWrites != "26-36" {
 		t.Errorf("the column shows %q, want 26-36", d.LostWrites)
 	}
 	if diff := cmp.Diff(&result.Count{AtLeast: 26, AtMost: 36}, digest.VerificationOf(v, t0).LostWrites()); diff != "" {
@@ -118,31 +120,31 @@ func TestVerificationSurvivesARestart(t *testing.T) {
 		Lost:   10,
 		Losses: []record.Loss{{First: 11 * second, Last: 12 * second, Count: 10}},
 	})
-	again := &scope{test: stored.test.DeepCopy(), plan: stored.plan, seen: stored.seen}
-	again.test.Status.Summary = &v1alpha1.LoadSummary{}
-	again.session.Finished = true
-	again.setVerification()
-	if diff := cmp.Diff(stored.test.Status, again.test.Status); diff != "" {
+	again := &scope.Test{Test: stored.Test.DeepCopy(), Plan: stored.Plan, Seen: stored.Seen}
+	again.Test.Status.Summary = &v1alpha1.LoadSummary{}
+	again.Session.Finished = true
+	figures.SetVerification(again)
+	if diff := cmp.Diff(stored.Test.Status, again.Test.Status); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestUnreadLedgerHasNoLosses(t *testing.T) {
-	for name, s := range map[string]*scope{
+	for name, s := range map[string]*scope.Test{
 		"unread":        verified(&record.Ledger{Acked: 100, Lost: 10, Unread: "no primary"}),
 		"none reported": verified(nil),
 	} {
-		s.session.Finished = true
-		s.setVerification()
-		if v := s.test.Status.Verification; v == nil || v.Unread == "" || v.LostWrites != nil ||
-			s.test.Status.Summary.LostWrites != nil {
+		s.Session.Finished = true
+		figures.SetVerification(s)
+		if v := s.Test.Status.Verification; v == nil || v.Unread == "" || v.LostWrites != nil ||
+			s.Test.Status.Summary.LostWrites != nil {
 			t.Fatalf("%s: %+v", name, v)
 		}
-		s.test.Spec.Objectives = &v1alpha1.Objectives{MaxLostWrites: new(int64(0))}
-		s.result = &result.Load{Total: result.Operation{Requests: 1, OK: 1}}
-		s.judge(v1alpha1.ReasonSucceeded)
-		if s.test.Status.Verdict != v1alpha1.VerdictInconclusive {
-			t.Errorf("%s: verdict %s", name, s.test.Status.Verdict)
+		s.Test.Spec.Objectives = &v1alpha1.Objectives{MaxLostWrites: new(int64(0))}
+		s.Result = &result.Load{Total: result.Operation{Requests: 1, OK: 1}}
+		figures.Judge(s, v1alpha1.ReasonSucceeded)
+		if s.Test.Status.Verdict != v1alpha1.VerdictInconclusive {
+			t.Errorf("%s: verdict %s", name, s.Test.Status.Verdict)
 		}
 	}
 }
@@ -151,7 +153,7 @@ func TestUnreadLedgerHasNoLosses(t *testing.T) {
 func TestVerificationIsDue(t *testing.T) {
 	s := verified(&record.Ledger{Acked: 100})
 	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(t0), Runs: runs.NewRegistry()}
-	s.run = runs.NewRegistry().Add("shop", t0, nil)
+	s.Run = runs.NewRegistry().Add("shop", t0, nil)
 	for range 2 {
 		if !r.statusDue(s) {
 			t.Error("not due")

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -22,7 +23,7 @@ import (
 
 // observe reads everything that the decision depends on. It returns nil if the test was deleted or
 // is being deleted.
-func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope, error) {
+func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope.Test, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if err := r.Client.Get(ctx, key, test); apierrors.IsNotFound(err) {
 		return nil, r.pruneSessions(ctx)
@@ -32,15 +33,15 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if test.DeletionTimestamp != nil {
 		return nil, r.pruneSessions(ctx)
 	}
-	s := &scope{
-		test:   test,
-		before: test.DeepCopy(),
-		lost:   map[int]string{},
+	s := &scope.Test{
+		Test:   test,
+		Before: test.DeepCopy(),
+		Lost:   map[int]string{},
 	}
 	if state.MayRun(test, test.Status.Conditions) {
 		test.Status = v1alpha1.RedisLoadTestStatus{}
 	}
-	s.seen = lifecycle.LoadTest{
+	s.Seen = lifecycle.LoadTest{
 		Suspend:   test.Spec.Suspend,
 		Abort:     test.Spec.Abort,
 		TTL:       state.TTL(test.Spec.TTLSecondsAfterFinished),
@@ -49,37 +50,37 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		Noted:     state.Noted(test),
 	}
 	if test.Status.StartTime == nil {
-		s.seen.Restored = state.Restored(test, "RedisLoadTest")
+		s.Seen.Restored = state.Restored(test, "RedisLoadTest")
 	}
 	if test.Status.CompletionTime != nil {
-		s.seen.CompletedAt = test.Status.CompletionTime.Time
+		s.Seen.CompletedAt = test.Status.CompletionTime.Time
 	}
-	if s.seen.Finished || s.seen.Restored != "" || (s.seen.Suspend && s.seen.Suspended) {
+	if s.Seen.Finished || s.Seen.Restored != "" || (s.Seen.Suspend && s.Seen.Suspended) {
 		return s, nil
 	}
 	return s, r.observeRun(ctx, s)
 }
 
 // observeRun reads everything about a test that is neither finished nor suspended.
-func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
-	spec := &s.test.Spec
-	s.seen.PendingSince = pendingSince(s.test, r.Clock.Now())
-	s.seen.StartWithin = spec.Pods.StartDeadline.Duration
-	s.seen.LostPolicy = spec.Pods.Lost
-	s.seen.PodsWanted = int(spec.Pods.Count)
-	if s.test.Status.StartTime != nil {
-		s.seen.StartedAt = s.test.Status.StartTime.Time
+func (r *Reconciler) observeRun(ctx context.Context, s *scope.Test) error {
+	spec := &s.Test.Spec
+	s.Seen.PendingSince = pendingSince(s.Test, r.Clock.Now())
+	s.Seen.StartWithin = spec.Pods.StartDeadline.Duration
+	s.Seen.LostPolicy = spec.Pods.Lost
+	s.Seen.PodsWanted = int(spec.Pods.Count)
+	if s.Test.Status.StartTime != nil {
+		s.Seen.StartedAt = s.Test.Status.StartTime.Time
 	}
-	if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionComplete); c != nil {
-		s.seen.PodsExplain = c.Message // the reason why the last attempt to create the pods failed
+	if c := meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionComplete); c != nil {
+		s.Seen.PodsExplain = c.Message // the reason why the last attempt to create the pods failed
 	}
-	if err := r.observePlan(ctx, s); err != nil || s.seen.Problem != nil || s.plan == nil {
+	if err := r.observePlan(ctx, s); err != nil || s.Seen.Problem != nil || s.Plan == nil {
 		return err
 	}
-	s.seen.RampUp, s.seen.WarmUp, s.seen.Length = s.plan.Shape.RampUp, s.plan.Shape.WarmUp,
-		s.plan.Shape.Length()
-	if extension := s.test.Spec.Load.UntilFaultsSettle; extension != nil {
-		s.seen.Extension = extension.Duration
+	s.Seen.RampUp, s.Seen.WarmUp, s.Seen.Length = s.Plan.Shape.RampUp, s.Plan.Shape.WarmUp,
+		s.Plan.Shape.Length()
+	if extension := s.Test.Spec.Load.UntilFaultsSettle; extension != nil {
+		s.Seen.Extension = extension.Duration
 	}
 	if err := r.observeChildren(ctx, s); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	if err := r.observeSession(ctx, s); err != nil {
 		return err
 	}
-	s.observeSearch(r.Clock.Now())
+	observeSearch(s, r.Clock.Now())
 	r.observeMetrics(ctx, s)
 	if err := r.observeLimit(ctx, s); err != nil {
 		return err
@@ -99,26 +100,26 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 }
 
 // observeChildren reads the Job and its pods.
-func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
-	namespace, name := s.test.Namespace, s.test.Name
+func (r *Reconciler) observeChildren(ctx context.Context, s *scope.Test) error {
+	namespace, name := s.Test.Namespace, s.Test.Name
 	job := &batchv1.Job{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: children.LoadJobName(name)},
 		job)
 	if apierrors.IsNotFound(err) ||
-		(err == nil && (job.DeletionTimestamp != nil || !metav1.IsControlledBy(job, s.test))) {
+		(err == nil && (job.DeletionTimestamp != nil || !metav1.IsControlledBy(job, s.Test))) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read Job %s: %w", children.LoadJobName(name), err)
 	}
-	s.job = job
+	s.Job = job
 	// Until the load begins the spec may change, and pods of Redis come and go: then load pods that
 	// were made for others are replaced.
-	s.stale = s.seen.StartedAt.IsZero() &&
-		(job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.test.Generation, 10) ||
-			job.Annotations[v1alpha1.AnnotationAddresses] != addressesOf(s.plan))
-	s.seen.Children = !s.stale
-	s.seen.JobSuspended = job.Spec.Suspend != nil && *job.Spec.Suspend
+	s.Stale = s.Seen.StartedAt.IsZero() &&
+		(job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.Test.Generation, 10) ||
+			job.Annotations[v1alpha1.AnnotationAddresses] != addressesOf(s.Plan))
+	s.Seen.Children = !s.Stale
+	s.Seen.JobSuspended = job.Spec.Suspend != nil && *job.Spec.Suspend
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{
 		v1alpha1.LabelLoadTest: name,
@@ -127,16 +128,16 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 	}
 	for _, pod := range pods.Items {
 		if metav1.IsControlledBy(&pod, job) {
-			s.pods = append(s.pods, pod)
+			s.Pods = append(s.Pods, pod)
 		}
 	}
 	return nil
 }
 
 // observeFaults lists the faults on this load, pending and injected ones, without its settings.
-func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
+func (r *Reconciler) observeFaults(ctx context.Context, s *scope.Test) error {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace),
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.Test.Namespace),
 		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the faults: %w", err)
 	}
@@ -144,16 +145,16 @@ func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
 		if f.Spec.Setting { // the load runs with it, and it waits for the end of the load
 			continue
 		}
-		if awaited(&f, s.test) {
-			s.seen.FaultsUnsettled = append(s.seen.FaultsUnsettled, f.Name)
+		if awaited(&f, s.Test) {
+			s.Seen.FaultsUnsettled = append(s.Seen.FaultsUnsettled, f.Name)
 		}
-		if f.Status.LoadTest != s.test.Name || f.Status.StartTime == nil ||
-			!f.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
+		if f.Status.LoadTest != s.Test.Name || f.Status.StartTime == nil ||
+			!f.Status.LoadStartTime.Equal(s.Test.Status.StartTime) {
 			continue
 		}
-		s.faults = append(s.faults, f)
+		s.Faults = append(s.Faults, f)
 		if !state.IsFinished(f.Status.Conditions) {
-			s.seen.FaultsUnfinished = append(s.seen.FaultsUnfinished, f.Name)
+			s.Seen.FaultsUnfinished = append(s.Seen.FaultsUnfinished, f.Name)
 		}
 	}
 	return nil

@@ -12,45 +12,46 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/controllers/loadpods"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/problem"
 )
 
 // observePods counts the load pods that are ready and those that are lost, and finds failed ones.
-func (r *Reconciler) observePods(s *scope) {
+func (r *Reconciler) observePods(s *scope.Test) {
 	byIndex := map[int]*corev1.Pod{}
-	for i := range s.pods {
-		if index, ok := loadpods.Index(&s.pods[i]); ok {
-			byIndex[index] = &s.pods[i]
+	for i := range s.Pods {
+		if index, ok := loadpods.Index(&s.Pods[i]); ok {
+			byIndex[index] = &s.Pods[i]
 		}
 	}
-	if s.seen.StartedAt.IsZero() {
-		s.observeUnready(byIndex)
+	if s.Seen.StartedAt.IsZero() {
+		observeUnready(s, byIndex)
 	} else {
 		r.observeLostPods(s, byIndex)
 	}
-	s.seen.PodsReady = s.session.Ready
-	s.seen.PodsLive = s.seen.PodsWanted - len(s.lost)
+	s.Seen.PodsReady = s.Session.Ready
+	s.Seen.PodsLive = s.Seen.PodsWanted - len(s.Lost)
 }
 
 // observeUnready finds a pod that cannot start, and what the others wait for. The agent's reason
 // takes precedence over the cluster's.
-func (s *scope) observeUnready(byIndex map[int]*corev1.Pod) {
-	for _, pod := range s.session.Pods {
+func observeUnready(s *scope.Test, byIndex map[int]*corev1.Pod) {
+	for _, pod := range s.Session.Pods {
 		if pod.State == agent.Preparing && pod.Reachable {
-			s.seen.PodsAwait = cmp.Or(s.seen.PodsAwait, pod.Reason)
+			s.Seen.PodsAwait = cmp.Or(s.Seen.PodsAwait, pod.Reason)
 		}
-		if pod.State == agent.Failed && s.seen.AgentProblem == nil {
-			s.seen.AgentProblem = &problem.Problem{
+		if pod.State == agent.Failed && s.Seen.AgentProblem == nil {
+			s.Seen.AgentProblem = &problem.Problem{
 				Reason:  cmp.Or(pod.Reason, "AgentFailed"),
 				Message: fmt.Sprintf("load pod %s: %s", pod.Name, pod.Message),
 			}
 		}
 	}
 	for _, pod := range byIndex {
-		if loadpods.Phase(pod) == corev1.PodFailed && s.seen.AgentProblem == nil {
-			s.seen.AgentProblem = &problem.Problem{
+		if loadpods.Phase(pod) == corev1.PodFailed && s.Seen.AgentProblem == nil {
+			s.Seen.AgentProblem = &problem.Problem{
 				Reason:  "LoadPodFailed",
 				Message: fmt.Sprintf("load pod %s: %s", pod.Name, loadpods.Termination(pod)),
 			}
@@ -60,40 +61,40 @@ func (s *scope) observeUnready(byIndex map[int]*corev1.Pod) {
 
 // observeLostPods finds the pods that were lost since the start, and whether any pod received the
 // start instant.
-func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
+func (r *Reconciler) observeLostPods(s *scope.Test, byIndex map[int]*corev1.Pod) {
 	late := map[int]string{} // pods that did not receive the start instant in time
-	for _, pod := range s.session.Pods {
-		why := r.lostReason(byIndex[pod.Index], s.job, pod)
+	for _, pod := range s.Session.Pods {
+		why := r.lostReason(byIndex[pod.Index], s.Job, pod)
 		// A pod that has not answered this process yet may be running: only the answers of all pods prove
 		// that none has started.
-		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete ||
+		s.Seen.StartedAny = s.Seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete ||
 			pod.State == "" && why == ""
 		if pod.Problem == collect.NotStarted && why != "" {
 			late[pod.Index] = why
 		} else if why != "" {
-			s.lost[pod.Index] = why
+			s.Lost[pod.Index] = why
 		}
 	}
-	if s.seen.StartedAny { // otherwise all pods get a new start instant
-		maps.Copy(s.lost, late)
+	if s.Seen.StartedAny { // otherwise all pods get a new start instant
+		maps.Copy(s.Lost, late)
 	}
-	s.keepFirstCauses()
-	for _, index := range slices.Sorted(maps.Keys(s.lost)) {
-		s.seen.PodsLost = append(s.seen.PodsLost, fmt.Sprintf("index %d: %s", index, s.lost[index]))
+	keepFirstCauses(s)
+	for _, index := range slices.Sorted(maps.Keys(s.Lost)) {
+		s.Seen.PodsLost = append(s.Seen.PodsLost, fmt.Sprintf("index %d: %s", index, s.Lost[index]))
 	}
 }
 
 // keepFirstCauses replaces what shows of lost pods now by what has shown first: an evicted pod is
 // gone a moment later.
-func (s *scope) keepFirstCauses() {
-	for index, why := range s.lost {
-		if s.run.Lost[index] == "" {
-			if s.run.Lost == nil {
-				s.run.Lost = map[int]string{}
+func keepFirstCauses(s *scope.Test) {
+	for index, why := range s.Lost {
+		if s.Run.Lost[index] == "" {
+			if s.Run.Lost == nil {
+				s.Run.Lost = map[int]string{}
 			}
-			s.run.Lost[index] = why
+			s.Run.Lost[index] = why
 		}
-		s.lost[index] = s.run.Lost[index]
+		s.Lost[index] = s.Run.Lost[index]
 	}
 }
 
@@ -113,16 +114,16 @@ func (r *Reconciler) lostReason(
 
 // explainPods describes why the load is not ready, with the messages of the scheduler, the kubelet,
 // the quota and the agents.
-func (r *Reconciler) explainPods(ctx context.Context, s *scope) string {
+func (r *Reconciler) explainPods(ctx context.Context, s *scope.Test) string {
 	var why []string
 	// pods with a message of the cluster: that their agents do not answer follows from it
 	explained := map[string]bool{}
-	for i := range s.pods {
-		if text := loadpods.Explain(&s.pods[i]); text != "" {
-			why, explained[s.pods[i].Name] = append(why, s.pods[i].Name+" "+text), true
+	for i := range s.Pods {
+		if text := loadpods.Explain(&s.Pods[i]); text != "" {
+			why, explained[s.Pods[i].Name] = append(why, s.Pods[i].Name+" "+text), true
 		}
 	}
-	for _, p := range s.session.Pods {
+	for _, p := range s.Session.Pods {
 		switch {
 		case p.State == agent.Preparing && p.Message != "":
 			why = append(why, p.Name+" "+p.Message)
@@ -131,9 +132,9 @@ func (r *Reconciler) explainPods(ctx context.Context, s *scope) string {
 				p.Err))
 		}
 	}
-	if missing := s.seen.PodsWanted - len(s.pods); missing > 0 {
+	if missing := s.Seen.PodsWanted - len(s.Pods); missing > 0 {
 		why = append(why, fmt.Sprintf("%d not created yet%s", missing,
-			loadpods.JobTrouble(ctx, r.APIReader, s.job)))
+			loadpods.JobTrouble(ctx, r.APIReader, s.Job)))
 	}
 	if len(why) == 0 {
 		return "connecting"

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -20,61 +21,61 @@ import (
 
 // observeSearch evaluates the current trial, if the record contains its window, and determines the
 // next one.
-func (s *scope) observeSearch(now time.Time) {
-	planned := s.plan.Shape.Search
-	if planned == nil || s.seen.StartedAt.IsZero() || s.run == nil {
+func observeSearch(s *scope.Test, now time.Time) {
+	planned := s.Plan.Shape.Search
+	if planned == nil || s.Seen.StartedAt.IsZero() || s.Run == nil {
 		return
 	}
-	status := s.test.Status.Search
+	status := s.Test.Status.Search
 	if status == nil { // the first rate is in the pods' plan
 		status = &v1alpha1.SearchStatus{}
 		status.Trials = []v1alpha1.SearchTrial{
-			s.trial(search.Trial{Rate: planned.From, At: s.plan.Shape.MeasuredFrom()}),
+			trial(s, search.Trial{Rate: planned.From, At: s.Plan.Shape.MeasuredFrom()}),
 		}
-		s.test.Status.Search = status
+		s.Test.Status.Search = status
 	}
-	f := &searching{}
+	f := &scope.Searching{}
 	for i := range status.Trials {
 		t := &status.Trials[i]
-		f.trials = append(f.trials, search.Trial{
+		f.Trials = append(f.Trials, search.Trial{
 			Rate:   float64(t.Rate),
-			At:     t.StartTime.Sub(s.seen.StartedAt),
+			At:     t.StartTime.Sub(s.Seen.StartedAt),
 			Judged: t.Met != nil,
 			Met:    t.Met != nil && *t.Met,
 			Why:    t.Message,
 		})
 	}
-	s.searching = f
-	s.judgeTrial()
-	f.next = search.Spec(*planned).Next(f.trials)
-	if f.next.Rate > 0 {
-		if _, end := planned.Window(f.next.Rate, s.trialBegin(now)); end > s.plan.Shape.Length() {
-			f.cut = f.next.CutOff()
+	s.Searching = f
+	judgeTrial(s)
+	f.Next = search.Spec(*planned).Next(f.Trials)
+	if f.Next.Rate > 0 {
+		if _, end := planned.Window(f.Next.Rate, trialBegin(s, now)); end > s.Plan.Shape.Length() {
+			f.Cut = f.Next.CutOff()
 		}
 	}
-	status.Rate = int32(math.Round(f.next.Found))
-	status.Done = f.next.Done
-	status.Message = digest.Truncate(f.message(), 1024)
-	s.seen.Search = &lifecycle.Search{
-		Due:     s.stepDue(),
+	status.Rate = int32(math.Round(f.Next.Found))
+	status.Done = f.Next.Done
+	status.Message = digest.Truncate(f.Message(), 1024)
+	s.Seen.Search = &lifecycle.Search{
+		Due:     stepDue(s),
 		Message: status.Message,
-		Until:   s.judgeableAt(),
+		Until:   judgeableAt(s),
 	}
 }
 
 // judgeTrial evaluates the current trial once this process has sent its rate to all pods: a trial
 // that another process stored may not have been sent.
-func (s *scope) judgeTrial() {
-	f, status := s.searching, s.test.Status.Search
-	if !s.lastTrialSent() {
+func judgeTrial(s *scope.Test) {
+	f, status := s.Searching, s.Test.Status.Search
+	if !lastTrialSent(s) {
 		return
 	}
-	s.run.Read(func(series *merged.Series) {
+	s.Run.Read(func(series *merged.Series) {
 		known := time.Duration(series.Complete()) * series.Step
-		f.trials, _ = search.Spec(*s.plan.Shape.Search).Judge(f.trials, known,
+		f.Trials, _ = search.Spec(*s.Plan.Shape.Search).Judge(f.Trials, known,
 			func(t search.Trial, from, to time.Duration) search.Judgement {
 				sum := summary.SummarizeWindow(series, from, to)
-				judgement := verdict.Trial(s.test.Spec.Objectives, s.plan, t.Rate, sum,
+				judgement := verdict.Trial(s.Test.Spec.Objectives, s.Plan, t.Rate, sum,
 					summary.StallsWithin(series, from, to))
 				if judgement.Void {
 					return judgement
@@ -92,106 +93,108 @@ func (s *scope) judgeTrial() {
 				return judgement
 			})
 	})
-	status.Trials = status.Trials[:len(f.trials)] // without a void trial
+	status.Trials = status.Trials[:len(f.Trials)] // without a void trial
 }
 
 // stepDue reports whether a rate or the end must be sent to the pods. A stored trial may not have
 // been sent.
-func (s *scope) stepDue() bool {
-	switch f := s.searching; {
-	case f.ends():
-		return !s.run.EndSent
-	case f.next.Rate > 0:
+func stepDue(s *scope.Test) bool {
+	switch f := s.Searching; {
+	case f.Ends():
+		return !s.Run.EndSent
+	case f.Next.Rate > 0:
 		return true
 	}
-	return !s.lastTrialSent()
+	return !lastTrialSent(s)
 }
 
 // judgeableAt returns when the current trial can be evaluated; the zero time if there is none.
-func (s *scope) judgeableAt() time.Time {
-	t, ok := search.InProgress(s.searching.trials)
+func judgeableAt(s *scope.Test) time.Time {
+	t, ok := search.InProgress(s.Searching.Trials)
 	if !ok {
 		return time.Time{}
 	}
-	_, to := s.plan.Shape.Search.Window(t.Rate, t.At)
-	return s.seen.StartedAt.Add(s.session.ClockShift + to + collect.DefaultPullEvery)
+	_, to := s.Plan.Shape.Search.Window(t.Rate, t.At)
+	return s.Seen.StartedAt.Add(s.Session.ClockShift + to + collect.DefaultPullEvery)
 }
 
 // step sends the rate of the next trial, or the end, to the pods. The trial is stored first:
 // another process sends it again, which has no effect on pods that have it.
-func (r *Reconciler) step(ctx context.Context, s *scope) outcome {
-	if s.searching.ends() {
+func (r *Reconciler) step(ctx context.Context, s *scope.Test) scope.Outcome {
+	if s.Searching.Ends() {
 		return r.endSearch(ctx, s)
 	}
-	f, status := s.searching, s.test.Status.Search
-	if f.next.Rate > 0 {
-		t := search.Trial{Rate: f.next.Rate, At: s.trialBegin(r.Clock.Now())}
-		f.trials = append(f.trials, t)
-		status.Trials = append(status.Trials, s.trial(t))
+	f, status := s.Searching, s.Test.Status.Search
+	if f.Next.Rate > 0 {
+		t := search.Trial{Rate: f.Next.Rate, At: trialBegin(s, r.Clock.Now())}
+		f.Trials = append(f.Trials, t)
+		status.Trials = append(status.Trials, trial(s, t))
 		if err := r.storeStatus(ctx, s); err != nil {
-			return outcome{err: err}
+			return scope.Outcome{Err: err}
 		}
 	}
-	last := len(f.trials) - 1
-	err := r.sendStep(ctx, s, f.trials[last].At, f.trials[last].Rate)
+	last := len(f.Trials) - 1
+	err := r.sendStep(ctx, s, f.Trials[last].At, f.Trials[last].Rate)
 	switch {
 	case err == nil:
-		s.run.TrialSent = f.trials[last].At
-		return outcome{again: true}
-	case collect.Refused(err) && s.sinceStart(r.Clock.Now()) >= f.trials[last].At:
+		s.Run.TrialSent = f.Trials[last].At
+		return scope.Outcome{Again: true}
+	case collect.Refused(err) && sinceStart(s, r.Clock.Now()) >= f.Trials[last].At:
 		// The trial began before every pod had its rate: discard it.
 		status.Trials = status.Trials[:last]
 		err = r.storeStatus(ctx, s)
-		return outcome{again: err == nil, err: err}
+		return scope.Outcome{Again: err == nil, Err: err}
 	}
-	return outcome{err: err}
+	return scope.Outcome{Err: err}
 }
 
 // endSearch stores the result, and then ends the load.
-func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) endSearch(ctx context.Context, s *scope.Test) scope.Outcome {
 	if err := r.storeStatus(ctx, s); err != nil {
-		return outcome{err: err}
+		return scope.Outcome{Err: err}
 	}
 	// otherwise the load ends earlier anyway
-	if at := s.trialBegin(r.Clock.Now()); at < s.plan.Shape.Length() {
+	if at := trialBegin(s, r.Clock.Now()); at < s.Plan.Shape.Length() {
 		if err := r.sendStep(ctx, s, at, 0); err != nil {
-			return outcome{err: err}
+			return scope.Outcome{Err: err}
 		}
 	}
-	s.run.EndSent = true
-	return outcome{again: true}
+	s.Run.EndSent = true
+	return scope.Outcome{Again: true}
 }
 
 // lastTrialSent reports whether all pods have the rate of the last trial. The first rate is in
 // their plan.
-func (s *scope) lastTrialSent() bool {
-	t, ok := search.InProgress(s.searching.trials)
-	return !ok || t.At == s.plan.Shape.MeasuredFrom() || t.At == s.run.TrialSent
+func lastTrialSent(s *scope.Test) bool {
+	t, ok := search.InProgress(s.Searching.Trials)
+	return !ok || t.At == s.Plan.Shape.MeasuredFrom() || t.At == s.Run.TrialSent
 }
 
 // trial converts a trial for the status.
-func (s *scope) trial(t search.Trial) v1alpha1.SearchTrial {
+func trial(s *scope.Test, t search.Trial) v1alpha1.SearchTrial {
 	return v1alpha1.SearchTrial{
 		Rate:      int32(math.Round(t.Rate)),
-		StartTime: metav1.NewMicroTime(s.seen.StartedAt.Add(t.At)),
+		StartTime: metav1.NewMicroTime(s.Seen.StartedAt.Add(t.At)),
 	}
 }
 
 // trialBegin returns when a trial that is sent now begins, from the start.
-func (s *scope) trialBegin(now time.Time) time.Duration {
-	return search.Begin(s.sinceStart(now), s.plan.Interval)
+func trialBegin(s *scope.Test, now time.Time) time.Duration {
+	return search.Begin(sinceStart(s, now), s.Plan.Interval)
 }
 
 // sinceStart returns the time since the start by the clocks of the pods, even if this process's
 // clock was changed.
-func (s *scope) sinceStart(now time.Time) time.Duration {
-	return now.Sub(s.seen.StartedAt) - s.session.ClockShift
+func sinceStart(s *scope.Test, now time.Time) time.Duration {
+	return now.Sub(s.Seen.StartedAt) - s.Session.ClockShift
 }
 
-func (r *Reconciler) sendStep(ctx context.Context, s *scope, at time.Duration, rate float64) error {
+func (r *Reconciler) sendStep(
+	ctx context.Context, s *scope.Test, at time.Duration, rate float64,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.run.Session.Step(ctx, at, rate); err != nil {
+	if err := s.Run.Session.Step(ctx, at, rate); err != nil {
 		return fmt.Errorf("send a step of the search to the load pods: %w", err)
 	}
 	return nil

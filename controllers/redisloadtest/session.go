@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/loadpods"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
@@ -26,28 +27,28 @@ import (
 const callTimeout = 5 * time.Second
 
 // observeSession opens the session of the test, updates its pods, and reads its status.
-func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
-	if s.seen.StartedAt.IsZero() && (s.job == nil || s.stale) {
+func (r *Reconciler) observeSession(ctx context.Context, s *scope.Test) error {
+	if s.Seen.StartedAt.IsZero() && (s.Job == nil || s.Stale) {
 		return nil
 	}
 	if err := r.rejectStale(ctx, s); err != nil {
 		return err
 	}
-	if err := r.openRun(ctx, s); err != nil || s.run == nil {
+	if err := r.openRun(ctx, s); err != nil || s.Run == nil {
 		return err
 	}
-	addresses := s.podAddresses()
-	s.run.Session.SetPods(addresses)
-	s.seen.PodsAnswer = len(addresses) > 0
-	if err := r.resume(ctx, s); err != nil || s.seen.AgentProblem != nil {
+	addresses := podAddresses(s)
+	s.Run.Session.SetPods(addresses)
+	s.Seen.PodsAnswer = len(addresses) > 0
+	if err := r.resume(ctx, s); err != nil || s.Seen.AgentProblem != nil {
 		return err
 	}
-	if s.session = s.run.Session.Status(); s.session.Received {
-		s.run.Begin()
+	if s.Session = s.Run.Session.Status(); s.Session.Received {
+		s.Run.Begin()
 	}
 	r.observePods(s)
-	if s.seen.StartedAt.IsZero() && s.seen.PodsReady < s.seen.PodsWanted {
-		s.seen.PodsExplain = r.explainPods(ctx, s)
+	if s.Seen.StartedAt.IsZero() && s.Seen.PodsReady < s.Seen.PodsWanted {
+		s.Seen.PodsExplain = r.explainPods(ctx, s)
 	}
 	r.observeRecord(s)
 	return nil
@@ -55,11 +56,11 @@ func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
 
 // rejectStale returns ErrStale if a session would be opened for a test that may be finished: it
 // would record the pods of the deleted Job as lost.
-func (r *Reconciler) rejectStale(ctx context.Context, s *scope) error {
-	if s.seen.StartedAt.IsZero() || r.Runs.Find(s.test.UID) != nil {
+func (r *Reconciler) rejectStale(ctx context.Context, s *scope.Test) error {
+	if s.Seen.StartedAt.IsZero() || r.Runs.Find(s.Test.UID) != nil {
 		return nil
 	}
-	old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.before)
+	old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.Before)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -70,68 +71,68 @@ func (r *Reconciler) rejectStale(ctx context.Context, s *scope) error {
 }
 
 // openRun sets the run, unless the Secret with its credentials does not exist.
-func (r *Reconciler) openRun(ctx context.Context, s *scope) error {
-	run, err := r.Runs.Open(s.test.UID, r.Clock.Now(), func() (*collect.Session, error) {
+func (r *Reconciler) openRun(ctx context.Context, s *scope.Test) error {
+	run, err := r.Runs.Open(s.Test.UID, r.Clock.Now(), func() (*collect.Session, error) {
 		return r.open(ctx, s)
 	})
 	switch {
-	case apierrors.IsNotFound(err) && s.seen.StartedAt.IsZero():
-		s.seen.Children = false // create the Secret again
+	case apierrors.IsNotFound(err) && s.Seen.StartedAt.IsZero():
+		s.Seen.Children = false // create the Secret again
 		return nil
 	case apierrors.IsNotFound(err):
-		s.seen.AgentProblem = &problem.Problem{
+		s.Seen.AgentProblem = &problem.Problem{
 			Reason: v1alpha1.ReasonSecretNotFound,
 			Message: fmt.Sprintf(
 				"Secret %s was deleted: without it the records of the load pods cannot be collected",
-				children.AgentSecretName(s.test)),
+				children.AgentSecretName(s.Test)),
 		}
 		return nil
 	case err != nil:
 		return err
 	}
-	s.run, s.seen.CollectedSince = run, run.OpenedAt
+	s.Run, s.Seen.CollectedSince = run, run.OpenedAt
 	return nil
 }
 
 // open reads the credentials and opens a session with them.
-func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, error) {
+func (r *Reconciler) open(ctx context.Context, s *scope.Test) (*collect.Session, error) {
 	var secret corev1.Secret
 	if err := r.Client.Get(ctx,
-		client.ObjectKey{Namespace: s.test.Namespace, Name: children.AgentSecretName(s.test)},
+		client.ObjectKey{Namespace: s.Test.Namespace, Name: children.AgentSecretName(s.Test)},
 		&secret); err != nil {
 		return nil, fmt.Errorf("read the credentials of the load pods: %w", err)
 	}
-	owner := s.test.DeepCopy()
+	owner := s.Test.DeepCopy()
 	return collect.Open(collect.Config{
-		Run:      s.plan.Run,
-		Step:     s.plan.Interval,
-		Ops:      s.plan.Operations(),
-		ReadOnly: s.plan.ReadOnly(),
-		Tallies:  s.plan.Tallies(),
-		Pods:     s.plan.Pods,
+		Run:      s.Plan.Run,
+		Step:     s.Plan.Interval,
+		Ops:      s.Plan.Operations(),
+		ReadOnly: s.Plan.ReadOnly(),
+		Tallies:  s.Plan.Tallies(),
+		Pods:     s.Plan.Pods,
 		Credentials: agent.Credentials{
 			CertificatePEM: secret.Data[agent.KeyCertificate],
 			PrivateKeyPEM:  secret.Data[agent.KeyPrivateKey],
 			Token:          string(secret.Data[agent.KeyToken]),
 		},
 		Store:  resultsStore{client: r.Client, test: owner},
-		Ledger: s.plan.Verify != nil && s.test.Status.Verification == nil,
+		Ledger: s.Plan.Verify != nil && s.Test.Status.Verification == nil,
 		Wall:   r.Clock.Now,
 		Dial:   r.Runs.Dial,
 		Memory: &r.Runs.Memory,
-		Merged: r.Metrics.LoadOpened(s.test.UID, s.plan.Operations()).Add,
+		Merged: r.Metrics.LoadOpened(s.Test.UID, s.Plan.Operations()).Add,
 	})
 }
 
 // podAddresses returns the load pods that have an address.
-func (s *scope) podAddresses() []collect.Pod {
-	addresses := make([]collect.Pod, 0, len(s.pods))
-	for i := range s.pods {
-		if index, ok := loadpods.Index(&s.pods[i]); ok && s.pods[i].Status.PodIP != "" {
+func podAddresses(s *scope.Test) []collect.Pod {
+	addresses := make([]collect.Pod, 0, len(s.Pods))
+	for i := range s.Pods {
+		if index, ok := loadpods.Index(&s.Pods[i]); ok && s.Pods[i].Status.PodIP != "" {
 			addresses = append(addresses, collect.Pod{
 				Index:   index,
-				Name:    s.pods[i].Name,
-				Address: net.JoinHostPort(s.pods[i].Status.PodIP, strconv.Itoa(agent.Port)),
+				Name:    s.Pods[i].Name,
+				Address: net.JoinHostPort(s.Pods[i].Status.PodIP, strconv.Itoa(agent.Port)),
 			})
 		}
 	}
@@ -139,15 +140,15 @@ func (s *scope) podAddresses() []collect.Pod {
 }
 
 // resume continues a run that another process started, unless its checkpoint cannot be read.
-func (r *Reconciler) resume(ctx context.Context, s *scope) error {
-	if s.seen.StartedAt.IsZero() || s.started() {
+func (r *Reconciler) resume(ctx context.Context, s *scope.Test) error {
+	if s.Seen.StartedAt.IsZero() || s.Started() {
 		return nil
 	}
-	err := s.run.Session.Resume(ctx, s.seen.StartedAt)
+	err := s.Run.Session.Resume(ctx, s.Seen.StartedAt)
 	if errors.Is(err, collect.ErrCheckpoint) {
-		s.seen.AgentProblem = &problem.Problem{
+		s.Seen.AgentProblem = &problem.Problem{
 			Reason:  v1alpha1.ReasonResultsNotStorable,
-			Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), err),
+			Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.Test.Name), err),
 		}
 		return nil
 	}
@@ -157,13 +158,13 @@ func (r *Reconciler) resume(ctx context.Context, s *scope) error {
 	return nil
 }
 
-func (r *Reconciler) observeRecord(s *scope) {
-	if s.session.Finished && s.run.EndedAt.IsZero() {
-		s.run.EndedAt = r.Clock.Now()
+func (r *Reconciler) observeRecord(s *scope.Test) {
+	if s.Session.Finished && s.Run.EndedAt.IsZero() {
+		s.Run.EndedAt = r.Clock.Now()
 	}
-	s.seen.Stopped = s.run.Stopped || s.run.Ended && !s.seen.Abort
-	s.seen.RecordEnded, s.seen.RecordEndedAt = s.session.Finished, s.run.EndedAt
-	s.seen.Verifying, s.seen.VerifyingSays = s.session.Verifying, verifyingMessage(s.session.Pods)
-	s.seen.LedgerUnstored = s.session.Ledger != nil && s.test.Status.Verification == nil
-	s.seen.StartReceived = s.session.AllStarted
+	s.Seen.Stopped = s.Run.Stopped || s.Run.Ended && !s.Seen.Abort
+	s.Seen.RecordEnded, s.Seen.RecordEndedAt = s.Session.Finished, s.Run.EndedAt
+	s.Seen.Verifying, s.Seen.VerifyingSays = s.Session.Verifying, verifyingMessage(s.Session.Pods)
+	s.Seen.LedgerUnstored = s.Session.Ledger != nil && s.Test.Status.Verification == nil
+	s.Seen.StartReceived = s.Session.AllStarted
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
@@ -23,39 +24,39 @@ import (
 )
 
 // note stores in the metadata that the test has begun, before anything of it is created.
-func (r *Reconciler) note(ctx context.Context, s *scope) outcome {
-	err := state.StoreNote(ctx, r.Client, s.before)
+func (r *Reconciler) note(ctx context.Context, s *scope.Test) scope.Outcome {
+	err := state.StoreNote(ctx, r.Client, s.Before)
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
-		return outcome{deleted: true} // the patch triggers the next reconcile
+		return scope.Outcome{Deleted: true} // the patch triggers the next reconcile
 	case apierrors.IsConflict(err):
-		return outcome{stale: true}
+		return scope.Outcome{Stale: true}
 	}
-	return outcome{err: err}
+	return scope.Outcome{Err: err}
 }
 
 // prepare creates the missing children: the credentials, the plan, the Job. It fails while an old
 // Job is being deleted.
-func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
-	if s.stale {
-		return outcome{again: true, err: r.discard(ctx, s)}
+func (r *Reconciler) prepare(ctx context.Context, s *scope.Test) scope.Outcome {
+	if s.Stale {
+		return scope.Outcome{Again: true, Err: r.discard(ctx, s)}
 	}
 	credentials, err := agent.NewCredentials()
 	if err != nil {
-		return outcome{err: fmt.Errorf("make credentials for the load pods: %w", err)}
+		return scope.Outcome{Err: fmt.Errorf("make credentials for the load pods: %w", err)}
 	}
-	stored, err := children.PlanConfigMap(s.test, s.plan)
+	stored, err := children.PlanConfigMap(s.Test, s.Plan)
 	if err != nil {
-		return outcome{err: fmt.Errorf("encode the plan: %w", err)}
+		return scope.Outcome{Err: fmt.Errorf("encode the plan: %w", err)}
 	}
-	ids, err := r.userIDs(ctx, s.test.Namespace)
+	ids, err := r.userIDs(ctx, s.Test.Namespace)
 	if err != nil {
-		return outcome{err: err}
+		return scope.Outcome{Err: err}
 	}
-	job := children.LoadJob(s.test, stored.Name, r.Image, ids)
-	job.Annotations[v1alpha1.AnnotationAddresses] = addressesOf(s.plan)
-	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), stored, job} {
-		err := r.createOwned(ctx, s.test, child)
+	job := children.LoadJob(s.Test, stored.Name, r.Image, ids)
+	job.Annotations[v1alpha1.AnnotationAddresses] = addressesOf(s.Plan)
+	for _, child := range []client.Object{children.AgentSecret(s.Test, credentials), stored, job} {
+		err := r.createOwned(ctx, s.Test, child)
 		// of fields that only Kubernetes checks, such as affinity
 		if _, isJob := child.(*batchv1.Job); isJob && apierrors.IsInvalid(err) {
 			return r.endFailed(ctx, s, &problem.Problem{
@@ -65,12 +66,12 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 			})
 		}
 		if err != nil {
-			return outcome{err: err}
+			return scope.Outcome{Err: err}
 		}
 	}
-	log.FromContext(ctx).Info("Prepared", "loadPods", s.plan.Pods, "job",
-		children.LoadJobName(s.test.Name))
-	return outcome{}
+	log.FromContext(ctx).Info("Prepared", "loadPods", s.Plan.Pods, "job",
+		children.LoadJobName(s.Test.Name))
+	return scope.Outcome{}
 }
 
 // addressesOf is the value of AnnotationAddresses.
@@ -136,31 +137,31 @@ func taken(found, owner client.Object) string {
 
 // start stores the start instant and then sends it. It is far enough in the future to reach all
 // pods.
-func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) start(ctx context.Context, s *scope.Test) scope.Outcome {
 	at := r.Clock.Now().Add(lifecycle.StartLead)
 	// The status has microseconds; the instant that is sent must be equal.
 	at = at.Add(-time.Duration(at.Nanosecond() % 1000))
-	s.test.Status.StartTime, s.test.Status.Search = &metav1.MicroTime{Time: at}, nil
-	s.seen.StartedAt = at
-	s.setTarget()
+	s.Test.Status.StartTime, s.Test.Status.Search = &metav1.MicroTime{Time: at}, nil
+	s.Seen.StartedAt = at
+	setTarget(s)
 	if err := r.storeStatus(ctx, s); err != nil {
-		return outcome{err: err}
+		return scope.Outcome{Err: err}
 	}
-	log.FromContext(ctx).Info("Starting", "at", at, "loadPods", s.plan.Pods)
-	if s.started() { // with an instant that no pod has received: open another session with the new one
-		r.Runs.Drop(s.test.UID)
-		s.run = nil
-		return outcome{again: true}
+	log.FromContext(ctx).Info("Starting", "at", at, "loadPods", s.Plan.Pods)
+	if s.Started() { // with an instant that no pod has received: open another session with the new one
+		r.Runs.Drop(s.Test.UID)
+		s.Run = nil
+		return scope.Outcome{Again: true}
 	}
 	return r.resend(ctx, s)
 }
 
 // resend sends the stored start instant.
-func (r *Reconciler) resend(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) resend(ctx context.Context, s *scope.Test) scope.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.run.Session.Start(ctx, s.seen.StartedAt); err != nil {
-		return outcome{err: fmt.Errorf("send the start instant to the load pods: %w", err)}
+	if err := s.Run.Session.Start(ctx, s.Seen.StartedAt); err != nil {
+		return scope.Outcome{Err: fmt.Errorf("send the start instant to the load pods: %w", err)}
 	}
-	return outcome{again: true}
+	return scope.Outcome{Again: true}
 }

@@ -13,6 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/conditions"
+	"github.com/redquake/redquake/controllers/redisloadtest/figures"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
@@ -25,48 +28,49 @@ import (
 
 // report writes the status once, with what was observed and decided, and then emits events.
 func (r *Reconciler) report(
-	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome,
+	ctx context.Context, s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction],
+	o scope.Outcome,
 ) error {
-	if s.seen.Finished {
-		r.Runs.Drop(s.test.UID)
+	if s.Seen.Finished {
+		r.Runs.Drop(s.Test.UID)
 		return nil
 	}
-	status := &s.test.Status
-	status.ObservedGeneration = s.test.Generation
-	if s.plan != nil && d.Action != lifecycle.LoadTestSuspend {
+	status := &s.Test.Status
+	status.ObservedGeneration = s.Test.Generation
+	if s.Plan != nil && d.Action != lifecycle.LoadTestSuspend {
 		r.setLoadPods(s)
 	}
-	s.setFigures(r.Clock.Now(), o.ended)
+	figures.SetFigures(s, r.Clock.Now(), o.Ended)
 	if err := r.setAround(ctx, s); err != nil {
 		return err
 	}
-	s.setVerification()
-	if o.ended {
+	figures.SetVerification(s)
+	if o.Ended {
 		now := metav1.NewMicroTime(r.Clock.Now())
 		status.CompletionTime = &now
-		if err := s.setResults(ctx, resultsStore{client: r.Client, test: s.test}); err != nil {
+		if err := setResults(ctx, s, resultsStore{client: r.Client, test: s.Test}); err != nil {
 			return err
 		}
-		if !o.failed && s.seen.Restored == "" {
-			s.judge(d.Reason)
+		if !o.Failed && s.Seen.Restored == "" {
+			figures.Judge(s, d.Reason)
 		}
-		if err := s.storeResult(ctx, resultsStore{client: r.Client, test: s.test}, d, o); err != nil {
+		if err := storeResult(ctx, s, resultsStore{client: r.Client, test: s.Test}, d, o); err != nil {
 			return err
 		}
 	}
-	s.setConditions(d, o)
+	conditions.Set(s, d, o)
 	if !r.statusDue(s) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.test.DeepCopy(),
-		state.OptimisticPatch(s.before)); err != nil {
+	if err := r.Client.Status().Patch(ctx, s.Test.DeepCopy(),
+		state.OptimisticPatch(s.Before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
 	r.emitEvents(s)
-	if o.ended {
-		r.Runs.Drop(s.test.UID)
-		if s.seen.Restored == "" { // no load has ended
-			r.Metrics.LoadEnded(s.test.UID, status.Verdict)
+	if o.Ended {
+		r.Runs.Drop(s.Test.UID)
+		if s.Seen.Restored == "" { // no load has ended
+			r.Metrics.LoadEnded(s.Test.UID, status.Verdict)
 		}
 	}
 	return nil
@@ -74,8 +78,8 @@ func (r *Reconciler) report(
 
 // statusDue reports whether the status is to be written: at once, except for figures of a running
 // load, which are written every 2 s.
-func (r *Reconciler) statusDue(s *scope) bool {
-	before, after := &s.before.Status, &s.test.Status
+func (r *Reconciler) statusDue(s *scope.Test) bool {
+	before, after := &s.Before.Status, &s.Test.Status
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
@@ -91,7 +95,7 @@ func (r *Reconciler) statusDue(s *scope) bool {
 			return true
 		}
 	}
-	return r.Runs.Due(s.run, s.test.UID, r.Clock.Now())
+	return r.Runs.Due(s.Run, s.Test.UID, r.Clock.Now())
 }
 
 // judgedTrials counts the evaluated trials of a search.
@@ -108,52 +112,52 @@ func judgedTrials(f *v1alpha1.SearchStatus) (n int) {
 }
 
 // storeStatus writes the status before a step that must be on record.
-func (r *Reconciler) storeStatus(ctx context.Context, s *scope) error {
-	stored := s.test.DeepCopy()
-	if err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.before)); err != nil {
+func (r *Reconciler) storeStatus(ctx context.Context, s *scope.Test) error {
+	stored := s.Test.DeepCopy()
+	if err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.Before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
-	s.test.Status.DeepCopyInto(&s.before.Status)
-	s.before.ResourceVersion = stored.ResourceVersion
+	s.Test.Status.DeepCopyInto(&s.Before.Status)
+	s.Before.ResourceVersion = stored.ResourceVersion
 	return nil
 }
 
-func (r *Reconciler) setLoadPods(s *scope) {
-	status := &s.test.Status
+func (r *Reconciler) setLoadPods(s *scope.Test) {
+	status := &s.Test.Status
 	status.LoadPods = &v1alpha1.LoadPodsStatus{
-		Desired: int32(s.seen.PodsWanted),
-		Lost:    int32(len(s.lost)),
+		Desired: int32(s.Seen.PodsWanted),
+		Lost:    int32(len(s.Lost)),
 	}
-	for _, p := range s.session.Pods {
+	for _, p := range s.Session.Pods {
 		if p.Reachable && !p.Gone && p.State != "" && p.State != "Preparing" {
 			status.LoadPods.Ready++
 		}
 	}
-	if s.session.Begun == len(s.session.Pods) && s.session.Skew >= 0 && s.session.Begun > 0 {
-		status.StartSkew = new(v1alpha1.MicrosecondsOf(s.session.Skew))
-		status.ClockUncertainty = new(v1alpha1.MicrosecondsOf(s.session.SkewUncertainty))
+	if s.Session.Begun == len(s.Session.Pods) && s.Session.Skew >= 0 && s.Session.Begun > 0 {
+		status.StartSkew = new(v1alpha1.MicrosecondsOf(s.Session.Skew))
+		status.ClockUncertainty = new(v1alpha1.MicrosecondsOf(s.Session.SkewUncertainty))
 	}
 }
 
 // setTarget sets the addresses of the load, and what the servers there reported; nothing for a load
 // without a target.
-func (s *scope) setTarget() {
-	if !s.plan.Target.IsSet() {
+func setTarget(s *scope.Test) {
+	if !s.Plan.Target.IsSet() {
 		return
 	}
-	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
+	addresses := slices.Compact(slices.Sorted(slices.Values(s.Plan.Target.Addresses)))
 	target := &v1alpha1.TargetStatus{
 		Addresses: first(addresses),
 		Topology:  v1alpha1.TopologyStandalone,
 	}
-	if named := s.plan.Target.Topology; named != "" && named != plan.TopologyAuto {
+	if named := s.Plan.Target.Topology; named != "" && named != plan.TopologyAuto {
 		target.Topology = v1alpha1.Topology(named)
 	}
-	if sentinel := s.plan.Target.Sentinel; sentinel != nil {
+	if sentinel := s.Plan.Target.Sentinel; sentinel != nil {
 		target.Sentinels = first(unique(sentinel.Addresses))
 	}
 	var layout *agent.Layout
-	for _, p := range s.session.Pods {
+	for _, p := range s.Session.Pods {
 		if p.Server != nil && target.Server == "" {
 			target.Server, target.Version = p.Server.Name, p.Server.Version
 			target.Primaries, target.Replicas = serversByRole(p.Server.Role, p.Server.Address)
@@ -165,7 +169,7 @@ func (s *scope) setTarget() {
 		target.Primaries = unique(layout.Primaries)
 		target.Replicas = unique(layout.Replicas)
 	}
-	s.test.Status.Target = target
+	s.Test.Status.Target = target
 }
 
 // serversByRole returns the one server that a load without a discovered topology reached, under its
@@ -197,16 +201,16 @@ func unique(servers []string) []string {
 }
 
 // resetStatus removes everything about a run from the status.
-func (s *scope) resetStatus() {
-	conditions := s.test.Status.Conditions
-	s.test.Status = v1alpha1.RedisLoadTestStatus{
+func resetStatus(s *scope.Test) {
+	conditions := s.Test.Status.Conditions
+	s.Test.Status = v1alpha1.RedisLoadTestStatus{
 		Conditions:         conditions,
-		ObservedGeneration: s.test.Generation,
+		ObservedGeneration: s.Test.Generation,
 	}
 }
 
 // setResults sets the reference to the stored record.
-func (s *scope) setResults(ctx context.Context, store resultsStore) error {
+func setResults(ctx context.Context, s *scope.Test, store resultsStore) error {
 	data, err := store.Load(ctx)
 	if err != nil || len(data) == 0 {
 		return err
@@ -215,8 +219,8 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 	if err != nil {
 		return nil //nolint:nilerr // a record that cannot be decoded is no result, now or later
 	}
-	s.test.Status.Results = &v1alpha1.ResultsReference{
-		ConfigMap: children.ResultsName(s.test.Name),
+	s.Test.Status.Results = &v1alpha1.ResultsReference{
+		ConfigMap: children.ResultsName(s.Test.Name),
 		Interval:  v1alpha1.MicrosecondsOf(series.Step),
 		Note:      digest.Truncate(strings.Join(series.Notes, " "), 1024),
 	}
@@ -225,36 +229,37 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 
 // storeResult stores the result of the run, of which the status is a digest. It comes before the
 // status that ends the run: a process that dies in between does it again.
-func (s *scope) storeResult(
-	ctx context.Context, store resultsStore, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome,
+func storeResult(
+	ctx context.Context, s *scope.Test, store resultsStore,
+	d lifecycle.Decision[lifecycle.LoadTestAction], o scope.Outcome,
 ) error {
-	if s.result == nil || s.seen.Restored != "" {
+	if s.Result == nil || s.Seen.Restored != "" {
 		return nil
 	}
-	if o.failed {
-		s.result.Outcome, s.result.Message = result.Failed, d.Message
+	if o.Failed {
+		s.Result.Outcome, s.Result.Message = result.Failed, d.Message
 	}
-	for i := range s.test.Status.Servers { // what the controller alone knows
-		s.result.Servers[i].Pod = s.test.Status.Servers[i].Pod
+	for i := range s.Test.Status.Servers { // what the controller alone knows
+		s.Result.Servers[i].Pod = s.Test.Status.Servers[i].Pod
 	}
-	if t := s.test.Status.Target; t != nil {
-		s.result.Target.Topology, s.result.Target.Server, s.result.Target.Version = string(t.Topology),
+	if t := s.Test.Status.Target; t != nil {
+		s.Result.Target.Topology, s.Result.Target.Server, s.Result.Target.Version = string(t.Topology),
 			t.Server, t.Version
 	}
-	return store.saveResult(ctx, s.result)
+	return store.saveResult(ctx, s.Result)
 }
 
 // emitEvents emits an event if the condition Complete has changed.
-func (r *Reconciler) emitEvents(s *scope) {
-	c := state.Changed(s.before.Status.Conditions, s.test.Status.Conditions,
+func (r *Reconciler) emitEvents(s *scope.Test) {
+	c := state.Changed(s.Before.Status.Conditions, s.Test.Status.Conditions,
 		v1alpha1.ConditionComplete)
 	if c == nil {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if meta.IsStatusConditionTrue(s.test.Status.Conditions, v1alpha1.ConditionFailed) ||
-		s.seen.Problem != nil {
+	if meta.IsStatusConditionTrue(s.Test.Status.Conditions, v1alpha1.ConditionFailed) ||
+		s.Seen.Problem != nil {
 		kind = corev1.EventTypeWarning
 	}
-	r.Recorder.Eventf(s.test, nil, kind, c.Reason, "Reconcile", "%s", digest.Truncate(c.Message, 1000))
+	r.Recorder.Eventf(s.Test, nil, kind, c.Reason, "Reconcile", "%s", digest.Truncate(c.Message, 1000))
 }

@@ -8,6 +8,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/runs"
 )
@@ -18,7 +19,7 @@ func TestDue(t *testing.T) {
 	r := &Reconciler{Clock: clock, Runs: runs.NewRegistry()}
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
 	state.SetSummary(&test.Status.Conditions, 1, state.Summary{Reason: v1alpha1.ReasonRunning})
-	s := &scope{test: test, before: test.DeepCopy(), run: runs.NewRegistry().Add("a", t0, nil)}
+	s := &scope.Test{Test: test, Before: test.DeepCopy(), Run: runs.NewRegistry().Add("a", t0, nil)}
 	look := func(what string, at time.Duration, want bool) {
 		t.Helper()
 		clock.SetTime(t0.Add(at))

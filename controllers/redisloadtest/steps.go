@@ -5,14 +5,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
 // perform executes the decision.
 func (r *Reconciler) perform(
-	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction],
-) outcome {
+	ctx context.Context, s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction],
+) scope.Outcome {
 	r.markLostPods(s)
 	switch d.Action {
 	case lifecycle.LoadTestNote:
@@ -30,8 +31,8 @@ func (r *Reconciler) perform(
 	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
 		// The end deletes pods. If the status were rejected after that, the next reconcile would count
 		// them as lost.
-		if old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.before); old || err != nil {
-			return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
+		if old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.Before); old || err != nil {
+			return scope.Outcome{Stale: old && err == nil, Err: client.IgnoreNotFound(err)}
 		}
 		if d.Action == lifecycle.LoadTestFail {
 			return r.fail(ctx, s)
@@ -42,13 +43,13 @@ func (r *Reconciler) perform(
 	case lifecycle.LoadTestExpire:
 		return r.expire(ctx, s)
 	}
-	return outcome{}
+	return scope.Outcome{}
 }
 
 // markLostPods excludes the lost pods from the session, so that the record of the others can be
 // completed.
-func (r *Reconciler) markLostPods(s *scope) {
-	for index := range s.lost {
-		s.run.Session.Lose(index)
+func (r *Reconciler) markLostPods(s *scope.Test) {
+	for index := range s.Lost {
+		s.Run.Session.Lose(index)
 	}
 }

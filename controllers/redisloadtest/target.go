@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/problem"
@@ -24,27 +25,27 @@ import (
 
 // observePlan builds the plan from the spec. After the start it uses the addresses in the status
 // and does not read what the spec refers to.
-func (r *Reconciler) observePlan(ctx context.Context, s *scope) error {
+func (r *Reconciler) observePlan(ctx context.Context, s *scope.Test) error {
 	var addresses []string
 	var err error
-	if s.seen.StartedAt.IsZero() {
-		addresses, err = r.addresses(ctx, s.test)
+	if s.Seen.StartedAt.IsZero() {
+		addresses, err = r.addresses(ctx, s.Test)
 		if err == nil {
-			_, err = target.LoginFor(ctx, r.Client, s.test.Namespace, &s.test.Spec.Target)
+			_, err = target.LoginFor(ctx, r.Client, s.Test.Namespace, &s.Test.Spec.Target)
 		}
 		if err == nil {
-			err = r.checkSentinels(ctx, s.test)
+			err = r.checkSentinels(ctx, s.Test)
 		}
-	} else if s.test.Status.Target != nil {
-		addresses = s.test.Status.Target.Addresses
+	} else if s.Test.Status.Target != nil {
+		addresses = s.Test.Status.Target.Addresses
 	}
 	if found, err := problem.From(err); found != nil || err != nil {
-		s.seen.Problem = found
+		s.Seen.Problem = found
 		return err
 	}
 	var invalid *plan.Error
-	if s.plan, err = children.Plan(s.test, addresses); errors.As(err, &invalid) {
-		s.seen.Problem = &problem.Problem{
+	if s.Plan, err = children.Plan(s.Test, addresses); errors.As(err, &invalid) {
+		s.Seen.Problem = &problem.Problem{
 			Reason:  v1alpha1.ReasonInvalidSpec,
 			Message: invalid.Message,
 			Lasting: true,

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/plan"
@@ -46,10 +47,10 @@ func TestTruthStatusNamesTheDeployment(t *testing.T) {
 			"Standalone, primaries [], replicas [b:1], sentinels [], given [redis:1]",
 		},
 	} {
-		s := &scope{plan: builders.Plan(), test: &v1alpha1.RedisLoadTest{}, session: collect.Status{Pods: c.pods}}
-		s.plan.Target = c.target
-		s.setTarget()
-		at := s.test.Status.Target
+		s := &scope.Test{Plan: builders.Plan(), Test: &v1alpha1.RedisLoadTest{}, Session: collect.Status{Pods: c.pods}}
+		s.Plan.Target = c.target
+		setTarget(s)
+		at := s.Test.Status.Target
 		got := fmt.Sprintf("%s, primaries %v, replicas %v, sentinels %v, given %v", at.Topology, at.Primaries, at.Replicas,
 			at.Sentinels, at.Addresses)
 		truth.Report(t, "T23", "status.target of "+c.name, c.want, got, got == c.want)

@@ -18,7 +18,6 @@ var exceptions = map[measured]int{
 	{"test/soak.Report", fields}:                      24,
 
 	// To be divided.
-	{"controllers/redisloadtest", lines}:            2216,
 	{"internal/analysis/bottleneck.server", fields}: 35,
 	{"internal/analysis/impact", lines}:             2112,
 	{"internal/collect.Session", fields}:            28,

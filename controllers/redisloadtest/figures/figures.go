@@ -1,4 +1,6 @@
-package redisloadtest
+// Package figures puts what a load has measured into the status of its test: the figures, the
+// verdict, and what reading the acknowledged writes back has shown.
+package figures
 
 import (
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
@@ -22,19 +25,19 @@ import (
 // trendWidth is the number of characters of the throughput graph.
 const trendWidth = 20
 
-// setFigures sets everything that is computed from the record.
-func (s *scope) setFigures(now time.Time, final bool) {
-	status := &s.test.Status
-	if s.plan == nil || s.seen.StartedAt.IsZero() {
+// SetFigures sets everything that is computed from the record.
+func SetFigures(s *scope.Test, now time.Time, final bool) {
+	status := &s.Test.Status
+	if s.Plan == nil || s.Seen.StartedAt.IsZero() {
 		return
 	}
 	in := result.LoadInput{
 		Outcome:        result.Interrupted,
-		Faults:         s.faultWindows(now),
-		ServerCPULimit: s.serverCPULimit,
-		Search:         s.searchResult(),
+		Faults:         FaultWindows(s, now),
+		ServerCPULimit: s.ServerCPULimit,
+		Search:         searchResult(s),
 	}
-	if final && s.session.Finished {
+	if final && s.Session.Finished {
 		in.Outcome = result.Finished
 	}
 	for i := range status.Exits {
@@ -46,31 +49,31 @@ func (s *scope) setFigures(now time.Time, final bool) {
 		})
 	}
 	trend := ""
-	read := s.run.Read(func(series *merged.Series) {
+	read := s.Run.Read(func(series *merged.Series) {
 		if final {
-			s.result = result.NewLoad(s.plan, series, in)
+			s.Result = result.NewLoad(s.Plan, series, in)
 		} else {
-			s.result = result.LoadSoFar(s.plan, series, in)
+			s.Result = result.LoadSoFar(s.Plan, series, in)
 		}
-		status.Progress = s.progress(series, now, final)
+		status.Progress = progress(s, series, now, final)
 		trend = throughput.Trend(series, trendWidth)
-		s.holes = series.Holes()
+		s.Holes = series.Holes()
 	})
-	s.setFaults()
+	setFaults(s)
 	if !read {
 		return
 	}
-	status.Summary = digest.Summary(s.result)
-	status.Redis = digest.Redis(s.result.Redis)
-	status.Display = s.display(trend)
+	status.Summary = digest.Summary(s.Result)
+	status.Redis = digest.Redis(s.Result.Redis)
+	status.Display = display(s, trend)
 	if final {
-		status.Anomalies = s.anomalies()
+		status.Anomalies = anomalies(s)
 		status.Warnings = nil
-		for _, w := range s.result.Warnings {
+		for _, w := range s.Result.Warnings {
 			status.Warnings = append(status.Warnings, digest.Truncate(w, 512))
 		}
 	}
-	if b := s.result.Bottleneck; b != nil {
+	if b := s.Result.Bottleneck; b != nil {
 		status.Bottleneck = &v1alpha1.Bottleneck{
 			Component: v1alpha1.BottleneckComponent(b.Component),
 			Pods:      b.Pods,
@@ -80,37 +83,37 @@ func (s *scope) setFigures(now time.Time, final bool) {
 }
 
 // searchResult returns the result of the search so far; nil for a load without one.
-func (s *scope) searchResult() *result.Search {
-	if s.searching == nil {
+func searchResult(s *scope.Test) *result.Search {
+	if s.Searching == nil {
 		return nil
 	}
 	return &result.Search{
-		Rate:    s.searching.next.Found,
-		Done:    s.searching.next.Done,
-		Message: s.searching.message(),
-		Tried:   s.searching.trials,
+		Rate:    s.Searching.Next.Found,
+		Done:    s.Searching.Next.Done,
+		Message: s.Searching.Message(),
+		Tried:   s.Searching.Trials,
 	}
 }
 
 // progress returns the completed part of the run, in percent.
-func (s *scope) progress(series *merged.Series, now time.Time, final bool) int32 {
-	if final && s.session.Finished && !s.seen.Abort {
+func progress(s *scope.Test, series *merged.Series, now time.Time, final bool) int32 {
+	if final && s.Session.Finished && !s.Seen.Abort {
 		return 100
 	}
 	share := 0.0
-	if length := s.plan.Shape.Length() - s.seen.Extension; length > 0 {
-		share = float64(now.Sub(s.seen.StartedAt)) / float64(length)
+	if length := s.Plan.Shape.Length() - s.Seen.Extension; length > 0 {
+		share = float64(now.Sub(s.Seen.StartedAt)) / float64(length)
 	}
-	if n := s.plan.Shape.Requests; n > 0 {
+	if n := s.Plan.Shape.Requests; n > 0 {
 		share = max(share, float64(series.Requests())/float64(n))
 	}
 	return int32(100 * min(max(share, 0), 1))
 }
 
 // display returns the main figures as text.
-func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
-	r := s.result
-	d := &v1alpha1.LoadTestDisplay{Progress: fmt.Sprintf("%d%%", s.test.Status.Progress), Trend: trend}
+func display(s *scope.Test, trend string) *v1alpha1.LoadTestDisplay {
+	r := s.Result
+	d := &v1alpha1.LoadTestDisplay{Progress: fmt.Sprintf("%d%%", s.Test.Status.Progress), Trend: trend}
 	if r.Total.Requests > 0 { // nothing was measured in a ramp-up
 		d.TPS = format.Rate(r.Total.Throughput)
 		d.Errors = format.Share(r.Total.ErrorRate)
@@ -119,24 +122,24 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 		d.P99 = format.Duration(time.Duration(r.Total.Latency.P99))
 	}
 	var faults []string
-	for _, f := range s.test.Status.Faults {
+	for _, f := range s.Test.Status.Faults {
 		faults = append(faults, strings.TrimSpace(f.Name+" "+string(f.Verdict)))
 	}
 	d.Faults = digest.Truncate(strings.Join(faults, ", "), 256)
 	return d
 }
 
-// faultWindows returns the windows that faults explain, from the start of the load: from each
+// FaultWindows returns the windows that faults explain, from the start of the load: from each
 // injection to its recovery or its deadline, and at least until its revert if it lasts. The
 // recovery from a lasting fault begins with its revert, and so does its deadline.
-func (s *scope) faultWindows(now time.Time) []summary.Window {
+func FaultWindows(s *scope.Test, now time.Time) []summary.Window {
 	var windows []summary.Window
-	for i := range s.faults {
-		f := &s.faults[i]
+	for i := range s.Faults {
+		f := &s.Faults[i]
 		if f.Status.InjectedAt == nil {
 			continue
 		}
-		from := state.InjectedAfter(&f.Status, s.seen.StartedAt)
+		from := state.InjectedAfter(&f.Status, s.Seen.StartedAt)
 		stay := stayOf(f, now)
 		length := stay + f.Spec.RecoveryDeadline.Duration
 		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {
@@ -145,7 +148,7 @@ func (s *scope) faultWindows(now time.Time) []summary.Window {
 		// The interval before t0 belongs to the fault as well, and so does the last second of its
 		// recovery: windows are 1 s long.
 		windows = append(windows, summary.Window{
-			From: from - s.plan.Interval,
+			From: from - s.Plan.Interval,
 			To:   from + length + time.Second,
 		})
 	}
@@ -168,11 +171,11 @@ func stayOf(f *v1alpha1.RedisFault, now time.Time) time.Duration {
 // maxAnomalies is the number of anomalies that a status can list.
 const maxAnomalies = 32
 
-func (s *scope) anomalies() []v1alpha1.Anomaly {
+func anomalies(s *scope.Test) []v1alpha1.Anomaly {
 	var out []v1alpha1.Anomaly
-	found := s.result.Anomalies
+	found := s.Result.Anomalies
 	for _, a := range found[:min(len(found), maxAnomalies)] {
-		at := metav1.NewMicroTime(s.seen.StartedAt.Add(time.Duration(a.At)))
+		at := metav1.NewMicroTime(s.Seen.StartedAt.Add(time.Duration(a.At)))
 		out = append(out, v1alpha1.Anomaly{
 			At:     &at,
 			Length: v1alpha1.MicrosecondsOf(time.Duration(a.Length)),
@@ -186,18 +189,18 @@ func (s *scope) anomalies() []v1alpha1.Anomaly {
 const maxFaults = 64
 
 // setFaults lists the faults that were injected during the load.
-func (s *scope) setFaults() {
-	slices.SortFunc(s.faults, func(a, b v1alpha1.RedisFault) int {
+func setFaults(s *scope.Test) {
+	slices.SortFunc(s.Faults, func(a, b v1alpha1.RedisFault) int {
 		return strings.Compare(a.Name,
 			b.Name)
 	})
 	var out []v1alpha1.FaultSummary
-	for i := range s.faults {
-		f := &s.faults[i]
+	for i := range s.Faults {
+		f := &s.Faults[i]
 		if f.Status.InjectedAt == nil || len(out) == maxFaults {
 			continue
 		}
 		out = append(out, digest.FaultSummary(f))
 	}
-	s.test.Status.Faults = out
+	s.Test.Status.Faults = out
 }

@@ -1,11 +1,11 @@
-package redisloadtest
+package figures
 
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -15,27 +15,27 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// judge sets the verdict.
-func (s *scope) judge(reason string) {
-	status := &s.test.Status
-	r := s.result
+// Judge sets the verdict.
+func Judge(s *scope.Test, reason string) {
+	status := &s.Test.Status
+	r := s.Result
 	if r == nil {
 		r = &result.Load{}
 	}
-	r.Doubts = append(s.doubts(reason), r.Doubts...)
-	if s.session.Ledger != nil {
-		r.Verified(s.session.Ledger)
+	r.Doubts = append(doubts(s, reason), r.Doubts...)
+	if s.Session.Ledger != nil {
+		r.Verified(s.Session.Ledger)
 	} else { // the load pods are released
-		r.Verification = digest.VerificationOf(status.Verification, s.seen.StartedAt)
+		r.Verification = digest.VerificationOf(status.Verification, s.Seen.StartedAt)
 	}
-	judgement := verdict.Load(s.test.Spec.Objectives, r)
+	judgement := verdict.Load(s.Test.Spec.Objectives, r)
 	status.Doubts = digest.Doubts(r.Doubts)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
-	state.SetObjectivesMet(&status.Conditions, s.test.Generation, judgement)
+	state.SetObjectivesMet(&status.Conditions, s.Test.Generation, judgement)
 }
 
 // doubts returns reasons not to trust the run as a whole, apart from those that its result shows.
-func (s *scope) doubts(reason string) []impact.Doubt {
+func doubts(s *scope.Test, reason string) []impact.Doubt {
 	var doubts []impact.Doubt
 	add := func(reason, format string, args ...any) {
 		doubts = append(doubts, impact.Doubt{Reason: reason, Message: fmt.Sprintf(format, args...)})
@@ -43,26 +43,18 @@ func (s *scope) doubts(reason string) []impact.Doubt {
 	if reason == v1alpha1.ReasonAborted {
 		add(v1alpha1.ReasonAborted, "the load was aborted")
 	}
-	if len(s.lost) > 0 {
-		add(v1alpha1.ReasonPodsLost, "%d of %d load pods were lost: %s", len(s.lost), s.seen.PodsWanted,
-			strings.Join(s.seen.PodsLost, "; "))
+	if len(s.Lost) > 0 {
+		add(v1alpha1.ReasonPodsLost, "%d of %d load pods were lost: %s", len(s.Lost), s.Seen.PodsWanted,
+			strings.Join(s.Seen.PodsLost, "; "))
 	}
 	// All pods record on one grid: a late start matters only after the measurement has begun.
-	if limit := max(state.MaxSkew, s.measuredFrom()); s.session.Skew > limit {
-		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.session.Skew),
+	if limit := max(state.MaxSkew, s.MeasuredFrom()); s.Session.Skew > limit {
+		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.Session.Skew),
 			format.Duration(limit))
 	}
-	s.run.Read(func(series *merged.Series) { doubts = append(doubts, state.ClockDoubts(series)...) })
-	for _, hole := range s.holes {
+	s.Run.Read(func(series *merged.Series) { doubts = append(doubts, state.ClockDoubts(series)...) })
+	for _, hole := range s.Holes {
 		add(impact.IntervalsMissing, "%s", hole)
 	}
 	return doubts
-}
-
-// measuredFrom returns the end of ramp-up and warm-up; 0 without a plan.
-func (s *scope) measuredFrom() time.Duration {
-	if s.plan == nil {
-		return 0
-	}
-	return s.plan.Shape.MeasuredFrom()
 }

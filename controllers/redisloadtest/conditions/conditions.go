@@ -1,4 +1,5 @@
-package redisloadtest
+// Package conditions says in the status how a load test stands.
+package conditions
 
 import (
 	"cmp"
@@ -8,46 +9,48 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-func (s *scope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) {
-	status, generation := &s.test.Status, s.test.Generation
+// Set sets the conditions.
+func Set(s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction], o scope.Outcome) {
+	status, generation := &s.Test.Status, s.Test.Generation
 	reason, message := d.Reason, d.Message
-	if o.err != nil {
-		message = o.err.Error()
+	if o.Err != nil {
+		message = o.Err.Error()
 	}
-	if o.problem != nil {
-		reason, message = o.problem.Reason, o.problem.Message
+	if o.Problem != nil {
+		reason, message = o.Problem.Reason, o.Problem.Message
 	}
-	if o.ended && !o.failed {
-		message = s.summaryMessage(d.Message)
+	if o.Ended && !o.Failed {
+		message = summaryMessage(s, d.Message)
 	}
 	queued := d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonJobSuspended
 	state.SetSummary(&status.Conditions, generation, state.Summary{
-		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
-		Suspended: d.Action == lifecycle.LoadTestSuspend && o.err == nil ||
+		Complete: o.Ended && !o.Failed, Failed: o.Ended && o.Failed,
+		Suspended: d.Action == lifecycle.LoadTestSuspend && o.Err == nil ||
 			d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended || queued,
 		Queued: queued,
 		Reason: reason, Message: cmp.Or(message, "the load test has ended"),
 	})
-	s.setAccepted(reason)
-	s.setLoadReady(reason, message)
+	setAccepted(s, reason)
+	setLoadReady(s, reason, message)
 	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet) == nil ||
-		!o.ended || o.failed {
+		!o.Ended || o.Failed {
 		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet,
 			metav1.ConditionUnknown, reason, "evaluated when the test is complete")
 	}
 }
 
-func (s *scope) setAccepted(reason string) {
-	conditions, generation := &s.test.Status.Conditions, s.test.Generation
+func setAccepted(s *scope.Test, reason string) {
+	conditions, generation := &s.Test.Status.Conditions, s.Test.Generation
 	switch {
-	case s.seen.Problem != nil:
+	case s.Seen.Problem != nil:
 		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse,
-			s.seen.Problem.Reason, s.seen.Problem.Message)
-	case s.plan != nil:
+			s.Seen.Problem.Reason, s.Seen.Problem.Message)
+	case s.Plan != nil:
 		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue,
 			"Accepted", "the target and its Secrets were found")
 	default:
@@ -56,19 +59,19 @@ func (s *scope) setAccepted(reason string) {
 	}
 }
 
-func (s *scope) setLoadReady(reason, message string) {
-	ready := !s.seen.StartedAt.IsZero() ||
-		(s.seen.PodsWanted > 0 && s.seen.PodsReady == s.seen.PodsWanted)
+func setLoadReady(s *scope.Test, reason, message string) {
+	ready := !s.Seen.StartedAt.IsZero() ||
+		(s.Seen.PodsWanted > 0 && s.Seen.PodsReady == s.Seen.PodsWanted)
 	if ready {
-		message = fmt.Sprintf("%[1]d of %[1]d load pods were connected to Redis", s.seen.PodsWanted)
+		message = fmt.Sprintf("%[1]d of %[1]d load pods were connected to Redis", s.Seen.PodsWanted)
 	}
-	state.SetCondition(&s.test.Status.Conditions, s.test.Generation, v1alpha1.ConditionLoadReady,
+	state.SetCondition(&s.Test.Status.Conditions, s.Test.Generation, v1alpha1.ConditionLoadReady,
 		state.ConditionStatus(ready), reason, message)
 }
 
 // summaryMessage summarizes the result of the test in one sentence.
-func (s *scope) summaryMessage(why string) string {
-	status := &s.test.Status
+func summaryMessage(s *scope.Test, why string) string {
+	status := &s.Test.Status
 	if status.Summary == nil || status.Display == nil {
 		return why
 	}

@@ -1,4 +1,4 @@
-package redisloadtest
+package figures
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -27,8 +28,8 @@ func windowOf(kind v1alpha1.FaultType, change func(*v1alpha1.RedisFaultStatus)) 
 	f.Status.InjectedAt, f.Status.Impact = at(40*time.Second), &v1alpha1.Impact{}
 	f.Status.RevertedAt = at(140 * time.Second)
 	change(&f.Status)
-	s := &scope{plan: builders.Plan(), faults: []v1alpha1.RedisFault{f}, seen: lifecycle.LoadTest{StartedAt: t0}}
-	return s.faultWindows(t0.Add(5 * time.Minute))[0]
+	s := &scope.Test{Plan: builders.Plan(), Faults: []v1alpha1.RedisFault{f}, Seen: lifecycle.LoadTest{StartedAt: t0}}
+	return FaultWindows(s, t0.Add(5*time.Minute))[0]
 }
 
 // A setting that is held for 100 s is in the window of its fault all that time, whether the load recovered from it or

@@ -1,4 +1,4 @@
-package redisloadtest
+package figures
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -67,16 +68,16 @@ func largest(week time.Duration) *result.Load {
 
 // Of a load without a request, such as one in its warm-up, no column and no share says 0.
 func TestFiguresWithoutARequest(t *testing.T) {
-	s := &scope{test: &v1alpha1.RedisLoadTest{}, result: &result.Load{}}
-	if d := s.display(""); d.TPS != "" || d.Errors != "" || d.P99 != "" || d.Progress != "0%" {
+	s := &scope.Test{Test: &v1alpha1.RedisLoadTest{}, Result: &result.Load{}}
+	if d := display(s, ""); d.TPS != "" || d.Errors != "" || d.P99 != "" || d.Progress != "0%" {
 		t.Errorf("the columns are %+v", d)
 	}
-	if sum := digest.Summary(s.result); sum.ErrorRate != "" || sum.Throughput != "" {
+	if sum := digest.Summary(s.Result); sum.ErrorRate != "" || sum.Throughput != "" {
 		t.Errorf("the summary is %+v", sum)
 	}
-	s.result.Total = result.Operation{Requests: 1, Failed: 1, ErrorRate: 1}
-	if d, sum := s.display(""),
-		digest.Summary(s.result); d.TPS != "0" || d.Errors != "100%" || sum.ErrorRate != "1" || sum.Throughput != "0" {
+	s.Result.Total = result.Operation{Requests: 1, Failed: 1, ErrorRate: 1}
+	if d, sum := display(s, ""),
+		digest.Summary(s.Result); d.TPS != "0" || d.Errors != "100%" || sum.ErrorRate != "1" || sum.Throughput != "0" {
 		t.Errorf("of a request that failed: %+v, %+v", d, sum)
 	}
 }

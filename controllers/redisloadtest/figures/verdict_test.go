@@ -1,4 +1,4 @@
-package redisloadtest
+package figures
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record/merged"
@@ -20,26 +21,26 @@ func TestDoubtsOfARun(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		reason string
-		change func(*scope)
+		change func(*scope.Test)
 		want   string
 	}{
-		{"a good run", v1alpha1.ReasonSucceeded, func(*scope) {}, ""},
-		{"aborted", v1alpha1.ReasonAborted, func(*scope) {}, v1alpha1.ReasonAborted},
-		{"a lost pod", v1alpha1.ReasonSucceeded, func(s *scope) {
-			s.lost, s.seen.PodsLost = map[int]string{1: "OOMKilled"}, []string{"index 1: OOMKilled"}
+		{"a good run", v1alpha1.ReasonSucceeded, func(*scope.Test) {}, ""},
+		{"aborted", v1alpha1.ReasonAborted, func(*scope.Test) {}, v1alpha1.ReasonAborted},
+		{"a lost pod", v1alpha1.ReasonSucceeded, func(s *scope.Test) {
+			s.Lost, s.Seen.PodsLost = map[int]string{1: "OOMKilled"}, []string{"index 1: OOMKilled"}
 		}, v1alpha1.ReasonPodsLost},
-		{"starts at the limit", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew }, ""},
-		{"starts apart", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew + 1 }, "StartSkew"},
-		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) {
-			s.holes = []merged.Hole{
+		{"starts at the limit", v1alpha1.ReasonSucceeded, func(s *scope.Test) { s.Session.Skew = state.MaxSkew }, ""},
+		{"starts apart", v1alpha1.ReasonSucceeded, func(s *scope.Test) { s.Session.Skew = state.MaxSkew + 1 }, "StartSkew"},
+		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope.Test) {
+			s.Holes = []merged.Hole{
 				{Pod: 1, From: time.Second, To: 2 * time.Second},
 			}
 		}, "IntervalsMissing"},
 	} {
-		s := &scope{seen: lifecycle.LoadTest{PodsWanted: 2}}
+		s := &scope.Test{Seen: lifecycle.LoadTest{PodsWanted: 2}}
 		tc.change(s)
 		var reasons []string
-		for _, d := range s.doubts(tc.reason) {
+		for _, d := range doubts(s, tc.reason) {
 			reasons = append(reasons, d.Reason)
 			if d.Message == "" {
 				t.Errorf("%s: no message", tc.name)
@@ -59,14 +60,14 @@ func TestTruthVerdictOfAStalledLoadPod(t *testing.T) {
 		100 * time.Millisecond: v1alpha1.VerdictInconclusive,
 		time.Millisecond:       v1alpha1.VerdictFail,
 	} {
-		s := &scope{
-			test: &v1alpha1.RedisLoadTest{
+		s := &scope.Test{
+			Test: &v1alpha1.RedisLoadTest{
 				Spec: v1alpha1.RedisLoadTestSpec{
 					Objectives: &v1alpha1.Objectives{MaxLatencyP99: &metav1.Duration{Duration: limit}},
 				},
 			},
 		}
-		s.result = &result.Load{
+		s.Result = &result.Load{
 			Total: result.Operation{Requests: 100, OK: 100, Latency: p99(377 * time.Millisecond), Stalled: &result.Stalled{
 				Length:  result.Seconds(800 * time.Millisecond),
 				Count:   2,
@@ -74,8 +75,8 @@ func TestTruthVerdictOfAStalledLoadPod(t *testing.T) {
 				Latency: p99(4600 * time.Microsecond),
 			}},
 		}
-		s.judge(v1alpha1.ReasonSucceeded)
-		status := &s.test.Status
+		Judge(s, v1alpha1.ReasonSucceeded)
+		status := &s.Test.Status
 		condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet)
 		truth.Report(t, "T11", "RedisLoadTest, the p99 is 377 ms, 4.6 ms without stalls, limit "+limit.String(), string(want),
 			string(status.Verdict), status.Verdict == want)
