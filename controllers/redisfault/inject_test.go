@@ -78,7 +78,7 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	s := &scope.Fault{
 		Fault:  stored,
 		Before: stored.DeepCopy(),
-		Seen:   lifecycle.Fault{Attempted: true},
+		Seen:   lifecycle.Fault{Injection: lifecycle.Injection{Attempted: true}},
 		Injector: &stepwise{answers: []contract.Progress{
 			contract.Preparing("the holder starts"), contract.Preparing("the node is tainted"), contract.Underway("killed"), {},
 		}},
@@ -180,7 +180,7 @@ func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
 			Fault:    f,
 			Before:   f.DeepCopy(),
 			Injector: &stepwise{answers: []contract.Progress{{}}},
-			Seen:     lifecycle.Fault{Attempted: tc.attempted},
+			Seen:     lifecycle.Fault{Injection: lifecycle.Injection{Attempted: tc.attempted}},
 		}
 		s.Reverter = r.reach().ReverterOf(t.Context(), f)
 		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope.Fault, *v1alpha1.FaultTarget) error {

@@ -116,10 +116,13 @@ func TestNamespaceMayNotBeRead(t *testing.T) {
 		seen     lifecycle.Fault
 		withheld bool
 	}{
-		"before the record":     {lifecycle.Fault{}, true},
-		"after it":              {lifecycle.Fault{Recorded: true}, false},
-		"while it is deleted":   {lifecycle.Fault{Deleting: true}, false},
-		"recorded, and deleted": {lifecycle.Fault{Recorded: true, Deleting: true}, false},
+		"before the record":   {lifecycle.Fault{}, true},
+		"after it":            {lifecycle.Fault{Injection: lifecycle.Injection{Recorded: true}}, false},
+		"while it is deleted": {lifecycle.Fault{Life: lifecycle.Life{Deleting: true}}, false},
+		"recorded, and deleted": {
+			lifecycle.Fault{Life: lifecycle.Life{Deleting: true}, Injection: lifecycle.Injection{Recorded: true}},
+			false,
+		},
 	} {
 		o := newOfShop(t)
 		o.fails = apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "shop", errors.New("no such right"))

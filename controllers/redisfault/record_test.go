@@ -37,7 +37,12 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	injector := &reverttest.Reverts{
 		Answers: []reverttest.Answer{reverttest.Refusal, {Progress: contract.Underway("the node is untainted")}},
 	}
-	s := &scope.Fault{Fault: stored.DeepCopy(), Before: stored, Injector: injector, Seen: lifecycle.Fault{Recorded: true}}
+	s := &scope.Fault{
+		Fault:    stored.DeepCopy(),
+		Before:   stored,
+		Injector: injector,
+		Seen:     lifecycle.Fault{Injection: lifecycle.Injection{Recorded: true}},
+	}
 	s.Fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
 	if o := r.renew(t.Context(), s); o.Again || len(injector.Calls()) != 1 ||
 		!strings.Contains(s.Fault.Status.Targets[0].LastError, "not used: no") {

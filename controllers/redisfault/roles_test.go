@@ -43,7 +43,10 @@ func endedPrimaryOf(t *testing.T, now time.Time, roles ...topology.Role) (*Recon
 		Target: pods,
 		Deps:   faulttest.On(w.Deps(), pods),
 		Traits: contract.Traits{EndsServer: true},
-		Seen:   lifecycle.Fault{Settled: true, InjectedAny: true},
+		Seen: lifecycle.Fault{
+			Injection: lifecycle.Injection{InjectedAny: true},
+			Recovery:  lifecycle.Recovery{Settled: true},
+		},
 	}
 	return &Reconciler{
 		Term:    faultrun.NewRegistry(nil).NewTerm(),

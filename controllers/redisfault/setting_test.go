@@ -125,7 +125,13 @@ func TestHeldCondition(t *testing.T) {
 		"there until the end": {[]v1alpha1.Effect{yes, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
 		"lost, and replaced":  {[]v1alpha1.Effect{yes, no, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld, true},
 	} {
-		s := &scope.Fault{Fault: settingInForce(), Seen: lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true}}
+		s := &scope.Fault{
+			Fault: settingInForce(),
+			Seen: lifecycle.Fault{
+				Asked:     lifecycle.Asked{Setting: true},
+				Injection: lifecycle.Injection{InjectedAny: true, InjectedAll: true},
+			},
+		}
 		s.Fault.Spec.Action.Type = v1alpha1.FaultConfig
 		if tc.replaced {
 			s.Fault.Spec.Action.Type = v1alpha1.FaultReplicaScale
@@ -155,7 +161,10 @@ func TestTextsOfASettingAreNotWritten(t *testing.T) {
 	s := &scope.Fault{
 		Before: before,
 		Fault:  before.DeepCopy(),
-		Seen:   lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true},
+		Seen: lifecycle.Fault{
+			Asked:     lifecycle.Asked{Setting: true},
+			Injection: lifecycle.Injection{InjectedAny: true, InjectedAll: true},
+		},
 	}
 	conditions.SetHeld(s, v1alpha1.EffectInconclusive, "PING takes 1ms", false)
 	if !r.statusDue(s) {

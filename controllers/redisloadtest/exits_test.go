@@ -111,7 +111,7 @@ func TestExitsOfALoad(t *testing.T) {
 			Test: &v1alpha1.RedisLoadTest{},
 			Plan: builders.Plan(),
 			Run:  &runs.Run{},
-			Seen: lifecycle.LoadTest{StartedAt: t0},
+			Seen: lifecycle.LoadTest{Course: lifecycle.Course{StartedAt: t0}},
 		}
 		if tt.fault {
 			f := v1alpha1.RedisFault{

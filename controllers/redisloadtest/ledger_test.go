@@ -32,7 +32,7 @@ func verified(ledger *record.Ledger) *scope.Test {
 		Test:   test,
 		Before: test.DeepCopy(),
 		Plan:   &plan.Plan{Verify: &plan.Verify{}},
-		Seen:   lifecycle.LoadTest{StartedAt: t0},
+		Seen:   lifecycle.LoadTest{Course: lifecycle.Course{StartedAt: t0}},
 	}
 	s.Session.Ledger = ledger
 	figures.SetVerification(s)

@@ -485,11 +485,13 @@ func TestRevertIsAbandoned(t *testing.T) {
 		{name: "a new process", deleted: true, attempts: 60, after: time.Hour},
 	} {
 		o := lifecycle.Fault{
-			Reverting:   true,
-			Step:        step,
-			Deleting:    tc.deleted,
-			RevertTried: tc.tried,
-			RevertSince: time.Unix(0, 0),
+			Life: lifecycle.Life{Deleting: tc.deleted},
+			Revert: lifecycle.Revert{
+				Reverting:   true,
+				Step:        step,
+				RevertTried: tc.tried,
+				RevertSince: time.Unix(0, 0),
+			},
 		}
 		if got := o.Abandons(lifecycle.Pending{
 			Attempts: int(tc.attempts),

@@ -8,25 +8,46 @@ import (
 
 // Fault is what was observed of a RedisFault.
 type Fault struct {
+	Life
+	Asked
+	MeasuringLoad
+	Trigger
+	Obstacles
+	Mark
+	Injection
+	Effect
+	Revert
+	Recovery
+}
+
+// Life is where the object of a fault stands.
+type Life struct {
 	Deleting, Finalizer bool
-	Suspend, Abort      bool
-	// why all faults here are to end, from a namespace's annotation; "" = they are not
-	Stopped  string
-	Breach   string // the stop condition that ended it, in a sentence; "" = none
-	Finished bool
-	Noted    bool // its metadata says that it has begun, also where its status is lost
+	Finished            bool
+	Noted               bool // its metadata says that it has begun, also where its status is lost
 	// why it must not run: it is a copy of a fault that had begun; "" = it may
 	Restored    string
 	CompletedAt time.Time
-	Deadline    time.Time // when it is over at the latest
-	TTL         *time.Duration
-
-	DryRun      bool      // nothing is to be injected
-	Setting     bool      // a load runs with it: nothing is measured against it
-	External    bool      // nothing is to be injected: something else breaks Redis
-	KnowsTarget bool      // its Redis is known
-	OwnLoad     bool      // it makes its own probe load
 	FirstSeen   time.Time // when an operator first looked at it, by that one's clock
+	// why all faults here are to end, from a namespace's annotation; "" = they are not
+	Stopped string
+	Breach  string // the stop condition that ended it, in a sentence; "" = none
+}
+
+// Asked is what is asked of a fault.
+type Asked struct {
+	Suspend, Abort bool
+	Deadline       time.Time // when it is over at the latest
+	TTL            *time.Duration
+	DryRun         bool // nothing is to be injected
+	Setting        bool // a load runs with it: nothing is measured against it
+	External       bool // nothing is to be injected: something else breaks Redis
+	KnowsTarget    bool // its Redis is known
+	OwnLoad        bool // it makes its own probe load
+}
+
+// MeasuringLoad is the load that measures a fault, or that runs with a setting.
+type MeasuringLoad struct {
 	Load        LoadState
 	LoadName    string
 	LoadMessage string // of a failed or pending one
@@ -37,24 +58,42 @@ type Fault struct {
 	// when to look at a pending load again; zero = its object changes before it runs
 	LoadNext  time.Time
 	WarmUntil time.Time // end of its ramp-up and warm-up
+	Collected bool      // its record is available
+}
 
+// Trigger is when a fault is to begin.
+type Trigger struct {
 	After     *time.Duration // trigger.after
 	SteadyFor time.Duration  // trigger.steadyFor
 	// trigger.timeout: also how long it waits for its load test and for targets
 	SteadyWithin time.Duration
 	Steady       bool
 	SteadyWhy    string
+}
 
-	Taken     bool   // another fault is about to record its targets on the same load
-	Blocked   string // the other fault that it waits for, and what both act on; "" = none
-	OverLimit string // why a limit of the cluster's policy keeps it from acting; "" = none does
-	Collected bool   // the load's record is available
+// Obstacles are what keeps a fault from beginning.
+type Obstacles struct {
+	Taken   bool   // another fault is about to record its targets on the same load
+	Blocked string // the other fault that it waits for, and what both act on; "" = none
+	// why a limit of the cluster's policy keeps it from acting; "" = none does
+	OverLimit string
+	Problem   *problem.Problem // a reference is missing or the spec cannot work
+	Withheld  *problem.Problem // why no fault may begin at all
+	// why the targets could not be chosen the last time that they should have been; nil if they could
+	Trouble      *problem.Problem
+	TroubleSince time.Time // of Trouble
+}
 
-	AwaitedSince time.Time     // of External: when the wait for the instant began; zero = it has not
+// Mark is the instant at which something else breaks Redis, for a fault of type External.
+type Mark struct {
+	AwaitedSince time.Time     // when the wait for it began; zero = it has not
 	AwaitedFor   time.Duration // how long it may take
-	Marked       bool          // the instant is known
+	Marked       bool          // it is known
 	MarkTrouble  string        // why the annotation cannot be used; "" = it can, or there is none
+}
 
+// Injection is the record of a fault, and how far it is injected.
+type Injection struct {
 	Recorded   bool      // targets are stored
 	RecordedAt time.Time //
 	Attempted  bool      // an injection by that record was tried, by whatever process
@@ -67,12 +106,14 @@ type Fault struct {
 	InjectedAt   time.Time // t0
 	InjectionErr string
 	Progress     string        // of an injection of several steps
-	ActiveAt     time.Time     // when it was complete on all targets
 	Takes        time.Duration // how long its steps may take; 0 = StepsPatience
-	// how long one step of its revert may take that does not fail; 0 = RevertPatience
-	Step      time.Duration
+}
+
+// Effect is what an injected fault does, and until when.
+type Effect struct {
+	ActiveAt  time.Time     // when it was complete on all targets
 	Lasts     time.Duration // how long it stays from then on; 0 = nothing stays
-	Confirmed bool          // its effect was observed
+	Confirmed bool          // it was observed
 	Kept      bool          // it must be renewed while it is active
 	// of a setting: when it was stored that its load has ended; zero = it is not
 	LingersSince time.Time
@@ -81,19 +122,24 @@ type Fault struct {
 	// of a setting that lingers: a fault that was injected later on the same load, and is not
 	// reverted; "" = none
 	Later string
-	// the revert has begun: from then on nothing is injected any more, for whatever reason it began
+}
+
+// Revert is how far a fault is reverted.
+type Revert struct {
+	// it has begun: from then on nothing is injected any more, for whatever reason it began
 	Reverting    bool
-	RevertSince  time.Time        // of Reverting, or of the deletion if that came later
-	RevertTried  bool             // by this process
-	RevertErr    string           // why the last attempt to revert a target has failed; "" = none has
-	Pending      []Pending        // the targets that are neither reverted nor abandoned
-	RevertedAll  bool             // reverted everywhere, or abandoned
-	RevertFailed string           // what could not be reverted, and how to do it manually
-	Problem      *problem.Problem // a reference is missing or the spec cannot work
-	Withheld     *problem.Problem // why no fault may begin at all
-	// why the targets could not be chosen the last time that they should have been; nil if they could
-	Trouble      *problem.Problem
-	TroubleSince time.Time     // of Trouble
+	RevertSince  time.Time // of Reverting, or of the deletion if that came later
+	RevertTried  bool      // by this process
+	RevertErr    string    // why the last attempt to revert a target has failed; "" = none has
+	Pending      []Pending // the targets that are neither reverted nor abandoned
+	RevertedAll  bool      // reverted everywhere, or abandoned
+	RevertFailed string    // what could not be reverted, and how to do it manually
+	// how long one step may take that does not fail; 0 = RevertPatience
+	Step time.Duration
+}
+
+// Recovery is whether the consequences of a fault are known.
+type Recovery struct {
 	Settled      bool          // the impact cannot change any more, and the effect was observed
 	SettleWithin time.Duration // recovery deadline and the time that recovery must hold
 	SettledAt    time.Time     // when that was stored; zero = it is not yet

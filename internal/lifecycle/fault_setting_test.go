@@ -64,8 +64,9 @@ func TestSettingBegins(t *testing.T) {
 		}, FaultWait, v1alpha1.ReasonLoadTestNotFound, ""},
 	} {
 		o := Fault{
-			Finalizer: true, Noted: true, Setting: true, KnowsTarget: true, FirstSeen: epoch, Load: LoadMissing,
-			LoadName: "cache",
+			Life:          Life{Finalizer: true, Noted: true, FirstSeen: epoch},
+			Asked:         Asked{Setting: true, KnowsTarget: true},
+			MeasuringLoad: MeasuringLoad{Load: LoadMissing, LoadName: "cache"},
 		}
 		if tc.change != nil {
 			tc.change(&o)

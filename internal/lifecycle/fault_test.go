@@ -12,9 +12,19 @@ import (
 // waitingFault is a fault whose load runs and is steady.
 func waitingFault(change func(*Fault)) Fault {
 	o := Fault{
-		Finalizer: true, Noted: true, FirstSeen: epoch, Load: LoadRunning, LoadName: "cache", LoadStart: epoch,
-		WarmUntil: at(8 * time.Second),
-		SteadyFor: 10 * time.Second, SteadyWithin: time.Minute, Steady: true, SettleWithin: 50 * time.Second,
+		Life: Life{Finalizer: true, Noted: true, FirstSeen: epoch},
+		MeasuringLoad: MeasuringLoad{
+			Load:      LoadRunning,
+			LoadName:  "cache",
+			LoadStart: epoch,
+			WarmUntil: at(8 * time.Second),
+		},
+		Trigger: Trigger{
+			SteadyFor:    10 * time.Second,
+			SteadyWithin: time.Minute,
+			Steady:       true,
+		},
+		Recovery: Recovery{SettleWithin: 50 * time.Second},
 	}
 	if change != nil {
 		change(&o)
@@ -159,7 +169,7 @@ func TestNextForFault(t *testing.T) {
 	}{
 		{
 			"nothing before the finalizer",
-			Fault{Load: LoadRunning, Steady: true},
+			Fault{MeasuringLoad: MeasuringLoad{Load: LoadRunning}, Trigger: Trigger{Steady: true}},
 			0,
 			FaultAddFinalizer,
 			v1alpha1.ReasonPending,
@@ -181,8 +191,22 @@ func TestNextForFault(t *testing.T) {
 			o.Noted = false
 			o.Restored = "a copy"
 		}), 20 * time.Second, FaultFinish, v1alpha1.ReasonRestored, "a copy"},
-		{"such a copy, held", Fault{Restored: "a copy", Suspend: true}, 0, FaultFinish, v1alpha1.ReasonRestored, "a copy"},
-		{"such a copy, deleted", Fault{Restored: "a copy", Deleting: true, Finalizer: true}, 0, FaultRelease, "", ""},
+		{
+			"such a copy, held",
+			Fault{Life: Life{Restored: "a copy"}, Asked: Asked{Suspend: true}},
+			0,
+			FaultFinish,
+			v1alpha1.ReasonRestored,
+			"a copy",
+		},
+		{
+			"such a copy, deleted",
+			Fault{Life: Life{Restored: "a copy", Deleting: true, Finalizer: true}},
+			0,
+			FaultRelease,
+			"",
+			"",
+		},
 		{
 			"recorded, and the note was removed: the fault goes on",
 			recordedFault(func(o *Fault) { o.Noted = false }),
@@ -657,10 +681,17 @@ func TestNextForFault(t *testing.T) {
 			o.Breach, o.Reverting, o.RevertedAll, o.RevertFailed = "too many errors", true, true, "pod redis-0: manually: this"
 		}), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "manually"},
 
-		{"finished: the finalizer is removed", Fault{Finished: true, Finalizer: true}, 0, FaultRelease, "", ""},
-		{"finished", Fault{Finished: true}, 0, FaultWait, "", ""},
-		{"expired", Fault{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Minute, FaultExpire, "", ""},
-		{"deleted before anything", Fault{Deleting: true, Finalizer: true}, 0, FaultRelease, "", ""},
+		{"finished: the finalizer is removed", Fault{Life: Life{Finished: true, Finalizer: true}}, 0, FaultRelease, "", ""},
+		{"finished", Fault{Life: Life{Finished: true}}, 0, FaultWait, "", ""},
+		{
+			"expired",
+			Fault{Life: Life{Finished: true, CompletedAt: epoch}, Asked: Asked{TTL: &ttl}},
+			time.Minute,
+			FaultExpire,
+			"",
+			"",
+		},
+		{"deleted before anything", Fault{Life: Life{Deleting: true, Finalizer: true}}, 0, FaultRelease, "", ""},
 		{
 			"deleted with a record: revert first",
 			recordedFault(func(o *Fault) { o.Deleting = true }),
@@ -670,12 +701,19 @@ func TestNextForFault(t *testing.T) {
 			"",
 		},
 		{"deleted, reverted", injectedFault(func(o *Fault) { o.Deleting = true }), 0, FaultRelease, "", ""},
-		{"deleted before the finalizer", Fault{Deleting: true, Recorded: true}, 0, FaultWait, "", ""},
+		{
+			"deleted before the finalizer",
+			Fault{Life: Life{Deleting: true}, Injection: Injection{Recorded: true}},
+			0,
+			FaultWait,
+			"",
+			"",
+		},
 		{"deleted when it was over", activeFault(func(o *Fault) {
 			o.Deleting = true
 			o.Finished = true
 		}), 0, FaultRelease, "", ""},
-		{"deleted, let go", Fault{Deleting: true}, 0, FaultWait, "", ""},
+		{"deleted, let go", Fault{Life: Life{Deleting: true}}, 0, FaultWait, "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := NextForFault(tc.seen, at(tc.now))

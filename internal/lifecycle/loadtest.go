@@ -59,10 +59,16 @@ type LoadTest struct {
 	Noted          bool // its metadata says that it has begun
 	// why it must not run: it is a copy of a load test that had begun; "" = it may
 	Restored string
+	Problem  *problem.Problem // a reference is missing, Redis is not ready, or the spec cannot work
+	LoadPods
+	Course
+	Search *Search // nil = the load does not search, or has not begun
+	Collection
+}
 
-	// a reference is missing, Redis is not ready, or the spec cannot work
-	Problem      *problem.Problem
-	PendingSince time.Time // when it was first seen, or a suspension ended
+// LoadPods are the pods of a load, and what they are made by.
+type LoadPods struct {
+	PendingSince time.Time // when the test was first seen, or a suspension ended
 	StartWithin  time.Duration
 	Children     bool   // Secret, ConfigMap and Job are there
 	JobSuspended bool   // by something else, as the operator never does that: the Job makes no pods
@@ -77,7 +83,10 @@ type LoadTest struct {
 	PodsLost   []string // load pods lost since the start
 	PodsLive   int      // load pods that still count
 	LostPolicy v1alpha1.LostPodPolicy
+}
 
+// Course is when a load starts, and how long its parts take.
+type Course struct {
 	StartedAt     time.Time     // the stored start instant; zero = not decided
 	StartReceived bool          // every live pod has it
 	StartedAny    bool          // some pod has it
@@ -86,9 +95,10 @@ type LoadTest struct {
 	Length        time.Duration // whole run; 0 = ends by number of requests
 	// the last part of Length, which ends early when every fault on the load has settled
 	Extension time.Duration
+}
 
-	Search *Search // nil = the load does not search, or has not begun
-
+// Collection is how far the end of a load is, and what it waits for.
+type Collection struct {
 	Verifying     int    // load pods that read their ledgers back
 	VerifyingSays string // a message of one of them, for people
 	Stopped       bool   // the pods were stopped, by Abort

@@ -16,9 +16,21 @@ func at(d time.Duration) time.Time { return epoch.Add(d) }
 // ready is a test whose pods wait for the start.
 func ready(change func(*LoadTest)) LoadTest {
 	o := LoadTest{
-		PendingSince: epoch, StartWithin: 2 * time.Minute, Noted: true, Children: true, PodsWanted: 2, PodsReady: 2,
-		PodsLive:   2,
-		LostPolicy: v1alpha1.LostPodFail, RampUp: 3 * time.Second, WarmUp: 5 * time.Second, Length: 68 * time.Second,
+		Noted: true,
+		LoadPods: LoadPods{
+			PendingSince: epoch,
+			StartWithin:  2 * time.Minute,
+			Children:     true,
+			PodsWanted:   2,
+			PodsReady:    2,
+			PodsLive:     2,
+			LostPolicy:   v1alpha1.LostPodFail,
+		},
+		Course: Course{
+			RampUp: 3 * time.Second,
+			WarmUp: 5 * time.Second,
+			Length: 68 * time.Second,
+		},
 	}
 	if change != nil {
 		change(&o)

@@ -22,7 +22,7 @@ func TestActiveWindow(t *testing.T) {
 	s := &scope.Fault{
 		Fault:  fault,
 		Traits: contract.Traits{Lasts: 30 * time.Second},
-		Seen:   lifecycle.Fault{ActiveAt: start.Add(40 * time.Second)},
+		Seen:   lifecycle.Fault{Effect: lifecycle.Effect{ActiveAt: start.Add(40 * time.Second)}},
 	}
 	expect := func(when string, want summary.Window) {
 		t.Helper()

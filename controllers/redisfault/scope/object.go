@@ -61,21 +61,25 @@ func IsActing(f *v1alpha1.RedisFault) bool {
 // SeenOf is what the object alone shows of a fault.
 func SeenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.Fault {
 	seen := lifecycle.Fault{
-		Deleting:    f.DeletionTimestamp != nil,
-		Finalizer:   controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
-		Suspend:     f.Spec.Suspend,
-		Abort:       f.Spec.Abort,
-		TTL:         state.TTL(f.Spec.TTLSecondsAfterFinished),
-		Finished:    state.IsFinished(f.Status.Conditions),
-		FirstSeen:   state.FirstSeen(f.Status.Conditions, now),
-		DryRun:      f.Spec.DryRun,
-		Setting:     f.Spec.Setting,
-		OwnLoad:     f.Spec.LoadTestRef == nil,
-		LoadName:    LoadTestName(f),
-		Deadline:    faultrun.DeadlineOf(f),
-		Confirmed:   f.Status.Effect == v1alpha1.EffectConfirmed,
-		RevertTried: revertTried,
-		Noted:       state.Noted(f),
+		Life: lifecycle.Life{
+			Deleting:  f.DeletionTimestamp != nil,
+			Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
+			Finished:  state.IsFinished(f.Status.Conditions),
+			FirstSeen: state.FirstSeen(f.Status.Conditions, now),
+			Noted:     state.Noted(f),
+		},
+		Asked: lifecycle.Asked{
+			Suspend:  f.Spec.Suspend,
+			Abort:    f.Spec.Abort,
+			TTL:      state.TTL(f.Spec.TTLSecondsAfterFinished),
+			DryRun:   f.Spec.DryRun,
+			Setting:  f.Spec.Setting,
+			OwnLoad:  f.Spec.LoadTestRef == nil,
+			Deadline: faultrun.DeadlineOf(f),
+		},
+		MeasuringLoad: lifecycle.MeasuringLoad{LoadName: LoadTestName(f)},
+		Effect:        lifecycle.Effect{Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed},
+		Revert:        lifecycle.Revert{RevertTried: revertTried},
 	}
 	if !seen.DryRun && f.Status.StartTime == nil {
 		seen.Restored = state.Restored(f, "RedisFault")

@@ -62,7 +62,7 @@ func TestOneOfTwoStepsBack(t *testing.T) {
 				Fault:    own,
 				Before:   own.DeepCopy(),
 				Injector: &reverttest.Reverts{},
-				Seen:     lifecycle.Fault{Recorded: true},
+				Seen:     lifecycle.Fault{Injection: lifecycle.Injection{Recorded: true}},
 			}
 			r := turnsOf(reader, reader, testingclock.NewFakePassiveClock(now.Add(time.Minute)))
 			if hits, err := r.Claims.HitsNow(t.Context(), s.Fault); err != nil || len(hits) != 1 || hits[0].Pod != "redis-1" ||

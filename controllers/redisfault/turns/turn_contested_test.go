@@ -43,7 +43,7 @@ func TestGiveWayToAFaultOnTheSameServer(t *testing.T) {
 		Fault:    own,
 		Before:   own.DeepCopy(),
 		Injector: brokenTarget{injector},
-		Seen:     lifecycle.Fault{Recorded: true},
+		Seen:     lifecycle.Fault{Injection: lifecycle.Injection{Recorded: true}},
 	}
 	o, may := turnsOf(nil, reader, nil).MayAct(t.Context(), s)
 	if may || o.Err != nil || o.Problem == nil || o.Problem.Reason != v1alpha1.ReasonWaitingForFault ||
@@ -103,7 +103,7 @@ func TestSelectAgainAfterAnotherFault(t *testing.T) {
 				Fault:    own,
 				Before:   own.DeepCopy(),
 				Injector: brokenTarget{injector},
-				Seen:     lifecycle.Fault{Recorded: true},
+				Seen:     lifecycle.Fault{Injection: lifecycle.Injection{Recorded: true}},
 			}
 			o, may := turnsOf(nil, reader, testingclock.NewFakePassiveClock(now.Add(time.Minute))).MayAct(t.Context(), s)
 			if may == tc.again || o.Again != tc.again || o.Err != nil || (own.Status.StartTime == nil) != tc.again ||

@@ -51,7 +51,11 @@ func TestGiveWay(t *testing.T) {
 		{"a target is broken", brokenTarget{&reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}}, true, false},
 	} {
 		r, now := turnsOf(nil, nil, nil), metav1.NewMicroTime(time.Now())
-		s := &scope.Fault{Fault: &v1alpha1.RedisFault{}, Injector: tc.injector, Seen: lifecycle.Fault{Recorded: true}}
+		s := &scope.Fault{
+			Fault:    &v1alpha1.RedisFault{},
+			Injector: tc.injector,
+			Seen:     lifecycle.Fault{Injection: lifecycle.Injection{Recorded: true}},
+		}
 		s.Fault.Status = v1alpha1.RedisFaultStatus{
 			StartTime: &now,
 			Targets:   []v1alpha1.FaultTarget{{Pod: "redis-0"}},

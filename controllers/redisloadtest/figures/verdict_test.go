@@ -37,7 +37,7 @@ func TestDoubtsOfARun(t *testing.T) {
 			}
 		}, "IntervalsMissing"},
 	} {
-		s := &scope.Test{Seen: lifecycle.LoadTest{PodsWanted: 2}}
+		s := &scope.Test{Seen: lifecycle.LoadTest{LoadPods: lifecycle.LoadPods{PodsWanted: 2}}}
 		tc.change(s)
 		var reasons []string
 		for _, d := range doubts(s, tc.reason) {

@@ -28,7 +28,11 @@ func windowOf(kind v1alpha1.FaultType, change func(*v1alpha1.RedisFaultStatus)) 
 	f.Status.InjectedAt, f.Status.Impact = at(40*time.Second), &v1alpha1.Impact{}
 	f.Status.RevertedAt = at(140 * time.Second)
 	change(&f.Status)
-	s := &scope.Test{Plan: builders.Plan(), Faults: []v1alpha1.RedisFault{f}, Seen: lifecycle.LoadTest{StartedAt: t0}}
+	s := &scope.Test{
+		Plan:   builders.Plan(),
+		Faults: []v1alpha1.RedisFault{f},
+		Seen:   lifecycle.LoadTest{Course: lifecycle.Course{StartedAt: t0}},
+	}
 	return FaultWindows(s, t0.Add(5*time.Minute))[0]
 }
 

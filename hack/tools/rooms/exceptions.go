@@ -22,8 +22,6 @@ var exceptions = map[measured]int{
 	{"internal/analysis/impact", lines}:             2112,
 	{"internal/collect.Session", fields}:            28,
 	{"internal/collect.pod", fields}:                30,
-	{"internal/lifecycle.Fault", fields}:            72,
-	{"internal/lifecycle.LoadTest", fields}:         39,
 	{"internal/record/merged", lines}:               2017,
 	{"internal/record/merged.Series", fields}:       24,
 	{"internal/redis/topology", lines}:              2123,
