@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/problem"
@@ -18,15 +19,15 @@ const checksAtOnce = 16
 
 // check has the API server check the load test of every cell, without creating it, and then creates
 // dry runs of the settings and faults.
-func (r *Reconciler) check(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) check(ctx context.Context, s *scope) state.Outcome {
 	if !accepted(s.experiment) {
 		for i := range s.plan.Variants {
 			if found, err := r.wouldAccept(ctx, s, i); found != nil || err != nil {
-				return outcome{
-					problem: found,
-					err:     err,
-					ended:   found != nil,
-					failed:  true,
+				return state.Outcome{
+					Problem: found,
+					Err:     err,
+					Ended:   found != nil,
+					Failed:  true,
 				}
 			}
 		}
@@ -38,10 +39,10 @@ func (r *Reconciler) check(ctx context.Context, s *scope) outcome {
 		case problem.Refuses(err):
 			return refused(fmt.Sprintf("cell %s: %s: %s", c.Cell, c.What, problem.Refusal(err)))
 		case err != nil:
-			return outcome{err: fmt.Errorf("create RedisFault %s: %w", c.Fault.Name, err)}
+			return state.Outcome{Err: fmt.Errorf("create RedisFault %s: %w", c.Fault.Name, err)}
 		}
 	}
-	return outcome{checked: true, again: len(s.toCheck) == 0}
+	return state.Outcome{Again: len(s.toCheck) == 0}
 }
 
 // wouldAccept asks the API server whether it would accept the load test of a cell.
@@ -65,15 +66,15 @@ func (r *Reconciler) wouldAccept(
 	return nil, nil
 }
 
-func refused(message string) outcome {
-	return outcome{
-		problem: &problem.Problem{
+func refused(message string) state.Outcome {
+	return state.Outcome{
+		Problem: &problem.Problem{
 			Reason:  v1alpha1.ReasonRefused,
 			Message: message,
 			Lasting: true,
 		},
-		ended:  true,
-		failed: true,
+		Ended:  true,
+		Failed: true,
 	}
 }
 

@@ -23,15 +23,15 @@ import (
 )
 
 // collect records the run that has ended, once, and deletes the objects of old ones.
-func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) collect(ctx context.Context, s *scope) state.Outcome {
 	if s.record == nil { // what there is of it is not overwritten
 		s.experiment.Status.Run = nil
-		return outcome{again: true}
+		return state.Outcome{Again: true}
 	}
 	if len(s.record.Runs) < s.run.slot.Number {
 		kept, err := r.kept(ctx, s)
 		if err != nil {
-			return outcome{err: err}
+			return state.Outcome{Err: err}
 		}
 		of := s.recorded(kept)
 		of.End = r.Clock.Now()
@@ -41,19 +41,19 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 		if err := stored.SaveRecord(ctx, r.Client, s.experiment, s.record); err != nil {
 			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
 			if !s.experiment.Spec.Abort || !lasts(err) {
-				return outcome{err: err}
+				return state.Outcome{Err: err}
 			}
 			log.FromContext(ctx).Error(err, "The figures of an aborted run are not recorded", "run",
 				s.run.slot.Number)
 			s.experiment.Status.Run = nil
-			return outcome{again: true}
+			return state.Outcome{Again: true}
 		}
 		log.FromContext(ctx).Info("Recorded a run", "run", s.run.slot.Number, "cell", s.run.variant.Name,
 			"failed", of.Failed, "inconclusive", of.Inconclusive)
 	}
 	s.experiment.Status.Run = nil
 	s.experiment.Status.Results = children.ExperimentRecordName(s.experiment.Name)
-	return outcome{again: true, err: r.prune(ctx, s)}
+	return state.Outcome{Again: true, Err: r.prune(ctx, s)}
 }
 
 // lasts reports whether trying again does not help while nobody changes anything.

@@ -72,15 +72,15 @@ func inStatus(row result.Comparison, complete bool) v1alpha1.ComparisonResult {
 }
 
 // judge concludes from all runs.
-func (s *scope) judge(d lifecycle.Decision[lifecycle.ExperimentAction], o outcome) {
+func (s *scope) judge(d lifecycle.Decision[lifecycle.ExperimentAction], o state.Outcome) {
 	status := &s.experiment.Status
 	switch {
-	case o.failed && d.Reason == v1alpha1.ReasonRunFailed && s.record.Missed():
+	case o.Failed && d.Reason == v1alpha1.ReasonRunFailed && s.record.Missed():
 		status.Verdict = v1alpha1.VerdictFail
 		state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet,
 			metav1.ConditionFalse, v1alpha1.ReasonObjectivesNotMet, d.Message)
 		return
-	case o.failed, s.seen.Restored != "":
+	case o.Failed, s.seen.Restored != "":
 		return
 	case d.Reason == v1alpha1.ReasonAborted:
 		status.Verdict = v1alpha1.VerdictInconclusive

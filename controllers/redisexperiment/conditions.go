@@ -12,40 +12,41 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-func (s *scope) setConditions(d lifecycle.Decision[lifecycle.ExperimentAction], o outcome) {
+func (s *scope) setConditions(d lifecycle.Decision[lifecycle.ExperimentAction], o state.Outcome) {
 	status, generation := &s.experiment.Status, s.experiment.Generation
 	reason, message := d.Reason, d.Message
-	if o.err != nil {
-		message = o.err.Error()
+	if o.Err != nil {
+		message = o.Err.Error()
 	}
-	if o.problem != nil {
-		reason, message = o.problem.Reason, o.problem.Message
+	if o.Problem != nil {
+		reason, message = o.Problem.Reason, o.Problem.Message
 	}
-	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
+	if o.Ended && !o.Failed && reason == v1alpha1.ReasonSucceeded {
 		message = s.summary()
 	}
 	state.SetSummary(&status.Conditions, generation, state.Summary{
-		Complete:  o.ended && !o.failed,
-		Failed:    o.ended && o.failed,
+		Complete:  o.Ended && !o.Failed,
+		Failed:    o.Ended && o.Failed,
 		Suspended: d.Action == lifecycle.ExperimentWait && reason == v1alpha1.ReasonSuspended,
 		Reason:    reason,
 		Message:   cmp.Or(message, "in progress"),
 	})
-	s.setAccepted(o, reason)
+	checked := d.Action == lifecycle.ExperimentCheck && o.Err == nil
+	s.setAccepted(checked, o, reason)
 	s.setRegressed(o, reason)
-	if !o.ended || status.Verdict == "" {
+	if !o.Ended || status.Verdict == "" {
 		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet,
 			metav1.ConditionUnknown, reason, "evaluated when the experiment is complete")
 	}
 }
 
-func (s *scope) setAccepted(o outcome, reason string) {
+func (s *scope) setAccepted(checked bool, o state.Outcome, reason string) {
 	conditions := &s.experiment.Status.Conditions
 	generation := s.experiment.Generation
 	var trouble *problem.Problem
 	switch {
-	case o.problem != nil:
-		trouble = o.problem
+	case o.Problem != nil:
+		trouble = o.Problem
 	case s.seen.Problem != nil && !s.seen.Started:
 		trouble = s.seen.Problem
 	}
@@ -53,7 +54,7 @@ func (s *scope) setAccepted(o outcome, reason string) {
 	case trouble != nil:
 		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse,
 			trouble.Reason, trouble.Message)
-	case o.checked, s.seen.Started, accepted(s.experiment):
+	case checked, s.seen.Started, accepted(s.experiment):
 		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue,
 			"Accepted", "the API server accepts what every cell will create")
 	default:

@@ -46,25 +46,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // conclude reports what a step has done, and says when to look again.
 func (r *Reconciler) conclude(
-	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o outcome,
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o state.Outcome,
 ) (ctrl.Result, error) {
 	until := d.Until
-	if found, err := problem.From(o.err); found != nil {
-		o.problem, o.err, until = found, err, r.Clock.Now().Add(problemPoll)
+	if found, err := problem.From(o.Err); found != nil {
+		o.Problem, o.Err, until = found, err, r.Clock.Now().Add(problemPoll)
 	}
-	if o.stale {
-		return state.Stale(), nil
-	}
-	if o.deleted {
-		return ctrl.Result{}, o.err
-	}
-	if err := r.report(ctx, s, d, o); err != nil {
-		return state.ResultForPatchError(err)
-	}
-	if s.seen.Started && !s.seen.Finished && !s.seen.Deleting {
-		state.KeepNote(ctx, r.Client, s.before)
-	}
-	return state.Requeue(o.again, until, r.Clock.Now()), o.err
+	return o.Conclude(r.Clock, until, func() error {
+		err := r.report(ctx, s, d, o)
+		if err == nil && s.seen.Started && !s.seen.Finished && !s.seen.Deleting {
+			state.KeepNote(ctx, r.Client, s.before)
+		}
+		return err
+	})
 }
 
 // problemPoll is how often a step is tried again that a problem keeps from being performed.

@@ -112,7 +112,7 @@ func messageOf(p *problem.Problem) string {
 }
 
 // setRegressed stores the comparison with the earlier run, and whether something has regressed.
-func (s *scope) setRegressed(o outcome, reason string) {
+func (s *scope) setRegressed(o state.Outcome, reason string) {
 	to := s.experiment.Spec.CompareTo
 	if to == nil {
 		return
@@ -122,7 +122,7 @@ func (s *scope) setRegressed(o outcome, reason string) {
 			v1alpha1.ConditionRegressed, is, reason, message)
 	}
 	switch e := s.earlier; {
-	case !o.ended:
+	case !o.Ended:
 		set(metav1.ConditionUnknown, reason, "evaluated when the experiment is complete")
 	case e == nil:
 		set(metav1.ConditionUnknown, v1alpha1.ReasonNotCompared, "the experiment is not complete")

@@ -12,7 +12,6 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/problem"
 )
 
 // Reconciler runs experiments.
@@ -55,18 +54,6 @@ type run struct {
 type child struct {
 	wanted *v1alpha1.RedisFault
 	found  *v1alpha1.RedisFault // nil = it does not exist
-}
-
-// outcome is the result of a step.
-type outcome struct {
-	again   bool             // requeue at once
-	deleted bool             // the object was deleted, or nothing is to be reported for another reason
-	stale   bool             // with deleted: the copy in the cache was stale
-	problem *problem.Problem // shown in the conditions; the step is retried, unless it is lasting
-	ended   bool             // the experiment is finished: figures and conditions are final
-	failed  bool             // with ended: it failed
-	checked bool             // every cell can run
-	err     error            // retry with back-off
 }
 
 // Bounds of the calls of one step.

@@ -19,7 +19,7 @@ import (
 
 // report writes the status once, with what was observed and decided, and then emits events.
 func (r *Reconciler) report(
-	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o outcome,
+	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o state.Outcome,
 ) error {
 	if s.seen.Finished || s.seen.Deleting {
 		return nil
@@ -29,11 +29,11 @@ func (r *Reconciler) report(
 	now := r.Clock.Now()
 	if s.plan != nil {
 		s.setProgress(now)
-		if s.record != nil && (d.Action == lifecycle.ExperimentCollect && o.err == nil || o.ended) {
-			s.setComparison(o.ended && !o.failed && d.Reason != v1alpha1.ReasonAborted)
+		if s.record != nil && (d.Action == lifecycle.ExperimentCollect && o.Err == nil || o.Ended) {
+			s.setComparison(o.Ended && !o.Failed && d.Reason != v1alpha1.ReasonAborted)
 		}
 	}
-	if o.ended {
+	if o.Ended {
 		status.CompletionTime, status.ExpectedEnd = new(metav1.NewMicroTime(now)), nil
 		s.judge(d, o)
 	}
@@ -42,9 +42,8 @@ func (r *Reconciler) report(
 	if equality.Semantic.DeepEqual(s.before.Status, *status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.experiment.DeepCopy(),
-		state.OptimisticPatch(s.before)); err != nil {
-		return fmt.Errorf("patch the status: %w", err)
+	if err := state.PatchStatus(ctx, r.Client, s.experiment, s.before); err != nil {
+		return err
 	}
 	r.emitEvents(s)
 	return nil

@@ -22,19 +22,16 @@ import (
 // perform executes the decision.
 func (r *Reconciler) perform(
 	ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction],
-) outcome {
+) state.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeoutOf(d.Action))
 	defer cancel()
 	if d.Action == lifecycle.ExperimentWait {
-		return outcome{problem: s.seen.Problem}
+		return state.Outcome{Problem: s.seen.Problem}
 	}
 	// What was created, recorded and deleted since would be created again.
-	if old, err := state.IsStale(ctx, r.APIReader, "RedisExperiment", s.before); old || err != nil {
-		return outcome{
-			deleted: true,
-			stale:   old && err == nil,
-			err:     client.IgnoreNotFound(err),
-		}
+	if o, fresh := state.Fresh(ctx, r.APIReader, "RedisExperiment", s.before); !fresh {
+		o.SkipReport = true
+		return o
 	}
 	switch d.Action {
 	case lifecycle.ExperimentNote, lifecycle.ExperimentCheck, lifecycle.ExperimentStart:
@@ -51,55 +48,43 @@ func (r *Reconciler) perform(
 		return r.collect(ctx, s)
 	case lifecycle.ExperimentFinish:
 		err := r.findEarlier(ctx, s, d)
-		return outcome{ended: err == nil, err: err}
+		return state.Outcome{Ended: err == nil, Err: err}
 	case lifecycle.ExperimentFail:
-		return outcome{ended: true, failed: true}
+		return state.Outcome{Ended: true, Failed: true}
 	case lifecycle.ExperimentExpire:
-		return r.expire(ctx, s.experiment)
+		return state.Expire(ctx, r.Client, s.experiment, "experiment")
 	}
-	return outcome{}
+	return state.Outcome{}
 }
 
 // prepare does what comes before the first run.
 func (r *Reconciler) prepare(
 	ctx context.Context, s *scope, action lifecycle.ExperimentAction,
-) outcome {
+) state.Outcome {
 	switch action {
 	case lifecycle.ExperimentNote:
-		return r.note(ctx, s)
+		return state.Note(ctx, r.Client, s.before)
 	case lifecycle.ExperimentCheck:
 		return r.check(ctx, s)
 	}
 	return r.start(ctx, s)
 }
 
-// note stores in the metadata that the experiment has begun, before anything of it is created.
-func (r *Reconciler) note(ctx context.Context, s *scope) outcome {
-	err := state.StoreNote(ctx, r.Client, s.before)
-	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		return outcome{deleted: true} // the patch triggers the next reconcile
-	case apierrors.IsConflict(err):
-		return outcome{stale: true}
-	}
-	return outcome{err: err}
-}
-
 // start draws the seed: from then on the spec is frozen, and the order of the runs is known.
-func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) start(ctx context.Context, s *scope) state.Outcome {
 	if err := r.removeChecks(ctx, s); err != nil {
-		return outcome{err: err}
+		return state.Outcome{Err: err}
 	}
 	status := &s.experiment.Status
 	status.StartTime = new(metav1.NewMicroTime(r.Clock.Now()))
 	status.Seed = new(rand.Int64N(1 << 53)) // every reader of JSON keeps so many bits
 	log.FromContext(ctx).Info("Starting", "seed", *status.Seed, "cells", len(s.plan.Variants), "runs",
 		s.seen.Total)
-	return outcome{again: true}
+	return state.Outcome{Again: true}
 }
 
 // begin stores which run is next, before anything of it is created.
-func (r *Reconciler) begin(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) begin(ctx context.Context, s *scope) state.Outcome {
 	slot := s.plan.Slot(s.seen.Recorded+1, *s.experiment.Status.Seed)
 	of := &v1alpha1.ExperimentRun{
 		Number:    int32(slot.Number),
@@ -111,21 +96,21 @@ func (r *Reconciler) begin(ctx context.Context, s *scope) outcome {
 	}
 	s.experiment.Status.Run = of
 	log.FromContext(ctx).Info("Beginning a run", "run", of.Number, "round", of.Round, "cell", of.Cell)
-	return outcome{again: true}
+	return state.Outcome{Again: true}
 }
 
 // apply creates the next setting of the run. It is in force once its fault is active.
-func (r *Reconciler) apply(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) apply(ctx context.Context, s *scope) state.Outcome {
 	for _, c := range s.run.settings {
 		if c.found == nil {
 			return r.created(s, r.create(ctx, s, c.wanted, "RedisFault"))
 		}
 	}
-	return outcome{}
+	return state.Outcome{}
 }
 
 // load creates the faults and then the load test of the run: faults wait for it.
-func (r *Reconciler) load(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) load(ctx context.Context, s *scope) state.Outcome {
 	for _, c := range s.run.faults {
 		if c.found == nil {
 			if err := r.create(ctx, s, c.wanted, "RedisFault"); err != nil {
@@ -140,7 +125,7 @@ func (r *Reconciler) load(ctx context.Context, s *scope) outcome {
 		}
 	}
 	s.experiment.Status.Run.Stage = v1alpha1.RunLoad
-	return outcome{}
+	return state.Outcome{}
 }
 
 // create creates a child. One of an earlier reconcile may exist already; one of somebody else keeps
@@ -176,9 +161,9 @@ const createPatience = 5 * time.Minute
 
 // created is the outcome of the creation of a child. A run of which one cannot be created ends, so
 // that its settings are reverted; one without settings waits.
-func (r *Reconciler) created(s *scope, err error) outcome {
+func (r *Reconciler) created(s *scope, err error) state.Outcome {
 	if err == nil {
-		return outcome{}
+		return state.Outcome{}
 	}
 	message := "it could not be created: " + err.Error()
 	if problem.Refuses(err) {
@@ -187,17 +172,17 @@ func (r *Reconciler) created(s *scope, err error) outcome {
 	since, holds := s.run.held()
 	if apierrors.IsInvalid(err) || holds && r.Clock.Since(since) > createPatience {
 		s.experiment.Status.Run.Message = digest.Truncate(message, maxReason)
-		return outcome{again: true}
+		return state.Outcome{Again: true}
 	}
 	if problem.Refuses(err) {
-		return outcome{
-			err: &problem.Problem{
+		return state.Outcome{
+			Err: &problem.Problem{
 				Reason:  v1alpha1.ReasonRefused,
 				Message: s.experiment.Status.Run.LoadTest + ": " + message,
 			},
 		}
 	}
-	return outcome{err: err}
+	return state.Outcome{Err: err}
 }
 
 // held is since when all settings of the run that exist are in force; false if there are none.
@@ -217,14 +202,14 @@ func (r *run) held() (since time.Time, holds bool) {
 
 // abort ends what is under way of the run: its load test and its faults. Its settings end with the
 // load test, if there is one.
-func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) abort(ctx context.Context, s *scope) state.Outcome {
 	if test := s.run.test; test != nil && !test.Spec.Abort &&
 		!state.IsFinished(test.Status.Conditions) {
 		changed := test.DeepCopy()
 		changed.Spec.Abort = true
 		if err := r.Client.Patch(ctx, changed,
 			client.MergeFrom(test)); client.IgnoreNotFound(err) != nil {
-			return outcome{err: fmt.Errorf("abort RedisLoadTest %s: %w", test.Name, err)}
+			return state.Outcome{Err: fmt.Errorf("abort RedisLoadTest %s: %w", test.Name, err)}
 		}
 	}
 	ending := s.run.faults
@@ -239,22 +224,12 @@ func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
 		changed.Spec.Abort = true
 		if err := r.Client.Patch(ctx, changed,
 			client.MergeFrom(c.found)); client.IgnoreNotFound(err) != nil {
-			return outcome{err: fmt.Errorf("abort RedisFault %s: %w", c.found.Name, err)}
+			return state.Outcome{Err: fmt.Errorf("abort RedisFault %s: %w", c.found.Name, err)}
 		}
 	}
 	s.experiment.Status.Run.Stage = v1alpha1.RunReverting
 	if s.run.test == nil {
 		s.experiment.Status.Run.Message = digest.Truncate(s.unmeasured(), maxReason)
 	}
-	return outcome{}
-}
-
-func (r *Reconciler) expire(ctx context.Context, e *v1alpha1.RedisExperiment) outcome {
-	uid := e.UID
-	err := r.Client.Delete(ctx, e, client.Preconditions{UID: &uid},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
-		return outcome{deleted: true, err: fmt.Errorf("delete the expired experiment: %w", err)}
-	}
-	return outcome{deleted: true}
+	return state.Outcome{}
 }

@@ -53,25 +53,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	outcome := r.perform(ctx, s, decision)
 	r.recordCall(s, decision, outcome)
-	if outcome.Stale {
-		return state.Stale(), nil
-	}
-	if outcome.Deleted {
-		return ctrl.Result{}, outcome.Err
-	}
-	if err := r.report(ctx, s, decision, outcome); err != nil {
-		return state.ResultForPatchError(err)
-	}
-	if s.Seen.Recorded && !s.Seen.Finished && !s.Seen.Deleting {
-		state.KeepNote(ctx, r.Client, s.Before)
-	}
-	return state.Requeue(outcome.Again, decision.Until, r.Clock.Now()), outcome.Err
+	return outcome.Conclude(r.Clock, decision.Until, func() error {
+		err := r.report(ctx, s, decision, outcome)
+		if err == nil && s.Seen.Recorded && !s.Seen.Finished && !s.Seen.Deleting {
+			state.KeepNote(ctx, r.Client, s.Before)
+		}
+		return err
+	})
 }
 
 // recordCall notes when an injection was called that is not complete: it is not called again at
 // once, although the write of the status triggers a reconcile.
 func (r *Reconciler) recordCall(
-	s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o scope.Outcome,
+	s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o state.Outcome,
 ) {
 	if (d.Action == lifecycle.FaultInject || d.Action == lifecycle.FaultRenew) && !o.Again {
 		r.Term.NoteCall(s.Fault, r.Clock.Now())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
@@ -23,11 +24,11 @@ func TestLastCalled(t *testing.T) {
 	if at := lastCalled(); !at.IsZero() {
 		t.Errorf("called at %s before the first call", at)
 	}
-	r.recordCall(s, inject, scope.Outcome{})
+	r.recordCall(s, inject, state.Outcome{})
 	if at := lastCalled(); !at.Equal(clock.Now()) {
 		t.Errorf("called at %s", at)
 	}
-	r.recordCall(s, inject, scope.Outcome{Again: true})
+	r.recordCall(s, inject, state.Outcome{Again: true})
 	if at := lastCalled(); !at.IsZero() {
 		t.Errorf("what is complete was called at %s", at)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
@@ -18,20 +17,20 @@ import (
 
 // inject injects the fault into every target that is not active yet. The instant just before the
 // call is t0 of a target; the first one is that of the fault.
-func (r *Reconciler) inject(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) inject(ctx context.Context, s *scope.Fault) state.Outcome {
 	if s.Fault.Spec.DryRun {
-		return scope.Outcome{Err: errDryRun}
+		return state.Outcome{Err: errDryRun}
 	}
 	status := &s.Fault.Status
 	if s.Seen.Attempted {
-		if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.Before); old || err != nil {
-			return scope.Outcome{Stale: old && err == nil, Err: client.IgnoreNotFound(err)}
+		if o, fresh := state.Fresh(ctx, r.APIReader, "RedisFault", s.Before); !fresh {
+			return o
 		}
 	} else if o, may := r.turns().MayAct(ctx, s); !may {
 		return o
 	}
 	if err := r.reach().Connect(ctx, s); err != nil {
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	}
 	waits := status.Waiting
 	status.Waiting = nil // not earlier: it had to keep its place
@@ -49,7 +48,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope.Fault) scope.Outcome {
 		status.Waiting = waits
 		return r.turns().StepBack(ctx, s, refused)
 	}
-	return scope.Outcome{Again: all}
+	return state.Outcome{Again: all}
 }
 
 // guarding returns why a target may not be hit now.

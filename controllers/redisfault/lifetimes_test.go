@@ -17,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -48,7 +49,7 @@ func TestForcedRemovalLeavesNothing(t *testing.T) {
 			r.Term.CheckStops(s.Fault, never, func() *impact.Live { return nil })
 		},
 		"its injection is in progress": func(_ *testing.T, r *Reconciler, s *scope.Fault) {
-			r.recordCall(s, lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject}, scope.Outcome{})
+			r.recordCall(s, lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject}, state.Outcome{})
 		},
 		"it is injected": func(t *testing.T, r *Reconciler, s *scope.Fault) {
 			breaks(t, r, s)

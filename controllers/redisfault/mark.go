@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/figures"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
@@ -123,7 +124,7 @@ func markByLoad(s *scope.Fault) *scope.Mark {
 }
 
 // await begins to wait until something else breaks Redis.
-func (r *Reconciler) await(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) await(ctx context.Context, s *scope.Fault) state.Outcome {
 	_ = r.reach().Connect(ctx, s) // without a login the servers are not followed
 	status := &s.Fault.Status
 	status.StartTime = new(metav1.NewMicroTime(r.Clock.Now()))
@@ -138,7 +139,7 @@ func (r *Reconciler) await(ctx context.Context, s *scope.Fault) scope.Outcome {
 }
 
 // lookOut follows the pods and the servers while nothing has happened yet.
-func (r *Reconciler) lookOut(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) lookOut(ctx context.Context, s *scope.Fault) state.Outcome {
 	if !r.Term.Find(s.Fault.UID).Watched() {
 		_ = r.reach().Connect(ctx, s)
 		r.watchPods(ctx, s)
@@ -146,12 +147,12 @@ func (r *Reconciler) lookOut(ctx context.Context, s *scope.Fault) scope.Outcome 
 	}
 	r.journal(s)
 	s.Run.Keep(string(s.Fault.UID), max(0, s.Elapsed()-markedWithin-figures.KeepAround), math.MaxInt64)
-	return scope.Outcome{}
+	return state.Outcome{}
 }
 
 // mark stores the instant at which something else broke Redis, with what the pods have shown since
 // then.
-func (r *Reconciler) mark(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) mark(ctx context.Context, s *scope.Fault) state.Outcome {
 	status, m := &s.Fault.Status, s.Marked
 	r.journal(s)
 	at := metav1.NewMicroTime(m.At)
@@ -162,5 +163,5 @@ func (r *Reconciler) mark(ctx context.Context, s *scope.Fault) scope.Outcome {
 	timeline.Append(status, m.At, timeline.Marked, "", m.Why)
 	r.replay(s)
 	log.FromContext(ctx).Info("Something else broke Redis", "at", m.At, "by", m.By, "why", m.Why)
-	return scope.Outcome{Again: true}
+	return state.Outcome{Again: true}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -22,17 +21,17 @@ import (
 // renew replaces a record that is too old to act on. Preparations of an injection (a taint, a
 // holder) may exist nevertheless, and would not be in the new record: they are reverted first. If
 // that fails, the injection fails in bounded time.
-func (r *Reconciler) renew(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) renew(ctx context.Context, s *scope.Fault) state.Outcome {
 	status := &s.Fault.Status
-	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.Before); old || err != nil {
-		return scope.Outcome{Stale: old && err == nil, Err: client.IgnoreNotFound(err)}
+	if o, fresh := state.Fresh(ctx, r.APIReader, "RedisFault", s.Before); !fresh {
+		return o
 	}
 	if err := r.reach().Connect(ctx, s); err != nil {
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	}
 	r.Term.DropReverter(s.Fault)
 	if !turns.RevertPreparations(ctx, s) {
-		return scope.Outcome{}
+		return state.Outcome{}
 	}
 	log.FromContext(ctx).Info("Selecting targets again: the record is too old to act on", "faultType",
 		s.Fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
@@ -42,14 +41,14 @@ func (r *Reconciler) renew(ctx context.Context, s *scope.Fault) scope.Outcome {
 
 // record selects the targets, checks them, and sets their records in the status, which report
 // stores before the injection.
-func (r *Reconciler) record(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) record(ctx context.Context, s *scope.Fault) state.Outcome {
 	if o, pass := r.reach().CheckStops(s); !pass {
 		return o
 	}
 	if err := r.ending().ObserveStopNow(ctx, s); err != nil || s.Seen.Stopped != "" ||
 		s.Seen.Withheld != nil {
 		// the next reconcile ends the fault, or holds it
-		return scope.Outcome{Again: err == nil, Err: err}
+		return state.Outcome{Again: err == nil, Err: err}
 	}
 	targets, err := r.selectTargets(ctx, s)
 	occupied := turns.OccupiedBy(err)
@@ -62,12 +61,12 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Fault) scope.Outcome {
 	}
 	wanted := r.turns().Wanted(s, targets, workloads)
 	if occupied != nil {
-		return scope.Outcome{Problem: turns.WaitBeside(s, wanted, occupied)}
+		return state.Outcome{Problem: turns.WaitBeside(s, wanted, occupied)}
 	}
 	if waits, err := r.turns().TakeTurn(ctx, s, wanted); err != nil {
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	} else if waits != nil {
-		return scope.Outcome{
+		return state.Outcome{
 			Problem: waits,
 			Ended:   waits.Lasting,
 			Failed:  waits.Lasting,
@@ -82,7 +81,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Fault) scope.Outcome {
 		return r.turns().Reconsider(ctx, s, wanted, r.refuse(s, err))
 	}
 	if !s.Seen.Setting && !r.Runs.Claim(s.Run, s.Fault.UID, r.Clock.Now()) {
-		return scope.Outcome{} // another fault on the same load was first
+		return state.Outcome{} // another fault on the same load was first
 	}
 	r.observeFrom(ctx, s)
 	setRecord(s, targets, metav1.NewMicroTime(r.Clock.Now()))
@@ -93,7 +92,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Fault) scope.Outcome {
 	status.Plan = planOf(s, targets)
 	log.FromContext(ctx).Info("Selected targets", "faultType", s.Fault.Spec.Action.Type, "targets",
 		scope.PodNames(targets))
-	return scope.Outcome{Again: true}
+	return state.Outcome{Again: true}
 }
 
 // observeFrom begins to follow the pods of the target, and its servers, whose roles may have
@@ -165,7 +164,7 @@ func preflight(ctx context.Context, s *scope.Fault, targets []v1alpha1.FaultTarg
 }
 
 // refuse is the outcome of targets that cannot be selected, or that the fault would not work on.
-func (r *Reconciler) refuse(s *scope.Fault, err error) scope.Outcome {
+func (r *Reconciler) refuse(s *scope.Fault, err error) state.Outcome {
 	o := scope.ProblemOf(err)
 	if o.Ended { // a witness of an earlier record may be running
 		r.Term.StopObserving(s.Fault)

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/redisfault/turns"
 	"github.com/redquake/redquake/controllers/rules"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
@@ -25,7 +26,7 @@ var errDryRun = errors.New("spec.dryRun: nothing may be injected")
 
 // rehearse selects the targets of a dry run, checks them, and ends it. Targets, plan and end are
 // stored by one write, so that no operator finds a record to act on.
-func (r *Reconciler) rehearse(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) rehearse(ctx context.Context, s *scope.Fault) state.Outcome {
 	var targets []v1alpha1.FaultTarget
 	var workloads, warnings []string
 	if !s.Traits.External {
@@ -70,7 +71,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope.Fault) scope.Outcome
 	status.StartTime = new(metav1.NewMicroTime(r.Clock.Now()))
 	log.FromContext(ctx).Info("Planned, not injected", "faultType", s.Fault.Spec.Action.Type,
 		"targets", scope.PodNames(targets))
-	return scope.Outcome{
+	return state.Outcome{
 		Ended:   true,
 		Problem: &problem.Problem{Reason: v1alpha1.ReasonDryRun, Message: rehearsed(status)},
 	}

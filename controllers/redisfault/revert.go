@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -20,7 +21,7 @@ const firstAttempt = 250 * time.Millisecond
 
 // revert asks for the revert of every target that is not reverted yet. The reverter does it: a
 // notice of its progress triggers a reconcile.
-func (r *Reconciler) revert(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) revert(ctx context.Context, s *scope.Fault) state.Outcome {
 	if s.Seen.LastLook() {
 		_ = r.reach().Connect(ctx, s) // what is missing shows in the evidence
 		confirmBeforeRevert(ctx, s, r.Clock.Now())
@@ -32,12 +33,12 @@ func (r *Reconciler) revert(ctx context.Context, s *scope.Fault) scope.Outcome {
 	v.AwaitAttempt(waits)
 	known, _ := v.Progress()
 	known.Into(&s.Fault.Status)
-	return scope.Outcome{Again: known.Reverted()}
+	return state.Outcome{Again: known.Reverted()}
 }
 
 // abandon abandons the revert of the targets where it has failed for too long, and shows the
 // commands to revert them manually.
-func (r *Reconciler) abandon(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) abandon(ctx context.Context, s *scope.Fault) state.Outcome {
 	now := r.Clock.Now()
 	_ = r.reach().Connect(ctx, s) // only the text of the command depends on it
 	v := r.reach().ReverterOf(ctx, s.Fault)
@@ -51,7 +52,7 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope.Fault) scope.Outcome 
 	known, _ := v.Progress()
 	known.Into(&s.Fault.Status)
 	s.Seen.RevertFailed = scope.AbandonedReverts(s.Fault.Status.Targets)
-	return scope.Outcome{Again: true}
+	return state.Outcome{Again: true}
 }
 
 // leave hands what is abandoned over to the cluster, as far as that is possible.

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target/paging"
@@ -74,11 +75,11 @@ func (r *Reconciler) laterOnLoad(
 
 // linger looks at a setting once its load has ended, or it is aborted, and stores that this has
 // happened. What it sees then decides the verdict.
-func (r *Reconciler) linger(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) linger(ctx context.Context, s *scope.Fault) state.Outcome {
 	now := r.Clock.Now()
 	first := s.Fault.Status.HeldUntil == nil
 	if !first && !s.Seen.Unseen {
-		return scope.Outcome{}
+		return state.Outcome{}
 	}
 	err := r.reach().Connect(ctx, s)
 	if first {
@@ -88,5 +89,5 @@ func (r *Reconciler) linger(ctx context.Context, s *scope.Fault) scope.Outcome {
 	}
 	confirm(ctx, s, now)
 	r.recordSightings(ctx, s)
-	return scope.Outcome{Err: err}
+	return state.Outcome{Err: err}
 }

@@ -40,7 +40,7 @@ func TestStaleRecordIsRejected(t *testing.T) {
 	}
 	report := func(s *scope.Fault, action lifecycle.FaultAction) error {
 		return r.report(t.Context(), s,
-			lifecycle.Decision[lifecycle.FaultAction]{Action: action, Reason: v1alpha1.ReasonInjecting}, scope.Outcome{})
+			lifecycle.Decision[lifecycle.FaultAction]{Action: action, Reason: v1alpha1.ReasonInjecting}, state.Outcome{})
 	}
 	record := func(s *scope.Fault) {
 		s.Fault.Status.StartTime = &metav1.MicroTime{Time: now}

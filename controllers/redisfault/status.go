@@ -2,7 +2,6 @@ package redisfault
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,7 +22,7 @@ import (
 
 // report writes the status once, with what was observed and decided, and then emits events.
 func (r *Reconciler) report(
-	ctx context.Context, s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o scope.Outcome,
+	ctx context.Context, s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o state.Outcome,
 ) error {
 	if s.Seen.Finished {
 		return nil
@@ -45,7 +44,7 @@ func (r *Reconciler) report(
 	status.Holding = turns.Holds(s, o.Ended)
 	warnOfRevert(s)
 	conditions.LimitHeld(s)
-	figures.SetResults(s, o, d.Reason, now)
+	figures.SetResults(s, o, d, now)
 	status.Display = conditions.Display(s)
 	conditions.Set(s, d, o)
 	if err := figures.StoreResult(ctx, s, r.Client, o); err != nil {
@@ -54,9 +53,8 @@ func (r *Reconciler) report(
 	if !r.statusDue(s) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.Fault.DeepCopy(),
-		state.OptimisticPatch(s.Before)); err != nil {
-		return fmt.Errorf("patch the status: %w", err)
+	if err := state.PatchStatus(ctx, r.Client, s.Fault, s.Before); err != nil {
+		return err
 	}
 	if s.Seen.Restored == "" { // no fault has ended
 		r.count(s)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -51,7 +52,7 @@ func TestTimelineOfAReconcileThatReadNoPods(t *testing.T) {
 			fault.Status.InjectedAt, fault.Status.Targets = target.InjectedAt, []v1alpha1.FaultTarget{target}
 			if err := r.report(t.Context(), s,
 				lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject, Reason: v1alpha1.ReasonInjecting},
-				scope.Outcome{}); err != nil {
+				state.Outcome{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := slices.ContainsFunc(fault.Status.Timeline, func(e v1alpha1.TimelineEvent) bool {

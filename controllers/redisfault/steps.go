@@ -21,38 +21,25 @@ import (
 // perform executes the decision.
 func (r *Reconciler) perform(
 	ctx context.Context, s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction],
-) scope.Outcome {
-	switch d.Action {
-	case lifecycle.FaultHold:
-		return r.hold(ctx, s)
-	case lifecycle.FaultLinger:
-		return r.linger(ctx, s)
-	case lifecycle.FaultObserve:
-		return r.followRecovery(ctx, s)
-	case lifecycle.FaultRevert:
-		return r.revert(ctx, s)
-	case lifecycle.FaultAbandon:
-		return r.abandon(ctx, s)
-	case lifecycle.FaultSettle:
-		r.settle(ctx, s)
-		return scope.Outcome{Settled: true}
-	case lifecycle.FaultFinish, lifecycle.FaultFail:
-		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
-	case lifecycle.FaultRelease:
-		return r.release(ctx, s)
-	case lifecycle.FaultExpire:
-		return r.expire(ctx, s)
-	}
-	return r.begin(ctx, s, d)
-}
-
-// begin executes a decision about a fault that is not complete yet.
-func (r *Reconciler) begin(
-	ctx context.Context, s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction],
-) scope.Outcome {
+) state.Outcome {
 	switch d.Action {
 	case lifecycle.FaultWait:
-		return scope.Outcome{Problem: s.Seen.Problem}
+		return state.Outcome{Problem: s.Seen.Problem}
+	case lifecycle.FaultAddFinalizer, lifecycle.FaultMakeLoad, lifecycle.FaultRehearse,
+		lifecycle.FaultAwait, lifecycle.FaultLook, lifecycle.FaultMark, lifecycle.FaultRecord:
+		return r.begin(ctx, s, d.Action)
+	case lifecycle.FaultRenew, lifecycle.FaultInject, lifecycle.FaultHold, lifecycle.FaultLinger,
+		lifecycle.FaultRevert, lifecycle.FaultAbandon:
+		return r.act(ctx, s, d.Action)
+	}
+	return r.end(ctx, s, d.Action)
+}
+
+// begin does what comes before the record of the targets is stored.
+func (r *Reconciler) begin(
+	ctx context.Context, s *scope.Fault, action lifecycle.FaultAction,
+) state.Outcome {
+	switch action {
 	case lifecycle.FaultAddFinalizer:
 		return r.setFinalizer(ctx, s, true)
 	case lifecycle.FaultMakeLoad:
@@ -65,54 +52,86 @@ func (r *Reconciler) begin(
 		return r.lookOut(ctx, s)
 	case lifecycle.FaultMark:
 		return r.mark(ctx, s)
-	case lifecycle.FaultRecord:
-		return r.record(ctx, s)
+	}
+	return r.record(ctx, s)
+}
+
+// act does to the recorded targets what is due, until they are reverted.
+func (r *Reconciler) act(
+	ctx context.Context, s *scope.Fault, action lifecycle.FaultAction,
+) state.Outcome {
+	switch action {
 	case lifecycle.FaultRenew:
 		return r.renew(ctx, s)
 	case lifecycle.FaultInject:
 		return r.inject(ctx, s)
+	case lifecycle.FaultHold:
+		return r.hold(ctx, s)
+	case lifecycle.FaultLinger:
+		return r.linger(ctx, s)
+	case lifecycle.FaultRevert:
+		return r.revert(ctx, s)
 	}
-	return scope.Outcome{}
+	return r.abandon(ctx, s)
+}
+
+// end observes what a fault has done, and ends it.
+func (r *Reconciler) end(
+	ctx context.Context, s *scope.Fault, action lifecycle.FaultAction,
+) state.Outcome {
+	switch action {
+	case lifecycle.FaultObserve:
+		return r.followRecovery(ctx, s)
+	case lifecycle.FaultSettle:
+		r.settle(ctx, s)
+	case lifecycle.FaultFinish, lifecycle.FaultFail:
+		return r.finish(ctx, s, action == lifecycle.FaultFail)
+	case lifecycle.FaultRelease:
+		return r.release(ctx, s)
+	case lifecycle.FaultExpire:
+		return state.Expire(ctx, r.Client, s.Fault, "fault")
+	}
+	return state.Outcome{}
 }
 
 // createLoad creates the load test of a fault that does not refer to one.
-func (r *Reconciler) createLoad(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) createLoad(ctx context.Context, s *scope.Fault) state.Outcome {
 	test := children.ProbeLoadTest(s.Fault)
 	if err := client.IgnoreAlreadyExists(r.Client.Create(ctx, test)); err != nil {
-		return scope.Outcome{Err: fmt.Errorf("create RedisLoadTest %s: %w", test.Name, err)}
+		return state.Outcome{Err: fmt.Errorf("create RedisLoadTest %s: %w", test.Name, err)}
 	}
-	return scope.Outcome{}
+	return state.Outcome{}
 }
 
 // hold renews an active fault, and checks its effect.
-func (r *Reconciler) hold(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) hold(ctx context.Context, s *scope.Fault) state.Outcome {
 	err := r.reach().Connect(ctx, s)
 	if v := r.reach().ReverterOf(ctx,
 		s.Fault); !v.During(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
 		// its time is over, or another operator has reverted it
-		return scope.Outcome{Again: v.Reverting(), Stale: !v.Reverting()}
+		return state.Outcome{Again: v.Reverting(), Stale: !v.Reverting()}
 	}
 	confirm(ctx, s, r.Clock.Now())
 	r.recordSightings(ctx, s)
 	if refused, is := errors.AsType[*problem.Problem](err); is {
-		return scope.Outcome{Problem: refused}
+		return state.Outcome{Problem: refused}
 	}
-	return scope.Outcome{Err: err}
+	return state.Outcome{Err: err}
 }
 
 // followRecovery checks the effect until it is confirmed, and extends the timeline.
-func (r *Reconciler) followRecovery(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) followRecovery(ctx context.Context, s *scope.Fault) state.Outcome {
 	_ = r.reach().Connect(ctx, s) // what is missing shows in the evidence
 	r.recordSightings(ctx, s)
 	if s.Fault.Status.Effect != v1alpha1.EffectConfirmed && s.Traits.Lasts == 0 {
 		confirm(ctx, s, r.Clock.Now())
 	}
-	return scope.Outcome{}
+	return state.Outcome{}
 }
 
 // release removes the finalizer. A deleted fault may be reverted without another write of its
 // status: that is the last one then.
-func (r *Reconciler) release(ctx context.Context, s *scope.Fault) scope.Outcome {
+func (r *Reconciler) release(ctx context.Context, s *scope.Fault) state.Outcome {
 	r.Term.End(s.Fault.UID)
 	o := r.setFinalizer(ctx, s, false)
 	if o.Err == nil && s.Seen.Deleting {
@@ -122,18 +141,8 @@ func (r *Reconciler) release(ctx context.Context, s *scope.Fault) scope.Outcome 
 	return o
 }
 
-func (r *Reconciler) expire(ctx context.Context, s *scope.Fault) scope.Outcome {
-	uid := s.Fault.UID
-	err := r.Client.Delete(ctx, s.Fault, client.Preconditions{UID: &uid},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
-		return scope.Outcome{Deleted: true, Err: fmt.Errorf("delete the expired fault: %w", err)}
-	}
-	return scope.Outcome{Deleted: true}
-}
-
 // setFinalizer adds our finalizer, and the note that the fault has begun, or removes the finalizer.
-func (r *Reconciler) setFinalizer(ctx context.Context, s *scope.Fault, present bool) scope.Outcome {
+func (r *Reconciler) setFinalizer(ctx context.Context, s *scope.Fault, present bool) state.Outcome {
 	changed := s.Fault.DeepCopy()
 	if present {
 		controllerutil.AddFinalizer(changed, v1alpha1.FinalizerFault)
@@ -147,26 +156,26 @@ func (r *Reconciler) setFinalizer(ctx context.Context, s *scope.Fault, present b
 	// have added since.
 	err := r.Client.Patch(ctx, changed, state.OptimisticPatch(s.Before))
 	if client.IgnoreNotFound(err) != nil {
-		return scope.Outcome{Deleted: true, Err: fmt.Errorf("patch the finalizers: %w", err)}
+		return state.Outcome{SkipReport: true, Err: fmt.Errorf("patch the finalizers: %w", err)}
 	}
-	return scope.Outcome{Deleted: true} // the patch triggers the next reconcile
+	return state.Outcome{SkipReport: true} // the patch triggers the next reconcile
 }
 
 // finish ends the fault, and the load that was created for it.
-func (r *Reconciler) finish(ctx context.Context, s *scope.Fault, failed bool) scope.Outcome {
+func (r *Reconciler) finish(ctx context.Context, s *scope.Fault, failed bool) state.Outcome {
 	if s.Seen.OwnLoad && s.Test != nil && metav1.IsControlledBy(s.Test, s.Fault) &&
 		!state.IsFinished(s.Test.Status.Conditions) && !s.Test.Spec.Abort {
 		changed := s.Test.DeepCopy()
 		changed.Spec.Abort = true
 		if err := client.IgnoreNotFound(r.Client.Patch(ctx, changed,
 			client.MergeFrom(s.Test))); err != nil {
-			return scope.Outcome{Err: fmt.Errorf("abort RedisLoadTest %s: %w", s.Test.Name, err)}
+			return state.Outcome{Err: fmt.Errorf("abort RedisLoadTest %s: %w", s.Test.Name, err)}
 		}
 	}
 	if s.Seen.SettledAt.IsZero() && s.Seen.Restored == "" {
 		r.settle(ctx, s)
 	}
-	return scope.Outcome{Ended: true, Failed: failed}
+	return state.Outcome{Ended: true, Failed: failed}
 }
 
 // settle checks Redis and the cluster for the last time: everything is reverted, and the recovery

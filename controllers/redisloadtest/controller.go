@@ -54,19 +54,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	decision := lifecycle.NextForLoadTest(s.Seen, now)
 	outcome := r.perform(ctx, s, decision)
-	if outcome.Stale {
-		return state.Stale(), nil
-	}
-	if outcome.Deleted {
-		return ctrl.Result{}, outcome.Err
-	}
-	if err := r.report(ctx, s, decision, outcome); err != nil {
-		return state.ResultForPatchError(err)
-	}
-	if !s.Seen.StartedAt.IsZero() && !s.Seen.Finished {
-		state.KeepNote(ctx, r.Client, s.Before)
-	}
-	return state.Requeue(outcome.Again, decision.Until, r.Clock.Now()), outcome.Err
+	return outcome.Conclude(r.Clock, decision.Until, func() error {
+		err := r.report(ctx, s, decision, outcome)
+		if err == nil && !s.Seen.StartedAt.IsZero() && !s.Seen.Finished {
+			state.KeepNote(ctx, r.Client, s.Before)
+		}
+		return err
+	})
 }
 
 // SetupWithManager registers the controller. A load test is reconciled when it changes, and when

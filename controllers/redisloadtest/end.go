@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisloadtest/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -24,7 +25,7 @@ const storeTimeout = 2 * time.Minute
 
 // stop ends the load in the pods; their records are pulled as at a normal end. Unless it is
 // aborted, so are their ledgers read back.
-func (r *Reconciler) stop(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) stop(ctx context.Context, s *scope.Test) state.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	end, ended := s.Run.Session.End, &s.Run.Ended
@@ -32,20 +33,20 @@ func (r *Reconciler) stop(ctx context.Context, s *scope.Test) scope.Outcome {
 		end, ended = s.Run.Session.Stop, &s.Run.Stopped
 	}
 	if err := end(ctx); err != nil {
-		return scope.Outcome{Err: fmt.Errorf("stop the load pods: %w", err)}
+		return state.Outcome{Err: fmt.Errorf("stop the load pods: %w", err)}
 	}
 	*ended = true
 	log.FromContext(ctx).Info("Stopped", "aborted", s.Seen.Abort)
-	return scope.Outcome{Again: true}
+	return state.Outcome{Again: true}
 }
 
 // finish stores the record and releases the pods; the figures follow in the status.
-func (r *Reconciler) finish(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) finish(ctx context.Context, s *scope.Test) state.Outcome {
 	if s.Run == nil || !s.Run.Begun() {
 		if err := r.deleteJob(ctx, s); err != nil {
-			return scope.Outcome{Err: err}
+			return state.Outcome{Err: err}
 		}
-		return scope.Outcome{Ended: true}
+		return state.Outcome{Ended: true}
 	}
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -53,7 +54,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope.Test) scope.Outcome {
 	if why := s.Run.Session.StoreError(); err != nil && why != nil {
 		if r.Clock.Since(s.Run.EndedAt) < storeTimeout {
 			// without the record there is no result: retry
-			return scope.Outcome{Err: fmt.Errorf("release the load pods: %w", err)}
+			return state.Outcome{Err: fmt.Errorf("release the load pods: %w", err)}
 		}
 		return r.endFailed(ctx, s, &problem.Problem{
 			Reason:  v1alpha1.ReasonResultsNotStorable,
@@ -65,16 +66,16 @@ func (r *Reconciler) finish(ctx context.Context, s *scope.Test) scope.Outcome {
 	}
 	if s.Seen.Abort || len(s.Lost) > 0 { // a pod that counts as lost may still be loading Redis
 		if err := r.deleteJob(ctx, s); err != nil {
-			return scope.Outcome{Err: err}
+			return state.Outcome{Err: err}
 		}
 	}
 	log.FromContext(ctx).Info("Finished", "lostPods", len(s.Lost))
-	return scope.Outcome{Ended: true}
+	return state.Outcome{Ended: true}
 }
 
 // fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job
 // ends the pods in any case.
-func (r *Reconciler) fail(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) fail(ctx context.Context, s *scope.Test) state.Outcome {
 	if s.Started() {
 		for _, call := range []func(context.Context) error{s.Run.Session.Stop, s.Run.Session.Release} {
 			callCtx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -90,22 +91,22 @@ func (r *Reconciler) fail(ctx context.Context, s *scope.Test) scope.Outcome {
 // endFailed deletes the load pods and ends the test as failed.
 func (r *Reconciler) endFailed(
 	ctx context.Context, s *scope.Test, why *problem.Problem,
-) scope.Outcome {
+) state.Outcome {
 	if err := r.deleteJob(ctx, s); err != nil {
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	}
 	log.FromContext(ctx).Info("Failed")
-	return scope.Outcome{Ended: true, Failed: true, Problem: why}
+	return state.Outcome{Ended: true, Failed: true, Problem: why}
 }
 
 // suspend discards the run, as a suspended Job deletes its pods.
-func (r *Reconciler) suspend(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) suspend(ctx context.Context, s *scope.Test) state.Outcome {
 	if err := r.discard(ctx, s); err != nil {
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	}
 	resetStatus(s)
 	log.FromContext(ctx).Info("Suspended")
-	return scope.Outcome{}
+	return state.Outcome{}
 }
 
 // discard deletes the load pods, their plan and their record. The credentials are kept: they belong
@@ -128,16 +129,6 @@ func (r *Reconciler) discard(ctx context.Context, s *scope.Test) error {
 		}
 	}
 	return nil
-}
-
-func (r *Reconciler) expire(ctx context.Context, s *scope.Test) scope.Outcome {
-	uid := s.Test.UID
-	err := r.Client.Delete(ctx, s.Test, client.Preconditions{UID: &uid},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
-		return scope.Outcome{Deleted: true, Err: fmt.Errorf("delete the expired load test: %w", err)}
-	}
-	return scope.Outcome{Deleted: true}
 }
 
 func (r *Reconciler) deleteJob(ctx context.Context, s *scope.Test) error {

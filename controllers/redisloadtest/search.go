@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisloadtest/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -120,7 +121,7 @@ func judgeableAt(s *scope.Test) time.Time {
 
 // step sends the rate of the next trial, or the end, to the pods. The trial is stored first:
 // another process sends it again, which has no effect on pods that have it.
-func (r *Reconciler) step(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) step(ctx context.Context, s *scope.Test) state.Outcome {
 	if s.Searching.Ends() {
 		return r.endSearch(ctx, s)
 	}
@@ -130,7 +131,7 @@ func (r *Reconciler) step(ctx context.Context, s *scope.Test) scope.Outcome {
 		f.Trials = append(f.Trials, t)
 		status.Trials = append(status.Trials, trial(s, t))
 		if err := r.storeStatus(ctx, s); err != nil {
-			return scope.Outcome{Err: err}
+			return state.Outcome{Err: err}
 		}
 	}
 	last := len(f.Trials) - 1
@@ -138,29 +139,29 @@ func (r *Reconciler) step(ctx context.Context, s *scope.Test) scope.Outcome {
 	switch {
 	case err == nil:
 		s.Run.TrialSent = f.Trials[last].At
-		return scope.Outcome{Again: true}
+		return state.Outcome{Again: true}
 	case collect.Refused(err) && sinceStart(s, r.Clock.Now()) >= f.Trials[last].At:
 		// The trial began before every pod had its rate: discard it.
 		status.Trials = status.Trials[:last]
 		err = r.storeStatus(ctx, s)
-		return scope.Outcome{Again: err == nil, Err: err}
+		return state.Outcome{Again: err == nil, Err: err}
 	}
-	return scope.Outcome{Err: err}
+	return state.Outcome{Err: err}
 }
 
 // endSearch stores the result, and then ends the load.
-func (r *Reconciler) endSearch(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) endSearch(ctx context.Context, s *scope.Test) state.Outcome {
 	if err := r.storeStatus(ctx, s); err != nil {
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	}
 	// otherwise the load ends earlier anyway
 	if at := trialBegin(s, r.Clock.Now()); at < s.Plan.Shape.Length() {
 		if err := r.sendStep(ctx, s, at, 0); err != nil {
-			return scope.Outcome{Err: err}
+			return state.Outcome{Err: err}
 		}
 	}
 	s.Run.EndSent = true
-	return scope.Outcome{Again: true}
+	return state.Outcome{Again: true}
 }
 
 // lastTrialSent reports whether all pods have the rate of the last trial. The first rate is in

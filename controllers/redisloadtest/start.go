@@ -23,35 +23,23 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// note stores in the metadata that the test has begun, before anything of it is created.
-func (r *Reconciler) note(ctx context.Context, s *scope.Test) scope.Outcome {
-	err := state.StoreNote(ctx, r.Client, s.Before)
-	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		return scope.Outcome{Deleted: true} // the patch triggers the next reconcile
-	case apierrors.IsConflict(err):
-		return scope.Outcome{Stale: true}
-	}
-	return scope.Outcome{Err: err}
-}
-
 // prepare creates the missing children: the credentials, the plan, the Job. It fails while an old
 // Job is being deleted.
-func (r *Reconciler) prepare(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) prepare(ctx context.Context, s *scope.Test) state.Outcome {
 	if s.Stale {
-		return scope.Outcome{Again: true, Err: r.discard(ctx, s)}
+		return state.Outcome{Again: true, Err: r.discard(ctx, s)}
 	}
 	credentials, err := agent.NewCredentials()
 	if err != nil {
-		return scope.Outcome{Err: fmt.Errorf("make credentials for the load pods: %w", err)}
+		return state.Outcome{Err: fmt.Errorf("make credentials for the load pods: %w", err)}
 	}
 	stored, err := children.PlanConfigMap(s.Test, s.Plan)
 	if err != nil {
-		return scope.Outcome{Err: fmt.Errorf("encode the plan: %w", err)}
+		return state.Outcome{Err: fmt.Errorf("encode the plan: %w", err)}
 	}
 	ids, err := r.userIDs(ctx, s.Test.Namespace)
 	if err != nil {
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	}
 	job := children.LoadJob(s.Test, stored.Name, r.Image, ids)
 	job.Annotations[v1alpha1.AnnotationAddresses] = addressesOf(s.Plan)
@@ -66,12 +54,12 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope.Test) scope.Outcome {
 			})
 		}
 		if err != nil {
-			return scope.Outcome{Err: err}
+			return state.Outcome{Err: err}
 		}
 	}
 	log.FromContext(ctx).Info("Prepared", "loadPods", s.Plan.Pods, "job",
 		children.LoadJobName(s.Test.Name))
-	return scope.Outcome{}
+	return state.Outcome{}
 }
 
 // addressesOf is the value of AnnotationAddresses.
@@ -137,7 +125,7 @@ func taken(found, owner client.Object) string {
 
 // start stores the start instant and then sends it. It is far enough in the future to reach all
 // pods.
-func (r *Reconciler) start(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) start(ctx context.Context, s *scope.Test) state.Outcome {
 	at := r.Clock.Now().Add(lifecycle.StartLead)
 	// The status has microseconds; the instant that is sent must be equal.
 	at = at.Add(-time.Duration(at.Nanosecond() % 1000))
@@ -145,23 +133,23 @@ func (r *Reconciler) start(ctx context.Context, s *scope.Test) scope.Outcome {
 	s.Seen.StartedAt = at
 	setTarget(s)
 	if err := r.storeStatus(ctx, s); err != nil {
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	}
 	log.FromContext(ctx).Info("Starting", "at", at, "loadPods", s.Plan.Pods)
 	if s.Started() { // with an instant that no pod has received: open another session with the new one
 		r.Runs.Drop(s.Test.UID)
 		s.Run = nil
-		return scope.Outcome{Again: true}
+		return state.Outcome{Again: true}
 	}
 	return r.resend(ctx, s)
 }
 
 // resend sends the stored start instant.
-func (r *Reconciler) resend(ctx context.Context, s *scope.Test) scope.Outcome {
+func (r *Reconciler) resend(ctx context.Context, s *scope.Test) state.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.Run.Session.Start(ctx, s.Seen.StartedAt); err != nil {
-		return scope.Outcome{Err: fmt.Errorf("send the start instant to the load pods: %w", err)}
+		return state.Outcome{Err: fmt.Errorf("send the start instant to the load pods: %w", err)}
 	}
-	return scope.Outcome{Again: true}
+	return state.Outcome{Again: true}
 }

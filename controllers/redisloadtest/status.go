@@ -29,7 +29,7 @@ import (
 // report writes the status once, with what was observed and decided, and then emits events.
 func (r *Reconciler) report(
 	ctx context.Context, s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction],
-	o scope.Outcome,
+	o state.Outcome,
 ) error {
 	if s.Seen.Finished {
 		r.Runs.Drop(s.Test.UID)
@@ -62,9 +62,8 @@ func (r *Reconciler) report(
 	if !r.statusDue(s) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.Test.DeepCopy(),
-		state.OptimisticPatch(s.Before)); err != nil {
-		return fmt.Errorf("patch the status: %w", err)
+	if err := state.PatchStatus(ctx, r.Client, s.Test, s.Before); err != nil {
+		return err
 	}
 	r.emitEvents(s)
 	if o.Ended {
@@ -231,7 +230,7 @@ func setResults(ctx context.Context, s *scope.Test, store resultsStore) error {
 // status that ends the run: a process that dies in between does it again.
 func storeResult(
 	ctx context.Context, s *scope.Test, store resultsStore,
-	d lifecycle.Decision[lifecycle.LoadTestAction], o scope.Outcome,
+	d lifecycle.Decision[lifecycle.LoadTestAction], o state.Outcome,
 ) error {
 	if s.Result == nil || s.Seen.Restored != "" {
 		return nil

@@ -3,8 +3,6 @@ package redisloadtest
 import (
 	"context"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -13,11 +11,11 @@ import (
 // perform executes the decision.
 func (r *Reconciler) perform(
 	ctx context.Context, s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction],
-) scope.Outcome {
+) state.Outcome {
 	r.markLostPods(s)
 	switch d.Action {
 	case lifecycle.LoadTestNote:
-		return r.note(ctx, s)
+		return state.Note(ctx, r.Client, s.Before)
 	case lifecycle.LoadTestPrepare:
 		return r.prepare(ctx, s)
 	case lifecycle.LoadTestStart:
@@ -31,8 +29,8 @@ func (r *Reconciler) perform(
 	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
 		// The end deletes pods. If the status were rejected after that, the next reconcile would count
 		// them as lost.
-		if old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.Before); old || err != nil {
-			return scope.Outcome{Stale: old && err == nil, Err: client.IgnoreNotFound(err)}
+		if o, fresh := state.Fresh(ctx, r.APIReader, "RedisLoadTest", s.Before); !fresh {
+			return o
 		}
 		if d.Action == lifecycle.LoadTestFail {
 			return r.fail(ctx, s)
@@ -41,9 +39,9 @@ func (r *Reconciler) perform(
 	case lifecycle.LoadTestSuspend:
 		return r.suspend(ctx, s)
 	case lifecycle.LoadTestExpire:
-		return r.expire(ctx, s)
+		return state.Expire(ctx, r.Client, s.Test, "load test")
 	}
-	return scope.Outcome{}
+	return state.Outcome{}
 }
 
 // markLostPods excludes the lost pods from the session, so that the record of the others can be

@@ -46,15 +46,6 @@ type Reconciler struct {
 	Restored func(ctx context.Context)
 }
 
-// outcome is the result of a step.
-type outcome struct {
-	again   bool             // requeue at once
-	gone    bool             // the object does not exist any more: nothing is to be reported
-	stale   bool             // the copy in the cache is stale: nothing is to be reported
-	problem *problem.Problem // shown in the conditions; the step is tried again
-	err     error            // retry with back-off
-}
-
 // callTimeout bounds the calls of one step.
 const callTimeout = 30 * time.Second
 
@@ -77,22 +68,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // conclude reports what a step has done, and says when to look again.
 func (r *Reconciler) conclude(
-	ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o outcome,
+	ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o state.Outcome,
 ) (ctrl.Result, error) {
 	until := d.Until
-	if found, err := problem.From(o.err); found != nil {
-		o.problem, o.err, until = found, err, r.retryAt(s, d, found)
+	if found, err := problem.From(o.Err); found != nil {
+		o.Problem, o.Err, until = found, err, r.retryAt(s, d, found)
 	}
-	if o.stale {
-		return state.Stale(), nil
-	}
-	if o.gone {
-		return ctrl.Result{}, o.err
-	}
-	if err := r.report(ctx, s, d, o); err != nil {
-		return state.ResultForPatchError(err)
-	}
-	return state.Requeue(o.again, until, r.Clock.Now()), o.err
+	return o.Conclude(r.Clock, until, func() error { return r.report(ctx, s, d, o) })
 }
 
 // Bounds of the time between two attempts at what is refused.

@@ -18,20 +18,20 @@ import (
 )
 
 // recordRun adds a run that has ended to the history, once.
-func (r *Reconciler) recordRun(ctx context.Context, s *scope, name string) outcome {
+func (r *Reconciler) recordRun(ctx context.Context, s *scope, name string) state.Outcome {
 	run := s.run(name)
 	ended, err := r.ended(ctx, s, run)
 	if err != nil {
-		return outcome{err: err}
+		return state.Outcome{Err: err}
 	}
 	s.history.Add(ended)
 	if err := stored.SaveHistory(ctx, r.Client, s.schedule, s.history, s.names()); err != nil {
-		return outcome{err: err}
+		return state.Outcome{Err: err}
 	}
 	r.Metrics.RunRecorded(s.schedule, ended.Verdict)
 	log.FromContext(ctx).Info("Recorded a run", "run", name, "verdict", ended.Verdict, "regressed",
 		len(ended.Regressed))
-	return outcome{again: true}
+	return state.Outcome{Again: true}
 }
 
 // ended is what is known of a run that has ended. One that was aborted or has failed has no

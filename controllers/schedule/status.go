@@ -26,14 +26,14 @@ const shown = 100
 
 // report writes the status once, with what was observed and decided, and then emits events.
 func (r *Reconciler) report(
-	ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o outcome,
+	ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o state.Outcome,
 ) error {
 	if s.seen.Deleting {
 		return nil
 	}
 	status := &s.schedule.Status
 	status.ObservedGeneration = s.schedule.Generation
-	served := o.err == nil && o.problem == nil
+	served := o.Err == nil && o.Problem == nil
 	if served {
 		s.setTimes(d)
 	}
@@ -46,9 +46,8 @@ func (r *Reconciler) report(
 	if equality.Semantic.DeepEqual(s.before.Status, *status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.schedule.DeepCopy(),
-		state.OptimisticPatch(s.before)); err != nil {
-		return fmt.Errorf("patch the status: %w", err)
+	if err := state.PatchStatus(ctx, r.Client, s.schedule, s.before); err != nil {
+		return err
 	}
 	r.emitEvents(s, d, served)
 	return nil
@@ -140,7 +139,7 @@ const displayed = "2006-01-02T15:04Z07:00"
 // setConditions says whether runs are created when they are due. With Stalled kstatus reports the
 // schedule as failed, with Reconciling as in progress; a run does not change that, as with a
 // CronJob.
-func (s *scope) setConditions(d lifecycle.ScheduleDecision, o outcome) {
+func (s *scope) setConditions(d lifecycle.ScheduleDecision, o state.Outcome) {
 	conditions, generation := &s.schedule.Status.Conditions, s.schedule.Generation
 	reason, message, trouble := d.Reason, d.Message, s.trouble(o)
 	if trouble != nil {
@@ -161,12 +160,12 @@ func (s *scope) setConditions(d lifecycle.ScheduleDecision, o outcome) {
 }
 
 // trouble is what keeps runs from being created or recorded; nil = nothing does.
-func (s *scope) trouble(o outcome) *problem.Problem {
+func (s *scope) trouble(o state.Outcome) *problem.Problem {
 	switch {
-	case o.problem != nil:
-		return o.problem
-	case o.err != nil:
-		return &problem.Problem{Reason: v1alpha1.ReasonRetrying, Message: o.err.Error()}
+	case o.Problem != nil:
+		return o.Problem
+	case o.Err != nil:
+		return &problem.Problem{Reason: v1alpha1.ReasonRetrying, Message: o.Err.Error()}
 	}
 	return s.seen.Problem
 }

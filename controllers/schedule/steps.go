@@ -18,19 +18,17 @@ import (
 )
 
 // perform executes the decision.
-func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.ScheduleDecision) outcome {
+func (r *Reconciler) perform(
+	ctx context.Context, s *scope, d lifecycle.ScheduleDecision,
+) state.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if d.Action == lifecycle.ScheduleWait {
-		return outcome{}
+		return state.Outcome{}
 	}
-	if old, err := state.IsStale(ctx, r.APIReader, "RedisExperimentSchedule", s.before); old ||
-		err != nil {
-		return outcome{
-			gone:  true,
-			stale: old && err == nil,
-			err:   client.IgnoreNotFound(err),
-		}
+	if o, fresh := state.Fresh(ctx, r.APIReader, "RedisExperimentSchedule", s.before); !fresh {
+		o.SkipReport = true
+		return o
 	}
 	switch d.Action {
 	case lifecycle.ScheduleRecord:
@@ -44,9 +42,9 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Schedule
 	case lifecycle.ScheduleConfirm:
 		return r.confirm(ctx, s)
 	case lifecycle.ScheduleAdvance:
-		return outcome{again: true}
+		return state.Outcome{Again: true}
 	}
-	return outcome{}
+	return state.Outcome{}
 }
 
 // earlier is the run with which the next one is compared; "" = there is none.
@@ -64,17 +62,17 @@ func (s *scope) earlier() string {
 // createRun creates a run. It may exist already: its name is that of its time.
 func (r *Reconciler) createRun(
 	ctx context.Context, s *scope, run *v1alpha1.RedisExperiment,
-) outcome {
+) state.Outcome {
 	err := r.Client.Create(ctx, run)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		existing := &v1alpha1.RedisExperiment{}
 		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(run), existing); err != nil {
-			return outcome{err: fmt.Errorf("read RedisExperiment %s: %w", run.Name, err)}
+			return state.Outcome{Err: fmt.Errorf("read RedisExperiment %s: %w", run.Name, err)}
 		}
 		if !metav1.IsControlledBy(existing, s.schedule) {
-			return outcome{
-				err: &problem.Problem{
+			return state.Outcome{
+				Err: &problem.Problem{
 					Reason: v1alpha1.ReasonObjectNotOwned,
 					Message: fmt.Sprintf(
 						"RedisExperiment %s belongs to somebody else: delete it, or give the schedule another name",
@@ -83,23 +81,23 @@ func (r *Reconciler) createRun(
 			}
 		}
 	case problem.Refuses(err):
-		return outcome{
-			err: &problem.Problem{
+		return state.Outcome{
+			Err: &problem.Problem{
 				Reason:  v1alpha1.ReasonRefused,
 				Message: fmt.Sprintf("RedisExperiment %s: %s", run.Name, problem.Refusal(err)),
 			},
 		}
 	case err != nil:
-		return outcome{err: fmt.Errorf("create RedisExperiment %s: %w", run.Name, err)}
+		return state.Outcome{Err: fmt.Errorf("create RedisExperiment %s: %w", run.Name, err)}
 	default:
 		log.FromContext(ctx).Info("Created a run", "run", run.Name)
 	}
 	s.schedule.Status.Active = run.Name
-	return outcome{again: true}
+	return state.Outcome{Again: true}
 }
 
 // confirm creates the repetition of a run, compared with the same earlier one.
-func (r *Reconciler) confirm(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) confirm(ctx context.Context, s *scope) state.Outcome {
 	c := s.history.Confirming
 	return r.createRun(ctx, s,
 		children.ConfirmingExperiment(s.schedule, c.Run, c.Attempts, s.history.Find(c.Run).Scheduled,
@@ -108,7 +106,7 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope) outcome {
 
 // abortRuns ends the run that is under way, as it makes way for another one, and marks it: it is
 // deleted once it is recorded.
-func (r *Reconciler) abortRuns(ctx context.Context, s *scope) outcome {
+func (r *Reconciler) abortRuns(ctx context.Context, s *scope) state.Outcome {
 	for i := range s.runs {
 		run := &s.runs[i]
 		if run.Spec.Abort || state.IsFinished(run.Status.Conditions) {
@@ -118,23 +116,23 @@ func (r *Reconciler) abortRuns(ctx context.Context, s *scope) outcome {
 		changed.Spec.Abort = true
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.AnnotationReplaced, "true")
 		if err := r.Client.Patch(ctx, changed, client.MergeFrom(run)); client.IgnoreNotFound(err) != nil {
-			return outcome{err: fmt.Errorf("abort RedisExperiment %s: %w", run.Name, err)}
+			return state.Outcome{Err: fmt.Errorf("abort RedisExperiment %s: %w", run.Name, err)}
 		}
 		log.FromContext(ctx).Info("Aborted a run", "run", run.Name)
 	}
-	return outcome{}
+	return state.Outcome{}
 }
 
-func (r *Reconciler) deleteRun(ctx context.Context, s *scope, name string) outcome {
+func (r *Reconciler) deleteRun(ctx context.Context, s *scope, name string) state.Outcome {
 	run := s.run(name)
 	err := r.Client.Delete(ctx, run, client.Preconditions{UID: &run.UID},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return outcome{err: fmt.Errorf("delete RedisExperiment %s: %w", name, err)}
+		return state.Outcome{Err: fmt.Errorf("delete RedisExperiment %s: %w", name, err)}
 	}
 	log.FromContext(ctx).Info("Deleted a run", "run", name)
 	// The cache may contain it for a moment: what is next does not depend on it.
-	return outcome{again: true}
+	return state.Outcome{Again: true}
 }
 
 // startOf is when a run began.

@@ -21,7 +21,7 @@ import (
 )
 
 // Set sets the conditions.
-func Set(s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o scope.Outcome) {
+func Set(s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o state.Outcome) {
 	reason, message := summary(s, d, o)
 	state.SetSummary(&s.Fault.Status.Conditions, s.Fault.Generation, state.Summary{
 		Complete: o.Ended && !o.Failed, Failed: o.Ended && o.Failed,
@@ -35,7 +35,7 @@ func Set(s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o scope.Ou
 
 // summary is where the fault stands.
 func summary(s *scope.Fault,
-	d lifecycle.Decision[lifecycle.FaultAction], o scope.Outcome,
+	d lifecycle.Decision[lifecycle.FaultAction], o state.Outcome,
 ) (reason, message string) {
 	reason, message = d.Reason, d.Message
 	if o.Problem != nil {
@@ -69,7 +69,7 @@ func recoveryReason(s *scope.Fault) string {
 	return v1alpha1.ReasonSucceeded
 }
 
-func setSelected(s *scope.Fault, o scope.Outcome, reason, message string) {
+func setSelected(s *scope.Fault, o state.Outcome, reason, message string) {
 	names := scope.PodNames(s.Fault.Status.Targets)
 	switch {
 	case s.Traits.External:
@@ -142,7 +142,7 @@ func delayedReverts(s *scope.Fault) string {
 }
 
 func setRecovered(s *scope.Fault,
-	d lifecycle.Decision[lifecycle.FaultAction], o scope.Outcome, reason string,
+	d lifecycle.Decision[lifecycle.FaultAction], o state.Outcome, reason string,
 ) {
 	status := &s.Fault.Status
 	recovered := status.Impact != nil && status.Impact.Recovered

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
@@ -79,7 +80,7 @@ func cutShort(s *scope.Fault) bool {
 
 // settingSummary is the message of Complete for a setting, where message is that of the decision.
 func settingSummary(s *scope.Fault,
-	d lifecycle.Decision[lifecycle.FaultAction], o scope.Outcome, message string,
+	d lifecycle.Decision[lifecycle.FaultAction], o state.Outcome, message string,
 ) string {
 	succeeded := o.Ended && !o.Failed && d.Reason == v1alpha1.ReasonSucceeded
 	if o.Problem == nil && (succeeded || d.Action == lifecycle.FaultHold) {

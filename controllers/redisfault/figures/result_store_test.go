@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
@@ -52,7 +53,7 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 		return result.FaultWith(all.Faults, "fault", name)
 	}
 	stored := func() *result.Fault { return named("kill") }
-	store := func(s *scope.Fault, o scope.Outcome) *result.Fault {
+	store := func(s *scope.Fault, o state.Outcome) *result.Fault {
 		t.Helper()
 		if err := StoreResult(t.Context(), s, cluster, o); err != nil {
 			t.Fatal(err)
@@ -67,13 +68,13 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 		return s
 	}
 
-	if f := store(ending(), scope.Outcome{Ended: true}); f != nil {
+	if f := store(ending(), state.Outcome{Ended: true}); f != nil {
 		t.Errorf("without figures: %+v", f)
 	}
 	late := ending() // of a fault that had settled before there was a record
 	late.Fault.Name, late.Fault.Status.Impact = "late", digest.Impact(result.NewFault(&impact.Impact{BaselineRate: 100},
 		result.FaultInput{}))
-	store(late, scope.Outcome{Ended: true})
+	store(late, state.Outcome{Ended: true})
 	if f := named("late"); f == nil || f.Verdict != "Fail" || f.LostWrites().String() != "3" {
 		t.Errorf("of the status: %+v", f)
 	}
@@ -84,13 +85,13 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 			Recovered:    true,
 			RecoveryTime: impact.Exactly(3 * time.Second),
 		}, 20*time.Second)
-	if f := store(measured, scope.Outcome{Settled: true}); f == nil || f.Outage().Value != 2*time.Second ||
+	if f := store(measured, state.Outcome{}); f == nil || f.Outage().Value != 2*time.Second ||
 		f.Verdict != "" ||
 		f.Lost != nil {
 		t.Errorf("settled: %+v", f)
 	}
 	for range 2 { // the process may end before the status is written
-		f := store(ending(), scope.Outcome{Ended: true})
+		f := store(ending(), state.Outcome{Ended: true})
 		if f == nil || f.Outage().Value != 2*time.Second || f.Verdict != "Fail" || f.Why == "" ||
 			f.LostWrites().String() != "3" || *f.Lost.First != -result.Seconds(time.Second) || len(f.Objectives) != 1 {
 			t.Errorf("ended: %+v", f)
@@ -98,7 +99,7 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 	}
 	setting := scopeOf(nil)
 	setting.Fault.Name, setting.Seen.Setting, setting.Measured = "always", true, measured.Measured
-	if store(setting, scope.Outcome{Settled: true}); stored() == nil || stored().Verdict != "Fail" {
+	if store(setting, state.Outcome{}); stored() == nil || stored().Verdict != "Fail" {
 		t.Error("a setting has stored a result")
 	}
 }

@@ -7,14 +7,18 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
 )
 
 // SetResults sets the figures, and when the fault has settled or ended, what follows from them.
-func SetResults(s *scope.Fault, o scope.Outcome, reason string, now metav1.MicroTime) {
+func SetResults(
+	s *scope.Fault, o state.Outcome, d lifecycle.Decision[lifecycle.FaultAction], now metav1.MicroTime,
+) {
 	status := &s.Fault.Status
 	if status.InjectedAt != nil && status.SettledTime == nil {
-		SetImpact(s, o.Settled || o.Ended)
-		if o.Settled || o.Ended {
+		final := o.Ended || d.Action == lifecycle.FaultSettle
+		if SetImpact(s, final); final {
 			status.SettledTime = &now
 			judgeSettled(s)
 		}
@@ -25,7 +29,7 @@ func SetResults(s *scope.Fault, o scope.Outcome, reason string, now metav1.Micro
 	SetLosses(s)
 	status.CompletionTime, status.Waiting = &now, nil
 	if !o.Failed && s.Seen.Restored == "" {
-		judge(s, reason)
+		judge(s, d.Reason)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // its load: when the fault has settled, and completed when it has ended, which may be after a
 // restart of the operator. It comes before the status that says so: a process that dies in between
 // does it again.
-func StoreResult(ctx context.Context, s *scope.Fault, c client.Client, o scope.Outcome) error {
+func StoreResult(ctx context.Context, s *scope.Fault, c client.Client, o state.Outcome) error {
 	settled := s.Measured != nil && s.Before.Status.SettledTime == nil &&
 		s.Fault.Status.SettledTime != nil
 	if s.Test == nil || s.Test.Status.StartTime == nil || s.Fault.Status.InjectedAt == nil ||

@@ -39,10 +39,10 @@ func (r *Reach) stopsOf(f *v1alpha1.RedisFault) *faultrun.Stops {
 
 // CheckStops reports whether the stop conditions let the fault be injected. If not, the outcome is
 // what to do.
-func (r *Reach) CheckStops(s *scope.Fault) (o scope.Outcome, pass bool) {
+func (r *Reach) CheckStops(s *scope.Fault) (o state.Outcome, pass bool) {
 	conditions := r.stopsOf(s.Fault)
 	if conditions == nil {
-		return scope.Outcome{}, true
+		return state.Outcome{}, true
 	}
 	run := s.Run
 	breach, known := r.Term.CheckStops(s.Fault, conditions, func() (live *impact.Live) {
@@ -50,10 +50,10 @@ func (r *Reach) CheckStops(s *scope.Fault) (o scope.Outcome, pass bool) {
 		return live
 	})
 	if breach == nil {
-		return scope.Outcome{}, known
+		return state.Outcome{}, known
 	}
 	s.Fault.Status.Breach = breach
-	return scope.Outcome{
+	return state.Outcome{
 		Problem: &problem.Problem{
 			Reason:  v1alpha1.ReasonStopConditionMet,
 			Message: breach.Message + ": the fault was not injected",

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -86,25 +87,13 @@ func (s *Fault) LogOf(ctx context.Context, t *v1alpha1.FaultTarget) logr.Logger 
 	return log.FromContext(ctx).WithValues("faultType", s.Fault.Spec.Action.Type, "target", t.Pod)
 }
 
-// Outcome is the result of a step.
-type Outcome struct {
-	Again   bool             // requeue at once
-	Stale   bool             // nothing was done: the copy in the cache is older than what is stored
-	Deleted bool             // the object was deleted, or will be reconciled for its patch
-	Problem *problem.Problem // shown in the conditions; the step is retried
-	Settled bool             // the fault is reverted, and its recovery was evaluated
-	Ended   bool             // the fault is finished: figures and conditions are final
-	Failed  bool             // with Ended: it failed
-	Err     error            // retry with back-off
-}
-
 // ProblemOf is an error that a fault which waits shows; others are retried.
-func ProblemOf(err error) Outcome {
+func ProblemOf(err error) state.Outcome {
 	found, err := problem.From(err)
 	if err != nil {
-		return Outcome{Err: err}
+		return state.Outcome{Err: err}
 	}
-	return Outcome{
+	return state.Outcome{
 		Problem: found,
 		Ended:   found.Lasting,
 		Failed:  found.Lasting,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/problem"
@@ -49,7 +50,7 @@ func OccupiedBy(err error) *guard.Occupied {
 
 // StepBack is the outcome of a fault that is recorded, and that the guard has kept from injecting
 // anything.
-func (r *Turns) StepBack(ctx context.Context, s *scope.Fault, refused error) scope.Outcome {
+func (r *Turns) StepBack(ctx context.Context, s *scope.Fault, refused error) state.Outcome {
 	occupied, is := errors.AsType[*guard.Occupied](refused)
 	switch {
 	case !is:
@@ -60,14 +61,14 @@ func (r *Turns) StepBack(ctx context.Context, s *scope.Fault, refused error) sco
 	own, _ := lock.Held(s.Fault, s.Traits)
 	held, known, err := r.Claims.Acting(ctx, s.Before, false)
 	if err != nil || !known {
-		return scope.Outcome{Again: err == nil, Err: err}
+		return state.Outcome{Again: err == nil, Err: err}
 	}
 	for _, other := range held {
 		if slices.Contains(occupied.By, other.Fault.Name) && other.Fault.Namespace == s.Fault.Namespace &&
 			!lock.Yields(own, other) {
 			log.FromContext(ctx).V(1).Info("Waiting until another fault gives way, or has begun", "other",
 				other.Fault.Name)
-			return scope.Outcome{Problem: besideMessage(other.Fault.Name, occupied.Problem)}
+			return state.Outcome{Problem: besideMessage(other.Fault.Name, occupied.Problem)}
 		}
 	}
 	return r.leave(ctx, s, WaitBeside(s, own, occupied))

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/reach"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/rules"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
@@ -91,19 +92,19 @@ func (r *Turns) Wanted(
 // since it was this one's turn: what that has changed may be the reason. Then the fault waits for
 // it, or selects its targets again.
 func (r *Turns) Reconsider(
-	ctx context.Context, s *scope.Fault, wanted lock.Claim, refused scope.Outcome,
-) scope.Outcome {
+	ctx context.Context, s *scope.Fault, wanted lock.Claim, refused state.Outcome,
+) state.Outcome {
 	if !refused.Ended {
 		return refused
 	}
 	other, on, reverted, err := r.Claims.Contender(ctx, s.Fault, wanted, s.Now)
 	switch {
 	case err != nil:
-		return scope.Outcome{Err: err}
+		return state.Outcome{Err: err}
 	case on != "":
-		return scope.Outcome{Problem: waitFor(s, wanted, other, on)}
+		return state.Outcome{Problem: waitFor(s, wanted, other, on)}
 	case reverted:
-		return scope.Outcome{Again: true}
+		return state.Outcome{Again: true}
 	}
 	return refused
 }
@@ -175,19 +176,19 @@ func queueUp(s *scope.Fault, wanted lock.Claim) {
 // MayAct reports whether a fault that is recorded, and that has injected nothing yet, can begin:
 // the policy permits it, and it acts alone on what it acts on.
 // If not, the outcome is what to do.
-func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (scope.Outcome, bool) {
+func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (state.Outcome, bool) {
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	limits, err := r.Rules.For(ctx, s.Fault, r.Rules.Live)
 	if found, err := problem.From(err); err != nil {
-		return scope.Outcome{Err: err}, false
+		return state.Outcome{Err: err}, false
 	} else if found != nil {
 		return r.giveWay(ctx, s, func() *problem.Problem { return found })
 	}
 	own, _ := lock.Held(s.Fault, s.Traits)
 	held, known, err := r.Claims.Acting(ctx, s.Before, claims.ReachesOut(own, limits))
 	if err != nil || !known {
-		return scope.Outcome{Again: err == nil, Err: err}, false
+		return state.Outcome{Again: err == nil, Err: err}, false
 	}
 	if clash := ClashWith(own, held); clash != nil {
 		return r.giveWay(ctx, s, func() *problem.Problem { return clash })
@@ -198,7 +199,7 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (scope.Outcome, bool
 			continue
 		}
 		if !lock.Yields(own, other) {
-			return scope.Outcome{
+			return state.Outcome{
 				Problem: &problem.Problem{
 					Reason:  v1alpha1.ReasonWaitingForFault,
 					Message: lock.Message(own, other, on),
@@ -218,7 +219,7 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (scope.Outcome, bool
 					limit.Beside(own, held))
 			})
 		case !fits:
-			return scope.Outcome{
+			return state.Outcome{
 				Problem: &problem.Problem{
 					Reason:  v1alpha1.ReasonWaitingForPolicy,
 					Message: limit.Beside(own, held),
@@ -227,10 +228,10 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (scope.Outcome, bool
 		}
 	}
 	if other, err := r.Claims.ActedSince(ctx, s.Fault, own); err != nil {
-		return scope.Outcome{Err: err}, false
+		return state.Outcome{Err: err}, false
 	} else if other != "" {
 		return r.selectAgain(ctx, s,
 			fmt.Sprintf("RedisFault %s has acted on them since they were recorded", other)), false
 	}
-	return scope.Outcome{}, true
+	return state.Outcome{}, true
 }

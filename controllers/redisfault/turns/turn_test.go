@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -74,7 +75,7 @@ func TestRefusalIsReconsidered(t *testing.T) {
 				apitest.Paged(fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(objects...).Build()), nil)
 			s := &scope.Fault{Fault: own, Now: selected}
 			wanted := lock.Wanted(own, s.Traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}}, nil, selected)
-			o := r.Reconsider(t.Context(), s, wanted, scope.Outcome{
+			o := r.Reconsider(t.Context(), s, wanted, state.Outcome{
 				Problem: &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true},
 				Ended:   true,
 				Failed:  true,

@@ -7,16 +7,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
 )
 
 // selectAgain removes the record of a fault that has done nothing, as what it was made from has
 // changed: the next reconcile selects targets again, or refuses.
-func (r *Turns) selectAgain(ctx context.Context, s *scope.Fault, why string) scope.Outcome {
+func (r *Turns) selectAgain(ctx context.Context, s *scope.Fault, why string) state.Outcome {
 	log.FromContext(ctx).Info("Selecting targets again", "cause", why)
 	r.Withdraw(s)
-	return scope.Outcome{Again: true}
+	return state.Outcome{Again: true}
 }
 
 // RevertPreparations reverts on all targets what of an injection may exist already, such as a
@@ -44,29 +45,29 @@ func RevertPreparations(ctx context.Context, s *scope.Fault) bool {
 // begun, and goes on.
 func (r *Turns) giveWay(
 	ctx context.Context, s *scope.Fault, why func() *problem.Problem,
-) (scope.Outcome, bool) {
+) (state.Outcome, bool) {
 	if err := r.Reach.Connect(ctx, s); err != nil {
-		return scope.Outcome{Err: err}, false
+		return state.Outcome{Err: err}, false
 	}
 	for i := range s.Fault.Status.Targets {
 		if begun, err := s.Injector.Begun(ctx, &s.Fault.Status.Targets[i]); err != nil {
-			return scope.Outcome{Err: err}, false
+			return state.Outcome{Err: err}, false
 		} else if begun {
-			return scope.Outcome{}, true
+			return state.Outcome{}, true
 		}
 	}
 	if !RevertPreparations(ctx, s) {
-		return scope.Outcome{}, false
+		return state.Outcome{}, false
 	}
 	return r.leave(ctx, s, why()), false
 }
 
 // leave removes the record of a fault that has done nothing.
-func (r *Turns) leave(ctx context.Context, s *scope.Fault, shown *problem.Problem) scope.Outcome {
+func (r *Turns) leave(ctx context.Context, s *scope.Fault, shown *problem.Problem) state.Outcome {
 	log.FromContext(ctx).Info("Giving way: the fault was recorded, but cannot begin", "reason",
 		shown.Reason, "cause", shown.Message)
 	r.Withdraw(s)
-	return scope.Outcome{
+	return state.Outcome{
 		Problem: shown,
 		Ended:   shown.Lasting,
 		Failed:  shown.Lasting,

@@ -15,7 +15,7 @@ import (
 )
 
 // Set sets the conditions.
-func Set(s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction], o scope.Outcome) {
+func Set(s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction], o state.Outcome) {
 	status, generation := &s.Test.Status, s.Test.Generation
 	reason, message := d.Reason, d.Message
 	if o.Err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
@@ -70,17 +69,6 @@ func (s *Searching) Message() string {
 // Ends reports whether the load pods are to end.
 func (s *Searching) Ends() bool {
 	return s.Next.Over || s.Cut != ""
-}
-
-// Outcome is the result of a step.
-type Outcome struct {
-	Again   bool             // requeue at once
-	Stale   bool             // nothing was done: the copy in the cache is older than what is stored
-	Deleted bool             // the object was deleted
-	Problem *problem.Problem // shown in the conditions; the step is retried
-	Ended   bool             // the test is finished: figures and conditions are final
-	Failed  bool             // with Ended: it failed
-	Err     error            // retry with back-off
 }
 
 // MeasuredFrom returns the end of ramp-up and warm-up; 0 without a plan.
