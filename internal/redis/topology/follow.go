@@ -97,7 +97,7 @@ func (f *follower) Moved(slot uint16, address string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.current.Load()
-	if now == nil || now.slots == nil {
+	if now == nil || now.Kind != KindCluster {
 		return
 	}
 	f.movesLeft = keepMoves
@@ -221,7 +221,7 @@ func (f *follower) resolve() (known []string) {
 	defer f.mu.Unlock()
 	now := f.current.Load()
 	next, known := f.policy.resolve(now, f.newest)
-	if next.slots != nil {
+	if next.Kind == KindCluster {
 		for slot, address := range f.moves {
 			if n, ok := next.ShardOf(slot); ok && next.Shards[n].Primary == address {
 				delete(f.moves, slot) // confirmed
