@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis/track"
 )
 
 // discover finds the topology of the deployment, follows its changes, and assigns the loops'
@@ -29,8 +30,8 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if r.run.Plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
 		err := r.find(ctx, progress, target, "the topology of the deployment",
-			func(ctx context.Context, target topology.Target) (err error) {
-				kind, err = topology.Detect(ctx, target)
+			func(ctx context.Context, target track.Target) (err error) {
+				kind, err = track.Detect(ctx, target)
 				return err
 			})
 		if err != nil || kind == topology.KindStandalone {
@@ -40,7 +41,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	primaries := fmt.Sprintf("the primaries of the %s", kind)
 	progress("finding " + primaries)
 	if err := r.find(ctx, progress, target, primaries,
-		func(ctx context.Context, target topology.Target) error {
+		func(ctx context.Context, target track.Target) error {
 			return r.follow(ctx, target,
 				kind)
 		}); err != nil {
@@ -74,8 +75,8 @@ func (r *Runner) layOutDeployment() error {
 // find repeats a look at the deployment until it succeeds, or fails with what does not pass. Each
 // look takes as long as dialling does at most, and says meanwhile what it has not found.
 func (r *Runner) find(
-	ctx context.Context, progress func(string), target topology.Target, what string,
-	look func(context.Context, topology.Target) error,
+	ctx context.Context, progress func(string), target track.Target, what string,
+	look func(context.Context, track.Target) error,
 ) error {
 	w, client := r.newWait(progress), r.run.Plan.Client
 	target.Trouble = func(err error) { _ = w.failed(notFound(what, err)) }
@@ -92,8 +93,8 @@ func (r *Runner) find(
 
 // follow begins to follow the deployment, if its primaries are known and the plan is possible with
 // it.
-func (r *Runner) follow(ctx context.Context, target topology.Target, kind topology.Kind) error {
-	tracker, err := topology.Start(ctx, target, kind)
+func (r *Runner) follow(ctx context.Context, target track.Target, kind topology.Kind) error {
+	tracker, err := track.Start(ctx, target, kind)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 		return invalid
 	}
 	failed := notFound(what, err)
-	if topology.IsLasting(err) {
+	if track.IsLasting(err) {
 		failed.Reason, failed.Passes = dial.ReasonOf(err), false
 		return failed
 	}
@@ -197,8 +198,8 @@ func (r *Runner) checkDeployment(m *topology.Map) error {
 // secret returns the servers' password; the sentinels have a separate password file.
 func deploymentOf(
 	t *plan.Target, timeout time.Duration, secret func() (string, error),
-) topology.Target {
-	d := topology.Target{
+) track.Target {
+	d := track.Target{
 		Addresses: t.Addresses,
 		Login:     loginFunc(t.Username, secret, t.TLS),
 		Timeout:   timeout,
@@ -215,7 +216,7 @@ func deploymentOf(
 
 func loginFunc(
 	username string, secret func() (string, error), settings *plan.TLS,
-) topology.LoginFunc {
+) track.LoginFunc {
 	return func() (redis.Login, error) {
 		l, failed := dial.Login(username, secret, settings)
 		if failed != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis/track"
 )
 
 // The password is read for each dial, so that a rotated Secret takes effect. Sentinels have their own password.
@@ -28,7 +28,7 @@ func TestDeploymentReadsPasswordsAnew(t *testing.T) {
 	}
 	r := dial.Dialer{Target: target}
 	d := deploymentOf(&target, time.Second, r.Secret)
-	want := func(login topology.LoginFunc, username, want string) {
+	want := func(login track.LoginFunc, username, want string) {
 		t.Helper()
 		if got, err := login(); err != nil || got.Username != username || got.Password != want {
 			t.Errorf("the login is %q with %q, %v, not with %q", got.Username, got.Password, err, want)

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis/track"
 )
 
 // Option changes how a Runner works.
@@ -46,7 +47,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 // WithLayout sends the load to the shards of a map that never changes, instead of asking the
 // target's servers for it: for servers that know of no cluster.
 func WithLayout(m *topology.Map) Option {
-	return func(r *Runner) { r.run.Routes.Tracker, r.laidOut = topology.Fixed(m), true }
+	return func(r *Runner) { r.run.Routes.Tracker, r.laidOut = track.Fixed(m), true }
 }
 
 // WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait

@@ -24,8 +24,6 @@ var exceptions = map[measured]int{
 	{"internal/collect.pod", fields}:                30,
 	{"internal/record/merged", lines}:               2017,
 	{"internal/record/merged.Series", fields}:       24,
-	{"internal/redis/topology", lines}:              2123,
-	{"internal/redis/topology.follower", fields}:    23,
 	{"internal/report/matrix", lines}:               2131,
 	{"internal/report/run", lines}:                  2364,
 	{"internal/result", files}:                      24,

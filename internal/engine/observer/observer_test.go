@@ -5,6 +5,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis/track"
 )
 
 // A reading names the shard of its server, of a cluster alone.
@@ -25,7 +26,7 @@ func TestShardOfAnObservedServer(t *testing.T) {
 		{topology.KindSentinel, "a:1", 0},
 	} {
 		one := &observed{Observer: &Observer{Routes: &route.Routes{}}, place: route.Place{Address: c.address}}
-		one.Routes.Tracker = topology.Fixed(topology.NewMap(c.kind, 1, shards))
+		one.Routes.Tracker = track.Fixed(topology.NewMap(c.kind, 1, shards))
 		if got := one.shard(); got != c.want {
 			t.Errorf("%s at %s: %d, want %d", c.kind, c.address, got, c.want)
 		}

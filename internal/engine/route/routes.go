@@ -9,13 +9,14 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis/track"
 )
 
 // Routes holds the topology that determines where requests go, and dials to it. A target without a
 // tracked topology is a map of one shard.
 type Routes struct {
-	Tracker topology.Tracker // nil if the topology is not tracked: the target's addresses are used
-	Dialer  *dial.Dialer     // of the target's addresses
+	Tracker track.Tracker // nil if the topology is not tracked: the target's addresses are used
+	Dialer  *dial.Dialer  // of the target's addresses
 }
 
 // StandaloneMap is the map of a target whose topology is not tracked.

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// MapOf is the map of a cluster of which some nodes have told their views: it merges them, and keeps
-// the numbers that the shards had before, nil at first. known are further nodes to ask, primaries
-// first.
+// MapOf is the map of a cluster of which some nodes have told their views: it merges them, and
+// keeps the numbers that the shards had before, nil at first. known are further nodes to ask,
+// primaries first.
 func MapOf(before *Map, views []View) (m *Map, known []string) {
 	if len(views) == 0 {
 		if before == nil {
@@ -304,23 +304,23 @@ func (m *Map) fill(n int, g *Group) {
 	}
 }
 
-// withMoves applies moves that are not confirmed by a node's view yet.
-func (m *Map) withMoves(moves map[uint16]string) *Map {
+// WithMoves applies moves that are not confirmed by a node's view yet.
+func (m *Map) WithMoves(moves map[uint16]string) *Map {
 	for _, slot := range slices.Sorted(maps.Keys(moves)) {
-		m = m.withMoved(slot, moves[slot])
+		m = m.WithMoved(slot, moves[slot])
 	}
 	return m
 }
 
-// withMoved returns the map after a MOVED reply for a slot. A replica that receives a slot of its
+// WithMoved returns the map after a MOVED reply for a slot. A replica that receives a slot of its
 // shard was promoted; an unknown address is a new shard.
-func (m *Map) withMoved(slot uint16, address string) *Map {
+func (m *Map) WithMoved(slot uint16, address string) *Map {
 	slot %= SlotCount
 	to := slices.IndexFunc(m.Shards, func(s Shard) bool { return s.Primary == address })
 	if n := m.slots[slot]; to >= 0 && n == uint16(to) {
 		return m
 	}
-	c := m.clone()
+	c := m.Clone()
 	if to < 0 {
 		if to = slices.IndexFunc(c.Shards, func(s Shard) bool {
 			return slices.Contains(s.Replicas,

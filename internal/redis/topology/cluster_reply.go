@@ -20,8 +20,8 @@ type View struct {
 	Partial bool
 }
 
-// unassigned is the number of slots that belong to no node.
-func (v *View) unassigned() int {
+// Unassigned is the number of slots that belong to no node.
+func (v *View) Unassigned() int {
 	left := SlotCount
 	for _, g := range v.Groups {
 		for _, r := range g.Ranges {
@@ -57,8 +57,8 @@ func (g *Group) primary() *Node {
 	return nil
 }
 
-// addUnlisted adds the replicas that only CLUSTER NODES names.
-func (v *View) addUnlisted(told View) {
+// AddUnlisted adds the replicas that only CLUSTER NODES names.
+func (v *View) AddUnlisted(told View) {
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		same := slices.IndexFunc(told.Groups, func(o Group) bool {
@@ -96,21 +96,21 @@ func ParseSlots(reply any, asked string) (View, error) {
 	for _, entry := range listOf(reply) {
 		e := listOf(entry)
 		if len(e) < 3 {
-			return View{}, unexpected("CLUSTER SLOTS", reply)
+			return View{}, Unexpected("CLUSTER SLOTS", reply)
 		}
 		r, ok := slotRange(e[0], e[1])
 		if !ok {
-			return View{}, unexpected("CLUSTER SLOTS", reply)
+			return View{}, Unexpected("CLUSTER SLOTS", reply)
 		}
 		var g Group
 		for i, node := range e[2:] {
 			n := listOf(node)
 			if len(n) < 2 {
-				return View{}, unexpected("CLUSTER SLOTS", reply)
+				return View{}, Unexpected("CLUSTER SLOTS", reply)
 			}
-			one := Node{Address: joinAddress(endpoint(textOf(n[0]), asked), n[1]), Role: Replica}
+			one := Node{Address: joinAddress(endpoint(TextOf(n[0]), asked), n[1]), Role: Replica}
 			if len(n) > 2 {
-				one.ID = textOf(n[2])
+				one.ID = TextOf(n[2])
 			} else {
 				one.ID = one.Address // before 4.0
 			}

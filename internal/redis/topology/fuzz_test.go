@@ -32,7 +32,7 @@ func FuzzReplies(f *testing.F) {
 			return
 		}
 		reply := redis.Plain(v)
-		text := textOf(reply)
+		text := TextOf(reply)
 		var addresses, words []string
 		said := func(err error) {
 			if err != nil {

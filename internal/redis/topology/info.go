@@ -1,5 +1,5 @@
-// Package topology discovers and tracks the topology of Redis deployments: roles, replicas, shards
-// and sentinels. It does not depend on Kubernetes.
+// Package topology is the topology of Redis deployments: roles, replicas, shards and sentinels,
+// read from what servers reply. Package track discovers and follows it.
 package topology
 
 import (
@@ -57,7 +57,7 @@ func ServerOf(address string, info redis.Info) Server {
 		Version:     word(info.Version()),
 		Mode:        word(info.Mode()),
 		RunID:       redis.Printable(info["run_id"], longestID),
-		Role:        parseRole(info["role"]),
+		Role:        RoleOf(info["role"]),
 		Uptime:      time.Duration(info.Int("uptime_in_seconds")) * time.Second,
 		Loading:     info.On("loading"),
 		Replication: ReplicationOf(info),
@@ -116,7 +116,7 @@ func persistenceOf(info redis.Info) PersistenceInfo {
 // ReplicationOf converts the replication section of INFO.
 func ReplicationOf(info redis.Info) ReplicationInfo {
 	r := ReplicationInfo{
-		Role:     parseRole(info["role"]),
+		Role:     RoleOf(info["role"]),
 		Offset:   info.Int("master_repl_offset"),
 		Failover: redis.Printable(info["master_failover_state"], longestWord),
 		LinkUp:   info["master_link_status"] == "up",
@@ -142,7 +142,8 @@ func ReplicationOf(info redis.Info) ReplicationInfo {
 	return r
 }
 
-func parseRole(word string) Role {
+// RoleOf is the role that a word of ROLE, INFO or HELLO names.
+func RoleOf(word string) Role {
 	switch word {
 	case "master", "primary":
 		return Primary

@@ -132,8 +132,8 @@ func (m *Map) Replicas() []string {
 	return all
 }
 
-// same reports whether two maps are equal except for their version.
-func (m *Map) same(o *Map) bool {
+// Same reports whether two maps are equal except for their version.
+func (m *Map) Same(o *Map) bool {
 	if m.Kind != o.Kind || m.Problem != o.Problem || m.Named != o.Named ||
 		(m.slots == nil) != (o.slots == nil) {
 		return false
@@ -147,8 +147,8 @@ func (m *Map) same(o *Map) bool {
 	})
 }
 
-// clone returns a copy whose shards and slots may be modified.
-func (m *Map) clone() *Map {
+// Clone returns a copy whose shards and slots may be modified.
+func (m *Map) Clone() *Map {
 	c := *m
 	c.Shards = slices.Clone(m.Shards)
 	if m.slots != nil {

@@ -11,8 +11,8 @@ import (
 
 // Replies are converted by redis.Plain. A map is a list of names and values in turn.
 
-// fieldsOf reads a map. Names that are no text are passed over.
-func fieldsOf(reply any) map[string]any {
+// FieldsOf reads a map. Names that are no text are passed over.
+func FieldsOf(reply any) map[string]any {
 	fields := map[string]any{}
 	for l := listOf(reply); len(l) >= 2; l = l[2:] {
 		if name, ok := l[0].(string); ok {
@@ -36,8 +36,8 @@ func Pairs(reply any) map[string]string {
 	return values
 }
 
-// textOf reads text or a number as text; "" for anything else.
-func textOf(reply any) string {
+// TextOf reads text or a number as text; "" for anything else.
+func TextOf(reply any) string {
 	switch r := reply.(type) {
 	case string:
 		return r
@@ -61,7 +61,7 @@ func numberOf(reply any) (int64, bool) {
 
 // joinAddress makes host:port of what a server said; "" where that cannot be dialled.
 func joinAddress(host, port any) string {
-	h := textOf(host)
+	h := TextOf(host)
 	p, ok := numberOf(port)
 	if !isHost(h) || !ok || p < 1 || p > 65535 {
 		return ""
@@ -86,8 +86,8 @@ func hostOf(address string) string {
 	return host
 }
 
-// unexpected is about a reply that has not the shape that the command's documentation gives it.
-func unexpected(command string, reply any) error {
+// Unexpected is about a reply that has not the shape that the command's documentation gives it.
+func Unexpected(command string, reply any) error {
 	if l := listOf(reply); len(l) > 10 {
 		reply = l[:10]
 	}

@@ -14,9 +14,9 @@ type RoleReply struct {
 func ParseRole(reply any) (RoleReply, error) {
 	l := listOf(reply)
 	if len(l) == 0 {
-		return RoleReply{}, unexpected("ROLE", reply)
+		return RoleReply{}, Unexpected("ROLE", reply)
 	}
-	r := RoleReply{Role: parseRole(textOf(l[0]))}
+	r := RoleReply{Role: RoleOf(TextOf(l[0]))}
 	switch {
 	case r.Role == Primary && len(l) >= 3:
 		r.Offset, _ = numberOf(l[1])
@@ -28,14 +28,14 @@ func ParseRole(reply any) (RoleReply, error) {
 			}
 		}
 	case r.Role == Replica && len(l) >= 5:
-		r.Primary, r.Link = joinAddress(l[1], l[2]), textOf(l[3])
+		r.Primary, r.Link = joinAddress(l[1], l[2]), TextOf(l[3])
 		r.Offset, _ = numberOf(l[4])
 	case r.Role == Sentinel && len(l) >= 2:
 		for _, name := range listOf(l[1]) {
-			r.Masters = append(r.Masters, textOf(name))
+			r.Masters = append(r.Masters, TextOf(name))
 		}
 	default:
-		return RoleReply{}, unexpected("ROLE", reply)
+		return RoleReply{}, Unexpected("ROLE", reply)
 	}
 	return r, nil
 }

@@ -21,16 +21,16 @@ type Watched struct {
 
 // ParseWatched reads the reply of SENTINEL MASTER.
 func ParseWatched(reply any) (Watched, error) {
-	f := fieldsOf(reply)
-	w := Watched{Name: textOf(f["name"])}
+	f := FieldsOf(reply)
+	w := Watched{Name: TextOf(f["name"])}
 	if w.Name == "" {
-		return w, unexpected("SENTINEL MASTER", reply)
+		return w, Unexpected("SENTINEL MASTER", reply)
 	}
 	if f["ip"] != nil && f["port"] != nil {
 		w.Address = joinAddress(f["ip"], f["port"])
 	}
 	w.ConfigEpoch, _ = numberOf(f["config-epoch"])
-	w.FailingOver = slices.Contains(strings.Split(textOf(f["flags"]), ","), "failover_in_progress")
+	w.FailingOver = slices.Contains(strings.Split(TextOf(f["flags"]), ","), "failover_in_progress")
 	w.DownAfter = milliseconds(f["down-after-milliseconds"])
 	w.RoleFor = milliseconds(f["role-reported-time"])
 	return w, nil
@@ -46,7 +46,7 @@ func milliseconds(reply any) time.Duration {
 func ParseWatchedNames(reply any) []string {
 	var names []string
 	for _, entry := range listOf(reply) {
-		names = append(names, textOf(fieldsOf(entry)["name"]))
+		names = append(names, TextOf(FieldsOf(entry)["name"]))
 	}
 	slices.Sort(names)
 	return names
@@ -57,8 +57,8 @@ func ParseWatchedNames(reply any) []string {
 func ParsePeers(reply any) map[string]string {
 	peers := map[string]string{}
 	for _, entry := range listOf(reply) {
-		f := fieldsOf(entry)
-		if id := textOf(f["runid"]); id != "" {
+		f := FieldsOf(entry)
+		if id := TextOf(f["runid"]); id != "" {
 			peers[id] = joinAddress(f["ip"], f["port"])
 		}
 	}

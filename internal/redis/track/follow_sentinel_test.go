@@ -1,4 +1,4 @@
-package topology
+package track
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -48,7 +49,7 @@ const (
 func TestAnnouncedFailover(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		s := w.sentinels3()
-		tracker := w.follow(Target{Sentinels: []string{"s1:1"}}, KindSentinel)
+		tracker := w.follow(Target{Sentinels: []string{"s1:1"}}, topology.KindSentinel)
 		w.at(1500 * time.Millisecond)
 		w.shard(tracker, "a:1", "b:1")
 		before := s[0].Calls(asked)
@@ -84,7 +85,7 @@ func TestAnnouncedFailover(t *testing.T) {
 func TestMajorityIsLost(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		s := w.sentinels3()
-		tracker := w.follow(Target{Sentinels: []string{"s1:1", "s2:1", "s3:1"}, MasterName: "m"}, KindSentinel)
+		tracker := w.follow(Target{Sentinels: []string{"s1:1", "s2:1", "s3:1"}, MasterName: "m"}, topology.KindSentinel)
 		w.at(1500 * time.Millisecond)
 		s[0].Kill()
 		s[1].Kill()
@@ -129,7 +130,7 @@ func TestSubscriptionIsRenewed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, w *world) {
 				s := w.sentinels3()
-				tracker := w.follow(Target{Sentinels: []string{"s1:1"}}, KindSentinel)
+				tracker := w.follow(Target{Sentinels: []string{"s1:1"}}, topology.KindSentinel)
 				w.at(1500 * time.Millisecond)
 				away.begin(w, s[0])
 				w.at(20 * time.Second)

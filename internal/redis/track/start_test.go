@@ -1,4 +1,4 @@
-package topology
+package track
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
@@ -18,7 +19,7 @@ func says(s *memredis.Server, mode, role string) {
 }
 
 // detect detects the kind within a time.
-func (w *world) detect(within time.Duration, target Target) (Kind, error) {
+func (w *world) detect(within time.Duration, target Target) (topology.Kind, error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), within)
 	defer cancel()
@@ -44,7 +45,7 @@ func TestDetectWaitsForEveryAddress(t *testing.T) {
 			t.Errorf("with two primaries: %q, %v", kind, err)
 		}
 		time.AfterFunc(5*time.Second, func() { says(b, "standalone", "slave") })
-		if kind, err := w.detect(10*time.Second, target); err != nil || kind != KindReplication {
+		if kind, err := w.detect(10*time.Second, target); err != nil || kind != topology.KindReplication {
 			t.Errorf("with a replica: %q, %v", kind, err)
 		}
 	})
@@ -71,7 +72,7 @@ func TestDetectIsNotMisledByErrors(t *testing.T) {
 		target.Login = nil
 		s.Answer("HELLO", "-ERR unknown command 'HELLO'")
 		s.Answer("INFO", "-ERR unknown command 'INFO'")
-		if kind, err := w.detect(10*time.Second, target); err != nil || kind != KindStandalone {
+		if kind, err := w.detect(10*time.Second, target); err != nil || kind != topology.KindStandalone {
 			t.Errorf("a proxy: %q, %v", kind, err)
 		}
 	})
@@ -81,7 +82,7 @@ func TestDetectIsNotMisledByErrors(t *testing.T) {
 func TestTroubleIsTold(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		w.server("a:1").Stop()
-		for _, kind := range []Kind{"", KindReplication, KindSentinel, KindCluster} {
+		for _, kind := range []topology.Kind{"", topology.KindReplication, topology.KindSentinel, topology.KindCluster} {
 			told := map[string]int{}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			target := Target{Addresses: []string{"a:1"}, Trouble: func(err error) { told[err.Error()]++ }}
@@ -116,14 +117,14 @@ func TestWhatDoesNotPassEndsTheWait(t *testing.T) {
 		if took := time.Since(began); !IsLasting(err) || !errors.Is(err, missing) || took > time.Second {
 			t.Errorf("Detect: after %s: %v", took, err)
 		}
-		for _, kind := range []Kind{KindSentinel, KindReplication, KindCluster} {
+		for _, kind := range []topology.Kind{topology.KindSentinel, topology.KindReplication, topology.KindCluster} {
 			if _, took, err := w.start(t.Context(), target, kind); !IsLasting(err) || !errors.Is(err, missing) ||
 				took > time.Second {
 				t.Errorf("Start of %s: after %s: %v", kind, took, err)
 			}
 		}
 		w.server("s:1").Answer("SENTINEL MASTERS", encode([]any{[]any{"name", "cart"}, []any{"name", "shop"}}))
-		if _, took, err := w.start(t.Context(), Target{Sentinels: []string{"s:1"}}, KindSentinel); !IsLasting(err) ||
+		if _, took, err := w.start(t.Context(), Target{Sentinels: []string{"s:1"}}, topology.KindSentinel); !IsLasting(err) ||
 			!strings.Contains(err.Error(), "cart, shop: set the name of one of them") || took > time.Second {
 			t.Errorf("several masters: after %s: %v", took, err)
 		}

@@ -1,16 +1,17 @@
-package topology
+package track
 
 import (
 	"log/slog"
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Tracker tracks the topology of a deployment. It is safe for concurrent use.
 type Tracker interface {
 	// Map returns the latest map, never nil. It is one atomic load.
-	Map() *Map
+	Map() *topology.Map
 	// Refresh requests a round of queries, for instance after READONLY or a failed dial; the reason is
 	// logged. It never blocks.
 	// Requested rounds start immediately, at most every 50 ms; without a request there is one every
@@ -22,7 +23,7 @@ type Tracker interface {
 	Moved(slot uint16, address string)
 	// OnChange calls f with every new map from now on, sequentially, in a goroutine of the tracker; f
 	// must not block.
-	OnChange(f func(*Map))
+	OnChange(f func(*topology.Map))
 	// Close ends the tracker's goroutines and connections, and waits for them.
 	Close()
 }

@@ -1,4 +1,4 @@
-package topology
+package track
 
 import (
 	"slices"
@@ -7,77 +7,85 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 func TestResolveReplication(t *testing.T) {
 	primary := func(id string, replicas ...string) serverAnswer {
-		return serverAnswer{RoleReply: RoleReply{Role: Primary, Replicas: replicas}, runID: id}
+		return serverAnswer{RoleReply: topology.RoleReply{Role: topology.Primary, Replicas: replicas}, runID: id}
 	}
 	replica := func(id, link string) serverAnswer {
-		return serverAnswer{RoleReply: RoleReply{Role: Replica, Link: link}, runID: id}
+		return serverAnswer{RoleReply: topology.RoleReply{Role: topology.Replica, Link: link}, runID: id}
 	}
-	before := NewMap(KindReplication, 1, []Shard{{Primary: "a:1", Replicas: []string{"b:1"}}})
+	before := topology.NewMap(topology.KindReplication, 1, []topology.Shard{{Primary: "a:1", Replicas: []string{"b:1"}}})
 	for _, tc := range []struct {
 		name    string
-		before  *Map
+		before  *topology.Map
 		answers map[string]any
-		want    Shard
+		want    topology.Shard
 		problem string // prefix of the problem
 	}{
 		{
 			"one primary",
 			nil,
 			map[string]any{"a:1": primary("1"), "b:1": replica("2", "connected"), "c:1": replica("3", "connecting")},
-			Shard{Primary: "a:1", Replicas: []string{"b:1", "c:1"}},
+			topology.Shard{Primary: "a:1", Replicas: []string{"b:1", "c:1"}},
 			"",
 		},
 		{
 			"a replica in its first synchronization does not serve",
 			nil,
 			map[string]any{"a:1": primary("1"), "b:1": replica("2", "sync")},
-			Shard{Primary: "a:1"},
+			topology.Shard{Primary: "a:1"},
 			"",
 		},
 		{
 			"failover",
 			before,
 			map[string]any{"a:1": replica("1", "connected"), "b:1": primary("2")},
-			Shard{Primary: "b:1", Replicas: []string{"a:1"}},
+			topology.Shard{Primary: "b:1", Replicas: []string{"a:1"}},
 			"",
 		},
 		{
 			"split keeps the old",
 			before,
 			map[string]any{"a:1": primary("1"), "b:1": primary("2")},
-			Shard{Primary: "a:1"},
+			topology.Shard{Primary: "a:1"},
 			"split brain: a:1, b:1",
 		},
-		{"split at first chooses nothing", nil, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{}, "split"},
+		{
+			"split at first chooses nothing",
+			nil,
+			map[string]any{"a:1": primary("1"), "b:1": primary("2")},
+			topology.Shard{},
+			"split",
+		},
 		{
 			"no answer keeps the old",
 			before,
 			map[string]any{"b:1": replica("2", "connect")},
-			Shard{Primary: "a:1", Replicas: []string{"b:1"}},
+			topology.Shard{Primary: "a:1", Replicas: []string{"b:1"}},
 			"no server",
 		},
 		{
 			"one server by two names is no split",
 			nil,
 			map[string]any{"10.0.0.1:1": primary("1"), "a:1": primary("1")},
-			Shard{Primary: "a:1"},
+			topology.Shard{Primary: "a:1"},
 			"",
 		},
 		{
 			"without run IDs each address counts",
 			nil,
 			map[string]any{"a:1": primary(""), "b:1": replica("", "")},
-			Shard{Primary: "a:1", Replicas: []string{"b:1"}},
+			topology.Shard{Primary: "a:1", Replicas: []string{"b:1"}},
 			"",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, _ := replication{seeds: []string{"a:1"}}.resolve(tc.before, tc.answers)
-			if diff := cmp.Diff([]Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) ||
+			if diff := cmp.Diff([]topology.Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) ||
 				(m.Problem == "") != (tc.problem == "") {
 				t.Errorf("problem %q, -want +got\n%s", m.Problem, diff)
 			}
@@ -93,13 +101,13 @@ func TestResolveSentinels(t *testing.T) {
 	answerOf := func(id, primary string, replicas ...string) sentinelAnswer {
 		return sentinelAnswer{id: id, name: "m", primary: primary, replicas: replicas}
 	}
-	before := NewMap(KindSentinel, 1, []Shard{{ID: "m", Primary: "a:1"}})
+	before := topology.NewMap(topology.KindSentinel, 1, []topology.Shard{{ID: "m", Primary: "a:1"}})
 	for _, tc := range []struct {
 		name    string
 		seeds   []string
-		before  *Map
+		before  *topology.Map
 		answers map[string]any
-		want    Shard
+		want    topology.Shard
 		problem string
 	}{
 		{
@@ -107,7 +115,7 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1", "s2", "s3"},
 			nil,
 			map[string]any{"s1": answerOf("1", "a:1", "b:1"), "s2": answerOf("2", "a:1", "b:1"), "s3": answerOf("3", "a:1")},
-			Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}},
+			topology.Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}},
 			"",
 		},
 		{
@@ -115,7 +123,7 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1", "s2", "s3"},
 			before,
 			map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1"), "s3": answerOf("3", "b:1")},
-			Shard{ID: "m", Primary: "b:1"},
+			topology.Shard{ID: "m", Primary: "b:1"},
 			"",
 		},
 		{
@@ -123,7 +131,7 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1", "s2", "s3"},
 			before,
 			map[string]any{"s2": answerOf("2", "b:1")},
-			Shard{ID: "m", Primary: "a:1"},
+			topology.Shard{ID: "m", Primary: "a:1"},
 			"no majority of the 3",
 		},
 		{
@@ -131,7 +139,7 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1", "s2", "s3"},
 			nil,
 			map[string]any{"s2": answerOf("2", "b:1")},
-			Shard{ID: "m"},
+			topology.Shard{ID: "m"},
 			"no majority of the 3 sentinels: 1 for b:1",
 		},
 		{
@@ -139,7 +147,7 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1", "s2"},
 			before,
 			map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1")},
-			Shard{ID: "m", Primary: "a:1"},
+			topology.Shard{ID: "m", Primary: "a:1"},
 			"no majority",
 		},
 		{
@@ -147,7 +155,7 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1"},
 			before,
 			map[string]any{},
-			Shard{ID: "m", Primary: "a:1"},
+			topology.Shard{ID: "m", Primary: "a:1"},
 			"no majority of the 1 sentinels: none answers",
 		},
 		{
@@ -160,7 +168,7 @@ func TestResolveSentinels(t *testing.T) {
 				"s2":  answerOf("2", "a:1"),
 				"s3":  answerOf("3", "a:1"),
 			},
-			Shard{ID: "m", Primary: "a:1"},
+			topology.Shard{ID: "m", Primary: "a:1"},
 			"",
 		},
 		{
@@ -168,7 +176,7 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1"},
 			before,
 			map[string]any{"s1": answerOf("1", "b:1"), "s2": answerOf("2", "a:1")},
-			Shard{ID: "m", Primary: "a:1"},
+			topology.Shard{ID: "m", Primary: "a:1"},
 			"no majority of the 2",
 		},
 		{
@@ -176,7 +184,7 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1", "s2"},
 			nil,
 			map[string]any{"s1": answerOf("", "a:1"), "s2": answerOf("", "a:1")},
-			Shard{ID: "m", Primary: "a:1"},
+			topology.Shard{ID: "m", Primary: "a:1"},
 			"",
 		},
 		{
@@ -184,13 +192,13 @@ func TestResolveSentinels(t *testing.T) {
 			[]string{"s1"},
 			nil,
 			map[string]any{"s1": answerOf("1", "a:1", "a:1", "b:1")},
-			Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}},
+			topology.Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}},
 			"",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, _ := sentinels{seeds: tc.seeds, heard: map[string]string{}}.resolve(tc.before, tc.answers)
-			if diff := cmp.Diff([]Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) ||
+			if diff := cmp.Diff([]topology.Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) ||
 				(m.Problem == "") != (tc.problem == "") {
 				t.Errorf("problem %q, -want +got\n%s", m.Problem, diff)
 			}
@@ -199,7 +207,7 @@ func TestResolveSentinels(t *testing.T) {
 }
 
 // nodes makes a view of lines as CLUSTER NODES writes them, shortened to "id flags primary epoch slots".
-func nodes(t *testing.T, lines ...string) View {
+func nodes(t *testing.T, lines ...string) topology.View {
 	t.Helper()
 	var text strings.Builder
 	for _, line := range lines {
@@ -207,7 +215,7 @@ func nodes(t *testing.T, lines ...string) View {
 		text.WriteString(w[0] + " " + w[0] + ":1@2 " + w[1] + " " + w[2] + " 0 0 " + w[3] + " connected " +
 			strings.Join(w[4:], " ") + "\n")
 	}
-	v, err := ParseNodes(text.String(), "asked:1")
+	v, err := topology.ParseNodes(text.String(), "asked:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,9 +223,9 @@ func nodes(t *testing.T, lines ...string) View {
 }
 
 // look is one poll of a cluster: the reply of each node that answers.
-type look map[string]View
+type look map[string]topology.View
 
-func (l look) after(before *Map) *Map {
+func (l look) after(before *topology.Map) *topology.Map {
 	answers := map[string]any{}
 	for address, v := range l {
 		answers[address] = v
@@ -230,7 +238,7 @@ func TestResolveCluster(t *testing.T) {
 	first := look{
 		"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
 	}.after(nil)
-	want := []Shard{
+	want := []topology.Shard{
 		{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8192},
 		{ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8192},
 	}
@@ -240,17 +248,17 @@ func TestResolveCluster(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		look look
-		want []Shard
+		want []topology.Shard
 	}{
 		{
 			"failover, the old primary is down",
 			look{"b:1": nodes(t, "a master,fail - 1", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
-			[]Shard{{ID: "a", Primary: "ar:1", Slots: 8192}, want[1]},
+			[]topology.Shard{{ID: "a", Primary: "ar:1", Slots: 8192}, want[1]},
 		},
 		{
 			"failover, the old primary is back",
 			look{"b:1": nodes(t, "a slave ar 3", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
-			[]Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]},
+			[]topology.Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]},
 		},
 		{
 			"a primary that failed stays until another is there",
@@ -264,7 +272,7 @@ func TestResolveCluster(t *testing.T) {
 				"b:1":  nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
 				"ar:1": nodes(t, "a slave ar 3", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2"),
 			},
-			[]Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]},
+			[]topology.Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]},
 		},
 		{
 			"a slot that moved",
@@ -272,7 +280,7 @@ func TestResolveCluster(t *testing.T) {
 				"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
 				"b:1": nodes(t, "a master - 1 1-8191", "ar slave a 1", "b master - 3 0 8192-16383", "br slave b 3"),
 			},
-			[]Shard{
+			[]topology.Shard{
 				{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8191},
 				{ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8193},
 			},
@@ -283,7 +291,7 @@ func TestResolveCluster(t *testing.T) {
 				"b:1": nodes(t, "c master - 4 0-99", "a master - 1 100-8191", "ar slave a 1", "b master - 2 8192-16383",
 					"br slave b 2", "d master - 0"),
 			},
-			[]Shard{
+			[]topology.Shard{
 				{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8092},
 				want[1],
 				{ID: "c", Primary: "c:1", Slots: 100},
@@ -292,7 +300,7 @@ func TestResolveCluster(t *testing.T) {
 		{
 			"a shard without slots keeps its number",
 			look{"b:1": nodes(t, "a master - 1", "ar slave a 1", "b master - 2 0-16383", "br slave b 2")},
-			[]Shard{
+			[]topology.Shard{
 				{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}},
 				{ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 16384},
 			},
@@ -300,12 +308,12 @@ func TestResolveCluster(t *testing.T) {
 		{
 			"a shard that joined another keeps its number",
 			look{"b:1": nodes(t, "a slave b 2", "ar slave b 2", "b master - 2 0-16383", "br slave b 2")},
-			[]Shard{{ID: "a"}, {ID: "b", Primary: "b:1", Replicas: []string{"a:1", "ar:1", "br:1"}, Slots: 16384}},
+			[]topology.Shard{{ID: "a"}, {ID: "b", Primary: "b:1", Replicas: []string{"a:1", "ar:1", "br:1"}, Slots: 16384}},
 		},
 		{
 			"a replica that changed its shard and was promoted there takes no number",
 			look{"a:1": nodes(t, "a master - 1 0-8191", "ar master - 3 8192-16383", "b slave ar 3", "br slave ar 3")},
-			[]Shard{
+			[]topology.Shard{
 				{ID: "a", Primary: "a:1", Slots: 8192},
 				{ID: "b", Primary: "ar:1", Replicas: []string{"b:1", "br:1"}, Slots: 8192},
 			},
@@ -334,24 +342,29 @@ func TestUnlistedReplicaIsElected(t *testing.T) {
 	elected := look{"b:1": nodes(t, "ar master - 3 1-8191", "b master - 2 0 8192-16383")}
 	for _, tc := range []struct {
 		name   string
-		before func() *Map
+		before func() *topology.Map
 		moved  int // shards after a MOVED to the replica
 	}{
-		{"known", func() *Map { v := nodes(t, listed...); v.addUnlisted(told); return look{"b:1": v}.after(nil) }, 2},
-		{"unknown", func() *Map { return look{"b:1": nodes(t, listed...)}.after(nil) }, 3},
+		{"known", func() *topology.Map {
+			v := nodes(t,
+				listed...)
+			v.AddUnlisted(told)
+			return look{"b:1": v}.after(nil)
+		}, 2},
+		{"unknown", func() *topology.Map { return look{"b:1": nodes(t, listed...)}.after(nil) }, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := tc.before()
 			if r := before.Replicas(); len(r) > 0 {
 				t.Errorf("replicas %v are read from", r)
 			}
-			moved := before.withMoved(5, "ar:1")
+			moved := before.WithMoved(5, "ar:1")
 			if n, _ := moved.ShardOf(5); len(moved.Shards) != tc.moved || moved.Shards[n].Primary != "ar:1" {
 				t.Errorf("after a MOVED: %+v", moved.Shards)
 			}
-			for _, m := range []*Map{before, moved} {
+			for _, m := range []*topology.Map{before, moved} {
 				got := elected.after(m).Shards
-				want := []Shard{{ID: "a", Primary: "ar:1", Slots: 8191}, {ID: "b", Primary: "b:1", Slots: 8193}}
+				want := []topology.Shard{{ID: "a", Primary: "ar:1", Slots: 8191}, {ID: "b", Primary: "b:1", Slots: 8193}}
 				if diff := cmp.Diff(want, got[:2]); diff != "" {
 					t.Error(diff)
 				}
@@ -367,46 +380,47 @@ func TestResolveClusterWithoutEpochs(t *testing.T) {
 	old.Epochs, fresh.Epochs = nil, nil
 	m := look{"a:1": fresh, "b:1": fresh, "c:1": old}.after(nil)
 	// in the order of their first slots
-	want := []Shard{{ID: "b", Primary: "b:1", Slots: 8193}, {ID: "a", Primary: "a:1", Slots: 8191}}
+	want := []topology.Shard{{ID: "b", Primary: "b:1", Slots: 8193}, {ID: "a", Primary: "a:1", Slots: 8191}}
 	if diff := cmp.Diff(want, m.Shards); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestMoved(t *testing.T) {
-	start := NewMap(KindCluster, 1,
-		[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}}, {ID: "b", Primary: "b:1"}}, SlotRange{0, 99, 0},
-		SlotRange{100, 199, 1})
-	shardOf := func(m *Map, slot uint16) int {
+	start := topology.NewMap(topology.KindCluster, 1,
+		[]topology.Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}}, {ID: "b", Primary: "b:1"}},
+		topology.SlotRange{First: 0, Last: 99, Shard: 0},
+		topology.SlotRange{First: 100, Last: 199, Shard: 1})
+	shardOf := func(m *topology.Map, slot uint16) int {
 		n, ok := m.ShardOf(slot)
 		if !ok {
 			return -1
 		}
 		return n
 	}
-	if same := start.withMoved(5, "a:1"); same != start {
+	if same := start.WithMoved(5, "a:1"); same != start {
 		t.Error("got a new map without a change")
 	}
-	moved := start.withMoved(5, "b:1")
+	moved := start.WithMoved(5, "b:1")
 	if shardOf(moved, 5) != 1 || moved.Shards[0].Slots != 99 || moved.Shards[1].Slots != 101 || shardOf(start, 5) != 0 {
 		t.Errorf("to another shard: %+v", moved.Shards)
 	}
-	promoted := start.withMoved(5, "ar:1")
+	promoted := start.WithMoved(5, "ar:1")
 	if s := promoted.Shards[0]; s.Primary != "ar:1" || len(s.Replicas) != 0 || shardOf(promoted, 6) != 0 ||
 		!slices.Equal(start.Shards[0].Replicas, []string{"ar:1"}) {
 		t.Errorf("to a replica: %+v, before %+v", promoted.Shards, start.Shards)
 	}
-	unknown := start.withMoved(5, "c:1")
+	unknown := start.WithMoved(5, "c:1")
 	if shardOf(unknown, 5) != 2 || unknown.Shards[2].Primary != "c:1" || unknown.Shards[2].Slots != 1 {
 		t.Errorf("to an unknown address: %+v", unknown.Shards)
 	}
-	if n := shardOf(start.withMoved(300, "b:1"), 300); n != 1 {
+	if n := shardOf(start.WithMoved(300, "b:1"), 300); n != 1 {
 		t.Errorf("a slot without a primary belongs to shard %d", n)
 	}
 	// A shard keeps its identity in later polls.
 	found := look{"c:1": nodes(t, "a master - 1 0-4 6-99", "b master - 2 100-199", "c master - 3 5")}.after(
-		look{"a:1": nodes(t, "a master - 1 0-99", "b master - 2 100-199")}.after(nil).withMoved(5, "c:1"))
-	if diff := cmp.Diff([]Shard{
+		look{"a:1": nodes(t, "a master - 1 0-99", "b master - 2 100-199")}.after(nil).WithMoved(5, "c:1"))
+	if diff := cmp.Diff([]topology.Shard{
 		{ID: "a", Primary: "a:1", Slots: 99},
 		{ID: "b", Primary: "b:1", Slots: 100},
 		{ID: "c", Primary: "c:1", Slots: 1},
@@ -419,19 +433,20 @@ func TestKindOf(t *testing.T) {
 	for _, tc := range []struct {
 		hellos []hello
 		silent int // further addresses
-		want   Kind
+		want   topology.Kind
 	}{
-		{[]hello{{"standalone", Primary, ""}}, 0, KindStandalone},
-		{[]hello{{"standalone", Replica, ""}}, 0, KindStandalone},
-		{[]hello{{"standalone", Unknown, ""}, {"standalone", Unknown, ""}}, 0, KindStandalone}, // proxies
-		{[]hello{{"standalone", Primary, "x"}, {"standalone", Primary, "x"}}, 0, KindStandalone},
-		{[]hello{{"standalone", Primary, "x"}, {"standalone", Primary, "y"}}, 0, ""},
-		{[]hello{{"standalone", Primary, "x"}}, 1, ""},
-		{[]hello{{"standalone", Replica, ""}}, 1, ""},
+		{[]hello{{"standalone", topology.Primary, ""}}, 0, topology.KindStandalone},
+		{[]hello{{"standalone", topology.Replica, ""}}, 0, topology.KindStandalone},
+		// proxies
+		{[]hello{{"standalone", topology.Unknown, ""}, {"standalone", topology.Unknown, ""}}, 0, topology.KindStandalone},
+		{[]hello{{"standalone", topology.Primary, "x"}, {"standalone", topology.Primary, "x"}}, 0, topology.KindStandalone},
+		{[]hello{{"standalone", topology.Primary, "x"}, {"standalone", topology.Primary, "y"}}, 0, ""},
+		{[]hello{{"standalone", topology.Primary, "x"}}, 1, ""},
+		{[]hello{{"standalone", topology.Replica, ""}}, 1, ""},
 		{nil, 1, ""},
-		{[]hello{{"standalone", Primary, "x"}, {"standalone", Replica, ""}}, 1, KindReplication},
-		{[]hello{{"standalone", Primary, ""}, {"cluster", Replica, ""}}, 1, KindCluster},
-		{[]hello{{"sentinel", Unknown, ""}}, 2, KindSentinel},
+		{[]hello{{"standalone", topology.Primary, "x"}, {"standalone", topology.Replica, ""}}, 1, topology.KindReplication},
+		{[]hello{{"standalone", topology.Primary, ""}, {"cluster", topology.Replica, ""}}, 1, topology.KindCluster},
+		{[]hello{{"sentinel", topology.Unknown, ""}}, 2, topology.KindSentinel},
 	} {
 		known := map[string]hello{}
 		for i, h := range tc.hellos {

@@ -1,9 +1,10 @@
-package topology
+package track
 
 import (
 	"context"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // cluster is the policy for a Redis Cluster: it merges the views of the nodes.
@@ -20,33 +21,33 @@ func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, err
 	if refusal, refused := replies[0].(redis.Error); refused {
 		return nil, refusal
 	}
-	v, err := ParseSlots(replies[0], address)
+	v, err := topology.ParseSlots(replies[0], address)
 	if err != nil {
 		return nil, err
 	}
 	// not permitted to every user
-	if told, err := ParseNodes(textOf(replies[1]), address); err == nil {
+	if told, err := topology.ParseNodes(topology.TextOf(replies[1]), address); err == nil {
 		v.Epochs = told.Epochs
-		v.addUnlisted(told)
+		v.AddUnlisted(told)
 	}
-	if left := v.unassigned(); left > 0 {
+	if left := v.Unassigned(); left > 0 {
 		reply, err := question(ctx, c, "CLUSTER", "INFO")
 		if err != nil && !redis.IsReply(err) { // not permitted to every user
 			return nil, err
 		}
-		info := redis.ParseInfo(textOf(reply))
+		info := redis.ParseInfo(topology.TextOf(reply))
 		v.Partial = info["cluster_state"] == "ok" &&
-			info.Int("cluster_slots_assigned") == int64(SlotCount-left) &&
+			info.Int("cluster_slots_assigned") == int64(topology.SlotCount-left) &&
 			info.Int("cluster_known_nodes") > 1
 	}
 	return v, nil
 }
 
 // resolve merges the views of the nodes.
-func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
-	var views []View
+func (k cluster) resolve(before *topology.Map, answers map[string]any) (*topology.Map, []string) {
+	var views []topology.View
 	for _, address := range inOrder(k.seeds, answers) {
-		views = append(views, answers[address].(View))
+		views = append(views, answers[address].(topology.View))
 	}
-	return MapOf(before, views)
+	return topology.MapOf(before, views)
 }

@@ -1,4 +1,6 @@
-package topology
+// Package track finds the topology of a deployment, and follows it: it asks the servers and
+// sentinels, and makes maps of their answers.
+package track
 
 import (
 	"context"
@@ -10,28 +12,31 @@ import (
 	"sync"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Start queries the deployment until its primaries are known, and one that sentinels name is no
 // replica, or ctx ends, and then tracks it until Close; ctx has no effect afterwards. The error
 // contains the answer of each address. What does not pass, at every address, ends the wait early,
 // see IsLasting. A standalone server at one address is not queried, as it has no topology to track.
-func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
+func Start(ctx context.Context, target Target, kind topology.Kind) (Tracker, error) {
 	if target.After == nil {
 		return nil, errors.New("target.After is not set: pass time.After")
 	}
 	const unlimited = 1 << 20
 	switch kind {
-	case KindStandalone:
+	case topology.KindStandalone:
 		if len(target.Addresses) == 1 {
-			return Fixed(NewMap(KindStandalone, 1, []Shard{{Primary: target.Addresses[0]}})), nil
+			return Fixed(topology.NewMap(topology.KindStandalone, 1, []topology.Shard{
+				{Primary: target.Addresses[0]},
+			})), nil
 		}
 		return begin(ctx, newFollower(target, choice{target.Addresses}, target.Login, target.Addresses,
 			unlimited))
-	case KindReplication:
+	case topology.KindReplication:
 		return begin(ctx, newFollower(target, replication{target.Addresses}, target.Login,
 			target.Addresses, unlimited))
-	case KindSentinel:
+	case topology.KindSentinel:
 		seeds, login := target.Sentinels, target.SentinelLogin
 		if len(seeds) == 0 { // the addresses may be the sentinels', as Detect finds
 			seeds, login = target.Addresses, target.Login
@@ -45,13 +50,13 @@ func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 			return nil, errNoAddress
 		}
 		return newFollower(target, p, login, seeds, unlimited).startConfirmed(ctx)
-	case KindCluster:
+	case topology.KindCluster:
 		p := cluster{seeds: target.Addresses}
 		return begin(ctx, newFollower(target, p, target.Login, target.Addresses,
 			max(mostNodes, len(target.Addresses))))
 	}
-	return nil, fmt.Errorf("topology %q is none of %s, %s, %s, %s", kind, KindStandalone,
-		KindReplication, KindSentinel, KindCluster)
+	return nil, fmt.Errorf("topology %q is none of %s, %s, %s, %s", kind, topology.KindStandalone,
+		topology.KindReplication, topology.KindSentinel, topology.KindCluster)
 }
 
 func begin(ctx context.Context, f *follower) (Tracker, error) {
@@ -70,9 +75,9 @@ var errNoAddress = errors.New("there is no address to query")
 // addresses only once all have answered, and unless they are several primaries, as the servers of a
 // replication are until it is set up. It needs no permission beyond the login. The error contains
 // the answer of each address; see IsLasting.
-func Detect(ctx context.Context, target Target) (Kind, error) {
+func Detect(ctx context.Context, target Target) (topology.Kind, error) {
 	if len(target.Sentinels) > 0 {
-		return KindSentinel, nil
+		return topology.KindSentinel, nil
 	}
 	if len(target.Addresses) == 0 {
 		return "", errors.New("detect the topology: there is no address to query")
@@ -108,26 +113,26 @@ func Detect(ctx context.Context, target Target) (Kind, error) {
 // hello is the reply of HELLO.
 type hello struct {
 	mode  string // standalone | sentinel | cluster
-	role  Role
+	role  topology.Role
 	runID string // of a primary, if it is permitted to read it
 }
 
 // kindOf is the kind that the answers show; "" = none yet.
-func kindOf(known map[string]hello, addresses int) Kind {
+func kindOf(known map[string]hello, addresses int) topology.Kind {
 	has := func(f func(hello) bool) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(known)), f)
 	}
 	switch {
 	case has(func(h hello) bool { return h.mode == "cluster" }):
-		return KindCluster
+		return topology.KindCluster
 	case has(func(h hello) bool { return h.mode == "sentinel" }):
-		return KindSentinel
-	case len(known) > 1 && has(func(h hello) bool { return h.role == Replica }):
-		return KindReplication
+		return topology.KindSentinel
+	case len(known) > 1 && has(func(h hello) bool { return h.role == topology.Replica }):
+		return topology.KindReplication
 	case len(known) < addresses || len(primaries(known)) > 1:
 		return ""
 	}
-	return KindStandalone
+	return topology.KindStandalone
 }
 
 // primaries are the addresses of different primaries, sorted.
@@ -135,7 +140,7 @@ func primaries(known map[string]hello) []string {
 	var all []string
 	seen := map[string]bool{}
 	for _, address := range slices.Sorted(maps.Keys(known)) {
-		if h := known[address]; h.role == Primary && h.runID != "" && !seen[h.runID] {
+		if h := known[address]; h.role == topology.Primary && h.runID != "" && !seen[h.runID] {
 			seen[h.runID] = true
 			all = append(all, address)
 		}
@@ -149,7 +154,7 @@ func unsettled(known map[string]hello) []error {
 		return []error{
 			fmt.Errorf(
 				"%s are primaries without a replica among the addresses: set the topology, %s to use one of "+
-					"them", strings.Join(all, ", "), KindStandalone),
+					"them", strings.Join(all, ", "), topology.KindStandalone),
 		}
 	}
 	if len(known) > 0 {
@@ -170,7 +175,7 @@ func greet(
 			c := target.conn(address, target.Login)
 			defer c.Close()
 			h, err := sayHello(ctx, c)
-			if err == nil && h.role == Primary && len(addresses) > 1 {
+			if err == nil && h.role == topology.Primary && len(addresses) > 1 {
 				h.runID, err = runID(ctx, c)
 			}
 			mu.Lock()
@@ -204,27 +209,30 @@ func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {
 			// the server does not identify itself: treat it as one server
 			return hello{mode: "standalone"}, nil
 		}
-		s := ServerOf("", info)
+		s := topology.ServerOf("", info)
 		return hello{mode: s.Mode, role: s.Role}, err
 	}
 	if err != nil {
 		return hello{}, err
 	}
-	f := fieldsOf(reply)
-	return hello{mode: textOf(f["mode"]), role: parseRole(textOf(f["role"]))}, err
+	f := topology.FieldsOf(reply)
+	return hello{
+		mode: topology.TextOf(f["mode"]),
+		role: topology.RoleOf(topology.TextOf(f["role"])),
+	}, err
 }
 
 // Fixed is a Tracker whose map never changes.
-func Fixed(m *Map) Tracker {
+func Fixed(m *topology.Map) Tracker {
 	return fixed{m}
 }
 
-type fixed struct{ m *Map }
+type fixed struct{ m *topology.Map }
 
-func (f fixed) Map() *Map {
+func (f fixed) Map() *topology.Map {
 	return f.m
 }
-func (fixed) Refresh(string)       {}
-func (fixed) Moved(uint16, string) {}
-func (fixed) OnChange(func(*Map))  {}
-func (fixed) Close()               {}
+func (fixed) Refresh(string)               {}
+func (fixed) Moved(uint16, string)         {}
+func (fixed) OnChange(func(*topology.Map)) {}
+func (fixed) Close()                       {}

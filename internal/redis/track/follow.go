@@ -1,4 +1,4 @@
-package topology
+package track
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Timing of the queries.
@@ -31,7 +32,7 @@ type policy interface {
 	ask(ctx context.Context, c *redis.Conn, address string) (any, error)
 	// resolve returns the map for the latest answer of each address, and further addresses to query.
 	// before is nil at first.
-	resolve(before *Map, answers map[string]any) (m *Map, known []string)
+	resolve(before *topology.Map, answers map[string]any) (m *topology.Map, known []string)
 }
 
 // follower is the Tracker of deployments that can change.
@@ -42,7 +43,7 @@ type follower struct {
 	seeds   []string
 	most    int // maximum number of addresses to query
 	log     *slog.Logger
-	current atomic.Pointer[Map]
+	current atomic.Pointer[topology.Map]
 	wake    chan string // reason for a round of queries; capacity one
 	hurried atomic.Int64
 	changed chan struct{} // capacity one
@@ -52,12 +53,16 @@ type follower struct {
 	all     sync.WaitGroup
 
 	mu        sync.Mutex // guards the following fields, and changes of current
-	listeners []func(*Map)
+	listeners []func(*topology.Map)
 	moves     map[uint16]string
 	movesLeft int // rounds
 	errors    map[string]error
 
-	// Used by the loop only.
+	gathered
+}
+
+// gathered is what the loop knows, and only the loop uses.
+type gathered struct {
 	nodes   map[string]*node
 	newest  map[string]any
 	problem string
@@ -78,8 +83,10 @@ func newFollower(target Target, p policy, login LoginFunc, seeds []string, most 
 		ready:   make(chan struct{}),
 		moves:   map[uint16]string{},
 		errors:  map[string]error{},
-		nodes:   map[string]*node{},
-		newest:  map[string]any{},
+		gathered: gathered{
+			nodes:  map[string]*node{},
+			newest: map[string]any{},
+		},
 	}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
@@ -88,7 +95,7 @@ func newFollower(target Target, p policy, login LoginFunc, seeds []string, most 
 }
 
 // Map implements Tracker.
-func (f *follower) Map() *Map {
+func (f *follower) Map() *topology.Map {
 	return f.current.Load()
 }
 
@@ -97,19 +104,19 @@ func (f *follower) Moved(slot uint16, address string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.current.Load()
-	if now == nil || now.Kind != KindCluster {
+	if now == nil || now.Kind != topology.KindCluster {
 		return
 	}
 	f.movesLeft = keepMoves
-	f.moves[slot%SlotCount] = address
-	if next := now.withMoved(slot, address); next != now {
+	f.moves[slot%topology.SlotCount] = address
+	if next := now.WithMoved(slot, address); next != now {
 		f.store(now, next)
 	}
 	f.Refresh("MOVED")
 }
 
 // OnChange implements Tracker.
-func (f *follower) OnChange(listener func(*Map)) {
+func (f *follower) OnChange(listener func(*topology.Map)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.listeners = append(f.listeners, listener)
@@ -221,17 +228,17 @@ func (f *follower) resolve() (known []string) {
 	defer f.mu.Unlock()
 	now := f.current.Load()
 	next, known := f.policy.resolve(now, f.newest)
-	if next.Kind == KindCluster {
+	if next.Kind == topology.KindCluster {
 		for slot, address := range f.moves {
 			if n, ok := next.ShardOf(slot); ok && next.Shards[n].Primary == address {
 				delete(f.moves, slot) // confirmed
 			}
 		}
-		next = next.withMoves(f.moves)
+		next = next.WithMoves(f.moves)
 	}
-	if now == nil || !next.same(now) {
+	if now == nil || !next.Same(now) {
 		if next == now {
-			next = next.clone()
+			next = next.Clone()
 		}
 		f.report(now, next)
 		f.store(now, next)
@@ -244,7 +251,7 @@ func (f *follower) resolve() (known []string) {
 }
 
 // store replaces now by next; the caller holds mu.
-func (f *follower) store(now, next *Map) {
+func (f *follower) store(now, next *topology.Map) {
 	if now != nil {
 		next.Version = now.Version + 1
 	} else {
@@ -269,7 +276,7 @@ func (f *follower) settled() bool {
 }
 
 // report logs the changes.
-func (f *follower) report(now, next *Map) {
+func (f *follower) report(now, next *topology.Map) {
 	if next.Problem != f.problem {
 		f.problem = next.Problem
 		if next.Problem != "" {
@@ -412,7 +419,8 @@ func (f *follower) subscribe(ctx context.Context, s sentinels, address string) {
 	f.target.conn(address, f.login).Subscribe(ctx, "SUBSCRIBE", "+switch-master", func() {
 		f.Refresh("subscribed at " + address) // a message may have been missed before
 	}, func(_, payload string) {
-		if name, from, to, ok := ParseSwitchMaster(payload); ok && (s.name == "" || name == s.name) {
+		if name, from, to, ok := topology.ParseSwitchMaster(payload); ok &&
+			(s.name == "" || name == s.name) {
 			f.log.Info("a sentinel announces another primary", "sentinel", address, "master", name, "was",
 				from, "is", to)
 			f.hurry("+switch-master from " + address)

@@ -1,6 +1,6 @@
 //go:build integration
 
-package topology
+package track
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -78,7 +79,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 }
 
 // follow detects the kind, which must be want, and starts a tracker.
-func follow(t *testing.T, target Target, want Kind) Tracker {
+func follow(t *testing.T, target Target, want topology.Kind) Tracker {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
@@ -96,7 +97,7 @@ func follow(t *testing.T, target Target, want Kind) Tracker {
 }
 
 // until waits for a map in which check finds no error, and returns how long it took.
-func until(t *testing.T, tracker Tracker, what string, check func(*Map) error) {
+func until(t *testing.T, tracker Tracker, what string, check func(*topology.Map) error) {
 	t.Helper()
 	begin := time.Now()
 	await.Until(t, what, func() error { return check(tracker.Map()) })
@@ -104,13 +105,13 @@ func until(t *testing.T, tracker Tracker, what string, check func(*Map) error) {
 }
 
 // layout checks that a shard is exactly this.
-func layout(shard int, primary *redistest.Server, replicas ...*redistest.Server) func(*Map) error {
+func layout(shard int, primary *redistest.Server, replicas ...*redistest.Server) func(*topology.Map) error {
 	var want []string
 	for _, r := range replicas {
 		want = append(want, r.Address())
 	}
 	slices.Sort(want)
-	return func(m *Map) error {
+	return func(m *topology.Map) error {
 		s := m.Shards[shard]
 		if s.Primary != primary.Address() || !slices.Equal(s.Replicas, want) || m.Problem != "" {
 			return fmt.Errorf("shard %d is %+v (%s), want primary %s, replicas %v", shard, s, m.Problem, primary.Address(), want)
@@ -125,16 +126,16 @@ func TestSentinelFailover(t *testing.T) {
 		o.Options, o.DownAfter, o.FailoverTimeout = s.servers, 2*time.Second, 2*time.Second
 		d := redistest.NewSentinel(t, 2, o)
 		tracker := follow(t, Target{Sentinels: d.SentinelAddresses()[:1], Login: s.login, SentinelLogin: s.sentinel},
-			KindSentinel)
+			topology.KindSentinel)
 		until(t, tracker, "the layout at first", layout(0, d.Primary, d.Replicas...))
 		if id := tracker.Map().Shards[0].ID; id != redistest.MasterName {
 			t.Errorf("the shard's name is %q", id)
 		}
-		changes := make(chan *Map, 100)
-		tracker.OnChange(func(m *Map) { changes <- m })
+		changes := make(chan *topology.Map, 100)
+		tracker.OnChange(func(m *topology.Map) { changes <- m })
 
 		d.FailoverAndWait()
-		until(t, tracker, "SENTINEL FAILOVER is followed", func(m *Map) error {
+		until(t, tracker, "SENTINEL FAILOVER is followed", func(m *topology.Map) error {
 			if m.Shards[0].Primary == d.Primary.Address() {
 				return fmt.Errorf("still %s", m.Shards[0].Primary)
 			}
@@ -154,7 +155,7 @@ func TestSentinelFailover(t *testing.T) {
 
 		second = d.CurrentPrimary() // on a busy machine the sentinels may have failed over once more
 		second.Kill()
-		until(t, tracker, "the kill of the primary is followed", func(m *Map) error {
+		until(t, tracker, "the kill of the primary is followed", func(m *topology.Map) error {
 			if p := m.Shards[0].Primary; p == second.Address() || slices.Contains(m.Shards[0].Replicas, second.Address()) {
 				return fmt.Errorf("still %+v", m.Shards[0])
 			}
@@ -173,7 +174,7 @@ func TestSentinelFailover(t *testing.T) {
 // settled waits until the tracker shows the primary that the sentinels name, and all other servers as its replicas.
 func settled(t *testing.T, tracker Tracker, d *redistest.Sentinel, what string) {
 	t.Helper()
-	until(t, tracker, what, func(m *Map) error {
+	until(t, tracker, what, func(m *topology.Map) error {
 		primary := d.CurrentPrimary()
 		others := slices.DeleteFunc(d.Servers(), func(s *redistest.Server) bool { return s == primary })
 		return layout(0, primary, others...)(m)
@@ -186,7 +187,7 @@ func TestSentinelMinority(t *testing.T) { redistest.Each(t, testSentinelMinority
 func testSentinelMinority(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
-	tracker := follow(t, Target{Sentinels: d.SentinelAddresses(), MasterName: redistest.MasterName}, KindSentinel)
+	tracker := follow(t, Target{Sentinels: d.SentinelAddresses(), MasterName: redistest.MasterName}, topology.KindSentinel)
 	liar := d.Sentinels[2]
 	liar.Do("sentinel", "remove", redistest.MasterName)
 	liar.Do("sentinel", "monitor", redistest.MasterName, "127.0.0.1", d.Replicas[0].Port, 1)
@@ -199,7 +200,7 @@ func testSentinelMinority(t *testing.T) {
 	}
 	d.Sentinels[0].Kill()
 	d.Sentinels[1].Kill()
-	until(t, tracker, "the loss of the majority is seen", func(m *Map) error {
+	until(t, tracker, "the loss of the majority is seen", func(m *topology.Map) error {
 		if !strings.Contains(m.Problem, "no majority of the 3 sentinels") {
 			return fmt.Errorf("problem: %q", m.Problem)
 		}
@@ -232,7 +233,7 @@ func TestSentinelsNameAReplica(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 		defer cancel()
 		go func() {
-			tracker, err := Start(ctx, target, KindSentinel)
+			tracker, err := Start(ctx, target, topology.KindSentinel)
 			if err == nil {
 				tracker.Close()
 			}
@@ -263,7 +264,7 @@ func TestSentinelsNameAReplica(t *testing.T) {
 func TestReplicationFailover(t *testing.T) {
 	eachSecurity(t, func(t *testing.T, s security) {
 		d := redistest.NewReplication(t, 2, s.servers)
-		tracker := follow(t, Target{Addresses: d.Addresses()[:2], Login: s.login}, KindReplication)
+		tracker := follow(t, Target{Addresses: d.Addresses()[:2], Login: s.login}, topology.KindReplication)
 		until(t, tracker, "the layout at first", layout(0, d.Primary, d.Replicas...))
 
 		second := d.Replicas[1]
@@ -272,7 +273,7 @@ func TestReplicationFailover(t *testing.T) {
 
 		// A second primary is a split brain: none is selected.
 		d.Replicas[0].Do("replicaof", "no", "one")
-		until(t, tracker, "the split is seen", func(m *Map) error {
+		until(t, tracker, "the split is seen", func(m *topology.Map) error {
 			if !strings.Contains(m.Problem, "split") || m.Shards[0].Primary != second.Address() {
 				return fmt.Errorf("%q, primary %s", m.Problem, m.Shards[0].Primary)
 			}
@@ -291,12 +292,12 @@ func TestReplicationFailover(t *testing.T) {
 func TestClusterChanges(t *testing.T) {
 	eachSecurity(t, func(t *testing.T, s security) {
 		d := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: s.servers})
-		tracker := follow(t, Target{Addresses: d.Addresses()[:1], Login: s.login}, KindCluster)
+		tracker := follow(t, Target{Addresses: d.Addresses()[:1], Login: s.login}, topology.KindCluster)
 		for i, shard := range d.Shards {
 			until(t, tracker, fmt.Sprintf("shard %d at first", i), layout(i, shard[0], shard[1]))
 		}
 		first := tracker.Map()
-		if n := first.Shards[0].Slots + first.Shards[1].Slots + first.Shards[2].Slots; n != SlotCount ||
+		if n := first.Shards[0].Slots + first.Shards[1].Slots + first.Shards[2].Slots; n != topology.SlotCount ||
 			len(first.Primaries()) != 3 || len(first.Replicas()) != 3 {
 			t.Errorf("%d slots in %+v", n, first.Shards)
 		}
@@ -316,7 +317,7 @@ func TestClusterChanges(t *testing.T) {
 
 		slot := 100
 		d.MigrateSlot(slot, d.Shards[2][0])
-		until(t, tracker, "the migration of a slot is followed", func(m *Map) error {
+		until(t, tracker, "the migration of a slot is followed", func(m *topology.Map) error {
 			if n, ok := m.ShardOf(uint16(slot)); !ok || n != 2 {
 				return fmt.Errorf("slot %d is of shard %d, %t", slot, n, ok)
 			}
@@ -325,7 +326,10 @@ func TestClusterChanges(t *testing.T) {
 		d.WaitHealthy()
 
 		d.Shards[0][0].Kill()
-		until(t, tracker, "the kill of a primary is followed", func(m *Map) error { return layout(0, d.Shards[0][1])(m) })
+		until(t, tracker, "the kill of a primary is followed", func(m *topology.Map) error {
+			return layout(0,
+				d.Shards[0][1])(m)
+		})
 		d.Shards[0][0].Restart()
 		until(t, tracker, "the killed one is back as a replica", layout(0, d.Shards[0][1], d.Shards[0][0]))
 		d.WaitHealthy()
@@ -346,7 +350,7 @@ func TestClusterMoved(t *testing.T) { redistest.Each(t, testClusterMoved) }
 func testClusterMoved(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedCluster(t)
-	tracker := follow(t, Target{Addresses: d.Addresses()}, KindCluster)
+	tracker := follow(t, Target{Addresses: d.Addresses()}, topology.KindCluster)
 	before := tracker.Map()
 	slot := int(d.Shards[0][0].Do("cluster", "keyslot", "k").(int64))
 	other := d.Shards[0][0]
@@ -375,23 +379,28 @@ func testStartErrors(t *testing.T) {
 	nobody := func() (redis.Login, error) { return redis.Login{TLS: a.Client("")}, nil }
 	for _, tc := range []struct {
 		name   string
-		kind   Kind
+		kind   topology.Kind
 		target Target
 		want   string
 	}{
-		{"wrong password", KindCluster, Target{Addresses: []string{server.Address()}, Login: wrong}, "WRONGPASS"},
-		{"no certificate", KindReplication, Target{Addresses: []string{server.Address()}, Login: nobody}, "certificate"},
-		{"no cluster", KindCluster, Target{Addresses: []string{d.Primary.Address()}}, "cluster support disabled"},
+		{"wrong password", topology.KindCluster, Target{Addresses: []string{server.Address()}, Login: wrong}, "WRONGPASS"},
+		{
+			"no certificate",
+			topology.KindReplication,
+			Target{Addresses: []string{server.Address()}, Login: nobody},
+			"certificate",
+		},
+		{"no cluster", topology.KindCluster, Target{Addresses: []string{d.Primary.Address()}}, "cluster support disabled"},
 		{
 			"unknown name",
-			KindSentinel,
+			topology.KindSentinel,
 			Target{Sentinels: d.SentinelAddresses(), MasterName: "other"},
 			`no master named "other"`,
 		},
-		{"no sentinel", KindSentinel, Target{Sentinels: []string{d.Primary.Address()}}, "unknown command"},
+		{"no sentinel", topology.KindSentinel, Target{Sentinels: []string{d.Primary.Address()}}, "unknown command"},
 		{
 			"no listener",
-			KindReplication,
+			topology.KindReplication,
 			Target{Addresses: []string{"127.0.0.1:1"}},
 			"127.0.0.1:1: connect: connection refused",
 		},
@@ -445,14 +454,14 @@ func testDetect(t *testing.T) {
 	})
 	for _, tc := range []struct {
 		addresses []string
-		want      Kind
+		want      topology.Kind
 	}{
-		{[]string{alone.Address()}, KindStandalone},
-		{[]string{mute.Address()}, KindStandalone},
-		{d.Addresses(), KindReplication},
-		{d.Addresses()[:1], KindStandalone},
-		{d.Addresses()[1:], KindStandalone}, // a single replica was requested explicitly
-		{d.SentinelAddresses(), KindSentinel},
+		{[]string{alone.Address()}, topology.KindStandalone},
+		{[]string{mute.Address()}, topology.KindStandalone},
+		{d.Addresses(), topology.KindReplication},
+		{d.Addresses()[:1], topology.KindStandalone},
+		{d.Addresses()[1:], topology.KindStandalone}, // a single replica was requested explicitly
+		{d.SentinelAddresses(), topology.KindSentinel},
 	} {
 		got, err := Detect(t.Context(), Target{Addresses: tc.addresses, After: time.After})
 		if err != nil || got != tc.want {
@@ -461,7 +470,7 @@ func testDetect(t *testing.T) {
 	}
 	// Several addresses of standalone servers: the first that answers.
 	tracker, err := Start(t.Context(), Target{Addresses: []string{"127.0.0.1:1", alone.Address()}, After: time.After},
-		KindStandalone)
+		topology.KindStandalone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package topology
+package track
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -59,7 +60,7 @@ func TestTruthClusterFailoverOfEachServer(t *testing.T) {
 			inMemory(t, func(t *testing.T, w *world) {
 				node := w.server("127.0.0.1:7001")
 				replies.answer(node, "before")
-				tracker := w.follow(Target{Addresses: []string{node.Address()}}, KindCluster)
+				tracker := w.follow(Target{Addresses: []string{node.Address()}}, topology.KindCluster)
 				now := 10 * time.Second
 				for _, tc := range []struct{ situation, primary, replicas string }{
 					{"before", "127.0.0.1:7000", "[127.0.0.1:7003]"},

@@ -1,4 +1,4 @@
-package topology
+package track
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -73,7 +74,7 @@ func encode(v any) string {
 }
 
 // start starts a follower, and returns the time until the layout was known.
-func (w *world) start(ctx context.Context, target Target, kind Kind) (Tracker, time.Duration, error) {
+func (w *world) start(ctx context.Context, target Target, kind topology.Kind) (Tracker, time.Duration, error) {
 	w.t.Helper()
 	target.After, target.Log, target.tcp = time.After, slog.New(slog.DiscardHandler), w.network.Dial
 	began := time.Now()
@@ -85,7 +86,7 @@ func (w *world) start(ctx context.Context, target Target, kind Kind) (Tracker, t
 }
 
 // follow is start, and fails the test on an error.
-func (w *world) follow(target Target, kind Kind) Tracker {
+func (w *world) follow(target Target, kind topology.Kind) Tracker {
 	w.t.Helper()
 	tracker, _, err := w.start(w.t.Context(), target, kind)
 	if err != nil {
@@ -118,7 +119,7 @@ func (w *world) shard(tracker Tracker, primary string, replicas ...string) {
 func TestPollInterval(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		s := w.server("a:1")
-		tracker := w.follow(Target{Addresses: []string{"a:1"}}, KindReplication)
+		tracker := w.follow(Target{Addresses: []string{"a:1"}}, topology.KindReplication)
 		w.at(10*time.Second - 1)
 		if n := s.Calls("ROLE"); n != 10 {
 			t.Errorf("%d polls in 10 s, want one per second", n)
@@ -145,11 +146,11 @@ func TestFailoverIsDetectedAtTheNextPoll(t *testing.T) {
 		a, b := w.server("a:1"), w.server("b:1")
 		primary(a, "b:1")
 		replica(b, "a:1")
-		tracker := w.follow(Target{Addresses: []string{"a:1"}}, KindReplication)
+		tracker := w.follow(Target{Addresses: []string{"a:1"}}, topology.KindReplication)
 		w.at(0)
 		w.shard(tracker, "a:1", "b:1")
-		changes := make(chan *Map, 10)
-		tracker.OnChange(func(m *Map) { changes <- m })
+		changes := make(chan *topology.Map, 10)
+		tracker.OnChange(func(m *topology.Map) { changes <- m })
 
 		w.at(1500 * time.Millisecond)
 		primary(b, "a:1")
@@ -179,7 +180,7 @@ func TestHangingReplica(t *testing.T) {
 		primary(a, "b:1", "c:1")
 		replica(b, "a:1")
 		replica(c, "a:1")
-		tracker := w.follow(Target{Addresses: []string{"a:1"}, Timeout: 700 * time.Millisecond}, KindReplication)
+		tracker := w.follow(Target{Addresses: []string{"a:1"}, Timeout: 700 * time.Millisecond}, topology.KindReplication)
 		w.at(500 * time.Millisecond)
 		b.Stop()
 		w.at(1700*time.Millisecond - 1)
@@ -243,7 +244,7 @@ func TestStartRetriesUntilTimeout(t *testing.T) {
 				tc.prepare(w)
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				_, took, err := w.start(ctx, Target{Addresses: []string{"a:1"}, Login: tc.login}, KindReplication)
+				_, took, err := w.start(ctx, Target{Addresses: []string{"a:1"}, Login: tc.login}, topology.KindReplication)
 				if took != tc.after || (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("after %s: %v; want after %s: %q", took, err, tc.after, tc.want)
 				}
@@ -257,7 +258,7 @@ func TestAnnouncedAddressIsDropped(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		a := w.server("a:1")
 		primary(a, "b:1")
-		w.follow(Target{Addresses: []string{"a:1"}}, KindReplication)
+		w.follow(Target{Addresses: []string{"a:1"}}, topology.KindReplication)
 		w.at(10500 * time.Millisecond)
 		primary(a)
 		w.at(10 * time.Minute)
@@ -278,7 +279,7 @@ func TestRecoveredServerIsPolledImmediately(t *testing.T) {
 		a, b := w.server("a:1"), w.server("b:1")
 		primary(a, "b:1")
 		replica(b, "a:1")
-		tracker := w.follow(Target{Addresses: []string{"a:1"}}, KindReplication)
+		tracker := w.follow(Target{Addresses: []string{"a:1"}}, topology.KindReplication)
 		w.at(500 * time.Millisecond)
 		b.Kill()
 		w.at(30500 * time.Millisecond)
@@ -311,7 +312,7 @@ func TestMovedIsKeptForTwentyPolls(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		servers := []*memredis.Server{w.server("a:1"), w.server("b:1")}
 		clusterOf(servers, 0)
-		tracker := w.follow(Target{Addresses: []string{"a:1"}}, KindCluster)
+		tracker := w.follow(Target{Addresses: []string{"a:1"}}, topology.KindCluster)
 		owner := func() int {
 			n, _ := tracker.Map().ShardOf(5)
 			return n

@@ -1,4 +1,4 @@
-package topology
+package track
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // serverAnswer is the answer of one server of a plain replication.
 type serverAnswer struct {
-	RoleReply
+	topology.RoleReply
 	runID string // "" if not permitted; then each address counts as a separate server
 }
 
@@ -28,11 +29,11 @@ func (replication) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 		if reply, err = question(ctx, c, "HELLO", "2"); err != nil {
 			return nil, err
 		}
-		a.Role = parseRole(textOf(fieldsOf(reply)["role"]))
+		a.Role = topology.RoleOf(topology.TextOf(topology.FieldsOf(reply)["role"]))
 	case err != nil:
 		return nil, err
 	default:
-		if a.RoleReply, err = ParseRole(reply); err != nil {
+		if a.RoleReply, err = topology.ParseRole(reply); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +47,9 @@ func (replication) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 
 // resolve selects the only server with role primary. With none or several, the previous primary is
 // kept.
-func (r replication) resolve(before *Map, answers map[string]any) (*Map, []string) {
+func (r replication) resolve(
+	before *topology.Map, answers map[string]any,
+) (*topology.Map, []string) {
 	var primaries, replicas, known []string
 	seen := map[string]bool{}
 	for _, address := range inOrder(r.seeds, answers) {
@@ -57,15 +60,15 @@ func (r replication) resolve(before *Map, answers map[string]any) (*Map, []strin
 		}
 		seen[a.runID] = true
 		switch {
-		case a.Role == Primary:
+		case a.Role == topology.Primary:
 			primaries = append(primaries, address)
 		// a replica in its initial synchronization does not serve reads
-		case a.Role == Replica && a.Link != "sync":
+		case a.Role == topology.Replica && a.Link != "sync":
 			replicas = append(replicas, address)
 		}
 	}
 	slices.Sort(replicas)
-	shard := Shard{Replicas: replicas}
+	shard := topology.Shard{Replicas: replicas}
 	if before != nil {
 		shard.Primary = before.Shards[0].Primary
 	}
@@ -82,7 +85,7 @@ func (r replication) resolve(before *Map, answers map[string]any) (*Map, []strin
 	shard.Replicas = slices.DeleteFunc(shard.Replicas, func(a string) bool {
 		return a == shard.Primary
 	})
-	m := NewMap(KindReplication, 0, []Shard{shard})
+	m := topology.NewMap(topology.KindReplication, 0, []topology.Shard{shard})
 	m.Problem = problem
 	return m, known
 }
@@ -98,18 +101,18 @@ func (choice) ask(ctx context.Context, c *redis.Conn, _ string) (any, error) {
 	return struct{}{}, err
 }
 
-func (c choice) resolve(before *Map, answers map[string]any) (*Map, []string) {
+func (c choice) resolve(before *topology.Map, answers map[string]any) (*topology.Map, []string) {
 	up := inOrder(c.seeds, answers)
 	switch {
 	case len(up) == 0:
 		if before == nil {
-			return NewMap(KindStandalone, 0, []Shard{{}}), nil
+			return topology.NewMap(topology.KindStandalone, 0, []topology.Shard{{}}), nil
 		}
 		return before, nil
 	case before != nil && slices.Contains(up, before.Shards[0].Primary):
 		return before, nil
 	}
-	return NewMap(KindStandalone, 0, []Shard{{Primary: up[0]}}), nil
+	return topology.NewMap(topology.KindStandalone, 0, []topology.Shard{{Primary: up[0]}}), nil
 }
 
 // inOrder returns the addresses that answered: the seeds in their order, then the others by name.
