@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // names are the words in code style of a text.
@@ -110,7 +111,7 @@ func TestResultFields(t *testing.T) {
 	c.check(reflect.TypeFor[result.Load](), fieldTable{})
 	c.check(reflect.TypeFor[result.Fault](), fieldTable{})
 	c.check(reflect.TypeFor[result.Course](), fieldTable{})
-	c.check(reflect.TypeFor[result.Comparisons](), fieldTable{})
+	c.check(reflect.TypeFor[comparisons.Comparisons](), fieldTable{})
 	c.check(reflect.TypeFor[history.History](), fieldTable{})
 	for name := range c.tables {
 		if !c.seen[name] {
@@ -129,7 +130,7 @@ func TestReportFields(t *testing.T) {
 		"docs/reports.md",
 		fieldTables(read(t, "docs/reports.md")),
 		map[string]bool{},
-		reflect.TypeFor[result.Comparison](),
+		reflect.TypeFor[comparisons.Comparison](),
 	}
 	c.check(reflect.TypeFor[report.Document](), fieldTable{})
 	if len(c.tables) != 3 || len(c.seen) < 3 {

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // Who may read load tests and faults, and no ConfigMaps, compares the figures of their statuses, and is told so.
@@ -39,7 +39,7 @@ func TestCompareWithoutConfigMaps(t *testing.T) {
 	}
 	config := clitest.Cluster(t, objects)
 	code, out, stderr := called("redquake", "compare", "old=old", "new=new", "-o", "json", "--kubeconfig", config)
-	var c result.Comparisons
+	var c comparisons.Comparisons
 	if err := json.Unmarshal([]byte(out), &c); err != nil || code != cli.ExitOK ||
 		!strings.Contains(strings.Join(c.Notes, "\n"), "The figures of old are those of its status") {
 		t.Errorf("exit code %d, %v, notes %q, stderr %q", code, err, c.Notes, stderr)

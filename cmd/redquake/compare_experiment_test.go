@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
@@ -141,7 +141,7 @@ func TestCompareExperimentProvisional(t *testing.T) {
 		s := clitest.NewExperiment(t, nil)
 		edit(s)
 		code, out, stderr := called("redquake", "compare", s.File(t), "-o", "json")
-		var table result.Comparisons
+		var table comparisons.Comparisons
 		if err := json.Unmarshal([]byte(out), &table); err != nil || code != cli.ExitError || stderr != "" {
 			t.Fatalf("%s: exit code %d, stderr %q, %v", name, code, stderr, err)
 		}

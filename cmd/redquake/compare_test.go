@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // writeLoads writes results of loads with a throughput and a p99 around what is typical of the setting, in turns with
@@ -87,7 +88,7 @@ func TestCompareFiles(t *testing.T) {
 	}
 
 	code, out, _ = called(append(args, "-o", "json", "--figure", "throughput")...)
-	var table result.Comparisons
+	var table comparisons.Comparisons
 	if err := json.Unmarshal([]byte(out), &table); err != nil || code != 0 {
 		t.Fatalf("exit code %d, %v:\n%s", code, err, out)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // maxNotes is how many notes a status has.
@@ -34,13 +34,13 @@ func (s *scope) setComparison(complete bool) {
 }
 
 // table compares each cell with its baseline.
-func (s *scope) table() *result.Comparisons {
+func (s *scope) table() *comparisons.Comparisons {
 	return experiment.Table(s.record.CellsOf(s.plan.BaselineOf),
 		s.plan.Question(&s.experiment.Spec.Compare))
 }
 
 // inStatus is a comparison as the status shows it.
-func inStatus(row result.Comparison, complete bool) v1alpha1.ComparisonResult {
+func inStatus(row comparisons.Comparison, complete bool) v1alpha1.ComparisonResult {
 	decimal := func(v *float64) v1alpha1.Decimal {
 		if v == nil {
 			return ""
@@ -88,7 +88,7 @@ func (s *scope) judge(d lifecycle.Decision[lifecycle.ExperimentAction], o state.
 			metav1.ConditionUnknown, v1alpha1.ReasonAborted, d.Message)
 		return
 	}
-	var rows []result.Comparison
+	var rows []comparisons.Comparison
 	for _, row := range s.table().Comparisons {
 		if row.Primary {
 			rows = append(rows, row)

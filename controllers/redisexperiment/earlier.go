@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // earlier is the comparison with the run of spec.compareTo.
@@ -28,7 +28,7 @@ type earlier struct {
 }
 
 // rows are the comparisons; e may be nil.
-func (e *earlier) rows() []result.Comparison {
+func (e *earlier) rows() []comparisons.Comparison {
 	if e == nil {
 		return nil
 	}

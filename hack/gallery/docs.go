@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // blocks are the tables in a page: the line that says what of, and what is written below it.
@@ -88,7 +89,7 @@ func (r *report) entryOf(name, of string) string {
 	if err != nil {
 		return "-"
 	}
-	i := slices.IndexFunc(r.Comparisons, func(c result.Comparison) bool {
+	i := slices.IndexFunc(r.Comparisons, func(c comparisons.Comparison) bool {
 		return c.Cell == of &&
 			c.Figure == name && c.Baseline != of
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	reports "github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // report is what the gallery reads of a report's JSON (docs/reports.md).
@@ -19,7 +20,7 @@ type report struct {
 		Unit           result.Unit
 		Value, AtLeast *float64
 	}
-	Comparisons []result.Comparison
+	Comparisons []comparisons.Comparison
 	Doubts      []struct{ Reason, Of, Message string }
 }
 
@@ -86,7 +87,7 @@ func (r *report) without(cell string, err error) (string, error) {
 
 // changed is the change of a figure against its baseline, of single runs, too, which have no
 // interval.
-func changed(c *result.Comparison) (string, bool) {
+func changed(c *comparisons.Comparison) (string, bool) {
 	switch {
 	case c.Change != nil:
 		return fmt.Sprintf("%+.0f %%", 100**c.Change), true

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // Earlier is a run of an experiment that has ended, as others are compared with it.
@@ -23,8 +23,8 @@ type Earlier struct {
 
 // Against are the comparisons of an experiment with an earlier run.
 type Against struct {
-	Rows  []result.Comparison // of each cell with itself; only those that both have
-	Notes []string            // what all cells have in common, and what else has changed
+	Rows  []comparisons.Comparison // of each cell with itself; only those that both have
+	Notes []string                 // what all cells have in common, and what else has changed
 }
 
 // CompareWith compares each cell with itself in an earlier run. template is HashOf the experiment's
@@ -148,8 +148,8 @@ func (r *Record) servers() string {
 }
 
 // Regressed are the comparisons that show a regression.
-func (a *Against) Regressed() []result.Comparison {
-	return slices.DeleteFunc(slices.Clone(a.Rows), func(c result.Comparison) bool {
+func (a *Against) Regressed() []comparisons.Comparison {
+	return slices.DeleteFunc(slices.Clone(a.Rows), func(c comparisons.Comparison) bool {
 		return c.Verdict != string(v1alpha1.ComparisonRegressed)
 	})
 }

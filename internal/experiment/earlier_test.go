@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // Each cell is compared with itself in the earlier run. What is claimed lies beyond the margin as a whole; the notes
@@ -77,7 +77,7 @@ func TestCompareWithNothingInCommon(t *testing.T) {
 	if len(got.Rows) != 2 || got.Told() > 0 || got.Rows[0].Verdict != "CannotTell" || got.Rows[0].Reason != "NotMeasured" {
 		t.Errorf("another figure: %+v", got)
 	}
-	if j := Judge(now, nil, "None", []result.Comparison{{Cell: "a", Verdict: "Regressed", Message: "slower"}},
+	if j := Judge(now, nil, "None", []comparisons.Comparison{{Cell: "a", Verdict: "Regressed", Message: "slower"}},
 		true); j.Verdict != "Fail" || !strings.Contains(j.Message, "a has regressed: slower") {
 		t.Errorf("%+v", j)
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // Check finds what shows that a record is not of this plan.
@@ -44,7 +44,7 @@ func (p *Plan) Check(r *Record) error {
 // advance, to rule out optional stopping.
 func (p *Plan) Outcome(
 	e *v1alpha1.RedisExperiment, r *Record, require v1alpha1.ComparisonRequirement,
-) *result.Comparisons {
+) *comparisons.Comparisons {
 	question := p.Question(&e.Spec.Compare)
 	table := Table(r.CellsOf(p.BaselineOf), question)
 	table.Notes = append(table.Notes, p.Warnings(question)...)
@@ -54,12 +54,12 @@ func (p *Plan) Outcome(
 	if require == "" {
 		require = e.Spec.Compare.Require
 	}
-	primary := slices.DeleteFunc(slices.Clone(table.Comparisons), func(c result.Comparison) bool {
+	primary := slices.DeleteFunc(slices.Clone(table.Comparisons), func(c comparisons.Comparison) bool {
 		return !c.Primary
 	})
 	j := Judge(r, primary, require, earlierOf(&e.Status),
 		e.Spec.Objectives != nil && e.Spec.Objectives.NoRegression)
-	table.Experiment = &result.Experiment{
+	table.Experiment = &comparisons.Experiment{
 		Name:     e.Name,
 		Runs:     p.Runs(),
 		Finished: len(r.Runs),
@@ -72,12 +72,14 @@ func (p *Plan) Outcome(
 // Provisional takes the verdicts out of a comparison with an experiment that is not complete, and
 // says why. It reports whether it has. One that stopOnFailure has ended may have a verdict
 // nevertheless: a missed objective needs no comparison.
-func (p *Plan) Provisional(table *result.Comparisons, e *v1alpha1.RedisExperiment, r *Record) bool {
+func (p *Plan) Provisional(
+	table *comparisons.Comparisons, e *v1alpha1.RedisExperiment, r *Record,
+) bool {
 	why := p.Incomplete(e, r)
 	if why == "" {
 		return false
 	}
-	table.Experiment = &result.Experiment{
+	table.Experiment = &comparisons.Experiment{
 		Name:     e.Name,
 		Runs:     p.Runs(),
 		Finished: len(r.Runs),
@@ -107,7 +109,7 @@ func (p *Plan) Incomplete(e *v1alpha1.RedisExperiment, r *Record) string {
 }
 
 // withoutVerdict is a comparison with its figures only.
-func withoutVerdict(c result.Comparison) result.Comparison {
+func withoutVerdict(c comparisons.Comparison) comparisons.Comparison {
 	c.Verdict = ""
 	c.Reason = ""
 	c.Message = ""
@@ -119,13 +121,13 @@ func withoutVerdict(c result.Comparison) result.Comparison {
 }
 
 // earlierOf is what a status says of the comparison with an earlier run.
-func earlierOf(s *v1alpha1.RedisExperimentStatus) []result.Comparison {
+func earlierOf(s *v1alpha1.RedisExperimentStatus) []comparisons.Comparison {
 	if s.Earlier == nil {
 		return nil
 	}
-	var rows []result.Comparison
+	var rows []comparisons.Comparison
 	for _, c := range s.Earlier.Comparison {
-		rows = append(rows, result.Comparison{
+		rows = append(rows, comparisons.Comparison{
 			Cell:    c.Cell,
 			Figure:  c.Figure,
 			Verdict: string(c.Verdict),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // Cell is the runs of one setting.
@@ -29,14 +30,14 @@ type Question struct {
 type table struct {
 	cells []Cell // in the order of their runs' starts
 	of    compare.Design
-	out   *result.Comparisons
+	out   *comparisons.Comparisons
 }
 
 // NotMeasured is the reason of a comparison for which the runs of a cell have no figure.
 const NotMeasured = "NotMeasured"
 
 // Table compares cells with their baselines.
-func Table(cells []Cell, q Question) *result.Comparisons {
+func Table(cells []Cell, q Question) *comparisons.Comparisons {
 	t := &table{cells: slices.Clone(cells)}
 	for i := range t.cells {
 		t.cells[i].Runs = slices.SortedStableFunc(slices.Values(t.cells[i].Runs), func(a, b Run) int {
@@ -53,10 +54,10 @@ func Table(cells []Cell, q Question) *result.Comparisons {
 	} else {
 		t.of = *q.Design
 	}
-	t.out = &result.Comparisons{
-		Version:     result.ComparisonVersion,
+	t.out = &comparisons.Comparisons{
+		Version:     comparisons.Version,
 		Baseline:    t.baseline(),
-		Comparisons: []result.Comparison{},
+		Comparisons: []comparisons.Comparison{},
 		Notes:       t.notes(),
 	}
 	for i, figure := range ordered(primary) {
@@ -139,12 +140,12 @@ func (t *table) compare(f compare.Figure, primary bool) {
 }
 
 // notMeasured is a comparison of a figure that was asked for and that the runs do not have.
-func notMeasured(c, baseline Cell, f compare.Figure) result.Comparison {
+func notMeasured(c, baseline Cell, f compare.Figure) comparisons.Comparison {
 	of := c.Name
 	if !has(baseline.Runs, f) {
 		of = baseline.Name
 	}
-	return result.Comparison{
+	return comparisons.Comparison{
 		Cell:     c.Name,
 		Baseline: baseline.Name,
 		Figure:   f.Name,
@@ -283,8 +284,8 @@ func valueOf(r Run, f compare.Figure, cell string, round int) compare.Run {
 	return run
 }
 
-func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparison {
-	row := result.Comparison{
+func rowOf(c compare.Comparison, f compare.Figure, primary bool) comparisons.Comparison {
+	row := comparisons.Comparison{
 		Figure:                f.Name,
 		Unit:                  UnitOf(f),
 		Primary:               primary,
@@ -326,8 +327,10 @@ func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparis
 }
 
 // intervalOf is an interval of shifts as one of changes.
-func intervalOf(i compare.Interval, confidence float64, of func(float64) float64) *result.Interval {
-	to := &result.Interval{AtMost: finite(of(i.High)), Confidence: confidence}
+func intervalOf(
+	i compare.Interval, confidence float64, of func(float64) float64,
+) *comparisons.Interval {
+	to := &comparisons.Interval{AtMost: finite(of(i.High)), Confidence: confidence}
 	if !math.IsInf(i.Low, -1) {
 		to.AtLeast = finite(of(i.Low))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 var start = time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
@@ -51,7 +52,7 @@ func cellOf(name string, slot int, edit func(n int, l *result.Load)) Cell {
 }
 
 // row is the comparison of a figure.
-func row(t *testing.T, of *result.Comparisons, figure compare.Figure) result.Comparison {
+func row(t *testing.T, of *comparisons.Comparisons, figure compare.Figure) comparisons.Comparison {
 	t.Helper()
 	for _, c := range of.Comparisons {
 		if c.Figure == figure.Name {
@@ -59,7 +60,7 @@ func row(t *testing.T, of *result.Comparisons, figure compare.Figure) result.Com
 		}
 	}
 	t.Fatalf("there is no %s in %+v", figure.Name, of.Comparisons)
-	return result.Comparison{}
+	return comparisons.Comparison{}
 }
 
 func asked(figures ...compare.Figure) Question { return Question{Primary: figures} }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // Judgement is the outcome of an experiment.
@@ -23,8 +23,8 @@ const mostNamed = 5
 // Judge concludes from the runs and their comparison. earlier are the comparisons with an earlier
 // run; regression is whether one of them decides.
 func Judge(
-	r *Record, rows []result.Comparison, require v1alpha1.ComparisonRequirement,
-	earlier []result.Comparison, regression bool,
+	r *Record, rows []comparisons.Comparison, require v1alpha1.ComparisonRequirement,
+	earlier []comparisons.Comparison, regression bool,
 ) Judgement {
 	var missed, unknown []string
 	for i, cell := range r.Cells {
@@ -61,7 +61,7 @@ func Judge(
 }
 
 // meets is whether a comparison shows what is required; nil if it cannot tell.
-func meets(row *result.Comparison, require v1alpha1.ComparisonRequirement) *bool {
+func meets(row *comparisons.Comparison, require v1alpha1.ComparisonRequirement) *bool {
 	switch require {
 	case v1alpha1.RequireNotWorse:
 		return row.NotWorse

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // recordOf has two cells with six runs each; edit changes the n-th run of both.
@@ -37,16 +37,18 @@ func recordOf(edit func(n int, r *RecordedRun)) *Record {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	yes, no := new(true), new(false)
-	row := func(notWorse, same *bool) result.Comparison {
-		return result.Comparison{Cell: "a=2", NotWorse: notWorse, Same: same, Message: "the message"}
+	row := func(notWorse, same *bool) comparisons.Comparison {
+		return comparisons.Comparison{Cell: "a=2", NotWorse: notWorse, Same: same, Message: "the message"}
 	}
-	regressed := []result.Comparison{{Cell: "a=1", Verdict: string(v1alpha1.ComparisonRegressed), Message: "20 % slower"}}
+	regressed := []comparisons.Comparison{
+		{Cell: "a=1", Verdict: string(v1alpha1.ComparisonRegressed), Message: "20 % slower"},
+	}
 	for _, test := range []struct {
 		name    string
 		record  *Record
-		row     result.Comparison
+		row     comparisons.Comparison
 		require v1alpha1.ComparisonRequirement
-		earlier []result.Comparison
+		earlier []comparisons.Comparison
 		gates   bool
 		want    v1alpha1.Verdict
 		message string
@@ -102,13 +104,13 @@ func TestJudge(t *testing.T) {
 			"0 of 0 runs of a=1 are inconclusive",
 		},
 	} {
-		if j := Judge(test.record, []result.Comparison{test.row}, test.require, test.earlier,
+		if j := Judge(test.record, []comparisons.Comparison{test.row}, test.require, test.earlier,
 			test.gates); j.Verdict != test.want || j.Message != test.message {
 			t.Errorf("%s: %+v, want %s: %s", test.name, j, test.want, test.message)
 		}
 	}
 	many := recordOf(nil)
-	var rows []result.Comparison
+	var rows []comparisons.Comparison
 	for range 8 {
 		rows = append(rows, row(no, no))
 	}

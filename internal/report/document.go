@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // Version is the version of the schema of a Document's JSON, docs/report.schema.json: it increases
@@ -42,8 +43,8 @@ type Document struct {
 
 	// Comparisons are the cells of an experiment against their baselines, Earlier the same cells
 	// against an earlier run.
-	Comparisons []result.Comparison `json:"comparisons,omitempty"`
-	Earlier     []result.Comparison `json:"earlier,omitempty"`
+	Comparisons []comparisons.Comparison `json:"comparisons,omitempty"`
+	Earlier     []comparisons.Comparison `json:"earlier,omitempty"`
 
 	Series *Series `json:"-"` // what the script of the page draws from; nil = nothing is drawn by it
 

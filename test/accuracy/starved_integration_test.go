@@ -17,6 +17,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -203,7 +204,7 @@ func compareStarved(t *testing.T, server stoppable) (list []starvedCompared) {
 				args = append(args, fmt.Sprintf("%d=%s", cell, filepath.Join(dir, fmt.Sprintf("%d-*.json", cell))))
 			}
 			text, err := exec.Command(os.Getenv(starvationCommand), args...).Output()
-			var c result.Comparisons
+			var c comparisons.Comparisons
 			if err != nil || json.Unmarshal(text, &c) != nil {
 				t.Fatalf("redquake %v: %v\n%s", args, err, text)
 			}

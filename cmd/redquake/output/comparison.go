@@ -9,23 +9,23 @@ import (
 
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/intervals"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // WriteComparisons writes a table of cells against their baseline as text, and below it the
 // verdicts in sentences.
-func WriteComparisons(w io.Writer, c *result.Comparisons) error {
+func WriteComparisons(w io.Writer, c *comparisons.Comparisons) error {
 	return report.WriteParts(w, comparisonDocument(c))
 }
 
 // WriteComparisonsMarkdown writes the same for a comment or a page.
-func WriteComparisonsMarkdown(w io.Writer, c *result.Comparisons) error {
+func WriteComparisonsMarkdown(w io.Writer, c *comparisons.Comparisons) error {
 	return report.WriteMarkdownParts(w, comparisonDocument(c))
 }
 
 // comparisonDocument is the table with its verdicts. Where all cells have the same baseline, that
 // is named above the table only.
-func comparisonDocument(c *result.Comparisons) *report.Document {
+func comparisonDocument(c *comparisons.Comparisons) *report.Document {
 	why := len(intervals.Table(nil).Columns) - 1 // below the table, as it is long
 	table := report.Table{
 		Columns: append(intervals.Table(nil).Columns[:why], report.Column{Title: "Runs", Number: true}),
@@ -57,7 +57,7 @@ func comparisonDocument(c *result.Comparisons) *report.Document {
 }
 
 // comparisonTitle says what is compared with what.
-func comparisonTitle(c *result.Comparisons) string {
+func comparisonTitle(c *comparisons.Comparisons) string {
 	with := cmp.Or(c.Baseline, "the baseline of each cell")
 	switch e := c.Experiment; {
 	case e == nil:
@@ -71,7 +71,7 @@ func comparisonTitle(c *result.Comparisons) string {
 }
 
 // verdictOf is that of an experiment in a sentence; "" = the runs are of none.
-func verdictOf(e *result.Experiment) string {
+func verdictOf(e *comparisons.Experiment) string {
 	if e == nil {
 		return ""
 	}
@@ -83,7 +83,7 @@ func verdictOf(e *result.Experiment) string {
 }
 
 // sentence is a message that names its figure.
-func sentence(r *result.Comparison) string {
+func sentence(r *comparisons.Comparison) string {
 	if strings.HasPrefix(r.Message, r.Figure+" ") {
 		return r.Message
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 //go:embed intervals.html
@@ -50,7 +51,7 @@ type barRow struct {
 
 // Draw draws comparisons of cells of a matrix: those with their baselines, or those with an earlier
 // run. "" = none of them is a ratio.
-func Draw(m *study.Matrix, name string, rows []result.Comparison) (template.HTML, error) {
+func Draw(m *study.Matrix, name string, rows []comparisons.Comparison) (template.HTML, error) {
 	t := newBarTable(m, name, rows)
 	if t == nil {
 		return "", nil
@@ -59,7 +60,7 @@ func Draw(m *study.Matrix, name string, rows []result.Comparison) (template.HTML
 }
 
 // newBarTable places the comparisons of cells of a matrix; nil = none of them is a ratio.
-func newBarTable(m *study.Matrix, name string, rows []result.Comparison) *barTable {
+func newBarTable(m *study.Matrix, name string, rows []comparisons.Comparison) *barTable {
 	scale := newRatioScale(rows)
 	t := &barTable{Name: name, Of: m.FixedNames()}
 	var figures []compare.Figure
@@ -94,9 +95,9 @@ func newBarTable(m *study.Matrix, name string, rows []result.Comparison) *barTab
 }
 
 // compared are the cells that have a comparison, in their order.
-func compared(m *study.Matrix, rows []result.Comparison) (cells []int) {
+func compared(m *study.Matrix, rows []comparisons.Comparison) (cells []int) {
 	for i := range m.Cells {
-		if slices.ContainsFunc(rows, func(r result.Comparison) bool {
+		if slices.ContainsFunc(rows, func(r comparisons.Comparison) bool {
 			return r.Primary &&
 				r.Cell == m.Cells[i].Name
 		}) {
@@ -130,8 +131,8 @@ func (t *barTable) sort() {
 	t.Group = "with"
 }
 
-func barOf(rows []result.Comparison, cell string, f compare.Figure, scale ratioScale) bar {
-	at := slices.IndexFunc(rows, func(r result.Comparison) bool {
+func barOf(rows []comparisons.Comparison, cell string, f compare.Figure, scale ratioScale) bar {
+	at := slices.IndexFunc(rows, func(r comparisons.Comparison) bool {
 		return r.Cell == cell &&
 			r.Figure == f.Name
 	})
@@ -142,7 +143,7 @@ func barOf(rows []result.Comparison, cell string, f compare.Figure, scale ratioS
 }
 
 // drawn is a comparison as it is drawn.
-func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
+func drawn(r *comparisons.Comparison, f compare.Figure, scale ratioScale) bar {
 	word := wording.OfVerdict(r.Verdict)
 	b := bar{
 		Class:  word.Class,
@@ -170,7 +171,7 @@ func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
 		interval, name = r.Interval90, wording.Percent(0.9)
 	}
 	if interval == nil { // of a status, which has the one on which the verdict rests
-		interval = &result.Interval{
+		interval = &comparisons.Interval{
 			AtLeast:    r.AtLeast,
 			AtMost:     r.AtMost,
 			Confidence: r.Confidence,
@@ -189,7 +190,7 @@ func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
 }
 
 // short is why there is no change, in some words.
-func short(r *result.Comparison) string {
+func short(r *comparisons.Comparison) string {
 	switch r.Reason {
 	case string(compare.TooFewRepeats):
 		return "too few repeats"
@@ -205,7 +206,7 @@ func short(r *result.Comparison) string {
 }
 
 // needs is how many repeats would tell.
-func needs(r *result.Comparison) string {
+func needs(r *comparisons.Comparison) string {
 	switch {
 	case r.Verdict != string(compare.CannotTell) || r.Needs == 0:
 		return ""
@@ -219,7 +220,7 @@ func needs(r *result.Comparison) string {
 
 // Margins are the margins of a figure over its comparisons: 5 %, or from the least to the greatest;
 // "" = there is none.
-func Margins(rows []result.Comparison, f compare.Figure) string {
+func Margins(rows []comparisons.Comparison, f compare.Figure) string {
 	least, most := math.Inf(1), 0.
 	for i := range rows {
 		if rows[i].Figure == f.Name && rows[i].Primary && rows[i].Margin > 0 {
@@ -245,7 +246,7 @@ func marginText(x float64) string {
 }
 
 // Table is the comparisons as a table.
-func Table(rows []result.Comparison) report.Table {
+func Table(rows []comparisons.Comparison) report.Table {
 	t := report.Table{Drawn: true, Caption: "Each cell against its baseline", Columns: []report.Column{
 		{Title: "Figure"},
 		{Title: "Cell"},
@@ -257,11 +258,11 @@ func Table(rows []result.Comparison) report.Table {
 		{Title: "Verdict"},
 		{Title: "Why", Soft: true},
 	}}
-	primary := slices.DeleteFunc(slices.Clone(rows), func(r result.Comparison) bool {
+	primary := slices.DeleteFunc(slices.Clone(rows), func(r comparisons.Comparison) bool {
 		return !r.Primary
 	})
 	if len(primary) > manyRows {
-		slices.SortStableFunc(primary, func(a, b result.Comparison) int {
+		slices.SortStableFunc(primary, func(a, b comparisons.Comparison) int {
 			return rank(a.Verdict) -
 				rank(b.Verdict)
 		})
@@ -284,9 +285,9 @@ func rank(verdict string) int {
 
 // Cells are a comparison in the columns of Table: figure, cell, baseline, both medians, change,
 // interval, verdict and why.
-func Cells(r *result.Comparison) []report.Cell {
+func Cells(r *comparisons.Comparison) []report.Cell {
 	f := compare.FigureNamed(r.Figure)
-	interval := wording.Interval(f, &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
+	interval := wording.Interval(f, &comparisons.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
 	if r.Change == nil {
 		interval = ""
 	} else {

@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/report/plot"
 	"github.com/redquake/redquake/internal/report/wording"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // ratioScale places logarithms of ratios so that both 2 % and 70 % can be read: linear around 0,
@@ -18,7 +18,7 @@ type ratioScale struct{ most float64 } // the logarithm at the ends
 const linear = 0.05
 
 // newRatioScale reaches as far as the changes, at least to five times.
-func newRatioScale(rows []result.Comparison) ratioScale {
+func newRatioScale(rows []comparisons.Comparison) ratioScale {
 	s := ratioScale{math.Log(5)}
 	reach := func(x *float64) {
 		if x != nil && *x > -1 {
@@ -64,7 +64,7 @@ type bar struct {
 // span is a part of a drawing, in percent.
 type span struct{ Left, Width plot.Place }
 
-func (s ratioScale) span(i *result.Interval, f compare.Figure) span {
+func (s ratioScale) span(i *comparisons.Interval, f compare.Figure) span {
 	if i == nil {
 		return span{}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 //go:embed matrix.html
@@ -245,7 +246,7 @@ func (s *subject) objectives() (list []report.Objective) {
 	return list
 }
 
-func notRegressed(r *result.Comparison) *bool {
+func notRegressed(r *comparisons.Comparison) *bool {
 	if r.Verdict == string(v1alpha1.ComparisonCannotTell) {
 		return new(true) // neither is a failure
 	}
@@ -276,7 +277,7 @@ func (s *subject) missedIn(cell int) report.Objective {
 	return o
 }
 
-func required(name string, r *result.Comparison, met *bool) report.Objective {
+func required(name string, r *comparisons.Comparison, met *bool) report.Objective {
 	o := report.Objective{
 		Name:    name + " " + r.Figure,
 		Of:      r.Cell,

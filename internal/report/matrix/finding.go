@@ -15,14 +15,14 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/intervals"
 	"github.com/redquake/redquake/internal/report/wording"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // effect is what a group of cells has in common in one figure.
 type effect struct {
 	group  string
 	figure compare.Figure
-	rows   []*result.Comparison
+	rows   []*comparisons.Comparison
 }
 
 func (e *effect) count(verdicts ...string) (n int) {
@@ -56,7 +56,7 @@ func (e *effect) changes(verdicts ...string) (low, high float64) {
 
 // effects are those of each group in each primary figure but counted ones, in the order of the
 // figures.
-func (s *subject) effects(rows []result.Comparison) (list []effect) {
+func (s *subject) effects(rows []comparisons.Comparison) (list []effect) {
 	for i := range rows {
 		r := &rows[i]
 		f := compare.FigureNamed(r.Figure)
@@ -150,7 +150,7 @@ func needed(effects []effect) (most int) {
 
 // sinceEarlier is what has regressed since the earlier run.
 func (s *subject) sinceEarlier() report.Prose {
-	var worse []*result.Comparison
+	var worse []*comparisons.Comparison
 	for i := range s.Earlier.Rows {
 		if r := &s.Earlier.Rows[i]; r.Verdict == string(v1alpha1.ComparisonRegressed) {
 			worse = append(worse, r)
@@ -244,7 +244,7 @@ func (e *effect) notWorse() string {
 	return text
 }
 
-func values(rows []*result.Comparison) (all []result.Comparison) {
+func values(rows []*comparisons.Comparison) (all []comparisons.Comparison) {
 	for _, r := range rows {
 		all = append(all, *r)
 	}
@@ -269,7 +269,9 @@ func (e *effect) verb(where string, verdicts ...string) string {
 func (e *effect) parts(verdicts ...string) (verb, by string) {
 	low, high := e.changes(verdicts...)
 	least := ""
-	if slices.ContainsFunc(e.rows, func(r *result.Comparison) bool { return r.Bound == "AtLeast" }) {
+	if slices.ContainsFunc(e.rows, func(r *comparisons.Comparison) bool {
+		return r.Bound == "AtLeast"
+	}) {
 		least = "at least "
 	}
 	what := wording.Of(e.figure.Name).InText
@@ -312,7 +314,7 @@ func rangeOf(low, high, unit string) string {
 }
 
 // tally counts the verdicts, in a sentence.
-func tally(rows []result.Comparison) string {
+func tally(rows []comparisons.Comparison) string {
 	counts := map[string]int{}
 	all := 0
 	for i := range rows {

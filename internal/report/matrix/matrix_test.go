@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 	"github.com/redquake/redquake/internal/testing/reporttest"
 )
 
@@ -397,8 +398,8 @@ func TestTwoExperiments(t *testing.T) {
 	q := now.Plan.Question(&now.Object.Spec.Compare)
 	against := experiment.CompareWith(now.Record, "", experiment.Earlier{Name: "redis-7", Record: then.Record}, q,
 		now.Plan.BaselineOf)
-	table := &result.Comparisons{
-		Version:     result.ComparisonVersion,
+	table := &comparisons.Comparisons{
+		Version:     comparisons.Version,
 		Baseline:    "redis-7",
 		Comparisons: against.Rows,
 		Notes:       against.Notes,

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // matrixSection is the cells.
@@ -409,7 +410,7 @@ func (s *subject) othersSection() *report.Section {
 		c := intervals.Cells(r)
 		interval := ""
 		if r.Change != nil {
-			interval = wording.Interval(compare.FigureNamed(r.Figure), &result.Interval{
+			interval = wording.Interval(compare.FigureNamed(r.Figure), &comparisons.Interval{
 				AtLeast: r.AtLeast,
 				AtMost:  r.AtMost,
 			})

@@ -9,14 +9,14 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/wording"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 	"github.com/redquake/redquake/internal/version"
 )
 
 // Runs is a comparison of runs: each argument of a command is a cell, the first one is the
 // baseline.
 func Runs(
-	cells []experiment.Cell, table *result.Comparisons, require v1alpha1.ComparisonRequirement,
+	cells []experiment.Cell, table *comparisons.Comparisons, require v1alpha1.ComparisonRequirement,
 ) *Study {
 	s := &Study{
 		Kind:     report.Comparison,
@@ -68,8 +68,8 @@ func (s *Study) required() (report.Verdict, string) {
 	return report.Verdict(j.Verdict), j.Message
 }
 
-func primaryRows(t *result.Comparisons) []result.Comparison {
-	return slices.DeleteFunc(slices.Clone(t.Comparisons), func(c result.Comparison) bool {
+func primaryRows(t *comparisons.Comparisons) []comparisons.Comparison {
+	return slices.DeleteFunc(slices.Clone(t.Comparisons), func(c comparisons.Comparison) bool {
 		return !c.Primary
 	})
 }
@@ -80,7 +80,7 @@ const earlierParameter = "experiment"
 // Two is an experiment against an earlier one: each cell against itself. then and now are their
 // names.
 func Two(
-	earlier, later *Experiment, then, now string, table *result.Comparisons,
+	earlier, later *Experiment, then, now string, table *comparisons.Comparisons,
 	require v1alpha1.ComparisonRequirement,
 ) *Study {
 	s := &Study{
@@ -112,7 +112,7 @@ func Two(
 
 // both makes two cells of each that both have: one of the earlier experiment, which is its
 // baseline.
-func (s *Study) both(earlier, later *Experiment, then, now string, table *result.Comparisons) {
+func (s *Study) both(earlier, later *Experiment, then, now string, table *comparisons.Comparisons) {
 	own := s.Cells
 	s.Cells = nil
 	for i, c := range own {

@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/wording"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 	"github.com/redquake/redquake/internal/version"
 )
 
@@ -137,12 +137,14 @@ func (s *Study) setEarlier(o *v1alpha1.RedisExperiment) {
 }
 
 // ofStatus is a comparison of a status, which has the interval on which the verdict rests alone.
-func ofStatus(c *v1alpha1.ComparisonResult, run string, q experiment.Question) result.Comparison {
+func ofStatus(
+	c *v1alpha1.ComparisonResult, run string, q experiment.Question,
+) comparisons.Comparison {
 	f := compare.FigureNamed(c.Figure)
 	if m, ok := q.Margins[c.Figure]; ok {
 		f.Margin = m
 	}
-	r := result.Comparison{
+	r := comparisons.Comparison{
 		Cell:            c.Cell,
 		Baseline:        run,
 		Figure:          c.Figure,

@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/overlay"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // Study is what the report of an experiment or a comparison is made of.
@@ -30,7 +30,7 @@ type Study struct {
 	Repeat  int   // of each cell; 0 = as many as there are
 	Order   v1alpha1.ExperimentOrder
 	Seed    *int64
-	Table   *result.Comparisons
+	Table   *comparisons.Comparisons
 	Asked
 
 	Earlier *Earlier       // nil = not compared with an earlier run
@@ -71,7 +71,7 @@ type Run struct {
 // Earlier is a comparison of each cell with itself in an earlier run.
 type Earlier struct {
 	Run       string
-	Rows      []result.Comparison
+	Rows      []comparisons.Comparison
 	Notes     []string
 	Regressed string // of the condition: True, False or Unknown
 	Reason    string
@@ -89,7 +89,7 @@ func (s *Study) RunsOf(cell int) (runs []*Run) {
 }
 
 // Row is the comparison of a cell in a figure; nil = there is none.
-func (s *Study) Row(cell, figure string) *result.Comparison {
+func (s *Study) Row(cell, figure string) *comparisons.Comparison {
 	for i := range s.Table.Comparisons {
 		if r := &s.Table.Comparisons[i]; r.Cell == cell && r.Figure == figure {
 			return r

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // NBSP is the no-break space between a number and what it counts.
@@ -183,7 +184,7 @@ func difference(x float64) string {
 }
 
 // Interval is an interval without units. A limit that is absent is infinite.
-func Interval(f compare.Figure, i *result.Interval) string {
+func Interval(f compare.Figure, i *comparisons.Interval) string {
 	if i == nil {
 		return ""
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/study"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 const compareHelp = `Compare the figures of several runs: is a setting better or worse than another, the same, or can
@@ -228,7 +228,7 @@ func (f *compareFlags) writeReport(of func() (*report.Document, error)) error {
 	return file.WriteReport(d)
 }
 
-func (f *compareFlags) write(streams cli.Streams, table *result.Comparisons) error {
+func (f *compareFlags) write(streams cli.Streams, table *comparisons.Comparisons) error {
 	switch f.output {
 	case "json":
 		return output.WriteJSON(streams.Out, table)
@@ -239,7 +239,7 @@ func (f *compareFlags) write(streams cli.Streams, table *result.Comparisons) err
 }
 
 // judge ends the command by what --require asks.
-func (f *compareFlags) judge(table *result.Comparisons) error {
+func (f *compareFlags) judge(table *comparisons.Comparisons) error {
 	if f.require == "" || compare.Require(f.require) == compare.RequireNone {
 		return nil
 	}

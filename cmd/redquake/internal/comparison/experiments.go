@@ -22,7 +22,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/study"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/comparisons"
 )
 
 // compareArgs checks the number of the arguments: cells, or experiments.
@@ -85,7 +85,7 @@ func (f *compareFlags) runExperiments(
 
 // documentOf is the report of what was compared.
 func (f *compareFlags) documentOf(
-	all []*archive.Experiment, args []string, table *result.Comparisons,
+	all []*archive.Experiment, args []string, table *comparisons.Comparisons,
 ) (*report.Document, error) {
 	require := v1alpha1.ComparisonRequirement(f.require)
 	var of []*study.Experiment
@@ -115,7 +115,7 @@ func earlierName(all []*archive.Experiment, args []string) string {
 // tableOf compares the cells of one experiment, or those of the second with the first.
 func (f *compareFlags) tableOf(
 	all []*archive.Experiment, args []string,
-) (*result.Comparisons, error) {
+) (*comparisons.Comparisons, error) {
 	if len(all) == 1 {
 		of := all[0]
 		return of.Plan.Outcome(of.Object, of.Record, v1alpha1.ComparisonRequirement(f.require)), nil
@@ -139,8 +139,8 @@ func (f *compareFlags) tableOf(
 	if len(against.Rows) == 0 {
 		return nil, fmt.Errorf("%s has none of the cells of %s", args[1], args[0])
 	}
-	table := &result.Comparisons{
-		Version:     result.ComparisonVersion,
+	table := &comparisons.Comparisons{
+		Version:     comparisons.Version,
 		Baseline:    earlier.Name,
 		Comparisons: against.Rows,
 		Notes:       against.Notes,

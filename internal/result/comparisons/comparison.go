@@ -1,10 +1,15 @@
-package result
+// Package comparisons is the result of comparing the cells of an experiment: a document.
+package comparisons
 
-import "fmt"
+import (
+	"fmt"
 
-// ComparisonVersion is the version of Comparisons' JSON: it increases when a field is renamed,
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Version is the version of Comparisons' JSON: it increases when a field is renamed,
 // removed or means something else.
-const ComparisonVersion = 1
+const Version = 1
 
 // Comparisons are the cells of an experiment against their baseline. Its JSON is described in
 // docs/record.md.
@@ -32,11 +37,11 @@ type Experiment struct {
 // Comparison is one figure of a cell against the same of its baseline. A number that was not told
 // is absent: a limit of an interval that is not known is infinite.
 type Comparison struct {
-	Cell     string `json:"cell"`
-	Baseline string `json:"baseline"`
-	Figure   string `json:"figure"`
-	Unit     Unit   `json:"unit"`
-	Primary  bool   `json:"primary"` // a verdict is told of it; of others only the figures
+	Cell     string      `json:"cell"`
+	Baseline string      `json:"baseline"`
+	Figure   string      `json:"figure"`
+	Unit     result.Unit `json:"unit"`
+	Primary  bool        `json:"primary"` // a verdict is told of it; of others only the figures
 
 	Verdict string `json:"verdict,omitempty"` // Better, Worse, Same or CannotTell
 	Reason  string `json:"reason,omitempty"`
