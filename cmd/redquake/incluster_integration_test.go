@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
@@ -177,7 +178,7 @@ func (p *place) setFault(reason string, complete bool, verdict v1alpha1.Verdict,
 		o.Status.Impact = digest.Impact(
 			result.NewFault(&impact.Impact{
 				BaselineRate: 100,
-				Outage:       impact.Outage{Bounded: impact.Exactly(1080 * time.Millisecond), Of: impact.Load},
+				Outage:       impact.Outage{Bounded: durations.Exactly(1080 * time.Millisecond), Of: impact.Load},
 			}, result.FaultInput{}))
 	} else if o.Status.InjectedAt != nil {
 		now := metav1.NowMicro()

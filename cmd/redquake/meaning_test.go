@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
@@ -45,11 +46,11 @@ type arrangement struct {
 // reads and its writes.
 func arrangements() map[string]arrangement {
 	list := map[string]arrangement{}
-	none := impact.Exactly(-1)
+	none := durations.Exactly(-1)
 	for _, s := range [][3]int{{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}} {
-		around := func(i int) impact.Bounded {
+		around := func(i int) durations.Bounded {
 			d := time.Duration(s[i]) * time.Second
-			return impact.Bounded{Value: d, AtLeast: d - 20_400*time.Microsecond, AtMost: d + 10*time.Millisecond}
+			return durations.Bounded{Value: d, AtLeast: d - 20_400*time.Microsecond, AtMost: d + 10*time.Millisecond}
 		}
 		longest := func(names ...string) impact.Outage {
 			for i := range s {
@@ -110,8 +111,8 @@ func show(t *testing.T, a arrangement) *shown {
 	t.Helper()
 	s := &shown{arrangement: a, measured: result.NewFault(&impact.Impact{
 		BaselineRate: 100, MinRate: 25, Outages: a.outages, Outage: a.outages.Longest(), Dip: a.dip, Dips: a.dips,
-		Recovered: true, RecoveryTime: impact.Exactly(tookToRecover), RecoveredThroughput: 1,
-		TimeToImpact: impact.Exactly(-1),
+		Recovered: true, RecoveryTime: durations.Exactly(tookToRecover), RecoveredThroughput: 1,
+		TimeToImpact: durations.Exactly(-1),
 	}, result.FaultInput{
 		Name:       "kill",
 		Type:       string(v1alpha1.FaultPodKill),

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
@@ -26,7 +27,7 @@ func Columns(d *v1alpha1.FaultDisplay, f *result.Fault) {
 	}
 }
 
-func span(b impact.Bounded) string {
+func span(b durations.Bounded) string {
 	return format.Span(b.Value, b.AtLeast, b.AtMost)
 }
 

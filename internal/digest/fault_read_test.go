@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/result"
@@ -14,7 +15,7 @@ import (
 
 // Read from an object, a result has all that the status of the fault has of it: written again it is the same.
 func TestFaultOfItsObject(t *testing.T) {
-	three := impact.Bounded{Value: 3 * time.Second, AtLeast: 2980 * time.Millisecond, AtMost: 3010 * time.Millisecond}
+	three := durations.Bounded{Value: 3 * time.Second, AtLeast: 2980 * time.Millisecond, AtMost: 3010 * time.Millisecond}
 	latency := summary.Latency{P50: time.Millisecond, P99: 3 * time.Millisecond, Count: 9}
 	p99 := summary.Latency{P99: 3 * time.Millisecond, Count: 9} // a status has no other of them
 	failures := impact.Failures{FirstError: time.Millisecond, LastError: time.Second, Errors: 7}
@@ -27,9 +28,9 @@ func TestFaultOfItsObject(t *testing.T) {
 		TotalOutage:  three,
 		ErrorWindow:  time.Second,
 		Outages: impact.Outages{
-			Load:   impact.Exactly(time.Second),
-			Reads:  impact.Exactly(2 * time.Second),
-			Writes: impact.Exactly(-1),
+			Load:   durations.Exactly(time.Second),
+			Reads:  durations.Exactly(2 * time.Second),
+			Writes: durations.Exactly(-1),
 			Shard:  impact.ShardOutage{Bounded: three, Shard: 2},
 			Probe:  three,
 		},

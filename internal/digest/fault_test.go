@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
@@ -24,12 +25,12 @@ func TestImpactFitsTheCRD(t *testing.T) {
 	}
 	worst := impact.Effect{
 		Name:     "set",
-		Outage:   impact.Exactly(week),
+		Outage:   durations.Exactly(week),
 		Dip:      1 - 1e-11,
 		Failures: impact.Failures{FirstError: week, LastError: week, Errors: 1 << 60},
 	}
 	none := impact.Effect{Name: "get", Dip: math.NaN(), Failures: impact.Failures{FirstError: -1, LastError: -1}}
-	length := impact.Exactly(week - 1)
+	length := durations.Exactly(week - 1)
 	doubts := []impact.Doubt{
 		{Reason: impact.NoLoad, Message: strings.Repeat("x", 2000)},
 		{Reason: impact.NoLoad, Message: "twice"},
@@ -37,17 +38,17 @@ func TestImpactFitsTheCRD(t *testing.T) {
 	}
 	for name, m := range map[string]impact.Impact{
 		"none": {
-			TimeToImpact: impact.Exactly(-1),
+			TimeToImpact: durations.Exactly(-1),
 			Outage:       impact.Outage{Of: impact.Load},
 			Outages: impact.Outages{
-				Reads:  impact.Exactly(-1),
-				Writes: impact.Exactly(-1),
-				Shard:  impact.ShardOutage{Bounded: impact.Exactly(-1)},
-				Probe:  impact.Exactly(-1),
+				Reads:  durations.Exactly(-1),
+				Writes: durations.Exactly(-1),
+				Shard:  impact.ShardOutage{Bounded: durations.Exactly(-1)},
+				Probe:  durations.Exactly(-1),
 			},
 			Dip:          impact.Dip{Of: impact.All},
-			OutageEnd:    impact.Exactly(-1),
-			RecoveryTime: impact.Exactly(-1),
+			OutageEnd:    durations.Exactly(-1),
+			RecoveryTime: durations.Exactly(-1),
 		},
 		"largest": {
 			BaselineRate: 1e8 / 3,
@@ -63,10 +64,10 @@ func TestImpactFitsTheCRD(t *testing.T) {
 				Shard:  impact.ShardOutage{Bounded: length, Shard: 1 << 30},
 				Probe:  length,
 			},
-			TotalOutage:         impact.Exactly(week - 1),
+			TotalOutage:         durations.Exactly(week - 1),
 			ErrorWindow:         week - 1,
 			Recovered:           true,
-			RecoveryTime:        impact.Exactly(week - 1),
+			RecoveryTime:        durations.Exactly(week - 1),
 			RecoveredThroughput: 1e8 / 3,
 			LostRequests:        1e14,
 			Errors:              1 << 60,
@@ -134,11 +135,11 @@ func TestColumns(t *testing.T) {
 			BaselineRate: 100,
 			Dip:          impact.Dip{Value: 0.9, Of: impact.All},
 			Outage: impact.Outage{
-				Bounded: impact.Bounded{Value: second, AtLeast: second * 9 / 10, AtMost: second},
+				Bounded: durations.Bounded{Value: second, AtLeast: second * 9 / 10, AtMost: second},
 				Of:      impact.Load,
 			},
 			Recovered: true,
-			RecoveryTime: impact.Bounded{
+			RecoveryTime: durations.Bounded{
 				Value:   7580 * time.Millisecond,
 				AtLeast: 1280 * time.Millisecond,
 				AtMost:  7580 * time.Millisecond,
@@ -146,13 +147,13 @@ func TestColumns(t *testing.T) {
 		},
 		{Outage: "500ms-1.5s"}: {
 			Outage: impact.Outage{
-				Bounded: impact.Bounded{Value: second, AtLeast: second / 2, AtMost: second * 3 / 2},
+				Bounded: durations.Bounded{Value: second, AtLeast: second / 2, AtMost: second * 3 / 2},
 				Of:      impact.Load,
 			},
 		},
 		{Dip: "0%", Outage: "0s"}: {
 			BaselineRate: 100,
-			Outage:       impact.Outage{Bounded: impact.Bounded{AtMost: 8 * time.Millisecond}, Of: impact.Load},
+			Outage:       impact.Outage{Bounded: durations.Bounded{AtMost: 8 * time.Millisecond}, Of: impact.Load},
 		},
 	} {
 		var d v1alpha1.FaultDisplay

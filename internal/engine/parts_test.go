@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/truth"
@@ -81,10 +82,10 @@ func TestTruthRareWritesFail(t *testing.T) {
 					t.Fatal(err)
 				}
 				m := impact.Analyze(seriesOf(t, p, o), impact.Fault{At: broken}, impact.Options{BaselineMinimum: time.Second})
-				within := func(b impact.Bounded) bool {
+				within := func(b durations.Bounded) bool {
 					return down*7/10 < b.AtLeast && b.AtLeast <= down && down <= b.AtMost && b.AtMost < down*13/10
 				}
-				text := func(b impact.Bounded) string {
+				text := func(b durations.Bounded) string {
 					return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond),
 						b.AtMost.Round(time.Millisecond))
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/await"
@@ -44,10 +45,10 @@ func TestTruthPausedWrites(t *testing.T) {
 		BaselineMinimum: time.Second,
 		SustainFor:      2 * time.Second,
 	})
-	about := func(b impact.Bounded) bool {
+	about := func(b durations.Bounded) bool {
 		return pause-300*time.Millisecond < b.AtLeast && b.AtLeast <= pause+late && atLeast <= b.AtMost
 	}
-	text := func(b impact.Bounded) string {
+	text := func(b durations.Bounded) string {
 		return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond),
 			b.AtMost.Round(time.Millisecond))
 	}

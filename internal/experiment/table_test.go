@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/result/comparisons"
@@ -310,9 +311,9 @@ func TestRunOfWhatWasKept(t *testing.T) {
 	}
 	load.Verification = &result.Verification{Lost: new(uint64(7))}
 	fault := result.NewFault(&impact.Impact{
-		Outage:       impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load},
+		Outage:       impact.Outage{Bounded: durations.Exactly(2 * time.Second), Of: impact.Load},
 		Recovered:    true,
-		RecoveryTime: impact.Exactly(3 * time.Second),
+		RecoveryTime: durations.Exactly(3 * time.Second),
 	}, result.FaultInput{Name: "kill", UID: "u"})
 	fault.Verdict = string(v1alpha1.VerdictPass)
 	kept := result.Run{Load: load, Faults: []result.Fault{*fault}}

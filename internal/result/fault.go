@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
@@ -207,9 +208,9 @@ func (f *Fault) Dip() impact.Dip {
 }
 
 // Recovery is the time from the injection to sustained recovery; false without a recovery.
-func (f *Fault) Recovery() (impact.Bounded, bool) {
+func (f *Fault) Recovery() (durations.Bounded, bool) {
 	if !f.Recovered || f.RecoveryTime == nil {
-		return impact.Bounded{}, false
+		return durations.Bounded{}, false
 	}
 	return f.RecoveryTime.Bounded(), true
 }
@@ -244,8 +245,8 @@ func (f *Fault) Conclude(lost *Losses, last []Objective, verdict, why string) {
 }
 
 // Bounded is the duration as package impact has it.
-func (b BoundedSeconds) Bounded() impact.Bounded {
-	return impact.Bounded{
+func (b BoundedSeconds) Bounded() durations.Bounded {
+	return durations.Bounded{
 		Value:   time.Duration(b.Value),
 		AtLeast: time.Duration(b.AtLeast),
 		AtMost:  time.Duration(b.AtMost),

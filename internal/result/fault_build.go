@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
@@ -54,7 +55,7 @@ func NewFault(m *impact.Impact, in FaultInput) *Fault {
 	f.setParts(m)
 	switch {
 	case m.Recovered:
-		f.RecoveryTime = new(Bounds(m.RecoveryTime.Max(impact.Bounded{})))
+		f.RecoveryTime = new(Bounds(m.RecoveryTime.Max(durations.Bounded{})))
 		f.RecoveredShare = finite(m.RecoveredThroughput)
 	case m.IsRecoveryUnknown():
 		f.RecoveryAtLeast = new(Seconds(m.RecoveryTime.AtLeast))
@@ -73,7 +74,7 @@ func NewFault(m *impact.Impact, in FaultInput) *Fault {
 
 // setParts sets the outage and the dip, and those of the parts.
 func (f *Fault) setParts(m *impact.Impact) {
-	shard := func(b impact.Bounded, number int) *FaultOutage {
+	shard := func(b durations.Bounded, number int) *FaultOutage {
 		return &FaultOutage{
 			BoundedSeconds: Bounds(b),
 			Of:             impact.Shard,
@@ -105,7 +106,7 @@ func (f *Fault) setParts(m *impact.Impact) {
 }
 
 // Bounds is a duration with its bounds, in seconds.
-func Bounds(b impact.Bounded) BoundedSeconds {
+func Bounds(b durations.Bounded) BoundedSeconds {
 	return BoundedSeconds{
 		Value:   Seconds(b.Value),
 		AtLeast: Seconds(b.AtLeast),
@@ -114,7 +115,7 @@ func Bounds(b impact.Bounded) BoundedSeconds {
 }
 
 // BoundsIf is Bounds of a duration that was measured; nil for another one.
-func BoundsIf(b impact.Bounded) *BoundedSeconds {
+func BoundsIf(b durations.Bounded) *BoundedSeconds {
 	if !b.Known() {
 		return nil
 	}

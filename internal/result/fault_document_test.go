@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 )
@@ -20,7 +21,7 @@ func aFault(name string, at time.Duration) *Fault {
 		P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 3 * time.Millisecond, P999: 4 * time.Millisecond,
 		Max: 5 * time.Millisecond, Mean: 1500 * time.Microsecond, Count: 9,
 	}
-	three := impact.Bounded{Value: 3 * time.Second, AtLeast: 2980 * time.Millisecond, AtMost: 3010123456}
+	three := durations.Bounded{Value: 3 * time.Second, AtLeast: 2980 * time.Millisecond, AtMost: 3010123456}
 	failures := impact.Failures{FirstError: time.Millisecond, LastError: -1, Errors: 7}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	f := NewFault(&impact.Impact{
@@ -29,8 +30,8 @@ func aFault(name string, at time.Duration) *Fault {
 		TimeToImpact: three,
 		Outage:       impact.Outage{Bounded: three, Of: impact.Shard, Shard: 2},
 		Outages: impact.Outages{
-			Load:   impact.Exactly(time.Second),
-			Reads:  impact.Exactly(-1),
+			Load:   durations.Exactly(time.Second),
+			Reads:  durations.Exactly(-1),
 			Writes: three,
 			Shard:  impact.ShardOutage{Bounded: three, Shard: 2},
 			Probe:  three,
@@ -139,7 +140,7 @@ func TestRoomForFaults(t *testing.T) {
 		for k := range 8 {
 			f.Operations = append(f.Operations, OperationHit{
 				Name:     "op",
-				Outage:   Bounds(impact.Exactly(time.Duration(i*k) * 15485863)),
+				Outage:   Bounds(durations.Exactly(time.Duration(i*k) * 15485863)),
 				Failures: Failures{Errors: uint64(i * k)},
 			})
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
@@ -13,11 +14,11 @@ import (
 
 // The figures of a fault are those of its impact, not of a part.
 func TestFiguresOfAFault(t *testing.T) {
-	longest := impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}
+	longest := impact.Outage{Bounded: durations.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}
 	deepest := impact.Dip{Value: 0.5, Of: impact.Writes}
 	f := NewFault(&impact.Impact{
 		Outage:  longest,
-		Outages: impact.Outages{Load: impact.Exactly(time.Second)},
+		Outages: impact.Outages{Load: durations.Exactly(time.Second)},
 		Dip:     deepest,
 		Dips:    impact.Dips{All: 0.1, Writes: 0.5},
 	}, FaultInput{})
@@ -27,15 +28,15 @@ func TestFiguresOfAFault(t *testing.T) {
 }
 
 func TestRecovery(t *testing.T) {
-	if took, ok := NewFault(&impact.Impact{RecoveryTime: impact.Exactly(-1)}, FaultInput{}).Recovery(); ok ||
-		took != impact.Exactly(0) {
+	if took, ok := NewFault(&impact.Impact{RecoveryTime: durations.Exactly(-1)}, FaultInput{}).Recovery(); ok ||
+		took != durations.Exactly(0) {
 		t.Errorf("%+v, %v", took, ok)
 	}
-	if took, ok := NewFault(&impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(time.Second)},
-		FaultInput{}).Recovery(); !ok || took != impact.Exactly(time.Second) {
+	if took, ok := NewFault(&impact.Impact{Recovered: true, RecoveryTime: durations.Exactly(time.Second)},
+		FaultInput{}).Recovery(); !ok || took != durations.Exactly(time.Second) {
 		t.Errorf("%+v, %v", took, ok)
 	}
-	unknown := NewFault(&impact.Impact{RecoveryTime: impact.Bounded{Value: -1, AtLeast: time.Second, AtMost: -1}},
+	unknown := NewFault(&impact.Impact{RecoveryTime: durations.Bounded{Value: -1, AtLeast: time.Second, AtMost: -1}},
 		FaultInput{})
 	if _, ok := unknown.Recovery(); ok || unknown.RecoveryAtLeast == nil ||
 		*unknown.RecoveryAtLeast != Seconds(time.Second) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record/merged"
 )
@@ -127,7 +128,7 @@ func worst(load, writes, reads *Gap) *Gap {
 // bounds of these gaps; nil = none.
 func longest(gaps []impact.BoundedGap, from, end time.Duration) *Gap {
 	var found *Gap
-	var bounds impact.Bounded
+	var bounds durations.Bounded
 	for _, g := range gaps {
 		if time.Duration(g.To) <= from || time.Duration(g.From) >= end {
 			continue

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
@@ -180,7 +181,7 @@ func TestLongestGap(t *testing.T) {
 	gap := func(from, to int64, atLeast, atMost time.Duration) impact.BoundedGap {
 		return impact.BoundedGap{
 			Gap:    record.Gap{From: from, To: to},
-			Length: impact.Bounded{Value: time.Duration(to - from), AtLeast: atLeast, AtMost: atMost},
+			Length: durations.Bounded{Value: time.Duration(to - from), AtLeast: atLeast, AtMost: atMost},
 		}
 	}
 	gaps := []impact.BoundedGap{gap(0, 90, 90, 90), gap(100, 120, 20, 50), gap(200, 240, 10, 45)}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 )
@@ -70,7 +70,7 @@ func loadingSince(timeline []v1alpha1.TimelineEvent, pod string, at time.Time) t
 // future = there was none.
 func firstSuccess(timeline []v1alpha1.TimelineEvent, after time.Time) time.Time {
 	for _, e := range timeline { // in order
-		if (e.Event == impact.Serves || e.Event == FirstSuccess) && e.At.After(after) {
+		if (e.Event == durations.Serves || e.Event == FirstSuccess) && e.At.After(after) {
 			return e.At.Time
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -18,9 +19,9 @@ var (
 		contract.EventMultiAttach, contract.EventAttached,
 	}
 	stamped   = []string{Created, Scheduled, Started, Ready, Exited, OOMKilled}
-	byClients = []string{FirstError, impact.Serves, FirstSuccess, Recovered}
+	byClients = []string{FirstError, durations.Serves, FirstSuccess, Recovered}
 	// the fault itself, or unknown
-	withoutSource = []string{impact.Unexplained, Reverted, Active, Marked}
+	withoutSource = []string{durations.Unexplained, Reverted, Active, Marked}
 	noPhase       = []string{Injected, Marked, Active, EffectLost}
 )
 
@@ -30,7 +31,7 @@ func Phases(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []result
 		return nil
 	}
 	t0 := status.InjectedAt.Time
-	var milestones []impact.Milestone
+	var milestones []durations.Milestone
 	known := map[string]bool{}
 	for _, e := range withLoading(status.Timeline) {
 		if !known[e.Event] && !slices.Contains(noPhase, e.Event) && !e.At.Time.Before(t0) {
@@ -39,8 +40,8 @@ func Phases(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []result
 		}
 	}
 	var phases []result.Phase
-	for _, p := range impact.Phases(measured.Injection, milestones, measured.RecoveryTime) {
-		if p.Name == impact.Unexplained && status.RevertedAt != nil &&
+	for _, p := range durations.Phases(measured.Injection, milestones, measured.RecoveryTime) {
+		if p.Name == durations.Unexplained && status.RevertedAt != nil &&
 			!t0.Add(p.At).After(status.RevertedAt.Time) {
 			p.Name = Active // the fault was active
 		}
@@ -61,13 +62,13 @@ const readWithin = time.Second
 // milestoneOf is the event at an instant from t0, with its uncertainty.
 func milestoneOf(
 	e *v1alpha1.TimelineEvent, at time.Duration, measured *impact.Impact,
-) impact.Milestone {
-	m := impact.Milestone{Name: e.Event, At: at}
+) durations.Milestone {
+	m := durations.Milestone{Name: e.Event, At: at}
 	switch {
 	case e.Event == FirstError:
 		m = measured.Injection.Since(e.Event, measured.TimeToImpact)
 		m.At = at
-	case e.Event == impact.Serves:
+	case e.Event == durations.Serves:
 		m.Sooner = measured.ProbeOutageEnd.Value - measured.ProbeOutageEnd.AtLeast
 	case e.Event == FirstSuccess:
 		m.Sooner = measured.OutageEnd.Value - measured.OutageEnd.AtLeast

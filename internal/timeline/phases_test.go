@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/contract"
 )
@@ -29,7 +30,7 @@ func TestPhasesOf(t *testing.T) {
 		{20 * time.Second, contract.EventAttached},
 		{21 * time.Second, Ready},
 		{21100 * time.Millisecond, contract.EventDatasetLoaded},
-		{22100 * time.Millisecond, impact.Serves},
+		{22100 * time.Millisecond, durations.Serves},
 		{22200 * time.Millisecond, FirstSuccess},
 		{22300 * time.Millisecond, Ready},
 		{23 * time.Second, Recovered},
@@ -40,7 +41,7 @@ func TestPhasesOf(t *testing.T) {
 	if got := Phases(status, &impact.Impact{Recovered: false}); got != nil {
 		t.Errorf("without a recovery: %+v", got)
 	}
-	phases := Phases(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(23 * time.Second)})
+	phases := Phases(status, &impact.Impact{Recovered: true, RecoveryTime: durations.Exactly(23 * time.Second)})
 	var lines []string
 	for _, p := range phases {
 		lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, time.Duration(p.Took.Value), p.Source))
@@ -58,7 +59,7 @@ func TestPhasesOf(t *testing.T) {
 	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)}
 	if got := Phases(status, &impact.Impact{
 		Recovered:    true,
-		RecoveryTime: impact.Exactly(23 * time.Second),
+		RecoveryTime: durations.Exactly(23 * time.Second),
 	})[7]; got.Name != Active || got.Source != "" {
 		t.Errorf("phase %+v while the fault was active", got)
 	}
@@ -99,12 +100,12 @@ func TestLoadingIsAPhaseOfRedis(t *testing.T) {
 		add(time.Second, Started, "redis-0")
 		add(2*time.Second, contract.EventLoading, "redis-0")
 		add(2200*time.Millisecond, Ready, "redis-0")
-		add(5690*time.Millisecond, impact.Serves, "probe")
+		add(5690*time.Millisecond, durations.Serves, "probe")
 		add(5700*time.Millisecond, FirstSuccess, "clients")
 		add(tc.loaded, contract.EventDatasetLoaded, tc.object)
 		add(7*time.Second, Recovered, "clients")
 		var lines []string
-		for _, p := range Phases(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(7 * time.Second)}) {
+		for _, p := range Phases(status, &impact.Impact{Recovered: true, RecoveryTime: durations.Exactly(7 * time.Second)}) {
 			lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, time.Duration(p.Took.Value), p.Source))
 		}
 		if len(lines) < len(tc.want) || !slices.Equal(lines[:len(tc.want)], tc.want) {
@@ -117,27 +118,27 @@ func TestLoadingIsAPhaseOfRedis(t *testing.T) {
 func TestMilestonesAreAsUncertainAsTheirSource(t *testing.T) {
 	const ms = time.Millisecond
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	between := func(value, atLeast time.Duration) impact.Bounded {
-		return impact.Bounded{Value: value, AtLeast: atLeast, AtMost: value}
+	between := func(value, atLeast time.Duration) durations.Bounded {
+		return durations.Bounded{Value: value, AtLeast: atLeast, AtMost: value}
 	}
 	measured := &impact.Impact{
-		Injection:    impact.Milestone{Sooner: ms, Later: 40 * ms},
-		TimeToImpact: impact.Bounded{Value: 60 * ms, AtLeast: 10 * ms, AtMost: 64 * ms},
+		Injection:    durations.Milestone{Sooner: ms, Later: 40 * ms},
+		TimeToImpact: durations.Bounded{Value: 60 * ms, AtLeast: 10 * ms, AtMost: 64 * ms},
 		OutageEnd:    between(2500*ms, 2490*ms), ProbeOutageEnd: between(2400*ms, 2395*ms),
 	}
 	for _, tc := range []struct {
 		event string
 		at    time.Duration
-		want  impact.Milestone
+		want  durations.Milestone
 	}{
-		{FirstError, 60 * ms, impact.Milestone{Sooner: 10 * ms, Later: 3 * ms}},
-		{Deleted, 300 * ms, impact.Milestone{Sooner: 300 * ms}}, // not before the injection
-		{contract.EventAttached, 1800 * ms, impact.Milestone{Sooner: time.Second}},
-		{Started, 2300 * ms, impact.Milestone{Sooner: 300 * ms}},
-		{contract.EventPromoted, 2350 * ms, impact.Milestone{Sooner: 350 * ms}},
-		{impact.Serves, 2400 * ms, impact.Milestone{Sooner: 5 * ms}},
-		{FirstSuccess, 2500 * ms, impact.Milestone{Sooner: 10 * ms}},
-		{Reverted, 2600 * ms, impact.Milestone{}},
+		{FirstError, 60 * ms, durations.Milestone{Sooner: 10 * ms, Later: 3 * ms}},
+		{Deleted, 300 * ms, durations.Milestone{Sooner: 300 * ms}}, // not before the injection
+		{contract.EventAttached, 1800 * ms, durations.Milestone{Sooner: time.Second}},
+		{Started, 2300 * ms, durations.Milestone{Sooner: 300 * ms}},
+		{contract.EventPromoted, 2350 * ms, durations.Milestone{Sooner: 350 * ms}},
+		{durations.Serves, 2400 * ms, durations.Milestone{Sooner: 5 * ms}},
+		{FirstSuccess, 2500 * ms, durations.Milestone{Sooner: 10 * ms}},
+		{Reverted, 2600 * ms, durations.Milestone{}},
 	} {
 		tc.want.Name, tc.want.At = tc.event, tc.at
 		if got := milestoneOf(&v1alpha1.TimelineEvent{Event: tc.event, At: metav1.NewMicroTime(t0.Add(tc.at))}, tc.at,

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -171,7 +172,7 @@ func AddClients(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
 			"the first error, or the start of the first gap")
 	}
 	if measured.ProbeOutageEnd.Value > 0 {
-		Append(status, t0.Add(measured.ProbeOutageEnd.Value), impact.Serves, "probe",
+		Append(status, t0.Add(measured.ProbeOutageEnd.Value), durations.Serves, "probe",
 			fmt.Sprintf("after %s without a success",
 				format.Duration(
 					measured.Outages.Probe.Value))) //nolint:forbidigo // the event is that of the probe

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
@@ -152,11 +153,11 @@ func TestEventTime(t *testing.T) {
 func TestClientEvents(t *testing.T) {
 	s := hit()
 	m := &impact.Impact{
-		TimeToImpact:        impact.Exactly(2 * time.Millisecond),
-		OutageEnd:           impact.Exactly(900 * time.Millisecond),
-		Outages:             impact.Outages{Load: impact.Exactly(898 * time.Millisecond)},
+		TimeToImpact:        durations.Exactly(2 * time.Millisecond),
+		OutageEnd:           durations.Exactly(900 * time.Millisecond),
+		Outages:             impact.Outages{Load: durations.Exactly(898 * time.Millisecond)},
 		Recovered:           true,
-		RecoveryTime:        impact.Exactly(1200 * time.Millisecond),
+		RecoveryTime:        durations.Exactly(1200 * time.Millisecond),
 		RecoveredThroughput: 1,
 	}
 	AddClients(s, m)
@@ -169,9 +170,9 @@ func TestClientEvents(t *testing.T) {
 	}
 	s = hit()
 	AddClients(s, &impact.Impact{
-		TimeToImpact: impact.Exactly(-1),
-		OutageEnd:    impact.Exactly(-1),
-		RecoveryTime: impact.Exactly(-1),
+		TimeToImpact: durations.Exactly(-1),
+		OutageEnd:    durations.Exactly(-1),
+		RecoveryTime: durations.Exactly(-1),
 	})
 	if got := timelineText(s); got != "Injected:redis-0" {
 		t.Errorf("timeline of a fault without any impact: %s", got)

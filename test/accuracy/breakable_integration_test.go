@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/await"
@@ -153,16 +154,16 @@ const (
 // figure is one of an impact that an outage is to be found in.
 type figure struct {
 	name string // added to that of the experiment
-	of   func(*impact.Impact) impact.Bounded
+	of   func(*impact.Impact) durations.Bounded
 }
 
 func (w way) figures() []figure {
 	if w != shard {
-		return []figure{{"", func(m *impact.Impact) impact.Bounded { return m.Outage.Bounded }}}
+		return []figure{{"", func(m *impact.Impact) durations.Bounded { return m.Outage.Bounded }}}
 	}
 	return []figure{
-		{": shardOutage", func(m *impact.Impact) impact.Bounded { return m.Outages.Shard.Bounded }},
-		{": probeOutage", func(m *impact.Impact) impact.Bounded { return m.Outages.Probe }},
+		{": shardOutage", func(m *impact.Impact) durations.Bounded { return m.Outages.Shard.Bounded }},
+		{": probeOutage", func(m *impact.Impact) durations.Bounded { return m.Outages.Probe }},
 	}
 }
 

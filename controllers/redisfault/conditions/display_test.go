@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -19,7 +20,7 @@ func TestDisplayShowsTheWorst(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(1, 0))
 	s := &scope.Fault{Fault: &v1alpha1.RedisFault{}, Figures: scope.Figures{Measured: result.NewFault(&impact.Impact{
 		BaselineRate: 100, Dip: impact.Dip{Value: 1, Of: impact.Writes}, Dips: impact.Dips{All: 0.1, Writes: 1},
-		Outage: impact.Outage{Bounded: impact.Exactly(5 * time.Second), Of: impact.Shard},
+		Outage: impact.Outage{Bounded: durations.Exactly(5 * time.Second), Of: impact.Shard},
 	}, result.FaultInput{})}}
 	s.Fault.Status.InjectedAt, s.Fault.Status.Impact = &at, &v1alpha1.Impact{}
 	d := Display(s)

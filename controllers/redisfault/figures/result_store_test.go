@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
@@ -81,9 +82,9 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 	measured := scopeOf(nil)
 	measured.Measured = resultOf(measured,
 		&impact.Impact{
-			Outage:       impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load},
+			Outage:       impact.Outage{Bounded: durations.Exactly(2 * time.Second), Of: impact.Load},
 			Recovered:    true,
-			RecoveryTime: impact.Exactly(3 * time.Second),
+			RecoveryTime: durations.Exactly(3 * time.Second),
 		}, 20*time.Second)
 	if f := store(measured, state.Outcome{}); f == nil || f.Outage().Value != 2*time.Second ||
 		f.Verdict != "" ||

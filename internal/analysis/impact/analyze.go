@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record/merged"
 )
@@ -30,9 +31,13 @@ import (
 func Analyze(s *merged.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.WithDefaults())
 	m := Impact{
-		BaselineRate: a.base.rate, BaselineNoise: throughput.MedianDeviation(a.base.seconds),
-		TimeToImpact: none, OutageEnd: none, ProbeOutageEnd: none, RecoveryTime: none,
-		Injection: Milestone{Sooner: f.Uncertainty, Later: f.Took + f.Uncertainty},
+		BaselineRate:   a.base.rate,
+		BaselineNoise:  throughput.MedianDeviation(a.base.seconds),
+		TimeToImpact:   durations.None,
+		OutageEnd:      durations.None,
+		ProbeOutageEnd: durations.None,
+		RecoveryTime:   durations.None,
+		Injection:      durations.Milestone{Sooner: f.Uncertainty, Later: f.Took + f.Uncertainty},
 	}
 	recovered, ok := a.recovery()
 	sooner := a.soonerRecovery(recovered, ok)
@@ -113,14 +118,14 @@ func (a *analysis) timeToImpact(m *Impact) {
 
 // began is when the outage of a gap began: after the last success, and before a request that waited
 // in vain was due for its reply.
-func (a *analysis) began(p *gapLog, g gap) Bounded {
+func (a *analysis) began(p *gapLog, g gap) durations.Bounded {
 	from := time.Duration(g.From)
 	return a.sinceInjection(from, from-time.Duration(g.MaybeBefore),
 		from+time.Duration(g.UnprovenHead)+p.usual)
 }
 
 // earlier is the earlier of two instants, of which either need not be known.
-func earlier(a, b Bounded) Bounded {
+func earlier(a, b durations.Bounded) durations.Bounded {
 	if !a.Known() {
 		return b
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/record/merged"
@@ -13,7 +14,7 @@ import (
 // BoundedGap is a gap of a record with the bounds of its length.
 type BoundedGap struct {
 	record.Gap
-	Length Bounded
+	Length durations.Bounded
 }
 
 // Gaps are the gaps of a record. Their bounds are those of an outage (see Analyze), with the part
@@ -91,7 +92,7 @@ func (g *Gaps) bounded(gaps []record.Gap, usual time.Duration, proven bool) []Bo
 		}
 		out = append(out, BoundedGap{
 			one,
-			within(gap{Gap: one}.length(), atLeast-apart, time.Duration(one.AtMost())+apart),
+			durations.Within(gap{Gap: one}.length(), atLeast-apart, time.Duration(one.AtMost())+apart),
 		})
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/record/merged"
@@ -56,7 +57,7 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 	}
 	pods := &Gaps{series: &merged.Series{Pods: 2, ClockUncertainty: 10 * ms}}
 	if got := pods.bounded([]record.Gap{outage}, 5*ms, true); len(got) != 1 ||
-		got[0].Length != (Bounded{600 * ms, 575 * ms, 620 * ms}) {
+		got[0].Length != (durations.Bounded{Value: 600 * ms, AtLeast: 575 * ms, AtMost: 620 * ms}) {
 		t.Errorf("the gap of two pods is %+v, want 600 ms, less 5 ms, and 20 ms more or less as their clocks are", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
@@ -76,7 +77,7 @@ func TestTimeToImpactIsBoundedByErrorsAndGaps(t *testing.T) {
 		list[401].Gaps = []record.Gap{{From: t0 + int64(60*ms), To: t0 + int64(150*ms), MaybeBefore: int64(55 * ms)}}
 	})
 	if got, want := Analyze(s, Fault{At: 40 * time.Second},
-		Options{}).TimeToImpact, (Bounded{59 * ms, 5 * ms, 59 * ms}); got != want {
+		Options{}).TimeToImpact, (durations.Bounded{Value: 59 * ms, AtLeast: 5 * ms, AtMost: 59 * ms}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -87,28 +88,28 @@ func TestOutageThatNobodySees(t *testing.T) {
 	for _, tc := range []struct {
 		name                     string
 		load                     recorded.Load
-		outage, server, recovery Bounded
+		outage, server, recovery durations.Bounded
 	}{
 		{
 			"5/s, down for 150 ms between two requests",
 			recorded.Load{Rate: 5, Length: time.Minute, Down: []summary.Window{seconds(40.12, 40.27)}},
-			Bounded{0, 0, 400 * ms},
-			none,
-			Bounded{0, 0, 400 * ms},
+			durations.Bounded{Value: 0, AtLeast: 0, AtMost: 400 * ms},
+			durations.None,
+			durations.Bounded{Value: 0, AtLeast: 0, AtMost: 400 * ms},
 		},
 		{
 			"10 pods with 10/s",
 			recorded.Load{Rate: 10, Length: time.Minute, Pods: 10},
-			Bounded{0, 0, 2 * time.Second},
-			none,
-			Bounded{0, 0, 2 * time.Second},
+			durations.Bounded{Value: 0, AtLeast: 0, AtMost: 2 * time.Second},
+			durations.None,
+			durations.Bounded{Value: 0, AtLeast: 0, AtMost: 2 * time.Second},
 		},
 		{
 			"a busy load, and its probe",
 			recorded.Load{Rate: 1000, Length: time.Minute, Probe: 100},
-			Bounded{0, 0, 5 * ms},
-			Bounded{0, 0, 20 * ms},
-			Bounded{0, 0, 5 * ms},
+			durations.Bounded{Value: 0, AtLeast: 0, AtMost: 5 * ms},
+			durations.Bounded{Value: 0, AtLeast: 0, AtMost: 20 * ms},
+			durations.Bounded{Value: 0, AtLeast: 0, AtMost: 5 * ms},
 		},
 	} {
 		m := Analyze(tc.load.Record(t), Fault{At: 40 * time.Second}, Options{})

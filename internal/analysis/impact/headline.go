@@ -1,5 +1,7 @@
 package impact
 
+import "github.com/redquake/redquake/internal/analysis/durations"
+
 // What an outage is of, beside Reads and Writes.
 const (
 	Load  = "Load"  // all requests
@@ -13,7 +15,7 @@ const All = "All"
 // Outage is the outage of a fault. Its bounds are the greatest of those of the parts that it is the
 // longest of.
 type Outage struct {
-	Bounded
+	durations.Bounded
 	Of    string // Load, Reads, Writes, Shard or Probe
 	Shard int    // which one, if it is of a Shard
 }
@@ -22,14 +24,14 @@ type Outage struct {
 // which a request waited in vain. A value of -1 is of a part that there is not: the load only reads
 // or only writes, has one shard, or is not probed.
 type Outages struct {
-	Load, Reads, Writes Bounded
-	Shard               ShardOutage // the longest of any shard
-	Probe               Bounded     // at any shard
+	Load, Reads, Writes durations.Bounded
+	Shard               ShardOutage       // the longest of any shard
+	Probe               durations.Bounded // at any shard
 }
 
 // ShardOutage is the outage of a shard.
 type ShardOutage struct {
-	Bounded
+	durations.Bounded
 	Shard int
 }
 
@@ -42,7 +44,7 @@ func (o *Outages) Longest() Outage {
 		Of:      Probe,
 	})
 	// that an outage of these was not seen does not exclude it
-	for _, part := range []Bounded{o.Shard.Bounded, o.Probe} {
+	for _, part := range []durations.Bounded{o.Shard.Bounded, o.Probe} {
 		longest.AtMost = max(longest.AtMost, part.AtMost)
 	}
 	return longest
@@ -55,7 +57,7 @@ func (o *Outages) OfRequests() Outage {
 }
 
 // kind is the outage of reads or of writes.
-func (o *Outages) kind(kind string) *Bounded {
+func (o *Outages) kind(kind string) *durations.Bounded {
 	if kind == Reads {
 		return &o.Reads
 	}
@@ -83,7 +85,7 @@ func (o *Outages) longest(others ...Outage) Outage {
 
 // longer reports whether the outage of a part is provably longer than that of the load, and longer
 // than the longest so far.
-func longer(part, load, longest Bounded) bool {
+func longer(part, load, longest durations.Bounded) bool {
 	return part.AtLeast > load.Value && part.Value > longest.Value
 }
 

@@ -3,17 +3,25 @@ package impact
 import (
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/analysis/durations"
 )
 
 // The outage of a fault is the longest of its parts, of those of which it is proven that they had none for longer than
 // the load.
 func TestLongestOutage(t *testing.T) {
-	around := func(value, atLeast, atMost time.Duration) Bounded {
-		return Bounded{value * ms, atLeast * ms, atMost * ms}
+	around := func(value, atLeast, atMost time.Duration) durations.Bounded {
+		return durations.Bounded{Value: value * ms, AtLeast: atLeast * ms, AtMost: atMost * ms}
 	}
 	load := around(1000, 990, 1010)
 	of := func(change func(*Outages)) Outages {
-		o := Outages{Load: load, Reads: none, Writes: none, Shard: ShardOutage{Bounded: none}, Probe: none}
+		o := Outages{
+			Load:   load,
+			Reads:  durations.None,
+			Writes: durations.None,
+			Shard:  ShardOutage{Bounded: durations.None},
+			Probe:  durations.None,
+		}
 		change(&o)
 		return o
 	}

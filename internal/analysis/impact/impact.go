@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -62,25 +63,25 @@ type Impact struct {
 	Dip  Dip
 	Dips Dips // 1 - MinRate/BaselineRate of each
 	// t0 itself, with its uncertainty: that of the clocks, and how long the call took
-	Injection Milestone
+	Injection durations.Milestone
 	// t0 to the first error in excess of the baseline's or the start of the first gap; -1 = neither
 	// occurred
-	TimeToImpact Bounded
-	Outage       Outage  // the longest of Outages: the figure of the fault
-	Outages      Outages // longest gaps that begin after t0 - 1 interval
-	TotalOutage  Bounded // sum of the load's gaps until recovery
+	TimeToImpact durations.Bounded
+	Outage       Outage            // the longest of Outages: the figure of the fault
+	Outages      Outages           // longest gaps that begin after t0 - 1 interval
+	TotalOutage  durations.Bounded // sum of the load's gaps until recovery
 	// when the gap of Outages.Probe ended, from t0 without its uncertainty; -1 = no probe, no gap, or
 	// it did not end
-	ProbeOutageEnd Bounded
+	ProbeOutageEnd durations.Bounded
 	// when the gap of Outages.OfRequests ended, from t0 without its uncertainty: the first success; -1
 	// = no gap, or it did not end
-	OutageEnd Bounded
+	OutageEnd durations.Bounded
 	// first to last error in excess of the baseline's, from t0 to recovery
 	ErrorWindow time.Duration
 	Recovered   bool
 	// t0 to sustained recovery; -1 = not recovered. AtLeast is known also where it is not known
 	// whether it did, see RecoveryUnknown
-	RecoveryTime        Bounded
+	RecoveryTime        durations.Bounded
 	RecoveredThroughput float64 // rate after recovery / BaselineRate; 0 = not recovered
 	// successes that were missing against the baseline from t0 to recovery, in all times in which it
 	// became more of them

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
@@ -82,7 +83,7 @@ func scene(t *testing.T, stops []stop) impact.Impact {
 	return impact.Analyze(s, impact.Fault{At: sceneBefore, Deadline: time.Minute}, impact.Options{})
 }
 
-func holds(b impact.Bounded, d time.Duration) bool {
+func holds(b durations.Bounded, d time.Duration) bool {
 	const spacing = 5 * time.Millisecond // between requests, also of the probe
 	return b.AtLeast <= d+spacing && d <= b.AtMost+spacing && b.Value >= d-spacing && b.Value <= d+2*spacing
 }

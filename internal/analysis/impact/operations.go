@@ -5,13 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 )
 
 // Effect is the effect of a fault on one operation.
 type Effect struct {
 	Name   string
-	Outage Bounded // 0 if none is proven
+	Outage durations.Bounded // 0 if none is proven
 	// as Impact.Dips; NaN if too few requests succeeded in the baseline, or if their turn began or
 	// ended meanwhile
 	Dip float64

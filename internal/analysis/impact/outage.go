@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -12,7 +13,7 @@ import (
 // outage is the longest gap of this fault in which a request waited in vain, with the greatest of
 // the gaps' bounds. length is not negative.
 type outage struct {
-	length  Bounded
+	length  durations.Bounded
 	longest gap // the value's gap
 	widest  gap // the gap of the upper bound
 	usual   time.Duration
@@ -47,15 +48,15 @@ func (a *analysis) outageOf(p *gapLog) outage {
 	}
 	if o.longest.length() > 0 {
 		apart := a.apart()
-		o.length = within(o.longest.length(), atLeast-apart, atMost+apart)
+		o.length = durations.Within(o.longest.length(), atLeast-apart, atMost+apart)
 	}
 	return o
 }
 
 // bounded is the length of the outage of a part: nothing is known of the times in which no request
 // asked.
-func (o *outage) bounded(p *gapLog) Bounded {
-	return o.length.orUnseen(max(p.unseen, o.unasked))
+func (o *outage) bounded(p *gapLog) durations.Bounded {
+	return o.length.OrUnseen(max(p.unseen, o.unasked))
 }
 
 // apart is by how much instants of different pods can be wrong.
@@ -68,12 +69,12 @@ func (a *analysis) apart() time.Duration {
 
 // end is when the outage ended, counted from t0, without t0's own uncertainty; none = there was
 // none, or it did not end.
-func (o *outage) end(t0 time.Duration) Bounded {
+func (o *outage) end(t0 time.Duration) durations.Bounded {
 	if o.longest.length() == 0 || o.longest.Open {
-		return none
+		return durations.None
 	}
 	at := time.Duration(o.longest.To) - t0
-	return within(at, at-time.Duration(o.longest.MaybeSooner), at)
+	return durations.Within(at, at-time.Duration(o.longest.MaybeSooner), at)
 }
 
 // outages sets the figures about gaps: of the load, its reads and its writes, of each shard, of the
@@ -82,10 +83,10 @@ func (a *analysis) outages(m *Impact) {
 	worst := a.outageOf(&a.load)
 	m.Outages = Outages{
 		Load:   worst.bounded(&a.load),
-		Reads:  none,
-		Writes: none,
-		Shard:  ShardOutage{Bounded: none},
-		Probe:  none,
+		Reads:  durations.None,
+		Writes: durations.None,
+		Shard:  ShardOutage{Bounded: durations.None},
+		Probe:  durations.None,
 	}
 	for _, g := range a.gapsOf(&a.load) {
 		m.TotalOutage.AtMost += time.Duration(g.AtMost()) + a.apart()
@@ -130,7 +131,7 @@ func (a *analysis) probeOutage(m *Impact) {
 	if !a.curve.Series.HasProbe() {
 		return
 	}
-	m.Outages.Probe = Bounded{}
+	m.Outages.Probe = durations.Bounded{}
 	open := time.Duration(0)
 	for _, p := range a.probes() {
 		one := a.outageOf(&p)
@@ -202,7 +203,7 @@ func (a *analysis) stalled(o *outage) *Doubt {
 	if doubt := a.bunched(o); doubt != nil {
 		return doubt
 	}
-	length := o.length.orUnseen(o.unasked)
+	length := o.length.OrUnseen(o.unasked)
 	wide := length.AtMost - length.AtLeast - o.usual - a.apart()
 	if wide <= max(summary.StalledFor, time.Duration(stalledShare*float64(length.Value))) {
 		return nil
@@ -265,7 +266,7 @@ func (a *analysis) stalledDip() *Doubt {
 }
 
 // stalledIn returns the doubt if a load generator did not run around a gap.
-func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
+func (a *analysis) stalledIn(g gap, length durations.Bounded) *Doubt {
 	near := record.Stall{
 		From: g.From - g.MaybeBefore - int64(summary.StalledFor),
 		To:   g.To + int64(summary.StalledFor),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
@@ -424,7 +425,7 @@ func (a *analysis) soonerRecovery(recovered instant, ok bool) *instant {
 // recoveryTime is the time from t0 to the recovery. It can have been as early as it is without the
 // stalls of the load generator, and as late as the end of a gap that is no longer than those
 // without a fault.
-func (a *analysis) recoveryTime(recovered instant, sooner *instant) Bounded {
+func (a *analysis) recoveryTime(recovered instant, sooner *instant) durations.Bounded {
 	for i := range a.usual {
 		if g := &a.usual[i]; time.Duration(g.From) < recovered.at+a.options.SustainFor {
 			recovered.latest = max(recovered.latest, time.Duration(g.To))
@@ -442,7 +443,7 @@ func (a *analysis) recoveryTime(recovered instant, sooner *instant) Bounded {
 	}
 	b := a.sinceInjection(recovered.at, recovered.earliest, recovered.latest)
 	if recovered.at == a.fault.At {
-		b = Bounded{AtMost: recovered.latest - a.fault.At}.orUnseen(a.load.unseen)
+		b = durations.Bounded{AtMost: recovered.latest - a.fault.At}.OrUnseen(a.load.unseen)
 	}
 	return b
 }
@@ -472,7 +473,7 @@ func (a *analysis) unknownRecovery(sooner *instant, rare bool) Doubt {
 }
 
 // sinceInjection returns the time from t0 to an instant that can have been between two others.
-func (a *analysis) sinceInjection(at, earliest, latest time.Duration) Bounded {
+func (a *analysis) sinceInjection(at, earliest, latest time.Duration) durations.Bounded {
 	t0, u := a.fault.At, a.fault.Uncertainty
-	return within(max(0, at-t0), earliest-t0-a.fault.Took-u, latest-t0+u)
+	return durations.Within(max(0, at-t0), earliest-t0-a.fault.Took-u, latest-t0+u)
 }

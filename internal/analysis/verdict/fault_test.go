@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -15,8 +16,8 @@ func hit(changes ...func(*impact.Impact)) *result.Fault {
 	m := &impact.Impact{
 		Recovered:    true,
 		Dip:          impact.Dip{Value: 0.6, Of: impact.All},
-		Outage:       impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load},
-		RecoveryTime: impact.Exactly(5 * time.Second),
+		Outage:       impact.Outage{Bounded: durations.Exactly(2 * time.Second), Of: impact.Load},
+		RecoveryTime: durations.Exactly(5 * time.Second),
 		Errors:       7,
 	}
 	for _, change := range changes {
@@ -73,7 +74,7 @@ func TestEachObjectiveOfAFault(t *testing.T) {
 
 // The bounds of a figure decide: a limit between them is inconclusive.
 func TestObjectiveComparesBounds(t *testing.T) {
-	outage := impact.Bounded{Value: 2 * time.Second, AtLeast: 1900 * time.Millisecond, AtMost: 2100 * time.Millisecond}
+	outage := durations.Bounded{Value: 2 * time.Second, AtLeast: 1900 * time.Millisecond, AtMost: 2100 * time.Millisecond}
 	for limit, want := range map[time.Duration]*bool{
 		2100 * time.Millisecond: new(true),
 		2099 * time.Millisecond: nil,
@@ -99,7 +100,7 @@ func TestObjectiveComparesBounds(t *testing.T) {
 // The aggregate hides an outage of one shard; the objective counts it.
 func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 	f := hit(func(m *impact.Impact) {
-		m.Outage = impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}
+		m.Outage = impact.Outage{Bounded: durations.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}
 	})
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{
 		5 * time.Second: v1alpha1.VerdictFail,
@@ -124,7 +125,7 @@ func TestMaxTPSDipCountsTheWorseKind(t *testing.T) {
 }
 
 func TestMissingRecoveryExceedsEveryLimit(t *testing.T) {
-	f := hit(func(m *impact.Impact) { m.Recovered, m.RecoveryTime = false, impact.Exactly(-1) })
+	f := hit(func(m *impact.Impact) { m.Recovered, m.RecoveryTime = false, durations.Exactly(-1) })
 	j := judgeFault(&v1alpha1.FaultObjectives{MaxRecoveryTime: d(time.Hour)}, f)
 	if o := judgedOne(t, j, v1alpha1.VerdictFail); o.Actual != "" || !strings.Contains(j.Message, "no recovery") {
 		t.Errorf("%+v: %s", o, j.Message)

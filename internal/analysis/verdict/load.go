@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -64,9 +65,9 @@ func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []result.Objective
 	) result.Seconds,
 	) *result.Objective {
 		if judged.Latency == nil {
-			return atMost(name, limit, impact.Bounded{}, false)
+			return atMost(name, limit, durations.Bounded{}, false)
 		}
-		d := impact.Exactly(time.Duration(of(judged.Latency)))
+		d := durations.Exactly(time.Duration(of(judged.Latency)))
 		if s := judged.Stalled; s != nil && s.Latency != nil {
 			d.AtLeast = min(d.Value, time.Duration(of(s.Latency)))
 		}

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -16,7 +16,7 @@ import (
 // if its lower bound does, otherwise undecided. known is false if there is no figure. It returns
 // nil if no limit is set.
 func atMost(
-	name string, limit *metav1.Duration, actual impact.Bounded, known bool,
+	name string, limit *metav1.Duration, actual durations.Bounded, known bool,
 ) *result.Objective {
 	if limit == nil {
 		return nil

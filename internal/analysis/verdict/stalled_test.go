@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -122,7 +123,7 @@ func TestStoppedForMostOfTheRun(t *testing.T) {
 // A stalled generator widens the bounds of an outage: it makes the verdict of a fault Inconclusive only where these do
 // not decide.
 func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
-	outage := impact.Bounded{Value: 2 * time.Second, AtLeast: 1699 * time.Millisecond, AtMost: 2 * time.Second}
+	outage := durations.Bounded{Value: 2 * time.Second, AtLeast: 1699 * time.Millisecond, AtMost: 2 * time.Second}
 	r := result.NewFault(&impact.Impact{
 		Outage:       impact.Outage{Bounded: outage, Of: impact.Load},
 		Recovered:    true,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/truth"
@@ -16,7 +17,7 @@ import (
 func TestTruthVerdictsJudgeNumbers(t *testing.T) {
 	const beyond = 5004 * time.Millisecond
 	f := hit(func(m *impact.Impact) {
-		m.Outage.Bounded, m.RecoveryTime = impact.Exactly(beyond), impact.Exactly(beyond)
+		m.Outage.Bounded, m.RecoveryTime = durations.Exactly(beyond), durations.Exactly(beyond)
 	})
 	faults := func(o v1alpha1.FaultObjectives) Judgement { return judgeFault(&o, f) }
 	loads := func(o v1alpha1.Objectives) Judgement {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/truth"
@@ -291,7 +292,7 @@ func TestLoadLeavesItsArgumentsAlone(t *testing.T) {
 // An outage that nobody saw keeps a limit only if the load would have seen a longer one.
 func TestOutageThatCannotBeSeen(t *testing.T) {
 	r := result.NewFault(&impact.Impact{
-		Outage:    impact.Outage{Bounded: impact.Bounded{AtMost: 80 * time.Millisecond}, Of: impact.Load},
+		Outage:    impact.Outage{Bounded: durations.Bounded{AtMost: 80 * time.Millisecond}, Of: impact.Load},
 		Recovered: true,
 	}, result.FaultInput{})
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{

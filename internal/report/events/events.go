@@ -3,7 +3,7 @@ package events
 
 import (
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/report"
 )
 
@@ -75,7 +75,7 @@ var (
 		"ContainerRestarted", "ContainerStarted", "Ready", "ContainerExited", "OOMKilled",
 		"CrashLoopBackOff", "MultiAttachError", "VolumeAttached",
 	}
-	clientEvents = []string{"FirstError", "FirstSuccess", "Recovered", impact.Serves}
+	clientEvents = []string{"FirstError", "FirstSuccess", "Recovered", durations.Serves}
 )
 
 // OwnerOf is whose an event, or the phase that it ended, is.
@@ -87,7 +87,7 @@ func OwnerOf(event string, source v1alpha1.PhaseSource) report.Owner {
 		report.ByFault:    ownEvents,
 		report.Kubernetes: kubernetes,
 		report.Client:     clientEvents,
-		report.Nobody:     {impact.Unexplained},
+		report.Nobody:     {durations.Unexplained},
 	} {
 		for _, e := range events {
 			if e == event {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
 	"github.com/redquake/redquake/internal/report/events"
@@ -239,7 +239,7 @@ func (f *fault) phasesFinding() report.Prose {
 			had = "No event explains"
 		}
 		p = p.By(o.owner, fmt.Sprintf("%s %s, %s", had, report.Duration(o.total), share))
-		if o.longest.Name == impact.Unexplained {
+		if o.longest.Name == durations.Unexplained {
 			p = p.Add(".")
 			continue
 		}
@@ -286,7 +286,7 @@ func (f *fault) phasesTable() report.Table {
 }
 
 // exactness is how exactly a duration is known.
-func exactness(d impact.Bounded) string {
+func exactness(d durations.Bounded) string {
 	return report.Off(result.UnitSeconds, d.Value.Seconds(), d.AtLeast.Seconds(), d.AtMost.Seconds())
 }
 

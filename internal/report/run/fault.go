@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/digest"
@@ -254,7 +255,7 @@ func (f *fault) outage() string {
 }
 
 // spanOf is a duration as a figure shows it.
-func spanOf(b impact.Bounded) string {
+func spanOf(b durations.Bounded) string {
 	one := boundedFigure("", "", new(result.Bounds(b)))
 	return one.Text()
 }

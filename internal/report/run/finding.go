@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/report"
@@ -190,7 +191,7 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 
 // faultsFound is the worst of several faults, in one sentence.
 func (s *subject) faultsFound() report.Prose {
-	var outage, recovery impact.Bounded
+	var outage, recovery durations.Bounded
 	var worst, slowest string
 	missing := 0
 	for _, f := range s.faults {

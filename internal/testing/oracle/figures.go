@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -11,13 +12,15 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Figure is what is reported, with its bounds: durations in seconds. A figure that is not Known is not claimed.
+// Figure is what is reported, with its bounds: durations in seconds. A figure that is not Known is
+// not claimed.
 type Figure struct {
 	Value, AtLeast, AtMost float64
 	Known                  bool
 }
 
-// Figures are the reported figures by their names, and the doubts about those of the fault and those of the load.
+// Figures are the reported figures by their names, and the doubts about those of the fault and
+// those of the load.
 type Figures struct {
 	Of              map[string]Figure
 	Fault, LoadTest []impact.Doubt
@@ -36,7 +39,7 @@ func exactly(v float64) Figure {
 	return Figure{v, v, v, true}
 }
 
-func bounded(b impact.Bounded) Figure {
+func bounded(b durations.Bounded) Figure {
 	if !b.Known() {
 		return Figure{}
 	}
@@ -79,7 +82,7 @@ func Analyze(h *History, p *Played) *Figures {
 func (f *Figures) outages(m *impact.Impact, fault *result.Fault) {
 	f.Of[Outage] = bounded(fault.Outage().Bounded)
 	o := &m.Outages //nolint:forbidigo // each by its own name
-	for name, part := range map[string]impact.Bounded{
+	for name, part := range map[string]durations.Bounded{
 		OutageLoad:   o.Load,
 		OutageReads:  o.Reads,
 		OutageWrites: o.Writes,

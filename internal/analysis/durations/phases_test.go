@@ -1,4 +1,4 @@
-package impact
+package durations
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
+
+const ms = time.Millisecond
 
 func TestPhases(t *testing.T) {
 	for _, tc := range []struct {

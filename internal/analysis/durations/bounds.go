@@ -1,4 +1,6 @@
-package impact
+// Package durations is durations of which bounds are known, and the division of a recovery into
+// phases.
+package durations
 
 import "time"
 
@@ -11,8 +13,8 @@ func Exactly(d time.Duration) Bounded {
 	return Bounded{d, d, d}
 }
 
-// none is a duration that was not measured.
-var none = Exactly(-1)
+// None is a duration that was not measured.
+var None = Exactly(-1)
 
 // Known reports whether the duration was measured.
 func (b Bounded) Known() bool {
@@ -29,13 +31,13 @@ func (b Bounded) Min(o Bounded) Bounded {
 	return Bounded{min(b.Value, o.Value), min(b.AtLeast, o.AtLeast), min(b.AtMost, o.AtMost)}
 }
 
-// orUnseen is the duration where a shorter one can have gone unseen.
-func (b Bounded) orUnseen(d time.Duration) Bounded {
+// OrUnseen is the duration where a shorter one can have gone unseen.
+func (b Bounded) OrUnseen(d time.Duration) Bounded {
 	b.AtMost = max(b.AtMost, d)
 	return b
 }
 
-// within returns the value with bounds that contain it and are not negative.
-func within(value, atLeast, atMost time.Duration) Bounded {
+// Within returns the value with bounds that contain it and are not negative.
+func Within(value, atLeast, atMost time.Duration) Bounded {
 	return Bounded{value, max(0, min(atLeast, value)), max(atMost, value)}
 }

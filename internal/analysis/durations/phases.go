@@ -1,4 +1,4 @@
-package impact
+package durations
 
 import (
 	"cmp"
@@ -63,7 +63,7 @@ func Phases(injection Milestone, milestones []Milestone, recovery Bounded) []Pha
 	var phases []Phase
 	last := injection
 	for _, m := range list {
-		length := within(m.At-last.At, m.At-last.At-m.Sooner-last.Later, m.At-last.At+m.Later+last.Sooner)
+		length := Within(m.At-last.At, m.At-last.At-m.Sooner-last.Later, m.At-last.At+m.Later+last.Sooner)
 		if m.Name == Serves && length.Value > explained {
 			phases = append(phases, Phase{Unexplained, m.At, length})
 			length = Bounded{}
