@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os/exec"
+	"runtime"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -120,4 +122,25 @@ func (o *Operator) manager(pod *corev1.Pod) (Manager, error) {
 	return Manager{}, fmt.Errorf(
 		"pod %s of namespace %s has no port named %s: its manager is of an earlier version, or serves "+
 			"no dashboard (--dashboard-bind-address)", pod.Name, pod.Namespace, portName)
+}
+
+// OpenBrowser opens an address in the browser of the desktop. An error means that there is none
+// that could be started.
+func OpenBrowser(ctx context.Context, address string) error {
+	command := []string{"xdg-open", address}
+	switch runtime.GOOS {
+	case "darwin":
+		command[0] = "open"
+	case "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler", address}
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return fmt.Errorf("there is no %s", command[0])
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", command[0], err)
+	}
+	go func() { _ = cmd.Wait() }() // some wait for the browser
+	return nil
 }
