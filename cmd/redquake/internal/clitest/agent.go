@@ -1,12 +1,18 @@
 package clitest
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -56,4 +62,47 @@ func Mounted(t *testing.T, plan any) (directory string, credentials agent.Creden
 		}
 	}
 	return directory, credentials
+}
+
+// Output runs a command without the program around it, and returns what it writes to standard
+// output. An error, or a word on standard error, fails the test.
+func Output(
+	t *testing.T, command func(name string, io cli.Streams) *cobra.Command, args ...string,
+) string {
+	t.Helper()
+	var out, said bytes.Buffer
+	cmd := command("redquake", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(t.Context()); err != nil || said.Len() > 0 {
+		t.Fatalf("%s %q: %v\n%s", cmd.Name(), args, err, said.String())
+	}
+	return out.String()
+}
+
+// Saved reads a run of this name of the reports' tests.
+func Saved(t *testing.T, name string) *archive.Run {
+	t.Helper()
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		if root == filepath.Dir(root) {
+			t.Fatal("the test does not run inside the module")
+		}
+		root = filepath.Dir(root)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "internal/report/run/testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := archive.ReadRun(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saved
 }
