@@ -1,10 +1,15 @@
 package loadflags
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"regexp"
 	"strings"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/manifest"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -28,4 +33,27 @@ func Advise(run *result.Load) {
 			d.Message = advice.Replace(d.Message)
 		}
 	}
+}
+
+// readLoadTest reads the RedisLoadTest in a file, "-" = in. Errors begin with the file.
+// complete may add to the spec, as of manifest.ReadLoadTest.
+func readLoadTest(
+	file string, in io.Reader, complete func(spec map[string]any),
+) (*v1alpha1.RedisLoadTest, error) {
+	name := file
+	if file == "-" {
+		name = "standard input"
+	} else {
+		opened, err := os.Open(file)
+		if err != nil {
+			return nil, fmt.Errorf("--file: %w", err)
+		}
+		defer func() { _ = opened.Close() }()
+		in = opened
+	}
+	test, err := manifest.ReadLoadTest(in, complete)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return test, nil
 }

@@ -3,9 +3,13 @@ package loadflags
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // groups are the groups of flags in the help, each with its title and the first of its flags in the
@@ -60,4 +64,97 @@ func grouped(all *pflag.FlagSet) string {
 	})
 	end()
 	return b.String()
+}
+
+// Flags are the flags of `redquake load`.
+type Flags struct {
+	file   string
+	Output string // text or json
+	Record string // the file; "" = none
+	Report string // the file; "" = none
+
+	addresses                 []string
+	username, passwordFile    string
+	dsnFile                   string
+	tls, insecure             bool
+	ca, cert, key, serverName string
+	database                  int32
+
+	topology, masterName   string
+	sentinels              []string
+	sentinelUsername       string
+	sentinelPasswordFile   string
+	sentinelTLS            bool
+	readFrom, mode, driver string
+	poolSize, maxRetries   int32
+	dialTimeout, timeout   time.Duration
+	wait                   time.Duration
+	stateReloadInterval    time.Duration
+	connectionMaxAge       time.Duration
+	retries                int32
+	addedLatency           time.Duration
+
+	users, rate               int32
+	thinkTime, rampUp, warmUp time.Duration
+	duration                  time.Duration
+	requests                  int64
+	connections, pipeline     int32
+	resp2                     bool
+	commands                  []string
+	keys                      int64
+	valueBytes                int32
+	prefill                   bool
+	interval                  time.Duration
+	verify, staleReads        bool
+	verifyShare               string
+	search, searchPrecision   string
+	searchTrial               time.Duration
+	dualPrimary               bool
+
+	minThroughput, maxErrorRate string
+	maxP50, maxP99, maxP999     time.Duration
+	maxLostWrites               int64
+
+	unrecorded bool
+
+	changed func(name string) bool // whether a flag was given
+}
+
+// PasswordVariable is the environment variable of the password, the same as for redis-cli: all
+// users of the machine can read a command line.
+const PasswordVariable = "REDISCLI_AUTH"
+
+// Defaults without a file.
+const (
+	defaultAddress  = "127.0.0.1:6379"
+	defaultUsers    = 50
+	defaultDuration = 30 * time.Second
+)
+
+// applyTLS overrides the TLS settings with the flags.
+func (f *Flags) applyTLS(to *plan.TLS) {
+	to.CAFile, to.CertFile, to.KeyFile = f.ca, f.cert, f.key
+	if f.changed("server-name") {
+		to.ServerName = f.serverName
+	}
+	if f.changed("insecure") {
+		to.InsecureSkipVerify = f.insecure
+	}
+}
+
+// checkTLSSecrets returns an error for a Secret of the file that no flag replaces; field is the
+// path of the TLS settings.
+func (f *Flags) checkTLSSecrets(field string, tls *v1alpha1.RedisTLS) error {
+	switch {
+	case tls == nil:
+		return nil
+	case tls.CASecretRef != nil && f.ca == "" && !f.insecure:
+		return fmt.Errorf("%s: %s.caSecretRef: Secrets are not read outside of a cluster: pass --ca",
+			f.file, field)
+	case tls.CertSecretRef != nil && f.cert == "":
+		return fmt.Errorf(
+			"%s: %s.certSecretRef: Secrets are not read outside of a cluster: pass --cert and --key", f.file,
+			field)
+	}
+	return nil
 }
