@@ -2,9 +2,11 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -44,4 +46,49 @@ func (c *Client) Deployments(
 		all = append(all, d)
 	}
 	return all, nil
+}
+
+// Explain adds what was being done to an error of the API server. The API server's own sentence
+// names the permission that is missing, the field that is invalid, or the admission policy that
+// refuses; it is kept as it is.
+func Explain(err error, doing string) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s: not permitted: %w", doing, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s: the cluster does not accept the credentials of the kubeconfig: %w", doing,
+			err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// Refused reports whether the API server has refused an object by its content or its creator, so
+// that trying again is of no use.
+func Refused(err error) bool {
+	_, unknown := errors.AsType[*ErrNoKind](err)
+	return unknown || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsBadRequest(err) || apierrors.IsConflict(err)
+}
+
+// IsNotPermitted reports whether the user lacks a permission.
+func IsNotPermitted(err error) bool {
+	return apierrors.IsForbidden(err)
+}
+
+// LastRun is the name of the last run of a schedule that has ended; "" = none has.
+func LastRun(s *v1alpha1.RedisExperimentSchedule) string {
+	if history := s.Status.History; len(history) > 0 {
+		return history[len(history)-1].Name
+	}
+	return ""
+}
+
+// SuchAs names a run as an example, if there is one.
+func SuchAs(run string) string {
+	if run == "" {
+		return ""
+	}
+	return ", such as redisexperiment/" + run
 }
