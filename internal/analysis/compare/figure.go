@@ -8,6 +8,7 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redquake/redquake/internal/format"
@@ -148,4 +149,78 @@ func FigureNamed(name string) Figure {
 		}
 	}
 	return Figure{Name: name}
+}
+
+// Require is what comparisons must say for an experiment to pass.
+type Require string
+
+// The requirements.
+const (
+	RequireNone     Require = "None"
+	RequireNotWorse Require = "NotWorse" // no figure is worse, and none may be by more than the margin
+	RequireSame     Require = "Same"     // all figures are the same within the margin
+)
+
+// Met is whether a comparison meets a requirement; known is false where it cannot tell. Counted
+// figures are the same where neither side has any.
+func (r Comparison) Met(require Require, f Figure) (met, known bool) {
+	switch require {
+	case RequireNotWorse:
+		if r.Verdict == Worse {
+			return false, true
+		}
+		return true, r.Reason == NoneSeen || r.notWorse(f)
+	case RequireSame:
+		return r.Verdict == Same || r.Reason == NoneSeen, r.Verdict != CannotTell || r.Reason == NoneSeen
+	}
+	return true, true
+}
+
+// notWorse reports whether the bad end of the interval of 90 % lies within the margin:
+// non-inferiority, one of the two tests of Same.
+func (r Comparison) notWorse(f Figure) bool {
+	if r.Verdict == Better || r.Verdict == Same {
+		return true
+	}
+	if r.Method == "" || f.Counted {
+		return false
+	}
+	limit := math.Log1p(r.Margin)
+	if f.HigherIsBetter {
+		return r.Same.Low > -limit
+	}
+	return r.Same.High < limit
+}
+
+// MaxRepeats is the greatest number of repeats that an experiment may have.
+const MaxRepeats = 50
+
+// repeatsNeeded is the smallest number of repeats with which a comparison can be made, if no run is
+// dropped; 0 if there is none.
+func (d Design) repeatsNeeded(ranksOnly bool) int {
+	for n := 1; n <= MaxRepeats; n++ {
+		df := n*d.RunsPerRound - d.Cells - n + 1
+		if d.method(n, n*max(d.Baseline, 1), df, ranksOnly) != "" {
+			return n
+		}
+	}
+	return 0
+}
+
+// RepeatsNeeded is how many repeats of each cell a verdict on a figure needs at least, before
+// anything ran; 0 = more than MaxRepeats. censored: a run of it may not be over by its deadline, so
+// that only ranks can be compared.
+func (d Design) RepeatsNeeded(f Figure, censored bool) int {
+	return d.repeatsNeeded(f.Counted || censored)
+}
+
+// repeatsForMargin is about how many repeats would tell a cell that equals its baseline the same
+// within the margin, three times in four: n is how many there were, half half the width of their
+// interval, limit the margin, both of logarithms. 0 if the interval is infinite.
+func repeatsForMargin(n int, half, limit float64) int {
+	if math.IsInf(half, 0) || math.IsNaN(half) || limit <= 0 {
+		return 0
+	}
+	ratio := half / limit
+	return int(max(float64(n+1), min(math.Ceil(2.5*float64(n)*ratio*ratio), 1e6)))
 }
