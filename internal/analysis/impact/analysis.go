@@ -1,8 +1,10 @@
 package impact
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/merged"
@@ -91,4 +93,104 @@ func newAnalysis(s *merged.Series, f Fault, o Options) *analysis {
 // around returns the record at full resolution, if it was kept so from the baseline on.
 func around(s *merged.Series, f Fault, o Options) *merged.Series {
 	return s.Fine(max(f.At-o.BaselineWindow, o.MeasuredFrom), f.At)
+}
+
+// GeneratorStarved is the reason of a Doubt: a load generator waited for a CPU for so long that
+// figures which hang on it are uncertain.
+const GeneratorStarved = "GeneratorStarved"
+
+// StarvedShare is the share of its time that a load generator must have waited for a CPU for
+// figures that hang on it to be in doubt: a tenth of the throughput of a closed loop may be
+// missing.
+const StarvedShare = 0.1
+
+// starved returns a doubt if a load generator of a closed loop waited for a CPU for a tenth of the
+// time before the fault, or from then until the recovery and for as long as that must hold: the
+// throughput is as much its own as that of Redis. In an open loop requests are late by it, and none
+// is missing.
+func (a *analysis) starved() *Doubt {
+	c := a.curve
+	from := c.At(a.base.first)
+	to := min(max(a.until, a.watchedAnyway())+a.options.SustainFor, c.At(c.N))
+	if a.inBaseline().isOpenLoop() {
+		return nil
+	}
+	before, after := a.waiting(from, c.At(a.first)), a.waiting(c.At(a.first), to)
+	if max(before.Share, after.Share) < StarvedShare {
+		return nil
+	}
+	pod, share, when := before.Pod, before.Share, "before"
+	if after.Share > before.Share {
+		pod, share, when = after.Pod, after.Share, "after"
+	}
+	return &Doubt{
+		GeneratorStarved,
+		fmt.Sprintf(
+			"load pod %d waited for a CPU for up to %.0f %% of the time %s the injection (%.0f %% before, %.0f %% after it): "+
+				"the throughput, and what depends on it, may be that of the load generator. Give it a CPU of "+
+				"its own", pod, 100*share, when, 100*before.Share, 100*after.Share),
+	}
+}
+
+// waiting is how the load generators waited for a CPU between two instants.
+func (a *analysis) waiting(from, to time.Duration) summary.Waiting {
+	return summary.WaitingWithin(a.curve.Series, from, to)
+}
+
+// isOpenLoop reports whether requests were sent when they were due, so that their latency is not
+// the service time.
+func (m *sample) isOpenLoop() bool {
+	for i := m.first; i < m.end; i++ {
+		for k := range m.series.At(i).Ops {
+			if len(m.series.At(i).Ops[k].Service) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// errorInstants returns the first error of a curve's operations at or after t0 and the last one
+// until recovery that are in excess of the baseline's;
+// -1 = none. Intervals contain the instants of the errors of all operations: those of a part are
+// known to the interval.
+//
+// Without errors in the baseline, every error is. Otherwise an interval is in excess if the second
+// that ends with it, or for the last error the second that begins with it, has more errors than any
+// second of the baseline had, and more than the baseline's error rate + ErrorMargin implies.
+func (a *analysis) errorInstants(c *throughput.Curve) (first, last time.Duration) {
+	first, last = -1, -1
+	baseError := c.ErrorRate(a.base.first, a.first)
+	window := func(from, to int) (errors uint64, allowed float64) {
+		from, to = max(from, 0), min(to, c.N)
+		errors = c.Failed[to] - c.Failed[from]
+		requests := c.OK[to] - c.OK[from] + c.Bad[to] - c.Bad[from]
+		return errors, (baseError + a.options.ErrorMargin) * float64(requests)
+	}
+	usual := uint64(0)
+	for i := a.base.first; i+c.Wide <= a.first; i++ {
+		usual = max(usual, c.Failed[i+c.Wide]-c.Failed[i])
+	}
+	exceeds := func(from, to int) bool {
+		errors, allowed := window(from, to)
+		return errors > usual && (usual == 0 || float64(errors) > allowed)
+	}
+	for i := a.first; i < c.N && c.At(i) <= a.until; i++ {
+		if c.Failed[i+1] == c.Failed[i] {
+			continue
+		}
+		iv := c.Series.At(i)
+		for _, at := range [...]time.Duration{time.Duration(iv.FirstError), time.Duration(iv.LastError)} {
+			if at < a.fault.At || at > a.until {
+				continue
+			}
+			if first < 0 && exceeds(i+1-c.Wide, i+1) {
+				first = at
+			}
+			if first >= 0 && exceeds(i, i+c.Wide) {
+				last = max(last, at)
+			}
+		}
+	}
+	return first, max(first, last)
 }
