@@ -1,10 +1,15 @@
+// Package summary is what a load did in a part of its record: counts, rates and latencies, for how
+// long its load generators did not run, what its servers and its ledgers said. It is pure: no
+// clock, no I/O. The definitions are in docs/measuring.md, the formulas in the functions' comments.
 package summary
 
 import (
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
@@ -72,4 +77,79 @@ func millicores(cpuSeconds float64, took time.Duration) int64 {
 		return 0
 	}
 	return int64(math.Round(1000 * cpuSeconds / took.Seconds()))
+}
+
+// ledgerLate is how long ago a ledger must have been read for the lost writes to be known: checks
+// are a second apart, and arrive up to a second late.
+const ledgerLate = 5 * time.Second
+
+// LiveLedger is what a record shows of lost writes while the load runs.
+type LiveLedger struct {
+	// acknowledged ledger writes that were found absent, by shard: a lower bound of those that were
+	// lost
+	Lost []uint64
+	// why some ledger was not read in the 5 s before the end of the record; "" = all were
+	Unread     string
+	Unknowable bool // some ledger will not be read during the load
+}
+
+// Total is the number of lost writes of all shards.
+func (l *LiveLedger) Total() (sum uint64) {
+	for _, n := range l.Lost {
+		sum += n
+	}
+	return sum
+}
+
+// LedgerOf returns what was found in the intervals [first, end) of a series.
+func LedgerOf(s *merged.Series, first, end int) LiveLedger {
+	var l LiveLedger
+	for i := first; i < end; i++ {
+		for shard, n := range s.At(i).Lost {
+			for len(l.Lost) <= shard {
+				l.Lost = append(l.Lost, 0)
+			}
+			l.Lost[shard] += n
+		}
+	}
+	for pod := range s.Pods {
+		if !s.IsLost(pod) && !s.IsFinished(pod) {
+			l.observe(s.LedgerCheck(pod), s.End())
+		}
+	}
+	return l
+}
+
+// observe adds the state of the checks of a pod's ledger at the end of the record.
+func (l *LiveLedger) observe(check record.LedgerCheck, end time.Duration) {
+	at := time.Duration(check.At)
+	switch {
+	case check.Unknowable:
+		l.Unread, l.Unknowable = check.Failure, true
+	case l.Unread != "" || at > 0 && end-at <= ledgerLate:
+	case check.Failure != "":
+		l.Unread = check.Failure
+	case at == 0:
+		l.Unread = "it has not been read yet"
+	default:
+		l.Unread = fmt.Sprintf("it was last read %s before the end of the record",
+			(end - at).Round(100*time.Millisecond))
+	}
+}
+
+// Window is a half-open part of a run, [From, To), counted from the run's start instant.
+type Window struct{ From, To time.Duration }
+
+// Latency is figures of a histogram of successful requests.
+type Latency struct {
+	P50, P90, P99, P999, Max, Mean time.Duration
+	Count                          uint64
+}
+
+// LatencyOf returns the figures of a histogram; they are 0 for an empty one.
+func LatencyOf(d *histogram.Distribution) Latency {
+	return Latency{
+		P50: d.Quantile(0.50), P90: d.Quantile(0.90), P99: d.Quantile(0.99), P999: d.Quantile(0.999),
+		Max: d.Max(), Mean: d.Mean(), Count: d.Count(),
+	}
 }
