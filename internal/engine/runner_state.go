@@ -1,6 +1,10 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/probe"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -111,4 +116,87 @@ func (r *Runner) abort() {
 // instance of a timeout, it is empty. It is safe for use during Run.
 func (r *Runner) ErrorSamples() [record.NumClasses]string {
 	return r.run.Samples.List()
+}
+
+// Self reads the load generator's own resource use: CPU, limits, memory. It is called once per
+// interval.
+type Self func() record.AgentUse
+
+// Watch returns a sink for Run that completes each interval with a reading of the load generator
+// itself, and then calls sink.
+func (r *Runner) Watch(self Self, sink func(*record.Interval)) func(*record.Interval) {
+	return func(iv *record.Interval) {
+		use := self()
+		use.At, use.Pod, use.BusyThreads = r.run.Now(), r.run.Pod, r.busyThreads()
+		use.IdleRoundTrip = r.idleRoundTrip
+		if r.observer != nil {
+			use.RoundTrip = r.observer.TakeRoundTrip()
+		}
+		iv.Agents = append(iv.Agents[:0], use)
+		sink(iv)
+	}
+}
+
+// idlePings is how many PINGs measure the round trip before the load: the shortest is that of a
+// network and a server that were idle.
+const idlePings = 10
+
+// measureIdle measures the round trip before the load; 0 if the user may not run PING.
+func measureIdle(ctx context.Context, c *redis.Conn) (shortest int64) {
+	for range idlePings {
+		sent := time.Now()
+		if _, err := c.Do(ctx, "PING"); err != nil {
+			return shortest
+		}
+		if took := max(int64(time.Since(sent)), 1); shortest == 0 || took < shortest {
+			shortest = took
+		}
+	}
+	return shortest
+}
+
+// busyThreads is how many threads can send load at the same time: one per event loop, or all of
+// GOMAXPROCS.
+func (r *Runner) busyThreads() int {
+	if r.callers != nil || r.run.Portable { // each connection has its own goroutines
+		return runtime.GOMAXPROCS(0)
+	}
+	return max(1, len(r.loops))
+}
+
+// stepMargin is the minimum time between a call of Step and the instant it sets: the loops must
+// apply the step before it begins.
+const stepMargin = 10 * time.Millisecond
+
+// Step sets the rate over all pods from at on, counted from the start of the run: the trials of a
+// search are decided while it runs. Rate 0 ends the load at at. Repeating the last step has no
+// effect, nor has any step after the end. It is safe for use during Run. The error states why a
+// step is too late or invalid.
+func (r *Runner) Step(at time.Duration, rate float64) error {
+	n := r.run
+	r.stepping.Lock()
+	defer r.stepping.Unlock()
+	p := n.Pacer.Load()
+	switch {
+	case n.Plan.Shape.Search == nil || p == nil:
+		return errors.New("the load has a fixed rate: it does not search for one")
+	case !(rate >= 0) || rate > n.Plan.Shape.Search.To:
+		return fmt.Errorf("the rate %v is not between 0 and %v", rate, n.Plan.Shape.Search.To)
+	case p.Stepped == at && p.StepRate == rate && at > 0, n.Ended.Load():
+		return nil
+	case !r.launched.Load():
+		return errors.New("the load has not started")
+	case at < p.Stepped:
+		return fmt.Errorf("the step at %v is before the previous step at %v", at, p.Stepped)
+	case int64(at-stepMargin) < n.Now():
+		return fmt.Errorf("the step at %v is in the past", at)
+	case n.Length > 0 && int64(at) >= n.Length:
+		return fmt.Errorf("the step at %v is after the end of the load", at)
+	}
+	n.Pacer.Store(p.Step(at, time.Duration(n.Length), rate))
+	n.Ended.Store(rate == 0)
+	for _, l := range r.loops {
+		l.Nudge()
+	}
+	return nil
 }
