@@ -3,7 +3,13 @@ package loop
 import (
 	"math"
 
+	"github.com/redquake/redquake/internal/engine/gaps"
+	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
+	"github.com/redquake/redquake/internal/engine/route"
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // openLoop is the demand of arrivals that are scheduled in advance: every loops-th arrival of the
@@ -79,4 +85,138 @@ func (d *openLoop) ended(*request, int64) {}
 
 func (d *openLoop) over(now int64) bool {
 	return d.due == math.MaxInt64 && !d.loop.run.MayStep(now)
+}
+
+// New creates loop number i of loops, with a number of connections to the target's addresses. depth
+// returns how many requests may be in flight on connection i of the pod.
+func New(s *load.State, i, loops, conns int64, depth func(i int64) int) *Loop {
+	p := s.Plan
+	l := &Loop{
+		run: s, stripe: s.Recorder.Stripes[i], gaps: gaps.NewLogs(s.Thresholds, false),
+		settings: settings{
+			connsPerPool: conns,
+			depth:        depth,
+			first:        i,
+			stride:       loops,
+			multiplexed:  p.Client.Mode == plan.Multiplexed,
+			maxAge:       int64(p.Client.MaxAge),
+			addedLatency: int64(p.Client.AddedLatency),
+			scanEvery:    min(max(s.Timeout/20, scanShortest), scanLongest),
+		},
+		destinations: destinations{layout: route.StandaloneMap},
+		traffic:      traffic{flying: make([]int32, len(s.Operations))},
+		buffers:      buffers{in: make([]byte, readBuffer)},
+	}
+	l.draws(false)
+	if s.Pacer.Load() != nil {
+		l.demand = newOpenLoop(l, i, loops)
+	} else {
+		l.demand = newClosedLoop(l, i, loops)
+	}
+	l.ensurePools(0)
+	return l
+}
+
+// draws has the loop draw its requests from a source of its own.
+func (l *Loop) draws(cluster bool) {
+	p := l.run.Plan
+	l.source = l.run.Redis.Source(int64(l.run.Pod)*l.stride+l.first, int64(p.Pods)*l.stride, cluster)
+	l.follower, _ = l.source.(workload.Follower)
+}
+
+// LayOut creates the connections to each shard of a deployment. It must be called before the loop
+// is served.
+func (l *Loop) LayOut(m *topology.Map) {
+	l.draws(m.Kind == topology.KindCluster)
+	from := l.run.Plan.Client.ReadFrom
+	l.readsReplicas = from == plan.ReadReplica || from == plan.ReadAny
+	l.layout = m
+	for shard := range m.Shards {
+		l.ensurePools(shard)
+	}
+}
+
+// Connections returns the loop's connections, to be established before the loop is served.
+func (l *Loop) Connections() []*Conn {
+	return l.conns
+}
+
+// Place is where the connection leads.
+func (c *Conn) Place() route.Place {
+	return c.pool.place
+}
+
+// Lock keeps the loop from waking up until unlock is called.
+func (l *Loop) Lock() (unlock func()) {
+	l.stripe.Mu.Lock() // the loop holds it while it is awake
+	return l.stripe.Mu.Unlock
+}
+
+// GapSource returns the source of the loop's gaps. With sharded it also has those of each shard.
+func (l *Loop) GapSource(sharded bool) gaps.Source {
+	l.gaps.Sharded = sharded
+	return gaps.Source{Lock: &l.stripe.Mu, Logs: &l.gaps, Settled: l.settled}
+}
+
+// pool is one loop's connections to one place, and the requests queued for them.
+type pool struct {
+	place   route.Place
+	conns   []*Conn
+	free    connRing
+	waiting queue
+	flying  int // requests in flight
+	up      int // connections that are established
+}
+
+// pump sends the queued requests over the free connections. The connection that has been free for
+// the longest time goes first, so that all are used equally.
+func (p *pool) pump() {
+	for p.waiting.count > 0 {
+		c := p.free.pop()
+		if c == nil {
+			return
+		}
+		c.free = false
+		switch {
+		case c.renewPending:
+			c.release()
+		case c.up:
+			c.send()
+		}
+	}
+}
+
+// dialled reports whether requests wait for a connection that is being dialled: to a server that is
+// down, they wait in vain.
+func (p *pool) dialled() bool {
+	return p.waiting.count > 0 && p.up < len(p.conns)
+}
+
+// connRing is a FIFO queue of connections.
+type connRing struct {
+	ring        []*Conn
+	head, count int
+}
+
+func (r *connRing) push(c *Conn) {
+	if r.count == len(r.ring) {
+		ring := make([]*Conn, max(4, 2*len(r.ring)))
+		for i := range r.count {
+			ring[i] = r.ring[(r.head+i)&(len(r.ring)-1)]
+		}
+		r.ring, r.head = ring, 0
+	}
+	r.ring[(r.head+r.count)&(len(r.ring)-1)] = c
+	r.count++
+}
+
+// pop returns nil if the queue is empty.
+func (r *connRing) pop() *Conn {
+	if r.count == 0 {
+		return nil
+	}
+	c := r.ring[r.head]
+	r.head = (r.head + 1) & (len(r.ring) - 1)
+	r.count--
+	return c
 }
