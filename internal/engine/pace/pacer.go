@@ -2,6 +2,7 @@ package pace
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
@@ -84,4 +85,30 @@ func (p *Pacer) meanGap(t int64) int64 {
 		return int64(1e9 * float64(p.pods) / r)
 	}
 	return 0
+}
+
+// budget is how many requests this pod may still send.
+type budget struct{ Left atomic.Int64 }
+
+// Claim takes up to n requests from the budget and returns how many it took.
+func (b *budget) Claim(n int) int {
+	for {
+		left := b.Left.Load()
+		if left == math.MaxInt64 {
+			return n
+		}
+		k := min(int64(n), left)
+		if k <= 0 || b.Left.CompareAndSwap(left, left-k) {
+			return int(max(k, 0))
+		}
+	}
+}
+
+// Share returns the share of one part, 0 <= part < parts, when total items are distributed
+// round-robin: floor(total/parts), plus one for the first total mod parts.
+func Share[T int | int64 | uint64](total, parts, part T) T {
+	if part >= total {
+		return 0
+	}
+	return (total-part-1)/parts + 1
 }
