@@ -17,11 +17,16 @@ package workload
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -128,4 +133,85 @@ type RemoteOptions struct {
 	Timeout     time.Duration // of a dial, and of each step of Prepare
 	// cacheAside in mode CacheAside: the Redis under test; the caller closes it
 	Cache redis.Cmdable
+}
+
+// New creates a workload over the engine's connections to Redis. The plan's workload must have no
+// Problem.
+func New(w *plan.Workload) (Redis, error) {
+	if problem := w.Problem(); problem != "" {
+		return nil, errors.New(problem)
+	}
+	switch {
+	case len(w.Commands) > 0:
+		return newCommands(w)
+	case w.Benchmark != nil:
+		return newBenchmark(w)
+	case w.Ranking != nil:
+		return newRanking(w), nil
+	case w.RateLimiter != nil:
+		return newRateLimiter(w)
+	}
+	return nil, errors.New("the workload is remote: use NewRemote")
+}
+
+// NewRemote creates a workload that does not use the engine's connections. The plan's workload must
+// have no Problem.
+func NewRemote(w *plan.Workload, o RemoteOptions) (Remote, error) {
+	if problem := w.Problem(); problem != "" {
+		return nil, errors.New(problem)
+	}
+	switch {
+	case w.CacheAside != nil:
+		return newCacheAside(w, o)
+	case w.HTTP != nil:
+		return newHTTP(w, o), nil
+	}
+	return nil, errors.New("the workload is not remote: use New")
+}
+
+// Described returns the operations and tallies of a workload, without creating requests or callers.
+// The plan's workload must have no Problem.
+func Described(w *plan.Workload) (Workload, error) {
+	if problem := w.Problem(); problem != "" {
+		return nil, errors.New(problem)
+	}
+	m := mixOf(w)
+	return &m, nil
+}
+
+// brokenClass returns the error class of a request that may have reached the server.
+func brokenClass(err error) record.Class {
+	// canceled at the end of an aborted run
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return record.ClassTimeout
+	}
+	var network net.Error
+	switch {
+	case errors.As(err, &network) && network.Timeout():
+		return record.ClassTimeout
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		strings.Contains(err.Error(), "connection"):
+		return record.ClassReset
+	}
+	return record.ClassProtocol
+}
+
+// Outcome is the outcome of an operation.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OK      Outcome = iota
+	Fail            // certainly not applied, or an error reply
+	Unknown         // may have been applied
+)
+
+// Result is the outcome of an operation with its details. The engine measures its latency, around
+// Call.
+type Result struct {
+	Outcome  Outcome
+	Class    record.Class // of Fail and Unknown
+	BytesIn  int          // received; 0 if unknown
+	BytesOut int          // sent; 0 if unknown
+	Slot     uint16       // of its key, for a command to a Redis Cluster
 }
