@@ -4,15 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/redquake/redquake/internal/analysis/compare"
 )
 
 // maxValue is the longest text of a value.
@@ -225,4 +230,127 @@ func putItem(list []any, step string, rest []string, v any) (any, error) {
 	}
 	list[position] = item
 	return list, nil
+}
+
+// Slot is a run's place in an experiment.
+type Slot struct {
+	Number  int // from 1, in the order in which they run
+	Round   int // from 1
+	Variant int // its position in Plan.Variants
+}
+
+// runsPerRound is how many runs a round has.
+func (p *Plan) runsPerRound() int {
+	n := 0
+	for i := range p.Variants {
+		n += p.repeats(i)
+	}
+	return n
+}
+
+// repeats is how often a variant runs in a round.
+func (p *Plan) repeats(variant int) int {
+	if p.Variants[variant].Baseline == variant {
+		return p.BaselineRepeats
+	}
+	return 1
+}
+
+// Runs is how many runs the experiment has.
+func (p *Plan) Runs() int {
+	return p.Repeat * p.runsPerRound()
+}
+
+// Slot is the place of a run: the same for the same seed.
+func (p *Plan) Slot(number int, seed int64) Slot {
+	perRound := p.runsPerRound()
+	round, position := (number-1)/perRound, (number-1)%perRound
+	var order []int
+	for repeat := range p.BaselineRepeats {
+		for i := range p.Variants {
+			if repeat < p.repeats(i) {
+				order = append(order, i)
+			}
+		}
+	}
+	if p.Shuffled {
+		random := rand.New(rand.NewPCG(uint64(seed), uint64(round)))
+		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	return Slot{Number: number, Round: round + 1, Variant: order[position]}
+}
+
+// Delay is the random delay of a run's n-th fault, up to a limit: the same for the same seed.
+func Delay(seed int64, number, fault int, limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	random := rand.New(rand.NewPCG(uint64(seed), 1<<32|uint64(number)<<8|uint64(fault)))
+	return time.Duration(random.Int64N(int64(limit) + 1)).Round(time.Millisecond)
+}
+
+// withinWaits is what is told of a cell and its baseline. A load generator that waits for a CPU
+// makes latencies greater, by an unknown part: a difference is only told if it holds whatever that
+// part was. So is that there is none, where the two waited for different shares of the time.
+func withinWaits(
+	told compare.Comparison, f compare.Figure, c, baseline Cell,
+	tell func(c, baseline Cell) compare.Comparison,
+) compare.Comparison {
+	told.Late, told.BaselineLate = lateOf(c, f), lateOf(baseline, f)
+	differs := told.Verdict == compare.Better || told.Verdict == compare.Worse
+	if max(told.Late, told.BaselineLate) == 0 ||
+		!differs && !lateApart(f, told.Late, told.BaselineLate) {
+		return told
+	}
+	return told.Within(tell(c.atLeast(f), baseline), tell(c, baseline.atLeast(f)))
+}
+
+// lateApart reports whether so many more requests may be late in one cell than in another that a
+// quantile can differ for that: half of its tail.
+func lateApart(f compare.Figure, late, other float64) bool {
+	return f.Tail > 0 && 2*math.Abs(late-other) >= f.Tail
+}
+
+// lateOf is for which share of the requests of a cell a figure may be greater as the load generator
+// waited for a CPU: the mean of the runs, so that a few of them count.
+func lateOf(c Cell, f compare.Figure) float64 {
+	sum, n := 0.0, 0
+	for _, r := range c.Runs {
+		if v, ok := r.Values[f.Name]; ok && r.Inconclusive == "" {
+			sum, n = sum+v.Late, n+1
+		}
+	}
+	return sum / float64(max(1, n))
+}
+
+// atLeast is a cell of which a figure is as small as it can have been.
+func (c Cell) atLeast(f compare.Figure) Cell {
+	c.Runs = slices.Clone(c.Runs)
+	for i := range c.Runs {
+		if v := c.Runs[i].Values[f.Name]; v.Late > 0 {
+			c.Runs[i].Values = map[string]Value{f.Name: v.AtLeast(f)}
+		}
+	}
+	return c
+}
+
+// AtLeast is the least that a figure can have been.
+func (v Value) AtLeast(f compare.Figure) Value {
+	if v.Late == 0 {
+		return v
+	}
+	return Value{Value: max(v.Least, f.Floor), Censored: v.Censored}
+}
+
+// replaced are cells, those of some names with others.
+func replaced(cells []Cell, by ...Cell) []Cell {
+	cells = slices.Clone(cells)
+	for i := range cells {
+		for _, o := range by {
+			if o.Name == cells[i].Name {
+				cells[i] = o
+			}
+		}
+	}
+	return cells
 }
