@@ -3,6 +3,8 @@
 package fault
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -57,4 +59,82 @@ func TraitsOf(spec *v1alpha1.RedisFaultSpec) contract.Traits {
 func Types() []v1alpha1.FaultType {
 	return slices.Compact(slices.Sorted(
 		slices.Values(append(slices.Collect(maps.Keys(kinds)), chaosmesh.Types()...))))
+}
+
+// External is the injector of a fault that somebody or something else injects: it breaks nothing,
+// and has no targets.
+type External struct{ contract.Instant }
+
+// Traits say that nothing is injected.
+func (External) Traits() contract.Traits {
+	return contract.Traits{External: true}
+}
+
+// Preflight finds nothing to check.
+func (External) Preflight(context.Context, *v1alpha1.FaultTarget) error {
+	return nil
+}
+
+// Describe says that nothing is done.
+func (External) Describe(*v1alpha1.FaultTarget) contract.Description {
+	return contract.Description{Action: "nothing: something else breaks Redis"}
+}
+
+// Begun is false: nothing is injected.
+func (External) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) {
+	return false, nil
+}
+
+// Inject is an error: nothing is injected.
+func (External) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, errors.New("a fault of type External injects nothing")
+}
+
+// Effect is inconclusive: the timeline and the load show it, not a target.
+func (External) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	return v1alpha1.EffectInconclusive, "see the timeline"
+}
+
+// Unknown is the injector of a type that this version does not support: every method returns the
+// problem.
+type Unknown struct{ Problem error }
+
+// Traits are none.
+func (u Unknown) Traits() contract.Traits {
+	return contract.Traits{}
+}
+
+// Preflight returns the problem.
+func (u Unknown) Preflight(context.Context, *v1alpha1.FaultTarget) error {
+	return u.Problem
+}
+
+// Describe returns the problem.
+func (u Unknown) Describe(*v1alpha1.FaultTarget) contract.Description {
+	return contract.Description{Action: "nothing: " + u.Problem.Error()}
+}
+
+// Begun returns the problem.
+func (u Unknown) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) {
+	return false, u.Problem
+}
+
+// Inject returns the problem.
+func (u Unknown) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, u.Problem
+}
+
+// Revert returns the problem: the version that injected the fault has to revert it.
+func (u Unknown) Revert(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, u.Problem
+}
+
+// Effect is inconclusive.
+func (u Unknown) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	return v1alpha1.EffectInconclusive, u.Problem.Error()
+}
+
+// ManualRevertCommand refers to the version that supports the type.
+func (u Unknown) ManualRevertCommand(*v1alpha1.FaultTarget) string {
+	return "run the version of the operator that injected this fault: it can revert it"
 }
