@@ -1,9 +1,20 @@
 package config
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // Why a setting may not be changed.
@@ -124,4 +135,92 @@ func memorySize(text string) (bytes uint64, ok bool) {
 	unit, ok := units[text[len(digits):]]
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n * unit, ok && err == nil
+}
+
+func (c config) Describe(target *v1alpha1.FaultTarget) contract.Description {
+	return contract.DescribeRecord(target, func(record settingsRecord) contract.Description {
+		return c.settings.describe(target, record)
+	})
+}
+
+func (s settings) describe(
+	target *v1alpha1.FaultTarget, record settingsRecord,
+) contract.Description {
+	return contract.Description{
+		Action: fmt.Sprintf("%s at %s (now %s)", commandFor(s.values), target.Pod, inWords(record.Old)),
+		Revert: commandFor(record.Old),
+	}
+}
+
+// commandFor is the command that sets values: CONFIG SET appendfsync always hz 100.
+func commandFor(values map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		words = append(words, inWords(map[string]string{name: values[name]}))
+	}
+	return "CONFIG SET " + strings.Join(words, " ")
+}
+
+func (t ioThreads) Describe(target *v1alpha1.FaultTarget) contract.Description {
+	return contract.DescribeRecord(target, func(record threadsRecord) contract.Description {
+		switch {
+		case record.Live != nil:
+			return t.recordedLive(*record.Live).describe(target, *record.Live)
+		case record.Template != nil:
+			e := record.Template
+			return contract.Description{
+				Action: fmt.Sprintf(
+					"set the %s in the template of StatefulSet %s to %q, and replace its pods one by one, replicas first (now io-threads %s)",
+					e.optionSource, e.StatefulSet, e.After, record.Count),
+				Revert: fmt.Sprintf("set %q again, and replace the pods", e.Before),
+			}
+		}
+		return contract.Description{
+			Action: fmt.Sprintf("nothing: %s has io-threads %s already", target.Pod, record.Count),
+		}
+	})
+}
+
+// templateEdit is a change of a StatefulSet's template, with the state before it.
+type templateEdit struct {
+	StatefulSet string                           `json:"statefulSet"`
+	UID         string                           `json:"uid"`
+	Before      []string                         `json:"before"` // what the source returned
+	After       []string                         `json:"after"`  //
+	Strategy    appsv1.StatefulSetUpdateStrategy `json:"strategy"`
+
+	optionSource
+}
+
+// apply writes what the source sets and the strategy in one patch, unless the StatefulSet has
+// changed since it was read.
+func (t ioThreads) apply(
+	ctx context.Context, set *appsv1.StatefulSet, source optionSource, words []string,
+	strategy appsv1.StatefulSetUpdateStrategy,
+) error {
+	changed := set.DeepCopy()
+	container := containerIn(&changed.Spec.Template.Spec, source.Container)
+	if container == nil {
+		return fmt.Errorf("the template of StatefulSet %s has no longer a container %s", set.Name,
+			source.Container)
+	}
+	source.set(container, words)
+	changed.Spec.UpdateStrategy = strategy
+	if reflect.DeepEqual(set, changed) {
+		return nil
+	}
+	if err := t.Cluster.Patch(ctx, changed,
+		client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch the template of StatefulSet %s: %w", set.Name, err)
+	}
+	return nil
+}
+
+func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == name {
+			return &pod.Containers[i]
+		}
+	}
+	return nil
 }
