@@ -4,7 +4,12 @@
 package contract
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -165,4 +170,133 @@ func (Instant) Revert(context.Context, *v1alpha1.FaultTarget) (Progress, error) 
 // ManualRevertCommand is none.
 func (Instant) ManualRevertCommand(*v1alpha1.FaultTarget) string {
 	return ""
+}
+
+// Description is a fault on one target, in sentences with actual values.
+type Description struct {
+	Action     string // what is done
+	Revert     string // how that is reverted; "" = there is nothing to revert
+	SelfEnding string // what ends without the operator; "" = nothing does
+}
+
+// DescribeRecord describes a fault from the record of a target. Without a record that can be read,
+// nothing is done.
+func DescribeRecord[T any](
+	target *v1alpha1.FaultTarget, describe func(record T) Description,
+) Description {
+	record, recorded, err := Load[T](target)
+	switch {
+	case err != nil:
+		return Description{Action: fmt.Sprintf("nothing: %v", err)}
+	case !recorded:
+		return Description{Action: fmt.Sprintf("nothing: pod %s has no record", target.Pod)}
+	}
+	return describe(record)
+}
+
+// Events of the timeline that servers and sentinels show during a recovery.
+const (
+	// a sentinel (+sdown) or a node of the cluster (PFAIL) misses a primary
+	EventSubjectivelyDown = "SubjectivelyDown"
+	EventObjectivelyDown  = "ObjectivelyDown" // enough of them do (+odown, FAIL)
+	EventElected          = "Elected"         // a sentinel was elected to lead the failover
+	EventPromoted         = "Promoted"        // a server is the primary that was not before
+	// the sentinels direct clients to another primary (+switch-master)
+	EventSwitched = "Switched"
+	// a new server process answers, and refuses commands until it has its data (LOADING)
+	EventLoading          = "Loading"
+	EventDatasetLoaded    = "DatasetLoaded"    // a new server process answers and has its data
+	EventClusterDown      = "ClusterDown"      // the nodes refuse commands: cluster_state fail
+	EventSlotsCovered     = "SlotsCovered"     // all slots are served again
+	EventReplicasResynced = "ReplicasResynced" // as many replicas as before follow a primary, in sync
+)
+
+// Events of a volume that moves to another node.
+const (
+	EventMultiAttach = "MultiAttachError" // the attach-detach controller refused it
+	EventAttached    = "VolumeAttached"   // it attached it to the replacement's node
+)
+
+// Stage is how far an injection or a revert is.
+type Stage int
+
+// The stages. What is complete is not called again.
+const (
+	StageComplete  Stage = iota
+	StagePreparing       // of an injection: nothing is broken yet
+	StageUnderway        // begun; it is to be called again
+)
+
+// Progress is the result of a call of Inject or Revert that did not fail. The zero value is
+// complete.
+type Progress struct {
+	Stage   Stage
+	Message string // what is missing, for people; empty where it is complete
+}
+
+// Complete reports whether nothing is left to do.
+func (p Progress) Complete() bool {
+	return p.Stage == StageComplete
+}
+
+// Preparing is the progress of an injection that has broken nothing yet.
+func Preparing(format string, words ...any) Progress {
+	return Progress{Stage: StagePreparing, Message: fmt.Sprintf(format, words...)}
+}
+
+// Underway is the progress of an injection or a revert that has begun.
+func Underway(format string, words ...any) Progress {
+	return Progress{Stage: StageUnderway, Message: fmt.Sprintf(format, words...)}
+}
+
+// RecordVersion is the version of the records that this operator writes, and the only one that it
+// reads. It is increased by every change of a record's type that an older operator could misread.
+const RecordVersion = 1
+
+// LongestRecord is the size limit of a record in the status, in bytes.
+const LongestRecord = 16384
+
+// Load reads the record for the revert of a target into the kind's own type. found is false where
+// none was stored.
+func Load[R any](target *v1alpha1.FaultTarget) (record R, found bool, err error) {
+	stored := target.Revert
+	if stored == nil {
+		return record, false, nil
+	}
+	if stored.Version != RecordVersion {
+		return record, false, fmt.Errorf(
+			"the record of pod %s in status.targets[].revert has version %d, and this operator reads "+
+				"version %d: run the version of the operator that injected the fault",
+			target.Pod, stored.Version, RecordVersion)
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(stored.Data)))
+	// a record of another kind, or of another version with the same number
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(&record)
+	if err == nil && decoder.More() {
+		err = errors.New("there is data after its end")
+	}
+	if err != nil {
+		var none R
+		return none, false, fmt.Errorf(
+			"the record of pod %s in status.targets[].revert cannot be read as %s: %w", target.Pod,
+			reflect.TypeFor[R]().Name(), err)
+	}
+	return record, true, nil
+}
+
+// Save puts the record for the revert into the target. The controller stores it. A record that is
+// too long is a Problem, and the one before stays.
+func Save[R any](target *v1alpha1.FaultTarget, record R) error {
+	data, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("encode the record of pod %s: %w", target.Pod, err)
+	}
+	if len(data) > LongestRecord {
+		return problem.Unsupported(
+			"the record for the revert of the fault on pod %s has %d bytes, and at most %d can be stored",
+			target.Pod, len(data), LongestRecord)
+	}
+	target.Revert = &v1alpha1.RevertRecord{Version: RecordVersion, Data: string(data)}
+	return nil
 }
