@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target/paging"
@@ -84,4 +85,11 @@ func unfit(node *corev1.Node, pod *corev1.Pod, volume *corev1.PersistentVolume) 
 		}
 	}
 	return ""
+}
+
+func (n nodeLoss) Describe(target *v1alpha1.FaultTarget) contract.Description {
+	return contract.Description{
+		Action: fmt.Sprintf("taint node %s, then delete pod %s without grace period", n.name, target.Pod),
+		Revert: "untaint node " + n.name,
+	}
 }
