@@ -2,8 +2,10 @@ package faultrun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,8 +13,10 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // Limits of the evaluation of stop conditions.
@@ -201,4 +205,120 @@ func pauseFor(ctx context.Context, d time.Duration) bool {
 	defer stop()
 	<-timer.Done()
 	return ctx.Err() == nil
+}
+
+// An object that does not fit into one request of the API server to etcd, 1.5 MiB by default,
+// cannot be stored: neither what was injected nor what was reverted. A fault whose records are too
+// large is therefore refused before it breaks anything, and the texts that may be added later are
+// shorter the more targets there are.
+const (
+	// maxRecords is the size of all records of a fault. The rest of 1.5 MiB is for the texts of its
+	// targets, conditions, timeline and spec.
+	maxRecords = 950 << 10
+	// addedLater is what a record grows by when it is injected and reverted: instants, and the entries
+	// of its fields in metadata.managedFields.
+	addedLater = 550
+	// fullTexts is the number of targets up to which each can have texts of full length.
+	fullTexts = 80
+
+	// MaxError is the length of an error of a target, in bytes.
+	MaxError = 1024
+	// MaxProgress is that of what is in progress.
+	MaxProgress = 512
+	// MaxCommand is that of a command for a person.
+	MaxCommand = 2048
+)
+
+// CheckSize returns a Problem if the records of the targets could not be stored together with what
+// is added later.
+func CheckSize(targets []v1alpha1.FaultTarget) error {
+	size := 0
+	for i := range targets {
+		text, err := json.Marshal(&targets[i])
+		if err != nil {
+			return fmt.Errorf("encode the record of pod %s: %w", targets[i].Pod, err)
+		}
+		size += len(text) + len(targets[i].Pod) + addedLater
+	}
+	if size > maxRecords {
+		return problem.Invalid(
+			"spec.select: the revert records of %d targets need %d KiB of the status, which holds %d KiB: "+
+				"select at most %d targets, and use several faults",
+			len(targets), size>>10, maxRecords>>10, len(targets)*maxRecords/size)
+	}
+	return nil
+}
+
+// Shorten limits a text of one of several targets.
+func Shorten(text string, most, targets int) string {
+	if targets > fullTexts {
+		most = most * fullTexts / targets
+	}
+	return digest.Truncate(text, most)
+}
+
+// LostWritesField is the path of the limit on lost writes.
+const LostWritesField = "spec.stopIf.lostWrites"
+
+// ledgerReadWithin is how long a check before the injection waits for the ledger to be read: a load
+// that has just begun has not read it yet.
+const ledgerReadWithin = 5 * time.Second
+
+// lostWrites compares the lost writes that are known with their limit. That the ledger was not read
+// lately is no breach: Redis may be down, for which there is another condition. That it cannot be
+// read any more is one, as then the condition would never hold.
+func (s *Stops) lostWrites(ledger *summary.LiveLedger) *v1alpha1.Breach {
+	limit := s.Spec.LostWrites
+	switch {
+	case limit == nil:
+	case ledger.Total() >= uint64(*limit):
+		return BreachOf(LostWritesField, true,
+			fmt.Sprintf("%d acknowledged ledger writes are lost%s, limit %d",
+				ledger.Total(), ofShards(ledger.Lost), *limit))
+	case ledger.Unknowable:
+		return BreachOf(LostWritesField, false,
+			"lost writes are not known while the load runs: "+ledger.Unread)
+	}
+	return nil
+}
+
+// ofShards says of which shards lost writes are, if there are several.
+func ofShards(lost []uint64) string {
+	var each []string
+	for shard, n := range lost {
+		if n > 0 {
+			each = append(each, fmt.Sprintf("%d of shard %d", n, shard))
+		}
+	}
+	if len(lost) < 2 {
+		return ""
+	}
+	if len(each) > 8 {
+		each = append(each[:8], "...")
+	}
+	return " (" + strings.Join(each, ", ") + ")"
+}
+
+// ledgerUnread is the breach of a fault whose load does not read its ledger: the condition would
+// never hold. It waits for the ledger of a load that has just begun.
+func (s *Stops) ledgerUnread(ctx context.Context, lately func() *impact.Live) *v1alpha1.Breach {
+	ctx, cancel := context.WithTimeout(ctx, ledgerReadWithin)
+	defer cancel()
+	why := ""
+	for again := true; again; again = pauseFor(ctx, liveEvery) {
+		now := lately()
+		if now == nil {
+			why = ErrNoRecord.Error()
+			continue
+		}
+		if why = now.Ledger.Unread; why == "" {
+			return nil
+		}
+	}
+	return BreachOf(LostWritesField, false, "the load pods cannot look for lost writes: "+why)
+}
+
+// LimitsLosses reports whether a fault is to be reverted at lost writes.
+func LimitsLosses(f *v1alpha1.RedisFault) bool {
+	return f.Spec.StopIf != nil && f.Spec.StopIf.LostWrites != nil
 }
