@@ -6,7 +6,12 @@
 // nothing is averaged.
 package record
 
-import "github.com/redquake/redquake/internal/record/histogram"
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/record/codec"
+	"github.com/redquake/redquake/internal/record/histogram"
+)
 
 // Counts are the requests of one operation during one interval.
 //
@@ -114,4 +119,91 @@ type Interval struct {
 	Unobserved []Unobserved
 	// the load generator's own resource use: one reading from a pod; empty after merging
 	Agents []AgentUse
+}
+
+// BusyStretch is the shortest time over which the highest use of a process is taken: a process that
+// is at its limit for so long limits the load.
+const BusyStretch = 5 * time.Second
+
+// Busy is what a process used over BusyStretch, or little more where its readings are further
+// apart. The zero value stands for none.
+type Busy struct {
+	From, To   int64 // nanoseconds since T
+	CPU        int64 // of the whole process, microseconds
+	MainThread int64 // of a server's main thread, microseconds; 0 if it does not report it
+	Throttled  int64 // time that the cgroup throttled a load generator, microseconds
+	Commands   int64 // processed by a server
+}
+
+// Length is that of the stretch.
+func (b *Busy) Length() time.Duration {
+	return time.Duration(b.To - b.From)
+}
+
+// appendBusy appends a stretch that ends at an instant or before it.
+func appendBusy(dst []byte, b *Busy, at int64) []byte {
+	dst = codec.AppendUint(dst, uint64(b.To-b.From))
+	if b.To == b.From {
+		return dst
+	}
+	for _, v := range [...]int64{at - b.To, b.CPU, b.MainThread, b.Throttled, b.Commands} {
+		dst = codec.AppendInt(dst, v)
+	}
+	return dst
+}
+
+func readBusy(r *codec.Reader, at int64) (b Busy) {
+	length := int64(r.Uint())
+	if length == 0 {
+		return b
+	}
+	b.To = at - r.Int()
+	b.From = b.To - length
+	b.CPU = r.Int()
+	b.MainThread = r.Int()
+	b.Throttled = r.Int()
+	b.Commands = r.Int()
+	if b.From > b.To {
+		r.Fail("a stretch of %d ns", length)
+	}
+	return b
+}
+
+// Class is the kind of an error, from the client's perspective. The order is part of the encoding:
+// only append.
+type Class uint8
+
+// The error classes: what made the request fail, independently of the client library's error.
+const (
+	ClassTimeout Class = iota // sent, no reply within requestTimeout
+	// the connection could not be made: refused, unreachable, dial timed out, name not found
+	ClassRefused
+	// the connection broke while the request was in flight: reset, EOF, broken pipe
+	ClassReset
+	ClassReadOnly    // -READONLY
+	ClassMoved       // -MOVED, -ASK, -TRYAGAIN, -CROSSSLOT that could not be followed
+	ClassClusterDown // -CLUSTERDOWN
+	ClassLoading     // -LOADING
+	ClassMasterDown  // -MASTERDOWN
+	ClassAuth        // -NOAUTH, -WRONGPASS, -NOPERM
+	ClassOOM         // -OOM
+	ClassBusy        // -BUSY
+	ClassMisconf     // -MISCONF
+	ClassProtocol    // not a RESP reply
+	ClassOther       // any other error reply
+	ClassNoReplicas  // -NOREPLICAS
+	NumClasses       = iota
+)
+
+var classNames = [NumClasses]string{
+	"timeout", "refused", "reset", "readonly", "moved", "clusterdown", "loading",
+	"masterdown", "auth", "oom", "busy", "misconf", "protocol", "other", "noreplicas",
+}
+
+// String returns the class's name in lower case, as reports and metrics label it.
+func (c Class) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return "other"
 }

@@ -2,9 +2,13 @@ package record
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // Ledger is the verification result of a run's ledger writes. It is exact for them, and a lower
@@ -260,4 +264,110 @@ func (s *Staleness) add(o *Staleness) {
 	s.MaxBehind = max(s.MaxBehind, o.MaxBehind)
 	s.NonMonotonic += o.NonMonotonic
 	s.RolledBack += o.RolledBack
+}
+
+// Evictions are the keys that one server process evicted during the run and that may have been
+// ledger keys.
+type Evictions struct {
+	Keys uint64 `json:"keys,omitempty"`
+	// it was read after the load. Otherwise it may have evicted more than Keys
+	Final bool `json:"final,omitempty"`
+}
+
+// maxEvicting bounds the processes in Ledger.Evictions. If there are more, one entry without a
+// run_id, which is not final, replaces them.
+const maxEvicting = 64
+
+// MergeEvictions merges what two pods read from the same servers, in any order.
+func MergeEvictions(a, b map[string]Evictions) map[string]Evictions {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	all := make(map[string]Evictions, len(a)+len(b))
+	for _, side := range []map[string]Evictions{a, b} {
+		for id, e := range side {
+			all[id] = Evictions{Keys: max(all[id].Keys, e.Keys), Final: all[id].Final || e.Final}
+		}
+	}
+	if _, many := all[""]; many || len(all) > maxEvicting {
+		return map[string]Evictions{"": {}}
+	}
+	return all
+}
+
+// LostAtLeast is the lower bound of the lost writes; Lost is the upper one. They differ if absent
+// writes may have been evicted: each evicted key may be a write, or a bitmap with many.
+func (r *Ledger) LostAtLeast() uint64 {
+	evicted := uint64(0)
+	for _, e := range r.Evictions {
+		if !e.Final {
+			return 0
+		}
+		evicted += e.Keys
+	}
+	switch {
+	case evicted == 0:
+		return r.Lost
+	case !r.Unique:
+		return 0
+	}
+	return r.Lost - min(r.Lost, evicted)
+}
+
+// EvictionNote explains why the number of lost writes is not known exactly; "" if it is.
+func (r *Ledger) EvictionNote() string {
+	atLeast := r.LostAtLeast()
+	if atLeast == r.Lost {
+		return ""
+	}
+	return fmt.Sprintf(
+		"Between %d and %d writes were lost: %d acknowledged writes are absent, and Redis may have "+
+			"evicted some of them, which is not a loss.", atLeast, r.Lost, r.Lost)
+}
+
+// LedgerCheck is what a load pod knows of its ledger during the load: when it was last read as a
+// whole, and why it cannot be read.
+type LedgerCheck struct {
+	// of the last check in which all of it was read: writes acknowledged until then were looked for; 0
+	// = none yet
+	At         int64
+	Failure    string // why the latest check could not read all of it; "" = it did
+	Unknowable bool   // no further check will tell a lost write
+}
+
+// maxCheckFailure bounds the text of a failure, in bytes.
+const maxCheckFailure = 512
+
+// Follow replaces the check by a later one, which need not have read all.
+func (c *LedgerCheck) Follow(later LedgerCheck) {
+	c.At = max(c.At, later.At)
+	c.Failure = strings.ToValidUTF8(later.Failure[:min(len(later.Failure), maxCheckFailure)], "")
+	c.Unknowable = c.Unknowable || later.Unknowable
+}
+
+// AppendLost writes the lost writes of shards.
+func AppendLost(dst []byte, lost []uint64) []byte {
+	return codec.AppendList(dst, lost, func(dst []byte, n *uint64) []byte {
+		return codec.AppendUint(dst, *n)
+	})
+}
+
+// ReadLost reads the output of AppendLost: at most MaxShards.
+func ReadLost(r *codec.Reader) []uint64 {
+	list := codec.ReadList(r, 1, func(n *uint64) { *n = r.Uint() })
+	if len(list) > MaxShards {
+		r.Fail("lost writes of %d shards", len(list))
+		return nil
+	}
+	return list
+}
+
+// AppendCheck writes a check of the ledger.
+func AppendCheck(dst []byte, c *LedgerCheck) []byte {
+	return codec.AppendBool(codec.AppendText(codec.AppendInt(dst, c.At), c.Failure), c.Unknowable)
+}
+
+// ReadCheck reads the output of AppendCheck.
+func ReadCheck(r *codec.Reader, c *LedgerCheck) {
+	*c = LedgerCheck{r.Int(), r.Text(), r.Bool()}
 }

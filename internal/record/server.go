@@ -3,6 +3,8 @@ package record
 import (
 	"cmp"
 	"slices"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // Server is one reading of a Redis server: INFO, SLOWLOG and LATENCY. Counters count from the
@@ -127,4 +129,74 @@ type LatencyEvent struct {
 	Unix         int64 // of the latest occurrence, in seconds on the server's clock
 	LatestMillis int64 // how long that one lasted
 	MaxMillis    int64 // the longest since the server's start
+}
+
+// PodUse is what one container of an observed pod used, as the metrics API reports it.
+type PodUse struct {
+	At        int64  // end of the window that CPU is about, nanoseconds since T; may be negative
+	Window    int64  // its length, nanoseconds
+	Name      string // of the observed pods
+	Pod       string
+	Container string
+
+	CPU      float64 // cores, mean over the window
+	MaxCPU   float64 // cores, the highest of the readings that were merged into this one
+	CPULimit float64 // cores; 0 = no limit
+	Memory   int64   // bytes of the working set, the highest
+}
+
+// minPodUseSize is the length of an empty PodUse: 3 texts, 3 numbers, 3 floats.
+const minPodUseSize = 3 + 3 + 3*8
+
+func appendPodUse(dst []byte, u *PodUse) []byte {
+	for _, v := range [...]int64{u.At, u.Window, u.Memory} {
+		dst = codec.AppendInt(dst, v)
+	}
+	for _, v := range [...]string{u.Name, u.Pod, u.Container} {
+		dst = codec.AppendText(dst, v)
+	}
+	for _, v := range [...]float64{u.CPU, u.MaxCPU, u.CPULimit} {
+		dst = codec.AppendFloat(dst, v)
+	}
+	return dst
+}
+
+// AppendPodUses writes readings of observed pods.
+func AppendPodUses(dst []byte, list []PodUse) []byte {
+	return codec.AppendList(dst, list, appendPodUse)
+}
+
+// ReadPodUses reads the output of AppendPodUses.
+func ReadPodUses(r *codec.Reader) []PodUse {
+	return codec.ReadList(r, minPodUseSize, func(u *PodUse) {
+		*u = PodUse{
+			At:        r.Int(),
+			Window:    r.Int(),
+			Memory:    r.Int(),
+			Name:      r.Text(),
+			Pod:       r.Text(),
+			Container: r.Text(),
+			CPU:       r.Float(),
+			MaxCPU:    r.Float(),
+			CPULimit:  r.Float(),
+		}
+	})
+}
+
+// Unobserved is a Redis server that cannot be read.
+type Unobserved struct {
+	Address string // host:port; "" = that of the target, which was not reached
+	Reason  string // the error of the last attempt; "" = it could be read after all
+}
+
+// AppendUnobserved writes servers that cannot be read.
+func AppendUnobserved(dst []byte, list []Unobserved) []byte {
+	return codec.AppendList(dst, list, func(dst []byte, u *Unobserved) []byte {
+		return codec.AppendText(codec.AppendText(dst, u.Address), u.Reason)
+	})
+}
+
+// ReadUnobserved reads the output of AppendUnobserved.
+func ReadUnobserved(r *codec.Reader) []Unobserved {
+	return codec.ReadList(r, 2, func(u *Unobserved) { *u = Unobserved{r.Text(), r.Text()} })
 }
