@@ -183,3 +183,36 @@ func (r Redis) LatestPods(ctx context.Context) ([]corev1.Pod, error) {
 	}
 	return r.AllPods(ctx)
 }
+
+// annotationUserIDs on a namespace of OpenShift is the range of user IDs from which the security
+// context constraint restricted-v2 assigns one to each pod.
+// It refuses pods that ask for another.
+const annotationUserIDs = "openshift.io/sa.scc.uid-range"
+
+// AssignsUserIDs reports whether a namespace assigns the users of its pods.
+func AssignsUserIDs(ctx context.Context, reader client.Reader, namespace string) (bool, error) {
+	found := &corev1.Namespace{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: namespace},
+		found); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read namespace %s: %w", namespace, err)
+	}
+	return found.Annotations[annotationUserIDs] != "", nil
+}
+
+// CPULimit is the lowest CPU limit of the target's Redis containers, in cores; 0 where none has
+// one. It returns a Problem where the target names no pods.
+func (r Redis) CPULimit(ctx context.Context) (float64, error) {
+	pods, err := r.Pods(ctx)
+	if err != nil {
+		return 0, err
+	}
+	lowest := 0.0
+	for i := range pods {
+		container := r.Container(&pods[i])
+		limit, ok := container.Resources.Limits[corev1.ResourceCPU]
+		if n := limit.AsApproximateFloat64(); ok && n > 0 && (lowest == 0 || n < lowest) {
+			lowest = n
+		}
+	}
+	return lowest, nil
+}

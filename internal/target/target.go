@@ -5,14 +5,21 @@ package target
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target/confine"
+	"github.com/redquake/redquake/internal/target/credentials"
 	"github.com/redquake/redquake/internal/target/podwatch"
 )
 
@@ -46,4 +53,112 @@ func (r Redis) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	}
 	r.learn(since, *pod)
 	return pod, nil
+}
+
+// LoginFor reads the Secrets that a target names. A Problem names the field whose Secret or key is
+// missing.
+// Server names are not checked against pod addresses, which no certificate holds, unless serverName
+// is set.
+func LoginFor(
+	ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget,
+) (redis.Login, error) {
+	login, err := credentials.Login(ctx, secrets, namespace, "spec.target", target.Auth, target.TLS)
+	login.Timeout = AskTimeout
+	return login, err
+}
+
+// SentinelsOf returns the addresses of a target's sentinels and the login to them; zero where there
+// are none.
+func SentinelsOf(
+	ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget,
+	servers topology.Servers,
+) (Sentinels, error) {
+	spec := target.Sentinel
+	if spec == nil {
+		return Sentinels{}, nil
+	}
+	s := Sentinels{MasterName: spec.MasterName, Servers: servers}
+	for _, address := range spec.Addresses {
+		qualified, err := qualify(ctx, secrets, namespace, address)
+		if err != nil {
+			return s, err
+		}
+		s.Addresses = append(s.Addresses, qualified)
+	}
+	if spec.Service != nil {
+		s.Addresses = []string{
+			net.JoinHostPort(spec.Service.Name+"."+namespace+".svc", strconv.Itoa(int(spec.Service.Port))),
+		}
+	}
+	var err error
+	s.Login, err = credentials.Login(ctx, secrets, namespace, "spec.target.sentinel", spec.Auth,
+		spec.TLS)
+	s.Login.Timeout = AskTimeout
+	return s, err
+}
+
+// qualify returns an address as it resolves in any namespace: a load pod finds SERVICE and
+// POD.SERVICE by the search path of its namespace.
+func qualify(
+	ctx context.Context, services client.Reader, namespace, address string,
+) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || net.ParseIP(host) != nil || strings.Count(host, ".") > 1 {
+		return address, nil //nolint:nilerr // what is no address fails when it is dialled
+	}
+	if _, name, ofPod := strings.Cut(host, "."); ofPod { // or SERVICE.NAMESPACE
+		err := services.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Service{})
+		if apierrors.IsNotFound(err) {
+			return address, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read Service %s: %w", name, err)
+		}
+	}
+	return net.JoinHostPort(host+"."+namespace+".svc", port), nil
+}
+
+// Reaches returns a Problem where no command would be sent to an address that a server named.
+func (r Redis) Reaches(ctx context.Context, address, who, as string) error {
+	c, confined := r.Servers.(confine.Servers)
+	if !confined {
+		return nil
+	}
+	_, err := c.Book.Resolve(ctx, address)
+	return confine.NamedBy(err, who, as)
+}
+
+// PlaceOf is the address of the pod that is dialled for an address, such as that of a node port;
+// the address itself where no pod is known.
+func (r Redis) PlaceOf(ctx context.Context, address string) string {
+	if c, confined := r.Servers.(confine.Servers); confined {
+		if places, err := c.Book.Resolve(ctx, address); err == nil && len(places) > 0 {
+			return places[0]
+		}
+	}
+	return address
+}
+
+// residentAt is the pod of the namespace that an address leads to, and where it is dialled; ""
+// where none is known, or several have the name.
+func (r Redis) residentAt(
+	ctx context.Context, address string,
+) (place string, uid types.UID, name string) {
+	c, confined := r.Servers.(confine.Servers)
+	if !confined {
+		return "", "", ""
+	}
+	places, err := c.Book.Resolve(ctx, address)
+	if err != nil || len(places) != 1 {
+		return "", "", ""
+	}
+	uid, name = c.Book.Occupant(ctx, places[0])
+	return places[0], uid, name
+}
+
+// learn makes pods that were read known as places of commands.
+func (r Redis) learn(since time.Time, pods ...corev1.Pod) {
+	if c, confined := r.Servers.(confine.Servers); confined {
+		c.Book.Learn(since, pods)
+	}
 }
