@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/agent"
 )
 
 // Values of the labels of every child.
@@ -104,4 +106,56 @@ func labels(of, parent, component string) map[string]string {
 		v1alpha1.LabelManagedBy: managedBy,
 		of:                      parent,
 	}
+}
+
+// AgentSecret holds the credentials by which the operator and the load pods of one run authenticate
+// each other.
+func AgentSecret(test *v1alpha1.RedisLoadTest, credentials agent.Credentials) *corev1.Secret {
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: ofLoadTest(test, AgentSecretName(test), ComponentLoad),
+		Immutable:  new(true),
+		Type:       corev1.SecretTypeOpaque,
+		Data: map[string][]byte{
+			agent.KeyCertificate: credentials.CertificatePEM,
+			agent.KeyPrivateKey:  credentials.PrivateKeyPEM,
+			agent.KeyToken:       []byte(credentials.Token),
+		},
+	}
+}
+
+// Where the load pods find their files. Whole directories are mounted, never a subPath: a rotated
+// Secret does not reach a running pod through a subPath.
+const (
+	planDir     = "/etc/redquake/plan"
+	agentDir    = "/etc/redquake/agent"
+	passwordDir = "/etc/redquake/password"
+	caDir       = "/etc/redquake/ca"
+	certDir     = "/etc/redquake/cert"
+
+	sentinelPasswordDir = "/etc/redquake/sentinel-password"
+	sentinelCADir       = "/etc/redquake/sentinel-ca"
+	sentinelCertDir     = "/etc/redquake/sentinel-cert"
+	databaseDir         = "/etc/redquake/database"
+)
+
+// Names of the files there, and of the keys that hold them.
+const (
+	// PlanKey is the key of the plan in its ConfigMap.
+	PlanKey = "plan.json"
+
+	passwordFile = "password"
+	dsnFile      = "dsn"
+	caKey        = "ca.crt"
+	certKey      = "tls.crt"
+	privateKey   = "tls.key"
+)
+
+// value is *p, or the zero value where it is absent.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
 }

@@ -3,6 +3,9 @@ package report
 import (
 	"encoding/json"
 	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/result"
 )
 
 // Prose is text with emphasis. In JSON it is plain text.
@@ -84,4 +87,40 @@ func Plural(n int) string {
 // plain replaces the no-break spaces of typeset numbers, which programs do not expect.
 func plain(s string) string {
 	return strings.ReplaceAll(s, nbsp, " ")
+}
+
+// CountCell is a number of something.
+func CountCell(n int64) Cell {
+	return Cell{
+		Text:  Count(n),
+		Value: new(float64(n)),
+		Unit:  result.UnitCount,
+	}
+}
+
+// RateCell is a number per second in a column that says so.
+func RateCell(x float64) Cell {
+	return Cell{
+		Text:  strings.TrimSuffix(Rate(x), "/s"),
+		Value: new(x),
+		Unit:  result.UnitPerSecond,
+	}
+}
+
+// DurationCell is a duration.
+func DurationCell(d time.Duration) Cell {
+	return Cell{
+		Text:  Duration(d),
+		Value: new(d.Seconds()),
+		Unit:  result.UnitSeconds,
+	}
+}
+
+// SinceCell is a duration since an instant, with its sign.
+func SinceCell(d time.Duration) Cell {
+	return Cell{
+		Text:  Since(d),
+		Value: new(d.Seconds()),
+		Unit:  result.UnitSeconds,
+	}
 }
