@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -35,14 +34,8 @@ var apiServer struct {
 	next   atomic.Int32     // x
 }
 
-func TestMain(m *testing.M) {
-	if os.Getenv(asOperator) != "" {
-		os.Exit(runAsOperator()) // a process that a crash test started and is going to kill
-	}
-	os.Exit(withAPIServer(m))
-}
-
-func withAPIServer(m *testing.M) int {
+// withAPIServer runs the tests of a package with an API server, and returns the exit code. In the end it calls stops.
+func withAPIServer(m *testing.M, stops ...func() error) int {
 	ctrl.SetLogger(logr.Discard())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	goredis.SetLogger(quiet{}) // the tests stop servers, so connection errors are expected
@@ -52,8 +45,10 @@ func withAPIServer(m *testing.M) int {
 		return 1
 	}
 	defer func() {
-		if err := errors.Join(stop(), stopMeshServer()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+		for _, stop := range append(stops, stop) {
+			if err := stop(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
 		}
 	}()
 	apiServer.config = config

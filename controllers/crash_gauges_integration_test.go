@@ -45,16 +45,18 @@ func gaugeOf(s *crashStage, kind crashKind) gauge {
 	case kind.gauge != nil:
 		return kind.gauge(s)
 	case kind.needs == needsMesh:
-		return gauge{byChaosMesh, s.chaosObjects, true}
+		return gauge{byChaosMesh, func() map[string]string { return s.chaosObjects() }, true}
 	case s.redisShows != nil:
 		return gauge{byServers, s.redisShows, false}
 	}
-	return gauge{byStatefulSet, s.sizes, true}
+	return gauge{byStatefulSet, func() map[string]string { return s.sizes() }, true}
 }
 
 func ofPods(s *crashStage) gauge { return gauge{byPods, s.only("pod "), true} }
 
-func ofNodes(s *crashStage) gauge { return gauge{byNodes, s.nodes, true} }
+func ofNodes(s *crashStage) gauge {
+	return gauge{byNodes, func() map[string]string { return s.nodes() }, true}
+}
 
 // chaosObjects are the objects of Chaos Mesh that nobody has deleted.
 func (p *place) chaosObjects() map[string]string {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -27,6 +28,15 @@ import (
 
 // asOperator is the environment variable that makes the test binary run as an operator.
 const asOperator = "REDQUAKE_TEST_AS_OPERATOR"
+
+// runTests runs the tests of a package, or an operator, in a process that a test has started and is going to kill. It
+// returns the exit code.
+func runTests(m *testing.M) int {
+	if os.Getenv(asOperator) != "" {
+		return runAsOperator()
+	}
+	return withAPIServer(m, stopMeshServer)
+}
 
 // orders are read by an operator process from its standard input: first all of them, later only the failpoint. The
 // process ends at the end of input.

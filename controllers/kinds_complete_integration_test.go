@@ -3,34 +3,9 @@
 package controllers
 
 import (
-	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
-
-	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/declared"
 )
-
-// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the
-// planted passwords and the fuzz test.
-func TestEveryFaultTypeIsTested(t *testing.T) {
-	for i := range declared.All {
-		declaration := &declared.All[i]
-		name := declaration.Name()
-		is := func(k crashKind) bool { return operationOf(k) == declaration }
-		if !declaration.External && !slices.ContainsFunc(crashKinds, is) {
-			t.Errorf("crashKinds has no case for %s", name)
-		}
-		if !declaration.External &&
-			!slices.ContainsFunc(secretScenes, func(s secretScene) bool { return slices.ContainsFunc(s.kinds, is) }) {
-			t.Errorf("secretScenes has no scene with %s", name)
-		}
-		if declaration.Engine == v1alpha1.EngineNative && !drawsSettings(declaration.Type) {
-			t.Errorf("no case of crashKinds draws spec.action of a %s: wild", name)
-		}
-	}
-}
 
 // apart are pairs of kinds that cannot act on the same Redis, or that meet as other kinds do.
 var apart = []struct {
@@ -79,19 +54,4 @@ func TestEveryPairOfKindsMeets(t *testing.T) {
 			}
 		}
 	}
-}
-
-// drawsSettings reports whether member sets the field of spec.action that a type has. Optional settings are omitted in
-// half of the draws.
-func drawsSettings(faultType v1alpha1.FaultType) bool {
-	d := draw{rand.New(rand.NewPCG(1, 2))}
-	for range 100 {
-		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: faultType}}
-		d.member(spec)
-		settings := reflect.ValueOf(spec.Action).FieldByName(string(faultType))
-		if !settings.IsValid() || !settings.IsZero() { // no settings, or set
-			return true
-		}
-	}
-	return false
 }

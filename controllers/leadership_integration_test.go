@@ -62,7 +62,7 @@ func TestLeadsAgain(t *testing.T) {
 		losses = append(losses, struct {
 			name string
 			lose func()
-		}{fmt.Sprintf("lease taken and given back, %d", i+1), p.takeLease})
+		}{fmt.Sprintf("lease taken and given back, %d", i+1), func() { p.takeLease() }})
 	}
 	for i, loss := range losses {
 		name := fmt.Sprintf("held-%d", i)
