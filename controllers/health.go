@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	// stalledUnready and stalledDead are for how long the manager that leads may not reconcile until
-	// it is not ready, and until the kubelet is to restart it.
-	// A leader without an API server does not live as long: it loses its Lease.
-	stalledUnready, stalledDead = time.Minute, 2 * time.Minute
-	// leaseReadEvery is the time between two looks at the own Lease, and how long one may take.
-	leaseReadEvery = 5 * time.Second
+	// StalledUnready is for how long the manager that leads may not reconcile until it is not ready.
+	StalledUnready = time.Minute
+	// stalledDead is for how long it may not until the kubelet is to restart it. A leader without an
+	// API server does not live as long: it loses its Lease.
+	stalledDead = 2 * time.Minute
+	// LeaseReadEvery is the time between two looks at the own Lease, and how long one may take.
+	LeaseReadEvery = 5 * time.Second
 )
 
 // health measures for how long a manager that leads has not reconciled. Such a manager renews its
@@ -70,13 +71,13 @@ func (h *health) lead(ctx context.Context, cached client.Reader) {
 		return
 	}
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, leaseReadEvery)
+		ctx, cancel := context.WithTimeout(ctx, LeaseReadEvery)
 		defer cancel()
 		lease := &coordinationv1.Lease{}
 		if err := cached.Get(ctx, *h.lease, lease); err == nil {
 			h.note(true, lease.ResourceVersion)
 		}
-	}, leaseReadEvery)
+	}, LeaseReadEvery)
 }
 
 func (h *health) note(leads bool, seen string) {

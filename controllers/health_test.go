@@ -106,9 +106,9 @@ func TestHealth(t *testing.T) {
 				})
 				h := newHealth(time.Now)
 				h.lease = new(client.ObjectKeyFromObject(lease))
-				q := h.newQueue("redisloadtest", options().RateLimiter)
+				q := h.newQueue("redisloadtest", ControllerOptions().RateLimiter)
 				defer q.ShutDown()
-				ready, alive := h.within(stalledUnready), h.within(stalledDead)
+				ready, alive := h.within(StalledUnready), h.within(stalledDead)
 				fails := func(unready, dead bool) {
 					t.Helper()
 					r, a := ready(nil), alive(nil)

@@ -25,8 +25,8 @@ func NewMetrics(now func() time.Time, of *runs.Registry) *metrics.Metrics {
 	})
 }
 
-// objectsIn reads the objects from a manager's cache, without copies of them.
-func objectsIn(cache client.Reader) func(context.Context) (*metrics.Objects, error) {
+// ObjectsIn reads the objects from a manager's cache, without copies of them.
+func ObjectsIn(cache client.Reader) func(context.Context) (*metrics.Objects, error) {
 	return func(ctx context.Context) (*metrics.Objects, error) {
 		var (
 			tests       v1alpha1.RedisLoadTestList

@@ -70,7 +70,7 @@ func (p *Process) runManager(ctx context.Context) (led bool, err error) {
 		health.lease = &client.ObjectKey{Namespace: p.Election.Namespace, Name: p.Election.Name}
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("reconciles", health.within(stalledDead)),
-		mgr.AddReadyzCheck("reconciles", health.within(stalledUnready))); err != nil {
+		mgr.AddReadyzCheck("reconciles", health.within(StalledUnready))); err != nil {
 		return false, fmt.Errorf("set up the probes: %w", err)
 	}
 	if err := setup(mgr, p.Settings, health); err != nil {

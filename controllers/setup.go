@@ -148,23 +148,23 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 	if err != nil {
 		return fmt.Errorf("create the client that reads past the cache: %w", err)
 	}
-	of := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live,
+	of := NewReconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live,
 		func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
-	faults := of.faults
+	faults := of.Faults
 	for _, one := range []struct {
 		what       string
 		controller interface {
 			SetupWithManager(ctrl.Manager, controller.Options) error
 		}
 	}{
-		{"RedisLoadTest", of.tests},
+		{"RedisLoadTest", of.Tests},
 		{"RedisFault", faults},
 		{"ending RedisFaults", redisfault.Ending{Reconciler: faults}},
-		{"RedisExperiment", of.experiments},
-		{"RedisExperimentSchedule", of.schedules},
-		{"notifications", schedule.NewNotifier(of.schedules)},
+		{"RedisExperiment", of.Experiments},
+		{"RedisExperimentSchedule", of.Schedules},
+		{"notifications", schedule.NewNotifier(of.Schedules)},
 	} {
-		if err := one.controller.SetupWithManager(mgr, health.watching(options())); err != nil {
+		if err := one.controller.SetupWithManager(mgr, health.watching(ControllerOptions())); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", one.what, err)
 		}
 	}
@@ -181,7 +181,7 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 	}
 	life := manager.RunnableFunc(func(ctx context.Context) error { // while it leads
 		defer s.Metrics.Lead(metrics.Leader{
-			Objects: objectsIn(mgr.GetClient()),
+			Objects: ObjectsIn(mgr.GetClient()),
 			Stalled: func() time.Duration { age, _ := health.stalled(); return age },
 		})()
 		faults.Restore(ctx)
@@ -203,11 +203,11 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 	return nil
 }
 
-// reconcilers returns a reconciler for each kind.
-func reconcilers(
+// NewReconcilers returns a reconciler for each kind.
+func NewReconcilers(
 	s Settings, tests, faults client.Client, apiReader client.WithWatch,
 	recorder func(name string) events.EventRecorder,
-) all {
+) Reconcilers {
 	if s.Sessions == nil {
 		s.Sessions = faultrun.NewRegistry(s.Clock)
 	}
@@ -226,9 +226,9 @@ func reconcilers(
 		Prometheus:        &s.Prometheus,
 		Metrics:           s.Metrics,
 	}
-	return all{
-		faults: ofFaults,
-		tests: &redisloadtest.Reconciler{
+	return Reconcilers{
+		Faults: ofFaults,
+		Tests: &redisloadtest.Reconciler{
 			Client:    tests,
 			APIReader: apiReader,
 			Recorder:  recorder("redisloadtest"),
@@ -238,14 +238,14 @@ func reconcilers(
 			Restored:  ofFaults.Restore,
 			Metrics:   s.Metrics,
 		},
-		experiments: &redisexperiment.Reconciler{
+		Experiments: &redisexperiment.Reconciler{
 			Client:    tests,
 			APIReader: apiReader,
 			Recorder:  recorder("redisexperiment"),
 			Clock:     s.Clock,
 			Restored:  ofFaults.Restore,
 		},
-		schedules: &schedule.Reconciler{
+		Schedules: &schedule.Reconciler{
 			Client:    tests,
 			APIReader: apiReader,
 			Recorder:  recorder("redisexperimentschedule"),
@@ -257,17 +257,18 @@ func reconcilers(
 	}
 }
 
-// all are the operator's reconcilers.
-type all struct {
-	tests       *redisloadtest.Reconciler
-	faults      *redisfault.Reconciler
-	experiments *redisexperiment.Reconciler
-	schedules   *schedule.Reconciler
+// Reconcilers are the operator's reconcilers.
+type Reconcilers struct {
+	Tests       *redisloadtest.Reconciler
+	Faults      *redisfault.Reconciler
+	Experiments *redisexperiment.Reconciler
+	Schedules   *schedule.Reconciler
 }
 
-// options returns the options of a controller: several workers, as a reconcile may wait for load
-// pods for seconds, and a short back-off, as most errors are conflicts or pods that are starting.
-func options() controller.Options {
+// ControllerOptions returns the options of a controller: several workers, as a reconcile may wait
+// for load pods for seconds, and a short back-off, as most errors are conflicts or pods that are
+// starting.
+func ControllerOptions() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: 8,
 		SkipNameValidation:      new(true), // a process may run one manager after the other

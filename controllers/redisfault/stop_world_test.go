@@ -1,0 +1,40 @@
+package redisfault_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/operatortest"
+)
+
+// A protected namespace rejects faults.
+func TestProtectedNamespace(t *testing.T) {
+	t.Parallel()
+	operatortest.InWorld(t, func(w *operatortest.World) {
+		p, t := w.Place, w.T
+		redis := w.StartRedis("")
+		w.Kubelet.Start()
+		operatortest.StartOperator(p, operatortest.Spy{})
+		p.Annotate(p.Namespace, v1alpha1.AnnotationProtected, "true")
+		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = operatortest.Length(
+				time.Hour)
+		}))
+		p.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger.After = operatortest.Length(
+				0)
+		}))
+		f := p.FaultEnds("kill", time.Minute)
+		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil ||
+			c.Reason != v1alpha1.ReasonProtected || !strings.Contains(c.Message, v1alpha1.AnnotationProtected) {
+			t.Errorf("Failed is %+v, want Protected and the annotation", c)
+		}
+		if len(f.Status.Targets) != 0 || len(redis.PodsDeleted()) != 0 {
+			t.Errorf("targets %+v, pods deleted %v", f.Status.Targets, redis.PodsDeleted())
+		}
+	})
+}

@@ -1,0 +1,370 @@
+//go:build integration
+
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/testing/await"
+	"github.com/redquake/redquake/internal/testing/operatortest"
+)
+
+// Stage is a Redis under load in its own place, with an operator that can be killed and functions that read the
+// state. Faults run on it one after another.
+type Stage struct {
+	*operatortest.Place
+	Operator *process
+	Faults   int                      // number of faults so far
+	Before   map[string]string        // result of shows before the first fault
+	Shows    func() map[string]string // the state that a fault must restore; a value that cannot be read is an error text
+	Broken   func() int               // number of injections on the stage; nil if they cannot be counted
+	Primary  func() string            // name of the pod of the selected primary; nil = redis-0
+
+	redisBefore map[string]string        // result of redisShows before the first fault
+	redisShows  func() map[string]string // the part of shows that needs no API server; nil if there is none
+}
+
+// need is what a kind of fault asks of a Redis, beside a server. The stages on which kinds meet, are planned, or act
+// with a password take their kinds by it.
+type need int
+
+const (
+	NeedsServer      need = iota // only that
+	NeedsWorkload                // a StatefulSet
+	NeedsNodes                   // nodes that pods can be scheduled to, and a volume for each pod
+	NeedsFile                    // a configuration file that is rewritten
+	NeedsLoad                    // a load that it is a setting of
+	NeedsScaling                 // replicas in a StatefulSet that can have more or less of them
+	NeedsReplication             // replicas, and no sentinels
+	NeedsSentinels
+	NeedsCluster
+	NeedsMesh // Chaos Mesh
+)
+
+// Kind is one kind of fault on its stage.
+type Kind struct {
+	Name  string
+	Fault v1alpha1.FaultType
+	needs need
+	On    func(*testing.T) *operatortest.Place // if it needs another cluster; nil = NewPlace
+	Scene func(*operatortest.Place) Scene
+	Spec  func(*operatortest.Place, *v1alpha1.RedisFaultSpec)
+
+	Quick  bool // the one of its mechanism in make test; the others are in the full table
+	Fades  bool // the effect may be invisible: it ends with the operator process, or only the real Chaos Mesh has one
+	Pauses bool // clients are paused during the fault
+
+	gauge func(*Stage) Gauge // if it leaves its mark neither on the servers nor on their StatefulSet
+	// draws settings for the fuzz test, also such that are refused; of one kind of each type that has settings
+	Wild func(Draw, *v1alpha1.Action)
+}
+
+// KindsThatNeed are the kinds of the crash test that need one of these.
+func KindsThatNeed(needs ...need) []Kind {
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool { return !slices.Contains(needs, k.needs) })
+}
+
+// Scene is a Redis with the cluster around it.
+type Scene struct {
+	Target v1alpha1.RedisTarget // of the load
+	Shows  func() map[string]string
+	broken func() int
+
+	Primary func() string // as in Stage
+
+	AsksAPI bool // shows does
+}
+
+// Raise starts a stage and its load.
+func (k Kind) Raise(t *testing.T) *Stage { return k.RaiseWith(t, Orders{}) }
+
+func (k Kind) RaiseWith(t *testing.T, order Orders) *Stage {
+	t.Helper()
+	p := operatortest.PlaceOn(t, k.On)
+	set := k.Scene(p)
+	operatortest.StartKubelet(p, nil)
+	s := &Stage{Place: p, Operator: startProcessWith(p, order), Broken: set.broken, Primary: set.Primary}
+	s.Shows = func() map[string]string {
+		all := set.Shows()
+		maps.Copy(all, clusterShows(p))
+		return all
+	}
+	p.Create(operatortest.NewLoadTest("run", "", func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Target = set.Target
+		test.Spec.Client.Connections = 2
+		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(50)), Duration: operatortest.Length(2 * time.Hour)}
+	}))
+	p.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+	Settles(p, set)
+	s.Before = s.Shows()
+	if !set.AsksAPI {
+		s.redisShows, s.redisBefore = set.Shows, set.Shows()
+	}
+	return s
+}
+
+// Settles waits until all servers of a scene answer and are in sync, so that what they show is what a fault must
+// restore.
+func Settles(p *operatortest.Place, set Scene) {
+	p.T.Helper()
+	await.Until(p.T, "the scene before the fault", func() error {
+		shows := set.Shows()
+		servers, primaries, replicas := 0, 0, 0
+		for name := range shows {
+			if strings.HasSuffix(name, " publishes") {
+				servers++
+			}
+		}
+		if servers > 0 { // several
+			if _, err := fmt.Sscanf(shows["roles"], "%d primary, %d replicas in sync", &primaries, &replicas); err != nil ||
+				primaries+replicas != servers {
+				return fmt.Errorf("%d servers: %s, %w", servers, shows["roles"], err)
+			}
+		}
+		return await.That(len(waitingIn(shows)) == 0 && shows["writes"] == "<nil>", "%v do not answer; writes: %s",
+			waitingIn(shows), shows["writes"])
+	})
+}
+
+// Within waits for a state and reports whether it was reached. It checks when an object has changed or the operator has
+// ended, and periodically.
+func (s *Stage) Within(patience time.Duration, came func() bool) bool {
+	if s.Changed == nil {
+		s.Watch()
+	}
+	for end := time.Now().Add(patience); !came(); {
+		if time.Now().After(end) {
+			return false
+		}
+		again := time.NewTimer(s.LookEvery)
+		select {
+		case <-s.Changed:
+		case <-s.Operator.ended:
+		case <-again.C:
+		}
+		again.Stop()
+	}
+	return true
+}
+
+// Differences returns the values that differ between two states.
+func Differences(before, after map[string]string) []string {
+	var lines []string
+	for name := range maps.Keys(before) {
+		if after[name] != before[name] {
+			lines = append(lines, fmt.Sprintf("%s is %q, was %q", name, after[name], before[name]))
+		}
+	}
+	for name := range maps.Keys(after) {
+		if _, known := before[name]; !known {
+			lines = append(lines, fmt.Sprintf("%s is %q, was not there", name, after[name]))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// ServerShows returns the settings and the role of a server, and whether a client can write.
+func ServerShows(address string) map[string]string {
+	patience := time.Second
+	if operatortest.StalledSince(time.Now().Add(-10 * time.Second)) { // then a server without a pause may not answer either
+		patience = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c := goredis.NewClient(&goredis.Options{
+		Addr:                  address,
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		ContextTimeoutEnabled: true,
+		DisableIdentity:       true,
+		ReadTimeout:           patience,
+	})
+	defer c.Close()
+	shows := map[string]string{}
+	settings, err := c.ConfigGet(ctx, "*").Result()
+	for name, value := range settings {
+		shows["setting "+name] = value
+	}
+	delete(shows, "setting dir") // differs for each process
+	// In a cluster the first key whose slot this server has; a replica has none.
+	for i := 0; err == nil && i < 64; i++ {
+		err = c.Set(ctx, fmt.Sprintf("crash-test-%d", i), "written", 0).Err()
+		if err == nil || !strings.HasPrefix(err.Error(), "MOVED ") {
+			break
+		}
+		err = nil
+	}
+	shows["writes"] = fmt.Sprint(err)
+	// A paused server blocks PUBLISH, and a replica accepts it.
+	shows["publishes"] = fmt.Sprint(c.Publish(ctx, "crash-test", "heard").Err())
+	if shows["setting cluster-enabled"] == "yes" {
+		state, _ := c.ClusterInfo(ctx).Result()
+		for line := range strings.Lines(state) {
+			if name, value, _ := strings.Cut(strings.TrimSpace(line),
+				":"); slices.Contains([]string{"cluster_state", "cluster_slots_ok", "cluster_known_nodes", "cluster_size"}, name) {
+				shows["setting "+name] = value
+			}
+		}
+	}
+	info, _ := c.Info(ctx, "replication").Result()
+	for line := range strings.Lines(info) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line),
+			":"); slices.Contains([]string{"role", "connected_slaves", "master_link_status", "master_failover_state"}, name) {
+			shows[name] = value
+		}
+	}
+	return shows
+}
+
+// answerWithin is how long a server that counts what a fault did to it is asked for that: no answer would count as
+// none.
+const answerWithin = 20 * time.Second
+
+// calls returns how often a server has executed a command, such as "client|kill", since its start.
+func calls(address, command string) int {
+	c := goredis.NewClient(&goredis.Options{
+		Addr:            address,
+		MaxRetries:      -1,
+		DisableIdentity: true,
+		ReadTimeout:     answerWithin,
+	})
+	defer c.Close()
+	info := ""
+	_ = await.Try(context.Background(), answerWithin, func() (err error) {
+		info, err = c.Info(context.Background(), "commandstats").Result()
+		return err
+	})
+	n := 0
+	for line := range strings.Lines(info) {
+		if rest, is := strings.CutPrefix(line, "cmdstat_"+command+":calls="); is {
+			n, _ = strconv.Atoi(rest[:strings.IndexByte(rest, ',')])
+		}
+	}
+	return n
+}
+
+// slow returns how many executions of a command took half a second or longer.
+func slow(address, command string) int {
+	c := goredis.NewClient(&goredis.Options{
+		Addr:            address,
+		MaxRetries:      -1,
+		DisableIdentity: true,
+		ReadTimeout:     answerWithin,
+	})
+	defer c.Close()
+	var entries []goredis.SlowLog
+	_ = await.Try(context.Background(), answerWithin, func() (err error) {
+		entries, err = c.SlowLogGet(context.Background(), -1).Result()
+		return err
+	})
+	n := 0
+	for _, e := range entries {
+		if strings.EqualFold(e.Args[0], command) && e.Duration >= 500*time.Millisecond {
+			n++
+		}
+	}
+	return n
+}
+
+// clusterShows returns the objects of the place that a fault can change: pods, workloads, nodes. It omits load pods and
+// what only the control plane writes.
+func clusterShows(p *operatortest.Place) map[string]string {
+	ctx, shows := context.Background(), map[string]string{}
+	add := func(err error, what string, is ...any) {
+		text, _ := json.Marshal(is)
+		shows[what] = string(text)
+		if err != nil {
+			shows[what] = err.Error()
+		}
+	}
+	var pods corev1.PodList
+	add(p.Client.List(ctx, &pods, client.InNamespace(p.Namespace)), "pods")
+	for _, pod := range pods.Items {
+		if pod.Labels[v1alpha1.LabelLoadTest] != "" {
+			continue
+		}
+		container := pod.Spec.Containers[0]
+		add(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Labels, pod.Annotations, container.Args,
+			container.Command, container.Resources)
+	}
+	var sets appsv1.StatefulSetList
+	add(p.Client.List(ctx, &sets, client.InNamespace(p.Namespace)), "statefulsets")
+	for _, set := range sets.Items {
+		add(nil, "statefulset "+set.Name, set.Spec, set.Annotations)
+	}
+	var nodes corev1.NodeList
+	add(p.Client.List(ctx, &nodes, client.MatchingLabels{PlaceLabel: p.Namespace}), "nodes")
+	for _, node := range nodes.Items {
+		add(nil, "node "+node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Labels, node.Annotations)
+	}
+	return shows
+}
+
+// PlaceLabel marks the cluster-scoped objects of a place.
+const PlaceLabel = "place"
+
+// OrphansOf returns the objects that a fault created and that still exist, except events.
+func OrphansOf(p *operatortest.Place, f *v1alpha1.RedisFault) []string {
+	p.T.Helper()
+	var orphans []string
+	lists := []client.ObjectList{
+		&corev1.PodList{},
+		&corev1.ConfigMapList{},
+		&corev1.SecretList{},
+		&corev1.ServiceList{},
+		&corev1.PersistentVolumeClaimList{},
+		&batchv1.JobList{},
+		&appsv1.StatefulSetList{},
+		&appsv1.DeploymentList{},
+		&v1alpha1.RedisLoadTestList{},
+	}
+	if p.StopMesh != nil {
+		for _, kind := range KindsOfMesh() {
+			lists = append(lists, object.NewList(kind))
+		}
+	}
+	for _, list := range lists {
+		err := p.Client.List(context.Background(), list, client.InNamespace(p.Namespace))
+		if err != nil && !(p.StopMesh != nil && apierrors.IsNotFound(err)) { // the objects were deleted with their CRD
+			p.T.Fatal(err)
+		}
+		for _, o := range objectsOf(list) {
+			owned := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == f.UID })
+			if owned || o.GetLabels()[v1alpha1.LabelFault] != "" {
+				gvk, _ := apiutil.GVKForObject(o, p.Client.Scheme())
+				orphans = append(orphans, gvk.Kind+" "+o.GetName())
+			}
+		}
+	}
+	return orphans
+}
+
+func objectsOf(list client.ObjectList) []client.Object {
+	items, _ := meta.ExtractList(list)
+	objects := make([]client.Object, len(items))
+	for i := range items {
+		objects[i] = items[i].(client.Object)
+	}
+	return objects
+}
