@@ -173,12 +173,12 @@ DEMO_RUN ?= $(CURDIR)/internal/report/run/testdata/demo.yaml
 screenshots: ## Take the pictures of reports and of the live page in a headless Chromium: docs/pictures (2 minutes)
 	mkdir -p docs/pictures
 	REDQUAKE_DEMO_RUN=$(DEMO_RUN) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestTakePictures$$' ./internal/report/run ./internal/report/matrix ./internal/report/schedule
-	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestLivePage$$' ./controllers
+	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestLivePage$$' ./controllers/dashboardserver
 
 .PHONY: demo-run
 demo-run: ## Kill a real Redis under a load on this machine, and keep objects and record for the pictures: internal/report/run/testdata/demo.yaml (2 minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_DEMO_OUT=$(CURDIR)/internal/report/run/testdata/demo.yaml \
-	  $(MEASURE) -timeout 10m -run '^TestRunForPictures$$' ./controllers
+	  $(MEASURE) -timeout 10m -run '^TestRunForPictures$$' ./test/operator
 
 .PHONY: bench-search
 bench-search: ## Measure how exactly searches find the rate that a slowed Redis can serve: build/bench-search.json (3 minutes)
@@ -199,7 +199,7 @@ unit integration truth race e2e e2e-full e2e-together e2e-failovers e2e-namespac
 test: ## Run all tests: unit, integration, truth, e2e; takes the lab down if it booted it (18 minutes, 23 the first time)
 	hack/test-all.sh
 
-# GOGC=400 takes a quarter less CPU and a few hundred megabytes more for controllers, whose tests are the longest.
+# GOGC=400 takes a quarter less CPU and a few hundred megabytes more for the controllers' tests, which are the longest.
 .PHONY: unit
 unit: ## Run the tests without other processes; with the race detector where goroutines share state
 	$(SUMMARY) unit bash -c 'code=0; \
@@ -249,14 +249,14 @@ race: servers ## Run unit and integration tests with the race detector everywher
 crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (35 minutes)
 	mkdir -p build
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
-	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestLosses|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
+	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestLosses|TestCoordinatedFailoverAfterOperatorCrash)$$' ./test/crash ./internal/fault/failover
 
 .PHONY: overlap
 overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; STAGE=pairs/cluster runs a part of them, OVERLAP_SEED repeats schedules: build/overlap.json (more than an hour)
 	mkdir -p build
 	$(if $(STAGE),,rm -f build/overlap.json)
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_OVERLAP_OUT=$(CURDIR)/build/overlap.json \
-	  $(MEASURE) -timeout 180m -parallel 4 -run '^TestOverlap$$$(if $(STAGE),/^$(subst /,$$/^,$(STAGE))$$)' ./controllers
+	  $(MEASURE) -timeout 180m -parallel 4 -run '^TestOverlap$$$(if $(STAGE),/^$(subst /,$$/^,$(STAGE))$$)' ./test/overlap
 
 .PHONY: guard
 guard: servers ## Let random faults meet on random Services, selectors, StatefulSets, roles and disks, and count the copies that are left: 500 times in virtual time, SEEDS times on real servers: build/guard.json (15 minutes)
@@ -264,7 +264,7 @@ guard: servers ## Let random faults meet on random Services, selectors, Stateful
 	rm -f build/guard.json
 	REDQUAKE_GUARD_OUT=$(CURDIR)/build/guard.json $(MEASURE) -run '^TestGuardIsNeverFooled$$' ./internal/fault/guard
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_GUARD_OUT=$(CURDIR)/build/guard.json REDQUAKE_GUARD_SEEDS=$(or $(SEEDS),20) \
-	  $(MEASURE) -timeout 60m -parallel 4 -run '^TestGuardOnRealServers$$' ./controllers
+	  $(MEASURE) -timeout 60m -parallel 4 -run '^TestGuardOnRealServers$$' ./test/fuzz
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
 # has a registry of its own, and for sure an API server with mutating policies.
@@ -288,11 +288,11 @@ build/argocd:
 .PHONY: argocd
 argocd: build/argocd ## Let a real Argo CD gate a sync on verdicts, run the actions and look for drift (its build takes minutes)
 	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$($(LAB) assets)} REDQUAKE_ARGOCD=$(CURDIR)/build/argocd REDQUAKE_ARGOCD_CRDS=$$(cd hack/argocd && go list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds \
-	  $(GO_TEST) -tags integration,argocd -count=1 -timeout 15m -run '^TestRealArgoCD$$' -v ./controllers
+	  $(GO_TEST) -tags integration,argocd -count=1 -timeout 15m -run '^TestRealArgoCD$$' -v ./test/operator
 
 .PHONY: objects-gitops
 objects-gitops: ## Write the objects that the tests of Argo CD and Flux read, as the controllers leave them in virtual time
-	$(GO_TEST) -count=1 -run '^TestObjectsOf' ./controllers -update-objects
+	$(GO_TEST) -count=1 -run '^TestObjectsOf' ./test/virtual -update-objects
 
 # The scenarios need every kind of fault.
 bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh stress: COMPONENTS := node-faults

@@ -27,7 +27,8 @@ func requestFor(name string) reconcile.Request {
 func TestOldestRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHealth(time.Now)
-		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Hour)
+		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second,
+			time.Hour)
 		q := h.newQueue("redisfault", limiter).(*watchedQueue)
 		defer q.ShutDown()
 		ages := func(want time.Duration, name string) {
@@ -77,20 +78,28 @@ func TestOldestRequest(t *testing.T) {
 	})
 }
 
-// A leader whose cache has an old copy of its own Lease is not ready after a minute, and dead after two. So is one
-// whose controller does not come to an end.
+// A leader whose cache has an old copy of its own Lease is not ready after a minute, and dead after
+// two. So is one whose controller does not come to an end.
 func TestHealth(t *testing.T) {
 	for name, stalls := range map[string]struct {
 		cache, queue bool
 		says         string
 	}{
-		"well":            {},
-		"old cache":       {cache: true, says: "it has an old copy of the Lease redquake-system/redquake"},
-		"hung controller": {queue: true, says: "controller redisloadtest has not completed shop/checkout"},
+		"well": {},
+		"old cache": {
+			cache: true,
+			says:  "it has an old copy of the Lease redquake-system/redquake",
+		},
+		"hung controller": {
+			queue: true,
+			says:  "controller redisloadtest has not completed shop/checkout",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "redquake-system", Name: "redquake"}}
+				lease := &coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "redquake-system", Name: "redquake"},
+				}
 				stored := fake.NewClientBuilder().WithScheme(NewScheme()).WithObjects(lease).Build()
 				var old atomic.Bool
 				cached := interceptor.NewClient(stored, interceptor.Funcs{
@@ -112,7 +121,8 @@ func TestHealth(t *testing.T) {
 				fails := func(unready, dead bool) {
 					t.Helper()
 					r, a := ready(nil), alive(nil)
-					if (r != nil) != unready || (a != nil) != dead || unready && !strings.Contains(r.Error(), stalls.says) {
+					if (r != nil) != unready || (a != nil) != dead ||
+						unready && !strings.Contains(r.Error(), stalls.says) {
 						t.Errorf("ready: %v, alive: %v", r, a)
 					}
 				}

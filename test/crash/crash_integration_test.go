@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/crashtest"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/stage"
 )
@@ -121,14 +122,14 @@ func pointsOf(calls []string) []string {
 func sampleOf(calls []string) []string {
 	var points []string
 	for i, call := range calls {
-		if i > 0 && (strings.HasPrefix(call, stage.Storing+"active") || strings.HasPrefix(call, stage.Storing+"injecting")) {
+		if i > 0 && (strings.HasPrefix(call, crashtest.Storing+"active") || strings.HasPrefix(call, crashtest.Storing+"injecting")) {
 			points = append(points, "after "+calls[i-1])
 			break
 		}
 	}
 	if i := slices.IndexFunc(calls, func(c string) bool {
 		return strings.HasPrefix(c,
-			stage.Storing+"reverted")
+			crashtest.Storing+"reverted")
 	}); i >= 0 {
 		points = append(points, "before "+calls[i])
 	}
@@ -166,7 +167,7 @@ func live(s *stage.Stage, kind stage.Kind, dieAt string) crashRun {
 	when, _, _ := strings.Cut(dieAt, " ")
 	// it was the last one: the process is about to end
 	if !c.died && slices.ContainsFunc(s.Operator.Calls(), func(call string) bool {
-		return stage.IsAt(dieAt,
+		return crashtest.IsAt(dieAt,
 			when+" "+call)
 	}) {
 		s.Within(time.Minute, func() bool {
@@ -214,7 +215,7 @@ func revive(s *stage.Stage, c *crashRun) {
 	s.T.Helper()
 	if s.Operator.Died() {
 		c.died, c.calls = true, s.Operator.Calls()
-		s.Operator = stage.StartProcess(s.Place)
+		s.Operator = crashtest.Start(s.Place)
 	}
 }
 

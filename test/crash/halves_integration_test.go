@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/testing/crashtest"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/stage"
@@ -73,7 +74,7 @@ func testHalves(t *testing.T) {
 		var stages []*lossStage
 		for _, half := range halves {
 			stages = append(stages,
-				raiseLossStage(t, half.kind, stage.Orders{}, stage.Orders{DieAt: "before " + half.call + " #2"}))
+				raiseLossStage(t, half.kind, crashtest.Orders{}, crashtest.Orders{DieAt: "before " + half.call + " #2"}))
 		}
 		for _, s := range stages {
 			s.createFault()
@@ -82,7 +83,7 @@ func testHalves(t *testing.T) {
 			if s.Within(time.Minute, s.Operator.HasEnded); !s.Operator.Died() {
 				t.Fatalf("%s: the operator lives: %v", s.kind.Name, s.Operator.Calls())
 			}
-			s.Operator = stage.StartProcess(s.Place)
+			s.Operator = crashtest.Start(s.Place)
 		}
 		observe(stages, 15*time.Second)
 		concludeLosses(stages, killedBetween)
@@ -92,7 +93,7 @@ func testHalves(t *testing.T) {
 		var stages []*lossStage
 		for _, half := range halves {
 			half.kind.On = onIt
-			stages = append(stages, raiseLossStage(t, half.kind, stage.Orders{}, stage.Orders{PauseAt: half.call + " #2"}))
+			stages = append(stages, raiseLossStage(t, half.kind, crashtest.Orders{}, crashtest.Orders{PauseAt: half.call + " #2"}))
 		}
 		for _, s := range stages {
 			s.createFault()

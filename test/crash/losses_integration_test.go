@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/await"
+	"github.com/redquake/redquake/internal/testing/crashtest"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/stage"
 )
@@ -61,7 +62,7 @@ func TestLosses(t *testing.T) {
 			kinds[i].On = onIt
 		}
 		inBatches(t, kinds, func(t *testing.T, kinds []stage.Kind) {
-			stages := raiseForLoss(t, kinds, stage.Orders{})
+			stages := raiseForLoss(t, kinds, crashtest.Orders{})
 			wake := stage.Stop(t, server)
 			resume(stages)
 			observeWithoutAPI(stages, stoppedFor+10*time.Second)
@@ -76,7 +77,7 @@ func TestLosses(t *testing.T) {
 	})
 	t.Run("leadership lost", func(t *testing.T) {
 		inBatches(t, stage.Kinds, func(t *testing.T, kinds []stage.Kind) {
-			stages := raiseForLoss(t, kinds, stage.Orders{Lease: true})
+			stages := raiseForLoss(t, kinds, crashtest.Orders{Lease: true})
 			resume(stages)
 			for _, s := range stages {
 				s.stealLease()
@@ -87,7 +88,7 @@ func TestLosses(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: operatortest.LeaseName},
 				}))
 				if s.Operator.HasEnded() { // it had nothing to revert: its Deployment starts it again
-					s.Operator = stage.StartProcess(s.Place)
+					s.Operator = crashtest.Start(s.Place)
 				}
 			}
 			concludeLosses(stages, "leadership lost")
@@ -95,9 +96,9 @@ func TestLosses(t *testing.T) {
 	})
 	t.Run("two operators at once", func(t *testing.T) {
 		inBatches(t, stage.Kinds, func(t *testing.T, kinds []stage.Kind) {
-			stages := raiseForLoss(t, kinds, stage.Orders{})
+			stages := raiseForLoss(t, kinds, crashtest.Orders{})
 			for _, s := range stages {
-				stage.StartProcess(s.Place)
+				crashtest.Start(s.Place)
 			}
 			resume(stages)
 			observe(stages, 15*time.Second)
@@ -128,11 +129,11 @@ func inBatches(t *testing.T, kinds []stage.Kind, test func(t *testing.T, kinds [
 }
 
 // raiseForLoss starts a stage for each kind, and brings its fault to just before its injection.
-func raiseForLoss(t *testing.T, kinds []stage.Kind, order stage.Orders) []*lossStage {
+func raiseForLoss(t *testing.T, kinds []stage.Kind, order crashtest.Orders) []*lossStage {
 	t.Helper()
 	var stages []*lossStage
 	for _, kind := range kinds {
-		stages = append(stages, raiseLossStage(t, kind, order, stage.Orders{Pause: true}))
+		stages = append(stages, raiseLossStage(t, kind, order, crashtest.Orders{Pause: true}))
 	}
 	for _, s := range stages { // at once: a call that pauses for longer than its timeout fails
 		s.createFault()
@@ -142,7 +143,7 @@ func raiseForLoss(t *testing.T, kinds []stage.Kind, order stage.Orders) []*lossS
 }
 
 // raiseLossStage starts a stage, and arms its operator.
-func raiseLossStage(t *testing.T, kind stage.Kind, order, armed stage.Orders) *lossStage {
+func raiseLossStage(t *testing.T, kind stage.Kind, order, armed crashtest.Orders) *lossStage {
 	t.Helper()
 	s := &lossStage{Stage: kind.RaiseWith(t, order), kind: kind}
 	s.gauge = stage.GaugeOf(s.Stage, kind)
@@ -175,7 +176,7 @@ func (s *lossStage) isByRedisAlone() bool {
 func awaitPauses(t *testing.T, stages []*lossStage) {
 	t.Helper()
 	for _, s := range stages {
-		if !s.Within(time.Minute, func() bool { return slices.Contains(s.Operator.Calls(), stage.Paused) }) {
+		if !s.Within(time.Minute, func() bool { return slices.Contains(s.Operator.Calls(), crashtest.Paused) }) {
 			t.Fatalf("%s: the operator injects nothing: %s", s.kind.Name, operatortest.Where(s.Fault("fault").Status.Conditions))
 		}
 	}
@@ -184,7 +185,7 @@ func awaitPauses(t *testing.T, stages []*lossStage) {
 // resume lets the operators inject.
 func resume(stages []*lossStage) {
 	for _, s := range stages {
-		s.Operator.Send(stage.Orders{Resume: true})
+		s.Operator.Send(crashtest.Orders{Resume: true})
 	}
 }
 

@@ -16,7 +16,7 @@ func TestEveryFaultTypeIsTested(t *testing.T) {
 		declaration := &declared.All[i]
 		is := func(k stage.Kind) bool { return stage.OperationOf(k) == declaration }
 		if !declaration.External && !slices.ContainsFunc(stage.Kinds, is) {
-			t.Errorf("crashKinds has no case for %s", declaration.Name())
+			t.Errorf("stage.Kinds has no case for %s", declaration.Name())
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestEveryFaultTypeIsDrawn(t *testing.T) {
 	for i := range declared.All {
 		declaration := &declared.All[i]
 		if declaration.Engine == v1alpha1.EngineNative && !drawsSettings(declaration.Type) {
-			t.Errorf("no case of crashKinds draws spec.action of a %s: wild", declaration.Name())
+			t.Errorf("no case of stage.Kinds draws spec.action of a %s: Wild", declaration.Name())
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/testing/crashtest"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/sim"
@@ -127,7 +128,7 @@ func onFile(p *operatortest.Place) stage.Scene {
 // watchedFleet is the scene of a StatefulSet of three servers that sentinels watch, patiently.
 func watchedFleet(p *operatortest.Place) stage.Scene {
 	f := stage.StartFleet(p, 3, complete)
-	set := redistest.NewWatchers(p.T, f.IpOf(0), 6379, 2, redistest.SentinelOptions{DownAfter: 10 * time.Second})
+	set := redistest.NewWatchers(p.T, f.IPOf(0), 6379, 2, redistest.SentinelOptions{DownAfter: 10 * time.Second})
 	stage.PodAt(p, "sentinel-0", map[string]string{"app": "sentinel"}, set.Sentinels[0].Port)
 	target := stage.RedisPods()
 	target.Sentinel = &v1alpha1.SentinelTarget{Addresses: set.SentinelAddresses(), MasterName: redistest.MasterName}
@@ -330,5 +331,5 @@ func (s *overlapStage) abort(name string) {
 // restart ends the operator by SIGKILL and starts another one.
 func (s *overlapStage) restart() {
 	s.Operator.Kill()
-	s.Operator = stage.StartProcess(s.Place)
+	s.Operator = crashtest.Start(s.Place)
 }

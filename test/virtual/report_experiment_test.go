@@ -169,7 +169,7 @@ func keepExperiment(p *operatortest.Place, name string, o *v1alpha1.RedisExperim
 
 func keepObjects(p *operatortest.Place, name string, objects ...client.Object) {
 	var b bytes.Buffer
-	b.WriteString("# From a run in virtual time, written by go test ./controllers -run TestReportOf -update-reports.\n")
+	b.WriteString("# From a run in virtual time, written by go test ./test/virtual -run TestReportOf -update-reports.\n")
 	for i, object := range objects {
 		if i > 0 {
 			b.WriteString("---\n")

@@ -4,31 +4,31 @@ package main
 var exceptions = []exception{
 	// Limits that have to pass, as the test is of what happens then.
 	{
-		"controllers/events_integration_test.go", "TestEventsOnARealAPIServer", ruleLimit,
+		"test/operator/events_integration_test.go", "TestEventsOnARealAPIServer", ruleLimit,
 		"nobody waits for the recovery: a short deadline ends the observation of the fault",
 	},
 	{
-		"controllers/crash_integration_test.go", "*crashStage.live", ruleLimit,
+		"test/crash/crash_integration_test.go", "live", ruleLimit,
 		"nobody waits for the recovery: a short deadline ends the observation of the fault",
 	},
 	{
-		"controllers/crash_losses_integration_test.go", "*lossStage.createFault", ruleLimit,
+		"test/crash/losses_integration_test.go", "*lossStage.createFault", ruleLimit,
 		"nobody waits for the recovery: a short deadline ends the observation of the fault",
 	},
 	{
-		"controllers/hostile_integration_test.go", "TestHostileLoadPodsAndTheirStatuses", ruleLimit,
+		"test/fuzz/hostile_integration_test.go", "TestHostileLoadPodsAndTheirStatuses", ruleLimit,
 		"nobody waits for the recovery: a short deadline ends the observation of the fault",
 	},
 	{
-		"controllers/hostile_redis_integration_test.go", "hostileFault", ruleLimit,
+		"test/fuzz/hostile_redis_integration_test.go", "hostileFault", ruleLimit,
 		"nobody waits for the recovery: a short deadline ends the observation of the fault",
 	},
 	{
-		"controllers/overlap_stage_integration_test.go", "*overlapStage.newFault", ruleLimit,
+		"test/overlap/stage_integration_test.go", "*overlapStage.newFault", ruleLimit,
 		"nobody waits for the recovery: a short deadline ends the observation of the fault",
 	},
 	{
-		"controllers/rights_integration_test.go", "faultOf", ruleLimit,
+		"test/operator/rights_integration_test.go", "faultOf", ruleLimit,
 		"nobody waits for the recovery: a short deadline ends the observation of the fault",
 	},
 	{
@@ -79,19 +79,19 @@ var exceptions = []exception{
 
 	// Values that nothing runs with.
 	{
-		"controllers/fuzz_faults_integration_test.go", "draw.member", ruleLimit,
+		"test/fuzz/faults_integration_test.go", "member", ruleLimit,
 		"a random value, of which is tested that the API server and the controllers accept it",
 	},
 	{
-		"controllers/fuzz_integration_test.go", "draw.loadTest", ruleLimit,
+		"test/fuzz/fuzz_integration_test.go", "loadTest", ruleLimit,
 		"a random value, of which is tested that the API server and the controllers accept it",
 	},
 	{
-		"controllers/fuzz_integration_test.go", "draw.fault", ruleLimit,
+		"test/fuzz/fuzz_integration_test.go", "fault", ruleLimit,
 		"a random value, of which is tested that the API server and the controllers accept it",
 	},
 	{
-		"controllers/crash_kinds_integration_test.go", "", ruleLimit,
+		"internal/testing/stage/kinds.go", "", ruleLimit,
 		"a random value of the fuzz test, of which is tested that the API server and the controllers accept it",
 	},
 	{
@@ -101,19 +101,19 @@ var exceptions = []exception{
 
 	// What measures the machine's stalls, or allows for them itself.
 	{
-		"controllers/cluster_integration_test.go", "watchMachine", ruleBound,
+		"internal/testing/operatortest/apiserver.go", "watchMachine", ruleBound,
 		"it records the stalls of the machine",
 	},
 	{
-		"controllers/crash_integration_test.go", "*crashStage.leftPaused", ruleLimit,
+		"internal/testing/stage/problems.go", "*Stage.LeftPaused", ruleLimit,
 		"a pause that is left over expires soon, so it must be seen at once; after a stall the test asks again for longer",
 	},
 	{
-		"controllers/crash_stage_integration_test.go", "serverShows", ruleLimit,
+		"internal/testing/stage/stage.go", "serverShows", ruleLimit,
 		"a paused server must not be waited for until its pause is over; after a stall the test waits longer",
 	},
 	{
-		"controllers/crash_losses_integration_test.go", "*lossStage.look", ruleBound,
+		"test/crash/losses_integration_test.go", "*lossStage.look", ruleBound,
 		"an answer as late as that is what a paused server gives; make crash-test measures it",
 	},
 	{
@@ -132,19 +132,19 @@ var exceptions = []exception{
 	// Periods of servers that make them fail over. On a slow machine they may once more, which the
 	// tests allow for.
 	{
-		"controllers/crash_cluster_integration_test.go", "", ruleLimit,
+		"internal/testing/stage/clusters.go", "", ruleLimit,
 		"make crash-test and make overlap: a server is elected again only after four times as long, which each of hundreds of rows waits for",
 	},
 	{
-		"controllers/crash_cluster_integration_test.go", "clustered", ruleLimit,
+		"internal/testing/stage/clusters.go", "clustered", ruleLimit,
 		"make crash-test and make overlap: a server is elected again only after four times as long, which each of hundreds of rows waits for",
 	},
 	{
-		"controllers/crash_process_integration_test.go", "runAsOperator", ruleLimit,
+		"internal/testing/crashtest/process.go", "runAsOperator", ruleLimit,
 		"make crash-test: the faults last as long as it takes to lose the leadership",
 	},
 	{
-		"controllers/leadership_integration_test.go", "", ruleLimit,
+		"test/operator/leadership_integration_test.go", "", ruleLimit,
 		"what is tested is that the leadership is lost, and lost again if the machine stalls",
 	},
 

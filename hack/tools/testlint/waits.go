@@ -50,10 +50,10 @@ var waits = &analysis.Analyzer{
 }
 
 // inScope reports whether a file is built for tests with other processes only, by its constraint or
-// because its whole folder is.
+// because its whole folder is. In test/virtual time is virtual.
 func inScope(file *ast.File, name string) bool {
 	if strings.HasSuffix(name, "_test.go") && strings.Contains(name, "/test/") {
-		return true
+		return !strings.Contains(name, "/test/virtual/")
 	}
 	for _, group := range file.Comments {
 		if group.Pos() > file.Package {

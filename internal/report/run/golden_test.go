@@ -25,7 +25,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
-// saved reads the objects and the record of a run, which TestReportOfARun of package controllers has written.
+// saved reads the objects and the record of a run, which TestReportOfARun of test/virtual has written.
 func saved(t testing.TB, name string) Input {
 	t.Helper()
 	in := Input{Name: name}

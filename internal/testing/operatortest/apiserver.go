@@ -26,8 +26,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// apiServer is a real kube-apiserver with its etcd, shared by all tests of a package. Each test has its own
-// namespace and loopback addresses.
+// apiServer is a real kube-apiserver with its etcd, shared by all tests of a package. Each test has
+// its own namespace and loopback addresses.
 var apiServer struct {
 	config *rest.Config
 	client client.WithWatch // not cached
@@ -35,7 +35,8 @@ var apiServer struct {
 	next   atomic.Int32     // x
 }
 
-// Main runs the tests of a package with an API server, and returns the exit code. In the end it calls stops.
+// Main runs the tests of a package with an API server, and returns the exit code. In the end it
+// calls stops.
 func Main(m *testing.M, stops ...func() error) int {
 	ctrl.SetLogger(logr.Discard())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -53,7 +54,9 @@ func Main(m *testing.M, stops ...func() error) int {
 		}
 	}()
 	apiServer.config = config
-	if apiServer.client, err = client.NewWithWatch(config, client.Options{Scheme: controllers.NewScheme()}); err != nil {
+	if apiServer.client, err = client.NewWithWatch(config, client.Options{
+		Scheme: controllers.NewScheme(),
+	}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -91,8 +94,8 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// reserveBlock reserves 127.B.0.0/16 for this process: ports are fixed, so test binaries that run at the same time need
-// different addresses.
+// reserveBlock reserves 127.B.0.0/16 for this process: ports are fixed, so test binaries that run
+// at the same time need different addresses.
 // Other processes detect the reservation by the listener that it returns.
 func reserveBlock() (net.Listener, error) {
 	var last error
@@ -108,6 +111,7 @@ func reserveBlock() (net.Listener, error) {
 	return nil, last
 }
 
+// NewPlace returns a namespace of its own on the shared API server.
 func NewPlace(t *testing.T) *Place {
 	t.Helper()
 	return NewPlaceOn(t, apiServer.config, apiServer.client)
@@ -122,14 +126,21 @@ func PlaceOn(t *testing.T, on func(*testing.T) *Place) *Place {
 	return on(t)
 }
 
+// NewPlaceOn is NewPlace on another API server.
 func NewPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *Place {
 	t.Helper()
-	// cleanups run in reverse order: background users of temporary directories end before the directories are removed
+	// cleanups run in reverse order: background users of temporary directories end before the
+	// directories are removed
 	t.TempDir()
 	n := apiServer.next.Add(1)
 	p := &Place{
-		T: t, Namespace: fmt.Sprintf("controllers-%d", n), Config: config, Client: to,
-		Subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n), LookEvery: 300 * time.Millisecond, Patience: 5 * time.Minute,
+		T:         t,
+		Namespace: fmt.Sprintf("controllers-%d", n),
+		Config:    config,
+		Client:    to,
+		Subnet:    fmt.Sprintf("127.%d.%d.", apiServer.block, n),
+		LookEvery: 300 * time.Millisecond,
+		Patience:  5 * time.Minute,
 	}
 	p.Operate = p.startManager
 	p.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}})

@@ -14,8 +14,11 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 )
 
-// NewExperiment is an experiment on the latency that is added to each request: 5 and 10 ms, three times each.
-func NewExperiment(name, address string, change func(*v1alpha1.RedisExperiment)) *v1alpha1.RedisExperiment {
+// NewExperiment is an experiment on the latency that is added to each request: 5 and 10 ms, three
+// times each.
+func NewExperiment(
+	name, address string, change func(*v1alpha1.RedisExperiment),
+) *v1alpha1.RedisExperiment {
 	e := &v1alpha1.RedisExperiment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.RedisExperimentSpec{
@@ -37,6 +40,7 @@ func NewExperiment(name, address string, change func(*v1alpha1.RedisExperiment))
 	return e
 }
 
+// Experiment reads an experiment.
 func (p *Place) Experiment(name string) *v1alpha1.RedisExperiment {
 	p.T.Helper()
 	e := &v1alpha1.RedisExperiment{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -44,6 +48,7 @@ func (p *Place) Experiment(name string) *v1alpha1.RedisExperiment {
 	return e
 }
 
+// ExperimentEnds waits until an experiment is over.
 func (p *Place) ExperimentEnds(name string, within time.Duration) *v1alpha1.RedisExperiment {
 	p.T.Helper()
 	var e *v1alpha1.RedisExperiment

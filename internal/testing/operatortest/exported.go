@@ -11,8 +11,8 @@ import (
 // Exported are the metrics of a process by name.
 type Exported map[string][]*dto.Metric
 
-// Exported returns what the process exports at this instant: when all that happens at it is done. A change is counted
-// after its write, which a test can see before.
+// Exported returns what the process exports at this instant: when all that happens at it is done. A
+// change is counted after its write, which a test can see before.
 func (o *Operator) Exported(t *testing.T) Exported {
 	t.Helper()
 	synctest.Wait()
@@ -48,7 +48,8 @@ func (e Exported) Sum(name string, labels ...string) float64 {
 			all = all && has[l]
 		}
 		if all {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() +
+				float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return sum

@@ -20,7 +20,9 @@ import (
 // HzFault changes a setting for ten minutes, so that a missing revert is visible.
 func HzFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 	return NewFault("break", "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
-		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
+		f.Spec.Action.Config = &v1alpha1.Config{
+			Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"},
+		}
 		f.Spec.Duration, f.Spec.Trigger.After = Length(10*time.Minute), Length(0)
 		if change != nil {
 			change(f)
@@ -28,6 +30,7 @@ func HzFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 	})
 }
 
+// TimelineOf are the events of a fault's timeline, in its order.
 func TimelineOf(f *v1alpha1.RedisFault) []string {
 	var names []string
 	for _, e := range f.Status.Timeline {
@@ -36,19 +39,21 @@ func TimelineOf(f *v1alpha1.RedisFault) []string {
 	return names
 }
 
-// CheckExactImpact compares the measured impact with the time during which no server answered: 200 requests/s and a
-// probe of 100/s measure it to within the time between two of them.
+// CheckExactImpact compares the measured impact with the time during which no server answered: 200
+// requests/s and a probe of 100/s measure it to within the time between two of them.
 func CheckExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	t.Helper()
 	st := &f.Status
 	if st.Effect != v1alpha1.EffectConfirmed || st.InjectedAt == nil || st.Impact == nil {
-		t.Fatalf("effect %s (%s), injected %v, impact %+v", st.Effect, st.EffectEvidence, st.InjectedAt, st.Impact)
+		t.Fatalf("effect %s (%s), injected %v, impact %+v", st.Effect, st.EffectEvidence, st.InjectedAt,
+			st.Impact)
 	}
 	i := st.Impact
 	if i.Outage == nil || i.Outages == nil || i.Outages.Probe == nil || i.RecoveryTime == nil {
 		t.Fatalf("impact %+v", i)
 	}
-	t.Logf("down for %s: outage %+v, probe's %+v, recovery %+v, dip %s, %d errors; %v", down, *i.Outage, *i.Outages.Probe,
+	t.Logf("down for %s: outage %+v, probe's %+v, recovery %+v, dip %s, %d errors; %v", down,
+		*i.Outage, *i.Outages.Probe,
 		*i.RecoveryTime, i.Dip.Value, i.Errors, TimelineOf(f))
 	for name, figure := range map[string]*v1alpha1.BoundedDuration{
 		"outage":         &i.Outage.BoundedDuration,
@@ -62,13 +67,17 @@ func CheckExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 	if d := i.RecoveryTime.Value.Duration() - down; !i.Recovered || d < 0 || d > 100*time.Millisecond {
 		t.Errorf("recovered %v after %+v, the server was down for %s", i.Recovered, i.RecoveryTime, down)
 	}
-	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {
+	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int {
+		return a.At.Compare(b.At.Time)
+	}) {
 		t.Errorf("the timeline is not in order: %v", TimelineOf(f))
 	}
 }
 
 // PlainFault is NewFault without allowances, as people write it.
-func PlainFault(name, test string, kind v1alpha1.FaultType, change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
+func PlainFault(
+	name, test string, kind v1alpha1.FaultType, change func(*v1alpha1.RedisFault),
+) *v1alpha1.RedisFault {
 	f := NewFault(name, test, kind, change)
 	f.Spec.Allow = nil
 	return f
@@ -77,8 +86,11 @@ func PlainFault(name, test string, kind v1alpha1.FaultType, change func(*v1alpha
 // HzFor changes a setting of Redis for some time.
 func HzFor(name string, value v1alpha1.ParameterValue, lasts time.Duration) *v1alpha1.RedisFault {
 	return PlainFault(name, "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
-		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": value}}
-		f.Spec.Duration, f.Spec.Trigger.After, f.Spec.RecoveryDeadline = Length(lasts), Length(15*time.Second),
+		f.Spec.Action.Config = &v1alpha1.Config{
+			Parameters: map[string]v1alpha1.ParameterValue{"hz": value},
+		}
+		f.Spec.Duration, f.Spec.Trigger.After, f.Spec.RecoveryDeadline = Length(lasts),
+			Length(15*time.Second),
 			*Length(2 * time.Minute)
 	})
 }
@@ -104,7 +116,9 @@ func HzIs(t *testing.T, redis *RedisSet, want string, within time.Duration) time
 // SetPolicy creates or changes the policy of the place's operators.
 func (p *Place) SetPolicy(text string) {
 	p.T.Helper()
-	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Home(), Name: policy.ConfigMap}}
+	stored := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Home(), Name: policy.ConfigMap},
+	}
 	err := p.Client.Get(context.Background(), client.ObjectKeyFromObject(stored), stored)
 	stored.Data = map[string]string{policy.Key: text}
 	if err != nil {
@@ -134,23 +148,30 @@ func MostAtOnce(t *testing.T, faults []*v1alpha1.RedisFault) int {
 	return most
 }
 
-// SettingFor is a setting of the load run: one parameter of the server, whose Redis is named by itself.
+// SettingFor is a setting of the load run: one parameter of the server, whose Redis is named by
+// itself.
 func SettingFor(name, parameter string, value v1alpha1.ParameterValue) *v1alpha1.RedisFault {
 	return NewFault(name, "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
 		f.Spec.Setting, f.Spec.Trigger = true, v1alpha1.FaultTrigger{}
 		f.Spec.Target = &v1alpha1.RedisTarget{
 			PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
 		}
-		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{parameter: value}}
+		f.Spec.Action.Config = &v1alpha1.Config{
+			Parameters: map[string]v1alpha1.ParameterValue{parameter: value},
+		}
 	})
 }
 
 // HeldIs checks how a setting ended.
-func HeldIs(t *testing.T, f *v1alpha1.RedisFault, status metav1.ConditionStatus, why string, judged v1alpha1.Verdict) {
+func HeldIs(
+	t *testing.T, f *v1alpha1.RedisFault, status metav1.ConditionStatus, why string,
+	judged v1alpha1.Verdict,
+) {
 	t.Helper()
 	held := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionHeld)
 	if held == nil || held.Status != status || held.Reason != why || f.Status.Verdict != judged {
-		t.Errorf("%s: %s; held %+v, verdict %s; want %s, %s, %s", f.Name, Where(f.Status.Conditions), held, f.Status.Verdict,
+		t.Errorf("%s: %s; held %+v, verdict %s; want %s, %s, %s", f.Name, Where(f.Status.Conditions),
+			held, f.Status.Verdict,
 			status, why, judged)
 	}
 	met := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionObjectivesMet)
@@ -158,7 +179,8 @@ func HeldIs(t *testing.T, f *v1alpha1.RedisFault, status metav1.ConditionStatus,
 		!strings.Contains(met.Message, verdict.Phrase(held.Reason, held.Message)) {
 		t.Errorf("%s: the verdict says %+v, the doubt is %+v", f.Name, met, held)
 	}
-	if s := &f.Status; s.Impact != nil || s.Objectives != nil || s.RevertedAt == nil || s.Holding != nil ||
+	if s := &f.Status; s.Impact != nil || s.Objectives != nil || s.RevertedAt == nil ||
+		s.Holding != nil ||
 		s.Display == nil || *s.Display != (v1alpha1.FaultDisplay{Target: s.Display.Target}) {
 		t.Errorf("%s: status %+v, display %+v", f.Name, s, s.Display)
 	}

@@ -20,14 +20,19 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// LeaseName is the name of the Lease by which operators elect a leader, in the namespace of the place.
+// LeaseName is the name of the Lease by which operators elect a leader, in the namespace of the
+// place.
 const LeaseName = "redquake"
 
-// NewProcess returns an operator process for the namespace of a place, as main makes it: what tests need beside that
-// are calls between its reconcilers and the API server.
-func NewProcess(config *rest.Config, namespace, home string, tests, faults interceptor.Funcs) *controllers.Process {
+// NewProcess returns an operator process for the namespace of a place, as main makes it: what tests
+// need beside that are calls between its reconcilers and the API server.
+func NewProcess(
+	config *rest.Config, namespace, home string, tests, faults interceptor.Funcs,
+) *controllers.Process {
 	between := func(funcs interceptor.Funcs) func(client.Client) client.Client {
-		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
+		return func(c client.Client) client.Client {
+			return interceptor.NewClient(c.(client.WithWatch), funcs)
+		}
 	}
 	return &controllers.Process{
 		Config: config, MetricsServer: metricsserver.Options{BindAddress: "0"},
@@ -46,7 +51,8 @@ func NewProcess(config *rest.Config, namespace, home string, tests, faults inter
 	}
 }
 
-// startManager starts an operator for one namespace: a manager with both reconcilers, as main sets it up.
+// startManager starts an operator for one namespace: a manager with both reconcilers, as main sets
+// it up.
 func (p *Place) startManager(s Spy) *Operator {
 	p.T.Helper()
 	o := NewOperator(time.Now)

@@ -9,10 +9,15 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-func Length(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+// Length is a duration of a spec.
+func Length(d time.Duration) *metav1.Duration {
+	return &metav1.Duration{Duration: d}
+}
 
 // NewLoadTest is an open loop of 200 requests/s for two seconds from one pod.
-func NewLoadTest(name, address string, change func(*v1alpha1.RedisLoadTest)) *v1alpha1.RedisLoadTest {
+func NewLoadTest(
+	name, address string, change func(*v1alpha1.RedisLoadTest),
+) *v1alpha1.RedisLoadTest {
 	test := &v1alpha1.RedisLoadTest{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.RedisLoadTestSpec{
@@ -39,14 +44,17 @@ func NewLoadTest(name, address string, change func(*v1alpha1.RedisLoadTest)) *v1
 }
 
 // NewFault is a fault of a load test's Redis, two seconds after the load's start.
-func NewFault(name, test string, kind v1alpha1.FaultType, change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
+func NewFault(
+	name, test string, kind v1alpha1.FaultType, change func(*v1alpha1.RedisFault),
+) *v1alpha1.RedisFault {
 	f := &v1alpha1.RedisFault{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.RedisFaultSpec{
 			LoadTestRef: &v1alpha1.LoadTestReference{Name: test}, Action: v1alpha1.Action{Type: kind},
-			Select:           v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
-			Trigger:          v1alpha1.FaultTrigger{After: Length(2 * time.Second)},
-			Allow:            []v1alpha1.Allowance{v1alpha1.AllowDataLoss}, // the servers of most tests write nothing to a disk
+			Select:  v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
+			Trigger: v1alpha1.FaultTrigger{After: Length(2 * time.Second)},
+			// the servers of most tests write nothing to a disk
+			Allow:            []v1alpha1.Allowance{v1alpha1.AllowDataLoss},
 			RecoveryDeadline: metav1.Duration{Duration: 20 * time.Second},
 		},
 	}
@@ -61,8 +69,8 @@ func WithTolerance(test *v1alpha1.RedisLoadTest) {
 	test.Spec.Client.RequestTimeout = metav1.Duration{Duration: 10 * time.Second}
 }
 
-// SearchFor returns a search with a known result: each request in flight takes 100 ms, which limits the rate to 10/s
-// each.
+// SearchFor returns a search with a known result: each request in flight takes 100 ms, which limits
+// the rate to 10/s each.
 func SearchFor(inFlight int32) func(test *v1alpha1.RedisLoadTest) {
 	return func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Client.Connections = inFlight
@@ -85,6 +93,7 @@ func SearchFor(inFlight int32) func(test *v1alpha1.RedisLoadTest) {
 	}
 }
 
+// PasswordSecret is the Secret that WithPassword refers to.
 func PasswordSecret() *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "auth"},
@@ -92,10 +101,14 @@ func PasswordSecret() *corev1.Secret {
 	}
 }
 
+// WithPassword is a login by the password of PasswordSecret.
 func WithPassword() *v1alpha1.RedisAuth {
-	return &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "auth", Key: "password"}}
+	return &v1alpha1.RedisAuth{
+		PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "auth", Key: "password"},
+	}
 }
 
+// NamedTest is a load test of which only the name is known.
 func NamedTest(name string) *v1alpha1.RedisLoadTest {
 	return &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }

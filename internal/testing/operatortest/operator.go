@@ -12,10 +12,13 @@ import (
 )
 
 type (
+	// Write is one write of an operator to the API server.
 	Write = sim.Write
-	Spy   = sim.Spy
+	// Spy is called for every write of an operator.
+	Spy = sim.Spy
 )
 
+// ErrDead is the error of the calls of a process that has crashed.
 var ErrDead = sim.ErrDead
 
 // Operator is one operator process with both reconcilers.
@@ -37,8 +40,11 @@ func NewOperator(now func() time.Time) *Operator {
 }
 
 // Stop ends the process.
-func (o *Operator) Stop() { o.once.Do(o.End) }
+func (o *Operator) Stop() {
+	o.once.Do(o.End)
+}
 
+// StartOperator starts an operator, which ends with the test.
 func StartOperator(p *Place, s Spy) *Operator {
 	p.T.Helper()
 	o := p.Operate(s)
@@ -46,7 +52,8 @@ func StartOperator(p *Place, s Spy) *Operator {
 	return o
 }
 
-// KeepRunning starts a new process whenever one has crashed, until the test ends, as a Deployment does.
+// KeepRunning starts a new process whenever one has crashed, until the test ends, as a Deployment
+// does.
 func KeepRunning(p *Place, s func(o func() *Operator) Spy) *atomic.Int32 {
 	var starts atomic.Int32
 	var mu sync.Mutex

@@ -31,14 +31,18 @@ type Place struct {
 	Logger    logr.Logger             // of its operators; the zero value discards
 	Dashboard *dashboardserver.Server // of its operators; nil = they have none
 
-	Patience  time.Duration       // how long a wait is at least; 0 in virtual time, where a wait's limit is exact
+	// how long a wait is at least; 0 in virtual time, where a wait's limit is exact
+	Patience  time.Duration
 	LookEvery time.Duration       // period of stand-ins and waits for changes that no watch reports
 	Operate   func(Spy) *Operator // starts an operator
-	Changed   chan struct{}       // receives after a change that waits check; nil before the first wait
+	// receives after a change that waits check; nil before the first wait
+	Changed chan struct{}
 }
 
 // Home is the namespace of the place's operators. It does not exist unless a test creates it.
-func (p *Place) Home() string { return p.Namespace + "-home" }
+func (p *Place) Home() string {
+	return p.Namespace + "-home"
+}
 
 // StandIn is Place.StandIn.
 func (p *Place) StandIn(
@@ -48,6 +52,7 @@ func (p *Place) StandIn(
 	return here.StandIn(what, every, nil, step, kinds...)
 }
 
+// Create creates an object, in the namespace of the place unless it names another one.
 func (p *Place) Create(object client.Object) {
 	p.T.Helper()
 	if object.GetNamespace() == "" {
@@ -82,6 +87,7 @@ func Change[T client.Object](p *Place, object T, f func(T)) error {
 	return p.Client.Patch(context.Background(), object, client.MergeFrom(before))
 }
 
+// MustChange fails the test if a change has failed.
 func (p *Place) MustChange(err error) {
 	p.T.Helper()
 	if err != nil {
@@ -137,6 +143,7 @@ func (p *Place) Watch() {
 	})
 }
 
+// LoadTest reads a load test; one that does not exist has a name only.
 func (p *Place) LoadTest(name string) *v1alpha1.RedisLoadTest {
 	p.T.Helper()
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -144,6 +151,7 @@ func (p *Place) LoadTest(name string) *v1alpha1.RedisLoadTest {
 	return test
 }
 
+// Fault reads a fault; one that does not exist has a name only.
 func (p *Place) Fault(name string) *v1alpha1.RedisFault {
 	p.T.Helper()
 	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -159,7 +167,8 @@ func Where(conditions []metav1.Condition) string {
 	return "neither of the conditions Complete and Ready"
 }
 
-// summaryOf is the condition that summarizes an object: Ready of a schedule, Complete of all others.
+// summaryOf is the condition that summarizes an object: Ready of a schedule, Complete of all
+// others.
 func summaryOf(conditions []metav1.Condition) *metav1.Condition {
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); c != nil {
 		return c
@@ -167,6 +176,7 @@ func summaryOf(conditions []metav1.Condition) *metav1.Condition {
 	return meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 }
 
+// Reason is the reason of the condition that summarizes an object.
 func Reason(conditions []metav1.Condition) string {
 	if c := summaryOf(conditions); c != nil {
 		return c.Reason
@@ -185,6 +195,7 @@ func (p *Place) TestEnds(name string, within time.Duration) *v1alpha1.RedisLoadT
 	return test
 }
 
+// FaultEnds waits until a fault is over, and holds its deletion no more.
 func (p *Place) FaultEnds(name string, within time.Duration) *v1alpha1.RedisFault {
 	p.T.Helper()
 	var f *v1alpha1.RedisFault
@@ -196,7 +207,9 @@ func (p *Place) FaultEnds(name string, within time.Duration) *v1alpha1.RedisFaul
 }
 
 // TestHasReason waits until the reason of a load test is one of these.
-func (p *Place) TestHasReason(name string, within time.Duration, reasons ...string) *v1alpha1.RedisLoadTest {
+func (p *Place) TestHasReason(
+	name string, within time.Duration, reasons ...string,
+) *v1alpha1.RedisLoadTest {
 	p.T.Helper()
 	var test *v1alpha1.RedisLoadTest
 	p.Until(fmt.Sprintf("load test %s is %v", name, reasons), within, func() bool {
@@ -211,7 +224,10 @@ func (p *Place) TestHasReason(name string, within time.Duration, reasons ...stri
 	return test
 }
 
-func (p *Place) FaultHasReason(name string, within time.Duration, want string) *v1alpha1.RedisFault {
+// FaultHasReason waits until a fault has a reason.
+func (p *Place) FaultHasReason(
+	name string, within time.Duration, want string,
+) *v1alpha1.RedisFault {
 	p.T.Helper()
 	var f *v1alpha1.RedisFault
 	p.Until(fmt.Sprintf("fault %s is %s", name, want), within, func() bool {
@@ -227,7 +243,8 @@ func (p *Place) FaultHasReason(name string, within time.Duration, want string) *
 func (p *Place) Annotate(namespace, name, value string) {
 	p.T.Helper()
 	object := &corev1.Namespace{}
-	if err := p.Client.Get(context.Background(), client.ObjectKey{Name: namespace}, object); err != nil {
+	if err := p.Client.Get(context.Background(), client.ObjectKey{Name: namespace},
+		object); err != nil {
 		p.T.Fatal(err)
 	}
 	before := object.DeepCopy()

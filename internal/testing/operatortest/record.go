@@ -85,6 +85,7 @@ func (p *Place) PodsIn(phases ...corev1.PodPhase) int {
 	return n
 }
 
+// Number is the value of a figure, without the sign of a percentage.
 func Number(t *testing.T, text string) float64 {
 	t.Helper()
 	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
@@ -98,7 +99,9 @@ func Number(t *testing.T, text string) float64 {
 func (p *Place) RecordOf(test string, in *run.Input) *corev1.ConfigMap {
 	p.T.Helper()
 	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test)}}
-	p.Until("the record is stored", time.Minute, func() bool { return p.Read(stored) }, func() string { return "" })
+	p.Until("the record is stored", time.Minute, func() bool { return p.Read(stored) }, func() string {
+		return ""
+	})
 	series, err := merged.Decode(stored.BinaryData[children.ResultsSeriesKey])
 	if err != nil {
 		p.T.Fatal(err)
@@ -119,7 +122,7 @@ func (p *Place) RecordOf(test string, in *run.Input) *corev1.ConfigMap {
 func (p *Place) KeepRun(file string, in *run.Input, stored *corev1.ConfigMap) {
 	p.T.Helper()
 	var b bytes.Buffer
-	b.WriteString("# Written by " + p.T.Name() + " of package controllers.\n")
+	b.WriteString("# Written by " + p.T.Name() + ".\n")
 	add := func(kind, version string, object any, meta *metav1.ObjectMeta) {
 		meta.ManagedFields, meta.ResourceVersion = nil, ""
 		text, err := yaml.Marshal(object)
@@ -141,6 +144,7 @@ func (p *Place) KeepRun(file string, in *run.Input, stored *corev1.ConfigMap) {
 	}
 }
 
+// Verifies lets a load test keep a ledger, of which nothing may be lost.
 func Verifies(test *v1alpha1.RedisLoadTest) {
 	test.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true, Share: "25%"}
 	test.Spec.Objectives = &v1alpha1.Objectives{MaxLostWrites: new(int64(0))}
@@ -151,12 +155,15 @@ func CheckNothingLost(t *testing.T, test *v1alpha1.RedisLoadTest, acknowledged i
 	t.Helper()
 	st := &test.Status
 	v := st.Verification
-	if v == nil || v.Acknowledged != acknowledged || v.LostWrites == nil || *v.LostWrites != 0 || v.Unread != "" ||
+	if v == nil || v.Acknowledged != acknowledged || v.LostWrites == nil || *v.LostWrites != 0 ||
+		v.Unread != "" ||
 		v.SawErrors != nil {
 		t.Fatalf("verification %+v, want %d acknowledged", v, acknowledged)
 	}
-	// Not the verdict: on a busy machine a real load generator may be the bottleneck, and the run Inconclusive.
-	if o := st.Objectives; st.Summary.LostWrites == nil || *st.Summary.LostWrites != 0 || len(o) != 1 || o[0].Met == nil ||
+	// Not the verdict: on a busy machine a real load generator may be the bottleneck, and the run
+	// Inconclusive.
+	if o := st.Objectives; st.Summary.LostWrites == nil || *st.Summary.LostWrites != 0 ||
+		len(o) != 1 || o[0].Met == nil ||
 		!*o[0].Met {
 		t.Errorf("summary %+v, objectives %+v", st.Summary, o)
 	}

@@ -46,6 +46,7 @@ type RedisSet struct {
 	deleted []string    // UIDs of the deleted pods
 }
 
+// RedisName is the name of the pod of a RedisSet.
 const RedisName = "redis-0"
 
 func (s *RedisSet) start() {
@@ -62,7 +63,10 @@ func (s *RedisSet) start() {
 	})
 }
 
-func (s *RedisSet) Address() string { return s.ip + ":6379" }
+// Address is where the server listens.
+func (s *RedisSet) Address() string {
+	return s.ip + ":6379"
+}
 
 func (s *RedisSet) startServer() {
 	begun := time.Now()
@@ -140,7 +144,9 @@ func (s *RedisSet) hasExited() bool {
 }
 
 // Hz returns a setting of the server.
-func (s *RedisSet) Hz(password string) string { return s.Setting("hz", password) }
+func (s *RedisSet) Hz(password string) string {
+	return s.Setting("hz", password)
+}
 
 // DownTime returns the duration of the last outage, from the kill to when the test saw an answer.
 func (s *RedisSet) DownTime() time.Duration {
@@ -148,8 +154,8 @@ func (s *RedisSet) DownTime() time.Duration {
 	return atMost
 }
 
-// DownBetween returns what the last outage took at least, while no process existed, and at most. The two differ by the
-// stalls of a busy machine.
+// DownBetween returns what the last outage took at least, while no process existed, and at most.
+// The two differ by the stalls of a busy machine.
 func (s *RedisSet) DownBetween() (atLeast, atMost time.Duration) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -167,6 +173,7 @@ func (s *RedisSet) FirstKill() time.Time {
 	return s.Killed[0]
 }
 
+// PodsDeleted are the UIDs of the pods that were deleted.
 func (s *RedisSet) PodsDeleted() []string {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -178,7 +185,13 @@ func (s *RedisSet) makePod(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Namespace, Name: RedisName, Labels: map[string]string{"app": "redis"},
 			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "statefulset", Controller: new(true)},
+				{
+					APIVersion: "apps/v1",
+					Kind:       "StatefulSet",
+					Name:       "redis",
+					UID:        "statefulset",
+					Controller: new(true),
+				},
 			},
 		},
 		Spec: corev1.PodSpec{
@@ -246,7 +259,8 @@ func (s *RedisSet) sync(ctx context.Context) error {
 		s.deleted = append(s.deleted, string(pod.UID))
 		s.Mu.Unlock()
 		s.Kill()
-		if err := client.IgnoreNotFound(s.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))); err != nil {
+		if err := client.IgnoreNotFound(s.Client.Delete(ctx, pod,
+			client.GracePeriodSeconds(0))); err != nil {
 			return err
 		}
 		return s.replace(ctx, pod)
@@ -272,6 +286,7 @@ func (s *RedisSet) replace(ctx context.Context, old *corev1.Pod) error {
 	return s.makePod(ctx)
 }
 
+// RedisPodOf reads the pod of the RedisSet of a place.
 func RedisPodOf(p *Place) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: RedisName}}
 	p.Read(pod)

@@ -21,12 +21,19 @@ import (
 
 // StartRedis starts a StatefulSet of one pod with a real server.
 func StartRedis(p *Place, options ...string) *RedisSet {
-	s := &RedisSet{Place: p, ip: p.Subnet + "2", DownFor: 400 * time.Millisecond}
+	s := &RedisSet{
+		Place:   p,
+		ip:      p.Subnet + "2",
+		DownFor: 400 * time.Millisecond,
+	}
 	program := redistest.ServerProgram(p.T)
 	s.launch = func() redisProcess {
 		server := &redisServer{
 			exec.Command(program,
-				append([]string{"--port", "6379", "--bind", s.ip, "--save", "", "--dir", p.T.TempDir(), "--loglevel", "warning"},
+				append([]string{
+					"--port", "6379", "--bind", s.ip, "--save", "", "--dir", p.T.TempDir(),
+					"--loglevel", "warning",
+				},
 					options...)...),
 			make(chan struct{}),
 		}
@@ -68,9 +75,17 @@ type redisServer struct {
 	exited  chan struct{}
 }
 
-func (s *redisServer) Kill()                   { _ = s.command.Process.Kill() }
-func (s *redisServer) Stop()                   { _ = s.command.Process.Signal(syscall.SIGSTOP) }
-func (s *redisServer) Exited() <-chan struct{} { return s.exited }
+func (s *redisServer) Kill() {
+	_ = s.command.Process.Kill()
+}
+
+func (s *redisServer) Stop() {
+	_ = s.command.Process.Signal(syscall.SIGSTOP)
+}
+
+func (s *redisServer) Exited() <-chan struct{} {
+	return s.exited
+}
 
 // firstAnswer waits for the first reply to PING, which may be an authentication error.
 func firstAnswer(t *testing.T, address string) time.Time {

@@ -56,9 +56,13 @@ type World struct {
 // wallClock is the time of an operator's node, without a monotonic reading. It can be set.
 type wallClock struct{ Ahead atomic.Int64 }
 
-func (c *wallClock) Now() time.Time { return time.Now().Round(0).Add(time.Duration(c.Ahead.Load())) }
+func (c *wallClock) Now() time.Time {
+	return time.Now().Round(0).Add(time.Duration(c.Ahead.Load()))
+}
 
-func (c *wallClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *wallClock) Since(t time.Time) time.Duration {
+	return c.Now().Sub(t)
+}
 
 // InWorld runs a test in its own world, with exact times: only waiting takes time.
 func InWorld(t *testing.T, test func(*World)) {
@@ -83,7 +87,10 @@ func InWorld(t *testing.T, test func(*World)) {
 				next++
 				return w.Subnet + strconv.Itoa(next)
 			},
-			Load: func(plan *plan.Plan, pod int) (agent.Runner, error) { return sim.NewLoad(plan, pod, w.Redis) },
+			Load: func(plan *plan.Plan, pod int) (agent.Runner, error) {
+				return sim.NewLoad(plan, pod,
+					w.Redis)
+			},
 		}
 		test(w)
 	})
@@ -91,7 +98,11 @@ func InWorld(t *testing.T, test func(*World)) {
 
 // StartRedis starts a StatefulSet of one pod with a server in memory.
 func (w *World) StartRedis(password string) *RedisSet {
-	s := &RedisSet{Place: w.Place, ip: w.Subnet + "2", DownFor: 400 * time.Millisecond}
+	s := &RedisSet{
+		Place:   w.Place,
+		ip:      w.Subnet + "2",
+		DownFor: 400 * time.Millisecond,
+	}
 	server := w.Redis.Add(s.Address(), password)
 	s.launch = func() redisProcess {
 		server.Start()
@@ -197,26 +208,34 @@ func OwnedBy(kind string) func(context.Context, client.Object) []reconcile.Reque
 		if owner == nil || owner.Kind != kind {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}}}
+		return []reconcile.Request{
+			{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}},
+		}
 	}
 }
 
 // Recorder writes each event to an API server.
 type Recorder struct{ Client client.Client }
 
-func (r Recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+// Eventf implements events.EventRecorder.
+func (r Recorder) Eventf(
+	regarding, related runtime.Object, kind, reason, action, note string, args ...any,
+) {
 	of, err := reference.GetReference(r.Client.Scheme(), regarding)
 	if err != nil {
 		return
 	}
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(of.Namespace, metav1.NamespaceDefault), GenerateName: of.Name + "-"},
-		EventTime:  metav1.NowMicro(),
-		Type:       kind,
-		Reason:     reason,
-		Action:     action,
-		Note:       fmt.Sprintf(note, args...),
-		Regarding:  *of,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:    cmp.Or(of.Namespace, metav1.NamespaceDefault),
+			GenerateName: of.Name + "-",
+		},
+		EventTime: metav1.NowMicro(),
+		Type:      kind,
+		Reason:    reason,
+		Action:    action,
+		Note:      fmt.Sprintf(note, args...),
+		Regarding: *of,
 	}
 	if related != nil {
 		event.Related, _ = reference.GetReference(r.Client.Scheme(), related)
@@ -244,8 +263,8 @@ func (w *World) Serve(address string, answer http.HandlerFunc) *http.Server {
 	return server
 }
 
-// StartEngine makes the load pods run the real load, against a Redis in memory. The plan names the topology, as
-// detecting it needs TCP.
+// StartEngine makes the load pods run the real load, against a Redis in memory. The plan names the
+// topology, as detecting it needs TCP.
 func (w *World) StartEngine() *memredis.Server {
 	w.Kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
 		p.Target.Topology = plan.TopologyStandalone
@@ -256,7 +275,8 @@ func (w *World) StartEngine() *memredis.Server {
 	return memredis.Start(w.T, w.Network, w.Subnet+"2:6379", memredis.Options{})
 }
 
-// OfSchedules are the controllers of schedules and of their notifications, with the watches of their SetupWithManager.
+// OfSchedules are the controllers of schedules and of their notifications, with the watches of
+// their SetupWithManager.
 func OfSchedules(of controllers.Reconcilers) []sim.Controller {
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
@@ -268,12 +288,15 @@ func OfSchedules(of controllers.Reconcilers) []sim.Controller {
 			Workers:    controllers.ControllerOptions().MaxConcurrentReconciles,
 			Watches: []sim.Source{
 				{Kind: &v1alpha1.RedisExperimentScheduleList{}, Map: itself},
-				{Kind: &v1alpha1.RedisExperimentList{}, Map: func(ctx context.Context, o client.Object) []reconcile.Request {
-					if Reason(o.(*v1alpha1.RedisExperiment).Status.Conditions) == v1alpha1.ReasonRunning {
-						return nil // as the predicate of the controller does
-					}
-					return OwnedBy("RedisExperimentSchedule")(ctx, o)
-				}},
+				{
+					Kind: &v1alpha1.RedisExperimentList{},
+					Map: func(ctx context.Context, o client.Object) []reconcile.Request {
+						if Reason(o.(*v1alpha1.RedisExperiment).Status.Conditions) == v1alpha1.ReasonRunning {
+							return nil // as the predicate of the controller does
+						}
+						return OwnedBy("RedisExperimentSchedule")(ctx, o)
+					},
+				},
 			},
 		},
 		{

@@ -1,2 +1,3 @@
-// Package scheduletest runs experiments by schedules through many nights of virtual time, with a stand-in of the loads.
+// Package scheduletest runs experiments by schedules through many nights of virtual time, with a
+// stand-in of the loads.
 package scheduletest

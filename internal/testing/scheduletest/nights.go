@@ -30,25 +30,34 @@ const HookPath = "/services/s3cretT0KEN"
 
 // Hook is a Secret with the URL of a receiver.
 func Hook(url string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "chat"}, Data: map[string][]byte{"url": []byte(url + "\n")}}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "chat"},
+		Data:       map[string][]byte{"url": []byte(url + "\n")},
+	}
 }
 
+// Notifies lets a schedule notify the receiver that Hook names.
 func Notifies(e *v1alpha1.RedisExperimentSchedule) {
 	ToLast(e)
-	e.Spec.Notify = &v1alpha1.Notification{URLSecretRef: v1alpha1.SecretKeyReference{Name: "chat", Key: "url"}}
+	e.Spec.Notify = &v1alpha1.Notification{
+		URLSecretRef: v1alpha1.SecretKeyReference{Name: "chat", Key: "url"},
+	}
 }
 
+// HistoryOf is the ConfigMap with the history of a schedule, of which only the name is known.
 func HistoryOf(schedule string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: schedule + "-history"}}
 }
 
-// Nights is a world of schedules. Its load tests are a stand-in's: they take their duration and give the figures that
-// they are to give, without load pods. An operator is the controller of experiments alone.
+// Nights is a world of schedules. Its load tests are a stand-in's: they take their duration and
+// give the figures that they are to give, without load pods. An operator is the controller of
+// experiments alone.
 type Nights struct {
 	*operatortest.World
 	Takes func(start time.Time) time.Duration // each request, beside the added latency; nil = no time
 }
 
+// InNights runs a test in its own world, in which only nights matter.
 func InNights(t *testing.T, test func(*Nights)) {
 	t.Helper()
 	operatortest.InWorld(t, func(w *operatortest.World) {
@@ -125,7 +134,8 @@ func (n *Nights) load(ctx context.Context) error {
 func (n *Nights) endLoad(ctx context.Context, test *v1alpha1.RedisLoadTest) error {
 	before := test.DeepCopy()
 	st := &test.Status
-	st.StartTime, st.CompletionTime = new(metav1.NewMicroTime(test.CreationTimestamp.Time)), new(metav1.NowMicro())
+	st.StartTime = new(metav1.NewMicroTime(test.CreationTimestamp.Time))
+	st.CompletionTime = new(metav1.NowMicro())
 	end := state.Summary{Complete: true, Reason: v1alpha1.ReasonSucceeded}
 	st.Verdict = v1alpha1.VerdictPass
 	if test.Spec.Abort {
@@ -147,7 +157,9 @@ func (n *Nights) endLoad(ctx context.Context, test *v1alpha1.RedisLoadTest) erro
 }
 
 // NewSchedule runs every night at 3:00: two cells, four times each, a second long.
-func NewSchedule(name string, change func(*v1alpha1.RedisExperimentSchedule)) *v1alpha1.RedisExperimentSchedule {
+func NewSchedule(
+	name string, change func(*v1alpha1.RedisExperimentSchedule),
+) *v1alpha1.RedisExperimentSchedule {
 	s := &v1alpha1.RedisExperimentSchedule{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.RedisExperimentScheduleSpec{
@@ -173,9 +185,13 @@ func Once(name string, change func(*v1alpha1.RedisExperiment)) *v1alpha1.RedisEx
 	})
 }
 
-// Night is the scheduled time of the n-th run of NewSchedule: the world begins on 2000-01-01, 0:00 UTC.
-func Night(n int) time.Time { return time.Date(2000, 1, n, 3, 0, 0, 0, time.UTC) }
+// Night is the scheduled time of the n-th run of NewSchedule: the world begins on 2000-01-01, 0:00
+// UTC.
+func Night(n int) time.Time {
+	return time.Date(2000, 1, n, 3, 0, 0, 0, time.UTC)
+}
 
+// NameOf is the name of the run of a schedule at an instant.
 func NameOf(schedule string, at time.Time) string {
 	return fmt.Sprintf("%s-%d", schedule, at.Unix()/60)
 }
@@ -205,7 +221,9 @@ func Schedule(p *operatortest.Place, name string) *v1alpha1.RedisExperimentSched
 }
 
 // RunsHaveEnded waits until the history of a schedule has so many runs.
-func RunsHaveEnded(p *operatortest.Place, name string, n int, within time.Duration) *v1alpha1.RedisExperimentSchedule {
+func RunsHaveEnded(
+	p *operatortest.Place, name string, n int, within time.Duration,
+) *v1alpha1.RedisExperimentSchedule {
 	p.T.Helper()
 	return ScheduleIs(p, name, fmt.Sprintf("%d runs have ended", n), within,
 		func(s *v1alpha1.RedisExperimentSchedule) bool {
@@ -222,10 +240,14 @@ func ScheduleIs(p *operatortest.Place,
 	p.Until(what, within, func() bool {
 		s = Schedule(p, name)
 		return is(s)
-	}, func() string { return fmt.Sprintf("%s, %+v", operatortest.Where(s.Status.Conditions), s.Status) })
+	}, func() string {
+		return fmt.Sprintf("%s, %+v", operatortest.Where(s.Status.Conditions),
+			s.Status)
+	})
 	return s
 }
 
+// RegressedCondition is the condition Regressed, which must exist.
 func RegressedCondition(t *testing.T, conditions []metav1.Condition) metav1.Condition {
 	t.Helper()
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionRegressed)
@@ -235,8 +257,10 @@ func RegressedCondition(t *testing.T, conditions []metav1.Condition) metav1.Cond
 	return *c
 }
 
+// ToLast lets a schedule compare its runs with the last one.
 func ToLast(e *v1alpha1.RedisExperimentSchedule) {
 	e.Spec.CompareTo = &v1alpha1.ScheduleComparison{Run: "last"}
 }
 
+// LongAfter is later than all that is to be kept for some time.
 const LongAfter = 60 * 24 * time.Hour

@@ -23,12 +23,13 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/crashtest"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
-// meshKinds are those that Chaos Mesh injects. A stand-in replaces its controller: it deletes pods, and has no other
-// effect.
+// meshKinds are those that Chaos Mesh injects. A stand-in replaces its controller: it deletes pods,
+// and has no other effect.
 var meshKinds = []Kind{
 	{
 		Name:  "PodKill by Chaos Mesh",
@@ -42,8 +43,13 @@ var meshKinds = []Kind{
 		}),
 	},
 	{
-		Name: "NetworkDelay", Fault: v1alpha1.FaultNetworkDelay, needs: NeedsMesh, On: NewMeshPlace, Scene: Meshed(nil),
-		Fades: true, Spec: byMesh(delays),
+		Name:  "NetworkDelay",
+		Fault: v1alpha1.FaultNetworkDelay,
+		needs: NeedsMesh,
+		On:    NewMeshPlace,
+		Scene: Meshed(nil),
+		Fades: true,
+		Spec:  byMesh(delays),
 	},
 	{
 		Name:  "NetworkLoss",
@@ -90,24 +96,37 @@ var meshKinds = []Kind{
 		}),
 	},
 	{
-		Name: "ClockSkew", Fault: v1alpha1.FaultClockSkew, needs: NeedsMesh, On: NewMeshPlace, Scene: Meshed(nil),
-		Fades: true, Spec: byMesh(Skews),
+		Name:  "ClockSkew",
+		Fault: v1alpha1.FaultClockSkew,
+		needs: NeedsMesh,
+		On:    NewMeshPlace,
+		Scene: Meshed(nil),
+		Fades: true,
+		Spec:  byMesh(Skews),
 	},
 }
 
 func delays(s *v1alpha1.RedisFaultSpec) {
-	s.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *operatortest.Length(100 * time.Millisecond)}
+	s.Action.NetworkDelay = &v1alpha1.NetworkDelay{
+		Latency: *operatortest.Length(100 * time.Millisecond),
+	}
 }
 
+// Skews sets the clock back by an hour.
 func Skews(s *v1alpha1.RedisFaultSpec) {
 	s.Action.ClockSkew = &v1alpha1.ClockSkew{Offset: *operatortest.Length(-time.Hour)}
 }
 
-func byMesh(change func(*v1alpha1.RedisFaultSpec)) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {
+func byMesh(
+	change func(*v1alpha1.RedisFaultSpec),
+) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {
 	return ByMeshFor(time.Second, change)
 }
 
-func ByMeshFor(lasts time.Duration, change func(*v1alpha1.RedisFaultSpec)) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {
+// ByMeshFor is the spec of a fault that Chaos Mesh injects, for so long.
+func ByMeshFor(
+	lasts time.Duration, change func(*v1alpha1.RedisFaultSpec),
+) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Engine = v1alpha1.EngineChaosMesh
 		if spec.Action.Type != v1alpha1.FaultPodKill {
@@ -127,8 +146,8 @@ func Meshed(broken func(*operatortest.RedisSet) int) func(*operatortest.Place) S
 	}
 }
 
-// meshServer is a second kube-apiserver with Chaos Mesh's kinds, which the first one must not have. It is started on
-// first use and ends with the process.
+// meshServer is a second kube-apiserver with Chaos Mesh's kinds, which the first one must not have.
+// It is started on first use and ends with the process.
 var meshServer struct {
 	once sync.Once
 	apiServerOfMesh
@@ -149,6 +168,11 @@ func startMeshServer(crds []string) (apiServerOfMesh, error) {
 	return apiServerOfMesh{env: env, client: c}, err
 }
 
+// Main is crashtest.Main, and ends the API server of Chaos Mesh, if there is one.
+func Main(m *testing.M) int {
+	return crashtest.Main(m, stopMeshServer)
+}
+
 // stopMeshServer stops it if it was started.
 func stopMeshServer() error {
 	if meshServer.env == nil {
@@ -157,6 +181,8 @@ func stopMeshServer() error {
 	return meshServer.env.Stop()
 }
 
+// NewMeshPlace returns a namespace on the API server with the kinds of Chaos Mesh, which starts
+// with the first of them.
 func NewMeshPlace(t *testing.T) *operatortest.Place {
 	t.Helper()
 	crds := meshtest.CRDs(t)
@@ -190,7 +216,8 @@ func StartMesh(p *operatortest.Place) {
 	for _, kind := range KindsOfMesh() {
 		lists = append(lists, object.NewList(kind))
 	}
-	p.StopMesh = p.StandIn("Chaos Mesh", p.LookEvery, func(ctx context.Context) error { return syncMesh(ctx, p) },
+	p.StopMesh = p.StandIn("Chaos Mesh", p.LookEvery,
+		func(ctx context.Context) error { return syncMesh(ctx, p) },
 		lists...)
 }
 
@@ -222,6 +249,7 @@ func syncMesh(ctx context.Context, p *operatortest.Place) error {
 	return errors.Join(problems...)
 }
 
+// KindsOfMesh are the kinds of the objects that faults create.
 func KindsOfMesh() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, fault := range []v1alpha1.FaultType{
@@ -254,7 +282,8 @@ func syncMeshKind(ctx context.Context, p *operatortest.Place, kind schema.GroupV
 			meshtest.SetStatus(p.T, child, pod, meshtest.Selected)
 		case !state.Injected:
 			if kind.Kind == "PodChaos" {
-				if err := p.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}},
+				if err := p.Client.Delete(ctx,
+					&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}},
 					client.GracePeriodSeconds(0)); err != nil {
 					return err
 				}

@@ -55,8 +55,8 @@ var ClusterKinds = []Kind{
 	},
 }
 
-// A server can be elected again only after four times cluster-node-timeout, at least 4 s: a fault that fails back
-// earlier has no effect.
+// A server can be elected again only after four times cluster-node-timeout, at least 4 s: a fault
+// that fails back earlier has no effect.
 const (
 	electionTimeout = time.Second
 	untilReelection = 4*electionTimeout + 500*time.Millisecond
@@ -80,8 +80,8 @@ func clustered(p *operatortest.Place) Scene {
 	return Scene{Target: target, Shows: func() map[string]string { return ServersShow(addresses) }}
 }
 
-// ClusterFleet is the scene of a StatefulSet of four servers in a cluster: three primaries, and redis-3 a replica of
-// redis-0.
+// ClusterFleet is the scene of a StatefulSet of four servers in a cluster: three primaries, and
+// redis-3 a replica of redis-0.
 func ClusterFleet(p *operatortest.Place) Scene {
 	return ClusterFleetOf(nil)(p)
 }
@@ -97,7 +97,12 @@ func ClusterFleetOf(change func(*Fleet, *appsv1.StatefulSet)) func(*operatortest
 		})
 		target := RedisPods(f.Address(0), f.Address(1), f.Address(2))
 		target.Topology = v1alpha1.TopologyCluster
-		return Scene{Target: target, Shows: f.Shows, Primary: f.PrimaryOf, AsksAPI: true}
+		return Scene{
+			Target:  target,
+			Shows:   f.Shows,
+			Primary: f.PrimaryOf,
+			AsksAPI: true,
+		}
 	}
 }
 

@@ -21,7 +21,9 @@ import (
 )
 
 // OwnControlPlane starts an API server with its etcd, and returns them and the places on it.
-func OwnControlPlane(t *testing.T) (env *envtest.Environment, on func(*testing.T) *operatortest.Place) {
+func OwnControlPlane(
+	t *testing.T,
+) (env *envtest.Environment, on func(*testing.T) *operatortest.Place) {
 	t.Helper()
 	env, err := cluster.StartControlPlane()
 	if err != nil {
@@ -36,10 +38,13 @@ func OwnControlPlane(t *testing.T) (env *envtest.Environment, on func(*testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	return env, func(t *testing.T) *operatortest.Place { return operatortest.NewPlaceOn(t, env.Config, to) }
+	return env, func(t *testing.T) *operatortest.Place {
+		return operatortest.NewPlaceOn(t, env.Config, to)
+	}
 }
 
-// Stop sends SIGSTOP to a process. It goes on when the test ends, or with the function that this returns.
+// Stop sends SIGSTOP to a process. It goes on when the test ends, or with the function that this
+// returns.
 func Stop(t *testing.T, pid int) (wake func()) {
 	t.Helper()
 	signal(t, pid, syscall.SIGSTOP)
@@ -64,7 +69,10 @@ func PidOf(t *testing.T, words ...string) int {
 	}
 	for _, line := range lines {
 		text, _ := os.ReadFile(line)
-		if !slices.ContainsFunc(words, func(word string) bool { return !bytes.Contains(text, []byte(word)) }) {
+		if !slices.ContainsFunc(words, func(word string) bool {
+			return !bytes.Contains(text,
+				[]byte(word))
+		}) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(line)))
 			return pid
 		}
@@ -74,4 +82,6 @@ func PidOf(t *testing.T, words ...string) int {
 }
 
 // PortOf is the port of a URL or an address.
-func PortOf(host string) string { return strings.TrimRight(host[strings.LastIndex(host, ":")+1:], "/") }
+func PortOf(host string) string {
+	return strings.TrimRight(host[strings.LastIndex(host, ":")+1:], "/")
+}

@@ -20,10 +20,17 @@ func (d Draw) quantity(values ...string) *resource.Quantity {
 // Draw makes random objects: every optional field there or not, values at and around their limits.
 type Draw struct{ *rand.Rand }
 
-func (d Draw) Yes() bool { return d.IntN(2) == 0 }
+// Yes is true half of the time.
+func (d Draw) Yes() bool {
+	return d.IntN(2) == 0
+}
 
-func Pick[T any](d Draw, values ...T) T { return values[d.IntN(len(values))] }
+// Pick is one of some values.
+func Pick[T any](d Draw, values ...T) T {
+	return values[d.IntN(len(values))]
+}
 
+// Maybe is nil or one of some values.
 func Maybe[T any](d Draw, values ...T) *T {
 	if d.Yes() {
 		return nil
@@ -31,8 +38,12 @@ func Maybe[T any](d Draw, values ...T) *T {
 	return new(Pick(d, values...))
 }
 
+// Value is one of some durations, or none.
 func (d Draw) Value(values ...time.Duration) metav1.Duration {
 	return metav1.Duration{Duration: Pick(d, append(values, 0)...)}
 }
 
-func (d Draw) Text(values ...string) string { return Pick(d, values...) }
+// Text is one of some texts.
+func (d Draw) Text(values ...string) string {
+	return Pick(d, values...)
+}

@@ -26,8 +26,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
-// Fleet is a StatefulSet of a place whose pods are real servers: redis-0 starts as the primary, the others as its
-// replicas.
+// Fleet is a StatefulSet of a place whose pods are real servers: redis-0 starts as the primary, the
+// others as its replicas.
 type Fleet struct {
 	*operatortest.Place
 	Pods *cluster.StatefulSet
@@ -38,36 +38,45 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	stopped int // servers that ended with their pods
-	// of the servers, by the UID of the pod; in a cluster by its name, as there they must find their node again
+	// of the servers, by the UID of the pod; in a cluster by its name, as there they must find their
+	// node again
 	dirs map[string]string
 }
 
 // StartFleet creates a StatefulSet and waits until all its pods are in sync.
-func StartFleet(p *operatortest.Place, replicas int32, change func(*Fleet, *appsv1.StatefulSet)) *Fleet {
+func StartFleet(
+	p *operatortest.Place, replicas int32, change func(*Fleet, *appsv1.StatefulSet),
+) *Fleet {
 	p.T.Helper()
 	f := &Fleet{Place: p, dirs: map[string]string{}}
 	f.Pods = &cluster.StatefulSet{
 		Client: p.Client, Namespace: p.Namespace, Name: "redis", Container: "redis", Start: f.start,
-		Address: func(pod *corev1.Pod) string { return f.IpOf(cluster.Ordinal(pod)) },
+		Address: func(pod *corev1.Pod) string { return f.IPOf(cluster.Ordinal(pod)) },
 	}
 	labels := map[string]string{"app": "redis"}
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("4"),
 		corev1.ResourceMemory: resource.MustParse("256Mi"),
 	}
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: appsv1.StatefulSetSpec{
-		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: new(int64(5)),
-			Containers: []corev1.Container{{
-				Name:      "redis",
-				Image:     "redis:7",
-				Args:      []string{"redis-server"},
-				Ports:     []corev1.ContainerPort{{ContainerPort: 6379}},
-				Resources: corev1.ResourceRequirements{Limits: room, Requests: room},
-			}},
-		}},
-	}}
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "redis"},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: new(int64(5)),
+					Containers: []corev1.Container{{
+						Name:      "redis",
+						Image:     "redis:7",
+						Args:      []string{"redis-server"},
+						Ports:     []corev1.ContainerPort{{ContainerPort: 6379}},
+						Resources: corev1.ResourceRequirements{Limits: room, Requests: room},
+					}},
+				},
+			},
+		},
+	}
 	if change != nil {
 		change(f, set)
 	}
@@ -78,7 +87,8 @@ func StartFleet(p *operatortest.Place, replicas int32, change func(*Fleet, *apps
 		f.Pods.StopAll()
 	})
 	if f.clustered {
-		p.Until("all servers answer", time.Minute, func() bool { return f.ready(replicas) }, func() string { return "" })
+		p.Until("all servers answer", time.Minute, func() bool { return f.ready(replicas) },
+			func() string { return "" })
 		p.MustChange(f.formCluster())
 	}
 	p.Until("the fleet is in sync", time.Minute, func() bool {
@@ -98,9 +108,15 @@ func (f *Fleet) step(ctx context.Context) error {
 	return errors.Join(err, cluster.RunHelpers(ctx, f.Client, f.Namespace))
 }
 
-func (f *Fleet) IpOf(ordinal int) string { return f.Subnet + strconv.Itoa(2+ordinal) }
+// IPOf is the IP address of a pod.
+func (f *Fleet) IPOf(ordinal int) string {
+	return f.Subnet + strconv.Itoa(2+ordinal)
+}
 
-func (f *Fleet) Address(ordinal int) string { return f.IpOf(ordinal) + ":6379" }
+// Address is where the server of a pod listens.
+func (f *Fleet) Address(ordinal int) string {
+	return f.IPOf(ordinal) + ":6379"
+}
 
 // ready reports whether all servers have answered.
 func (f *Fleet) ready(replicas int32) bool {
@@ -110,18 +126,20 @@ func (f *Fleet) ready(replicas int32) bool {
 
 // start runs a pod's server with the arguments of its container.
 func (f *Fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error) {
-	ip := f.IpOf(cluster.Ordinal(pod))
+	ip := f.IPOf(cluster.Ordinal(pod))
 	dir, err := f.dirOf(pod)
 	if err != nil {
 		return nil, nil, err
 	}
-	arguments := append(slices.Concat(pod.Spec.Containers[0].Args[1:], f.Options), "--replica-announce-ip", ip)
+	arguments := append(slices.Concat(pod.Spec.Containers[0].Args[1:], f.Options),
+		"--replica-announce-ip", ip)
 	if f.File {
 		arguments = append([]string{configFile(dir)}, arguments...)
 	}
 	switch {
 	case f.clustered:
-		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip",
+		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
+			"--cluster-announce-ip",
 			ip)
 	default:
 		if primary := f.primaryFor(cluster.Ordinal(pod)); primary != "" {
@@ -137,7 +155,8 @@ func (f *Fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err
 	}, exited, err
 }
 
-// dirOf is the directory of a pod's server: a container that is restarted has that of the one before.
+// dirOf is the directory of a pod's server: a container that is restarted has that of the one
+// before.
 func (f *Fleet) dirOf(pod *corev1.Pod) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,12 +175,15 @@ func (f *Fleet) dirOf(pod *corev1.Pod) (string, error) {
 	return dir, os.WriteFile(configFile(dir), nil, 0o600)
 }
 
-func configFile(dir string) string { return filepath.Join(dir, "redis.conf") }
+func configFile(dir string) string {
+	return filepath.Join(dir, "redis.conf")
+}
 
 // forget removes the data of the pods that a StatefulSet does not have any more.
 func (f *Fleet) forget(ctx context.Context) error {
 	set := &appsv1.StatefulSet{}
-	if err := f.Client.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: f.Pods.Name}, set); err != nil {
+	if err := f.Client.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: f.Pods.Name},
+		set); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -178,15 +200,15 @@ func (f *Fleet) PrimaryOf() string {
 	role, primary := RoleAt(f.Address(0))
 	for i := range 8 {
 		other, _ := RoleAt(f.Address(i))
-		if role == "slave" && f.IpOf(i) == primary || role == "" && !f.clustered && other == "master" {
+		if role == "slave" && f.IPOf(i) == primary || role == "" && !f.clustered && other == "master" {
 			return fmt.Sprintf("redis-%d", i)
 		}
 	}
 	return operatortest.RedisName
 }
 
-// primaryFor is the address that a server replicates which starts, as an entrypoint script finds it: the present
-// primary; "" if that is itself, or if there is none yet.
+// primaryFor is the address that a server replicates which starts, as an entrypoint script finds
+// it: the present primary; "" if that is itself, or if there is none yet.
 func (f *Fleet) primaryFor(ordinal int) string {
 	replicated := false // by others
 	for i := range 8 {
@@ -195,18 +217,19 @@ func (f *Fleet) primaryFor(ordinal int) string {
 		}
 		switch role, primary := RoleAt(f.Address(i)); {
 		case role == "master":
-			return f.IpOf(i)
-		case role == "slave" && primary == f.IpOf(ordinal):
+			return f.IPOf(i)
+		case role == "slave" && primary == f.IPOf(ordinal):
 			replicated = true
 		}
 	}
 	if ordinal == 0 || replicated {
 		return ""
 	}
-	return f.IpOf(0)
+	return f.IPOf(0)
 }
 
-// RoleAt returns the role of a server, and of a replica the address of its primary; "" if it does not answer.
+// RoleAt returns the role of a server, and of a replica the address of its primary; "" if it does
+// not answer.
 func RoleAt(address string) (role, primary string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -230,6 +253,7 @@ func RoleAt(address string) (role, primary string) {
 	return role, primary
 }
 
+// ServersStopped is how many servers have ended with their pods.
 func (f *Fleet) ServersStopped() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -240,9 +264,10 @@ func (f *Fleet) ServersStopped() int {
 func (f *Fleet) Shows() map[string]string {
 	shows := map[string]string{}
 	var all corev1.PodList
-	if err := f.Client.List(context.Background(), &all, client.InNamespace(f.Namespace), client.MatchingLabels{
-		"app": "redis",
-	}); err != nil {
+	if err := f.Client.List(context.Background(), &all, client.InNamespace(f.Namespace),
+		client.MatchingLabels{
+			"app": "redis",
+		}); err != nil {
 		shows["pods"] = err.Error()
 	}
 	addresses := map[string]string{}
@@ -253,7 +278,8 @@ func (f *Fleet) Shows() map[string]string {
 	return shows
 }
 
-// ServersShow returns the settings of the servers of a replication, by name, and their roles together.
+// ServersShow returns the settings of the servers of a replication, by name, and their roles
+// together.
 func ServersShow(addresses map[string]string) map[string]string {
 	shows := map[string]string{}
 	primaries, inSync, attached, nodes := 0, 0, 0, map[string]bool{}
@@ -271,19 +297,22 @@ func ServersShow(addresses map[string]string) map[string]string {
 			inSync++
 		}
 		if one["setting cluster-enabled"] == "yes" {
-			nodes[fmt.Sprintf("%s, %s primaries of %s nodes", one["setting cluster_state"], one["setting cluster_size"],
+			nodes[fmt.Sprintf("%s, %s primaries of %s nodes", one["setting cluster_state"],
+				one["setting cluster_size"],
 				one["setting cluster_known_nodes"])] = true
 		}
 		shows[server+" publishes"] = one["publishes"]
 		for name, value := range one {
-			if strings.HasPrefix(name, "setting ") && name != "setting replicaof" && name != "setting slaveof" {
+			if strings.HasPrefix(name, "setting ") && name != "setting replicaof" &&
+				name != "setting slaveof" {
 				shows[server+" "+name] = value
 			}
 		}
 	}
 	shows["roles"] = fmt.Sprintf("%d primary, %d replicas in sync", primaries, min(inSync, attached))
 	if len(nodes) > 0 {
-		shows["nodes"] = strings.Join(slices.Sorted(maps.Keys(nodes)), "; ") // of the cluster, as its members report them
+		// of the cluster, as its members report them
+		shows["nodes"] = strings.Join(slices.Sorted(maps.Keys(nodes)), "; ")
 	}
 	return shows
 }

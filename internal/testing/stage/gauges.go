@@ -22,13 +22,14 @@ const (
 	byServers = "servers" // their settings, and whether they answer
 	// its number of replicas and its template, which its controller then puts into effect
 	ByStatefulSet = "StatefulSet"
-	byPods        = "pods"                  // their resources
-	byNodes       = "nodes"                 // their taints, and the pods that hold volumes on them
-	byChaosMesh   = "objects of Chaos Mesh" // those that are not deleted: its stand-in has no other effect
-	NothingToDo   = "nothing to restore"    // the fault leaves nothing
-	NotInjected   = "not injected"          // it needs the API server, which was stopped
-	// an injection of several steps that nobody led: it is given up after lifecycle.StepsPatience, or goes on with the
-	// next leader
+	byPods        = "pods"  // their resources
+	byNodes       = "nodes" // their taints, and the pods that hold volumes on them
+	// those that are not deleted: its stand-in has no other effect
+	byChaosMesh = "objects of Chaos Mesh"
+	NothingToDo = "nothing to restore" // the fault leaves nothing
+	NotInjected = "not injected"       // it needs the API server, which was stopped
+	// an injection of several steps that nobody led: it is given up after lifecycle.StepsPatience, or
+	// goes on with the next leader
 	NotComplete = "not complete"
 	Unobserved  = "its end was not seen" // a failure
 )
@@ -53,7 +54,9 @@ func GaugeOf(s *Stage, kind Kind) Gauge {
 	return Gauge{ByStatefulSet, func() map[string]string { return sizes(s.Place) }, true}
 }
 
-func ofPods(s *Stage) Gauge { return Gauge{byPods, only(s.Place, "pod "), true} }
+func ofPods(s *Stage) Gauge {
+	return Gauge{byPods, only(s.Place, "pod "), true}
+}
 
 func ofNodes(s *Stage) Gauge {
 	return Gauge{byNodes, func() map[string]string { return nodes(s.Place) }, true}
@@ -93,9 +96,10 @@ func only(p *operatortest.Place, prefix string) func() map[string]string {
 func nodes(p *operatortest.Place) map[string]string {
 	shows := only(p, "node ")()
 	var holders corev1.PodList
-	if err := p.Client.List(context.Background(), &holders, client.InNamespace(p.Namespace), client.HasLabels{
-		v1alpha1.LabelFault,
-	}); err != nil {
+	if err := p.Client.List(context.Background(), &holders, client.InNamespace(p.Namespace),
+		client.HasLabels{
+			v1alpha1.LabelFault,
+		}); err != nil {
 		shows["holders"] = err.Error()
 	}
 	for i := range holders.Items {

@@ -26,7 +26,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// Kinds are all kinds of faults, each with a suitable target and the shortest possible course; the slowest first.
+// Kinds are all kinds of faults, each with a suitable target and the shortest possible course; the
+// slowest first.
 var Kinds = slices.Concat(NativeKinds, ClusterKinds, meshKinds)
 
 // NativeKinds are those that Redquake injects itself.
@@ -38,7 +39,10 @@ var NativeKinds = []Kind{
 		needs: NeedsWorkload,
 		Scene: FleetOf(2, nil),
 		Spec: func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-			spec.Action.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, operatortest.Length(time.Second)
+			spec.Action.IOThreads, spec.Duration = &v1alpha1.IOThreads{
+				Count:  2,
+				Method: v1alpha1.ApplyRoll,
+			}, operatortest.Length(time.Second)
 		},
 		Wild: func(d Draw, a *v1alpha1.Action) {
 			a.IOThreads = &v1alpha1.IOThreads{
@@ -60,9 +64,11 @@ var NativeKinds = []Kind{
 					PlantedInPatch+`"}]}]}`), operatortest.Length(time.Second)
 		},
 		Wild: func(d Draw, a *v1alpha1.Action) {
-			a.PodTemplate = Pick(d, nil, &v1alpha1.PodTemplate{}, TemplatePatch(`{"priorityClassName": "high"}`),
+			a.PodTemplate = Pick(d, nil, &v1alpha1.PodTemplate{},
+				TemplatePatch(`{"priorityClassName": "high"}`),
 				TemplatePatch(`{"containers": [{"name": "redis"}], "nonsense": [1]}`),
-				TemplatePatch(`{"containers": [{"image": "x"}]}`), TemplatePatch(`{"containers": null, "$patch": "replace"}`),
+				TemplatePatch(`{"containers": [{"image": "x"}]}`),
+				TemplatePatch(`{"containers": null, "$patch": "replace"}`),
 				TemplatePatch(`[]`))
 		},
 	},
@@ -91,7 +97,9 @@ var NativeKinds = []Kind{
 		Scene: Single(ServersEnded),
 		Spec:  plainSpec,
 		Wild: func(d Draw, a *v1alpha1.Action) {
-			a.ProcessCrash = Maybe(d, v1alpha1.ProcessCrash{Method: Pick(d, "", v1alpha1.CrashShutdown, v1alpha1.CrashSegfault)})
+			a.ProcessCrash = Maybe(d, v1alpha1.ProcessCrash{
+				Method: Pick(d, "", v1alpha1.CrashShutdown, v1alpha1.CrashSegfault),
+			})
 		},
 	},
 	{
@@ -109,7 +117,8 @@ var NativeKinds = []Kind{
 			a.Config = &v1alpha1.Config{
 				Parameters: Pick(d, map[string]v1alpha1.ParameterValue{"appendfsync": "always"},
 					map[string]v1alpha1.ParameterValue{"port": "1", "maxclients": "0"},
-					map[string]v1alpha1.ParameterValue{"Bad Name": "x"}, nil, map[string]v1alpha1.ParameterValue{"maxmemory": ""}),
+					map[string]v1alpha1.ParameterValue{"Bad Name": "x"}, nil,
+					map[string]v1alpha1.ParameterValue{"maxmemory": ""}),
 			}
 		},
 	},
@@ -122,7 +131,9 @@ var NativeKinds = []Kind{
 			spec.Action.Config = &v1alpha1.Config{
 				Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"},
 			}
-			spec.Setting, spec.Trigger, spec.Duration = true, v1alpha1.FaultTrigger{}, operatortest.Length(time.Second)
+			spec.Setting = true
+			spec.Trigger = v1alpha1.FaultTrigger{}
+			spec.Duration = operatortest.Length(time.Second)
 		},
 	},
 	{
@@ -146,7 +157,9 @@ var NativeKinds = []Kind{
 			spec.Duration = operatortest.Length(time.Second)
 		},
 		Wild: func(d Draw, a *v1alpha1.Action) {
-			a.ClientPause = Maybe(d, v1alpha1.ClientPause{Mode: Pick(d, "", v1alpha1.PauseAll, v1alpha1.PauseWrite)})
+			a.ClientPause = Maybe(d, v1alpha1.ClientPause{
+				Mode: Pick(d, "", v1alpha1.PauseAll, v1alpha1.PauseWrite),
+			})
 		},
 	},
 	{
@@ -156,7 +169,9 @@ var NativeKinds = []Kind{
 		Scene:  Single(nil),
 		Fades:  true,
 		Spec: func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-			spec.Action.ClientPause, spec.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, operatortest.Length(3*time.Second)
+			spec.Action.ClientPause, spec.Duration = &v1alpha1.ClientPause{
+				Mode: v1alpha1.PauseWrite,
+			}, operatortest.Length(3*time.Second)
 		},
 	},
 	{
@@ -166,7 +181,8 @@ var NativeKinds = []Kind{
 		Spec:  hangs(v1alpha1.HangDebugSleep),
 		Wild: func(d Draw, a *v1alpha1.Action) {
 			a.Hang = Maybe(d, v1alpha1.Hang{
-				Method: Pick(d, "", v1alpha1.HangAuto, v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause),
+				Method: Pick(d, "", v1alpha1.HangAuto, v1alpha1.HangDebugSleep, v1alpha1.HangScript,
+					v1alpha1.HangClientPause),
 			})
 		},
 	},
@@ -202,10 +218,15 @@ var NativeKinds = []Kind{
 		Scene: FleetOf(1, OnNodes),
 		gauge: ofPods,
 		Spec: func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-			spec.Action.Resources, spec.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}, operatortest.Length(time.Second)
+			spec.Action.Resources, spec.Duration = &v1alpha1.Resources{
+				CPU: new(resource.MustParse("1")),
+			}, operatortest.Length(time.Second)
 		},
 		Wild: func(d Draw, a *v1alpha1.Action) {
-			a.Resources = &v1alpha1.Resources{CPU: d.quantity("100m", "0", "-1", "1e9"), Memory: d.quantity("64Mi", "1", "0")}
+			a.Resources = &v1alpha1.Resources{
+				CPU:    d.quantity("100m", "0", "-1", "1e9"),
+				Memory: d.quantity("64Mi", "1", "0"),
+			}
 		},
 	},
 	{
@@ -272,7 +293,8 @@ var NativeKinds = []Kind{
 		Scene: FleetOf(1, OnNodes),
 		gauge: ofNodes,
 		Spec: func(p *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-			spec.Action.NodeLoss, spec.Duration = &v1alpha1.NodeLoss{Node: operatortest.RedisPodOf(p).Spec.NodeName}, operatortest.Length(time.Second)
+			spec.Action.NodeLoss = &v1alpha1.NodeLoss{Node: operatortest.RedisPodOf(p).Spec.NodeName}
+			spec.Duration = operatortest.Length(time.Second)
 		},
 		Wild: func(d Draw, a *v1alpha1.Action) {
 			a.NodeLoss = &v1alpha1.NodeLoss{Node: d.Text("node-1", "gone", "")}
@@ -313,7 +335,9 @@ const PlantedInPatch = Planted + "-variable"
 
 // TemplatePatch is a patch of the spec of a pod template.
 func TemplatePatch(spec string) *v1alpha1.PodTemplate {
-	return &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{Spec: &runtime.RawExtension{Raw: []byte(spec)}}}
+	return &v1alpha1.PodTemplate{
+		Patch: v1alpha1.PodTemplatePatch{Spec: &runtime.RawExtension{Raw: []byte(spec)}},
+	}
 }
 
 func plainSpec(*operatortest.Place, *v1alpha1.RedisFaultSpec) {}
@@ -327,10 +351,15 @@ func RedisPods(addresses ...string) v1alpha1.RedisTarget {
 }
 
 // Single is the scene of one server in one pod.
-func Single(broken func(*operatortest.RedisSet) int, options ...string) func(*operatortest.Place) Scene {
+func Single(
+	broken func(*operatortest.RedisSet) int, options ...string,
+) func(*operatortest.Place) Scene {
 	return func(p *operatortest.Place) Scene {
 		set := operatortest.StartRedis(p, options...)
-		sc := Scene{Target: RedisPods(set.Address()), Shows: func() map[string]string { return ServerShows(set.Address()) }}
+		sc := Scene{
+			Target: RedisPods(set.Address()),
+			Shows:  func() map[string]string { return ServerShows(set.Address()) },
+		}
 		if broken != nil {
 			sc.broken = func() int { return broken(set) }
 		}
@@ -338,27 +367,44 @@ func Single(broken func(*operatortest.RedisSet) int, options ...string) func(*op
 	}
 }
 
-func PodsDeleted(s *operatortest.RedisSet) int { return len(s.PodsDeleted()) }
+// PodsDeleted counts the deleted pods.
+func PodsDeleted(s *operatortest.RedisSet) int {
+	return len(s.PodsDeleted())
+}
 
 // FleetOf is the scene of a StatefulSet.
-func FleetOf(replicas int32, change func(*Fleet, *appsv1.StatefulSet)) func(*operatortest.Place) Scene {
+func FleetOf(
+	replicas int32, change func(*Fleet, *appsv1.StatefulSet),
+) func(*operatortest.Place) Scene {
 	return func(p *operatortest.Place) Scene {
 		f := StartFleet(p, replicas, change)
-		return Scene{Target: RedisPods(f.Address(0)), Shows: f.Shows, Primary: f.PrimaryOf, AsksAPI: true}
+		return Scene{
+			Target:  RedisPods(f.Address(0)),
+			Shows:   f.Shows,
+			Primary: f.PrimaryOf,
+			AsksAPI: true,
+		}
 	}
 }
 
 // watched is the scene of a primary and two replicas that three sentinels watch.
-func watched(p *operatortest.Place) Scene { return watchedFor(p, 0) }
+func watched(p *operatortest.Place) Scene {
+	return watchedFor(p, 0)
+}
 
 // PatientlyWatched leaves time for a failover while the primary's writes are paused.
-func PatientlyWatched(p *operatortest.Place) Scene { return watchedFor(p, 10*time.Second) }
+func PatientlyWatched(p *operatortest.Place) Scene {
+	return watchedFor(p, 10*time.Second)
+}
 
 func watchedFor(p *operatortest.Place, downAfter time.Duration) Scene {
 	set := redistest.NewSentinel(p.T, 2, redistest.SentinelOptions{DownAfter: downAfter})
 	addresses := PodsOf(p, set.Servers())
 	target := RedisPods()
-	target.Sentinel = &v1alpha1.SentinelTarget{Addresses: set.SentinelAddresses(), MasterName: redistest.MasterName}
+	target.Sentinel = &v1alpha1.SentinelTarget{
+		Addresses:  set.SentinelAddresses(),
+		MasterName: redistest.MasterName,
+	}
 	return Scene{
 		Target: target,
 		Shows:  func() map[string]string { return ServersShow(addresses) },
@@ -373,7 +419,8 @@ func failoversOf(set *redistest.Sentinel) int {
 	client, latest := redis.NewClient(nil), int64(0)
 	defer client.Close()
 	for _, sentinel := range set.Sentinels {
-		reply, err := client.Do(ctx, sentinel.Address(), redis.Login{}, "SENTINEL", "MASTER", redistest.MasterName)
+		reply, err := client.Do(ctx, sentinel.Address(), redis.Login{}, "SENTINEL", "MASTER",
+			redistest.MasterName)
 		if err != nil {
 			continue
 		}
@@ -406,12 +453,16 @@ func PodAt(p *operatortest.Place, name string, labels map[string]string, port in
 		}}},
 	}
 	p.Create(pod)
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}
+	pod.Status = corev1.PodStatus{
+		Phase:  corev1.PodRunning,
+		PodIP:  "127.0.0.1",
+		PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}},
+	}
 	p.MustChange(p.Client.Status().Update(context.Background(), pod))
 }
 
-// Rewritten is the scene of a server whose configuration file is rewritten as soon as a fault has changed hz, as
-// Sentinel does.
+// Rewritten is the scene of a server whose configuration file is rewritten as soon as a fault has
+// changed hz, as Sentinel does.
 func Rewritten(p *operatortest.Place) Scene {
 	server := redistest.NewServer(p.T, redistest.Options{})
 	addresses := PodsOf(p, []*redistest.Server{server})
@@ -468,37 +519,47 @@ func OnVolume(f *Fleet, set *appsv1.StatefulSet) {
 	OnNodes(f, set)
 	for i := range 5 {
 		f.Pods.Volumes = append(f.Pods.Volumes,
-			cluster.NewVolume(f.T, f.Client, f.Namespace, fmt.Sprintf("%s-%d", f.Namespace, i), fmt.Sprintf("data-redis-%d", i)))
+			cluster.NewVolume(f.T, f.Client, f.Namespace, fmt.Sprintf("%s-%d", f.Namespace, i),
+				fmt.Sprintf("data-redis-%d", i)))
 	}
 	f.Pods.Admit = func(pod *corev1.Pod) { // as of a template of claims
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + pod.Name},
 		}}}
 		// the server's dir is in it
-		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: os.TempDir()}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+			{Name: "data", MountPath: os.TempDir()},
+		}
 	}
 }
 
+// Scales is the spec of a fault that changes the number of replicas for a second.
 func Scales(by int32) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.ReplicaScale, spec.Duration = &v1alpha1.ReplicaScale{By: by}, operatortest.Length(time.Second)
+		spec.Action.ReplicaScale, spec.Duration = &v1alpha1.ReplicaScale{By: by},
+			operatortest.Length(time.Second)
 	}
 }
 
+// Executed counts how often a server has executed a command.
 func Executed(command string) func(*operatortest.RedisSet) int {
 	return func(s *operatortest.RedisSet) int { return calls(s.Address(), command) }
 }
 
+// Slowly counts the executions of a command in the slow log of a server.
 func Slowly(command string) func(*operatortest.RedisSet) int {
 	return func(s *operatortest.RedisSet) int { return slow(s.Address(), command) }
 }
 
 func hangs(method v1alpha1.HangMethod) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Action.Hang, spec.Duration = &v1alpha1.Hang{Method: method}, operatortest.Length(1200*time.Millisecond)
+		spec.Action.Hang, spec.Duration = &v1alpha1.Hang{
+			Method: method,
+		}, operatortest.Length(1200*time.Millisecond)
 	}
 }
 
+// ServersEnded counts the servers that were killed, or have ended by themselves.
 func ServersEnded(s *operatortest.RedisSet) int {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

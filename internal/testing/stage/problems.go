@@ -17,14 +17,15 @@ import (
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
-// LeftPaused returns the servers that are paused although the fault has finished. A pause expires, so it must be
-// detected at once. After a stall of the machine the result is not reliable.
+// LeftPaused returns the servers that are paused although the fault has finished. A pause expires,
+// so it must be detected at once. After a stall of the machine the result is not reliable.
 func (s *Stage) LeftPaused() (paused []string) {
 	free := func() bool {
 		paused = waitingIn(s.Shows())
 		return len(paused) == 0
 	}
-	if s.Within(2*time.Second, free) || operatortest.StalledSince(time.Now().Add(-5*time.Second)) && s.Within(20*time.Second, free) {
+	if s.Within(2*time.Second, free) ||
+		operatortest.StalledSince(time.Now().Add(-5*time.Second)) && s.Within(20*time.Second, free) {
 		return nil
 	}
 	return paused
@@ -49,7 +50,9 @@ func (s *Stage) PushOn(name string) bool {
 		return len(f.Finalizers) == 0
 	}
 	if operatortest.Reason(f.Status.Conditions) == v1alpha1.ReasonObserving && !f.Spec.Abort {
-		s.MustChange(operatortest.Change(s.Place, f, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+		s.MustChange(operatortest.Change(s.Place, f, func(f *v1alpha1.RedisFault) {
+			f.Spec.Abort = true
+		}))
 	}
 	return false
 }
@@ -67,12 +70,16 @@ func (k Kind) ProblemsIn(f *v1alpha1.RedisFault) []string {
 	if t := f.Status.Targets[0]; t.InjectedAt == nil || t.RevertedAt == nil || t.RevertAbandoned {
 		wrong = append(wrong, fmt.Sprintf("its record: %+v", t))
 	}
-	injections := slices.DeleteFunc(operatortest.TimelineOf(f), func(event string) bool { return event != "Injected" })
+	injections := slices.DeleteFunc(operatortest.TimelineOf(f), func(event string) bool {
+		return event != "Injected"
+	})
 	if len(injections) != 1 {
-		wrong = append(wrong, fmt.Sprintf("its timeline has %d injections: %v", len(injections), operatortest.TimelineOf(f)))
+		wrong = append(wrong, fmt.Sprintf("its timeline has %d injections: %v", len(injections),
+			operatortest.TimelineOf(f)))
 	}
 	if seen := f.Status.Effect; seen == "" || seen == v1alpha1.EffectNotObserved && !k.Fades {
-		wrong = append(wrong, fmt.Sprintf("its effect is %q: %s", f.Status.Effect, f.Status.EffectEvidence))
+		wrong = append(wrong, fmt.Sprintf("its effect is %q: %s", f.Status.Effect,
+			f.Status.EffectEvidence))
 	}
 	return wrong
 }
@@ -87,6 +94,7 @@ func KindsNamed(names ...string) []Kind {
 	return kinds
 }
 
+// OperationOf is the declaration of the fault of a kind.
 func OperationOf(kind Kind) *declared.Kind {
 	spec := v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: kind.Fault}}
 	if kind.needs == NeedsMesh {
@@ -96,7 +104,7 @@ func OperationOf(kind Kind) *declared.Kind {
 }
 
 const (
-	// planted is part of every password in TestPasswordsAreFoundNowhere.
+	// Planted is part of every password in TestPasswordsAreFoundNowhere.
 	Planted = "pLaNtEd"
 	// PlantedLabel marks the Secrets that hold it.
 	PlantedLabel = "planted"

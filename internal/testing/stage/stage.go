@@ -26,30 +26,35 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/await"
+	"github.com/redquake/redquake/internal/testing/crashtest"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
-// Stage is a Redis under load in its own place, with an operator that can be killed and functions that read the
-// state. Faults run on it one after another.
+// Stage is a Redis under load in its own place, with an operator that can be killed and functions
+// that read the state. Faults run on it one after another.
 type Stage struct {
 	*operatortest.Place
-	Operator *process
-	Faults   int                      // number of faults so far
-	Before   map[string]string        // result of shows before the first fault
-	Shows    func() map[string]string // the state that a fault must restore; a value that cannot be read is an error text
-	Broken   func() int               // number of injections on the stage; nil if they cannot be counted
-	Primary  func() string            // name of the pod of the selected primary; nil = redis-0
+	Operator *crashtest.Process
+	Faults   int               // number of faults so far
+	Before   map[string]string // result of shows before the first fault
+	// the state that a fault must restore; a value that cannot be read is an error text
+	Shows func() map[string]string
+	// number of injections on the stage; nil if they cannot be counted
+	Broken  func() int
+	Primary func() string // name of the pod of the selected primary; nil = redis-0
 
-	redisBefore map[string]string        // result of redisShows before the first fault
-	redisShows  func() map[string]string // the part of shows that needs no API server; nil if there is none
+	redisBefore map[string]string // result of redisShows before the first fault
+	// the part of shows that needs no API server; nil if there is none
+	redisShows func() map[string]string
 }
 
-// need is what a kind of fault asks of a Redis, beside a server. The stages on which kinds meet, are planned, or act
-// with a password take their kinds by it.
-type need int
+// Need is what a kind of fault asks of a Redis, beside a server. The stages on which kinds meet,
+// are planned, or act with a password take their kinds by it.
+type Need int
 
+// The needs.
 const (
-	NeedsServer      need = iota // only that
+	NeedsServer      Need = iota // only that
 	NeedsWorkload                // a StatefulSet
 	NeedsNodes                   // nodes that pods can be scheduled to, and a volume for each pod
 	NeedsFile                    // a configuration file that is rewritten
@@ -65,23 +70,29 @@ const (
 type Kind struct {
 	Name  string
 	Fault v1alpha1.FaultType
-	needs need
+	needs Need
 	On    func(*testing.T) *operatortest.Place // if it needs another cluster; nil = NewPlace
 	Scene func(*operatortest.Place) Scene
 	Spec  func(*operatortest.Place, *v1alpha1.RedisFaultSpec)
 
-	Quick  bool // the one of its mechanism in make test; the others are in the full table
-	Fades  bool // the effect may be invisible: it ends with the operator process, or only the real Chaos Mesh has one
+	Quick bool // the one of its mechanism in make test; the others are in the full table
+	// the effect may be invisible: it ends with the operator process, or only the real Chaos Mesh has
+	// one
+	Fades  bool
 	Pauses bool // clients are paused during the fault
 
 	gauge func(*Stage) Gauge // if it leaves its mark neither on the servers nor on their StatefulSet
-	// draws settings for the fuzz test, also such that are refused; of one kind of each type that has settings
+	// draws settings for the fuzz test, also such that are refused; of one kind of each type that has
+	// settings
 	Wild func(Draw, *v1alpha1.Action)
 }
 
 // KindsThatNeed are the kinds of the crash test that need one of these.
-func KindsThatNeed(needs ...need) []Kind {
-	return slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool { return !slices.Contains(needs, k.needs) })
+func KindsThatNeed(needs ...Need) []Kind {
+	return slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool {
+		return !slices.Contains(needs,
+			k.needs)
+	})
 }
 
 // Scene is a Redis with the cluster around it.
@@ -96,14 +107,22 @@ type Scene struct {
 }
 
 // Raise starts a stage and its load.
-func (k Kind) Raise(t *testing.T) *Stage { return k.RaiseWith(t, Orders{}) }
+func (k Kind) Raise(t *testing.T) *Stage {
+	return k.RaiseWith(t, crashtest.Orders{})
+}
 
-func (k Kind) RaiseWith(t *testing.T, order Orders) *Stage {
+// RaiseWith is Raise with other orders for the operator.
+func (k Kind) RaiseWith(t *testing.T, order crashtest.Orders) *Stage {
 	t.Helper()
 	p := operatortest.PlaceOn(t, k.On)
 	set := k.Scene(p)
 	operatortest.StartKubelet(p, nil)
-	s := &Stage{Place: p, Operator: startProcessWith(p, order), Broken: set.broken, Primary: set.Primary}
+	s := &Stage{
+		Place:    p,
+		Operator: crashtest.StartWith(p, order),
+		Broken:   set.broken,
+		Primary:  set.Primary,
+	}
 	s.Shows = func() map[string]string {
 		all := set.Shows()
 		maps.Copy(all, clusterShows(p))
@@ -112,7 +131,10 @@ func (k Kind) RaiseWith(t *testing.T, order Orders) *Stage {
 	p.Create(operatortest.NewLoadTest("run", "", func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Target = set.Target
 		test.Spec.Client.Connections = 2
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(50)), Duration: operatortest.Length(2 * time.Hour)}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Rate:     new(int32(50)),
+			Duration: operatortest.Length(2 * time.Hour),
+		}
 	}))
 	p.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 	Settles(p, set)
@@ -123,8 +145,8 @@ func (k Kind) RaiseWith(t *testing.T, order Orders) *Stage {
 	return s
 }
 
-// Settles waits until all servers of a scene answer and are in sync, so that what they show is what a fault must
-// restore.
+// Settles waits until all servers of a scene answer and are in sync, so that what they show is what
+// a fault must restore.
 func Settles(p *operatortest.Place, set Scene) {
 	p.T.Helper()
 	await.Until(p.T, "the scene before the fault", func() error {
@@ -136,18 +158,20 @@ func Settles(p *operatortest.Place, set Scene) {
 			}
 		}
 		if servers > 0 { // several
-			if _, err := fmt.Sscanf(shows["roles"], "%d primary, %d replicas in sync", &primaries, &replicas); err != nil ||
+			if _, err := fmt.Sscanf(shows["roles"], "%d primary, %d replicas in sync", &primaries,
+				&replicas); err != nil ||
 				primaries+replicas != servers {
 				return fmt.Errorf("%d servers: %s, %w", servers, shows["roles"], err)
 			}
 		}
-		return await.That(len(waitingIn(shows)) == 0 && shows["writes"] == "<nil>", "%v do not answer; writes: %s",
+		return await.That(len(waitingIn(shows)) == 0 && shows["writes"] == "<nil>",
+			"%v do not answer; writes: %s",
 			waitingIn(shows), shows["writes"])
 	})
 }
 
-// Within waits for a state and reports whether it was reached. It checks when an object has changed or the operator has
-// ended, and periodically.
+// Within waits for a state and reports whether it was reached. It checks when an object has changed
+// or the operator has ended, and periodically.
 func (s *Stage) Within(patience time.Duration, came func() bool) bool {
 	if s.Changed == nil {
 		s.Watch()
@@ -159,7 +183,7 @@ func (s *Stage) Within(patience time.Duration, came func() bool) bool {
 		again := time.NewTimer(s.LookEvery)
 		select {
 		case <-s.Changed:
-		case <-s.Operator.ended:
+		case <-s.Operator.Ended():
 		case <-again.C:
 		}
 		again.Stop()
@@ -187,7 +211,8 @@ func Differences(before, after map[string]string) []string {
 // ServerShows returns the settings and the role of a server, and whether a client can write.
 func ServerShows(address string) map[string]string {
 	patience := time.Second
-	if operatortest.StalledSince(time.Now().Add(-10 * time.Second)) { // then a server without a pause may not answer either
+	// then a server without a pause may not answer either
+	if operatortest.StalledSince(time.Now().Add(-10 * time.Second)) {
 		patience = 10 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -222,7 +247,10 @@ func ServerShows(address string) map[string]string {
 		state, _ := c.ClusterInfo(ctx).Result()
 		for line := range strings.Lines(state) {
 			if name, value, _ := strings.Cut(strings.TrimSpace(line),
-				":"); slices.Contains([]string{"cluster_state", "cluster_slots_ok", "cluster_known_nodes", "cluster_size"}, name) {
+				":"); slices.Contains([]string{
+				"cluster_state", "cluster_slots_ok", "cluster_known_nodes",
+				"cluster_size",
+			}, name) {
 				shows["setting "+name] = value
 			}
 		}
@@ -230,15 +258,18 @@ func ServerShows(address string) map[string]string {
 	info, _ := c.Info(ctx, "replication").Result()
 	for line := range strings.Lines(info) {
 		if name, value, _ := strings.Cut(strings.TrimSpace(line),
-			":"); slices.Contains([]string{"role", "connected_slaves", "master_link_status", "master_failover_state"}, name) {
+			":"); slices.Contains([]string{
+			"role", "connected_slaves", "master_link_status",
+			"master_failover_state",
+		}, name) {
 			shows[name] = value
 		}
 	}
 	return shows
 }
 
-// answerWithin is how long a server that counts what a fault did to it is asked for that: no answer would count as
-// none.
+// answerWithin is how long a server that counts what a fault did to it is asked for that: no answer
+// would count as none.
 const answerWithin = 20 * time.Second
 
 // calls returns how often a server has executed a command, such as "client|kill", since its start.
@@ -287,8 +318,8 @@ func slow(address, command string) int {
 	return n
 }
 
-// clusterShows returns the objects of the place that a fault can change: pods, workloads, nodes. It omits load pods and
-// what only the control plane writes.
+// clusterShows returns the objects of the place that a fault can change: pods, workloads, nodes. It
+// omits load pods and what only the control plane writes.
 func clusterShows(p *operatortest.Place) map[string]string {
 	ctx, shows := context.Background(), map[string]string{}
 	add := func(err error, what string, is ...any) {
@@ -305,7 +336,8 @@ func clusterShows(p *operatortest.Place) map[string]string {
 			continue
 		}
 		container := pod.Spec.Containers[0]
-		add(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Labels, pod.Annotations, container.Args,
+		add(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Labels, pod.Annotations,
+			container.Args,
 			container.Command, container.Resources)
 	}
 	var sets appsv1.StatefulSetList
@@ -316,7 +348,8 @@ func clusterShows(p *operatortest.Place) map[string]string {
 	var nodes corev1.NodeList
 	add(p.Client.List(ctx, &nodes, client.MatchingLabels{PlaceLabel: p.Namespace}), "nodes")
 	for _, node := range nodes.Items {
-		add(nil, "node "+node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Labels, node.Annotations)
+		add(nil, "node "+node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Labels,
+			node.Annotations)
 	}
 	return shows
 }
@@ -346,11 +379,14 @@ func OrphansOf(p *operatortest.Place, f *v1alpha1.RedisFault) []string {
 	}
 	for _, list := range lists {
 		err := p.Client.List(context.Background(), list, client.InNamespace(p.Namespace))
-		if err != nil && !(p.StopMesh != nil && apierrors.IsNotFound(err)) { // the objects were deleted with their CRD
+		// the objects were deleted with their CRD
+		if err != nil && !(p.StopMesh != nil && apierrors.IsNotFound(err)) {
 			p.T.Fatal(err)
 		}
 		for _, o := range objectsOf(list) {
-			owned := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == f.UID })
+			owned := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+				return r.UID == f.UID
+			})
 			if owned || o.GetLabels()[v1alpha1.LabelFault] != "" {
 				gvk, _ := apiutil.GVKForObject(o, p.Client.Scheme())
 				orphans = append(orphans, gvk.Kind+" "+o.GetName())

@@ -1,6 +1,6 @@
 //go:build integration
 
-package stage
+package crashtest
 
 import (
 	"bufio"
@@ -31,31 +31,33 @@ import (
 // asOperator is the environment variable that makes the test binary run as an operator.
 const asOperator = "REDQUAKE_TEST_AS_OPERATOR"
 
-// Main runs the tests of a package, or an operator, in a process that a test has started and is going to kill. It
-// returns the exit code.
-func Main(m *testing.M) int {
+// Main runs the tests of a package, or an operator, in a process that a test has started and is
+// going to kill. It returns the exit code. In the end it calls stops.
+func Main(m *testing.M, stops ...func() error) int {
 	if os.Getenv(asOperator) != "" {
 		return runAsOperator()
 	}
-	return operatortest.Main(m, stopMeshServer)
+	return operatortest.Main(m, stops...)
 }
 
-// Orders are read by an operator process from its standard input: first all of them, later only the failpoint. The
-// process ends at the end of input.
+// Orders are read by an operator process from its standard input: first all of them, later only the
+// failpoint. The process ends at the end of input.
 type Orders struct {
 	Host      string               `json:"host,omitempty"`
 	TLS       rest.TLSClientConfig `json:"tls,omitzero"`
 	Namespace string               `json:"namespace,omitempty"`
 	Home      string               `json:"home,omitempty"`
-	DieAt     string               `json:"dieAt"`             // "before " or "after " and the name of a call; "" = nowhere
-	Lease     bool                 `json:"lease,omitempty"`   // it acts only while it leads
-	Pause     bool                 `json:"pause,omitempty"`   // before the first call after the record
-	PauseAt   string               `json:"pauseAt,omitempty"` // before the call of this name
-	Resume    bool                 `json:"resume,omitempty"`  // after such a pause; the rest is ignored
+	// "before " or "after " and the name of a call; "" = nowhere
+	DieAt   string `json:"dieAt"`
+	Lease   bool   `json:"lease,omitempty"`   // it acts only while it leads
+	Pause   bool   `json:"pause,omitempty"`   // before the first call after the record
+	PauseAt string `json:"pauseAt,omitempty"` // before the call of this name
+	// after such a pause; the rest is ignored
+	Resume bool `json:"resume,omitempty"`
 }
 
-// runAsOperator runs an operator for one namespace, with a failpoint around each call by which a fault changes
-// something. It prints the calls on standard output.
+// runAsOperator runs an operator for one namespace, with a failpoint around each call by which a
+// fault changes something. It prints the calls on standard output.
 func runAsOperator() int {
 	ctrl.SetLogger(logr.Discard())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -66,8 +68,14 @@ func runAsOperator() int {
 	}
 	points := &failpoints{resume: make(chan struct{})}
 	points.arm(order)
-	config := &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000}
-	process := operatortest.NewProcess(config, order.Namespace, order.Home, interceptor.Funcs{}, points.intercept())
+	config := &rest.Config{
+		Host:            order.Host,
+		TLSClientConfig: order.TLS,
+		QPS:             500,
+		Burst:           1000,
+	}
+	process := operatortest.NewProcess(config, order.Namespace, order.Home, interceptor.Funcs{},
+		points.intercept())
 	process.Servers = failingServers{topology.NewReal(), points}
 	if order.Lease {
 		process.Election = &controllers.Election{
@@ -108,8 +116,8 @@ func exitWithError(err error) int {
 // armed confirms that the failpoint was set.
 const armed = "armed"
 
-// process is the test's handle of an operator process.
-type process struct {
+// Process is the test's handle of an operator process.
+type Process struct {
 	*operatortest.Place
 	command *exec.Cmd
 	in      io.WriteCloser
@@ -121,12 +129,19 @@ type process struct {
 	passed []string // the calls since it was armed, in order
 }
 
-// StartProcess starts an operator without a failpoint.
-func StartProcess(p *operatortest.Place) *process { return startProcessWith(p, Orders{}) }
+// Start starts an operator without a failpoint.
+func Start(p *operatortest.Place) *Process {
+	return StartWith(p, Orders{})
+}
 
-func startProcessWith(p *operatortest.Place, order Orders) *process {
+// StartWith starts an operator with other orders.
+func StartWith(p *operatortest.Place, order Orders) *Process {
 	p.T.Helper()
-	o := &process{Place: p, command: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	o := &Process{
+		Place:   p,
+		command: exec.Command(os.Args[0]),
+		ended:   make(chan struct{}),
+	}
 	o.command.Env = append(os.Environ(), asOperator+"=yes")
 	o.command.Stderr = &o.errors
 	in, err := o.command.StdinPipe()
@@ -147,12 +162,15 @@ func startProcessWith(p *operatortest.Place, order Orders) *process {
 		_ = o.command.Wait() // died checks how it ended
 	}()
 	p.T.Cleanup(o.Kill)
-	order.Host, order.TLS, order.Namespace, order.Home = p.Config.Host, p.Config.TLSClientConfig, p.Namespace, p.Home()
+	order.Host = p.Config.Host
+	order.TLS = p.Config.TLSClientConfig
+	order.Namespace = p.Namespace
+	order.Home = p.Home()
 	o.Send(order)
 	return o
 }
 
-func (o *process) listen(out io.Reader) {
+func (o *Process) listen(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		o.mu.Lock()
@@ -165,7 +183,8 @@ func (o *process) listen(out io.Reader) {
 	}
 }
 
-func (o *process) Send(order Orders) {
+// Send sends orders, and does not wait until they are followed.
+func (o *Process) Send(order Orders) {
 	o.T.Helper()
 	if err := json.NewEncoder(o.in).Encode(order); err != nil {
 		o.T.Fatalf("the operator does not listen: %v; %s", err, o.errorOutput())
@@ -173,9 +192,12 @@ func (o *process) Send(order Orders) {
 }
 
 // Arm sets the failpoint and resets the list of calls.
-func (o *process) Arm(dieAt string) { o.Rearm(Orders{DieAt: dieAt}) }
+func (o *Process) Arm(dieAt string) {
+	o.Rearm(Orders{DieAt: dieAt})
+}
 
-func (o *process) Rearm(order Orders) {
+// Rearm sends orders, resets the list of calls, and waits until the process follows them.
+func (o *Process) Rearm(order Orders) {
 	o.T.Helper()
 	o.mu.Lock()
 	o.armed = false
@@ -192,13 +214,17 @@ func (o *process) Rearm(order Orders) {
 }
 
 // Calls returns the calls that changed something since it was armed.
-func (o *process) Calls() []string {
+func (o *Process) Calls() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.passed...)
 }
 
-func (o *process) HasEnded() bool {
+// Ended is closed when the process has ended.
+func (o *Process) Ended() <-chan struct{} { return o.ended }
+
+// HasEnded reports whether the process has ended.
+func (o *Process) HasEnded() bool {
 	select {
 	case <-o.ended:
 		return true
@@ -208,7 +234,7 @@ func (o *process) HasEnded() bool {
 }
 
 // Died reports whether the process was ended by SIGKILL; any other end fails the test.
-func (o *process) Died() bool {
+func (o *Process) Died() bool {
 	o.T.Helper()
 	if !o.HasEnded() {
 		return false
@@ -220,14 +246,15 @@ func (o *process) Died() bool {
 	return true
 }
 
-func (o *process) Kill() {
+// Kill ends the process, if it has not ended.
+func (o *Process) Kill() {
 	_ = o.command.Process.Kill()
 	<-o.ended
 	_ = o.in.Close()
 }
 
 // errorOutput may be read after the process has ended, or if it does not answer.
-func (o *process) errorOutput() string {
+func (o *Process) errorOutput() string {
 	if !o.HasEnded() {
 		return "it still runs"
 	}

@@ -1,6 +1,6 @@
 //go:build integration
 
-package stage
+package crashtest
 
 import (
 	"context"
@@ -25,11 +25,11 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// failpoints are before and after each call by which a fault changes something. Calls are counted by name: the second
-// CONFIG SET is "CONFIG SET #2".
-// Writes of the fault's status are named by their new content; those without any are no step, nor is the write of an
-// existing finalizer. Before the targets are recorded nothing is injected: the calls of a preflight are one step,
-// however often they are repeated.
+// failpoints are before and after each call by which a fault changes something. Calls are counted
+// by name: the second CONFIG SET is "CONFIG SET #2".
+// Writes of the fault's status are named by their new content; those without any are no step, nor
+// is the write of an existing finalizer. Before the targets are recorded nothing is injected: the
+// calls of a preflight are one step, however often they are repeated.
 type failpoints struct {
 	mu       sync.Mutex
 	dieAt    string
@@ -48,7 +48,11 @@ const tried = ", tried before the record"
 func (f *failpoints) arm(order Orders) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dieAt, f.pause, f.pauseAt, f.times, f.recorded = order.DieAt, order.Pause, order.PauseAt, map[string]int{}, false
+	f.dieAt = order.DieAt
+	f.pause = order.Pause
+	f.pauseAt = order.PauseAt
+	f.times = map[string]int{}
+	f.recorded = false
 }
 
 // around executes a call between its two failpoints.
@@ -99,19 +103,22 @@ func numbered(name string, n int) string {
 	return fmt.Sprintf("%s #%d", name, n)
 }
 
-// IsAt reports whether a point is the one to end the process at. Whether a write contains that the effect is confirmed
-// may vary.
+// IsAt reports whether a point is the one to end the process at. Whether a write contains that the
+// effect is confirmed may vary.
 func IsAt(dieAt, point string) bool {
-	return dieAt == point || dieAt != "" && strings.TrimSuffix(point, confirmed) == strings.TrimSuffix(dieAt, confirmed)
+	return dieAt == point || dieAt != "" &&
+		strings.TrimSuffix(point, confirmed) == strings.TrimSuffix(dieAt, confirmed)
 }
 
-// die ends this process as the out-of-memory killer or the loss of a node does: without any cleanup.
+// die ends this process as the out-of-memory killer or the loss of a node does: without any
+// cleanup.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
 
 const (
+	// Storing begins the names of the calls that store a step in the record of a fault.
 	Storing   = "store: "
 	waiting   = "waiting"
 	confirmed = ", effect confirmed"
@@ -161,30 +168,52 @@ func (f *failpoints) intercept() interceptor.Funcs {
 		return verb + " " + kind
 	}
 	return interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return f.around(named("create", c, object), func() error { return c.Create(ctx, object, options...) })
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object,
+			options ...client.CreateOption,
+		) error {
+			return f.around(named("create", c, object), func() error {
+				return c.Create(ctx, object,
+					options...)
+			})
 		},
-		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object,
+			options ...client.UpdateOption,
+		) error {
 			// the result beside the record, if there is one by then: nothing is left to revert
 			if _, is := object.(*corev1.ConfigMap); is {
 				return c.Update(ctx, object, options...)
 			}
-			return f.around(named("update", c, object), func() error { return c.Update(ctx, object, options...) })
+			return f.around(named("update", c, object), func() error {
+				return c.Update(ctx, object,
+					options...)
+			})
 		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return f.around(named("delete", c, object), func() error { return c.Delete(ctx, object, options...) })
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object,
+			options ...client.DeleteOption,
+		) error {
+			return f.around(named("delete", c, object), func() error {
+				return c.Delete(ctx, object,
+					options...)
+			})
 		},
 		DeleteAllOf: func(ctx context.Context, c client.WithWatch, object client.Object,
 			options ...client.DeleteAllOfOption,
 		) error {
-			return f.around(named("delete all of", c, object), func() error { return c.DeleteAllOf(ctx, object, options...) })
+			return f.around(named("delete all of", c, object), func() error {
+				return c.DeleteAllOf(ctx,
+					object, options...)
+			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
 			options ...client.PatchOption,
 		) error {
-			return f.around(named("patch", c, object), func() error { return c.Patch(ctx, object, patch, options...) })
+			return f.around(named("patch", c, object), func() error {
+				return c.Patch(ctx, object, patch,
+					options...)
+			})
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, object, made client.Object,
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string,
+			object, made client.Object,
 			options ...client.SubResourceCreateOption,
 		) error {
 			return f.around(named("create", c, object)+"/"+sub, func() error {
@@ -200,7 +229,8 @@ func (f *failpoints) intercept() interceptor.Funcs {
 					options...)
 			})
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object,
+			patch client.Patch,
 			options ...client.SubResourcePatchOption,
 		) error {
 			var asked client.SubResourcePatchOptions
@@ -211,7 +241,10 @@ func (f *failpoints) intercept() interceptor.Funcs {
 			if fault, is := object.(*v1alpha1.RedisFault); is {
 				name = milestone(fault)
 			}
-			return f.around(name, func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
+			return f.around(name, func() error {
+				return c.SubResource(sub).Patch(ctx, object, patch,
+					options...)
+			})
 		},
 	}
 }
@@ -252,7 +285,9 @@ func (s failingServers) Segfault(ctx context.Context, address string, login redi
 	return s.around("DEBUG SEGFAULT", func() error { return s.Real.Segfault(ctx, address, login) })
 }
 
-func (s failingServers) Queue(ctx context.Context, key, address string, login redis.Login, commands [][]string) error {
+func (s failingServers) Queue(
+	ctx context.Context, key, address string, login redis.Login, commands [][]string,
+) error {
 	return s.around("queue of "+strings.Join(commands[0][:2], " "), func() error {
 		return s.Real.Queue(ctx, key, address,
 			login, commands)
@@ -278,11 +313,14 @@ var twoWords = []string{
 
 // asking are the commands that change nothing. A command that is missing here adds a failpoint.
 var asking = []string{
-	"ACL DRYRUN", "ACL WHOAMI", "CLIENT ID", "CLIENT INFO", "CLIENT LIST", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER NODES",
+	"ACL DRYRUN", "ACL WHOAMI", "CLIENT ID", "CLIENT INFO", "CLIENT LIST", "CLUSTER INFO",
+	"CLUSTER MYID", "CLUSTER NODES",
 	"CLUSTER REPLICAS", "CLUSTER SLOTS",
-	"COMMAND", "CONFIG GET", "DBSIZE", "INFO", "LASTSAVE", "LATENCY LATEST", "MEMORY STATS", "PING", "ROLE",
+	"COMMAND", "CONFIG GET", "DBSIZE", "INFO", "LASTSAVE", "LATENCY LATEST", "MEMORY STATS", "PING",
+	"ROLE",
 	"SENTINEL CKQUORUM",
-	"SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL MASTER", "SENTINEL MASTERS", "SENTINEL MYID", "SENTINEL REPLICAS",
+	"SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL MASTER", "SENTINEL MASTERS", "SENTINEL MYID",
+	"SENTINEL REPLICAS",
 	"SENTINEL SENTINELS", "SLOWLOG GET", "TIME", "WAIT",
 }
 
