@@ -327,7 +327,7 @@ func sensible(err error) bool {
 func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	t.Parallel()
 	p := operatortest.NewPlace(t)
-	d := stage.Draw{rand.New(rand.NewPCG(20261121, 1))}
+	d := stage.Draw{Rand: rand.New(rand.NewPCG(20261121, 1))}
 	objects := acceptedOf(p, d, 360)
 	memory := sim.NewAPI(controllers.NewScheme())
 	for _, o := range append([]client.Object{
@@ -408,7 +408,7 @@ func acceptedOf(p *operatortest.Place, d stage.Draw, n int) []client.Object {
 	var creating errgroup.Group
 	creating.SetLimit(8)
 	for i, object := range drawn {
-		statuses := stage.Draw{rand.New(rand.NewPCG(20261121, uint64(i)+2))}
+		statuses := stage.Draw{Rand: rand.New(rand.NewPCG(20261121, uint64(i)+2))}
 		creating.Go(func() error {
 			err := p.Client.Create(context.Background(), object)
 			if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {

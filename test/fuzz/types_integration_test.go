@@ -25,7 +25,7 @@ func TestEveryFaultTypeIsDrawn(t *testing.T) {
 // drawsSettings reports whether member sets the field of spec.action that a type has. Optional settings are omitted in
 // half of the draws.
 func drawsSettings(faultType v1alpha1.FaultType) bool {
-	d := stage.Draw{rand.New(rand.NewPCG(1, 2))}
+	d := stage.Draw{Rand: rand.New(rand.NewPCG(1, 2))}
 	for range 100 {
 		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: faultType}}
 		member(d, spec)

@@ -58,19 +58,7 @@ func (f *failpoints) arm(order Orders) {
 // around executes a call between its two failpoints.
 func (f *failpoints) around(name string, call func() error) error {
 	store := strings.HasPrefix(name, Storing)
-	f.mu.Lock()
-	switch {
-	case store && name != Storing+waiting:
-		f.recorded = true
-	case !store && !f.recorded && !strings.HasSuffix(name, "finalizer"):
-		name += tried
-	}
-	f.times[name]++
-	n := f.times[name]
-	dieAt := f.dieAt
-	pause := f.pause && f.recorded && !store || f.pauseAt != "" && f.pauseAt == numbered(name, n)
-	f.pause = f.pause && !pause
-	f.mu.Unlock()
+	name, n, dieAt, pause := f.next(name, store)
 	if pause {
 		fmt.Println(Paused)
 		<-f.resume
@@ -93,6 +81,23 @@ func (f *failpoints) around(name string, call func() error) error {
 		f.mu.Unlock()
 	}
 	return err
+}
+
+// next counts a call, and returns its name, its number, the point to die at, and whether to pause.
+func (f *failpoints) next(name string, store bool) (as string, n int, dieAt string, pause bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case store && name != Storing+waiting:
+		f.recorded = true
+	case !store && !f.recorded && !strings.HasSuffix(name, "finalizer"):
+		name += tried
+	}
+	f.times[name]++
+	n = f.times[name]
+	pause = f.pause && f.recorded && !store || f.pauseAt != "" && f.pauseAt == numbered(name, n)
+	f.pause = f.pause && !pause
+	return name, n, f.dieAt, pause
 }
 
 // numbered is the name of the n-th call of a name.

@@ -135,7 +135,6 @@ func NewPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *Place {
 	n := apiServer.next.Add(1)
 	p := &Place{
 		T:         t,
-		Namespace: fmt.Sprintf("controllers-%d", n),
 		Config:    config,
 		Client:    to,
 		Subnet:    fmt.Sprintf("127.%d.%d.", apiServer.block, n),
@@ -143,6 +142,9 @@ func NewPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *Place {
 		Patience:  5 * time.Minute,
 	}
 	p.Operate = p.startManager
-	p.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}})
+	// packages share an API server
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-"}}
+	p.Create(namespace)
+	p.Namespace = namespace.Name
 	return p
 }
