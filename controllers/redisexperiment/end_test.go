@@ -84,9 +84,7 @@ func TestRunThatCannotBeCreated(t *testing.T) {
 func TestAbortWithARecordOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"}})
 		w.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
 		w.Until("it says so", time.Minute, func() bool {
@@ -188,9 +186,7 @@ func TestRunOfAnotherVersion(t *testing.T) {
 func TestOldRunsAreDeletedAcrossAGap(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
 		w.TestHasReason("latency-0006", 10*time.Minute, v1alpha1.ReasonRunning)
 		w.MustChange(w.Client.Delete(context.Background(), w.LoadTest("latency-0004")))

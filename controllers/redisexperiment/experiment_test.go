@@ -23,9 +23,7 @@ func TestExperiment(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
 		e := p.ExperimentEnds("latency", 10*time.Minute)
 		st := &e.Status
@@ -127,9 +125,7 @@ func TestExperimentSurvivesACrashAnywhere(t *testing.T) {
 func TestExperimentIsAborted(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.Template.Spec.Load.Duration = operatortest.Length(time.Minute)
 		}))
@@ -153,9 +149,7 @@ func TestExperimentIsAborted(t *testing.T) {
 func TestExperimentIsSuspended(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.Repeat = 1
 		}))
@@ -188,9 +182,7 @@ func TestRunsThatFail(t *testing.T) {
 		t.Run(fmt.Sprintf("stop %v", stop), func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
 					e.Spec.StopOnFailure, e.Spec.Order = stop, v1alpha1.OrderSequential
 					e.Spec.Template.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP99: operatortest.Length(7 * time.Millisecond)}
@@ -218,9 +210,7 @@ func TestRunsThatFail(t *testing.T) {
 func TestRunIsDeleted(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.Repeat = 2
 		}))
@@ -238,9 +228,7 @@ func TestRunIsDeleted(t *testing.T) {
 func TestOldRunsAreDeleted(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.LoadTestsHistoryLimit = new(int32(3))
 		}))
@@ -274,9 +262,7 @@ func TestExperimentsThatAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				w.Create(operatortest.NewExperiment("latency", redis.Address(), test.change))
 				e := w.ExperimentEnds("latency", 2*time.Minute)
 				c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionComplete)
@@ -304,9 +290,7 @@ func TestRecordIsChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				w.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
 				w.TestHasReason("latency-0002", time.Minute, v1alpha1.ReasonRunning)
 				stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"}}
@@ -390,9 +374,7 @@ func TestSettingsOfCells(t *testing.T) {
 func TestSettingIsLostInARun(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewExperiment("lost", redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			withSetting(e)
 			e.Spec.Template.Spec.Load.Duration = operatortest.Length(40 * time.Second)
@@ -431,9 +413,7 @@ func TestSettingIsLostInARun(t *testing.T) {
 func TestRecordOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		theirs := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"},
 			Data:       map[string]string{"a": "b"},

@@ -30,9 +30,7 @@ func hzUnlessLost(lasts time.Duration) *v1alpha1.RedisFault {
 func TestLostWritesAreABreach(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(verifiedRun(redis.Address()))
 		w.Create(hzUnlessLost(2 * time.Minute))
 		operatortest.HzIs(t, redis, "50", time.Minute)
@@ -61,9 +59,7 @@ func TestLostWritesAreABreach(t *testing.T) {
 func TestAnUnreadLedgerIsNoBreach(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(verifiedRun(redis.Address()))
 		w.Create(hzUnlessLost(time.Minute))
 		operatortest.HzIs(t, redis, "50", time.Minute)
@@ -81,9 +77,7 @@ func TestAnUnreadLedgerIsNoBreach(t *testing.T) {
 func TestUnknowableLostWritesAreABreach(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(verifiedRun(redis.Address()))
 		w.Create(hzUnlessLost(2 * time.Minute))
 		operatortest.HzIs(t, redis, "50", time.Minute)
@@ -155,9 +149,7 @@ func TestLostWritesThatCannotBeKnown(t *testing.T) {
 func TestFirstCheckOfTheLedgerIsAwaited(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(verifiedRun(redis.Address()))
 		f := hzUnlessLost(10 * time.Second)
 		f.Spec.Trigger.After = operatortest.Length(0)
@@ -174,9 +166,7 @@ func TestFirstCheckOfTheLedgerIsAwaited(t *testing.T) {
 func TestStopConditionsOfAFaultThatDoesNotLast(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(verifiedRun(redis.Address()))
 		w.Create(operatortest.NewFault("crash", "run", v1alpha1.FaultProcessCrash, func(f *v1alpha1.RedisFault) {
 			f.Spec.StopIf = &v1alpha1.StopConditions{LostWrites: new(int64(1))}

@@ -324,9 +324,7 @@ func TestStopConditionWhateverIsLost(t *testing.T) {
 func TestUnreadableRecordIsABreach(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.LongRun(redis.Address()))
 		w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 		f := operatortest.HzFor("stops", "50", 5*time.Minute)

@@ -16,9 +16,7 @@ func TestTruthWallClockOfTheOperatorIsSet(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{5 * time.Second, -5 * time.Second} {
 		operatortest.InWorld(t, func(w *operatortest.World) {
-			redis := w.StartRedis("")
-			w.Kubelet.Start()
-			operatortest.StartOperator(w.Place, operatortest.Spy{})
+			redis := w.Start()
 			w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 				test.Spec.Load.Duration = operatortest.Length(
 					60 * time.Second)

@@ -203,9 +203,7 @@ func isDeletedWithinAMinute(w *operatortest.World, f *v1alpha1.RedisFault) {
 func TestFaultIsDeletedWithoutChaosMesh(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		kind, _ := object.Kind(v1alpha1.FaultNetworkDelay)
 		stopMesh := w.StandIn("Chaos Mesh", 150*time.Millisecond, func(ctx context.Context) error {
 			children, err := meshtest.Children(ctx, w.Client, kind, w.Namespace)
@@ -267,9 +265,7 @@ func TestAbandonedRevertIsReported(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.Duration = operatortest.Length(
 				time.Hour)

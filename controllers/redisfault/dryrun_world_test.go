@@ -81,9 +81,7 @@ func TestDryRunWithoutALoad(t *testing.T) {
 func TestDryRunBesideAFault(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.LongRun(redis.Address()))
 		w.Create(operatortest.HzFault(nil))
 		w.FaultHasReason("break", time.Minute, v1alpha1.ReasonActive)

@@ -94,9 +94,7 @@ func TestEventsOnWhatIsHit(t *testing.T) {
 func TestEventsOfAFaultThatStays(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: operatortest.RedisName}}
 		w.Read(pod)
 		w.Create(operatortest.LongRun(redis.Address()))

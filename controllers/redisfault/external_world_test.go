@@ -110,9 +110,7 @@ func TestExternalByAnnotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				w.Create(operatortest.LongRun(redis.Address()))
 				w.Create(externalFault(nil))
 				awaitMark(w)
@@ -162,9 +160,7 @@ func TestExternalByLoad(t *testing.T) {
 func TestExternalWithABadAnnotation(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.LongRun(redis.Address()))
 		w.Create(externalFault(func(f *v1alpha1.RedisFault) {
 			f.Annotations = map[string]string{
@@ -223,9 +219,7 @@ func TestExternalIsNeverMarked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 					test.Spec.Load.Duration = operatortest.Length(
 						50 * time.Second)
@@ -256,9 +250,7 @@ func TestExternalIsNeverMarked(t *testing.T) {
 func TestExternalBesideAFault(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.LongRun(redis.Address()))
 		w.Create(externalFault(nil))
 		awaitMark(w)

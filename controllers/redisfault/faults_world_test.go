@@ -21,9 +21,7 @@ func TestImpossibleFaultsFail(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.Duration = operatortest.Length(38 * time.Second)
 		}))
@@ -97,9 +95,7 @@ func TestFaultAbortAndDelete(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.Duration = operatortest.Length(
 				14 * time.Second)
@@ -151,9 +147,7 @@ func TestWaitForATargetBeginsAnewWithTheTrigger(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Create(operatortest.LongRun(redis.Address()))
 		p.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: operatortest.Length(4 * time.Second)}

@@ -18,9 +18,7 @@ import (
 func TestImpactOfAPodKill(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.Duration = operatortest.Length(40 * time.Second)
 			test.Spec.Objectives = &v1alpha1.Objectives{MaxErrorRate: new("0%")}
@@ -87,9 +85,7 @@ func TestImpactOfAProcessCrash(t *testing.T) {
 func TestImpactWithoutALoad(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewFault("alone", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.LoadTestRef = nil
 			f.Spec.Target = &v1alpha1.RedisTarget{
@@ -110,9 +106,7 @@ func TestImpactWithoutALoad(t *testing.T) {
 func TestImpactOfASettingThatIsHeld(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.Duration = operatortest.Length(
 				40 * time.Second)
@@ -145,9 +139,7 @@ func TestImpactOfASettingThatIsHeld(t *testing.T) {
 func TestLoadContinuesUntilFaultsSettle(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = operatortest.Length(20*time.Second),
 				operatortest.Length(10*time.Minute)
@@ -179,9 +171,7 @@ func TestLoadContinuesUntilFaultsSettle(t *testing.T) {
 func TestLedgerOfALoadThatIsExtended(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			operatortest.Verifies(test)
 			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = operatortest.Length(20*time.Second),
@@ -206,9 +196,7 @@ func TestLedgerOfALoadThatIsExtended(t *testing.T) {
 func TestAbortOfALoadThatIsExtended(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			operatortest.Verifies(test)
 			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = operatortest.Length(20*time.Second),

@@ -24,9 +24,7 @@ func TestSettingOfALoad(t *testing.T) {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				setting := operatortest.SettingFor("setting", "hz", "50")
 				if from != "its own target" {
 					setting.Spec.Target = nil
@@ -118,9 +116,7 @@ func TestSettingWhoseLoadDoesNotCome(t *testing.T) {
 		t.Run(fmt.Sprintf("deleted %v", deleted), func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				w.Create(operatortest.SettingFor("setting", "hz", "50"))
 				w.FaultHasReason("setting", 20*time.Second, v1alpha1.ReasonActive)
 				if deleted {
@@ -154,9 +150,7 @@ func TestSettingWhoseLoadDoesNotCome(t *testing.T) {
 func TestLateSetting(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.WarmUp, test.Spec.Load.Duration = operatortest.Length(10*time.Second),
 				operatortest.Length(time.Minute)
@@ -178,9 +172,7 @@ func TestLateSetting(t *testing.T) {
 func TestSettingOfALoadThatIsOver(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.NewLoadTest("run", redis.Address(), nil))
 		w.TestEnds("run", time.Minute)
 		w.Create(operatortest.SettingFor("setting", "hz", "50"))
@@ -241,9 +233,7 @@ func TestSettingWhoseLoadIsDeleted(t *testing.T) {
 func TestFaultBesideASetting(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.SetPolicy("version: v1alpha1\nmaxFaults: 1\n")
 		w.Create(operatortest.SettingFor("setting", "hz", "50"))
 		w.FaultHasReason("setting", 20*time.Second, v1alpha1.ReasonActive)
@@ -304,9 +294,7 @@ func TestSettingsAreRevertedInReverse(t *testing.T) {
 		t.Run(fmt.Sprintf("abort %v", abort), func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				w.Create(operatortest.SettingFor("first", "hz", "50"))
 				time.Sleep(time.Second)
 				w.Create(operatortest.SettingFor("second", "maxmemory", "100000000"))
@@ -410,9 +398,7 @@ func TestSettingSurvivesACrashAnywhere(t *testing.T) {
 func TestSettingIsDeleted(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.SettingFor("setting", "hz", "50"))
 		f := w.FaultHasReason("setting", 20*time.Second, v1alpha1.ReasonActive)
 		w.Create(operatortest.LongRun(redis.Address()))

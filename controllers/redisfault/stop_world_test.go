@@ -16,9 +16,7 @@ func TestProtectedNamespace(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Annotate(p.Namespace, v1alpha1.AnnotationProtected, "true")
 		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.Duration = operatortest.Length(

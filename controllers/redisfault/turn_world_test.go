@@ -21,9 +21,7 @@ func TestOneFaultAtATime(t *testing.T) {
 		t.Run(fmt.Sprintf("%s apart", between), func(t *testing.T) {
 			t.Parallel()
 			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
+				redis := w.Start()
 				w.Create(operatortest.LongRun(redis.Address()))
 				names := []string{"first", "second", "third"}
 				for i, name := range names {
@@ -74,9 +72,7 @@ func TestOneFaultAtATime(t *testing.T) {
 func TestWaitingFaultEnds(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.LongRun(redis.Address()))
 		w.Create(operatortest.HzFor("holder", "50", 5*time.Minute))
 		w.FaultHasReason("holder", time.Minute, v1alpha1.ReasonActive)
@@ -135,9 +131,7 @@ func TestPlaceInTheQueueIsKeptByTheRecord(t *testing.T) {
 func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		operatortest.StartOperator(w.Place, operatortest.Spy{})
 		w.Create(operatortest.LongRun(redis.Address()))
 		for i := range 4 {
@@ -169,9 +163,7 @@ func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
 func TestWaitsBeforeItChecksWhatAnotherHasChanged(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.LongRun(redis.Address()))
 		set := func(fault, name string, value v1alpha1.ParameterValue) {
 			f := operatortest.HzFor(fault, "", time.Minute)

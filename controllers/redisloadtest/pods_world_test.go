@@ -22,9 +22,7 @@ func TestNamespaceThatAssignsUserIDs(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Annotate(p.Namespace, "openshift.io/sa.scc.uid-range", "1000680000/10000")
 		p.Create(operatortest.NewLoadTest("run", redis.Address(), nil))
 		p.TestHasReason("run", 10*time.Second, v1alpha1.ReasonRunning)

@@ -152,9 +152,7 @@ func TestFaultRefusesASearch(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Create(operatortest.NewLoadTest("search", redis.Address(), operatortest.SearchFor(8)))
 		p.Create(operatortest.NewFault("kill", "search", v1alpha1.FaultPodKill, nil))
 		f := p.FaultEnds("kill", time.Minute)

@@ -16,9 +16,7 @@ func TestKillLosesAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			operatortest.Verifies(test)
 			test.Spec.Load.Duration = operatortest.Length(18 * time.Second)

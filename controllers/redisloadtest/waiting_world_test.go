@@ -88,9 +88,7 @@ func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(p, operatortest.Spy{})
+		redis := w.Start()
 		elsewhere := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "billing"}}
 		here := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
 		turn := func(to *metav1.LabelSelector, suspend bool) {

@@ -275,9 +275,7 @@ func TestRestoredSchedule(t *testing.T) {
 func TestCopyUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.LongRun(redis.Address()))
 		w.Create(hz())
 		f := w.FaultHasReason("slow", 5*time.Minute, v1alpha1.ReasonActive)
@@ -298,9 +296,7 @@ func TestRestoredBeforeItsRun(t *testing.T) {
 	t.Parallel()
 	operatortest.InWorld(t, func(w *operatortest.World) {
 		t := w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
+		redis := w.Start()
 		w.Create(operatortest.LongRun(redis.Address()))
 		held, rehearsal := hz(), hz()
 		held.Name, held.Spec.Suspend = "held", true

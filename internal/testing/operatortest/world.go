@@ -113,6 +113,16 @@ func (w *World) StartRedis(password string) *RedisSet {
 	return s
 }
 
+// Start starts what most tests need: a Redis without a password, the node of the load pods, and an
+// operator.
+func (w *World) Start() *RedisSet {
+	w.T.Helper()
+	redis := w.StartRedis("")
+	w.Kubelet.Start()
+	StartOperator(w.Place, Spy{})
+	return redis
+}
+
 // startReconcilers starts an operator.
 func (w *World) startReconcilers(s Spy) *Operator {
 	w.T.Helper()
