@@ -122,7 +122,8 @@ func pointsOf(calls []string) []string {
 func sampleOf(calls []string) []string {
 	var points []string
 	for i, call := range calls {
-		if i > 0 && (strings.HasPrefix(call, crashtest.Storing+"active") || strings.HasPrefix(call, crashtest.Storing+"injecting")) {
+		if i > 0 && (strings.HasPrefix(call, crashtest.Storing+"active") ||
+			strings.HasPrefix(call, crashtest.Storing+"injecting")) {
 			points = append(points, "after "+calls[i-1])
 			break
 		}

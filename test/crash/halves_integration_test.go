@@ -93,7 +93,8 @@ func testHalves(t *testing.T) {
 		var stages []*lossStage
 		for _, half := range halves {
 			half.kind.On = onIt
-			stages = append(stages, raiseLossStage(t, half.kind, crashtest.Orders{}, crashtest.Orders{PauseAt: half.call + " #2"}))
+			stages = append(stages, raiseLossStage(t, half.kind, crashtest.Orders{},
+				crashtest.Orders{PauseAt: half.call + " #2"}))
 		}
 		for _, s := range stages {
 			s.createFault()

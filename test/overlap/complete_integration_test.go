@@ -16,7 +16,7 @@ var apart = []struct {
 }{
 	{
 		ofSettings, stage.Kinds,
-		"a setting: faults on its load act beside it, others wait until that has ended: test/operator/setting_integration_test.go",
+		"a setting: faults on its load act beside it, others wait until that has ended: TestSettingsOfALoadOnRedis",
 	},
 	{
 		ofCluster, slices.Concat(ofScaling, ofReplication, ofSentinels),
