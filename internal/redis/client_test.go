@@ -213,9 +213,11 @@ func TestEnd(t *testing.T) {
 		if err := w.client.Shutdown(w.t.Context(), address, redis.Login{Password: "q"}); !redis.IsReply(err) {
 			t.Errorf("with a wrong password: %v", err)
 		}
+		w.server.Answer("SHUTDOWN", "-ERR Errors trying to SHUTDOWN. Check logs.")
 		if err := w.client.Shutdown(w.t.Context(), address, redis.Login{Password: "p"}); !redis.IsReply(err) {
 			t.Errorf("a server that refuses: %v", err)
 		}
+		w.server.Answer("DEBUG", "+OK")
 		if err := w.client.Segfault(w.t.Context(), address, redis.Login{Password: "p"}); err == nil ||
 			!strings.Contains(err.Error(), "still running") {
 			t.Errorf("a server that keeps running: %v", err)

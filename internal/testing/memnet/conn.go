@@ -121,6 +121,13 @@ func (c *conn) Stamp() int64 {
 	return c.in.arrived.UnixNano()
 }
 
+// Ended reports whether the other end has closed the connection, or it was reset: what was sent before may be unread.
+func (c *conn) Ended() bool {
+	c.network.mu.Lock()
+	defer c.network.mu.Unlock()
+	return c.closed || c.in.end != nil
+}
+
 func passed(deadline time.Time) bool {
 	return !deadline.IsZero() && !time.Now().Before(deadline)
 }

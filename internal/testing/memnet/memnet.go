@@ -113,6 +113,19 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return e.listener, nil
 }
 
+// Serve listens on host:port and calls handle with each connection, in a goroutine of its own: while no connection is
+// open, nothing waits. It returns what ends the listening. The error is EADDRINUSE if the address is in use.
+func (n *Network) Serve(address string, handle func(net.Conn)) (stop func() error, err error) {
+	l, err := n.Listen(address)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l.(*listener).handle = handle
+	return l.Close, nil
+}
+
 // Dial connects to host:port; a name is an address like any other. Its signature is net.Dialer.DialContext's.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	failed := func(err error) (net.Conn, error) {
@@ -170,6 +183,10 @@ func (n *Network) connect(address string) (*conn, error) {
 	}
 	accepted.counted, dialled.counted = accepted, accepted
 	e.conns[accepted] = true
+	if e.listener.handle != nil {
+		go e.listener.handle(accepted)
+		return dialled, nil
+	}
 	e.listener.backlog = append(e.listener.backlog, accepted)
 	e.listener.signal.send()
 	return dialled, nil
@@ -209,6 +226,7 @@ type listener struct {
 	network  *Network
 	endpoint *endpoint
 	address  addr
+	handle   func(net.Conn) // of Serve; nil = Accept returns the connections
 	backlog  []*conn
 	closed   bool
 	signal   signal

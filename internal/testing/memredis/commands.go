@@ -1,17 +1,12 @@
 package memredis
 
 import (
-	"cmp"
-	"crypto/sha1"
 	"fmt"
 	"math/bits"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// Version is the version in INFO and HELLO.
-const Version = "7.4.2"
 
 // slowAfter is slowlog-log-slower-than's default.
 const slowAfter = 10 * time.Millisecond
@@ -28,12 +23,43 @@ type slowEntry struct {
 	words []string
 }
 
+// stat is how often a process performed a command, and how long that took.
+type stat struct {
+	calls int
+	took  time.Duration
+}
+
+// containers are the commands of which a server counts each subcommand.
+var containers = map[string]bool{
+	"ACL": true, "CLIENT": true, "CLUSTER": true, "COMMAND": true, "CONFIG": true, "LATENCY": true, "SLOWLOG": true,
+}
+
+// account adds a command that was performed.
 func (p *process) account(words []string, took time.Duration) {
 	p.served++
 	p.busy += took
+	name := strings.ToLower(words[0])
+	if containers[words[0]] && len(words) > 1 {
+		name += "|" + strings.ToLower(words[1])
+	}
+	st := p.stats[name]
+	if st == nil {
+		st = &stat{}
+		p.stats[name] = st
+	}
+	st.calls++
+	st.took += took
 	if took >= slowAfter {
 		p.slow = append(p.slow, slowEntry{id: len(p.slow), at: time.Now(), took: took, words: words})
 	}
+}
+
+// did is how often a command was performed.
+func (p *process) did(name string) int {
+	if st := p.stats[name]; st != nil {
+		return st.calls
+	}
+	return 0
 }
 
 // command describes one command.
@@ -53,12 +79,12 @@ func init() {
 		"AUTH":     {2, false, true, auth},
 		"SELECT":   {2, false, true, ok},
 		"CLIENT":   {2, false, true, client},
-		"INFO":     {1, false, true, func(c *session, out []byte, _ []string) []byte { return bulk(out, c.info()) }},
+		"INFO":     {1, false, true, info},
 		"CONFIG":   {2, false, true, config},
 		"SLOWLOG":  {2, false, true, slowlog},
 		"LATENCY":  {2, false, true, func(_ *session, out []byte, _ []string) []byte { return head(out, '*', 0) }},
 		"ROLE":     {1, false, true, role},
-		"DEBUG":    {2, false, true, ok},
+		"DEBUG":    {2, false, true, debug},
 		"GET":      {2, false, false, func(c *session, out []byte, w []string) []byte { return c.get(out, w[1]) }},
 		"SET":      {3, true, false, set},
 		"MGET":     {2, false, false, mget},
@@ -80,7 +106,21 @@ func init() {
 
 		"ASKING": {1, false, false, ok},
 
-		"SUBSCRIBE": {2, false, true, subscribe},
+		"SUBSCRIBE":  {2, false, true, subscribe},
+		"PSUBSCRIBE": {2, false, true, subscribe},
+		"PUBLISH":    {3, false, true, publish},
+
+		"ACL":          {2, false, true, acl},
+		"BGREWRITEAOF": {1, false, false, bgsave},
+		"BGSAVE":       {1, false, false, bgsave},
+		"CLUSTER":      {2, false, true, cluster},
+		"COMMAND":      {2, false, true, commandInfo},
+		"EVAL":         {3, false, false, eval},
+		"FAILOVER":     {1, false, true, failover},
+		"REPLICAOF":    {3, false, true, replicaof},
+		"SLAVEOF":      {3, false, true, replicaof},
+		"SHUTDOWN":     {1, false, true, shutdown},
+		"TIME":         {1, false, true, now},
 	}
 }
 
@@ -88,30 +128,28 @@ func init() {
 func (c *session) reply(out []byte, words []string) []byte {
 	s := c.server
 	known, there := commands[words[0]]
-	fixed := s.fixed[words[0]]
-	if len(words) > 1 {
-		fixed = cmp.Or(s.fixed[words[0]+" "+strings.ToUpper(words[1])], fixed)
-	}
-	if moved := c.movedTo(words[0], known.write); moved != "" {
-		return fail(out, "%s", moved)
-	}
 	switch {
-	case fixed == NoReply:
-		return out
-	case fixed != "":
-		return append(append(out, fixed...), "\r\n"...)
 	case !there:
-		return fail(out, "ERR unknown command '%s', with args beginning with: ", words[0])
+		return fail(out, "%s", unknown(words))
 	case len(words) < known.least:
 		return wrongNumber(out, words[0])
 	case !c.allowed && words[0] != "AUTH" && words[0] != "HELLO":
 		return fail(out, "NOAUTH Authentication required.")
-	case s.readOnly && known.write:
+	case s.state.readOnly() && known.write:
 		return fail(out, "READONLY You can't write against a read only replica.")
-	case s.loading && !known.loading:
+	case s.state.Loading && !known.loading:
 		return fail(out, "LOADING Redis is loading the dataset in memory")
 	}
 	return known.do(c, out, words)
+}
+
+// unknown is the error of a command that there is not.
+func unknown(words []string) string {
+	text := "ERR unknown command '" + words[0] + "', with args beginning with: "
+	for _, word := range words[1:] {
+		text += "'" + word + "' "
+	}
+	return text
 }
 
 // movedTo is the redirection of a command on a key that ASKING does not precede; "" = none.
@@ -123,132 +161,14 @@ func (c *session) movedTo(name string, write bool) string {
 	return c.server.moved
 }
 
-func ping(_ *session, out []byte, words []string) []byte {
+func ping(c *session, out []byte, words []string) []byte {
+	if c.subscribed > 0 && c.version == 2 {
+		return bulks(head(out, '*', 2), "pong", strings.Join(words[1:], ""))
+	}
 	if len(words) > 1 {
 		return bulk(out, words[1])
 	}
 	return append(out, "+PONG\r\n"...)
-}
-
-func hello(c *session, out []byte, words []string) []byte {
-	version := c.version
-	if len(words) > 1 {
-		if version, _ = strconv.Atoi(words[1]); version != 2 && version != 3 {
-			return fail(out, "NOPROTO unsupported protocol version")
-		}
-	}
-	if len(words) > 4 && strings.EqualFold(words[2], "AUTH") {
-		if refused := auth(c, nil, words[2:5]); refused[0] == '-' {
-			return append(out, refused...)
-		}
-	}
-	if !c.allowed {
-		return fail(out,
-			"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> "+
-				"<pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
-	}
-	if c.version = version; version == 3 {
-		out = head(out, '%', 7)
-	} else {
-		out = head(out, '*', 14)
-	}
-	out = bulks(out, "server", "redis", "version", Version, "proto")
-	out = bulk(number(out, version), "id")
-	out = bulks(number(out, c.id), "mode", "standalone", "role", c.role(), "modules")
-	return head(out, '*', 0)
-}
-
-func auth(c *session, out []byte, words []string) []byte {
-	user, password := "default", words[len(words)-1]
-	if len(words) > 2 {
-		user = words[1]
-	}
-	switch own := c.server.options.Password; {
-	case own == "" && len(words) == 2:
-		return fail(out,
-			"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
-	case user != "default", own != "" && password != own:
-		return fail(out, "WRONGPASS invalid username-password pair or user is disabled.")
-	}
-	c.allowed = true
-	return ok(c, out, words)
-}
-
-func (c *session) role() string {
-	if c.server.readOnly {
-		return "replica"
-	}
-	return "master"
-}
-
-func role(c *session, out []byte, _ []string) []byte {
-	if c.server.readOnly {
-		out = bulks(head(out, '*', 5), "slave", "127.0.0.1")
-		return number(bulk(number(out, 1), "connected"), c.process.served)
-	}
-	return head(number(bulk(head(out, '*', 3), "master"), c.process.served), '*', 0)
-}
-
-func client(c *session, out []byte, words []string) []byte {
-	if strings.EqualFold(words[1], "ID") {
-		return number(out, c.id)
-	}
-	return ok(c, out, words)
-}
-
-func (c *session) info() string {
-	s, p := c.server, c.process
-	written := "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover"
-	loading := 0
-	if s.readOnly {
-		written = "role:slave\r\nmaster_host:127.0.0.1\r\nmaster_port:1\r\nmaster_link_status:up"
-	}
-	if s.loading {
-		loading = 1
-	}
-	busy := p.busy.Seconds()
-	memory := 1 << 20
-	for key, e := range p.keys {
-		memory += len(key) + len(e.value) + 64
-	}
-	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
-		"# Clients\r\nconnected_clients:%d\r\nmaxclients:10000\r\nblocked_clients:0\r\n# Memory\r\nused_memory:%d\r\n"+
-		"used_memory_rss:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n"+
-		"# Persistence\r\nloading:%d\r\naof_enabled:0\r\n# Stats\r\ntotal_commands_processed:%d\r\n"+
-		"rejected_connections:0\r\nexpired_keys:0\r\nevicted_keys:%d\r\n"+
-		"# Replication\r\n%s\r\nmaster_repl_offset:%d\r\n# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%f\r\n"+
-		"used_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%f\r\n",
-		Version, s.runID(), int(time.Since(p.began).Seconds()), len(p.conns), memory, memory, s.limit, s.policy, loading,
-		p.served, p.evicted, written, p.served, busy, busy)
-}
-
-// runID identifies the process among those of all servers.
-func (s *Server) runID() string {
-	return fmt.Sprintf("%040x", sha1.Sum(fmt.Append(nil, s.address, s.runs)))
-}
-
-func config(c *session, out []byte, words []string) []byte {
-	if !strings.EqualFold(words[1], "GET") || len(words) < 3 {
-		return ok(c, out, words)
-	}
-	value, known := map[string]string{
-		"appendonly":            "no",
-		"appendfsync":           "everysec",
-		"save":                  "",
-		"maxmemory":             "0",
-		"maxmemory-policy":      "noeviction",
-		"maxclients":            "10000",
-		"min-replicas-to-write": "0",
-		"min-replicas-max-lag":  "10",
-	}[strings.ToLower(words[2])]
-	kind, count := byte('*'), 2
-	if c.version == 3 {
-		kind, count = '%', 1
-	}
-	if !known {
-		return head(out, kind, 0)
-	}
-	return bulks(head(out, kind, count), strings.ToLower(words[2]), value)
 }
 
 func slowlog(c *session, out []byte, words []string) []byte {

@@ -1,14 +1,21 @@
-// Package memredis is a Redis in memory on a memnet.Network, for tests in virtual time: one command after the other,
-// each at a cost that the test sets. It supports strings, bitmaps and the commands of a load and its observer; it
-// refuses others with Redis's error. It has no replicas, and loses its data when killed.
+// Package memredis is a Redis in memory on a memnet.Network, for tests in virtual time and in real time: one command
+// after the other, each at a cost that the test sets. All tests that need no real server use it, through the client
+// that the product uses.
+//
+// It supports strings, bitmaps, and the commands of a load, of its observer and of faults; it refuses others with
+// Redis's error. What it is, it is by its State, from which all replies follow; an integration test compares them with
+// those of a real server. It has no data of others: a replica copies nothing, and all is lost when it is killed.
+//
+// Faults of servers are methods: Kill, Stop, SetCost, LoseChanges. A reply that no command of it gives is scripted, by
+// Answer or Script, for the command that is tested.
 package memredis
 
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"maps"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,56 +29,65 @@ import (
 type Options struct {
 	Password string        // of the default user
 	Cost     time.Duration // of every command
+	State    State
 }
 
 // Server is one Redis. Its methods may be called from any goroutine of its bubble.
 type Server struct {
-	t       testing.TB
-	network *memnet.Network
+	group   *Group
 	address string
 	options Options
 
-	mu       sync.Mutex // never held while waiting
-	process  *process   // nil = killed
-	runs     int        // processes so far
-	cost     time.Duration
-	readOnly bool
-	loading  bool
-	moved    string            // reply to commands on keys without ASKING before them; "" = none
-	limit    int               // maxmemory, in bytes
-	policy   string            // maxmemory-policy
-	fixed    map[string]string // replies of commands that the test chose
-	calls    map[string]int
+	mu           *sync.Mutex // of the group
+	process      *process    // nil = killed
+	runs         int         // processes so far
+	state        State
+	config       map[string]string // settings that are not the defaults
+	cost         time.Duration
+	losesChanges bool
+	moved        string // reply to commands on keys without ASKING before them; "" = none
+	scripts      map[string]Script
+	calls        map[string]int
+	answered     []Span
+}
+
+// pause is CLIENT PAUSE.
+type pause struct {
+	until   time.Time
+	writes  bool          // only writes
+	changed chan struct{} // closed when another begins, or it is ended
 }
 
 // process is one life of the server.
 type process struct {
-	listener net.Listener
-	done     chan struct{} // closed by Kill
-	turn     chan struct{} // holds a token while a command runs: one at a time, in the order in which they came
-	all      sync.WaitGroup
+	stop func() error  // the listening
+	done chan struct{} // closed by Kill
+	turn chan struct{} // holds a token while a command runs: one at a time, in the order in which they came
+	all  sync.WaitGroup
 
 	// The server's mutex guards these.
-	paused  chan struct{} // closed when it continues; nil = running
-	conns   map[net.Conn]bool
-	keys    map[string]entry
-	began   time.Time
-	busy    time.Duration
-	served  int
-	evicted int
-	clients int // so far: CLIENT ID
-	slow    []slowEntry
+	paused   chan struct{} // closed when it continues; nil = running
+	sessions map[*session]bool
+	keys     map[string]entry
+	config   map[string]string
+	began    time.Time
+	busy     time.Duration
+	stats    map[string]*stat // as in INFO commandstats
+	served   int
+	evicted  int
+	clients  int // so far: CLIENT ID
+	slow     []slowEntry
+	running  bool // a command
 
-	subscribers map[string][]*session // by channel
+	pause pause
+
+	subscribers, patterns map[string][]*session // by channel, and by pattern
 }
 
 // Start starts a server that listens at address; it is killed when the test ends.
 func Start(t testing.TB, network *memnet.Network, address string, o Options) *Server {
 	t.Helper()
-	s := &Server{
-		t: t, network: network, address: address, options: o, cost: o.Cost, policy: "noeviction",
-		fixed: map[string]string{}, calls: map[string]int{},
-	}
+	s := NewGroup(network).Add(address, o)
 	s.Restart()
 	t.Cleanup(s.Kill)
 	return s
@@ -82,23 +98,26 @@ func (s *Server) Address() string {
 	return s.address
 }
 
-// Restart starts a process without data. One that runs is killed before.
+// Restart starts a process without data. One that runs is killed before. It panics if something else has the address.
 func (s *Server) Restart() {
-	s.t.Helper()
 	s.Kill()
-	listener, err := s.network.Listen(s.address)
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	p := &process{
-		listener: listener, done: make(chan struct{}), turn: make(chan struct{}, 1),
-		conns: map[net.Conn]bool{}, keys: map[string]entry{}, began: time.Now(), subscribers: map[string][]*session{},
+		done: make(chan struct{}), turn: make(chan struct{}, 1), pause: pause{changed: make(chan struct{})},
+		sessions: map[*session]bool{}, keys: map[string]entry{}, config: maps.Clone(settings),
+		stats: map[string]*stat{}, began: time.Now(),
+		subscribers: map[string][]*session{}, patterns: map[string][]*session{},
 	}
 	s.mu.Lock()
+	maps.Copy(p.config, s.config)
 	s.process = p
 	s.runs++
+	s.answered = append(s.answered, Span{From: p.began})
 	s.mu.Unlock()
-	p.all.Go(func() { s.accept(p) })
+	stop, err := s.group.network.Serve(s.address, func(c net.Conn) { s.serve(p, c) })
+	if err != nil {
+		panic(err)
+	}
+	p.stop = stop
 }
 
 // Kill ends the process at once, as SIGKILL does: its connections end, dials are refused, the data is lost, a command
@@ -107,19 +126,46 @@ func (s *Server) Restart() {
 func (s *Server) Kill() {
 	s.mu.Lock()
 	p := s.process
-	s.process = nil
-	if p == nil {
-		s.mu.Unlock()
+	if p != nil {
+		s.end(p)
+	}
+	s.mu.Unlock()
+	if p != nil {
+		p.all.Wait()
+	}
+}
+
+// end is Kill, without waiting for the connections. The caller holds the mutex.
+func (s *Server) end(p *process) {
+	if s.process != p {
 		return
 	}
+	s.process = nil
+	s.silent()
 	close(p.done)
-	conns := slices.Collect(maps.Keys(p.conns))
-	s.mu.Unlock()
-	_ = p.listener.Close()
-	for _, c := range conns {
-		_ = c.Close()
+	_ = p.stop()
+	for c := range p.sessions {
+		_ = c.conn.Close()
 	}
-	p.all.Wait()
+}
+
+// Running reports whether a process runs.
+func (s *Server) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process != nil
+}
+
+// Exited is closed when the present process has ended; closed if none runs.
+func (s *Server) Exited() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		return s.process.done
+	}
+	ended := make(chan struct{})
+	close(ended)
+	return ended
 }
 
 // Continue resumes a frozen process.
@@ -129,21 +175,8 @@ func (s *Server) Continue() {
 	if p := s.process; p != nil && p.paused != nil {
 		close(p.paused)
 		p.paused = nil
+		s.answered = append(s.answered, Span{From: time.Now()})
 	}
-}
-
-// SetReadOnly makes the server a replica, which refuses writes, or a primary again.
-func (s *Server) SetReadOnly(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.readOnly = on
-}
-
-// SetLoading makes the server refuse commands as Redis does while it loads its data, or serve them again.
-func (s *Server) SetLoading(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loading = on
 }
 
 // SetImporting makes the server a node of a cluster that imports a slot from another node: it performs a command on a
@@ -152,13 +185,6 @@ func (s *Server) SetImporting(slot uint16, from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moved = fmt.Sprintf("MOVED %d %s", slot, from)
-}
-
-// SetMemory sets maxmemory, in bytes, and maxmemory-policy. The server evicts nothing by itself: see Evict.
-func (s *Server) SetMemory(limit int, policy string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limit, s.policy = limit, policy
 }
 
 // Evict removes keys, as Redis does at maxmemory, and counts them, whether they exist or not.
@@ -178,20 +204,6 @@ func (s *Server) SetCost(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cost = d
-}
-
-// NoReply is the Answer of a command that never gets one, such as BLPOP of a list to which nobody adds.
-const NoReply = "no reply"
-
-// Answer fixes the reply to a command, such as "-OOM command not allowed when used memory > 'maxmemory'."; "" restores
-// the server's own.
-// A reply to "SENTINEL MYID" takes precedence over one to "SENTINEL".
-func (s *Server) Answer(command, reply string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fixed[strings.ToUpper(command)] = reply; reply == "" {
-		delete(s.fixed, strings.ToUpper(command))
-	}
 }
 
 // Calls is how often a command, or one with a subcommand such as "CLIENT PAUSE", was performed or refused, over all
@@ -256,52 +268,47 @@ func (s *Server) Clients() int {
 	if s.process == nil {
 		return 0
 	}
-	return len(s.process.conns)
+	return len(s.process.sessions)
 }
 
-func (s *Server) accept(p *process) {
-	for {
-		c, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		s.mu.Lock()
-		if s.process != p {
-			s.mu.Unlock()
-			_ = c.Close()
-			return
-		}
-		p.conns[c] = true
-		p.clients++
-		session := &session{
-			server:  s,
-			process: p,
-			conn:    c,
-			id:      p.clients,
-			version: 2,
-			allowed: s.options.Password == "",
-		}
+// serve serves a connection of a process.
+func (s *Server) serve(p *process, conn net.Conn) {
+	s.mu.Lock()
+	if s.process != p {
 		s.mu.Unlock()
-		p.all.Go(func() {
-			session.serve(c)
-			s.mu.Lock()
-			delete(p.conns, c)
-			session.unsubscribe()
-			s.mu.Unlock()
-			_ = c.Close()
-		})
+		_ = conn.Close()
+		return
 	}
+	p.clients++
+	c := &session{
+		server: s, process: p, conn: conn, id: p.clients, version: 2, allowed: s.options.Password == "",
+		opened: time.Now(), used: time.Now(),
+	}
+	p.sessions[c] = true
+	p.all.Add(1)
+	s.mu.Unlock()
+	defer p.all.Done()
+	c.serve(conn)
+	s.mu.Lock()
+	delete(p.sessions, c)
+	c.unsubscribe()
+	s.mu.Unlock()
+	_ = conn.Close()
 }
 
 // session is one connection.
 type session struct {
-	server  *Server
-	process *process
-	conn    net.Conn
-	id      int
-	version int // of RESP
-	allowed bool
-	asked   bool // the command before was ASKING
+	server       *Server
+	process      *process
+	conn         net.Conn
+	id           int
+	version      int // of RESP
+	allowed      bool
+	asked        bool   // the command before was ASKING
+	hangsUp      bool   // instead of the reply
+	subscribed   int    // to channels and patterns
+	last         string // the command before, as CLIENT LIST shows it
+	opened, used time.Time
 }
 
 // serve performs commands and sends replies until the connection or the process ends. All commands of one read are one
@@ -314,16 +321,26 @@ func (c *session) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		select {
-		case c.process.turn <- struct{}{}:
-		case <-c.process.done:
+		if !c.takeTurn() {
 			return
 		}
 		out = out[:0]
 		for {
+			words := wordsOf(v)
+			if c.paused(words) {
+				_, _ = conn.Write(out)
+				out = out[:0]
+				if !c.awaitPause(words) {
+					return
+				}
+			}
 			var alive bool
-			if out, alive = c.perform(out, v); !alive {
+			if out, alive = c.perform(out, words); !alive {
 				return
+			}
+			if c.hangsUp {
+				err = io.EOF
+				break
 			}
 			if in.Buffered() == 0 {
 				break
@@ -332,7 +349,10 @@ func (c *session) serve(conn net.Conn) {
 				break
 			}
 		}
-		_, err2 := conn.Write(out) // never waits
+		var err2 error
+		if !c.hangsUp {
+			_, err2 = conn.Write(out) // never waits
+		}
 		<-c.process.turn
 		if err != nil || err2 != nil {
 			return
@@ -340,84 +360,88 @@ func (c *session) serve(conn net.Conn) {
 	}
 }
 
-// perform waits for a command's cost and appends its reply; false if the process has ended meanwhile.
-func (c *session) perform(out []byte, v resp.Value) ([]byte, bool) {
-	if !c.running() {
-		return out, false
+func (c *session) takeTurn() bool {
+	select {
+	case c.process.turn <- struct{}{}:
+		return true
+	case <-c.process.done:
+		return false
 	}
-	s := c.server
+}
+
+func wordsOf(v resp.Value) []string {
 	words := make([]string, len(v.Items))
 	for i := range v.Items {
 		words[i] = v.Items[i].Text
 	}
+	if len(words) > 0 {
+		words[0] = strings.ToUpper(words[0])
+	}
+	return words
+}
+
+// perform waits for a command's cost and appends its reply; false if the process has ended meanwhile.
+func (c *session) perform(out []byte, words []string) ([]byte, bool) {
+	if !c.running() {
+		return out, false
+	}
+	s := c.server
 	if len(words) == 0 {
 		return append(out, "-ERR Protocol error\r\n"...), true
 	}
+	script := c.script(words)
 	s.mu.Lock()
 	cost := s.cost
-	s.mu.Unlock()
-	if words[0] = strings.ToUpper(words[0]); words[0] == "DEBUG" {
+	if words[0] == "DEBUG" && script == nil {
 		cost += debugSleep(words)
 	}
-	if cost > 0 {
-		timer := time.NewTimer(cost)
-		select {
-		case <-timer.C:
-		case <-c.process.done:
-			timer.Stop()
-			return out, false
-		}
-		if !c.running() {
-			return out, false
-		}
+	c.process.running = cost > 0
+	s.mu.Unlock()
+	if cost > 0 && !c.spend(cost) {
+		return out, false
+	}
+	var scripted any
+	if script != nil {
+		scripted = script(s.address, words)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.process != c.process {
+		return out, false
+	}
+	c.process.running = false
 	s.calls[words[0]]++
+	c.last, c.used = strings.ToLower(words[0]), time.Now()
 	if len(words) > 1 {
 		s.calls[words[0]+" "+strings.ToUpper(words[1])]++
 	}
-	c.process.account(words, cost)
-	return c.reply(out, words), true
-}
-
-// Stop freezes the process, as SIGSTOP does: its connections stay open without replies, and dials succeed.
-func (s *Server) Stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.process; p != nil && p.paused == nil {
-		p.paused = make(chan struct{})
-	}
-}
-
-// running waits while the process is frozen; false if it has ended.
-func (c *session) running() bool {
-	for {
-		c.server.mu.Lock()
-		paused := c.process.paused
-		c.server.mu.Unlock()
-		if paused == nil {
-			break
-		}
-		select {
-		case <-paused:
-		case <-c.process.done:
-			return false
-		}
-	}
-	select {
-	case <-c.process.done:
-		return false
+	begin := len(out)
+	switch moved := c.movedTo(words[0], commands[words[0]].write); {
+	case moved != "":
+		out = fail(out, "%s", moved)
+	case scripted != nil:
+		out = c.encode(out, scripted)
 	default:
-		return true
+		out = c.reply(out, words)
 	}
+	refused := len(out) > begin && out[begin] == '-'
+	if !refused {
+		c.process.account(words, cost)
+	}
+	if s.group.watch != nil {
+		s.group.watch(Command{s.address, words, refused})
+	}
+	return out, s.process == c.process
 }
 
-func debugSleep(words []string) time.Duration {
-	if len(words) != 3 || !strings.EqualFold(words[1], "SLEEP") {
-		return 0
+// spend waits for the cost of a command; false if the process has ended meanwhile.
+func (c *session) spend(cost time.Duration) bool {
+	timer := time.NewTimer(cost)
+	select {
+	case <-timer.C:
+	case <-c.process.done:
+		timer.Stop()
+		return false
 	}
-	var seconds float64
-	_, _ = fmt.Sscan(words[2], &seconds)
-	return time.Duration(seconds * float64(time.Second))
+	return c.running()
 }
