@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,6 +32,7 @@ import (
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/apitest"
 	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
@@ -40,7 +42,7 @@ const shop = "shop"
 // of the cluster.
 type stage struct {
 	t       *testing.T
-	servers *fakeServers
+	servers *memory
 	cluster client.WithWatch // as the operator sees it
 	under   client.WithWatch // without the interceptor of the test
 	made    int
@@ -59,7 +61,7 @@ func newContractStage(t *testing.T) *stage {
 			t.Fatal(err)
 		}
 	}
-	s := &stage{t: t, servers: &fakeServers{servers: map[string]*fakeRedis{}, queues: map[string]string{}}}
+	s := &stage{t: t, servers: newMemory(t)}
 	s.under = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}, &appsv1.StatefulSet{}).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
 			return []string{
@@ -123,7 +125,7 @@ func (s *stage) delete(
 	}
 	if current.GetLabels()["app"] == "redis" {
 		s.breaks = append(s.breaks, string(current.GetUID()))
-		delete(s.servers.servers, addressOfPod(current.(*corev1.Pod)))
+		s.servers.Remove(addressOfPod(current.(*corev1.Pod)))
 	}
 	return c.Delete(ctx, object)
 }
@@ -230,7 +232,7 @@ func (s *stage) settle() {
 		case wanted && apierrors.IsNotFound(err):
 			s.place(i, set)
 		case !wanted && err == nil:
-			delete(s.servers.servers, addressOfPod(pod))
+			s.servers.Remove(addressOfPod(pod))
 			s.must(s.under.Delete(context.Background(), pod))
 		case err == nil:
 			s.restart(pod)
@@ -248,8 +250,10 @@ func (s *stage) settle() {
 		meshtest.SetStatus(s.t, child, "shop/redis-0", meshtest.Injected)
 		s.must(s.under.Update(context.Background(), child))
 	}
-	for _, r := range s.servers.servers {
-		r.hung = false
+	for _, server := range s.servers.All() {
+		for server.Busy() {
+			time.Sleep(100 * time.Millisecond)
+		}
 	}
 }
 
@@ -308,36 +312,26 @@ func (s *stage) place(i int, set *appsv1.StatefulSet) {
 		},
 	}
 	s.create(pod)
-	server := &fakeRedis{
-		runID:   fmt.Sprintf("run-%d", s.made),
-		clients: []int{1, 2, 3},
-		calls:   map[string]int{},
-		config: map[string]string{
-			"hz":                  "10",
-			"dir":                 "/data",
-			"io-threads":          "1",
-			"io-threads-do-reads": "no",
-			"maxmemory":           "0",
-			"maxmemory-policy":    "noeviction",
-		},
-	}
-	for at, other := range s.servers.servers {
-		if other.primary == "" && at != addressOfPod(pod) {
-			server.primary = at
+	// io-threads can be changed while it runs
+	state := memredis.State{RunID: fmt.Sprintf("run-%d", s.made), Name: "valkey", Version: "9.0.1", Appends: true}
+	for at, other := range s.servers.All() {
+		if other.State().Primary == "" && at != addressOfPod(pod) {
+			state.Primary = at
 		}
 	}
-	s.servers.servers[addressOfPod(pod)] = server
+	s.servers.start(addressOfPod(pod), state)
 }
 
 // restart restarts a process that ended, as the kubelet does.
 func (s *stage) restart(pod *corev1.Pod) {
 	s.t.Helper()
-	r := s.servers.servers[addressOfPod(pod)]
-	if r == nil || !r.dead {
+	r := s.servers.At(addressOfPod(pod))
+	if r == nil || r.Running() {
 		return
 	}
 	s.made++
-	r.dead, r.runID = false, fmt.Sprintf("run-%d", s.made)
+	r.Change(func(is *memredis.State) { is.RunID = fmt.Sprintf("run-%d", s.made) })
+	r.Restart()
 	pod.Status.ContainerStatuses[0].RestartCount++
 	s.must(s.under.Status().Update(context.Background(), pod))
 }
@@ -378,9 +372,10 @@ func (s *stage) shows() string {
 	}
 	lines = append(lines, fmt.Sprintf("%d replicas, template %s, strategy %s, annotations %v", *set.Spec.Replicas,
 		cluster.Revision(set), set.Spec.UpdateStrategy.Type, set.Annotations))
-	for at, r := range s.servers.servers {
-		lines = append(lines, fmt.Sprintf("%s primary %q, config %v, paused %t, queued %t", at, r.primary, r.config, r.paused,
-			s.servers.queuedAt(at)))
+	synctest.Wait()
+	for at, r := range s.servers.All() {
+		lines = append(lines, fmt.Sprintf("%s primary %q, config %v, paused %q", at, r.State().Primary, r.Settings(),
+			r.Paused()))
 	}
 	for _, child := range s.children() {
 		lines = append(lines, fmt.Sprintf("%T", child)+" "+child.GetName())
@@ -390,7 +385,7 @@ func (s *stage) shows() string {
 }
 
 // broken returns the changes so far that cannot be reverted.
-func (s *stage) broken() string { return strings.Join(append(s.breaks, s.servers.broken...), ", ") }
+func (s *stage) broken() string { return strings.Join(append(s.breaks, s.servers.broken()...), ", ") }
 
 func (s *stage) must(err error) {
 	s.t.Helper()
@@ -402,7 +397,7 @@ func (s *stage) must(err error) {
 func (s *stage) deps() contract.Deps {
 	return contract.Deps{
 		Redis: target.Redis{
-			Namespace: shop, Live: apitest.Paged(s.cluster), Servers: s.servers,
+			Namespace: shop, Live: apitest.Paged(s.cluster), Servers: s.servers.client,
 			Spec: &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}},
 		},
 		Cluster: s.cluster, LoadTest: "run",

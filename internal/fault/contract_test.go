@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -349,7 +350,7 @@ func forEachKind(t *testing.T, check func(t *testing.T, r *run)) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			check(t, begin(t, k))
+			synctest.Test(t, func(t *testing.T) { check(t, begin(t, k)) })
 		})
 	}
 }
@@ -421,7 +422,7 @@ func TestContractTargetGone(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		pod := &corev1.Pod{}
 		r.must(r.under.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: r.hit.Pod}, pod))
-		delete(r.servers.servers, addressOfPod(pod))
+		r.servers.Remove(addressOfPod(pod))
 		r.must(r.under.Delete(t.Context(), pod))
 		if _, err := r.injector().Inject(t.Context(), r.hit); err != nil {
 			t.Errorf("inject without a pod: %v", err)
@@ -443,8 +444,8 @@ func TestContractTargetGone(t *testing.T) {
 func TestContractRefused(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		before := r.shows()
-		r.refuse, r.servers.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "redis-0",
-			errors.New("a webhook says no")), redis.Error("ERR not now")
+		r.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "redis-0", errors.New("a webhook says no"))
+		r.servers.refuse(redis.Error("ERR not now"))
 		progress, err := r.injector().Inject(t.Context(), r.hit)
 		if err == nil || !strings.Contains(err.Error(), "a webhook says no") &&
 			!strings.Contains(err.Error(), "ERR not now") {
@@ -453,7 +454,8 @@ func TestContractRefused(t *testing.T) {
 		if after := r.shows(); after != before || r.broken() != "" {
 			t.Errorf("refused:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
 		}
-		r.refuse, r.servers.refuse = nil, nil
+		r.refuse = nil
+		r.servers.refuse(nil)
 		r.inject()
 	})
 }

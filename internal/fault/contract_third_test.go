@@ -27,8 +27,8 @@ var (
 
 func settingOf(name, value string) third {
 	return third{
-		set:   func(r *run) { r.servers.servers[r.hit.Address].config[name] = value },
-		stays: func(r *run) bool { return r.servers.servers[r.hit.Address].config[name] == value },
+		set:   func(r *run) { r.servers.At(r.hit.Address).Set(name, value) },
+		stays: func(r *run) bool { return r.servers.At(r.hit.Address).Setting(name) == value },
 	}
 }
 

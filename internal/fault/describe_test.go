@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -18,6 +19,14 @@ import (
 // Every kind says what it will do and how that is reverted, with actual values, and changes nothing by it.
 func TestDescribe(t *testing.T) {
 	var text strings.Builder
+	synctest.Test(t, func(t *testing.T) { describe(t, &text) })
+	file := filepath.Join("testdata", "descriptions.txt")
+	golden.Compare(t, file, text.String())
+}
+
+// describe appends what the kinds say.
+func describe(t *testing.T, text *strings.Builder) {
+	t.Helper()
 	for _, k := range kinds {
 		r := begin(t, k)
 		before, hit := r.shows(), r.hit.DeepCopy()
@@ -28,11 +37,9 @@ func TestDescribe(t *testing.T) {
 		if lasts := r.injector().Traits().Lasts > 0; lasts && d.Revert == "" {
 			t.Errorf("%s lasts, and says nothing about its revert", k.name)
 		}
-		fmt.Fprintf(&text, "%s\n  action: %s\n  revert: %s\n  self-ending: %s\n  manually: %s\n\n", k.name, d.Action,
+		fmt.Fprintf(text, "%s\n  action: %s\n  revert: %s\n  self-ending: %s\n  manually: %s\n\n", k.name, d.Action,
 			d.Revert, d.SelfEnding, r.injector().ManualRevertCommand(r.hit))
 	}
-	file := filepath.Join("testdata", "descriptions.txt")
-	golden.Compare(t, file, text.String())
 }
 
 // A record that cannot be read is described as such: nothing is injected by it.
