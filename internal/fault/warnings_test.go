@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 func TestWarnings(t *testing.T) {
@@ -86,10 +87,10 @@ func TestWarnings(t *testing.T) {
 func TestWarningsOfCopies(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-	for i, state := range []func(*topology.Server){
-		func(*topology.Server) {},
-		func(s *topology.Server) { s.Replication.LinkUp, s.Replication.Syncing = false, true },
-		func(s *topology.Server) { s.Replication.LinkUp = false },
+	for i, state := range []func(*memredis.State){
+		func(*memredis.State) {},
+		func(s *memredis.State) { s.Link = memredis.LinkSyncing },
+		func(s *memredis.State) { s.Link = memredis.LinkLost },
 	} {
 		pod := w.Pod(fmt.Sprintf("redis-%d", i+1), fmt.Sprintf("u%d", i+1), fmt.Sprintf("10.0.0.%d", i+2), topology.Replica,
 			nil)

@@ -9,81 +9,52 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
-
-// listening are scripted servers beside sentinels that publish at given instants after the subscription.
-type listening struct {
-	*faulttest.Scripted
-	publish map[string][]published // by sentinel
-}
 
 type published struct {
 	after            time.Duration
 	channel, payload string
 }
 
-func (l listening) Listen(
-	ctx context.Context, address string, _ redis.Login, _ string, heard func(at time.Time, channel, payload string),
-) {
-	began := time.Now()
-	for _, p := range l.publish[address] {
-		select {
-		case <-time.After(time.Until(began.Add(p.after))):
-			heard(time.Now(), p.channel, p.payload)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// roles are the servers of a replication as INFO shows them, by address; a role of "" does not answer.
-type roles struct {
+// looks are when each server was asked, since the start.
+type looks struct {
+	*faulttest.Servers
 	mu    sync.Mutex
-	of    map[string]topology.Role
-	looks map[string][]time.Duration // when each was asked, since the start
+	at    map[string][]time.Duration
 	began time.Time
 }
 
-func (r *roles) info(address string, _ ...any) (any, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.looks[address] = append(r.looks[address], time.Since(r.began))
-	switch r.of[address] {
-	case topology.Primary:
-		return "run_id:" + address + "\r\nrole:master\r\n", nil
-	case topology.Replica:
-		return "run_id:" + address + "\r\nrole:slave\r\n", nil
-	}
-	return nil, faulttest.ErrSilent
+// note takes down that a server is asked, and leaves the reply to it.
+func (l *looks) note(address string, _ []string) any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at[address] = append(l.at[address], time.Since(l.began))
+	return nil
 }
 
-func (r *roles) change(address string, to topology.Role) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of[address] = to
-}
-
-// watched is a witness of a primary at 10.0.0.1 and a replica at 10.0.0.2. It ends with stop.
+// watched is a witness of a primary at 10.0.0.1 and a replica at 10.0.0.2, whose replies take so long, beside sentinels
+// that publish at given instants after the start. It ends with stop.
 func watched(
-	t *testing.T, takes func(address string) time.Duration, publish map[string][]published,
-) (w *Witness, servers *roles, stop func()) {
+	t *testing.T, takes time.Duration, publish map[string][]published,
+) (w *Witness, servers *looks, stop func()) {
 	t.Helper()
 	world := faulttest.NewWorld(t)
 	world.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 	world.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
-	servers = &roles{
-		of:    map[string]topology.Role{"10.0.0.1:6379": topology.Primary, "10.0.0.2:6379": topology.Replica},
-		looks: map[string][]time.Duration{},
-		began: time.Now(),
-	}
-	world.Servers.Answer, world.Servers.Takes = servers.info, takes
+	servers = &looks{Servers: world.Servers, at: map[string][]time.Duration{}, began: time.Now()}
+	servers.Script("INFO", servers.note)
+	servers.At("10.0.0.2:6379").SetCost(takes)
 	deps := world.Deps()
-	deps.Servers = listening{world.Servers, publish}
-	for sentinel := range publish {
-		deps.Sentinels.Addresses = append(deps.Sentinels.Addresses, sentinel)
+	deps.Servers = world.Servers
+	for address, all := range publish {
+		deps.Sentinels.Addresses = append(deps.Sentinels.Addresses, address)
+		sentinel := servers.Start(address, memredis.State{Mode: "sentinel"})
+		for _, p := range all {
+			time.AfterFunc(p.after, func() { sentinel.Publish(p.channel, p.payload) })
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
@@ -97,7 +68,7 @@ func watched(
 // Ten polls per second, the first one immediately.
 func TestWitnessPollInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, servers, stop := watched(t, nil, nil)
+		w, servers, stop := watched(t, 0, nil)
 		w.AwaitLook()
 		if took := time.Since(servers.began); took != 0 {
 			t.Errorf("the first poll took %s", took)
@@ -109,7 +80,7 @@ func TestWitnessPollInterval(t *testing.T) {
 			want = append(want, time.Duration(i)*pollInterval)
 		}
 		for _, address := range []string{"10.0.0.1:6379", "10.0.0.2:6379"} {
-			if got := servers.looks[address]; !slices.Equal(got, want) {
+			if got := servers.at[address]; !slices.Equal(got, want) {
 				t.Errorf("%s was polled after %v, want %v", address, got, want)
 			}
 		}
@@ -125,12 +96,7 @@ func TestWitnessDoesNotWaitForSlowServers(t *testing.T) {
 	} {
 		t.Run(takes.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, servers, stop := watched(t, func(address string) time.Duration {
-					if address == "10.0.0.2:6379" {
-						return takes
-					}
-					return 0
-				}, nil)
+				w, servers, stop := watched(t, takes, nil)
 				w.AwaitLook()
 				if waited := time.Since(servers.began); waited != min(takes, pollTimeout) {
 					t.Errorf("the first poll took %s, want %s", waited, min(takes, pollTimeout))
@@ -152,7 +118,7 @@ func TestWitnessDoesNotWaitForSlowServers(t *testing.T) {
 func TestWitnessOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
-		w, servers, stop := watched(t, nil, map[string][]published{
+		w, servers, stop := watched(t, 0, map[string][]published{
 			"10.0.1.1:26379": {
 				{1003 * ms, "+sdown", "master m 10.0.0.1 6379"},
 				{1107 * ms, "+odown", "master m 10.0.0.1 6379"},
@@ -168,9 +134,9 @@ func TestWitnessOrder(t *testing.T) {
 		})
 		w.AwaitLook()
 		time.Sleep(500 * ms)
-		servers.change("10.0.0.1:6379", "")
+		servers.Kill("10.0.0.1:6379")
 		time.Sleep(720 * ms)
-		servers.change("10.0.0.2:6379", topology.Primary) // between two polls
+		servers.Change("10.0.0.2:6379", func(s *memredis.State) { s.Primary = "" }) // between two polls
 		time.Sleep(2 * time.Second)
 		stop()
 		var got []string

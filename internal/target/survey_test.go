@@ -2,9 +2,7 @@ package target_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -15,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // Many servers are queried at a time.
@@ -29,7 +27,9 @@ func TestSurveyOfSlowServers(t *testing.T) {
 			w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250+1), topology.Replica,
 				nil)
 		}
-		w.Servers.Takes = func(string) time.Duration { return 500 * time.Millisecond }
+		for _, server := range w.Servers.All() {
+			server.SetCost(500 * time.Millisecond)
+		}
 		began := time.Now()
 		found, err := faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Survey(t.Context())
 		if err != nil || len(found) != 600 {
@@ -53,11 +53,10 @@ func TestSurveyOfSilentServers(t *testing.T) {
 				topology.Replica, nil)
 		}
 		deaf := func(address string) bool { return address != "10.0.0.1:6379" }
-		w.Servers.Takes = func(address string) time.Duration {
+		for address, server := range w.Servers.All() {
 			if deaf(address) {
-				return time.Hour
+				server.Stop()
 			}
-			return 0
 		}
 		began := time.Now()
 		found, err := faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Survey(t.Context())
@@ -114,13 +113,10 @@ func TestUnresponsiveSentinelPortsDoNotDelay(t *testing.T) {
 		deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
 		found, err := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Survey(t.Context())
 		faulttest.Must(t, err)
-		w.Servers.Answer = func(string, ...any) (any, error) { return "id", nil }
-		w.Servers.Takes = func(address string) time.Duration {
-			if address == "10.0.0.2:26379" {
-				return time.Hour
-			}
-			return 0
+		for _, address := range []string{"10.0.0.1:26379", "10.0.0.2:26379"} {
+			w.Servers.Start(address, memredis.State{Mode: "sentinel"}).Script("SENTINEL MYID", faulttest.Reply("id"))
 		}
+		w.Servers.At("10.0.0.2:26379").Stop()
 		began := time.Now()
 		deps.SentinelsBeside(t.Context(), found, func(*target.Server) bool { return true })
 		faulttest.Lasted(t, "the look", began, target.QueryTimeout)
@@ -138,16 +134,20 @@ func TestSilent(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
 		takes, within time.Duration // within: of the context; 0 = no deadline
-		answer        error
+		script        func(*memredis.Server)
+		password      string
 		silent, fails bool
 		lasts         time.Duration
 	}{
 		{name: "an answer in time", takes: target.ProbeWithin - 1, lasts: target.ProbeWithin - 1},
-		{name: "a refusal in time", takes: time.Millisecond, answer: redis.Error("NOPERM"), lasts: time.Millisecond},
+		{name: "a refusal in time", takes: time.Millisecond, script: refusing, lasts: time.Millisecond},
 		{name: "too late", takes: target.ProbeWithin + 1, silent: true, lasts: target.ProbeWithin},
 		{name: "never", takes: time.Hour, silent: true, lasts: target.ProbeWithin},
-		{name: "no server", answer: faulttest.ErrSilent, fails: true},
-		{name: "a login without an answer", answer: errors.Join(redis.ErrNotSent, os.ErrDeadlineExceeded), silent: true},
+		{name: "no server", script: (*memredis.Server).Kill, fails: true},
+		{
+			name: "a login without an answer", script: (*memredis.Server).Stop, password: "secret", silent: true,
+			lasts: target.ProbeWithin,
+		},
 		{
 			name:   "no time to wait",
 			takes:  time.Hour,
@@ -160,8 +160,12 @@ func TestSilent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := faulttest.NewWorld(t)
 				w.Pod("redis-0", "u0", "10.0.0.1", "", nil)
-				w.Servers.Takes = func(string) time.Duration { return tc.takes }
-				w.Servers.Answer = func(string, ...any) (any, error) { return "PONG", tc.answer }
+				server := w.Servers.Start("10.0.0.1:6379", memredis.State{})
+				if server.SetCost(tc.takes); tc.script != nil {
+					tc.script(server)
+				}
+				deps := w.Deps()
+				deps.Login.Password = tc.password
 				ctx := t.Context()
 				if tc.within > 0 {
 					var cancel context.CancelFunc
@@ -169,16 +173,21 @@ func TestSilent(t *testing.T) {
 					defer cancel()
 				}
 				began := time.Now()
-				silent, err := w.Deps().Silent(ctx, "10.0.0.1:6379", "PING")
+				silent, err := deps.Silent(ctx, "10.0.0.1:6379", "PING")
 				faulttest.Lasted(t, "the probe", began, tc.lasts)
 				if silent != tc.silent || (err != nil) != tc.fails {
 					t.Errorf("silent %t, %v; want %t, an error %t", silent, err, tc.silent, tc.fails)
 				}
-				if sent, err := w.Deps().Send(t.Context(), "10.0.0.1:6379", time.Second, "DEBUG", "SLEEP",
-					"5"); errors.Is(tc.answer, redis.ErrNotSent) && (sent || err == nil) {
+				if sent, err := deps.Send(t.Context(), "10.0.0.1:6379", time.Second, "DEBUG", "SLEEP",
+					"5"); tc.password != "" && (sent || err == nil) {
 					t.Error("a command that was not sent counts as one that was not answered")
 				}
 			})
 		})
 	}
+}
+
+// refusing is a server at which the operator may run no PING.
+func refusing(s *memredis.Server) {
+	s.Answer("PING", "-NOPERM this user has no permissions to run the 'ping' command")
 }

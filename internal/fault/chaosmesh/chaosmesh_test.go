@@ -20,8 +20,10 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
@@ -61,13 +63,11 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 		RunID:     "run-u0",
 		Role:      v1alpha1.RolePrimary,
 	}
-	b.Servers.Answer = func(_ string, command ...any) (any, error) {
-		if words := strings.TrimSpace(fmt.Sprintln(command...)); words != "PING" || b.answers != nil {
-			return b.answers(words)
-		}
-		return "PONG", nil
+	for _, command := range []string{
+		"CLIENT LIST", "CONFIG GET", "INFO keyspace", "INFO persistence", "INFO replication", "PING", "TIME",
+	} {
+		b.Servers.Script(command, b.answer)
 	}
-	b.Servers.Takes = func(string) time.Duration { return b.took }
 	b.deps = b.World.Deps()
 	// the fake client sets no creation timestamp
 	b.deps.Cluster = interceptor.NewClient(b.World.Cluster, interceptor.Funcs{
@@ -86,6 +86,22 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 	}
 	b.deps.Spec, b.deps.LoadTest = faulttest.ByPods(map[string]string{"app": "redis"}), "run"
 	return b
+}
+
+// answer replies to a command as answers does, or else as the server does, after the time that it takes.
+func (b *bench) answer(_ string, words []string) any {
+	time.Sleep(b.took)
+	if b.answers == nil {
+		return nil
+	}
+	reply, err := b.answers(strings.Join(words, " "))
+	switch {
+	case redis.IsTimeout(err):
+		return memredis.NoReply
+	case err != nil:
+		return memredis.HangUp
+	}
+	return reply
 }
 
 // injector returns a new injector, without state in memory.

@@ -2,6 +2,7 @@ package chaosmesh
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
@@ -32,8 +34,8 @@ func TestChaosMeshDelayEffect(t *testing.T) {
 		b.effect(v1alpha1.EffectNotObserved, "PING takes")
 		b.took = 100 * time.Millisecond
 		b.effect(v1alpha1.EffectConfirmed, "shop/redis-0 is Injected")
-		b.answers = func(string) (any, error) { return nil, faulttest.ErrSilent }
-		b.effect(v1alpha1.EffectInconclusive, faulttest.ErrSilent.Error())
+		b.Servers.Kill(b.target.Address)
+		b.effect(v1alpha1.EffectInconclusive, faulttest.ErrRefused.Error())
 	})
 }
 
@@ -60,12 +62,6 @@ func TestChaosMeshHoldsASetting(t *testing.T) {
 	})
 }
 
-type timeout struct{}
-
-func (timeout) Error() string { return "i/o timeout" }
-
-func (timeout) Timeout() bool { return true }
-
 // A timeout confirms a delay that is not much longer than the timeout.
 func TestChaosMeshDelayLongerThanTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +76,7 @@ func TestChaosMeshDelayLongerThanTimeout(t *testing.T) {
 			}
 			b := newBench(t, spec)
 			b.active()
-			b.took, b.answers = 40*time.Millisecond, func(string) (any, error) { return nil, timeout{} }
+			b.took, b.answers = 40*time.Millisecond, func(string) (any, error) { return nil, os.ErrDeadlineExceeded }
 			b.effect(want, "")
 		}
 	})
@@ -104,7 +100,7 @@ func TestChaosMeshLossEffect(t *testing.T) {
 			return "PONG", nil
 		}
 		b.effect(v1alpha1.EffectConfirmed, "one of 7 PINGs took ")
-		b.answers = func(string) (any, error) { return nil, timeout{} }
+		b.answers = func(string) (any, error) { return nil, os.ErrDeadlineExceeded }
 		b.effect(v1alpha1.EffectConfirmed, "no answer")
 	})
 }
@@ -301,7 +297,7 @@ func TestChaosMeshPartitionFromPrimary(t *testing.T) {
 			NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersPrimary, Direction: v1alpha1.DirectionBoth},
 		},
 	})
-	b.Servers.Servers[b.target.Address] = topology.Server{Role: topology.Replica, RunID: "run-u0"}
+	b.Servers.Change(b.target.Address, func(s *memredis.State) { s.Primary = "10.0.0.2:6379" })
 	b.Pod("redis-1", "u1", "10.0.0.2", topology.Primary, nil)
 	b.Pod("redis-2", "u2", "10.0.0.3", topology.Replica, nil)
 	quiet := 9

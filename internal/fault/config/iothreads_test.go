@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // modifiable simulates a server that takes io-threads while it runs, as Valkey 9 does. The tests have no such server.
@@ -30,14 +31,15 @@ type modifiable struct {
 	info     string // instead of that of a server that counts subcommands and has no configuration file
 }
 
-func (m *modifiable) do(_ string, command ...any) (any, error) {
-	words := make([]string, len(command))
-	for i, w := range command {
-		words[i] = fmt.Sprint(w)
+// at makes the servers of a world reply as it does.
+func (m *modifiable) at(w *faulttest.World) {
+	for _, command := range []string{"CONFIG GET", "CONFIG SET", "INFO everything"} {
+		w.Servers.Script(command, faulttest.By(m.do))
 	}
+}
+
+func (m *modifiable) do(_ string, words []string) (any, error) {
 	switch words[0] + " " + words[1] {
-	case "ACL DRYRUN":
-		return "OK", nil
 	case "CONFIG GET":
 		var found []any
 		for _, name := range words[2:] {
@@ -86,7 +88,7 @@ func TestIOThreadsLive(t *testing.T) {
 			"total_commands_processed":     100,
 		},
 	}
-	w.Servers.Answer = server.do
+	server.at(w)
 	injector, err := Kinds.For(threadsFault(4, v1alpha1.ApplyAuto), w.Deps())
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +148,7 @@ func TestIOThreadsWithoutChange(t *testing.T) {
 		values:   map[string]string{"io-threads": "1", "io-threads-do-reads": "no"},
 		counters: map[string]int{"total_commands_processed": 5},
 	}
-	w.Servers.Answer = server.do
+	server.at(w)
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0", Address: "10.0.0.1:6379"}
 	injector, err := Kinds.For(threadsFault(1, v1alpha1.ApplyAuto), w.Deps())
 	if err != nil {
@@ -202,12 +204,8 @@ func TestIOThreadsRefused(t *testing.T) {
 			w := faulttest.NewWorld(t)
 			w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, tc.change)
 			server := &modifiable{values: tc.values}
-			w.Servers.Answer = func(address string, command ...any) (any, error) {
-				if command[0] == "CONFIG" && command[1] == "SET" {
-					return nil, tc.set
-				}
-				return server.do(address, command...)
-			}
+			server.at(w)
+			w.Servers.Script("CONFIG SET", faulttest.Reply(tc.set))
 			injector, err := Kinds.For(threadsFault(2, tc.method, v1alpha1.AllowTooFewCores), w.Deps())
 			if err != nil {
 				t.Fatal(err)
@@ -234,7 +232,7 @@ func TestIOThreadsInTheFile(t *testing.T) {
 	w := faulttest.NewWorld(t, set)
 	w.Pod("redis-0", "u1", "10.0.0.1", topology.Primary, nil)
 	server := &modifiable{values: map[string]string{"io-threads": "4"}}
-	w.Servers.Answer = server.do
+	server.at(w)
 	injector, err := Kinds.For(threadsFault(4, v1alpha1.ApplyRoll), w.Deps())
 	if err != nil {
 		t.Fatal(err)
@@ -258,12 +256,12 @@ func TestIOThreadsInTheFile(t *testing.T) {
 }
 
 func TestIOThreadsCores(t *testing.T) {
-	redis7 := topology.Server{Name: "redis", Version: "7.0.15"}
-	redis8 := topology.Server{Name: "redis", Version: "8.0.2"}
-	valkey := topology.Server{Name: "valkey", Version: "8.1.1"}
+	redis7 := memredis.State{Name: "redis", Version: "7.0.15"}
+	redis8 := memredis.State{Name: "redis", Version: "8.0.2"}
+	valkey := memredis.State{Name: "valkey", Version: "8.1.1"}
 	for _, tc := range []struct {
 		name     string
-		server   topology.Server
+		server   memredis.State
 		limit    string // of the container; "" = the node's 4 cores
 		count    int32
 		allow    []v1alpha1.Allowance
@@ -290,7 +288,7 @@ func TestIOThreadsCores(t *testing.T) {
 					p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(tc.limit)}
 				}
 			})
-			w.Servers.Servers["10.0.0.1:6379"] = tc.server
+			w.Servers.Start("10.0.0.1:6379", tc.server)
 			injector := newIOThreads(threadsFault(tc.count, v1alpha1.ApplyAuto, tc.allow...), w.Deps()).(ioThreads)
 			err := injector.roomForThreads(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"})
 			if tc.wantText == "" {

@@ -12,7 +12,7 @@ import (
 // injected is a fault that was injected on the only server.
 func injected(t *testing.T, w *faulttest.World, server *modifiable, spec *v1alpha1.RedisFaultSpec) *faulttest.Case {
 	t.Helper()
-	w.Servers.Answer = server.do
+	server.at(w)
 	injector, err := Kinds.For(spec, w.Deps())
 	if err != nil {
 		t.Fatal(err)

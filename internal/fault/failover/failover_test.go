@@ -2,7 +2,6 @@ package failover
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // sentinelWorld is a primary at 10.0.0.1 with a replica at 10.0.0.2 and a single sentinel, which answers SENTINEL
@@ -27,6 +27,7 @@ func sentinelWorld(t *testing.T, answers map[string]any) (*faulttest.World, *v1a
 	w.Bystander("redis-1", "10.0.0.2")
 	w.Bystander("redis-7", "10.0.0.7")
 	w.Bystander("sentinel-0", "10.0.0.9")
+	w.Servers.Start("10.0.0.9:26379", memredis.State{Mode: "sentinel"})
 	known := map[string]any{
 		"SENTINEL MYID":        "id-1",
 		"SENTINEL MASTERS":     []any{[]any{"name", "m"}},
@@ -42,20 +43,8 @@ func sentinelWorld(t *testing.T, answers map[string]any) (*faulttest.World, *v1a
 	for words, answer := range answers {
 		known[words] = answer
 	}
-	w.Servers.Answer = func(_ string, command ...any) (any, error) {
-		words := strings.TrimSpace(fmt.Sprintln(command...))
-		w.Servers.Sent = append(w.Servers.Sent, words)
-		if command[0] == "ACL" {
-			return "OK", nil
-		}
-		switch answer := known[words].(type) {
-		case nil:
-			return nil, redis.Error("ERR unexpected: " + words)
-		case error:
-			return nil, answer
-		default:
-			return answer, nil
-		}
+	for words, answer := range known {
+		w.Servers.Script(words, faulttest.Reply(answer))
 	}
 	return w, &v1alpha1.FaultTarget{
 		Pod:     "redis-0",
@@ -80,6 +69,8 @@ func sentinelInjector(t *testing.T, w *faulttest.World, mode v1alpha1.FailoverMo
 	return injector
 }
 
+var errNoAnswer = errors.New("the connection breaks instead of a reply")
+
 // The sentinels of Valkey 9 coordinate a failover. Preflight detects this without a failover.
 func TestCoordinatedBySentinel(t *testing.T) {
 	probe := "SENTINEL FAILOVER " + unknownToAll + " COORDINATED"
@@ -93,11 +84,15 @@ func TestCoordinatedBySentinel(t *testing.T) {
 			redis.Error("ERR Unknown sentinel subcommand or Wrong number of arguments for 'FAILOVER'"),
 			false,
 		},
-		"no answer": {faulttest.ErrSilent, false},
+		"no answer": {errNoAnswer, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var answer any = tc.answer
+			if tc.answer == errNoAnswer {
+				answer = memredis.HangUp
+			}
 			w, target := sentinelWorld(t, map[string]any{
-				probe:                             tc.answer,
+				probe:                             answer,
 				"SENTINEL FAILOVER m COORDINATED": "OK",
 				"SENTINEL FAILOVER m":             "OK",
 				"CLIENT PAUSE 10000 WRITE":        "OK",
@@ -105,7 +100,7 @@ func TestCoordinatedBySentinel(t *testing.T) {
 			})
 			injector := sentinelInjector(t, w, v1alpha1.FailoverCoordinated)
 			err := injector.Preflight(t.Context(), target)
-			if errors.Is(tc.answer, faulttest.ErrSilent) {
+			if tc.answer == errNoAnswer {
 				if p := faulttest.ProblemOf(t, err); p.Lasting {
 					t.Errorf("%+v may not pass", p)
 				}
@@ -114,15 +109,15 @@ func TestCoordinatedBySentinel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.Servers.Sent = nil
+			w.Servers.Forget()
 			var steps *faulttest.Pending
 			if err := faulttest.Called(injector.Inject(t.Context(), target)); !errors.As(err, &steps) {
 				t.Fatal(err)
 			}
-			paused := slices.Contains(w.Servers.Sent, "CLIENT PAUSE 10000 WRITE")
-			if itself := slices.Contains(w.Servers.Sent, "SENTINEL FAILOVER m COORDINATED"); itself != tc.option ||
+			paused := slices.Contains(w.Servers.Sent(), "CLIENT PAUSE 10000 WRITE")
+			if itself := slices.Contains(w.Servers.Sent(), "SENTINEL FAILOVER m COORDINATED"); itself != tc.option ||
 				paused == tc.option {
-				t.Errorf("sent %q", w.Servers.Sent)
+				t.Errorf("sent %q", w.Servers.Sent())
 			}
 		})
 	}
@@ -241,8 +236,8 @@ func TestFailoverWithoutRecord(t *testing.T) {
 	if effect, _ := injector.Effect(t.Context(), target); effect != v1alpha1.EffectInconclusive {
 		t.Errorf("effect %s", effect)
 	}
-	if len(w.Servers.Sent) > 0 {
-		t.Errorf("sent %q", w.Servers.Sent)
+	if len(w.Servers.Sent()) > 0 {
+		t.Errorf("sent %q", w.Servers.Sent())
 	}
 }
 
@@ -253,11 +248,11 @@ func TestFailoverOfAReplacedPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	target.UID = "another"
-	w.Servers.Sent = nil
+	w.Servers.Forget()
 	if err := faulttest.Called(injector.Inject(t.Context(), target)); err != nil {
 		t.Error(err)
 	}
-	if slices.Contains(w.Servers.Sent, "SENTINEL FAILOVER m") {
+	if slices.Contains(w.Servers.Sent(), "SENTINEL FAILOVER m") {
 		t.Error("the pod in its place was failed over")
 	}
 }
@@ -283,7 +278,7 @@ func TestFailoverNamesPods(t *testing.T) {
 			t.Errorf("%s is %q, want %q", address, got, want)
 		}
 	}
-	w.Servers.Servers["10.0.0.1:6379"] = topology.Server{RunID: "another", Role: topology.Primary}
+	w.Servers.Start("10.0.0.1:6379", memredis.State{RunID: "another"})
 	if p := faulttest.ProblemOf(t, injector.Preflight(t.Context(), target)); p.Lasting ||
 		!strings.Contains(p.Message, "which is not redis-0") {
 		t.Errorf("%+v", p)
@@ -297,12 +292,12 @@ func TestFailoverWithUnresponsiveSentinels(t *testing.T) {
 	if err := injector.Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	w.Servers.Answer = nil // no sentinel answers
+	w.Servers.Kill("10.0.0.9:26379")
 	for since, want := range map[time.Duration]bool{time.Second: true, 2 * time.Minute: false} {
 		target.InjectedAt = new(metav1.NewMicroTime(time.Now().Add(-since)))
 		var steps *faulttest.Pending
 		err := faulttest.Called(injector.Inject(t.Context(), target))
-		if errors.As(err, &steps) != want || !errors.Is(err, faulttest.ErrSilent) && !want {
+		if errors.As(err, &steps) != want || !errors.Is(err, faulttest.ErrRefused) && !want {
 			t.Errorf("%s later: %v", since, err)
 		}
 	}
@@ -343,8 +338,8 @@ func TestStuckFailoverIsAborted(t *testing.T) {
 		t.Errorf("effect %s", effect)
 	}
 	if err := faulttest.Called(injector.Revert(t.Context(), target)); !errors.As(err, &steps) ||
-		!slices.Contains(w.Servers.Sent, "FAILOVER ABORT") {
-		t.Errorf("%v, sent %q", err, w.Servers.Sent)
+		!slices.Contains(w.Servers.Sent(), "FAILOVER ABORT") {
+		t.Errorf("%v, sent %q", err, w.Servers.Sent())
 	}
 }
 
@@ -371,7 +366,7 @@ func TestCoordinatedFailoverRewritesTheFile(t *testing.T) {
 		faulttest.Must(t, faulttest.Called(sentinelInjector(t, w, v1alpha1.FailoverCoordinated).Inject(t.Context(), target)))
 	}
 	faulttest.Must(t, faulttest.Called(sentinelInjector(t, w, v1alpha1.FailoverCoordinated).Revert(t.Context(), target)))
-	rewrites := slices.DeleteFunc(w.Servers.Sent, func(command string) bool { return command != "CONFIG REWRITE" })
+	rewrites := slices.DeleteFunc(w.Servers.Sent(), func(command string) bool { return command != "CONFIG REWRITE" })
 	if len(rewrites) != 1 {
 		t.Errorf("the file was rewritten %d times, want once", len(rewrites))
 	}

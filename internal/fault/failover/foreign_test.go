@@ -1,9 +1,8 @@
 package failover
 
 import (
-	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -11,42 +10,29 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // The hostile primary redis-0 and the sentinel 10.0.0.9 of this namespace name servers of others.
 const victim = "10.9.8.7:6379"
 
-// hostileWorld answers commands by their words; those to addresses of no pod are recorded, and answered as a willing
-// victim would.
-type hostileWorld struct {
-	*faulttest.World
-	mu      sync.Mutex
-	reached []string // commands at foreign addresses
-}
+// hostileWorld answers commands by their words.
+type hostileWorld struct{ *faulttest.World }
 
 func newHostileWorld(t *testing.T, mode string, answers map[string]any) *hostileWorld {
 	t.Helper()
 	w := &hostileWorld{World: faulttest.NewWorld(t)}
 	for name, ip := range map[string]string{"redis-0": "10.0.0.1", "redis-1": "10.0.0.2"} {
 		pod := w.Pod(name, "uid-"+name, ip, topology.Primary, nil)
-		w.Servers.Change(faulttest.AddressOf(pod), func(s *topology.Server) { s.Mode = mode })
+		w.Servers.Change(faulttest.AddressOf(pod), func(s *memredis.State) { s.Mode = mode })
 	}
 	w.Bystander("sentinel-0", "10.0.0.9")
-	w.Servers.Servers[victim] = topology.Server{RunID: "run-uid-redis-0", Role: topology.Primary, Mode: mode}
-	w.Servers.Answer = func(address string, command ...any) (any, error) {
-		words := strings.TrimSpace(fmt.Sprintln(command...))
-		if !strings.HasPrefix(address, "10.0.0.") {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.reached = append(w.reached, words+" at "+address)
-		}
-		if command[0] == "ACL" || command[0] == "REPLICAOF" {
-			return "OK", nil
-		}
-		if answer, known := answers[words]; known {
-			return answer, nil
-		}
-		return "", nil
+	w.Servers.Start(victim, memredis.State{RunID: "run-uid-redis-0", Mode: mode})
+	for _, sentinel := range []string{"10.0.0.9:26379", "10.9.8.7:26379"} {
+		w.Servers.Start(sentinel, memredis.State{Mode: "sentinel"})
+	}
+	for words, answer := range answers {
+		w.Servers.Script(words, faulttest.Reply(answer))
 	}
 	return w
 }
@@ -172,8 +158,8 @@ func TestFailoverObeysNoForeignAddress(t *testing.T) {
 			} else if strings.Contains(p.Message, "names") && p.Reason != v1alpha1.ReasonForeignAddress {
 				t.Errorf("reason %s", p.Reason)
 			}
-			if len(w.reached) > 0 {
-				t.Errorf("a victim was sent %q", w.reached)
+			if len(w.Servers.Strangers()) > 0 {
+				t.Errorf("a victim was reached: %q", w.Servers.Strangers())
 			}
 		})
 	}
@@ -195,8 +181,8 @@ func TestClusterFailoverBesideAForeignNode(t *testing.T) {
 		len(record.Others) > 0 {
 		t.Errorf("record %+v", record)
 	}
-	if len(w.reached) > 0 {
-		t.Errorf("a victim was sent %q", w.reached)
+	if len(w.Servers.Strangers()) > 0 {
+		t.Errorf("a victim was reached: %q", w.Servers.Strangers())
 	}
 }
 
@@ -249,14 +235,6 @@ func TestRecordsOfForeignAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newHostileWorld(t, "", answers)
-			var own []string
-			answer := w.Servers.Answer
-			w.Servers.Answer = func(address string, command ...any) (any, error) {
-				if command[0] == "REPLICAOF" || command[0] == "FAILOVER" {
-					own = append(own, fmt.Sprint(command...))
-				}
-				return answer(address, command...)
-			}
 			injector, aim := w.injector(record.Method, "10.0.0.9:26379"), aimed()
 			faulttest.Save(t, aim, record)
 			_, _ = injector.Begun(t.Context(), aim)
@@ -264,8 +242,11 @@ func TestRecordsOfForeignAddresses(t *testing.T) {
 			_, _ = injector.Effect(t.Context(), aim)
 			injector.(contract.Follower).Follow(t.Context(), aim)
 			_, _ = injector.Revert(t.Context(), aim)
-			if len(w.reached) > 0 || len(own) > 0 {
-				t.Errorf("a victim was sent %q, and is named to its own servers: %q", w.reached, own)
+			own := slices.DeleteFunc(w.Servers.Sent(), func(command string) bool {
+				return !strings.HasPrefix(command, "REPLICAOF") && !strings.HasPrefix(command, "FAILOVER")
+			})
+			if reached := w.Servers.Strangers(); len(reached) > 0 || len(own) > 0 {
+				t.Errorf("a victim was reached: %q, and is named to its own servers: %q", reached, own)
 			}
 		})
 	}

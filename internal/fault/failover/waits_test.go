@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // Hanging sentinels delay an effect check by target.QueryTimeout, whatever their number.
@@ -29,23 +30,13 @@ func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 					injector.Sentinels.Addresses = append(injector.Sentinels.Addresses, fmt.Sprintf("10.0.1.%d:26379", i))
 					peers = append(peers, []any{"runid", fmt.Sprintf("id-%d", i), "ip", fmt.Sprintf("10.0.1.%d", i), "port", "26379"})
 				}
-				one := w.Servers.Answer
-				w.Servers.Answer = func(address string, command ...any) (any, error) {
-					switch words := strings.TrimSpace(fmt.Sprintln(command...)); {
-					case words == "SENTINEL MYID":
-						return "id-" + address[len("10.0.1."):len("10.0.1.0")], nil
-					case words == "SENTINEL SENTINELS m":
-						return peers, nil
+				w.Servers.Script("SENTINEL SENTINELS m", faulttest.Reply(peers))
+				for i, address := range injector.Sentinels.Addresses {
+					sentinel := w.Servers.Start(address, memredis.State{Mode: "sentinel"})
+					sentinel.Script("SENTINEL MYID", faulttest.Reply(fmt.Sprintf("id-%d", i)))
+					if i < hanging {
+						sentinel.Stop()
 					}
-					w.Servers.Mu.Lock()
-					defer w.Servers.Mu.Unlock()
-					return one(address, command...)
-				}
-				w.Servers.Takes = func(address string) time.Duration {
-					if address[:6] == "10.0.1" && int(address[7]-'0') < hanging {
-						return faulttest.Never(address)
-					}
-					return 0
 				}
 				began := time.Now()
 				_, evidence := injector.Effect(t.Context(), hit)

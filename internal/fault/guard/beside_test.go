@@ -12,10 +12,10 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 const masterAt, replicasAt = "10.0.0.1:6379", "10.0.0.2:6379"
@@ -31,9 +31,7 @@ func apart(t *testing.T, replicas ...string) *faulttest.World {
 	}
 	w.Pod("master-0", "m0", "10.0.0.1", topology.Primary, of("master"))
 	for i, name := range replicas {
-		at := faulttest.AddressOf(w.Pod(name, "u-"+name, []string{"10.0.0.2", "10.0.0.3"}[i], topology.Replica,
-			of("replicas")))
-		w.Servers.Change(at, func(s *topology.Server) { s.Replication.Primary = masterAt })
+		w.Pod(name, "u-"+name, []string{"10.0.0.2", "10.0.0.3"}[i], topology.Replica, of("replicas"))
 	}
 	return w
 }
@@ -50,17 +48,12 @@ func TestCopiesBesideTheTarget(t *testing.T) {
 			w.Cluster.Delete(w.T.Context(), &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "replicas-0"},
 			}))
-		delete(w.Servers.Servers, replicasAt)
-		w.Servers.Change(masterAt, func(s *topology.Server) { s.Replication.Replicas = []topology.Attached{} })
+		w.Servers.Kill(replicasAt)
+		w.Servers.Change(masterAt, faulttest.Lists())
 	}
-	silent := func(w *faulttest.World) { delete(w.Servers.Servers, replicasAt) }
+	silent := func(w *faulttest.World) { w.Servers.Kill(replicasAt) }
 	rejecting := func(w *faulttest.World) {
-		w.Servers.Fail = func(address string) error {
-			if address == replicasAt {
-				return redis.Error("WRONGPASS invalid username-password pair or user is disabled.")
-			}
-			return nil
-		}
+		w.Servers.At(replicasAt).Answer("INFO", "-NOAUTH Authentication required.")
 	}
 	pairOf := []Hit{{Pod: "replicas-0", Address: replicasAt, Fault: "keep", Copies: []string{"master-0"}}}
 	over := []Hit{{Pod: "replicas-0", Address: replicasAt, Fault: "keep", Copies: []string{"master-0"}, Over: true}}
@@ -167,9 +160,7 @@ func silentButListed(silent func(*faulttest.World)) func(*faulttest.World) {
 }
 
 func listed(w *faulttest.World, address string) {
-	w.Servers.Change(masterAt, func(s *topology.Server) {
-		s.Replication.Replicas = []topology.Attached{{Address: address, Online: true}}
-	})
+	w.Servers.Change(masterAt, faulttest.Lists(memredis.Replica{Address: address}))
 }
 
 // What the guards have learned is in the record: later it tells which copies are missed.
@@ -240,7 +231,7 @@ func TestShardBesideTheTarget(t *testing.T) {
 	})
 	refusedFor(t, err, "RedisFault keep holds redis-1")
 	w := shard(t)
-	w.Servers.Change("10.0.0.2:6379", func(s *topology.Server) { s.Loading = true })
+	w.Servers.Change("10.0.0.2:6379", func(s *memredis.State) { s.Loading = true })
 	_, err = Choose(t.Context(), on(w), first, contract.Traits{Silences: true})
 	refusedFor(t, err, "redis-1 loads its data")
 }

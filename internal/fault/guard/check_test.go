@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // What other faults hit is not spared, and the refusal names them.
@@ -90,8 +91,7 @@ func TestCheck(t *testing.T) {
 			text:     "redis-0 was selected as Primary and is Replica now",
 		},
 		"no answer": {selector: primaries, traits: killed, change: func(w *faulttest.World) {
-			delete(
-				w.Servers.Servers, "10.0.0.1:6379")
+			w.Servers.Kill("10.0.0.1:6379")
 		}, reason: v1alpha1.ReasonNoTarget, text: "it did not answer"},
 		"the last copy by now": {
 			selector: primaries,
@@ -163,22 +163,20 @@ func TestCheck(t *testing.T) {
 
 // swapped is a failover from redis-0 to redis-1.
 func swapped(w *faulttest.World) {
-	w.Servers.Change("10.0.0.1:6379", func(s *topology.Server) {
-		s.Role, s.Replication.LinkUp, s.Replication.WasUp = topology.Replica, true, true
-	})
-	w.Servers.Change("10.0.0.2:6379", func(s *topology.Server) { s.Role = topology.Primary })
+	w.Servers.Change("10.0.0.1:6379", func(s *memredis.State) { s.Primary = "10.0.0.2:6379" })
+	w.Servers.Change("10.0.0.2:6379", func(s *memredis.State) { s.Primary = "" })
 }
 
 // swappedBack is what follows: the process of redis-0 is another one.
 func swappedBack(w *faulttest.World) {
 	swapped(w)
-	w.Servers.Change("10.0.0.1:6379", func(s *topology.Server) { s.RunID = "another" })
+	w.Servers.Change("10.0.0.1:6379", func(s *memredis.State) { s.RunID = "another" })
 }
 
 func loading(addresses ...string) func(*faulttest.World) {
 	return func(w *faulttest.World) {
 		for _, address := range addresses {
-			w.Servers.Change(address, func(s *topology.Server) { s.Loading = true })
+			w.Servers.Change(address, func(s *memredis.State) { s.Loading = true })
 		}
 	}
 }
@@ -204,8 +202,8 @@ func replaced(w *faulttest.World) {
 
 // ended is the end of the primary: its replicas have lost their link, and nothing of their data.
 func ended(w *faulttest.World) {
-	delete(w.Servers.Servers, "10.0.0.1:6379")
+	w.Servers.Kill("10.0.0.1:6379")
 	for _, address := range []string{"10.0.0.2:6379", "10.0.0.3:6379"} {
-		w.Servers.Change(address, func(s *topology.Server) { s.Replication.LinkUp = false })
+		w.Servers.Change(address, func(s *memredis.State) { s.Link = memredis.LinkLost })
 	}
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // on is the target of a test: the pods with the label app=redis.
@@ -36,19 +36,16 @@ func killing() *v1alpha1.RedisFaultSpec {
 // it as online.
 func TestLastCopyInSync(t *testing.T) {
 	const primary, replica = "10.0.0.1:6379", "10.0.0.2:6379"
-	following := func(change func(*topology.Server)) func(*faulttest.World) {
+	following := func(change func(*memredis.State)) func(*faulttest.World) {
 		return func(w *faulttest.World) {
 			w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
 			w.Servers.Change(replica, change)
 		}
 	}
-	listing := func(listed ...topology.Attached) func(*faulttest.World) {
+	listing := func(listed ...memredis.Replica) func(*faulttest.World) {
 		return func(w *faulttest.World) {
 			w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
-			w.Servers.Change(primary, func(s *topology.Server) {
-				s.Replication.Replicas = append([]topology.Attached{},
-					listed...)
-			})
+			w.Servers.Change(primary, faulttest.Lists(listed...))
 		}
 	}
 	set := func(replicas int32) func(*faulttest.World) {
@@ -66,7 +63,7 @@ func TestLastCopyInSync(t *testing.T) {
 	}{
 		"alone":                    {func(*faulttest.World) {}, ""},
 		"alone in its StatefulSet": {set(1), ""},
-		"a replica in sync":        {following(func(*topology.Server) {}), ""},
+		"a replica in sync":        {following(func(*memredis.State) {}), ""},
 		"a replica that is Pending": {func(w *faulttest.World) {
 			w.Pod("redis-1", "u1", "", "", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })
 		}, "redis-1 is Pending"},
@@ -76,35 +73,35 @@ func TestLastCopyInSync(t *testing.T) {
 			w.Pod("redis-x", "ux", "", "", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
 		}, ""},
 		"a replica that loads": {
-			following(func(s *topology.Server) { s.Loading = true }),
+			following(func(s *memredis.State) { s.Loading = true }),
 			"redis-1 loads its data",
 		},
 		"a replica in a full sync": {
-			following(func(s *topology.Server) { s.Replication.LinkUp, s.Replication.Syncing = false, true }),
+			following(func(s *memredis.State) { s.Link = memredis.LinkSyncing }),
 			"redis-1 copies the whole data set",
 		},
 		"a replica whose link is down": {
-			following(func(s *topology.Server) { s.Replication.LinkUp = false }),
+			following(func(s *memredis.State) { s.Link = memredis.LinkLost }),
 			"redis-1 is not connected to its primary",
 		},
 		"a replica that is not listed": {listing(), "redis-1 is not listed as online by its primary"},
 		"a replica that still receives": {
-			listing(topology.Attached{Address: replica}),
+			listing(memredis.Replica{Address: replica, State: "send_bulk"}),
 			"redis-1 is not listed as online by its primary",
 		},
 		"a replica that does not acknowledge": {
-			listing(topology.Attached{Address: replica, Online: true, Lag: 11}),
+			listing(memredis.Replica{Address: replica, Lag: 11}),
 			"redis-1 is not listed as online by its primary",
 		},
-		"a replica listed by another address": {listing(topology.Attached{Address: "198.51.100.7:30001", Online: true}), ""},
-		"a replica outside the selected pods": {elsewhere(topology.Attached{Address: "10.0.9.9:6379", Online: true}), ""},
+		"a replica listed by another address": {listing(memredis.Replica{Address: "198.51.100.7:30001"}), ""},
+		"a replica outside the selected pods": {elsewhere(memredis.Replica{Address: "10.0.9.9:6379"}), ""},
 		"such a replica in a full sync": {
-			elsewhere(topology.Attached{Address: "10.0.9.9:6379"}),
+			elsewhere(memredis.Replica{Address: "10.0.9.9:6379", State: "wait_bgsave"}),
 			"10.0.9.9:6379 is not online",
 		},
 		"a silent replica by another address": {func(w *faulttest.World) {
 			w.Pod("redis-1", "u1", "10.0.0.2", "", nil)
-			elsewhere(topology.Attached{Address: "198.51.100.7:30001", Online: true})(w)
+			elsewhere(memredis.Replica{Address: "198.51.100.7:30001"})(w)
 		}, "redis-1 does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,9 +140,9 @@ func terminating(w *faulttest.World) {
 	})
 }
 
-func elsewhere(listed topology.Attached) func(*faulttest.World) {
+func elsewhere(listed memredis.Replica) func(*faulttest.World) {
 	return func(w *faulttest.World) {
-		w.Servers.Change("10.0.0.1:6379", func(s *topology.Server) { s.Replication.Replicas = []topology.Attached{listed} })
+		w.Servers.Change("10.0.0.1:6379", faulttest.Lists(listed))
 	}
 }
 
@@ -160,20 +157,12 @@ dddd 203.0.113.5:30003@31003,host.example slave cccc 0 1 2 connected
 // announcing makes the pods of such a cluster: redis-0 is node aaaa, and so on.
 func announcing(t *testing.T, text string) *faulttest.World {
 	w := faulttest.NewWorld(t)
-	ids := map[string]string{}
 	for i, role := range []topology.Role{topology.Primary, topology.Replica, topology.Primary, topology.Replica} {
 		pod := w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
-		w.Servers.Change(faulttest.AddressOf(pod), func(s *topology.Server) { s.Mode = "cluster" })
-		ids[faulttest.AddressOf(pod)] = strings.Repeat(string(rune('a'+i)), 4)
+		w.Servers.Change(faulttest.AddressOf(pod), func(s *memredis.State) { s.Mode = "cluster" })
+		w.Servers.At(faulttest.AddressOf(pod)).Script("CLUSTER MYID", faulttest.Reply(strings.Repeat(string(rune('a'+i)), 4)))
 	}
-	w.Servers.Answer = func(address string, command ...any) (any, error) {
-		if id := ids[address]; id != "" && fmt.Sprint(command...) == "CLUSTERMYID" {
-			return id, nil
-		} else if id != "" && fmt.Sprint(command...) == "CLUSTERNODES" {
-			return text, nil
-		}
-		return nil, redis.Error("ERR unknown command")
-	}
+	w.Servers.Script("CLUSTER NODES", faulttest.Reply(text))
 	return w
 }
 
@@ -212,7 +201,7 @@ func TestCopiesThatOnlyTheClusterLists(t *testing.T) {
 				w.Cluster.Delete(t.Context(), &corev1.Pod{
 					ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis-1"},
 				}))
-			w.Servers.Change("10.0.0.1:6379", func(s *topology.Server) { s.Replication.Replicas = []topology.Attached{} })
+			w.Servers.Change("10.0.0.1:6379", faulttest.Lists())
 			_, err := Choose(t.Context(), on(w), killing(), contract.Traits{Silences: true})
 			refusedFor(t, err, tc.refused)
 		})
@@ -222,13 +211,8 @@ func TestCopiesThatOnlyTheClusterLists(t *testing.T) {
 // A node that lost its configuration knows only itself: the shards are those of the view with the most slots.
 func TestShardsDespiteALonelyNode(t *testing.T) {
 	w := announcing(t, announced)
-	answer := w.Servers.Answer
-	w.Servers.Answer = func(address string, command ...any) (any, error) {
-		if address == "10.0.0.1:6379" && fmt.Sprint(command...) == "CLUSTERNODES" {
-			return "eeee :6379@16379 myself,master - 0 0 0 connected\n", nil
-		}
-		return answer(address, command...)
-	}
+	w.Servers.At("10.0.0.1:6379").Script("CLUSTER NODES",
+		faulttest.Reply("eeee :6379@16379 myself,master - 0 0 0 connected\n"))
 	found, err := Choose(t.Context(), on(w),
 		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(1)), Mode: v1alpha1.SelectAll}},
 		contract.Traits{})

@@ -3,7 +3,6 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 func TestWithinRadius(t *testing.T) {
@@ -257,22 +257,11 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 			for i := range tc.more + tc.dead {
 				w.Bystander(fmt.Sprintf("sentinel-%d", i), fmt.Sprintf("10.0.0.%d", i+4))
 			}
-			w.Servers.Answer = func(address string, command ...any) (any, error) {
-				host, port, _ := strings.Cut(strings.TrimPrefix(address, "10.0.0."), ":")
-				n, _ := strconv.Atoi(host)
-				switch words := strings.TrimSpace(fmt.Sprintln(command...)); {
-				case port != "26379", n > 3+tc.more:
-					return nil, faulttest.ErrSilent
-				case tc.mute:
-					return nil, redis.Error("NOPERM this user has no permissions")
-				case words == "SENTINEL MYID":
-					return "id-" + host, nil
-				case words == "SENTINEL MASTERS":
-					return []any{[]any{"name", "m"}}, nil
-				case words == "SENTINEL MASTER m":
-					return []any{"name", "m", "flags", "master"}, nil
-				case words == "SENTINEL GET-MASTER-ADDR-BY-NAME m":
-					return []any{"10.0.0.1", "6379"}, nil
+			for n := 1; n <= 3+tc.more; n++ {
+				sentinel := w.Servers.Start(fmt.Sprintf("10.0.0.%d:26379", n), memredis.State{Mode: "sentinel"})
+				if tc.mute {
+					sentinel.Answer("SENTINEL", "-NOPERM this user has no permissions")
+					continue
 				}
 				var peers []any
 				for i := 1; i <= 3+tc.more+tc.dead; i++ {
@@ -280,7 +269,15 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 						peers = append(peers, []any{"runid", fmt.Sprintf("id-%d", i), "ip", fmt.Sprintf("10.0.0.%d", i), "port", "26379"})
 					}
 				}
-				return peers, nil
+				for words, reply := range map[string]any{
+					"SENTINEL MYID":                      fmt.Sprintf("id-%d", n),
+					"SENTINEL MASTERS":                   []any{[]any{"name", "m"}},
+					"SENTINEL MASTER m":                  []any{"name", "m", "flags", "master"},
+					"SENTINEL GET-MASTER-ADDR-BY-NAME m": []any{"10.0.0.1", "6379"},
+					"SENTINEL SENTINELS m":               peers,
+				} {
+					sentinel.Script(words, faulttest.Reply(reply))
+				}
 			}
 			deps := w.Deps()
 			if !tc.unnamed {
@@ -310,16 +307,11 @@ func TestSelectShard(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	for i, role := range []topology.Role{topology.Primary, topology.Primary, topology.Replica} {
 		pod := w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
-		said := w.Servers.Servers[faulttest.AddressOf(pod)]
-		said.Mode = "cluster"
-		w.Servers.Servers[faulttest.AddressOf(pod)] = said
+		w.Servers.Change(faulttest.AddressOf(pod), func(s *memredis.State) { s.Mode = "cluster" })
 	}
-	w.Servers.Answer = func(_ string, command ...any) (any, error) {
-		if fmt.Sprint(command...) == "CLUSTERMYID" { // then the address identifies a node
-			return nil, redis.Error("NOPERM this user has no permissions")
-		}
-		return nodes, nil
-	}
+	noPermission := faulttest.Reply(redis.Error("NOPERM this user has no permissions"))
+	w.Servers.Script("CLUSTER MYID", noPermission) // then the address identifies a node
+	w.Servers.Script("CLUSTER NODES", faulttest.Reply(nodes))
 	for shard, want := range map[int32]string{0: "redis-1 redis-2", 1: "redis-0"} {
 		found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
 			&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll}}, contract.Traits{})
@@ -345,7 +337,7 @@ func TestSelectShard(t *testing.T) {
 		!strings.Contains(p.Message, "shard 0") {
 		t.Errorf("%+v", p)
 	}
-	w.Servers.Answer = func(string, ...any) (any, error) { return nil, redis.Error("NOPERM this user has no permissions") }
+	w.Servers.Script("CLUSTER NODES", noPermission)
 	_, err = Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
 		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 	if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "+cluster|nodes") {

@@ -17,8 +17,8 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/redis"
-	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/rows"
 )
 
@@ -108,15 +108,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 			h.place(s)
 		}
 	}
-	h.Servers.Answer = func(address string, command ...any) (any, error) {
-		if strings.HasSuffix(address, ":26379") {
-			return nil, faulttest.ErrSilent // there are no sentinels
-		}
-		if fmt.Sprint(command...) == "CONFIGGETsave" {
-			return []any{"save", ""}, nil
-		}
-		return nil, redis.Error("NOPERM")
-	}
+	h.Servers.Script("CONFIG GET dir", faulttest.Reply(redis.Error("NOPERM this user has no permissions")))
 	for n := range 4 + h.random.IntN(6) {
 		h.faults = append(h.faults, h.newAttacker(n, apps))
 	}
@@ -414,32 +406,37 @@ func (h *history) note(format string, words ...any) {
 	h.log = append(h.log, fmt.Sprintf(format, words...))
 }
 
-// show makes the scripted servers answer as they are.
+// show makes the servers answer as they are.
 func (h *history) show() {
-	h.Servers.Mu.Lock()
-	defer h.Servers.Mu.Unlock()
-	clear(h.Servers.Servers)
+	for address, server := range h.Servers.All() {
+		if !slices.ContainsFunc(h.servers, func(s *played) bool { return s.at() == address && s.up && !s.muted }) {
+			server.Kill()
+		}
+	}
 	for _, s := range h.servers {
 		if !s.up || s.muted {
 			continue
 		}
-		state := topology.Server{
-			Address:     s.at(),
-			RunID:       fmt.Sprintf("run-%s-%d", s.name, s.pods),
-			Role:        topology.Primary,
-			Persistence: topology.PersistenceInfo{Appends: s.durable},
-		}
-		state.Replication.Replicas = []topology.Attached{}
+		state := memredis.State{RunID: fmt.Sprintf("run-%s-%d", s.name, s.pods), Appends: s.durable}
+		state.Replicas = []memredis.Replica{}
 		if p := s.follows; p != nil {
-			linked := s.synced && p.up && !p.muted
-			state.Role = topology.Replica
-			state.Replication.Primary, state.Replication.LinkUp, state.Replication.WasUp = p.at(), linked, s.synced
+			state.Primary = p.at()
+			switch {
+			case !s.synced:
+				state.Link = memredis.LinkNever
+			case !p.up || p.muted:
+				state.Link = memredis.LinkLost
+			}
 		}
 		for _, r := range h.servers {
 			if r.follows == s && r.up && !r.muted && r.synced {
-				state.Replication.Replicas = append(state.Replication.Replicas, topology.Attached{Address: r.at(), Online: true})
+				state.Replicas = append(state.Replicas, memredis.Replica{Address: r.at()})
 			}
 		}
-		h.Servers.Servers[s.at()] = state
+		if server := h.Servers.At(s.at()); server == nil || !server.Running() {
+			h.Servers.Start(s.at(), state)
+		} else {
+			server.Change(func(is *memredis.State) { *is = state })
+		}
 	}
 }

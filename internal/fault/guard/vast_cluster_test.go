@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // A node that claims a cluster of any size is refused, or costs little: neither time nor memory grow with the square of
@@ -46,21 +47,14 @@ func TestVastClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
 			pod := w.Pod("redis-0", "uid", "10.0.0.1", topology.Primary, nil)
-			w.Servers.Change(faulttest.AddressOf(pod), func(s *topology.Server) { s.Mode = "cluster" })
+			w.Servers.Change(faulttest.AddressOf(pod), func(s *memredis.State) { s.Mode = "cluster" })
 			var all strings.Builder
 			all.WriteString("me 10.0.0.1:6379@16379 myself,master - 0 0 1 connected 0-16383\n")
 			for i := range test.nodes {
 				all.WriteString(test.line(i) + "\n")
 			}
-			w.Servers.Answer = func(_ string, command ...any) (any, error) {
-				switch fmt.Sprint(command...) {
-				case "CLUSTERNODES":
-					return all.String(), nil
-				case "CLUSTERMYID":
-					return "me", nil
-				}
-				return "", nil
-			}
+			w.Servers.Script("CLUSTER NODES", faulttest.Reply(all.String()))
+			w.Servers.Script("CLUSTER MYID", faulttest.Reply("me"))
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			began := time.Now()

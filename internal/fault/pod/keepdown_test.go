@@ -67,7 +67,7 @@ func TestKeepDown(t *testing.T) {
 			t.Errorf("while %s serves: %s: %s", uid, effect, why)
 		}
 		keepDown(t, k, *target)
-		delete(w.Servers.Servers, "10.0.0.1:6379")
+		w.Servers.Kill("10.0.0.1:6379")
 		if effect, why := k.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed {
 			t.Errorf("after %s: %s: %s", uid, effect, why)
 		}

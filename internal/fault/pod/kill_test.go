@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 func TestPodKillPreflight(t *testing.T) {
@@ -83,11 +84,11 @@ func TestPodKillEffect(t *testing.T) {
 	}
 	c.Effect(v1alpha1.EffectConfirmed, "gone")
 	w.Pod("redis-0", "u1", "10.0.0.1", "", nil)
-	delete(w.Servers.Servers, "10.0.0.1:6379")
+	w.Servers.Kill("10.0.0.1:6379")
 	c.Effect(v1alpha1.EffectConfirmed, "u1 instead of u0")
-	w.Servers.Servers["10.0.0.1:6379"] = topology.Server{RunID: "run-u0"}
+	w.Servers.Start("10.0.0.1:6379", memredis.State{RunID: "run-u0"})
 	c.Effect(v1alpha1.EffectInconclusive, "still has run_id")
-	w.Servers.Servers["10.0.0.1:6379"] = topology.Server{RunID: "run-u1"}
+	w.Servers.Start("10.0.0.1:6379", memredis.State{RunID: "run-u1"})
 	c.Effect(v1alpha1.EffectConfirmed, "run-u1")
 }
 

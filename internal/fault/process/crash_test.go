@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 func TestProcessCrashPreflight(t *testing.T) {
@@ -55,11 +56,11 @@ func TestProcessCrashEffect(t *testing.T) {
 		},
 	}
 	c.Effect(v1alpha1.EffectNotObserved, "run-u0")
-	delete(w.Servers.Servers, c.Target.Address)
-	c.Effect(v1alpha1.EffectInconclusive, faulttest.ErrSilent.Error())
+	w.Servers.Kill(c.Target.Address)
+	c.Effect(v1alpha1.EffectInconclusive, faulttest.ErrRefused.Error())
 	w.Update(pod, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 })
 	c.Effect(v1alpha1.EffectConfirmed, "1 restarts instead of 0")
-	w.Servers.Servers[c.Target.Address] = topology.Server{RunID: "run-new"}
+	w.Servers.Start(c.Target.Address, memredis.State{RunID: "run-new"})
 	c.Effect(v1alpha1.EffectConfirmed, "run-new instead of run-u0")
 	w.Replace(pod, "u1")
 	c.Effect(v1alpha1.EffectInconclusive, "replaced")

@@ -43,12 +43,7 @@ func newResizable(t *testing.T, own corev1.ResourceRequirements, change func(*co
 			change(p)
 		}
 	})
-	r.Servers.Answer = func(_ string, command ...any) (any, error) {
-		if command[0] == "INFO" {
-			return "used_memory:50000000\r\nused_memory_rss:60000000\r\n", nil
-		}
-		return nil, faulttest.ErrSilent
-	}
+	r.Servers.Script("INFO memory", faulttest.Reply("used_memory:50000000\r\nused_memory_rss:60000000\r\n"))
 	r.deps = r.World.Deps()
 	r.deps.Cluster = interceptor.NewClient(r.Cluster, interceptor.Funcs{SubResourcePatch: r.patch})
 	return r
@@ -387,11 +382,9 @@ func TestResourcesPreflightRefuses(t *testing.T) {
 			r := newResizable(t, c.own, c.change)
 			r.refuse = c.refuse
 			if c.info != "" {
-				r.Servers.Answer = func(string, ...any) (any, error) {
-					if c.info == "-" {
-						return nil, faulttest.ErrSilent
-					}
-					return c.info, nil
+				r.Servers.Script("INFO memory", faulttest.Reply(c.info))
+				if c.info == "-" {
+					r.Servers.Kill("10.0.0.1:6379")
 				}
 			}
 			problem := faulttest.ProblemOf(t, r.injector(c.limits).Preflight(t.Context(), r.target()))
@@ -418,7 +411,7 @@ func TestResourcesPreflightAccepts(t *testing.T) {
 		t.Error(err)
 	}
 	r = newResizable(t, guaranteed, nil)
-	r.Servers.Answer = nil
+	r.Servers.Kill("10.0.0.1:6379")
 	if err := r.injector(map[corev1.ResourceName]string{"memory": "512Mi"}).Preflight(t.Context(),
 		r.target()); err != nil {
 		t.Error(err)

@@ -8,58 +8,49 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// foreignScalable is a cluster whose CLUSTER NODES names a node of another namespace; what is sent to it is recorded.
-func foreignScalable(t *testing.T, nodes, info string) (s *scalable, reached *[]string) {
+// foreignScalable is a cluster whose CLUSTER NODES names a node of another namespace, or a replica of such a primary.
+func foreignScalable(t *testing.T, nodes, primary string) *scalable {
 	t.Helper()
-	s, reached = newScalable(t, nil), new([]string)
-	s.Servers.Change("10.0.0.1:6379", func(r *topology.Server) { r.Mode = "cluster" })
-	s.Servers.Answer = func(address string, command ...any) (any, error) {
-		if !strings.HasPrefix(address, "10.0.0.") {
-			*reached = append(*reached, fmt.Sprint(command...)+" at "+address)
+	s := newScalable(t, nil)
+	s.Servers.Change("10.0.0.1:6379", func(is *memredis.State) {
+		if is.Primary = primary; nodes != "" {
+			is.Mode = "cluster"
 		}
-		switch fmt.Sprint(command[0]) {
-		case "INFO":
-			return info, nil
-		case "CLUSTER":
-			return nodes, nil
-		}
-		return "OK", nil
-	}
-	return s, reached
+	})
+	s.Servers.Script("CLUSTER", faulttest.Reply(nodes))
+	return s
 }
 
 // The operator makes all nodes meet, replicate and forget one another, and REPLICAOF goes to what a primary is: never
 // to a server of another namespace.
 func TestReplicaScaleObeysNoForeignAddress(t *testing.T) {
-	const cluster = "redis_mode:cluster\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\n"
-	for name, tc := range map[string]struct{ nodes, info, says string }{
+	for name, tc := range map[string]struct{ nodes, primary, says string }{
 		"MEET and FORGET at a node": {
 			nodes: "a 10.0.0.1:6379@16379 myself,master - 0 0 1 connected 0-16383\nv 10.9.8.7:6379@16379 master - 0 0 2 connected\n",
-			info:  cluster,
 			says:  "redis-0 names 10.9.8.7:6379 as a node of its cluster, which is no pod of namespace shop",
 		},
 		"the owner of a slot": {
 			nodes: "a 10.0.0.1:6379@16379 myself,slave v 0 0 1 connected\nv 10.96.0.1:443@16379 master - 0 0 2 connected 0-16383\n",
-			info:  cluster,
 			says:  "redis-0 names 10.96.0.1:443 as",
 		},
 		"the primary of a replica": {
-			info: "role:slave\r\nmaster_host:10.9.8.7\r\nmaster_port:6379\r\nmaster_link_status:up\r\n",
-			says: "redis-0 names 10.9.8.7:6379 as its primary",
+			primary: "10.9.8.7:6379",
+			says:    "redis-0 names 10.9.8.7:6379 as its primary",
 		},
 	} {
 		for _, by := range []int32{1, -1} {
 			t.Run(fmt.Sprintf("%s by %d", name, by), func(t *testing.T) {
-				s, reached := foreignScalable(t, tc.nodes, tc.info)
+				s := foreignScalable(t, tc.nodes, tc.primary)
 				target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379"}
 				p := faulttest.ProblemOf(t, s.injector(by).Preflight(t.Context(), target))
 				if p.Reason != v1alpha1.ReasonForeignAddress || !strings.Contains(p.Message, tc.says) {
 					t.Errorf("%+v, want %q", p, tc.says)
 				}
-				if len(*reached) > 0 {
-					t.Errorf("a victim was sent %q", *reached)
+				if reached := s.Servers.Strangers(); len(reached) > 0 {
+					t.Errorf("a victim was reached: %q", reached)
 				}
 			})
 		}
@@ -70,8 +61,7 @@ func TestReplicaScaleObeysNoForeignAddress(t *testing.T) {
 func TestReplicaScaleOfAClusterThatTurnsHostile(t *testing.T) {
 	nodes := "c 10.0.0.3:6379@16379 myself,master - 0 0 1 connected\nv 10.9.8.7:6379@16379 master - 0 0 2 connected 0-16383\n"
 	for _, by := range []int32{1, -1} {
-		s, reached := foreignScalable(t, nodes,
-			"redis_mode:cluster\r\nrole:master\r\nmaster_host:10.9.8.7\r\nmaster_port:6379\r\n")
+		s := foreignScalable(t, nodes, "")
 		s.scaleTo(2 + by)
 		if by > 0 {
 			s.Pod("redis-2", "u2", "10.0.0.3", topology.Primary, nil)
@@ -89,8 +79,8 @@ func TestReplicaScaleOfAClusterThatTurnsHostile(t *testing.T) {
 		_, _ = s.injector(by).Inject(t.Context(), target)
 		_, _ = s.injector(by).Effect(t.Context(), target)
 		_, _ = s.injector(by).Revert(t.Context(), target)
-		if len(*reached) > 0 {
-			t.Errorf("by %d: a victim was sent %q", by, *reached)
+		if reached := s.Servers.Strangers(); len(reached) > 0 {
+			t.Errorf("by %d: a victim was reached: %q", by, reached)
 		}
 	}
 }

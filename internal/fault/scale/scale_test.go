@@ -18,23 +18,19 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // scalable is a primary, redis-0, and its replica, redis-1, in a StatefulSet. Tests script the replies of later pods.
 type scalable struct {
 	*faulttest.World
-	t     *testing.T
-	infos map[string]string // by address
-	now   time.Time
+	t   *testing.T
+	now time.Time
 }
 
 func newScalable(t *testing.T, change func(*appsv1.StatefulSet)) *scalable {
 	t.Helper()
-	s := &scalable{World: faulttest.NewWorld(t), t: t, now: time.Unix(1_800_000_000, 0), infos: map[string]string{
-		"10.0.0.1:6379": "run_id:r0\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\n" +
-			"sync_full:1\r\nsync_partial_ok:0\r\n",
-		"10.0.0.2:6379": "role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:up\r\nmaster_sync_in_progress:0\r\n",
-	}}
+	s := &scalable{World: faulttest.NewWorld(t), t: t, now: time.Unix(1_800_000_000, 0)}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s"},
 		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(2))},
@@ -48,13 +44,7 @@ func newScalable(t *testing.T, change func(*appsv1.StatefulSet)) *scalable {
 	}
 	s.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 	s.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
-	s.Servers.Answer = func(address string, command ...any) (any, error) {
-		info, ok := s.infos[address]
-		if !ok || command[0] != "INFO" {
-			return nil, faulttest.ErrSilent
-		}
-		return info, nil
-	}
+	s.Servers.Change("10.0.0.1:6379", func(is *memredis.State) { is.FullSyncs = 1 })
 	return s
 }
 
@@ -170,21 +160,21 @@ func TestReplicaScalePreflightRefuses(t *testing.T) {
 			by:     1,
 			reason: v1alpha1.ReasonInjectionFailed,
 			about:  "did not answer INFO",
-			world:  func(s *scalable) { s.infos = nil },
+			world:  func(s *scalable) { s.Servers.Kill("10.0.0.1:6379") },
 		},
 		"a replica out of sync": {
 			by:     -1,
 			reason: v1alpha1.ReasonInjectionFailed,
 			about:  "the primary of redis-1",
 			world: func(s *scalable) {
-				s.infos["10.0.0.1:6379"] = "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n"
+				s.Servers.Change("10.0.0.1:6379", faulttest.Lists(memredis.Replica{Address: "10.0.0.2:6379", State: "wait_bgsave"}))
 			},
 		},
 		"a replica that is silent": {
 			by:     -1,
 			reason: v1alpha1.ReasonInjectionFailed,
 			about:  "the role of redis-1 cannot be determined",
-			world:  func(s *scalable) { delete(s.infos, "10.0.0.2:6379") },
+			world:  func(s *scalable) { s.Servers.Kill("10.0.0.2:6379") },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -254,25 +244,34 @@ func TestReplicaScaleSteps(t *testing.T) {
 	step("Pending: ImagePullBackOff")
 	s.Update(pod, func(p *corev1.Pod) { p.Status.Phase, p.Status.PodIP = corev1.PodRunning, "10.0.0.3" })
 	step("does not answer yet")
-	for _, c := range []struct{ info, about string }{
-		{"role:slave\r\nloading:1\r\n", "is loading"},
-		{"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\n", "masterauth"},
+	first := memredis.Replica{Address: "10.0.0.2:6379"}
+	s.Servers.Change("10.0.0.1:6379", faulttest.Lists(first))
+	s.Servers.Start("10.0.0.3:6379", memredis.State{Primary: "10.0.0.1:6379"})
+	for _, c := range []struct {
+		change func(*memredis.State)
+		about  string
+	}{
+		{func(is *memredis.State) { is.Loading = true }, "is loading"},
 		{
-			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_sync_in_progress:1\r\n",
-			"is syncing with 10.0.0.1:6379",
+			func(is *memredis.State) { is.Loading, is.Link = false, memredis.LinkNever },
+			"is to be told never to become the primary",
 		},
-		{"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:up\r\n", "not listed as online"},
+		{func(*memredis.State) {}, "masterauth"},
+		{func(is *memredis.State) { is.Link = memredis.LinkSyncing }, "is syncing with 10.0.0.1:6379"},
+		{func(is *memredis.State) { is.Link = memredis.LinkUp }, "not listed as online"},
 	} {
-		s.infos["10.0.0.3:6379"] = c.info
+		s.Servers.Change("10.0.0.3:6379", c.change)
 		step(c.about)
 	}
-	s.infos["10.0.0.1:6379"] = strings.Replace(s.infos["10.0.0.1:6379"], "sync_full:1",
-		"slave1:ip=redis-2.redis.shop.svc,port=6379,state=online,offset=1,lag=1\r\nsync_full:2", 1)
+	second := memredis.Replica{Address: "redis-2.redis.shop.svc:6379", Lag: 1}
+	s.Servers.Change("10.0.0.1:6379", faulttest.Lists(first, second))
+	s.Servers.Change("10.0.0.1:6379", func(is *memredis.State) { is.FullSyncs++ })
 	step("its pod is not ready")
-	listed := s.infos["10.0.0.1:6379"]
-	s.infos["10.0.0.1:6379"] = strings.Replace(listed, "lag=1", "lag=9", 1)
+	second.Lag = 9
+	s.Servers.Change("10.0.0.1:6379", faulttest.Lists(first, second))
 	step("lags 9 s behind primary 10.0.0.1:6379")
-	s.infos["10.0.0.1:6379"] = listed
+	second.Lag = 1
+	s.Servers.Change("10.0.0.1:6379", faulttest.Lists(first, second))
 	s.now = s.now.Add(defaultSyncTimeout + time.Second)
 	var steps *faulttest.Pending
 	if err := faulttest.Called(s.injector(1).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) ||

@@ -12,8 +12,3 @@ func Lasted(t *testing.T, what string, began time.Time, want time.Duration) {
 		t.Errorf("%s took %s, want %s", what, took, want)
 	}
 }
-
-// Never is longer than any test: a server with this delay does not answer.
-func Never(string) time.Duration {
-	return 24 * time.Hour
-}

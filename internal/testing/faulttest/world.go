@@ -1,13 +1,11 @@
-// Package faulttest is the set-up of the tests of faults: a namespace with pods, and servers that are scripted or real.
+// Package faulttest is the set-up of the tests of faults: a namespace with pods, and servers in memory or real ones.
 package faulttest
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -26,117 +24,17 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
-// ErrSilent is the error of a server that does not answer.
-var ErrSilent = errors.New("connection refused")
-
-// Scripted are servers with scripted answers, by address. Other addresses do not answer.
-type Scripted struct {
-	Mu      sync.Mutex
-	Servers map[string]topology.Server
-	refuse  error // of Shutdown and Segfault
-	Answer  func(address string, command ...any) (any, error)
-	Fail    func(address string) error         // the reply to INFO; nil = none fails
-	Takes   func(address string) time.Duration // an answer; nil = no time at all
-	queues  map[string]string                  // what is queued, by key
-	Sent    []string                           // "shutdown ADDRESS", in order
-}
-
-// Ask returns the scripted state of a server. A primary without a list of replicas lists all scripted ones as online.
-func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topology.Server, error) {
-	if err := s.wait(ctx, address); err != nil {
-		return topology.Server{}, err
-	}
-	if s.Fail != nil {
-		if err := s.Fail(address); err != nil {
-			return topology.Server{}, err
-		}
-	}
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	server, ok := s.Servers[address]
-	if !ok {
-		return topology.Server{}, ErrSilent
-	}
-	if server.Role == topology.Primary && server.Replication.Replicas == nil {
-		for _, other := range s.Servers {
-			if other.Role == topology.Replica {
-				server.Replication.Replicas = append(server.Replication.Replicas, topology.Attached{
-					Address: other.Address,
-					Online:  true,
-				})
-			}
-		}
-	}
-	return server, nil
-}
-
-// Change changes the scripted state of a server.
-func (s *Scripted) Change(address string, change func(*topology.Server)) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	server := s.Servers[address]
-	change(&server)
-	s.Servers[address] = server
-}
-
-// Do returns the result of Answer.
-func (s *Scripted) Do(ctx context.Context, address string, _ redis.Login, command ...any) (any, error) {
-	if err := s.wait(ctx, address); err != nil {
-		return nil, err
-	}
-	if s.Answer == nil {
-		return nil, ErrSilent
-	}
-	return s.Answer(address, command...)
-}
-
-// wait waits for the time that an answer takes.
-func (s *Scripted) wait(ctx context.Context, address string) error {
-	if s.Takes != nil {
-		select {
-		case <-time.After(s.Takes(address)):
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err()
-}
-
-// Shutdown ends a server.
-func (s *Scripted) Shutdown(ctx context.Context, address string, _ redis.Login) error {
-	return s.end(ctx, "shutdown "+address, address)
-}
-
-// Segfault ends a server as well.
-func (s *Scripted) Segfault(ctx context.Context, address string, _ redis.Login) error {
-	return s.end(ctx, "segfault "+address, address)
-}
-
-func (s *Scripted) end(ctx context.Context, what, address string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.Sent = append(s.Sent, what)
-	if s.refuse != nil {
-		return s.refuse
-	}
-	delete(s.Servers, address)
-	return nil
-}
-
 // World is a namespace with Redis pods, a cluster that counts what is deleted, and the servers in the pods.
 type World struct {
 	T       *testing.T
 	Cluster client.WithWatch
-	Servers *Scripted
+	Servers *Servers
 	Hooks   interceptor.Funcs
 	Deleted []string
 }
@@ -158,7 +56,7 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 			t.Fatal(err)
 		}
 	}
-	w := &World{T: t, Servers: &Scripted{Servers: map[string]topology.Server{}}}
+	w := &World{T: t, Servers: newServers(t)}
 	under := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
 			return []string{
@@ -307,13 +205,7 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 		w.Deleted = nil
 	}
 	if role != "" {
-		w.Servers.Servers[AddressOf(pod)] = topology.Server{
-			Address:     AddressOf(pod),
-			RunID:       "run-" + uid,
-			Role:        role,
-			Replication: topology.ReplicationInfo{LinkUp: role == topology.Replica, WasUp: role == topology.Replica},
-			Persistence: topology.PersistenceInfo{Appends: true},
-		}
+		w.Servers.start(AddressOf(pod), role, "run-"+uid)
 	}
 	return pod
 }
