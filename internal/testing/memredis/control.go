@@ -377,7 +377,7 @@ func shutdown(c *session, out []byte, _ []string) []byte {
 	return out
 }
 
-func bgsave(c *session, out []byte, words []string) []byte {
+func bgsave(_ *session, out []byte, words []string) []byte {
 	if words[0] == "BGREWRITEAOF" {
 		return append(out, "+Background append only file rewriting started\r\n"...)
 	}

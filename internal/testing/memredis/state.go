@@ -136,7 +136,7 @@ type section struct {
 
 var sections = []section{
 	{"Server", false, (*Server).infoServer},
-	{"Clients", false, func(s *Server, p *process) string {
+	{"Clients", false, func(_ *Server, p *process) string {
 		return fmt.Sprintf("connected_clients:%d\r\nmaxclients:%s\r\nblocked_clients:0\r\n", len(p.sessions),
 			p.config["maxclients"])
 	}},
