@@ -88,7 +88,7 @@ func TestCoordinatedBySentinel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answer any = tc.answer
-			if tc.answer == errNoAnswer {
+			if errors.Is(tc.answer, errNoAnswer) {
 				answer = memredis.HangUp
 			}
 			w, target := sentinelWorld(t, map[string]any{
@@ -100,7 +100,7 @@ func TestCoordinatedBySentinel(t *testing.T) {
 			})
 			injector := sentinelInjector(t, w, v1alpha1.FailoverCoordinated)
 			err := injector.Preflight(t.Context(), target)
-			if tc.answer == errNoAnswer {
+			if errors.Is(tc.answer, errNoAnswer) {
 				if p := faulttest.ProblemOf(t, err); p.Lasting {
 					t.Errorf("%+v may not pass", p)
 				}

@@ -181,8 +181,10 @@ func TestSelectWithoutMatchingRole(t *testing.T) {
 	_, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
 		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}, contract.Traits{})
 	problem := faulttest.ProblemOf(t, err)
-	for _, text := range []string{"Primary", "redis-0 is Replica", "redis-1 did not answer",
-		faulttest.ErrRefused.Error()} {
+	for _, text := range []string{
+		"Primary", "redis-0 is Replica", "redis-1 did not answer",
+		faulttest.ErrRefused.Error(),
+	} {
 		if !strings.Contains(problem.Message, text) {
 			t.Errorf("got message %q, want one that contains %q", problem.Message, text)
 		}
