@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/apitest"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 func TestKeepReachesEveryTarget(t *testing.T) {
@@ -54,24 +55,23 @@ func (s *standIn) Due(context.Context, []v1alpha1.FaultTarget) ([]corev1.Pod, er
 func TestKeepSparesTheLastCopy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		phase   corev1.PodPhase
-		other   topology.Server
+		loads   bool // the other copy, its data; else it is in sync
 		allowed []v1alpha1.Allowance
 		kept    bool
 	}{
 		"it has just appeared": {
 			phase: corev1.PodPending,
-			other: topology.Server{Role: topology.Replica, Loading: true},
+			loads: true,
 			kept:  true,
 		},
 		"the other one is in sync": {
 			phase: corev1.PodRunning,
-			other: topology.Server{Role: topology.Replica, Replication: topology.ReplicationInfo{LinkUp: true, WasUp: true}},
 			kept:  true,
 		},
-		"the other one loads": {phase: corev1.PodRunning, other: topology.Server{Role: topology.Replica, Loading: true}},
+		"the other one loads": {phase: corev1.PodRunning, loads: true},
 		"that is allowed": {
 			phase:   corev1.PodRunning,
-			other:   topology.Server{Role: topology.Replica, Loading: true},
+			loads:   true,
 			allowed: []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
 			kept:    true,
 		},
@@ -82,9 +82,7 @@ func TestKeepSparesTheLastCopy(t *testing.T) {
 				p.Status.Phase = tc.phase
 			})
 			w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
-			w.Servers.Change("10.0.0.2:6379", func(s *topology.Server) {
-				s.Role, s.Loading, s.Replication = tc.other.Role, tc.other.Loading, tc.other.Replication
-			})
+			w.Servers.Change("10.0.0.2:6379", func(s *memredis.State) { s.Loading = tc.loads })
 			none := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).
 				WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(client.Object) []string { return []string{"true"} }).Build()
 			f := &v1alpha1.RedisFault{

@@ -186,8 +186,10 @@ func TestKindsAreNamedNowhereElse(t *testing.T) {
 		case err != nil:
 			return err
 		case entry.IsDir() &&
-			(slices.Contains([]string{"api", "hack", "test", "build", "bin", "internal/fault", "cmd/redquake/internal/clitest"},
-				at) || len(at) > 1 && strings.HasPrefix(at, ".")):
+			(slices.Contains([]string{
+				"api", "hack", "test", "build", "bin",
+				"internal/fault", "internal/testing", "cmd/redquake/internal/clitest",
+			}, at) || len(at) > 1 && strings.HasPrefix(at, ".")):
 			return filepath.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(at, ".go") || strings.HasSuffix(at, "_test.go"):
 			return nil
