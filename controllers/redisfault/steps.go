@@ -106,8 +106,8 @@ func (r *Reconciler) createLoad(ctx context.Context, s *scope.Fault) state.Outco
 // hold renews an active fault, and checks its effect.
 func (r *Reconciler) hold(ctx context.Context, s *scope.Fault) state.Outcome {
 	err := r.reach().Connect(ctx, s)
-	if v := r.reach().ReverterOf(ctx,
-		s.Fault); !v.During(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
+	v := r.reach().ReverterOf(ctx, s.Fault)
+	if !v.During(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
 		// its time is over, or another operator has reverted it
 		return state.Outcome{Again: v.Reverting(), Stale: !v.Reverting()}
 	}

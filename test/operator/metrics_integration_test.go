@@ -80,12 +80,12 @@ func answersAll(t *testing.T, server *prometheustest.Server, classic bool) {
 	}
 	server.Has(t, "the form of histogram that is scraped", one)
 	server.HasNot(t, "the other form of histogram", other)
-	for _, d := range prometheustest.Dashboards(t, "..") {
+	for _, d := range prometheustest.Dashboards(t, "../..") {
 		for _, q := range d.Queries() {
 			server.Has(t, q.From, q.With("1m", "30m"))
 		}
 	}
-	for _, q := range prometheustest.ReadRules(t, "..").Queries() {
+	for _, q := range prometheustest.ReadRules(t, "../..").Queries() {
 		server.HasNot(t, q.From, q.Expr)
 	}
 	for _, d := range metrics.Definitions() {
