@@ -49,7 +49,7 @@ func write(config string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(config, "argocd", "argocd-cm.yaml"),
-		append([]byte(header), text...), 0o644) //nolint:gosec // a file of the repository
+		append([]byte(header), text...), 0o644)
 }
 
 // customizations are the keys of argocd-cm with the scripts of a folder that has one for each kind.
@@ -61,8 +61,7 @@ func customizations(folder string) (map[string]string, error) {
 	data := map[string]string{}
 	for _, kind := range kinds {
 		name, of := group+"_"+kind.Name(), filepath.Join(folder, kind.Name())
-		health, err := os.ReadFile(filepath.Join(of,
-			"health.lua")) //nolint:gosec // a file of the repository
+		health, err := os.ReadFile(filepath.Join(of, "health.lua"))
 		if err != nil {
 			return nil, err
 		}
@@ -83,8 +82,7 @@ type action struct {
 
 // actionsOf are the actions of a kind, and which of them there are when.
 func actionsOf(folder string) (string, error) {
-	discovery, err := os.ReadFile(filepath.Join(folder,
-		"discovery.lua")) //nolint:gosec // a file of the repository
+	discovery, err := os.ReadFile(filepath.Join(folder, "discovery.lua"))
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +95,7 @@ func actionsOf(folder string) (string, error) {
 		Definitions []action `yaml:"definitions"`
 	}{Discovery: string(discovery)}
 	for _, script := range scripts {
-		text, err := os.ReadFile(script) //nolint:gosec // a file of the repository
+		text, err := os.ReadFile(script)
 		if err != nil {
 			return "", err
 		}

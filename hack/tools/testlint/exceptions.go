@@ -69,7 +69,7 @@ var exceptions = []exception{
 		"the call of a server that is paused for much longer has to time out",
 	},
 	{
-		"internal/redis/topology/follow_integration_test.go", "TestSentinelFailover", ruleLimit,
+		"internal/redis/track/follow_integration_test.go", "TestSentinelFailover", ruleLimit,
 		"half of it is the time between two failovers, of which the test needs two; one that takes longer is tried again",
 	},
 	{

@@ -92,7 +92,8 @@ func (r *Resolver) resolve(ctx context.Context, host string) ([]netip.Addr, erro
 	if a == nil || a.isStale(time.Now()) {
 		a = &answer{began: time.Now(), done: make(chan struct{})}
 		r.answers[host] = a
-		go r.query(host, a) //nolint:gosec // the answer is for others, too: whoever asked may give up
+		//nolint:gosec,contextcheck // the answer is for others, too: whoever asked may give up
+		go r.query(host, a)
 	}
 	r.mu.Unlock()
 	select {

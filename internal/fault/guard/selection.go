@@ -238,8 +238,7 @@ func take(
 // pick picks n servers at random, in the order of their names. The same seed and servers give the
 // same choice.
 func pick(found []v1alpha1.FaultTarget, n int, seed int32) []v1alpha1.FaultTarget {
-	chosen := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(
-		len(found))[:n] //nolint:gosec // it chooses targets, and keeps no secret
+	chosen := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(found))[:n]
 	slices.Sort(chosen)
 	var picked []v1alpha1.FaultTarget
 	for _, i := range chosen {
@@ -250,7 +249,7 @@ func pick(found []v1alpha1.FaultTarget, n int, seed int32) []v1alpha1.FaultTarge
 
 // NewSeed is a seed for a selection at random.
 func NewSeed() int32 {
-	return rand.Int32() //nolint:gosec // it chooses targets, and keeps no secret
+	return rand.Int32()
 }
 
 func record(redis target.Redis, s *target.Server, role v1alpha1.RedisRole) v1alpha1.FaultTarget {
