@@ -26,7 +26,7 @@ printf '\nSLOWEST TESTS\n'
 [ -z "$before" ] || echo "$before $(ticks)" | awk -v tier="$tier" '$4 > $1 {
   printf "\n%s: CPU %.0f%% idle, %.0f%% stolen by others on the host\n", tier, 100 * ($5 - $2) / ($4 - $1), 100 * ($6 - $3) / ($4 - $1)}'
 if [ "$code" != 0 ]; then
-  sed -nE 's/.*"Output":"( *--- FAIL: [^"]*)\\n".*/\1/p' "$events" | sed -e '1i\\' # as go test names them
+  sed -nE 's/.*"Output":"(--- FAIL: [^"]*)\\n".*/\1/p' "$events" | sed -e '1i\\' # as go test names them
   cat "$failures"
 fi
 exit "$code"

@@ -107,17 +107,24 @@ func (s *Server) Restart() {
 		stats: map[string]*stat{}, began: time.Now(),
 		subscribers: map[string][]*session{}, patterns: map[string][]*session{},
 	}
+	if err := s.begin(p); err != nil {
+		panic(err)
+	}
+}
+
+// begin has a process listen, and makes it that of the server.
+func (s *Server) begin(p *process) (err error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.stop, err = s.group.network.Serve(s.address, func(c net.Conn) { s.serve(p, c) })
+	if err != nil {
+		return err
+	}
 	maps.Copy(p.config, s.config)
 	s.process = p
 	s.runs++
 	s.answered = append(s.answered, Span{From: p.began})
-	s.mu.Unlock()
-	stop, err := s.group.network.Serve(s.address, func(c net.Conn) { s.serve(p, c) })
-	if err != nil {
-		panic(err)
-	}
-	p.stop = stop
+	return nil
 }
 
 // Kill ends the process at once, as SIGKILL does: its connections end, dials are refused, the data is lost, a command
