@@ -33,7 +33,9 @@ func (r *Reconciler) perform(
 		o.SkipReport = true
 		return o
 	}
+	//exhaustive:enforce
 	switch d.Action {
+	case lifecycle.ExperimentWait: // see above
 	case lifecycle.ExperimentNote, lifecycle.ExperimentCheck, lifecycle.ExperimentStart:
 		return r.prepare(ctx, s, d.Action)
 	case lifecycle.ExperimentBegin:

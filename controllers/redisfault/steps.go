@@ -22,6 +22,7 @@ import (
 func (r *Reconciler) perform(
 	ctx context.Context, s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction],
 ) state.Outcome {
+	//exhaustive:enforce
 	switch d.Action {
 	case lifecycle.FaultWait:
 		return state.Outcome{Problem: s.Seen.Problem}
@@ -31,8 +32,11 @@ func (r *Reconciler) perform(
 	case lifecycle.FaultRenew, lifecycle.FaultInject, lifecycle.FaultHold, lifecycle.FaultLinger,
 		lifecycle.FaultRevert, lifecycle.FaultAbandon:
 		return r.act(ctx, s, d.Action)
+	case lifecycle.FaultPause, lifecycle.FaultObserve, lifecycle.FaultSettle, lifecycle.FaultFinish,
+		lifecycle.FaultFail, lifecycle.FaultRelease, lifecycle.FaultExpire:
+		return r.end(ctx, s, d.Action)
 	}
-	return r.end(ctx, s, d.Action)
+	return state.Outcome{}
 }
 
 // begin does what comes before the record of the targets is stored.

@@ -13,7 +13,9 @@ func (r *Reconciler) perform(
 	ctx context.Context, s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction],
 ) state.Outcome {
 	r.markLostPods(s)
+	//exhaustive:enforce
 	switch d.Action {
+	case lifecycle.LoadTestWait:
 	case lifecycle.LoadTestNote:
 		return state.Note(ctx, r.Client, s.Before)
 	case lifecycle.LoadTestPrepare:

@@ -30,7 +30,9 @@ func (r *Reconciler) perform(
 		o.SkipReport = true
 		return o
 	}
+	//exhaustive:enforce
 	switch d.Action {
+	case lifecycle.ScheduleWait: // see above
 	case lifecycle.ScheduleRecord:
 		return r.recordRun(ctx, s, d.Run)
 	case lifecycle.ScheduleDelete:
