@@ -53,7 +53,6 @@ const (
 	ReasonNotRegressed = "NotRegressed" // False
 	// Unknown: there is nothing to compare with; the message says why
 	ReasonNotCompared = "NotCompared"
-	ReasonCannotTell  = "CannotTell" // Unknown: the runs cannot tell
 	// Unknown: a run of the schedule shows a regression, and is repeated
 	ReasonConfirming = "Confirming"
 )

@@ -81,7 +81,7 @@ type RedisExperimentStatus struct {
 	// verdict of the finished experiment.
 	// Pass: every objective is met.
 	// Fail: an objective of a run, of the comparison or of the experiment is missed.
-	// Inconclusive: the runs cannot tell.
+	// Inconclusive: the runs do not show which.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 
@@ -208,7 +208,7 @@ type ExperimentCell struct {
 }
 
 // ComparisonVerdict is what a comparison says.
-// +kubebuilder:validation:Enum=Better;Worse;Same;CannotTell;Improved;Regressed
+// +kubebuilder:validation:Enum=Better;Worse;Same;Inconclusive;Improved;Regressed
 type ComparisonVerdict string
 
 // The verdicts of a comparison.
@@ -219,8 +219,8 @@ const (
 	ComparisonWorse ComparisonVerdict = "Worse"
 	// ComparisonSame is that any difference is within the margin.
 	ComparisonSame ComparisonVerdict = "Same"
-	// ComparisonCannotTell is that the runs cannot tell.
-	ComparisonCannotTell ComparisonVerdict = "CannotTell"
+	// ComparisonInconclusive is that the runs do not show which.
+	ComparisonInconclusive ComparisonVerdict = "Inconclusive"
 	// ComparisonImproved is that it is better than in an earlier run by more than the margin.
 	ComparisonImproved ComparisonVerdict = "Improved"
 	// ComparisonRegressed is that it is worse than in an earlier run by more than the margin.
@@ -241,7 +241,7 @@ type ComparisonResult struct {
 	// Better: there is a difference, and the cell is better.
 	// Worse: there is a difference, and the cell is worse.
 	// Same: any difference is within the margin.
-	// CannotTell: the runs cannot tell; message says how many would.
+	// Inconclusive: the runs do not show which; message says how many would.
 	// Improved: it is better than in an earlier run by more than the margin.
 	// Regressed: it is worse than in an earlier run by more than the margin.
 	// +optional

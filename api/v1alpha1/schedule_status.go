@@ -53,7 +53,7 @@ type RedisExperimentScheduleStatus struct {
 	// verdict of the last run; absent if it could not complete.
 	// Pass: every objective is met.
 	// Fail: an objective is missed.
-	// Inconclusive: the runs cannot tell.
+	// Inconclusive: the runs do not show which.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 	// results is the name of the ConfigMap with the figures of the runs.
@@ -85,7 +85,7 @@ type ScheduleNotification struct {
 	// verdict of that run; absent if it could not complete.
 	// Pass: every objective is met.
 	// Fail: an objective is missed.
-	// Inconclusive: the runs cannot tell.
+	// Inconclusive: the runs do not show which.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 	// regressed is whether something had regressed then.
@@ -126,7 +126,7 @@ type ScheduledRun struct {
 	// verdict of the run; absent if it could not complete.
 	// Pass: every objective is met.
 	// Fail: an objective is missed.
-	// Inconclusive: the runs cannot tell.
+	// Inconclusive: the runs do not show which.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 	// confirms is the name of the run of which it is the repetition, see spec.compareTo.confirm.

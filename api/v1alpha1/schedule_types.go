@@ -93,7 +93,7 @@ type ScheduleComparison struct {
 	Run string `json:"run,omitempty"`
 
 	// confirm repeats a run in which something has regressed, at once: it counts as a regression if it
-	// shows in both. A repetition that cannot tell is followed by another one, up to three.
+	// shows in both. A repetition that is inconclusive is followed by another one, up to three.
 	// +optional
 	// +kubebuilder:default=false
 	Confirm bool `json:"confirm,omitempty"`

@@ -210,7 +210,7 @@ func TestCompareExperimentVerdict(t *testing.T) {
 			cli.ExitFailed,
 			"Verdict: Fail: appendfsync=always,test=set: ",
 		},
-		"the runs cannot tell": {requireNotWorse, noisy, nil, cli.ExitError, "Verdict: Inconclusive: "},
+		"the runs are inconclusive": {requireNotWorse, noisy, nil, cli.ExitError, "Verdict: Inconclusive: "},
 		"an objective of a run": {
 			nil,
 			func(s *clitest.Experiment) { s.Record.Runs[2].Missed, s.Record.Runs[2].Failed = true, "p99" },

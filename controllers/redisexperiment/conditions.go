@@ -70,8 +70,8 @@ func (s *scope) summary() string {
 		count[c.Verdict]++
 	}
 	return fmt.Sprintf(
-		"%d runs of %d cells: %d comparisons worse, %d better, %d the same, %d cannot be told",
+		"%d runs of %d cells: %d comparisons worse, %d better, %d the same, %d inconclusive",
 		s.seen.Recorded, len(s.plan.Variants),
 		count[v1alpha1.ComparisonWorse], count[v1alpha1.ComparisonBetter], count[v1alpha1.ComparisonSame],
-		count[v1alpha1.ComparisonCannotTell])
+		count[v1alpha1.ComparisonInconclusive])
 }

@@ -151,17 +151,17 @@ func (e *earlier) regressed(run string) (is metav1.ConditionStatus, reason, mess
 	for _, row := range e.against.Regressed() {
 		worse = append(worse, row.Cell+": "+row.Message)
 	}
-	all, told := len(e.against.Rows), e.against.Told()
+	all, conclusive := len(e.against.Rows), e.against.Conclusive()
 	switch {
 	case len(worse) > 0:
 		return metav1.ConditionTrue, v1alpha1.ReasonRegressed, fmt.Sprintf(
 			"%d of %d comparisons with %s: %s", len(worse), all, run, digest.List(worse))
-	case told == 0:
-		return metav1.ConditionUnknown, v1alpha1.ReasonCannotTell, fmt.Sprintf("%s: %s",
+	case conclusive == 0:
+		return metav1.ConditionUnknown, v1alpha1.ReasonInconclusive, fmt.Sprintf("%s: %s",
 			e.against.Rows[0].Cell, e.against.Rows[0].Message)
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf(
-		"of %d comparisons with %s none shows a regression, and %d cannot be told", all, run, all-told)
+		"of %d comparisons with %s none shows a regression, and %d inconclusive", all, run, all-conclusive)
 }
 
 // emitRegressed emits an event for what has regressed since the status before.

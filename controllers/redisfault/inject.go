@@ -40,7 +40,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope.Fault) state.Outcome {
 	// can be stored.
 	s.Reverter.During(ctx, func(ctx context.Context) {
 		all, refused = r.injectAll(ctx, s,
-			r.turns().MayHit)
+			r.turns().CheckGuards)
 	})
 	known, _ := s.Reverter.Progress()
 	known.Into(status)
@@ -57,7 +57,7 @@ type guarding func(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget)
 // injectAll reports whether the fault is active on all targets; or why the guard refuses the first
 // one now, before anything was tried, where that may pass.
 func (r *Reconciler) injectAll(
-	ctx context.Context, s *scope.Fault, mayHit guarding,
+	ctx context.Context, s *scope.Fault, checkGuards guarding,
 ) (all bool, refused error) {
 	all = true
 	for i := range s.Fault.Status.Targets {
@@ -68,7 +68,7 @@ func (r *Reconciler) injectAll(
 		if i > 0 && s.Reverter.Reverting() { // the revert has begun
 			return false, nil
 		}
-		call := r.injectOne(ctx, s, t, mayHit)
+		call := r.injectOne(ctx, s, t, checkGuards)
 		if i == 0 && !s.Seen.Attempted && turns.MayPass(call.err) {
 			t.Attempts, t.LastError = 0, ""
 			return false, call.err
@@ -100,7 +100,7 @@ type injection struct {
 
 // injectOne calls Inject for one target and records the result.
 func (r *Reconciler) injectOne(
-	ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget, mayHit guarding,
+	ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget, checkGuards guarding,
 ) injection {
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
@@ -108,7 +108,7 @@ func (r *Reconciler) injectOne(
 	// the intent just before.
 	begun, err := s.Injector.Begun(ctx, t)
 	if err == nil && !begun && t.InjectedAt == nil {
-		err = mayHit(ctx, s, t)
+		err = checkGuards(ctx, s, t)
 	}
 	before := metav1.NewMicroTime(r.Clock.Now())
 	call := injection{at: before, offset: s.OffsetNow(before.Time), err: err}

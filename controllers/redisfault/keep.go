@@ -24,7 +24,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope.Fault) error {
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	due, failed := keeper.Due(ctx, s.Fault.Status.Targets)
-	if refused := r.mayHitAlso(ctx, s, due); refused != nil {
+	if refused := r.checkGuardsAlso(ctx, s, due); refused != nil {
 		due, failed = slices.DeleteFunc(due, inUse), errors.Join(failed, refused)
 	}
 	for i := range due {
@@ -33,8 +33,8 @@ func (r *Reconciler) keep(ctx context.Context, s *scope.Fault) error {
 	return failed
 }
 
-// mayHitAlso asks the guard for replacements of targets that run.
-func (r *Reconciler) mayHitAlso(ctx context.Context, s *scope.Fault, due []corev1.Pod) error {
+// checkGuardsAlso asks the guard for replacements of targets that run.
+func (r *Reconciler) checkGuardsAlso(ctx context.Context, s *scope.Fault, due []corev1.Pod) error {
 	var names []string
 	for i := range due {
 		if inUse(due[i]) {

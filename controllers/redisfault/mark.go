@@ -135,11 +135,11 @@ func (r *Reconciler) await(ctx context.Context, s *scope.Fault) state.Outcome {
 	}
 	log.FromContext(ctx).Info("Waiting until something else breaks Redis", "for",
 		s.Fault.Spec.MarkWait())
-	return r.lookOut(ctx, s)
+	return r.watchForOnset(ctx, s)
 }
 
-// lookOut follows the pods and the servers while nothing has happened yet.
-func (r *Reconciler) lookOut(ctx context.Context, s *scope.Fault) state.Outcome {
+// watchForOnset follows the pods and the servers while nothing has happened yet.
+func (r *Reconciler) watchForOnset(ctx context.Context, s *scope.Fault) state.Outcome {
 	if !r.Term.Find(s.Fault.UID).Watched() {
 		_ = r.reach().Connect(ctx, s)
 		r.watchPods(ctx, s)

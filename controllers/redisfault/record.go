@@ -118,7 +118,7 @@ func setRecord(s *scope.Fault, targets []v1alpha1.FaultTarget, now metav1.MicroT
 		status.LoadStartTime = s.Test.Status.StartTime
 		load.FollowLoad(s)
 	}
-	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to give way
+	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to yield
 		status.Waiting = &v1alpha1.WaitingFault{Since: w.Since}
 	}
 }

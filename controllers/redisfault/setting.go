@@ -22,7 +22,7 @@ import (
 // beside it, and it is reverted after the load, and after them.
 // When the load has ended, that is stored first, as heldUntil; then it is read from the API server
 // which other faults on the load are recorded. A fault that is recorded later finds heldUntil
-// before its first injection, and gives way; one that was recorded earlier is found.
+// before its first injection, and yields; one that was recorded earlier is found.
 
 // silencing is why a fault is no setting: no load could run with it.
 func silencing(f *v1alpha1.RedisFault) *problem.Problem {
@@ -31,13 +31,13 @@ func silencing(f *v1alpha1.RedisFault) *problem.Problem {
 			"delay (below 1s), or a smaller loss (at most 50%%)", f.Spec.Action.Type)}
 }
 
-// observeLingering determines what keeps a setting from its revert whose load has ended.
-func (r *Reconciler) observeLingering(ctx context.Context, s *scope.Fault) error {
+// observeDraining determines what keeps a setting from its revert whose load has ended.
+func (r *Reconciler) observeDraining(ctx context.Context, s *scope.Fault) error {
 	since := s.Fault.Status.HeldUntil
 	if since == nil || s.Seen.Reverting || s.Seen.RevertedAll {
 		return nil
 	}
-	s.Seen.LingersSince = since.Time
+	s.Seen.DrainingSince = since.Time
 	held := meta.FindStatusCondition(s.Fault.Status.Conditions, v1alpha1.ConditionHeld)
 	s.Seen.Unseen = held == nil || held.Status == metav1.ConditionUnknown
 	later, err := r.laterOnLoad(ctx, s.Fault)
@@ -73,9 +73,9 @@ func (r *Reconciler) laterOnLoad(
 	return later, nil
 }
 
-// linger looks at a setting once its load has ended, or it is aborted, and stores that this has
+// drain looks at a setting once its load has ended, or it is aborted, and stores that this has
 // happened. What it sees then decides the verdict.
-func (r *Reconciler) linger(ctx context.Context, s *scope.Fault) state.Outcome {
+func (r *Reconciler) drain(ctx context.Context, s *scope.Fault) state.Outcome {
 	now := r.Clock.Now()
 	first := s.Fault.Status.HeldUntil == nil
 	if !first && !s.Seen.Unseen {

@@ -29,7 +29,7 @@ func (r *Reconciler) perform(
 	case lifecycle.FaultAddFinalizer, lifecycle.FaultMakeLoad, lifecycle.FaultRehearse,
 		lifecycle.FaultAwait, lifecycle.FaultLook, lifecycle.FaultMark, lifecycle.FaultRecord:
 		return r.begin(ctx, s, d.Action)
-	case lifecycle.FaultRenew, lifecycle.FaultInject, lifecycle.FaultHold, lifecycle.FaultLinger,
+	case lifecycle.FaultRenew, lifecycle.FaultInject, lifecycle.FaultHold, lifecycle.FaultDrain,
 		lifecycle.FaultRevert, lifecycle.FaultAbandon:
 		return r.act(ctx, s, d.Action)
 	case lifecycle.FaultPause, lifecycle.FaultObserve, lifecycle.FaultSettle, lifecycle.FaultFinish,
@@ -53,7 +53,7 @@ func (r *Reconciler) begin(
 	case lifecycle.FaultAwait:
 		return r.await(ctx, s)
 	case lifecycle.FaultLook:
-		return r.lookOut(ctx, s)
+		return r.watchForOnset(ctx, s)
 	case lifecycle.FaultMark:
 		return r.mark(ctx, s)
 	}
@@ -71,8 +71,8 @@ func (r *Reconciler) act(
 		return r.inject(ctx, s)
 	case lifecycle.FaultHold:
 		return r.hold(ctx, s)
-	case lifecycle.FaultLinger:
-		return r.linger(ctx, s)
+	case lifecycle.FaultDrain:
+		return r.drain(ctx, s)
 	case lifecycle.FaultRevert:
 		return r.revert(ctx, s)
 	}

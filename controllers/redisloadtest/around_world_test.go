@@ -142,7 +142,7 @@ func TestApplicationIsTheBottleneck(t *testing.T) {
 	}
 }
 
-// What the metrics API cannot tell is a message in the status, and never a failure.
+// What the metrics API does not know is a message in the status, and never a failure.
 func TestMetricsAPIThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupKind{Group: "metrics.k8s.io", Kind: "PodMetrics"}

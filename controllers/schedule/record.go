@@ -104,7 +104,7 @@ func lacksIn(run *v1alpha1.RedisExperiment) string {
 	return ""
 }
 
-// waitedIn are the figures of a run of which its comparison with the earlier one cannot tell, as
+// waitedIn are the figures of a run whose comparison with the earlier one is inconclusive, as
 // load generators did not run.
 func waitedIn(run *v1alpha1.RedisExperiment) []history.RegressedFigure {
 	if run.Status.Earlier == nil {

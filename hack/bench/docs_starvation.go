@@ -60,6 +60,6 @@ func writeStarvation(b *strings.Builder, measured starvations) {
 		}
 	}
 	fmt.Fprintf(b,
-		"\n`redquake compare` told a difference between the same Redis and itself in %d of %d experiments.\n",
+		"\n`redquake compare` found a difference between the same Redis and itself in %d of %d experiments.\n",
 		wrong, len(measured.Experiments))
 }

@@ -136,7 +136,7 @@ func (s setting) draw(r *rand.Rand, level float64, n noise) []compare.Run {
 			}
 			run := compare.Run{Cell: name(cell), Round: round, Value: v}
 			if r.Float64() < s.inconclusive {
-				run.Outcome = compare.Inconclusive
+				run.Outcome = compare.Dropped
 			}
 			runs = append(runs, run)
 		}

@@ -83,23 +83,23 @@ func (a *Against) figure(f compare.Figure, q Question, common, now, then []Cell,
 			continue
 		}
 		comparisons := len(now) * len(q.Primary)
-		told := withinWaits(of.Against(earlier, c.Name, comparisons), f, c, before,
+		comparison := withinWaits(of.Against(earlier, c.Name, comparisons), f, c, before,
 			func(c, before Cell) compare.Comparison {
 				return compare.New(*q.Design, f,
 					runsOf(replaced(now, c), f)).Against(compare.New(*q.Design, f,
 					runsOf(replaced(then, before), f)), c.Name, comparisons)
 			})
-		all = append(all, told)
-		row := rowOf(told, f, true)
+		all = append(all, comparison)
+		row := rowOf(comparison, f, true)
 		row.Cell = c.Name
 		row.Baseline = name
-		row.Verdict = string(earlierVerdict(told.Verdict))
-		row.Reason = string(told.Reason)
-		row.Message = told.Message(f, name)
-		row.NotWorse = met(told, compare.RequireNotWorse, f)
-		row.Same = met(told, compare.RequireSame, f)
+		row.Verdict = string(earlierVerdict(comparison.Verdict))
+		row.Reason = string(comparison.Reason)
+		row.Message = comparison.Message(f, name)
+		row.NotWorse = met(comparison, compare.RequireNotWorse, f)
+		row.Same = met(comparison, compare.RequireSame, f)
 		a.Rows = append(a.Rows, row)
-		a.noteRelative(f, told, of, earlier, c, then)
+		a.noteRelative(f, comparison, of, earlier, c, then)
 	}
 	if by := compare.OfAll(all); len(all) > 1 && !f.Counted && !math.IsNaN(by) {
 		a.Notes = append(a.Notes,
@@ -112,9 +112,9 @@ func (a *Against) figure(f compare.Figure, q Question, common, now, then []Cell,
 // noteRelative says how a cell that differs has changed against its own baseline: what differs
 // between the days cancels out.
 func (a *Against) noteRelative(
-	f compare.Figure, told compare.Comparison, now, earlier *compare.Experiment, c Cell, then []Cell,
+	f compare.Figure, comparison compare.Comparison, now, earlier *compare.Experiment, c Cell, then []Cell,
 ) {
-	differs := told.Verdict == compare.Worse || told.Verdict == compare.Better
+	differs := comparison.Verdict == compare.Worse || comparison.Verdict == compare.Better
 	if !differs || f.Counted || c.Baseline == c.Name ||
 		!slices.ContainsFunc(then, func(o Cell) bool { return o.Name == c.Baseline }) {
 		return
@@ -155,9 +155,9 @@ func (a *Against) Regressed() []comparisons.Comparison {
 }
 
 // Told is the number of comparisons that tell something.
-func (a *Against) Told() (n int) {
+func (a *Against) Conclusive() (n int) {
 	for i := range a.Rows {
-		if a.Rows[i].Verdict != string(v1alpha1.ComparisonCannotTell) {
+		if a.Rows[i].Verdict != string(v1alpha1.ComparisonInconclusive) {
 			n++
 		}
 	}

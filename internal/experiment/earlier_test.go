@@ -33,7 +33,7 @@ func TestCompareWith(t *testing.T) {
 		return "a"
 	})
 	want := map[string]string{"a": "Same", "b": "Same", "c": "Regressed", "d": "Improved"}
-	if len(got.Rows) != 4 || len(got.Regressed()) != 1 || got.Told() == 0 {
+	if len(got.Rows) != 4 || len(got.Regressed()) != 1 || got.Conclusive() == 0 {
 		t.Fatalf("%+v", got.Rows)
 	}
 	for _, row := range got.Rows {
@@ -68,13 +68,13 @@ func TestCompareWithNothingInCommon(t *testing.T) {
 	none := func(int) string { return "" }
 	if got := CompareWith(now, "",
 		Earlier{Name: "before", Record: valuesOf(compare.Throughput, 4, []string{"c"}, func(int) float64 { return 100 })}, q,
-		none); len(got.Rows) > 0 || got.Told() > 0 {
+		none); len(got.Rows) > 0 || got.Conclusive() > 0 {
 		t.Errorf("other cells: %+v", got)
 	}
 	got := CompareWith(now, "",
 		Earlier{Name: "before", Record: valuesOf(compare.Outage, 4, []string{"a", "b"}, func(int) float64 { return 1 })}, q,
 		none)
-	if len(got.Rows) != 2 || got.Told() > 0 || got.Rows[0].Verdict != "CannotTell" || got.Rows[0].Reason != "NotMeasured" {
+	if len(got.Rows) != 2 || got.Conclusive() > 0 || got.Rows[0].Verdict != "Inconclusive" || got.Rows[0].Reason != "NotMeasured" {
 		t.Errorf("another figure: %+v", got)
 	}
 	if j := Judge(now, nil, "None", []comparisons.Comparison{{Cell: "a", Verdict: "Regressed", Message: "slower"}},

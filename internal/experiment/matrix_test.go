@@ -422,7 +422,7 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// What too few repeats cannot tell is said before anything runs.
+// That repeats are too few is said before anything runs.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -433,8 +433,8 @@ func TestWarnings(t *testing.T) {
 		{
 			"repeat: 2",
 			[]string{
-				"spec.repeat: 2 repeats cannot tell throughput with 6 comparisons: it needs 3",
-				"spec.repeat: 2 repeats cannot tell latencyP99 with 6 comparisons: it needs 3",
+				"spec.repeat: 2 repeats are too few for throughput with 6 comparisons: it needs 3",
+				"spec.repeat: 2 repeats are too few for latencyP99 with 6 comparisons: it needs 3",
 			},
 		},
 		{"order: Sequential", []string{"spec.order: Sequential: a drift"}},

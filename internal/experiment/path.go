@@ -293,16 +293,16 @@ func Delay(seed int64, number, fault int, limit time.Duration) time.Duration {
 // makes latencies greater, by an unknown part: a difference is only told if it holds whatever that
 // part was. So is that there is none, where the two waited for different shares of the time.
 func withinWaits(
-	told compare.Comparison, f compare.Figure, c, baseline Cell,
+	comparison compare.Comparison, f compare.Figure, c, baseline Cell,
 	tell func(c, baseline Cell) compare.Comparison,
 ) compare.Comparison {
-	told.Late, told.BaselineLate = lateOf(c, f), lateOf(baseline, f)
-	differs := told.Verdict == compare.Better || told.Verdict == compare.Worse
-	if max(told.Late, told.BaselineLate) == 0 ||
-		!differs && !lateApart(f, told.Late, told.BaselineLate) {
-		return told
+	comparison.Late, comparison.BaselineLate = lateOf(c, f), lateOf(baseline, f)
+	differs := comparison.Verdict == compare.Better || comparison.Verdict == compare.Worse
+	if max(comparison.Late, comparison.BaselineLate) == 0 ||
+		!differs && !lateApart(f, comparison.Late, comparison.BaselineLate) {
+		return comparison
 	}
-	return told.Within(tell(c.atLeast(f), baseline), tell(c, baseline.atLeast(f)))
+	return comparison.Within(tell(c.atLeast(f), baseline), tell(c, baseline.atLeast(f)))
 }
 
 // lateApart reports whether so many more requests may be late in one cell than in another that a

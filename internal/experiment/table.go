@@ -122,18 +122,18 @@ func (t *table) compare(f compare.Figure, primary bool) {
 			}
 			return together.Compare(c.Name, baseline.Name)
 		}
-		told := withinWaits(tell(together, c, baseline), f, c, baseline,
+		comparison := withinWaits(tell(together, c, baseline), f, c, baseline,
 			func(c, baseline Cell) compare.Comparison {
 				return tell(compare.New(d, f, runsOf(replaced(t.cells, c, baseline), f)), c, baseline)
 			})
-		row := rowOf(told, f, primary)
+		row := rowOf(comparison, f, primary)
 		row.Cell, row.Baseline = c.Name, baseline.Name
 		if primary {
-			row.Verdict = string(told.Verdict)
-			row.Reason = string(told.Reason)
-			row.Message = told.Message(f, baseline.Name)
-			row.NotWorse = met(told, compare.RequireNotWorse, f)
-			row.Same = met(told, compare.RequireSame, f)
+			row.Verdict = string(comparison.Verdict)
+			row.Reason = string(comparison.Reason)
+			row.Message = comparison.Message(f, baseline.Name)
+			row.NotWorse = met(comparison, compare.RequireNotWorse, f)
+			row.Same = met(comparison, compare.RequireSame, f)
 		}
 		t.out.Comparisons = append(t.out.Comparisons, row)
 	}
@@ -151,9 +151,9 @@ func notMeasured(c, baseline Cell, f compare.Figure) comparisons.Comparison {
 		Figure:   f.Name,
 		Unit:     UnitOf(f),
 		Primary:  true,
-		Verdict:  string(compare.CannotTell),
+		Verdict:  string(compare.Inconclusive),
 		Reason:   NotMeasured,
-		Message:  fmt.Sprintf("cannot tell: the runs of %s do not have this figure", of),
+		Message:  fmt.Sprintf("inconclusive: the runs of %s do not have this figure", of),
 	}
 }
 
@@ -277,7 +277,7 @@ func valueOf(r Run, f compare.Figure, cell string, round int) compare.Run {
 	v, measured := r.Values[f.Name]
 	switch run.Value = v.Value; {
 	case r.Inconclusive != "" || !measured:
-		run.Outcome = compare.Inconclusive
+		run.Outcome = compare.Dropped
 	case v.Censored:
 		run.Outcome = compare.Censored
 	}
@@ -361,7 +361,7 @@ func UnitOf(f compare.Figure) result.Unit {
 	return result.UnitSeconds
 }
 
-// met is whether a comparison meets a requirement; nil if it cannot tell.
+// met is whether a comparison meets a requirement; nil if it is inconclusive.
 func met(c compare.Comparison, require compare.Require, f compare.Figure) *bool {
 	is, known := c.Met(require, f)
 	if !known {
@@ -406,7 +406,7 @@ func (t *table) notes() []string {
 		notes = append(notes,
 			fmt.Sprintf(
 				"the runs of %s were all before or after those of %s: what else changed meanwhile counts as "+
-					"a difference, so that only one beyond the margin is told; run them in turns",
+					"a difference, so that only one beyond the margin is found; run them in turns",
 				strings.Join(before, ", "),
 				strings.Join(slices.Compact(slices.Sorted(slices.Values(against))), ", ")))
 	}

@@ -75,7 +75,7 @@ func TestNoSuccessIsNoSameLatency(t *testing.T) {
 		}
 	})
 	got := row(t, Table([]Cell{cellOf("ok", 0, nil), dead}, asked(compare.LatencyP99)), compare.LatencyP99)
-	if got.Repeats != 6 || got.Verdict != "Worse" && got.Verdict != "CannotTell" || got.NotWorse != nil && *got.NotWorse ||
+	if got.Repeats != 6 || got.Verdict != "Worse" && got.Verdict != "Inconclusive" || got.NotWorse != nil && *got.NotWorse ||
 		!got.MedianAtLeast {
 		t.Errorf("%+v", got)
 	}
@@ -90,7 +90,7 @@ func TestStarvedRunsAreLeftOut(t *testing.T) {
 		l.Total.Stalled = &result.Stalled{Throughput: 4 * l.Total.Throughput, Waited: &result.Waited{Share: 0.75}}
 	})
 	got := row(t, Table([]Cell{cellOf("ok", 0, nil), starved}, asked(compare.Throughput)), compare.Throughput)
-	if got.Verdict != "CannotTell" || got.Repeats != 0 ||
+	if got.Verdict != "Inconclusive" || got.Repeats != 0 ||
 		!strings.HasPrefix(starved.Runs[0].Inconclusive, "GeneratorStarved: load pod 0 waited for a CPU") {
 		t.Errorf("%+v, %q", got, starved.Runs[0].Inconclusive)
 	}
@@ -213,7 +213,7 @@ func TestRecordsWithoutRecovery(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if both := row(t, Table([]Cell{cell("a", 0, false), cell("b", 1, false)}, Question{}),
-		compare.RecoveryTime); !both.Primary || both.Verdict != "CannotTell" {
+		compare.RecoveryTime); !both.Primary || both.Verdict != "Inconclusive" {
 		t.Errorf("half of both: %+v", both)
 	}
 }

@@ -60,7 +60,7 @@ func Judge(
 	return Judgement{v1alpha1.VerdictPass, "ObjectivesMet", ""}
 }
 
-// meets is whether a comparison shows what is required; nil if it cannot tell.
+// meets is whether a comparison shows what is required; nil if it is inconclusive.
 func meets(row *comparisons.Comparison, require v1alpha1.ComparisonRequirement) *bool {
 	switch require {
 	case v1alpha1.RequireNotWorse:

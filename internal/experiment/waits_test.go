@@ -46,15 +46,15 @@ func TestLatenciesOfGeneratorsThatWaited(t *testing.T) {
 		verdict  string
 		notWorse *bool
 	}{
-		"alone against one program": {alone, beside1, "CannotTell", nil},
-		"alone against three":       {alone, beside3, "CannotTell", nil},
+		"alone against one program": {alone, beside1, "Inconclusive", nil},
+		"alone against three":       {alone, beside3, "Inconclusive", nil},
 		"both alone":                {alone, waited("b", 1, ms/3, ms/8, 0.016), "Same", new(true)},
 		"waits of other lengths": {
 			waited("a", 0, 3*ms, ms/10, 0.10), waited("b", 1, 50*ms, ms/10, 0.10),
-			"CannotTell", nil,
+			"Inconclusive", nil,
 		},
 		"the median beside a program": {
-			waited("a", 0, ms, ms, 0), waited("b", 1, 3*ms/2, ms, 0.004), "CannotTell",
+			waited("a", 0, ms, ms, 0), waited("b", 1, 3*ms/2, ms, 0.004), "Inconclusive",
 			nil,
 		},
 		"both beside three":             {waited("a", 0, 6*ms, ms/13, 0.502), beside3, "Same", new(true)},
@@ -66,11 +66,11 @@ func TestLatenciesOfGeneratorsThatWaited(t *testing.T) {
 		},
 		"two of six beside three programs": {
 			waited("a", 0, ms, ms, 0), starvedFrom(4, waited("b", 1, ms, ms, 0)),
-			"CannotTell", new(true),
+			"Inconclusive", new(true),
 		},
 		"no worse, whatever the other one was": {
 			waited("a", 0, 20*ms, 10*ms, 0.10), waited("b", 1, 10*ms, 9*ms, 0.01),
-			"CannotTell", new(true),
+			"Inconclusive", new(true),
 		},
 	} {
 		got := row(t, Table([]Cell{c.a, c.b}, asked(compare.LatencyP99)), compare.LatencyP99)
@@ -78,7 +78,7 @@ func TestLatenciesOfGeneratorsThatWaited(t *testing.T) {
 			got.NotWorse != nil && *got.NotWorse != *c.notWorse {
 			t.Errorf("%s: %s (%s), not worse %v: %s", name, got.Verdict, got.Reason, got.NotWorse, got.Message)
 		}
-		if got.Verdict == "CannotTell" &&
+		if got.Verdict == "Inconclusive" &&
 			(got.Reason != string(compare.GeneratorWaited) || !strings.Contains(got.Message, "did not run for")) {
 			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
 		}

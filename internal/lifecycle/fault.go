@@ -32,7 +32,7 @@ const (
 	FaultHold  FaultAction = "Hold" // it is active; check again at Until
 	// a setting whose load has ended: look at it once more, and at what was injected after it; nothing
 	// begins beside it any more
-	FaultLinger  FaultAction = "Linger"
+	FaultDrain   FaultAction = "Drain"
 	FaultObserve FaultAction = "Observe" // observe recovery; check again at Until
 	FaultRevert  FaultAction = "Revert"  // revert every target
 	// stop reverting the targets for which Abandons is true
@@ -308,7 +308,7 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	if !o.SettledAt.IsZero() && o.whole() && o.RevertedAll && o.RevertFailed == "" {
 		return afterSettled(o, now)
 	}
-	if d, decided := lingering(o, now); decided {
+	if d, decided := draining(o, now); decided {
 		return d
 	}
 	if why, reason, failed := endedEarly(o, now); reason != "" {

@@ -54,12 +54,12 @@ func forsaken(o Fault) bool {
 // say whether it is still there.
 const LookAgain = 10 * time.Second
 
-// lingering decides on a setting whose load has ended, or that is aborted. Before its revert it
+// draining decides on a setting whose load has ended, or that is aborted. Before its revert it
 // keeps others from beginning beside it, is looked at once more, and waits for what was injected
 // later on the same load, for as long as an injection of several steps may take. What ends a fault
 // otherwise ends it at once.
-func lingering(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
-	why := lingersFor(o, now)
+func draining(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
+	why := drainsFor(o, now)
 	if why == "" {
 		return d, false
 	}
@@ -76,16 +76,16 @@ func lingering(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
 				o.Later),
 		},
 	} {
-		if end := o.LingersSince.Add(wait.most); wait.is && (o.LingersSince.IsZero() || now.Before(end)) {
-			return look(FaultLinger, v1alpha1.ReasonReverting, why+": "+wait.say, now.Add(FaultPoll)), true
+		if end := o.DrainingSince.Add(wait.most); wait.is && (o.DrainingSince.IsZero() || now.Before(end)) {
+			return look(FaultDrain, v1alpha1.ReasonReverting, why+": "+wait.say, now.Add(FaultPoll)), true
 		}
 	}
 	return d, false
 }
 
-// lingersFor is why a setting that is in force is to end, if that can wait; "" if it is not, or at
+// drainsFor is why a setting that is in force is to end, if that can wait; "" if it is not, or at
 // once.
-func lingersFor(o Fault, now time.Time) string {
+func drainsFor(o Fault, now time.Time) string {
 	switch {
 	case !o.Setting || !o.InjectedAll || o.RevertedAll || o.Reverting || o.DryRun:
 		return ""

@@ -68,7 +68,7 @@ func Labels() []Label {
 		{
 			labelVerdict,
 			"`Pass`, `Fail`, `Inconclusive`; of what has ended also `None`: it could not complete; absent " +
-				"before the end. Of comparisons: `Better`, `Worse`, `Same`, `CannotTell`",
+				"before the end. Of comparisons: `Better`, `Worse`, `Same`, `Inconclusive`",
 		},
 	}
 }

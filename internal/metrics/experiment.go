@@ -94,7 +94,7 @@ func collectComparisons(out chan<- prometheus.Metric, e *v1alpha1.RedisExperimen
 	}
 	for _, verdict := range []v1alpha1.ComparisonVerdict{
 		v1alpha1.ComparisonBetter,
-		v1alpha1.ComparisonWorse, v1alpha1.ComparisonSame, v1alpha1.ComparisonCannotTell,
+		v1alpha1.ComparisonWorse, v1alpha1.ComparisonSame, v1alpha1.ComparisonInconclusive,
 	} {
 		experimentComparisons.set(out, float64(says[verdict]), e.Namespace, e.Name, string(verdict))
 	}

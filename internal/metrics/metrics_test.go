@@ -185,7 +185,7 @@ func TestObjects(t *testing.T) {
 	e := full(t)
 	want := `
 redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="Better"} 0
-redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="CannotTell"} 0
+redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="Inconclusive"} 0
 redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="Same"} 1
 redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="Worse"} 2
 redquake_experiment_info{experiment="sizes",namespace="shop",state="Pending",verdict=""} 1

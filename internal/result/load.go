@@ -146,7 +146,7 @@ type Operation struct {
 	// of all operations together: absent if the load generator always ran
 	Stalled *Stalled `json:"generatorStalled,omitempty"`
 	// Unaccounted is the share of the time of a closed loop's users that neither requests nor think
-	// time took; absent where that cannot be told.
+	// time took; absent where unknown.
 	Unaccounted *float64 `json:"unaccountedShare,omitempty"`
 	// Unexplained is the part of Unaccounted in which the load generator neither ran nor waited for a
 	// CPU: why is not known.

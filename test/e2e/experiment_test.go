@@ -61,12 +61,12 @@ func smallExperiment(t *testing.T) {
 	n.settingsWereHeld(e)
 	n.waitForState("redis", before)
 	for _, c := range e.Status.Comparison {
-		if c.Verdict != v1alpha1.ComparisonCannotTell || c.Reason != "TooFewRepeats" && c.Reason != "TooManyInconclusive" {
+		if c.Verdict != v1alpha1.ComparisonInconclusive || c.Reason != "TooFewRepeats" && c.Reason != "TooManyInconclusive" {
 			n.Errorf("%+v", c)
 		}
 	}
 	if len(e.Status.Warnings) != 1 ||
-		!strings.HasPrefix(e.Status.Warnings[0], "spec.repeat: 1 repeats cannot tell latencyP50") {
+		!strings.HasPrefix(e.Status.Warnings[0], "spec.repeat: 1 repeats are too few for latencyP50") {
 		n.Errorf("warnings %q", e.Status.Warnings)
 	}
 }
@@ -181,7 +181,7 @@ func (n *namespace) tellsWhatWasPlanted(e *v1alpha1.RedisExperiment) {
 	}
 	for _, c := range e.Status.Comparison {
 		whole := c.Repeats == 4 && c.BaselineRepeats == 4
-		told := c.Verdict == v1alpha1.ComparisonWorse || !whole && c.Verdict == v1alpha1.ComparisonCannotTell
+		told := c.Verdict == v1alpha1.ComparisonWorse || !whole && c.Verdict == v1alpha1.ComparisonInconclusive
 		if !told || !strings.HasPrefix(c.Cell, "latency=20ms,hz=") {
 			n.Errorf("%+v", c)
 		}

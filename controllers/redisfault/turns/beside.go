@@ -22,9 +22,9 @@ import (
 // its primary. Then one waits for the other, in the order in which faults that want the same server
 // do (see turn.go): each reads from the API server, after its own record, what the others hold.
 
-// MayHit asks the guard again just before a target is hit: since the selection roles may have
+// CheckGuards asks the guard again just before a target is hit: since the selection roles may have
 // changed, copies may have been lost, and other faults may have been recorded.
-func (r *Turns) MayHit(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget) error {
+func (r *Turns) CheckGuards(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget) error {
 	others, err := r.Claims.HitsNow(ctx, s.Fault)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *Turns) StepBack(ctx context.Context, s *scope.Fault, refused error) sta
 	for _, other := range held {
 		if slices.Contains(occupied.By, other.Fault.Name) && other.Fault.Namespace == s.Fault.Namespace &&
 			!lock.Yields(own, other) {
-			log.FromContext(ctx).V(1).Info("Waiting until another fault gives way, or has begun", "other",
+			log.FromContext(ctx).V(1).Info("Waiting until another fault yields, or has begun", "other",
 				other.Fault.Name)
 			return state.Outcome{Problem: besideMessage(other.Fault.Name, occupied.Problem)}
 		}

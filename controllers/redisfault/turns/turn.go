@@ -33,7 +33,7 @@ type Turns struct {
 // records anything. Two that have passed that check at the same time are both recorded, but not
 // injected: before its first injection each reads from the API server, not from a cache, which
 // faults are recorded. At least one of them sees the other, as that read comes after its own
-// record, and one gives way.
+// record, and one yields.
 
 // ClashWith is why a fault can never act beside the settings of its load that are in force; nil if
 // it can.
@@ -183,7 +183,7 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (state.Outcome, bool
 	if found, err := problem.From(err); err != nil {
 		return state.Outcome{Err: err}, false
 	} else if found != nil {
-		return r.giveWay(ctx, s, func() *problem.Problem { return found })
+		return r.yield(ctx, s, func() *problem.Problem { return found })
 	}
 	own, _ := lock.Held(s.Fault, s.Traits)
 	held, known, err := r.Claims.Acting(ctx, s.Before, claims.ReachesOut(own, limits))
@@ -191,7 +191,7 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (state.Outcome, bool
 		return state.Outcome{Again: err == nil, Err: err}, false
 	}
 	if clash := ClashWith(own, held); clash != nil {
-		return r.giveWay(ctx, s, func() *problem.Problem { return clash })
+		return r.yield(ctx, s, func() *problem.Problem { return clash })
 	}
 	for _, other := range held {
 		on := lock.Contested(own, other)
@@ -214,7 +214,7 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (state.Outcome, bool
 		fits, yields := limit.Turn(own, held)
 		switch {
 		case yields:
-			return r.giveWay(ctx, s, func() *problem.Problem {
+			return r.yield(ctx, s, func() *problem.Problem {
 				return waitForLimit(s, own, limit,
 					limit.Beside(own, held))
 			})

@@ -18,9 +18,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
-// A fault that gives way to another one on the same server does not take what that one has broken for its own work, and
+// A fault that yields to another one on the same server does not take what that one has broken for its own work, and
 // does not revert it.
-func TestGiveWayToAFaultOnTheSameServer(t *testing.T) {
+func TestYieldToAFaultOnTheSameServer(t *testing.T) {
 	recorded := func(name string, at time.Time) *v1alpha1.RedisFault {
 		f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		f.Status = v1alpha1.RedisFaultStatus{

@@ -40,10 +40,10 @@ func RevertPreparations(ctx context.Context, s *scope.Fault) bool {
 	return clean
 }
 
-// giveWay removes the record of a fault that cannot begin, so that others can: first it reverts
+// yield removes the record of a fault that cannot begin, so that others can: first it reverts
 // what a process that has ended may have prepared. If a target is broken already, the fault has
 // begun, and goes on.
-func (r *Turns) giveWay(
+func (r *Turns) yield(
 	ctx context.Context, s *scope.Fault, why func() *problem.Problem,
 ) (state.Outcome, bool) {
 	if err := r.Reach.Connect(ctx, s); err != nil {
@@ -64,7 +64,7 @@ func (r *Turns) giveWay(
 
 // leave removes the record of a fault that has done nothing.
 func (r *Turns) leave(ctx context.Context, s *scope.Fault, shown *problem.Problem) state.Outcome {
-	log.FromContext(ctx).Info("Giving way: the fault was recorded, but cannot begin", "reason",
+	log.FromContext(ctx).Info("Yielding: the fault was recorded, but cannot begin", "reason",
 		shown.Reason, "cause", shown.Message)
 	r.Withdraw(s)
 	return state.Outcome{

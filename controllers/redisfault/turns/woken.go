@@ -36,13 +36,13 @@ func (r *Turns) WokenBy(
 			return other.Status.Waiting.For == lock.NameOf(client.ObjectKeyFromObject(f), other.Namespace)
 		})
 	for _, queue := range queues {
-		for _, c := range lock.First(queue, woken) {
+		for _, c := range lock.First(queue, wakeLimit) {
 			requests = append(requests, reconcile.Request{NamespacedName: c.Fault})
 		}
 	}
 	return requests
 }
 
-// woken is how many of the faults that wait for the same limit check it when a fault ends: more
+// wakeLimit is how many of the faults that wait for the same limit check it when a fault ends: more
 // than one may begin, and all of a long queue would be too many.
-const woken = 8
+const wakeLimit = 8

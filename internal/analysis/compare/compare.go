@@ -7,10 +7,10 @@ type Verdict string
 
 // The verdicts.
 const (
-	Better     Verdict = "Better"
-	Worse      Verdict = "Worse"
-	Same       Verdict = "Same"
-	CannotTell Verdict = "CannotTell"
+	Better       Verdict = "Better"
+	Worse        Verdict = "Worse"
+	Same         Verdict = "Same"
+	Inconclusive Verdict = "Inconclusive"
 )
 
 // Reason is why.
@@ -20,7 +20,7 @@ type Reason string
 const (
 	Difference          Reason = "Difference"          // Better, Worse
 	WithinMargin        Reason = "WithinMargin"        // Same
-	IntervalTooWide     Reason = "IntervalTooWide"     // CannotTell, as the following
+	IntervalTooWide     Reason = "IntervalTooWide"     // Inconclusive, as the following
 	TooFewRepeats       Reason = "TooFewRepeats"       // no test could tell with so few
 	TooManyInconclusive Reason = "TooManyInconclusive" // more than a third of the runs of a side
 	NoneSeen            Reason = "NoneSeen"            // nothing was counted on either side
@@ -129,7 +129,7 @@ func (e *Experiment) Compare(name, baseline string) Comparison {
 // between begins a comparison, and ends it where no figure is compared as a ratio.
 func between(c, b *cell, f Figure, d Design) Comparison {
 	r := Comparison{
-		Verdict:         CannotTell,
+		Verdict:         Inconclusive,
 		Repeats:         c.n(),
 		BaselineRepeats: b.n(),
 		Dropped:         c.dropped,
@@ -187,8 +187,8 @@ func (r Comparison) Within(low, high Comparison) Comparison {
 	if r.Method == "" {
 		return r
 	}
-	if r.Verdict != CannotTell && (low.Verdict != r.Verdict || high.Verdict != r.Verdict) {
-		r.Verdict, r.Reason, r.Needs = CannotTell, GeneratorWaited, 0
+	if r.Verdict != Inconclusive && (low.Verdict != r.Verdict || high.Verdict != r.Verdict) {
+		r.Verdict, r.Reason, r.Needs = Inconclusive, GeneratorWaited, 0
 	}
 	for _, o := range [...]Comparison{low, high} {
 		if o.Method == "" { // with so many at the floor nothing can be told

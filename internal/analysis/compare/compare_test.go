@@ -83,10 +83,10 @@ func TestNothingToCompare(t *testing.T) {
 	t.Parallel()
 	e := New(Design{Cells: 3, RunsPerRound: 3, Baseline: 1, Comparisons: 2}, RecoveryTime, []Run{
 		{Cell: "a", Value: 1},
-		{Cell: "b", Value: 1, Outcome: Inconclusive},
+		{Cell: "b", Value: 1, Outcome: Dropped},
 	})
 	for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}, {"none", "a"}, {"a", "none"}} {
-		if got := e.Compare(pair[0], pair[1]); got.Verdict != CannotTell || got.Reason != TooManyInconclusive {
+		if got := e.Compare(pair[0], pair[1]); got.Verdict != Inconclusive || got.Reason != TooManyInconclusive {
 			t.Errorf("%v: %+v", pair, got)
 		}
 	}
@@ -114,7 +114,7 @@ func TestCensored(t *testing.T) {
 	if got := e.Compare("c0", "c2"); got.Verdict != Better || !got.AtMost {
 		t.Errorf("%+v", got)
 	}
-	if got := e.Compare("c2", "c3"); got.Verdict != CannotTell || !math.IsNaN(got.Shift) || got.Needs != 0 {
+	if got := e.Compare("c2", "c3"); got.Verdict != Inconclusive || !math.IsNaN(got.Shift) || got.Needs != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -145,13 +145,13 @@ func TestMessages(t *testing.T) {
 		d, runs := made(13, 4, 3, 0.25, 0.02)
 		for i := range runs {
 			if runs[i].Cell == "c2" || runs[i].Cell == "c3" {
-				runs[i].Outcome = Inconclusive
+				runs[i].Outcome = Dropped
 			}
 		}
 		return New(d, Throughput, runs)
 	}
 	for want, got := range map[string]string{
-		"3 repeats cannot tell; they could if fewer runs of the other cells were inconclusive": dropped().Compare("c1", "c0").
+		"inconclusive with 3 repeats; they would be enough if fewer runs of the other cells were inconclusive": dropped().Compare("c1", "c0").
 			Message(Throughput, "a"),
 		"throughput 75% lower than fsync=no (99.55%: -75.8% to -74.2%; 6 repeats against 6)": throughput.Compare("c1",
 			"c0").Message(Throughput, "fsync=no"),
@@ -163,7 +163,7 @@ func TestMessages(t *testing.T) {
 			Compare("b", "a").Message(LostWrites, "a"),
 		"lostWrites in 3 of 3 repeats, against 0 of 6 of a (+10 to +30 more or fewer, 95%)": lost(10, 20, 30).
 			Compare("b", "a").Message(LostWrites, "a"),
-		"2 repeats cannot tell; needs at least 3 of each": lost(10, 20).
+		"inconclusive with 2 repeats; needs at least 3 of each": lost(10, 20).
 			Compare("b", "a").Message(LostWrites, "a"),
 	} {
 		if got != want {
@@ -183,10 +183,10 @@ func TestRequirements(t *testing.T) {
 		{Comparison{Verdict: Worse}, "missed", "missed"},
 		{Comparison{Verdict: Better}, "met", "missed"},
 		{Comparison{Verdict: Same}, "met", "met"},
-		{Comparison{Verdict: CannotTell}, "unknown", "unknown"},
-		{Comparison{Verdict: CannotTell, Reason: NoneSeen}, "met", "met"},
-		{Comparison{Verdict: CannotTell, Method: Model, Margin: 0.05, Same: Interval{-limit * 0.9, 1}}, "met", "unknown"},
-		{Comparison{Verdict: CannotTell, Method: Model, Margin: 0.05, Same: Interval{-limit * 1.1, 0}}, "unknown", "unknown"},
+		{Comparison{Verdict: Inconclusive}, "unknown", "unknown"},
+		{Comparison{Verdict: Inconclusive, Reason: NoneSeen}, "met", "met"},
+		{Comparison{Verdict: Inconclusive, Method: Model, Margin: 0.05, Same: Interval{-limit * 0.9, 1}}, "met", "unknown"},
+		{Comparison{Verdict: Inconclusive, Method: Model, Margin: 0.05, Same: Interval{-limit * 1.1, 0}}, "unknown", "unknown"},
 	}
 	word := func(met, known bool) string {
 		switch {
@@ -212,7 +212,7 @@ func TestRequirements(t *testing.T) {
 func TestAgainst(t *testing.T) {
 	t.Parallel()
 	d, then := made(20, 12, 8, 1, 0.01)
-	for ratio, want := range map[float64]Verdict{1: Same, 0.99: Same, 0.96: CannotTell, 0.8: Worse, 1.3: Better} {
+	for ratio, want := range map[float64]Verdict{1: Same, 0.99: Same, 0.96: Inconclusive, 0.8: Worse, 1.3: Better} {
 		_, now := made(21, 12, 8, ratio, 0.01)
 		e, earlier := New(d, Throughput, now), New(d, Throughput, then)
 		got := e.Against(earlier, "c1", 12)
@@ -253,7 +253,7 @@ func FuzzCompare(f *testing.F) {
 		for i := range runs {
 			switch random.IntN(1 + int(spoilt)) {
 			case 1:
-				runs[i].Outcome = Inconclusive
+				runs[i].Outcome = Dropped
 			case 2:
 				runs[i].Outcome = Censored
 			case 3:

@@ -11,9 +11,9 @@ type Outcome int
 
 // The outcomes.
 const (
-	Conclusive   Outcome = iota
-	Inconclusive         // no verdict: the value is dropped, and counted
-	Censored             // it was not over by the deadline: the figure is the run's value or more
+	Conclusive Outcome = iota
+	Dropped            // no verdict: the value is dropped, and counted
+	Censored           // it was not over by the deadline: the figure is the run's value or more
 )
 
 // Run is the figure of one run of a cell.
@@ -75,7 +75,7 @@ func New(design Design, figure Figure, runs []Run) *Experiment {
 			c = &cell{}
 			e.cells[r.Cell] = c
 		}
-		if r.Outcome == Inconclusive || math.IsNaN(r.Value) {
+		if r.Outcome == Dropped || math.IsNaN(r.Value) {
 			c.dropped++
 			continue
 		}

@@ -1,5 +1,5 @@
 // Package compare tells whether a figure of one cell of an experiment is better or worse than that
-// of another, the same within a margin, or whether the repeats cannot tell; and whether an
+// of another, the same within a margin, or whether the repeats are inconclusive; and whether an
 // experiment has become better or worse than an earlier one. It is pure: runs come in, comparisons
 // go out.
 //
@@ -161,7 +161,7 @@ const (
 	RequireSame     Require = "Same"     // all figures are the same within the margin
 )
 
-// Met is whether a comparison meets a requirement; known is false where it cannot tell. Counted
+// Met is whether a comparison meets a requirement; known is false where it is inconclusive. Counted
 // figures are the same where neither side has any.
 func (r Comparison) Met(require Require, f Figure) (met, known bool) {
 	switch require {
@@ -171,7 +171,7 @@ func (r Comparison) Met(require Require, f Figure) (met, known bool) {
 		}
 		return true, r.Reason == NoneSeen || r.notWorse(f)
 	case RequireSame:
-		return r.Verdict == Same || r.Reason == NoneSeen, r.Verdict != CannotTell || r.Reason == NoneSeen
+		return r.Verdict == Same || r.Reason == NoneSeen, r.Verdict != Inconclusive || r.Reason == NoneSeen
 	}
 	return true, true
 }

@@ -44,7 +44,7 @@ func (r *goldenRun) UnmarshalJSON(data []byte) error {
 	}
 	switch string(parts[2]) {
 	case "null":
-		r.Outcome = Inconclusive
+		r.Outcome = Dropped
 	case `"censored"`:
 		r.Outcome = Censored
 	default:

@@ -15,27 +15,23 @@ func (r Comparison) Message(f Figure, against string) string {
 	case WithinMargin:
 		return fmt.Sprintf("%s same within %s (90%%: %s)", f.Name, r.margin(f), changes(r.Same))
 	case TooFewRepeats:
-		return fmt.Sprintf("%s cannot tell; %s", repeats(min(r.Repeats, r.BaselineRepeats)), r.needs(f))
+		return fmt.Sprintf("inconclusive with %s; %s", repeats(min(r.Repeats, r.BaselineRepeats)), r.needs(f))
 	case TooManyInconclusive:
-		verb := "were"
-		if r.Dropped == 1 {
-			verb = "was"
-		}
-		return fmt.Sprintf("cannot tell: %d of %s %s inconclusive, and %d of %d of %s", r.Dropped,
-			format.Plural(r.Dropped+r.Repeats, "run"), verb, r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
+		return fmt.Sprintf("too many inconclusive runs: %d of %s, and %d of %d of %s", r.Dropped,
+			format.Plural(r.Dropped+r.Repeats, "run"), r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
 	case GeneratorWaited:
 		return fmt.Sprintf(
-			"cannot tell: %s (90%%: %s), as the load generators did not run for %s of the time, those of %s for %s: give each a CPU of its own",
+			"inconclusive: %s (90%%: %s), as the load generators did not run for %s of the time, those of %s for %s: give each a CPU of its own",
 			r.shown(), changes(r.Same), format.Share(r.Late), against, format.Share(r.BaselineLate))
 	case NoneSeen:
 		return fmt.Sprintf("none in %d and %s; up to %s and %s of such runs may have some (95%%)",
 			r.Repeats, repeats(r.BaselineRepeats), format.Share(r.Upper), format.Share(r.BaselineUpper))
 	}
 	if f.Counted {
-		return fmt.Sprintf("cannot tell: some in %s, against %d of %d of %s", r.with(), r.BaselineWith,
+		return fmt.Sprintf("inconclusive: some in %s, against %d of %d of %s", r.with(), r.BaselineWith,
 			r.BaselineRepeats, against)
 	}
-	return fmt.Sprintf("cannot tell: %s (90%%: %s) with %s; %s", r.shown(), changes(r.Same),
+	return fmt.Sprintf("inconclusive: %s (90%%: %s) with %s; %s", r.shown(), changes(r.Same),
 		repeats(min(r.Repeats, r.BaselineRepeats)), r.needs(f))
 }
 
@@ -87,17 +83,17 @@ func (r Comparison) evidence(f Figure) string {
 func (r Comparison) needs(f Figure) string {
 	switch {
 	case r.Needs == 0:
-		return "no number of repeats is known to tell"
+		return "no number of repeats is known to be enough"
 	case r.Needs > MaxRepeats:
 		return fmt.Sprintf("more than %d would be needed: too noisy for a margin of %s", MaxRepeats,
 			r.margin(f))
 	// the variation is estimated from the runs of all cells
 	case r.Reason == TooFewRepeats && r.Needs <= min(r.Repeats, r.BaselineRepeats):
-		return "they could if fewer runs of the other cells were inconclusive"
+		return "they would be enough if fewer runs of the other cells were inconclusive"
 	case r.Reason == TooFewRepeats:
 		return fmt.Sprintf("needs at least %d of each", r.Needs)
 	}
-	return fmt.Sprintf("about %d would tell equal ones the same within %s", r.Needs, r.margin(f))
+	return fmt.Sprintf("about %d would show equal ones to be the same within %s", r.Needs, r.margin(f))
 }
 
 // margin is up to which difference both are the same.

@@ -13,7 +13,7 @@ import (
 )
 
 // atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed
-// if its lower bound does, otherwise undecided. known is false if there is no figure. It returns
+// if its lower bound does, otherwise inconclusive. known is false if there is no figure. It returns
 // nil if no limit is set.
 func atMost(
 	name string, limit *metav1.Duration, actual durations.Bounded, known bool,
@@ -40,7 +40,7 @@ func atMost(
 	case actual.AtLeast > limit.Duration:
 		return missed(r, format.Duration(actual.Value), format.Duration(limit.Duration))
 	default:
-		return undecided(r, format.Duration(actual.AtLeast), format.Duration(actual.AtMost),
+		return inconclusive(r, format.Duration(actual.AtLeast), format.Duration(actual.AtMost),
 			format.Duration(limit.Duration))
 	}
 	return r
@@ -71,7 +71,7 @@ func share(name string, limit *string, actual bounded, known bool) *result.Objec
 	case actual.atLeast > most:
 		return missed(r, format.Share(actual.value), *limit)
 	default:
-		return undecided(r, format.Share(actual.atLeast), format.Share(actual.atMost), *limit)
+		return inconclusive(r, format.Share(actual.atLeast), format.Share(actual.atMost), *limit)
 	}
 	return r
 }
@@ -125,7 +125,7 @@ func throughput(name string, limit *string, actual bounded, known bool) *result.
 	case actual.atMost < least:
 		return missed(r, format.Rate(actual.value)+"/s", *limit+"/s")
 	default:
-		return undecided(r, format.Rate(actual.atLeast)+"/s", format.Rate(actual.atMost)+"/s",
+		return inconclusive(r, format.Rate(actual.atLeast)+"/s", format.Rate(actual.atMost)+"/s",
 			*limit+"/s")
 	}
 	return r
@@ -138,7 +138,7 @@ func setBounds(r *result.Objective, actual bounded) {
 	}
 }
 
-func undecided(r *result.Objective, atLeast, atMost, limit string) *result.Objective {
+func inconclusive(r *result.Objective, atLeast, atMost, limit string) *result.Objective {
 	r.Message = fmt.Sprintf("%s is between %s and %s, which is not exact enough for the limit %s",
 		r.Name, atLeast, atMost, limit)
 	return r

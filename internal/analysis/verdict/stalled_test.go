@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// A load generator that did not run makes an objective undecided if it may be met without the stalls.
+// A load generator that did not run makes an objective inconclusive if it may be met without the stalls.
 func TestVerdictOfAStalledLoad(t *testing.T) {
 	quantiles := func(d time.Duration) *result.Quantiles {
 		return &result.Quantiles{P50: result.Seconds(d), P99: result.Seconds(d), P999: result.Seconds(d)}

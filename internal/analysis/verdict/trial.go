@@ -102,20 +102,20 @@ func stalled(r *result.Load, judged *result.Operation) *impact.Doubt {
 		return nil
 	}
 	starved := r.Starved()
-	undecided, missed := openObjectives(r, starved != "")
+	inconclusive, missed := openObjectives(r, starved != "")
 	if missed {
 		return nil
 	}
 	if starved != "" {
 		return &impact.Doubt{
 			Reason:  impact.GeneratorStarved,
-			Message: strings.Join(append([]string{starved}, undecided...), ", ") + ". " + lessBusy,
+			Message: strings.Join(append([]string{starved}, inconclusive...), ", ") + ". " + lessBusy,
 		}
 	}
 	if len(r.Objectives) == 0 && (r.Bottleneck != nil && r.Bottleneck.Stalled || s.Starved()) {
-		undecided = uncertain(judged)
+		inconclusive = uncertain(judged)
 	}
-	if len(undecided) == 0 {
+	if len(inconclusive) == 0 {
 		return nil
 	}
 	reason := impact.GeneratorStalled
@@ -125,22 +125,22 @@ func stalled(r *result.Load, judged *result.Operation) *impact.Doubt {
 	return &impact.Doubt{
 		Reason: reason,
 		Message: fmt.Sprintf("%s: it sent late, or not at all, what was due then: %s. %s", s,
-			strings.Join(undecided, ", "), lessBusy),
+			strings.Join(inconclusive, ", "), lessBusy),
 	}
 }
 
-// openObjectives returns why objectives are undecided, and whether one is missed in any case: that
+// openObjectives returns why objectives are inconclusive, and whether one is missed in any case: that
 // of throughput is not if the load generator was starved.
-func openObjectives(r *result.Load, starved bool) (undecided []string, missed bool) {
+func openObjectives(r *result.Load, starved bool) (inconclusive []string, missed bool) {
 	for _, o := range r.Objectives {
 		switch {
 		case o.Met != nil && !*o.Met:
 			missed = missed || !starved || o.Name != minThroughput
 		case o.Met == nil && o.AtLeast != nil && o.Unit != result.UnitCount:
-			undecided = append(undecided, o.Message)
+			inconclusive = append(inconclusive, o.Message)
 		}
 	}
-	return undecided, missed
+	return inconclusive, missed
 }
 
 // lessBusy is what helps a load generator that does not get a CPU.

@@ -13,7 +13,7 @@ type Ended struct {
 	Run
 	Figures []compare.Figure // the primary ones, with their margins
 	Confirm bool             // a run with a regression is repeated before that is called one
-	// those of which it cannot be told whether they have regressed, as load generators did not run
+	// those of which it is unknown whether they have regressed, as load generators did not run
 	Waited []RegressedFigure
 	// why it could not be compared with the earlier run; "" = it was, or there is none
 	Lacks string
@@ -42,7 +42,7 @@ func (h *History) Add(e Ended) {
 	h.Runs = append(h.Runs, run)
 	if !run.Complete || run.Record == nil {
 		if h.Confirming != nil && h.Confirming.Run == run.Confirms {
-			h.cannotTell(run.Name + ": " + run.Message)
+			h.inconclusive(run.Name + ": " + run.Message)
 		}
 		return
 	}

@@ -42,7 +42,7 @@ func (h *History) settle(c *Confirming, e Ended) (others []RegressedFigure) {
 		h.unconfirmed(e.Name + " was compared with another run")
 		return e.Regressed
 	case e.Lacks != "":
-		h.cannotTell(e.Name + ": " + e.Lacks)
+		h.inconclusive(e.Name + ": " + e.Lacks)
 		return nil
 	}
 	run, unknown := &h.Runs[len(h.Runs)-1], []RegressedFigure(nil)
@@ -63,9 +63,9 @@ func (h *History) settle(c *Confirming, e Ended) (others []RegressedFigure) {
 	if c.Regressed = unknown; len(unknown) > 0 {
 		why := "too few conclusive runs for " + unknown[0].Figure
 		if run.has(unknown[0]) {
-			why = "the load generators did not run for so long that " + unknown[0].Figure + " cannot be told"
+			why = "the load generators did not run for so long that " + unknown[0].Figure + " is unknown"
 		}
-		h.cannotTell(fmt.Sprintf("%s: %s: %s", e.Name, unknown[0].Cell, why))
+		h.inconclusive(fmt.Sprintf("%s: %s: %s", e.Name, unknown[0].Cell, why))
 	} else {
 		h.Confirming = nil
 	}
@@ -82,9 +82,9 @@ func (r *Run) has(of RegressedFigure) bool {
 	return cell >= 0 && cell < len(medians) && medians[cell] != nil
 }
 
-// cannotTell counts a repetition that cannot tell. After the last one nothing is known but what the
+// inconclusive counts an inconclusive repetition. After the last one nothing is known but what the
 // first run shows.
-func (h *History) cannotTell(why string) {
+func (h *History) inconclusive(why string) {
 	c := h.Confirming
 	c.Attempts++
 	if c.Why = why; c.Attempts >= mostRepetitions {

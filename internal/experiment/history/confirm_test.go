@@ -34,8 +34,8 @@ func withoutRuns(e Ended, cell int) Ended {
 	return e
 }
 
-// cannotTell is a run whose load generators waited for so long that nothing of cell a can be told.
-func cannotTell(e Ended) Ended {
+// inconclusive is a run whose load generators waited for so long that nothing of cell a is known.
+func inconclusive(e Ended) Ended {
 	e.Waited = []RegressedFigure{{Cell: "a", Figure: compare.LatencyP99.Name}}
 	return e
 }
@@ -50,7 +50,7 @@ func thatWaited(e Ended, least float64) Ended {
 	return e
 }
 
-// A regression that is to be confirmed is called if a second run shows it, and not if one does not. What cannot tell is
+// A regression that is to be confirmed is called if a second run shows it, and not if one does not. What is inconclusive is
 // tried again; in the end, it is called without having been confirmed. Until then the slower run is not what others are
 // compared with.
 func TestRegressionIsConfirmed(t *testing.T) {
@@ -92,11 +92,11 @@ func TestRegressionIsConfirmed(t *testing.T) {
 			"n-1",
 			1,
 		},
-		"one of them cannot be told": {[]Ended{cannotTell(shownIn("n-2c", "n-2", "n-1"))}, "n-2[a] 1", "", "n-1", 0},
-		"it waited, and shows none":  {[]Ended{thatWaited(shownIn("n-2c", "n-2", "n-1"), 0.004)}, "", "", "n-2c", 0},
-		"an aborted run of a time":   {[]Ended{abortedRun("n-3", "")}, "n-2[a b] 0", "", "n-1", 0},
-		"the next time shows it":     {[]Ended{shownIn("n-3", "", "n-1", "a", "b")}, "", "a n-2 n-3 ", "n-3", 2},
-		"the next time does not":     {[]Ended{shownIn("n-3", "", "n-1")}, "", "", "n-3", 0},
+		"one of them is inconclusive": {[]Ended{inconclusive(shownIn("n-2c", "n-2", "n-1"))}, "n-2[a] 1", "", "n-1", 0},
+		"it waited, and shows none":   {[]Ended{thatWaited(shownIn("n-2c", "n-2", "n-1"), 0.004)}, "", "", "n-2c", 0},
+		"an aborted run of a time":    {[]Ended{abortedRun("n-3", "")}, "n-2[a b] 0", "", "n-1", 0},
+		"the next time shows it":      {[]Ended{shownIn("n-3", "", "n-1", "a", "b")}, "", "a n-2 n-3 ", "n-3", 2},
+		"the next time does not":      {[]Ended{shownIn("n-3", "", "n-1")}, "", "", "n-3", 0},
 		"the next one is of others": {
 			[]Ended{shownIn("n-3", "", "n-0")},
 			"",

@@ -29,7 +29,7 @@ func TestEarlierLatenciesOfGeneratorsThatWaited(t *testing.T) {
 		least, late float64
 		verdict     string
 		changes     int
-	}{{0.0001, 0.10, "CannotTell", 0}, {0.002, 0.015, "Regressed", 1}} {
+	}{{0.0001, 0.10, "Inconclusive", 0}, {0.002, 0.015, "Regressed", 1}} {
 		got := experiment.CompareWith(record(0.003, c.least, c.late), "one",
 			experiment.Earlier{Name: "before", Template: "one", Record: record(0.0003, 0.0001, 0.015)}, q,
 			func(int) string { return "a" })

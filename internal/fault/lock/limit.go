@@ -86,7 +86,7 @@ func (l Limit) heldUp(waiting, wanted Claim, held []Claim) bool {
 }
 
 // Turn decides about a fault that was recorded, and that has injected nothing: whether it can act
-// beside the others that are recorded, else whether it gives way. Of faults that were recorded at
+// beside the others that are recorded, else whether it yields. Of faults that were recorded at
 // the same time, and that are beyond the limit together, at least one does; the others wait for
 // that.
 func (l Limit) Turn(own Claim, held []Claim) (fits, yields bool) {
@@ -103,7 +103,7 @@ func (l Limit) Turn(own Claim, held []Claim) (fits, yields bool) {
 	return false, l.exceeded(first...)
 }
 
-// Beside is Full's explanation for a fault that gives way.
+// Beside is Full's explanation for a fault that yields.
 func (l Limit) Beside(own Claim, held []Claim) string {
 	return l.message(own, l.counted(own, held), nil)
 }

@@ -177,7 +177,7 @@ func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, block
 	return Claim{}, "", false
 }
 
-// Yields reports whether a fault that was recorded, and that has injected nothing, gives way to
+// Yields reports whether a fault that was recorded, and that has injected nothing, yields to
 // another one that was recorded at the same time. Of two such faults exactly one does; the other
 // one waits for that.
 func Yields(own, other Claim) bool {

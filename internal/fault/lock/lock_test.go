@@ -112,7 +112,7 @@ func TestBlocker(t *testing.T) {
 	}
 }
 
-// Of two faults that were recorded at once exactly one gives way; one that may have been injected never does.
+// Of two faults that were recorded at once exactly one yields; one that may have been injected never does.
 func TestYields(t *testing.T) {
 	for _, changeA := range []func(*Claim){
 		nil,
@@ -121,11 +121,11 @@ func TestYields(t *testing.T) {
 	} {
 		a, b := claim("a", changeA), claim("b", nil)
 		if Yields(a, b) == Yields(b, a) {
-			t.Errorf("since %s and %s: both or none give way", a.Since, b.Since)
+			t.Errorf("since %s and %s: both or none yield", a.Since, b.Since)
 		}
 		b.Attempted = true
 		if !Yields(a, b) {
-			t.Errorf("since %s: it does not give way to a fault that was injected", a.Since)
+			t.Errorf("since %s: it does not yield to a fault that was injected", a.Since)
 		}
 	}
 }

@@ -208,7 +208,7 @@ func short(r *comparisons.Comparison) string {
 // needs is how many repeats would tell.
 func needs(r *comparisons.Comparison) string {
 	switch {
-	case r.Verdict != string(compare.CannotTell) || r.Needs == 0:
+	case r.Verdict != string(compare.Inconclusive) || r.Needs == 0:
 		return ""
 	case r.Needs > compare.MaxRepeats:
 		return fmt.Sprintf("more than %d repeats would be needed", compare.MaxRepeats)
@@ -279,7 +279,7 @@ const manyRows = 40
 
 // rank is how soon a reader should see a verdict.
 func rank(verdict string) int {
-	return slices.Index([]string{"Regressed", "Worse", "Improved", "Better", "CannotTell", "Same"},
+	return slices.Index([]string{"Regressed", "Worse", "Improved", "Better", "Inconclusive", "Same"},
 		verdict)
 }
 

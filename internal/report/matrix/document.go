@@ -247,7 +247,7 @@ func (s *subject) objectives() (list []report.Objective) {
 }
 
 func notRegressed(r *comparisons.Comparison) *bool {
-	if r.Verdict == string(v1alpha1.ComparisonCannotTell) {
+	if r.Verdict == string(v1alpha1.ComparisonInconclusive) {
 		return new(true) // neither is a failure
 	}
 	return new(r.Verdict != string(v1alpha1.ComparisonRegressed))

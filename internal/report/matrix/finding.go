@@ -120,14 +120,14 @@ func (s *subject) nothing(effects []effect) report.Prose {
 	case same == all:
 		return report.Text("Everything is the same within its margin.")
 	case needed(effects) > 0 && s.Repeat > 0:
-		return report.Text(fmt.Sprintf("%s of each cell cannot tell differences: at least %d are needed.",
+		return report.Text(fmt.Sprintf("%s of each cell cannot show a difference: at least %d are needed.",
 			wording.Plural(s.Repeat, "repeat"), needed(effects)))
 	case same == 0:
 		return report.Text(
 			"No difference was found. These repeats are too few to call anything the same.")
 	}
 	return report.Text(fmt.Sprintf(
-		"No difference was found: %d of %s are the same within their margin, the others are undecided.",
+		"No difference was found: %d of %s are the same within their margin, the others are inconclusive.",
 		same, wording.Plural(all, "comparison")))
 }
 
@@ -217,7 +217,7 @@ func harm(e *effect) int {
 
 // notWorse is what is known of a group of which no cell is worse.
 func (e *effect) notWorse() string {
-	same, better, unknown := e.count("Same"), e.better(), e.count("CannotTell")
+	same, better, unknown := e.count("Same"), e.better(), e.count("Inconclusive")
 	n := len(e.rows)
 	margin := intervals.Margins(values(e.rows), e.figure)
 	switch {
@@ -226,7 +226,7 @@ func (e *effect) notWorse() string {
 	case better == n:
 		return e.group + " is better"
 	case unknown == n:
-		return e.group + " is undecided"
+		return e.group + " is inconclusive"
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -239,7 +239,7 @@ func (e *effect) notWorse() string {
 	}
 	text := fmt.Sprintf("%s is %s of %s", e.group, wording.List(parts), wording.Plural(n, "cell"))
 	if unknown > 0 {
-		text += fmt.Sprintf(", and %d are undecided", unknown)
+		text += fmt.Sprintf(", and %d are inconclusive", unknown)
 	}
 	return text
 }
@@ -335,15 +335,15 @@ func tally(rows []comparisons.Comparison) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, of.text))
 		}
 	}
-	told := "none shows a difference"
+	text := "none shows a difference"
 	if len(parts) > 0 {
 		first, rest, _ := strings.Cut(wording.List(parts), " ")
-		told = first + " " + isAre(first) + " " + rest
+		text = first + " " + isAre(first) + " " + rest
 	}
-	if n := counts["CannotTell"]; n > 0 {
-		told += fmt.Sprintf(", and %d %s undecided", n, isAre(strconv.Itoa(n)))
+	if n := counts["Inconclusive"]; n > 0 {
+		text += fmt.Sprintf(", and %d %s inconclusive", n, isAre(strconv.Itoa(n)))
 	}
-	return fmt.Sprintf("Of %s %s.", wording.Plural(all, "comparison"), told)
+	return fmt.Sprintf("Of %s %s.", wording.Plural(all, "comparison"), text)
 }
 
 func isAre(n string) string {

@@ -292,7 +292,7 @@ func TestStates(t *testing.T) {
 		"inconclusive": {
 			report.Complete,
 			report.Inconclusive,
-			[]string{"TooManyInconclusive", "GeneratorStalled", "? cannot tell"},
+			[]string{"TooManyInconclusive", "GeneratorStalled", "? inconclusive"},
 		},
 		"running": {report.Running, "", []string{"5 of 8 runs: no verdict yet", "without a verdict"}},
 		"pending": {report.Pending, "", []string{"No run yet: 8 runs of 2 cells are planned", "it has not begun"}},

@@ -88,7 +88,7 @@ func (s *subject) comparisonSection() (*report.Section, error) {
 	}
 	section := &report.Section{
 		ID:      "comparisons",
-		Title:   "Better, worse, same, or cannot tell",
+		Title:   "Better, worse, same, or inconclusive",
 		Leading: true,
 		Drawing: html,
 		Tables:  []report.Table{intervals.Table(s.Table.Comparisons)},
@@ -105,7 +105,7 @@ func (s *subject) comparisonSection() (*report.Section, error) {
 		Add(": the thin line, the interval that holds for all comparisons at once, leaves out 0. ").
 		Strong("= same").
 		Add(": the thick part, the interval of " + wording.Percent(0.9) +
-			", lies within the grey margin; that wins. ").Strong("? cannot tell").Add(": neither.")
+			", lies within the grey margin; that wins. ").Strong("? inconclusive").Add(": neither.")
 	section.Note = "Change in percent; the scale is even in ratios and stretched around 0."
 	if joint > 0 {
 		section.Note += fmt.Sprintf(

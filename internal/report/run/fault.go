@@ -205,10 +205,10 @@ func (f *fault) doubts(of string) (list []report.Doubt) {
 			Message: "effect " + string(f.Status.Effect) + ": " + f.Status.EffectEvidence,
 		})
 	}
-	undecided := slices.ContainsFunc(f.result.Objectives, func(o result.Objective) bool {
+	inconclusive := slices.ContainsFunc(f.result.Objectives, func(o result.Objective) bool {
 		return o.Met == nil
 	})
-	if len(list) == 0 && f.Status.Verdict == v1alpha1.VerdictInconclusive && !undecided {
+	if len(list) == 0 && f.Status.Verdict == v1alpha1.VerdictInconclusive && !inconclusive {
 		list = append(list, unlisted(f.Status.Conditions, of))
 	}
 	return list

@@ -64,13 +64,13 @@ func (w Figure) Short() string {
 type Verdict struct{ Sign, Text, Class string }
 
 var verdicts = map[string]Verdict{
-	"Better":     {"▲", "better", "bt"},
-	"Worse":      {"▼", "worse", "ws"},
-	"Same":       {"=", "same", "sm"},
-	"CannotTell": {"?", "cannot tell", "ct"},
-	"Improved":   {"▲", "improved", "bt"},
-	"Regressed":  {"▼", "regressed", "ws"},
-	"":           {"–", "no verdict yet", "ct"},
+	"Better":       {"▲", "better", "bt"},
+	"Worse":        {"▼", "worse", "ws"},
+	"Same":         {"=", "same", "sm"},
+	"Inconclusive": {"?", "inconclusive", "ct"},
+	"Improved":     {"▲", "improved", "bt"},
+	"Regressed":    {"▼", "regressed", "ws"},
+	"":             {"–", "no verdict yet", "ct"},
 }
 
 // OfVerdict is how a verdict of a comparison is shown; "" = there is none yet.

@@ -43,12 +43,12 @@ type Comparison struct {
 	Unit     result.Unit `json:"unit"`
 	Primary  bool        `json:"primary"` // a verdict is told of it; of others only the figures
 
-	Verdict string `json:"verdict,omitempty"` // Better, Worse, Same or CannotTell
+	Verdict string `json:"verdict,omitempty"` // Better, Worse, Same or Inconclusive
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
 	// NotWorse is whether it is not worse by more than the margin, Same whether it is the same within
-	// it; absent if that cannot be told.
+	// it; absent if unknown.
 	NotWorse *bool `json:"notWorse,omitempty"`
 	Same     *bool `json:"same,omitempty"`
 

@@ -36,7 +36,7 @@ by commas, and each is
 The runs of a cell are its repeats: at least 4 of two cells, 3 of more; 6 are better. Take them in
 turns, one of each cell after the other, so that what changes on the machine meanwhile changes all
 of them. Of cells that ran one after the other, only a difference that is beyond the margin for sure
-is told. How figures are compared, and what the words mean: docs/statistics.md.
+is reported. How figures are compared, and what the words mean: docs/statistics.md.
 
 Or the argument is an EXPERIMENT, whose cells are compared with their baselines in the figures of
 its spec.compare:
@@ -47,11 +47,11 @@ Of two of them each cell of the second is compared with itself in the first, whi
 one. A schedule is compared by its runs, which are such experiments.
 
 Until an experiment is complete there are figures, but no verdicts. One that has not begun shows
-what it will compare, and what its repeats cannot tell: also a file that was never applied to a
+what it will compare, and what its repeats are too few for: also a file that was never applied to a
 cluster.
 
 Exit codes: of runs 0, also where something is worse; with --require 1 if it is not met, 2 if these
-runs cannot tell. Of an experiment 0 if its verdict is Pass, 1 if it is Fail, 2 if it is
+runs are inconclusive. Of an experiment 0 if its verdict is Pass, 1 if it is Fail, 2 if it is
 Inconclusive or there is none yet; with --require by that instead of spec.compare.require. Of two
 experiments as of runs.`
 
@@ -264,7 +264,7 @@ func (f *compareFlags) judge(table *comparisons.Comparisons) error {
 	if unknown {
 		return &cli.Failure{
 			Code: cli.ExitError,
-			Err:  fmt.Errorf("--require %s: these runs cannot tell", f.require),
+			Err:  fmt.Errorf("--require %s: these runs are inconclusive", f.require),
 		}
 	}
 	return nil

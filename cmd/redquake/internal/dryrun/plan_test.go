@@ -44,7 +44,7 @@ func TestPlanOfALoad(t *testing.T) {
 	}
 }
 
-// The plan of a schedule is its times and the experiment of its runs. What the schema cannot tell is refused here.
+// The plan of a schedule is its times and the experiment of its runs. What the schema cannot check is refused here.
 func TestPlanOfASchedule(t *testing.T) {
 	now := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) // clocks change in the night that follows
 	plan := func(edit func(*v1alpha1.RedisExperimentScheduleSpec)) (string, error) {

@@ -26,9 +26,9 @@ type brokenTarget struct{ *reverttest.Reverts }
 
 func (brokenTarget) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return true, nil }
 
-// A fault that gives way reverts first what a process may have prepared that has ended, and keeps its record until
-// then. It does not give way if that process has broken a target: its record is the only one of that.
-func TestGiveWay(t *testing.T) {
+// A fault that yields reverts first what a process may have prepared that has ended, and keeps its record until
+// then. It does not yield if that process has broken a target: its record is the only one of that.
+func TestYield(t *testing.T) {
 	waits := &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: "1 of 1 faults act"}
 	for _, tc := range []struct {
 		name         string
@@ -61,7 +61,7 @@ func TestGiveWay(t *testing.T) {
 			Targets:   []v1alpha1.FaultTarget{{Pod: "redis-0"}},
 			Holding:   new(true),
 		}
-		o, goes := r.giveWay(t.Context(), s, func() *problem.Problem { return waits })
+		o, goes := r.yield(t.Context(), s, func() *problem.Problem { return waits })
 		if goes != tc.goes || o.Ended || o.Err != nil || (o.Problem != nil) != tc.leaves ||
 			(s.Fault.Status.StartTime == nil) != tc.leaves || (Holds(s, false) == nil) != tc.leaves {
 			t.Errorf("%s: %v, %+v, %+v", tc.name, goes, o, s.Fault.Status)
@@ -72,7 +72,7 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
-// A fault that has waited, was recorded and gives way to another one keeps its place in the queue. One that has not
+// A fault that has waited, was recorded and yields to another one keeps its place in the queue. One that has not
 // waited is in the queue since its record.
 func TestGivingWayKeepsThePlace(t *testing.T) {
 	recorded := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
