@@ -154,7 +154,7 @@ func (a *Against) Regressed() []comparisons.Comparison {
 	})
 }
 
-// Told is the number of comparisons that tell something.
+// Conclusive is the number of comparisons with a verdict.
 func (a *Against) Conclusive() (n int) {
 	for i := range a.Rows {
 		if a.Rows[i].Verdict != string(v1alpha1.ComparisonInconclusive) {
