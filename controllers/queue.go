@@ -28,8 +28,11 @@ func newWatchedQueue(
 		PriorityQueue: priorityqueue.New(controller, func(o *priorityqueue.Opts[reconcile.Request]) {
 			o.RateLimiter = limiter
 		}),
-		controller: controller, limiter: limiter, now: now,
-		due: map[reconcile.Request]time.Time{}, started: map[reconcile.Request]time.Time{},
+		controller: controller,
+		limiter:    limiter,
+		now:        now,
+		due:        map[reconcile.Request]time.Time{},
+		started:    map[reconcile.Request]time.Time{},
 	}
 }
 

@@ -58,7 +58,8 @@ func managerOptions(namespaces []string, election *Election) ctrl.Options {
 	options := ctrl.Options{
 		Scheme: NewScheme(),
 		Cache: cache.Options{
-			DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields(),
+			DefaultNamespaces: watched,
+			DefaultTransform:  cache.TransformStripManagedFields(),
 			// Of the cluster's pods and Jobs only those of loads. A fault watches the pods of its target.
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}:  {Label: ofLoads()},

@@ -78,7 +78,11 @@ func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*run.In
 	if err != nil {
 		return nil, err
 	}
-	in := &run.Input{Name: test.Name, Test: test, Faults: faults}
+	in := &run.Input{
+		Name:   test.Name,
+		Test:   test,
+		Faults: faults,
+	}
 	if in.Series, err = s.series(ctx, test); err != nil {
 		return nil, err
 	}
@@ -172,7 +176,11 @@ func (s *Source) experiment(ctx context.Context, key dashboard.Key) (*report.Doc
 	if err != nil {
 		return nil, fmt.Errorf("read the record of RedisExperiment %s: %w", e.Name, err)
 	}
-	of := &study.Experiment{Object: e, Plan: plan, Record: kept}
+	of := &study.Experiment{
+		Object: e,
+		Plan:   plan,
+		Record: kept,
+	}
 	if of.Details, err = s.details(ctx, e, kept); err != nil {
 		return nil, err
 	}

@@ -133,7 +133,11 @@ func (s *Server) handler() (*dashboard.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the client for subject access reviews: %w", err)
 	}
-	once := &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Steps: 3}
+	once := &wait.Backoff{
+		Duration: 200 * time.Millisecond,
+		Factor:   1.5,
+		Steps:    3,
+	}
 	authenticator, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
 		Anonymous:                &apiserver.AnonymousAuthConfig{Enabled: false},
 		CacheTTL:                 answersCached,

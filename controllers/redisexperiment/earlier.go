@@ -66,14 +66,22 @@ func (r *Reconciler) earlierRun(
 ) (found *experiment.Earlier, lacks string, err error) {
 	if of := children.ScheduleOf(e); of != nil {
 		schedule := &v1alpha1.RedisExperimentSchedule{
-			ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: of.Name, UID: of.UID},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: e.Namespace,
+				Name:      of.Name,
+				UID:       of.UID,
+			},
 		}
 		h, err := stored.History(ctx, r.Client, schedule)
 		if unusable, err := problem.From(err); err != nil || unusable != nil {
 			return nil, messageOf(unusable), err
 		}
 		if run := h.Find(name); run != nil && run.Complete && run.Record != nil {
-			return &experiment.Earlier{Name: name, Template: run.Template, Record: run.Record}, "", nil
+			return &experiment.Earlier{
+				Name:     name,
+				Template: run.Template,
+				Record:   run.Record,
+			}, "", nil
 		}
 	}
 	other := &v1alpha1.RedisExperiment{}

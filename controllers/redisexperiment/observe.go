@@ -85,7 +85,8 @@ func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 	if err == nil && record != nil {
 		if other := s.plan.Check(record); other != nil {
 			err = &problem.Problem{
-				Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true,
+				Reason:  v1alpha1.ReasonResultsNotStorable,
+				Lasting: true,
 				Message: fmt.Sprintf("ConfigMap %s was changed: %s",
 					children.ExperimentRecordName(s.experiment.Name), other),
 			}

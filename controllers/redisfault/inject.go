@@ -111,7 +111,11 @@ func (r *Reconciler) injectOne(
 		err = checkGuards(ctx, s, t)
 	}
 	before := metav1.NewMicroTime(r.Clock.Now())
-	call := injection{at: before, offset: s.OffsetNow(before.Time), err: err}
+	call := injection{
+		at:     before,
+		offset: s.OffsetNow(before.Time),
+		err:    err,
+	}
 	if begun && t.IntendedAt != nil {
 		call.at, call.offset = *t.IntendedAt, s.OffsetOf(t.IntendedAt.Time)
 	}

@@ -22,7 +22,11 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope.
 	if err := r.ending().EndGone(ctx, key, f.UID); err != nil {
 		return nil, err
 	}
-	s := &scope.Fault{Fault: f, Before: f.DeepCopy(), Now: r.Clock.Now()}
+	s := &scope.Fault{
+		Fault:  f,
+		Before: f.DeepCopy(),
+		Now:    r.Clock.Now(),
+	}
 	if state.MayRun(f, f.Status.Conditions) {
 		f.Status = v1alpha1.RedisFaultStatus{}
 	}

@@ -81,7 +81,11 @@ func (r *Reconciler) ending() *ending.Ender {
 
 // load observes the loads of faults.
 func (r *Reconciler) load() *load.Observer {
-	return &load.Observer{Client: r.Client, Clock: r.Clock, Runs: r.Runs}
+	return &load.Observer{
+		Client: r.Client,
+		Clock:  r.Clock,
+		Runs:   r.Runs,
+	}
 }
 
 // turns has faults act in turn.

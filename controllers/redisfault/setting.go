@@ -26,9 +26,13 @@ import (
 
 // silencing is why a fault is no setting: no load could run with it.
 func silencing(f *v1alpha1.RedisFault) *problem.Problem {
-	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true, Message: fmt.Sprintf(
-		"spec.setting: this %s would silence Redis, and a setting leaves it serving: set a shorter "+
-			"delay (below 1s), or a smaller loss (at most 50%%)", f.Spec.Action.Type)}
+	return &problem.Problem{
+		Reason:  v1alpha1.ReasonInvalidSpec,
+		Lasting: true,
+		Message: fmt.Sprintf(
+			"spec.setting: this %s would silence Redis, and a setting leaves it serving: set a shorter "+
+				"delay (below 1s), or a smaller loss (at most 50%%)", f.Spec.Action.Type),
+	}
 }
 
 // observeDraining determines what keeps a setting from its revert whose load has ended.

@@ -70,7 +70,11 @@ func (r *Reconciler) announcer() announce.Announcer {
 
 // change is what the reconcile has changed.
 func change(s *scope.Fault) *announce.Change {
-	return &announce.Change{Before: s.Before, After: s.Fault, Traits: s.Traits}
+	return &announce.Change{
+		Before: s.Before,
+		After:  s.Fault,
+		Traits: s.Traits,
+	}
 }
 
 // count counts what was just stored, as events are emitted for it.

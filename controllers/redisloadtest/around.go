@@ -169,7 +169,11 @@ func (r *Reconciler) onlyPod(ctx context.Context, s *scope.Test) string {
 	if spec.Service == nil && spec.PodSelector == nil {
 		return ""
 	}
-	redis := target.Redis{Namespace: s.Test.Namespace, Live: r.APIReader, Spec: spec}
+	redis := target.Redis{
+		Namespace: s.Test.Namespace,
+		Live:      r.APIReader,
+		Spec:      spec,
+	}
 	all, err := redis.AllPods(ctx)
 	if err != nil {
 		return "" // a name less, and no more

@@ -96,7 +96,11 @@ func (r *Reconciler) endFailed(
 		return state.Outcome{Err: err}
 	}
 	log.FromContext(ctx).Info("Failed")
-	return state.Outcome{Ended: true, Failed: true, Problem: why}
+	return state.Outcome{
+		Ended:   true,
+		Failed:  true,
+		Problem: why,
+	}
 }
 
 // suspend discards the run, as a suspended Job deletes its pods.

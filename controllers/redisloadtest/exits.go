@@ -38,7 +38,11 @@ func (r *Reconciler) observeExits(ctx context.Context, s *scope.Test) error {
 		now.Before(s.Seen.StartedAt) || now.Sub(s.Run.ExitsAt) < exitsEvery && !s.Session.Finished {
 		return nil
 	}
-	redis := target.Redis{Namespace: s.Test.Namespace, Live: r.APIReader, Spec: spec}
+	redis := target.Redis{
+		Namespace: s.Test.Namespace,
+		Live:      r.APIReader,
+		Spec:      spec,
+	}
 	pods, err := redis.ServerPods(ctx)
 	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return nil // the Service selects no pods

@@ -74,7 +74,11 @@ func (r *Reconciler) addresses(
 	case spec.Sentinel != nil && spec.PodSelector == nil:
 		return nil, nil // the load pods query the sentinels for the servers
 	}
-	redis := target.Redis{Namespace: test.Namespace, Live: r.APIReader, Spec: spec}
+	redis := target.Redis{
+		Namespace: test.Namespace,
+		Live:      r.APIReader,
+		Spec:      spec,
+	}
 	all, err := redis.AllPods(ctx)
 	if err != nil {
 		return nil, err

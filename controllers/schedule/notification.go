@@ -172,7 +172,11 @@ func (done *report) failed(run string, at metav1.Time, err error) {
 	if before := done.notification.Attempt; before != nil && before.Run == run {
 		count += before.Count
 	}
-	done.notification.Attempt = &v1alpha1.NotificationAttempt{Run: run, Count: count, Time: at}
+	done.notification.Attempt = &v1alpha1.NotificationAttempt{
+		Run:   run,
+		Count: count,
+		Time:  at,
+	}
 	message := fmt.Sprintf("spec.notify: attempt %d of %d to notify of run %s: %s", count,
 		notify.MostAttempts, run, err)
 	if count < notify.MostAttempts {
@@ -222,10 +226,18 @@ func notified(of *v1alpha1.ScheduleNotification) (*notify.State, *notify.Attempt
 	var last *notify.State
 	var tried *notify.Attempt
 	if of.Run != "" {
-		last = &notify.State{Run: of.Run, Verdict: of.Verdict, Regressed: of.Regressed}
+		last = &notify.State{
+			Run:       of.Run,
+			Verdict:   of.Verdict,
+			Regressed: of.Regressed,
+		}
 	}
 	if a := of.Attempt; a != nil {
-		tried = &notify.Attempt{Run: a.Run, Count: int(a.Count), At: a.Time.Time}
+		tried = &notify.Attempt{
+			Run:   a.Run,
+			Count: int(a.Count),
+			At:    a.Time.Time,
+		}
 	}
 	return last, tried
 }

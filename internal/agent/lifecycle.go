@@ -297,10 +297,19 @@ func (p *process) status() Status {
 	}
 	now, wall := p.clocks()
 	status := Status{
-		Run: p.cfg.Plan.Run, Pod: p.cfg.Pod, Instance: p.instance,
-		State: p.state, Reason: p.reason, Message: p.message,
-		Now: now, Wall: wall, StartAt: p.startAt, StartedAt: startedAt,
-		LastSeq: p.outbox.last, Lost: p.outbox.lost, Server: server,
+		Run:       p.cfg.Plan.Run,
+		Pod:       p.cfg.Pod,
+		Instance:  p.instance,
+		State:     p.state,
+		Reason:    p.reason,
+		Message:   p.message,
+		Now:       now,
+		Wall:      wall,
+		StartAt:   p.startAt,
+		StartedAt: startedAt,
+		LastSeq:   p.outbox.last,
+		Lost:      p.outbox.lost,
+		Server:    server,
 	}
 	if w, ok := p.cfg.Runner.(waiter); ok && p.state == Preparing {
 		if awaited := w.Waiting(); awaited != nil {

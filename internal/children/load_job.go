@@ -115,7 +115,11 @@ func loadPod(
 			Command: []string{"/redquake", "agent"},
 			Args:    agentArgs(spec.Pods.Annotations),
 			Ports: []corev1.ContainerPort{
-				{Name: "agent", ContainerPort: agent.Port, Protocol: corev1.ProtocolTCP},
+				{
+					Name:          "agent",
+					ContainerPort: agent.Port,
+					Protocol:      corev1.ProtocolTCP,
+				},
 			},
 			Resources: loadResources(spec.Pods.Resources),
 			// The operator polls the agent's status itself, so there is no readiness probe.

@@ -85,7 +85,11 @@ func same(keys ...string) []corev1.KeyToPath {
 }
 
 func mount(name, dir string) corev1.VolumeMount {
-	return corev1.VolumeMount{Name: name, MountPath: dir, ReadOnly: true}
+	return corev1.VolumeMount{
+		Name:      name,
+		MountPath: dir,
+		ReadOnly:  true,
+	}
 }
 
 const (
@@ -129,8 +133,16 @@ func ProbeLoadTest(fault *v1alpha1.RedisFault) *v1alpha1.RedisLoadTest {
 			},
 			Workload: v1alpha1.Workload{
 				Commands: []v1alpha1.WorkloadCommand{
-					{Name: "set", Weight: 1, Command: []string{"SET", "{key}", "{value}"}},
-					{Name: "get", Weight: 1, Command: []string{"GET", "{key}"}},
+					{
+						Name:    "set",
+						Weight:  1,
+						Command: []string{"SET", "{key}", "{value}"},
+					},
+					{
+						Name:    "get",
+						Weight:  1,
+						Command: []string{"GET", "{key}"},
+					},
 				},
 				Keyspace: v1alpha1.Keyspace{
 					Prefix: "rq:" + fault.Name + ":",

@@ -71,11 +71,14 @@ func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 func planSearch(spec *v1alpha1.RedisLoadTestSpec) *plan.Search {
 	s, client := spec.Load.Search, planClient(spec)
 	return &plan.Search{
-		From: float64(s.From), To: float64(s.To), Precision: v1alpha1.Percentage(s.Precision).Share(),
+		From:      float64(s.From),
+		To:        float64(s.To),
+		Precision: v1alpha1.Percentage(s.Precision).Share(),
 		// Requests in flight at the end of a missed trial end within one timeout, and requests queued
 		// behind them within another.
-		Settle: max(s.Settle.Duration, 2*max(client.RequestTimeout, client.RemoteTimeout)),
-		Trial:  s.Trial.Duration, Requests: verdict.Significant(spec.Objectives),
+		Settle:   max(s.Settle.Duration, 2*max(client.RequestTimeout, client.RemoteTimeout)),
+		Trial:    s.Trial.Duration,
+		Requests: verdict.Significant(spec.Objectives),
 	}
 }
 

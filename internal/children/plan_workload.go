@@ -39,7 +39,9 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 	if r := w.Ranking; r != nil {
 		weights := value(r.Weights)
 		made.Ranking = &plan.Ranking{
-			Members: r.Members, ScoreSpread: r.ScoreSpread, FindCount: int(r.FindCount),
+			Members:     r.Members,
+			ScoreSpread: r.ScoreSpread,
+			FindCount:   int(r.FindCount),
 			Weights: plan.RankingWeights{
 				Set:         int(weights.Set),
 				Get:         int(weights.Get),

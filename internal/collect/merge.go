@@ -147,8 +147,13 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 func (s *Session) fill(pod int, from, to int64) error {
 	for index := from; index < to; index++ {
 		zero := record.Interval{
-			Index: index, Pods: 1, Ops: make([]record.Op, len(s.cfg.Ops)),
-			FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+			Index:      index,
+			Pods:       1,
+			Ops:        make([]record.Op, len(s.cfg.Ops)),
+			FirstError: -1,
+			LastError:  -1,
+			FirstOK:    -1,
+			LastOK:     -1,
 		}
 		if err := s.addInterval(pod, &zero); err != nil {
 			return err

@@ -19,7 +19,11 @@ func (s *Session) Step(ctx context.Context, at time.Duration, rate float64) erro
 		s.mu.Lock()
 		address, instance := p.address, p.last.Instance
 		s.mu.Unlock()
-		body, err := json.Marshal(agent.StepRequest{At: int64(at), Rate: rate, Instance: instance})
+		body, err := json.Marshal(agent.StepRequest{
+			At:       int64(at),
+			Rate:     rate,
+			Instance: instance,
+		})
 		if err != nil {
 			return fmt.Errorf("encode the step: %w", err)
 		}

@@ -37,7 +37,12 @@ type wallStep struct {
 func (w *wallClock) compare(local int64, wall time.Time) (by int64) {
 	ahead := w.since(wall) - local
 	if by = ahead - w.ahead; max(by, -by) > wallNoise {
-		w.steps = append(w.steps, wallStep{after: w.seen, before: local, from: w.ahead, to: ahead})
+		w.steps = append(w.steps, wallStep{
+			after:  w.seen,
+			before: local,
+			from:   w.ahead,
+			to:     ahead,
+		})
 		w.steps = w.steps[max(0, len(w.steps)-maxSteps):]
 		w.ahead = ahead
 	} else {
@@ -163,7 +168,11 @@ type clock struct {
 // moved.
 func (c *clock) observe(sent, received, remote int64) (moved int64) {
 	middle := sent + (received-sent)/2
-	trip := roundTrip{at: middle, offset: remote - middle, rtt: received - sent}
+	trip := roundTrip{
+		at:     middle,
+		offset: remote - middle,
+		rtt:    received - sent,
+	}
 	if offset, uncertainty, ok := c.estimate(middle); ok &&
 		max(trip.offset-offset, offset-trip.offset) > uncertainty+trip.rtt/2+1 {
 		moved = trip.offset - offset

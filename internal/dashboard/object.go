@@ -41,7 +41,11 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request, who user.Info) 
 		body, err := h.pages.get(r.Context(), key, "", revision.ID,
 			func(ctx context.Context, w io.Writer, revision string) error {
 				return h.render(ctx, key, w, func(w io.Writer, d *report.Document) error {
-					return page.WriteLive(w, d, page.Live{Revision: revision, Home: "/", Save: "?form=html"})
+					return page.WriteLive(w, d, page.Live{
+						Revision: revision,
+						Home:     "/",
+						Save:     "?form=html",
+					})
 				})
 			})
 		if err != nil {
@@ -139,7 +143,9 @@ func entry(
 			Resource:  resource,
 			Namespace: object.Namespace,
 			Name:      object.Name,
-		}, Verdict: report.Verdict(verdict), Created: object.CreationTimestamp.Time,
+		},
+		Verdict:  report.Verdict(verdict),
+		Created:  object.CreationTimestamp.Time,
 		Revision: string(object.UID) + "/" + object.ResourceVersion,
 	}
 	if complete := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); complete != nil {

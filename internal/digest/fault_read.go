@@ -95,7 +95,11 @@ func FaultObject(f *result.Fault, loadTest string) *v1alpha1.RedisFault {
 	if f.Verdict != "" {
 		o.Status.Conditions = []metav1.Condition{
 			{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue},
-			{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: f.Why},
+			{
+				Type:    v1alpha1.ConditionObjectivesMet,
+				Status:  metav1.ConditionUnknown,
+				Message: f.Why,
+			},
 		}
 	}
 	return o

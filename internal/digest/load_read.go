@@ -220,7 +220,11 @@ func searchOf(s *v1alpha1.SearchStatus) *result.Search {
 	if s == nil {
 		return nil
 	}
-	out := &result.Search{Rate: float64(s.Rate), Done: s.Done, Message: s.Message}
+	out := &result.Search{
+		Rate:    float64(s.Rate),
+		Done:    s.Done,
+		Message: s.Message,
+	}
 	for _, t := range s.Trials {
 		if t.Met == nil {
 			continue // in progress
@@ -241,7 +245,11 @@ func searchOf(s *v1alpha1.SearchStatus) *result.Search {
 }
 
 func cpuOf(c *v1alpha1.CPUUse) result.CPU {
-	return result.CPU{Mean: c.Mean, Max: c.Max, Limit: ptr.Deref(c.Limit, 0)}
+	return result.CPU{
+		Mean:  c.Mean,
+		Max:   c.Max,
+		Limit: ptr.Deref(c.Limit, 0),
+	}
 }
 
 func quantilesOf(l *v1alpha1.LatencySummary) *result.Quantiles {

@@ -80,9 +80,11 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		},
 		Timeout: int64(p.Client.RequestTimeout),
 		Routes: route.Routes{Dialer: &dial.Dialer{
-			Target: p.Target, Timeout: p.Client.DialTimeout, Protocol: p.Client.Protocol,
-			TCP:    dial.NewResolver().TCP,
-			Hedges: make(chan struct{}, p.Client.Connections+256),
+			Target:   p.Target,
+			Timeout:  p.Client.DialTimeout,
+			Protocol: p.Client.Protocol,
+			TCP:      dial.NewResolver().TCP,
+			Hedges:   make(chan struct{}, p.Client.Connections+256),
 		}},
 	}
 	r := &Runner{run: n, patience: dial.Budget(p.Client)}

@@ -74,7 +74,11 @@ type wait struct {
 }
 
 func (r *Runner) newWait(progress func(string)) *wait {
-	return &wait{runner: r, progress: progress, since: time.Now()}
+	return &wait{
+		runner:   r,
+		progress: progress,
+		since:    time.Now(),
+	}
 }
 
 // failed notes that an attempt failed. It returns the error to give up with, nil if the step is to

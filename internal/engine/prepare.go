@@ -226,7 +226,9 @@ func (r *Runner) tryCommand(
 	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
 		failed := &plan.Error{
-			Reason: plan.TargetUnreachable, Err: err, Passes: true,
+			Reason: plan.TargetUnreachable,
+			Err:    err,
+			Passes: true,
 			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %s", name, word, c.RemoteAddr(),
 				dial.ShortMessage(err)),
 		}
@@ -252,7 +254,8 @@ func (r *Runner) tryCommand(
 		}
 		if dial.IsTemporary(v.Text) {
 			return nil, &plan.Error{
-				Reason: plan.TargetUnreachable, Passes: true,
+				Reason: plan.TargetUnreachable,
+				Passes: true,
 				Message: fmt.Sprintf("%s does not serve the command %q (%s) yet: %s", c.RemoteAddr(), name,
 					word, v.Text),
 			}
@@ -292,7 +295,8 @@ func firstWord(request []byte) string {
 // fill writes this pod's part of the workload's initial data.
 func (r *Runner) fill(ctx context.Context, progress func(what string, done, total int64)) error {
 	f := &workload.Filler{
-		Pod: r.run.Pod, Pods: r.run.Plan.Pods,
+		Pod:  r.run.Pod,
+		Pods: r.run.Plan.Pods,
 		Dial: func(ctx context.Context, shard int) (net.Conn, error) {
 			return r.run.Routes.DialNode(ctx, route.Place{Shard: shard})
 		},
@@ -309,7 +313,11 @@ func (r *Runner) fill(ctx context.Context, progress func(what string, done, tota
 	if !ok {
 		return dial.Explain(err)
 	}
-	failed := &plan.Error{Reason: plan.PrefillFailed, Message: err.Error(), Err: err}
+	failed := &plan.Error{
+		Reason:  plan.PrefillFailed,
+		Message: err.Error(),
+		Err:     err,
+	}
 	switch reason := dial.ReasonOfReply(refused.Reply); {
 	case reason != "":
 		failed.Reason = reason

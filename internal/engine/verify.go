@@ -60,7 +60,11 @@ func (r *Runner) createBooks(ctx context.Context) error {
 	for i, l := range r.loops {
 		o.Writer = n.Pod*len(r.loops) + i
 		if l.Book, err = ledger.NewBook(o); err != nil {
-			return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
+			return &plan.Error{
+				Reason:  plan.LedgerFailed,
+				Message: err.Error(),
+				Err:     err,
+			}
 		}
 	}
 	if n.Pod == 0 && (v.StaleReads || v.DualPrimary) {
@@ -133,7 +137,11 @@ func (r *Runner) knownLayout() (ledger.Layout, error) {
 	layout := ledger.Layout{}
 	for i, s := range m.Shards {
 		if s.Primary != "" {
-			layout.Nodes = append(layout.Nodes, ledger.Node{Address: s.Primary, Shard: i, Primary: true})
+			layout.Nodes = append(layout.Nodes, ledger.Node{
+				Address: s.Primary,
+				Shard:   i,
+				Primary: true,
+			})
 		}
 		for _, replica := range s.Replicas {
 			layout.Nodes = append(layout.Nodes, ledger.Node{Address: replica, Shard: i})

@@ -277,7 +277,11 @@ func (p *Plan) Slot(number int, seed int64) Slot {
 		random := rand.New(rand.NewPCG(uint64(seed), uint64(round)))
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
-	return Slot{Number: number, Round: round + 1, Variant: order[position]}
+	return Slot{
+		Number:  number,
+		Round:   round + 1,
+		Variant: order[position],
+	}
 }
 
 // Delay is the random delay of a run's n-th fault, up to a limit: the same for the same seed.

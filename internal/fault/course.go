@@ -193,7 +193,9 @@ func observedFrom(info redis.Info) observed {
 // clusterStateFrom reads CLUSTER INFO.
 func clusterStateFrom(info redis.Info) clusterState {
 	return clusterState{
-		known: info["cluster_state"] != "", ok: info["cluster_state"] == "ok",
-		suspected: int(info.Int("cluster_slots_pfail")), failed: int(info.Int("cluster_slots_fail")),
+		known:     info["cluster_state"] != "",
+		ok:        info["cluster_state"] == "ok",
+		suspected: int(info.Int("cluster_slots_pfail")),
+		failed:    int(info.Int("cluster_slots_fail")),
 	}
 }

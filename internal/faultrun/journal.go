@@ -48,8 +48,12 @@ func NewSnapshot(at time.Time, pods []corev1.Pod, container func(*corev1.Pod) st
 func slim(pod *corev1.Pod, container string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+			Name:              pod.Name,
+			Namespace:         pod.Namespace,
+			UID:               pod.UID,
+			ResourceVersion:   pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp,
+			DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Spec: corev1.PodSpec{
 			NodeName:   pod.Spec.NodeName,
@@ -107,7 +111,11 @@ func (t *Term) beginCheck(
 ) *check {
 	// not that of the reconcile, which ends before
 	ctx, cancel := context.WithTimeout(context.Background(), SlowestQuery)
-	c := &check{term: t, cancel: cancel, done: make(chan struct{})}
+	c := &check{
+		term:   t,
+		cancel: cancel,
+		done:   make(chan struct{}),
+	}
 	t.start(func() {
 		defer cancel()
 		c.found = conditions.check(ctx, lately)

@@ -182,7 +182,11 @@ func (r *Registry) session(f *v1alpha1.RedisFault) *Session {
 	defer r.mu.Unlock()
 	s := r.byID[f.UID]
 	if s == nil {
-		s = &Session{registry: r, key: client.ObjectKeyFromObject(f), id: f.UID}
+		s = &Session{
+			registry: r,
+			key:      client.ObjectKeyFromObject(f),
+			id:       f.UID,
+		}
 		r.byID[f.UID] = s
 	}
 	return s

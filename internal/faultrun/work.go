@@ -30,8 +30,14 @@ type work struct {
 
 func newWork(f *v1alpha1.RedisFault, traits contract.Traits, now time.Time) work {
 	w := work{
-		known: ProgressOf(&f.Status), traits: traits, deadline: DeadlineOf(f), born: now, loaded: now,
-		changed: map[string]bool{}, rewrote: map[string]bool{}, moved: map[string]time.Time{},
+		known:    ProgressOf(&f.Status),
+		traits:   traits,
+		deadline: DeadlineOf(f),
+		born:     now,
+		loaded:   now,
+		changed:  map[string]bool{},
+		rewrote:  map[string]bool{},
+		moved:    map[string]time.Time{},
 	}
 	w.setEnd()
 	return w

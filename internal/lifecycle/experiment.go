@@ -176,5 +176,9 @@ func experimentAfterFinish(o Experiment, now time.Time) Decision[ExperimentActio
 }
 
 func step(a ExperimentAction, reason, message string) Decision[ExperimentAction] {
-	return Decision[ExperimentAction]{Action: a, Reason: reason, Message: message}
+	return Decision[ExperimentAction]{
+		Action:  a,
+		Reason:  reason,
+		Message: message,
+	}
 }

@@ -480,9 +480,18 @@ func because(why string) string {
 }
 
 func act(a FaultAction, reason, message string) Decision[FaultAction] {
-	return Decision[FaultAction]{Action: a, Reason: reason, Message: message}
+	return Decision[FaultAction]{
+		Action:  a,
+		Reason:  reason,
+		Message: message,
+	}
 }
 
 func look(a FaultAction, reason, message string, at time.Time) Decision[FaultAction] {
-	return Decision[FaultAction]{Action: a, Reason: reason, Message: message, Until: at}
+	return Decision[FaultAction]{
+		Action:  a,
+		Reason:  reason,
+		Message: message,
+		Until:   at,
+	}
 }

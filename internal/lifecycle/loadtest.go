@@ -333,7 +333,11 @@ func searching(f *Search, now, next time.Time) Decision[LoadTestAction] {
 }
 
 func do(a LoadTestAction, reason, message string) Decision[LoadTestAction] {
-	return Decision[LoadTestAction]{Action: a, Reason: reason, Message: message}
+	return Decision[LoadTestAction]{
+		Action:  a,
+		Reason:  reason,
+		Message: message,
+	}
 }
 
 func wait(reason, message string, until time.Time) Decision[LoadTestAction] {

@@ -88,8 +88,12 @@ func NextForSchedule(o Schedule, now time.Time) ScheduleDecision {
 
 func (o *Schedule) to(a ScheduleAction, reason, message string) ScheduleDecision {
 	return ScheduleDecision{
-		Decision: Decision[ScheduleAction]{Action: a, Reason: reason, Message: message},
-		Next:     o.Next,
+		Decision: Decision[ScheduleAction]{
+			Action:  a,
+			Reason:  reason,
+			Message: message,
+		},
+		Next: o.Next,
 	}
 }
 

@@ -88,7 +88,11 @@ func newKind(from *apiextensionsv1.CustomResourceValidation) (*kind, error) {
 		return nil, err
 	}
 	rules, _ := newRules(structural, true)
-	return &kind{structural: structural, values: values, rules: rules}, nil
+	return &kind{
+		structural: structural,
+		values:     values,
+		rules:      rules,
+	}, nil
 }
 
 // prune removes unknown fields from content, and nulls of fields that are not nullable, and returns

@@ -16,32 +16,44 @@ var ofFault = []string{labelNamespace, labelFault, labelType}
 
 var (
 	faultInjections = define(Definition{
-		Name: "redquake_fault_injections_total", Kind: Counter, Labels: []string{labelType},
+		Name:    "redquake_fault_injections_total",
+		Kind:    Counter,
+		Labels:  []string{labelType},
 		Help:    "Faults that were injected, or with type External, marked.",
 		Example: `sum by (type) (increase(redquake_fault_injections_total[1d])) > 0`,
 	})
 	faultEffects = define(Definition{
-		Name: "redquake_fault_effects_total", Kind: Counter, Labels: []string{labelType, labelEffect},
+		Name:    "redquake_fault_effects_total",
+		Kind:    Counter,
+		Labels:  []string{labelType, labelEffect},
 		Help:    "Injected faults that have settled, by whether Redis and the cluster have shown their effect.",
 		Example: `sum by (type) (increase(redquake_fault_effects_total{effect!="Confirmed"}[1d])) > 0`,
 	})
 	faultReverts = define(Definition{
-		Name: "redquake_fault_reverts_total", Kind: Counter, Labels: []string{labelType},
+		Name:    "redquake_fault_reverts_total",
+		Kind:    Counter,
+		Labels:  []string{labelType},
 		Help:    "Injected faults that were reverted on every target. Types that leave nothing to revert count, too.",
 		Example: `sum by (type) (increase(redquake_fault_reverts_total[1d])) > 0`,
 	})
 	faultRevertFailures = define(Definition{
-		Name: "redquake_fault_revert_failures_total", Kind: Counter, Labels: []string{labelType},
+		Name:    "redquake_fault_revert_failures_total",
+		Kind:    Counter,
+		Labels:  []string{labelType},
 		Help:    "Faults of which the operator has abandoned the revert on a target: a person has to revert them.",
 		Example: `sum by (type) (increase(redquake_fault_revert_failures_total[1h])) > 0`,
 	})
 	faultOverstays = define(Definition{
-		Name: "redquake_fault_overstays_total", Kind: Counter, Labels: []string{labelType},
+		Name:    "redquake_fault_overstays_total",
+		Kind:    Counter,
+		Labels:  []string{labelType},
 		Help:    "Faults that stayed for more than 2 s longer than asked.",
 		Example: `sum by (type) (increase(redquake_fault_overstays_total[1d])) > 0`,
 	})
 	faultsEnded = define(Definition{
-		Name: "redquake_fault_ended_total", Kind: Counter, Labels: []string{labelType, labelVerdict},
+		Name:    "redquake_fault_ended_total",
+		Kind:    Counter,
+		Labels:  []string{labelType, labelVerdict},
 		Help:    "Faults that have ended, by verdict.",
 		Example: `sum by (type, verdict) (increase(redquake_fault_ended_total[7d])) > 0`,
 	})
@@ -82,39 +94,57 @@ var (
 		Example: `1000 * max by (namespace, fault, type) (redquake_fault_recovered_timestamp_seconds)`,
 	})
 	faultOverstayed = define(Definition{
-		Name: "redquake_fault_overstayed_seconds", Kind: Gauge, Unit: "seconds", Labels: ofFault,
+		Name:    "redquake_fault_overstayed_seconds",
+		Kind:    Gauge,
+		Unit:    "seconds",
+		Labels:  ofFault,
 		Help:    "By how much longer than asked a fault has stayed so far; absent up to 2 s.",
 		Example: `max by (namespace, fault, type) (redquake_fault_overstayed_seconds)`,
 	})
 	faultRevertsFailing = define(Definition{
-		Name: "redquake_fault_reverts_failing", Kind: Gauge, Labels: ofFault,
+		Name:    "redquake_fault_reverts_failing",
+		Kind:    Gauge,
+		Labels:  ofFault,
 		Help:    "Targets of a fault on which the last attempts to revert have failed; the operator goes on trying.",
 		Example: `max by (namespace, fault, type) (redquake_fault_reverts_failing) > 0`,
 	})
 	faultRevertsAbandoned = define(Definition{
-		Name: "redquake_fault_reverts_abandoned", Kind: Gauge, Labels: ofFault,
+		Name:    "redquake_fault_reverts_abandoned",
+		Kind:    Gauge,
+		Labels:  ofFault,
 		Help:    "Targets of a fault on which the operator has abandoned the revert: a person has to revert it there.",
 		Example: `max by (namespace, fault, type) (redquake_fault_reverts_abandoned) > 0`,
 	})
 	faultOutage = define(Definition{
-		Name: "redquake_fault_outage_seconds", Kind: Gauge, Unit: "seconds", Labels: ofFault,
+		Name:   "redquake_fault_outage_seconds",
+		Kind:   Gauge,
+		Unit:   "seconds",
+		Labels: ofFault,
 		Help: "Longest time without a success because of a fault, so far, of the load, a part of it " +
 			"or the probe: impact.outage.value of its status, which has the bounds as well.",
 		Example: `max by (type) (max_over_time(redquake_fault_outage_seconds[7d]))`,
 	})
 	faultRecovery = define(Definition{
-		Name: "redquake_fault_recovery_seconds", Kind: Gauge, Unit: "seconds", Labels: ofFault,
+		Name:    "redquake_fault_recovery_seconds",
+		Kind:    Gauge,
+		Unit:    "seconds",
+		Labels:  ofFault,
 		Help:    "Time from the injection to sustained recovery: impact.recoveryTime.value of the status of a fault; absent without a recovery.",
 		Example: `max by (type) (max_over_time(redquake_fault_recovery_seconds[7d]))`,
 	})
 	faultDip = define(Definition{
-		Name: "redquake_fault_dip_ratio", Kind: Gauge, Unit: "share, from 0 to 1", Labels: ofFault,
+		Name:   "redquake_fault_dip_ratio",
+		Kind:   Gauge,
+		Unit:   "share, from 0 to 1",
+		Labels: ofFault,
 		Help: "Largest drop of the throughput because of a fault, so far, as a share of the " +
 			"baseline: impact.dip.value of its status, of all requests or of one kind.",
 		Example: `max by (type) (max_over_time(redquake_fault_dip_ratio[7d]))`,
 	})
 	faultLostWrites = define(Definition{
-		Name: "redquake_fault_lost_writes", Kind: Gauge, Labels: ofFault,
+		Name:   "redquake_fault_lost_writes",
+		Kind:   Gauge,
+		Labels: ofFault,
 		Help: "Acknowledged writes that were certainly lost because of a fault; absent while " +
 			"unknown, and if the load test does not verify writes.",
 		Example: `max by (namespace, fault, type) (redquake_fault_lost_writes) > 0`,

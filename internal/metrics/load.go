@@ -61,7 +61,9 @@ var (
 		Example: `histogram_quantile(0.99, sum by (namespace, loadtest, le) (rate(redquake_loadtest_latency_seconds_bucket[1m])))`,
 	})
 	loadTestsEnded = define(Definition{
-		Name: "redquake_loadtest_ended_total", Kind: Counter, Labels: []string{labelVerdict},
+		Name:    "redquake_loadtest_ended_total",
+		Kind:    Counter,
+		Labels:  []string{labelVerdict},
 		Help:    "RedisLoadTests that have ended, by verdict.",
 		Example: `sum by (verdict) (increase(redquake_loadtest_ended_total[1d]))`,
 	})

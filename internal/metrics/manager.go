@@ -9,35 +9,45 @@ import (
 
 var (
 	leading = define(Definition{
-		Name: "redquake_manager_leading", Kind: Gauge,
+		Name: "redquake_manager_leading",
+		Kind: Gauge,
 		Help: "Whether this manager leads (1) or waits for the leadership (0): only the one that " +
 			"leads acts, and exports what describes objects.",
 		Example: `sum(redquake_manager_leading)`,
 	})
 	stalled = define(Definition{
-		Name: "redquake_manager_stalled_seconds", Kind: Gauge, Unit: "seconds",
+		Name: "redquake_manager_stalled_seconds",
+		Kind: Gauge,
+		Unit: "seconds",
 		Help: "For how long the manager that leads has not reconciled: the age of the oldest request " +
 			"that is due or worked on, or of its cache's copy of its own Lease, whichever is older. " +
 			"Seconds are normal. /readyz fails after a minute, /healthz after two. 0 where it does not lead.",
 		Example: `max(redquake_manager_stalled_seconds)`,
 	})
 	sessions = define(Definition{
-		Name: "redquake_manager_sessions", Kind: Gauge,
+		Name:    "redquake_manager_sessions",
+		Kind:    Gauge,
 		Help:    "Load tests whose load pods this manager collects from.",
 		Example: `sum(redquake_manager_sessions)`,
 	})
 	recordBytes = define(Definition{
-		Name: "redquake_manager_record_bytes", Kind: Gauge, Unit: "bytes",
+		Name:    "redquake_manager_record_bytes",
+		Kind:    Gauge,
+		Unit:    "bytes",
 		Help:    "Memory of the records of running load tests, as of the last checkpoint of each.",
 		Example: `sum(redquake_manager_record_bytes)`,
 	})
 	recordLimit = define(Definition{
-		Name: "redquake_manager_record_limit_bytes", Kind: Gauge, Unit: "bytes",
+		Name:    "redquake_manager_record_limit_bytes",
+		Kind:    Gauge,
+		Unit:    "bytes",
 		Help:    "Memory that the records of all load tests may take together: beyond it, they are kept with less resolution.",
 		Example: `sum(redquake_manager_record_bytes) / sum(redquake_manager_record_limit_bytes)`,
 	})
 	loopLag = define(Definition{
-		Name: "redquake_manager_loop_lag_seconds_total", Kind: Counter, Unit: "seconds",
+		Name: "redquake_manager_loop_lag_seconds_total",
+		Kind: Counter,
+		Unit: "seconds",
 		Help: "Time by which a loop that is due every 250 ms began late, in total. Its rate is the " +
 			"share of time in which the manager was held up: without CPU time, memory, or by its collector of garbage.",
 		Example: `rate(redquake_manager_loop_lag_seconds_total[5m])`,

@@ -18,7 +18,9 @@ var (
 		Example: `max by (namespace, schedule) (redquake_schedule_info{state="NotReady"}) == 1`,
 	})
 	scheduleRegressed = define(Definition{
-		Name: "redquake_schedule_regressed", Kind: Gauge, Labels: []string{labelNamespace, labelSchedule},
+		Name:   "redquake_schedule_regressed",
+		Kind:   Gauge,
+		Labels: []string{labelNamespace, labelSchedule},
 		Help: "Whether a figure of the runs of a RedisExperimentSchedule is worse than in earlier " +
 			"ones (1) or not (0); absent while that is unknown.",
 		Example: `max by (namespace, schedule) (redquake_schedule_regressed) == 1`,

@@ -58,7 +58,11 @@ func (c *Client) Check(at *url.URL) error {
 }
 
 func (c *Client) way() egress.Way {
-	return egress.Way{Hosts: c.Hosts, Flag: "--notify-hosts", Dial: c.Dial}
+	return egress.Way{
+		Hosts: c.Hosts,
+		Flag:  "--notify-hosts",
+		Dial:  c.Dial,
+	}
 }
 
 // Send posts a body, as JSON if it is. The server has accepted it if the error is nil. id is the

@@ -164,7 +164,11 @@ func (h *HTTP) check(k *Keyspace) string {
 func (h *HTTP) operations() []Operation {
 	m := h.MethodOrDefault()
 	return []Operation{
-		{Name: strings.ToLower(m), Weight: 1, ReadOnly: m == http.MethodGet || m == http.MethodHead},
+		{
+			Name:     strings.ToLower(m),
+			Weight:   1,
+			ReadOnly: m == http.MethodGet || m == http.MethodHead,
+		},
 	}
 }
 

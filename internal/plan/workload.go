@@ -159,10 +159,22 @@ const (
 // Kinds returns the kinds of operation with a weight, and the operations in the same order.
 func (k *Ranking) Kinds() ([]int, []Operation) {
 	all := []Operation{
-		RankingSet:         {Name: "set", Weight: k.Weights.Set},
-		RankingGet:         {Name: "get", Weight: k.Weights.Get, ReadOnly: true},
-		RankingFind:        {Name: "find", Weight: k.Weights.Find, ReadOnly: true},
-		RankingFindByOrder: {Name: "findByOrder", Weight: k.Weights.FindByOrder, ReadOnly: true},
+		RankingSet: {Name: "set", Weight: k.Weights.Set},
+		RankingGet: {
+			Name:     "get",
+			Weight:   k.Weights.Get,
+			ReadOnly: true,
+		},
+		RankingFind: {
+			Name:     "find",
+			Weight:   k.Weights.Find,
+			ReadOnly: true,
+		},
+		RankingFindByOrder: {
+			Name:     "findByOrder",
+			Weight:   k.Weights.FindByOrder,
+			ReadOnly: true,
+		},
 	}
 	var kinds []int
 	var operations []Operation

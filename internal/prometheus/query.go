@@ -104,7 +104,11 @@ func (c *Client) transport(s Server) (*http.Transport, error) {
 }
 
 func (c *Client) way() egress.Way {
-	return egress.Way{Hosts: c.Hosts, Flag: "--prometheus-hosts", Dial: c.Dial}
+	return egress.Way{
+		Hosts: c.Hosts,
+		Flag:  "--prometheus-hosts",
+		Dial:  c.Dial,
+	}
 }
 
 // bounded logs in, and bounds the bodies of answers.

@@ -77,7 +77,11 @@ func (g Gap) Divide(lo, surely, hi int64) (before, after Gap) {
 // Unproven returns a period in which nothing proves that the server was down, because nothing was
 // sent.
 func Unproven(from, to int64) Gap {
-	return Gap{From: from, To: to, UnprovenHead: to - from}
+	return Gap{
+		From:         from,
+		To:           to,
+		UnprovenHead: to - from,
+	}
 }
 
 // Overlap returns the intersections of two lists of gaps: what neither of two clients could reach.

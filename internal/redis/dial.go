@@ -73,7 +73,11 @@ func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	c, err := dial(ctx, "tcp", address)
 	if err != nil {
-		return nil, &DialError{Stage: StageTCP, Address: address, Err: err}
+		return nil, &DialError{
+			Stage:   StageTCP,
+			Address: address,
+			Err:     err,
+		}
 	}
 	stop := expireWith(ctx, c)
 	fail := func(at Stage, command string, err error) (net.Conn, error) {

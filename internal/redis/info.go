@@ -59,8 +59,10 @@ func (i Info) Command(name string) (stat CommandStat, ok bool) {
 	_, ok = i["cmdstat_"+name]
 	p := i.Pairs("cmdstat_" + name)
 	return CommandStat{
-		Calls: integer(p["calls"]), Time: time.Duration(integer(p["usec"])) * time.Microsecond,
-		Failed: integer(p["failed_calls"]), Rejected: integer(p["rejected_calls"]),
+		Calls:    integer(p["calls"]),
+		Time:     time.Duration(integer(p["usec"])) * time.Microsecond,
+		Failed:   integer(p["failed_calls"]),
+		Rejected: integer(p["rejected_calls"]),
 	}, ok
 }
 

@@ -43,7 +43,13 @@ func Duration(d time.Duration) string {
 	return b.String()
 }
 
-var unitNames = map[string]string{"us": "µs", "ms": "ms", "s": "s", "m": "min", "h": "h"}
+var unitNames = map[string]string{
+	"us": "µs",
+	"ms": "ms",
+	"s":  "s",
+	"m":  "min",
+	"h":  "h",
+}
 
 // Seconds is Duration of a number of seconds.
 func Seconds(s result.Seconds) string {

@@ -74,7 +74,12 @@ type BoundedSeconds struct {
 
 // Mark is the fault on the course of its load.
 func (f *Fault) Mark() Mark {
-	m := Mark{Name: f.Name, Type: f.Type, At: f.At, Verdict: f.Verdict}
+	m := Mark{
+		Name:    f.Name,
+		Type:    f.Type,
+		At:      f.At,
+		Verdict: f.Verdict,
+	}
 	if took, recovered := f.Recovery(); recovered {
 		m.Until, m.Took = new(f.At+Seconds(took.Value)), new(Bounds(took))
 	}

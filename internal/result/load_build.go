@@ -297,7 +297,11 @@ func redis(f summary.ServerFacts) *Redis {
 		return nil
 	}
 	return &Redis{
-		MaxCPU: f.MaxCPU, MaxMainThreadCPU: f.MaxMainThread, MaxMemory: f.MaxUsedMemory,
-		EvictedKeys: f.Evicted, RejectedConnections: f.Rejected, Restarts: f.Restarts,
+		MaxCPU:              f.MaxCPU,
+		MaxMainThreadCPU:    f.MaxMainThread,
+		MaxMemory:           f.MaxUsedMemory,
+		EvictedKeys:         f.Evicted,
+		RejectedConnections: f.Rejected,
+		Restarts:            f.Restarts,
 	}
 }

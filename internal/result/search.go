@@ -54,8 +54,14 @@ func (s *Search) judged(plan *plan.Plan, series *merged.Series) {
 		from, to := spec.Window(t.Rate, t.At)
 		sum := summary.SummarizeWindow(series, from, to)
 		s.Trials = append(s.Trials, Trial{
-			Rate: t.Rate, At: Seconds(t.At), Measured: Seconds(sum.Measured), Met: t.Met, Missed: t.Why,
-			Throughput: sum.Throughput, ErrorRate: sum.ErrorRate, Latency: quantilesOf(sum.Latency),
+			Rate:       t.Rate,
+			At:         Seconds(t.At),
+			Measured:   Seconds(sum.Measured),
+			Met:        t.Met,
+			Missed:     t.Why,
+			Throughput: sum.Throughput,
+			ErrorRate:  sum.ErrorRate,
+			Latency:    quantilesOf(sum.Latency),
 		})
 		if t.Met {
 			s.Trials[len(s.Trials)-1].Missed = ""
@@ -112,10 +118,18 @@ func serversOfShard(layout *topology.Map, shard int) []Server {
 	var servers []Server
 	s := &layout.Shards[shard]
 	if s.Primary != "" {
-		servers = append(servers, Server{Address: s.Primary, Role: rolePrimary, Shard: number})
+		servers = append(servers, Server{
+			Address: s.Primary,
+			Role:    rolePrimary,
+			Shard:   number,
+		})
 	}
 	for _, replica := range s.Replicas {
-		servers = append(servers, Server{Address: replica, Role: roleReplica, Shard: number})
+		servers = append(servers, Server{
+			Address: replica,
+			Role:    roleReplica,
+			Shard:   number,
+		})
 	}
 	return servers
 }

@@ -146,7 +146,11 @@ type Figure struct {
 
 func figures(readings []plan.Reading) (out []Figure) {
 	for _, r := range readings {
-		f := Figure{Name: r.Name, Count: r.Count, Share: r.Share}
+		f := Figure{
+			Name:  r.Name,
+			Count: r.Count,
+			Share: r.Share,
+		}
 		if r.Mean != nil {
 			f.Seconds = new(Seconds(*r.Mean))
 		}

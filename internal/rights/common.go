@@ -6,8 +6,16 @@ import "github.com/redquake/redquake/api/v1alpha1"
 var (
 	DeletePods        = Need{Right: Right{Verb: "delete", Resource: "pods"}}
 	CreatePods        = Need{Right: Right{Verb: "create", Resource: "pods"}}
-	PatchStatefulSets = Need{Right: Right{Verb: "patch", Group: "apps", Resource: "statefulsets"}}
-	PatchNodes        = Need{Right: Right{Verb: "patch", Resource: "nodes", Cluster: true}}
+	PatchStatefulSets = Need{Right: Right{
+		Verb:     "patch",
+		Group:    "apps",
+		Resource: "statefulsets",
+	}}
+	PatchNodes = Need{Right: Right{
+		Verb:     "patch",
+		Resource: "nodes",
+		Cluster:  true,
+	}}
 
 	// ExecPods: whoever may run a command in a pod of Redis may send Redis any command: the closest to
 	// what a fault by commands does.
@@ -35,7 +43,11 @@ var (
 // What whoever creates a load, an experiment or a schedule must be allowed.
 var (
 	// RunJobs: a load runs as a Job with an image of the user's choice.
-	RunJobs = Right{Verb: "create", Group: "batch", Resource: "jobs"}
+	RunJobs = Right{
+		Verb:     "create",
+		Group:    "batch",
+		Resource: "jobs",
+	}
 	// CreateExperiments: the operator makes the runs of a schedule.
 	CreateExperiments = Right{
 		Verb:     "create",

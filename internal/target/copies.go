@@ -63,7 +63,11 @@ func (r Redis) missingPods(ctx context.Context, all []corev1.Pod, c *Census) err
 		}
 		exists[pod.Name] = true
 		if why := podstate.Absence(pod); why != "" {
-			c.Missing = append(c.Missing, Missing{Name: pod.Name, Why: why, Shard: NoShard})
+			c.Missing = append(c.Missing, Missing{
+				Name:  pod.Name,
+				Why:   why,
+				Shard: NoShard,
+			})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Values(sets)) {
@@ -109,9 +113,17 @@ func (r Redis) lacking(
 		}
 		switch pod := all[absent]; {
 		case pod == nil:
-			missing = append(missing, Missing{Name: absent, Why: "does not exist", Shard: NoShard})
+			missing = append(missing, Missing{
+				Name:  absent,
+				Why:   "does not exist",
+				Shard: NoShard,
+			})
 		case podstate.Absence(pod) != "":
-			missing = append(missing, Missing{Name: absent, Why: podstate.Absence(pod), Shard: NoShard})
+			missing = append(missing, Missing{
+				Name:  absent,
+				Why:   podstate.Absence(pod),
+				Shard: NoShard,
+			})
 		default:
 			beside = append(beside, *pod)
 		}

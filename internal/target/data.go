@@ -292,7 +292,11 @@ func (k *kin) look(address string) *Server {
 	if err != nil || pod.UID != uid || podstate.Absence(pod) != "" {
 		return nil
 	}
-	s = &Server{Pod: pod, Address: place, Shard: NoShard}
+	s = &Server{
+		Pod:     pod,
+		Address: place,
+		Shard:   NoShard,
+	}
 	k.ask(k.ctx, s)
 	return k.add(s)
 }
@@ -428,7 +432,11 @@ func (k *kin) copyAt(s *Server, listed *listings) (c Copy, is bool) {
 // copyMissing is a copy that no server has, and whether a primary lists it: then it runs elsewhere,
 // and cannot be hit.
 func copyMissing(m *Missing, listed *listings) (c Copy, is bool) {
-	c = Copy{Name: m.Name, Place: m.address, Behind: m.Why}
+	c = Copy{
+		Name:   m.Name,
+		Place:  m.address,
+		Behind: m.Why,
+	}
 	a, is := listed.take(func(a topology.Attached) bool {
 		return m.address != "" &&
 			a.Address == m.address

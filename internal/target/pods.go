@@ -109,7 +109,8 @@ func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 	}
 	if target.Service == nil {
 		return nil, &problem.Problem{
-			Reason: v1alpha1.ReasonNoTarget, Lasting: true,
+			Reason:  v1alpha1.ReasonNoTarget,
+			Lasting: true,
 			Message: "spec.target.podSelector: the pods of Redis cannot be determined by addresses, and a " +
 				"fault on pods requires them: set podSelector, or service",
 		}
@@ -129,7 +130,8 @@ func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 	}
 	if len(service.Spec.Selector) == 0 {
 		return nil, &problem.Problem{
-			Reason: v1alpha1.ReasonNoTarget, Lasting: true,
+			Reason:  v1alpha1.ReasonNoTarget,
+			Lasting: true,
 			Message: fmt.Sprintf(
 				"spec.target.podSelector: Service %q has no selector, so its pods are not known: set podSelector",
 				service.Name),

@@ -91,8 +91,11 @@ func (c *Census) place(shard int, id, address string, nodes map[string]nodeLine)
 		return &c.Servers[at]
 	}
 	c.Missing = append(c.Missing, Missing{
-		Name: nameOfNode(id), Shard: shard, node: id, address: address,
-		Why: fmt.Sprintf("is in no pod of the target that answers (%s)", nodes[id].flags),
+		Name:    nameOfNode(id),
+		Shard:   shard,
+		node:    id,
+		address: address,
+		Why:     fmt.Sprintf("is in no pod of the target that answers (%s)", nodes[id].flags),
 	})
 	return nil
 }

@@ -31,7 +31,11 @@ func (f *Facts) kubernetes() Check {
 }
 
 func (f *Facts) kinds() Check {
-	c := Check{Name: "kinds", Status: OK, Required: true}
+	c := Check{
+		Name:     "kinds",
+		Status:   OK,
+		Required: true,
+	}
 	var there, absent, other []string
 	for _, kind := range kube.AllKinds {
 		switch {
@@ -79,7 +83,11 @@ func (f *Facts) policies() Check {
 }
 
 func (f *Facts) operator() Check {
-	c := Check{Name: "operator", Status: OK, Required: true}
+	c := Check{
+		Name:     "operator",
+		Status:   OK,
+		Required: true,
+	}
 	switch {
 	case f.ManagersUnasked != "":
 		c.Status, c.Detail = Unknown, f.ManagersUnasked

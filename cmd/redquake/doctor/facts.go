@@ -354,8 +354,9 @@ func (f *Facts) askClasses(ctx context.Context, c *kube.Client) error {
 	for i := range classes {
 		provisioner, _, _ := unstructured.NestedString(classes[i].Object, "provisioner")
 		f.Classes = append(f.Classes, Class{
-			Name: classes[i].GetName(), Attaches: attaches[provisioner],
-			Default: classes[i].GetAnnotations()["storageclass.kubernetes.io/is-default-class"] == "true",
+			Name:     classes[i].GetName(),
+			Attaches: attaches[provisioner],
+			Default:  classes[i].GetAnnotations()["storageclass.kubernetes.io/is-default-class"] == "true",
 		})
 	}
 	return nil

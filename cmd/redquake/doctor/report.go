@@ -56,7 +56,11 @@ type Fault struct {
 
 // Judge says what the facts mean. wanted are the types of faults that must be possible.
 func Judge(f *Facts, wanted []v1alpha1.FaultType) *Report {
-	r := &Report{Version: Version, Namespace: f.Namespace, Ready: true}
+	r := &Report{
+		Version:   Version,
+		Namespace: f.Namespace,
+		Ready:     true,
+	}
 	r.Checks = []Check{
 		f.kubernetes(), f.kinds(), f.policies(), f.operator(), f.watched(),
 		f.user("load tests", rights.CreateLoadTests, rights.RunJobs),
@@ -82,7 +86,11 @@ func Judge(f *Facts, wanted []v1alpha1.FaultType) *Report {
 // fault judges a kind of fault: is it switched on, permitted by the policy, to its user and to the
 // operator, and is its engine there?
 func (f *Facts) fault(kind *declared.Kind) Fault {
-	out := Fault{Type: kind.Type, Engine: kind.Engine, Status: OK}
+	out := Fault{
+		Type:   kind.Type,
+		Engine: kind.Engine,
+		Status: OK,
+	}
 	note := func(status Status, format string, args ...any) {
 		out.Detail = append(out.Detail, fmt.Sprintf(format, args...))
 		if out.Status != Missing {

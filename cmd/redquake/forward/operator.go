@@ -38,7 +38,11 @@ func NewOperator(config *rest.Config, namespace string) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{Namespace: namespace, config: config, client: client}, nil
+	return &Operator{
+		Namespace: namespace,
+		config:    config,
+		client:    client,
+	}, nil
 }
 
 // Manager is a manager's pod, and the port of its dashboard.

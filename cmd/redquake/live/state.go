@@ -93,7 +93,11 @@ func (c *Course) Extend(test *v1alpha1.RedisLoadTest) {
 		return
 	}
 	rate := float64(successes(now)-successes(before)) / (until - from).Seconds()
-	c.Rows = append(c.Rows, Row{At: max(from, c.End()), Until: until, Rate: rate})
+	c.Rows = append(c.Rows, Row{
+		At:    max(from, c.End()),
+		Until: until,
+		Rate:  rate,
+	})
 }
 
 func successes(s *v1alpha1.LoadSummary) int64 {

@@ -111,7 +111,11 @@ func (t *Tracker) Object(uid types.UID) *kube.Object {
 // State is what is known of the objects with these UIDs and of those that belong to them: the
 // faults on a load test, the load test of a fault, and the run of an experiment that is under way.
 func (t *Tracker) State(now time.Time, of []types.UID) *State {
-	s := &State{Now: now, Courses: t.courses, Trouble: t.trouble}
+	s := &State{
+		Now:     now,
+		Courses: t.courses,
+		Trouble: t.trouble,
+	}
 	tests := map[string]bool{}
 	for _, uid := range of {
 		switch o := t.objects[uid]; {

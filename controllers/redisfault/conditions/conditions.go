@@ -24,8 +24,11 @@ import (
 func Set(s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o state.Outcome) {
 	reason, message := summary(s, d, o)
 	state.SetSummary(&s.Fault.Status.Conditions, s.Fault.Generation, state.Summary{
-		Complete: o.Ended && !o.Failed, Failed: o.Ended && o.Failed,
-		Suspended: !o.Ended && s.Seen.Suspend && !s.Seen.Recorded, Reason: reason, Message: message,
+		Complete:  o.Ended && !o.Failed,
+		Failed:    o.Ended && o.Failed,
+		Suspended: !o.Ended && s.Seen.Suspend && !s.Seen.Recorded,
+		Reason:    reason,
+		Message:   message,
 	})
 	setSelected(s, o, reason, message)
 	setInjected(s, reason)

@@ -74,7 +74,11 @@ func (r *Ender) EndEarly(
 
 // scopeToEnd is what the object and this process know of a fault.
 func (r *Ender) scopeToEnd(f *v1alpha1.RedisFault) *scope.Fault {
-	s := &scope.Fault{Fault: f, Before: f, Now: r.Clock.Now()}
+	s := &scope.Fault{
+		Fault:  f,
+		Before: f,
+		Now:    r.Clock.Now(),
+	}
 	tried := s.FollowReverter(r.Term.Find(f.UID).ReverterOf(&f.Status))
 	s.Seen = scope.SeenOf(f, tried, s.Now)
 	scope.ObserveRecords(s)

@@ -29,11 +29,13 @@ func Set(s *scope.Test, d lifecycle.Decision[lifecycle.LoadTestAction], o state.
 	}
 	queued := d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonJobSuspended
 	state.SetSummary(&status.Conditions, generation, state.Summary{
-		Complete: o.Ended && !o.Failed, Failed: o.Ended && o.Failed,
+		Complete: o.Ended && !o.Failed,
+		Failed:   o.Ended && o.Failed,
 		Suspended: d.Action == lifecycle.LoadTestSuspend && o.Err == nil ||
 			d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended || queued,
-		Queued: queued,
-		Reason: reason, Message: cmp.Or(message, "the load test has ended"),
+		Queued:  queued,
+		Reason:  reason,
+		Message: cmp.Or(message, "the load test has ended"),
 	})
 	setAccepted(s, reason)
 	setLoadReady(s, reason, message)

@@ -117,7 +117,11 @@ func (d *dipDetector) add(at time.Duration, rate float64) {
 // extend adds a window to the current dip, or begins one with it.
 func (d *dipDetector) extend(at time.Duration, rate, usual float64) {
 	if d.dip == nil {
-		d.dip, d.dipLevel = &Anomaly{At: at, MinRate: rate, Usual: usual}, d.level
+		d.dip, d.dipLevel = &Anomaly{
+			At:      at,
+			MinRate: rate,
+			Usual:   usual,
+		}, d.level
 	}
 	d.dip.Length += d.curve.Width()
 	if depth := 1 - rate/usual; depth > d.dip.Depth {

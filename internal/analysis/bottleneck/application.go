@@ -68,7 +68,11 @@ func (e *evidence) pods(steady []summary.Window) {
 		})
 		if i < 0 {
 			i = len(e.observed)
-			e.observed = append(e.observed, &observed{name: u.Name, pod: u.Pod, container: u.Container})
+			e.observed = append(e.observed, &observed{
+				name:      u.Name,
+				pod:       u.Pod,
+				container: u.Container,
+			})
 		}
 		e.observed[i].add(&u)
 	}

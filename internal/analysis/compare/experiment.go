@@ -66,7 +66,11 @@ type timed struct {
 
 // New takes over the runs of an experiment.
 func New(design Design, figure Figure, runs []Run) *Experiment {
-	e := &Experiment{design: design, figure: figure, cells: map[string]*cell{}}
+	e := &Experiment{
+		design: design,
+		figure: figure,
+		cells:  map[string]*cell{},
+	}
 	exact := !figure.Counted
 	var samples []sample
 	for _, r := range runs {

@@ -145,5 +145,9 @@ func (s student) interval(alpha float64) Interval {
 }
 
 func (s student) distribution() distuv.StudentsT {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(s.df)}
+	return distuv.StudentsT{
+		Mu:    0,
+		Sigma: 1,
+		Nu:    float64(s.df),
+	}
 }

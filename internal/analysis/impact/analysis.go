@@ -73,7 +73,11 @@ func (g gap) length() time.Duration {
 
 func newAnalysis(s *merged.Series, f Fault, o Options) *analysis {
 	s = around(s, f, o)
-	a := &analysis{curve: throughput.CurveOf(s), fault: f, options: o}
+	a := &analysis{
+		curve:   throughput.CurveOf(s),
+		fault:   f,
+		options: o,
+	}
 	c := a.curve
 	a.first = c.Floor(f.At)
 	a.base.first = min(c.Ceil(max(f.At-o.BaselineWindow, o.MeasuredFrom)), a.first)

@@ -55,7 +55,11 @@ func (a *analysis) gapLogs() {
 		}), a.load.usual)
 		a.shards = append(a.shards, one)
 	}
-	for of, list := range [partitions][]gapLog{whole: {a.load}, byKind: a.kinds, byShard: a.shards} {
+	for of, list := range [partitions][]gapLog{
+		whole:   {a.load},
+		byKind:  a.kinds,
+		byShard: a.shards,
+	} {
 		for i := range list {
 			a.addTroubles(&list[i], partition(of))
 		}
@@ -68,7 +72,11 @@ func (a *analysis) addTroubles(p *gapLog, of partition) {
 		share = float64(a.load.mean) / float64(p.mean)
 	}
 	for _, g := range p.gaps {
-		one := gap{Gap: g, of: of, share: share}
+		one := gap{
+			Gap:   g,
+			of:    of,
+			share: share,
+		}
 		switch {
 		case time.Duration(g.To) <= a.fault.At || g.AtLeast(int64(max(p.service, leastWait))) == 0:
 		case !a.longEnough(p, one): // or no longer than a request waits now and then
@@ -247,7 +255,11 @@ func (a *analysis) watchedAnyway() time.Duration {
 
 // inBaseline is the baseline as a sample.
 func (a *analysis) inBaseline() *sample {
-	return &sample{series: a.curve.Series, first: a.base.first, end: a.first}
+	return &sample{
+		series: a.curve.Series,
+		first:  a.base.first,
+		end:    a.first,
+	}
 }
 
 // service is the 99th percentile of the service time of operations in the baseline; nil = of all.

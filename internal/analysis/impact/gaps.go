@@ -142,7 +142,11 @@ const (
 // steadySample returns the intervals of [first, end) that no outage overlaps; all of them, if there
 // is no success outside of outages.
 func steadySample(s *merged.Series, first, end int) *sample {
-	m := &sample{series: s, first: first, end: end}
+	m := &sample{
+		series: s,
+		first:  first,
+		end:    end,
+	}
 	median := m.service(nil, 0.5)
 	outage := make([]bool, end-first)
 	mark := func(gaps []record.Gap, median time.Duration) {
@@ -171,7 +175,12 @@ func steadySample(s *merged.Series, first, end int) *sample {
 			mark(gaps, m.serviceOfProbe(0.5))
 		}
 	}
-	steady := &sample{series: s, first: first, end: end, outage: outage}
+	steady := &sample{
+		series: s,
+		first:  first,
+		end:    end,
+		outage: outage,
+	}
 	if steady.successes(nil) == 0 {
 		return m
 	}

@@ -171,7 +171,11 @@ type ShardOutage struct {
 // is proven that they had none for longer. A part with few requests has a longer gap around the
 // same outage, which proves nothing.
 func (o *Outages) Longest() Outage {
-	longest := o.longest(Outage{Bounded: o.Shard.Bounded, Of: Shard, Shard: o.Shard.Shard}, Outage{
+	longest := o.longest(Outage{
+		Bounded: o.Shard.Bounded,
+		Of:      Shard,
+		Shard:   o.Shard.Shard,
+	}, Outage{
 		Bounded: o.Probe,
 		Of:      Probe,
 	})

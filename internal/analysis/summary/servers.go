@@ -149,7 +149,12 @@ type Latency struct {
 // LatencyOf returns the figures of a histogram; they are 0 for an empty one.
 func LatencyOf(d *histogram.Distribution) Latency {
 	return Latency{
-		P50: d.Quantile(0.50), P90: d.Quantile(0.90), P99: d.Quantile(0.99), P999: d.Quantile(0.999),
-		Max: d.Max(), Mean: d.Mean(), Count: d.Count(),
+		P50:   d.Quantile(0.50),
+		P90:   d.Quantile(0.90),
+		P99:   d.Quantile(0.99),
+		P999:  d.Quantile(0.999),
+		Max:   d.Max(),
+		Mean:  d.Mean(),
+		Count: d.Count(),
 	}
 }

@@ -115,14 +115,19 @@ func recovery(limit *metav1.Duration, r *result.Fault) *result.Objective {
 	}
 	if least := r.RecoveryAtLeast; least != nil && time.Duration(*least) <= limit.Duration {
 		return &result.Objective{
-			Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(),
+			Name:  "maxRecoveryTime",
+			Unit:  result.UnitSeconds,
+			Limit: limit.Seconds(),
 			Message: fmt.Sprintf(
 				"maxRecoveryTime: it is not known whether the load recovered, at the earliest after %s, "+
 					"limit %s", format.Duration(time.Duration(*least)), format.Duration(limit.Duration)),
 		}
 	}
 	return &result.Objective{
-		Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(), Met: new(false),
+		Name:  "maxRecoveryTime",
+		Unit:  result.UnitSeconds,
+		Limit: limit.Seconds(),
+		Met:   new(false),
 		Message: fmt.Sprintf("maxRecoveryTime: no recovery was seen, limit %s",
 			format.Duration(limit.Duration)),
 	}

@@ -60,7 +60,11 @@ func share(name string, limit *string, actual bounded, known bool) *result.Objec
 		return nil
 	}
 	most, err := percent(*limit)
-	r := &result.Objective{Name: name, Unit: result.UnitShare, Limit: most}
+	r := &result.Objective{
+		Name:  name,
+		Unit:  result.UnitShare,
+		Limit: most,
+	}
 	if !known || err != nil {
 		return unjudged(r)
 	}
@@ -83,7 +87,11 @@ func countWithin(name string, limit *int64, actual *result.Count) *result.Object
 		return nil
 	}
 	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	r := &result.Objective{Name: name, Unit: result.UnitCount, Limit: float64(*limit)}
+	r := &result.Objective{
+		Name:  name,
+		Unit:  result.UnitCount,
+		Limit: float64(*limit),
+	}
 	if actual == nil {
 		return unjudged(r)
 	}
@@ -114,7 +122,11 @@ func throughput(name string, limit *string, actual bounded, known bool) *result.
 		return nil
 	}
 	least, err := strconv.ParseFloat(*limit, 64)
-	r := &result.Objective{Name: name, Unit: result.UnitPerSecond, Limit: least}
+	r := &result.Objective{
+		Name:  name,
+		Unit:  result.UnitPerSecond,
+		Limit: least,
+	}
 	if !known || err != nil {
 		return unjudged(r)
 	}

@@ -340,7 +340,13 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 			Shard:  shard,
 		}, at)
 	case result.Class == record.ClassTimeout || result.BytesIn > 0: // it was in flight all the time
-		c.of.gaps.End(parts, gaps.Receipt{Hi: at, Lo: lo, Sent: sent, Failed: parts, Shard: shard}, at)
+		c.of.gaps.End(parts, gaps.Receipt{
+			Hi:     at,
+			Lo:     lo,
+			Sent:   sent,
+			Failed: parts,
+			Shard:  shard,
+		}, at)
 	default:
 		c.of.gaps.Broken(parts, shard, sent, at)
 	}

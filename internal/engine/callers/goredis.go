@@ -62,9 +62,15 @@ func goRedisClient(r *load.State, kind plan.Topology) (goredis.UniversalClient, 
 func goRedisOptions(r *load.State) (*goredis.UniversalOptions, error) {
 	c, t := &r.Plan.Client, &r.Plan.Target
 	o := &goredis.UniversalOptions{
-		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
-		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
-		PoolSize: c.Connections, ConnMaxLifetime: c.MaxAge,
+		Addrs:           t.Addresses,
+		Username:        t.Username,
+		DB:              t.Database,
+		Protocol:        c.Protocol,
+		DialTimeout:     c.DialTimeout,
+		ReadTimeout:     c.RequestTimeout,
+		WriteTimeout:    c.RequestTimeout,
+		PoolSize:        c.Connections,
+		ConnMaxLifetime: c.MaxAge,
 		CredentialsProviderContext: func(context.Context) (string, string, error) {
 			password, err := r.Routes.Dialer.Secret()
 			return t.Username, password, err

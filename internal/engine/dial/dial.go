@@ -62,7 +62,11 @@ func (d *Dialer) Dial(ctx context.Context, first int, greeting *atomic.Int64) (L
 		}
 	}
 	if failed == nil {
-		failed = &redis.DialError{Stage: redis.StageTCP, Address: d.Name, Err: ErrNoServer}
+		failed = &redis.DialError{
+			Stage:   redis.StageTCP,
+			Address: d.Name,
+			Err:     ErrNoServer,
+		}
 	}
 	if d.OnFailure != nil && ctx.Err() == nil {
 		d.OnFailure(failed)

@@ -42,7 +42,8 @@ func NewResolver() *Resolver {
 		Lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
-		Dial: new(net.Dialer).DialContext, answers: map[string]*answer{},
+		Dial:    new(net.Dialer).DialContext,
+		answers: map[string]*answer{},
 	}
 }
 
@@ -51,14 +52,22 @@ func NewResolver() *Resolver {
 func (r *Resolver) TCP(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+		return nil, &net.OpError{
+			Op:  "dial",
+			Net: network,
+			Err: err,
+		}
 	}
 	if _, err := netip.ParseAddr(host); err == nil || host == "" {
 		return r.Dial(ctx, network, address)
 	}
 	addrs, err := r.resolve(ctx, host)
 	if err != nil {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+		return nil, &net.OpError{
+			Op:  "dial",
+			Net: network,
+			Err: err,
+		}
 	}
 	var first error
 	for i, addr := range addrs {
@@ -118,7 +127,11 @@ func (r *Resolver) query(host string, a *answer) {
 	defer cancel()
 	addrs, err := r.Lookup(ctx, host)
 	if err == nil && len(addrs) == 0 {
-		err = &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
+		err = &net.DNSError{
+			Err:        "no address",
+			Name:       host,
+			IsNotFound: true,
+		}
 	}
 	r.mu.Lock()
 	a.addrs, a.err, a.at = addrs, err, time.Now()

@@ -33,7 +33,11 @@ type Follower struct {
 
 // NewFollower returns a follower for a load with these parts, in intervals of step nanoseconds.
 func NewFollower(step int64, of Parts, t *Thresholds) *Follower {
-	s := &Follower{step: step, of: of, thresholds: t}
+	s := &Follower{
+		step:       step,
+		of:         of,
+		thresholds: t,
+	}
 	for range of.Count {
 		s.parts = append(s.parts, newSuccessPace(step))
 	}

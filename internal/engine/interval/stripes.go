@@ -129,8 +129,13 @@ func (r *Recorder) all() []*Stripe {
 // Close merges interval i, which must be the open one, from all stripes.
 func (r *Recorder) Close(i int64) *record.Interval {
 	iv := &record.Interval{
-		Index: i, Pods: 1, Ops: make([]record.Op, len(r.Stripes[0].partials[0].Ops)),
-		FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+		Index:      i,
+		Pods:       1,
+		Ops:        make([]record.Op, len(r.Stripes[0].partials[0].Ops)),
+		FirstError: -1,
+		LastError:  -1,
+		FirstOK:    -1,
+		LastOK:     -1,
 	}
 	if tallies := len(r.Stripes[0].partials[0].Tallies); tallies > 0 {
 		iv.Tallies = make([]uint64, tallies)

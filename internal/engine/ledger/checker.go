@@ -184,7 +184,11 @@ func (p *checkedPage) appendParts(parts []*part) []*part {
 		return append(parts, &part{page: p, acked: []byte{0}})
 	}
 	from := max(0, min(p.seen, end)-recentBytes, end-chunkBytes)
-	parts = append(parts, &part{page: p, from: from, acked: bytes.Clone(p.acked[from:])})
+	parts = append(parts, &part{
+		page:  p,
+		from:  from,
+		acked: bytes.Clone(p.acked[from:]),
+	})
 	if from == 0 {
 		return parts
 	}

@@ -124,7 +124,11 @@ func (s *Sampler) begin() error {
 		return err
 	}
 	for _, key := range registers {
-		s.registers = append(s.registers, &register{key: key, next: 1, value: map[string]uint64{}})
+		s.registers = append(s.registers, &register{
+			key:   key,
+			next:  1,
+			value: map[string]uint64{},
+		})
 	}
 	s.offers, err = shardKeys(base+":offer", shards, s.Options.ShardOf)
 	return err

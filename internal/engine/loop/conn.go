@@ -92,7 +92,12 @@ func (c *Conn) Adopt(stands dial.Line) {
 	generation := c.generation
 	l.pumped = true
 	c.pump = socket.NewPump(stands.Conn, func(p *socket.Piece, err error) {
-		l.notify(note{conn: c, generation: generation, piece: p, err: err})
+		l.notify(note{
+			conn:       c,
+			generation: generation,
+			piece:      p,
+			err:        err,
+		})
 	})
 	c.release()
 }
@@ -504,7 +509,11 @@ func (c *Conn) connect(ctx context.Context) {
 			return
 		}
 		time.Sleep(grace)
-		if !l.notify(note{conn: c, attempt: attempt, line: stands}) {
+		if !l.notify(note{
+			conn:    c,
+			attempt: attempt,
+			line:    stands,
+		}) {
 			_ = stands.Close()
 		}
 	}()

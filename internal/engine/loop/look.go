@@ -125,7 +125,11 @@ func (l *Loop) enqueueLedger(user, due int64, t *pace.Turn) bool {
 	if !ok {
 		return false
 	}
-	l.drawn = request{due: due, turn: t, ledger: int64(number) + 1}
+	l.drawn = request{
+		due:    due,
+		turn:   t,
+		ledger: int64(number) + 1,
+	}
 	r := &l.drawn
 	r.Op = l.run.LedgerOp()
 	r.User = user

@@ -92,7 +92,9 @@ func (d *openLoop) over(now int64) bool {
 func New(s *load.State, i, loops, conns int64, depth func(i int64) int) *Loop {
 	p := s.Plan
 	l := &Loop{
-		run: s, stripe: s.Recorder.Stripes[i], gaps: gaps.NewLogs(s.Thresholds, false),
+		run:    s,
+		stripe: s.Recorder.Stripes[i],
+		gaps:   gaps.NewLogs(s.Thresholds, false),
 		settings: settings{
 			connsPerPool: conns,
 			depth:        depth,
@@ -155,7 +157,11 @@ func (l *Loop) Lock() (unlock func()) {
 // GapSource returns the source of the loop's gaps. With sharded it also has those of each shard.
 func (l *Loop) GapSource(sharded bool) gaps.Source {
 	l.gaps.Sharded = sharded
-	return gaps.Source{Lock: &l.stripe.Mu, Logs: &l.gaps, Settled: l.settled}
+	return gaps.Source{
+		Lock:    &l.stripe.Mu,
+		Logs:    &l.gaps,
+		Settled: l.settled,
+	}
 }
 
 // pool is one loop's connections to one place, and the requests queued for them.

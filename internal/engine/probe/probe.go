@@ -77,7 +77,11 @@ func New(n *load.State, shard int, tag string) (*Prober, error) {
 		words[1] += tag
 	}
 	commands, err := workload.New(&plan.Workload{
-		Commands: []plan.Command{{Name: "probe", Weight: 1, Words: words}},
+		Commands: []plan.Command{{
+			Name:   "probe",
+			Weight: 1,
+			Words:  words,
+		}},
 		Keyspace: p.Workload.Keyspace,
 		Values:   p.Workload.Values,
 	})
@@ -166,7 +170,13 @@ func (p *Prober) send(ctx context.Context, due int64, request []byte, greeting *
 	}
 	read := p.run.Now()
 	lo, at := p.arrived(c, sent, read)
-	outcome := gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Since: began, Sent: began}
+	outcome := gaps.Receipt{
+		Hi:     at,
+		Lo:     lo,
+		Surely: lo,
+		Since:  began,
+		Sent:   began,
+	}
 	renew := false
 	switch {
 	case err != nil:
@@ -244,7 +254,12 @@ func (p *Prober) noteFailure(ctx context.Context, began, at int64, class record.
 	case ctx.Err() != nil: // the run was aborted
 		p.gaps.End(1, gaps.Receipt{}, at)
 	case class == record.ClassTimeout: // it was in flight all the time
-		p.gaps.End(1, gaps.Receipt{Hi: at, Lo: at, Sent: began, Failed: 1}, at)
+		p.gaps.End(1, gaps.Receipt{
+			Hi:     at,
+			Lo:     at,
+			Sent:   began,
+			Failed: 1,
+		}, at)
 	default:
 		p.gaps.Broken(1, 0, began, at)
 	}

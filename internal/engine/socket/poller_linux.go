@@ -35,7 +35,12 @@ const (
 )
 
 func newPoller() (Poller, error) {
-	p := &epoll{epoll: -1, timer: -1, waker: -1, armed: math.MaxInt64}
+	p := &epoll{
+		epoll: -1,
+		timer: -1,
+		waker: -1,
+		armed: math.MaxInt64,
+	}
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)

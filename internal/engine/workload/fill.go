@@ -213,7 +213,13 @@ func (w *writer) flush(ctx context.Context, l *line) error {
 
 func (l *line) exchange(command string) error {
 	address := l.conn.RemoteAddr().String()
-	broken := func(err error) error { return &FillError{Address: address, Command: command, Err: err} }
+	broken := func(err error) error {
+		return &FillError{
+			Address: address,
+			Command: command,
+			Err:     err,
+		}
+	}
 	if err := l.conn.SetDeadline(time.Now().Add(fillPatience)); err != nil {
 		return broken(err)
 	}
@@ -226,7 +232,11 @@ func (l *line) exchange(command string) error {
 			return broken(err)
 		}
 		if v.IsError() {
-			return &FillError{Address: address, Command: command, Reply: v.Text}
+			return &FillError{
+				Address: address,
+				Command: command,
+				Reply:   v.Text,
+			}
 		}
 	}
 	return nil

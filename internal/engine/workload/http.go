@@ -126,7 +126,11 @@ func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64
 		if p.connected.IsZero() {
 			return Result{Outcome: Fail, Class: record.ClassRefused}
 		}
-		return Result{Outcome: Unknown, Class: brokenClass(err), BytesOut: size}
+		return Result{
+			Outcome:  Unknown,
+			Class:    brokenClass(err),
+			BytesOut: size,
+		}
 	}
 	n, err := io.Copy(io.Discard, answer.Body)
 	_ = answer.Body.Close()

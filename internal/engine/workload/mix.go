@@ -53,7 +53,11 @@ type chance struct {
 
 func newChance(m *mix, number int64) chance {
 	pcg := rand.NewPCG(0x5265647175616b65, mix64(uint64(number)))
-	return chance{mix: m, pcg: pcg, rng: rand.New(pcg)}
+	return chance{
+		mix: m,
+		pcg: pcg,
+		rng: rand.New(pcg),
+	}
 }
 
 // mix64 turns a counter into well distributed bits: the finalizer of SplitMix64 (Steele, Lea, Flood

@@ -76,7 +76,11 @@ type keyDraw struct {
 
 // newKeyDraw returns the keyDraw of source number, of that many sources over all pods.
 func newKeyDraw(k plan.Keyspace, number, of int64, from chance) *keyDraw {
-	d := &keyDraw{kind: k.Distribution, keys: k.Keys, from: from}
+	d := &keyDraw{
+		kind: k.Distribution,
+		keys: k.Keys,
+		from: from,
+	}
 	switch k.Distribution {
 	case plan.Zipf:
 		d.zipf = rand.NewZipf(from.rng, zipfExponent, 1, uint64(k.Keys-1))

@@ -19,7 +19,11 @@ func (h *History) compared(e Ended) {
 		return
 	case !e.Confirm:
 		for _, r := range fresh {
-			h.regress(Regression{RegressedFigure: r, Since: e.Name, Found: e.Name})
+			h.regress(Regression{
+				RegressedFigure: r,
+				Since:           e.Name,
+				Found:           e.Name,
+			})
 		}
 		return
 	case h.Confirming != nil:

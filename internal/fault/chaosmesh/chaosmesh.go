@@ -46,7 +46,11 @@ func New(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, 
 		return nil, problem.Invalid("spec.engine: ChaosMesh does not support the fault %q",
 			spec.Action.Type)
 	}
-	return chaosMesh{Deps: deps, spec: spec, kind: kind}, nil
+	return chaosMesh{
+		Deps: deps,
+		spec: spec,
+		kind: kind,
+	}, nil
 }
 
 func (c chaosMesh) Traits() contract.Traits {

@@ -147,7 +147,11 @@ func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, 
 		// A primary lists each replica as slave0, slave1, ...; slave_read_only and such have no lag.
 		if lag, noLag := strconv.Atoi(replica["lag"]); strings.HasPrefix(field, "slave") &&
 			noLag == nil && lag >= 0 {
-			found = append(found, connection{from: replica["ip"], quiet: lag, limit: speaksWithin})
+			found = append(found, connection{
+				from:  replica["ip"],
+				quiet: lag,
+				limit: speaksWithin,
+			})
 		}
 	}
 	return found, err

@@ -50,7 +50,11 @@ func parameterField(name string) string {
 }
 
 func (c config) Traits() contract.Traits {
-	return contract.Traits{Lasts: c.lasts, Separate: true, Exact: true}
+	return contract.Traits{
+		Lasts:    c.lasts,
+		Separate: true,
+		Exact:    true,
+	}
 }
 
 func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

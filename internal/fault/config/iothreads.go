@@ -113,10 +113,14 @@ func (t ioThreads) live(knowsReads bool) settings {
 	if t.reads && knowsReads {
 		values["io-threads-do-reads"] = "yes"
 	}
-	return settings{Deps: t.Deps, values: values, field: func(name string) string {
-		if name == "io-threads" {
-			return "spec.action.ioThreads.count"
-		}
-		return "spec.action.ioThreads.reads"
-	}}
+	return settings{
+		Deps:   t.Deps,
+		values: values,
+		field: func(name string) string {
+			if name == "io-threads" {
+				return "spec.action.ioThreads.count"
+			}
+			return "spec.action.ioThreads.reads"
+		},
+	}
 }

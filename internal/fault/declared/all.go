@@ -25,7 +25,11 @@ var All = []Kind{
 			{Resource: "pods", Verbs: []string{"create", "delete"}},
 			{Resource: "persistentvolumeclaims", Verbs: []string{"get"}},
 			rights.TaintsNodes.Except(noTaint),
-			{Resource: "persistentvolumes", Cluster: true, Verbs: []string{"get"}},
+			{
+				Resource: "persistentvolumes",
+				Cluster:  true,
+				Verbs:    []string{"get"},
+			},
 			{
 				Group:    "storage.k8s.io",
 				Resource: "volumeattachments",
@@ -35,7 +39,9 @@ var All = []Kind{
 		},
 	}),
 	native(Kind{
-		Type: v1alpha1.FaultIOThreads, Doing: "Other I/O threads on %s", Member: "ioThreads",
+		Type:   v1alpha1.FaultIOThreads,
+		Doing:  "Other I/O threads on %s",
+		Member: "ioThreads",
 		Needs: needs{
 			rights.ExecPods, rights.PatchStatefulSets.Except(live),
 			rights.DeletePods.Except(live),
@@ -55,11 +61,17 @@ var All = []Kind{
 		Member: "replicaScale",
 		Grants: grants{
 			rights.PatchesStatefulSets,
-			{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
+			{
+				Group:    "autoscaling",
+				Resource: "horizontalpodautoscalers",
+				Verbs:    []string{"list"},
+			},
 		},
 	}),
 	native(Kind{
-		Type: v1alpha1.FaultResources, Doing: "Other resources of %s", Member: "resources",
+		Type:   v1alpha1.FaultResources,
+		Doing:  "Other resources of %s",
+		Member: "resources",
 		// The cluster's edit does not include pods/resize, but may change the resources in the workload.
 		Needs: needs{
 			{
@@ -133,7 +145,11 @@ func native(k Kind) Kind {
 
 // byCommand is a kind that consists of commands to Redis.
 func byCommand(typ v1alpha1.FaultType, doing string) Kind {
-	return native(Kind{Type: typ, Doing: doing, Needs: needs{rights.ExecPods}})
+	return native(Kind{
+		Type:  typ,
+		Doing: doing,
+		Needs: needs{rights.ExecPods},
+	})
 }
 
 // byChaosMesh is a kind that consists of one object of Chaos Mesh.
@@ -145,7 +161,11 @@ func byChaosMesh(k Kind, resource string) Kind {
 		Resource: resource,
 	}}}
 	k.Grants = grants{
-		{Group: "chaos-mesh.org", Resource: resource, Verbs: []string{"get", "list", "create", "delete"}},
+		{
+			Group:    "chaos-mesh.org",
+			Resource: resource,
+			Verbs:    []string{"get", "list", "create", "delete"},
+		},
 	}
 	return k
 }

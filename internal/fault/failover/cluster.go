@@ -141,7 +141,11 @@ func (c clusterFailover) observe(
 	case sent != nil && c.mode != v1alpha1.FailoverTakeover:
 		proof += "; " + reelection
 	}
-	return observation{phase: resting, primary: now.node.Address, proof: proof}, nil
+	return observation{
+		phase:   resting,
+		primary: now.node.Address,
+		proof:   proof,
+	}, nil
 }
 
 // owner is the node that serves a slot, with its config epoch.

@@ -153,7 +153,11 @@ func (r replicationFailover) observe(
 	case takenOver && (oldErr != nil || old.Role != topology.Primary):
 		proof := fmt.Sprintf("ROLE of %s is primary instead of %s", replica, primary)
 		//nolint:nilerr // an old primary that does not answer is no longer the primary
-		return observation{phase: promoted, primary: replica, proof: proof}, nil
+		return observation{
+			phase:   promoted,
+			primary: replica,
+			proof:   proof,
+		}, nil
 	case oldErr != nil:
 		return observation{}, oldErr
 	case takenOver:

@@ -227,7 +227,11 @@ func (s sentinelFailover) observe(
 	case primary == "":
 		return observation{}, problem.NotYet("%s", votes)
 	}
-	return observation{phase: resting, primary: primary, proof: votes}, nil
+	return observation{
+		phase:   resting,
+		primary: primary,
+		proof:   votes,
+	}, nil
 }
 
 // finish demotes the paused primary before its clients may write again. The sentinels demote it up

@@ -208,7 +208,8 @@ func unprotected(ctx context.Context, redis target.Redis) error {
 		return nil
 	}
 	return &problem.Problem{
-		Reason: v1alpha1.ReasonProtected, Lasting: true,
+		Reason:  v1alpha1.ReasonProtected,
+		Lasting: true,
 		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there",
 			redis.Namespace, v1alpha1.AnnotationProtected),
 	}

@@ -65,7 +65,11 @@ func withinRadius(
 	}
 	p := problem.TooWide("%v", wide)
 	p.Lasting = false
-	return s, &Occupied{Problem: p, By: wide.by(), Guard: wide.lifts}
+	return s, &Occupied{
+		Problem: p,
+		By:      wide.by(),
+		Guard:   wide.lifts,
+	}
 }
 
 // judge returns why a blow is too wide; nil where it is not.

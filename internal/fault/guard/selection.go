@@ -78,7 +78,8 @@ func rejected(found []target.Server, selector v1alpha1.FaultSelector) error {
 		return nil
 	}
 	return &problem.Problem{
-		Reason: v1alpha1.ReasonAuthenticationFailed, Lasting: true,
+		Reason:  v1alpha1.ReasonAuthenticationFailed,
+		Lasting: true,
 		Message: fmt.Sprintf("spec.target.auth: the server of pod %s rejects the credentials: %v",
 			last.Pod.Name, last.Err),
 	}

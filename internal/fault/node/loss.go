@@ -32,7 +32,11 @@ type nodeLoss struct {
 
 func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
 	given := ptr.Deref(spec.Action.NodeLoss, v1alpha1.NodeLoss{})
-	return nodeLoss{Deps: deps, name: given.Node, lasts: spec.Stays()}
+	return nodeLoss{
+		Deps:  deps,
+		name:  given.Node,
+		lasts: spec.Stays(),
+	}
 }
 
 func (n nodeLoss) Traits() contract.Traits {

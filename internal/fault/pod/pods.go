@@ -120,7 +120,11 @@ type Controller struct {
 // ControllerOf is the controller of a pod; zero where it has none.
 func ControllerOf(pod *corev1.Pod) Controller {
 	if owner := metav1.GetControllerOf(pod); owner != nil {
-		return Controller{UID: owner.UID, Kind: owner.Kind, Name: owner.Name}
+		return Controller{
+			UID:  owner.UID,
+			Kind: owner.Kind,
+			Name: owner.Name,
+		}
 	}
 	return Controller{}
 }

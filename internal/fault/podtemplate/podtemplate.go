@@ -53,7 +53,11 @@ type templateRecord struct {
 }
 
 func newPodTemplate(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	p := podTemplate{Deps: deps, lasts: spec.Stays(), setting: spec.Setting}
+	p := podTemplate{
+		Deps:    deps,
+		lasts:   spec.Stays(),
+		setting: spec.Setting,
+	}
 	if s := spec.Action.PodTemplate; s != nil {
 		p.patch, _ = json.Marshal(s.Patch) // what could be decoded can be encoded
 	}

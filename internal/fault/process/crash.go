@@ -41,7 +41,11 @@ func newProcessCrash(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract
 }
 
 func (processCrash) Traits() contract.Traits {
-	return contract.Traits{EndsServer: true, Abrupt: true, Silences: true}
+	return contract.Traits{
+		EndsServer: true,
+		Abrupt:     true,
+		Silences:   true,
+	}
 }
 
 func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

@@ -46,7 +46,11 @@ type hangRecord struct {
 }
 
 func (h hang) Traits() contract.Traits {
-	return contract.Traits{Lasts: h.lasts, Silences: true, Separate: true}
+	return contract.Traits{
+		Lasts:    h.lasts,
+		Silences: true,
+		Separate: true,
+	}
 }
 
 // Preflight finds the method, by trying each with no time at all.
@@ -71,7 +75,11 @@ func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 		if err != nil {
 			return h.Refusal(err, target.Address, "INFO")
 		}
-		return contract.Save(target, hangRecord{Method: method, Command: command, Before: before})
+		return contract.Save(target, hangRecord{
+			Method:  method,
+			Command: command,
+			Before:  before,
+		})
 	}
 	return problem.Unsupported("spec.action.hang.method: the server cannot be made to hang. %s",
 		strings.Join(refusals, ". "))

@@ -229,6 +229,10 @@ func (s *replicaScale) Warnings(of *v1alpha1.FaultTarget) []string {
 
 // cli is the shell command by which a person sends a command to an added server.
 func (s *replicaScale) cli(of *v1alpha1.FaultTarget, pod string, m member, words ...string) string {
-	return s.CLI(&v1alpha1.FaultTarget{Pod: pod, Container: of.Container, Address: m.Address},
+	return s.CLI(&v1alpha1.FaultTarget{
+		Pod:       pod,
+		Container: of.Container,
+		Address:   m.Address,
+	},
 		words...)
 }

@@ -78,9 +78,22 @@ func (s *replicaScale) Follow(_ context.Context, target *v1alpha1.FaultTarget) [
 	for _, name := range record.pods() {
 		m := record.Members[name]
 		for _, one := range []contract.Sighting{
-			{At: m.Came, Event: eventReplicaAdded, Object: name},
-			{At: m.Synced, Event: eventReplicaSynced, Object: name, Message: m.How},
-			{At: m.Gone, Event: eventReplicaRemoved, Object: name},
+			{
+				At:     m.Came,
+				Event:  eventReplicaAdded,
+				Object: name,
+			},
+			{
+				At:      m.Synced,
+				Event:   eventReplicaSynced,
+				Object:  name,
+				Message: m.How,
+			},
+			{
+				At:     m.Gone,
+				Event:  eventReplicaRemoved,
+				Object: name,
+			},
 		} {
 			if !one.At.IsZero() {
 				seen = append(seen, one)

@@ -165,12 +165,17 @@ func (v volumeAttachDelay) newHolder(
 				ImagePullPolicy: corev1.PullIfNotPresent,
 				// Process 1 ignores SIGTERM without the trap, and the volume would be released a second or two
 				// later.
-				Command:      []string{"sh", "-c", fmt.Sprintf("trap 'exit 0' TERM; sleep %d & wait", ends)},
-				Resources:    corev1.ResourceRequirements{Requests: small, Limits: small},
-				VolumeMounts: []corev1.VolumeMount{{Name: "held", MountPath: "/held", ReadOnly: true}},
+				Command:   []string{"sh", "-c", fmt.Sprintf("trap 'exit 0' TERM; sleep %d & wait", ends)},
+				Resources: corev1.ResourceRequirements{Requests: small, Limits: small},
+				VolumeMounts: []corev1.VolumeMount{{
+					Name:      "held",
+					MountPath: "/held",
+					ReadOnly:  true,
+				}},
 				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					AllowPrivilegeEscalation: new(false),
+					ReadOnlyRootFilesystem:   new(true),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 				},
 			}},
 			Volumes: []corev1.Volume{{Name: "held", VolumeSource: corev1.VolumeSource{

@@ -117,7 +117,11 @@ func (v volumeAttachDelay) attachable(
 				"attaches nothing to nodes (a local or a network file system)",
 			volume.Name, node, volume.Spec.StorageClassName), nil
 	}
-	return heldVolume{claim: name, volume: volume, attachment: attachment}, "", nil
+	return heldVolume{
+		claim:      name,
+		volume:     volume,
+		attachment: attachment,
+	}, "", nil
 }
 
 // attachmentOf is the name of the VolumeAttachment by which a volume is attached to a node; ""

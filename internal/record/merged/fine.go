@@ -153,7 +153,11 @@ func (s *Series) split() {
 		s.mergeHistograms(step)
 	}
 	done := s.completeShares()
-	s.fine = &fine{sealed: done, group: group, tail: int64(tailSpan)}
+	s.fine = &fine{
+		sealed: done,
+		group:  group,
+		tail:   int64(tailSpan),
+	}
 	if !s.Ended() {
 		s.fine.sealed -= done % length
 	}
@@ -414,7 +418,11 @@ func readFine(r *codec.Reader, s *Series) {
 	if !r.Bool() || r.Err() != nil {
 		return
 	}
-	s.fine = &fine{sealed: r.Int(), group: r.Int(), tail: r.Int()}
+	s.fine = &fine{
+		sealed: r.Int(),
+		group:  r.Int(),
+		tail:   r.Int(),
+	}
 	length := s.blockLen()
 	if g := s.fine.group; g <= 0 || length%g != 0 || s.fine.sealed < 0 ||
 		s.fine.sealed > s.delivered() {

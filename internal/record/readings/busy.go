@@ -93,7 +93,11 @@ func (c *counters) since(before *counters) record.Busy {
 }
 
 func countersOfAgent(a *record.AgentUse) counters {
-	return counters{at: a.At, cpu: a.CPUSeconds, throttled: a.ThrottledSeconds}
+	return counters{
+		at:        a.At,
+		cpu:       a.CPUSeconds,
+		throttled: a.ThrottledSeconds,
+	}
 }
 
 func countersOfServer(s *record.Server) counters {

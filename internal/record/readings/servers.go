@@ -217,7 +217,11 @@ func (s *Servers) AddUnobserved(list []record.Unobserved) {
 
 // Copy returns a copy that can be thinned without a change of s.
 func (s *Servers) Copy() Servers {
-	return Servers{list: s.list, unobserved: s.unobserved, step: s.step}
+	return Servers{
+		list:       s.list,
+		unobserved: s.unobserved,
+		step:       s.step,
+	}
 }
 
 // Size is the memory that the readings take, in bytes.

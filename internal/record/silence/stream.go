@@ -23,7 +23,11 @@ type Stream struct {
 
 // NewStream returns a stream without a success.
 func NewStream() Stream {
-	return Stream{First: -1, Last: -1, Known: -1}
+	return Stream{
+		First: -1,
+		Last:  -1,
+		Known: -1,
+	}
 }
 
 // Add adds what a pod logged in an interval: gaps, a number of successes, and the instants of the
@@ -105,7 +109,11 @@ func (t *PartStream) Silence(delivered, end int64, step time.Duration, finished 
 
 // NewPartStream returns a stream without a request.
 func NewPartStream() PartStream {
-	return PartStream{Stream: NewStream(), Tried: -1, Failed: -1}
+	return PartStream{
+		Stream: NewStream(),
+		Tried:  -1,
+		Failed: -1,
+	}
 }
 
 // Cut truncates gaps at end and drops those that are too short.

@@ -205,7 +205,11 @@ func choose(before *Map, groups []Group) []int {
 	for i := range groups {
 		for n, score := range scores(before, &groups[i]) {
 			if score > 0 {
-				pairs = append(pairs, pair{group: i, shard: n, score: score})
+				pairs = append(pairs, pair{
+					group: i,
+					shard: n,
+					score: score,
+				})
 			}
 		}
 	}

@@ -58,7 +58,11 @@ type SlotRange struct {
 // NewMap returns a map. ranges assign the slots of a cluster; other kinds have none. NewMap sets
 // Shard.Slots.
 func NewMap(kind Kind, version uint64, shards []Shard, ranges ...SlotRange) *Map {
-	m := &Map{Kind: kind, Version: version, Shards: slices.Clone(shards)}
+	m := &Map{
+		Kind:    kind,
+		Version: version,
+		Shards:  slices.Clone(shards),
+	}
 	if kind != KindCluster {
 		return m
 	}

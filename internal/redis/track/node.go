@@ -196,7 +196,11 @@ func (n *node) run(
 		select {
 		case <-ctx.Done():
 			return
-		case answers <- answer{address: n.address, value: value, err: err}:
+		case answers <- answer{
+			address: n.address,
+			value:   value,
+			err:     err,
+		}:
 		}
 	}
 }

@@ -76,8 +76,11 @@ func (s *Scene) Curves() template.HTML {
 		name = "since the start"
 	}
 	return execute("curves", map[string]any{
-		"Buttons": s.buttons(), "From": f.rel(f.from), "To": f.rel(f.to), "Panels": panels,
-		"Axis": axisOf{name, f.axis(), f.clock(s.Columns.Start)},
+		"Buttons": s.buttons(),
+		"From":    f.rel(f.from),
+		"To":      f.rel(f.to),
+		"Panels":  panels,
+		"Axis":    axisOf{name, f.axis(), f.clock(s.Columns.Start)},
 	})
 }
 
@@ -286,7 +289,11 @@ func (s *Scene) latencyPanel(f frame, paths []*drawn) panel {
 		ms          float64
 	}{{"p50", "p50", p50}, {"p99", "p99", p99}, {"max", "max", highest}} {
 		at = max(scale.share(l.ms), at)
-		p.Right = append(p.Right, tick{Class: l.class, Bottom: percent(at), Text: l.text})
+		p.Right = append(p.Right, tick{
+			Class:  l.class,
+			Bottom: percent(at),
+			Text:   l.text,
+		})
 		at += least
 	}
 	ms := func(x float64) string { return report.Duration(time.Duration(x * 1e6)) }

@@ -47,7 +47,11 @@ type zoomData struct {
 // the page.
 func (s *Scene) Zoom(id string, fault *Fault) template.HTML {
 	w := s.zoomed(fault)
-	f := frame{zero: fault.At, from: w.From, to: w.To}
+	f := frame{
+		zero: fault.At,
+		from: w.From,
+		to:   w.To,
+	}
 	page := frame{zero: s.Zero}
 	d := &zoomData{
 		ID:   id,

@@ -247,17 +247,21 @@ func marginText(x float64) string {
 
 // Table is the comparisons as a table.
 func Table(rows []comparisons.Comparison) report.Table {
-	t := report.Table{Drawn: true, Caption: "Each cell against its baseline", Columns: []report.Column{
-		{Title: "Figure"},
-		{Title: "Cell"},
-		{Title: "Baseline"},
-		{Title: "Median", Number: true},
-		{Title: "of baseline", Number: true},
-		{Title: "Change", Number: true},
-		{Title: "Interval", Number: true},
-		{Title: "Verdict"},
-		{Title: "Why", Soft: true},
-	}}
+	t := report.Table{
+		Drawn:   true,
+		Caption: "Each cell against its baseline",
+		Columns: []report.Column{
+			{Title: "Figure"},
+			{Title: "Cell"},
+			{Title: "Baseline"},
+			{Title: "Median", Number: true},
+			{Title: "of baseline", Number: true},
+			{Title: "Change", Number: true},
+			{Title: "Interval", Number: true},
+			{Title: "Verdict"},
+			{Title: "Why", Soft: true},
+		},
+	}
 	primary := slices.DeleteFunc(slices.Clone(rows), func(r comparisons.Comparison) bool {
 		return !r.Primary
 	})
@@ -303,13 +307,21 @@ func Cells(r *comparisons.Comparison) []report.Cell {
 		{Text: r.Figure},
 		{Text: r.Cell},
 		{Text: r.Baseline},
-		{Text: wording.ValueOf(r.Unit, r.Median, r.MedianAtLeast), Value: r.Median, Unit: r.Unit},
+		{
+			Text:  wording.ValueOf(r.Unit, r.Median, r.MedianAtLeast),
+			Value: r.Median,
+			Unit:  r.Unit,
+		},
 		{
 			Text:  wording.ValueOf(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast),
 			Value: r.BaselineMedian,
 			Unit:  r.Unit,
 		},
-		{Text: b, Value: r.Change, Unit: unit},
+		{
+			Text:  b,
+			Value: r.Change,
+			Unit:  unit,
+		},
 		{Text: interval},
 		{Text: wording.OfVerdict(r.Verdict).String()},
 		{Text: r.Message},

@@ -95,7 +95,11 @@ func (s *subject) matrix() *matrixDrawing {
 		most = columnsWithCurves
 	}
 	g := s.Grid(most)
-	d := &matrixDrawing{Corner: g.Corner, Over: g.Over, Compact: !curves}
+	d := &matrixDrawing{
+		Corner:  g.Corner,
+		Over:    g.Over,
+		Compact: !curves,
+	}
 	for _, v := range g.Columns {
 		d.Columns = append(d.Columns, study.ColumnHead(g.Over, v))
 	}

@@ -60,7 +60,11 @@ func (s *subject) dotPlot(f compare.Figure) dotPlot {
 	scale := newLengthScale(greatest)
 	unit := experiment.UnitOf(f)
 	w := wording.Of(f.Name)
-	p := dotPlot{Title: w.Title, Counts: w.Counts, Labels: s.labelWidth()}
+	p := dotPlot{
+		Title:  w.Title,
+		Counts: w.Counts,
+		Labels: s.labelWidth(),
+	}
 	for _, x := range scale.steps() {
 		text := wording.Value(unit, x)
 		if x == 0 {

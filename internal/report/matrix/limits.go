@@ -146,7 +146,11 @@ func Status(e *v1alpha1.RedisExperiment) *report.Document {
 		}
 	}
 	if len(t.Rows) > 0 {
-		d.Sections = []report.Section{{ID: "worse", Title: "What is worse", Tables: []report.Table{t}}}
+		d.Sections = []report.Section{{
+			ID:     "worse",
+			Title:  "What is worse",
+			Tables: []report.Table{t},
+		}}
 	}
 	d.Notes = slices.Concat(e.Status.Warnings, e.Status.Notes)
 	return d

@@ -66,8 +66,16 @@ func (s *subject) lostSection() *report.Section {
 			{Text: s.Cells[i].Name},
 			{Text: report.Count(l.runs)},
 			{Text: report.Count(l.with)},
-			{Text: report.Count(int64(l.total)), Value: &l.total, Unit: result.UnitCount},
-			{Text: report.Count(int64(l.most)), Value: &l.most, Unit: result.UnitCount},
+			{
+				Text:  report.Count(int64(l.total)),
+				Value: &l.total,
+				Unit:  result.UnitCount,
+			},
+			{
+				Text:  report.Count(int64(l.most)),
+				Value: &l.most,
+				Unit:  result.UnitCount,
+			},
 			{},
 			{},
 		}}

@@ -130,7 +130,10 @@ func (row *phaseRow) set(run *study.Run, cell string, scale lengthScale) {
 		length := time.Duration(p.Took.Value)
 		share := 100 * length.Seconds() / scale.most
 		seg := phaseSegment{
-			Left: scale.of(from.Seconds()), Width: plot.At(share), Owner: ownerOf(p), Name: p.Name,
+			Left:  scale.of(from.Seconds()),
+			Width: plot.At(share),
+			Owner: ownerOf(p),
+			Name:  p.Name,
 			Title: fmt.Sprintf("until %s: %s, %s", p.Name, report.Duration(length), ownerOf(p)),
 		}
 		if share > 9 {
@@ -181,7 +184,11 @@ func (s *subject) phasesTable() report.Table {
 				{Text: report.Count(run.Number)},
 				{Text: p.Name},
 				{Text: string(ownerOf(p)), Owner: ownerOf(p)},
-				{Text: report.Duration(time.Duration(p.Took.Value)), Value: &length, Unit: result.UnitSeconds},
+				{
+					Text:  report.Duration(time.Duration(p.Took.Value)),
+					Value: &length,
+					Unit:  result.UnitSeconds,
+				},
 			}})
 		}
 	}

@@ -122,7 +122,11 @@ func (s *subject) earlierSection() (*report.Section, error) {
 	if e == nil {
 		return nil, nil
 	}
-	section := &report.Section{ID: "earlier", Title: "Against " + e.Run, Leading: true}
+	section := &report.Section{
+		ID:      "earlier",
+		Title:   "Against " + e.Run,
+		Leading: true,
+	}
 	word := map[string]string{
 		"True":    "Something has regressed",
 		"False":   "Nothing has regressed",

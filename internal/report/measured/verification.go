@@ -56,7 +56,8 @@ func Verification(v *result.Verification) *report.Section {
 	}
 	if st := v.Stale; st != nil {
 		sec.Facts = append(sec.Facts, report.Fact{
-			Name: "Stale reads", Value: report.Count(st.Stale),
+			Name:  "Stale reads",
+			Value: report.Count(st.Stale),
 			Detail: fmt.Sprintf("of %s, at most %s writes and %s behind; %s went backwards",
 				report.Count(st.Reads), report.Count(st.MaxWrites), report.Seconds(st.MaxBehind),
 				report.Count(st.Backwards)),

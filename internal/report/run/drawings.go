@@ -170,7 +170,11 @@ func (s *subject) zoom(d *report.Document, f *fault, several bool) {
 	if f.Status.InjectedAt == nil {
 		return
 	}
-	sec := report.Section{ID: "zoom", Title: "The fault", Finding: f.phasesFinding()}
+	sec := report.Section{
+		ID:      "zoom",
+		Title:   "The fault",
+		Finding: f.phasesFinding(),
+	}
 	name := ""
 	if several {
 		sec.ID, name = "zoom-"+f.Name, " "+f.Name
@@ -255,10 +259,27 @@ func (f *fault) phasesTable() report.Table {
 			{Title: "Until"},
 			{Title: "Whose"},
 			{Title: "Took", Number: true},
-			{Title: "Ended at", Number: true, Wide: true, Soft: true},
-			{Title: "Share", Wide: true, Width: 22},
-			{Title: "Ended when", Wide: true, Soft: true},
-			{Title: "Known to", Number: true, Soft: true},
+			{
+				Title:  "Ended at",
+				Number: true,
+				Wide:   true,
+				Soft:   true,
+			},
+			{
+				Title: "Share",
+				Wide:  true,
+				Width: 22,
+			},
+			{
+				Title: "Ended when",
+				Wide:  true,
+				Soft:  true,
+			},
+			{
+				Title:  "Known to",
+				Number: true,
+				Soft:   true,
+			},
 		},
 	}
 	recovery, _ := f.result.Recovery()

@@ -195,7 +195,11 @@ func (f *fault) undoubted() string {
 
 func (f *fault) doubts(of string) (list []report.Doubt) {
 	for _, d := range f.result.Doubts {
-		list = append(list, report.Doubt{Reason: d.Reason, Of: of, Message: d.Message})
+		list = append(list, report.Doubt{
+			Reason:  d.Reason,
+			Of:      of,
+			Message: d.Message,
+		})
 	}
 	if f.Status.Effect == v1alpha1.EffectNotObserved ||
 		f.Status.Effect == v1alpha1.EffectInconclusive {

@@ -369,7 +369,11 @@ func (f *fault) partFigures() []report.Figure {
 }
 
 func p99Figure(name, label string, q *result.Quantiles) report.Figure {
-	f := report.Figure{Name: name, Label: label, Unit: result.UnitSeconds}
+	f := report.Figure{
+		Name:  name,
+		Label: label,
+		Unit:  result.UnitSeconds,
+	}
 	if q != nil {
 		f.Value = new(q.P99.Seconds())
 	}
@@ -377,7 +381,11 @@ func p99Figure(name, label string, q *result.Quantiles) report.Figure {
 }
 
 func boundedFigure(name, label string, b *result.BoundedSeconds) report.Figure {
-	f := report.Figure{Name: name, Label: label, Unit: result.UnitSeconds}
+	f := report.Figure{
+		Name:  name,
+		Label: label,
+		Unit:  result.UnitSeconds,
+	}
 	if b != nil {
 		setBounds(&f, b.Value.Seconds(), b.AtLeast.Seconds(), b.AtMost.Seconds())
 	}

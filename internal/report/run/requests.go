@@ -157,9 +157,21 @@ func (f *fault) classTable(classes []errorClass) report.Table {
 			{Title: "Outcome"},
 			{Title: "Until recovery", Number: true},
 			{Title: "Whole run", Number: true},
-			{Title: "First", Number: true, Wide: true},
-			{Title: "Last", Number: true, Wide: true},
-			{Title: "What it was", Soft: true, Wide: true},
+			{
+				Title:  "First",
+				Number: true,
+				Wide:   true,
+			},
+			{
+				Title:  "Last",
+				Number: true,
+				Wide:   true,
+			},
+			{
+				Title: "What it was",
+				Soft:  true,
+				Wide:  true,
+			},
 		},
 	}
 	var until, whole int64
@@ -222,7 +234,11 @@ func (s *subject) errorsSection() *report.Section {
 			{Title: "Class"},
 			{Title: "Outcome"},
 			{Title: "Requests", Number: true},
-			{Title: "What it was", Soft: true, Wide: true},
+			{
+				Title: "What it was",
+				Soft:  true,
+				Wide:  true,
+			},
 		},
 	}
 	list := s.load.Errors
@@ -257,11 +273,23 @@ func (f *fault) operationsSection() *report.Section {
 		Columns: []report.Column{
 			{Title: "Operation"},
 			{Title: "Outage", Number: true},
-			{Title: "Known to", Number: true, Soft: true},
+			{
+				Title:  "Known to",
+				Number: true,
+				Soft:   true,
+			},
 			{Title: "Dip", Number: true},
 			{Title: "Errors", Number: true},
-			{Title: "First error", Number: true, Wide: true},
-			{Title: "Last error", Number: true, Wide: true},
+			{
+				Title:  "First error",
+				Number: true,
+				Wide:   true,
+			},
+			{
+				Title:  "Last error",
+				Number: true,
+				Wide:   true,
+			},
 		},
 	}
 	row := func(name string, o *result.BoundedSeconds, dip *float64, i *result.Failures) {

@@ -26,11 +26,23 @@ func (s *subject) faultsSection(d *report.Document) {
 		Columns: []report.Column{
 			{Title: "Fault"},
 			{Title: "Type"},
-			{Title: "At", Number: true, Wide: true},
+			{
+				Title:  "At",
+				Number: true,
+				Wide:   true,
+			},
 			{Title: "Outage", Number: true},
-			{Title: "Dip", Number: true, Wide: true},
+			{
+				Title:  "Dip",
+				Number: true,
+				Wide:   true,
+			},
 			{Title: "Recovery", Number: true},
-			{Title: "Lost writes", Number: true, Wide: true},
+			{
+				Title:  "Lost writes",
+				Number: true,
+				Wide:   true,
+			},
 			{Title: "Verdict"},
 		},
 	}
@@ -43,7 +55,11 @@ func (s *subject) faultsSection(d *report.Document) {
 		}
 		for _, name := range []string{"outage", "dip", "recoveryTime", "lostWrites"} {
 			one := figures[name]
-			cells = append(cells, report.Cell{Text: one.String(), Value: one.Value, Unit: one.Unit})
+			cells = append(cells, report.Cell{
+				Text:  one.String(),
+				Value: one.Value,
+				Unit:  one.Unit,
+			})
 		}
 		judged := map[v1alpha1.Verdict]report.Judged{
 			v1alpha1.VerdictPass:         report.Met,
@@ -179,7 +195,11 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 			{Title: "Of"},
 			{Title: "Looked at, or why", Soft: true},
 			{Title: "Found", Number: true},
-			{Title: "Limit", Number: true, Soft: true},
+			{
+				Title:  "Limit",
+				Number: true,
+				Soft:   true,
+			},
 			{Title: "A doubt?"},
 		},
 	}
@@ -213,7 +233,11 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 				{Text: c.Reason},
 				{},
 				{Text: c.What},
-				{Text: report.InUnit(unit, c.Found), Value: new(c.Found), Unit: unit},
+				{
+					Text:  report.InUnit(unit, c.Found),
+					Value: new(c.Found),
+					Unit:  unit,
+				},
 				{Text: limit},
 				{Text: "no", Judged: report.Met},
 			},

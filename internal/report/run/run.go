@@ -173,7 +173,11 @@ type subject struct {
 const columnsMost = 200_000
 
 func newSubject(in Input) *subject {
-	s := &subject{in: in, test: in.Test, load: in.Load}
+	s := &subject{
+		in:   in,
+		test: in.Test,
+		load: in.Load,
+	}
 	switch {
 	case s.test != nil:
 		if s.test.Status.StartTime != nil {

@@ -66,7 +66,11 @@ func (s *Schedule) trendSection(runs []history.Run) (*report.Section, error) {
 	left := 0
 	for _, f := range figures {
 		w := wording.Of(f.Name)
-		t := trend{Title: w.Title, Counts: w.Counts, Ticks: nightTicks(drawn)}
+		t := trend{
+			Title:  w.Title,
+			Counts: w.Counts,
+			Ticks:  nightTicks(drawn),
+		}
 		for c, name := range cells {
 			changed := slices.ContainsFunc(s.History.Changes, func(h history.Change) bool {
 				return h.Cell == name && h.Figure == f.Name

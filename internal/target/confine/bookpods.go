@@ -218,5 +218,9 @@ func (b *Book) unlisted(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Unlisted{what: what, namespace: b.namespace, cause: err}
+	return &Unlisted{
+		what:      what,
+		namespace: b.namespace,
+		cause:     err,
+	}
 }

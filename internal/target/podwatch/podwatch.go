@@ -37,7 +37,11 @@ func Begin(
 		return []client.ListOption{
 			client.InNamespace(namespace),
 			client.MatchingLabelsSelector{Selector: selector},
-			&client.ListOptions{Raw: raw, Limit: raw.Limit, Continue: raw.Continue},
+			&client.ListOptions{
+				Raw:      raw,
+				Limit:    raw.Limit,
+				Continue: raw.Continue,
+			},
 		}
 	}
 	source := &cache.ListWatch{

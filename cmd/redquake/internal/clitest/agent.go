@@ -20,8 +20,10 @@ import (
 // AgentPlan is a plan of two pods for a Redis at address.
 func AgentPlan(address string) *plan.Plan {
 	return &plan.Plan{
-		Run: "run", Pods: 2, Interval: 100 * time.Millisecond,
-		Target: plan.Target{Addresses: []string{address}},
+		Run:      "run",
+		Pods:     2,
+		Interval: 100 * time.Millisecond,
+		Target:   plan.Target{Addresses: []string{address}},
 		Client: plan.Client{
 			Connections:    2,
 			Pipeline:       1,
@@ -31,9 +33,17 @@ func AgentPlan(address string) *plan.Plan {
 		},
 		Shape: plan.Shape{Rate: 400, Duration: time.Second},
 		Workload: plan.Workload{
-			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
-			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 10, Distribution: plan.Uniform},
-			Values:   plan.Values{MinBytes: 8, MaxBytes: 8},
+			Commands: []plan.Command{{
+				Name:   "set",
+				Weight: 1,
+				Words:  []string{"SET", "{key}", "{value}"},
+			}},
+			Keyspace: plan.Keyspace{
+				Prefix:       "rq:",
+				Keys:         10,
+				Distribution: plan.Uniform,
+			},
+			Values: plan.Values{MinBytes: 8, MaxBytes: 8},
 		},
 	}
 }
@@ -71,7 +81,11 @@ func Output(
 ) string {
 	t.Helper()
 	var out, said bytes.Buffer
-	cmd := command("redquake", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
+	cmd := command("redquake", cli.Streams{
+		In:  strings.NewReader(""),
+		Out: &out,
+		Err: &said,
+	})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(t.Context()); err != nil || said.Len() > 0 {

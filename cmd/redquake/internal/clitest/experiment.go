@@ -70,7 +70,11 @@ func NewSchedule() *v1alpha1.RedisExperimentSchedule {
 func NewExperiment(t *testing.T, edit func(*v1alpha1.RedisExperimentSpec)) *Experiment {
 	t.Helper()
 	e := &v1alpha1.RedisExperiment{
-		ObjectMeta: metav1.ObjectMeta{Name: "fsync", Namespace: "shop", UID: types.UID("e-uid")},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      "fsync",
+			Namespace: "shop",
+			UID:       types.UID("e-uid"),
+		},
 	}
 	e.APIVersion, e.Kind = v1alpha1.GroupVersion.String(), "RedisExperiment"
 	if err := yaml.UnmarshalStrict([]byte(ExperimentSpec), &e.Spec); err != nil {
@@ -114,7 +118,12 @@ func NewExperiment(t *testing.T, edit func(*v1alpha1.RedisExperimentSpec)) *Expe
 // SetComplete sets the condition Complete, and no other one.
 func (s *Experiment) SetComplete(complete metav1.ConditionStatus, reason, message string) {
 	s.Object.Status.Conditions = []metav1.Condition{
-		{Type: v1alpha1.ConditionComplete, Status: complete, Reason: reason, Message: message},
+		{
+			Type:    v1alpha1.ConditionComplete,
+			Status:  complete,
+			Reason:  reason,
+			Message: message,
+		},
 	}
 }
 

@@ -105,10 +105,19 @@ func AsYAML(t *testing.T, objects ...any) string {
 
 // AsList is a List, as kubectl saves several objects.
 func AsList(items ...any) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+	return map[string]any{
+		"apiVersion": "v1",
+		"kind":       "List",
+		"items":      items,
+	}
 }
 
 // Condition is the only condition of an object, with the reason Because.
 func Condition(kind string, status metav1.ConditionStatus, message string) []metav1.Condition {
-	return []metav1.Condition{{Type: kind, Status: status, Reason: "Because", Message: message}}
+	return []metav1.Condition{{
+		Type:    kind,
+		Status:  status,
+		Reason:  "Because",
+		Message: message,
+	}}
 }

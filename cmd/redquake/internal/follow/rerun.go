@@ -86,7 +86,12 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io cli.Streams) 
 	if err != nil {
 		return err
 	}
-	c := &creator{client: client, notes: io.Err, name: name, rerun: true}
+	c := &creator{
+		client: client,
+		notes:  io.Err,
+		name:   name,
+		rerun:  true,
+	}
 	var made []*kube.Object
 	renamed := map[string]string{}
 	for _, w := range all {

@@ -102,10 +102,14 @@ func (f *agentFlags) config(logger *slog.Logger) (agent.Config, error) {
 		return agent.Config{}, fmt.Errorf("--plan %s: %w", f.plan, err)
 	}
 	return agent.Config{
-		Plan: plan, Pod: index, Runner: watched(runner),
-		Token: credentials.Token, Certificate: certificate,
-		Listen: f.listen, Sidecar: f.sidecar,
-		Logger: logger.With("run", plan.Run, "pod", index),
+		Plan:        plan,
+		Pod:         index,
+		Runner:      watched(runner),
+		Token:       credentials.Token,
+		Certificate: certificate,
+		Listen:      f.listen,
+		Sidecar:     f.sidecar,
+		Logger:      logger.With("run", plan.Run, "pod", index),
 	}, nil
 }
 

@@ -12,7 +12,11 @@ const thisMachine = "from this machine"
 
 // reportOf makes the report of a load from this machine.
 func reportOf(load *result.Load, series *merged.Series) *report.Document {
-	return run.LoadTest(run.Input{Name: thisMachine, Load: load, Series: series})
+	return run.LoadTest(run.Input{
+		Name:   thisMachine,
+		Load:   load,
+		Series: series,
+	})
 }
 
 const loadHelp = `Load a Redis from this machine, without a cluster, and write what was measured.

@@ -39,7 +39,11 @@ const (
 )
 
 func newProgress(w io.Writer, plan *plan.Plan) *progress {
-	p := &progress{w: w, plan: plan, every: everyElsewhere}
+	p := &progress{
+		w:     w,
+		plan:  plan,
+		every: everyElsewhere,
+	}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.terminal, p.every = true, everyOnTerminal
 	}

@@ -35,7 +35,11 @@ func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
 		if n := used[name]; n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
-		commands = append(commands, v1alpha1.WorkloadCommand{Name: name, Weight: weight, Command: words})
+		commands = append(commands, v1alpha1.WorkloadCommand{
+			Name:    name,
+			Weight:  weight,
+			Command: words,
+		})
 	}
 	return commands, nil
 }

@@ -35,7 +35,8 @@ func Child(spec *v1alpha1.RedisFaultSpec, hit Hit) Object {
 	case v1alpha1.FaultPodKill:
 		return &cmv1.PodChaos{Spec: cmv1.PodChaosSpec{
 			ContainerSelector: cmv1.ContainerSelector{PodSelector: byName(hit.Namespace, hit.Pod)},
-			Action:            cmv1.PodKillAction, GracePeriod: int64(hit.Grace / time.Second),
+			Action:            cmv1.PodKillAction,
+			GracePeriod:       int64(hit.Grace / time.Second),
 		}}
 	case v1alpha1.FaultNetworkDelay, v1alpha1.FaultNetworkLoss, v1alpha1.FaultNetworkPartition:
 		return networkChaos(&spec.Action, hit)
@@ -45,8 +46,10 @@ func Child(spec *v1alpha1.RedisFaultSpec, hit Hit) Object {
 		return stressChaos(spec.Action.CPUStress, hit)
 	case v1alpha1.FaultClockSkew:
 		return &cmv1.TimeChaos{Spec: cmv1.TimeChaosSpec{
-			ContainerSelector: inContainer(hit), Duration: new(hit.Lasts.String()),
-			TimeOffset: spec.Action.ClockSkew.Offset.Duration.String(), ClockIds: []string{"CLOCK_REALTIME"},
+			ContainerSelector: inContainer(hit),
+			Duration:          new(hit.Lasts.String()),
+			TimeOffset:        spec.Action.ClockSkew.Offset.Duration.String(),
+			ClockIds:          []string{"CLOCK_REALTIME"},
 		}}
 	}
 	return nil
@@ -101,7 +104,8 @@ func stressChaos(s *v1alpha1.CPUStress, hit Hit) *cmv1.StressChaos {
 		workers, load = int(s.Workers), int(s.Load)
 	}
 	return &cmv1.StressChaos{Spec: cmv1.StressChaosSpec{
-		ContainerSelector: inContainer(hit), Duration: new(hit.Lasts.String()),
+		ContainerSelector: inContainer(hit),
+		Duration:          new(hit.Lasts.String()),
 		Stressors: &cmv1.Stressors{
 			CPUStressor: &cmv1.CPUStressor{Stressor: cmv1.Stressor{Workers: workers}, Load: &load},
 		},
