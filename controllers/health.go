@@ -105,7 +105,8 @@ func (h *health) stalled() (time.Duration, string) {
 			why = fmt.Sprintf("controller %s has not completed %s", q.controller, request)
 		}
 	}
-	if age := h.now().Sub(h.seenAt); h.lease != nil && age > longest {
+	age := h.now().Sub(h.seenAt)
+	if h.lease != nil && age > longest {
 		longest = age
 		why = fmt.Sprintf("the cache does not follow the API server: it has an old copy of the Lease %s",
 			h.lease)

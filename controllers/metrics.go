@@ -35,7 +35,8 @@ func ObjectsIn(cache client.Reader) func(context.Context) (*metrics.Objects, err
 			schedules   v1alpha1.RedisExperimentScheduleList
 		)
 		for _, list := range []client.ObjectList{&tests, &faults, &experiments, &schedules} {
-			if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			err := cache.List(ctx, list, client.UnsafeDisableDeepCopy)
+			if err != nil {
 				return nil, fmt.Errorf("list objects for the metrics: %w", err)
 			}
 		}

@@ -44,7 +44,8 @@ func (q *watchedQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcil
 	for _, request := range requests {
 		each := o
 		if limited {
-			if delay := q.limiter.When(request); each.After == 0 || delay < each.After {
+			delay := q.limiter.When(request)
+			if each.After == 0 || delay < each.After {
 				each.After = delay
 			}
 		}

@@ -165,7 +165,8 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 		{"RedisExperimentSchedule", of.Schedules},
 		{"notifications", schedule.NewNotifier(of.Schedules)},
 	} {
-		if err := one.controller.SetupWithManager(mgr, health.watching(ControllerOptions())); err != nil {
+		err := one.controller.SetupWithManager(mgr, health.watching(ControllerOptions()))
+		if err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", one.what, err)
 		}
 	}

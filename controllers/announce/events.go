@@ -59,8 +59,8 @@ type Change struct {
 // fault, each change is stored once, and has its events once, also after a restart.
 func (a Announcer) Emit(ctx context.Context, c *Change) {
 	before, after := &c.Before.Status, &c.After.Status
-	if is := state.Changed(before.Conditions, after.Conditions,
-		v1alpha1.ConditionComplete); is != nil {
+	is := state.Changed(before.Conditions, after.Conditions, v1alpha1.ConditionComplete)
+	if is != nil {
 		kind := corev1.EventTypeNormal
 		if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionFailed) ||
 			is.Reason == v1alpha1.ReasonNotRecovered || is.Reason == v1alpha1.ReasonStopConditionMet {
@@ -80,10 +80,10 @@ func (a Announcer) Emit(ctx context.Context, c *Change) {
 	}
 	a.emitPartlyReverted(c)
 	a.emitNotHeld(c)
-	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil &&
-		late.Reason == v1alpha1.ReasonRevertDelayed {
-		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil ||
-			old.Reason != late.Reason {
+	late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted)
+	if late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
+		old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted)
+		if old == nil || old.Reason != late.Reason {
 			a.Recorder.Eventf(c.After, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s",
 				digest.Truncate(late.Message, 1000))
 		}
@@ -109,8 +109,8 @@ func (a Announcer) emitNotHeld(c *Change) {
 	if held == nil || held.Status != metav1.ConditionFalse {
 		return
 	}
-	if old := meta.FindStatusCondition(c.Before.Status.Conditions,
-		v1alpha1.ConditionHeld); old == nil || old.Reason != held.Reason {
+	old := meta.FindStatusCondition(c.Before.Status.Conditions, v1alpha1.ConditionHeld)
+	if old == nil || old.Reason != held.Reason {
 		a.Recorder.Eventf(c.After, nil, corev1.EventTypeWarning, held.Reason, "Hold", "%s",
 			digest.Truncate(held.Message, 1000))
 	}
@@ -324,8 +324,9 @@ func (a Announcer) workloadReferences(ctx context.Context, c *Change) []*corev1.
 		set := &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		}
-		if err := a.APIReader.Get(ctx, client.ObjectKey{Namespace: c.After.Namespace, Name: name},
-			set); err != nil {
+		err := a.APIReader.Get(ctx, client.ObjectKey{Namespace: c.After.Namespace, Name: name},
+			set)
+		if err != nil {
 			log.FromContext(ctx).V(1).Info("No event on a StatefulSet", "statefulSet", name, "cause",
 				err.Error())
 			continue

@@ -106,8 +106,8 @@ func (r Reader) ActedSince(
 				continue
 			}
 			other := lock.Wanted(f, TraitsOf(f), status.Targets, status.Workloads, status.StartTime.Time)
-			if besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load; !besideIt &&
-				lock.Contested(own, other) != "" {
+			besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load
+			if !besideIt && lock.Contested(own, other) != "" {
 				name = f.Name
 				return false
 			}
@@ -157,8 +157,8 @@ func (r Reader) Acting(
 // Hits are the pods that other faults have hit or will hit, as far as the cache knows.
 func (r Reader) Hits(ctx context.Context, of *v1alpha1.RedisFault) ([]guard.Hit, error) {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(of.Namespace),
-		client.UnsafeDisableDeepCopy); err != nil {
+	err := r.Client.List(ctx, &all, client.InNamespace(of.Namespace), client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return nil, fmt.Errorf("list the faults: %w", err)
 	}
 	var hits []guard.Hit

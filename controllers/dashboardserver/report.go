@@ -32,7 +32,8 @@ func (s *Source) Report(ctx context.Context, key dashboard.Key) (*report.Documen
 	switch key.Resource {
 	case dashboard.LoadTests:
 		test := &v1alpha1.RedisLoadTest{}
-		if err := s.get(ctx, key.Namespace, key.Name, test); err != nil {
+		err := s.get(ctx, key.Namespace, key.Name, test)
+		if err != nil {
 			return nil, err
 		}
 		in, err := s.run(ctx, test)
@@ -53,7 +54,8 @@ func (s *Source) Report(ctx context.Context, key dashboard.Key) (*report.Documen
 // fault makes the report of a fault, with the load that measures it unless that was deleted.
 func (s *Source) fault(ctx context.Context, key dashboard.Key) (*report.Document, error) {
 	fault := &v1alpha1.RedisFault{}
-	if err := s.get(ctx, key.Namespace, key.Name, fault); err != nil {
+	err := s.get(ctx, key.Namespace, key.Name, fault)
+	if err != nil {
 		return nil, err
 	}
 	in := &run.Input{Name: fault.Status.LoadTest, Faults: []v1alpha1.RedisFault{*fault}}
@@ -159,7 +161,8 @@ func (s *Source) configMap(
 // experiment makes the report of an experiment.
 func (s *Source) experiment(ctx context.Context, key dashboard.Key) (*report.Document, error) {
 	e := &v1alpha1.RedisExperiment{}
-	if err := s.get(ctx, key.Namespace, key.Name, e); err != nil {
+	err := s.get(ctx, key.Namespace, key.Name, e)
+	if err != nil {
 		return nil, err
 	}
 	plan, err := experiment.NewPlan(&e.Spec)
@@ -190,7 +193,8 @@ func (s *Source) experiment(ctx context.Context, key dashboard.Key) (*report.Doc
 // schedule makes the report of a schedule.
 func (s *Source) schedule(ctx context.Context, key dashboard.Key) (*report.Document, error) {
 	o := &v1alpha1.RedisExperimentSchedule{}
-	if err := s.get(ctx, key.Namespace, key.Name, o); err != nil {
+	err := s.get(ctx, key.Namespace, key.Name, o)
+	if err != nil {
 		return nil, err
 	}
 	of := &schedule.Schedule{Object: o}

@@ -99,13 +99,14 @@ func (s *Source) faultsOn(
 	ctx context.Context, test *v1alpha1.RedisLoadTest, options ...client.ListOption,
 ) ([]v1alpha1.RedisFault, error) {
 	var list v1alpha1.RedisFaultList
-	if err := s.Client.List(ctx, &list,
-		append(options, client.InNamespace(test.Namespace))...); err != nil {
+	err := s.Client.List(ctx, &list, append(options, client.InNamespace(test.Namespace))...)
+	if err != nil {
 		return nil, fmt.Errorf("list the faults of namespace %s: %w", test.Namespace, err)
 	}
 	var on []v1alpha1.RedisFault
 	for i := range list.Items {
-		if f := &list.Items[i]; f.Status.LoadTest == test.Name ||
+		f := &list.Items[i]
+		if f.Status.LoadTest == test.Name ||
 			f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == test.Name {
 			on = append(on, *f)
 		}

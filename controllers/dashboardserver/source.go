@@ -89,7 +89,8 @@ func (s *Source) Objects(
 
 func (s *Source) list(ctx context.Context, resource, namespace string) ([]dashboard.Object, error) {
 	var l lists
-	if err := s.Client.List(ctx, l.of(resource), client.InNamespace(namespace), shared); err != nil {
+	err := s.Client.List(ctx, l.of(resource), client.InNamespace(namespace), shared)
+	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", resource, err)
 	}
 	list := make([]dashboard.Object, 0,

@@ -65,7 +65,8 @@ func Phase(pod *corev1.Pod) corev1.PodPhase {
 // endOfAgent is how the agent of a pod has ended; nil while it has not.
 func endOfAgent(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for i := range pod.Status.ContainerStatuses {
-		if c := &pod.Status.ContainerStatuses[i]; c.Name == children.AgentContainer {
+		c := &pod.Status.ContainerStatuses[i]
+		if c.Name == children.AgentContainer {
 			return c.State.Terminated
 		}
 	}
@@ -128,8 +129,8 @@ func Explain(pod *corev1.Pod) string {
 		}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" &&
-			w.Reason != "PodInitializing" {
+		w := c.State.Waiting
+		if w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
 			return strings.TrimSpace("waits: " + w.Reason + " " + w.Message)
 		}
 	}
@@ -149,7 +150,8 @@ func JobTrouble(ctx context.Context, api client.Reader, job *batchv1.Job) string
 	var newest *corev1.Event
 	err := paging.Each(ctx, api, &page, func() bool {
 		for i := range page.Items {
-			if e := &page.Items[i]; newest == nil || e.LastTimestamp.After(newest.LastTimestamp.Time) {
+			e := &page.Items[i]
+			if newest == nil || e.LastTimestamp.After(newest.LastTimestamp.Time) {
 				newest = e
 			}
 		}

@@ -162,7 +162,8 @@ func (s *staleness) see(pod *podMetrics) {
 
 // message is empty if the newest reading is as new as it can be expected to be.
 func (s *staleness) message() string {
-	if age := s.now.Sub(s.newest); age > s.window+podMetricsLate {
+	age := s.now.Sub(s.newest)
+	if age > s.window+podMetricsLate {
 		return fmt.Sprintf("the metrics API has no new readings of the pods: the newest ended %s ago",
 			age.Round(time.Second))
 	}
@@ -187,8 +188,9 @@ func (r Reader) cpuLimits(
 	ctx context.Context, namespace string, selector labels.Selector,
 ) (map[string]map[string]float64, error) {
 	var pods corev1.PodList // the API server lists by name
-	if err := r.APIReader.List(ctx, &pods, client.InNamespace(namespace),
-		client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxObservedPods)); err != nil {
+	err := r.APIReader.List(ctx, &pods, client.InNamespace(namespace),
+		client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxObservedPods))
+	if err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })

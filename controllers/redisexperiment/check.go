@@ -22,7 +22,8 @@ const checksAtOnce = 16
 func (r *Reconciler) check(ctx context.Context, s *scope) state.Outcome {
 	if !accepted(s.experiment) {
 		for i := range s.plan.Variants {
-			if found, err := r.wouldAccept(ctx, s, i); found != nil || err != nil {
+			found, err := r.wouldAccept(ctx, s, i)
+			if found != nil || err != nil {
 				return state.Outcome{
 					Problem: found,
 					Err:     err,
@@ -87,7 +88,8 @@ func (r *Reconciler) removeChecks(ctx context.Context, s *scope) error {
 		return err
 	}
 	for i := range found {
-		if err := r.Client.Delete(ctx, &found[i]); client.IgnoreNotFound(err) != nil {
+		err := r.Client.Delete(ctx, &found[i])
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete RedisFault %s: %w", found[i].Name, err)
 		}
 	}

@@ -38,7 +38,8 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) state.Outcome {
 		of.Failed = digest.Truncate(of.Failed, maxReason)
 		of.Inconclusive = digest.Truncate(of.Inconclusive, maxReason)
 		s.record.Runs = append(s.record.Runs, of)
-		if err := stored.SaveRecord(ctx, r.Client, s.experiment, s.record); err != nil {
+		err = stored.SaveRecord(ctx, r.Client, s.experiment, s.record)
+		if err != nil {
 			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
 			if !s.experiment.Spec.Abort || !lasts(err) {
 				return state.Outcome{Err: err}
@@ -156,7 +157,8 @@ func (s *scope) notHeld() string {
 // failed is why the run failed: what could not complete, or an objective that was missed; "" = it
 // has not.
 func (s *scope) failed() string {
-	if test := s.run.test; failure(test.Status.Conditions, test.Status.Verdict) {
+	test := s.run.test
+	if failure(test.Status.Conditions, test.Status.Verdict) {
 		return fmt.Sprintf("RedisLoadTest %s: %s", test.Name, state.EndOf(test.Status.Conditions))
 	}
 	for _, c := range slices.Concat(s.run.faults, s.run.settings) {
@@ -196,8 +198,8 @@ func (s *scope) unreverted() string {
 		if c.found == nil {
 			continue
 		}
-		if end := meta.FindStatusCondition(c.found.Status.Conditions,
-			v1alpha1.ConditionFailed); end != nil && end.Status == metav1.ConditionTrue &&
+		end := meta.FindStatusCondition(c.found.Status.Conditions, v1alpha1.ConditionFailed)
+		if end != nil && end.Status == metav1.ConditionTrue &&
 			end.Reason == v1alpha1.ReasonRevertFailed {
 			return fmt.Sprintf(
 				"RedisFault %s could not be reverted, so that no further run would be measured on the same Redis: %s",
@@ -225,13 +227,15 @@ func (r *Reconciler) prune(ctx context.Context, s *scope) error {
 		if !old(&faults[i]) {
 			continue
 		}
-		if err := r.Client.Delete(ctx, &faults[i]); client.IgnoreNotFound(err) != nil {
+		err := r.Client.Delete(ctx, &faults[i])
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete RedisFault %s of an old run: %w", faults[i].Name, err)
 		}
 	}
 	var tests v1alpha1.RedisLoadTestList
-	if err := r.Client.List(ctx, &tests, client.InNamespace(s.experiment.Namespace),
-		client.MatchingLabels{v1alpha1.LabelExperiment: s.experiment.Name}); err != nil {
+	err = r.Client.List(ctx, &tests, client.InNamespace(s.experiment.Namespace),
+		client.MatchingLabels{v1alpha1.LabelExperiment: s.experiment.Name})
+	if err != nil {
 		return fmt.Errorf("list the load tests: %w", err)
 	}
 	for i := range tests.Items {
@@ -239,9 +243,8 @@ func (r *Reconciler) prune(ctx context.Context, s *scope) error {
 		if !old(test) || !metav1.IsControlledBy(test, s.experiment) {
 			continue
 		}
-		if err := r.Client.Delete(ctx, test,
-			client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(
-			err) != nil {
+		err := r.Client.Delete(ctx, test, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete RedisLoadTest %s of an old run: %w", test.Name, err)
 		}
 	}

@@ -73,10 +73,12 @@ func (r *Reconciler) earlierRun(
 			},
 		}
 		h, err := stored.History(ctx, r.Client, schedule)
-		if unusable, err := problem.From(err); err != nil || unusable != nil {
+		unusable, err := problem.From(err)
+		if err != nil || unusable != nil {
 			return nil, messageOf(unusable), err
 		}
-		if run := h.Find(name); run != nil && run.Complete && run.Record != nil {
+		run := h.Find(name)
+		if run != nil && run.Complete && run.Record != nil {
 			return &experiment.Earlier{
 				Name:     name,
 				Template: run.Template,

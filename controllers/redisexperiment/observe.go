@@ -92,7 +92,8 @@ func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 			}
 		}
 	}
-	if found, err := problem.From(err); found != nil || err != nil {
+	found, err := problem.From(err)
+	if found != nil || err != nil {
 		s.seen.Problem = found
 		return err
 	}
@@ -101,7 +102,8 @@ func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 	}
 	s.seen.Recorded = len(s.record.Runs)
 	// A run is recorded before the status counts it.
-	if p := s.experiment.Status.Progress; p != nil && int(p.Finished) > s.seen.Recorded {
+	p := s.experiment.Status.Progress
+	if p != nil && int(p.Finished) > s.seen.Recorded {
 		s.record = nil
 		s.seen.Problem = &problem.Problem{
 			Reason:  v1alpha1.ReasonResultsNotStorable,
@@ -147,7 +149,8 @@ func (r *Reconciler) observeChecks(ctx context.Context, s *scope) error {
 			s.seen.Checks = append(s.seen.Checks, c.What)
 		default:
 			passed++
-			if refused := refusal(&found[i]); refused != "" && s.seen.Problem == nil {
+			refused := refusal(&found[i])
+			if refused != "" && s.seen.Problem == nil {
 				s.seen.Problem = &problem.Problem{
 					Reason:  v1alpha1.ReasonRefused,
 					Message: fmt.Sprintf("cell %s: %s: %s", c.Cell, c.What, refused),
@@ -183,8 +186,8 @@ func (r *Reconciler) faultsOf(
 ) ([]v1alpha1.RedisFault, error) {
 	labels[v1alpha1.LabelExperiment] = s.experiment.Name
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.experiment.Namespace),
-		labels); err != nil {
+	err := r.Client.List(ctx, &all, client.InNamespace(s.experiment.Namespace), labels)
+	if err != nil {
 		return nil, fmt.Errorf("list the faults: %w", err)
 	}
 	return slices.DeleteFunc(all.Items, func(f v1alpha1.RedisFault) bool {
@@ -243,8 +246,8 @@ func (r *Reconciler) pair(
 			c.found = &found[i]
 		} else if s.stopping() {
 			f := &v1alpha1.RedisFault{}
-			if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(w),
-				f); client.IgnoreNotFound(err) != nil {
+			err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(w), f)
+			if client.IgnoreNotFound(err) != nil {
 				return nil, fmt.Errorf("read RedisFault %s: %w", w.Name, err)
 			} else if err == nil && metav1.IsControlledBy(f, s.experiment) {
 				c.found = f

@@ -42,7 +42,8 @@ func (r *Reconciler) report(
 	if equality.Semantic.DeepEqual(s.before.Status, *status) {
 		return nil
 	}
-	if err := state.PatchStatus(ctx, r.Client, s.experiment, s.before); err != nil {
+	err := state.PatchStatus(ctx, r.Client, s.experiment, s.before)
+	if err != nil {
 		return err
 	}
 	r.emitEvents(s)
@@ -78,7 +79,8 @@ func (s *scope) setProgress(now time.Time) {
 		// From the start, with what passes between runs; a run under way counts as if it had just begun.
 		each := max(now.Sub(status.StartTime.Time), took) / time.Duration(n)
 		end := metav1.NewTime(now.Add(time.Duration(s.seen.Total-n) * each).Truncate(time.Second))
-		if old := status.ExpectedEnd; old == nil || s.before.Status.Progress == nil ||
+		old := status.ExpectedEnd
+		if old == nil || s.before.Status.Progress == nil ||
 			s.before.Status.Progress.Finished != status.Progress.Finished {
 			status.ExpectedEnd = &end
 		}

@@ -29,7 +29,8 @@ func (r *Reconciler) perform(
 		return state.Outcome{Problem: s.seen.Problem}
 	}
 	// What was created, recorded and deleted since would be created again.
-	if o, fresh := state.Fresh(ctx, r.APIReader, "RedisExperiment", s.before); !fresh {
+	o, fresh := state.Fresh(ctx, r.APIReader, "RedisExperiment", s.before)
+	if !fresh {
 		o.SkipReport = true
 		return o
 	}
@@ -115,14 +116,16 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) state.Outcome {
 func (r *Reconciler) load(ctx context.Context, s *scope) state.Outcome {
 	for _, c := range s.run.faults {
 		if c.found == nil {
-			if err := r.create(ctx, s, c.wanted, "RedisFault"); err != nil {
+			err := r.create(ctx, s, c.wanted, "RedisFault")
+			if err != nil {
 				return r.created(s, err)
 			}
 		}
 	}
 	if s.run.test == nil {
-		if err := r.create(ctx, s, children.RunLoadTest(s.experiment, s.run.variant, s.run.slot),
-			"RedisLoadTest"); err != nil {
+		err := r.create(ctx, s, children.RunLoadTest(s.experiment, s.run.variant, s.run.slot),
+			"RedisLoadTest")
+		if err != nil {
 			return r.created(s, err)
 		}
 	}
@@ -141,7 +144,8 @@ func (r *Reconciler) create(
 	case apierrors.IsAlreadyExists(err):
 		existing := &metav1.PartialObjectMetadata{}
 		existing.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(object), existing); err != nil {
+		err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(object), existing)
+		if err != nil {
 			return fmt.Errorf("read %s %s: %w", kind, name, err)
 		}
 		if !metav1.IsControlledBy(existing, s.experiment) {
@@ -205,12 +209,12 @@ func (r *run) held() (since time.Time, holds bool) {
 // abort ends what is under way of the run: its load test and its faults. Its settings end with the
 // load test, if there is one.
 func (r *Reconciler) abort(ctx context.Context, s *scope) state.Outcome {
-	if test := s.run.test; test != nil && !test.Spec.Abort &&
-		!state.IsFinished(test.Status.Conditions) {
+	test := s.run.test
+	if test != nil && !test.Spec.Abort && !state.IsFinished(test.Status.Conditions) {
 		changed := test.DeepCopy()
 		changed.Spec.Abort = true
-		if err := r.Client.Patch(ctx, changed,
-			client.MergeFrom(test)); client.IgnoreNotFound(err) != nil {
+		err := r.Client.Patch(ctx, changed, client.MergeFrom(test))
+		if client.IgnoreNotFound(err) != nil {
 			return state.Outcome{Err: fmt.Errorf("abort RedisLoadTest %s: %w", test.Name, err)}
 		}
 	}
@@ -224,8 +228,8 @@ func (r *Reconciler) abort(ctx context.Context, s *scope) state.Outcome {
 		}
 		changed := c.found.DeepCopy()
 		changed.Spec.Abort = true
-		if err := r.Client.Patch(ctx, changed,
-			client.MergeFrom(c.found)); client.IgnoreNotFound(err) != nil {
+		err := r.Client.Patch(ctx, changed, client.MergeFrom(c.found))
+		if client.IgnoreNotFound(err) != nil {
 			return state.Outcome{Err: fmt.Errorf("abort RedisFault %s: %w", c.found.Name, err)}
 		}
 	}

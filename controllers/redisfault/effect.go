@@ -33,7 +33,8 @@ func confirmBeforeRevert(ctx context.Context, s *scope.Fault, now time.Time) {
 // concludeEffect says so where nobody has checked the effect: the fault had ended before the first
 // check.
 func concludeEffect(s *scope.Fault) {
-	if status := &s.Fault.Status; status.Effect == "" && s.Seen.InjectedAny {
+	status := &s.Fault.Status
+	if status.Effect == "" && s.Seen.InjectedAny {
 		status.Effect = v1alpha1.EffectInconclusive
 		status.EffectEvidence = "the fault ended before its effect was checked"
 	}
@@ -72,8 +73,8 @@ func look(ctx context.Context, s *scope.Fault) (v1alpha1.Effect, string) {
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	status, ask := &s.Fault.Status, s.Injector.Effect
-	if holder, is := s.Injector.(contract.Holder); is && s.Seen.Setting &&
-		status.Effect == v1alpha1.EffectConfirmed {
+	holder, is := s.Injector.(contract.Holder)
+	if is && s.Seen.Setting && status.Effect == v1alpha1.EffectConfirmed {
 		ask = holder.Held
 	}
 	effects := make([]v1alpha1.Effect, len(status.Targets))

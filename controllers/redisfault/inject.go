@@ -23,7 +23,8 @@ func (r *Reconciler) inject(ctx context.Context, s *scope.Fault) state.Outcome {
 	}
 	status := &s.Fault.Status
 	if s.Seen.Attempted {
-		if o, fresh := state.Fresh(ctx, r.APIReader, "RedisFault", s.Before); !fresh {
+		o, fresh := state.Fresh(ctx, r.APIReader, "RedisFault", s.Before)
+		if !fresh {
 			return o
 		}
 	} else if o, may := r.turns().MayAct(ctx, s); !may {

@@ -24,7 +24,8 @@ func (r *Reconciler) keep(ctx context.Context, s *scope.Fault) error {
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	due, failed := keeper.Due(ctx, s.Fault.Status.Targets)
-	if refused := r.checkGuardsAlso(ctx, s, due); refused != nil {
+	refused := r.checkGuardsAlso(ctx, s, due)
+	if refused != nil {
 		due, failed = slices.DeleteFunc(due, inUse), errors.Join(failed, refused)
 	}
 	for i := range due {

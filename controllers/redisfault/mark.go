@@ -111,7 +111,8 @@ func markByLoad(s *scope.Fault) *scope.Mark {
 	var found *scope.Mark
 	s.Run.Read(func(series *merged.Series) {
 		options := impact.Options{MeasuredFrom: s.QuietFrom, Planned: children.Planned(&s.Test.Spec)}
-		if b, broken := anomaly.BreakageSince(series, *since, options, s.Others); broken {
+		b, broken := anomaly.BreakageSince(series, *since, options, s.Others)
+		if broken {
 			found = &scope.Mark{
 				At:     s.Now.Add(b.At - s.Elapsed()),
 				Offset: &b.At,

@@ -23,7 +23,8 @@ import (
 // that fails, the injection fails in bounded time.
 func (r *Reconciler) renew(ctx context.Context, s *scope.Fault) state.Outcome {
 	status := &s.Fault.Status
-	if o, fresh := state.Fresh(ctx, r.APIReader, "RedisFault", s.Before); !fresh {
+	o, fresh := state.Fresh(ctx, r.APIReader, "RedisFault", s.Before)
+	if !fresh {
 		return o
 	}
 	if err := r.reach().Connect(ctx, s); err != nil {
@@ -45,8 +46,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Fault) state.Outcome {
 	if o, pass := r.reach().CheckStops(s); !pass {
 		return o
 	}
-	if err := r.ending().ObserveStopNow(ctx, s); err != nil || s.Seen.Stopped != "" ||
-		s.Seen.Withheld != nil {
+	err := r.ending().ObserveStopNow(ctx, s)
+	if err != nil || s.Seen.Stopped != "" || s.Seen.Withheld != nil {
 		// the next reconcile ends the fault, or holds it
 		return state.Outcome{Again: err == nil, Err: err}
 	}
@@ -63,7 +64,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Fault) state.Outcome {
 	if occupied != nil {
 		return state.Outcome{Problem: turns.WaitBeside(s, wanted, occupied)}
 	}
-	if waits, err := r.turns().TakeTurn(ctx, s, wanted); err != nil {
+	waits, err := r.turns().TakeTurn(ctx, s, wanted)
+	if err != nil {
 		return state.Outcome{Err: err}
 	} else if waits != nil {
 		return state.Outcome{
@@ -72,7 +74,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Fault) state.Outcome {
 			Failed:  waits.Lasting,
 		}
 	}
-	if err := rules.Permitted(ctx, r.APIReader, s.Fault); err != nil {
+	err = rules.Permitted(ctx, r.APIReader, s.Fault)
+	if err != nil {
 		return r.refuse(s, err)
 	}
 	// Not earlier: what another fault has changed is neither to be recorded nor a reason to refuse
@@ -128,7 +131,8 @@ func setRecord(s *scope.Fault, targets []v1alpha1.FaultTarget, now metav1.MicroT
 func (r *Reconciler) selectTargets(
 	ctx context.Context, s *scope.Fault,
 ) ([]v1alpha1.FaultTarget, error) {
-	if test := measuringTest(s); test != nil && s.Traits.NewPod && losesReplacements(test) &&
+	test := measuringTest(s)
+	if test != nil && s.Traits.NewPod && losesReplacements(test) &&
 		!(s.Fault.Spec.DryRun && neverStarted(test)) {
 		return nil, problem.Invalid(
 			"RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would "+
@@ -137,8 +141,8 @@ func (r *Reconciler) selectTargets(
 	if err := r.reach().Connect(ctx, s); err != nil {
 		return nil, err
 	}
-	if status := &s.Fault.Status; s.Fault.Spec.Select.Pick == v1alpha1.PickRandom &&
-		status.Seed == nil {
+	status := &s.Fault.Status
+	if s.Fault.Spec.Select.Pick == v1alpha1.PickRandom && status.Seed == nil {
 		status.Seed = new(guard.NewSeed())
 	}
 	others, err := r.claims().Hits(ctx, s.Fault)
@@ -156,7 +160,8 @@ func (r *Reconciler) selectTargets(
 // preflight checks each target, and adds what its revert needs.
 func preflight(ctx context.Context, s *scope.Fault, targets []v1alpha1.FaultTarget) error {
 	for i := range targets {
-		if err := s.Injector.Preflight(ctx, &targets[i]); err != nil {
+		err := s.Injector.Preflight(ctx, &targets[i])
+		if err != nil {
 			return fmt.Errorf("check target %s: %w", targets[i].Pod, err)
 		}
 	}

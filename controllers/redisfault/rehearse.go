@@ -45,7 +45,8 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope.Fault) state.Outcome
 		if workloads, omitted, err = turns.WorkloadsOf(ctx, s, targets); err != nil {
 			return scope.ProblemOf(err)
 		}
-		if err := rules.Permitted(ctx, r.APIReader, s.Fault); err != nil {
+		err = rules.Permitted(ctx, r.APIReader, s.Fault)
+		if err != nil {
 			return scope.ProblemOf(err)
 		}
 		waits, err := r.wouldWait(ctx, s, r.turns().Wanted(s, targets, workloads))
@@ -108,7 +109,8 @@ func (r *Reconciler) wouldWait(
 	if clash := turns.ClashWith(wanted, held); clash != nil {
 		return nil, clash
 	}
-	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
+	other, on, blocked := lock.Blocker(wanted, held, waiting)
+	if blocked {
 		return []string{"the fault would wait: " + lock.Message(wanted, other, on)}, nil
 	}
 	for _, limit := range limits {
@@ -132,7 +134,8 @@ func obstacles(s *scope.Fault) []string {
 		found = append(found, fmt.Sprintf("RedisLoadTest %s is over: the fault would fail",
 			s.Seen.LoadName))
 	}
-	if test := measuringTest(s); test != nil && s.Traits.NewPod && losesReplacements(test) {
+	test := measuringTest(s)
+	if test != nil && s.Traits.NewPod && losesReplacements(test) {
 		found = append(found,
 			fmt.Sprintf(
 				"RedisLoadTest %s has no target.service: the fault would fail, unless Redis turns out to be a cluster",

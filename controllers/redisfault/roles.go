@@ -29,7 +29,8 @@ func (r *Reconciler) observeRoles(ctx context.Context, s *scope.Fault) {
 	if !s.Seen.Settled || status.SettledTime != nil || s.Seen.Setting {
 		return
 	}
-	if since := r.Clock.Now().Sub(lastRoleChange(status)); since >= 0 && since < figures.SustainFor {
+	since := r.Clock.Now().Sub(lastRoleChange(status))
+	if since >= 0 && since < figures.SustainFor {
 		s.Seen.Settled, s.RolesOpen = false, "the roles changed a moment ago"
 		return
 	}
@@ -46,7 +47,8 @@ func (r *Reconciler) observeRoles(ctx context.Context, s *scope.Fault) {
 func lastRoleChange(status *v1alpha1.RedisFaultStatus) time.Time {
 	var last time.Time
 	for i := range status.Timeline {
-		if e := &status.Timeline[i]; slices.Contains(roleChanges, e.Event) && e.At.After(last) {
+		e := &status.Timeline[i]
+		if slices.Contains(roleChanges, e.Event) && e.At.After(last) {
 			last = e.At.Time
 		}
 	}

@@ -47,13 +47,15 @@ func (r *Reconciler) report(
 	figures.SetResults(s, o, d, now)
 	status.Display = conditions.Display(s)
 	conditions.Set(s, d, o)
-	if err := figures.StoreResult(ctx, s, r.Client, o); err != nil {
+	err := figures.StoreResult(ctx, s, r.Client, o)
+	if err != nil {
 		return err
 	}
 	if !r.statusDue(s) {
 		return nil
 	}
-	if err := state.PatchStatus(ctx, r.Client, s.Fault, s.Before); err != nil {
+	err = state.PatchStatus(ctx, r.Client, s.Fault, s.Before)
+	if err != nil {
 		return err
 	}
 	if s.Seen.Restored == "" { // no fault has ended
@@ -114,8 +116,8 @@ func (r *Reconciler) statusDue(s *scope.Fault) bool {
 		if s.Seen.Setting && steady.Conditions[i].Type == v1alpha1.ConditionComplete {
 			continue
 		}
-		if c := meta.FindStatusCondition(s.Before.Status.Conditions,
-			steady.Conditions[i].Type); c != nil && c.Status == steady.Conditions[i].Status &&
+		c := meta.FindStatusCondition(s.Before.Status.Conditions, steady.Conditions[i].Type)
+		if c != nil && c.Status == steady.Conditions[i].Status &&
 			c.Reason == steady.Conditions[i].Reason {
 			steady.Conditions[i].Message = c.Message
 		}

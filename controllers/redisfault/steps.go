@@ -101,7 +101,8 @@ func (r *Reconciler) end(
 // createLoad creates the load test of a fault that does not refer to one.
 func (r *Reconciler) createLoad(ctx context.Context, s *scope.Fault) state.Outcome {
 	test := children.ProbeLoadTest(s.Fault)
-	if err := client.IgnoreAlreadyExists(r.Client.Create(ctx, test)); err != nil {
+	err := client.IgnoreAlreadyExists(r.Client.Create(ctx, test))
+	if err != nil {
 		return state.Outcome{Err: fmt.Errorf("create RedisLoadTest %s: %w", test.Name, err)}
 	}
 	return state.Outcome{}
@@ -171,8 +172,8 @@ func (r *Reconciler) finish(ctx context.Context, s *scope.Fault, failed bool) st
 		!state.IsFinished(s.Test.Status.Conditions) && !s.Test.Spec.Abort {
 		changed := s.Test.DeepCopy()
 		changed.Spec.Abort = true
-		if err := client.IgnoreNotFound(r.Client.Patch(ctx, changed,
-			client.MergeFrom(s.Test))); err != nil {
+		err := client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.MergeFrom(s.Test)))
+		if err != nil {
 			return state.Outcome{Err: fmt.Errorf("abort RedisLoadTest %s: %w", s.Test.Name, err)}
 		}
 	}

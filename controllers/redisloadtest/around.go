@@ -33,7 +33,8 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope.Test) error {
 		if status.Target != nil {
 			status.Target.Message = digest.Truncate(targetMessage(s.Result), 512)
 		}
-		if cpu := s.Result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
+		cpu := s.Result.LoadPodCPU
+		if cpu != nil && status.LoadPods != nil {
 			status.LoadPods.CPU = new(digest.CPU(*cpu))
 		}
 	}
@@ -142,8 +143,8 @@ func (r *Reconciler) runningPods(ctx context.Context, namespace string) (map[str
 	names := map[string]string{}
 	err := paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
-			if p := &page.Items[i]; p.Status.PodIP != "" && !p.Spec.HostNetwork &&
-				p.Status.Phase == corev1.PodRunning {
+			p := &page.Items[i]
+			if p.Status.PodIP != "" && !p.Spec.HostNetwork && p.Status.Phase == corev1.PodRunning {
 				names[p.Status.PodIP] = p.Name
 			}
 		}
@@ -178,7 +179,8 @@ func (r *Reconciler) onlyPod(ctx context.Context, s *scope.Test) string {
 	if err != nil {
 		return "" // a name less, and no more
 	}
-	if running, err := redis.Running(all); err == nil && len(running) == 1 {
+	running, err := redis.Running(all)
+	if err == nil && len(running) == 1 {
 		return running[0].Name
 	}
 	return ""

@@ -14,8 +14,8 @@ import (
 // client of Redis can read it. Without it the bottleneck CPULimit is not evaluated, so a missing
 // limit does not delay the end.
 func (r *Reconciler) observeLimit(ctx context.Context, s *scope.Test) error {
-	if spec := &s.Test.Spec.Target; !s.Session.Finished ||
-		(spec.PodSelector == nil && spec.Service == nil) {
+	spec := &s.Test.Spec.Target
+	if !s.Session.Finished || (spec.PodSelector == nil && spec.Service == nil) {
 		return nil
 	}
 	limit, err := target.Redis{

@@ -51,7 +51,8 @@ func (r *Reconciler) finish(ctx context.Context, s *scope.Test) state.Outcome {
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := s.Run.Session.Release(callCtx)
-	if why := s.Run.Session.StoreError(); err != nil && why != nil {
+	why := s.Run.Session.StoreError()
+	if err != nil && why != nil {
 		if r.Clock.Since(s.Run.EndedAt) < storeTimeout {
 			// without the record there is no result: retry
 			return state.Outcome{Err: fmt.Errorf("release the load pods: %w", err)}
@@ -126,9 +127,10 @@ func (r *Reconciler) discard(ctx context.Context, s *scope.Test) error {
 		if name == "" { // there is no Job
 			continue
 		}
-		if err := r.deleteOwned(ctx, s.Test, &corev1.ConfigMap{
+		err := r.deleteOwned(ctx, s.Test, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.Test.Namespace, Name: name},
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -149,7 +151,8 @@ func loadJob(test *v1alpha1.RedisLoadTest) *batchv1.Job {
 // deleteOwned reads a child, and deletes it if it exists and is controlled by the owner: another
 // object may have its name.
 func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object) error {
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), child)
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -159,7 +162,7 @@ func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object
 		return nil
 	}
 	uid := child.GetUID()
-	err := r.Client.Delete(ctx, child, client.Preconditions{UID: &uid},
+	err = r.Client.Delete(ctx, child, client.Preconditions{UID: &uid},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s: %w", describe(child), err)

@@ -54,7 +54,8 @@ func (r *Reconciler) observeExits(ctx context.Context, s *scope.Test) error {
 	for i := range pods {
 		container := redis.Container(&pods[i])
 		for k := range pods[i].Status.ContainerStatuses {
-			if c := &pods[i].Status.ContainerStatuses[k]; c.Name == container.Name {
+			c := &pods[i].Status.ContainerStatuses[k]
+			if c.Name == container.Name {
 				addExit(s, &pods[i], c, now)
 			}
 		}
@@ -120,7 +121,8 @@ func exitMessage(pod *corev1.Pod, c *corev1.ContainerStatus, e *v1alpha1.Contain
 	text := fmt.Sprintf(
 		"container %s of pod %s ended %s without a fault, the last time with exit code %d, %s",
 		e.Container, e.Pod, times, e.ExitCode, e.Reason)
-	if limit := podstate.MemoryLimit(pod, e.Container); limit != "" {
+	limit := podstate.MemoryLimit(pod, e.Container)
+	if limit != "" {
 		text += "; its memory limit is " + limit
 	}
 	if w := c.State.Waiting; w != nil {

@@ -25,7 +25,8 @@ import (
 // is being deleted.
 func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope.Test, error) {
 	test := &v1alpha1.RedisLoadTest{}
-	if err := r.Client.Get(ctx, key, test); apierrors.IsNotFound(err) {
+	err := r.Client.Get(ctx, key, test)
+	if apierrors.IsNotFound(err) {
 		return nil, r.pruneSessions(ctx)
 	} else if err != nil {
 		return nil, fmt.Errorf("read the load test: %w", err)
@@ -71,15 +72,18 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope.Test) error {
 	if s.Test.Status.StartTime != nil {
 		s.Seen.StartedAt = s.Test.Status.StartTime.Time
 	}
-	if c := meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionComplete); c != nil {
+	c := meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionComplete)
+	if c != nil {
 		s.Seen.PodsExplain = c.Message // the reason why the last attempt to create the pods failed
 	}
-	if err := r.observePlan(ctx, s); err != nil || s.Seen.Problem != nil || s.Plan == nil {
+	err := r.observePlan(ctx, s)
+	if err != nil || s.Seen.Problem != nil || s.Plan == nil {
 		return err
 	}
 	s.Seen.RampUp, s.Seen.WarmUp, s.Seen.Length = s.Plan.Shape.RampUp, s.Plan.Shape.WarmUp,
 		s.Plan.Shape.Length()
-	if extension := s.Test.Spec.Load.UntilFaultsSettle; extension != nil {
+	extension := s.Test.Spec.Load.UntilFaultsSettle
+	if extension != nil {
 		s.Seen.Extension = extension.Duration
 	}
 	if err := r.observeChildren(ctx, s); err != nil {
@@ -121,9 +125,10 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope.Test) error {
 	s.Seen.Children = !s.Stale
 	s.Seen.JobSuspended = job.Spec.Suspend != nil && *job.Spec.Suspend
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{
+	err = r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{
 		v1alpha1.LabelLoadTest: name,
-	}); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("list the load pods: %w", err)
 	}
 	for _, pod := range pods.Items {
@@ -137,8 +142,8 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope.Test) error {
 // observeFaults lists the faults on this load, pending and injected ones, without its settings.
 func (r *Reconciler) observeFaults(ctx context.Context, s *scope.Test) error {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.Test.Namespace),
-		client.UnsafeDisableDeepCopy); err != nil {
+	err := r.Client.List(ctx, &all, client.InNamespace(s.Test.Namespace), client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	for _, f := range all.Items {

@@ -62,7 +62,8 @@ func (s resultsStore) save(ctx context.Context, data []byte) error {
 			results.Name)
 	}
 	results.ResourceVersion, results.Data = stored.ResourceVersion, stored.Data
-	if faults, ok := stored.BinaryData[children.ResultsFaultsKey]; ok {
+	faults, ok := stored.BinaryData[children.ResultsFaultsKey]
+	if ok {
 		results.BinaryData[children.ResultsFaultsKey] = faults
 	}
 	return s.client.Update(ctx, results)

@@ -50,7 +50,8 @@ func observeSearch(s *scope.Test, now time.Time) {
 	judgeTrial(s)
 	f.Next = search.Spec(*planned).Next(f.Trials)
 	if f.Next.Rate > 0 {
-		if _, end := planned.Window(f.Next.Rate, trialBegin(s, now)); end > s.Plan.Shape.Length() {
+		_, end := planned.Window(f.Next.Rate, trialBegin(s, now))
+		if end > s.Plan.Shape.Length() {
 			f.Cut = f.Next.CutOff()
 		}
 	}
@@ -155,7 +156,8 @@ func (r *Reconciler) endSearch(ctx context.Context, s *scope.Test) state.Outcome
 		return state.Outcome{Err: err}
 	}
 	// otherwise the load ends earlier anyway
-	if at := trialBegin(s, r.Clock.Now()); at < s.Plan.Shape.Length() {
+	at := trialBegin(s, r.Clock.Now())
+	if at < s.Plan.Shape.Length() {
 		if err := r.sendStep(ctx, s, at, 0); err != nil {
 			return state.Outcome{Err: err}
 		}

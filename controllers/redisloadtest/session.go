@@ -40,7 +40,8 @@ func (r *Reconciler) observeSession(ctx context.Context, s *scope.Test) error {
 	addresses := podAddresses(s)
 	s.Run.Session.SetPods(addresses)
 	s.Seen.PodsAnswer = len(addresses) > 0
-	if err := r.resume(ctx, s); err != nil || s.Seen.AgentProblem != nil {
+	err := r.resume(ctx, s)
+	if err != nil || s.Seen.AgentProblem != nil {
 		return err
 	}
 	if s.Session = s.Run.Session.Status(); s.Session.Received {
@@ -97,9 +98,10 @@ func (r *Reconciler) openRun(ctx context.Context, s *scope.Test) error {
 // open reads the credentials and opens a session with them.
 func (r *Reconciler) open(ctx context.Context, s *scope.Test) (*collect.Session, error) {
 	var secret corev1.Secret
-	if err := r.Client.Get(ctx,
+	err := r.Client.Get(ctx,
 		client.ObjectKey{Namespace: s.Test.Namespace, Name: children.AgentSecretName(s.Test)},
-		&secret); err != nil {
+		&secret)
+	if err != nil {
 		return nil, fmt.Errorf("read the credentials of the load pods: %w", err)
 	}
 	owner := s.Test.DeepCopy()
@@ -128,7 +130,8 @@ func (r *Reconciler) open(ctx context.Context, s *scope.Test) (*collect.Session,
 func podAddresses(s *scope.Test) []collect.Pod {
 	addresses := make([]collect.Pod, 0, len(s.Pods))
 	for i := range s.Pods {
-		if index, ok := loadpods.Index(&s.Pods[i]); ok && s.Pods[i].Status.PodIP != "" {
+		index, ok := loadpods.Index(&s.Pods[i])
+		if ok && s.Pods[i].Status.PodIP != "" {
 			addresses = append(addresses, collect.Pod{
 				Index:   index,
 				Name:    s.Pods[i].Name,

@@ -46,7 +46,8 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope.Test) state.Outcome {
 	for _, child := range []client.Object{children.AgentSecret(s.Test, credentials), stored, job} {
 		err := r.createOwned(ctx, s.Test, child)
 		// of fields that only Kubernetes checks, such as affinity
-		if _, isJob := child.(*batchv1.Job); isJob && apierrors.IsInvalid(err) {
+		_, isJob := child.(*batchv1.Job)
+		if isJob && apierrors.IsInvalid(err) {
 			return r.endFailed(ctx, s, &problem.Problem{
 				Reason:  v1alpha1.ReasonInvalidSpec,
 				Message: refusedJob(err),
@@ -148,7 +149,8 @@ func (r *Reconciler) start(ctx context.Context, s *scope.Test) state.Outcome {
 func (r *Reconciler) resend(ctx context.Context, s *scope.Test) state.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.Run.Session.Start(ctx, s.Seen.StartedAt); err != nil {
+	err := s.Run.Session.Start(ctx, s.Seen.StartedAt)
+	if err != nil {
 		return state.Outcome{Err: fmt.Errorf("send the start instant to the load pods: %w", err)}
 	}
 	return state.Outcome{Again: true}

@@ -48,13 +48,15 @@ func (r *Reconciler) report(
 	if o.Ended {
 		now := metav1.NewMicroTime(r.Clock.Now())
 		status.CompletionTime = &now
-		if err := setResults(ctx, s, resultsStore{client: r.Client, test: s.Test}); err != nil {
+		err := setResults(ctx, s, resultsStore{client: r.Client, test: s.Test})
+		if err != nil {
 			return err
 		}
 		if !o.Failed && s.Seen.Restored == "" {
 			figures.Judge(s, d.Reason)
 		}
-		if err := storeResult(ctx, s, resultsStore{client: r.Client, test: s.Test}, d, o); err != nil {
+		err = storeResult(ctx, s, resultsStore{client: r.Client, test: s.Test}, d, o)
+		if err != nil {
 			return err
 		}
 	}
@@ -62,7 +64,8 @@ func (r *Reconciler) report(
 	if !r.statusDue(s) {
 		return nil
 	}
-	if err := state.PatchStatus(ctx, r.Client, s.Test, s.Before); err != nil {
+	err := state.PatchStatus(ctx, r.Client, s.Test, s.Before)
+	if err != nil {
 		return err
 	}
 	r.emitEvents(s)
@@ -89,8 +92,8 @@ func (r *Reconciler) statusDue(s *scope.Test) bool {
 		return true
 	}
 	for _, c := range after.Conditions {
-		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil ||
-			old.Status != c.Status || old.Reason != c.Reason {
+		old := meta.FindStatusCondition(before.Conditions, c.Type)
+		if old == nil || old.Status != c.Status || old.Reason != c.Reason {
 			return true
 		}
 	}
@@ -113,7 +116,8 @@ func judgedTrials(f *v1alpha1.SearchStatus) (n int) {
 // storeStatus writes the status before a step that must be on record.
 func (r *Reconciler) storeStatus(ctx context.Context, s *scope.Test) error {
 	stored := s.Test.DeepCopy()
-	if err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.Before)); err != nil {
+	err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.Before))
+	if err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
 	s.Test.Status.DeepCopyInto(&s.Before.Status)
@@ -149,7 +153,8 @@ func setTarget(s *scope.Test) {
 		Addresses: first(addresses),
 		Topology:  v1alpha1.TopologyStandalone,
 	}
-	if named := s.Plan.Target.Topology; named != "" && named != plan.TopologyAuto {
+	named := s.Plan.Target.Topology
+	if named != "" && named != plan.TopologyAuto {
 		target.Topology = v1alpha1.Topology(named)
 	}
 	if sentinel := s.Plan.Target.Sentinel; sentinel != nil {

@@ -31,7 +31,8 @@ func (r *Reconciler) perform(
 	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
 		// The end deletes pods. If the status were rejected after that, the next reconcile would count
 		// them as lost.
-		if o, fresh := state.Fresh(ctx, r.APIReader, "RedisLoadTest", s.Before); !fresh {
+		o, fresh := state.Fresh(ctx, r.APIReader, "RedisLoadTest", s.Before)
+		if !fresh {
 			return o
 		}
 		if d.Action == lifecycle.LoadTestFail {

@@ -103,8 +103,9 @@ func (r *Reconciler) checkSentinels(ctx context.Context, test *v1alpha1.RedisLoa
 		return nil
 	}
 	if s.Service != nil {
-		if _, err := r.serviceAddress(ctx, test.Namespace, "spec.target.sentinel.service", s.Service.Name,
-			s.Service.Port); err != nil {
+		_, err := r.serviceAddress(ctx, test.Namespace, "spec.target.sentinel.service", s.Service.Name,
+			s.Service.Port)
+		if err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,8 @@ func (n Namespaces) Of(ctx context.Context, name string) (*metav1.PartialObjectM
 		found := namespaceMetadata()
 		return found, client.IgnoreNotFound(n.Client.Get(ctx, client.ObjectKey{Name: name}, found))
 	}
-	if known, is := n.Copies.Load(name); is && known.(namespaceCopy).serves(n.Clock.Now()) {
+	known, is := n.Copies.Load(name)
+	if is && known.(namespaceCopy).serves(n.Clock.Now()) {
 		return known.(namespaceCopy).found, nil
 	}
 	return n.Read(ctx, name)

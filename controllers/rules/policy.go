@@ -55,8 +55,8 @@ const PolicyAge = 5 * time.Second
 func (r Reader) Recent(ctx context.Context) (*policy.Policy, error) {
 	r.Copy.mu.Lock()
 	defer r.Copy.mu.Unlock()
-	if now := r.Clock.Now(); r.Copy.at.IsZero() || now.Sub(r.Copy.at) >= PolicyAge ||
-		now.Before(r.Copy.at) {
+	now := r.Clock.Now()
+	if r.Copy.at.IsZero() || now.Sub(r.Copy.at) >= PolicyAge || now.Before(r.Copy.at) {
 		ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 		defer cancel()
 		r.Copy.known, r.Copy.err = r.Live(ctx)
@@ -111,7 +111,8 @@ func forbidden(format string, words ...any) *problem.Problem {
 func (r Reader) For(
 	ctx context.Context, f *v1alpha1.RedisFault, read func(context.Context) (*policy.Policy, error),
 ) ([]lock.Limit, error) {
-	if kind := f.Spec.Action.Type; r.Supported != nil && !slices.Contains(r.Supported, kind) {
+	kind := f.Spec.Action.Type
+	if r.Supported != nil && !slices.Contains(r.Supported, kind) {
 		return nil, forbidden(
 			"spec.action.type: %s is switched off in this installation, by the flag --faults of the manager",
 			kind)
@@ -131,7 +132,8 @@ func (r Reader) For(
 		}
 		labels = namespace.Labels
 	}
-	if why := current.Refusal(f.Namespace, labels, &f.Spec); why != "" {
+	why := current.Refusal(f.Namespace, labels, &f.Spec)
+	if why != "" {
 		return nil, forbidden("%s of ConfigMap %s/%s", why, r.OperatorNamespace, policy.ConfigMap)
 	}
 	var limits []lock.Limit

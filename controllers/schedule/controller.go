@@ -91,8 +91,8 @@ func (r *Reconciler) retryAt(
 ) time.Time {
 	now := r.Clock.Now()
 	at := now.Add(leastRetry)
-	if c := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionReady); c != nil &&
-		c.Status == metav1.ConditionFalse && c.Reason == found.Reason {
+	c := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionReady)
+	if c != nil && c.Status == metav1.ConditionFalse && c.Reason == found.Reason {
 		lasts := now.Sub(c.LastTransitionTime.Time)
 		if !d.At.IsZero() {
 			lasts = min(lasts, now.Sub(d.At))

@@ -116,7 +116,8 @@ func (n *Notifier) webhookOf(
 	if err != nil {
 		return webhook{}, err
 	}
-	if err := n.Notify.Check(at); errors.Is(err, egress.ErrForbidden) {
+	err = n.Notify.Check(at)
+	if errors.Is(err, egress.ErrForbidden) {
 		return webhook{}, &problem.Problem{
 			Reason:  v1alpha1.ReasonInvalidSpec,
 			Message: field + ": " + err.Error(),
@@ -169,7 +170,8 @@ func (n *Notifier) send(
 // failed counts an attempt that the server has not accepted.
 func (done *report) failed(run string, at metav1.Time, err error) {
 	count := int32(1)
-	if before := done.notification.Attempt; before != nil && before.Run == run {
+	before := done.notification.Attempt
+	if before != nil && before.Run == run {
 		count += before.Count
 	}
 	done.notification.Attempt = &v1alpha1.NotificationAttempt{
@@ -200,19 +202,21 @@ func notifiedOf(run string) string {
 func (n *Notifier) why(
 	ctx context.Context, e *v1alpha1.RedisExperimentSchedule, run v1alpha1.ScheduledRun,
 ) string {
-	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionRegressed); c != nil &&
-		c.Status == metav1.ConditionTrue {
+	c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionRegressed)
+	if c != nil && c.Status == metav1.ConditionTrue {
 		return c.Message
 	}
 	if run.Message != "" || run.Verdict == v1alpha1.VerdictPass {
 		return run.Message
 	}
 	of := &v1alpha1.RedisExperiment{}
-	if err := n.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: run.Name},
-		of); err != nil {
+	err := n.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: run.Name},
+		of)
+	if err != nil {
 		return "" // it was deleted
 	}
-	if c := meta.FindStatusCondition(of.Status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil {
+	c = meta.FindStatusCondition(of.Status.Conditions, v1alpha1.ConditionObjectivesMet)
+	if c != nil {
 		return c.Message
 	}
 	return ""

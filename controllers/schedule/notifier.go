@@ -65,8 +65,10 @@ func (n *Notifier) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	case !Notifies(e) || e.DeletionTimestamp != nil:
 		return ctrl.Result{}, nil
 	}
-	if sent, kept := n.kept(request.NamespacedName); kept && sent.uid == e.UID {
-		if err := n.save(ctx, request.NamespacedName, sent); err != nil {
+	sent, kept := n.kept(request.NamespacedName)
+	if kept && sent.uid == e.UID {
+		err := n.save(ctx, request.NamespacedName, sent)
+		if err != nil {
 			return ctrl.Result{}, err
 		}
 		return state.Requeue(true, time.Time{}, n.Clock.Now()), nil
@@ -75,7 +77,8 @@ func (n *Notifier) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := n.save(ctx, request.NamespacedName, done); err != nil {
+	err = n.save(ctx, request.NamespacedName, done)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	return state.Requeue(false, done.again, n.Clock.Now()), nil

@@ -95,7 +95,8 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scope) error {
 	s.seen.Aborting = true
 	for i := range s.runs {
 		run := &s.runs[i]
-		if at, ok := scheduledAt(run); ok && run.Annotations[v1alpha1.AnnotationConfirms] == "" {
+		at, ok := scheduledAt(run)
+		if ok && run.Annotations[v1alpha1.AnnotationConfirms] == "" {
 			s.seen.Taken[crontab.Minutes(at)] = true
 		}
 		switch {
@@ -139,9 +140,10 @@ func (s *scope) confirms() bool {
 // for past the cache, which may not contain it yet.
 func (r *Reconciler) findRuns(ctx context.Context, s *scope) error {
 	var all v1alpha1.RedisExperimentList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.schedule.Namespace),
+	err := r.Client.List(ctx, &all, client.InNamespace(s.schedule.Namespace),
 		client.MatchingLabels(children.ScheduleLabels(s.schedule.Name,
-			children.ComponentScheduled))); err != nil {
+			children.ComponentScheduled)))
+	if err != nil {
 		return fmt.Errorf("list the runs: %w", err)
 	}
 	s.runs = slices.DeleteFunc(all.Items, func(run v1alpha1.RedisExperiment) bool {
@@ -155,7 +157,7 @@ func (r *Reconciler) findRuns(ctx context.Context, s *scope) error {
 		return nil
 	}
 	var run v1alpha1.RedisExperiment
-	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: s.schedule.Namespace, Name: active}, &run)
+	err = r.APIReader.Get(ctx, client.ObjectKey{Namespace: s.schedule.Namespace, Name: active}, &run)
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
@@ -205,7 +207,8 @@ func (s *scope) excess() []string {
 			meta.IsStatusConditionTrue(run.Status.Conditions, v1alpha1.ConditionFailed) {
 			count, limit = &failed, s.schedule.Spec.FailedRunsHistoryLimit
 		}
-		if replaced := run.Annotations[v1alpha1.AnnotationReplaced] == "true"; !replaced {
+		replaced := run.Annotations[v1alpha1.AnnotationReplaced] == "true"
+		if !replaced {
 			*count++
 			if limit == nil || *count <= *limit {
 				continue

@@ -25,7 +25,8 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scope, name string) state
 		return state.Outcome{Err: err}
 	}
 	s.history.Add(ended)
-	if err := stored.SaveHistory(ctx, r.Client, s.schedule, s.history, s.names()); err != nil {
+	err = stored.SaveHistory(ctx, r.Client, s.schedule, s.history, s.names())
+	if err != nil {
 		return state.Outcome{Err: err}
 	}
 	r.Metrics.RunRecorded(s.schedule, ended.Verdict)
@@ -97,8 +98,8 @@ func (r *Reconciler) setFigures(
 
 // lacksIn is why a run could not be compared with the earlier one; "" = it was, or there is none.
 func lacksIn(run *v1alpha1.RedisExperiment) string {
-	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionRegressed); c != nil &&
-		c.Reason == v1alpha1.ReasonNotCompared {
+	c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionRegressed)
+	if c != nil && c.Reason == v1alpha1.ReasonNotCompared {
 		return digest.Truncate(c.Message, 256)
 	}
 	return ""

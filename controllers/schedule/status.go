@@ -46,7 +46,8 @@ func (r *Reconciler) report(
 	if equality.Semantic.DeepEqual(s.before.Status, *status) {
 		return nil
 	}
-	if err := state.PatchStatus(ctx, r.Client, s.schedule, s.before); err != nil {
+	err := state.PatchStatus(ctx, r.Client, s.schedule, s.before)
+	if err != nil {
 		return err
 	}
 	r.emitEvents(s, d, served)
@@ -185,7 +186,8 @@ func regressedSince(h *history.History) (is metav1.ConditionStatus, reason, mess
 	}
 	complete := 0
 	for i := range h.Runs {
-		if last := h.Runs[len(h.Runs)-1].Template; h.Runs[i].Complete && h.Runs[i].Template == last {
+		last := h.Runs[len(h.Runs)-1].Template
+		if h.Runs[i].Complete && h.Runs[i].Template == last {
 			complete++
 		}
 	}
@@ -225,8 +227,9 @@ func (r *Reconciler) emitEvents(s *scope, d lifecycle.ScheduleDecision, served b
 	for _, message := range s.newlyRegressed() {
 		event(corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed, "Compare", message)
 	}
-	if c := state.Changed(s.before.Status.Conditions, s.schedule.Status.Conditions,
-		v1alpha1.ConditionReady); c != nil {
+	c := state.Changed(s.before.Status.Conditions, s.schedule.Status.Conditions,
+		v1alpha1.ConditionReady)
+	if c != nil {
 		kind := corev1.EventTypeNormal
 		if c.Status == metav1.ConditionFalse || !served {
 			kind = corev1.EventTypeWarning

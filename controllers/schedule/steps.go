@@ -26,7 +26,8 @@ func (r *Reconciler) perform(
 	if d.Action == lifecycle.ScheduleWait {
 		return state.Outcome{}
 	}
-	if o, fresh := state.Fresh(ctx, r.APIReader, "RedisExperimentSchedule", s.before); !fresh {
+	o, fresh := state.Fresh(ctx, r.APIReader, "RedisExperimentSchedule", s.before)
+	if !fresh {
 		o.SkipReport = true
 		return o
 	}
@@ -69,7 +70,8 @@ func (r *Reconciler) createRun(
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		existing := &v1alpha1.RedisExperiment{}
-		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(run), existing); err != nil {
+		err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(run), existing)
+		if err != nil {
 			return state.Outcome{Err: fmt.Errorf("read RedisExperiment %s: %w", run.Name, err)}
 		}
 		if !metav1.IsControlledBy(existing, s.schedule) {
@@ -117,7 +119,8 @@ func (r *Reconciler) abortRuns(ctx context.Context, s *scope) state.Outcome {
 		changed := run.DeepCopy()
 		changed.Spec.Abort = true
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.AnnotationReplaced, "true")
-		if err := r.Client.Patch(ctx, changed, client.MergeFrom(run)); client.IgnoreNotFound(err) != nil {
+		err := r.Client.Patch(ctx, changed, client.MergeFrom(run))
+		if client.IgnoreNotFound(err) != nil {
 			return state.Outcome{Err: fmt.Errorf("abort RedisExperiment %s: %w", run.Name, err)}
 		}
 		log.FromContext(ctx).Info("Aborted a run", "run", run.Name)

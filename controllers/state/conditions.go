@@ -73,7 +73,8 @@ func ConditionStatus(b bool) metav1.ConditionStatus {
 // clock, or now if none has. The creation is by the API server's clock: a wait that counts from it
 // would be over at once where the operator's is ahead.
 func FirstSeen(conditions []metav1.Condition, now time.Time) time.Time {
-	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); c != nil {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
+	if c != nil {
 		return c.LastTransitionTime.Time
 	}
 	return now

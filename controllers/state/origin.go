@@ -36,7 +36,8 @@ func SetNote(o client.Object) {
 func StoreNote(ctx context.Context, c client.Client, read client.Object) error {
 	changed := read.DeepCopyObject().(client.Object)
 	SetNote(changed)
-	if err := c.Patch(ctx, changed, OptimisticPatch(read)); err != nil {
+	err := c.Patch(ctx, changed, OptimisticPatch(read))
+	if err != nil {
 		return fmt.Errorf("patch the annotation %s: %w", v1alpha1.AnnotationBegunAs, err)
 	}
 	return nil
@@ -48,8 +49,8 @@ func KeepNote(ctx context.Context, c client.Client, read client.Object) {
 	if Noted(read) {
 		return
 	}
-	if err := StoreNote(ctx, c, read); err != nil && !apierrors.IsConflict(err) &&
-		!apierrors.IsNotFound(err) {
+	err := StoreNote(ctx, c, read)
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		log.FromContext(ctx).Error(err,
 			"Failed to note that the object has begun to run: a copy of it from a backup would run again")
 	}

@@ -79,7 +79,8 @@ func Expire(ctx context.Context, c client.Client, object client.Object, what str
 // PatchStatus writes the status of an object that was read as before. It changes neither.
 func PatchStatus(ctx context.Context, c client.Client, object, before client.Object) error {
 	changed := object.DeepCopyObject().(client.Object)
-	if err := c.Status().Patch(ctx, changed, OptimisticPatch(before)); err != nil {
+	err := c.Status().Patch(ctx, changed, OptimisticPatch(before))
+	if err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
 	return nil

@@ -34,7 +34,8 @@ func IsStale(
 ) (bool, error) {
 	current := &metav1.PartialObjectMetadata{}
 	current.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-	if err := reader.Get(ctx, client.ObjectKeyFromObject(read), current); err != nil {
+	err := reader.Get(ctx, client.ObjectKeyFromObject(read), current)
+	if err != nil {
 		return true, fmt.Errorf("read the current resource version of %s %s: %w", kind, read.GetName(),
 			err)
 	}

@@ -133,8 +133,8 @@ func put(
 	if revision != "" {
 		err = c.Update(ctx, wanted)
 	} else if err = c.Create(ctx, wanted); apierrors.IsAlreadyExists(err) {
-		if other, readErr := find(ctx, c, owner, wanted.Name); readErr == nil &&
-			(other == nil || !metav1.IsControlledBy(other, owner)) {
+		other, readErr := find(ctx, c, owner, wanted.Name)
+		if readErr == nil && (other == nil || !metav1.IsControlledBy(other, owner)) {
 			return revision, notOwned(wanted.Name)
 		}
 	}

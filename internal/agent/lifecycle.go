@@ -244,7 +244,8 @@ func (p *process) step(request StepRequest) error {
 	case !ok || state != Running:
 		return errConflict("the state is " + string(state) + ", not Running")
 	}
-	if err := s.Step(time.Duration(request.At), request.Rate); err != nil {
+	err := s.Step(time.Duration(request.At), request.Rate)
+	if err != nil {
 		return errConflict(err.Error())
 	}
 	p.cfg.Logger.Info("changing the rate", "at", time.Duration(request.At), "rate", request.Rate)
@@ -311,7 +312,8 @@ func (p *process) status() Status {
 		Lost:      p.outbox.lost,
 		Server:    server,
 	}
-	if w, ok := p.cfg.Runner.(waiter); ok && p.state == Preparing {
+	w, ok := p.cfg.Runner.(waiter)
+	if ok && p.state == Preparing {
 		if awaited := w.Waiting(); awaited != nil {
 			status.Reason, status.Message = string(awaited.Reason), awaited.Message
 		}
@@ -347,14 +349,16 @@ func (p *process) failure() error {
 }
 
 func reasonOf(err error) string {
-	if e, ok := errors.AsType[*plan.Error](err); ok && e.Reason != "" {
+	e, ok := errors.AsType[*plan.Error](err)
+	if ok && e.Reason != "" {
 		return string(e.Reason)
 	}
 	return ReasonOther
 }
 
 func messageOf(err error) string {
-	if e, ok := errors.AsType[*plan.Error](err); ok && e.Message != "" {
+	e, ok := errors.AsType[*plan.Error](err)
+	if ok && e.Message != "" {
 		return e.Message
 	}
 	return err.Error()

@@ -58,7 +58,8 @@ func (s Sidecar) Quit(ctx context.Context, logger *slog.Logger) {
 	if s.QuitURL == "" {
 		return
 	}
-	if err := ask(context.WithoutCancel(ctx), http.MethodPost, s.QuitURL); err != nil {
+	err := ask(context.WithoutCancel(ctx), http.MethodPost, s.QuitURL)
+	if err != nil {
 		logger.Error("failed to end the sidecar: the pod stays until its deadline", "error", err.Error())
 		return
 	}

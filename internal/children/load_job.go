@@ -142,10 +142,12 @@ func agentArgs(annotations map[string]v1alpha1.PodAnnotationValue) []string {
 		"--credentials", agentDir,
 		"--listen", fmt.Sprintf(":%d", agent.Port),
 	}
-	if url := annotations[v1alpha1.AnnotationSidecarReady]; url != "" {
+	url := annotations[v1alpha1.AnnotationSidecarReady]
+	if url != "" {
 		args = append(args, "--sidecar-ready", string(url))
 	}
-	if url := annotations[v1alpha1.AnnotationSidecarQuit]; url != "" {
+	url = annotations[v1alpha1.AnnotationSidecarQuit]
+	if url != "" {
 		args = append(args, "--sidecar-quit", string(url))
 	}
 	return args

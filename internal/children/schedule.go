@@ -82,7 +82,8 @@ func ScheduleLabels(schedule, component string) map[string]string {
 
 // ScheduleOf is the schedule of which an experiment is a run; nil = it is of none.
 func ScheduleOf(e *v1alpha1.RedisExperiment) *metav1.OwnerReference {
-	if of := metav1.GetControllerOf(e); of != nil && of.Kind == "RedisExperimentSchedule" &&
+	of := metav1.GetControllerOf(e)
+	if of != nil && of.Kind == "RedisExperimentSchedule" &&
 		strings.HasPrefix(of.APIVersion, v1alpha1.GroupVersion.Group+"/") {
 		return of
 	}

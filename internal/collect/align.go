@@ -55,8 +55,8 @@ func (s *Session) alignLocked() {
 	leads := make([]lead, 0, len(s.pods))
 	of := make(map[*pod]lead, len(s.pods))
 	for _, p := range s.pods {
-		if offset, uncertainty, ok := p.clock.estimate(now); ok && p.clock.settled() &&
-			p.last.StartAt != 0 && !p.gone && p.problem == "" {
+		offset, uncertainty, ok := p.clock.estimate(now)
+		if ok && p.clock.settled() && p.last.StartAt != 0 && !p.gone && p.problem == "" {
 			of[p] = lead{offset - p.last.StartAt, uncertainty}
 			leads = append(leads, of[p])
 		}

@@ -53,7 +53,8 @@ func (s *Session) status(
 			if err != nil {
 				return err
 			}
-			if err := json.Unmarshal(body.Bytes(), &status); err != nil {
+			err = json.Unmarshal(body.Bytes(), &status)
+			if err != nil {
 				return fmt.Errorf("decode the status: %w", err)
 			}
 			return bound(&status)

@@ -50,7 +50,8 @@ func (s *Session) visit(p *pod) time.Duration {
 		s.wantStatus(p)
 		return s.backoff(p)
 	}
-	if instance, after, ack, due := s.pullDue(p, statusDue); due {
+	instance, after, ack, due := s.pullDue(p, statusDue)
+	if due {
 		var more, ok bool
 		s.pull(p.ctx, address, instance, after, ack, func(answer batch, err error) {
 			more, ok = s.applyPull(p, answer, err)

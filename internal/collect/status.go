@@ -170,7 +170,8 @@ func (s *Session) startStatus(status *Status) {
 	status.Start = s.start
 	starts := make([]int64, 0, len(s.pods))
 	for i, p := range s.pods {
-		if ps := &status.Pods[i]; !p.gone && p.last.StartAt != 0 && ps.ClockSettled {
+		ps := &status.Pods[i]
+		if !p.gone && p.last.StartAt != 0 && ps.ClockSettled {
 			starts = append(starts, p.last.StartAt-int64(ps.Offset))
 			status.ClockShiftUncertainty = max(status.ClockShiftUncertainty, ps.Uncertainty)
 		}

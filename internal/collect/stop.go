@@ -70,7 +70,8 @@ func (s *Session) Release(ctx context.Context) error {
 		return fmt.Errorf("collect: store the last checkpoint: %w", err)
 	}
 	err := s.each(troubled, func(p *pod) error {
-		if err := s.post(ctx, s.addressOf(p), agent.PathRelease, nil); err != nil {
+		err := s.post(ctx, s.addressOf(p), agent.PathRelease, nil)
+		if err != nil {
 			return err
 		}
 		s.mu.Lock()

@@ -122,7 +122,8 @@ func (s *Session) At(wall time.Time) (at, uncertainty time.Duration, begun bool)
 	}
 	local, unsure := s.wall.local(wall)
 	// read, as the start, by the process before this one
-	if shift := s.runTime(s.startAt); local < 0 && s.startAt < 0 {
+	shift := s.runTime(s.startAt)
+	if local < 0 && s.startAt < 0 {
 		return time.Duration(local - s.startAt), time.Duration(max(shift, -shift)), true
 	}
 	return time.Duration(s.runTime(local)), time.Duration(unsure), true
@@ -173,8 +174,8 @@ func (c *clock) observe(sent, received, remote int64) (moved int64) {
 		offset: remote - middle,
 		rtt:    received - sent,
 	}
-	if offset, uncertainty, ok := c.estimate(middle); ok &&
-		max(trip.offset-offset, offset-trip.offset) > uncertainty+trip.rtt/2+1 {
+	offset, uncertainty, ok := c.estimate(middle)
+	if ok && max(trip.offset-offset, offset-trip.offset) > uncertainty+trip.rtt/2+1 {
 		moved = trip.offset - offset
 		*c = clock{}
 	}

@@ -99,7 +99,8 @@ func (t *Times) Last(from, to time.Time) (last time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	for after := to; after.Sub(before) > time.Second; {
-		if middle := before.Add(after.Sub(before) / 2); past(middle) {
+		middle := before.Add(after.Sub(before) / 2)
+		if past(middle) {
 			after = middle
 		} else {
 			before = middle

@@ -57,7 +57,8 @@ func (h *Handler) authenticate(r *http.Request) (user.Info, error) {
 // refused reports whether an error of a TokenReview is about the token, not about asking for the
 // review.
 func refused(err error) bool {
-	if list, ok := errors.AsType[utilerrors.Aggregate](err); ok {
+	list, ok := errors.AsType[utilerrors.Aggregate](err)
+	if ok {
 		for _, one := range list.Errors() {
 			if !refused(one) {
 				return false

@@ -16,7 +16,8 @@ func (h *Handler) objectEvents(w http.ResponseWriter, r *http.Request, who user.
 	if err != nil {
 		return err
 	}
-	if err := h.require(r.Context(), who, ofPage(key)...); err != nil {
+	err = h.require(r.Context(), who, ofPage(key)...)
+	if err != nil {
 		return err
 	}
 	return h.stream(w, r, func(ctx context.Context) (Revision, error) {
@@ -131,7 +132,8 @@ type eventStream struct {
 // send writes at once. It returns false if the reader does not take it.
 func (s *eventStream) send(format string, values ...any) bool {
 	_ = s.SetWriteDeadline(time.Now().Add(s.within)) // a recorder of a test has no deadlines
-	if _, err := fmt.Fprintf(s.w, format, values...); err != nil {
+	_, err := fmt.Fprintf(s.w, format, values...)
+	if err != nil {
 		return false
 	}
 	return s.Flush() == nil

@@ -29,7 +29,8 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request, who user.Info) 
 	if err != nil {
 		return err
 	}
-	if err := h.require(r.Context(), who, ofPage(key)...); err != nil {
+	err = h.require(r.Context(), who, ofPage(key)...)
+	if err != nil {
 		return err
 	}
 	revision, err := h.Source.Revision(r.Context(), key)
@@ -125,7 +126,8 @@ func OfExperiment(e *v1alpha1.RedisExperiment) Object {
 func OfSchedule(s *v1alpha1.RedisExperimentSchedule) Object {
 	o := entry(Schedules, &s.ObjectMeta, s.Status.Conditions, s.Status.Verdict)
 	o.Type = s.Spec.Schedule
-	if ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil {
 		o.Status = ready.Reason
 	}
 	if d := s.Status.Display; d != nil {
@@ -148,7 +150,8 @@ func entry(
 		Created:  object.CreationTimestamp.Time,
 		Revision: string(object.UID) + "/" + object.ResourceVersion,
 	}
-	if complete := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); complete != nil {
+	complete := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
+	if complete != nil {
 		o.Status = complete.Reason
 	}
 	return o

@@ -47,8 +47,8 @@ func FaultOf(f *v1alpha1.RedisFault, start time.Time) *result.Fault {
 		Start:    start.UTC(),
 		Deadline: result.Seconds(f.Spec.RecoveryDeadline.Duration),
 	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil &&
-		status.Verdict != "" {
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet)
+	if c != nil && status.Verdict != "" {
 		out.Why = c.Message
 	}
 	for i := range status.Targets {
@@ -95,11 +95,7 @@ func FaultObject(f *result.Fault, loadTest string) *v1alpha1.RedisFault {
 	if f.Verdict != "" {
 		o.Status.Conditions = []metav1.Condition{
 			{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue},
-			{
-				Type:    v1alpha1.ConditionObjectivesMet,
-				Status:  metav1.ConditionUnknown,
-				Message: f.Why,
-			},
+			{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: f.Why},
 		}
 	}
 	return o

@@ -41,7 +41,8 @@ func ParseHosts(list string) (Hosts, error) {
 		if host == "" {
 			continue
 		}
-		if _, err := netip.ParseAddr(host); err != nil && !isName(strings.TrimPrefix(host, "*.")) {
+		_, err := netip.ParseAddr(host)
+		if err != nil && !isName(strings.TrimPrefix(host, "*.")) {
 			return nil, fmt.Errorf(
 				"%q is no host: want a name such as prometheus.monitoring.svc, *.example.com for all names "+
 					"that end so, or an address, without scheme and port", host)
@@ -65,8 +66,8 @@ func (h Hosts) Allows(host string) bool {
 	host = canonical(host)
 	for _, pattern := range h {
 		pattern = canonical(pattern)
-		if suffix, wild := strings.CutPrefix(pattern, "*"); host == pattern ||
-			wild && strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix) {
+		suffix, wild := strings.CutPrefix(pattern, "*")
+		if host == pattern || wild && strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix) {
 			return true
 		}
 	}

@@ -134,12 +134,13 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 	if secured {
 		stage = redis.StageTLS
 	}
-	if wrong := r.run.Routes.Dialer.WrongPort(ctx, &redis.DialError{
+	wrong := r.run.Routes.Dialer.WrongPort(ctx, &redis.DialError{
 		Stage:   stage,
 		Address: asked[0],
 		Secured: secured,
 		Err:     err,
-	}); wrong != nil {
+	})
+	if wrong != nil {
 		return dial.Explain(wrong)
 	}
 	return failed

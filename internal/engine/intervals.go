@@ -63,7 +63,8 @@ func (r *Runner) shorten(i int64) int64 {
 		return 0
 	}
 	at := int64(n.Pacer.Load().Stepped)
-	if last := max(i, (at-1)/n.Recorder.Step); last < n.Recorder.Last {
+	last := max(i, (at-1)/n.Recorder.Step)
+	if last < n.Recorder.Last {
 		n.Recorder.SetLast(last)
 	}
 	return at

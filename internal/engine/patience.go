@@ -90,7 +90,8 @@ func (w *wait) failed(err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if limit := w.runner.patience; time.Since(w.since) >= limit {
+	limit := w.runner.patience
+	if time.Since(w.since) >= limit {
 		given := *failed
 		if limit > 0 {
 			given.Message += fmt.Sprintf("; waited %s for that to pass", limit)

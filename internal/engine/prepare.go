@@ -62,7 +62,8 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 	}
 	if r.run.Plan.Verify != nil {
 		progress("preparing the ledger of acknowledged writes")
-		if err := r.patiently(ctx, progress, r.openBooks); err != nil {
+		err := r.patiently(ctx, progress, r.openBooks)
+		if err != nil {
 			return err
 		}
 	}
@@ -73,7 +74,8 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 // prefills this pod's part of the keyspace. The addresses of the plan are tried first: an error
 // there names what the user has configured.
 func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error {
-	if addresses := r.run.Plan.Target.Addresses; len(addresses) > 0 {
+	addresses := r.run.Plan.Target.Addresses
+	if len(addresses) > 0 {
 		progress("connecting to " + addresses[0])
 		if err := r.patiently(ctx, progress,
 			r.reach(func(context.Context, *redis.Conn) error { return nil })); err != nil {
@@ -86,7 +88,8 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 	if r.run.Routes.Tracker != nil {
 		progress("connecting to " + r.run.Routes.AnyServer())
 	}
-	if err := r.patiently(ctx, progress, r.reach(r.examine)); err != nil || r.run.Redis == nil {
+	err := r.patiently(ctx, progress, r.reach(r.examine))
+	if err != nil || r.run.Redis == nil {
 		return err
 	}
 	w, said := r.newWait(progress), ""
@@ -97,8 +100,8 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 			w.advanced()
 		}
 		// an attempt that fails at once says nothing new
-		if text := fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total),
-			what); text != said {
+		text := fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total), what)
+		if text != said {
 			said = text
 			progress(text)
 		}
@@ -145,10 +148,11 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 		if err == nil {
 			return use(ctx, c)
 		}
-		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage > redis.StageTCP &&
-			time.Since(checked) >= checkEvery {
+		failed, ok := errors.AsType[*redis.DialError](err)
+		if ok && failed.Stage > redis.StageTCP && time.Since(checked) >= checkEvery {
 			checked = time.Now()
-			if wrong := n.Routes.Dialer.WrongPort(ctx, err); wrong != nil {
+			wrong := n.Routes.Dialer.WrongPort(ctx, err)
+			if wrong != nil {
 				err = wrong
 			}
 		}
@@ -171,7 +175,8 @@ func (r *Runner) ping(ctx context.Context, c *redis.Conn) error {
 		failed.Err = err
 		return failed
 	}
-	if text := v[0].Text; v[0].IsError() &&
+	text := v[0].Text
+	if v[0].IsError() &&
 		(dial.IsTemporary(text) || dial.ReasonOfReply(text) == plan.AuthenticationFailed) {
 		failed.Stage, failed.Err = redis.StageAnswer, redis.Error(text)
 		return failed
@@ -302,7 +307,8 @@ func (r *Runner) fill(ctx context.Context, progress func(what string, done, tota
 		},
 		Progress: progress,
 	}
-	if m := r.run.Routes.Current(); m.Kind == topology.KindCluster {
+	m := r.run.Routes.Current()
+	if m.Kind == topology.KindCluster {
 		f.NodeOf = route.ShardOrNone(m)
 	}
 	err := r.run.Redis.Fill(ctx, f)

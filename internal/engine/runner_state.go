@@ -148,7 +148,8 @@ func measureIdle(ctx context.Context, c *redis.Conn) (shortest int64) {
 		if _, err := c.Do(ctx, "PING"); err != nil {
 			return shortest
 		}
-		if took := max(int64(time.Since(sent)), 1); shortest == 0 || took < shortest {
+		took := max(int64(time.Since(sent)), 1)
+		if shortest == 0 || took < shortest {
 			shortest = took
 		}
 	}

@@ -27,8 +27,8 @@ func (r *Runner) openBooks(ctx context.Context) error {
 		}
 	}
 	n := r.run
-	if err := r.audit.Prepare(ctx, r.books(), r.expectedWrites(),
-		time.Duration(n.Length)); err != nil {
+	err := r.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.Length))
+	if err != nil {
 		return ledgerFailed(err)
 	}
 	return nil
@@ -89,7 +89,8 @@ func ledgerFailed(err error) error {
 		Passes:  dial.Passes(err),
 	}
 	_, atDial := errors.AsType[*redis.DialError](err)
-	if reply, ok := errors.AsType[redis.Error](err); ok && !atDial {
+	reply, ok := errors.AsType[redis.Error](err)
+	if ok && !atDial {
 		failed.Passes = dial.IsTemporary(string(reply)) || dial.IsMoved(string(reply))
 	}
 	return failed

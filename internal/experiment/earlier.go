@@ -44,10 +44,12 @@ func CompareWith(
 	for _, f := range q.Figures() {
 		a.figure(f, q, common, now, then, earlier.Name)
 	}
-	if lacking := len(now) - len(common); lacking > 0 && len(common) > 0 {
+	lacking := len(now) - len(common)
+	if lacking > 0 && len(common) > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("%d cells are not in %s", lacking, earlier.Name))
 	}
-	if was, is := earlier.Record.servers(), r.servers(); was != is && was != "" && is != "" {
+	was, is := earlier.Record.servers(), r.servers()
+	if was != is && was != "" && is != "" {
 		a.Notes = append(a.Notes,
 			fmt.Sprintf("the servers were %s in %s, and are %s now", was, earlier.Name, is))
 	}
@@ -101,7 +103,8 @@ func (a *Against) figure(f compare.Figure, q Question, common, now, then []Cell,
 		a.Rows = append(a.Rows, row)
 		a.noteRelative(f, comparison, of, earlier, c, then)
 	}
-	if by := compare.OfAll(all); len(all) > 1 && !f.Counted && !math.IsNaN(by) {
+	by := compare.OfAll(all)
+	if len(all) > 1 && !f.Counted && !math.IsNaN(by) {
 		a.Notes = append(a.Notes,
 			fmt.Sprintf(
 				"%s of all cells: %s (median): what they have in common, such as machine, version or neighbours",
@@ -119,7 +122,8 @@ func (a *Against) noteRelative(
 		!slices.ContainsFunc(then, func(o Cell) bool { return o.Name == c.Baseline }) {
 		return
 	}
-	if by, of, ok := now.Relative(earlier, c.Name, c.Baseline); ok {
+	by, of, ok := now.Relative(earlier, c.Name, c.Baseline)
+	if ok {
 		a.Notes = append(a.Notes,
 			fmt.Sprintf("%s of %s relative to %s: %s", f.Name, c.Name, c.Baseline, compare.Shifted(by, of)))
 	}
@@ -139,7 +143,8 @@ func earlierVerdict(v compare.Verdict) v1alpha1.ComparisonVerdict {
 func (r *Record) servers() string {
 	var all []string
 	for i := range r.Runs {
-		if of := r.Runs[i].Server; of != "" && !slices.Contains(all, of) {
+		of := r.Runs[i].Server
+		if of != "" && !slices.Contains(all, of) {
 			all = append(all, of)
 		}
 	}

@@ -51,7 +51,8 @@ var settingName = regexp.MustCompile(`^s[0-9]+$`)
 // NewPlan makes the cells of an experiment. The error is a problem.Problem that names the field.
 func NewPlan(spec *v1alpha1.RedisExperimentSpec) (*Plan, error) {
 	for i := range spec.Faults {
-		if name := spec.Faults[i].Name; settingName.MatchString(name) {
+		name := spec.Faults[i].Name
+		if settingName.MatchString(name) {
 			return nil, problem.Invalid(
 				"spec.faults[%d].name: %s is how the settings of a run are called: choose another name", i,
 				name)
@@ -341,7 +342,8 @@ func (p *Plan) setBaselines(spec *v1alpha1.RedisExperimentSpec) error {
 	baseline := map[string]string{}
 	for name, value := range spec.Baseline {
 		baseline[name] = string(value)
-		if known := p.valuesOf(name); !slices.Contains(known, string(value)) {
+		known := p.valuesOf(name)
+		if !slices.Contains(known, string(value)) {
 			return problem.Invalid("spec.baseline.%s: %s is none of its values (%s)", name, value,
 				strings.Join(known, ", "))
 		}
@@ -390,7 +392,8 @@ var field = regexp.MustCompile(`(^|[^.\w])spec\.`)
 
 // InTemplate names the fields of an experiment in a Problem as those of the template of a schedule.
 func InTemplate(err error) error {
-	if found, other := problem.From(err); found != nil && other == nil {
+	found, other := problem.From(err)
+	if found != nil && other == nil {
 		within := *found
 		within.Message = field.ReplaceAllString(found.Message, "${1}spec.template.spec.")
 		return &within
@@ -405,7 +408,8 @@ const manyCells = 5
 func (p *Plan) valuesOf(parameter string) []string {
 	var names []string
 	for _, v := range p.Variants {
-		if name := v.Values[parameter]; !slices.Contains(names, name) {
+		name := v.Values[parameter]
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

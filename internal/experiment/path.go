@@ -172,7 +172,8 @@ func jsonOf(of reflect.Type, value intstr.IntOrString) (any, error) {
 		return value, nil
 	}
 	var v any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &v); err != nil {
+	err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &v)
+	if err != nil {
 		return nil, errors.New(
 			"the value is no JSON, which a field that is neither a text nor a number needs")
 	}
@@ -190,7 +191,8 @@ func put(tree any, steps []string, v any) (any, error) {
 	}
 	fields, is := tree.(map[string]any)
 	if !is {
-		if position, err := strconv.Atoi(step); err == nil && tree == nil {
+		position, err := strconv.Atoi(step)
+		if err == nil && tree == nil {
 			return putItem(nil, strconv.Itoa(position), rest, v)
 		}
 		fields = map[string]any{}

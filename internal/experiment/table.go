@@ -377,7 +377,8 @@ func (t *table) notes() []string {
 	var notes, before, against, whole, open, closed []string
 	dropped := 0
 	for _, c := range cells {
-		if baseline := t.baselineOf(c); baseline.Name != c.Name && apart(c, baseline) {
+		baseline := t.baselineOf(c)
+		if baseline.Name != c.Name && apart(c, baseline) {
 			against = append(against, baseline.Name)
 			before = append(before, c.Name)
 		}

@@ -75,7 +75,8 @@ func (r *Run) ofLoad(l *result.Load, over time.Duration) {
 		r.worst(compare.Outage, Value{Value: gap.Length.Seconds(), Censored: gap.Open})
 	}
 	if v := l.Verification; v != nil {
-		if lost := v.LostWrites(); lost != nil && lost.AtLeast == lost.AtMost {
+		lost := v.LostWrites()
+		if lost != nil && lost.AtLeast == lost.AtMost {
 			r.set(compare.LostWrites, float64(lost.AtLeast))
 		}
 	}
@@ -158,7 +159,8 @@ func (r *Run) worst(f compare.Figure, v Value) {
 	if r.Values == nil {
 		r.Values = map[string]Value{}
 	}
-	if old, ok := r.Values[f.Name]; !ok || v.Value > old.Value || v.Value == old.Value && v.Censored {
+	old, ok := r.Values[f.Name]
+	if !ok || v.Value > old.Value || v.Value == old.Value && v.Censored {
 		r.Values[f.Name] = v
 	}
 }
@@ -182,7 +184,8 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept 
 	}
 	if of != nil {
 		r.ofLoad(of, max(planned(load), lasted(&test.Status)))
-		if starved := of.Starved(); starved != "" && r.Inconclusive == "" {
+		starved := of.Starved()
+		if starved != "" && r.Inconclusive == "" {
 			r.Inconclusive = impact.GeneratorStarved + ": " + starved
 		}
 	}
@@ -230,8 +233,8 @@ func lasted(s *v1alpha1.RedisLoadTestStatus) time.Duration {
 
 // because is what a verdict's condition says of it, behind a colon; "" = nothing.
 func because(conditions []metav1.Condition) string {
-	if why := meta.FindStatusCondition(conditions, v1alpha1.ConditionObjectivesMet); why != nil &&
-		why.Message != "" {
+	why := meta.FindStatusCondition(conditions, v1alpha1.ConditionObjectivesMet)
+	if why != nil && why.Message != "" {
 		return ": " + why.Message
 	}
 	return ""

@@ -46,7 +46,8 @@ func RolesAfter(ctx context.Context, redis target.Redis, hit []v1alpha1.FaultTar
 	}
 	if err := redis.ConfirmPrimaries(ctx, found); err != nil {
 		after.Open = err.Error()
-		if undecided, is := errors.AsType[*target.Undecided](err); is {
+		undecided, is := errors.AsType[*target.Undecided](err)
+		if is {
 			after.Open = undecided.Why
 		}
 		return after
@@ -124,7 +125,8 @@ func roleUnderSameName(
 func roleUnderOtherName(found []target.Server, injected time.Time) (event, message string) {
 	var promoted []string
 	for i := range found {
-		if s := &found[i]; s.Err == nil && s.State.Role == topology.Primary &&
+		s := &found[i]
+		if s.Err == nil && s.State.Role == topology.Primary &&
 			s.Pod.CreationTimestamp.Time.Before(injected) {
 			promoted = append(promoted, s.Pod.Name)
 		}

@@ -29,7 +29,8 @@ func Warnings(
 ) []string {
 	var found []string
 	warn := func(format string, words ...any) {
-		if text := fmt.Sprintf(format, words...); !slices.Contains(found, text) && len(found) < 32 {
+		text := fmt.Sprintf(format, words...)
+		if !slices.Contains(found, text) && len(found) < 32 {
 			found = append(found, text[:min(len(text), 512)])
 		}
 	}
@@ -103,7 +104,8 @@ func warnOfHook(pod string, container *corev1.Container, warn func(string, ...an
 		return
 	}
 	what := "a request"
-	if exec := container.Lifecycle.PreStop.Exec; exec != nil && len(exec.Command) > 0 {
+	exec := container.Lifecycle.PreStop.Exec
+	if exec != nil && len(exec.Command) > 0 {
 		what = path.Base(exec.Command[0]) // its arguments may hold a password
 	}
 	warn(
@@ -118,7 +120,8 @@ func warnOfProbe(
 	if probe == nil {
 		return
 	}
-	if patience := podstate.PatienceOf(probe); lasts >= patience {
+	patience := podstate.PatienceOf(probe)
+	if lasts >= patience {
 		warn(
 			"pod %s has a liveness probe that restarts its container after %s without an answer; the fault lasts %s",
 			pod, patience, lasts)
@@ -142,8 +145,9 @@ func warnOfGitOps(
 		return
 	}
 	set := &appsv1.StatefulSet{}
-	if err := redis.Live.Get(ctx, client.ObjectKey{Namespace: redis.Namespace, Name: controller.Name},
-		set); err != nil {
+	err := redis.Live.Get(ctx, client.ObjectKey{Namespace: redis.Namespace, Name: controller.Name},
+		set)
+	if err != nil {
 		return
 	}
 	for _, mark := range gitOps {

@@ -131,7 +131,8 @@ func (w *Witness) askOne(ctx context.Context, address string) (observed, bool) {
 	}
 	o := observedFrom(info)
 	if info.Mode() == "cluster" {
-		if info, err := w.redis.ClusterInfo(ctx, address); err == nil {
+		info, err := w.redis.ClusterInfo(ctx, address)
+		if err == nil {
 			o.cluster = clusterStateFrom(info)
 		}
 	}

@@ -30,7 +30,8 @@ func (v *Reverter) revertOnce() (complete, progressed bool) {
 	var mu sync.Mutex
 	for i := range p.targets {
 		// without an object nothing can be stored
-		if t := &p.targets[i]; IsOpen(t) && (v.orphaned.Load() || v.isStored(t.Pod)) {
+		t := &p.targets[i]
+		if IsOpen(t) && (v.orphaned.Load() || v.isStored(t.Pod)) {
 			reverting.Go(func() error {
 				did := v.revertOne(injector, t, len(p.targets))
 				mu.Lock()
@@ -151,8 +152,9 @@ func (v *Reverter) storeRecords() {
 	p.Into(&f.Status)
 	// The lock: who leads may have written since.
 	stored := f.DeepCopy() // the answer is decoded into it
-	if err := by.Statuses.Patch(ctx, stored,
-		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err = by.Statuses.Patch(ctx, stored,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
 		v.log.V(1).Info("Retrying to store what the revert relies on", "cause", err.Error())
 		return
 	}

@@ -74,7 +74,8 @@ func (j *Journal) add(now Snapshot) {
 	same := func(a, b corev1.Pod) bool {
 		return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 	}
-	if n := len(j.snapshots); n > 0 && slices.EqualFunc(j.snapshots[n-1].Pods, now.Pods, same) {
+	n := len(j.snapshots)
+	if n > 0 && slices.EqualFunc(j.snapshots[n-1].Pods, now.Pods, same) {
 		return
 	}
 	j.snapshots = append(j.snapshots, now)

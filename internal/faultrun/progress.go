@@ -123,7 +123,8 @@ func (p *Progress) begin(now time.Time) {
 	}
 	p.revertingSince = new(metav1.NewMicroTime(now))
 	for i := range p.targets {
-		if t := &p.targets[i]; t.ActiveAt == nil && t.Progress != "" {
+		t := &p.targets[i]
+		if t.ActiveAt == nil && t.Progress != "" {
 			t.LastError = Shorten("not complete: "+t.Progress, MaxError, len(p.targets))
 		}
 	}

@@ -178,7 +178,8 @@ func (v *Reverter) endedElsewhere() bool {
 	ctx, cancel := context.WithTimeout(v.over, ReadTimeout)
 	defer cancel()
 	f := &v1alpha1.RedisFault{}
-	if err := v.by.Load().Live.Get(ctx, v.session.key, f); err != nil || f.UID != v.session.id {
+	err := v.by.Load().Live.Get(ctx, v.session.key, f)
+	if err != nil || f.UID != v.session.id {
 		return false
 	}
 	v.mu.Lock()

@@ -135,7 +135,8 @@ func (s *Stops) limitsFigures() bool {
 
 // figures compares the figures with their limits.
 func (s *Stops) figures(live impact.Live) *v1alpha1.Breach {
-	if limit := s.Spec.Outage; limit != nil && live.Outage >= limit.Duration {
+	limit := s.Spec.Outage
+	if limit != nil && live.Outage >= limit.Duration {
 		return BreachOf("spec.stopIf.outage", true,
 			fmt.Sprintf("no success for %s, limit %s", format.Duration(live.Outage),
 				format.Duration(limit.Duration)))

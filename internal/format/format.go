@@ -83,7 +83,8 @@ func Share(x float64) string {
 	decimals := 1
 	// The distance to 0 and to 100 keeps two significant digits; 10 decimals distinguish all counts up
 	// to 1e12.
-	if near := min(math.Abs(percent), math.Abs(100-percent)); near > 0 {
+	near := min(math.Abs(percent), math.Abs(100-percent))
+	if near > 0 {
 		decimals = min(10, max(1, 1-int(math.Floor(math.Log10(near)))))
 	}
 	return fixed(percent, decimals) + "%"

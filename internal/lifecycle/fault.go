@@ -250,7 +250,8 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 				fmt.Sprintf("spec.trigger.after: %s after the load's start", *o.After), at)
 		}
 	} else if !o.Steady {
-		if limit := o.WarmUntil.Add(o.SteadyWithin); !now.Before(limit) {
+		limit := o.WarmUntil.Add(o.SteadyWithin)
+		if !now.Before(limit) {
 			return act(FaultFail, v1alpha1.ReasonNotSteady,
 				fmt.Sprintf("spec.trigger.timeout: not steady for %s within %s: %s", o.SteadyFor,
 					o.SteadyWithin, o.SteadyWhy))

@@ -25,7 +25,8 @@ func revert(o Fault, message string, now time.Time) Decision[FaultAction] {
 
 // paced keeps an injection from being called again at once.
 func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction] {
-	if next := o.LastCalled.Add(BetweenCalls); !o.LastCalled.IsZero() && now.Before(next) {
+	next := o.LastCalled.Add(BetweenCalls)
+	if !o.LastCalled.IsZero() && now.Before(next) {
 		d.Action, d.Until = FaultPause, next
 	}
 	return d

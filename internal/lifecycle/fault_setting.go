@@ -76,7 +76,8 @@ func draining(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
 				o.Later),
 		},
 	} {
-		if end := o.DrainingSince.Add(wait.most); wait.is && (o.DrainingSince.IsZero() || now.Before(end)) {
+		end := o.DrainingSince.Add(wait.most)
+		if wait.is && (o.DrainingSince.IsZero() || now.Before(end)) {
 			return look(FaultDrain, v1alpha1.ReasonReverting, why+": "+wait.say, now.Add(FaultPoll)), true
 		}
 	}

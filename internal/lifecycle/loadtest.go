@@ -260,7 +260,8 @@ func afterRecord(o LoadTest, now time.Time) Decision[LoadTestAction] {
 		return wait(v1alpha1.ReasonVerifying, "what was read back is stored",
 			now.Add(100*time.Millisecond))
 	}
-	if end := o.RecordEndedAt.Add(FaultsGrace); len(o.FaultsUnfinished) > 0 && now.Before(end) {
+	end := o.RecordEndedAt.Add(FaultsGrace)
+	if len(o.FaultsUnfinished) > 0 && now.Before(end) {
 		return wait(v1alpha1.ReasonWaitingForFaults,
 			"the load has ended; waiting for "+join(o.FaultsUnfinished), earlier(end, now.Add(time.Second)))
 	}

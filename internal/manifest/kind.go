@@ -53,7 +53,8 @@ func readKind(name schema.GroupVersionKind) (*kind, error) {
 		return nil, fmt.Errorf("no CustomResourceDefinition defines %s: %w", name, err)
 	}
 	var definition apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
+	err = yaml.UnmarshalStrict(text, &definition)
+	if err != nil {
 		return nil, fmt.Errorf("decode the embedded CRD %s: %w", file, err)
 	}
 	for _, version := range definition.Spec.Versions {
@@ -72,8 +73,9 @@ func readKind(name schema.GroupVersionKind) (*kind, error) {
 
 func newKind(from *apiextensionsv1.CustomResourceValidation) (*kind, error) {
 	var internal apiextensions.CustomResourceValidation
-	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
-		from, &internal, nil); err != nil {
+	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
+		from, &internal, nil)
+	if err != nil {
 		return nil, err
 	}
 	structural, err := structuralschema.NewStructural(internal.OpenAPIV3Schema)

@@ -98,7 +98,8 @@ func decode(document []byte, object Object, complete func(spec map[string]any)) 
 	if len(unknown) > 0 {
 		return fmt.Errorf("unknown field \"%s\"", strings.Join(unknown, `", unknown field "`))
 	}
-	if spec, ok := content["spec"].(map[string]any); ok && complete != nil {
+	spec, ok := content["spec"].(map[string]any)
+	if ok && complete != nil {
 		complete(spec)
 	}
 	return kind.admit(content, object)

@@ -44,7 +44,8 @@ func newRules(
 	if items := schema.Items; items != nil {
 		r.elements, bare.Items = newRules(items, items.XEmbeddedResource)
 	}
-	if values := schema.AdditionalProperties; values != nil && values.Structural != nil {
+	values := schema.AdditionalProperties
+	if values != nil && values.Structural != nil {
 		bare.AdditionalProperties = &structuralschema.StructuralOrBool{}
 		r.elements, bare.AdditionalProperties.Structural = newRules(values.Structural,
 			values.Structural.XEmbeddedResource)

@@ -107,8 +107,8 @@ func (f *family) counters() *prometheus.CounterVec {
 func (f *family) set(out chan<- prometheus.Metric, value float64, labels ...string) {
 	// It fails only for text that is not UTF-8, which the API server does not store; the other metrics
 	// go on then.
-	if metric, err := prometheus.NewConstMetric(f.desc, prometheus.GaugeValue, value,
-		labels...); err == nil {
+	metric, err := prometheus.NewConstMetric(f.desc, prometheus.GaugeValue, value, labels...)
+	if err == nil {
 		out <- metric
 	}
 }
@@ -117,8 +117,9 @@ func (f *family) set(out chan<- prometheus.Metric, value float64, labels ...stri
 func (f *family) count(
 	out chan<- prometheus.Metric, since time.Time, value uint64, labels ...string,
 ) {
-	if metric, err := prometheus.NewConstMetricWithCreatedTimestamp(f.desc, prometheus.CounterValue,
-		float64(value), since, labels...); err == nil {
+	metric, err := prometheus.NewConstMetricWithCreatedTimestamp(f.desc, prometheus.CounterValue,
+		float64(value), since, labels...)
+	if err == nil {
 		out <- metric
 	}
 }

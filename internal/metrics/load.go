@@ -217,8 +217,9 @@ func (l *Load) collect(out chan<- prometheus.Metric, of []string) {
 		count(loadRequests, sum.failed, operation, "failed")
 		count(loadRequests, sum.unknown, operation, "unknown")
 		count(loadRequests, sum.dropped, operation, "dropped")
-		if metric, err := sum.latencies.metric(loadLatency.desc, l.since,
-			append(slices.Clone(of), operation)...); err == nil {
+		metric, err := sum.latencies.metric(loadLatency.desc, l.since,
+			append(slices.Clone(of), operation)...)
+		if err == nil {
 			out <- metric
 		}
 	}

@@ -103,7 +103,8 @@ func (c *Client) Send(ctx context.Context, at *url.URL, id string, body []byte) 
 	said, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	text := strings.TrimSpace(fmt.Sprintf("the server answers %d %s", response.StatusCode,
 		http.StatusText(response.StatusCode)))
-	if quote := shortened(hide(string(said), at), maxQuote); quote != "" {
+	quote := shortened(hide(string(said), at), maxQuote)
+	if quote != "" {
 		text += ": " + quote
 	}
 	return errors.New(text)

@@ -167,11 +167,13 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // withoutName is an error of a template without its name.
 func withoutName(err error) error {
-	if wrote, is := errors.AsType[template.ExecError](err); is && errors.Is(wrote.Err, errTooLong) {
+	wrote, is := errors.AsType[template.ExecError](err)
+	if is && errors.Is(wrote.Err, errTooLong) {
 		return errTooLong
 	}
 	text := strings.TrimPrefix(err.Error(), "template: template:")
-	if first, rest, found := strings.Cut(text, ": executing \"template\" at "); found {
+	first, rest, found := strings.Cut(text, ": executing \"template\" at ")
+	if found {
 		text = first + ": at " + rest
 	}
 	return errors.New("line " + text)

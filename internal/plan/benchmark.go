@@ -48,20 +48,12 @@ type BenchmarkTest struct {
 const RangeElements = 600
 
 var benchmarkTests = map[string]BenchmarkTest{
-	"ping": {Words: words("PING")},
-	"set":  {Words: words("SET {key} {value}")},
-	"get":  {Words: words("GET {key}")},
-	"incr": {Words: words("INCR {key}"), Place: "counter:"},
-	"lpush": {
-		Words:  words("LPUSH {key} {value}"),
-		Place:  "list:",
-		Single: true,
-	},
-	"rpush": {
-		Words:  words("RPUSH {key} {value}"),
-		Place:  "list:",
-		Single: true,
-	},
+	"ping":  {Words: words("PING")},
+	"set":   {Words: words("SET {key} {value}")},
+	"get":   {Words: words("GET {key}")},
+	"incr":  {Words: words("INCR {key}"), Place: "counter:"},
+	"lpush": {Words: words("LPUSH {key} {value}"), Place: "list:", Single: true},
+	"rpush": {Words: words("RPUSH {key} {value}"), Place: "list:", Single: true},
 	"lpop": {
 		Words:  words("LPOP {key}"),
 		Place:  "list:",
@@ -74,27 +66,15 @@ var benchmarkTests = map[string]BenchmarkTest{
 		Single: true,
 		Fills:  words("RPUSH {key} {value}"),
 	},
-	"sadd": {
-		Words:  words("SADD {key} element:{int}"),
-		Place:  "set:",
-		Single: true,
-	},
+	"sadd": {Words: words("SADD {key} element:{int}"), Place: "set:", Single: true},
 	"spop": {
 		Words:  words("SPOP {key}"),
 		Place:  "set:",
 		Single: true,
 		Fills:  words("SADD {key} element:{seq}"),
 	},
-	"hset": {
-		Words:  words("HSET {key} element:{int} {value}"),
-		Place:  "hash:",
-		Single: true,
-	},
-	"zadd": {
-		Words:  words("ZADD {key} {int} element:{int}"),
-		Place:  "zset:",
-		Single: true,
-	},
+	"hset": {Words: words("HSET {key} element:{int} {value}"), Place: "hash:", Single: true},
+	"zadd": {Words: words("ZADD {key} {int} element:{int}"), Place: "zset:", Single: true},
 	"zpopmin": {
 		Words:  words("ZPOPMIN {key}"),
 		Place:  "zset:",
@@ -106,11 +86,7 @@ var benchmarkTests = map[string]BenchmarkTest{
 	"lrange_500": lrange(500),
 	"lrange_600": lrange(600),
 	"mset":       {Words: words("MSET" + msetWords()), Place: "mset:{"},
-	"xadd": {
-		Words:  words("XADD {key} * myfield {value}"),
-		Place:  "stream:",
-		Single: true,
-	},
+	"xadd":       {Words: words("XADD {key} * myfield {value}"), Place: "stream:", Single: true},
 }
 
 func lrange(n int) BenchmarkTest {
@@ -138,7 +114,8 @@ func msetWords() string {
 
 func (b *Benchmark) check(*Keyspace) string {
 	for i, name := range b.Tests {
-		if problem := unknown(fmt.Sprintf("tests[%d]", i), name, BenchmarkTests()...); problem != "" {
+		problem := unknown(fmt.Sprintf("tests[%d]", i), name, BenchmarkTests()...)
+		if problem != "" {
 			return problem
 		}
 	}

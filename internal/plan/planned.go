@@ -150,7 +150,8 @@ func (h *HTTP) check(k *Keyspace) string {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return fmt.Sprintf("url: %q must be http://host... or https://host...", h.URL)
 	}
-	if problem := unknown("method", h.Method, httpMethods...); problem != "" {
+	problem := unknown("method", h.Method, httpMethods...)
+	if problem != "" {
 		return problem
 	}
 	for i, header := range h.Headers {

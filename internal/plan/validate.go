@@ -92,7 +92,8 @@ func checkAddresses(field string, addresses []string) string {
 		if err != nil || host == "" {
 			return fmt.Sprintf("%s[%d]: %q must be host:port", field, i, address)
 		}
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		n, err := strconv.Atoi(port)
+		if err != nil || n < 1 || n > 65535 {
 			return fmt.Sprintf("%s[%d]: the port of %q must be between 1 and 65535", field, i, address)
 		}
 	}
@@ -113,7 +114,8 @@ func (p *Plan) checkShape() string {
 		return "load.stages: no stage has any users or rate: there is no load"
 	}
 	if s.Search != nil {
-		if _, end := s.Search.Window(s.Search.From, s.MeasuredFrom()); end > s.Length() {
+		_, end := s.Search.Window(s.Search.From, s.MeasuredFrom())
+		if end > s.Length() {
 			return fmt.Sprintf(
 				"load.duration: the first trial alone takes %s: set a longer duration than %s, or a higher "+
 					"search.from", end-s.MeasuredFrom(), s.Duration)

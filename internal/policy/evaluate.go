@@ -31,7 +31,8 @@ func (p *Policy) Refusal(
 		if !rule.Namespaces.has(namespace, has) {
 			continue
 		}
-		if kind := string(spec.Action.Type); forbids(rule.Forbid.Faults, kind) {
+		kind := string(spec.Action.Type)
+		if forbids(rule.Forbid.Faults, kind) {
 			return fmt.Sprintf(
 				"spec.action.type: %s is forbidden in namespace %s by rule %q (rules[%d].forbid.faults)", kind,
 				namespace, rule.Name, i)

@@ -93,11 +93,13 @@ func Parse(text string, faults []v1alpha1.FaultType) (*Policy, error) {
 	} else if err != nil {
 		return nil, readable(err)
 	}
-	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
+	err := decoder.Decode(&struct{}{})
+	if !errors.Is(err, io.EOF) {
 		return nil, errors.New("it has more than one document")
 	}
 	var written yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &written); err != nil {
+	err = yaml.Unmarshal([]byte(text), &written)
+	if err != nil {
 		return nil, readable(err)
 	}
 	if err := checkValues(&written); err != nil {
@@ -151,8 +153,9 @@ func (p *Policy) check(faults []string) error {
 	if p.Version != Version {
 		return fmt.Errorf("version is %q, must be %s", p.Version, Version)
 	}
-	if err := cmp.Or(checkLimit("maxFaults", p.MaxFaults),
-		checkLimit("maxTaintedNodes", p.MaxTaintedNodes)); err != nil {
+	err := cmp.Or(checkLimit("maxFaults", p.MaxFaults),
+		checkLimit("maxTaintedNodes", p.MaxTaintedNodes))
+	if err != nil {
 		return err
 	}
 	names := map[string]bool{}
@@ -204,7 +207,8 @@ func (n *Namespaces) check(field string) error {
 		return fmt.Errorf("%s selects none: set names (%q is every namespace) or selector", field, All)
 	}
 	for i, name := range n.Names {
-		if problems := validation.IsDNS1123Label(name); name != All && len(problems) > 0 {
+		problems := validation.IsDNS1123Label(name)
+		if name != All && len(problems) > 0 {
 			return fmt.Errorf("%s.names[%d]: %q is no name of a namespace: %s", field, i, name, problems[0])
 		}
 	}

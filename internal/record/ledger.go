@@ -226,8 +226,10 @@ func JoinLosses(all []Loss) []Loss {
 	for apart := int64(LossesApart); ; apart *= 2 {
 		joined := all[:0:0]
 		for _, l := range all {
-			if n := len(joined); n > 0 && l.First-joined[n-1].Last < apart {
-				if both, one := joined[n-1].With(l); one || apart > LossesApart {
+			n := len(joined)
+			if n > 0 && l.First-joined[n-1].Last < apart {
+				both, one := joined[n-1].With(l)
+				if one || apart > LossesApart {
 					joined[n-1] = both
 					continue
 				}

@@ -107,7 +107,8 @@ func MergeSlow(a, b []SlowCommand) []SlowCommand {
 	})
 	var merged []SlowCommand
 	for _, c := range all {
-		if n := len(merged); n > 0 && merged[n-1].Command == c.Command {
+		n := len(merged)
+		if n > 0 && merged[n-1].Command == c.Command {
 			merged[n-1].Count += c.Count
 			continue
 		}

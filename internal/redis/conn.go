@@ -117,7 +117,8 @@ func (c *Conn) subscribeOnce(
 	stop := expireWith(ctx, c.wire)
 	defer stop()
 	c.wire.expected.Store(math.MaxInt64) // messages
-	if _, err := c.wire.Write(resp.AppendCommand(nil, command, channel)); err != nil {
+	_, err := c.wire.Write(resp.AppendCommand(nil, command, channel))
+	if err != nil {
 		return err
 	}
 	pinged := true // no ping before the server has subscribed
@@ -126,7 +127,8 @@ func (c *Conn) subscribeOnce(
 		switch {
 		case IsTimeout(err) && !pinged:
 			pinged = true
-			if _, err := c.wire.Write(resp.AppendCommand(nil, "PING")); err != nil {
+			_, err := c.wire.Write(resp.AppendCommand(nil, "PING"))
+			if err != nil {
 				return err
 			}
 			continue

@@ -98,7 +98,8 @@ func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 		}
 		c = secured
 	}
-	if command, err := greet(c, append(d.Login.auth(), d.Setup...)); command != "" {
+	command, err := greet(c, append(d.Login.auth(), d.Setup...))
+	if command != "" {
 		return fail(StageAnswer, command, d.Login.redact(err))
 	} else if err != nil {
 		return fail(StageHello, "", d.Login.redact(err))

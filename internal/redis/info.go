@@ -20,8 +20,8 @@ type Info map[string]string
 func ParseInfo(text string) Info {
 	info := Info{}
 	for line := range strings.Lines(text) {
-		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok &&
-			!strings.HasPrefix(field, "#") {
+		field, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if ok && !strings.HasPrefix(field, "#") {
 			info[field] = value
 		}
 	}
@@ -115,7 +115,8 @@ func (l Login) redact(err error) error {
 		text, _, _ := strings.Cut(string(reply), echoed)
 		return Error(l.redactText(text))
 	}
-	if foreign, ok := errors.AsType[*resp.UnknownTypeError](err); ok {
+	foreign, ok := errors.AsType[*resp.UnknownTypeError](err)
+	if ok {
 		return &resp.UnknownTypeError{Head: []byte(l.redactText(string(foreign.Head)))}
 	}
 	if text := l.redactText(err.Error()); text != err.Error() {

@@ -76,7 +76,8 @@ func WriteJUnit(w io.Writer, d *Document) error {
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}
-	if _, err := fmt.Fprintf(w, "%s%s\n", xml.Header, text); err != nil {
+	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

@@ -240,11 +240,12 @@ const tableRows = 60
 
 // marked is the text of a cell, behind a sign of what it says.
 func (c *Cell) marked() string {
-	if sign := map[Judged]string{
+	sign := map[Judged]string{
 		Met:       "✓ ",
 		Missed:    "✗ ",
 		NotJudged: "? ",
-	}[c.Judged]; sign != "" {
+	}[c.Judged]
+	if sign != "" {
 		return sign + c.Text
 	}
 	return c.Text

@@ -110,7 +110,8 @@ func InUnit(unit result.Unit, x float64) string {
 
 // number gives thousands a comma and a negative number a true minus.
 func number(text string) string {
-	if rest, negative := strings.CutPrefix(text, "-"); negative {
+	rest, negative := strings.CutPrefix(text, "-")
+	if negative {
 		return minus + thousands(rest)
 	}
 	return thousands(text)

@@ -93,7 +93,8 @@ func NewLoad(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 
 // doubt adds the doubts that the result itself casts on its figures.
 func (r *Load) doubt() {
-	if b := r.Bottleneck; b != nil && b.Component == string(bottleneck.LoadGenerator) && !b.Stalled {
+	b := r.Bottleneck
+	if b != nil && b.Component == string(bottleneck.LoadGenerator) && !b.Stalled {
 		r.Doubt("LoadGeneratorSaturated", "the load generator was the bottleneck: "+b.Evidence)
 	}
 	if s := r.Search; s != nil && !s.Done {

@@ -86,7 +86,8 @@ func target(p *plan.Plan, series *merged.Series, in LoadInput) Target {
 		Addresses:   p.Target.Addresses,
 		NotObserved: bottleneck.NotObserved(p, series),
 	}
-	if named := p.Target.Topology; named != "" && named != plan.TopologyAuto {
+	named := p.Target.Topology
+	if named != "" && named != plan.TopologyAuto {
 		t.Topology = string(named)
 	}
 	if s := p.Target.Sentinel; s != nil {

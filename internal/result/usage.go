@@ -99,7 +99,8 @@ func (r *Load) setUsage(p *plan.Plan, series *merged.Series, w usage.Window, ser
 	}
 	median := r.Total.median()
 	in := bottleneck.Of(p, series)
-	if network := trip.Network() + in.AddedLatency; in.Backend == "" && network <= median {
+	network := trip.Network() + in.AddedLatency
+	if in.Backend == "" && network <= median {
 		r.RoundTrip.ShareOfLatency = new(float64(network) / float64(median))
 	}
 }

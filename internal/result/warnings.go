@@ -92,7 +92,8 @@ func (r *Load) costs(p *plan.Plan) []time.Duration {
 	costs := make([]time.Duration, len(r.Operations))
 	for k := range costs {
 		costs[k] = time.Nanosecond
-		if mean := r.Operations[k].Latency; mean != nil && !p.Shape.OpenLoop() {
+		mean := r.Operations[k].Latency
+		if mean != nil && !p.Shape.OpenLoop() {
 			costs[k] = max(time.Nanosecond, time.Duration(mean.Mean)+p.Shape.ThinkTime)
 		}
 	}

@@ -42,7 +42,8 @@ func (r Redis) exists(ctx context.Context, address string, command []string) err
 	if err != nil && !redis.IsReply(err) {
 		return err
 	}
-	if known, ok := reply.([]any); ok && len(known) == 1 && (known[0] == nil || isEmpty(known[0])) {
+	known, ok := reply.([]any)
+	if ok && len(known) == 1 && (known[0] == nil || isEmpty(known[0])) {
 		return unknownCommand(address, command)
 	}
 	return nil

@@ -23,14 +23,14 @@ import (
 func markSentinels(found []Server) {
 	of := map[types.UID]bool{}
 	for i := range found {
-		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil &&
-			found[i].State.Role == topology.Sentinel {
+		owner := metav1.GetControllerOf(found[i].Pod)
+		if owner != nil && found[i].State.Role == topology.Sentinel {
 			of[owner.UID] = true
 		}
 	}
 	for i := range found {
-		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil && found[i].Err != nil &&
-			of[owner.UID] {
+		owner := metav1.GetControllerOf(found[i].Pod)
+		if owner != nil && found[i].Err != nil && of[owner.UID] {
 			found[i].State.Role = topology.Sentinel
 		}
 	}
@@ -43,8 +43,8 @@ func (r Redis) missingPods(ctx context.Context, all []corev1.Pod, c *Census) err
 	found := c.Servers
 	sentinels := map[types.UID]bool{}
 	for i := range found {
-		if owner := metav1.GetControllerOf(found[i].Pod); owner != nil &&
-			found[i].State.Role == topology.Sentinel {
+		owner := metav1.GetControllerOf(found[i].Pod)
+		if owner != nil && found[i].State.Role == topology.Sentinel {
 			sentinels[owner.UID] = true
 		}
 	}

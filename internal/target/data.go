@@ -38,7 +38,8 @@ type Copy struct {
 // Primary is the server that accepts the writes to the data; nil where none answers.
 func (d *Data) Primary() *Server {
 	for i := range d.Copies {
-		if s := d.Copies[i].Server; s != nil && s.Err == nil && s.State.Role == topology.Primary {
+		s := d.Copies[i].Server
+		if s != nil && s.Err == nil && s.State.Role == topology.Primary {
 			return s
 		}
 	}
@@ -108,7 +109,8 @@ func newKin(ctx context.Context, r Redis, c *Census) *kin {
 func (k *kin) add(s *Server) *Server {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if known := k.byPod[s.Pod.UID]; known != nil && s.Pod.UID != "" {
+	known := k.byPod[s.Pod.UID]
+	if known != nil && s.Pod.UID != "" {
 		return known
 	}
 	k.servers = append(k.servers, s)
@@ -216,7 +218,8 @@ func (k *kin) linkedTo(s *Server) []*Server {
 				continue
 			}
 			for _, address := range peersOf(other) {
-				if to := k.known(address); to != nil && slices.Contains(linked, to) {
+				to := k.known(address)
+				if to != nil && slices.Contains(linked, to) {
 					add(other)
 				}
 			}
@@ -232,7 +235,8 @@ func peersOf(s *Server) []string {
 		return nil
 	}
 	var all []string
-	if p := s.State.Replication.Primary; s.State.Role == topology.Replica && p != "" {
+	p := s.State.Replication.Primary
+	if s.State.Role == topology.Replica && p != "" {
 		all = append(all, p)
 	}
 	for _, a := range s.State.Replication.Replicas {

@@ -52,8 +52,8 @@ func (r Redis) Ready(
 ) ([]corev1.Pod, error) {
 	for i := range all {
 		p := &all[i]
-		if why, began := podstate.Unready(p); why != "" && isServer(p) && now.Sub(began) < patience &&
-			now.Sub(since) < patience {
+		why, began := podstate.Unready(p)
+		if why != "" && isServer(p) && now.Sub(began) < patience && now.Sub(since) < patience {
 			return nil, &problem.Problem{
 				Reason:  v1alpha1.ReasonTargetNotReady,
 				Message: fmt.Sprintf("%s: pod %s %s", selectingField(r.Spec), p.Name, why),
@@ -194,8 +194,9 @@ const annotationUserIDs = "openshift.io/sa.scc.uid-range"
 // AssignsUserIDs reports whether a namespace assigns the users of its pods.
 func AssignsUserIDs(ctx context.Context, reader client.Reader, namespace string) (bool, error) {
 	found := &corev1.Namespace{}
-	if err := reader.Get(ctx, client.ObjectKey{Name: namespace},
-		found); client.IgnoreNotFound(err) != nil {
+	err := reader.Get(ctx, client.ObjectKey{Name: namespace},
+		found)
+	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
 	return found.Annotations[annotationUserIDs] != "", nil
@@ -212,7 +213,8 @@ func (r Redis) CPULimit(ctx context.Context) (float64, error) {
 	for i := range pods {
 		container := r.Container(&pods[i])
 		limit, ok := container.Resources.Limits[corev1.ResourceCPU]
-		if n := limit.AsApproximateFloat64(); ok && n > 0 && (lowest == 0 || n < lowest) {
+		n := limit.AsApproximateFloat64()
+		if ok && n > 0 && (lowest == 0 || n < lowest) {
 			lowest = n
 		}
 	}

@@ -169,7 +169,8 @@ func (r Redis) CLI(target *v1alpha1.FaultTarget, words ...string) string {
 		command = append(command, "-it")
 	}
 	command = append(command, target.Pod, "-c", target.Container, "--", "redis-cli", "-e")
-	if _, port, err := net.SplitHostPort(target.Address); err == nil {
+	_, port, err := net.SplitHostPort(target.Address)
+	if err == nil {
 		command = append(command, "-p", port)
 	}
 	command = append(command, r.cliLogin()...)

@@ -64,8 +64,8 @@ func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 			byID[a.id], asked[a.Address], known[a.id] = a, true, true
 			for id, address := range a.peers {
 				known[id] = true
-				if _, there := byID[id]; !there && address != "" && !asked[address] &&
-					!slices.Contains(next, address) {
+				_, there := byID[id]
+				if !there && address != "" && !asked[address] && !slices.Contains(next, address) {
 					next = append(next, address)
 				}
 			}
@@ -238,8 +238,8 @@ func (w Watchers) FailingOver() string {
 func (w Watchers) Switched(primary string) time.Time {
 	var first time.Time
 	for _, a := range w.Answered {
-		if at := w.At.Add(-a.RoleFor); a.Watched.Address == primary &&
-			(first.IsZero() || at.Before(first)) {
+		at := w.At.Add(-a.RoleFor)
+		if a.Watched.Address == primary && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}

@@ -105,7 +105,8 @@ func (c *Census) place(shard int, id, address string, nodes map[string]nodeLine)
 func (r Redis) bestView(ctx context.Context, servers []Server) (best clusterView, found bool) {
 	var asked []*Server
 	for i := range servers {
-		if s := &servers[i]; s.Err == nil && s.State.Mode == "cluster" && len(asked) < mostViews {
+		s := &servers[i]
+		if s.Err == nil && s.State.Mode == "cluster" && len(asked) < mostViews {
 			asked = append(asked, s)
 		}
 	}

@@ -191,7 +191,8 @@ func (s Sentinels) portsIn(pod *corev1.Pod) []string {
 		}
 	}
 	if len(s.Addresses) > 0 {
-		if _, port, err := net.SplitHostPort(s.Addresses[0]); err == nil {
+		_, port, err := net.SplitHostPort(s.Addresses[0])
+		if err == nil {
 			add(port)
 		}
 	}

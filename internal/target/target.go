@@ -48,7 +48,8 @@ type Redis struct {
 func (r Redis) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	since := time.Now()
 	pod := &corev1.Pod{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, pod); err != nil {
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, pod)
+	if err != nil {
 		return pod, fmt.Errorf("read pod %s: %w", name, err)
 	}
 	r.learn(since, *pod)
@@ -132,7 +133,8 @@ func (r Redis) Reaches(ctx context.Context, address, who, as string) error {
 // the address itself where no pod is known.
 func (r Redis) PlaceOf(ctx context.Context, address string) string {
 	if c, confined := r.Servers.(confine.Servers); confined {
-		if places, err := c.Book.Resolve(ctx, address); err == nil && len(places) > 0 {
+		places, err := c.Book.Resolve(ctx, address)
+		if err == nil && len(places) > 0 {
 			return places[0]
 		}
 	}

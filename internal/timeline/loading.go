@@ -27,7 +27,8 @@ func withLoading(timeline []v1alpha1.TimelineEvent) []v1alpha1.TimelineEvent {
 		case e.Event == Ready:
 			continue
 		case e.Event == contract.EventDatasetLoaded:
-			if served := firstSuccess(timeline, began); !promotedBefore(timeline, served) &&
+			served := firstSuccess(timeline, began)
+			if !promotedBefore(timeline, served) &&
 				served.Before(e.At.Time) && e.At.Sub(served) <= fault.SeenWithin {
 				e.At.Time = served
 				first = append(first, e)
@@ -120,7 +121,8 @@ func timesInWords(n int32) string {
 
 // memoryLimit names the memory limit of a container, if it has one.
 func memoryLimit(pod *corev1.Pod, container string) string {
-	if limit := podstate.MemoryLimit(pod, container); limit != "" {
+	limit := podstate.MemoryLimit(pod, container)
+	if limit != "" {
 		return "; its memory limit is " + limit
 	}
 	return ""

@@ -58,7 +58,8 @@ func AddPods(status *v1alpha1.RedisFaultStatus, pods []corev1.Pod, now time.Time
 
 // AddOwn adds what was done to the targets.
 func AddOwn(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts bool) {
-	if b := status.Breach; b != nil && status.InjectedAt != nil {
+	b := status.Breach
+	if b != nil && status.InjectedAt != nil {
 		Append(status, b.At.Time, StopConditionMet, b.Condition, b.Message)
 	}
 	for i := range status.Targets {
@@ -94,7 +95,8 @@ func addTargetEvents(
 			continue
 		}
 		message := fmt.Sprintf("%d restarts", c.RestartCount)
-		if ended := c.LastTerminationState.Terminated; ended != nil {
+		ended := c.LastTerminationState.Terminated
+		if ended != nil {
 			message = fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode)
 		}
 		Append(status, now, Restarted, t.Pod, message)
@@ -115,7 +117,8 @@ func addTargetEvents(
 
 func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, now time.Time) {
 	Append(status, Estimate(now, pod.CreationTimestamp), Created, pod.Name, string(pod.UID))
-	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+	c := podCondition(pod, corev1.PodScheduled)
+	if c != nil && c.Status == corev1.ConditionTrue {
 		Append(status, Estimate(now, c.LastTransitionTime), Scheduled, pod.Name, "on "+pod.Spec.NodeName)
 	}
 	for _, c := range pod.Status.ContainerStatuses {
@@ -124,7 +127,8 @@ func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, no
 		}
 	}
 	addExits(status, pod, func(string) int32 { return 0 }, 0, now)
-	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+	c = podCondition(pod, corev1.PodReady)
+	if c != nil && c.Status == corev1.ConditionTrue {
 		Append(status, Estimate(now, c.LastTransitionTime), Ready, pod.Name, "")
 	}
 }
@@ -236,14 +240,16 @@ func Estimate(seen time.Time, second metav1.Time) time.Time {
 	if second.IsZero() {
 		return seen
 	}
-	if end := second.Add(time.Second - time.Millisecond); seen.After(end) {
+	end := second.Add(time.Second - time.Millisecond)
+	if seen.After(end) {
 		return end
 	}
 	return seen
 }
 
 func readyAt(pod *corev1.Pod) metav1.Time {
-	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+	c := podCondition(pod, corev1.PodReady)
+	if c != nil && c.Status == corev1.ConditionTrue {
 		return c.LastTransitionTime
 	}
 	return metav1.Time{}

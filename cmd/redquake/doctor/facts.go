@@ -384,7 +384,8 @@ func (f *Facts) askServed(ctx context.Context, c *kube.Client) error {
 	}
 	for i := range controllers {
 		for _, container := range controllers[i].Spec.Template.Spec.Containers {
-			if image := container.Image; strings.Contains(image, "chaos-mesh") {
+			image := container.Image
+			if strings.Contains(image, "chaos-mesh") {
 				_, f.ChaosMesh.Version, _ = strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 			}
 		}

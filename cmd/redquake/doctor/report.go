@@ -99,13 +99,15 @@ func (f *Facts) fault(kind *declared.Kind) Fault {
 	}
 	out.Needs = f.userMay(kind, note)
 	if len(f.Managers) > 0 {
-		if on := f.Managers[0].On(); !slices.Contains(on, kind.Type) {
+		on := f.Managers[0].On()
+		if !slices.Contains(on, kind.Type) {
 			note(Missing, "it is switched off by the operator's --faults")
 		}
 	}
 	f.permitted(kind, note)
 	if kind.Engine == v1alpha1.EngineChaosMesh && f.ChaosMesh.Unasked == "" {
-		if resource := kind.Needs[0].Resource; !slices.Contains(f.ChaosMesh.Resources, resource) {
+		resource := kind.Needs[0].Resource
+		if !slices.Contains(f.ChaosMesh.Resources, resource) {
 			note(Missing, "Chaos Mesh is not installed, or has no %s", resource)
 		}
 	}
@@ -165,7 +167,8 @@ func (f *Facts) permitted(kind *declared.Kind, note func(Status, string, ...any)
 		note(Unknown, "not known: what else the operator may do")
 	}
 	if f.Policy != nil {
-		if why := f.Policy.Refusal(f.Namespace, f.Labels, &spec); why != "" {
+		why := f.Policy.Refusal(f.Namespace, f.Labels, &spec)
+		if why != "" {
 			note(Missing, "the cluster's policy: %s", why)
 		}
 	}

@@ -93,7 +93,8 @@ func (id *Identity) Token(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("request a token of %s: %w", where, err)
 	}
 	var answer authenticationv1.TokenRequest
-	if err := json.Unmarshal(data, &answer); err != nil || answer.Status.Token == "" {
+	err = json.Unmarshal(data, &answer)
+	if err != nil || answer.Status.Token == "" {
 		return "", fmt.Errorf("the API server has returned no token of %s: %w", where, err)
 	}
 	id.token = answer.Status.Token

@@ -83,7 +83,8 @@ func (o *Operator) Leader(ctx context.Context) (Manager, error) {
 	}
 	if i := strings.LastIndex(holder, "_"); i > 0 { // the pod's name and a UID
 		var pod corev1.Pod
-		if err := o.get(ctx, &pod, "/api/v1/namespaces", o.Namespace, "pods", holder[:i]); err == nil {
+		err := o.get(ctx, &pod, "/api/v1/namespaces", o.Namespace, "pods", holder[:i])
+		if err == nil {
 			return o.manager(&pod)
 		} else if !apierrors.IsNotFound(err) {
 			return Manager{}, fmt.Errorf("read pod %s of namespace %s: %w", holder[:i], o.Namespace, err)
@@ -106,7 +107,8 @@ func (o *Operator) running(ctx context.Context) (Manager, error) {
 		return Manager{}, fmt.Errorf("decode the pods of namespace %s: %w", o.Namespace, err)
 	}
 	for i := range list.Items {
-		if pod := &list.Items[i]; pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+		pod := &list.Items[i]
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 			return o.manager(pod)
 		}
 	}

@@ -111,7 +111,8 @@ func (t *Tunnel) Follow(ctx context.Context, every time.Duration) {
 		if conn == nil {
 			continue // nobody looks
 		}
-		if now, err := t.Operator.Leader(ctx); err == nil && now.Pod != to.Pod {
+		now, err := t.Operator.Leader(ctx)
+		if err == nil && now.Pod != to.Pod {
 			t.drop(conn)
 		}
 	}

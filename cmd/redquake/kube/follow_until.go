@@ -21,7 +21,8 @@ func (c *Client) FollowUntil(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes := make(chan Change)
-	if err := c.Follow(ctx, kind.GVR(), namespace, name, changes); err != nil {
+	err := c.Follow(ctx, kind.GVR(), namespace, name, changes)
+	if err != nil {
 		return err
 	}
 	waiting := map[types.UID]bool{}

@@ -100,7 +100,8 @@ func ObjectOf(u *unstructured.Unstructured) (*Object, error) {
 		o.Experiment = &v1alpha1.RedisExperiment{}
 		into = o.Experiment
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
+	if err != nil {
 		return nil, fmt.Errorf("decode %s %s: %w", kind.Name, u.GetName(), err)
 	}
 	return o, nil
@@ -157,7 +158,8 @@ func (o *Object) State() (reason, message string) {
 	if o.IsSchedule() {
 		condition = v1alpha1.ConditionReady
 	}
-	if c := meta.FindStatusCondition(o.Conditions(), condition); c != nil {
+	c := meta.FindStatusCondition(o.Conditions(), condition)
+	if c != nil {
 		return c.Reason, c.Message
 	}
 	return "NotObserved", "the operator has not seen it yet"

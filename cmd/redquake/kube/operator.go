@@ -40,7 +40,8 @@ func (c *Client) Deployments(
 	var all []appsv1.Deployment
 	for i := range list {
 		var d appsv1.Deployment
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list[i].Object, &d); err != nil {
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(list[i].Object, &d)
+		if err != nil {
 			return nil, fmt.Errorf("decode Deployment %s: %w", list[i].GetName(), err)
 		}
 		all = append(all, d)

@@ -119,7 +119,8 @@ func experimentLines(s *State, o *kube.Object) []string {
 	if d := e.Status.Display; d != nil && d.Worse != "" {
 		parts = append(parts, "worse "+d.Worse)
 	}
-	if end := e.Status.ExpectedEnd; end != nil && !o.Finished() {
+	end := e.Status.ExpectedEnd
+	if end != nil && !o.Finished() {
 		parts = append(parts, fmt.Sprintf("ends at %s, in %s", end.In(s.Now.Location()).Format("15:04"),
 			format.Duration(max(0, end.Sub(s.Now)).Round(1e9))))
 	}

@@ -72,7 +72,8 @@ func Page(s *State, width, height int) string {
 		charts = chartLines(s, test, width, min(room-1, 14))
 	}
 	lines := slices.Concat(head, charts)
-	if keep := height - len(foot); len(lines)+len(below) > keep {
+	keep := height - len(foot)
+	if len(lines)+len(below) > keep {
 		below = below[:max(0, keep-len(lines))]
 	}
 	lines = append(append(lines, below...), foot...)
@@ -119,7 +120,8 @@ func title(o *kube.Object) string {
 		parts = append(parts, v)
 	}
 	if o.Test != nil {
-		if planned := Planned(&o.Test.Spec.Load); o.Test.Status.StartTime != nil && !o.Finished() {
+		planned := Planned(&o.Test.Spec.Load)
+		if o.Test.Status.StartTime != nil && !o.Finished() {
 			parts = append(parts, fmt.Sprintf("%d%%", o.Test.Status.Progress))
 			if planned > 0 {
 				parts = append(parts, "of "+format.Duration(planned))
@@ -214,7 +216,8 @@ func markLine(s *State, test *v1alpha1.RedisLoadTest, x axis) string {
 		if f.Status.InjectedAt == nil || f.Spec.Setting || LoadOf(f) != test.Name {
 			continue
 		}
-		if c := x.column(f.Status.InjectedAt.Sub(test.Status.StartTime.Time)); c >= 0 {
+		c := x.column(f.Status.InjectedAt.Sub(test.Status.StartTime.Time))
+		if c >= 0 {
 			copy(line[c:], []rune("▲"+f.Name+" "))
 		}
 	}

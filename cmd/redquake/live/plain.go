@@ -62,7 +62,8 @@ func (p *Plain) object(s *State, o *kube.Object, write func(format string, args 
 	}
 	was.steps(o, write)
 	reason, message := o.State()
-	if now := string(o.Verdict()); reason != was.state || now != was.verdict {
+	now := string(o.Verdict())
+	if reason != was.state || now != was.verdict {
 		was.state, was.verdict = reason, now
 		text := reason
 		if message != "" {
@@ -78,7 +79,8 @@ func (p *Plain) object(s *State, o *kube.Object, write func(format string, args 
 		return
 	}
 	was.figures = s.Now
-	if text := figures(o.Test, s.Courses[o.Test.Name]); text != "" {
+	text := figures(o.Test, s.Courses[o.Test.Name])
+	if text != "" {
 		write("%d%%   %s", o.Test.Status.Progress, ansi.Strip(text))
 	}
 }

@@ -53,7 +53,8 @@ func summary(s *scope.Fault,
 	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold && o.Problem == nil {
 		message = impactMessage(s) + rolesMessage(s)
 	}
-	if b := s.Fault.Status.Breach; b != nil &&
+	b := s.Fault.Status.Breach
+	if b != nil &&
 		(d.Action == lifecycle.FaultObserve || reason == v1alpha1.ReasonStopConditionMet && !o.Failed) {
 		message = b.Message + "; " + impactMessage(s)
 	}
@@ -134,8 +135,8 @@ func delayedReverts(s *scope.Fault) string {
 	}
 	var failures []string
 	for i := range s.Fault.Status.Targets {
-		if t := &s.Fault.Status.Targets[i]; faultrun.IsOpen(t) &&
-			t.RevertAttempts >= lifecycle.RevertAttempts {
+		t := &s.Fault.Status.Targets[i]
+		if faultrun.IsOpen(t) && t.RevertAttempts >= lifecycle.RevertAttempts {
 			failures = append(failures,
 				fmt.Sprintf("pod %s: %s; the revert goes on. To revert manually: %s", t.Pod, t.RevertError,
 					s.Injector.ManualRevertCommand(t)))

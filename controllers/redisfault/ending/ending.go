@@ -52,7 +52,8 @@ func (r *Ender) EndGone(ctx context.Context, key client.ObjectKey, seen types.UI
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	f := &v1alpha1.RedisFault{}
-	if err := r.APIReader.Get(ctx, key, f); client.IgnoreNotFound(err) != nil {
+	err := r.APIReader.Get(ctx, key, f)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the fault past the cache: %w", err)
 	}
 	r.Term.Gone(key, f.UID)
@@ -106,7 +107,8 @@ func (r *Ender) Restore(ctx context.Context) {
 	var others []*v1alpha1.RedisFault
 	for i := range all.Items {
 		f := &all.Items[i]
-		if s := scope.SeenOf(f, false, r.Clock.Now()); s.Finished || !scope.IsRecorded(&f.Status) ||
+		s := scope.SeenOf(f, false, r.Clock.Now())
+		if s.Finished || !scope.IsRecorded(&f.Status) ||
 			f.Status.RevertedAt != nil || !new(faultrun.ProgressOf(&f.Status)).Begun() {
 			continue
 		}

@@ -64,7 +64,8 @@ func (r *Ender) LookAtNamespaces(ctx context.Context) {
 func (r *Ender) stopAll(ctx context.Context, namespace string, requests []reconcile.Request) {
 	for _, request := range requests {
 		f := &v1alpha1.RedisFault{}
-		if err := r.Client.Get(ctx, request.NamespacedName, f); err != nil {
+		err := r.Client.Get(ctx, request.NamespacedName, f)
+		if err != nil {
 			continue // it is gone
 		}
 		s := r.scopeToEnd(f)

@@ -163,7 +163,8 @@ func addDurationDoubts(s *scope.Fault) {
 		status.Breach != nil {
 		return
 	}
-	if stayed := status.RevertingSince.Sub(s.Seen.ActiveAt); stayed < s.Traits.Lasts-time.Second {
+	stayed := status.RevertingSince.Sub(s.Seen.ActiveAt)
+	if stayed < s.Traits.Lasts-time.Second {
 		s.Measured.Doubt(impact.Doubt{
 			Reason: "CutShort",
 			Message: fmt.Sprintf("the fault stayed for %s instead of %s", format.Duration(stayed),

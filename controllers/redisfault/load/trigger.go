@@ -27,13 +27,15 @@ func (r *Observer) ObserveQuiet(ctx context.Context, s *scope.Fault) error {
 	}
 	s.QuietFrom = scope.MeasuredFrom(s.Test)
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.Fault.Namespace),
-		client.UnsafeDisableDeepCopy); err != nil {
+	err := r.Client.List(ctx, &all, client.InNamespace(s.Fault.Namespace),
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	figures.ObserveLosses(s, all.Items)
 	for i := range all.Items {
-		if other := &all.Items[i]; other.UID != s.Fault.UID && !other.Spec.Setting &&
+		other := &all.Items[i]
+		if other.UID != s.Fault.UID && !other.Spec.Setting &&
 			other.Status.LoadTest == s.Test.Name &&
 			other.Status.LoadStartTime.Equal(s.Test.Status.StartTime) {
 			observeOther(s, other)
@@ -54,8 +56,8 @@ func observeOther(s *scope.Fault, f *v1alpha1.RedisFault) {
 		s.UnderWay = f.Name
 	}
 	s.Others = append(s.Others, scope.WindowsOf(other, start)...)
-	if injected := s.Fault.Status.InjectedAt; other.InjectedAt != nil && over != nil &&
-		(injected == nil || over.Before(injected)) {
+	injected := s.Fault.Status.InjectedAt
+	if other.InjectedAt != nil && over != nil && (injected == nil || over.Before(injected)) {
 		s.QuietFrom = max(s.QuietFrom, over.Sub(start))
 	}
 }

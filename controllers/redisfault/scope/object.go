@@ -27,8 +27,8 @@ func RequestsFor(
 	selected func(*v1alpha1.RedisFault) bool,
 ) []reconcile.Request {
 	var all v1alpha1.RedisFaultList
-	if err := reader.List(ctx, &all, client.InNamespace(namespace),
-		client.UnsafeDisableDeepCopy); err != nil {
+	err := reader.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return nil // only a cache that has not started fails; a fault is reconciled once it has
 	}
 	var requests []reconcile.Request
@@ -87,8 +87,8 @@ func SeenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 	if f.Status.CompletionTime != nil {
 		seen.CompletedAt = f.Status.CompletionTime.Time
 	}
-	if c := meta.FindStatusCondition(f.Status.Conditions,
-		v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
+	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected)
+	if c != nil && c.Status == metav1.ConditionFalse {
 		seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
 		seen.TroubleSince = c.LastTransitionTime.Time
 	}
@@ -149,7 +149,8 @@ func ObserveRecords(s *Fault) {
 	}
 	if since := status.RevertingSince; since != nil {
 		s.Seen.Reverting, s.Seen.RevertSince = true, since.Time
-		if deleted := s.Fault.DeletionTimestamp; deleted != nil && deleted.After(since.Time) {
+		deleted := s.Fault.DeletionTimestamp
+		if deleted != nil && deleted.After(since.Time) {
 			s.Seen.RevertSince = deleted.Time
 		}
 	}

@@ -42,7 +42,8 @@ func MayPass(err error) bool {
 
 // OccupiedBy is why a fault has to wait for others that act; nil where it does not.
 func OccupiedBy(err error) *guard.Occupied {
-	if occupied, is := errors.AsType[*guard.Occupied](err); is && len(occupied.By) > 0 {
+	occupied, is := errors.AsType[*guard.Occupied](err)
+	if is && len(occupied.By) > 0 {
 		return occupied
 	}
 	return nil
@@ -97,8 +98,8 @@ func besideStill(s *scope.Fault, held []lock.Claim) string {
 	}) {
 		return ""
 	}
-	if c := meta.FindStatusCondition(s.Fault.Status.Conditions,
-		v1alpha1.ConditionComplete); c != nil && c.Reason == v1alpha1.ReasonWaitingForFault {
+	c := meta.FindStatusCondition(s.Fault.Status.Conditions, v1alpha1.ConditionComplete)
+	if c != nil && c.Reason == v1alpha1.ReasonWaitingForFault {
 		return c.Message
 	}
 	return fmt.Sprintf("waiting for RedisFault %s; spec.allow: [%s] lifts this guard", w.For, w.Guard)

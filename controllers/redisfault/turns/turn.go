@@ -61,7 +61,8 @@ func (r *Turns) ObserveTurn(ctx context.Context, s *scope.Fault) error {
 	if err != nil {
 		return err
 	}
-	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
+	other, on, blocked := lock.Blocker(wanted, held, waiting)
+	if blocked {
 		s.Seen.Blocked = waitFor(s, wanted, other, on).Message
 		return nil
 	}
@@ -125,7 +126,8 @@ func (r *Turns) TakeTurn(
 	if clash := ClashWith(wanted, held); clash != nil {
 		return clash, nil
 	}
-	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
+	other, on, blocked := lock.Blocker(wanted, held, waiting)
+	if blocked {
 		return waitFor(s, wanted, other, on), nil
 	}
 	for _, limit := range limits {
@@ -227,7 +229,8 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (state.Outcome, bool
 			}, false
 		}
 	}
-	if other, err := r.Claims.ActedSince(ctx, s.Fault, own); err != nil {
+	other, err := r.Claims.ActedSince(ctx, s.Fault, own)
+	if err != nil {
 		return state.Outcome{Err: err}, false
 	} else if other != "" {
 		return r.selectAgain(ctx, s,

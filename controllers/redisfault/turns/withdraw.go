@@ -50,7 +50,8 @@ func (r *Turns) yield(
 		return state.Outcome{Err: err}, false
 	}
 	for i := range s.Fault.Status.Targets {
-		if begun, err := s.Injector.Begun(ctx, &s.Fault.Status.Targets[i]); err != nil {
+		begun, err := s.Injector.Begun(ctx, &s.Fault.Status.Targets[i])
+		if err != nil {
 			return state.Outcome{Err: err}, false
 		} else if begun {
 			return state.Outcome{}, true

@@ -88,8 +88,8 @@ func summaryMessage(s *scope.Test, why string) string {
 	if status.Search != nil && status.Search.Message != "" {
 		text = status.Search.Message + "; " + text
 	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil &&
-		status.Verdict != "" {
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet)
+	if c != nil && status.Verdict != "" {
 		text += fmt.Sprintf("; %s: %s", status.Verdict, c.Message)
 	}
 	if why != "" {

@@ -101,7 +101,8 @@ func progress(s *scope.Test, series *merged.Series, now time.Time, final bool) i
 		return 100
 	}
 	share := 0.0
-	if length := s.Plan.Shape.Length() - s.Seen.Extension; length > 0 {
+	length := s.Plan.Shape.Length() - s.Seen.Extension
+	if length > 0 {
 		share = float64(now.Sub(s.Seen.StartedAt)) / float64(length)
 	}
 	if n := s.Plan.Shape.Requests; n > 0 {
@@ -142,7 +143,8 @@ func FaultWindows(s *scope.Test, now time.Time) []summary.Window {
 		from := state.InjectedAfter(&f.Status, s.Seen.StartedAt)
 		stay := stayOf(f, now)
 		length := stay + f.Spec.RecoveryDeadline.Duration
-		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {
+		i := f.Status.Impact
+		if i != nil && i.Recovered && i.RecoveryTime != nil {
 			length = max(stay, i.RecoveryTime.Value.Duration())
 		}
 		// The interval before t0 belongs to the fault as well, and so does the last second of its
@@ -162,7 +164,8 @@ func stayOf(f *v1alpha1.RedisFault, now time.Time) time.Duration {
 		return 0
 	}
 	abandoned := func(t v1alpha1.FaultTarget) bool { return t.RevertAbandoned }
-	if at := f.Status.RevertedAt; at != nil && !slices.ContainsFunc(f.Status.Targets, abandoned) {
+	at := f.Status.RevertedAt
+	if at != nil && !slices.ContainsFunc(f.Status.Targets, abandoned) {
 		now = at.Time
 	}
 	return now.Sub(f.Status.InjectedAt.Time)

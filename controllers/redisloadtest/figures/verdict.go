@@ -48,7 +48,8 @@ func doubts(s *scope.Test, reason string) []impact.Doubt {
 			strings.Join(s.Seen.PodsLost, "; "))
 	}
 	// All pods record on one grid: a late start matters only after the measurement has begun.
-	if limit := max(state.MaxSkew, s.MeasuredFrom()); s.Session.Skew > limit {
+	limit := max(state.MaxSkew, s.MeasuredFrom())
+	if s.Session.Skew > limit {
 		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.Session.Skew),
 			format.Duration(limit))
 	}

@@ -81,8 +81,8 @@ func (d *dipDetector) plan(w summary.Window) {
 		return
 	}
 	d.level = d.asked.Mean(w.From, w.To)
-	if changed := math.Abs(d.level-before) > throughput.ChangedShare*before; d.level <= 0 ||
-		changed && !d.asked.Rate {
+	changed := math.Abs(d.level-before) > throughput.ChangedShare*before
+	if d.level <= 0 || changed && !d.asked.Rate {
 		d.end()
 		d.recent, d.shares = nil, nil
 	}

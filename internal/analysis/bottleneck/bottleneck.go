@@ -209,7 +209,8 @@ func (e *evidence) backendWait() string {
 		return ""
 	}
 	of := ""
-	if share, known := e.backendTime(); known && share < backendShare {
+	share, known := e.backendTime()
+	if known && share < backendShare {
 		return ""
 	} else if known {
 		of = ", in which operations spend " + percent(share) + " of their time"
@@ -262,7 +263,8 @@ func (e *evidence) noLimit() string {
 	if most > 0 {
 		parts = append(parts, "the busiest load pod used "+text)
 	}
-	if p50 := e.median(); e.in.Redis == Direct && p50 > 0 && e.roundTrip > p50 {
+	p50 := e.median()
+	if e.in.Redis == Direct && p50 > 0 && e.roundTrip > p50 {
 		parts = append(parts,
 			fmt.Sprintf(
 				"a PING takes at least %s, longer than the median latency of %s (it waited for the CPU of "+
@@ -270,8 +272,8 @@ func (e *evidence) noLimit() string {
 	} else if e.isRoundTrip() {
 		text := fmt.Sprintf("a PING takes at least %s, %s of the median latency of %s",
 			duration(e.roundTrip), percent(float64(e.roundTrip)/float64(p50)), duration(p50))
-		if loaded := e.loadedRoundTrip +
-			e.in.AddedLatency; float64(loaded) >= roundTripShare*float64(p50) {
+		loaded := e.loadedRoundTrip + e.in.AddedLatency
+		if float64(loaded) >= roundTripShare*float64(p50) {
 			text += fmt.Sprintf(
 				" (under load at least %s: it waits for Redis, for a CPU, or for a full network)",
 				duration(loaded))

@@ -152,7 +152,8 @@ func (e *evidence) load(steady []summary.Window) {
 		for i := first; i < end; i++ {
 			iv := s.At(i)
 			room += float64(iv.Connections) * s.Step.Seconds()
-			if t := e.in.Times; t != nil && len(iv.Tallies) > max(t.Backend, t.Redis) {
+			t := e.in.Times
+			if t != nil && len(iv.Tallies) > max(t.Backend, t.Redis) {
 				e.inBackend += iv.Tallies[t.Backend]
 				e.inRedis += iv.Tallies[t.Redis]
 			}
@@ -305,7 +306,8 @@ func (s *server) add(before, now *record.Server) {
 	if before.SlowLog.Total >= 0 { // -1 = unknown
 		s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
 	}
-	if commands := now.SlowLog.Commands; len(commands) > 0 && commands[0].WorstMicros > s.slowMicros {
+	commands := now.SlowLog.Commands
+	if len(commands) > 0 && commands[0].WorstMicros > s.slowMicros {
 		s.slowMicros, s.slowCommand = commands[0].WorstMicros, commands[0].Command
 	}
 	s.addDisk(before, now, over)
@@ -348,7 +350,8 @@ func (s *server) slowest() string {
 // no readings.
 func (e *evidence) busiest(share func(usage) float64) (most *server, worst usage) {
 	for _, s := range e.servers {
-		if u := s.busiest(share); most == nil || share(u) > share(worst) {
+		u := s.busiest(share)
+		if most == nil || share(u) > share(worst) {
 			most, worst = s, u
 		}
 	}

@@ -50,7 +50,8 @@ func NotObserved(p *plan.Plan, series *merged.Series) string {
 	if !p.Target.IsSet() {
 		return ""
 	}
-	if reason := notAsked(p); reason != "" && len(series.Servers()) == 0 {
+	reason := notAsked(p)
+	if reason != "" && len(series.Servers()) == 0 {
 		return reason
 	}
 	return unread(series)
@@ -93,7 +94,8 @@ func backendOf(w *plan.Workload) string {
 	case w.CacheAside != nil:
 		return "the database"
 	case w.HTTP != nil:
-		if u, err := url.Parse(w.HTTP.URL); err == nil && u.Host != "" {
+		u, err := url.Parse(w.HTTP.URL)
+		if err == nil && u.Host != "" {
 			return "the API at " + u.Host
 		}
 		return "the API"
@@ -147,11 +149,12 @@ func Looked(in Input) (list []Reading) {
 	if len(e.servers) == 0 {
 		return list
 	}
-	if _, used := e.busiest(usage.cores); in.ServerCPULimit > 0 {
+	_, used := e.busiest(usage.cores)
+	if in.ServerCPULimit > 0 {
 		add(CPULimit, "Redis’ CPU, of its container’s limit", used.cores()/in.ServerCPULimit, saturated,
 			true)
 	}
-	_, used := e.busiest(usage.mainThread)
+	_, used = e.busiest(usage.mainThread)
 	add(RedisMainThread, "main thread, of one core", used.mainThread(), saturated, true)
 	var delayed, lacking, rejected float64
 	for _, s := range e.servers {

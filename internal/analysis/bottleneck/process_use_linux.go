@@ -39,7 +39,8 @@ func (s *Self) Read() record.AgentUse {
 	a.StolenSeconds = s.stolen.add(a.CPUSeconds, func() string { return readFile("/proc", "stat") })
 	debug.ReadGCStats(&s.gc)
 	a.GCPauseSeconds = s.gc.PauseTotal.Seconds()
-	if words := strings.Fields(readFile("/proc/self", "statm")); len(words) > 1 {
+	words := strings.Fields(readFile("/proc/self", "statm"))
+	if len(words) > 1 {
 		pages, _ := strconv.ParseInt(words[1], 10, 64)
 		a.Memory = pages * int64(os.Getpagesize())
 	}

@@ -183,8 +183,8 @@ func (e *evidence) memory() string {
 		return refused
 	}
 	for _, s := range e.servers {
-		if rate := float64(s.evicted.n) / s.total.seconds; rate >= evictionsLeast &&
-			s.lasted(&s.evicted) {
+		rate := float64(s.evicted.n) / s.total.seconds
+		if rate >= evictionsLeast && s.lasted(&s.evicted) {
 			return fmt.Sprintf("%s evicted %s keys/s, at %s of maxmemory %s, policy %s", e.name(s),
 				number(rate), bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
 		}

@@ -104,7 +104,8 @@ func (e *evidence) didNotRun() string {
 	if s == nil || e.length < shortestEvidence {
 		return ""
 	}
-	if w := s.Waiting; e.service.Count() == 0 && w.Share >= stalledShare && w.Share > s.Share {
+	w := s.Waiting
+	if e.service.Count() == 0 && w.Share >= stalledShare && w.Share > s.Share {
 		return fmt.Sprintf(
 			"load pod %d waited for a CPU for %s, beside %s in which it ran: up to %s of its time", w.Pod,
 			duration(w.Waited), duration(w.Ran), percent(w.Share))
@@ -123,7 +124,8 @@ func (e *evidence) starvedServer() string {
 	if e.disk() != "" {
 		return ""
 	}
-	if waited := e.waitedWithoutWork(starvedRatio, starvedLeast); waited != "" {
+	waited := e.waitedWithoutWork(starvedRatio, starvedLeast)
+	if waited != "" {
 		return "Redis waited for a CPU: " + waited
 	}
 	return ""
@@ -202,8 +204,8 @@ func (e *evidence) replicasOf(primary *server) (list []string) {
 			time.Duration(r.At) > e.in.Series.End() {
 			continue
 		}
-		if n := followed[r.Address]; r.PrimaryLink == record.LinkUp &&
-			time.Duration(r.At) >= e.in.MeasuredFrom {
+		n := followed[r.Address]
+		if r.PrimaryLink == record.LinkUp && time.Duration(r.At) >= e.in.MeasuredFrom {
 			followed[r.Address] = n + 1
 		} else {
 			followed[r.Address] = n

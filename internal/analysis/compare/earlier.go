@@ -92,7 +92,8 @@ func (e *Experiment) ratios(name, baseline string) []span {
 	}
 	var all []span
 	for _, r := range e.cellOf(name).runs {
-		if n := counts[r.round]; n > 0 && r.log.least == r.log.most {
+		n := counts[r.round]
+		if n > 0 && r.log.least == r.log.most {
 			all = append(all, exactly(r.log.least-sums[r.round]/float64(n)))
 		}
 	}

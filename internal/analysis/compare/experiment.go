@@ -146,7 +146,8 @@ func (e *Experiment) offsets(except ...string) map[int]float64 {
 		others++
 		own := c.logMedian()
 		for _, r := range c.runs {
-			if v := r.log.most - own; !math.IsInf(v, 0) && !math.IsNaN(v) {
+			v := r.log.most - own
+			if !math.IsInf(v, 0) && !math.IsNaN(v) {
 				residuals[r.round] = append(residuals[r.round], v)
 			}
 		}

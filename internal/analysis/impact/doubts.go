@@ -66,8 +66,8 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 			"throughput varied by %.1f %% (limit %.0f %%) over the %s before the fault",
 			100*throughput.Variation(a.base.seconds), 100*limit, brief(length))
 	default:
-		if drift, limit := a.drift(), throughput.VariationLimit(baselineTrend,
-			a.base.rate); math.Abs(drift) > limit {
+		drift, limit := a.drift(), throughput.VariationLimit(baselineTrend, a.base.rate)
+		if math.Abs(drift) > limit {
 			doubt(BaselineUnsteady,
 				"throughput changed by %+.1f %% (limit %.0f %%) over the %s before the fault: what it would have been without the fault is not known",
 				100*drift, 100*limit, brief(length))
@@ -119,7 +119,8 @@ func (a *analysis) recordDoubts(recovered bool) []Doubt {
 		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least,
 			c.Series.Pods, brief(from), brief(to))
 	}
-	if end := c.At(c.N); c.Series.Ended() && !recovered && a.base.rate > 0 &&
+	end := c.At(c.N)
+	if c.Series.Ended() && !recovered && a.base.rate > 0 &&
 		(a.fault.Deadline == 0 || end < a.fault.At+a.fault.Deadline) {
 		doubt(RecordIncomplete,
 			"the load ended %s after the fault, before a recovery that holds for %s could be seen",

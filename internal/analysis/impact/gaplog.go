@@ -222,7 +222,8 @@ func (a *analysis) gapsOf(p *gapLog) []gap {
 			continue
 		}
 		one := gap{Gap: g, earlier: a.before(p, gap{Gap: g})}
-		if silent := int64(a.fault.At - from); from <= a.fault.At-p.lead {
+		silent := int64(a.fault.At - from)
+		if from <= a.fault.At-p.lead {
 			one.From = g.From + silent
 			one.MaybeBefore = g.MaybeBefore + silent
 			one.UnprovenHead = max(0, g.UnprovenHead-silent)

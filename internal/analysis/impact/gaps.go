@@ -163,7 +163,8 @@ func steadySample(s *merged.Series, first, end int) *sample {
 	}
 	mark(s.Gaps(), median)
 	for _, kind := range []string{Reads, Writes} {
-		if ops := opsOf(s, kind); len(ops) > 0 && len(ops) < len(s.Ops) {
+		ops := opsOf(s, kind)
+		if len(ops) > 0 && len(ops) < len(s.Ops) {
 			mark(gapsOfKind(s, kind), m.service(ops, 0.5))
 		}
 	}

@@ -266,7 +266,8 @@ func Lately(s *merged.Series) Live {
 	end := s.End()
 	s = s.Fine(end-throughput.Second, end)
 	live := Live{End: end}
-	if gaps := s.Gaps(); len(gaps) > 0 && gaps[len(gaps)-1].Open {
+	gaps := s.Gaps()
+	if len(gaps) > 0 && gaps[len(gaps)-1].Open {
 		live.Outage = gap{Gap: gaps[len(gaps)-1]}.length()
 	}
 	c := throughput.CurveOf(s)

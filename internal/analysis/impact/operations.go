@@ -49,7 +49,8 @@ func (a *analysis) operations(end int) []Effect {
 // kindLog is the log of reads or of writes: that of the load, if it has only these; nil if it has
 // none.
 func (a *analysis) kindLog(kind string) *gapLog {
-	if i := slices.IndexFunc(a.kinds, func(p gapLog) bool { return p.name == kind }); i >= 0 {
+	i := slices.IndexFunc(a.kinds, func(p gapLog) bool { return p.name == kind })
+	if i >= 0 {
 		return &a.kinds[i]
 	}
 	if len(opsOf(a.curve.Series, kind)) == 0 {
@@ -76,8 +77,8 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 			m.Outage.AtMost = max(m.Outage.AtMost, one.Outage.AtMost)
 		}
 		usual := baseline * a.curve.Width().Seconds() // successes in a window
-		if like := usual * (1 - m.Dips.All); one.Dip > m.Dip.Value &&
-			usual*(1-one.Dip) < like-4*math.Sqrt(like) {
+		like := usual * (1 - m.Dips.All)
+		if one.Dip > m.Dip.Value && usual*(1-one.Dip) < like-4*math.Sqrt(like) {
 			m.Dip = Dip{one.Dip, kind}
 		}
 		if kind == Reads {

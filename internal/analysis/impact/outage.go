@@ -28,7 +28,8 @@ func (a *analysis) outageOf(p *gapLog) outage {
 	o := outage{usual: p.usual}
 	var atLeast, atMost time.Duration
 	for _, g := range a.gapsOf(p) {
-		if most := time.Duration(g.AtMost()) + a.apart(); most > o.unasked {
+		most := time.Duration(g.AtMost()) + a.apart()
+		if most > o.unasked {
 			o.unasked, o.silent = most, g
 		}
 		proven := p.atLeast(g)
@@ -100,7 +101,8 @@ func (a *analysis) outages(m *Impact) {
 	if stalled := a.stalled(&worst); stalled != nil {
 		m.Doubts = append(m.Doubts, *stalled)
 	}
-	if stalled := a.stalledDip(); stalled != nil && len(m.Doubts) == 0 {
+	stalled := a.stalledDip()
+	if stalled != nil && len(m.Doubts) == 0 {
 		m.Doubts = append(m.Doubts, *stalled)
 	}
 	for shard := range a.shards {
@@ -163,7 +165,8 @@ func (a *analysis) downBefore() *gap {
 	for i := range logs {
 		p := &logs[i]
 		for _, g := range p.gaps {
-			if one := (gap{Gap: g}); a.before(p, one) && time.Duration(g.To) > a.fault.At &&
+			one := (gap{Gap: g})
+			if a.before(p, one) && time.Duration(g.To) > a.fault.At &&
 				one.length() > p.noise && p.atLeast(one) > 0 {
 				return &one
 			}
@@ -226,8 +229,8 @@ func (a *analysis) bunched(o *outage) *Doubt {
 	for pod := range a.curve.Series.Pods {
 		for _, s := range summary.United(a.curve.Series.Stalls(pod)) {
 			stalled := time.Duration(s.To - s.From)
-			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -summary.StalledFor ||
-				since > stalled {
+			since := time.Duration(g.From - s.To)
+			if g.length() > stalled || since < -summary.StalledFor || since > stalled {
 				continue
 			}
 			return &Doubt{

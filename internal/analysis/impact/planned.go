@@ -51,7 +51,8 @@ func (a *analysis) judgeable(first, end int) bool {
 // time that they depend on; "" = it does not.
 func (a *analysis) planChange(recovered bool) string {
 	c, asked := a.curve, a.options.Planned
-	if since := asked.Since(a.judgedUntil()); since > c.At(a.base.first) {
+	since := asked.Since(a.judgedUntil())
+	if since > c.At(a.base.first) {
 		return fmt.Sprintf(
 			"another part of the load's plan begins %s after the start, with another throughput, between "+
 				"the start of the baseline and the end of the time that the figures depend on",
@@ -79,7 +80,8 @@ func (a *analysis) planChange(recovered bool) string {
 		}
 		return ""
 	}
-	if after, _ := a.planned.Bounds(a.first, end); after < throughput.LowestLevel {
+	after, _ := a.planned.Bounds(a.first, end)
+	if after < throughput.LowestLevel {
 		return "the plan of the load falls to " + amount(after) + " after the fault, too little to judge"
 	}
 	_, served := a.planned.Bounds(c.Ceil(a.options.MeasuredFrom), a.first)

@@ -52,7 +52,8 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 			}
 		}
 		// it must hold from t on
-		if next := c.Ceil(t.at); next > i && t.at > a.fault.At && !a.holds(next, good) {
+		next := c.Ceil(t.at)
+		if next > i && t.at > a.fault.At && !a.holds(next, good) {
 			i = next
 			continue
 		}
@@ -352,8 +353,8 @@ func (a *analysis) errorsEnd(t instant) time.Duration {
 	}
 	for i := c.Floor(max(a.fault.At, t.latest-a.rarely())); i < c.N && c.At(i) <= latest; i++ {
 		iv := c.Series.At(i)
-		if first, last := time.Duration(iv.FirstError),
-			time.Duration(iv.LastError); first >= a.fault.At && first <= latest {
+		first, last := time.Duration(iv.FirstError), time.Duration(iv.LastError)
+		if first >= a.fault.At && first <= latest {
 			latest = max(latest, last+a.rarelyOf(iv))
 		}
 	}
@@ -382,7 +383,8 @@ func (a *analysis) dip(c *throughput.Curve, baseline float64, end int) (lowest, 
 		if !a.judgeable(i, i+c.Wide) {
 			continue
 		}
-		if r := c.WindowRate(i) / a.expected.Mean(i, i+c.Wide); i == a.first || r < lowest {
+		r := c.WindowRate(i) / a.expected.Mean(i, i+c.Wide)
+		if i == a.first || r < lowest {
 			lowest = r
 		}
 	}
@@ -427,13 +429,15 @@ func (a *analysis) soonerRecovery(recovered instant, ok bool) *instant {
 // without a fault.
 func (a *analysis) recoveryTime(recovered instant, sooner *instant) durations.Bounded {
 	for i := range a.usual {
-		if g := &a.usual[i]; time.Duration(g.From) < recovered.at+a.options.SustainFor {
+		g := &a.usual[i]
+		if time.Duration(g.From) < recovered.at+a.options.SustainFor {
 			recovered.latest = max(recovered.latest, time.Duration(g.To))
 		}
 	}
 	slices.SortFunc(a.short, func(x, y gap) int { return cmp.Compare(x.From, y.From) })
 	for i := range a.short { // it may not be over yet
-		if g := &a.short[i]; time.Duration(g.From) <= recovered.latest {
+		g := &a.short[i]
+		if time.Duration(g.From) <= recovered.latest {
 			recovered.latest = max(recovered.latest, time.Duration(g.To))
 		}
 	}

@@ -246,7 +246,8 @@ func (d *delays) waits(pod int) (list []idle) {
 		if before.At == 0 { // since the process began
 			waited = inSeconds(max(0, a.WaitedSeconds) + a.ThrottledSeconds + a.StolenSeconds)
 		}
-		if from, to := time.Duration(before.At), time.Duration(a.At); waited > 0 && from < to {
+		from, to := time.Duration(before.At), time.Duration(a.At)
+		if waited > 0 && from < to {
 			list = append(list, idle{from, to, min(waited, to-from)})
 		}
 		before = a
@@ -264,10 +265,12 @@ func (d *delays) add(times []idle, unkept time.Duration) {
 	began := make([]time.Duration, d.part.end+1)
 	ended := make([]time.Duration, d.part.end+1)
 	for _, one := range times {
-		if from := int(max(one.from, 0) / d.series.Step); from < d.part.end {
+		from := int(max(one.from, 0) / d.series.Step)
+		if from < d.part.end {
 			began[from+1] += one.length
 		}
-		if to := int(max(one.to, 0) / d.series.Step); to < d.part.end {
+		to := int(max(one.to, 0) / d.series.Step)
+		if to < d.part.end {
 			ended[to+1] += one.length
 		}
 	}

@@ -170,11 +170,13 @@ func (p *part) excludes(from, to time.Duration) bool {
 func (p *part) measured(s *merged.Series) (length time.Duration) {
 	until := time.Duration(p.first)*s.Step + p.took
 	for i := p.first; i < p.end; i++ {
-		if from := time.Duration(i) * s.Step; !p.excludes(from, from+s.Step) {
+		from := time.Duration(i) * s.Step
+		if !p.excludes(from, from+s.Step) {
 			length += max(0, min(s.Step, until-from))
 		}
 	}
-	if recorded := time.Duration(p.end) * s.Step; until > recorded && !p.excludes(recorded, until) {
+	recorded := time.Duration(p.end) * s.Step
+	if until > recorded && !p.excludes(recorded, until) {
 		length += until - recorded
 	}
 	return length

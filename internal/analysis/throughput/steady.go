@@ -44,12 +44,13 @@ func Steady(
 		return false, fmt.Sprintf("there were no successes over the last %s",
 			window.Round(time.Millisecond))
 	}
-	if v, limit := Variation(rates), VariationLimit(steadyVariation, mid); v >= limit {
+	v, limit := Variation(rates), VariationLimit(steadyVariation, mid)
+	if v >= limit {
 		return false, fmt.Sprintf("throughput varies by %.1f %% (limit %.0f %%) over the last %s", 100*v,
 			100*limit, window.Round(time.Millisecond))
 	}
 	trend := TheilSen(rates) * float64(len(rates)) / mid
-	limit := VariationLimit(steadyTrend, mid)
+	limit = VariationLimit(steadyTrend, mid)
 	switch {
 	case trend >= limit:
 		return false, fmt.Sprintf("throughput rises by %.1f %% (limit %.0f %%) over the last %s",

@@ -138,7 +138,8 @@ func (s *serverSum) slow(r *record.Server, w Window) {
 			continue
 		}
 		one := s.slowest[c.Command]
-		if took := time.Duration(c.WorstMicros) * time.Microsecond; took > one.Took {
+		took := time.Duration(c.WorstMicros) * time.Microsecond
+		if took > one.Took {
 			one.Command, one.Took, one.At = c.Command, took, time.Duration(c.At)
 		}
 		one.Count += c.Count

@@ -113,7 +113,8 @@ func recovery(limit *metav1.Duration, r *result.Fault) *result.Objective {
 	if recovered || limit == nil {
 		return atMost("maxRecoveryTime", limit, took, true)
 	}
-	if least := r.RecoveryAtLeast; least != nil && time.Duration(*least) <= limit.Duration {
+	least := r.RecoveryAtLeast
+	if least != nil && time.Duration(*least) <= limit.Duration {
 		return &result.Objective{
 			Name:  "maxRecoveryTime",
 			Unit:  result.UnitSeconds,

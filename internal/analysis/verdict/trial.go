@@ -37,7 +37,8 @@ func Trial(
 	if objectives != nil {
 		judged = ofRate(objectives, &figures)
 		if objectives.MaxErrorRate != nil {
-			if share, err := percent(*objectives.MaxErrorRate); err == nil {
+			share, err := percent(*objectives.MaxErrorRate)
+			if err == nil {
 				least *= 1 - share
 			}
 		}
@@ -77,7 +78,8 @@ func Significant(o *v1alpha1.Objectives) float64 {
 		least = expected / 0.001
 	}
 	if o.MaxErrorRate != nil {
-		if share, err := percent(*o.MaxErrorRate); err == nil && share > 0 {
+		share, err := percent(*o.MaxErrorRate)
+		if err == nil && share > 0 {
 			least = max(least, expected/share)
 		}
 	}
@@ -152,7 +154,8 @@ func uncertain(judged *result.Operation) (list []string) {
 	s := judged.Stalled
 	if p99 := judged.Latency; p99 != nil && s.Latency != nil {
 		atLeast, value := time.Duration(s.Latency.P99), time.Duration(p99.P99)
-		if apart := value - atLeast; apart > max(stalledFor, time.Duration(stalledShare*float64(value))) {
+		apart := value - atLeast
+		if apart > max(stalledFor, time.Duration(stalledShare*float64(value))) {
 			list = append(list, fmt.Sprintf("the p99 is between %s and %s", format.Duration(atLeast),
 				format.Duration(value)))
 		}

@@ -41,7 +41,8 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 		}
 	}
 	for _, d := range doubts {
-		if phrase := Phrase(d.Reason, d.Message); !slices.Contains(doubted, phrase) {
+		phrase := Phrase(d.Reason, d.Message)
+		if !slices.Contains(doubted, phrase) {
 			doubted = append(doubted, phrase)
 		}
 	}

@@ -62,7 +62,8 @@ func (c *Callers) Open(ctx context.Context, kind plan.Topology) error {
 		Timeout:     dial.Budget(c.State.Plan.Client),
 	}
 	var cache redis.UniversalClient
-	if a := c.State.Plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
+	a := c.State.Plan.Workload.CacheAside
+	if a != nil && a.Mode == plan.ThroughCache {
 		var err error
 		if cache, err = goRedisClient(c.State, kind); err != nil {
 			return &plan.Error{
@@ -183,7 +184,8 @@ func (c *Callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival
 		if a.due == math.MaxInt64 {
 			return
 		}
-		if now := r.Now(); a.due < r.Pacer.Load().DiscardBefore(now) {
+		now := r.Now()
+		if a.due < r.Pacer.Load().DiscardBefore(now) {
 			c.drop(a, now)
 			continue
 		}

@@ -176,7 +176,8 @@ func (g *goRedisCaller) exchange(
 		commands = append(commands, goredis.NewCmd(ctx, words...))
 	}
 	if len(commands) == 1 {
-		if err := g.client.Process(ctx, commands[0]); err != nil && !errors.Is(err, goredis.Nil) {
+		err := g.client.Process(ctx, commands[0])
+		if err != nil && !errors.Is(err, goredis.Nil) {
 			return nil, err
 		}
 	} else {
@@ -184,7 +185,8 @@ func (g *goRedisCaller) exchange(
 		for _, c := range commands {
 			_ = pipe.Process(ctx, c)
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
+		_, err := pipe.Exec(ctx)
+		if err != nil && !errors.Is(err, goredis.Nil) {
 			return nil, err
 		}
 	}

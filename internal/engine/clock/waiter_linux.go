@@ -32,11 +32,12 @@ func (w *timerfd) Wait(d time.Duration) bool {
 		return true
 	}
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
-	if err := unix.TimerfdSettime(w.fd, 0, &spec, nil); err != nil {
+	err := unix.TimerfdSettime(w.fd, 0, &spec, nil)
+	if err != nil {
 		return false
 	}
 	var expirations [8]byte
-	_, err := w.file.Read(expirations[:])
+	_, err = w.file.Read(expirations[:])
 	return err == nil
 }
 

@@ -153,7 +153,8 @@ func tlsMessage(err error) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "the port does not use TLS (" + err.Error() + ")"
 	}
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
+	if ok {
 		return "the certificate is signed by an untrusted authority (" + err.Error() + ")"
 	}
 	switch {

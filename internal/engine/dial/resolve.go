@@ -58,7 +58,8 @@ func (r *Resolver) TCP(ctx context.Context, network, address string) (net.Conn, 
 			Err: err,
 		}
 	}
-	if _, err := netip.ParseAddr(host); err == nil || host == "" {
+	_, err = netip.ParseAddr(host)
+	if err == nil || host == "" {
 		return r.Dial(ctx, network, address)
 	}
 	addrs, err := r.resolve(ctx, host)

@@ -70,8 +70,8 @@ func (g *Log) next(a *Receipt) {
 func (g *Log) prove(a *Receipt) {
 	for i := len(g.ended) - 1; i >= 0 && a.Flight > 0 && g.ended[i].To > a.Flight; i-- {
 		e := &g.ended[i]
-		if from, to := max(a.Flight, e.From),
-			min(a.Lo, e.To); to-from > e.To-e.From-e.UnprovenHead-e.UnprovenTail {
+		from, to := max(a.Flight, e.From), min(a.Lo, e.To)
+		if to-from > e.To-e.From-e.UnprovenHead-e.UnprovenTail {
 			*e = e.Proven(from, to)
 		}
 	}

@@ -137,7 +137,8 @@ func (r *Recorder) Close(i int64) *record.Interval {
 		FirstOK:    -1,
 		LastOK:     -1,
 	}
-	if tallies := len(r.Stripes[0].partials[0].Tallies); tallies > 0 {
+	tallies := len(r.Stripes[0].partials[0].Tallies)
+	if tallies > 0 {
 		iv.Tallies = make([]uint64, tallies)
 	}
 	for _, s := range r.Stripes {

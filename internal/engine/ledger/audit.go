@@ -87,7 +87,8 @@ func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 			continue // the replica may have recovered by the time its keys are read
 		}
 		read = append(read, info)
-		if policy := info["maxmemory_policy"]; n.Primary && policy != "" && policy != "noeviction" {
+		policy := info["maxmemory_policy"]
+		if n.Primary && policy != "" && policy != "noeviction" {
 			unique = true
 		}
 	}

@@ -111,8 +111,8 @@ func shardKeys(base string, shards int, shardOf func(slot uint16) int) ([]string
 	missing := shards
 	for i := 0; i < tagTries && missing > 0; i++ {
 		key := base + ":{" + strconv.Itoa(i) + "}"
-		if shard := shardOf(topology.SlotOf([]byte(key))); shard >= 0 && shard < shards &&
-			keys[shard] == "" {
+		shard := shardOf(topology.SlotOf([]byte(key)))
+		if shard >= 0 && shard < shards && keys[shard] == "" {
 			keys[shard] = key
 			missing--
 		}
@@ -154,8 +154,8 @@ func (b *Book) Next(shard int, at int64) (n uint64, ok bool) {
 	if n%8 == 0 {
 		p.acked, p.failed = append(p.acked, 0), append(p.failed, 0)
 	}
-	if last := len(p.blocks) - 1; last < 0 || n-uint64(p.blocks[last].from) >= blockWrites ||
-		at-p.began >= blockTime {
+	last := len(p.blocks) - 1
+	if last < 0 || n-uint64(p.blocks[last].from) >= blockWrites || at-p.began >= blockTime {
 		p.blocks, p.began = append(p.blocks, block{from: uint32(n)}), at
 	}
 	return n, true

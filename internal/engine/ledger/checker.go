@@ -149,12 +149,14 @@ func (c *Checker) check(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	if now, err := c.Layout(); err != nil || !samePrimaries(&layout, &now, parts) {
+	now, err := c.Layout()
+	switch {
+	case err != nil || !samePrimaries(&layout, &now, parts):
 		failures[""] = "the topology changed during the check"
-	} else if len(c.Audit.evictions.result()) > 0 {
+	case len(c.Audit.evictions.result()) > 0:
 		result.Unknowable = true
 		failures[""] = "the ledger may have been evicted: maxmemory-policy is not noeviction any more"
-	} else {
+	default:
 		c.compare(&layout, parts)
 	}
 	if len(failures) > 0 {
@@ -228,7 +230,8 @@ func (c *Checker) readAll(
 			c.open[address] = conn
 		}
 		all.Go(func() {
-			if err := c.read(ctx, Node{Address: address}, conn, own); err != nil {
+			err := c.read(ctx, Node{Address: address}, conn, own)
+			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failures[address] = err.Error()
@@ -261,7 +264,8 @@ func (c *Checker) read(ctx context.Context, n Node, conn *redis.Conn, parts []*p
 	}
 	before := redis.ParseInfo(values[0].Text)
 	after := redis.ParseInfo(values[len(parts)+1].Text)
-	if role := after["role"]; role != "master" || before["role"] != role ||
+	role := after["role"]
+	if role != "master" || before["role"] != role ||
 		before["master_replid"] != after["master_replid"] {
 		return fmt.Errorf("%s is no primary, its role is %s", n.Address, role)
 	}

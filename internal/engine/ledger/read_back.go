@@ -76,7 +76,8 @@ func (r *reading) account(p *page, present []byte) {
 		r.result.UnknownPresent += uint64(bits.OnesCount8(present[i] & mask &^ acked &^ failed))
 		r.result.FailedPresent += uint64(bits.OnesCount8(present[i] & failed))
 		r.result.Unknown += uint64(bits.OnesCount8(mask &^ acked &^ failed))
-		if lost := acked &^ present[i]; lost != 0 || current != nil && acked != 0 {
+		lost := acked &^ present[i]
+		if lost != 0 || current != nil && acked != 0 {
 			current = r.losses(p, uint64(i)*8, acked, lost, current)
 		}
 	}
@@ -138,7 +139,8 @@ func (r *reading) readPrimary(
 		if !r.audit.Wait(ctx, pollEvery) {
 			return primary, nil, context.Cause(ctx)
 		}
-		if layout, discoverErr := r.audit.Discover(ctx); discoverErr == nil {
+		layout, discoverErr := r.audit.Discover(ctx)
+		if discoverErr == nil {
 			r.layout = layout
 		}
 	}
@@ -280,7 +282,8 @@ func (r *reading) removePage(ctx context.Context, b *Book, p *page, primary Node
 		return del([]string{"UNLINK", p.key})
 	}
 	for from := uint64(0); from < p.next; from += keysAtOnce {
-		if err := del(keyWords("UNLINK", p.key, from, min(from+keysAtOnce, p.next))); err != nil {
+		err := del(keyWords("UNLINK", p.key, from, min(from+keysAtOnce, p.next)))
+		if err != nil {
 			return err
 		}
 	}

@@ -151,9 +151,10 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 	}
 	number := r.next
 	r.next++
-	if replies := s.ask(ctx, layout, primary, getCommand(r.key),
-		setCommand(r.key, number)); replies != nil {
-		if value, ok := numberIn(replies[0]); ok && value < r.last && r.last > r.lost {
+	replies := s.ask(ctx, layout, primary, getCommand(r.key), setCommand(r.key, number))
+	if replies != nil {
+		value, ok := numberIn(replies[0])
+		if ok && value < r.last && r.last > r.lost {
 			s.stale.RolledBack++
 			r.lost = r.last // count it once, not at every further read
 		}

@@ -74,7 +74,8 @@ func (l *errorLog) coarsen() {
 // put merges a span into the last one if that is in the same step of the grid, or in a later one.
 func (l *errorLog) put(s errorSpan) {
 	if n := len(l.spans); n > 0 {
-		if last := &l.spans[n-1]; s.first/l.step <= last.first/l.step {
+		last := &l.spans[n-1]
+		if s.first/l.step <= last.first/l.step {
 			last.first, last.last = min(last.first, s.first), max(last.last, s.last)
 			last.count += s.count
 			return

@@ -117,10 +117,11 @@ func (c *Conn) takeSocket(stands net.Conn) bool {
 	if !ok {
 		return false
 	}
-	if err := c.loop.poll.Add(int(fd), socket.Event{
+	err := c.loop.poll.Add(int(fd), socket.Event{
 		Number:     c.index,
 		Generation: c.generation,
-	}); err != nil {
+	})
+	if err != nil {
 		fd.Close()
 		return false
 	}

@@ -49,7 +49,8 @@ func (k *look) returned(n int, until int64) {
 // woke notes the instant at which the loop continues.
 func (k *look) woke(c *clock.Clock, at int64) {
 	k.wokeAt, k.lateSince = at, 0
-	if should := max(k.until, k.entered); k.until > 0 && at-should > clock.LateWake {
+	should := max(k.until, k.entered)
+	if k.until > 0 && at-should > clock.LateWake {
 		k.lateSince = should
 	}
 	k.overslept = k.lateSince > 0

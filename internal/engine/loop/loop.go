@@ -219,7 +219,8 @@ func (l *Loop) Serve(ctx context.Context) {
 		l.wakeUp()
 		l.drainNotes()
 		for _, e := range ready {
-			if c := l.conns[e.Number]; c.up && c.generation == e.Generation {
+			c := l.conns[e.Number]
+			if c.up && c.generation == e.Generation {
 				c.receive()
 				c.pool.pump()
 			}

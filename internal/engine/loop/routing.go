@@ -52,7 +52,8 @@ func (l *Loop) route(r *request) *pool {
 		shard = 0
 	}
 	if l.readsReplicas && r.ledger == 0 && l.run.Operations[r.Op].ReadOnly {
-		if p := l.replicas[shard]; p != nil && l.takesReplica(shard) {
+		p := l.replicas[shard]
+		if p != nil && l.takesReplica(shard) {
 			return p
 		}
 	}

@@ -22,7 +22,8 @@ func slowLogOf(v resp.Value, next, at int64) (record.SlowLog, int64) {
 		}
 		id := integer(entry.Items[0])
 		log.Total = max(log.Total, id+1)
-		if words := entry.Items[3].Items; id >= next && len(words) > 0 {
+		words := entry.Items[3].Items
+		if id >= next && len(words) > 0 {
 			commands = append(commands, record.SlowCommand{
 				Command:     strings.ToUpper(truncate(words[0].Text)),
 				Count:       1,

@@ -189,7 +189,8 @@ func (o *observed) explain(err error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if before := o.unread; before.Address != now.Address && before.Reason != "" {
+	before := o.unread
+	if before.Address != now.Address && before.Reason != "" {
 		o.unobserved = append(o.unobserved, record.Unobserved{Address: before.Address})
 	}
 	o.unobserved, o.unread = append(o.unobserved, now), now

@@ -117,7 +117,8 @@ func (w *Work) PlannedPace(at int64) int64 {
 	if p := w.Pacer.Load(); p != nil {
 		return p.meanGap(at)
 	}
-	if mine := w.Users.Level(at) / float64(w.Plan.Pods); mine > 0 {
+	mine := w.Users.Level(at) / float64(w.Plan.Pods)
+	if mine > 0 {
 		return int64(float64(w.Plan.Shape.ThinkTime) / mine)
 	}
 	return 0

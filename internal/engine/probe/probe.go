@@ -234,7 +234,8 @@ func (p *Prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
 // unsent records an arrival for which no connection could be established since the instant began.
 func (p *Prober) unsent(ctx context.Context, began, due int64, err error) {
 	at, waited := p.run.Now(), dial.ClassOf(err)
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+	timeout, ok := errors.AsType[net.Error](err)
+	if ok && timeout.Timeout() {
 		waited = record.ClassTimeout // a request that waits for a connection is in flight, too
 	}
 	p.noteFailure(ctx, began, at, waited)
@@ -311,8 +312,8 @@ func (p *Prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.Routes
 	switch class {
 	case record.ClassMoved:
-		if to := route.ParseRedirection(c.scan.Message(), c.Address); to != nil &&
-			to.Kind == route.Moved && routes.Tracker != nil {
+		to := route.ParseRedirection(c.scan.Message(), c.Address)
+		if to != nil && to.Kind == route.Moved && routes.Tracker != nil {
 			routes.Tracker.Moved(to.Slot, to.To)
 		}
 	case record.ClassReadOnly:
@@ -330,7 +331,8 @@ func (p *Prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 }
 
 func (p *Prober) exchange(ctx context.Context, c *probeConn, request []byte) (resp.Reply, error) {
-	if err := c.SetDeadline(time.Now().Add(time.Duration(p.run.Timeout))); err != nil {
+	err := c.SetDeadline(time.Now().Add(time.Duration(p.run.Timeout)))
+	if err != nil {
 		return resp.Reply{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
@@ -360,9 +362,11 @@ func (p *Prober) exchange(ctx context.Context, c *probeConn, request []byte) (re
 func (p *Prober) read(ctx context.Context, c *probeConn) (int, error) {
 	deadline := time.Now().Add(time.Duration(p.run.Timeout))
 	n, err := c.Read(c.in[:])
-	if late := time.Since(deadline); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) &&
+	late := time.Since(deadline)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) &&
 		late > time.Duration(clock.LateWake) && ctx.Err() == nil {
-		if err := c.SetDeadline(time.Now().Add(lastLook)); err != nil {
+		err := c.SetDeadline(time.Now().Add(lastLook))
+		if err != nil {
 			return 0, err
 		}
 		return c.Read(c.in[:])

@@ -34,7 +34,8 @@ func (r *Routes) DialerTo(p Place, number int64) *dial.Dialer {
 	default:
 		d.Name = "the primary of shard " + strconv.Itoa(p.Shard)
 		d.Addresses = func() []string {
-			if primary := r.Current().Shards[p.Shard].Primary; primary != "" {
+			primary := r.Current().Shards[p.Shard].Primary
+			if primary != "" {
 				return []string{primary}
 			}
 			return nil

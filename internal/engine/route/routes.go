@@ -66,7 +66,8 @@ func ShardTag(m *topology.Map, shard int) (string, bool) {
 	}
 	for i := range 1 << 20 {
 		tag := fmt.Sprintf("{%d}", i)
-		if s, ok := m.ShardOf(topology.SlotOf([]byte(tag))); ok && s == shard {
+		s, ok := m.ShardOf(topology.SlotOf([]byte(tag)))
+		if ok && s == shard {
 			return tag, true
 		}
 	}

@@ -79,7 +79,8 @@ func (p *epoll) Wait(now, until int64) []Event {
 		timeout = 0
 	case until < p.armed:
 		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until - now)}
-		if err := unix.TimerfdSettime(p.timer, 0, &spec, nil); err != nil {
+		err := unix.TimerfdSettime(p.timer, 0, &spec, nil)
+		if err != nil {
 			timeout = int((until - now) / 1e6) // should not happen; the wait would only end early
 		}
 		p.armed = until

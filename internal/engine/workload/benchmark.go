@@ -25,8 +25,8 @@ func newBenchmark(s *plan.Workload) (*benchmark, error) {
 	}}
 	for i, name := range b.tests {
 		test := plan.BenchmarkTestNamed(name)
-		if err := b.compile(withTTL(test.Words, s.Keyspace.TTL),
-			s.Keyspace.Prefix+test.Place); err != nil {
+		err := b.compile(withTTL(test.Words, s.Keyspace.TTL), s.Keyspace.Prefix+test.Place)
+		if err != nil {
 			return nil, fmt.Errorf("benchmark.tests[%d]: %w", i, err)
 		}
 		b.single = append(b.single, test.Single)

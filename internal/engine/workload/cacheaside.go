@@ -189,7 +189,8 @@ func failure(err error) Result {
 	if errors.As(err, &answered) {
 		return Result{Outcome: Fail, Class: resp.Classify([]byte(answered.Error()))}
 	}
-	if class := brokenClass(err); class != record.ClassProtocol {
+	class := brokenClass(err)
+	if class != record.ClassProtocol {
 		return Result{Outcome: Unknown, Class: class}
 	}
 	return Result{Outcome: Fail, Class: record.ClassOther} // the database's own errors

@@ -29,7 +29,8 @@ func newCommands(s *plan.Workload) (*commands, error) {
 		values:   newValuePool(s.Values),
 	}
 	for i, command := range s.Commands {
-		if err := c.compile(withTTL(command.Words, s.Keyspace.TTL), s.Keyspace.Prefix); err != nil {
+		err := c.compile(withTTL(command.Words, s.Keyspace.TTL), s.Keyspace.Prefix)
+		if err != nil {
 			return nil, fmt.Errorf("commands[%d].words: %w", i, err)
 		}
 	}

@@ -220,7 +220,8 @@ func (l *line) exchange(command string) error {
 			Err:     err,
 		}
 	}
-	if err := l.conn.SetDeadline(time.Now().Add(fillPatience)); err != nil {
+	err := l.conn.SetDeadline(time.Now().Add(fillPatience))
+	if err != nil {
 		return broken(err)
 	}
 	if _, err := l.conn.Write(l.out); err != nil {

@@ -145,7 +145,8 @@ func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64
 	first := time.Duration(p.firstByte.Load())
 	tally[plan.TallyFirstByteMicros] += uint64((first - p.connected.Sub(p.begin)).Microseconds())
 	tally[plan.TallyBodyMicros] += uint64((time.Since(p.begin) - first).Microseconds())
-	if class := answer.StatusCode/100 - 1; class >= 0 && class < 5 {
+	class := answer.StatusCode/100 - 1
+	if class >= 0 && class < 5 {
 		tally[plan.TallyStatus1xx+class]++
 	}
 	result := Result{BytesIn: int(n), BytesOut: size}

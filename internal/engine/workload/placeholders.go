@@ -109,7 +109,8 @@ func (d *keyDraw) draw() int64 {
 func (d *keyDraw) gaussian() int64 {
 	n := float64(d.keys)
 	for {
-		if k := math.Floor(n/2 + d.from.rng.NormFloat64()*n/6); k >= 0 && k < n {
+		k := math.Floor(n/2 + d.from.rng.NormFloat64()*n/6)
+		if k >= 0 && k < n {
 			return int64(k)
 		}
 	}

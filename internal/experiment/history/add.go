@@ -26,7 +26,8 @@ func (h *History) Add(e Ended) {
 		return
 	}
 	// other cells: their level is another one
-	if n := len(h.Runs); n > 0 && h.Runs[n-1].Template != e.Template {
+	n := len(h.Runs)
+	if n > 0 && h.Runs[n-1].Template != e.Template {
 		h.Regressions, h.Confirming = nil, nil
 	}
 	run := e.Run
@@ -110,7 +111,8 @@ func (r *Run) median(f compare.Figure, cell int) *Median {
 
 // leastIn is what a figure of a cell of which there is a median is at least.
 func (r *Run) leastIn(f compare.Figure, cell int) float64 {
-	if all := r.Least[f.Name]; cell < len(all) && all[cell] != nil {
+	all := r.Least[f.Name]
+	if cell < len(all) && all[cell] != nil {
 		return float64(*all[cell])
 	}
 	return float64(*r.median(f, cell))
@@ -149,7 +151,8 @@ func byCell(r *experiment.Record, f compare.Figure, of func(experiment.Value) fl
 	for cell := range r.Cells {
 		var values []float64
 		for i := range r.Runs {
-			if run := &r.Runs[i]; run.Cell == cell && run.Inconclusive == "" {
+			run := &r.Runs[i]
+			if run.Cell == cell && run.Inconclusive == "" {
 				if v, ok := run.Values[f.Name]; ok {
 					values = append(values, of(v))
 				}

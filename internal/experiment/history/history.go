@@ -121,7 +121,8 @@ type Confirming struct {
 
 // Find returns a run by its name; nil = it is not in the history.
 func (h *History) Find(name string) *Run {
-	if i := slices.IndexFunc(h.Runs, func(r Run) bool { return r.Name == name }); i >= 0 {
+	i := slices.IndexFunc(h.Runs, func(r Run) bool { return r.Name == name })
+	if i >= 0 {
 		return &h.Runs[i]
 	}
 	return nil

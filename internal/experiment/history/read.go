@@ -13,7 +13,8 @@ import (
 func Decode(data []byte) (*History, error) {
 	var is struct{ Version int }
 	// whose fields may be others
-	if err := experiment.Decode(data, &is); err == nil && is.Version > Version {
+	err := experiment.Decode(data, &is)
+	if err == nil && is.Version > Version {
 		return nil, fmt.Errorf(
 			"the schedule's history has version %d, later than %d: it is of a newer version of Redquake",
 			is.Version, Version)
@@ -23,7 +24,8 @@ func Decode(data []byte) (*History, error) {
 		return nil, fmt.Errorf("read the schedule's history: %w", err)
 	}
 	for i := range h.Runs {
-		if err := h.Runs[i].check(len(h.Templates[h.Runs[i].Template])); err != nil {
+		err := h.Runs[i].check(len(h.Templates[h.Runs[i].Template]))
+		if err != nil {
 			return nil, fmt.Errorf("read the schedule's history: %s: %w", h.Runs[i].Name, err)
 		}
 	}

@@ -81,8 +81,8 @@ func mountsOf(pod *corev1.Pod, container string) []string {
 func mountOf(folder string, mounts []string) string {
 	deepest := ""
 	for _, m := range mounts {
-		if inside := folder == m ||
-			strings.HasPrefix(folder, strings.TrimSuffix(m, "/")+"/"); inside && len(m) > len(deepest) {
+		inside := folder == m || strings.HasPrefix(folder, strings.TrimSuffix(m, "/")+"/")
+		if inside && len(m) > len(deepest) {
 			deepest = m
 		}
 	}

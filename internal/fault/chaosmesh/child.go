@@ -55,7 +55,8 @@ func (c chaosMesh) create(
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		grace := cmp.Or(pod.Spec.TerminationGracePeriodSeconds,
 			new(int64(corev1.DefaultTerminationGracePeriodSeconds)))
-		if own := c.spec.Action.PodKill; own != nil && own.GracePeriodSeconds != nil {
+		own := c.spec.Action.PodKill
+		if own != nil && own.GracePeriodSeconds != nil {
 			grace = own.GracePeriodSeconds
 		}
 		hit.Grace = time.Duration(*grace) * time.Second
@@ -126,8 +127,8 @@ func (c chaosMesh) sparesExpiry(ctx context.Context, target *v1alpha1.FaultTarge
 	}
 	expiring := int64(0)
 	for field := range info {
-		if _, err := strconv.Atoi(strings.TrimPrefix(field, "db")); err == nil &&
-			strings.HasPrefix(field, "db") {
+		_, err := strconv.Atoi(strings.TrimPrefix(field, "db"))
+		if err == nil && strings.HasPrefix(field, "db") {
 			n, _ := strconv.ParseInt(info.Pairs(field)["expires"], 10, 64)
 			expiring += n
 		}

@@ -29,7 +29,8 @@ func (c chaosMesh) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	}
 	record := &chaosRecord{}
 	if c.spec.Action.Type == v1alpha1.FaultDiskDelay {
-		if err := c.recordVolume(ctx, pod, target, record); err != nil {
+		err := c.recordVolume(ctx, pod, target, record)
+		if err != nil {
 			return err
 		}
 	}
@@ -44,7 +45,8 @@ func (c chaosMesh) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 
 func (c chaosMesh) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
-		if begun, err := (pods.Kill{Deps: c.Deps}).Begun(ctx, target); begun || err != nil {
+		begun, err := (pods.Kill{Deps: c.Deps}).Begun(ctx, target)
+		if begun || err != nil {
 			return begun, err
 		}
 	}
@@ -116,7 +118,8 @@ func (c chaosMesh) injected(child object.Object) (contract.Progress, error) {
 func (c chaosMesh) Revert(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
-	if _, _, err := contract.Load[chaosRecord](target); err != nil {
+	_, _, err := contract.Load[chaosRecord](target)
+	if err != nil {
 		return contract.Progress{}, err
 	}
 	child, err := c.child(ctx, target)
@@ -132,7 +135,8 @@ func (c chaosMesh) Revert(
 		}
 	}
 	state, name := object.Read(child), c.nameOf(child)
-	if at := child.GetDeletionTimestamp(); at != nil && time.Since(at.Time) > chaosPatience {
+	at := child.GetDeletionTimestamp()
+	if at != nil && time.Since(at.Time) > chaosPatience {
 		return contract.Progress{}, fmt.Errorf("%s: Chaos Mesh has not reverted it within %s: %s", name,
 			chaosPatience, state)
 	}

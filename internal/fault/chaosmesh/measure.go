@@ -29,11 +29,13 @@ func (c chaosMesh) pings(
 	var trips []time.Duration
 	for range n {
 		began := time.Now()
-		if _, err := c.Servers.Do(ctx, target.Address, c.Login, "PING"); err != nil {
+		_, err := c.Servers.Do(ctx, target.Address, c.Login, "PING")
+		if err != nil {
 			return trips, err
 		}
 		trips = append(trips, time.Since(began))
-		if took := trips[len(trips)-1]; enough > 0 && took > enough {
+		took := trips[len(trips)-1]
+		if enough > 0 && took > enough {
 			break
 		}
 	}
@@ -145,8 +147,8 @@ func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, 
 	for field := range info {
 		replica := info.Pairs(field)
 		// A primary lists each replica as slave0, slave1, ...; slave_read_only and such have no lag.
-		if lag, noLag := strconv.Atoi(replica["lag"]); strings.HasPrefix(field, "slave") &&
-			noLag == nil && lag >= 0 {
+		lag, noLag := strconv.Atoi(replica["lag"])
+		if strings.HasPrefix(field, "slave") && noLag == nil && lag >= 0 {
 			found = append(found, connection{
 				from:  replica["ip"],
 				quiet: lag,

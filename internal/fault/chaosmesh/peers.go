@@ -62,7 +62,8 @@ func (c chaosMesh) findPeers(
 	}
 	var found []corev1.Pod
 	for i := range servers {
-		if s := &servers[i]; s.Pod.Name != target.Pod && isPeer(s, who, shard) {
+		s := &servers[i]
+		if s.Pod.Name != target.Pod && isPeer(s, who, shard) {
 			found = append(found, *s.Pod)
 		}
 	}

@@ -129,8 +129,8 @@ func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) erro
 
 // hasLog refuses appendfsync where there is no append-only file: it would have no effect.
 func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if _, asked := c.values["appendfsync"]; !asked ||
-		strings.EqualFold(c.values["appendonly"], "yes") {
+	_, asked := c.values["appendfsync"]
+	if !asked || strings.EqualFold(c.values["appendonly"], "yes") {
 		return nil
 	}
 	info, err := c.Info(ctx, target.Address, "everything")
@@ -177,7 +177,8 @@ func (c config) Effect(
 		return contract.Unseen(err)
 	}
 	effect, evidence := c.effect(ctx, target, record)
-	if _, asked := c.values["appendonly"]; !asked || effect != v1alpha1.EffectConfirmed {
+	_, asked := c.values["appendonly"]
+	if !asked || effect != v1alpha1.EffectConfirmed {
 		return effect, evidence
 	}
 	info, err := c.Info(ctx, target.Address, "everything")
@@ -201,8 +202,9 @@ func (c config) Revert(
 	if err == nil {
 		err = contract.Save(target, record)
 	}
-	if enabledAgain := strings.EqualFold(c.values["appendonly"], "no") &&
-		record.Old["appendonly"] == "yes"; err != nil || !progress.Complete() || !enabledAgain {
+	enabledAgain := strings.EqualFold(c.values["appendonly"], "no") &&
+		record.Old["appendonly"] == "yes"
+	if err != nil || !progress.Complete() || !enabledAgain {
 		return progress, err
 	}
 	return c.awaitRewrite(ctx, target)

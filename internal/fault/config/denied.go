@@ -209,8 +209,9 @@ func (t ioThreads) apply(
 	if reflect.DeepEqual(set, changed) {
 		return nil
 	}
-	if err := t.Cluster.Patch(ctx, changed,
-		client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := t.Cluster.Patch(ctx, changed,
+		client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
 		return fmt.Errorf("patch the template of StatefulSet %s: %w", set.Name, err)
 	}
 	return nil

@@ -65,7 +65,8 @@ func (t ioThreads) cores(
 		return 0, "", err
 	}
 	container := t.Container(pod)
-	if limit, ok := container.Resources.Limits[corev1.ResourceCPU]; ok && !limit.IsZero() {
+	limit, ok := container.Resources.Limits[corev1.ResourceCPU]
+	if ok && !limit.IsZero() {
 		return limit.AsApproximateFloat64(), fmt.Sprintf("the CPU limit of container %s",
 			container.Name), nil
 	}

@@ -67,7 +67,8 @@ func (t ioThreads) Effect(
 		return contract.Unseen(err)
 	}
 	since := countersFrom(info) // of a process that began with the new number
-	if before := record.Counters; before != nil && info["run_id"] == target.RunID {
+	before := record.Counters
+	if before != nil && info["run_id"] == target.RunID {
 		since = counters{
 			Reads:    since.Reads - before.Reads,
 			Writes:   since.Writes - before.Writes,

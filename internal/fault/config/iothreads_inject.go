@@ -99,11 +99,13 @@ func (t ioThreads) Inject(
 	case record.Template != nil:
 		return t.rollOut(ctx, *record.Template)
 	case record.Live != nil:
-		if err := t.recordedLive(*record.Live).change(ctx, target, record.Live); err != nil {
+		err := t.recordedLive(*record.Live).change(ctx, target, record.Live)
+		if err != nil {
 			return contract.Progress{}, err
 		}
 	}
-	if err := t.recordCounters(ctx, target, &record); err != nil {
+	err = t.recordCounters(ctx, target, &record)
+	if err != nil {
 		return contract.Progress{}, err
 	}
 	return contract.Progress{}, contract.Save(target, record)

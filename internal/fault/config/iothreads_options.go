@@ -57,7 +57,8 @@ func optionSourceOf(container *corev1.Container) (source optionSource, why strin
 	case server >= 0 && (script < 0 || script > server):
 		return arguments, ""
 	case len(words) == 0:
-		if image := flagsImage.FindString(container.Image); image != "" {
+		image := flagsImage.FindString(container.Image)
+		if image != "" {
 			return optionSource{container.Name, variableOf(image)}, ""
 		}
 		return optionSource{},
@@ -68,7 +69,8 @@ func optionSourceOf(container *corev1.Container) (source optionSource, why strin
 		return arguments, "" // the entrypoints of Redis's and Valkey's images put the server before such
 	}
 	text := strings.Join(words, " ")
-	if chart := bitnamiChart.FindStringSubmatch(text); chart != nil {
+	chart := bitnamiChart.FindStringSubmatch(text)
+	if chart != nil {
 		return optionSource{}, fmt.Sprintf(
 			"runs %s of Bitnami's chart, which passes no variable on to the server. Add io-threads to the "+
 				"chart's value %s", chart[1], bitnamiValues[chart[1]])

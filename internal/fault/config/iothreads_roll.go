@@ -43,7 +43,8 @@ func (t ioThreads) recordRoll(
 		UID:         string(set.UID),
 		Strategy:    set.Spec.UpdateStrategy,
 	}
-	if err := t.plan(ctx, edit, container, t.arguments(knowsReads)); err != nil {
+	err = t.plan(ctx, edit, container, t.arguments(knowsReads))
+	if err != nil {
 		return nil, err
 	}
 	if len(edit.manualRevertCommand(t.Namespace)) > longestCommand {
@@ -72,7 +73,8 @@ func (t ioThreads) plan(
 				"io-threads in the server's configuration yourself", container.Name, edit.StatefulSet, why)
 	}
 	edit.Before = edit.of(&corev1.PodSpec{Containers: []corev1.Container{*container}})
-	if option := plainTextSecret(edit.options(edit.Before)); option != "" {
+	option := plainTextSecret(edit.options(edit.Before))
+	if option != "" {
 		return problem.Unsupported(
 			"%s has its value in the %s of StatefulSet %s, which the record of the fault would show: give "+
 				"it by a Secret, as $(NAME) of the container's env, or in the server's configuration", option,
@@ -95,7 +97,8 @@ func (t ioThreads) plan(
 func plainTextSecret(arguments []string) string {
 	for i, argument := range arguments {
 		option, value := strings.TrimSpace(argument), ""
-		if space := strings.IndexFunc(option, unicode.IsSpace); space >= 0 {
+		space := strings.IndexFunc(option, unicode.IsSpace)
+		if space >= 0 {
 			option, value = option[:space], strings.TrimSpace(option[space:])
 		} else if i+1 < len(arguments) {
 			value = arguments[i+1]
@@ -151,7 +154,8 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 	case slices.Equal(now, edit.After):
 		return roll.Retried(r.Advance(ctx, set))
 	case slices.Equal(now, edit.Before):
-		if err := t.apply(ctx, set, edit.optionSource, edit.After, roll.OnDelete); err != nil {
+		err := t.apply(ctx, set, edit.optionSource, edit.After, roll.OnDelete)
+		if err != nil {
 			return contract.Progress{}, err
 		}
 		return contract.Underway("the template of StatefulSet %s is changed, no pod is replaced yet",
@@ -191,7 +195,8 @@ func (t ioThreads) rollBack(
 	now := edit.of(&set.Spec.Template.Spec)
 	switch {
 	case slices.Equal(now, edit.After):
-		if err := t.apply(ctx, set, edit.optionSource, edit.Before, roll.OnDelete); err != nil {
+		err := t.apply(ctx, set, edit.optionSource, edit.Before, roll.OnDelete)
+		if err != nil {
 			return roll.Retried(contract.Progress{}, err)
 		}
 		return contract.Underway(
@@ -205,11 +210,12 @@ func (t ioThreads) rollBack(
 	case set.Spec.UpdateStrategy.Type != roll.OnDelete.Type: // never changed, or reverted already
 		return t.verifyThreads(ctx, target, record)
 	}
-	if progress, err := roll.Retried(t.roller(edit.optionSource).Advance(ctx, set)); err != nil ||
-		!progress.Complete() {
+	progress, err := roll.Retried(t.roller(edit.optionSource).Advance(ctx, set))
+	if err != nil || !progress.Complete() {
 		return progress, err
 	}
-	if err := t.apply(ctx, set, edit.optionSource, edit.Before, edit.Strategy); err != nil {
+	err = t.apply(ctx, set, edit.optionSource, edit.Before, edit.Strategy)
+	if err != nil {
 		return roll.Retried(contract.Progress{}, err)
 	}
 	return t.verifyThreads(ctx, target, record)
@@ -225,7 +231,8 @@ func (t ioThreads) leaveRelease(
 	released := edit.without(now)
 	if set.Spec.UpdateStrategy.Type == roll.OnDelete.Type &&
 		edit.Strategy.Type != roll.OnDelete.Type || !slices.Equal(now, released) {
-		if err := t.apply(ctx, set, edit.optionSource, released, edit.Strategy); err != nil {
+		err := t.apply(ctx, set, edit.optionSource, released, edit.Strategy)
+		if err != nil {
 			return roll.Retried(contract.Progress{}, err)
 		}
 		return contract.Underway(
@@ -278,7 +285,8 @@ func (e templateEdit) without(now []string) []string {
 		return now
 	}
 	before := strings.Join(e.Before, " ")
-	if added, whole := strings.CutPrefix(strings.Join(e.After, " "), before); whole && len(now) == 1 {
+	added, whole := strings.CutPrefix(strings.Join(e.After, " "), before)
+	if whole && len(now) == 1 {
 		return []string{strings.TrimSpace(strings.Replace(now[0], added, "", 1))}
 	}
 	return now

@@ -61,7 +61,8 @@ func (s settings) record(
 		append([]string{"CONFIG", "GET"}, s.names()...),
 		{"CONFIG", "SET", s.names()[0], "x"},
 	} {
-		if err := s.MayRun(ctx, target.Address, command...); err != nil {
+		err := s.MayRun(ctx, target.Address, command...)
+		if err != nil {
 			return none, err
 		}
 	}
@@ -85,7 +86,8 @@ func (s settings) record(
 	if err := s.recordFile(ctx, target, &record); err != nil {
 		return none, err
 	}
-	if n := len(s.manualRevertCommand(target, record)); n > longestCommand {
+	n := len(s.manualRevertCommand(target, record))
+	if n > longestCommand {
 		return none, problem.Invalid(
 			"%s: the command that would revert all settings has %d bytes, and at most %d can be recorded: "+
 				"change fewer settings", s.field(s.names()[0]), n, longestCommand)
@@ -106,7 +108,8 @@ func (s settings) recordFile(
 	if file == "" {
 		return nil
 	}
-	if err := s.MayRun(ctx, t.Address, "CONFIG", "REWRITE"); err != nil {
+	err = s.MayRun(ctx, t.Address, "CONFIG", "REWRITE")
+	if err != nil {
 		return err
 	}
 	pod, err := s.Pod(ctx, t.Pod)
@@ -117,8 +120,8 @@ func (s settings) recordFile(
 	record.Sealed = mount.ReadOnly || volume.ConfigMap != nil || volume.Secret != nil ||
 		volume.Projected != nil
 	// A pod of a ReplicaSet has no successor of its name.
-	if owner := metav1.GetControllerOf(pod); volume.PersistentVolumeClaim != nil && owner != nil &&
-		owner.Kind != "ReplicaSet" {
+	owner := metav1.GetControllerOf(pod)
+	if volume.PersistentVolumeClaim != nil && owner != nil && owner.Kind != "ReplicaSet" {
 		record.File = path.Clean(file)
 	}
 	return nil
@@ -241,7 +244,8 @@ func (s settings) refusal(err error, address, subcommand string) error {
 	if err == nil || !redis.IsReply(err) {
 		return err
 	}
-	if told := s.Refusal(err, address, "CONFIG", subcommand); !errors.Is(told, err) {
+	told := s.Refusal(err, address, "CONFIG", subcommand)
+	if !errors.Is(told, err) {
 		return told
 	}
 	if len(s.values) > 1 && strings.Contains(err.Error(), "wrong number of arguments") {

@@ -49,7 +49,8 @@ func (s settings) revert(
 		// by an operator that died; to store it first would keep the fault while the API server does not
 		// answer
 		record.Set = true
-		if progress, err := s.restore(ctx, at, own, *record); err != nil || !progress.Complete() {
+		progress, err := s.restore(ctx, at, own, *record)
+		if err != nil || !progress.Complete() {
 			return progress, err
 		}
 	}

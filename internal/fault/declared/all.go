@@ -25,11 +25,7 @@ var All = []Kind{
 			{Resource: "pods", Verbs: []string{"create", "delete"}},
 			{Resource: "persistentvolumeclaims", Verbs: []string{"get"}},
 			rights.TaintsNodes.Except(noTaint),
-			{
-				Resource: "persistentvolumes",
-				Cluster:  true,
-				Verbs:    []string{"get"},
-			},
+			{Resource: "persistentvolumes", Cluster: true, Verbs: []string{"get"}},
 			{
 				Group:    "storage.k8s.io",
 				Resource: "volumeattachments",

@@ -61,7 +61,8 @@ func (f failover) planCluster(
 		return none, problem.Unsupported(
 			"the shard of the node at %s serves no slot: a failover would have no effect", target.Address)
 	}
-	if err := f.Reaches(ctx, primary.Address, target.Pod, "the primary of its shard"); err != nil {
+	err = f.Reaches(ctx, primary.Address, target.Pod, "the primary of its shard")
+	if err != nil {
 		return none, err
 	}
 	replicas, err := f.linkedReplicas(ctx, primary.Address, group.Nodes[1:])
@@ -94,7 +95,8 @@ func (f failover) linkedReplicas(
 		if node.Address == "" {
 			continue
 		}
-		if err := f.Reaches(ctx, node.Address, f.nameOf(ctx, primary), "its replica"); err != nil {
+		err := f.Reaches(ctx, node.Address, f.nameOf(ctx, primary), "its replica")
+		if err != nil {
 			foreign = err
 			continue
 		}
@@ -173,8 +175,8 @@ func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
 				failure = err
 				return
 			}
-			if o := serving(view, c.record.Slot); o.node.ID != "" &&
-				(latest.node.ID == "" || o.epoch > latest.epoch) {
+			o := serving(view, c.record.Slot)
+			if o.node.ID != "" && (latest.node.ID == "" || o.epoch > latest.epoch) {
 				latest = o
 			}
 		})
@@ -202,7 +204,8 @@ func (f failover) view(ctx context.Context, address string) (topology.View, erro
 func serving(view topology.View, slot uint16) owner {
 	for _, g := range view.Groups {
 		covers := func(r [2]uint16) bool { return r[0] <= slot && slot <= r[1] }
-		if n := g.Nodes[0]; n.Role == topology.Primary && slices.ContainsFunc(g.Ranges, covers) {
+		n := g.Nodes[0]
+		if n.Role == topology.Primary && slices.ContainsFunc(g.Ranges, covers) {
 			return owner{node: n, epoch: view.Epochs[n.ID]}
 		}
 	}

@@ -87,7 +87,8 @@ func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []co
 		Object:  f.nameOf(ctx, s.primary),
 		Message: "seen: " + s.proof,
 	})
-	if old, err := f.replication(ctx, before); err == nil && old.Role == topology.Replica {
+	old, err := f.replication(ctx, before)
+	if err == nil && old.Role == topology.Replica {
 		seen = append(seen, contract.Sighting{
 			At:      f.now(),
 			Event:   EventDemoted,
@@ -109,7 +110,8 @@ func (f failover) nameOf(ctx context.Context, address string) string {
 	first, _, _ := strings.Cut(address, ".")
 	place := f.PlaceOf(ctx, address)
 	for i := range pods {
-		if pod := &pods[i]; pod.Name == first || pod.Status.PodIP != "" && f.Address(pod) == place {
+		pod := &pods[i]
+		if pod.Name == first || pod.Status.PodIP != "" && f.Address(pod) == place {
 			return pod.Name
 		}
 	}

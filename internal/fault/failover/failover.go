@@ -47,8 +47,8 @@ func (failover) Traits() contract.Traits {
 // Preflight returns errors of Redis and the sentinels as problems that may pass.
 func (f failover) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	err := f.prepare(ctx, target)
-	if _, isProblem := errors.AsType[*problem.Problem](err); err == nil || ctx.Err() != nil ||
-		isProblem {
+	_, isProblem := errors.AsType[*problem.Problem](err)
+	if err == nil || ctx.Err() != nil || isProblem {
 		return err
 	}
 	return problem.NotYet("%v", err)
@@ -67,7 +67,8 @@ func (f failover) prepare(ctx context.Context, target *v1alpha1.FaultTarget) err
 	if err != nil {
 		return err
 	}
-	if modes := modesOf[method]; !slices.Contains(modes, f.mode) {
+	modes := modesOf[method]
+	if !slices.Contains(modes, f.mode) {
 		return problem.Invalid(
 			"spec.action.failover.mode: %s is none of method %s, which was found: it has %v", f.mode, method,
 			modes)

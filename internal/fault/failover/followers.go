@@ -121,7 +121,8 @@ func (f failover) planFollowers(
 			continue
 		}
 		planned[one.address] = one.said.Primary
-		if err := f.MayRun(ctx, one.address, "REPLICAOF", "NO", "ONE"); err != nil {
+		err := f.MayRun(ctx, one.address, "REPLICAOF", "NO", "ONE")
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -70,7 +70,8 @@ func (f failover) reachReplicas(
 	ctx context.Context, primary string, replicas []topology.Attached,
 ) error {
 	for _, r := range replicas {
-		if err := f.Reaches(ctx, r.Address, f.nameOf(ctx, primary), "its replica"); err != nil {
+		err := f.Reaches(ctx, r.Address, f.nameOf(ctx, primary), "its replica")
+		if err != nil {
 			return err
 		}
 	}

@@ -95,7 +95,8 @@ func (f failover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) e
 			"spec.action.failover.method: Replication, but spec.target.sentinel is set: sentinels watch the primary: " +
 				why)
 	}
-	if err := f.MayRun(ctx, target.Address, "CLIENT", "LIST"); err != nil {
+	err := f.MayRun(ctx, target.Address, "CLIENT", "LIST")
+	if err != nil {
 		return err
 	}
 	reply, err := f.Servers.Do(ctx, target.Address, f.Login, "CLIENT", "LIST")
@@ -125,7 +126,8 @@ func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTa
 func (r replicationFailover) revert(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
-	if now, err := r.observe(ctx, target); err == nil && now.phase == promoted {
+	now, err := r.observe(ctx, target)
+	if err == nil && now.phase == promoted {
 		return r.finish(ctx, target, now)
 	}
 	if here, err := r.here(ctx, target); err != nil || !here {

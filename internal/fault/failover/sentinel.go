@@ -78,7 +78,8 @@ func (f failover) agreedPrimary(
 	if primary == "" {
 		return "", problem.NotYet("%s", votes)
 	}
-	if err := f.Reaches(ctx, primary, "the majority of the sentinels", "the primary"); err != nil {
+	err := f.Reaches(ctx, primary, "the majority of the sentinels", "the primary")
+	if err != nil {
 		return "", err
 	}
 	same, err := f.Same(ctx, primary, at.Address, at.RunID)
@@ -138,7 +139,8 @@ func (f failover) planCoordination(
 		{"REPLICAOF", host, port},
 		{"CONFIG", "REWRITE"},
 	} {
-		if err := f.MayRun(ctx, target.Address, command...); err != nil {
+		err := f.MayRun(ctx, target.Address, command...)
+		if err != nil {
 			return err
 		}
 	}
@@ -153,8 +155,9 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 		if err := s.unpause(ctx, target); err != nil {
 			return err
 		}
-		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "PAUSE",
-			s.record.Pause.Milliseconds(), "WRITE"); err != nil {
+		_, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "PAUSE",
+			s.record.Pause.Milliseconds(), "WRITE")
+		if err != nil {
 			return s.Refusal(err, target.Address, "CLIENT", "PAUSE")
 		}
 	}
@@ -257,12 +260,14 @@ func (s sentinelFailover) complete(
 		return err
 	}
 	late, first := old.Role == topology.Primary, s.record.Held == nil
-	if moved := now.primary != s.primary; moved && (late || first) {
-		if err := s.Reaches(ctx, now.primary, "the majority of the sentinels",
-			"the primary"); err != nil {
+	moved := now.primary != s.primary
+	if moved && (late || first) {
+		err := s.Reaches(ctx, now.primary, "the majority of the sentinels", "the primary")
+		if err != nil {
 			return err
 		}
-		if err := s.demote(ctx, target, now.primary, late); err != nil {
+		err = s.demote(ctx, target, now.primary, late)
+		if err != nil {
 			return err
 		}
 	}
@@ -304,14 +309,15 @@ func (s sentinelFailover) demote(
 		return err
 	}
 	if late {
-		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "REPLICAOF", host, port); err != nil {
+		_, err := s.Servers.Do(ctx, target.Address, s.Login, "REPLICAOF", host, port)
+		if err != nil {
 			return s.Refusal(err, target.Address, "REPLICAOF")
 		}
 	}
 	// So that it does not restart as a primary. A server without a configuration file returns an
 	// error, and restarts as its command line says.
-	if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CONFIG", "REWRITE"); err != nil &&
-		!redis.IsReply(err) {
+	_, err = s.Servers.Do(ctx, target.Address, s.Login, "CONFIG", "REWRITE")
+	if err != nil && !redis.IsReply(err) {
 		return err
 	}
 	return nil

@@ -41,7 +41,8 @@ func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, now time.Time) []Hit
 	for i := range status.Targets {
 		t := &status.Targets[i]
 		rolls := traits.RollsPods && (t.ActiveAt == nil || status.RevertingSince != nil)
-		if silenced := holds && (traits.Silences || rolls); silenced || t.InjectedAt != nil {
+		silenced := holds && (traits.Silences || rolls)
+		if silenced || t.InjectedAt != nil {
 			hits = append(hits, Hit{
 				Pod:     t.Pod,
 				Address: t.Address,

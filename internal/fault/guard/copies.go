@@ -106,7 +106,8 @@ func isOrphan(s *target.Server) bool {
 func (s *scene) sparesCopies(b *blow) *tooWide {
 	for i := range s.data {
 		d := &s.data[i]
-		if t := tollOf(d, b); len(t.now) > 0 && t.spare == 0 && t.known > 1 {
+		t := tollOf(d, b)
+		if len(t.now) > 0 && t.spare == 0 && t.known > 1 {
 			return &tooWide{
 				v1alpha1.AllowAllCopies,
 				fmt.Sprintf("it would hit the last copy in sync of %s (%s)", d.Name, strings.Join(t.now, ", ")),
@@ -170,7 +171,8 @@ func (s *scene) askForgetful(
 			NewNode: traits.Taints,
 		}
 		restarts := ends(traits)
-		if container := of.Container(p.Pod); !restarts && container.LivenessProbe != nil {
+		container := of.Container(p.Pod)
+		if !restarts && container.LivenessProbe != nil {
 			restarts = traits.Lasts >= podstate.PatienceOf(container.LivenessProbe)
 		}
 		if restarts {

@@ -81,7 +81,8 @@ func Check(
 	if at < 0 {
 		return nil
 	}
-	if err := keptRole(&census.Servers[at], spec.Select.Role, t.Role); err != nil {
+	err = keptRole(&census.Servers[at], spec.Select.Role, t.Role)
+	if err != nil {
 		return err
 	}
 	return tooWideOn(ctx, redis, &census, spec, traits, &blow{now: []string{t.Pod}, others: others},
@@ -132,7 +133,8 @@ func survey(ctx context.Context, redis target.Redis) (target.Census, error) {
 // copies by primaries and their replicas.
 func noActiveReplicas(found []target.Server) error {
 	for i := range found {
-		if s := &found[i]; s.Err == nil && s.State.Role == topology.Active {
+		s := &found[i]
+		if s.Err == nil && s.State.Role == topology.Active {
 			return problem.Unsupported(
 				"the server of pod %s has active-replica yes (KeyDB): it is primary and replica at once, so "+
 					"no guard can tell which copies would be left. Set active-replica no, or measure a fault of "+
@@ -198,7 +200,8 @@ func onNode(found []target.Server, node string) ([]target.Server, error) {
 // unprotected refuses a namespace whose owner forbids faults.
 func unprotected(ctx context.Context, redis target.Redis) error {
 	namespace := &corev1.Namespace{}
-	if err := redis.Live.Get(ctx, client.ObjectKey{Name: redis.Namespace}, namespace); err != nil {
+	err := redis.Live.Get(ctx, client.ObjectKey{Name: redis.Namespace}, namespace)
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

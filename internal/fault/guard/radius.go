@@ -82,7 +82,8 @@ func (s *scene) judge(b *blow, allow []v1alpha1.Allowance, traits contract.Trait
 		guards = []func(*blow) *tooWide{s.sparesOthers, s.keepsData}
 	}
 	for _, guard := range guards {
-		if wide := guard(b); wide != nil && !slices.Contains(allow, wide.lifts) {
+		wide := guard(b)
+		if wide != nil && !slices.Contains(allow, wide.lifts) {
 			return wide
 		}
 	}

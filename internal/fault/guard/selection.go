@@ -45,7 +45,8 @@ func match(
 		role := roleOf(s.State.Role)
 		// A server that does not answer INFO may be no Redis, and has no run_id by which a restart could
 		// be detected.
-		if want := selector.Role; s.Err != nil || want != "" && want != v1alpha1.RoleAny && role != want {
+		want := selector.Role
+		if s.Err != nil || want != "" && want != v1alpha1.RoleAny && role != want {
 			others = append(others, describe(s.Pod.Name, s.State.Role, s.Err))
 			silent = silent || s.Err != nil
 			continue

@@ -98,7 +98,8 @@ func claimOf(
 	c.Workloads, c.Whole = workloads, traits.Whole
 	for i := range targets {
 		c.Pods = append(c.Pods, targets[i].Pod)
-		if node := targets[i].Node; traits.Taints && node != "" && !slices.Contains(c.Nodes, node) {
+		node := targets[i].Node
+		if traits.Taints && node != "" && !slices.Contains(c.Nodes, node) {
 			c.Nodes = append(c.Nodes, node)
 		}
 	}
@@ -169,8 +170,8 @@ func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, block
 		}
 	}
 	for _, other := range waiting {
-		if on := Contested(wanted, other); on != "" && Before(other, wanted) &&
-			!waitsForSetting(other, wanted, held) {
+		on := Contested(wanted, other)
+		if on != "" && Before(other, wanted) && !waitsForSetting(other, wanted, held) {
 			return other, on, true
 		}
 	}

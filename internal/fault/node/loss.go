@@ -66,9 +66,10 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
 			target.Pod)
 	}
-	if err := contract.Save(target, pods.ReplacedRecord{
+	err = contract.Save(target, pods.ReplacedRecord{
 		Controller: pods.ControllerOf(pod),
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if err := RequireRepelled(n.Deps, pod); err != nil {
@@ -84,13 +85,16 @@ func (n nodeLoss) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool
 func (n nodeLoss) Inject(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
-	if _, _, err := contract.Load[pods.ReplacedRecord](target); err != nil {
+	_, _, err := contract.Load[pods.ReplacedRecord](target)
+	if err != nil {
 		return contract.Progress{}, err
 	}
-	if ended, err := pods.Ended(ctx, n.Deps, target); ended || err != nil {
+	ended, err := pods.Ended(ctx, n.Deps, target)
+	if ended || err != nil {
 		return contract.Progress{}, err
 	}
-	if progress, err := Taint(ctx, n.Deps, n.name); err != nil || !progress.Complete() {
+	progress, err := Taint(ctx, n.Deps, n.name)
+	if err != nil || !progress.Complete() {
 		return progress, err
 	}
 	return contract.Progress{}, pods.RemoveTarget(ctx, n.Deps, target)
@@ -99,7 +103,8 @@ func (n nodeLoss) Inject(
 func (n nodeLoss) Revert(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
-	if _, _, err := contract.Load[pods.ReplacedRecord](target); err != nil {
+	_, _, err := contract.Load[pods.ReplacedRecord](target)
+	if err != nil {
 		return contract.Progress{}, err
 	}
 	return Untaint(ctx, n.Deps, n.name)

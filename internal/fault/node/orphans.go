@@ -72,7 +72,8 @@ func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]O
 	for _, one := range found {
 		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			node := &corev1.Node{}
-			if err := reader.Get(ctx, client.ObjectKey{Name: one.Node}, node); err != nil {
+			err := reader.Get(ctx, client.ObjectKey{Name: one.Node}, node)
+			if err != nil {
 				return fmt.Errorf("read node %s: %w", one.Node, err)
 			}
 			return patchNode(ctx, writer, node, func(node *corev1.Node) {
@@ -94,7 +95,8 @@ func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]O
 func marks(node *corev1.Node) map[string]string {
 	found := map[string]string{}
 	for key, fault := range node.Annotations {
-		if uid, ours := strings.CutPrefix(key, v1alpha1.AnnotationTaintPrefix); ours {
+		uid, ours := strings.CutPrefix(key, v1alpha1.AnnotationTaintPrefix)
+		if ours {
 			found[uid] = fault
 		}
 	}

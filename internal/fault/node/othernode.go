@@ -71,16 +71,18 @@ func unfit(node *corev1.Node, pod *corev1.Pod, volume *corev1.PersistentVolume) 
 	keepsOut := func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	}
-	if taint, found := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(),
-		node.Spec.Taints, pod.Spec.Tolerations, keepsOut, false); found {
+	taint, found := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(),
+		node.Spec.Taints, pod.Spec.Tolerations, keepsOut, false)
+	if found {
 		return fmt.Sprintf("has the taint %s", taint.ToString())
 	}
-	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
+	fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	if err != nil || !fits {
 		return "does not match the pod's nodeSelector and node affinity"
 	}
 	if volume != nil && volume.Spec.NodeAffinity != nil && volume.Spec.NodeAffinity.Required != nil {
-		if fits, err := schedulingcorev1.MatchNodeSelectorTerms(node,
-			volume.Spec.NodeAffinity.Required); err != nil || !fits {
+		fits, err := schedulingcorev1.MatchNodeSelectorTerms(node, volume.Spec.NodeAffinity.Required)
+		if err != nil || !fits {
 			return fmt.Sprintf("cannot reach volume %s (its node affinity)", volume.Name)
 		}
 	}

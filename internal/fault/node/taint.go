@@ -38,7 +38,8 @@ func Taint(ctx context.Context, deps contract.Deps, name string) (contract.Progr
 				"waiting until somebody removes the taint %s from node %s: no annotation says of which fault it is",
 				held.ToString(), name), nil
 		}
-		if exists, err := faultExists(ctx, deps.Live, holder, held.Value); err != nil {
+		exists, err := faultExists(ctx, deps.Live, holder, held.Value)
+		if err != nil {
 			return contract.Progress{}, err
 		} else if exists {
 			return contract.Preparing("waiting for RedisFault %s, which holds node %s", holder, name), nil
@@ -63,7 +64,8 @@ func Untaint(ctx context.Context, deps contract.Deps, name string) (contract.Pro
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if _, marked := node.Annotations[annotationOf(deps)]; !marked && !taintedBy(node, deps) {
+	_, marked := node.Annotations[annotationOf(deps)]
+	if !marked && !taintedBy(node, deps) {
 		return contract.Progress{}, nil
 	}
 	err = patchNode(ctx, deps.Cluster, node, func(node *corev1.Node) {
@@ -95,7 +97,8 @@ func hold(node *corev1.Node, deps contract.Deps) {
 // have removed it.
 func release(node *corev1.Node, uid string) {
 	delete(node.Annotations, v1alpha1.AnnotationTaintPrefix+uid)
-	if at := taintIndex(node); at >= 0 && node.Spec.Taints[at].Value == uid {
+	at := taintIndex(node)
+	if at >= 0 && node.Spec.Taints[at].Value == uid {
 		node.Spec.Taints = slices.Delete(node.Spec.Taints, at, at+1)
 	}
 }
@@ -128,8 +131,9 @@ func patchNode(
 ) error {
 	before := node.DeepCopy()
 	change(node)
-	if err := cluster.Patch(ctx, node,
-		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := cluster.Patch(ctx, node,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
 		return fmt.Errorf("patch node %s: %w", before.Name, err)
 	}
 	return nil
@@ -162,7 +166,8 @@ func taintedBy(node *corev1.Node, deps contract.Deps) bool {
 // Read reads a node from the API server.
 func Read(ctx context.Context, deps contract.Deps, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
-	if err := deps.Live.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	err := deps.Live.Get(ctx, client.ObjectKey{Name: name}, node)
+	if err != nil {
 		return nil, fmt.Errorf("read node %s: %w", name, err)
 	}
 	return node, nil

@@ -34,7 +34,8 @@ const deepest = 5
 // further: without the right to read them, they are still known by name.
 func Of(ctx context.Context, live client.Reader, object client.Object) (*Owner, error) {
 	namespace, reference := object.GetNamespace(), metav1.GetControllerOf(object)
-	if _, isPod := object.(*corev1.Pod); isPod && reference != nil && reference.Kind == "StatefulSet" {
+	_, isPod := object.(*corev1.Pod)
+	if isPod && reference != nil && reference.Kind == "StatefulSet" {
 		set := &appsv1.StatefulSet{}
 		err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, set)
 		// it was deleted without its pods, or nobody knows
@@ -80,7 +81,8 @@ func (o *Owner) Paused() string {
 	if o.object == nil || o.operator == nil || o.operator.pause == nil {
 		return ""
 	}
-	if name := o.operator.pause(o.Reference.Kind); o.object.GetAnnotations()[name] == "true" {
+	name := o.operator.pause(o.Reference.Kind)
+	if o.object.GetAnnotations()[name] == "true" {
 		return name + "=true"
 	}
 	return ""
@@ -106,7 +108,8 @@ func lists(value any, name string) bool {
 	switch all := value.(type) {
 	case []any:
 		for _, entry := range all {
-			if text, is := entry.(string); is && strings.EqualFold(firstWord(text), name) {
+			text, is := entry.(string)
+			if is && strings.EqualFold(firstWord(text), name) {
 				return true
 			}
 		}

@@ -59,7 +59,8 @@ func (k keptDown) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 func (k keptDown) Inject(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
-	if _, _, err := contract.Load[keptRecord](target); err != nil {
+	_, _, err := contract.Load[keptRecord](target)
+	if err != nil {
 		return contract.Progress{}, err
 	}
 	return k.Kill.Inject(ctx, target)
@@ -110,7 +111,8 @@ func (k keptDown) Effect(
 		if found[i].Status.PodIP == "" {
 			continue
 		}
-		if _, err := k.Servers.Ask(ctx, k.Address(&found[i]), k.Login); err == nil {
+		_, err := k.Servers.Ask(ctx, k.Address(&found[i]), k.Login)
+		if err == nil {
 			return contract.NotObserved("the replacement %s (%s) serves", found[i].Name,
 				found[i].UID)
 		}

@@ -31,7 +31,8 @@ func (p podTemplate) Effect(
 	case set == nil:
 		return contract.NotObserved("StatefulSet %s was deleted", record.StatefulSet)
 	}
-	if effect, why := p.inTemplate(set, record); effect != v1alpha1.EffectConfirmed {
+	effect, why := p.inTemplate(set, record)
+	if effect != v1alpha1.EffectConfirmed {
 		return effect, why
 	}
 	pod, err := p.Pod(ctx, target.Pod)

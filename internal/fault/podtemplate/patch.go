@@ -49,7 +49,8 @@ func (p podTemplate) patched(
 
 // mergeError is the text of an error of the merge, without the item of a list that it may quote.
 func mergeError(err error) string {
-	if _, key, quotes := strings.Cut(err.Error(), "does not contain declared merge key: "); quotes {
+	_, key, quotes := strings.Cut(err.Error(), "does not contain declared merge key: ")
+	if quotes {
 		return "an item of a list lacks its " + key
 	}
 	return err.Error()

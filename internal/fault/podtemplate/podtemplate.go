@@ -79,7 +79,8 @@ func (p podTemplate) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return err
 	}
-	if _, marked := set.Annotations[v1alpha1.AnnotationFormerPodTemplate]; marked {
+	_, marked := set.Annotations[v1alpha1.AnnotationFormerPodTemplate]
+	if marked {
 		return problem.Unsupported(
 			"StatefulSet %s has the annotation %s of an earlier fault that was not reverted: put that template back, then remove the annotation",
 			set.Name, v1alpha1.AnnotationFormerPodTemplate)
@@ -88,7 +89,8 @@ func (p podTemplate) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return err
 	}
-	if err := p.permitted(set, &changed, target.Container); err != nil {
+	err = p.permitted(set, &changed, target.Container)
+	if err != nil {
 		return err
 	}
 	after, err := p.rehearse(ctx, set, changed)
@@ -109,7 +111,8 @@ func (p podTemplate) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 		return problem.Invalid("%s: it changes nothing of the template of StatefulSet %s", field,
 			set.Name)
 	}
-	if _, err := w.annotations(string(p.Owner.UID)); err != nil {
+	_, err = w.annotations(string(p.Owner.UID))
+	if err != nil {
 		return err
 	}
 	why, err := roll.Roller{Deps: p.Deps}.Unsettled(ctx, set)
@@ -139,10 +142,11 @@ func (p podTemplate) rehearse(
 		return template, p.hidden(fmt.Errorf("make a dry run of the template of StatefulSet %s: %w",
 			set.Name, err))
 	}
-	if lost, err := (way{
+	lost, err := (way{
 		former:  set.Spec.Template,
 		changed: template,
-	}).lost(&changed.Spec.Template); err != nil || len(lost) > 0 {
+	}).lost(&changed.Spec.Template)
+	if err != nil || len(lost) > 0 {
 		return template, problem.Unsupported(
 			"%s: the API server, or a webhook, changes %s of the template of StatefulSet %s otherwise",
 			field, inWords(lost), set.Name)
@@ -177,8 +181,9 @@ func (p podTemplate) write(
 	if apiequality.Semantic.DeepEqual(set, changed) {
 		return nil
 	}
-	if err := p.Cluster.Patch(ctx, changed,
-		client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := p.Cluster.Patch(ctx, changed,
+		client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
 		return p.hidden(fmt.Errorf("patch the template of StatefulSet %s: %w", set.Name, err))
 	}
 	return nil

@@ -204,7 +204,8 @@ func (p podTemplate) rollBack(
 		err := p.write(ctx, set, func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy = roll.OnDelete })
 		return roll.Retried(contract.Underway("StatefulSet %s gets the strategy OnDelete", set.Name), err)
 	}
-	if progress, err := roll.Retried(r.Advance(ctx, set)); err != nil || !progress.Complete() {
+	progress, err := roll.Retried(r.Advance(ctx, set))
+	if err != nil || !progress.Complete() {
 		return progress, err
 	}
 	return roll.Retried(contract.Progress{},

@@ -63,7 +63,8 @@ var busyReasons = map[string]string{
 }
 
 func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if err := b.MayRun(ctx, target.Address, b.command()); err != nil {
+	err := b.MayRun(ctx, target.Address, b.command())
+	if err != nil {
 		return err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -106,7 +107,8 @@ func (b backgroundSave) fork(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if begun, err := b.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := b.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -127,7 +129,8 @@ func (b backgroundSave) Begun(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err != nil {
 		return false, err
 	}
-	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := b.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return false, err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -182,7 +185,8 @@ func (b backgroundSave) Follow(
 			Message: record.Risk,
 		})
 	}
-	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := b.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return seen
 	}
 	s, err := b.ask(ctx, target.Address)

@@ -47,7 +47,8 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 		{"CLIENT", "KILL", "TYPE", string(k.clients)},
 		{"CLIENT", "LIST"},
 	} {
-		if err := k.MayRun(ctx, target.Address, command...); err != nil {
+		err := k.MayRun(ctx, target.Address, command...)
+		if err != nil {
 			return err
 		}
 	}
@@ -89,7 +90,8 @@ func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if begun, err := k.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := k.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := k.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return err
 	}
 	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE",
@@ -114,7 +116,8 @@ func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bo
 	if record.Killed != nil {
 		return true, ctx.Err()
 	}
-	if runs, err := k.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := k.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return false, err
 	}
 	counted, err := k.count(ctx, target.Address)

@@ -59,20 +59,23 @@ func (p clientPause) Traits() contract.Traits {
 }
 
 func (p clientPause) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if err := p.MayRun(ctx, target.Address, "CLIENT", "PAUSE", "1"); err != nil {
+	err := p.MayRun(ctx, target.Address, "CLIENT", "PAUSE", "1")
+	if err != nil {
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
 		return nil
 	}
-	if err := p.MayRun(ctx, target.Address, "CLIENT", "UNPAUSE"); err != nil {
+	err = p.MayRun(ctx, target.Address, "CLIENT", "UNPAUSE")
+	if err != nil {
 		return err
 	}
 	name, err := p.chooseProbe(ctx, target)
 	if err != nil {
 		return err
 	}
-	if err := contract.Save(target, pauseRecord{Probe: name}); err != nil {
+	err = contract.Save(target, pauseRecord{Probe: name})
+	if err != nil {
 		return err
 	}
 	paused, err := p.writesWait(ctx, target)
@@ -112,13 +115,14 @@ func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) er
 	if begun, err := p.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := p.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
 		return pauseAll(ctx, p.Deps, target, p.lasts+afterwards)
 	}
-	_, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "PAUSE",
+	_, err = p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "PAUSE",
 		strconv.FormatInt((p.lasts+afterwards).Milliseconds(), 10), "WRITE")
 	return p.Refusal(err, target.Address, "CLIENT", "PAUSE")
 }
@@ -128,7 +132,8 @@ func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (b
 		// What another operator process had queued ended with its connection.
 		return p.Servers.Queued(queueKey(p.Deps, target)), ctx.Err()
 	}
-	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := p.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return false, err
 	}
 	return p.writesWait(ctx, target)
@@ -144,15 +149,18 @@ func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if p.mode == v1alpha1.PauseAll {
 		return endPauseAll(ctx, p.Deps, target, p.lasts+afterwards)
 	}
-	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := p.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return err
 	}
 	if target.InjectedAt == nil { // maybe nothing was paused, and a pause may be somebody else's
-		if waits, err := p.writesWait(ctx, target); !waits || err != nil {
+		waits, err := p.writesWait(ctx, target)
+		if !waits || err != nil {
 			return err
 		}
 	}
-	if _, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "UNPAUSE"); err != nil {
+	_, err = p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "UNPAUSE")
+	if err != nil {
 		return err
 	}
 	waits, err := p.writesWait(ctx, target)
@@ -212,7 +220,8 @@ func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarge
 	for _, word := range writeProbes[record.Probe] {
 		words = append(words, word)
 	}
-	if waits, err := p.Silent(ctx, target.Address, words...); !waits || err != nil {
+	waits, err := p.Silent(ctx, target.Address, words...)
+	if !waits || err != nil {
 		return false, err
 	}
 	mute, err := p.Silent(ctx, target.Address, "PING")
@@ -262,7 +271,8 @@ func endPauseAll(
 	ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, lasts time.Duration,
 ) error {
 	deps.Servers.HangUp(queueKey(deps, target)) // before anything that takes time
-	if alive, err := deps.PodExists(ctx, target); !alive || err != nil {
+	alive, err := deps.PodExists(ctx, target)
+	if !alive || err != nil {
 		return err
 	}
 	silent, err := deps.Silent(ctx, target.Address, "PING")

@@ -110,7 +110,8 @@ func (c processCrash) Effect(
 		return contract.Confirmed("the server has run_id %s instead of %s",
 			server.RunID, target.RunID)
 	}
-	if n := c.RestartCount(pod, target.Container); n > target.RestartCount {
+	n := c.RestartCount(pod, target.Container)
+	if n > target.RestartCount {
 		return contract.Confirmed("container %s restarted: %d restarts instead of %d",
 			target.Container, n, target.RestartCount)
 	}

@@ -135,7 +135,8 @@ func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if begun, err := h.Begun(ctx, target); begun || err != nil { // a second hang would double the time
 		return err
 	}
-	if runs, err := h.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := h.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return err
 	}
 	switch {
@@ -175,10 +176,12 @@ func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, er
 	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(queueKey(h.Deps, target)) {
 		return true, ctx.Err()
 	}
-	if alive, err := h.PodExists(ctx, target); !alive || err != nil {
+	alive, err := h.PodExists(ctx, target)
+	if !alive || err != nil {
 		return false, err
 	}
-	if silent, err := h.Silent(ctx, target.Address, "PING"); silent || err != nil {
+	silent, err := h.Silent(ctx, target.Address, "PING")
+	if silent || err != nil {
 		return silent, err
 	}
 	did, err := h.since(ctx, target, record)
@@ -196,7 +199,8 @@ func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	if record.Method == v1alpha1.HangClientPause {
 		return contract.Progress{}, endPauseAll(ctx, h.Deps, target, h.lasts)
 	}
-	if alive, err := h.PodExists(ctx, target); !alive || err != nil {
+	alive, err := h.PodExists(ctx, target)
+	if !alive || err != nil {
 		return contract.Progress{}, err
 	}
 	silent, err := h.Silent(ctx, target.Address, "PING")
@@ -267,7 +271,8 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	if err != nil {
 		return contract.Unseen(err)
 	}
-	if runs, err := h.ProcessRuns(ctx, target); !runs || err != nil {
+	runs, err := h.ProcessRuns(ctx, target)
+	if !runs || err != nil {
 		return contract.Inconclusive(
 			"the server at %s is another process than before: its counters were reset", target.Address)
 	}
@@ -314,8 +319,8 @@ func isBusy(err error) bool {
 }
 
 func (h hang) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	if record, _, err := contract.Load[hangRecord](target); err == nil &&
-		record.Method == v1alpha1.HangScript {
+	record, _, err := contract.Load[hangRecord](target)
+	if err == nil && record.Method == v1alpha1.HangScript {
 		return h.CLI(target, "SCRIPT", "KILL") // refused until busy-reply-threshold, 5 s
 	}
 	return fmt.Sprintf(

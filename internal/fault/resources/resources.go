@@ -77,7 +77,8 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	}
 	for _, name := range resized {
 		if want, wanted := r.limits[name]; wanted {
-			if err := r.checkResize(pod.Name, container, name, want); err != nil {
+			err := r.checkResize(pod.Name, container, name, want)
+			if err != nil {
 				return err
 			}
 		}
@@ -147,7 +148,8 @@ func (r *resources) fitsMemory(
 	ctx context.Context, target *v1alpha1.FaultTarget, container *corev1.Container,
 ) error {
 	want, wanted := r.limits[corev1.ResourceMemory]
-	if limit := container.Resources.Limits[corev1.ResourceMemory]; !wanted || want.Cmp(limit) > 0 {
+	limit := container.Resources.Limits[corev1.ResourceMemory]
+	if !wanted || want.Cmp(limit) > 0 {
 		return nil
 	}
 	info, err := r.Info(ctx, target.Address, "memory")
@@ -247,7 +249,8 @@ func (r *resources) Revert(
 	if !begun {
 		record.RevertingSince = new(r.now())
 	}
-	if err := contract.Save(target, record); err != nil || len(back.Limits) == 0 {
+	err = contract.Save(target, record)
+	if err != nil || len(back.Limits) == 0 {
 		return contract.Progress{}, err
 	}
 	return r.applied(pod, target, back, *record.RevertingSince)
@@ -285,7 +288,8 @@ func (r *resources) Effect(
 	}
 	evidence := fmt.Sprintf("the kubelet gives container %s of pod %s %s instead of %s",
 		target.Container, target.Pod, said(want), said(old))
-	if n := r.RestartCount(pod, target.Container) - target.RestartCount; n > 0 {
+	n := r.RestartCount(pod, target.Container) - target.RestartCount
+	if n > 0 {
 		evidence += fmt.Sprintf("; it restarted %d times since the fault was recorded", n)
 	}
 	return v1alpha1.EffectConfirmed, evidence
@@ -302,8 +306,8 @@ func (r *resources) replaced(
 	}
 	want := r.wanted(record.before())
 	if err == nil && pod.DeletionTimestamp == nil {
-		if container := containerNamed(pod, target.Container); container != nil &&
-			has(container.Resources, want) {
+		container := containerNamed(pod, target.Container)
+		if container != nil && has(container.Resources, want) {
 			return contract.Confirmed("pod %s was replaced, and has %s by its template",
 				target.Pod, said(want))
 		}
@@ -406,8 +410,9 @@ func (r *resources) resize(
 		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: target.Pod}}
-	if err := r.Cluster.SubResource("resize").Patch(ctx, pod,
-		client.RawPatch(types.StrategicMergePatchType, patch), options...); err != nil {
+	err = r.Cluster.SubResource("resize").Patch(ctx, pod,
+		client.RawPatch(types.StrategicMergePatchType, patch), options...)
+	if err != nil {
 		return fmt.Errorf("resize container %s of pod %s: %w", target.Container, target.Pod, err)
 	}
 	return nil

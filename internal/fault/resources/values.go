@@ -39,7 +39,8 @@ func (r *resources) wanted(old corev1.ResourceRequirements) corev1.ResourceRequi
 		if !ok {
 			continue
 		}
-		if was := old.Limits[name]; request.Cmp(was) == 0 || request.Cmp(limit) > 0 {
+		was := old.Limits[name]
+		if request.Cmp(was) == 0 || request.Cmp(limit) > 0 {
 			request = limit
 		}
 		want.Requests[name] = request
@@ -98,7 +99,8 @@ func (r *resources) compare(
 // inForce are the values that the kubelet reports for a container; nil where it reports none.
 func inForce(pod *corev1.Pod, container string) *corev1.ResourceRequirements {
 	for i := range pod.Status.ContainerStatuses {
-		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.Name == container {
 			return s.Resources
 		}
 	}
@@ -136,7 +138,8 @@ func said(of corev1.ResourceRequirements) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(of.Limits)) {
 		limit, text := of.Limits[name], ""
-		if request, ok := of.Requests[name]; ok && request.Cmp(limit) != 0 {
+		request, ok := of.Requests[name]
+		if ok && request.Cmp(limit) != 0 {
 			text = fmt.Sprintf(" (requested %s)", request.String())
 		}
 		words = append(words, fmt.Sprintf("%s %s%s", name, limit.String(), text))

@@ -131,7 +131,8 @@ func (Roller) next(members []rolled) *rolled {
 	}
 	var first *rolled
 	for i := range members { // the highest ordinal first, as StatefulSets roll
-		if m := &members[i]; m.stale && (first == nil || rank(*m) <= rank(*first)) {
+		m := &members[i]
+		if m.stale && (first == nil || rank(*m) <= rank(*first)) {
 			first = m
 		}
 	}
@@ -188,7 +189,8 @@ func (r Roller) examine(ctx context.Context, m *rolled) {
 	case replication.Role == topology.Replica && (!replication.LinkUp || replication.Syncing):
 		m.trouble = fmt.Sprintf("the replica in pod %s is not in sync", m.pod.Name)
 	case info.Mode() == "cluster":
-		if state, err := r.ClusterInfo(ctx, address); err != nil || state["cluster_state"] != "ok" {
+		state, err := r.ClusterInfo(ctx, address)
+		if err != nil || state["cluster_state"] != "ok" {
 			m.trouble = fmt.Sprintf("cluster_state is not ok at pod %s", m.pod.Name)
 		}
 	}
@@ -217,8 +219,8 @@ func (r Roller) Unsettled(ctx context.Context, set *appsv1.StatefulSet) (string,
 			return m.trouble, nil
 		}
 	}
-	if n := int(faultpod.ReplicasOf(set)); len(members) != n ||
-		set.Status.ObservedGeneration < set.Generation {
+	n := int(faultpod.ReplicasOf(set))
+	if len(members) != n || set.Status.ObservedGeneration < set.Generation {
 		return fmt.Sprintf("it has %d pods instead of %d", len(members), n), nil
 	}
 	return "", nil

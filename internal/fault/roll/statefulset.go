@@ -32,8 +32,9 @@ func SetOf(
 			"%s, and pod %s does not belong to a StatefulSet, the only kind that is rolled", why, target.Pod)
 	}
 	set := &appsv1.StatefulSet{}
-	if err := deps.Live.Get(ctx, client.ObjectKey{Namespace: deps.Namespace, Name: controller.Name},
-		set); err != nil {
+	err = deps.Live.Get(ctx, client.ObjectKey{Namespace: deps.Namespace, Name: controller.Name},
+		set)
+	if err != nil {
 		return nil, err
 	}
 	above, err := owner.Of(ctx, deps.Live, set)

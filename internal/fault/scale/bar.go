@@ -122,7 +122,8 @@ func (s *replicaScale) liftOne(ctx context.Context, name string, m *member) erro
 	if err != nil {
 		return err
 	}
-	if now := found[b.setting]; now != b.value && now != m.Former { // somebody else's
+	now := found[b.setting]
+	if now != b.value && now != m.Former { // somebody else's
 		m.Former = ""
 		return nil
 	}
@@ -133,8 +134,8 @@ func (s *replicaScale) liftOne(ctx context.Context, name string, m *member) erro
 // rewritten meanwhile.
 func (s *replicaScale) unbar(ctx context.Context, m *member) error {
 	b := m.bar()
-	if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", b.setting,
-		m.Former); err != nil {
+	_, err := s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", b.setting, m.Former)
+	if err != nil {
 		return err
 	}
 	state, doubt, err := s.fileOf(ctx, m)
@@ -172,15 +173,16 @@ func (s *replicaScale) cleanFiles(ctx context.Context, now *scaling) error {
 		if !m.barred() {
 			continue
 		}
-		if state, _, err := s.fileOf(ctx, &m); err != nil || state != target.FileRewritten {
+		state, _, err := s.fileOf(ctx, &m)
+		if err != nil || state != target.FileRewritten {
 			continue
 		}
 		if err := s.unbar(ctx, &m); err != nil {
 			return fmt.Errorf("take %s out of the configuration file of %s: %w", m.bar(), name, err)
 		}
 		// It must not become the primary before it is removed.
-		if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", m.bar().setting,
-			m.bar().value); err != nil {
+		_, err = s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", m.bar().setting, m.bar().value)
+		if err != nil {
 			return fmt.Errorf("set %s of %s again: %w", m.bar(), name, err)
 		}
 	}
@@ -191,7 +193,8 @@ func (s *replicaScale) cleanFiles(ctx context.Context, now *scaling) error {
 func (r *scaleRecord) lifted(pods []string) string {
 	var said []string
 	for _, name := range r.pods() {
-		if m := r.Members[name]; m.Lifted && slices.Contains(pods, name) {
+		m := r.Members[name]
+		if m.Lifted && slices.Contains(pods, name) {
 			said = append(said, fmt.Sprintf("%s stays, and may become the primary again (%s %s)", name,
 				m.bar().setting, m.Former))
 		}

@@ -76,7 +76,8 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member, versio
 		m.Nodes = append(m.Nodes, own.id)
 		return "is node " + own.id
 	}
-	if wait := s.refusedFor(now.record, m, own.id); wait > 0 && spreadsForgetting(version) {
+	wait := s.refusedFor(now.record, m, own.id)
+	if wait > 0 && spreadsForgetting(version) {
 		return fmt.Sprintf("is met in %s: the nodes were made to forget it, and refuse it for a minute",
 			wait.Round(time.Second))
 	}
@@ -84,7 +85,8 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member, versio
 	if err != nil {
 		return err.Error()
 	}
-	if why := s.introduce(ctx, own, m, owner.address); why != "" {
+	why := s.introduce(ctx, own, m, owner.address)
+	if why != "" {
 		m.Listed = time.Time{}
 		return why
 	}
@@ -97,7 +99,8 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member, versio
 	case len(own.slots) > 0:
 		return "owns slots, so it is not changed"
 	}
-	if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CLUSTER", "REPLICATE", owner.id); err != nil {
+	_, err = s.Servers.Do(ctx, m.Address, s.Login, "CLUSTER", "REPLICATE", owner.id)
+	if err != nil {
 		return fmt.Sprintf("could not be made a replica of %s: %v", owner.address, err)
 	}
 	return "was made to replicate " + owner.address
@@ -121,7 +124,8 @@ func (s *replicaScale) introduce(ctx context.Context, own listed, m *member, see
 	unaware := 0
 	again := s.now().Sub(m.Met) >= handshake
 	for at, view := range all {
-		if n, known := findNode(view, own.id); known && n.trusted() && n.connected || at == m.Address {
+		n, known := findNode(view, own.id)
+		if known && n.trusted() && n.connected || at == m.Address {
 			continue
 		}
 		unaware++
@@ -129,7 +133,8 @@ func (s *replicaScale) introduce(ctx context.Context, own listed, m *member, see
 			continue
 		}
 		m.Met = s.now()
-		if _, err := s.Servers.Do(ctx, at, s.Login, words...); err != nil {
+		_, err := s.Servers.Do(ctx, at, s.Login, words...)
+		if err != nil {
 			return fmt.Sprintf("could not be met by %s: %v", at, err)
 		}
 	}

@@ -172,8 +172,8 @@ func (s *replicaScale) info(ctx context.Context, address string) (serverInfo, er
 func (s *replicaScale) staying(ctx context.Context, now *scaling) []string {
 	found := []string{now.record.Primary}
 	for _, name := range now.staying() {
-		if pod, err := s.Pod(ctx, name); err == nil && pod.Status.PodIP != "" &&
-			!slices.Contains(found, s.Address(pod)) {
+		pod, err := s.Pod(ctx, name)
+		if err == nil && pod.Status.PodIP != "" && !slices.Contains(found, s.Address(pod)) {
 			found = append(found, s.Address(pod))
 		}
 	}

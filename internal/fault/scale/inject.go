@@ -24,7 +24,8 @@ func (s *replicaScale) Preflight(ctx context.Context, target *v1alpha1.FaultTarg
 	if err != nil {
 		return err
 	}
-	if err := s.recordPrimary(ctx, target, now.record); err != nil {
+	err = s.recordPrimary(ctx, target, now.record)
+	if err != nil {
 		return err
 	}
 	if s.by < 0 {
@@ -53,7 +54,8 @@ func (s *replicaScale) Inject(
 	switch now.replicas {
 	case now.want:
 	case now.old:
-		if begun, err := s.begin(ctx, target, now); err != nil || !begun {
+		begun, err := s.begin(ctx, target, now)
+		if err != nil || !begun {
 			return contract.Progress{}, err
 		}
 	default:
@@ -109,7 +111,8 @@ func (s *replicaScale) Revert(
 		return contract.Underway("StatefulSet %s is to have %d replicas again", now.set.Name,
 			now.old), contract.Save(target, *now.record)
 	case now.replicas == now.want:
-		if progress, err := s.scaleBack(ctx, target, now, *since); err != nil || !progress.Complete() {
+		progress, err := s.scaleBack(ctx, target, now, *since)
+		if err != nil || !progress.Complete() {
 			return progress, err
 		}
 	}

@@ -27,7 +27,8 @@ func (s *replicaScale) recordPrimary(
 	} else {
 		record.Primary = primaryOf(own, target.Address)
 	}
-	if err := s.Reaches(ctx, record.Primary, target.Pod, "its primary"); err != nil {
+	err = s.Reaches(ctx, record.Primary, target.Pod, "its primary")
+	if err != nil {
 		return err
 	}
 	said, err := s.info(ctx, record.Primary)
@@ -80,7 +81,8 @@ func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
 		case err != nil:
 			return err
 		}
-		if err := s.maybePrimary(ctx, now, name, s.Address(pod)); err != nil {
+		err = s.maybePrimary(ctx, now, name, s.Address(pod))
+		if err != nil {
 			return err
 		}
 	}
@@ -102,7 +104,8 @@ func (s *replicaScale) maybePrimary(ctx context.Context, now *scaling, name, add
 	case s.by < 0:
 		return problem.NotYet("the role of %s cannot be determined: %v", name, err)
 	}
-	if primary, _, other := s.primaryFor(ctx, now, m); other != nil || primary == address {
+	primary, _, other := s.primaryFor(ctx, now, m)
+	if other != nil || primary == address {
 		return problem.NotYet(
 			"the role of %s cannot be determined (%v), and no other server is known to be the primary", name,
 			err)
@@ -160,7 +163,8 @@ func (s *replicaScale) reachNodes(ctx context.Context, target *v1alpha1.FaultTar
 		if !n.trusted() {
 			continue
 		}
-		if err := s.Reaches(ctx, n.address, target.Pod, "a node of its cluster"); err != nil {
+		err := s.Reaches(ctx, n.address, target.Pod, "a node of its cluster")
+		if err != nil {
 			return err
 		}
 	}
@@ -179,7 +183,8 @@ func (s *replicaScale) recordShard(
 		{"CLUSTER", "REPLICATE", none},
 		{"CLUSTER", "FORGET", none},
 	} {
-		if err := s.MayRun(ctx, target.Address, command...); err != nil {
+		err := s.MayRun(ctx, target.Address, command...)
+		if err != nil {
 			return err
 		}
 	}

@@ -91,8 +91,9 @@ func (s *replicaScale) read(ctx context.Context, target *v1alpha1.FaultTarget) (
 func (s *replicaScale) scale(ctx context.Context, c *scaling, replicas int32) error {
 	changed := c.set.DeepCopy()
 	changed.Spec.Replicas = &replicas
-	if err := s.Cluster.Patch(ctx, changed,
-		client.MergeFromWithOptions(c.set, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := s.Cluster.Patch(ctx, changed,
+		client.MergeFromWithOptions(c.set, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
 		return fmt.Errorf("scale StatefulSet %s to %d replicas: %w", c.name, replicas, err)
 	}
 	c.set, c.replicas = changed, replicas
@@ -150,7 +151,8 @@ func (s *replicaScale) recordSet(
 
 func (s *replicaScale) set(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
 	set := &appsv1.StatefulSet{}
-	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set); err != nil {
+	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set)
+	if err != nil {
 		return nil, fmt.Errorf("read StatefulSet %s: %w", name, err)
 	}
 	return set, nil
@@ -172,8 +174,8 @@ func (s *replicaScale) scaledByOthers(ctx context.Context, set *appsv1.StatefulS
 	autoscaler := ""
 	err = paging.Each(ctx, s.Live, &page, func() bool {
 		for i := range page.Items {
-			if a := &page.Items[i]; a.Spec.ScaleTargetRef.Kind == "StatefulSet" &&
-				a.Spec.ScaleTargetRef.Name == set.Name {
+			a := &page.Items[i]
+			if a.Spec.ScaleTargetRef.Kind == "StatefulSet" && a.Spec.ScaleTargetRef.Name == set.Name {
 				autoscaler = a.Name
 			}
 		}

@@ -114,7 +114,8 @@ func (s *replicaScale) adopt(ctx context.Context, own serverInfo, address, prima
 	if err != nil {
 		return err.Error()
 	}
-	if _, err := s.Servers.Do(ctx, address, s.Login, "REPLICAOF", host, port); err != nil {
+	_, err = s.Servers.Do(ctx, address, s.Login, "REPLICAOF", host, port)
+	if err != nil {
 		return fmt.Sprintf("started as an empty primary, and could not be made a replica: %v", err)
 	}
 	return "started as an empty primary and was made to replicate from " + primary
@@ -196,8 +197,8 @@ func (s *replicaScale) recordAdded(ctx context.Context, now *scaling) (changed b
 		}
 		m := now.record.Members[name]
 		m.Address = s.Address(pod)
-		if nodes, err := s.listing(ctx, m.Address); err == nil &&
-			!slices.Contains(m.Nodes, myself(nodes).id) {
+		nodes, err := s.listing(ctx, m.Address)
+		if err == nil && !slices.Contains(m.Nodes, myself(nodes).id) {
 			m.Nodes = append(m.Nodes, myself(nodes).id)
 			changed = true
 		}

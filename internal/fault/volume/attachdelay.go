@@ -94,7 +94,8 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	}
 	err = node.RequireOtherNode(ctx, v.Deps, pod, held.volume, target.Node)
 	// without a taint no right on nodes is needed
-	if unchecked := !v.taints() && apierrors.IsForbidden(err); err != nil && !unchecked {
+	unchecked := !v.taints() && apierrors.IsForbidden(err)
+	if err != nil && !unchecked {
 		return err
 	}
 	return contract.Save(target, heldRecord{
@@ -118,14 +119,17 @@ func (v volumeAttachDelay) Inject(
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if ended, err := pods.Ended(ctx, v.Deps, target); ended || err != nil {
+	ended, err := pods.Ended(ctx, v.Deps, target)
+	if ended || err != nil {
 		return contract.Progress{}, err
 	}
-	if progress, err := v.hold(ctx, target, record.Claim); err != nil || !progress.Complete() {
+	progress, err := v.hold(ctx, target, record.Claim)
+	if err != nil || !progress.Complete() {
 		return progress, err
 	}
 	if v.taints() {
-		if progress, err := v.keepOff(ctx, target); err != nil || !progress.Complete() {
+		progress, err := v.keepOff(ctx, target)
+		if err != nil || !progress.Complete() {
 			return progress, err
 		}
 	}
@@ -141,7 +145,8 @@ func (v volumeAttachDelay) keepOff(
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if err := node.RequireOtherNode(ctx, v.Deps, pod, nil, target.Node); err != nil {
+	err = node.RequireOtherNode(ctx, v.Deps, pod, nil, target.Node)
+	if err != nil {
 		return contract.Progress{}, err
 	}
 	return node.Taint(ctx, v.Deps, target.Node)
@@ -152,7 +157,8 @@ func (v volumeAttachDelay) keepOff(
 func (v volumeAttachDelay) Revert(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
-	if _, _, err := contract.Load[heldRecord](target); err != nil {
+	_, _, err := contract.Load[heldRecord](target)
+	if err != nil {
 		return contract.Progress{}, err
 	}
 	released := v.release(ctx, target)
@@ -191,7 +197,8 @@ func (v volumeAttachDelay) Effect(
 	if err != nil {
 		return contract.Unseen(err)
 	}
-	if effect, evidence := notWaiting(pod, target); effect != "" {
+	effect, evidence := notWaiting(pod, target)
+	if effect != "" {
 		return effect, evidence
 	}
 	return v.attachment(ctx, pod, target, record)

@@ -50,7 +50,8 @@ func (v volumeAttachDelay) hold(
 			return contract.Progress{}, err
 		}
 		holder = v.newHolder(pod, target, claim, assigned)
-		if err := v.Cluster.Create(ctx, holder); err != nil && !apierrors.IsAlreadyExists(err) {
+		err = v.Cluster.Create(ctx, holder)
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return contract.Progress{}, fmt.Errorf("create the holder pod %s: %w", holder.Name, err)
 		}
 		return contract.Preparing("holder pod %s is created on node %s", holder.Name, target.Node), nil

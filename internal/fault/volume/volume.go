@@ -196,8 +196,8 @@ func (v volumeAttachDelay) Follow(
 		})
 	}
 	for i := range events {
-		if e := &events[i]; e.Reason == reasonSucceededAttach &&
-			strings.Contains(e.Message, record.Volume) {
+		e := &events[i]
+		if e.Reason == reasonSucceededAttach && strings.Contains(e.Message, record.Volume) {
 			seen = append(seen, contract.Sighting{
 				At:      e.FirstTimestamp.Time,
 				Coarse:  true,

@@ -110,7 +110,8 @@ func (s *Series) place(index int64) (sum, at *record.Interval, begins bool) {
 		i := index % s.blockLen()
 		first := i - i%s.fine.group
 		// its histograms are already in the coarse record
-		if sealed := b.number*s.blockLen() + first; sealed < s.fine.sealed {
+		sealed := b.number*s.blockLen() + first
+		if sealed < s.fine.sealed {
 			return &b.intervals[i], s.holder(sealed / s.share()), true
 		}
 		return &b.intervals[i], &b.intervals[first], true

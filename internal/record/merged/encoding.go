@@ -209,7 +209,8 @@ func readSeries(r *codec.Reader) *Series {
 	if s.fine != nil {
 		held = s.fine.sealed
 	}
-	if n, share := int64(len(s.intervals)), s.share(); held/share > n || (held+share-1)/share != n {
+	n, share := int64(len(s.intervals)), s.share()
+	if held/share > n || (held+share-1)/share != n {
 		r.Fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, held, s.PodStep)
 		return nil
 	}

@@ -51,7 +51,8 @@ type window struct {
 // is in another window, can still be kept.
 func (s *Series) Keep(id string, from, to time.Duration) {
 	w := window{id, int64(max(0, from)), int64(to)}
-	if i := slices.IndexFunc(s.windows, func(o window) bool { return o.id == id }); i >= 0 {
+	i := slices.IndexFunc(s.windows, func(o window) bool { return o.id == id })
+	if i >= 0 {
 		s.windows[i] = w
 		return
 	}
@@ -106,8 +107,8 @@ type view struct {
 }
 
 func (v *view) at(i int64) *record.Interval {
-	if k := i/v.length - v.blocks[0].number; k >= 0 && k < int64(len(v.blocks)) &&
-		i%v.length < int64(len(v.blocks[k].intervals)) {
+	k := i/v.length - v.blocks[0].number
+	if k >= 0 && k < int64(len(v.blocks)) && i%v.length < int64(len(v.blocks[k].intervals)) {
 		return &v.blocks[k].intervals[i%v.length]
 	}
 	return v.none
@@ -149,7 +150,8 @@ func (s *Series) split() {
 		return
 	}
 	group, length := s.fineGroup(), s.blockLen()
-	if step := time.Duration(group) * s.PodStep; s.LatencyStep < step {
+	step := time.Duration(group) * s.PodStep
+	if s.LatencyStep < step {
 		s.mergeHistograms(step)
 	}
 	done := s.completeShares()
@@ -196,7 +198,8 @@ func (s *Series) keeps(number, done int64) bool {
 // fineAt returns an interval at full resolution; nil if it is not kept.
 func (s *Series) fineAt(index int64) *record.Interval {
 	at, found := s.blockAt(index / s.blockLen())
-	if i := index % s.blockLen(); found && i < int64(len(s.fine.blocks[at].intervals)) {
+	i := index % s.blockLen()
+	if found && i < int64(len(s.fine.blocks[at].intervals)) {
 		return &s.fine.blocks[at].intervals[i]
 	}
 	return nil
@@ -424,8 +427,8 @@ func readFine(r *codec.Reader, s *Series) {
 		tail:   r.Int(),
 	}
 	length := s.blockLen()
-	if g := s.fine.group; g <= 0 || length%g != 0 || s.fine.sealed < 0 ||
-		s.fine.sealed > s.delivered() {
+	g := s.fine.group
+	if g <= 0 || length%g != 0 || s.fine.sealed < 0 || s.fine.sealed > s.delivered() {
 		r.Fail("%d sealed, histograms of %d", s.fine.sealed, g)
 		return
 	}

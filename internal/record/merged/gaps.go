@@ -122,7 +122,8 @@ func (s *Series) ProbePods() int {
 // HasProbe reports whether a probe ran in parallel with the load.
 func (s *Series) HasProbe() bool {
 	for i := range s.Len() {
-		if c := &s.At(i).Probe.Counts; c.Due > 0 || c.Sent > 0 || c.OK > 0 {
+		c := &s.At(i).Probe.Counts
+		if c.Due > 0 || c.Sent > 0 || c.OK > 0 {
 			return true
 		}
 	}

@@ -128,8 +128,8 @@ func keepAgent(list []record.AgentUse, a record.AgentUse, step time.Duration) []
 	if last < 0 || list[last].At/int64(step) != a.At/int64(step) {
 		return append(list, a)
 	}
-	if before := &list[last]; a.RoundTrip == 0 ||
-		(before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
+	before := &list[last]
+	if a.RoundTrip == 0 || (before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
 		a.RoundTrip = before.RoundTrip
 	}
 	a.Memory = max(a.Memory, list[last].Memory)

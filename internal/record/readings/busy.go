@@ -66,7 +66,8 @@ func (r *recent) add(now counters) record.Busy {
 			list = nil
 		}
 	}
-	if n := len(list); n > 1 && list[n-1].at-list[n-2].at < int64(recentStep) {
+	n := len(list)
+	if n > 1 && list[n-1].at-list[n-2].at < int64(recentStep) {
 		list = list[:n-1]
 	}
 	list = append(list, now)

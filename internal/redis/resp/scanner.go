@@ -98,8 +98,8 @@ func common(p []byte) int {
 				size = size*10 + digit
 				continue
 			}
-			if n := 1 + i + len("\r\n") + size + len("\r\n"); i > 0 && c == '\r' && n <= len(p) &&
-				p[i+2] == '\n' {
+			n := 1 + i + len("\r\n") + size + len("\r\n")
+			if i > 0 && c == '\r' && n <= len(p) && p[i+2] == '\n' {
 				return n
 			}
 			return 0

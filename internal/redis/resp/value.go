@@ -45,7 +45,8 @@ func (b *budget) take(n int) error {
 	if b.left -= n; b.left < 0 {
 		return tooLarge()
 	}
-	if ask := b.large; ask != nil && maxValue-b.left > LargeReply {
+	ask := b.large
+	if ask != nil && maxValue-b.left > LargeReply {
 		b.large = nil
 		return ask()
 	}

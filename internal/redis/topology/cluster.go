@@ -77,7 +77,8 @@ func mergeViews(views []View) []Group {
 	for s := range SlotCount {
 		winner := -1
 		for n := range order {
-			if c := claims[n][s]; c.votes > 0 && (winner < 0 || c.over(claims[winner][s])) {
+			c := claims[n][s]
+			if c.votes > 0 && (winner < 0 || c.over(claims[winner][s])) {
 				winner = n
 			}
 		}
@@ -112,8 +113,8 @@ func bestGroups(views []View) (order []string, groups []Group) {
 				continue
 			}
 			epoch := v.Epochs[p.ID]
-			if old := best[p.ID]; old == nil || epoch > epochOf[p.ID] ||
-				epoch == epochOf[p.ID] && g.listed() > old.listed() {
+			old := best[p.ID]
+			if old == nil || epoch > epochOf[p.ID] || epoch == epochOf[p.ID] && g.listed() > old.listed() {
 				best[p.ID], epochOf[p.ID] = g, epoch
 			}
 		}
@@ -127,7 +128,8 @@ func bestGroups(views []View) (order []string, groups []Group) {
 
 // extend adds a slot that is above all others of the group.
 func (g *Group) extend(slot uint16) {
-	if last := len(g.Ranges) - 1; last >= 0 && g.Ranges[last][1]+1 == slot {
+	last := len(g.Ranges) - 1
+	if last >= 0 && g.Ranges[last][1]+1 == slot {
 		g.Ranges[last][1] = slot
 		return
 	}
@@ -217,8 +219,8 @@ func choose(before *Map, groups []Group) []int {
 	// its former shard; groups with slots come before others: a failed primary without slots must not
 	// take the number of the replica that replaced it.
 	slices.SortStableFunc(pairs, func(a, b pair) int {
-		if aServes, bServes := len(groups[a.group].Ranges) > 0,
-			len(groups[b.group].Ranges) > 0; aServes != bServes {
+		aServes, bServes := len(groups[a.group].Ranges) > 0, len(groups[b.group].Ranges) > 0
+		if aServes != bServes {
 			if aServes {
 				return -1
 			}

@@ -123,7 +123,8 @@ func (m *Map) Unassigned() int {
 func (m *Map) Primaries() []string {
 	var all []string
 	for i := range m.Shards {
-		if s := &m.Shards[i]; s.Primary != "" && (m.slots == nil || s.Slots > 0) {
+		s := &m.Shards[i]
+		if s.Primary != "" && (m.slots == nil || s.Slots > 0) {
 			all = append(all, s.Primary)
 		}
 	}

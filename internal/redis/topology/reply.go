@@ -109,8 +109,8 @@ func ParseSentinelReplicas(reply any) []string {
 			return flag == "s_down" || flag == "o_down" || flag == "disconnected"
 		})
 		reported := TextOf(f["role-reported"])
-		if a := joinAddress(f["ip"], f["port"]); a != "" && !down && reported != "master" &&
-			reported != "primary" {
+		a := joinAddress(f["ip"], f["port"])
+		if a != "" && !down && reported != "master" && reported != "primary" {
 			up = append(up, a)
 		}
 	}

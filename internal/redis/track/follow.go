@@ -230,7 +230,8 @@ func (f *follower) resolve() (known []string) {
 	next, known := f.policy.resolve(now, f.newest)
 	if next.Kind == topology.KindCluster {
 		for slot, address := range f.moves {
-			if n, ok := next.ShardOf(slot); ok && next.Shards[n].Primary == address {
+			n, ok := next.ShardOf(slot)
+			if ok && next.Shards[n].Primary == address {
 				delete(f.moves, slot) // confirmed
 			}
 		}
@@ -419,8 +420,8 @@ func (f *follower) subscribe(ctx context.Context, s sentinels, address string) {
 	f.target.conn(address, f.login).Subscribe(ctx, "SUBSCRIBE", "+switch-master", func() {
 		f.Refresh("subscribed at " + address) // a message may have been missed before
 	}, func(_, payload string) {
-		if name, from, to, ok := topology.ParseSwitchMaster(payload); ok &&
-			(s.name == "" || name == s.name) {
+		name, from, to, ok := topology.ParseSwitchMaster(payload)
+		if ok && (s.name == "" || name == s.name) {
 			f.log.Info("a sentinel announces another primary", "sentinel", address, "master", name, "was",
 				from, "is", to)
 			f.hurry("+switch-master from " + address)

@@ -22,7 +22,8 @@ func (t *Target) conn(address string, login LoginFunc) *redis.Conn {
 		if login != nil {
 			var err error
 			if d.Login, err = login(); err != nil {
-				if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Address == "" {
+				failed, ok := errors.AsType[*redis.DialError](err)
+				if ok && failed.Address == "" {
 					failed.Address = address
 				}
 				return nil, err
@@ -78,7 +79,8 @@ func isRefused(err error) bool {
 // not the answer to a login.
 func isUnsupported(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
-	if _, atDial := errors.AsType[*redis.DialError](err); !ok || atDial {
+	_, atDial := errors.AsType[*redis.DialError](err)
+	if !ok || atDial {
 		return false
 	}
 	text := strings.ToLower(string(reply))

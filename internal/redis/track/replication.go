@@ -151,7 +151,8 @@ func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, err
 		return nil, err
 	}
 	// not permitted to every user
-	if told, err := topology.ParseNodes(topology.TextOf(replies[1]), address); err == nil {
+	told, err := topology.ParseNodes(topology.TextOf(replies[1]), address)
+	if err == nil {
 		v.Epochs = told.Epochs
 		v.AddUnlisted(told)
 	}

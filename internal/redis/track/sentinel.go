@@ -165,7 +165,8 @@ func (f *follower) namesReplica(ctx context.Context, m *topology.Map) error {
 	primary := m.Shards[0].Primary
 	c := f.target.conn(primary, f.target.Login)
 	defer c.Close()
-	if h, err := sayHello(ctx, c); err != nil || h.role != topology.Replica {
+	h, err := sayHello(ctx, c)
+	if err != nil || h.role != topology.Replica {
 		return nil
 	}
 	return fmt.Errorf(

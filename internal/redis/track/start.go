@@ -142,7 +142,8 @@ func primaries(known map[string]hello) []string {
 	var all []string
 	seen := map[string]bool{}
 	for _, address := range slices.Sorted(maps.Keys(known)) {
-		if h := known[address]; h.role == topology.Primary && h.runID != "" && !seen[h.runID] {
+		h := known[address]
+		if h.role == topology.Primary && h.runID != "" && !seen[h.runID] {
 			seen[h.runID] = true
 			all = append(all, address)
 		}

@@ -23,19 +23,11 @@ func Table(c *result.Course, head string, zero time.Duration) report.Table {
 			{Title: "UTC", Number: true},
 			{Title: "OK/s", Number: true},
 			{Title: "Errors", Number: true},
-			{
-				Title:  "Share",
-				Number: true,
-				Wide:   true,
-			},
+			{Title: "Share", Number: true, Wide: true},
 			{Title: "p50", Number: true},
 			{Title: "p99", Number: true},
 			{Title: "Max", Number: true},
-			{
-				Title:  "No success",
-				Number: true,
-				Wide:   true,
-			},
+			{Title: "No success", Number: true, Wide: true},
 			{Title: "Faults", Wide: true},
 		},
 	}
@@ -130,11 +122,7 @@ func addGaps(
 		row := []report.Cell{
 			{Text: whom},
 			{Text: report.Since(time.Duration(g.At))},
-			{
-				Text:  length.String(),
-				Value: length.Value,
-				Unit:  length.Unit,
-			},
+			{Text: length.String(), Value: length.Value, Unit: length.Unit},
 			{},
 		}
 		if g.Open {

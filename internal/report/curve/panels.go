@@ -133,7 +133,8 @@ func (s *Scene) throughputPanel(f frame, paths []*drawn) panel {
 			Wide:   report.Count(int64(math.Round(s.Level))),
 		})
 	}
-	if low := s.Level * s.Recovered; low > 0 && s.Recovered < 1 {
+	low := s.Level * s.Recovered
+	if low > 0 && s.Recovered < 1 {
 		p.Right = append(p.Right, tick{
 			Bottom: percent(min(scale.share(low), scale.share(s.Level)-.085)),
 			Text:   report.Share(s.Recovered),

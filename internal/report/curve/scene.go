@@ -64,7 +64,8 @@ var (
 
 func execute(name string, data any) template.HTML {
 	var b bytes.Buffer
-	if err := markup.ExecuteTemplate(&b, name, data); err != nil {
+	err := markup.ExecuteTemplate(&b, name, data)
+	if err != nil {
 		panic(err) // the markup and the types that fill it are in this package
 	}
 	return template.HTML(b.String())
@@ -95,7 +96,8 @@ func (s *Scene) first() frame {
 
 // main is the fault that the drawing is about; nil = none, or several.
 func (s *Scene) main() *Fault {
-	if i := slices.IndexFunc(s.Faults, func(f Fault) bool { return f.Main }); i >= 0 {
+	i := slices.IndexFunc(s.Faults, func(f Fault) bool { return f.Main })
+	if i >= 0 {
 		return &s.Faults[i]
 	}
 	return nil

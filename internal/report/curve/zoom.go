@@ -201,7 +201,8 @@ func (s *Scene) zoomNotes(
 	}
 	d.Notes = append(d.Notes, n)
 	out := fault.Outage
-	if wide := f.share(out.To) - f.share(out.From); fault.Lost > 0 && wide > .15 {
+	wide := f.share(out.To) - f.share(out.From)
+	if fault.Lost > 0 && wide > .15 {
 		d.Notes = append(d.Notes, note{
 			Class:  "d lost",
 			Left:   f.left(out.From + (out.To-out.From)/2),

@@ -16,12 +16,7 @@ func Timeline(d *report.Document, silent bool) *report.Section {
 		Columns: []report.Column{
 			{Title: "Event"},
 			{Title: "Since the fault", Number: true},
-			{
-				Title:  "UTC",
-				Number: true,
-				Soft:   true,
-				Wide:   true,
-			},
+			{Title: "UTC", Number: true, Soft: true, Wide: true},
 			{Title: "Of"},
 			{Title: "What happened", Soft: true},
 		},

@@ -307,21 +307,13 @@ func Cells(r *comparisons.Comparison) []report.Cell {
 		{Text: r.Figure},
 		{Text: r.Cell},
 		{Text: r.Baseline},
-		{
-			Text:  wording.ValueOf(r.Unit, r.Median, r.MedianAtLeast),
-			Value: r.Median,
-			Unit:  r.Unit,
-		},
+		{Text: wording.ValueOf(r.Unit, r.Median, r.MedianAtLeast), Value: r.Median, Unit: r.Unit},
 		{
 			Text:  wording.ValueOf(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast),
 			Value: r.BaselineMedian,
 			Unit:  r.Unit,
 		},
-		{
-			Text:  b,
-			Value: r.Change,
-			Unit:  unit,
-		},
+		{Text: b, Value: r.Change, Unit: unit},
 		{Text: interval},
 		{Text: wording.OfVerdict(r.Verdict).String()},
 		{Text: r.Message},

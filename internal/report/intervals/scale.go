@@ -30,7 +30,8 @@ func newRatioScale(rows []comparisons.Comparison) ratioScale {
 			continue
 		}
 		reach(rows[i].Change)
-		if joint := rows[i].IntervalJoint; joint != nil && rows[i].Change != nil {
+		joint := rows[i].IntervalJoint
+		if joint != nil && rows[i].Change != nil {
 			reach(joint.AtLeast)
 			reach(joint.AtMost)
 		}

@@ -20,11 +20,7 @@ func Objectives(d *report.Document) *report.Section {
 			{Title: "Of"},
 			{Title: "Actual", Number: true},
 			{Title: "Limit", Number: true},
-			{
-				Title: "Actual against limit",
-				Width: 36,
-				Wide:  true,
-			},
+			{Title: "Actual against limit", Width: 36, Wide: true},
 			{Title: "Verdict"},
 		},
 	}

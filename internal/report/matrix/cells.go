@@ -158,7 +158,8 @@ func (s *subject) cell(
 	if m, ok := s.Median(cell, f); ok {
 		c.Number, c.Unit = wording.SplitUnit(wording.ValueOf(unit, &m.Value, m.Censored))
 	}
-	if row := s.Row(s.Cells[cell].Name, f.Name); row != nil && !c.IsBaseline {
+	row := s.Row(s.Cells[cell].Name, f.Name)
+	if row != nil && !c.IsBaseline {
 		if row.Change != nil {
 			c.Change = wording.Change(f, row.Change)
 		}
@@ -210,7 +211,8 @@ func (s *subject) draw(
 	c *cellDrawing, cell int, b *overlay.Bundle, scale overlay.Scale, bundles []*overlay.Bundle,
 ) {
 	baseline := math.NaN()
-	if of := s.Cells[cell].Baseline; of != cell && bundles[of] != nil {
+	of := s.Cells[cell].Baseline
+	if of != cell && bundles[of] != nil {
 		baseline = bundles[of].Usual(scale.Window)
 	}
 	outage := 0.
@@ -218,8 +220,8 @@ func (s *subject) draw(
 		outage = m.Value
 	}
 	c.Curve = scale.Draw(b, baseline, s.beginOfOutage(cell), outage)
-	if u := b.Usual(scale.Window); c.Curve != nil && !math.IsNaN(baseline) &&
-		math.Abs(u-baseline) > 0.25*scale.Most {
+	u := b.Usual(scale.Window)
+	if c.Curve != nil && !math.IsNaN(baseline) && math.Abs(u-baseline) > 0.25*scale.Most {
 		group, _ := s.GroupOf(s.Cells[cell].Baseline)
 		y, _ := strconv.Atoi(c.Curve.Baseline)
 		c.Curve.BaselineName, c.Curve.BaselineAt = s.Named(group), plot.At(100-float64(y)/10)

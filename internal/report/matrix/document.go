@@ -142,7 +142,8 @@ func (s *subject) done() report.Prose {
 func (s *subject) servers() string {
 	var all []string
 	for i := range s.Runs {
-		if of := s.Runs[i].Server; of != "" && !slices.Contains(all, of) {
+		of := s.Runs[i].Server
+		if of != "" && !slices.Contains(all, of) {
 			all = append(all, of)
 		}
 	}

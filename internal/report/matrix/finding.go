@@ -94,10 +94,12 @@ func (s *subject) finding() report.Prose {
 	if s.Earlier != nil && s.Earlier.Regressed == string(metav1.ConditionTrue) { // the gravest news
 		return s.sinceEarlier()
 	}
-	if at := slices.IndexFunc(effects, func(e effect) bool { return e.worse() > 0 }); at >= 0 {
+	at := slices.IndexFunc(effects, func(e effect) bool { return e.worse() > 0 })
+	if at >= 0 {
 		return s.worst(effects, effects[at].figure)
 	}
-	if at := slices.IndexFunc(effects, func(e effect) bool { return e.better() > 0 }); at >= 0 {
+	at = slices.IndexFunc(effects, func(e effect) bool { return e.better() > 0 })
+	if at >= 0 {
 		e := &effects[at]
 		return report.Text("Nothing is worse. ").Strong(s.Named(e.group)).
 			Add(" " + e.verb(e.inCells(e.better()), "Better", "Improved") + ".")
@@ -152,7 +154,8 @@ func needed(effects []effect) (most int) {
 func (s *subject) sinceEarlier() report.Prose {
 	var worse []*comparisons.Comparison
 	for i := range s.Earlier.Rows {
-		if r := &s.Earlier.Rows[i]; r.Verdict == string(v1alpha1.ComparisonRegressed) {
+		r := &s.Earlier.Rows[i]
+		if r.Verdict == string(v1alpha1.ComparisonRegressed) {
 			worse = append(worse, r)
 		}
 	}
@@ -318,7 +321,8 @@ func tally(rows []comparisons.Comparison) string {
 	counts := map[string]int{}
 	all := 0
 	for i := range rows {
-		if r := &rows[i]; r.Primary && !compare.FigureNamed(r.Figure).Counted {
+		r := &rows[i]
+		if r.Primary && !compare.FigureNamed(r.Figure).Counted {
 			counts[r.Verdict]++
 			all++
 		}

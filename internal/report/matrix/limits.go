@@ -20,7 +20,8 @@ import (
 func (s *subject) limitsSection() *report.Section {
 	limits := map[string]int{}
 	for i := range s.Runs {
-		if d := s.Runs[i].Detail; d != nil && d.Use.Bottleneck != "" {
+		d := s.Runs[i].Detail
+		if d != nil && d.Use.Bottleneck != "" {
 			limits[d.Use.Bottleneck]++
 		}
 	}
@@ -133,13 +134,14 @@ func Status(e *v1alpha1.RedisExperiment) *report.Document {
 	if d.Verdict != "" {
 		reason = v1alpha1.ConditionObjectivesMet
 	}
-	if c := meta.FindStatusCondition(e.Status.Conditions, reason); c != nil {
+	c := meta.FindStatusCondition(e.Status.Conditions, reason)
+	if c != nil {
 		d.Reason = c.Message
 	}
 	t := report.Table{Columns: []report.Column{{Title: "Verdict"}, {Title: "Comparison"}}}
 	for i := range e.Status.Comparison {
-		if c := &e.Status.Comparison[i]; c.Verdict == v1alpha1.ComparisonWorse ||
-			c.Verdict == v1alpha1.ComparisonRegressed {
+		c := &e.Status.Comparison[i]
+		if c.Verdict == v1alpha1.ComparisonWorse || c.Verdict == v1alpha1.ComparisonRegressed {
 			t.Rows = append(t.Rows, report.Row{
 				Cells: []report.Cell{{Text: string(c.Verdict)}, {Text: c.Message}},
 			})

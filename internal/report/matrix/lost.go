@@ -66,20 +66,13 @@ func (s *subject) lostSection() *report.Section {
 			{Text: s.Cells[i].Name},
 			{Text: report.Count(l.runs)},
 			{Text: report.Count(l.with)},
-			{
-				Text:  report.Count(int64(l.total)),
-				Value: &l.total,
-				Unit:  result.UnitCount,
-			},
-			{
-				Text:  report.Count(int64(l.most)),
-				Value: &l.most,
-				Unit:  result.UnitCount,
-			},
+			{Text: report.Count(int64(l.total)), Value: &l.total, Unit: result.UnitCount},
+			{Text: report.Count(int64(l.most)), Value: &l.most, Unit: result.UnitCount},
 			{},
 			{},
 		}}
-		if c := s.Row(s.Cells[i].Name, compare.LostWrites.Name); c != nil && s.Cells[i].Baseline != i {
+		c := s.Row(s.Cells[i].Name, compare.LostWrites.Name)
+		if c != nil && s.Cells[i].Baseline != i {
 			row.Cells[5], row.Cells[6] = report.Cell{
 				Text: wording.OfVerdict(c.Verdict).String(),
 			}, report.Cell{Text: c.Message}

@@ -184,11 +184,7 @@ func (s *subject) phasesTable() report.Table {
 				{Text: report.Count(run.Number)},
 				{Text: p.Name},
 				{Text: string(ownerOf(p)), Owner: ownerOf(p)},
-				{
-					Text:  report.Duration(time.Duration(p.Took.Value)),
-					Value: &length,
-					Unit:  result.UnitSeconds,
-				},
+				{Text: report.Duration(time.Duration(p.Took.Value)), Value: &length, Unit: result.UnitSeconds},
 			}})
 		}
 	}

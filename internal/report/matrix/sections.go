@@ -82,7 +82,8 @@ func (s *subject) comparisonSection() (*report.Section, error) {
 	}
 	joint := 0.
 	for i := range s.Table.Comparisons {
-		if r := &s.Table.Comparisons[i]; r.Primary && r.IntervalJoint != nil {
+		r := &s.Table.Comparisons[i]
+		if r.Primary && r.IntervalJoint != nil {
 			joint = r.IntervalJoint.Confidence
 		}
 	}

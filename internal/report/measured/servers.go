@@ -144,27 +144,11 @@ func serverTable(servers []result.ServerUse) report.Table {
 			{Title: "CPU, highest", Number: true},
 			{Title: "Limit", Number: true},
 			{Title: "Memory", Number: true},
-			{
-				Title:  "In/s",
-				Number: true,
-				Wide:   true,
-			},
-			{
-				Title:  "Out/s",
-				Number: true,
-				Wide:   true,
-			},
-			{
-				Title:  "I/O threads, reads",
-				Number: true,
-				Wide:   true,
-			},
+			{Title: "In/s", Number: true, Wide: true},
+			{Title: "Out/s", Number: true, Wide: true},
+			{Title: "I/O threads, reads", Number: true, Wide: true},
 			{Title: "Slowest command", Wide: true},
-			{
-				Title:  "Restarts",
-				Number: true,
-				Wide:   true,
-			},
+			{Title: "Restarts", Number: true, Wide: true},
 		},
 	}
 	for i := range servers[:min(len(servers), serversShown)] {

@@ -43,7 +43,8 @@ func Verification(v *result.Verification) *report.Section {
 		},
 	}
 	// the status does not have when
-	if lost := v.LostWrites(); lost != nil && lost.AtMost > 0 && v.LastLost > 0 {
+	lost := v.LostWrites()
+	if lost != nil && lost.AtMost > 0 && v.LastLost > 0 {
 		seen := "no client saw an error then"
 		if v.Errors > 0 {
 			seen = fmt.Sprintf("about %s requests failed then", report.Count(v.Errors))

@@ -33,7 +33,8 @@ func NewDrawings(text string) *Drawings {
 // drawing.
 func (d *Drawings) Draw(name string, of any) (template.HTML, error) {
 	var b bytes.Buffer
-	if err := d.templates.ExecuteTemplate(&b, name, of); err != nil {
+	err := d.templates.ExecuteTemplate(&b, name, of)
+	if err != nil {
 		return "", fmt.Errorf("draw the %s: %w", name, err)
 	}
 	return template.HTML(b.String()), nil // made by html/template

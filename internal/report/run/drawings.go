@@ -63,10 +63,11 @@ const silentShown = 50
 // the longest first.
 func (s *subject) silent() (list []curve.Window) {
 	for _, g := range s.in.Series.Gaps() {
-		if w := (curve.Window{
+		w := (curve.Window{
 			From: time.Duration(g.From),
 			To:   time.Duration(g.To),
-		}); w.To-w.From >= 3*s.columns.Step {
+		})
+		if w.To-w.From >= 3*s.columns.Step {
 			list = append(list, w)
 		}
 	}
@@ -184,7 +185,8 @@ func (s *subject) zoom(d *report.Document, f *fault, several bool) {
 		sec.Title = fmt.Sprintf("The fault%s at %s", name, report.Duration(s.columns.Step))
 		sec.Drawing = s.scene(f).Zoom("fault-"+f.Name, &f.drawn)
 	}
-	if took, recovered := f.result.Recovery(); recovered && len(f.result.Phases) > 0 {
+	took, recovered := f.result.Recovery()
+	if recovered && len(f.result.Phases) > 0 {
 		sec.Title += ", and where the " + report.Duration(took.Value) + " went"
 		sec.Tables, sec.Note = []report.Table{f.phasesTable()}, f.phasesNote()
 	}
@@ -259,27 +261,10 @@ func (f *fault) phasesTable() report.Table {
 			{Title: "Until"},
 			{Title: "Whose"},
 			{Title: "Took", Number: true},
-			{
-				Title:  "Ended at",
-				Number: true,
-				Wide:   true,
-				Soft:   true,
-			},
-			{
-				Title: "Share",
-				Wide:  true,
-				Width: 22,
-			},
-			{
-				Title: "Ended when",
-				Wide:  true,
-				Soft:  true,
-			},
-			{
-				Title:  "Known to",
-				Number: true,
-				Soft:   true,
-			},
+			{Title: "Ended at", Number: true, Wide: true, Soft: true},
+			{Title: "Share", Wide: true, Width: 22},
+			{Title: "Ended when", Wide: true, Soft: true},
+			{Title: "Known to", Number: true, Soft: true},
 		},
 	}
 	recovery, _ := f.result.Recovery()

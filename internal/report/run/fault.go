@@ -58,9 +58,10 @@ func (f *fault) draw() curve.Fault {
 	} else if t := f.Status.SettledTime; t != nil {
 		d.Settled = f.at + t.Sub(f.Status.InjectedAt.Time)
 	}
-	if o := f.result.Outage(); o.Value > 0 && f.subject.in.Series != nil {
-		if gap, ok := longestGap(gapsOf(f.subject.in.Series, o), f.at-f.subject.in.Series.Step,
-			d.Recovered); ok {
+	o := f.result.Outage()
+	if o.Value > 0 && f.subject.in.Series != nil {
+		gap, ok := longestGap(gapsOf(f.subject.in.Series, o), f.at-f.subject.in.Series.Step, d.Recovered)
+		if ok {
 			d.Outage = curve.Window{From: time.Duration(gap.From), To: time.Duration(gap.To)}
 			d.Length = spanOf(o.Bounded) + inBrackets(ofWhat(o))
 		}
@@ -73,8 +74,8 @@ func (f *fault) draw() curve.Fault {
 			From:  to - time.Duration(p.Took.Value),
 			To:    to,
 		}
-		if sooner := time.Duration(p.Took.Value - p.Took.AtLeast); sooner >= 200*time.Millisecond &&
-			source == v1alpha1.PhaseKubernetes {
+		sooner := time.Duration(p.Took.Value - p.Took.AtLeast)
+		if sooner >= 200*time.Millisecond && source == v1alpha1.PhaseKubernetes {
 			phase.Sooner = min(sooner, to-f.at)
 		}
 		d.Phases = append(d.Phases, phase)
@@ -187,7 +188,8 @@ func (f *fault) state(d *report.Document) {
 // undoubted says that nothing makes the figures doubtful; where the load generator limited the
 // load, as the report says below, that this is in their bounds.
 func (f *fault) undoubted() string {
-	if b := f.subject.load.Bottleneck; b != nil && b.Component == string(bottleneck.LoadGenerator) {
+	b := f.subject.load.Bottleneck
+	if b != nil && b.Component == string(bottleneck.LoadGenerator) {
 		return "The load generator limited the load, which the bounds of the figures contain"
 	}
 	return "No reason for doubt was found"

@@ -206,8 +206,8 @@ func (s *subject) known(g *result.ShardGap) *result.ShardGap {
 		return nil
 	}
 	for _, f := range s.faults {
-		if o := f.result.Outage(); o.Value > 0 &&
-			(o.Value-time.Duration(g.Length)).Abs() < time.Microsecond {
+		o := f.result.Outage()
+		if o.Value > 0 && (o.Value-time.Duration(g.Length)).Abs() < time.Microsecond {
 			same := *g
 			same.AtLeast = result.Seconds(o.AtLeast)
 			same.AtMost = result.Seconds(o.AtMost)
@@ -424,7 +424,8 @@ func (f *fault) outageFigure() report.Figure {
 		out.Note = "Longest stretch without a success."
 	}
 	//nolint:forbidigo // named as that of the probe
-	if all := f.result.Outages; all != nil && all.Probe != nil && longest.Of != impact.Probe {
+	all := f.result.Outages
+	if all != nil && all.Probe != nil && longest.Of != impact.Probe {
 		out.Note += fmt.Sprintf(" The probe, which dials afresh, had %s.",
 			report.Seconds(all.Probe.Value))
 	}
@@ -506,7 +507,8 @@ func (f *fault) errorsNote() string {
 	if recovered, ok := f.result.Recovery(); ok {
 		took = recovered.Value
 	}
-	if due := known(f.result.Baseline) * took.Seconds(); due >= 1 && f.subject.openLoop {
+	due := known(f.result.Baseline) * took.Seconds()
+	if due >= 1 && f.subject.openLoop {
 		return fmt.Sprintf("Of about %s requests due until recovery.", report.Count(int64(due+.5)))
 	}
 	return "Failed, unknown and dropped requests until recovery."

@@ -120,7 +120,8 @@ func (f *fault) outageFound() report.Prose {
 func (f *fault) done() report.Prose {
 	var p report.Prose
 	p = p.Strong(string(f.Spec.Action.Type))
-	if role := f.Spec.Select.Role; role != "" && len(f.Status.Targets) > 0 {
+	role := f.Spec.Select.Role
+	if role != "" && len(f.Status.Targets) > 0 {
 		p = p.Add(fmt.Sprintf(" of the %s %s", strings.ToLower(string(role)), f.targetName()))
 	} else if name := f.targetName(); name != "" {
 		p = p.Add(" of " + name)
@@ -150,12 +151,14 @@ func (s *subject) under() report.Prose {
 			p = p.Add(fmt.Sprintf(", from %d load pod%s", n, report.Plural(int(n))))
 		}
 	}
-	if t := &s.load.Target; t.Version != "" || t.Topology != "" {
+	t := &s.load.Target
+	if t.Version != "" || t.Topology != "" {
 		p = p.Add(" · " + strings.TrimSpace(strings.Join([]string{t.Server, t.Version}, " ")))
 		if t.Topology != "" {
 			p = p.Add(", " + strings.ToLower(t.Topology))
 		}
-		if at := append(slices.Clone(t.Addresses), t.Sentinels...); s.test == nil && len(at) > 0 {
+		at := append(slices.Clone(t.Addresses), t.Sentinels...)
+		if s.test == nil && len(at) > 0 {
 			p = p.Add(" at " + strings.Join(at, ","))
 		}
 	}
@@ -254,7 +257,8 @@ func (s *subject) loadDone() report.Prose {
 	if length > 0 {
 		p = p.Add(" · for " + report.Duration(length.Round(100*time.Millisecond)))
 		// a search may end before its longest duration
-		if planned := time.Duration(s.load.Planned); length < planned && s.load.Search == nil {
+		planned := time.Duration(s.load.Planned)
+		if length < planned && s.load.Search == nil {
 			p = p.Add(" of " + report.Duration(planned))
 		}
 		if s.from > 0 {

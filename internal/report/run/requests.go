@@ -157,21 +157,9 @@ func (f *fault) classTable(classes []errorClass) report.Table {
 			{Title: "Outcome"},
 			{Title: "Until recovery", Number: true},
 			{Title: "Whole run", Number: true},
-			{
-				Title:  "First",
-				Number: true,
-				Wide:   true,
-			},
-			{
-				Title:  "Last",
-				Number: true,
-				Wide:   true,
-			},
-			{
-				Title: "What it was",
-				Soft:  true,
-				Wide:  true,
-			},
+			{Title: "First", Number: true, Wide: true},
+			{Title: "Last", Number: true, Wide: true},
+			{Title: "What it was", Soft: true, Wide: true},
 		},
 	}
 	var until, whole int64
@@ -234,11 +222,7 @@ func (s *subject) errorsSection() *report.Section {
 			{Title: "Class"},
 			{Title: "Outcome"},
 			{Title: "Requests", Number: true},
-			{
-				Title: "What it was",
-				Soft:  true,
-				Wide:  true,
-			},
+			{Title: "What it was", Soft: true, Wide: true},
 		},
 	}
 	list := s.load.Errors
@@ -273,23 +257,11 @@ func (f *fault) operationsSection() *report.Section {
 		Columns: []report.Column{
 			{Title: "Operation"},
 			{Title: "Outage", Number: true},
-			{
-				Title:  "Known to",
-				Number: true,
-				Soft:   true,
-			},
+			{Title: "Known to", Number: true, Soft: true},
 			{Title: "Dip", Number: true},
 			{Title: "Errors", Number: true},
-			{
-				Title:  "First error",
-				Number: true,
-				Wide:   true,
-			},
-			{
-				Title:  "Last error",
-				Number: true,
-				Wide:   true,
-			},
+			{Title: "First error", Number: true, Wide: true},
+			{Title: "Last error", Number: true, Wide: true},
 		},
 	}
 	row := func(name string, o *result.BoundedSeconds, dip *float64, i *result.Failures) {
@@ -314,8 +286,9 @@ func (f *fault) operationsSection() *report.Section {
 		}
 		t.Rows = append(t.Rows, r)
 	}
+	i := f.result
 	//nolint:forbidigo // each is shown by its own name
-	if i := f.result; i.Reads != nil && i.Writes != nil && i.Outages != nil && i.Dips != nil {
+	if i.Reads != nil && i.Writes != nil && i.Outages != nil && i.Dips != nil {
 		row("reads", i.Outages.Reads, i.Dips.Reads, i.Reads)     //nolint:forbidigo // as such
 		row("writes", i.Outages.Writes, i.Dips.Writes, i.Writes) //nolint:forbidigo // as such
 		for k := range t.Rows {

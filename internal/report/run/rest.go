@@ -26,23 +26,11 @@ func (s *subject) faultsSection(d *report.Document) {
 		Columns: []report.Column{
 			{Title: "Fault"},
 			{Title: "Type"},
-			{
-				Title:  "At",
-				Number: true,
-				Wide:   true,
-			},
+			{Title: "At", Number: true, Wide: true},
 			{Title: "Outage", Number: true},
-			{
-				Title:  "Dip",
-				Number: true,
-				Wide:   true,
-			},
+			{Title: "Dip", Number: true, Wide: true},
 			{Title: "Recovery", Number: true},
-			{
-				Title:  "Lost writes",
-				Number: true,
-				Wide:   true,
-			},
+			{Title: "Lost writes", Number: true, Wide: true},
 			{Title: "Verdict"},
 		},
 	}
@@ -79,7 +67,8 @@ func (s *subject) faultsSection(d *report.Document) {
 		Tables:  []report.Table{t},
 		Finding: report.Text("Each has a report of its own."),
 	}
-	if length := worst.outage(); length != "" && len(s.faults) > 1 {
+	length := worst.outage()
+	if length != "" && len(s.faults) > 1 {
 		sec.Finding = report.Text("").Strong(worst.Name + " had the longest outage, " + length).
 			Add(". Each has a report of its own.")
 	}
@@ -195,11 +184,7 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 			{Title: "Of"},
 			{Title: "Looked at, or why", Soft: true},
 			{Title: "Found", Number: true},
-			{
-				Title:  "Limit",
-				Number: true,
-				Soft:   true,
-			},
+			{Title: "Limit", Number: true, Soft: true},
 			{Title: "A doubt?"},
 		},
 	}
@@ -233,11 +218,7 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 				{Text: c.Reason},
 				{},
 				{Text: c.What},
-				{
-					Text:  report.InUnit(unit, c.Found),
-					Value: new(c.Found),
-					Unit:  unit,
-				},
+				{Text: report.InUnit(unit, c.Found), Value: new(c.Found), Unit: unit},
 				{Text: limit},
 				{Text: "no", Judged: report.Met},
 			},

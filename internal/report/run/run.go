@@ -248,7 +248,8 @@ func (s *subject) document(kind report.Kind) *report.Document {
 // stateOf is the state of an object by its conditions, and the message of the one that says it.
 func stateOf(conditions []metav1.Condition, began bool) (report.State, string) {
 	message := func(kind string) string {
-		if c := meta.FindStatusCondition(conditions, kind); c != nil {
+		c := meta.FindStatusCondition(conditions, kind)
+		if c != nil {
 			return c.Message
 		}
 		return ""
@@ -268,13 +269,13 @@ func (s *subject) loadState(d *report.Document) {
 	switch {
 	case s.test != nil:
 		d.State, d.Reason = stateOf(s.test.Status.Conditions, !s.start.IsZero())
-		if c := meta.FindStatusCondition(s.test.Status.Conditions,
-			v1alpha1.ConditionComplete); c != nil && s.neverBegan() && d.Reason == "" {
+		c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionComplete)
+		if c != nil && s.neverBegan() && d.Reason == "" {
 			d.Reason = c.Message // why it was ended before
 		}
 		d.Verdict = report.Verdict(s.test.Status.Verdict)
-		if c := meta.FindStatusCondition(s.test.Status.Conditions,
-			v1alpha1.ConditionObjectivesMet); c != nil && d.Verdict != "" {
+		c = meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionObjectivesMet)
+		if c != nil && d.Verdict != "" {
 			d.Reason = c.Message
 		}
 	case s.in.Load != nil:
@@ -307,7 +308,8 @@ const effectUnconfirmed = "EffectUnconfirmed"
 // unlisted is the doubt of an inconclusive verdict whose reason is in its condition only.
 func unlisted(conditions []metav1.Condition, of string) report.Doubt {
 	one := report.Doubt{Reason: string(report.Inconclusive), Of: of}
-	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionObjectivesMet); c != nil {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionObjectivesMet)
+	if c != nil {
 		one.Message = c.Message
 	}
 	return one

@@ -66,16 +66,8 @@ func (s *subject) lookedTable() report.Table {
 			{Title: "Component"},
 			{Title: "Looked at", Soft: true},
 			{Title: "Found", Number: true},
-			{
-				Title: "Of its limit",
-				Width: 32,
-				Wide:  true,
-			},
-			{
-				Title:  "Named from",
-				Number: true,
-				Soft:   true,
-			},
+			{Title: "Of its limit", Width: 32, Wide: true},
+			{Title: "Named from", Number: true, Soft: true},
 		},
 	}
 	if s.test == nil || s.in.Series == nil || s.load.Bottleneck == nil || s.load.Search != nil {

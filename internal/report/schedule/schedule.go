@@ -85,11 +85,12 @@ func (s *Schedule) Report() (*report.Document, error) {
 // reason says whose verdict it is, and where the schedule stands.
 func (s *Schedule) reason() string {
 	var parts []string
-	if n := len(s.History.Runs); n > 0 && s.Object.Status.Verdict != "" {
+	n := len(s.History.Runs)
+	if n > 0 && s.Object.Status.Verdict != "" {
 		parts = append(parts, "The verdict is that of the last run, "+s.History.Runs[n-1].Name+".")
 	}
-	if ready := meta.FindStatusCondition(s.Object.Status.Conditions,
-		v1alpha1.ConditionReady); ready != nil {
+	ready := meta.FindStatusCondition(s.Object.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil {
 		parts = append(parts, ready.Reason+": "+ready.Message)
 	}
 	return strings.Join(parts, " ")
@@ -164,7 +165,8 @@ func (s *Schedule) done() report.Prose {
 	if spec.TimeZone != nil {
 		p = p.Add(" (" + *spec.TimeZone + ")")
 	}
-	if n := len(s.History.Runs) + s.History.Dropped.Runs; n > 0 {
+	n := len(s.History.Runs) + s.History.Dropped.Runs
+	if n > 0 {
 		p = p.Add(" · " + wording.Plural(n, "run"))
 	}
 	if skipped := s.Object.Status.Skipped; skipped > 0 {
@@ -224,7 +226,8 @@ func (s *Schedule) objectives() (list []report.Objective) {
 func (s *Schedule) last(figure, cell string) *float64 {
 	for _, r := range slices.Backward(s.History.Runs) {
 		c := slices.Index(s.History.Templates[r.Template], cell)
-		if m := r.Medians[figure]; c >= 0 && c < len(m) && m[c] != nil {
+		m := r.Medians[figure]
+		if c >= 0 && c < len(m) && m[c] != nil {
 			return new(float64(*m[c]))
 		}
 	}

@@ -42,11 +42,7 @@ func (s *Schedule) regressionsSection() *report.Section {
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
 			{Text: r.Figure},
 			{Text: r.Cell},
-			{
-				Text:  wording.Value(unit, r.Level),
-				Value: &r.Level,
-				Unit:  unit,
-			},
+			{Text: wording.Value(unit, r.Level), Value: &r.Level, Unit: unit},
 			{Text: s.when(r.Since)},
 			{Text: r.Found},
 			state,
@@ -70,11 +66,7 @@ func (s *Schedule) regressionsSection() *report.Section {
 		section.Tables[0].Rows = append(section.Tables[0].Rows, report.Row{Cells: []report.Cell{
 			{Text: r.Figure},
 			{Text: r.Cell},
-			{
-				Text:  wording.Value(unit, r.Level),
-				Value: new(r.Level),
-				Unit:  unit,
-			},
+			{Text: wording.Value(unit, r.Level), Value: new(r.Level), Unit: unit},
 			{Text: s.when(c.Run)},
 			{Text: c.Run},
 			{Text: "being repeated", Judged: report.NotJudged},
@@ -118,11 +110,7 @@ func (s *Schedule) changesSection(runs []history.Run) *report.Section {
 			Cells: []report.Cell{
 				{Text: c.Figure},
 				{Text: c.Cell},
-				{
-					Text:  wording.Change(f, &c.Change),
-					Value: new(c.Change),
-					Unit:  unit,
-				},
+				{Text: wording.Change(f, &c.Change), Value: new(c.Change), Unit: unit},
 				{Text: s.when(c.Since)},
 				{Text: c.Found},
 				{Text: word.String()},
@@ -170,11 +158,7 @@ func (s *Schedule) nightsSection() *report.Section {
 			{Text: r.Scheduled.UTC().Format("2 Jan 2006, 15:04")},
 			{Text: verdict, Judged: judged},
 			{Text: r.Against},
-			{
-				Text:  report.Count(len(r.Regressed)),
-				Value: &regressed,
-				Unit:  result.UnitCount,
-			},
+			{Text: report.Count(len(r.Regressed)), Value: &regressed, Unit: result.UnitCount},
 			{Text: r.Confirms},
 			{Text: r.Message},
 		}})

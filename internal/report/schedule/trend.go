@@ -120,7 +120,8 @@ func (s *Schedule) trendRow(runs []history.Run, f compare.Figure, cell int, name
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range runs {
 		logs[i] = math.NaN()
-		if m := runs[i].Medians[f.Name]; runs[i].Complete && cell < len(m) && m[cell] != nil {
+		m := runs[i].Medians[f.Name]
+		if runs[i].Complete && cell < len(m) && m[cell] != nil {
 			x := float64(*m[cell])
 			row.Text = wording.Value(unit, x)
 			if logs[i] = math.Log(max(x, f.Floor)); f.Counted {
@@ -203,13 +204,15 @@ func (s *Schedule) marksOf(figure, cell string, runs []history.Run) (marks []mar
 	}
 	f := compare.FigureNamed(figure)
 	for i := range s.History.Changes {
-		if c := &s.History.Changes[i]; c.Figure == figure && c.Cell == cell {
+		c := &s.History.Changes[i]
+		if c.Figure == figure && c.Cell == cell {
 			add(c.Since, c.Worse, fmt.Sprintf("%s since %s, found with %s", wording.Change(f, &c.Change),
 				s.when(c.Since), c.Found))
 		}
 	}
 	for i := range s.History.Regressions {
-		if r := &s.History.Regressions[i]; r.Figure == figure && r.Cell == cell {
+		r := &s.History.Regressions[i]
+		if r.Figure == figure && r.Cell == cell {
 			add(r.Since, true, r.Message+", since "+s.when(r.Since))
 		}
 	}

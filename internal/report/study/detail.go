@@ -33,7 +33,8 @@ func WindowOf(r *experiment.Record) overlay.Window {
 	var recoveries, lengths []float64
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		if v, ok := run.Values[compare.RecoveryTime.Name]; ok && !v.Censored {
+		v, ok := run.Values[compare.RecoveryTime.Name]
+		if ok && !v.Censored {
 			recoveries = append(recoveries, v.Value)
 		}
 		if !run.Start.IsZero() && run.End.After(run.Start) {

@@ -43,7 +43,8 @@ func (m *Matrix) FixedNames() string {
 
 // Named is a group with its parameter, such as appendfsync always.
 func (m *Matrix) Named(group string) string {
-	if name := m.FixedNames(); name != "" && !strings.Contains(name, " · ") {
+	name := m.FixedNames()
+	if name != "" && !strings.Contains(name, " · ") {
 		return name + " " + group
 	}
 	return group

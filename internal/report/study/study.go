@@ -91,7 +91,8 @@ func (s *Study) RunsOf(cell int) (runs []*Run) {
 // Row is the comparison of a cell in a figure; nil = there is none.
 func (s *Study) Row(cell, figure string) *comparisons.Comparison {
 	for i := range s.Table.Comparisons {
-		if r := &s.Table.Comparisons[i]; r.Cell == cell && r.Figure == figure {
+		r := &s.Table.Comparisons[i]
+		if r.Cell == cell && r.Figure == figure {
 			return r
 		}
 	}

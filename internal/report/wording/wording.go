@@ -234,7 +234,8 @@ func Percent(share float64) string {
 
 // Numbered writes a value of a parameter: a whole one with a comma between thousands.
 func Numbered(text string) string {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && fmt.Sprint(n) == text && n >= 1000 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && fmt.Sprint(n) == text && n >= 1000 {
 		return report.Count(n)
 	}
 	return text

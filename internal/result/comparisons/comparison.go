@@ -99,7 +99,8 @@ func (c *Comparisons) Opposed() []string {
 		if r.Change == nil || r.Median == nil || r.BaselineMedian == nil {
 			continue
 		}
-		if by := *r.Median - *r.BaselineMedian; *r.Change > 0 && by < 0 || *r.Change < 0 && by > 0 {
+		by := *r.Median - *r.BaselineMedian
+		if *r.Change > 0 && by < 0 || *r.Change < 0 && by > 0 {
 			if n++; n == 1 {
 				first = r.Figure + " of " + r.Cell
 			}

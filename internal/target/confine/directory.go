@@ -76,7 +76,8 @@ func residentsOf(pods []corev1.Pod, seen time.Time) []*resident {
 				pod.Status.HostIP != "" && pod.Status.HostIP == pod.Status.PodIP,
 		}
 		for _, text := range append([]corev1.PodIP{{IP: pod.Status.PodIP}}, pod.Status.PodIPs...) {
-			if ip, err := netip.ParseAddr(text.IP); err == nil && !slices.Contains(r.ips, ip.Unmap()) {
+			ip, err := netip.ParseAddr(text.IP)
+			if err == nil && !slices.Contains(r.ips, ip.Unmap()) {
 				r.ips = append(r.ips, ip.Unmap())
 			}
 		}

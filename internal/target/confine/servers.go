@@ -186,7 +186,8 @@ func (c Servers) endWhenGone(
 	ctx context.Context, cancel context.CancelFunc, place string, pod types.UID,
 ) {
 	for sleep(ctx, relocate) {
-		if now, _ := c.Book.Occupant(ctx, place); pod == "" || now != pod {
+		now, _ := c.Book.Occupant(ctx, place)
+		if pod == "" || now != pod {
 			cancel()
 		}
 	}

@@ -50,7 +50,8 @@ func serviceOf(s *corev1.Service) service {
 		texts = append(texts, ingress.IP)
 	}
 	for _, text := range texts {
-		if ip, err := netip.ParseAddr(text); err == nil && !slices.Contains(kept.ips, ip.Unmap()) {
+		ip, err := netip.ParseAddr(text)
+		if err == nil && !slices.Contains(kept.ips, ip.Unmap()) {
 			kept.ips = append(kept.ips, ip.Unmap())
 		}
 	}
@@ -60,7 +61,8 @@ func serviceOf(s *corev1.Service) service {
 // through finds the Service that has an address, and its port; nil = none has it.
 func through(all []service, w *wanted) (*service, corev1.ServicePort) {
 	for i := range all {
-		if s := &all[i]; w.pod == "" && w.service != "" && s.name == w.service {
+		s := &all[i]
+		if w.pod == "" && w.service != "" && s.name == w.service {
 			return s, s.portOf(w.port)
 		}
 	}

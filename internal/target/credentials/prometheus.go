@@ -25,8 +25,8 @@ func Prometheus(
 ) (prometheus.Server, error) {
 	server := prometheus.Server{URL: spec.URL}
 	if ref := spec.AuthSecretRef; ref != nil {
-		if err := authenticate(ctx, secrets, namespace, field+".authSecretRef", ref.Name,
-			&server); err != nil {
+		err := authenticate(ctx, secrets, namespace, field+".authSecretRef", ref.Name, &server)
+		if err != nil {
 			return server, err
 		}
 	}

@@ -18,9 +18,10 @@ func Each(
 	options ...client.ListOption,
 ) error {
 	for token := ""; ; {
-		if err := reader.List(ctx, list,
+		err := reader.List(ctx, list,
 			append(options[:len(options):len(options)], client.Limit(pageSize),
-				client.Continue(token))...); err != nil {
+				client.Continue(token))...)
+		if err != nil {
 			return err
 		}
 		more := list.GetContinue()

@@ -67,7 +67,8 @@ func Begin(
 				"selector", selector.String(), "cause", err.Error())
 		}))
 	see := func(object any) {
-		if pod, ok := object.(*corev1.Pod); !ok || pod.Labels[v1alpha1.LabelLoadTest] == "" {
+		pod, ok := object.(*corev1.Pod)
+		if !ok || pod.Labels[v1alpha1.LabelLoadTest] == "" {
 			changed()
 		}
 	}

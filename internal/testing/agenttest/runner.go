@@ -37,7 +37,8 @@ type Runner struct {
 // Prepare reports "prefilled 50 %", waits, and returns PrepareErr.
 func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	progress("prefilled 50 %")
-	if err := WaitUntil(ctx, time.Now().Add(r.Preparing)); err != nil {
+	err := WaitUntil(ctx, time.Now().Add(r.Preparing))
+	if err != nil {
 		return err
 	}
 	return r.PrepareErr
@@ -58,7 +59,8 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 		if i == r.FailAfter && r.RunErr != nil {
 			return r.RunErr
 		}
-		if err := WaitUntil(ctx, start.Add(time.Duration(i+1)*r.Step)); err != nil {
+		err := WaitUntil(ctx, start.Add(time.Duration(i+1)*r.Step))
+		if err != nil {
 			return err
 		}
 		iv := Interval(r.Pod, i, r.Ops, r.Step)
@@ -115,7 +117,8 @@ func op(draw *rand.Rand) record.Op {
 // Verify waits, reports "reading", and returns Ledger and VerifyErr.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
-	if err := WaitUntil(ctx, time.Now().Add(r.Verifying)); err != nil {
+	err := WaitUntil(ctx, time.Now().Add(r.Verifying))
+	if err != nil {
 		return nil, err
 	}
 	return r.Ledger, r.VerifyErr

@@ -38,7 +38,8 @@ func root(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		_, err := os.Stat(filepath.Join(dir, "go.mod"))
+		if err == nil {
 			return dir
 		}
 		if dir == filepath.Dir(dir) {
@@ -57,8 +58,9 @@ func Fits(t *testing.T, path string, schema *apiextensionsv1.JSONSchemaProps, va
 		t.Fatal(err)
 	}
 	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(schema, &internal,
-		nil); err != nil {
+	err = apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(schema, &internal,
+		nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	validator, _, err := validation.NewSchemaValidator(&internal)

@@ -35,7 +35,8 @@ func Until(t testing.TB, what string, check func() error) {
 // Within is Until with another limit, for what takes minutes, or costs time when it fails as expected.
 func Within(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
-	if err := Try(context.Background(), limit, check); err != nil {
+	err := Try(context.Background(), limit, check)
+	if err != nil {
 		t.Fatalf("not within %s: %s: %v", limit, what, err)
 	}
 }

@@ -75,7 +75,8 @@ func (b *Browser) Open(t testing.TB, address string, view View) *Page {
 	t.Cleanup(expired)
 	p := &Page{t: t, ctx: ctx}
 	p.do("open a tab")
-	if err := chromedp.Listen(ctx, func(event any) { p.note(event, address) }); err != nil {
+	err := chromedp.Listen(ctx, func(event any) { p.note(event, address) })
+	if err != nil {
 		t.Fatalf("watch the page: %v", err)
 	}
 	call(p, runtime.Enable, cdp.Empty{})
@@ -93,7 +94,8 @@ func (b *Browser) Open(t testing.TB, address string, view View) *Page {
 // call sends a command to the page.
 func call[P, R any](p *Page, command cdp.Command[P, R], params P) {
 	p.t.Helper()
-	if _, err := chromedp.Call(p.ctx, command, params); err != nil {
+	_, err := chromedp.Call(p.ctx, command, params)
+	if err != nil {
 		p.t.Fatalf("%s: %v", command.Method, err)
 	}
 }
@@ -163,7 +165,8 @@ func (p *Page) note(event any, address string) {
 	case *log.EventEntryAdded:
 		p.errors = append(p.errors, e.Entry.Text)
 	case *network.EventRequestWillBeSent:
-		if url := e.Request.URL; url != address && !strings.HasPrefix(url, "data:") {
+		url := e.Request.URL
+		if url != address && !strings.HasPrefix(url, "data:") {
 			p.requests = append(p.requests, url)
 		}
 	}
@@ -232,7 +235,8 @@ func (p *Page) Check(widths ...int) {
 			p.t.Errorf("at %d px: %s", width, found)
 		}
 	}
-	if errors, requests := p.Errors(), p.Requests(); len(errors)+len(requests) > 0 {
+	errors, requests := p.Errors(), p.Requests()
+	if len(errors)+len(requests) > 0 {
 		p.t.Errorf("errors %q, requests %q", errors, requests)
 	}
 }

@@ -78,7 +78,8 @@ func Path(elements ...string) (string, error) {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(folder, "PROJECT")); err == nil {
+		_, err := os.Stat(filepath.Join(folder, "PROJECT"))
+		if err == nil {
 			return filepath.Join(append([]string{folder}, elements...)...), nil
 		}
 		parent := filepath.Dir(folder)

@@ -79,7 +79,8 @@ func (v *Volume) attach(ctx context.Context, c client.Client, pod *corev1.Pod) (
 	if err := c.List(ctx, &attachments); err != nil {
 		return false, err
 	}
-	if err := c.List(ctx, &pods, client.InNamespace(pod.Namespace)); err != nil {
+	err := c.List(ctx, &pods, client.InNamespace(pod.Namespace))
+	if err != nil {
 		return false, err
 	}
 	for i := range attachments.Items {

@@ -28,7 +28,8 @@ func installPolicies(config *rest.Config) error {
 		"redisexperiments.yaml", "redisexperimentschedules.yaml", "redisfaults.yaml",
 		"redisloadtests.yaml",
 	} {
-		if err := createAll(c, filepath.Join(folder, name)); err != nil {
+		err := createAll(c, filepath.Join(folder, name))
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -49,7 +50,8 @@ func createAll(c client.Client, path string) error {
 		} else if err != nil {
 			return err
 		}
-		if err := c.Create(context.Background(), object); err != nil {
+		err := c.Create(context.Background(), object)
+		if err != nil {
 			return err
 		}
 	}

@@ -107,12 +107,14 @@ func (s *StatefulSet) Step(ctx context.Context) (changed bool, err error) {
 // pods are those of the StatefulSet, by ordinal.
 func (s *StatefulSet) pods(ctx context.Context) ([]*corev1.Pod, error) {
 	var all corev1.PodList
-	if err := s.Client.List(ctx, &all, client.InNamespace(s.Namespace)); err != nil {
+	err := s.Client.List(ctx, &all, client.InNamespace(s.Namespace))
+	if err != nil {
 		return nil, err
 	}
 	var pods []*corev1.Pod
 	for i := range all.Items {
-		if owner := metav1.GetControllerOf(&all.Items[i]); owner != nil && owner.Kind == "StatefulSet" &&
+		owner := metav1.GetControllerOf(&all.Items[i])
+		if owner != nil && owner.Kind == "StatefulSet" &&
 			owner.Name == s.Name {
 			pods = append(pods, &all.Items[i])
 		}
@@ -136,7 +138,8 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 			Target: corev1.ObjectReference{Kind: "Node", Name: node},
 		}))
 	case s.running[pod.UID] == nil:
-		if attached, err := s.attach(ctx, pod); !attached || err != nil {
+		attached, err := s.attach(ctx, pod)
+		if !attached || err != nil {
 			return false, err
 		}
 		if err := s.start(pod, 0); err != nil {
@@ -144,12 +147,14 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 		}
 		return true, s.done(s.setRunning(ctx, pod))
 	case s.running[pod.UID].hasExited(): // the container is restarted in place
-		if err := s.start(pod, s.running[pod.UID].restarts+1); err != nil {
+		err := s.start(pod, s.running[pod.UID].restarts+1)
+		if err != nil {
 			return false, err
 		}
 		return true, s.done(s.setRunning(ctx, pod))
 	}
-	if inForce := containerStatus(pod, s.Container).Resources; inForce == nil ||
+	inForce := containerStatus(pod, s.Container).Resources
+	if inForce == nil ||
 		!equality.Semantic.DeepEqual(inForce.Limits, s.container(pod).Resources.Limits) {
 		return true, s.done(s.setRunning(ctx, pod)) // resized
 	}
@@ -286,7 +291,8 @@ func Revision(set *appsv1.StatefulSet) string {
 func (s *StatefulSet) schedulable(ctx context.Context) (string, error) {
 	for _, name := range s.Nodes {
 		node := &corev1.Node{}
-		if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		err := s.Client.Get(ctx, client.ObjectKey{Name: name}, node)
+		if err != nil {
 			return "", err
 		}
 		// no kubelet removes the API server's node.kubernetes.io/not-ready
@@ -317,7 +323,8 @@ func (s *StatefulSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
 			RestartCount:       s.running[pod.UID].restarts,
 		}},
 	}
-	if status := &pod.Status.ContainerStatuses[0]; status.RestartCount > 0 {
+	status := &pod.Status.ContainerStatuses[0]
+	if status.RestartCount > 0 {
 		status.LastTerminationState = corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now},
 		}
@@ -343,7 +350,8 @@ func containerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
 // RunHelpers replaces the kubelets for the pods that faults created in a namespace; they run nothing.
 func RunHelpers(ctx context.Context, c client.Client, namespace string) error {
 	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelFault}); err != nil {
+	err := c.List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelFault})
+	if err != nil {
 		return err
 	}
 	var problems []error

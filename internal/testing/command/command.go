@@ -79,7 +79,8 @@ func Kubeconfig(t *testing.T, config *rest.Config, namespace string) string {
 	content.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: namespace}
 	content.CurrentContext = "x"
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*content, file); err != nil {
+	err := clientcmd.WriteToFile(*content, file)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -149,7 +149,8 @@ func (h home) command(name string, args ...string) *exec.Cmd {
 
 func (h home) run(t *testing.T, name string, args ...string) {
 	t.Helper()
-	if out, err := h.command(name, args...).CombinedOutput(); err != nil {
+	out, err := h.command(name, args...).CombinedOutput()
+	if err != nil {
 		t.Fatalf("%s: %v: %s", name, err, out)
 	}
 }

@@ -20,7 +20,8 @@ type Case struct {
 // Inject fails the test unless the injection is complete.
 func (c *Case) Inject() {
 	c.T.Helper()
-	if err := Called(c.Injector.Inject(c.T.Context(), c.Target)); err != nil {
+	err := Called(c.Injector.Inject(c.T.Context(), c.Target))
+	if err != nil {
 		c.T.Errorf("inject: %v", err)
 	}
 }
@@ -28,7 +29,8 @@ func (c *Case) Inject() {
 // Revert fails the test unless the revert is complete.
 func (c *Case) Revert() {
 	c.T.Helper()
-	if err := Called(c.Injector.Revert(c.T.Context(), c.Target)); err != nil {
+	err := Called(c.Injector.Revert(c.T.Context(), c.Target))
+	if err != nil {
 		c.T.Errorf("revert: %v", err)
 	}
 }
@@ -36,7 +38,8 @@ func (c *Case) Revert() {
 // Effect fails the test unless the effect is this one and its evidence contains a text.
 func (c *Case) Effect(want v1alpha1.Effect, says string) {
 	c.T.Helper()
-	if got, evidence := c.Injector.Effect(c.T.Context(), c.Target); got != want || !strings.Contains(evidence, says) {
+	got, evidence := c.Injector.Effect(c.T.Context(), c.Target)
+	if got != want || !strings.Contains(evidence, says) {
 		c.T.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
 	}
 }

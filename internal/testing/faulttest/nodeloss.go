@@ -20,7 +20,8 @@ func (w *World) Aimed(
 		w.T.Fatal(err)
 	}
 	for i := range found {
-		if err := injector.Preflight(w.T.Context(), &found[i]); err != nil {
+		err := injector.Preflight(w.T.Context(), &found[i])
+		if err != nil {
 			w.T.Fatal(err)
 		}
 	}

@@ -23,7 +23,8 @@ func EffectIs(
 	t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, about string,
 ) {
 	t.Helper()
-	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, about) {
+	got, evidence := injector.Effect(t.Context(), target)
+	if got != want || !strings.Contains(evidence, about) {
 		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, about)
 	}
 }

@@ -27,7 +27,8 @@ func (w *World) AddNode(name string, change func(*corev1.Node)) {
 	if change != nil {
 		change(node)
 	}
-	if err := w.Cluster.Create(w.T.Context(), node); err != nil {
+	err := w.Cluster.Create(w.T.Context(), node)
+	if err != nil {
 		w.T.Fatal(err)
 	}
 }
@@ -60,7 +61,8 @@ func (w *World) Tainted(name, fault string) {
 	if fault != "" {
 		want = "uid-" + fault + " " + Namespace + "/" + fault
 	}
-	if got := strings.Join(have, ", "); got != want || node.Spec.Unschedulable {
+	got := strings.Join(have, ", ")
+	if got != want || node.Spec.Unschedulable {
 		w.T.Errorf("node %s: tainted by %q, want %q (taints %v, annotations %v, unschedulable %t)", name, got, want,
 			node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
 	}
@@ -70,7 +72,8 @@ func (w *World) Tainted(name, fault string) {
 func (w *World) ReadNode(name string) *corev1.Node {
 	w.T.Helper()
 	node := &corev1.Node{}
-	if err := w.Cluster.Get(context.Background(), client.ObjectKey{Name: name}, node); err != nil {
+	err := w.Cluster.Get(context.Background(), client.ObjectKey{Name: name}, node)
+	if err != nil {
 		w.T.Fatal(err)
 	}
 	return node

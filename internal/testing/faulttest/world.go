@@ -87,7 +87,8 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 			var given client.DeleteOptions
 			given.ApplyOptions(options)
 			current := &corev1.Pod{}
-			if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+			err := c.Get(ctx, client.ObjectKeyFromObject(object), current)
+			if err != nil {
 				return err
 			}
 			if given.Preconditions != nil && given.Preconditions.UID != nil && *given.Preconditions.UID != current.UID {
@@ -117,7 +118,8 @@ func (w *World) Confine(servers topology.Servers) topology.Servers {
 // pods are those of the namespace, as a watch shows them.
 func (w *World) pods() []corev1.Pod {
 	var all corev1.PodList
-	if err := w.Cluster.List(context.Background(), &all, client.InNamespace(Namespace)); err != nil {
+	err := w.Cluster.List(context.Background(), &all, client.InNamespace(Namespace))
+	if err != nil {
 		return nil // a test keeps the API server from answering
 	}
 	return all.Items
@@ -127,7 +129,8 @@ func (w *World) pods() []corev1.Pod {
 func (w *World) Update(pod *corev1.Pod, change func(*corev1.Pod)) {
 	w.T.Helper()
 	change(pod)
-	if err := w.Cluster.Status().Update(w.T.Context(), pod); err != nil {
+	err := w.Cluster.Status().Update(w.T.Context(), pod)
+	if err != nil {
 		w.T.Fatal(err)
 	}
 }
@@ -136,7 +139,8 @@ func (w *World) Update(pod *corev1.Pod, change func(*corev1.Pod)) {
 func (w *World) PodNamed(name string) *corev1.Pod {
 	w.T.Helper()
 	pod := &corev1.Pod{}
-	if err := w.Cluster.Get(w.T.Context(), client.ObjectKey{Namespace: Namespace, Name: name}, pod); err != nil {
+	err := w.Cluster.Get(w.T.Context(), client.ObjectKey{Namespace: Namespace, Name: name}, pod)
+	if err != nil {
 		w.T.Fatal(err)
 	}
 	return pod
@@ -145,7 +149,8 @@ func (w *World) PodNamed(name string) *corev1.Pod {
 // Replace replaces a pod by one of the same name, as the StatefulSet controller does.
 func (w *World) Replace(pod *corev1.Pod, uid string) {
 	w.T.Helper()
-	if err := client.IgnoreNotFound(w.Cluster.Delete(context.Background(), pod)); err != nil {
+	err := client.IgnoreNotFound(w.Cluster.Delete(context.Background(), pod))
+	if err != nil {
 		w.T.Fatal(err)
 	}
 	w.Deleted = slices.DeleteFunc(w.Deleted, func(u string) bool { return u == string(pod.UID) })

@@ -21,7 +21,8 @@ func Updating() bool {
 func Compare(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+		err := os.WriteFile(file, []byte(got), 0o644)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,7 +30,8 @@ func Compare(t testing.TB, file, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+	diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n"))
+	if diff != "" {
 		t.Errorf("%s: -want +got, -update writes it:\n%s", file, diff)
 	}
 }

@@ -43,7 +43,8 @@ func Find(name string) (string, error) {
 		}
 	}
 	for _, folder := range folders() {
-		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+		path, err := exec.LookPath(filepath.Join(folder, name))
+		if err == nil {
 			return path, nil
 		}
 	}

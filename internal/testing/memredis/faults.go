@@ -18,7 +18,8 @@ func (s *Server) Answered() []Span {
 
 // silent ends the last span. The caller holds the mutex.
 func (s *Server) silent() {
-	if last := &s.answered[len(s.answered)-1]; last.To.IsZero() {
+	last := &s.answered[len(s.answered)-1]
+	if last.To.IsZero() {
 		last.To = time.Now()
 	}
 }
@@ -200,7 +201,8 @@ func (c *session) awaitPause(words []string) bool {
 		}
 		timer.Stop()
 	}
-	if end, is := c.conn.(interface{ Ended() bool }); is && end.Ended() {
+	end, is := c.conn.(interface{ Ended() bool })
+	if is && end.Ended() {
 		return false
 	}
 	return c.takeTurn()

@@ -78,7 +78,8 @@ func PodOf(child object.Object, namespace string) (string, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &o)
 	}
-	if pods := o.Spec.Selector.Pods[namespace]; err == nil && len(pods) == 1 {
+	pods := o.Spec.Selector.Pods[namespace]
+	if err == nil && len(pods) == 1 {
 		return pods[0], nil
 	}
 	return "", fmt.Errorf("%s selects %v, not one pod: %w", child.GetName(), o.Spec.Selector.Pods, err)
@@ -91,7 +92,8 @@ func SetStatus(t testing.TB, child object.Object, pod, experiment string) {
 	text := `{conditions: [{type: AllRecovered, status: "True"}, {type: Selected, status: "True"}], experiment: ` +
 		strings.ReplaceAll(experiment, "shop/redis-0", pod) + `}`
 	reset(child.GetStatus())
-	if err := yaml.UnmarshalStrict([]byte(text), child.GetStatus()); err != nil {
+	err := yaml.UnmarshalStrict([]byte(text), child.GetStatus())
+	if err != nil {
 		t.Error(err)
 	}
 }
@@ -106,7 +108,8 @@ func Children(
 	ctx context.Context, cluster client.Reader, kind schema.GroupVersionKind, namespace string,
 ) ([]object.Object, error) {
 	list := object.NewList(kind)
-	if err := cluster.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	err := cluster.List(ctx, list, client.InNamespace(namespace))
+	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", object.Resource(kind), err)
 	}
 	items, err := meta.ExtractList(list)

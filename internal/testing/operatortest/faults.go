@@ -59,12 +59,14 @@ func CheckExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 		"outage":         &i.Outage.BoundedDuration,
 		"probe's outage": i.Outages.Probe,
 	} {
-		if d := figure.Value.Duration() - down; d < 0 || d > 20*time.Millisecond {
+		d := figure.Value.Duration() - down
+		if d < 0 || d > 20*time.Millisecond {
 			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}
 	}
 	// Throughput is what it was in the first interval after the outage.
-	if d := i.RecoveryTime.Value.Duration() - down; !i.Recovered || d < 0 || d > 100*time.Millisecond {
+	d := i.RecoveryTime.Value.Duration() - down
+	if !i.Recovered || d < 0 || d > 100*time.Millisecond {
 		t.Errorf("recovered %v after %+v, the server was down for %s", i.Recovered, i.RecoveryTime, down)
 	}
 	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int {
@@ -179,7 +181,8 @@ func HeldIs(
 		!strings.Contains(met.Message, verdict.Phrase(held.Reason, held.Message)) {
 		t.Errorf("%s: the verdict says %+v, the doubt is %+v", f.Name, met, held)
 	}
-	if s := &f.Status; s.Impact != nil || s.Objectives != nil || s.RevertedAt == nil ||
+	s := &f.Status
+	if s.Impact != nil || s.Objectives != nil || s.RevertedAt == nil ||
 		s.Holding != nil ||
 		s.Display == nil || *s.Display != (v1alpha1.FaultDisplay{Target: s.Display.Target}) {
 		t.Errorf("%s: status %+v, display %+v", f.Name, s, s.Display)

@@ -60,7 +60,8 @@ func (p *Place) Create(object client.Object) {
 			object.SetNamespace(p.Namespace)
 		}
 	}
-	if err := p.Client.Create(context.Background(), object); err != nil {
+	err := p.Client.Create(context.Background(), object)
+	if err != nil {
 		p.T.Fatalf("create %T %s: %v", object, object.GetName(), err)
 	}
 }
@@ -170,7 +171,8 @@ func Where(conditions []metav1.Condition) string {
 // summaryOf is the condition that summarizes an object: Ready of a schedule, Complete of all
 // others.
 func summaryOf(conditions []metav1.Condition) *metav1.Condition {
-	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); c != nil {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
+	if c != nil {
 		return c
 	}
 	return meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
@@ -243,8 +245,9 @@ func (p *Place) FaultHasReason(
 func (p *Place) Annotate(namespace, name, value string) {
 	p.T.Helper()
 	object := &corev1.Namespace{}
-	if err := p.Client.Get(context.Background(), client.ObjectKey{Name: namespace},
-		object); err != nil {
+	err := p.Client.Get(context.Background(), client.ObjectKey{Name: namespace},
+		object)
+	if err != nil {
 		p.T.Fatal(err)
 	}
 	before := object.DeepCopy()

@@ -62,7 +62,8 @@ func CheckRecord(t *testing.T, p *Place, test *v1alpha1.RedisLoadTest, due uint6
 	if !series.Ended() || all != due {
 		t.Errorf("the record has ended: %v; %d requests due, want %d", series.Ended(), all, due)
 	}
-	if d := series.Start.Sub(test.Status.StartTime.Time).Abs(); d > 0 {
+	d := series.Start.Sub(test.Status.StartTime.Time).Abs()
+	if d > 0 {
 		t.Errorf("the record's start is %s off status.startTime", d)
 	}
 }
@@ -71,9 +72,10 @@ func CheckRecord(t *testing.T, p *Place, test *v1alpha1.RedisLoadTest, due uint6
 func (p *Place) PodsIn(phases ...corev1.PodPhase) int {
 	p.T.Helper()
 	var pods corev1.PodList
-	if err := p.Client.List(p.T.Context(), &pods, client.InNamespace(p.Namespace), client.HasLabels{
+	err := p.Client.List(p.T.Context(), &pods, client.InNamespace(p.Namespace), client.HasLabels{
 		v1alpha1.LabelLoadTest,
-	}); err != nil {
+	})
+	if err != nil {
 		p.T.Fatal(err)
 	}
 	n := 0
@@ -110,7 +112,8 @@ func (p *Place) RecordOf(test string, in *run.Input) *corev1.ConfigMap {
 	if in.Results, err = result.KeptFaults(stored.BinaryData[children.ResultsFaultsKey]); err != nil {
 		p.T.Fatal(err)
 	}
-	if text, ok := stored.Data[children.ResultsDocumentKey]; ok {
+	text, ok := stored.Data[children.ResultsDocumentKey]
+	if ok {
 		if in.Load, err = result.DecodeLoad([]byte(text)); err != nil {
 			p.T.Fatal(err)
 		}
@@ -139,7 +142,8 @@ func (p *Place) KeepRun(file string, in *run.Input, stored *corev1.ConfigMap) {
 		add("RedisFault", v1alpha1.GroupVersion.String(), &f, &f.ObjectMeta)
 	}
 	add("ConfigMap", "v1", config, &config.ObjectMeta)
-	if err := os.WriteFile(file, bytes.TrimSuffix(b.Bytes(), []byte("---\n")), 0o644); err != nil {
+	err := os.WriteFile(file, bytes.TrimSuffix(b.Bytes(), []byte("---\n")), 0o644)
+	if err != nil {
 		p.T.Fatal(err)
 	}
 }
@@ -162,7 +166,8 @@ func CheckNothingLost(t *testing.T, test *v1alpha1.RedisLoadTest, acknowledged i
 	}
 	// Not the verdict: on a busy machine a real load generator may be the bottleneck, and the run
 	// Inconclusive.
-	if o := st.Objectives; st.Summary.LostWrites == nil || *st.Summary.LostWrites != 0 ||
+	o := st.Objectives
+	if st.Summary.LostWrites == nil || *st.Summary.LostWrites != 0 ||
 		len(o) != 1 || o[0].Met == nil ||
 		!*o[0].Met {
 		t.Errorf("summary %+v, objectives %+v", st.Summary, o)

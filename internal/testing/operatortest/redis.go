@@ -259,8 +259,8 @@ func (s *RedisSet) sync(ctx context.Context) error {
 		s.deleted = append(s.deleted, string(pod.UID))
 		s.Mu.Unlock()
 		s.Kill()
-		if err := client.IgnoreNotFound(s.Client.Delete(ctx, pod,
-			client.GracePeriodSeconds(0))); err != nil {
+		err := client.IgnoreNotFound(s.Client.Delete(ctx, pod, client.GracePeriodSeconds(0)))
+		if err != nil {
 			return err
 		}
 		return s.replace(ctx, pod)

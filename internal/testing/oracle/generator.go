@@ -121,7 +121,8 @@ type conn struct {
 
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if s, ok := c.Conn.(interface{ Stamp() int64 }); ok && n > 0 {
+	s, ok := c.Conn.(interface{ Stamp() int64 })
+	if ok && n > 0 {
 		c.stamp = s.Stamp() // of what was read, whenever the generator gets to know of it
 	}
 	c.of.wait()

@@ -76,7 +76,8 @@ func (h *History) last() time.Duration {
 // everywhere makes the events of one load pod, or else of one shard, those of all.
 func everywhere(events []Event, pods bool) []Event {
 	for i := range events {
-		if of := events[i].Way; (of == Stall || of == Starve) == pods {
+		of := events[i].Way
+		if (of == Stall || of == Starve) == pods {
 			events[i].Only = All
 		}
 	}

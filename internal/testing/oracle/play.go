@@ -91,7 +91,8 @@ func (w *world) run(ctx context.Context, t *testing.T, runners []*engine.Runner,
 			err := r.Run(ctx, w.start, func(iv *record.Interval) {
 				mu.Lock()
 				defer mu.Unlock()
-				if at := time.Duration(iv.Index+1) * interval; at%time.Second == 0 {
+				at := time.Duration(iv.Index+1) * interval
+				if at%time.Second == 0 {
 					use := w.generators[pod].use(at, w.h.Baseline)
 					use.Pod = pod
 					iv.Agents = []record.AgentUse{use}

@@ -22,7 +22,8 @@ func union(apart time.Duration, lists ...spans) spans {
 	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var joined spans
 	for _, s := range all {
-		if n := len(joined); n > 0 && s.from <= joined[n-1].to+apart {
+		n := len(joined)
+		if n > 0 && s.from <= joined[n-1].to+apart {
 			joined[n-1].to = max(joined[n-1].to, s.to)
 			continue
 		}
@@ -36,7 +37,8 @@ func intersect(a, b spans) spans {
 	var both spans
 	for _, s := range a {
 		for _, o := range b {
-			if from, to := max(s.from, o.from), min(s.to, o.to); from < to {
+			from, to := max(s.from, o.from), min(s.to, o.to)
+			if from < to {
 				both = append(both, span{from, to})
 			}
 		}

@@ -454,7 +454,8 @@ func (r *reckoner) impact(t Truth, first time.Duration) {
 		if len(down) > 0 {
 			earliest = min(earliest, down[0].from)
 		}
-		if seen := r.noticed(down, share); len(seen) > 0 && seen[0].from < until {
+		seen := r.noticed(down, share)
+		if len(seen) > 0 && seen[0].from < until {
 			surely = min(surely, seen[0].from+h.pause(share)+r.late)
 		}
 	}

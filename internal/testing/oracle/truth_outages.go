@@ -114,7 +114,8 @@ func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Rang
 	if some = union(near, some).until(last); len(some) > 0 {
 		longest = max(longest, min(some.longest(), longest+r.luck(of)))
 	}
-	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
+	slowed, gap := r.h.slowed()
+	if len(slowed.until(last)) > 0 {
 		if len(union(near, all, slowed)) < len(all)+len(slowed) {
 			longest += gap // one waits in the queue until it fails
 		}
@@ -158,7 +159,8 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 	down := r.down[shard][write]
 	pause := time.Duration(evenly * float64(time.Second) / r.h.Probe)
 	longest := union(r.late+max(pause, 100*time.Millisecond), down).until(last).longest()
-	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
+	slowed, gap := r.h.slowed()
+	if len(slowed.until(last)) > 0 {
 		longest = max(longest, gap)
 	}
 	queue := time.Duration(r.h.Users) * r.h.Cost

@@ -158,7 +158,8 @@ func Start(t testing.TB, program, config string, flags ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	err := os.WriteFile(file, []byte(config), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")

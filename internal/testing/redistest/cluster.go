@@ -75,21 +75,25 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 // slots in order, the others its replicas.
 func FormCluster(ctx context.Context, shards [][]*goredis.Client) error {
 	for i, shard := range shards {
-		if err := shard[0].Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
+		err := shard[0].Do(ctx, "cluster", "set-config-epoch", i+1).Err()
+		if err != nil {
 			return err
 		}
-		if err := shard[0].ClusterAddSlotsRange(ctx, i*slotCount/len(shards),
-			(i+1)*slotCount/len(shards)-1).Err(); err != nil {
+		err = shard[0].ClusterAddSlotsRange(ctx, i*slotCount/len(shards),
+			(i+1)*slotCount/len(shards)-1).Err()
+		if err != nil {
 			return err
 		}
 	}
 	all := slices.Concat(shards...)
-	if err := await.Try(ctx, await.Limit, func() error { return join(ctx, all) }); err != nil {
+	err := await.Try(ctx, await.Limit, func() error { return join(ctx, all) })
+	if err != nil {
 		return err
 	}
 	for _, shard := range shards {
 		for _, replica := range shard[1:] {
-			if err := await.Try(ctx, await.Limit, func() error { return replicate(ctx, replica, shard[0]) }); err != nil {
+			err := await.Try(ctx, await.Limit, func() error { return replicate(ctx, replica, shard[0]) })
+			if err != nil {
 				return err
 			}
 		}
@@ -161,7 +165,8 @@ func meet(ctx context.Context, node, other *goredis.Client) error {
 	if err != nil {
 		return err
 	}
-	if bus := Pairs(reply)["cluster-port"]; bus != "" && bus != "0" {
+	bus := Pairs(reply)["cluster-port"]
+	if bus != "" && bus != "0" {
 		words = append(words, bus)
 	}
 	return other.Do(ctx, words...).Err()
@@ -187,7 +192,8 @@ func checkKnown(ctx context.Context, all []*goredis.Client) error {
 		if err != nil {
 			return err
 		}
-		if n := strings.Count(text, "\n"); n < len(all) || strings.Contains(text, "handshake") {
+		n := strings.Count(text, "\n")
+		if n < len(all) || strings.Contains(text, "handshake") {
 			return fmt.Errorf("%s has %d of %d nodes:\n%s", node.Options().Addr, n, len(all), text)
 		}
 	}
@@ -284,7 +290,8 @@ func StartNode(t testing.TB, config ...string) *Server {
 // Meet makes two nodes know each other, which takes a moment.
 func Meet(node, other *Server) {
 	node.T.Helper()
-	if err := meet(context.Background(), node.Client(), other.Client()); err != nil {
+	err := meet(context.Background(), node.Client(), other.Client())
+	if err != nil {
 		node.T.Fatal(err)
 	}
 }
@@ -338,7 +345,8 @@ func (c *Cluster) BeginMigration(slot int, to *Server) (finish func()) {
 		}
 		// The target first, so that no moment is without an owner.
 		for _, s := range append([]*Server{to, from}, c.running()...) {
-			if err := s.Client().Do(context.Background(), "cluster", "setslot", slot, "node", toID).Err(); err != nil &&
+			err := s.Client().Do(context.Background(), "cluster", "setslot", slot, "node", toID).Err()
+			if err != nil &&
 				!strings.Contains(err.Error(), "only with masters") {
 				c.t.Fatalf("SETSLOT %d NODE at %s: %v", slot, s.Address(), err)
 			}
@@ -357,7 +365,8 @@ func (c *Cluster) Owner(slot int) *Server {
 	c.t.Helper()
 	for _, entry := range c.running()[0].Do("cluster", "slots").([]any) {
 		e := entry.([]any)
-		if first, last := e[0].(int64), e[1].(int64); first <= int64(slot) && int64(slot) <= last {
+		first, last := e[0].(int64), e[1].(int64)
+		if first <= int64(slot) && int64(slot) <= last {
 			primary := e[2].([]any)
 			return c.Find(fmt.Sprintf("%v:%v", primary[0], primary[1]))
 		}
@@ -398,7 +407,8 @@ func (c *Cluster) MigrateKeys(slot int, from, to *Server, most int) int {
 	for _, k := range keys {
 		words = append(words, k)
 	}
-	if err := from.Client().Do(context.Background(), words...).Err(); err != nil && !errors.Is(err, goredis.Nil) {
+	err = from.Client().Do(context.Background(), words...).Err()
+	if err != nil && !errors.Is(err, goredis.Nil) {
 		c.t.Fatalf("MIGRATE of %d keys of slot %d: %v", len(keys), slot, err)
 	}
 	return len(keys)

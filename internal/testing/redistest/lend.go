@@ -197,7 +197,8 @@ func (s *Server) restore() error {
 	if err := s.unchanged(); err != nil {
 		return err
 	}
-	if role := s.Info("role"); role != "master" || s.Info("connected_slaves") != "0" {
+	role := s.Info("role")
+	if role != "master" || s.Info("connected_slaves") != "0" {
 		return fmt.Errorf("%s is a %s or has replicas", s.Address(), role)
 	}
 	return s.empty()
@@ -222,7 +223,8 @@ func (s *Sentinel) restore() error {
 	if n := len(s.running()); n != 3 {
 		return fmt.Errorf("%d sentinels run", n)
 	}
-	if err := await.Try(context.Background(), restoring, func() error { return s.settled(2) }); err != nil {
+	err := await.Try(context.Background(), restoring, func() error { return s.settled(2) })
+	if err != nil {
 		return err
 	}
 	for _, one := range s.Servers() {
@@ -252,7 +254,8 @@ func (c *Cluster) restore() error {
 			return err
 		}
 	}
-	if err := await.Try(context.Background(), restoring, c.healthy); err != nil {
+	err := await.Try(context.Background(), restoring, c.healthy)
+	if err != nil {
 		return err
 	}
 	for i, shard := range c.Shards {

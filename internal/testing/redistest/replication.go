@@ -122,7 +122,8 @@ func isReplica(s, primary *Server) error {
 // although it reports the replica as online: only a message that arrives proves that the stream works.
 func inStep(s, primary *Server) error {
 	ctx := context.Background()
-	if err := primary.Client().Publish(ctx, "redistest", "").Err(); err != nil {
+	err := primary.Client().Publish(ctx, "redistest", "").Err()
+	if err != nil {
 		return err
 	}
 	sent, err := strconv.Atoi(primary.Info("master_repl_offset"))
@@ -133,7 +134,8 @@ func inStep(s, primary *Server) error {
 	if err != nil {
 		return err
 	}
-	if got := info.Int("slave_repl_offset"); info["slave_repl_offset"] == "" || got < int64(sent) ||
+	got := info.Int("slave_repl_offset")
+	if info["slave_repl_offset"] == "" || got < int64(sent) ||
 		info["master_link_status"] != "up" {
 		return fmt.Errorf("%s has %d of %d bytes of the stream", s.Address(), got, sent)
 	}

@@ -179,7 +179,8 @@ func (s *Sentinel) FailoverAndWait() *Server {
 		if named(first) != before {
 			return nil
 		}
-		if err := first.Client().Do(context.Background(), "sentinel", "failover", MasterName).Err(); err != nil {
+		err := first.Client().Do(context.Background(), "sentinel", "failover", MasterName).Err()
+		if err != nil {
 			return err
 		}
 		return errors.New("begun")

@@ -195,7 +195,8 @@ func launch(t testing.TB, kind kind, o Options, lines func(port int) []string) *
 		config = append(config, lines(s.Port)...)
 	}
 	config = append(config, o.Config...)
-	if err := os.WriteFile(s.file("redis.conf"), []byte(strings.Join(config, "\n")+"\n"), 0o600); err != nil {
+	err := os.WriteFile(s.file("redis.conf"), []byte(strings.Join(config, "\n")+"\n"), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.run()
@@ -296,7 +297,8 @@ func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := 12_000 + rand.IntN(20_000)
-		if _, taken := given.LoadOrStore(port, true); taken || !reserve(port) {
+		_, taken := given.LoadOrStore(port, true)
+		if taken || !reserve(port) {
 			continue
 		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))

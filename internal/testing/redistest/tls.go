@@ -94,7 +94,8 @@ func (a *Authority) sign(name string, template *x509.Certificate, key *ecdsa.Pri
 
 func (a *Authority) write(name, kind string, content []byte) {
 	a.t.Helper()
-	if err := os.WriteFile(a.File(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600); err != nil {
+	err := os.WriteFile(a.File(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600)
+	if err != nil {
 		a.t.Fatal(err)
 	}
 }

@@ -38,7 +38,8 @@ func Forms(t testing.TB, d *report.Document) map[string]string {
 // Golden compares text with a file of testdata; of a page without its styles and its script, which all pages have.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
-	if _, rest, isPage := strings.Cut(got, "<main"); isPage && strings.HasSuffix(name, ".html") {
+	_, rest, isPage := strings.Cut(got, "<main")
+	if isPage && strings.HasSuffix(name, ".html") {
 		body, _, _ := strings.Cut(rest, "</main>")
 		got = "<main" + body + "</main>\n"
 	}
@@ -76,7 +77,8 @@ func Decoded(t *testing.T, text string) (value any) {
 func Page(t testing.TB, d *report.Document) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(file, []byte(Forms(t, d)["html"]), 0o600); err != nil {
+	err := os.WriteFile(file, []byte(Forms(t, d)["html"]), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -101,7 +101,8 @@ func (n *Nights) startExperiments(s operatortest.Spy) *operatortest.Operator {
 func (n *Nights) load(ctx context.Context) error {
 	for {
 		var all v1alpha1.RedisLoadTestList
-		if err := n.Client.List(ctx, &all, client.InNamespace(n.Namespace)); err != nil {
+		err := n.Client.List(ctx, &all, client.InNamespace(n.Namespace))
+		if err != nil {
 			return err
 		}
 		wait := time.Duration(0)

@@ -65,7 +65,8 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 
 // createObject stores an object, except a review, which is answered: everybody may do everything.
 func createObject(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-	if review, is := object.(*authorizationv1.SelfSubjectAccessReview); is {
+	review, is := object.(*authorizationv1.SelfSubjectAccessReview)
+	if is {
 		review.Status.Allowed = true
 		return nil
 	}
@@ -110,7 +111,8 @@ func passOn(
 		case <-ctx.Done():
 			return
 		}
-		if object, ok := e.Object.(client.Object); ok && !selector.Matches(labels.Set(object.GetLabels())) {
+		object, ok := e.Object.(client.Object)
+		if ok && !selector.Matches(labels.Set(object.GetLabels())) {
 			if e.Type != watch.Modified {
 				continue
 			}
@@ -199,19 +201,23 @@ func deleteObject(ctx context.Context, c client.WithWatch, object client.Object,
 	var given client.DeleteOptions
 	given.ApplyOptions(options)
 	stored := object.DeepCopyObject().(client.Object)
-	if err := c.Get(ctx, client.ObjectKeyFromObject(object), stored); err != nil {
+	err := c.Get(ctx, client.ObjectKeyFromObject(object), stored)
+	if err != nil {
 		return err
 	}
-	if p := given.Preconditions; p != nil && p.UID != nil && *p.UID != stored.GetUID() {
+	p := given.Preconditions
+	if p != nil && p.UID != nil && *p.UID != stored.GetUID() {
 		return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", object)}, object.GetName(),
 			fmt.Errorf("the UID is %s, not %s", stored.GetUID(), *p.UID))
 	}
 	if pod, ok := stored.(*corev1.Pod); ok {
-		if now := given.GracePeriodSeconds != nil && *given.GracePeriodSeconds == 0; now || pod.Spec.NodeName == "" {
+		now := given.GracePeriodSeconds != nil && *given.GracePeriodSeconds == 0
+		if now || pod.Spec.NodeName == "" {
 			gone := pod.DeletionTimestamp != nil && len(pod.Finalizers) == 1
 			before := pod.DeepCopy()
 			controllerutil.RemoveFinalizer(pod, nodeFinalizer)
-			if err := c.Patch(ctx, pod, client.MergeFrom(before)); err != nil || gone {
+			err := c.Patch(ctx, pod, client.MergeFrom(before))
+			if err != nil || gone {
 				return err
 			}
 		} else if pod.DeletionTimestamp != nil {
@@ -245,7 +251,8 @@ func (s *store) follow(gvr schema.GroupVersionResource, o runtime.Object, ns str
 	if before.IsValid() && !reflect.DeepEqual(before.Interface(), after.Interface()) {
 		object.SetGeneration(old.GetGeneration() + 1)
 	}
-	if pod, ok := o.(*corev1.Pod); ok && pod.DeletionTimestamp != nil && old.GetDeletionTimestamp() == nil {
+	pod, ok := o.(*corev1.Pod)
+	if ok && pod.DeletionTimestamp != nil && old.GetDeletionTimestamp() == nil {
 		grace := int64(30)
 		if pod.Spec.TerminationGracePeriodSeconds != nil {
 			grace = *pod.Spec.TerminationGracePeriodSeconds

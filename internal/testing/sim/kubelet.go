@@ -70,12 +70,14 @@ func (k *Kubelet) Start() {
 func (k *Kubelet) sync(ctx context.Context) error {
 	var jobs batchv1.JobList
 	var pods corev1.PodList
-	if err := k.Client.List(ctx, &pods, client.InNamespace(k.Namespace), client.HasLabels{
+	err := k.Client.List(ctx, &pods, client.InNamespace(k.Namespace), client.HasLabels{
 		v1alpha1.LabelLoadTest,
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if err := k.Client.List(ctx, &jobs, client.InNamespace(k.Namespace)); err != nil {
+	err = k.Client.List(ctx, &jobs, client.InNamespace(k.Namespace))
+	if err != nil {
 		return err
 	}
 	if now := time.Now(); now.Sub(k.swept) >= k.SweepEvery {
@@ -123,7 +125,8 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 	var secrets corev1.SecretList
 	// Owned objects are listed before their owners, so that one created between the lists is not considered an orphan.
 	for _, list := range []client.ObjectList{&maps, &secrets, &tests, &faults, &experiments, &schedules} {
-		if err := k.Client.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
+		err := k.Client.List(ctx, list, client.InNamespace(k.Namespace))
+		if err != nil {
 			return err
 		}
 	}
@@ -153,9 +156,11 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 		owned = append(owned, &secrets.Items[i])
 	}
 	for _, o := range owned {
-		if owner := metav1.GetControllerOf(o); owner != nil && !owners[owner.UID] {
-			if err := client.IgnoreNotFound(k.Client.Delete(ctx, o,
-				client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
+		owner := metav1.GetControllerOf(o)
+		if owner != nil && !owners[owner.UID] {
+			err := client.IgnoreNotFound(k.Client.Delete(ctx, o,
+				client.PropagationPolicy(metav1.DeletePropagationBackground)))
+			if err != nil {
 				return err
 			}
 		}
@@ -178,7 +183,8 @@ func (k *Kubelet) makePods(ctx context.Context, job *batchv1.Job) error {
 			Spec: *job.Spec.Template.Spec.DeepCopy(),
 		}
 		pod.Spec.NodeName = "node-1"
-		if err := k.Client.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
+		err := k.Client.Create(ctx, pod)
+		if client.IgnoreAlreadyExists(err) != nil {
 			return err
 		}
 		k.made[job.UID]++
@@ -269,14 +275,16 @@ func (k *Kubelet) mount(ctx context.Context, pod *corev1.Pod) (string, error) {
 			var items []corev1.KeyToPath
 			if v.Secret != nil {
 				var secret corev1.Secret
-				if err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: v.Secret.SecretName},
-					&secret); err != nil {
+				err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: v.Secret.SecretName},
+					&secret)
+				if err != nil {
 					return "", err
 				}
 				files, items = secret.Data, v.Secret.Items
 			} else if v.ConfigMap != nil {
 				var stored corev1.ConfigMap
-				if err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: v.ConfigMap.Name}, &stored); err != nil {
+				err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: v.ConfigMap.Name}, &stored)
+				if err != nil {
 					return "", err
 				}
 				for key, text := range stored.Data {
@@ -288,7 +296,8 @@ func (k *Kubelet) mount(ctx context.Context, pod *corev1.Pod) (string, error) {
 				return "", err
 			}
 			for _, item := range items {
-				if err := os.WriteFile(filepath.Join(root+m.MountPath, item.Path), files[item.Key], 0o600); err != nil {
+				err := os.WriteFile(filepath.Join(root+m.MountPath, item.Path), files[item.Key], 0o600)
+				if err != nil {
 					return "", err
 				}
 			}

@@ -103,7 +103,8 @@ func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Inter
 			return nil
 		}
 		to := from + l.Plan.Interval
-		if err := agenttest.WaitUntil(ctx, start.Add(to)); err != nil {
+		err := agenttest.WaitUntil(ctx, start.Add(to))
+		if err != nil {
 			return err
 		}
 		interval := l.interval(index)
@@ -212,7 +213,8 @@ func (l *Load) send(iv *record.Interval, due time.Duration) {
 func (l *Load) operation() int {
 	l.ops++
 	mixed := len(l.Plan.Workload.Operations())
-	if v := l.Plan.Verify; v != nil && l.ops%int(1/v.Share) == 0 {
+	v := l.Plan.Verify
+	if v != nil && l.ops%int(1/v.Share) == 0 {
 		return mixed
 	}
 	return l.ops % mixed
@@ -221,7 +223,8 @@ func (l *Load) operation() int {
 // Verify reports the acknowledged ledger writes of ended server processes as lost: they have no persistence.
 func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
-	if err := agenttest.WaitUntil(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
+	err := agenttest.WaitUntil(ctx, time.Now().Add(100*time.Millisecond))
+	if err != nil {
 		return nil, err
 	}
 	result := &record.Ledger{Acked: uint64(len(l.acked))}

@@ -225,7 +225,8 @@ func (k *Controller) run(
 			}
 		}
 		in := namespace
-		if _, clusterWide := source.Kind.(*corev1.NamespaceList); clusterWide {
+		_, clusterWide := source.Kind.(*corev1.NamespaceList)
+		if clusterWide {
 			in = ""
 		}
 		w, err := c.Watch(ctx, source.Kind, client.InNamespace(in))
@@ -233,7 +234,8 @@ func (k *Controller) run(
 			t.Fatal(err)
 		}
 		there := source.Kind.DeepCopyObject().(client.ObjectList)
-		if err := c.List(ctx, there, client.InNamespace(in)); err != nil {
+		err = c.List(ctx, there, client.InNamespace(in))
+		if err != nil {
 			t.Fatal(err)
 		}
 		ended.Go(func() {

@@ -87,13 +87,15 @@ func (s *Objects) addObject(kind string, object []byte) error {
 }
 
 func (s *Objects) addConfigMap(stored *corev1.ConfigMap) {
-	if _, ok := stored.BinaryData[children.ExperimentRecordKey]; ok {
+	_, ok := stored.BinaryData[children.ExperimentRecordKey]
+	if ok {
 		s.records = append(s.records, stored)
 	}
 	if _, ok := stored.BinaryData[children.HistoryKey]; ok {
 		s.Histories = append(s.Histories, stored)
 	}
-	if _, ok := stored.BinaryData[children.ResultsSeriesKey]; ok {
+	_, ok = stored.BinaryData[children.ResultsSeriesKey]
+	if ok {
 		if s.results == nil {
 			s.results = map[string]*corev1.ConfigMap{}
 		}

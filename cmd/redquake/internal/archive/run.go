@@ -133,7 +133,8 @@ func (r *Run) faultResults() []result.Fault {
 		all = append(all, *digest.ResultOf(r.kept.Faults, &f, r.Series.Start))
 	}
 	for i := range r.kept.Faults { // their objects may have been deleted
-		if f := &r.kept.Faults[i]; result.FaultWith(all, f.UID, f.Name) == nil {
+		f := &r.kept.Faults[i]
+		if result.FaultWith(all, f.UID, f.Name) == nil {
 			all = append(all, *f)
 		}
 	}

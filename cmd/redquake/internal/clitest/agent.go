@@ -67,7 +67,8 @@ func Mounted(t *testing.T, plan any) (directory string, credentials agent.Creden
 		agent.KeyPrivateKey:  credentials.PrivateKeyPEM,
 		agent.KeyToken:       []byte(credentials.Token + "\n"),
 	} {
-		if err := os.WriteFile(filepath.Join(directory, name), data, 0o600); err != nil {
+		err := os.WriteFile(filepath.Join(directory, name), data, 0o600)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +89,8 @@ func Output(
 	})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
-	if err := cmd.ExecuteContext(t.Context()); err != nil || said.Len() > 0 {
+	err := cmd.ExecuteContext(t.Context())
+	if err != nil || said.Len() > 0 {
 		t.Fatalf("%s %q: %v\n%s", cmd.Name(), args, err, said.String())
 	}
 	return out.String()
@@ -102,7 +104,8 @@ func Saved(t *testing.T, name string) *archive.Run {
 		t.Fatal(err)
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+		_, err := os.Stat(filepath.Join(root, "go.mod"))
+		if err == nil {
 			break
 		}
 		if root == filepath.Dir(root) {

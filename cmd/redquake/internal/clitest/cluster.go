@@ -50,7 +50,8 @@ func Cluster(t *testing.T, objects map[string]any) string {
 		`{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: c, cluster: {server: %q}}],
 		contexts: [{name: a, context: {cluster: c, namespace: shop}}, {name: b, context: {cluster: c, namespace: other}}]}`,
 		server.URL)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	err := os.WriteFile(file, []byte(text), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -88,7 +89,8 @@ var forms = map[string]func(text string) bool{
 // IsForm checks that a report has its form, and what it is of.
 func IsForm(t *testing.T, form, text, name string) {
 	t.Helper()
-	if is := forms[form]; is == nil || !is(text) || !strings.Contains(text, name) {
+	is := forms[form]
+	if is == nil || !is(text) || !strings.Contains(text, name) {
 		t.Errorf("this is no %s of %s:\n%.600s", form, name, text)
 	}
 }

@@ -59,7 +59,8 @@ func NewSchedule() *v1alpha1.RedisExperimentSchedule {
 	s.APIVersion = v1alpha1.GroupVersion.String()
 	s.Kind = "RedisExperimentSchedule"
 	s.Spec.Schedule, s.Spec.TimeZone = "0 3 * * *", new("Europe/Berlin")
-	if err := yaml.UnmarshalStrict([]byte(ExperimentSpec), &s.Spec.Template.Spec); err != nil {
+	err := yaml.UnmarshalStrict([]byte(ExperimentSpec), &s.Spec.Template.Spec)
+	if err != nil {
 		panic(err)
 	}
 	return s
@@ -77,7 +78,8 @@ func NewExperiment(t *testing.T, edit func(*v1alpha1.RedisExperimentSpec)) *Expe
 		},
 	}
 	e.APIVersion, e.Kind = v1alpha1.GroupVersion.String(), "RedisExperiment"
-	if err := yaml.UnmarshalStrict([]byte(ExperimentSpec), &e.Spec); err != nil {
+	err := yaml.UnmarshalStrict([]byte(ExperimentSpec), &e.Spec)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if edit != nil {
@@ -147,7 +149,8 @@ func (s *Experiment) File(t *testing.T) string {
 func FileWith(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "fsync.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	err := os.WriteFile(file, []byte(text), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -149,8 +149,8 @@ func noRecord(object []byte, err error, namespace, name string) error {
 		return fmt.Errorf("decode RedisLoadTest %s: %w", name, err)
 	}
 	why := "it has not started"
-	if complete := meta.FindStatusCondition(test.Status.Conditions,
-		v1alpha1.ConditionComplete); complete != nil {
+	complete := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionComplete)
+	if complete != nil {
 		why = complete.Reason + ": " + complete.Message
 	}
 	return fmt.Errorf("RedisLoadTest %s of namespace %s has no record (%s)", name, namespace, why)

@@ -121,12 +121,13 @@ func (f *compareFlags) tableOf(
 		return of.Plan.Outcome(of.Object, of.Record, v1alpha1.ComparisonRequirement(f.require)), nil
 	}
 	then, now := all[0], all[1]
-	if why := then.Plan.Incomplete(then.Object, then.Record); why != "" {
+	why := then.Plan.Incomplete(then.Object, then.Record)
+	if why != "" {
 		return nil, fmt.Errorf("%s is not complete, so that nothing can be compared with it: %s", args[0],
 			redis.Printable(why, len(why)))
 	}
-	if a, b := then.Record.Runs,
-		now.Record.Runs; len(a) > 0 && len(b) > 0 && a[0].Start.Equal(b[0].Start) {
+	a, b := then.Record.Runs, now.Record.Runs
+	if len(a) > 0 && len(b) > 0 && a[0].Start.Equal(b[0].Start) {
 		return nil, fmt.Errorf("%s and %s are the same experiment", args[0], args[1])
 	}
 	earlier := experiment.Earlier{

@@ -56,7 +56,8 @@ func NewMark(name string, io cli.Streams) *cobra.Command {
 		ValidArgsFunction: flags.cluster.Names(waits, kube.Fault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.at != "" {
-				if _, err := time.Parse(time.RFC3339Nano, flags.at); err != nil {
+				_, err := time.Parse(time.RFC3339Nano, flags.at)
+				if err != nil {
 					return fmt.Errorf("--at: %q is no instant such as 2026-11-23T13:08:30.136Z", flags.at)
 				}
 			}
@@ -105,8 +106,8 @@ func (f *markFlags) run(ctx context.Context, arg string, io cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := client.Patch(ctx, kube.Fault.GVR(), o.Meta().Namespace, o.Meta().Name,
-		string(patch)); err != nil {
+	err = client.Patch(ctx, kube.Fault.GVR(), o.Meta().Namespace, o.Meta().Name, string(patch))
+	if err != nil {
 		return kube.Explain(err, "annotate "+o.Ref())
 	}
 	marked, err := f.taken(ctx, client, o, value)

@@ -101,7 +101,8 @@ func (f *planFlags) run(ctx context.Context, all []*written.Object, io cli.Strea
 			fmt.Fprintln(io.Out)
 		}
 		fmt.Fprintf(io.Out, "%s (%s)\n", w.Ref(), w.File)
-		if err := f.one(ctx, client, w, targets, io.Out); err != nil {
+		err := f.one(ctx, client, w, targets, io.Out)
+		if err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -125,8 +126,8 @@ func (f *planFlags) one(
 	targets map[string]*v1alpha1.RedisTarget, out io.Writer,
 ) error {
 	candidate := w.Content.DeepCopy()
-	if there, err := client.Get(ctx, candidate); w.Content.GetName() != "" && err == nil &&
-		there != nil {
+	there, err := client.Get(ctx, candidate)
+	if w.Content.GetName() != "" && err == nil && there != nil {
 		planLine(out, "Exists", "an object of this name exists: the plan is that of a new one")
 		candidate.SetGenerateName(w.Kind.GenerateName(candidate.GetName(), "-"))
 		candidate.SetName("")
@@ -145,7 +146,8 @@ func (f *planFlags) one(
 		return planLoad(out, o.Test)
 	case kube.Experiment:
 		spec := &o.Experiment.Spec
-		if err := planExperiment(out, spec, spec.CompareTo != nil); err != nil {
+		err := planExperiment(out, spec, spec.CompareTo != nil)
+		if err != nil {
 			return err
 		}
 		planLine(out, "Revert",
@@ -206,7 +208,8 @@ func planSchedule(out io.Writer, spec *v1alpha1.RedisExperimentScheduleSpec, now
 		first = "there are no runs until spec.suspend is reset"
 	}
 	planLine(out, "Schedule", "%s (%s): %s", spec.Schedule, times.Zone(), first)
-	if err := planExperiment(out, &spec.Template.Spec, spec.CompareTo != nil); err != nil {
+	err = planExperiment(out, &spec.Template.Spec, spec.CompareTo != nil)
+	if err != nil {
 		return experiment.InTemplate(err)
 	}
 	planLine(out, "Revert",
@@ -250,8 +253,8 @@ func (f *planFlags) planFault(
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		if err := client.Delete(ctx, kube.Fault.GVR(), made.GetNamespace(), made.GetName(),
-			made.GetUID()); err != nil {
+		err := client.Delete(ctx, kube.Fault.GVR(), made.GetNamespace(), made.GetName(), made.GetUID())
+		if err != nil {
 			planLine(out, "Left", "%v; it deletes itself in a minute",
 				kube.Explain(err, "delete the dry run redisfault/"+made.GetName()))
 		}
@@ -294,17 +297,19 @@ func dryRunOf(
 		value any
 		field string
 	}{{true, "dryRun"}, {false, "suspend"}, {int64(60), "ttlSecondsAfterFinished"}} {
-		if err := unstructured.SetNestedField(dry.Object, set.value, "spec", set.field); err != nil {
+		err := unstructured.SetNestedField(dry.Object, set.value, "spec", set.field)
+		if err != nil {
 			return nil, fmt.Errorf("spec.%s: %w", set.field, err)
 		}
 	}
-	if ref := fault.Spec.LoadTestRef; ref != nil && fault.Spec.Target == nil &&
-		targets[ref.Name] != nil {
+	ref := fault.Spec.LoadTestRef
+	if ref != nil && fault.Spec.Target == nil && targets[ref.Name] != nil {
 		target, err := runtime.DefaultUnstructuredConverter.ToUnstructured(targets[ref.Name])
 		if err != nil {
 			return nil, err
 		}
-		if err := unstructured.SetNestedMap(dry.Object, target, "spec", "target"); err != nil {
+		err = unstructured.SetNestedMap(dry.Object, target, "spec", "target")
+		if err != nil {
 			return nil, fmt.Errorf("spec.target: %w", err)
 		}
 	}

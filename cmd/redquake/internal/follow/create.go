@@ -73,15 +73,17 @@ var awaited = map[schema.GroupKind]string{
 // load test waits for its Redis for a while only.
 func (c *creator) prepare(ctx context.Context, others []*written.Object) error {
 	for _, w := range others {
-		if _, err := c.client.Apply(ctx, w.Content, false); err != nil {
+		_, err := c.client.Apply(ctx, w.Content, false)
+		if err != nil {
 			return fmt.Errorf("%s: %w", w.File, kube.Explain(err, "apply "+w.Ref()))
 		}
 		fmt.Fprintf(c.notes, "%s applied\n", w.Ref())
 	}
 	for _, w := range others {
-		if resource := awaited[w.Content.GroupVersionKind().GroupKind()]; resource != "" {
-			if err := c.awaitReady(ctx, w,
-				w.Content.GroupVersionKind().GroupVersion().WithResource(resource)); err != nil {
+		resource := awaited[w.Content.GroupVersionKind().GroupKind()]
+		if resource != "" {
+			err := c.awaitReady(ctx, w, w.Content.GroupVersionKind().GroupVersion().WithResource(resource))
+			if err != nil {
 				return err
 			}
 		}
@@ -98,8 +100,8 @@ func (c *creator) awaitReady(
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	changes := make(chan kube.Change)
-	if err := c.client.Follow(ctx, resource, w.Content.GetNamespace(), w.Content.GetName(),
-		changes); err != nil {
+	err := c.client.Follow(ctx, resource, w.Content.GetNamespace(), w.Content.GetName(), changes)
+	if err != nil {
 		return err
 	}
 	last := "it was not seen"
@@ -183,7 +185,8 @@ func (c *creator) checkOne(ctx context.Context, w *written.Object) error {
 		return fmt.Errorf("%s: %s is of %s, this program knows %s", w.File, w.Ref(),
 			w.Content.GroupVersionKind().GroupVersion(), v1alpha1.GroupVersion)
 	}
-	if space := w.Content.GetNamespace(); space != "" && space != c.client.Namespace {
+	space := w.Content.GetNamespace()
+	if space != "" && space != c.client.Namespace {
 		return fmt.Errorf("%s: %s is of namespace %s, not %s: set --namespace", w.File, w.Ref(), space,
 			c.client.Namespace)
 	}
@@ -196,7 +199,8 @@ func (c *creator) checkOne(ctx context.Context, w *written.Object) error {
 			return err
 		}
 	}
-	if _, err := c.client.Apply(ctx, w.Content.DeepCopy(), true); err != nil {
+	_, err = c.client.Apply(ctx, w.Content.DeepCopy(), true)
+	if err != nil {
 		return fmt.Errorf("%s: %w", w.File, kube.Explain(err, "create "+w.Ref()))
 	}
 	return nil

@@ -111,7 +111,8 @@ func (f *follower) begin(ctx context.Context) error {
 		if kind == kube.Experiment && !slices.Contains(f.kinds, kind) {
 			continue
 		}
-		if err := f.client.Follow(ctx, kind.GVR(), f.client.Namespace, "", f.changes); err != nil {
+		err := f.client.Follow(ctx, kind.GVR(), f.client.Namespace, "", f.changes)
+		if err != nil {
 			return err
 		}
 	}
@@ -135,7 +136,8 @@ func (f *follower) apply(ctx context.Context, change kube.Change) error {
 		}
 		return nil // without a record there are the figures of the statuses, without faults the load
 	}
-	if err := f.tracker.Apply(change); err != nil || change.Object == nil {
+	err := f.tracker.Apply(change)
+	if err != nil || change.Object == nil {
 		return err
 	}
 	for _, uid := range f.of {
@@ -161,8 +163,9 @@ func (f *follower) followRecords(ctx context.Context) error {
 		if f.records[o.Test.Name] == nil {
 			var watching context.Context
 			watching, f.records[o.Test.Name] = context.WithCancel(ctx)
-			if err := f.client.Follow(watching, corev1.SchemeGroupVersion.WithResource("configmaps"),
-				f.client.Namespace, children.ResultsName(o.Test.Name), f.changes); err != nil {
+			err := f.client.Follow(watching, corev1.SchemeGroupVersion.WithResource("configmaps"),
+				f.client.Namespace, children.ResultsName(o.Test.Name), f.changes)
+			if err != nil {
 				return err
 			}
 		}
@@ -200,7 +203,8 @@ func (f *follower) unfinished() (some []*kube.Object) {
 // over reports whether everything that is followed has ended, and nothing of it acts any more.
 func (f *follower) over() bool {
 	for _, uid := range f.of {
-		if o := f.tracker.Object(uid); o == nil || !o.Finished() || o.Acts() {
+		o := f.tracker.Object(uid)
+		if o == nil || !o.Finished() || o.Acts() {
 			return false
 		}
 	}

@@ -148,7 +148,8 @@ func (f *runFlags) run(
 		return err
 	}
 	err = followToTheEnd(ctx, client, made, stop, name, f.timeout, f.plain, io)
-	if failed := writeReport(ctx, &f.cluster, report, made); failed != nil {
+	failed := writeReport(ctx, &f.cluster, report, made)
+	if failed != nil {
 		return errors.Join(failed, err)
 	}
 	return err
@@ -171,7 +172,8 @@ func followToTheEnd(
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
 	err = errors.Join(err, output.WriteEnds(io.Out, end.objects))
-	if left := unreverted(end.objects, client.Namespace, name); left != "" {
+	left := unreverted(end.objects, client.Namespace, name)
+	if left != "" {
 		fmt.Fprint(io.Err, left)
 	}
 	switch {

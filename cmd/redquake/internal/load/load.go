@@ -158,8 +158,9 @@ func runLoad(
 		return cli.AsFailure(err)
 	}
 	document := reportOf(load, series)
-	if err := errors.Join(writeLoadRun(load, document, to.format, io.Out),
-		to.record.WriteRecord(series), to.report.WriteReport(document)); err != nil {
+	err := errors.Join(writeLoadRun(load, document, to.format, io.Out),
+		to.record.WriteRecord(series), to.report.WriteReport(document))
+	if err != nil {
 		return cli.AsFailure(err)
 	}
 	return exitOf(load)

@@ -44,7 +44,8 @@ func newProgress(w io.Writer, plan *plan.Plan) *progress {
 		plan:  plan,
 		every: everyElsewhere,
 	}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	f, ok := w.(*os.File)
+	if ok && term.IsTerminal(int(f.Fd())) {
 		p.terminal, p.every = true, everyOnTerminal
 	}
 	p.next = p.every

@@ -113,7 +113,8 @@ func (f *Flags) Named(err error) error {
 // ofFlag returns the text of an error about the value of a flag.
 func (f *Flags) ofFlag(flag string, e *field.Error) string {
 	detail := strings.TrimPrefix(e.Detail, e.Field+" in body ")
-	if want, ok := wanted[flag]; ok && strings.HasPrefix(detail, "should match ") {
+	want, ok := wanted[flag]
+	if ok && strings.HasPrefix(detail, "should match ") {
 		detail = "must be " + want
 	} else if strings.HasPrefix(detail, "should match ") {
 		detail = "must be a duration, as 1m30s; no part of it below 1ms"

@@ -88,7 +88,8 @@ func (f *Flags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 		}
 		to.TLS = &plan.TLS{}
 	}
-	if err := f.checkTLSSecrets("spec.target.tls", target.TLS); err != nil {
+	err := f.checkTLSSecrets("spec.target.tls", target.TLS)
+	if err != nil {
 		return err
 	}
 	f.applyTLS(to.TLS)
@@ -119,7 +120,8 @@ func (f *Flags) wantsTLS() bool {
 // password file.
 func (f *Flags) Options() []engine.Option {
 	options := []engine.Option{engine.WithPatience(f.wait)}
-	if password := os.Getenv(PasswordVariable); password != "" && f.passwordFile == "" {
+	password := os.Getenv(PasswordVariable)
+	if password != "" && f.passwordFile == "" {
 		options = append(options, engine.WithPassword(password))
 	}
 	if f.unrecorded {

@@ -138,7 +138,8 @@ func (f *dashboardFlags) run(ctx context.Context, args []string, io cli.Streams)
 	fmt.Fprintf(io.Err, "Reading as %s. Ctrl-C ends.\n", identity.Name)
 	fmt.Fprintln(io.Out, proxy.URL(path))
 	if !f.noBrowser {
-		if err := forward.OpenBrowser(ctx, proxy.URLOnce(path)); err != nil {
+		err := forward.OpenBrowser(ctx, proxy.URLOnce(path))
+		if err != nil {
 			fmt.Fprintf(io.Err, "Open the address above in a browser: %v.\n", err)
 		}
 	}
@@ -147,7 +148,8 @@ func (f *dashboardFlags) run(ctx context.Context, args []string, io cli.Streams)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go tunnel.Follow(ctx, followEvery)
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	err = server.Serve(listener)
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the dashboard: %w", err)
 	}
 	return nil // ended by Ctrl-C, as intended

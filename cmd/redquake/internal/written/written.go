@@ -70,7 +70,8 @@ func Read(files []string, in io.Reader) ([]*Object, error) {
 // Rank orders objects by when they are created: the lowest first.
 func (w *Object) Rank() int {
 	if w.Kind == kube.Fault {
-		if setting, _, _ := unstructured.NestedBool(w.Content.Object, "spec", "setting"); setting {
+		setting, _, _ := unstructured.NestedBool(w.Content.Object, "spec", "setting")
+		if setting {
 			return 1
 		}
 	}
@@ -96,8 +97,8 @@ func writtenIn(file string, in io.Reader) ([]*Object, error) {
 				return fmt.Errorf("is not an object: %w", err)
 			}
 			w := &Object{File: file, Content: u}
-			if kind, ok := kube.KindOf(u.GetKind()); ok &&
-				u.GroupVersionKind().Group == v1alpha1.GroupVersion.Group {
+			kind, ok := kube.KindOf(u.GetKind())
+			if ok && u.GroupVersionKind().Group == v1alpha1.GroupVersion.Group {
 				w.Kind = kind
 				unstructured.RemoveNestedField(u.Object, "status")
 			}
