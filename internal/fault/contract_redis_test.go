@@ -72,24 +72,31 @@ func (m *memory) visit(address string) {
 	}
 }
 
-// harmless are the commands that change nothing, or only what shows tells of.
-var harmless = []string{
-	"ACL", "AUTH", "CLIENT LIST", "CLIENT PAUSE", "CLIENT UNPAUSE", "COMMAND", "CONFIG", "DEBUG SLEEP 0.000", "EVAL",
-	"INFO", "PING", "PUBLISH", "REPLICAOF", "TIME",
+// queries are the commands that change nothing, and shown those whose change is shown.
+var (
+	queries = []string{
+		"ACL", "AUTH", "CLIENT LIST", "COMMAND", "CONFIG GET", "DEBUG SLEEP 0.000", "HELLO", "INFO", "PING", "TIME",
+	}
+	shown = []string{
+		"CLIENT PAUSE", "CLIENT UNPAUSE", "CONFIG REWRITE", "CONFIG SET", "EVAL", "PUBLISH", "REPLICAOF",
+	}
+)
+
+// isOneOf is whether a command begins with the words of one of these.
+func isOneOf(words, commands []string) bool {
+	return slices.ContainsFunc(commands, func(name string) bool {
+		return strings.HasPrefix(strings.ToUpper(strings.Join(words, " "))+" ", name+" ")
+	})
 }
 
-// note takes down what cannot be reverted: all that is not known to be harmless.
+// note takes down what cannot be reverted: all that neither asks nor is shown.
 func (m *memory) note(c memredis.Command) {
-	words := strings.Join(c.Words, " ")
-	if c.Refused || slices.ContainsFunc(harmless, func(name string) bool {
-		return strings.HasPrefix(words+" ",
-			name+" ")
-	}) {
+	if c.Refused || isOneOf(c.Words, queries) || isOneOf(c.Words, shown) {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.changes = append(m.changes, fmt.Sprintf("%s at %s", words, c.Address))
+	m.changes = append(m.changes, fmt.Sprintf("%s at %s", strings.Join(c.Words, " "), c.Address))
 }
 
 func (m *memory) broken() []string {
@@ -100,14 +107,14 @@ func (m *memory) broken() []string {
 
 // refuse lets all servers refuse every command that changes something; nil = they perform it again.
 func (m *memory) refuse(err error) {
-	for _, command := range []string{
-		"BGREWRITEAOF", "BGSAVE", "CLIENT KILL", "CLIENT PAUSE", "CONFIG SET", "DEBUG SEGFAULT", "DEBUG SLEEP",
-		"FAILOVER", "REPLICAOF", "SHUTDOWN",
-	} {
-		if err == nil {
-			m.Script(command, nil)
-			continue
-		}
-		m.Script(command, func(string, []string) any { return err })
+	if err == nil {
+		m.Script("", nil)
+		return
 	}
+	m.Script("", func(_ string, words []string) any {
+		if isOneOf(words, queries) {
+			return nil
+		}
+		return err
+	})
 }

@@ -84,8 +84,8 @@ func (s *Server) Answer(command, reply string) {
 	s.Script(command, script)
 }
 
-// Script lets a function reply to a command, which are its first words; nil restores the server's own replies. The
-// function for more words takes precedence.
+// Script lets a function reply to a command, which are its first words, or to all of them by ""; nil restores the
+// server's own replies. The function for more words takes precedence; where it returns nil, the server replies.
 func (s *Server) Script(command string, script Script) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,16 +114,14 @@ func (c *session) script(words []string) Script {
 	s.mu.Lock()
 	var script Script
 	if len(s.scripts)+len(s.group.scripts) > 0 {
-		name := ""
-		for _, word := range words[:min(len(words), mostScripted)] {
-			name += strings.ToUpper(word)
+		for n := range min(len(words), mostScripted) + 1 {
+			name := strings.ToUpper(strings.Join(words[:n], " "))
 			if of := s.group.scripts[name]; of != nil {
 				script = of
 			}
 			if of := s.scripts[name]; of != nil {
 				script = of
 			}
-			name += " "
 		}
 	}
 	s.mu.Unlock()
