@@ -62,7 +62,9 @@ func Judge(
 
 // meets is whether a comparison shows what is required; nil if it is inconclusive.
 func meets(row *comparisons.Comparison, require v1alpha1.ComparisonRequirement) *bool {
+	//exhaustive:enforce
 	switch require {
+	case v1alpha1.RequireNone:
 	case v1alpha1.RequireNotWorse:
 		return row.NotWorse
 	case v1alpha1.RequireSame:

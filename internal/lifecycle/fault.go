@@ -180,7 +180,9 @@ func unbegun(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
 }
 
 func onLoad(o Fault, now time.Time) Decision[FaultAction] {
+	//exhaustive:enforce
 	switch o.Load {
+	case LoadRunning:
 	case LoadForeign:
 		return onForeignLoad(o, now)
 	case LoadMissing:

@@ -164,7 +164,9 @@ const (
 // Met is whether a comparison meets a requirement; known is false where it is inconclusive. Counted
 // figures are the same where neither side has any.
 func (r Comparison) Met(require Require, f Figure) (met, known bool) {
+	//exhaustive:enforce
 	switch require {
+	case RequireNone:
 	case RequireNotWorse:
 		if r.Verdict == Worse {
 			return false, true

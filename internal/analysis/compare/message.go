@@ -9,7 +9,9 @@ import (
 
 // Message is the comparison in a sentence. against names the baseline, such as appendfsync=no.
 func (r Comparison) Message(f Figure, against string) string {
+	//exhaustive:enforce
 	switch r.Reason {
+	case IntervalTooWide:
 	case Difference:
 		return fmt.Sprintf("%s %s (%s)", f.Name, r.claim(f, against), r.evidence(f))
 	case WithinMargin:

@@ -18,6 +18,7 @@ func (l *Loop) redirect(r *request) bool {
 		return false
 	}
 	r.hops++
+	//exhaustive:enforce
 	switch to.Kind {
 	case route.TryAgain:
 		l.requeue(r, l.route(r))

@@ -214,7 +214,9 @@ func take(
 	found []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, seed *int32,
 ) ([]v1alpha1.FaultTarget, error) {
 	n := 1
+	//exhaustive:enforce
 	switch selector.Mode {
+	case v1alpha1.SelectOne:
 	case v1alpha1.SelectAll:
 		n = len(found)
 	case v1alpha1.SelectCount:

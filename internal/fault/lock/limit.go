@@ -111,7 +111,9 @@ func (l Limit) Beside(own Claim, held []Claim) string {
 // message describes a wait for a limit.
 func (l Limit) message(wanted Claim, acting, ahead []Claim) string {
 	text := fmt.Sprintf("%d of %d faults act", len(acting), l.Max)
+	//exhaustive:enforce
 	switch l.Of {
+	case v1alpha1.LimitFaults:
 	case v1alpha1.LimitNamespaceFaults:
 		text = fmt.Sprintf("%d of %d faults act in namespace %s", len(acting), l.Max,
 			wanted.Fault.Namespace)

@@ -26,6 +26,7 @@ func Start(ctx context.Context, target Target, kind topology.Kind) (Tracker, err
 		return nil, errors.New("target.After is not set: pass time.After")
 	}
 	const unlimited = 1 << 20
+	//exhaustive:enforce
 	switch kind {
 	case topology.KindStandalone:
 		if len(target.Addresses) == 1 {
