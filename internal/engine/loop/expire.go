@@ -90,3 +90,17 @@ func (l *Loop) dropQueued() {
 }
 
 const abortGrace = 100 * time.Millisecond
+
+// expireAfterReading is expire for a loop that may not have read yet what arrived in time.
+func (c *Conn) expireAfterReading(before int64) {
+	if c.flight.count == 0 || c.flight.at(0).sent >= before || !c.up {
+		return
+	}
+	switch {
+	case c.pump == nil:
+		c.receive()
+	case c.loop.look.overslept: // the pump may not have run either
+		return
+	}
+	c.expire(before)
+}
