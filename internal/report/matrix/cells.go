@@ -120,9 +120,9 @@ func (s *subject) matrix() *matrixDrawing {
 	for _, row := range d.Rows {
 		longest = max(longest, len([]rune(row.Head)))
 	}
-	d.Labels = min(max(int(float64(longest)*characterWidth)+14, narrowest), widestHead)
+	d.Labels = plot.HeadWidth(longest, 14, widestHead)
 	if curves {
-		d.Ticks = s.Window.Ticks(s.faultWord())
+		d.Ticks = s.Window.Ticks(s.FaultWord())
 	}
 	return d
 }
@@ -135,14 +135,6 @@ func (s *subject) curvesOf(cell int) (curves []*overlay.Curve) {
 		}
 	}
 	return curves
-}
-
-// faultWord is what is marked at the fault.
-func (s *subject) faultWord() string {
-	if len(s.Faults) == 1 {
-		return s.Faults[0]
-	}
-	return "fault"
 }
 
 func (s *subject) cell(

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/intervals"
 	"github.com/redquake/redquake/internal/report/plot"
+	"github.com/redquake/redquake/internal/report/repeats"
 	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
@@ -59,10 +60,13 @@ func New(of *study.Study) (*report.Document, error) {
 		d.Earlier = s.Earlier.Rows
 	}
 	for _, make := range []func() (*report.Section, error){
-		s.matrixSection, s.comparisonSection, s.earlierSection, s.phasesSection, s.dotsSection,
+		s.matrixSection, s.comparisonSection, s.earlierSection,
+		func() (*report.Section, error) { return repeats.Phases(of) },
+		func() (*report.Section, error) { return repeats.Dots(of) },
 		func() (*report.Section, error) { return s.lostSection(), nil },
-		func() (*report.Section, error) { return s.limitsSection(), nil }, s.doubtsSection,
-		func() (*report.Section, error) { return s.runsSection(), nil },
+		func() (*report.Section, error) { return s.limitsSection(), nil },
+		func() (*report.Section, error) { return repeats.Doubts(of) },
+		func() (*report.Section, error) { return repeats.Runs(of), nil },
 		func() (*report.Section, error) { return s.othersSection(), nil },
 		func() (*report.Section, error) { return s.specSection(), nil },
 		func() (*report.Section, error) { return s.methodSection(), nil },

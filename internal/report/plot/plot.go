@@ -54,3 +54,10 @@ type Tick struct {
 	Text  string
 	Class string // of its style; "" = none of its own
 }
+
+// HeadWidth is how wide the heads of rows are, in pixels, of which the longest has so many
+// characters: with their padding, and at most widest.
+func HeadWidth(characters, padding, widest int) int {
+	const narrowest, character = 84, 6.9
+	return min(max(int(float64(characters)*character)+padding, narrowest), widest)
+}

@@ -164,3 +164,11 @@ func (s *Study) InDoubt() (n int) {
 	}
 	return n
 }
+
+// FaultWord is what is marked at the fault.
+func (s *Study) FaultWord() string {
+	if len(s.Faults) == 1 {
+		return s.Faults[0]
+	}
+	return "fault"
+}

@@ -1,4 +1,4 @@
-package matrix
+package repeats
 
 import (
 	"cmp"
@@ -14,6 +14,25 @@ import (
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
+
+// Phases is the parts of the recovery; nil if the phases of no run are known.
+func Phases(s *study.Study) (*report.Section, error) {
+	p := phases(s)
+	if p == nil {
+		return nil, nil
+	}
+	html, err := drawings.Draw("phases", p)
+	if err != nil {
+		return nil, err
+	}
+	return &report.Section{
+		ID:      "phases",
+		Title:   "Where the recovery went",
+		Finding: phasesFinding(s),
+		Drawing: html,
+		Tables:  []report.Table{phasesTable(s)},
+	}, nil
+}
 
 // phasesDrawing is the recovery of each cell's median run, divided into its phases.
 type phasesDrawing struct {
@@ -44,7 +63,7 @@ type phaseSegment struct {
 
 // medianRun is the conclusive run of a cell whose recovery is the median, of those whose phases are
 // known; nil = there is none.
-func (s *subject) medianRun(cell int) *study.Run {
+func medianRun(s *study.Study, cell int) *study.Run {
 	var runs []*study.Run
 	for _, run := range s.RunsOf(cell) {
 		if run.Inconclusive == "" && run.Detail != nil && len(run.Detail.Phases) > 0 {
@@ -63,11 +82,11 @@ func (s *subject) medianRun(cell int) *study.Run {
 }
 
 // phases draws the median runs; nil if the phases of none are known.
-func (s *subject) phases() *phasesDrawing {
+func phases(s *study.Study) *phasesDrawing {
 	longest := time.Duration(0)
 	runs := make([]*study.Run, len(s.Cells))
 	for i := range s.Cells {
-		if runs[i] = s.medianRun(i); runs[i] != nil {
+		if runs[i] = medianRun(s, i); runs[i] != nil {
 			longest = max(longest, totalOf(runs[i].Detail.Phases))
 		}
 	}
@@ -75,7 +94,7 @@ func (s *subject) phases() *phasesDrawing {
 		return nil
 	}
 	scale := lengthScale{longest.Seconds() * 1.13}
-	d := &phasesDrawing{Labels: s.labelWidth()}
+	d := &phasesDrawing{Labels: labelWidth(s)}
 	last := ""
 	for n, cell := range s.ByGroup() {
 		group, matched := s.GroupOf(cell)
@@ -96,7 +115,7 @@ func (s *subject) phases() *phasesDrawing {
 			Text: "+" + report.Duration(time.Duration(math.Round(x*float64(time.Second)))),
 		}
 		if x == 0 {
-			t.Text, t.Class = s.faultWord(), "z"
+			t.Text, t.Class = s.FaultWord(), "z"
 		}
 		d.Ticks = append(d.Ticks, t)
 	}
@@ -159,7 +178,7 @@ func headsOf(segments []phaseSegment) []phaseSegment {
 }
 
 // phasesTable is the phases of the median runs.
-func (s *subject) phasesTable() report.Table {
+func phasesTable(s *study.Study) report.Table {
 	t := report.Table{
 		Drawn:   true,
 		Caption: "Phases of the median run of each cell",
@@ -172,7 +191,7 @@ func (s *subject) phasesTable() report.Table {
 		},
 	}
 	for i := range s.Cells {
-		run := s.medianRun(i)
+		run := medianRun(s, i)
 		if run == nil {
 			continue
 		}
@@ -192,12 +211,12 @@ func (s *subject) phasesTable() report.Table {
 }
 
 // phasesFinding names who the most of the time belongs to, and where its share differs most.
-func (s *subject) phasesFinding() report.Prose {
+func phasesFinding(s *study.Study) report.Prose {
 	byOwner := map[report.Owner]time.Duration{}
 	total := time.Duration(0)
 	known := 0
 	for i := range s.Cells {
-		run := s.medianRun(i)
+		run := medianRun(s, i)
 		if run == nil {
 			continue
 		}
