@@ -248,7 +248,7 @@ func TestTakePictures(t *testing.T) {
 		t.Skip("only where REDQUAKE_PICTURES_OUT names the folder of the pictures: make screenshots")
 	}
 	in := Input{Name: "demo"}
-	in.readFile(t, os.Getenv("REDQUAKE_DEMO_RUN"))
+	readFile(t, &in, os.Getenv("REDQUAKE_DEMO_RUN"))
 	d, err := Fault(in, in.Faults[0].Name)
 	if err != nil {
 		t.Fatal(err)

@@ -7,34 +7,37 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
 	"github.com/redquake/redquake/internal/report/events"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // scene is what is drawn: from the injection of a fault on, or from the start of the load, of nil
 // and several faults.
-func (s *subject) scene(main *fault) *curve.Scene {
-	if main == nil && len(s.faults) == 1 {
-		main = s.faults[0]
+func scene(s *subject.Run, main *subject.Fault) *curve.Scene {
+	if main == nil && len(s.Faults) == 1 {
+		main = s.Faults[0]
 	}
 	sc := &curve.Scene{
-		Columns:      s.columns,
-		MeasuredFrom: s.from,
-		OpenLoop:     s.openLoop,
-		Level:        s.load.Total.Throughput,
+		Columns:      s.Columns,
+		MeasuredFrom: s.From,
+		OpenLoop:     s.OpenLoop,
+		Level:        s.Load.Total.Throughput,
 		LevelName:    "mean",
 	}
-	if s.load.Search != nil {
+	if s.Load.Search != nil {
 		sc.LevelName = "found"
 	}
-	if len(s.faults) == 0 {
-		sc.Silent = s.silent()
+	if len(s.Faults) == 0 {
+		sc.Silent = silences(s)
 	}
-	for _, f := range s.faults {
-		sc.Faults = append(sc.Faults, f.drawn)
+	for _, f := range s.Faults {
+		sc.Faults = append(sc.Faults, f.Drawn)
 	}
 	if main == nil {
 		for i := range sc.Faults {
@@ -44,14 +47,14 @@ func (s *subject) scene(main *fault) *curve.Scene {
 		}
 		return sc
 	}
-	sc.Zero, sc.OfFault = main.at, true
+	sc.Zero, sc.OfFault = main.At, true
 	for i := range sc.Faults {
 		sc.Faults[i].Main = sc.Faults[i].Name == main.Name
 	}
-	if b := known(main.result.Baseline); b > 0 {
+	if b := ptr.Deref(main.Result.Baseline, 0); b > 0 {
 		sc.Level, sc.LevelName, sc.Recovered = b, "baseline", .9
 		const longest = 30 * time.Second
-		sc.Baseline = curve.Window{From: max(s.from, main.at-longest), To: main.at}
+		sc.Baseline = curve.Window{From: max(s.From, main.At-longest), To: main.At}
 	}
 	return sc
 }
@@ -59,15 +62,15 @@ func (s *subject) scene(main *fault) *curve.Scene {
 // silentShown is how many of the times without a success are drawn, the longest.
 const silentShown = 50
 
-// silent are the times without a success that are long enough to be seen in steps of the record,
-// the longest first.
-func (s *subject) silent() (list []curve.Window) {
-	for _, g := range s.in.Series.Gaps() {
+// silences are the times without a success that are long enough to be seen in steps of the
+// record, the longest first.
+func silences(s *subject.Run) (list []curve.Window) {
+	for _, g := range s.In.Series.Gaps() {
 		w := (curve.Window{
 			From: time.Duration(g.From),
 			To:   time.Duration(g.To),
 		})
-		if w.To-w.From >= 3*s.columns.Step {
+		if w.To-w.From >= 3*s.Columns.Step {
 			list = append(list, w)
 		}
 	}
@@ -79,26 +82,26 @@ func (s *subject) silent() (list []curve.Window) {
 }
 
 // curves adds the section of the curves, and what the script draws from.
-func (s *subject) curves(d *report.Document, main *fault) {
-	if s.columns == nil || main != nil && main.Status.InjectedAt == nil {
-		if s.in.Series == nil && d.State != report.Pending {
+func curves(s *subject.Run, d *report.Document, main *subject.Fault) {
+	if s.Columns == nil || main != nil && main.Status.InjectedAt == nil {
+		if s.In.Series == nil && d.State != report.Pending {
 			d.Notes = append(d.Notes, noteOnNoRecord)
 		}
 		return
 	}
-	sc := s.scene(main)
+	sc := scene(s, main)
 	sec := report.Section{
 		ID:      "curve",
 		Title:   "What the clients had",
-		Finding: s.curvesFinding(main),
+		Finding: curvesFinding(s, main),
 		Drawing: sc.Curves(),
 	}
-	c := s.columns
+	c := s.Columns
 	switch {
-	case c.Step > s.in.Series.PodStep && c.Step >= c.Stored:
+	case c.Step > s.In.Series.PodStep && c.Step >= c.Stored:
 		sec.Note = fmt.Sprintf(
 			"The run is long: a point of the curves is %s, a step of the load pods %s.",
-			report.Duration(c.Step), report.Duration(s.in.Series.PodStep))
+			report.Duration(c.Step), report.Duration(s.In.Series.PodStep))
 	case c.Stored > c.Step:
 		sec.Note = fmt.Sprintf(
 			"The record was shortened: away from the faults a value is of %s, a latency of %s.",
@@ -111,21 +114,21 @@ func (s *subject) curves(d *report.Document, main *fault) {
 	d.Sections = append(d.Sections, sec)
 }
 
-func (s *subject) curvesFinding(main *fault) report.Prose {
-	if main == nil && len(s.faults) == 1 {
-		main = s.faults[0]
+func curvesFinding(s *subject.Run, main *subject.Fault) report.Prose {
+	if main == nil && len(s.Faults) == 1 {
+		main = s.Faults[0]
 	}
 	if main == nil {
-		return s.steadyFinding()
+		return steadyFinding(s)
 	}
-	i := main.result
+	i := main.Result
 	var p report.Prose
-	if b := known(i.Baseline); b > 0 {
+	if b := ptr.Deref(i.Baseline, 0); b > 0 {
 		p = p.Add("A baseline of " + report.Rate(b))
-		if length := main.outage(); length != "" {
-			p = p.Add(", then nothing for " + length + inBrackets(ofWhat(i.Outage())))
+		if main.Outage() != "" {
+			p = p.Add(", then nothing for " + main.OutageOfWhat())
 		}
-		if r := known(i.RecoveredShare); r > 0 {
+		if r := ptr.Deref(i.RecoveredShare, 0); r > 0 {
 			p = p.Add("; over the 10 s after the recovery it was " + report.Share(r) + " of the baseline")
 		}
 		p = p.Add(". ")
@@ -143,19 +146,19 @@ func (s *subject) curvesFinding(main *fault) report.Prose {
 	return p
 }
 
-func (s *subject) steadyFinding() report.Prose {
-	if len(s.faults) > 0 {
+func steadyFinding(s *subject.Run) report.Prose {
+	if len(s.Faults) > 0 {
 		return report.Text(fmt.Sprintf("Time counts from the start of the load. %d faults are marked.",
-			len(s.faults)))
+			len(s.Faults)))
 	}
 	p := report.Text("Time counts from the start of the load. ")
-	if silent := s.silent(); len(silent) > 0 {
+	if silent := silences(s); len(silent) > 0 {
 		p = p.Strong("The longest time without a success was " +
 			report.Duration(silent[0].To-silent[0].From)).Add(", " + report.Duration(silent[0].From) +
 			" after the start. ")
 	}
-	if n := len(s.load.Anomalies); n > 0 {
-		a := slices.MaxFunc(s.load.Anomalies, func(a, b result.Anomaly) int {
+	if n := len(s.Load.Anomalies); n > 0 {
+		a := slices.MaxFunc(s.Load.Anomalies, func(a, b result.Anomaly) int {
 			return cmp.Compare(a.Dip,
 				b.Dip)
 		})
@@ -167,28 +170,28 @@ func (s *subject) steadyFinding() report.Prose {
 }
 
 // zoom adds the section of one fault at the resolution of the record, with its phases.
-func (s *subject) zoom(d *report.Document, f *fault, several bool) {
+func zoom(s *subject.Run, d *report.Document, f *subject.Fault, several bool) {
 	if f.Status.InjectedAt == nil {
 		return
 	}
 	sec := report.Section{
 		ID:      "zoom",
 		Title:   "The fault",
-		Finding: f.phasesFinding(),
+		Finding: phasesFinding(f),
 	}
 	name := ""
 	if several {
 		sec.ID, name = "zoom-"+f.Name, " "+f.Name
 	}
 	sec.Title += name
-	if s.columns != nil {
-		sec.Title = fmt.Sprintf("The fault%s at %s", name, report.Duration(s.columns.Step))
-		sec.Drawing = s.scene(f).Zoom("fault-"+f.Name, &f.drawn)
+	if s.Columns != nil {
+		sec.Title = fmt.Sprintf("The fault%s at %s", name, report.Duration(s.Columns.Step))
+		sec.Drawing = scene(s, f).Zoom("fault-"+f.Name, &f.Drawn)
 	}
-	took, recovered := f.result.Recovery()
-	if recovered && len(f.result.Phases) > 0 {
+	took, recovered := f.Result.Recovery()
+	if recovered && len(f.Result.Phases) > 0 {
 		sec.Title += ", and where the " + report.Duration(took.Value) + " went"
-		sec.Tables, sec.Note = []report.Table{f.phasesTable()}, f.phasesNote()
+		sec.Tables, sec.Note = []report.Table{phasesTable(f)}, phasesNote(f)
 	}
 	if sec.Drawing != "" || len(sec.Tables) > 0 {
 		d.Sections = append(d.Sections, sec)
@@ -202,8 +205,8 @@ type owned struct {
 	longest curve.Phase
 }
 
-func (f *fault) byOwner() (list []owned) {
-	for _, p := range f.drawn.Phases {
+func byOwner(f *subject.Fault) (list []owned) {
+	for _, p := range f.Drawn.Phases {
 		k := slices.IndexFunc(list, func(o owned) bool { return o.owner == p.Owner })
 		if k < 0 {
 			list, k = append(list, owned{owner: p.Owner}), len(list)
@@ -218,21 +221,21 @@ func (f *fault) byOwner() (list []owned) {
 }
 
 // phasesFinding says whose the time was, the largest part first.
-func (f *fault) phasesFinding() report.Prose {
-	took, recovered := f.result.Recovery()
-	if took.Value == 0 || len(f.result.Phases) == 0 {
+func phasesFinding(f *subject.Fault) report.Prose {
+	took, recovered := f.Result.Recovery()
+	if took.Value == 0 || len(f.Result.Phases) == 0 {
 		switch {
 		case f.Status.SettledTime == nil:
 			return report.Text("The recovery is still observed.")
 		case !recovered:
 			return report.Text(fmt.Sprintf(
 				"The load had not recovered %s after the injection: there are no phases.",
-				report.Duration(f.waited())))
+				report.Duration(f.Waited())))
 		}
 		return report.Text("There was nothing to recover from.")
 	}
 	var p report.Prose
-	for _, o := range f.byOwner() {
+	for _, o := range byOwner(f) {
 		if o.total == 0 {
 			continue
 		}
@@ -254,7 +257,7 @@ func (f *fault) phasesFinding() report.Prose {
 	return p
 }
 
-func (f *fault) phasesTable() report.Table {
+func phasesTable(f *subject.Fault) report.Table {
 	t := report.Table{
 		Caption: "The parts of the recovery. Each begins where the one before ended, so they add up.",
 		Columns: []report.Column{
@@ -267,18 +270,18 @@ func (f *fault) phasesTable() report.Table {
 			{Title: "Known to", Number: true, Soft: true},
 		},
 	}
-	recovery, _ := f.result.Recovery()
+	recovery, _ := f.Result.Recovery()
 	whole := recovery.Value
-	for i, p := range f.drawn.Phases {
+	for i, p := range f.Drawn.Phases {
 		took := p.To - p.From
 		row := report.Row{Dim: took == 0, Cells: []report.Cell{
 			{Text: p.Name},
 			{Text: strings.TrimPrefix(events.OwnerName(p.Owner), "The "), Owner: p.Owner},
 			report.DurationCell(took),
-			report.SinceCell(p.To - f.at),
+			report.SinceCell(p.To - f.At),
 			{},
 			{Text: events.Meaning(p.Name)},
-			{Text: exactness(f.result.Phases[i].Took.Bounded())},
+			{Text: exactness(f.Result.Phases[i].Took.Bounded())},
 		}}
 		if took > 0 {
 			row.Cells[4].Bar = &report.Bar{Share: took.Seconds() / whole.Seconds(), Owner: p.Owner}
@@ -296,8 +299,8 @@ func exactness(d durations.Bounded) string {
 	return report.Off(result.UnitSeconds, d.Value.Seconds(), d.AtLeast.Seconds(), d.AtMost.Seconds())
 }
 
-func (f *fault) phasesNote() string {
-	if slices.ContainsFunc(f.drawn.Phases, func(p curve.Phase) bool { return p.Sooner > 0 }) {
+func phasesNote(f *subject.Fault) string {
+	if slices.ContainsFunc(f.Drawn.Phases, func(p curve.Phase) bool { return p.Sooner > 0 }) {
 		return "Kubernetes writes many of its instants in whole seconds: such a phase ended at the " +
 			"instant shown, or earlier, by up to the dashed line; the next phase is then longer by as much."
 	}

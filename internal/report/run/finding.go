@@ -15,21 +15,22 @@ import (
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/judgement"
+	"github.com/redquake/redquake/internal/report/subject"
 )
 
-// finding says in one sentence what happened: first what makes it worthless, or which objective is
-// missed.
-func (f *fault) finding(d *report.Document) report.Prose {
+// faultFinding says in one sentence what happened: first what makes it worthless, or which
+// objective is missed.
+func faultFinding(f *subject.Fault, d *report.Document) report.Prose {
 	switch {
 	case d.Verdict == report.Inconclusive:
 		return judgement.Inconclusive(d)
 	case f.Status.InjectedAt == nil:
-		return f.notInjected(d)
+		return notInjected(f, d)
 	case f.Status.Impact == nil && d.State == report.Failed:
 		return report.Text(judgement.Headline("There are no figures", d.Reason))
 	}
-	p := f.effectFound()
-	if lost := f.result.LostWrites(); lost != nil {
+	p := effectFound(f)
+	if lost := f.Result.LostWrites(); lost != nil {
 		if n, exact := lost.Exact(); exact && n > 0 {
 			p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(n),
 				report.Plural(int(n)), map[bool]string{true: "was", false: "were"}[n == 1]))
@@ -42,11 +43,11 @@ func (f *fault) finding(d *report.Document) report.Prose {
 }
 
 // settingFinding says whether a setting was in force for its load.
-func (f *fault) settingFinding(d *report.Document) report.Prose {
+func settingFinding(f *subject.Fault, d *report.Document) report.Prose {
 	held := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionHeld)
 	switch {
 	case f.Status.InjectedAt == nil:
-		return f.notInjected(d)
+		return notInjected(f, d)
 	case held == nil:
 		return report.Text("It is not known whether the setting was in force.")
 	case held.Status == metav1.ConditionTrue && d.Verdict != "":
@@ -55,7 +56,7 @@ func (f *fault) settingFinding(d *report.Document) report.Prose {
 	return report.Text(report.Sentence(held.Message))
 }
 
-func (f *fault) notInjected(d *report.Document) report.Prose {
+func notInjected(f *subject.Fault, d *report.Document) report.Prose {
 	name := string(f.Spec.Action.Type) + " was not injected"
 	if d.State == report.Running || d.State == report.Pending {
 		name = string(f.Spec.Action.Type) + " is not injected yet"
@@ -64,24 +65,24 @@ func (f *fault) notInjected(d *report.Document) report.Prose {
 }
 
 // effectFound says what the fault did to whom, and when that was over.
-func (f *fault) effectFound() report.Prose {
+func effectFound(f *subject.Fault) report.Prose {
 	what := string(f.Spec.Action.Type) + " of %s"
 	if kind := declared.Of(&f.Spec); kind != nil {
 		what = kind.Doing
 	}
-	target := f.targetName()
+	target := f.TargetName()
 	if target == "" {
 		target = "Redis"
 	}
-	p := append(report.Text(fmt.Sprintf(what, target)), f.outageFound()...)
-	switch took, recovered := f.result.Recovery(); {
+	p := append(report.Text(fmt.Sprintf(what, target)), outageFound(f)...)
+	switch took, recovered := f.Result.Recovery(); {
 	case f.Status.SettledTime == nil && !recovered:
 		return p.Add(" so far.")
 	case !recovered:
 		return p.Add(". ").Damage(fmt.Sprintf("The throughput was not back within %s.",
-			report.Duration(f.waited())))
+			report.Duration(f.Waited())))
 	case took.Value > 0:
-		text := spanOf(took)
+		text := subject.Span(took)
 		after := "After "
 		if text != report.Duration(took.Value) {
 			after = "Within "
@@ -92,11 +93,11 @@ func (f *fault) effectFound() report.Prose {
 }
 
 // outageFound says for how long whom nothing was answered, or how deep the throughput fell.
-func (f *fault) outageFound() report.Prose {
-	if length := f.outage(); length != "" {
+func outageFound(f *subject.Fault) report.Prose {
+	if length := f.Outage(); length != "" {
 		whom := "the clients"
-		longest := f.result.Outage()
-		switch of := ofWhat(longest); longest.Of {
+		longest := f.Result.Outage()
+		switch of := subject.OfWhat(longest); longest.Of {
 		case impact.Shard:
 			whom = "the clients of " + of
 		case impact.Probe:
@@ -106,7 +107,7 @@ func (f *fault) outageFound() report.Prose {
 		}
 		return report.Text(" left " + whom + " without a single answer ").Damage("for " + length)
 	}
-	dip, of := f.dip()
+	dip, of := f.Dip()
 	if dip < .005 {
 		return report.Text(" changed nothing that the clients could see")
 	}
@@ -116,14 +117,14 @@ func (f *fault) outageFound() report.Prose {
 	return report.Text(" took ").Damage(report.Share(dip)).Add(" of the " + of + " at most")
 }
 
-// done says what was done to what, whether that had an effect, and under which load.
-func (f *fault) done() report.Prose {
+// faultDone says what was done to what, whether that had an effect, and under which load.
+func faultDone(f *subject.Fault) report.Prose {
 	var p report.Prose
 	p = p.Strong(string(f.Spec.Action.Type))
 	role := f.Spec.Select.Role
 	if role != "" && len(f.Status.Targets) > 0 {
-		p = p.Add(fmt.Sprintf(" of the %s %s", strings.ToLower(string(role)), f.targetName()))
-	} else if name := f.targetName(); name != "" {
+		p = p.Add(fmt.Sprintf(" of the %s %s", strings.ToLower(string(role)), f.TargetName()))
+	} else if name := f.TargetName(); name != "" {
 		p = p.Add(" of " + name)
 	}
 	if at := f.Status.InjectedAt; at != nil {
@@ -138,27 +139,27 @@ func (f *fault) done() report.Prose {
 	if b := f.Status.Breach; b != nil {
 		p = p.Add(" · ").Damage("ended early by " + b.Condition).Add(": " + b.Message)
 	}
-	return append(p, f.subject.under()...)
+	return append(p, under(f.Run)...)
 }
 
 // under says which load there was on which Redis.
-func (s *subject) under() report.Prose {
+func under(s *subject.Run) report.Prose {
 	var p report.Prose
-	if s.load.Shape != "" {
-		p = p.Add(" · under ").Strong(s.load.Shape)
-		if s.test != nil && s.test.Status.LoadPods != nil {
-			n := s.test.Status.LoadPods.Desired
+	if s.Load.Shape != "" {
+		p = p.Add(" · under ").Strong(s.Load.Shape)
+		if s.Test != nil && s.Test.Status.LoadPods != nil {
+			n := s.Test.Status.LoadPods.Desired
 			p = p.Add(fmt.Sprintf(", from %d load pod%s", n, report.Plural(int(n))))
 		}
 	}
-	t := &s.load.Target
+	t := &s.Load.Target
 	if t.Version != "" || t.Topology != "" {
 		p = p.Add(" · " + strings.TrimSpace(strings.Join([]string{t.Server, t.Version}, " ")))
 		if t.Topology != "" {
 			p = p.Add(", " + strings.ToLower(t.Topology))
 		}
 		at := append(slices.Clone(t.Addresses), t.Sentinels...)
-		if s.test == nil && len(at) > 0 {
+		if s.Test == nil && len(at) > 0 {
 			p = p.Add(" at " + strings.Join(at, ","))
 		}
 	}
@@ -166,25 +167,25 @@ func (s *subject) under() report.Prose {
 }
 
 // loadFinding says in one sentence what the load had, and what its faults did.
-func (s *subject) loadFinding(d *report.Document) report.Prose {
+func loadFinding(s *subject.Run, d *report.Document) report.Prose {
 	switch {
 	case d.Verdict == report.Inconclusive:
 		return judgement.Inconclusive(d)
-	case d.State == report.Failed, s.neverBegan():
+	case d.State == report.Failed, s.NeverBegan():
 		text := "The load did not run to its end"
 		switch {
 		case d.State == report.Pending:
 			text = "The load has not begun"
-		case s.neverBegan():
+		case s.NeverBegan():
 			text = "The load never began"
 		}
 		return report.Text(judgement.Headline(text, d.Reason))
 	}
-	p := s.served(d)
-	if len(s.faults) == 1 {
-		p = append(p.Add(" "), s.faults[0].effectFound()...)
-	} else if len(s.faults) > 1 {
-		p = append(p, s.faultsFound()...)
+	p := served(s, d)
+	if len(s.Faults) == 1 {
+		p = append(p.Add(" "), effectFound(s.Faults[0])...)
+	} else if len(s.Faults) > 1 {
+		p = append(p, faultsFound(s)...)
 	}
 	if missed := judgement.FirstMissed(d); missed != "" {
 		p = p.Damage(" " + missed)
@@ -193,39 +194,40 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 }
 
 // faultsFound is the worst of several faults, in one sentence.
-func (s *subject) faultsFound() report.Prose {
+func faultsFound(s *subject.Run) report.Prose {
 	var outage, recovery durations.Bounded
 	var worst, slowest string
 	missing := 0
-	for _, f := range s.faults {
-		if o := f.result.Outage(); o.Value > outage.Value {
+	for _, f := range s.Faults {
+		if o := f.Result.Outage(); o.Value > outage.Value {
 			outage, worst = o.Bounded, f.Name
 		}
-		switch took, recovered := f.result.Recovery(); {
+		switch took, recovered := f.Result.Recovery(); {
 		case !recovered:
 			missing++
 		case took.Value > recovery.Value:
 			recovery, slowest = took, f.Name
 		}
 	}
-	p := report.Text(fmt.Sprintf(" Of %d faults ", len(s.faults)))
+	p := report.Text(fmt.Sprintf(" Of %d faults ", len(s.Faults)))
 	if outage.Value == 0 {
 		p = p.Add("none left the clients without an answer")
 	} else {
-		p = p.Add(worst + " left them without a single answer for longest, ").Damage(spanOf(outage))
+		p = p.Add(worst + " left them without a single answer for longest, ").Damage(subject.Span(outage))
 	}
 	switch {
 	case missing > 0:
 		return p.Add("; ").Damage(fmt.Sprintf("after %d of them the throughput was not back.", missing))
 	case recovery.Value > 0:
-		return p.Add(fmt.Sprintf("; the slowest recovery, from %s, took %s.", slowest, spanOf(recovery)))
+		return p.Add(fmt.Sprintf("; the slowest recovery, from %s, took %s.", slowest,
+			subject.Span(recovery)))
 	}
 	return p.Add(".")
 }
 
 // served is the sentence of the throughput.
-func (s *subject) served(d *report.Document) report.Prose {
-	t := &s.load.Total
+func served(s *subject.Run, d *report.Document) report.Prose {
+	t := &s.Load.Total
 	if t.Requests == 0 {
 		if d.State == report.Running {
 			return report.Text("The measured time has not begun.")
@@ -248,24 +250,24 @@ func (s *subject) served(d *report.Document) report.Prose {
 }
 
 // loadDone says which load there was, for how long, and on what.
-func (s *subject) loadDone() report.Prose {
-	p := s.under()
-	length := time.Duration(s.load.Elapsed)
-	if s.in.Series != nil {
-		length = s.in.Series.End()
+func loadDone(s *subject.Run) report.Prose {
+	p := under(s)
+	length := time.Duration(s.Load.Elapsed)
+	if s.In.Series != nil {
+		length = s.In.Series.End()
 	}
 	if length > 0 {
 		p = p.Add(" · for " + report.Duration(length.Round(100*time.Millisecond)))
 		// a search may end before its longest duration
-		planned := time.Duration(s.load.Planned)
-		if length < planned && s.load.Search == nil {
+		planned := time.Duration(s.Load.Planned)
+		if length < planned && s.Load.Search == nil {
 			p = p.Add(" of " + report.Duration(planned))
 		}
-		if s.from > 0 {
-			p = p.Add(", measured from " + report.Duration(s.from) + " on")
+		if s.From > 0 {
+			p = p.Add(", measured from " + report.Duration(s.From) + " on")
 		}
 	}
-	if b := s.load.Bottleneck; b != nil {
+	if b := s.Load.Bottleneck; b != nil {
 		p = p.Add(" · bottleneck ").Strong(b.Component)
 	}
 	if len(p) > 0 {

@@ -29,11 +29,11 @@ import (
 func saved(t testing.TB, name string) Input {
 	t.Helper()
 	in := Input{Name: name}
-	in.readFile(t, filepath.Join("testdata", name+".yaml"))
+	readFile(t, &in, filepath.Join("testdata", name+".yaml"))
 	return in
 }
 
-func (in *Input) readFile(t testing.TB, file string) {
+func readFile(t testing.TB, in *Input, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -45,7 +45,7 @@ func (in *Input) readFile(t testing.TB, file string) {
 			return
 		}
 		if err == nil {
-			err = in.decode(document)
+			err = decode(in, document)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func (in *Input) readFile(t testing.TB, file string) {
 	}
 }
 
-func (in *Input) decode(document []byte) error {
+func decode(in *Input, document []byte) error {
 	object, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (in *Input) decode(document []byte) error {
 			return err
 		}
 		for _, item := range list.Items {
-			if err := in.decode(item); err != nil {
+			if err := decode(in, item); err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -39,9 +40,9 @@ type errorClass struct {
 }
 
 // classesUntil are the classes of errors from the injection to recovery, the most frequent first.
-func (f *fault) classesUntil() (list []errorClass) {
-	rest := int64(f.result.Errors)
-	for _, e := range f.result.ByClass {
+func classesUntil(f *subject.Fault) (list []errorClass) {
+	rest := int64(f.Result.Errors)
+	for _, e := range f.Result.ByClass {
 		list = append(list, errorClass{name: e.Class, until: int64(e.Count)})
 		rest -= int64(e.Count)
 	}
@@ -50,8 +51,8 @@ func (f *fault) classesUntil() (list []errorClass) {
 	}
 	for i := range list {
 		c := &list[i]
-		c.first, c.last = f.when(c.name)
-		c.whole, c.wholeUnavailable = f.subject.whole(c.name)
+		c.first, c.last = firstAndLast(f, c.name)
+		c.whole, c.wholeUnavailable = inWholeRun(f.Run, c.name)
 	}
 	for i := range list { // few: dropped may belong before others
 		for k := i; k > 0 && list[k].until > list[k-1].until; k-- {
@@ -61,24 +62,24 @@ func (f *fault) classesUntil() (list []errorClass) {
 	return list
 }
 
-// whole is how many errors of a class the whole run had.
-func (s *subject) whole(class string) (n int64, unavailable bool) {
+// inWholeRun is how many errors of a class the whole run had.
+func inWholeRun(s *subject.Run, class string) (n int64, unavailable bool) {
 	if class == curve.Dropped {
-		return int64(s.load.Total.Dropped), s.load.Total.Requests == 0
+		return int64(s.Load.Total.Dropped), s.Load.Total.Requests == 0
 	}
-	for _, e := range s.load.Errors {
+	for _, e := range s.Load.Errors {
 		if e.Class == class {
 			return int64(e.Count), false
 		}
 	}
-	return 0, s.load.Total.Requests == 0
+	return 0, s.Load.Total.Requests == 0
 }
 
-// when is when the first and the last error of a class occurred from the injection to recovery, to
-// the step of the record.
-func (f *fault) when(class string) (first, last time.Duration) {
+// firstAndLast are when the first and the last error of a class occurred from the injection to
+// recovery, to the step of the record.
+func firstAndLast(f *subject.Fault, class string) (first, last time.Duration) {
 	first, last = -1, -1
-	c := f.subject.columns
+	c := f.Run.Columns
 	if c == nil {
 		return first, last
 	}
@@ -88,7 +89,7 @@ func (f *fault) when(class string) (first, last time.Duration) {
 		}
 		for i, n := range one.Counts {
 			from := time.Duration(i) * c.Step
-			if n == 0 || from+c.Step <= f.at || f.drawn.Recovered > 0 && from > f.drawn.Recovered {
+			if n == 0 || from+c.Step <= f.At || f.Drawn.Recovered > 0 && from > f.Drawn.Recovered {
 				continue
 			}
 			if first < 0 {
@@ -102,15 +103,15 @@ func (f *fault) when(class string) (first, last time.Duration) {
 
 // requestsSection says what became of the requests of a fault: why there are fewer errors than lost
 // requests, and what each class means.
-func (f *fault) requestsSection() *report.Section {
-	lost, errors := int64(f.result.LostRequests), int64(f.result.Errors)
+func requestsSection(f *subject.Fault) *report.Section {
+	lost, errors := int64(f.Result.LostRequests), int64(f.Result.Errors)
 	if f.Status.InjectedAt == nil || lost <= 0 && errors == 0 {
 		return nil
 	}
 	s := &report.Section{ID: "err", Title: "What became of the requests"}
 	late := max(0, lost-errors)
 	switch {
-	case f.subject.openLoop && lost > 0 && late > 0:
+	case f.Run.OpenLoop && lost > 0 && late > 0:
 		s.Finding = report.Text(report.Count(lost) +
 			" requests were not answered in their time. ").Strong(
 			fmt.Sprintf("%s of them ended in an error; the other %s were answered late.",
@@ -120,7 +121,7 @@ func (f *fault) requestsSection() *report.Section {
 		s.Finding = report.Text(fmt.Sprintf("%s requests fewer succeeded than at the baseline; ",
 			report.Count(lost))).Strong(report.Count(errors) + " ended in an error.").
 			Add(" In a closed loop users wait, so that few requests fail however long the outage is.")
-		if f.subject.openLoop {
+		if f.Run.OpenLoop {
 			s.Finding = report.Text(fmt.Sprintf("%s requests were not answered in their time; ",
 				report.Count(lost))).Strong(report.Count(errors) + " ended in an error.")
 		}
@@ -128,11 +129,11 @@ func (f *fault) requestsSection() *report.Section {
 		s.Finding = report.Text(report.Count(errors) +
 			" requests ended in an error, though the throughput did not fall.")
 	}
-	classes := f.classesUntil()
-	if f.subject.openLoop && late > 0 {
+	classes := classesUntil(f)
+	if f.Run.OpenLoop && late > 0 {
 		s.Drawing = splitOf(late, classes)
 	}
-	s.Tables = []report.Table{f.classTable(classes)}
+	s.Tables = []report.Table{classTable(f, classes)}
 	return s
 }
 
@@ -150,7 +151,7 @@ func splitOf(late int64, classes []errorClass) (drawing curve.Markup) {
 	return curve.Split(parts)
 }
 
-func (f *fault) classTable(classes []errorClass) report.Table {
+func classTable(f *subject.Fault, classes []errorClass) report.Table {
 	t := report.Table{
 		Columns: []report.Column{
 			{Title: "Class"},
@@ -177,8 +178,8 @@ func (f *fault) classTable(classes []errorClass) report.Table {
 			row[3] = report.Cell{}
 		}
 		if c.first >= 0 {
-			row[4], row[5] = report.SinceCell(c.first-f.at), report.SinceCell(c.last-f.at)
-			if c.first < f.at { // in the step of the injection
+			row[4], row[5] = report.SinceCell(c.first-f.At), report.SinceCell(c.last-f.At)
+			if c.first < f.At { // in the step of the injection
 				row[4] = report.Cell{Text: "at once"}
 			}
 		}
@@ -203,11 +204,11 @@ func (f *fault) classTable(classes []errorClass) report.Table {
 }
 
 // errorsSection is the errors of a load by class, and what each class means.
-func (s *subject) errorsSection() *report.Section {
-	if len(s.faults) == 1 {
-		return s.faults[0].requestsSection()
+func errorsSection(s *subject.Run) *report.Section {
+	if len(s.Faults) == 1 {
+		return requestsSection(s.Faults[0])
 	}
-	total := s.load.Total.Errors()
+	total := s.Load.Total.Errors()
 	if total == 0 {
 		return nil
 	}
@@ -215,7 +216,7 @@ func (s *subject) errorsSection() *report.Section {
 		ID:    "err",
 		Title: "Errors",
 		Finding: report.Text(fmt.Sprintf("%s of %s requests ended in an error.", report.Count(total),
-			report.Count(s.load.Total.Requests))),
+			report.Count(s.Load.Total.Requests))),
 	}
 	t := report.Table{
 		Columns: []report.Column{
@@ -225,8 +226,8 @@ func (s *subject) errorsSection() *report.Section {
 			{Title: "What it was", Soft: true, Wide: true},
 		},
 	}
-	list := s.load.Errors
-	if n := s.load.Total.Dropped; n > 0 {
+	list := s.Load.Errors
+	if n := s.Load.Total.Dropped; n > 0 {
 		list = append(list[:len(list):len(list)], result.ErrorCount{Class: curve.Dropped, Count: n})
 	}
 	for i, e := range list {
@@ -248,8 +249,8 @@ func (s *subject) errorsSection() *report.Section {
 }
 
 // operationsSection is the effect of a fault on each operation.
-func (f *fault) operationsSection() *report.Section {
-	if len(f.result.Operations) == 0 {
+func operationsSection(f *subject.Fault) *report.Section {
+	if len(f.Result.Operations) == 0 {
 		return nil
 	}
 	t := report.Table{
@@ -286,7 +287,7 @@ func (f *fault) operationsSection() *report.Section {
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	i := f.result
+	i := f.Result
 	//nolint:forbidigo // each is shown by its own name
 	if i.Reads != nil && i.Writes != nil && i.Outages != nil && i.Dips != nil {
 		row("reads", i.Outages.Reads, i.Dips.Reads, i.Reads)     //nolint:forbidigo // as such
@@ -295,21 +296,21 @@ func (f *fault) operationsSection() *report.Section {
 			t.Rows[k].Strong = true
 		}
 	}
-	for k := range f.result.Operations {
-		o := &f.result.Operations[k]
+	for k := range f.Result.Operations {
+		o := &f.Result.Operations[k]
 		row(o.Name, &o.Outage, o.Dip, &o.Failures)
 	}
 	return &report.Section{
 		ID:      "ops",
 		Title:   "Operations",
-		Finding: f.operationsFinding(),
+		Finding: operationsFinding(f),
 		Tables:  []report.Table{t},
 	}
 }
 
-func (f *fault) operationsFinding() report.Prose {
+func operationsFinding(f *subject.Fault) report.Prose {
 	worst, most := "", result.Seconds(0)
-	for _, o := range f.result.Operations {
+	for _, o := range f.Result.Operations {
 		if o.Outage.Value > most {
 			worst, most = o.Name, o.Outage.Value
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -14,12 +15,14 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/course"
+	"github.com/redquake/redquake/internal/report/figures"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // faultsSection lists the faults of a load.
-func (s *subject) faultsSection(d *report.Document) {
-	if len(s.faults) == 0 {
+func faultsSection(s *subject.Run, d *report.Document) {
+	if len(s.Faults) == 0 {
 		return
 	}
 	t := report.Table{
@@ -34,15 +37,15 @@ func (s *subject) faultsSection(d *report.Document) {
 			{Title: "Verdict"},
 		},
 	}
-	worst := s.faults[0]
-	for _, f := range s.faults {
-		cells := []report.Cell{{Text: f.Name}, {Text: string(f.Spec.Action.Type)}, report.SinceCell(f.at)}
-		figures := map[string]report.Figure{}
-		for _, one := range f.figures(f.Name) {
-			figures[one.Name] = one
+	worst := s.Faults[0]
+	for _, f := range s.Faults {
+		cells := []report.Cell{{Text: f.Name}, {Text: string(f.Spec.Action.Type)}, report.SinceCell(f.At)}
+		named := map[string]report.Figure{}
+		for _, one := range figures.OfFault(f, f.Name) {
+			named[one.Name] = one
 		}
 		for _, name := range []string{"outage", "dip", "recoveryTime", "lostWrites"} {
-			one := figures[name]
+			one := named[name]
 			cells = append(cells, report.Cell{
 				Text:  one.String(),
 				Value: one.Value,
@@ -57,7 +60,7 @@ func (s *subject) faultsSection(d *report.Document) {
 		t.Rows = append(t.Rows, report.Row{
 			Cells: append(cells, report.Cell{Text: string(f.Status.Verdict), Judged: judged}),
 		})
-		if f.result.Outage().Value > worst.result.Outage().Value {
+		if f.Result.Outage().Value > worst.Result.Outage().Value {
 			worst = f
 		}
 	}
@@ -67,20 +70,20 @@ func (s *subject) faultsSection(d *report.Document) {
 		Tables:  []report.Table{t},
 		Finding: report.Text("Each has a report of its own."),
 	}
-	length := worst.outage()
-	if length != "" && len(s.faults) > 1 {
+	length := worst.Outage()
+	if length != "" && len(s.Faults) > 1 {
 		sec.Finding = report.Text("").Strong(worst.Name + " had the longest outage, " + length).
 			Add(". Each has a report of its own.")
 	}
-	if len(s.faults) > faultsShown {
+	if len(s.Faults) > faultsShown {
 		sec.Note = fmt.Sprintf("The first %d are drawn below.", faultsShown)
 	}
 	d.Sections = append(d.Sections, sec)
 }
 
 // activeSection is the load while a fault that lasts was there.
-func (f *fault) activeSection() *report.Section {
-	w := f.result.WhileActive
+func activeSection(f *subject.Fault) *report.Section {
+	w := f.Result.WhileActive
 	if w == nil {
 		return nil
 	}
@@ -109,10 +112,10 @@ func (f *fault) activeSection() *report.Section {
 	if q := w.Latency; q != nil {
 		p50, p99 = report.Seconds(q.P50), report.Seconds(q.P99)
 	}
-	add("throughput", report.Rate(known(w.Throughput)), w.ThroughputChange, nil)
+	add("throughput", report.Rate(ptr.Deref(w.Throughput, 0)), w.ThroughputChange, nil)
 	add("p50", p50, w.LatencyP50Change, w.LatencyP50ChangeBounds)
 	add("p99", p99, w.LatencyP99Change, w.LatencyP99ChangeBounds)
-	add("errors", report.Share(known(w.ErrorRate)), w.ErrorRateChange, nil)
+	add("errors", report.Share(ptr.Deref(w.ErrorRate, 0)), w.ErrorRateChange, nil)
 	finding := report.Text("Over the " + report.Seconds(w.Length) + " in which the fault was complete")
 	if x := w.ThroughputChange; x != nil {
 		finding = finding.Add(" the throughput changed by ").Strong(report.Change(*x))
@@ -127,12 +130,12 @@ func (f *fault) activeSection() *report.Section {
 
 // more adds what is closed until it is opened: doubts, the curves as text, the specification, and
 // how to repeat the run.
-func (s *subject) more(d *report.Document, f *fault) {
-	s.add(d, s.doubtsSection(d, f), s.secondsSection(f))
-	objects := s.specification(f)
+func more(s *subject.Run, d *report.Document, f *subject.Fault) {
+	add(s, d, doubtsSection(s, d, f), secondsSection(s, f))
+	objects := specification(s, f)
 	if len(objects) > 0 {
 		d.Specification = strings.Join(objects, "---\n")
-		s.add(d, &report.Section{
+		add(s, d, &report.Section{
 			ID:      "spec",
 			Title:   "Specification",
 			Finding: report.Text("as the API server has it, defaults included"),
@@ -141,8 +144,8 @@ func (s *subject) more(d *report.Document, f *fault) {
 			Derived: true,
 		})
 	}
-	s.add(d, s.repeatSection(d, f))
-	d.Notes = append(append(d.Notes, s.load.Warnings...), s.load.Notes...)
+	add(s, d, repeatSection(s, d, f))
+	d.Notes = append(append(d.Notes, s.Load.Warnings...), s.Load.Notes...)
 	if f != nil {
 		d.Notes = append(d.Notes, f.Status.Warnings...)
 		for i := range f.Status.Targets {
@@ -152,14 +155,14 @@ func (s *subject) more(d *report.Document, f *fault) {
 			}
 		}
 	}
-	if f != nil || len(s.faults) > 0 {
+	if f != nil || len(s.Faults) > 0 {
 		d.Notes = append(d.Notes, noteOnSigns)
 	}
 }
 
 // doubtsSection lists the reasons for doubt: those that were found, and of a single fault those
 // that were looked for, with what was found and its limit.
-func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
+func doubtsSection(s *subject.Run, d *report.Document, f *subject.Fault) *report.Section {
 	sec := &report.Section{
 		ID:      "doubts",
 		Title:   "Doubts",
@@ -175,8 +178,8 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 	} else if d.Verdict == "" {
 		sec.Finding = report.Text("they are looked for at the end")
 	}
-	if f == nil && len(s.faults) == 1 {
-		f = s.faults[0]
+	if f == nil && len(s.Faults) == 1 {
+		f = s.Faults[0]
 	}
 	t := report.Table{
 		Columns: []report.Column{
@@ -200,7 +203,7 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 			},
 		})
 	}
-	for _, c := range s.passedChecks(f, d) {
+	for _, c := range passedChecks(s, f, d) {
 		unit := map[impact.CheckUnit]result.Unit{
 			impact.CheckSeconds: result.UnitSeconds,
 			impact.CheckCount:   result.UnitCount,
@@ -231,14 +234,14 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 }
 
 // passedChecks are those that were no reason for doubt, by the record.
-func (s *subject) passedChecks(f *fault, d *report.Document) (list []impact.Check) {
-	if f == nil || s.in.Series == nil || s.test == nil || f.Status.SettledTime == nil {
+func passedChecks(s *subject.Run, f *subject.Fault, d *report.Document) (list []impact.Check) {
+	if f == nil || s.In.Series == nil || s.Test == nil || f.Status.SettledTime == nil {
 		return nil
 	}
-	at := impact.Fault{At: f.at, Deadline: f.Spec.RecoveryDeadline.Duration}
-	for _, c := range impact.Checks(s.in.Series, at, impact.Options{
-		MeasuredFrom: s.from,
-		Planned:      children.Planned(&s.test.Spec),
+	at := impact.Fault{At: f.At, Deadline: f.Spec.RecoveryDeadline.Duration}
+	for _, c := range impact.Checks(s.In.Series, at, impact.Options{
+		MeasuredFrom: s.From,
+		Planned:      children.Planned(&s.Test.Spec),
 	}) {
 		if c.Passed() &&
 			!slices.ContainsFunc(d.Doubts, func(o report.Doubt) bool { return o.Reason == c.Reason }) {
@@ -253,8 +256,8 @@ const rowsShown = 120
 
 // secondsSection is the curves as a table: second by second, or longer rows if there were more than
 // rowsShown.
-func (s *subject) secondsSection(f *fault) *report.Section {
-	if s.in.Series == nil || s.in.Series.End() == 0 {
+func secondsSection(s *subject.Run, f *subject.Fault) *report.Section {
+	if s.In.Series == nil || s.In.Series.End() == 0 {
 		return nil
 	}
 	every := time.Second
@@ -263,23 +266,23 @@ func (s *subject) secondsSection(f *fault) *report.Section {
 		10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute,
 		10 * time.Minute, 30 * time.Minute, time.Hour,
 	} {
-		if every = step; s.in.Series.End() <= rowsShown*step {
+		if every = step; s.In.Series.End() <= rowsShown*step {
 			break
 		}
 	}
-	for s.in.Series.End() > rowsShown*every {
+	for s.In.Series.End() > rowsShown*every {
 		every *= 2
 	}
-	rows, err := result.NewCourse(s.in.Series, every, "", nil)
+	rows, err := result.NewCourse(s.In.Series, every, "", nil)
 	if err != nil {
 		return nil // the operation is always there
 	}
 	zero, head := time.Duration(0), "Since the start"
-	if f == nil && len(s.faults) == 1 {
-		f = s.faults[0]
+	if f == nil && len(s.Faults) == 1 {
+		f = s.Faults[0]
 	}
 	if f != nil && f.Status.InjectedAt != nil {
-		zero, head = f.at, "Since the fault"
+		zero, head = f.At, "Since the fault"
 	}
 	t := course.Table(rows, head, zero)
 	title, text := "Second by second", "the curves as a table"
@@ -299,7 +302,7 @@ func (s *subject) secondsSection(f *fault) *report.Section {
 }
 
 // specification is the objects as YAML, without what only the API server needs.
-func (s *subject) specification(f *fault) (list []string) {
+func specification(s *subject.Run, f *subject.Fault) (list []string) {
 	add := func(kind string, meta metav1.ObjectMeta, spec any) {
 		text, err := yaml.Marshal(map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(),
@@ -311,25 +314,25 @@ func (s *subject) specification(f *fault) (list []string) {
 			list = append(list, string(text))
 		}
 	}
-	if s.test != nil {
-		add("RedisLoadTest", s.test.ObjectMeta, &s.test.Spec)
+	if s.Test != nil {
+		add("RedisLoadTest", s.Test.ObjectMeta, &s.Test.Spec)
 	}
-	for _, one := range s.settings {
+	for _, one := range s.Settings {
 		add("RedisFault", one.ObjectMeta, &one.Spec)
 	}
-	faults := s.faults
+	faults := s.Faults
 	if f != nil {
-		faults = []*fault{f}
+		faults = []*subject.Fault{f}
 	}
 	for _, one := range faults {
-		if !slices.Contains(s.in.lone, one.Name) { // of these there is no specification
+		if !one.Lone {
 			add("RedisFault", one.ObjectMeta, &one.Spec)
 		}
 	}
 	return list
 }
 
-func (s *subject) repeatSection(d *report.Document, f *fault) *report.Section {
+func repeatSection(s *subject.Run, d *report.Document, f *subject.Fault) *report.Section {
 	sec := &report.Section{
 		ID:      "repeat",
 		Title:   "Repeat it",
@@ -338,28 +341,28 @@ func (s *subject) repeatSection(d *report.Document, f *fault) *report.Section {
 		Derived: true,
 	}
 	sec.Facts = []report.Fact{{Name: "Redquake", Value: d.Redquake}}
-	if c := s.columns; c != nil {
+	if c := s.Columns; c != nil {
 		sec.Facts = append(sec.Facts, report.Fact{
 			Name:  "Record",
 			Value: fmt.Sprintf("%s × %s", report.Count(c.Len()), report.Duration(c.Step)),
 		})
 	}
-	if t := s.load.Target; t.Version != "" {
+	if t := s.Load.Target; t.Version != "" {
 		sec.Facts = append(sec.Facts, report.Fact{
 			Name:  "Server",
 			Value: strings.TrimSpace(t.Server + " " + t.Version),
 		})
 	}
-	if s.test == nil {
+	if s.Test == nil {
 		return sec
 	}
-	command := fmt.Sprintf("redquake report %s -n %s -o html", s.test.Name, s.test.Namespace)
+	command := fmt.Sprintf("redquake report %s -n %s -o html", s.Test.Name, s.Test.Namespace)
 	if f != nil {
 		command += " --fault " + f.Name
 	}
 	sec.Texts = []string{
 		"# the specification above, in a file, under new names\nkubectl apply -f run.yaml\nkubectl -n " +
-			s.test.Namespace + " wait --for=condition=Complete redisloadtest/" + s.test.Name +
+			s.Test.Namespace + " wait --for=condition=Complete redisloadtest/" + s.Test.Name +
 			" --timeout=10m\n" + command + " > report.html\n",
 	}
 	return sec

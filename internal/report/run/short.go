@@ -5,6 +5,7 @@ import (
 
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/course"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -49,9 +50,8 @@ func Short(d *report.Document) *report.Document {
 // Course is the course of a run as parts of a report: its rows, the faults on it, and the times
 // without a success.
 func Course(in Input, c *result.Course) *report.Document {
-	in.complete()
-	s := newSubject(in)
-	d := s.document(report.LoadTest)
+	s := subject.New(in)
+	d := document(s, report.LoadTest)
 	d.Sections = []report.Section{
 		{
 			ID:     "course",
@@ -62,8 +62,8 @@ func Course(in Input, c *result.Course) *report.Document {
 	if c.Operation != "" {
 		d.Sections[0].Title += ", of " + c.Operation
 	}
-	s.faultsSection(d)
-	s.add(d, course.Gaps(c, s.known))
+	faultsSection(s, d)
+	add(s, d, course.Gaps(c, s.Known))
 	d.Notes = c.Notes
 	return d
 }

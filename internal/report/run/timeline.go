@@ -10,12 +10,13 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/events"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
-// timeline is the events of a fault; own tells that time counts from its injection, and not from
-// the start of the load.
-func (f *fault) timeline(own bool) (list []report.Event) {
+// timelineOf is the events of a fault; own tells that time counts from its injection, and not
+// from the start of the load.
+func timelineOf(f *subject.Fault, own bool) (list []report.Event) {
 	for _, e := range f.Status.Timeline {
 		event := report.Event{
 			At:      e.At.UTC(),
@@ -29,13 +30,13 @@ func (f *fault) timeline(own bool) (list []report.Event) {
 			event.Message = events.Meaning(e.Event)
 		}
 		if !own {
-			event.Offset += result.Seconds(f.at)
+			event.Offset += result.Seconds(f.At)
 		}
 		list = append(list, event)
 	}
-	w := f.drawn.Outage
+	w := f.Drawn.Outage
 	for i := range list {
-		at := f.at + f.Status.Timeline[i].Offset.Duration()
+		at := f.At + f.Status.Timeline[i].Offset.Duration()
 		list[i].Silent = w.To > w.From && at >= w.From && at < w.To
 	}
 	return list
@@ -43,23 +44,23 @@ func (f *fault) timeline(own bool) (list []report.Event) {
 
 // timeline is the events of all faults, from the start of the load; of a single one from its
 // injection.
-func (s *subject) timeline() (list []report.Event) {
-	for _, f := range s.faults {
-		list = append(list, f.timeline(len(s.faults) == 1)...)
+func timeline(s *subject.Run) (list []report.Event) {
+	for _, f := range s.Faults {
+		list = append(list, timelineOf(f, len(s.Faults) == 1)...)
 	}
 	slices.SortStableFunc(list, func(a, b report.Event) int { return a.At.Compare(b.At) })
 	return list
 }
 
 // quiet reports whether a fault had an outage that is drawn.
-func (s *subject) quiet() bool {
-	return slices.ContainsFunc(s.faults, func(f *fault) bool {
-		return f.drawn.Outage.To > f.drawn.Outage.From
+func quiet(s *subject.Run) bool {
+	return slices.ContainsFunc(s.Faults, func(f *subject.Fault) bool {
+		return f.Drawn.Outage.To > f.Drawn.Outage.From
 	})
 }
 
 // lookedTable is what the bottleneck was looked for in, by the record.
-func (s *subject) lookedTable() report.Table {
+func lookedTable(s *subject.Run) report.Table {
 	t := report.Table{
 		Caption: "Looked at in the steady part, in this order: the first component that reaches its limit is named.",
 		Columns: []report.Column{
@@ -70,21 +71,21 @@ func (s *subject) lookedTable() report.Table {
 			{Title: "Named from", Number: true, Soft: true},
 		},
 	}
-	if s.test == nil || s.in.Series == nil || s.load.Bottleneck == nil || s.load.Search != nil {
+	if s.Test == nil || s.In.Series == nil || s.Load.Bottleneck == nil || s.Load.Search != nil {
 		return t
 	}
-	planned, err := children.Plan(s.test, s.load.Target.Addresses)
+	planned, err := children.Plan(s.Test, s.Load.Target.Addresses)
 	if err != nil {
 		return t // of another version: what it asks for is not known here
 	}
-	in := bottleneck.Of(planned, s.in.Series)
-	if len(s.load.Servers) > 0 {
-		in.ServerCPULimit = float64(s.load.Servers[0].CPU.Limit) / 1000 // all have the lowest one
+	in := bottleneck.Of(planned, s.In.Series)
+	if len(s.Load.Servers) > 0 {
+		in.ServerCPULimit = float64(s.Load.Servers[0].CPU.Limit) / 1000 // all have the lowest one
 	}
-	for _, f := range s.faults {
+	for _, f := range s.Faults {
 		in.Without = append(in.Without, summary.Window{
-			From: f.at,
-			To:   cmp.Or(f.drawn.Recovered, f.drawn.Settled, s.in.Series.End()),
+			From: f.At,
+			To:   cmp.Or(f.Drawn.Recovered, f.Drawn.Settled, s.In.Series.End()),
 		})
 	}
 	for _, r := range bottleneck.Looked(in) {
