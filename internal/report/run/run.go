@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/events"
@@ -126,31 +123,6 @@ func document(s *subject.Run, kind report.Kind) *report.Document {
 	return d
 }
 
-func loadState(s *subject.Run, d *report.Document) {
-	switch {
-	case s.Test != nil:
-		d.State, d.Reason = subject.StateOf(s.Test.Status.Conditions, !s.Start.IsZero())
-		c := meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionComplete)
-		if c != nil && s.NeverBegan() && d.Reason == "" {
-			d.Reason = c.Message // why it was ended before
-		}
-		d.Verdict = report.Verdict(s.Test.Status.Verdict)
-		c = meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionObjectivesMet)
-		if c != nil && d.Verdict != "" {
-			d.Reason = c.Message
-		}
-	case s.In.Load != nil:
-		d.Verdict, d.Reason = report.Verdict(s.Load.Verdict), s.Load.Why
-		if s.Load.Outcome == result.Failed {
-			d.State = report.Failed
-		}
-	case !s.In.Series.Ended():
-		d.State = report.Running
-	default:
-		d.Verdict = report.Inconclusive // see doubts
-	}
-}
-
 // add adds the sections that have something to show.
 func add(s *subject.Run, d *report.Document, sections ...*report.Section) {
 	for _, one := range sections {
@@ -158,22 +130,6 @@ func add(s *subject.Run, d *report.Document, sections ...*report.Section) {
 			d.Sections = append(d.Sections, *one)
 		}
 	}
-}
-
-// noResult is the reason for the doubt about a record of which nobody knows what was measured, and
-// required.
-const noResult = "NoResult"
-
-const effectUnconfirmed = "EffectUnconfirmed"
-
-// unlisted is the doubt of an inconclusive verdict whose reason is in its condition only.
-func unlisted(conditions []metav1.Condition, of string) report.Doubt {
-	one := report.Doubt{Reason: string(report.Inconclusive), Of: of}
-	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionObjectivesMet)
-	if c != nil {
-		one.Message = c.Message
-	}
-	return one
 }
 
 // objectiveOf is an objective in a report.

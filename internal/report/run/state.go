@@ -1,8 +1,9 @@
 package run
 
 import (
-	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
@@ -58,58 +59,27 @@ func undoubted(f *subject.Fault) string {
 	return "No reason for doubt was found"
 }
 
-func faultDoubts(f *subject.Fault, of string) (list []report.Doubt) {
-	for _, d := range f.Result.Doubts {
-		list = append(list, report.Doubt{
-			Reason:  d.Reason,
-			Of:      of,
-			Message: d.Message,
-		})
-	}
-	if f.Status.Effect == v1alpha1.EffectNotObserved ||
-		f.Status.Effect == v1alpha1.EffectInconclusive {
-		list = append(list, report.Doubt{
-			Reason:  effectUnconfirmed,
-			Of:      of,
-			Message: "effect " + string(f.Status.Effect) + ": " + f.Status.EffectEvidence,
-		})
-	}
-	inconclusive := slices.ContainsFunc(f.Result.Objectives, func(o result.Objective) bool {
-		return o.Met == nil
-	})
-	if len(list) == 0 && f.Status.Verdict == v1alpha1.VerdictInconclusive && !inconclusive {
-		list = append(list, unlisted(f.Status.Conditions, of))
-	}
-	return list
-}
-
-// doubts are those about the load, and about each fault.
-func doubts(s *subject.Run) (list []report.Doubt) {
+func loadState(s *subject.Run, d *report.Document) {
 	switch {
-	case s.In.Load != nil:
-		for _, d := range s.In.Load.Doubts {
-			list = append(list, report.Doubt{Reason: d.Reason, Message: d.Message})
-		}
 	case s.Test != nil:
-		for _, d := range s.Test.Status.Doubts {
-			list = append(list, report.Doubt{Reason: d.Reason, Message: d.Message})
+		d.State, d.Reason = subject.StateOf(s.Test.Status.Conditions, !s.Start.IsZero())
+		c := meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionComplete)
+		if c != nil && s.NeverBegan() && d.Reason == "" {
+			d.Reason = c.Message // why it was ended before
 		}
-	}
-	if s.Test != nil && len(list) == 0 && s.Test.Status.Verdict == v1alpha1.VerdictInconclusive {
-		if !slices.ContainsFunc(s.Test.Status.Objectives, func(o v1alpha1.ObjectiveResult) bool {
-			return o.Met == nil
-		}) {
-			list = append(list, unlisted(s.Test.Status.Conditions, ""))
+		d.Verdict = report.Verdict(s.Test.Status.Verdict)
+		c = meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionObjectivesMet)
+		if c != nil && d.Verdict != "" {
+			d.Reason = c.Message
 		}
+	case s.In.Load != nil:
+		d.Verdict, d.Reason = report.Verdict(s.Load.Verdict), s.Load.Why
+		if s.Load.Outcome == result.Failed {
+			d.State = report.Failed
+		}
+	case !s.In.Series.Ended():
+		d.State = report.Running
+	default:
+		d.Verdict = report.Inconclusive // see doubts
 	}
-	if s.Test == nil && s.In.Load == nil && s.In.Series != nil && s.In.Series.Ended() {
-		list = append(list, report.Doubt{
-			Reason:  noResult,
-			Message: "the record has no result of its run: the figures are of the whole time, with ramp-up and warm-up, and nobody judged them",
-		})
-	}
-	for _, f := range s.Faults {
-		list = append(list, faultDoubts(f, f.Name)...)
-	}
-	return list
 }
