@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/report/intervals"
 	"github.com/redquake/redquake/internal/report/plot"
 	"github.com/redquake/redquake/internal/report/repeats"
+	"github.com/redquake/redquake/internal/report/specification"
 	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
@@ -68,7 +69,7 @@ func New(of *study.Study) (*report.Document, error) {
 		func() (*report.Section, error) { return repeats.Doubts(of) },
 		func() (*report.Section, error) { return repeats.Runs(of), nil },
 		func() (*report.Section, error) { return s.othersSection(), nil },
-		func() (*report.Section, error) { return s.specSection(), nil },
+		func() (*report.Section, error) { return specification.Section(d), nil },
 		func() (*report.Section, error) { return s.methodSection(), nil },
 	} {
 		section, err := make()
@@ -324,20 +325,6 @@ func (s *subject) doubts() (list []report.Doubt) {
 		}
 	}
 	return list
-}
-
-func (s *subject) specSection() *report.Section {
-	if s.Spec == "" {
-		return nil
-	}
-	return &report.Section{
-		ID:      "spec",
-		Title:   "Specification",
-		Finding: report.Text("as the API server has it, defaults included"),
-		Texts:   []string{s.Spec},
-		Folded:  true,
-		Derived: true,
-	}
 }
 
 // methodSection is how it was compared.

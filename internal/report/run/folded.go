@@ -5,12 +5,9 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/course"
+	"github.com/redquake/redquake/internal/report/specification"
 	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -19,19 +16,8 @@ import (
 // how to repeat the run.
 func more(s *subject.Run, d *report.Document, f *subject.Fault) {
 	add(s, d, doubtsSection(s, d, f), secondsSection(s, f))
-	objects := specification(s, f)
-	if len(objects) > 0 {
-		d.Specification = strings.Join(objects, "---\n")
-		add(s, d, &report.Section{
-			ID:      "spec",
-			Title:   "Specification",
-			Finding: report.Text("as the API server has it, defaults included"),
-			Texts:   []string{d.Specification},
-			Folded:  true,
-			Derived: true,
-		})
-	}
-	add(s, d, repeatSection(s, d, f))
+	d.Specification = strings.Join(objects(s, f), "---\n")
+	add(s, d, specification.Section(d), repeatSection(s, d, f))
 	d.Notes = append(append(d.Notes, s.Load.Warnings...), s.Load.Notes...)
 	if f != nil {
 		d.Notes = append(d.Notes, f.Status.Warnings...)
@@ -97,24 +83,13 @@ func secondsSection(s *subject.Run, f *subject.Fault) *report.Section {
 	}
 }
 
-// specification is the objects as YAML, without what only the API server needs.
-func specification(s *subject.Run, f *subject.Fault) (list []string) {
-	add := func(kind string, meta metav1.ObjectMeta, spec any) {
-		text, err := yaml.Marshal(map[string]any{
-			"apiVersion": v1alpha1.GroupVersion.String(),
-			"kind":       kind,
-			"metadata":   map[string]string{"name": meta.Name, "namespace": meta.Namespace},
-			"spec":       spec,
-		})
-		if err == nil { // a decoded object can be encoded
-			list = append(list, string(text))
-		}
-	}
+// objects are those of a report as YAML.
+func objects(s *subject.Run, f *subject.Fault) (list []string) {
 	if s.Test != nil {
-		add("RedisLoadTest", s.Test.ObjectMeta, &s.Test.Spec)
+		list = append(list, specification.Of("RedisLoadTest", &s.Test.ObjectMeta, &s.Test.Spec))
 	}
 	for _, one := range s.Settings {
-		add("RedisFault", one.ObjectMeta, &one.Spec)
+		list = append(list, specification.Of("RedisFault", &one.ObjectMeta, &one.Spec))
 	}
 	faults := s.Faults
 	if f != nil {
@@ -122,7 +97,7 @@ func specification(s *subject.Run, f *subject.Fault) (list []string) {
 	}
 	for _, one := range faults {
 		if !one.Lone {
-			add("RedisFault", one.ObjectMeta, &one.Spec)
+			list = append(list, specification.Of("RedisFault", &one.ObjectMeta, &one.Spec))
 		}
 	}
 	return list

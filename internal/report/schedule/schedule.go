@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/plot"
+	"github.com/redquake/redquake/internal/report/specification"
 	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
@@ -45,7 +46,7 @@ func (s *Schedule) Report() (*report.Document, error) {
 		Verdict:       report.Verdict(o.Status.Verdict),
 		Finding:       s.finding(),
 		Done:          s.done(),
-		Specification: study.Specification("RedisExperimentSchedule", &o.ObjectMeta, &o.Spec),
+		Specification: specification.Of("RedisExperimentSchedule", &o.ObjectMeta, &o.Spec),
 		Styles:        plot.Styles,
 	}
 	d.Reason = s.reason()
@@ -63,14 +64,7 @@ func (s *Schedule) Report() (*report.Document, error) {
 		s.regressionsSection(),
 		s.changesSection(runs),
 		s.nightsSection(),
-		{
-			ID:      "spec",
-			Title:   "Specification",
-			Finding: report.Text("as the API server has it, defaults included"),
-			Texts:   []string{d.Specification},
-			Folded:  true,
-			Derived: true,
-		},
+		specification.Section(d),
 	} {
 		if section != nil {
 			d.Sections = append(d.Sections, *section)

@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/specification"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result/comparisons"
 	"github.com/redquake/redquake/internal/version"
@@ -91,7 +92,7 @@ func Two(
 		State:     report.Complete,
 		Asked:     Asked{Question: later.Plan.Question(&later.Object.Spec.Compare), Require: require},
 		Done:      Done(&later.Object.Spec),
-		Spec:      Specification("RedisExperiment", &later.Object.ObjectMeta, &later.Object.Spec),
+		Spec:      specification.Of("RedisExperiment", &later.Object.ObjectMeta, &later.Object.Spec),
 		Repeat:    later.Plan.Repeat,
 		Window:    WindowOf(later.Record),
 	}

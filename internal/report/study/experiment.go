@@ -8,13 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/specification"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result/comparisons"
 	"github.com/redquake/redquake/internal/version"
@@ -42,7 +42,7 @@ func (e *Experiment) Study(require v1alpha1.ComparisonRequirement) *Study {
 		Seed:      o.Status.Seed,
 		Table:     e.Plan.Outcome(o, e.Record, require),
 		Done:      Done(&o.Spec),
-		Spec:      Specification("RedisExperiment", &o.ObjectMeta, &o.Spec),
+		Spec:      specification.Of("RedisExperiment", &o.ObjectMeta, &o.Spec),
 		Window:    WindowOf(e.Record),
 		Asked: Asked{
 			Question: e.Plan.Question(&o.Spec.Compare),
@@ -199,18 +199,4 @@ func Done(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 		parts = append(parts, "in each run "+wording.List(faults))
 	}
 	return report.Text(strings.Join(parts, ", "))
-}
-
-// Specification is the specification of an object of a kind.
-func Specification(kind string, o *metav1.ObjectMeta, spec any) string {
-	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(),
-		"kind":       kind,
-		"metadata":   map[string]string{"name": o.Name, "namespace": o.Namespace},
-		"spec":       spec,
-	})
-	if err != nil { // a decoded object can be encoded
-		return ""
-	}
-	return string(text)
 }
