@@ -269,6 +269,15 @@ type Bar struct {
 	Label string  // the sentence of the drawing
 }
 
+// Add adds the sections that have something to show: nil has nothing.
+func (d *Document) Add(sections ...*Section) {
+	for _, one := range sections {
+		if one != nil {
+			d.Sections = append(d.Sections, *one)
+		}
+	}
+}
+
 // Unreliable reports whether the figures must not be trusted.
 func (d *Document) Unreliable() bool {
 	return d.Verdict == Inconclusive

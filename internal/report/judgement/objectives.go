@@ -3,6 +3,7 @@ package judgement
 import (
 	"fmt"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/report"
 )
 
@@ -68,4 +69,24 @@ var judgedWords = map[report.Judged]string{
 	report.Met:       "met",
 	report.Missed:    "missed",
 	report.NotJudged: "not judged",
+}
+
+// Of is what became of an objective; met is nil if it could not be judged.
+func Of(met *bool) report.Judged {
+	switch {
+	case met == nil:
+		return report.NotJudged
+	case *met:
+		return report.Met
+	}
+	return report.Missed
+}
+
+// OfVerdict is how a verdict is marked; "" where there is none yet.
+func OfVerdict(verdict v1alpha1.Verdict) report.Judged {
+	return map[v1alpha1.Verdict]report.Judged{
+		v1alpha1.VerdictPass:         report.Met,
+		v1alpha1.VerdictFail:         report.Missed,
+		v1alpha1.VerdictInconclusive: report.NotJudged,
+	}[verdict]
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/intervals"
+	"github.com/redquake/redquake/internal/report/judgement"
 	"github.com/redquake/redquake/internal/report/plot"
 	"github.com/redquake/redquake/internal/report/repeats"
 	"github.com/redquake/redquake/internal/report/specification"
@@ -76,9 +77,7 @@ func New(of *study.Study) (*report.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		if section != nil {
-			d.Sections = append(d.Sections, *section)
-		}
+		d.Add(section)
 	}
 	d.Notes = append([]string{"Runs in doubt are shown and are in no figure."}, s.Table.Opposed()...)
 	return d, nil
@@ -292,14 +291,11 @@ func required(name string, r *comparisons.Comparison, met *bool) report.Objectiv
 		Actual:  r.Change,
 		AtLeast: r.AtLeast,
 		AtMost:  r.AtMost,
-		Judged:  report.NotJudged,
+		Judged:  judgement.Of(met),
 		Message: r.Message,
 	}
 	if compare.FigureNamed(r.Figure).Counted {
 		o.Unit = result.UnitCount
-	}
-	if met != nil {
-		o.Judged = map[bool]report.Judged{true: report.Met, false: report.Missed}[*met]
 	}
 	return o
 }

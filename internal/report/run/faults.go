@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/figures"
+	"github.com/redquake/redquake/internal/report/judgement"
 	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -44,13 +44,11 @@ func faultsSection(s *subject.Run, d *report.Document) {
 				Unit:  one.Unit,
 			})
 		}
-		judged := map[v1alpha1.Verdict]report.Judged{
-			v1alpha1.VerdictPass:         report.Met,
-			v1alpha1.VerdictFail:         report.Missed,
-			v1alpha1.VerdictInconclusive: report.NotJudged,
-		}[f.Status.Verdict]
 		t.Rows = append(t.Rows, report.Row{
-			Cells: append(cells, report.Cell{Text: string(f.Status.Verdict), Judged: judged}),
+			Cells: append(cells, report.Cell{
+				Text:   string(f.Status.Verdict),
+				Judged: judgement.OfVerdict(f.Status.Verdict),
+			}),
 		})
 		if f.Result.Outage().Value > worst.Result.Outage().Value {
 			worst = f

@@ -15,9 +15,9 @@ import (
 // more adds what is closed until it is opened: doubts, the curves as text, the specification, and
 // how to repeat the run.
 func more(s *subject.Run, d *report.Document, f *subject.Fault) {
-	add(s, d, doubtsSection(s, d, f), secondsSection(s, f))
+	d.Add(doubtsSection(s, d, f), secondsSection(s, f))
 	d.Specification = strings.Join(objects(s, f), "---\n")
-	add(s, d, specification.Section(d), repeatSection(s, d, f))
+	d.Add(specification.Section(d), repeatSection(s, d, f))
 	d.Notes = append(append(d.Notes, s.Load.Warnings...), s.Load.Notes...)
 	if f != nil {
 		d.Notes = append(d.Notes, f.Status.Warnings...)

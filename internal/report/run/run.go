@@ -46,9 +46,9 @@ func LoadTest(in Input) *report.Document {
 	for i := range s.Faults[:min(len(s.Faults), faultsShown)] {
 		zoom(s, d, s.Faults[i], len(s.Faults) > 1)
 	}
-	add(s, d, events.Timeline(d, quiet(s)), errorsSection(s), measured.Operations(s.Load, s.OpenLoop),
+	d.Add(events.Timeline(d, quiet(s)), errorsSection(s), measured.Operations(s.Load, s.OpenLoop),
 		measured.Shards(s.Load), measured.Search(s.Load.Search))
-	add(s, d, measured.Servers(s.Load, lookedTable(s)), measured.Verification(s.Verification()),
+	d.Add(measured.Servers(s.Load, lookedTable(s)), measured.Verification(s.Verification()),
 		judgement.Objectives(d))
 	more(s, d, nil)
 	return d
@@ -90,7 +90,7 @@ func Fault(in Input, name string) (*report.Document, error) {
 	d.Timeline = timelineOf(one, true)
 	curves(s, d, one)
 	zoom(s, d, one, false)
-	add(s, d, events.Timeline(d, quiet(s)), requestsSection(one), operationsSection(one),
+	d.Add(events.Timeline(d, quiet(s)), requestsSection(one), operationsSection(one),
 		activeSection(one), measured.Servers(s.Load, lookedTable(s)), judgement.Objectives(d))
 	more(s, d, one)
 	return d, nil
@@ -123,18 +123,9 @@ func document(s *subject.Run, kind report.Kind) *report.Document {
 	return d
 }
 
-// add adds the sections that have something to show.
-func add(s *subject.Run, d *report.Document, sections ...*report.Section) {
-	for _, one := range sections {
-		if one != nil {
-			d.Sections = append(d.Sections, *one)
-		}
-	}
-}
-
 // objectiveOf is an objective in a report.
 func objectiveOf(o *result.Objective, of string) report.Objective {
-	out := report.Objective{
+	return report.Objective{
 		Name:    o.Name,
 		Of:      of,
 		Unit:    o.Unit,
@@ -142,13 +133,9 @@ func objectiveOf(o *result.Objective, of string) report.Objective {
 		Actual:  o.Actual,
 		AtLeast: o.AtLeast,
 		AtMost:  o.AtMost,
-		Judged:  report.NotJudged,
+		Judged:  judgement.Of(o.Met),
 		Message: o.Message,
 	}
-	if o.Met != nil {
-		out.Judged = map[bool]report.Judged{true: report.Met, false: report.Missed}[*o.Met]
-	}
-	return out
 }
 
 // objectives are those of the load, and of its faults.

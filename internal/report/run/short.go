@@ -63,7 +63,7 @@ func Course(in Input, c *result.Course) *report.Document {
 		d.Sections[0].Title += ", of " + c.Operation
 	}
 	faultsSection(s, d)
-	add(s, d, course.Gaps(c, s.Known))
+	d.Add(course.Gaps(c, s.Known))
 	d.Notes = c.Notes
 	return d
 }

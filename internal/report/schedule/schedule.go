@@ -59,17 +59,8 @@ func (s *Schedule) Report() (*report.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, section := range []*report.Section{
-		trend,
-		s.regressionsSection(),
-		s.changesSection(runs),
-		s.nightsSection(),
-		specification.Section(d),
-	} {
-		if section != nil {
-			d.Sections = append(d.Sections, *section)
-		}
-	}
+	d.Add(trend, s.regressionsSection(), s.changesSection(runs), s.nightsSection(),
+		specification.Section(d))
 	d.Notes = []string{
 		"A change that was found never moves or vanishes: each run is judged by those before it alone.",
 	}

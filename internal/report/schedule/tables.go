@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/judgement"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -143,11 +143,6 @@ func (s *Schedule) nightsSection() *report.Section {
 		},
 	}
 	for _, r := range slices.Backward(s.History.Runs) {
-		judged := map[v1alpha1.Verdict]report.Judged{
-			v1alpha1.VerdictPass:         report.Met,
-			v1alpha1.VerdictFail:         report.Missed,
-			v1alpha1.VerdictInconclusive: report.NotJudged,
-		}[r.Verdict]
 		verdict := string(r.Verdict)
 		if verdict == "" {
 			verdict = "none"
@@ -156,7 +151,7 @@ func (s *Schedule) nightsSection() *report.Section {
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
 			{Text: r.Name},
 			{Text: r.Scheduled.UTC().Format("2 Jan 2006, 15:04")},
-			{Text: verdict, Judged: judged},
+			{Text: verdict, Judged: judgement.OfVerdict(r.Verdict)},
 			{Text: r.Against},
 			{Text: report.Count(len(r.Regressed)), Value: &regressed, Unit: result.UnitCount},
 			{Text: r.Confirms},
