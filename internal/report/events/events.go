@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 )
 
-// OwnerName is what an owner is called at the begin of a sentence.
+// OwnerName is what an owner is called within a sentence.
 func OwnerName(o report.Owner) string {
 	return ownerNames[o]
 }
@@ -15,9 +15,9 @@ func OwnerName(o report.Owner) string {
 var ownerNames = map[report.Owner]string{
 	report.Kubernetes: "Kubernetes",
 	report.Redis:      "Redis",
-	report.Client:     "The clients",
-	report.ByFault:    "The fault itself",
-	report.Nobody:     "Unexplained",
+	report.Client:     "the clients",
+	report.ByFault:    "the fault itself",
+	report.Nobody:     "unexplained",
 }
 
 // Meaning says what an event is, which ended a phase; "" = it is not known.
@@ -78,7 +78,8 @@ var (
 	clientEvents = []string{"FirstError", "FirstSuccess", "Recovered", durations.Serves}
 )
 
-// OwnerOf is whose an event, or the phase that it ended, is.
+// OwnerOf is whose an event, or the phase that it ended, is, in the report of a run as in that of an
+// experiment.
 func OwnerOf(event string, source v1alpha1.PhaseSource) report.Owner {
 	if source != "" {
 		return report.Owner(source)

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/events"
 	"github.com/redquake/redquake/internal/report/plot"
 	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/report/wording"
@@ -130,10 +132,7 @@ func totalOf(phases []result.Phase) (total time.Duration) {
 }
 
 func ownerOf(p *result.Phase) report.Owner {
-	if p.Source == "" || p.Name == "Unexplained" {
-		return report.Nobody
-	}
-	return report.Owner(p.Source)
+	return events.OwnerOf(p.Name, v1alpha1.PhaseSource(p.Source))
 }
 
 func (row *phaseRow) set(run *study.Run, cell string, scale lengthScale) {
@@ -148,12 +147,13 @@ func (row *phaseRow) set(run *study.Run, cell string, scale lengthScale) {
 		p := &run.Detail.Phases[i]
 		length := time.Duration(p.Took.Value)
 		share := 100 * length.Seconds() / scale.most
+		owner := ownerOf(p)
 		seg := phaseSegment{
 			Left:  scale.of(from.Seconds()),
 			Width: plot.At(share),
-			Owner: ownerOf(p),
+			Owner: owner,
 			Name:  p.Name,
-			Title: fmt.Sprintf("until %s: %s, %s", p.Name, report.Duration(length), ownerOf(p)),
+			Title: fmt.Sprintf("until %s: %s, %s", p.Name, report.Duration(length), owner),
 		}
 		if share > 9 {
 			seg.Text = report.Duration(length)
@@ -197,12 +197,13 @@ func phasesTable(s *study.Study) report.Table {
 		}
 		for k := range run.Detail.Phases {
 			p := &run.Detail.Phases[k]
+			owner := ownerOf(p)
 			length := p.Took.Value.Seconds()
 			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
 				{Text: s.Cells[i].Name},
 				{Text: report.Count(run.Number)},
 				{Text: p.Name},
-				{Text: string(ownerOf(p)), Owner: ownerOf(p)},
+				{Text: string(owner), Owner: owner},
 				{Text: report.Duration(time.Duration(p.Took.Value)), Value: &length, Unit: result.UnitSeconds},
 			}})
 		}
@@ -228,14 +229,16 @@ func phasesFinding(s *study.Study) report.Prose {
 		}
 	}
 	p := report.Text("The run with the median recovery of each cell, taken apart: ")
-	for i, o := range []report.Owner{report.Kubernetes, report.Redis, report.Client, report.Nobody} {
+	for i, o := range []report.Owner{
+		report.ByFault, report.Kubernetes, report.Redis, report.Client, report.Nobody,
+	} {
 		if byOwner[o] == 0 {
 			continue
 		}
 		if i > 0 && len(p) > 1 {
 			p = p.Add(", ")
 		}
-		p = p.By(o, ownerNames[o]).Add(" " +
+		p = p.By(o, events.OwnerName(o)).Add(" " +
 			wording.Percent(math.Round(100*byOwner[o].Seconds()/total.Seconds())/100))
 	}
 	p = p.Add(" of the time of all of them.")
@@ -246,11 +249,4 @@ func phasesFinding(s *study.Study) report.Prose {
 				wording.Plural(len(s.Cells)-known, "cell")))
 	}
 	return p
-}
-
-var ownerNames = map[report.Owner]string{
-	report.Kubernetes: "Kubernetes",
-	report.Redis:      "Redis",
-	report.Client:     "the clients",
-	report.Nobody:     "unexplained",
 }

@@ -243,7 +243,8 @@ func phasesFinding(f *subject.Fault) report.Prose {
 			p = p.Add(" ")
 		}
 		share := report.Share(float64(int(100*o.total.Seconds()/took.Value.Seconds()+.5)) / 100)
-		had := events.OwnerName(o.owner) + " had"
+		name := events.OwnerName(o.owner)
+		had := strings.ToUpper(name[:1]) + name[1:] + " had"
 		if o.owner == report.Nobody {
 			had = "No event explains"
 		}
@@ -276,7 +277,7 @@ func phasesTable(f *subject.Fault) report.Table {
 		took := p.To - p.From
 		row := report.Row{Dim: took == 0, Cells: []report.Cell{
 			{Text: p.Name},
-			{Text: strings.TrimPrefix(events.OwnerName(p.Owner), "The "), Owner: p.Owner},
+			{Text: strings.TrimPrefix(events.OwnerName(p.Owner), "the "), Owner: p.Owner},
 			report.DurationCell(took),
 			report.SinceCell(p.To - f.At),
 			{},
