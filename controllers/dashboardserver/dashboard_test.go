@@ -18,15 +18,9 @@ import (
 // it is complete and changes no more.
 func TestDashboardFollowsARun(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		redis.DownFor = time.Second
-		w.Kubelet.Start()
-		o := operatortest.StartOperator(w.Place, operatortest.Spy{})
-		source := &dashboardserver.Source{Client: w.Client, Runs: o.Sessions}
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: operatortest.Length(40 * time.Second)}
-		}))
+	operatortest.Scenario{Load: operatortest.Lasting(40 * time.Second)}.Run(t, func(w *operatortest.World) {
+		w.Redis.DownFor = time.Second
+		source := &dashboardserver.Source{Client: w.Client, Runs: w.Operator.Sessions}
 		w.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{After: operatortest.Length(15 * time.Second)}
 		}))
@@ -83,12 +77,9 @@ func TestDashboardFollowsARun(t *testing.T) {
 // Lists have what kubectl get shows, and unknown objects, or those of namespaces that are not watched, are not there.
 func TestDashboardLists(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		o := operatortest.StartOperator(w.Place, operatortest.Spy{})
-		source := &dashboardserver.Source{Client: w.Client, Runs: o.Sessions}
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		source := &dashboardserver.Source{Client: w.Client, Runs: w.Operator.Sessions}
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), nil))
 		e := w.ExperimentEnds("latency", time.Hour)
 		ctx := context.Background()
 		d, err := source.Report(ctx, served.Key{Resource: served.Experiments, Namespace: w.Namespace, Name: "latency"})
@@ -107,7 +98,7 @@ func TestDashboardLists(t *testing.T) {
 			list[0].Name != "latency" || list[0].Verdict != d.Verdict {
 			w.T.Errorf("%+v, %v", list, err)
 		}
-		elsewhere := &dashboardserver.Source{Client: w.Client, Runs: o.Sessions, Namespaced: []string{"other"}}
+		elsewhere := &dashboardserver.Source{Client: w.Client, Runs: w.Operator.Sessions, Namespaced: []string{"other"}}
 		for what, err := range map[string]error{
 			"an unknown object": second(
 				source.Revision(ctx, served.Key{Resource: served.LoadTests, Namespace: w.Namespace, Name: "unknown"})),

@@ -83,10 +83,9 @@ func TestRunThatCannotBeCreated(t *testing.T) {
 // An experiment whose figures cannot be stored can be aborted.
 func TestAbortWithARecordOfSomebodyElse(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		w.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"}})
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), nil))
 		w.Until("it says so", time.Minute, func() bool {
 			return operatortest.Reason(w.Experiment("latency").Status.Conditions) == v1alpha1.ReasonObjectNotOwned
 		}, func() string { return operatortest.Where(w.Experiment("latency").Status.Conditions) })
@@ -153,12 +152,9 @@ func TestExperimentIsAbortedAnywhere(t *testing.T) {
 // What another version has planned, and this one cannot plan, ends with its run.
 func TestRunOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		before := redis.Setting("hz", "")
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
-		w.Create(operatortest.NewExperiment("settings", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		before := w.Redis.Setting("hz", "")
+		w.Create(operatortest.NewExperiment("settings", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			withSetting(e)
 			e.Spec.Order, e.Spec.Template.Spec.Load.Duration = v1alpha1.OrderSequential, operatortest.Length(10*time.Minute)
 		}))
@@ -176,7 +172,7 @@ func TestRunOfAnotherVersion(t *testing.T) {
 		if test := w.LoadTest("settings-0002"); operatortest.Reason(test.Status.Conditions) != v1alpha1.ReasonAborted {
 			w.T.Errorf("the load test: %s", operatortest.Where(test.Status.Conditions))
 		}
-		if hz := redis.Setting("hz", ""); hz != before {
+		if hz := w.Redis.Setting("hz", ""); hz != before {
 			w.T.Errorf("hz is %s in the end, was %s", hz, before)
 		}
 	})
@@ -185,9 +181,8 @@ func TestRunOfAnotherVersion(t *testing.T) {
 // Old load tests are deleted although one of them is gone already.
 func TestOldRunsAreDeletedAcrossAGap(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), nil))
 		w.TestHasReason("latency-0006", 10*time.Minute, v1alpha1.ReasonRunning)
 		w.MustChange(w.Client.Delete(context.Background(), w.LoadTest("latency-0004")))
 		w.MustChange(operatortest.Change(w.Place, w.Experiment("latency"), func(e *v1alpha1.RedisExperiment) {

@@ -21,10 +21,9 @@ import (
 
 func TestExperiment(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
-		p.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
+		p.Create(operatortest.NewExperiment("latency", p.Redis.Address(), nil))
 		e := p.ExperimentEnds("latency", 10*time.Minute)
 		st := &e.Status
 		if operatortest.Reason(st.Conditions) != v1alpha1.ReasonSucceeded || st.Verdict != v1alpha1.VerdictPass ||
@@ -124,9 +123,8 @@ func TestExperimentSurvivesACrashAnywhere(t *testing.T) {
 
 func TestExperimentIsAborted(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.Template.Spec.Load.Duration = operatortest.Length(time.Minute)
 		}))
 		w.TestHasReason("latency-0001", time.Minute, v1alpha1.ReasonRunning)
@@ -148,9 +146,8 @@ func TestExperimentIsAborted(t *testing.T) {
 // Suspended, an experiment ends the run that is under way, and goes on afterwards.
 func TestExperimentIsSuspended(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.Repeat = 1
 		}))
 		w.TestHasReason("latency-0001", time.Minute, v1alpha1.ReasonRunning)
@@ -181,9 +178,8 @@ func TestRunsThatFail(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stop %v", stop), func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
-				w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+			operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+				w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 					e.Spec.StopOnFailure, e.Spec.Order = stop, v1alpha1.OrderSequential
 					e.Spec.Template.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP99: operatortest.Length(7 * time.Millisecond)}
 				}))
@@ -209,9 +205,8 @@ func TestRunsThatFail(t *testing.T) {
 // A load test that is deleted is a run without figures, and the experiment goes on.
 func TestRunIsDeleted(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.Repeat = 2
 		}))
 		w.MustChange(w.Client.Delete(context.Background(),
@@ -227,9 +222,8 @@ func TestRunIsDeleted(t *testing.T) {
 // Old load tests are deleted; their figures are not.
 func TestOldRunsAreDeleted(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.LoadTestsHistoryLimit = new(int32(3))
 		}))
 		e := w.ExperimentEnds("latency", 10*time.Minute)
@@ -261,9 +255,8 @@ func TestExperimentsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
-				w.Create(operatortest.NewExperiment("latency", redis.Address(), test.change))
+			operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+				w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), test.change))
 				e := w.ExperimentEnds("latency", 2*time.Minute)
 				c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionComplete)
 				if c.Reason != test.reason || !strings.Contains(c.Message, test.want) || len(w.RunsOf("latency")) > 0 {
@@ -289,9 +282,8 @@ func TestRecordIsChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
-				w.Create(operatortest.NewExperiment("latency", redis.Address(), nil))
+			operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+				w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), nil))
 				w.TestHasReason("latency-0002", time.Minute, v1alpha1.ReasonRunning)
 				stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"}}
 				w.MustChange(operatortest.Change(w.Place, stored, func(m *corev1.ConfigMap) {
@@ -373,9 +365,8 @@ func TestSettingsOfCells(t *testing.T) {
 // A fault that restarts the server loses the setting: such a run says so, and is not compared.
 func TestSettingIsLostInARun(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewExperiment("lost", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		w.Create(operatortest.NewExperiment("lost", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			withSetting(e)
 			e.Spec.Template.Spec.Load.Duration = operatortest.Length(40 * time.Second)
 			e.Spec.Template.Spec.Load.UntilFaultsSettle = operatortest.Length(time.Minute)
@@ -412,14 +403,13 @@ func TestSettingIsLostInARun(t *testing.T) {
 // A ConfigMap of somebody else is not overwritten, and the message says what to do.
 func TestRecordOfSomebodyElse(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		theirs := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"},
 			Data:       map[string]string{"a": "b"},
 		}
 		w.Create(theirs)
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			e.Spec.Repeat = 1
 		}))
 		w.Until("it says so", time.Minute, func() bool {

@@ -29,9 +29,8 @@ func hzUnlessLost(lasts time.Duration) *v1alpha1.RedisFault {
 // load.
 func TestLostWritesAreABreach(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(verifiedRun(redis.Address()))
+	operatortest.Scenario{Load: verifiedRun}.Run(t, func(w *operatortest.World) {
+		redis := w.Redis
 		w.Create(hzUnlessLost(2 * time.Minute))
 		operatortest.HzIs(t, redis, "50", time.Minute)
 		time.Sleep(20 * time.Second)
@@ -58,14 +57,12 @@ func TestLostWritesAreABreach(t *testing.T) {
 // A Redis that hangs has lost nothing, and its ledger is not read meanwhile: neither is a breach.
 func TestAnUnreadLedgerIsNoBreach(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(verifiedRun(redis.Address()))
+	operatortest.Scenario{Load: verifiedRun}.Run(t, func(w *operatortest.World) {
 		w.Create(hzUnlessLost(time.Minute))
-		operatortest.HzIs(t, redis, "50", time.Minute)
-		redis.Silence()
+		operatortest.HzIs(t, w.Redis, "50", time.Minute)
+		w.Redis.Silence()
 		time.Sleep(20 * time.Second)
-		redis.Resume()
+		w.Redis.Resume()
 		f := w.FaultEnds("stops", 5*time.Minute)
 		if f.Status.Breach != nil || operatortest.Reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded {
 			t.Errorf("%s, %+v", operatortest.Where(f.Status.Conditions), f.Status.Breach)
@@ -76,14 +73,12 @@ func TestAnUnreadLedgerIsNoBreach(t *testing.T) {
 // If keys may have been evicted while the fault is active, lost writes will not be known: no answer is a breach.
 func TestUnknowableLostWritesAreABreach(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(verifiedRun(redis.Address()))
+	operatortest.Scenario{Load: verifiedRun}.Run(t, func(w *operatortest.World) {
 		w.Create(hzUnlessLost(2 * time.Minute))
-		operatortest.HzIs(t, redis, "50", time.Minute)
+		operatortest.HzIs(t, w.Redis, "50", time.Minute)
 		time.Sleep(10 * time.Second)
-		w.Redis.FailChecks(record.LedgerCheck{Failure: "the ledger may have been evicted", Unknowable: true})
-		operatortest.HzIs(t, redis, "10", 10*time.Second)
+		w.Servers.FailChecks(record.LedgerCheck{Failure: "the ledger may have been evicted", Unknowable: true})
+		operatortest.HzIs(t, w.Redis, "10", 10*time.Second)
 		f := w.FaultEnds("stops", 5*time.Minute)
 		if b := f.Status.Breach; b == nil || b.Answered || !strings.Contains(b.Message, "the ledger may have been evicted") ||
 			f.Status.Verdict != v1alpha1.VerdictInconclusive {
@@ -109,14 +104,14 @@ func TestLostWritesThatCannotBeKnown(t *testing.T) {
 		},
 		"eviction": {
 			func(w *operatortest.World, _ *v1alpha1.RedisLoadTest) {
-				w.Redis.FailChecks(record.LedgerCheck{Failure: "maxmemory-policy is not noeviction", Unknowable: true})
+				w.Servers.FailChecks(record.LedgerCheck{Failure: "maxmemory-policy is not noeviction", Unknowable: true})
 			},
 			v1alpha1.ReasonStopConditionMet,
 			"spec.stopIf.lostWrites: lost writes are not known while the load runs: maxmemory-policy is not noeviction",
 		},
 		"forbidden": {
 			func(w *operatortest.World, _ *v1alpha1.RedisLoadTest) {
-				w.Redis.FailChecks(record.LedgerCheck{Failure: "10.0.0.2:6379 replied with an error: NOPERM"})
+				w.Servers.FailChecks(record.LedgerCheck{Failure: "10.0.0.2:6379 replied with an error: NOPERM"})
 			},
 			v1alpha1.ReasonStopConditionMet,
 			"spec.stopIf.lostWrites: the load pods cannot look for lost writes: 10.0.0.2:6379 replied with an error: NOPERM",
@@ -148,13 +143,11 @@ func TestLostWritesThatCannotBeKnown(t *testing.T) {
 // A fault that begins with its load waits for the first check of the ledger.
 func TestFirstCheckOfTheLedgerIsAwaited(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(verifiedRun(redis.Address()))
+	operatortest.Scenario{Load: verifiedRun}.Run(t, func(w *operatortest.World) {
 		f := hzUnlessLost(10 * time.Second)
 		f.Spec.Trigger.After = operatortest.Length(0)
 		w.Create(f)
-		operatortest.HzIs(t, redis, "50", 30*time.Second)
+		operatortest.HzIs(t, w.Redis, "50", 30*time.Second)
 		f = w.FaultEnds("stops", 5*time.Minute)
 		if f.Status.Breach != nil || f.Status.InjectedOffset.Duration() < time.Second {
 			t.Errorf("injected after %s, %s", f.Status.InjectedOffset.Duration(), operatortest.Where(f.Status.Conditions))
@@ -165,9 +158,7 @@ func TestFirstCheckOfTheLedgerIsAwaited(t *testing.T) {
 // A fault that leaves nothing to revert says that its stop conditions are only checked before.
 func TestStopConditionsOfAFaultThatDoesNotLast(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(verifiedRun(redis.Address()))
+	operatortest.Scenario{Load: verifiedRun}.Run(t, func(w *operatortest.World) {
 		w.Create(operatortest.NewFault("crash", "run", v1alpha1.FaultProcessCrash, func(f *v1alpha1.RedisFault) {
 			f.Spec.StopIf = &v1alpha1.StopConditions{LostWrites: new(int64(1))}
 		}))

@@ -126,12 +126,8 @@ func TestStopConditions(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis, m := w.StartRedis(""), startMetrics(w)
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
-				w.Create(operatortest.LongRun(redis.Address()))
-				w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+			operatortest.Scenario{Load: operatortest.LongRun, Measured: true}.Run(t, func(w *operatortest.World) {
+				redis, m := w.Redis, startMetrics(w)
 				f := operatortest.HzFor("stops", "50", 5*time.Minute)
 				f.Spec.StopIf = test.stopIf(m)
 				w.Create(f)
@@ -203,12 +199,9 @@ func TestNotInjectedIfStopConditionHolds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis, m := w.StartRedis(""), startMetrics(w)
+			operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
+				m := startMetrics(w)
 				test.prepare(m)
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
-				w.Create(operatortest.LongRun(redis.Address()))
 				f := operatortest.HzFor("stops", "50", time.Minute)
 				f.Spec.StopIf = m.query()
 				w.Create(f)
@@ -217,7 +210,7 @@ func TestNotInjectedIfStopConditionHolds(t *testing.T) {
 					!strings.Contains(operatortest.Where(f.Status.Conditions), test.says) || f.Status.Breach == nil {
 					t.Errorf("%s, %+v; want %q", operatortest.Where(f.Status.Conditions), f.Status.Breach, test.says)
 				}
-				if f.Status.InjectedAt != nil || redis.Hz("") != "10" || len(f.Status.Targets) > 0 {
+				if f.Status.InjectedAt != nil || w.Redis.Hz("") != "10" || len(f.Status.Targets) > 0 {
 					t.Errorf("it was injected at %v", f.Status.InjectedAt)
 				}
 			})
@@ -232,11 +225,8 @@ func TestRefusedIfStopConditionMayNotBeAsked(t *testing.T) {
 	for _, dryRun := range []bool{false, true} {
 		t.Run(fmt.Sprintf("dry run %v", dryRun), func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis, m := w.StartRedis(""), startMetrics(w)
-				w.Kubelet.Start()
-				operatortest.StartOperator(w.Place, operatortest.Spy{})
-				w.Create(operatortest.LongRun(redis.Address()))
+			operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
+				m := startMetrics(w)
 				f := operatortest.HzFor("stops", "50", time.Minute)
 				f.Spec.StopIf, f.Spec.DryRun = m.query(), dryRun
 				f.Spec.StopIf.Queries[0].Prometheus.URL = "http://10.0.0.6:9090"
@@ -249,7 +239,7 @@ func TestRefusedIfStopConditionMayNotBeAsked(t *testing.T) {
 						t.Errorf("%s; want %q", operatortest.Where(f.Status.Conditions), want)
 					}
 				}
-				if f.Status.InjectedAt != nil || redis.Hz("") != "10" || m.asked.Load() > 0 {
+				if f.Status.InjectedAt != nil || w.Redis.Hz("") != "10" || m.asked.Load() > 0 {
 					t.Errorf("it was injected at %v, after %d queries", f.Status.InjectedAt, m.asked.Load())
 				}
 			})
@@ -260,11 +250,8 @@ func TestRefusedIfStopConditionMayNotBeAsked(t *testing.T) {
 // Nothing is asked while nothing is injected.
 func TestQueriesOnlyWhileInjected(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis, m := w.StartRedis(""), startMetrics(w)
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
-		w.Create(operatortest.LongRun(redis.Address()))
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
+		m := startMetrics(w)
 		f := operatortest.HzFor("stops", "50", 20*time.Second)
 		f.Spec.StopIf = m.query()
 		f.Spec.Trigger.After = operatortest.Length(time.Minute)
@@ -287,20 +274,16 @@ func TestStopConditionWhateverIsLost(t *testing.T) {
 	for name, lose := range outages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis, m := w.StartRedis(""), startMetrics(w)
-				w.Kubelet.Start()
-				o := operatortest.StartOperator(w.Place, operatortest.Spy{})
-				w.Create(operatortest.LongRun(redis.Address()))
-				w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+			operatortest.Scenario{Load: operatortest.LongRun, Measured: true}.Run(t, func(w *operatortest.World) {
+				m := startMetrics(w)
 				f := operatortest.HzFor("stops", "50", 5*time.Minute)
 				f.Spec.StopIf = m.query()
 				w.Create(f)
-				operatortest.HzIs(t, redis, "50", time.Minute)
+				operatortest.HzIs(t, w.Redis, "50", time.Minute)
 				w.FaultHasReason("stops", time.Minute, v1alpha1.ReasonActive)
-				end := sync.OnceFunc(lose(w, o))
+				end := sync.OnceFunc(lose(w, w.Operator))
 				time.Sleep(20 * time.Second)
-				if redis.Hz("") != "50" {
+				if w.Redis.Hz("") != "50" {
 					t.Fatal("reverted without a breach")
 				}
 				m.returns("7")
@@ -308,7 +291,7 @@ func TestStopConditionWhateverIsLost(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					end()
 				}
-				operatortest.HzIs(t, redis, "10", 5*time.Second)
+				operatortest.HzIs(t, w.Redis, "10", 5*time.Second)
 				time.Sleep(20 * time.Second)
 				end()
 				f = w.FaultEnds("stops", 3*time.Minute)
@@ -323,10 +306,8 @@ func TestStopConditionWhateverIsLost(t *testing.T) {
 // The record of the load cannot be read any more: that counts as a breach of a limit on its figures.
 func TestUnreadableRecordIsABreach(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.LongRun(redis.Address()))
-		w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+	operatortest.Scenario{Load: operatortest.LongRun, Measured: true}.Run(t, func(w *operatortest.World) {
+		redis := w.Redis
 		f := operatortest.HzFor("stops", "50", 5*time.Minute)
 		f.Spec.StopIf = &v1alpha1.StopConditions{ErrorRate: new("99%")}
 		w.Create(f)

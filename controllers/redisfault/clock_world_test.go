@@ -15,22 +15,17 @@ import (
 func TestTruthWallClockOfTheOperatorIsSet(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{5 * time.Second, -5 * time.Second} {
-		operatortest.InWorld(t, func(w *operatortest.World) {
-			redis := w.Start()
-			w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-				test.Spec.Load.Duration = operatortest.Length(
-					60 * time.Second)
-			}))
+		operatortest.Scenario{Load: operatortest.Lasting(60 * time.Second)}.Run(t, func(w *operatortest.World) {
 			w.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 				f.Spec.Trigger = v1alpha1.FaultTrigger{After: operatortest.Length(20 * time.Second)}
 			}))
 			w.Until("the load has started", time.Minute, func() bool {
-				test := operatortest.NewLoadTest("run", redis.Address(), nil)
+				test := operatortest.NewLoadTest("run", w.Redis.Address(), nil)
 				return w.Read(test) && test.Status.StartTime != nil && time.Since(test.Status.StartTime.Time) > 10*time.Second
 			}, func() string { return "" })
 			w.Clock.Ahead.Add(int64(by))
 			f := w.FaultEnds("kill", 2*time.Minute)
-			down := redis.DownTime()
+			down := w.Redis.DownTime()
 			i := f.Status.Impact
 			if i == nil || i.Outage == nil || i.RecoveryTime == nil {
 				t.Fatalf("impact %+v", i)

@@ -202,8 +202,7 @@ func isDeletedWithinAMinute(w *operatortest.World, f *v1alpha1.RedisFault) {
 // objects remain.
 func TestFaultIsDeletedWithoutChaosMesh(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		kind, _ := object.Kind(v1alpha1.FaultNetworkDelay)
 		stopMesh := w.StandIn("Chaos Mesh", 150*time.Millisecond, func(ctx context.Context) error {
 			children, err := meshtest.Children(ctx, w.Client, kind, w.Namespace)
@@ -218,10 +217,7 @@ func TestFaultIsDeletedWithoutChaosMesh(t *testing.T) {
 			meshtest.SetStatus(w.T, child, w.Namespace+"/"+operatortest.RedisName, meshtest.Injected)
 			return w.Client.Update(ctx, child)
 		})
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(
-				time.Hour)
-		}))
+		w.CreateLoad(operatortest.Lasting(time.Hour))
 		w.Create(operatortest.HzFault(func(f *v1alpha1.RedisFault) {
 			f.Spec.Action.Type, f.Spec.Action.Config, f.Spec.Engine = v1alpha1.FaultNetworkDelay, nil, v1alpha1.EngineChaosMesh
 			f.Spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *operatortest.Length(100 * time.Millisecond)}
@@ -263,16 +259,11 @@ func madeBy(w *operatortest.World, f *v1alpha1.RedisFault) []string {
 // warning, with the command to revert it manually.
 func TestAbandonedRevertIsReported(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{Load: operatortest.Lasting(time.Hour)}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(
-				time.Hour)
-		}))
 		p.Create(operatortest.HzFault(func(f *v1alpha1.RedisFault) { f.Finalizers = []string{"example.com/held"} }))
 		p.FaultHasReason("break", time.Minute, v1alpha1.ReasonActive)
-		redis.Silence()
+		p.Redis.Silence()
 		p.MustChange(p.Client.Delete(t.Context(), p.Fault("break")))
 		var f *v1alpha1.RedisFault
 		p.Until("our finalizer is removed", time.Minute, func() bool {

@@ -80,9 +80,7 @@ func TestDryRunWithoutALoad(t *testing.T) {
 // A dry run neither waits for a fault on the same server, nor makes one wait, and warns of it.
 func TestDryRunBesideAFault(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.LongRun(redis.Address()))
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		w.Create(operatortest.HzFault(nil))
 		w.FaultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 		w.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, dry))
@@ -103,7 +101,7 @@ func TestDryRunBesideAFault(t *testing.T) {
 			faults = w.LoadTest("run").Status.Faults
 			return len(faults) > 0
 		}, func() string { return operatortest.Where(w.LoadTest("run").Status.Conditions) })
-		if deleted := redis.PodsDeleted(); len(deleted) > 0 || len(faults) != 1 || faults[0].Name != "break" {
+		if deleted := w.Redis.PodsDeleted(); len(deleted) > 0 || len(faults) != 1 || faults[0].Name != "break" {
 			w.T.Errorf("pods deleted %v, faults of the load %+v", deleted, faults)
 		}
 	})

@@ -51,10 +51,7 @@ func sameEvents(t *testing.T, on string, got, want []string) {
 // active; also if it is deleted.
 func TestEventsOnWhatIsHit(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		o := operatortest.StartOperator(w.Place, operatortest.Spy{})
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		set := &appsv1.StatefulSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "redis", UID: "the-set"},
 			Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(1))},
@@ -62,10 +59,10 @@ func TestEventsOnWhatIsHit(t *testing.T) {
 		w.Create(set)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: operatortest.RedisName}}
 		w.Read(pod)
-		w.Create(operatortest.LongRun(redis.Address()))
+		w.CreateLoad(operatortest.LongRun)
 		w.Create(operatortest.HzFor("slow", "50", time.Minute))
 		w.FaultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
-		o.Stop()
+		w.Operator.Stop()
 		operatortest.StartOperator(w.Place, operatortest.Spy{})
 		slow := w.FaultEnds("slow", 5*time.Minute)
 		sameEvents(t, "the pod", eventsOn(w.Place, "Pod", operatortest.RedisName, pod.UID, slow), []string{
@@ -93,14 +90,13 @@ func TestEventsOnWhatIsHit(t *testing.T) {
 // A fault that cannot be reverted says so where people look.
 func TestEventsOfAFaultThatStays(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: operatortest.RedisName}}
 		w.Read(pod)
-		w.Create(operatortest.LongRun(redis.Address()))
+		w.CreateLoad(operatortest.LongRun)
 		w.Create(operatortest.HzFor("stuck", "50", 10*time.Second))
 		w.FaultHasReason("stuck", time.Minute, v1alpha1.ReasonActive)
-		redis.Silence()
+		w.Redis.Silence()
 		stuck := w.FaultHasReason("stuck", time.Minute, v1alpha1.ReasonReverting)
 		time.Sleep(20 * time.Second)
 		w.MustChange(w.Client.Delete(t.Context(), stuck))
@@ -112,6 +108,6 @@ func TestEventsOfAFaultThatStays(t *testing.T) {
 				"/stuck: Config on this primary has stayed for longer than asked, by ",
 			"Warning FaultRevertFailed: RedisFault " + w.Namespace + "/stuck: Config on this primary could not be reverted: ",
 		})
-		redis.Resume()
+		w.Redis.Resume()
 	})
 }

@@ -109,17 +109,15 @@ func TestExternalByAnnotation(t *testing.T) {
 	for name, late := range map[string]time.Duration{"at once": 0, "after 100 ms": 100 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
-				w.Create(operatortest.LongRun(redis.Address()))
+			operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 				w.Create(externalFault(nil))
 				awaitMark(w)
 				began := deletePod(w)
 				time.Sleep(late)
 				annotate(w, began.UTC().Format(time.RFC3339Nano))
 				f := w.FaultEnds("outage", time.Minute)
-				checkExternal(w, f, v1alpha1.MarkedByAnnotation, began, redis)
-				if deleted := redis.PodsDeleted(); len(deleted) != 1 {
+				checkExternal(w, f, v1alpha1.MarkedByAnnotation, began, w.Redis)
+				if deleted := w.Redis.PodsDeleted(); len(deleted) != 1 {
 					w.T.Errorf("pods deleted %v", deleted)
 				}
 			})
@@ -132,23 +130,21 @@ func TestExternalByAnnotation(t *testing.T) {
 func TestExternalByLoad(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
-		operatortest.InWorld(t, func(w *operatortest.World) {
-			redis := w.StartRedis("")
-			w.Kubelet.Start()
-			o := operatortest.StartOperator(w.Place, operatortest.Spy{})
-			w.Create(operatortest.LongRun(redis.Address()))
-			w.Create(externalFault(nil))
+		operatortest.Scenario{
+			Load:   operatortest.LongRun,
+			Faults: []*v1alpha1.RedisFault{externalFault(nil)},
+		}.Run(t, func(w *operatortest.World) {
 			f := awaitMark(w)
 			if restarts {
-				o.Crash()
-				o.Stop()
+				w.Operator.Crash()
+				w.Operator.Stop()
 				time.Sleep(time.Second)
 				operatortest.StartOperator(w.Place, operatortest.Spy{})
 				time.Sleep(3 * time.Second)
 			}
 			began := deletePod(w)
 			ended := w.FaultEnds("outage", time.Minute)
-			checkExternal(w, ended, v1alpha1.MarkedByLoad, began, redis)
+			checkExternal(w, ended, v1alpha1.MarkedByLoad, began, w.Redis)
 			if !ended.Status.StartTime.Equal(f.Status.StartTime) {
 				w.T.Errorf("the wait began at %s, then at %s", f.Status.StartTime, ended.Status.StartTime)
 			}
@@ -159,9 +155,7 @@ func TestExternalByLoad(t *testing.T) {
 // An annotation that cannot be used is shown, and corrected by another one. "now" is when the operator reads it.
 func TestExternalWithABadAnnotation(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.LongRun(redis.Address()))
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		w.Create(externalFault(func(f *v1alpha1.RedisFault) {
 			f.Annotations = map[string]string{
 				v1alpha1.AnnotationMark: "now",
@@ -186,7 +180,7 @@ func TestExternalWithABadAnnotation(t *testing.T) {
 		began := deletePod(w)
 		annotate(w, "now")
 		f := w.FaultEnds("outage", time.Minute)
-		checkExternal(w, f, v1alpha1.MarkedByAnnotation, began, redis)
+		checkExternal(w, f, v1alpha1.MarkedByAnnotation, began, w.Redis)
 	})
 }
 
@@ -218,13 +212,10 @@ func TestExternalIsNeverMarked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
-				w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-					test.Spec.Load.Duration = operatortest.Length(
-						50 * time.Second)
-				}))
-				w.Create(externalFault(tc.change))
+			operatortest.Scenario{
+				Load:   operatortest.Lasting(50 * time.Second),
+				Faults: []*v1alpha1.RedisFault{externalFault(tc.change)},
+			}.Run(t, func(w *operatortest.World) {
 				if tc.act != nil {
 					awaitMark(w)
 					tc.act(w)
@@ -237,7 +228,7 @@ func TestExternalIsNeverMarked(t *testing.T) {
 					marked && f.Status.Effect != v1alpha1.EffectNotObserved {
 					w.T.Errorf("t0 %v, effect %s (%s)", f.Status.InjectedAt, f.Status.Effect, f.Status.EffectEvidence)
 				}
-				if deleted := redis.PodsDeleted(); len(deleted) != 0 {
+				if deleted := w.Redis.PodsDeleted(); len(deleted) != 0 {
 					w.T.Errorf("pods deleted %v", deleted)
 				}
 			})
@@ -249,9 +240,7 @@ func TestExternalIsNeverMarked(t *testing.T) {
 // being injected.
 func TestExternalBesideAFault(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.LongRun(redis.Address()))
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		w.Create(externalFault(nil))
 		awaitMark(w)
 		w.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {

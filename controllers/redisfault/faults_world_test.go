@@ -19,13 +19,9 @@ import (
 // Impossible faults fail with a reason, and nothing is injected.
 func TestImpossibleFaultsFail(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{Load: operatortest.Lasting(38 * time.Second)}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(38 * time.Second)
-		}))
-		p.Create(operatortest.NewLoadTest("short", redis.Address(), nil))
+		p.Create(operatortest.NewLoadTest("short", p.Redis.Address(), nil))
 		selecting := func(app string) *v1alpha1.RedisTarget {
 			return &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
 		}
@@ -48,7 +44,7 @@ func TestImpossibleFaultsFail(t *testing.T) {
 			f.Spec.Trigger.After = operatortest.Length(time.Hour)
 		}))
 		p.Create(operatortest.NewFault("addresses", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
-			f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.Address()}}
+			f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{p.Redis.Address()}}
 		}))
 		p.Create(operatortest.NewFault("held", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Suspend = true
@@ -84,7 +80,7 @@ func TestImpossibleFaultsFail(t *testing.T) {
 					f.Status.CompletionTime)
 			}
 		}
-		if deleted := redis.PodsDeleted(); len(deleted) != 0 {
+		if deleted := p.Redis.PodsDeleted(); len(deleted) != 0 {
 			t.Errorf("pods deleted: %v", deleted)
 		}
 	})
@@ -93,13 +89,8 @@ func TestImpossibleFaultsFail(t *testing.T) {
 // Abort and deletion end a recorded fault, and its finalizer is removed.
 func TestFaultAbortAndDelete(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{Load: operatortest.Lasting(14 * time.Second)}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(
-				14 * time.Second)
-		}))
 		p.Create(operatortest.NewFault("abort", "run", v1alpha1.FaultPodKill, nil))
 		p.Create(operatortest.NewFault("delete", "run", v1alpha1.FaultProcessCrash, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger.After = operatortest.Length(6 * time.Second)
@@ -135,7 +126,7 @@ func TestFaultAbortAndDelete(t *testing.T) {
 		p.Until("a deleted fault is removed", 5*time.Second, func() bool { return !p.Read(named("delete")) }, func() string {
 			return ""
 		})
-		if deleted := redis.PodsDeleted(); len(deleted) != 1 {
+		if deleted := p.Redis.PodsDeleted(); len(deleted) != 1 {
 			t.Errorf("pods deleted: %v, want one", deleted)
 		}
 		p.TestEnds("run", 60*time.Second)
@@ -145,10 +136,8 @@ func TestFaultAbortAndDelete(t *testing.T) {
 // A fault without a target waits half a minute for one. What its trigger withholds in between does not count.
 func TestWaitForATargetBeginsAnewWithTheTrigger(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
-		p.Create(operatortest.LongRun(redis.Address()))
 		p.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: operatortest.Length(4 * time.Second)}
 			f.Spec.Target = &v1alpha1.RedisTarget{
@@ -157,7 +146,7 @@ func TestWaitForATargetBeginsAnewWithTheTrigger(t *testing.T) {
 			f.Spec.Select.Pick = v1alpha1.PickRandom
 		}))
 		p.FaultHasReason("kill", time.Minute, v1alpha1.ReasonNoTarget)
-		redis.Silence()
+		p.Redis.Silence()
 		f := p.FaultHasReason("kill", time.Minute, v1alpha1.ReasonWaitingForSteady)
 		if f.Status.Seed == nil {
 			t.Error("the seed of the random selection is not in the status")
@@ -168,7 +157,7 @@ func TestWaitForATargetBeginsAnewWithTheTrigger(t *testing.T) {
 			metav1.SetMetaDataLabel(&pod.ObjectMeta, "tier",
 				"cache")
 		}))
-		redis.Resume()
+		p.Redis.Resume()
 		if f := p.FaultEnds("kill", 3*time.Minute); f.Status.InjectedAt == nil || !reflect.DeepEqual(f.Status.Seed, seed) {
 			t.Errorf("%s, seed %v, was %v", operatortest.Where(f.Status.Conditions), f.Status.Seed, seed)
 		}

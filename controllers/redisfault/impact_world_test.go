@@ -17,18 +17,16 @@ import (
 // A pod kill under load, from steady throughput to recovery: the server is down for exactly 400 ms.
 func TestImpactOfAPodKill(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(40 * time.Second)
-			test.Spec.Objectives = &v1alpha1.Objectives{MaxErrorRate: new("0%")}
-		}))
+	operatortest.Scenario{Load: operatortest.Load(func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.Duration = operatortest.Length(40 * time.Second)
+		test.Spec.Objectives = &v1alpha1.Objectives{MaxErrorRate: new("0%")}
+	})}.Run(t, func(w *operatortest.World) {
 		w.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: operatortest.Length(4 * time.Second)}
 			f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxOutage: operatortest.Length(time.Millisecond)}
 		}))
 		f := w.FaultEnds("kill", time.Minute)
-		operatortest.CheckExactImpact(w.T, f, redis.DownTime())
+		operatortest.CheckExactImpact(w.T, f, w.Redis.DownTime())
 		test := w.TestEnds("run", time.Minute)
 		if f.Status.Impact.Errors != 80 || test.Status.Summary.Requests != 8000 || test.Status.Summary.Errors != 80 {
 			w.T.Errorf("%d errors, summary %+v; want 80 of 8000", f.Status.Impact.Errors, test.Status.Summary)
@@ -84,17 +82,16 @@ func TestImpactOfAProcessCrash(t *testing.T) {
 // A fault without a load creates its own load, and ends it.
 func TestImpactWithoutALoad(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		w.Create(operatortest.NewFault("alone", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.LoadTestRef = nil
 			f.Spec.Target = &v1alpha1.RedisTarget{
-				Addresses:   []string{redis.Address()},
+				Addresses:   []string{w.Redis.Address()},
 				PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
 			}
 		}))
 		f := w.FaultEnds("alone", time.Minute)
-		operatortest.CheckExactImpact(w.T, f, redis.DownTime())
+		operatortest.CheckExactImpact(w.T, f, w.Redis.DownTime())
 		if !meta.IsStatusConditionTrue(f.Status.Conditions, v1alpha1.ConditionRecovered) {
 			w.T.Errorf("not recovered: %s", operatortest.Where(f.Status.Conditions))
 		}
@@ -105,15 +102,12 @@ func TestImpactWithoutALoad(t *testing.T) {
 // its window.
 func TestImpactOfASettingThatIsHeld(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(
-				40 * time.Second)
-		}))
-		w.Create(operatortest.HzFault(func(f *v1alpha1.RedisFault) {
+	operatortest.Scenario{
+		Load: operatortest.Lasting(40 * time.Second),
+		Faults: []*v1alpha1.RedisFault{operatortest.HzFault(func(f *v1alpha1.RedisFault) {
 			f.Spec.Duration, f.Spec.Trigger.After = operatortest.Length(5*time.Second), operatortest.Length(12*time.Second)
-		}))
+		})},
+	}.Run(t, func(w *operatortest.World) {
 		f := w.FaultEnds("break", time.Minute)
 		active := f.Status.Impact.WhileActive
 		if active == nil {
@@ -138,15 +132,14 @@ func TestImpactOfASettingThatIsHeld(t *testing.T) {
 // extension.
 func TestLoadContinuesUntilFaultsSettle(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = operatortest.Length(20*time.Second),
-				operatortest.Length(10*time.Minute)
-		}))
-		w.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
-			f.Spec.Trigger = v1alpha1.FaultTrigger{After: operatortest.Length(18 * time.Second)}
-		}))
+	operatortest.Scenario{
+		Load: operatortest.Lasting(20*time.Second, operatortest.UntilFaultsSettle),
+		Faults: []*v1alpha1.RedisFault{
+			operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+				f.Spec.Trigger = v1alpha1.FaultTrigger{After: operatortest.Length(18 * time.Second)}
+			}),
+		},
+	}.Run(t, func(w *operatortest.World) {
 		test := w.TestHasReason("run", time.Minute, v1alpha1.ReasonWaitingForFaults)
 		if got := test.Status.Progress; got != 100 {
 			w.T.Errorf("progress %d%% after the duration", got)
@@ -170,16 +163,14 @@ func TestLoadContinuesUntilFaultsSettle(t *testing.T) {
 // A load that ends because its faults have settled reads its ledger back, as one that ends by itself does.
 func TestLedgerOfALoadThatIsExtended(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			operatortest.Verifies(test)
-			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = operatortest.Length(20*time.Second),
-				operatortest.Length(10*time.Minute)
-		}))
-		w.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
-			f.Spec.Trigger = v1alpha1.FaultTrigger{After: operatortest.Length(18 * time.Second)}
-		}))
+	operatortest.Scenario{
+		Load: operatortest.Lasting(20*time.Second, operatortest.Verifies, operatortest.UntilFaultsSettle),
+		Faults: []*v1alpha1.RedisFault{
+			operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+				f.Spec.Trigger = v1alpha1.FaultTrigger{After: operatortest.Length(18 * time.Second)}
+			}),
+		},
+	}.Run(t, func(w *operatortest.World) {
 		f := w.FaultEnds("kill", 2*time.Minute)
 		test := w.TestEnds("run", time.Minute)
 		v := test.Status.Verification
@@ -195,13 +186,9 @@ func TestLedgerOfALoadThatIsExtended(t *testing.T) {
 // An abort ends such a load at once, also while it reads its ledger back.
 func TestAbortOfALoadThatIsExtended(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			operatortest.Verifies(test)
-			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = operatortest.Length(20*time.Second),
-				operatortest.Length(10*time.Minute)
-		}))
+	operatortest.Scenario{
+		Load: operatortest.Lasting(20*time.Second, operatortest.Verifies, operatortest.UntilFaultsSettle),
+	}.Run(t, func(w *operatortest.World) {
 		f := operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{After: operatortest.Length(18 * time.Second)}
 		})

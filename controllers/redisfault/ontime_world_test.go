@@ -12,16 +12,13 @@ import (
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
-// slowHz is a world with a load and a fault that sets hz to 50 for 20 s after the first 15.
-func slowHz(w *operatortest.World) (*operatortest.RedisSet, *operatortest.Operator) {
-	w.T.Helper()
-	redis := w.StartRedis("")
-	w.Kubelet.Start()
-	o := operatortest.StartOperator(w.Place, operatortest.Spy{})
-	w.Create(operatortest.LongRun(redis.Address()))
-	w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
-	w.Create(operatortest.HzFor("slow", "50", 20*time.Second))
-	return redis, o
+// slowHz is a load and a fault that sets hz to 50 for 20 s after the first 15.
+func slowHz() operatortest.Scenario {
+	return operatortest.Scenario{
+		Load:     operatortest.LongRun,
+		Measured: true,
+		Faults:   []*v1alpha1.RedisFault{operatortest.HzFor("slow", "50", 20*time.Second)},
+	}
 }
 
 // onTime is by how much a fault may outlast its duration.
@@ -48,8 +45,8 @@ func TestFaultEndsOnTime(t *testing.T) {
 	for name, lose := range outages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis, o := slowHz(w)
+			slowHz().Run(t, func(w *operatortest.World) {
+				redis, o := w.Redis, w.Operator
 				injected := operatortest.HzIs(t, redis, "50", time.Minute)
 				end := lose(w, o)
 				reverted := operatortest.HzIs(t, redis, "10", time.Minute)
@@ -139,8 +136,8 @@ func TestFaultEndsOnTimeWithoutStatus(t *testing.T) {
 // No operator is there at the end: the next one reverts first, and the status tells how much too long the fault stayed.
 func TestOverstayedFault(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis, o := slowHz(w)
+	slowHz().Run(t, func(w *operatortest.World) {
+		redis, o := w.Redis, w.Operator
 		w.FaultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
 		o.Stop()
 		time.Sleep(50 * time.Second)
@@ -162,8 +159,8 @@ func TestOverstayedFault(t *testing.T) {
 // Redis cannot be reached for a minute and a half when a fault is to be reverted: the revert goes on, and says so.
 func TestRevertGoesOn(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis, _ := slowHz(w)
+	slowHz().Run(t, func(w *operatortest.World) {
+		redis := w.Redis
 		w.FaultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
 		redis.Silence()
 		time.Sleep(110 * time.Second)
@@ -197,8 +194,8 @@ func hasDoubt(f *v1alpha1.RedisFault, reason string) bool {
 // An operator that starts restores first. As long as it tries to, it does nothing for a load test either.
 func TestStartRestoresBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis, o := slowHz(w)
+	slowHz().Run(t, func(w *operatortest.World) {
+		redis, o := w.Redis, w.Operator
 		operatortest.HzIs(t, redis, "50", time.Minute)
 		o.End()
 		time.Sleep(time.Minute) // the fault is overdue

@@ -33,7 +33,7 @@ func addServers(w *operatortest.World, n int) []*sim.Server {
 	var all []*sim.Server
 	for i := range n {
 		name, ip := fmt.Sprint("other-", i), fmt.Sprintf("10.0.1.%d", 2+i)
-		server := w.Redis.Add(ip+":6379", "")
+		server := w.Servers.Add(ip+":6379", "")
 		server.Start()
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{

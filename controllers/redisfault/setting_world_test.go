@@ -23,8 +23,8 @@ func TestSettingOfALoad(t *testing.T) {
 	for _, from := range []string{"its own target", "the load's target"} {
 		t.Run(from, func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
+			operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+				redis := w.Redis
 				setting := operatortest.SettingFor("setting", "hz", "50")
 				if from != "its own target" {
 					setting.Spec.Target = nil
@@ -39,10 +39,7 @@ func TestSettingOfALoad(t *testing.T) {
 				} else {
 					w.FaultHasReason("setting", 20*time.Second, v1alpha1.ReasonWaitingForLoad)
 				}
-				w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-					test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = operatortest.Length(20*time.Second),
-						operatortest.Length(10*time.Minute)
-				}))
+				w.CreateLoad(operatortest.Lasting(20*time.Second, operatortest.UntilFaultsSettle))
 				if from == "its own target" {
 					time.Sleep(15 * time.Second)
 				} else {
@@ -115,13 +112,12 @@ func TestSettingWhoseLoadDoesNotCome(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("deleted %v", deleted), func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
+			operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 				w.Create(operatortest.SettingFor("setting", "hz", "50"))
 				w.FaultHasReason("setting", 20*time.Second, v1alpha1.ReasonActive)
 				if deleted {
 					time.Sleep(4 * time.Minute)
-					waits := operatortest.LongRun(redis.Address())
+					waits := operatortest.LongRun(w.Redis.Address())
 					waits.Spec.Suspend = true
 					w.Create(waits)
 					time.Sleep(3 * time.Minute)
@@ -133,9 +129,9 @@ func TestSettingWhoseLoadDoesNotCome(t *testing.T) {
 					took > lifecycle.LoadGrace+10*time.Second {
 					t.Errorf("it ended %s after its load was there, %s", took, operatortest.Where(f.Status.Conditions))
 				}
-				if redis.Hz("") != "10" || f.Status.RevertedAt == nil ||
+				if w.Redis.Hz("") != "10" || f.Status.RevertedAt == nil ||
 					operatortest.Reason(f.Status.Conditions) != v1alpha1.ReasonLoadTestNotFound {
-					t.Errorf("%s; hz %s", operatortest.Where(f.Status.Conditions), redis.Hz(""))
+					t.Errorf("%s; hz %s", operatortest.Where(f.Status.Conditions), w.Redis.Hz(""))
 				}
 				if held := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionHeld); held == nil ||
 					held.Reason != v1alpha1.ReasonCutShort {
@@ -149,12 +145,10 @@ func TestSettingWhoseLoadDoesNotCome(t *testing.T) {
 // A setting that is created in the middle of its load is injected, but the figures are not those of it.
 func TestLateSetting(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.WarmUp, test.Spec.Load.Duration = operatortest.Length(10*time.Second),
-				operatortest.Length(time.Minute)
-		}))
+	operatortest.Scenario{Load: operatortest.Load(func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.WarmUp, test.Spec.Load.Duration = operatortest.Length(10*time.Second),
+			operatortest.Length(time.Minute)
+	})}.Run(t, func(w *operatortest.World) {
 		w.TestHasReason("run", time.Minute, v1alpha1.ReasonWarmingUp)
 		w.Create(operatortest.SettingFor("early", "hz", "50"))
 		w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
@@ -171,9 +165,7 @@ func TestLateSetting(t *testing.T) {
 // A setting that is late for its load breaks nothing.
 func TestSettingOfALoadThatIsOver(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), nil))
+	operatortest.Scenario{Load: operatortest.Load()}.Run(t, func(w *operatortest.World) {
 		w.TestEnds("run", time.Minute)
 		w.Create(operatortest.SettingFor("setting", "hz", "50"))
 		f := w.FaultEnds("setting", 20*time.Second)
@@ -191,11 +183,10 @@ func TestSettingWhoseLoadIsDeleted(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %v", restart), func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.StartRedis("")
-				w.Kubelet.Start()
-				o := operatortest.StartOperator(w.Place, operatortest.Spy{})
-				w.Create(operatortest.SettingFor("setting", "hz", "50"))
+			operatortest.Scenario{
+				Faults: []*v1alpha1.RedisFault{operatortest.SettingFor("setting", "hz", "50")},
+			}.Run(t, func(w *operatortest.World) {
+				redis := w.Redis
 				w.FaultHasReason("setting", 20*time.Second, v1alpha1.ReasonActive)
 				held := operatortest.LongRun(redis.Address())
 				held.Spec.Suspend = true
@@ -203,19 +194,19 @@ func TestSettingWhoseLoadIsDeleted(t *testing.T) {
 				w.TestHasReason("run", 20*time.Second, v1alpha1.ReasonSuspended)
 				w.MustChange(w.Client.Delete(t.Context(), held))
 				time.Sleep(20 * time.Second)
-				w.Create(operatortest.LongRun(redis.Address()))
+				w.CreateLoad(operatortest.LongRun)
 				w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 				if f := w.Fault("setting"); operatortest.Reason(f.Status.Conditions) != v1alpha1.ReasonActive ||
 					redis.Hz("") != "50" {
 					t.Fatalf("while the load runs: %s, hz %s", operatortest.Where(f.Status.Conditions), redis.Hz(""))
 				}
 				if restart {
-					o.Stop()
+					w.Operator.Stop()
 				}
 				w.MustChange(w.Client.Delete(t.Context(), w.LoadTest("run")))
 				if restart {
 					// another one of the same name, before anybody has seen that the first is gone
-					w.Create(operatortest.LongRun(redis.Address()))
+					w.CreateLoad(operatortest.LongRun)
 					operatortest.StartOperator(w.Place, operatortest.Spy{})
 				}
 				f := w.FaultEnds("setting", 20*time.Second)
@@ -232,15 +223,11 @@ func TestSettingWhoseLoadIsDeleted(t *testing.T) {
 // verdict says; the kill itself passes.
 func TestFaultBesideASetting(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		w.SetPolicy("version: v1alpha1\nmaxFaults: 1\n")
 		w.Create(operatortest.SettingFor("setting", "hz", "50"))
 		w.FaultHasReason("setting", 20*time.Second, v1alpha1.ReasonActive)
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = operatortest.Length(30*time.Second),
-				operatortest.Length(10*time.Minute)
-		}))
+		w.CreateLoad(operatortest.Lasting(30*time.Second, operatortest.UntilFaultsSettle))
 		// of another load, longer in the queue than the faults of this one
 		stranger := operatortest.HzFor("stranger", "70", 20*time.Second)
 		stranger.Spec.LoadTestRef, stranger.Spec.Target = nil, operatortest.SettingFor("", "", "").Spec.Target
@@ -293,16 +280,12 @@ func TestSettingsAreRevertedInReverse(t *testing.T) {
 	for _, abort := range []bool{false, true} {
 		t.Run(fmt.Sprintf("abort %v", abort), func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
+			operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 				w.Create(operatortest.SettingFor("first", "hz", "50"))
 				time.Sleep(time.Second)
 				w.Create(operatortest.SettingFor("second", "maxmemory", "100000000"))
 				w.FaultHasReason("second", time.Minute, v1alpha1.ReasonActive)
-				w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-					test.Spec.Load.Duration = operatortest.Length(
-						time.Minute)
-				}))
+				w.CreateLoad(operatortest.Lasting(time.Minute))
 				a, b := w.Fault("first"), w.Fault("second")
 				if b.Status.InjectedAt.Time.Before(a.Status.Targets[0].ActiveAt.Time) {
 					t.Errorf("%s was injected before %s was complete", b.Name, a.Name)
@@ -321,7 +304,7 @@ func TestSettingsAreRevertedInReverse(t *testing.T) {
 				if a.Status.RevertingSince.Time.Before(b.Status.RevertedAt.Time) {
 					t.Errorf("%s was reverted from %s on, %s at %s", a.Name, a.Status.RevertingSince, b.Name, b.Status.RevertedAt)
 				}
-				if got := redis.Hz("") + " " + redis.Setting("maxmemory", ""); got != "10 0" {
+				if got := w.Redis.Hz("") + " " + w.Redis.Setting("maxmemory", ""); got != "10 0" {
 					t.Errorf("in the end: %s", got)
 				}
 				operatortest.HeldIs(t, b, metav1.ConditionTrue, v1alpha1.ReasonHeld, v1alpha1.VerdictPass)
@@ -397,14 +380,13 @@ func TestSettingSurvivesACrashAnywhere(t *testing.T) {
 // A setting that is deleted is reverted at once, whatever runs with it.
 func TestSettingIsDeleted(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		w.Create(operatortest.SettingFor("setting", "hz", "50"))
 		f := w.FaultHasReason("setting", 20*time.Second, v1alpha1.ReasonActive)
-		w.Create(operatortest.LongRun(redis.Address()))
+		w.CreateLoad(operatortest.LongRun)
 		w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 		w.MustChange(w.Client.Delete(context.Background(), f))
-		operatortest.HzIs(t, redis, "10", 5*time.Second)
+		operatortest.HzIs(t, w.Redis, "10", 5*time.Second)
 		w.Until("it is removed", 10*time.Second,
 			func() bool { return !w.Read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "setting"}}) },
 			func() string { return "" })

@@ -14,14 +14,10 @@ import (
 // A protected namespace rejects faults.
 func TestProtectedNamespace(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
 		p.Annotate(p.Namespace, v1alpha1.AnnotationProtected, "true")
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(
-				time.Hour)
-		}))
+		p.CreateLoad(operatortest.Lasting(time.Hour))
 		p.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger.After = operatortest.Length(
 				0)
@@ -31,8 +27,8 @@ func TestProtectedNamespace(t *testing.T) {
 			c.Reason != v1alpha1.ReasonProtected || !strings.Contains(c.Message, v1alpha1.AnnotationProtected) {
 			t.Errorf("Failed is %+v, want Protected and the annotation", c)
 		}
-		if len(f.Status.Targets) != 0 || len(redis.PodsDeleted()) != 0 {
-			t.Errorf("targets %+v, pods deleted %v", f.Status.Targets, redis.PodsDeleted())
+		if len(f.Status.Targets) != 0 || len(p.Redis.PodsDeleted()) != 0 {
+			t.Errorf("targets %+v, pods deleted %v", f.Status.Targets, p.Redis.PodsDeleted())
 		}
 	})
 }

@@ -20,9 +20,7 @@ func TestOneFaultAtATime(t *testing.T) {
 	for _, between := range []time.Duration{0, 5 * time.Second} {
 		t.Run(fmt.Sprintf("%s apart", between), func(t *testing.T) {
 			t.Parallel()
-			operatortest.InWorld(t, func(w *operatortest.World) {
-				redis := w.Start()
-				w.Create(operatortest.LongRun(redis.Address()))
+			operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 				names := []string{"first", "second", "third"}
 				for i, name := range names {
 					f := operatortest.HzFor(name, v1alpha1.ParameterValue(fmt.Sprint(100*(i+1))), 20*time.Second)
@@ -60,7 +58,7 @@ func TestOneFaultAtATime(t *testing.T) {
 					}
 					last = f.Status.RevertedAt.Time
 				}
-				if hz := redis.Hz(""); hz != "10" {
+				if hz := w.Redis.Hz(""); hz != "10" {
 					t.Errorf("hz is %s in the end, want 10", hz)
 				}
 			})
@@ -71,9 +69,7 @@ func TestOneFaultAtATime(t *testing.T) {
 // A fault that waits is not in the way of what it has nothing to do with, can be aborted, and ends at its deadline.
 func TestWaitingFaultEnds(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.LongRun(redis.Address()))
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		w.Create(operatortest.HzFor("holder", "50", 5*time.Minute))
 		w.FaultHasReason("holder", time.Minute, v1alpha1.ReasonActive)
 		w.Create(operatortest.HzFor("aborted", "60", 20*time.Second))
@@ -130,10 +126,9 @@ func TestPlaceInTheQueueIsKeptByTheRecord(t *testing.T) {
 // time acts.
 func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		operatortest.StartOperator(w.Place, operatortest.Spy{})
-		w.Create(operatortest.LongRun(redis.Address()))
+		w.CreateLoad(operatortest.LongRun)
 		for i := range 4 {
 			w.Create(operatortest.HzFor(fmt.Sprint("fault-", i), v1alpha1.ParameterValue(fmt.Sprint(100+i)), 10*time.Second))
 		}
@@ -152,7 +147,7 @@ func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
 			}
 			spans = append(spans, one)
 		}
-		if hz := redis.Hz(""); hz != "10" {
+		if hz := w.Redis.Hz(""); hz != "10" {
 			t.Errorf("hz is %s in the end, want 10", hz)
 		}
 	})
@@ -162,9 +157,7 @@ func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
 // from before.
 func TestWaitsBeforeItChecksWhatAnotherHasChanged(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.LongRun(redis.Address()))
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		set := func(fault, name string, value v1alpha1.ParameterValue) {
 			f := operatortest.HzFor(fault, "", time.Minute)
 			f.Spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{name: value}

@@ -20,11 +20,10 @@ import (
 // Load pods ask for no user where the namespace assigns one, as OpenShift's do.
 func TestNamespaceThatAssignsUserIDs(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
 		p.Annotate(p.Namespace, "openshift.io/sa.scc.uid-range", "1000680000/10000")
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), nil))
+		p.CreateLoad(operatortest.Load())
 		p.TestHasReason("run", 10*time.Second, v1alpha1.ReasonRunning)
 		job := &batchv1.Job{}
 		if err := p.Client.Get(t.Context(), client.ObjectKey{Namespace: p.Namespace, Name: children.LoadJobName("run")},

@@ -150,10 +150,9 @@ func TestSearchEndedByDuration(t *testing.T) {
 // A fault cannot be measured with a load whose rate changes.
 func TestFaultRefusesASearch(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
-		p.Create(operatortest.NewLoadTest("search", redis.Address(), operatortest.SearchFor(8)))
+		p.Create(operatortest.NewLoadTest("search", p.Redis.Address(), operatortest.SearchFor(8)))
 		p.Create(operatortest.NewFault("kill", "search", v1alpha1.FaultPodKill, nil))
 		f := p.FaultEnds("kill", time.Minute)
 		if operatortest.Reason(f.Status.Conditions) != v1alpha1.ReasonInvalidSpec ||

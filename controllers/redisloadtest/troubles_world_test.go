@@ -272,15 +272,8 @@ func agentAddress(p *operatortest.Place) string {
 // Abort keeps what was measured; the TTL deletes.
 func TestAbortAndTTL(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{Load: operatortest.Lasting(time.Hour)}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		o := operatortest.StartOperator(p, operatortest.Spy{})
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(
-				time.Hour)
-		}))
 		p.TestHasReason("run", 20*time.Second, v1alpha1.ReasonRunning)
 		time.Sleep(time.Second)
 		p.MustChange(operatortest.Change(p, operatortest.NamedTest("run"), func(test *v1alpha1.RedisLoadTest) {
@@ -304,7 +297,7 @@ func TestAbortAndTTL(t *testing.T) {
 		p.Until("the TTL deletes it, and all that it owned", 10*time.Second, func() bool {
 			var maps corev1.ConfigMapList
 			_ = p.Client.List(t.Context(), &maps, client.InNamespace(p.Namespace))
-			return !p.Read(operatortest.NamedTest("run")) && o.Sessions.Find(uid) == nil && len(maps.Items) == 0
+			return !p.Read(operatortest.NamedTest("run")) && p.Operator.Sessions.Find(uid) == nil && len(maps.Items) == 0
 		}, func() string { return operatortest.Where(p.LoadTest("run").Status.Conditions) })
 	})
 }

@@ -14,19 +14,16 @@ import (
 // finished before the load.
 func TestKillLosesAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{
+		Load:   operatortest.Lasting(18*time.Second, operatortest.Verifies),
+		Faults: []*v1alpha1.RedisFault{operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, nil)},
+	}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			operatortest.Verifies(test)
-			test.Spec.Load.Duration = operatortest.Length(18 * time.Second)
-		}))
-		p.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, nil))
 		f := p.FaultEnds("kill", 60*time.Second)
 		test := p.TestEnds("run", 60*time.Second)
 		v := test.Status.Verification
 		// A quarter of 200/s until the kill: the fourth is due 17.5 ms after the start, each further one 20 ms later.
-		until := redis.FirstKill().Sub(test.Status.StartTime.Time)
+		until := p.Redis.FirstKill().Sub(test.Status.StartTime.Time)
 		want := int64((until + 2500*time.Microsecond) / (20 * time.Millisecond))
 		if v == nil || v.LostWrites == nil || *v.LostWrites != want ||
 			v.FirstLost.Sub(test.Status.StartTime.Time) != 17500*time.Microsecond {

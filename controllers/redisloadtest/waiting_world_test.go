@@ -86,9 +86,8 @@ func TestAppliedBeforeRedis(t *testing.T) {
 // may not be allowed to break Redis.
 func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
 		p, t := w.Place, w.T
-		redis := w.Start()
 		elsewhere := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "billing"}}
 		here := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
 		turn := func(to *metav1.LabelSelector, suspend bool) {
@@ -98,7 +97,7 @@ func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
 				}))
 		}
 		waiting := func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend, test.Spec.Target.PodSelector = true, elsewhere }
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), waiting))
+		p.CreateLoad(operatortest.Load(waiting))
 		p.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, nil))
 		p.Create(operatortest.NewFault("own", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Target, f.Spec.DryRun = &v1alpha1.RedisTarget{PodSelector: here}, true
@@ -113,10 +112,7 @@ func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
 		}
 		p.MustChange(p.Client.Delete(t.Context(), p.LoadTest("run")))
 		p.FaultHasReason("kill", 20*time.Second, v1alpha1.ReasonLoadTestNotFound)
-		p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(
-				20 * time.Second)
-		}))
+		p.CreateLoad(operatortest.Lasting(20 * time.Second))
 		p.FaultHasReason("kill", 20*time.Second, v1alpha1.ReasonTargetChanged)
 		if f := p.FaultEnds("own", time.Minute); operatortest.Reason(f.Status.Conditions) != v1alpha1.ReasonDryRun {
 			t.Errorf("a fault with a target of its own: %s", operatortest.Where(f.Status.Conditions))
@@ -124,9 +120,9 @@ func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
 		f = p.FaultEnds("kill", 10*time.Minute)
 		if failed := meta.FindStatusCondition(f.Status.Conditions,
 			v1alpha1.ConditionFailed); failed.Status != metav1.ConditionTrue || f.Status.InjectedAt != nil ||
-			len(redis.PodsDeleted()) > 0 {
+			len(p.Redis.PodsDeleted()) > 0 {
 			t.Errorf("%s, injected at %v, deleted %v", operatortest.Where(f.Status.Conditions), f.Status.InjectedAt,
-				redis.PodsDeleted())
+				p.Redis.PodsDeleted())
 		}
 	})
 }

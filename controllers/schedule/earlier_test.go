@@ -95,7 +95,7 @@ func TestScheduleOfLoads(t *testing.T) {
 		redis := w.StartRedis("")
 		w.Kubelet.LookEvery, w.LookEvery = time.Hour, time.Hour
 		w.Kubelet.Start()
-		w.Redis.Take(scheduletest.Slower(2*time.Millisecond, scheduletest.Night(2), scheduletest.Night(1000)))
+		w.Servers.Take(scheduletest.Slower(2*time.Millisecond, scheduletest.Night(2), scheduletest.Night(1000)))
 		operator := operatortest.StartOperator(w.Place, operatortest.Spy{})
 		w.Create(scheduletest.NewSchedule("loads", func(s *v1alpha1.RedisExperimentSchedule) {
 			scheduletest.ToLast(s)

@@ -63,17 +63,10 @@ func TestPrometheusBreach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := operatortest.NewPlace(t)
-			redis := operatortest.StartRedis(p)
-			operatortest.StartKubelet(p, nil)
+			p := operatortest.Scenario{Load: operatortest.Lasting(time.Hour)}.OnAPIServer(t)
 			metric := &plantedMetric{}
 			metric.value.Store(0.001)
 			url, server := startPrometheus(t, metric)
-			operatortest.StartOperator(p, operatortest.Spy{})
-			p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-				test.Spec.Load.Duration = operatortest.Length(
-					time.Hour)
-			}))
 			f := operatortest.HzFor("stops", "50", time.Hour)
 			f.Spec.Trigger.After = operatortest.Length(2 * time.Second)
 			f.Spec.StopIf = &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{
@@ -82,12 +75,12 @@ func TestPrometheusBreach(t *testing.T) {
 			}}}
 			p.Create(f)
 			p.FaultHasReason("stops", await.Limit, v1alpha1.ReasonActive)
-			if now := redis.Hz(""); now != "50" {
+			if now := p.Redis.Hz(""); now != "50" {
 				t.Fatalf("hz is %s while the fault is active; breach %+v", now, p.Fault("stops").Status.Breach)
 			}
 			began := time.Now()
 			test.breach(metric, server)
-			reverted := operatortest.HzIs(t, redis, "10", await.Limit)
+			reverted := operatortest.HzIs(t, p.Redis, "10", await.Limit)
 			var b *v1alpha1.Breach
 			p.Until("the breach is stored", await.Limit, func() bool { b = p.Fault("stops").Status.Breach; return b != nil },
 				func() string { return operatortest.Where(p.Fault("stops").Status.Conditions) })
@@ -110,14 +103,11 @@ func TestPrometheusBreach(t *testing.T) {
 // read afterwards has the same writes.
 func TestLostWritesBreach(t *testing.T) {
 	t.Parallel()
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
-	p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+	p := operatortest.Scenario{Load: operatortest.Load(func(test *v1alpha1.RedisLoadTest) {
 		operatortest.Verifies(test)
 		test.Spec.Pods.Count, test.Spec.Load.Duration = 2, operatortest.Length(time.Hour)
-	}))
+	})}.OnAPIServer(t)
+	redis := p.Redis
 	f := operatortest.HzFor("stops", "50", time.Hour)
 	f.Spec.Trigger.After = operatortest.Length(2 * time.Second)
 	f.Spec.StopIf = &v1alpha1.StopConditions{LostWrites: new(int64(1))}

@@ -65,14 +65,9 @@ func writeObjects(p *operatortest.Place, objects ...client.Object) string {
 // with the verdict and its report.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	redquake, p := program(t), operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
-	load := operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-		test.Spec.Load.Duration = operatortest.Length(time.Hour)
-	})
-	file := writeObjects(p, operatortest.HzFault(nil), load)
+	redquake, p := program(t), operatortest.Scenario{}.OnAPIServer(t)
+	redis := p.Redis
+	file := writeObjects(p, operatortest.HzFault(nil), operatortest.Lasting(time.Hour)(redis.Address()))
 
 	process := commandLine(p, redquake, "plan", "-f", file)
 	if code := process.Code(); code != 0 || !strings.Contains(process.Out.String(), "hz") ||

@@ -76,13 +76,7 @@ func abortedRun(p *operatortest.Place, name string) *v1alpha1.RedisLoadTest {
 // A pod kill under load, from steady throughput to recovery; the replacement has the same name.
 func TestPodKill(t *testing.T) {
 	t.Parallel()
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
-	p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: operatortest.Length(time.Hour)}
-	}))
+	p := operatortest.Scenario{Load: operatortest.Lasting(time.Hour)}.OnAPIServer(t)
 	p.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 		f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: operatortest.Length(4 * time.Second)}
 		f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxOutage: operatortest.Length(time.Millisecond)}
@@ -95,7 +89,7 @@ func TestPodKill(t *testing.T) {
 	// beside other tests it takes a while until 4 s are steady
 	p.FaultHasReason("kill", 4*time.Minute, v1alpha1.ReasonObserving)
 	f := p.FaultEnds("kill", 2*time.Minute)
-	checkImpact(t, f, redis)
+	checkImpact(t, f, p.Redis)
 	ended := v1alpha1.ReasonSucceeded
 	events := []string{"Injected", "PodDeleted", "ReplacementCreated", "Ready", "FirstError", "FirstSuccess", "Recovered"}
 	conditions := []string{
@@ -114,7 +108,7 @@ func TestPodKill(t *testing.T) {
 		operatortest.Reason(f.Status.Conditions) != ended {
 		t.Errorf("kstatus %s, %s", got, operatortest.Where(f.Status.Conditions))
 	}
-	if deleted := redis.PodsDeleted(); len(deleted) != 1 || deleted[0] != f.Status.Targets[0].UID {
+	if deleted := p.Redis.PodsDeleted(); len(deleted) != 1 || deleted[0] != f.Status.Targets[0].UID {
 		t.Errorf("pods deleted: %v, recorded %+v", deleted, f.Status.Targets)
 	}
 	target := f.Status.Targets[0]
@@ -150,19 +144,16 @@ func TestPodKill(t *testing.T) {
 // A process crash in a password-protected Redis: its container is restarted in place.
 func TestProcessCrash(t *testing.T) {
 	t.Parallel()
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p, "--requirepass", "s3cret")
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
+	p := operatortest.Scenario{}.OnAPIServer(t, "--requirepass", "s3cret")
 	p.Create(operatortest.PasswordSecret())
-	p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+	p.Create(operatortest.NewLoadTest("run", p.Redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Target.Auth = operatortest.WithPassword()
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: operatortest.Length(time.Hour)}
 	}))
 	p.Create(operatortest.NewFault("crash", "run", v1alpha1.FaultProcessCrash, nil))
 	f := p.FaultEnds("crash", 2*time.Minute)
-	checkImpact(t, f, redis)
-	if deleted := redis.PodsDeleted(); len(deleted) != 0 {
+	checkImpact(t, f, p.Redis)
+	if deleted := p.Redis.PodsDeleted(); len(deleted) != 0 {
 		t.Errorf("pods deleted: %v", deleted)
 	}
 	for _, want := range []string{"Injected", "ContainerRestarted", "ContainerStarted"} {
@@ -179,19 +170,16 @@ func TestProcessCrash(t *testing.T) {
 // A fault without a load creates its own load, and ends it.
 func TestFaultWithoutLoad(t *testing.T) {
 	t.Parallel()
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
+	p := operatortest.Scenario{}.OnAPIServer(t)
 	p.Create(operatortest.NewFault("alone", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 		f.Spec.LoadTestRef = nil
 		f.Spec.Target = &v1alpha1.RedisTarget{
-			Addresses:   []string{redis.Address()},
+			Addresses:   []string{p.Redis.Address()},
 			PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
 		}
 	}))
 	f := p.FaultEnds("alone", 2*time.Minute)
-	checkImpact(t, f, redis)
+	checkImpact(t, f, p.Redis)
 	probe := p.TestEnds(children.ProbeName("alone"), time.Minute)
 	if !metav1.IsControlledBy(probe, f) || operatortest.Reason(probe.Status.Conditions) != v1alpha1.ReasonAborted ||
 		f.Status.LoadTest != probe.Name {

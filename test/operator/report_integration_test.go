@@ -21,11 +21,8 @@ func TestRunForPictures(t *testing.T) {
 	if file == "" {
 		t.Skip("only where REDQUAKE_DEMO_OUT names the file of the objects: make screenshots")
 	}
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p, "--appendonly", "yes")
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
-	p.Create(operatortest.NewLoadTest("checkout-cache", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+	p := operatortest.Scenario{}.OnAPIServer(t, "--appendonly", "yes")
+	p.Create(operatortest.NewLoadTest("checkout-cache", p.Redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 		operatortest.Verifies(test)
 		test.Spec.Verify.Share = "1%"
 		test.Spec.Pods.Count = 2

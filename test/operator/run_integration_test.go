@@ -26,12 +26,9 @@ func starved(st *v1alpha1.RedisLoadTestStatus) bool {
 // A run from creation to verdict: two pods, an open loop. TestRunOfTheEngine checks the accuracy of the figures.
 func TestCompleteRun(t *testing.T) {
 	t.Parallel()
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	o := operatortest.StartOperator(p, operatortest.Spy{})
+	p := operatortest.Scenario{}.OnAPIServer(t)
 	const rate, seconds = 400, 7
-	p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+	p.Create(operatortest.NewLoadTest("run", p.Redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 		operatortest.WithTolerance(test)
 		test.Spec.Pods.Count = 2
 		test.Spec.Load = v1alpha1.LoadShape{
@@ -86,7 +83,7 @@ func TestCompleteRun(t *testing.T) {
 		t.Errorf("progress %d%%, load pods %+v", st.Progress, st.LoadPods)
 	}
 	if st.Target == nil || st.Target.Server != "redis" || !strings.HasPrefix(st.Target.Version, "7.") ||
-		!slices.Equal(st.Target.Addresses, []string{redis.Address()}) {
+		!slices.Equal(st.Target.Addresses, []string{p.Redis.Address()}) {
 		t.Errorf("target %+v", st.Target)
 	}
 	if st.StartSkew == nil || st.StartSkew.Duration() > 10*time.Second || st.ClockUncertainty == nil {
@@ -99,7 +96,7 @@ func TestCompleteRun(t *testing.T) {
 	operatortest.CheckRecord(t, p, test, rate*(seconds+1))
 	p.Until("the load pods have ended", time.Minute, func() bool { return p.PodsIn(corev1.PodSucceeded) == 2 },
 		func() string { return "" })
-	if o.Sessions.Find(test.UID) != nil {
+	if p.Operator.Sessions.Find(test.UID) != nil {
 		t.Error("the session of a finished test is kept")
 	}
 	t.Logf("skew %s ± %s", st.StartSkew.Duration(), st.ClockUncertainty.Duration())

@@ -19,14 +19,11 @@ import (
 func TestScheduleOnARealClock(t *testing.T) {
 	t.Parallel()
 	const within = 5 * time.Minute
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
+	p := operatortest.Scenario{}.OnAPIServer(t)
 	created := time.Now()
 	p.Create(scheduletest.NewSchedule("minutely", func(e *v1alpha1.RedisExperimentSchedule) {
 		e.Spec.Schedule = "* * * * *"
-		e.Spec.Template.Spec.Template.Spec.Target.Addresses = []string{redis.Address()}
+		e.Spec.Template.Spec.Template.Spec.Target.Addresses = []string{p.Redis.Address()}
 		e.Spec.Template.Spec.Template.Spec.Load.Duration = operatortest.Length(time.Hour)
 		e.Spec.CompareTo = &v1alpha1.ScheduleComparison{Run: "last", Confirm: true}
 	}))

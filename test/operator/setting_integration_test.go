@@ -17,11 +17,8 @@ import (
 // faults of the load, and are reverted in the reverse order.
 func TestSettingsOfALoadOnRedis(t *testing.T) {
 	t.Parallel()
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	o := operatortest.StartOperator(p, operatortest.Spy{})
-	p.Create(operatortest.SettingFor("first", "hz", "50"))
+	p := operatortest.Scenario{Faults: []*v1alpha1.RedisFault{operatortest.SettingFor("first", "hz", "50")}}.OnAPIServer(t)
+	redis := p.Redis
 	p.FaultHasReason("first", time.Minute, v1alpha1.ReasonActive)
 	p.Create(operatortest.SettingFor("second", "maxmemory", "104857600"))
 	p.FaultHasReason("second", time.Minute, v1alpha1.ReasonActive)
@@ -34,7 +31,7 @@ func TestSettingsOfALoadOnRedis(t *testing.T) {
 		}
 	}))
 	p.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
-	o.Stop()
+	p.Operator.Stop()
 	operatortest.StartOperator(p, operatortest.Spy{})
 	if got := redis.Setting("hz", "") + " " + redis.Setting("maxmemory", ""); got != "50 104857600" {
 		t.Errorf("during the load: %s", got)
@@ -67,13 +64,11 @@ func TestSettingIsLostWithTheServer(t *testing.T) {
 	for _, kind := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			p := operatortest.NewPlace(t)
-			redis := operatortest.StartRedis(p)
-			operatortest.StartKubelet(p, nil)
-			operatortest.StartOperator(p, operatortest.Spy{})
-			p.Create(operatortest.SettingFor("setting", "hz", "50"))
+			p := operatortest.Scenario{
+				Faults: []*v1alpha1.RedisFault{operatortest.SettingFor("setting", "hz", "50")},
+			}.OnAPIServer(t)
 			p.FaultHasReason("setting", time.Minute, v1alpha1.ReasonActive)
-			p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+			p.Create(operatortest.NewLoadTest("run", p.Redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 				test.Spec.Load = v1alpha1.LoadShape{
 					Rate:              new(int32(100)),
 					Duration:          operatortest.Length(8 * time.Second),
@@ -90,8 +85,8 @@ func TestSettingIsLostWithTheServer(t *testing.T) {
 			}
 			operatortest.HeldIs(t, p.FaultEnds("setting", time.Minute), metav1.ConditionFalse, v1alpha1.ReasonSettingLost,
 				v1alpha1.VerdictInconclusive)
-			if redis.Hz("") != "10" {
-				t.Errorf("hz is %s in the end", redis.Hz(""))
+			if p.Redis.Hz("") != "10" {
+				t.Errorf("hz is %s in the end", p.Redis.Hz(""))
 			}
 		})
 	}
@@ -142,10 +137,8 @@ func TestSettingSurvivesAFailover(t *testing.T) {
 // its namespace.
 func TestSettingEndsOnRedis(t *testing.T) {
 	t.Parallel()
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
+	p := operatortest.Scenario{}.OnAPIServer(t)
+	redis := p.Redis
 	never := operatortest.SettingFor("never", "hz", "50")
 	never.Spec.Duration = operatortest.Length(2 * time.Second)
 	p.Create(never)
@@ -157,7 +150,7 @@ func TestSettingEndsOnRedis(t *testing.T) {
 
 	p.Create(operatortest.SettingFor("deleted", "hz", "60"))
 	p.FaultHasReason("deleted", time.Minute, v1alpha1.ReasonActive)
-	p.Create(operatortest.LongRun(redis.Address()))
+	p.CreateLoad(operatortest.LongRun)
 	test := p.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 	p.Until("the setting has seen the start", time.Minute,
 		func() bool { return p.Fault("deleted").Status.LoadStartTime.Equal(test.Status.StartTime) },

@@ -17,14 +17,10 @@ import (
 // A load pod reports why it cannot log in, and the test fails with its message.
 func TestLoadPodReportsLoginError(t *testing.T) {
 	t.Parallel()
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p, "--requirepass", "s3cret")
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
-	p.Create(operatortest.NewLoadTest("run", redis.Address(), nil))
+	p := operatortest.Scenario{Load: operatortest.Load()}.OnAPIServer(t, "--requirepass", "s3cret")
 	test := p.TestEnds("run", time.Minute)
 	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed)
-	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, redis.Address()) ||
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, p.Redis.Address()) ||
 		!strings.Contains(c.Message, "NOAUTH") && !strings.Contains(c.Reason, "Auth") {
 		t.Errorf("Failed is %+v, want the address and the refused authentication", c)
 	}

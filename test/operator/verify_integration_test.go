@@ -17,15 +17,11 @@ import (
 func TestRunWithVerification(t *testing.T) {
 	t.Parallel()
 	redistest.With(t, redistest.Valkey9)
-	p := operatortest.NewPlace(t)
-	redis := operatortest.StartRedis(p)
-	operatortest.StartKubelet(p, nil)
-	operatortest.StartOperator(p, operatortest.Spy{})
-	p.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+	p := operatortest.Scenario{Load: operatortest.Load(func(test *v1alpha1.RedisLoadTest) {
 		operatortest.Verifies(test)
 		operatortest.WithTolerance(test)
 		test.Spec.Pods.Count = 2
-	}))
+	})}.OnAPIServer(t)
 	test := p.TestEnds("run", 2*time.Minute)
 	operatortest.CheckNothingLost(t, test, test.Status.Summary.Operations[2].Requests)
 	if ops := test.Status.Summary.Operations; len(ops) != 3 || ops[2].Name != engine.LedgerOperation ||

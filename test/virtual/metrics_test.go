@@ -26,15 +26,10 @@ func seriesOf(e operatortest.Exported) string {
 // A pod kill under load: every request is counted once, and the figures of the fault are those of its status.
 func TestMetricsOfAPodKill(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		o := operatortest.StartOperator(w.Place, operatortest.Spy{})
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		o := w.Operator
 		idle := o.Exported(w.T)
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(
-				40 * time.Second)
-		}))
+		w.CreateLoad(operatortest.Lasting(40 * time.Second))
 		w.Create(operatortest.NewFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: operatortest.Length(4 * time.Second)}
 		}))
@@ -171,15 +166,10 @@ func (p *processes) sum(t *testing.T, name string, labels ...string) float64 {
 // Objects that were deleted while no operator ran have no series; nor has one that has lost the leadership.
 func TestMetricsOfWhatIsGone(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		first := operatortest.StartOperator(w.Place, operatortest.Spy{})
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		first := w.Operator
 		idle := seriesOf(first.Exported(w.T))
-		w.Create(operatortest.NewLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load.Duration = operatortest.Length(5 *
-				time.Minute)
-		}))
+		w.CreateLoad(operatortest.Lasting(5 * time.Minute))
 		test := w.TestHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 		time.Sleep(5 * time.Second)
 		if n := first.Exported(w.T).Sum("redquake_loadtest_requests_total", "outcome=ok"); n < 500 {

@@ -30,12 +30,9 @@ import (
 // differs.
 func TestReportOfAnExperiment(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		redis.DownFor = 2 * time.Second
-		w.Kubelet.Start()
-		operatortest.StartOperator(w.Place, operatortest.Spy{})
-		w.Create(operatortest.NewExperiment("latency", redis.Address(), func(e *v1alpha1.RedisExperiment) {
+	operatortest.Scenario{}.Run(t, func(w *operatortest.World) {
+		w.Redis.DownFor = 2 * time.Second
+		w.Create(operatortest.NewExperiment("latency", w.Redis.Address(), func(e *v1alpha1.RedisExperiment) {
 			test := &e.Spec.Template.Spec
 			test.Load = v1alpha1.LoadShape{
 				Rate:     new(int32(100)),

@@ -88,12 +88,8 @@ func hz() *v1alpha1.RedisFault { return operatortest.HzFor("slow", "50", 5*time.
 // removes the annotation.
 func TestRestoredFault(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		t := w.T
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		o := operatortest.StartOperator(w.Place, operatortest.Spy{})
-		w.Create(operatortest.LongRun(redis.Address()))
 		w.Create(hz())
 		f := w.FaultEnds("slow", 5*time.Minute)
 		if f.Status.InjectedAt == nil || f.Annotations[v1alpha1.AnnotationBegunAs] != string(f.UID) {
@@ -104,10 +100,10 @@ func TestRestoredFault(t *testing.T) {
 		replaceByBackup(w.Place, f)
 		f = w.FaultEnds("slow", 5*time.Minute)
 		isRestored(t, f, f.Status.Conditions, f.Status.Verdict, was)
-		if st := f.Status; st.InjectedAt != nil || st.StartTime != nil || len(st.Targets) > 0 || redis.Hz("") != "10" {
+		if st := f.Status; st.InjectedAt != nil || st.StartTime != nil || len(st.Targets) > 0 || w.Redis.Hz("") != "10" {
 			t.Errorf("something was done: %+v", st)
 		}
-		if ended := o.Exported(t).Sum("redquake_fault_ended_total"); ended != 1 {
+		if ended := w.Operator.Exported(t).Sum("redquake_fault_ended_total"); ended != 1 {
 			t.Errorf("%v faults are counted as ended, want the one that ran", ended)
 		}
 		// To suspend it changes nothing.
@@ -274,9 +270,7 @@ func TestRestoredSchedule(t *testing.T) {
 // A copy under another name is one as well: nobody has asked it to run.
 func TestCopyUnderAnotherName(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.Start()
-		w.Create(operatortest.LongRun(redis.Address()))
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		w.Create(hz())
 		f := w.FaultHasReason("slow", 5*time.Minute, v1alpha1.ReasonActive)
 		again := fromBackup(f)
@@ -294,10 +288,8 @@ func TestCopyUnderAnotherName(t *testing.T) {
 // again.
 func TestRestoredBeforeItsRun(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
+	operatortest.Scenario{Load: operatortest.LongRun}.Run(t, func(w *operatortest.World) {
 		t := w.T
-		redis := w.Start()
-		w.Create(operatortest.LongRun(redis.Address()))
 		held, rehearsal := hz(), hz()
 		held.Name, held.Spec.Suspend = "held", true
 		rehearsal.Name, rehearsal.Spec.DryRun = "rehearsal", true
@@ -325,12 +317,10 @@ func TestRestoredBeforeItsRun(t *testing.T) {
 // While an object runs, its annotation comes back, whoever has removed or changed it, also with another process.
 func TestAnnotationOfARunComesBack(t *testing.T) {
 	t.Parallel()
-	operatortest.InWorld(t, func(w *operatortest.World) {
-		redis := w.StartRedis("")
-		w.Kubelet.Start()
-		o := operatortest.StartOperator(w.Place, operatortest.Spy{})
-		w.Create(operatortest.LongRun(redis.Address()))
-		w.Create(operatortest.HzFor("slow", "50", 5*time.Minute))
+	operatortest.Scenario{
+		Load:   operatortest.LongRun,
+		Faults: []*v1alpha1.RedisFault{operatortest.HzFor("slow", "50", 5*time.Minute)},
+	}.Run(t, func(w *operatortest.World) {
 		w.FaultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
 		comesBack := func(what string) {
 			w.T.Helper()
@@ -349,7 +339,7 @@ func TestAnnotationOfARunComesBack(t *testing.T) {
 			test.Annotations = nil
 		}))
 		comesBack("removed")
-		o.End()
+		w.Operator.End()
 		another := map[string]string{v1alpha1.AnnotationBegunAs: "another"}
 		w.MustChange(operatortest.Change(w.Place, w.Fault("slow"), func(f *v1alpha1.RedisFault) { f.Annotations = another }))
 		w.MustChange(operatortest.Change(w.Place, w.LoadTest("run"), func(test *v1alpha1.RedisLoadTest) {

@@ -126,6 +126,17 @@ func PlaceOn(t *testing.T, on func(*testing.T) *Place) *Place {
 	return on(t)
 }
 
+// OnAPIServer returns a place of its own, in which the scenario has begun with a real server, whose
+// options these are.
+func (s Scenario) OnAPIServer(t *testing.T, options ...string) *Place {
+	t.Helper()
+	p := NewPlace(t)
+	p.Redis = StartRedis(p, options...)
+	StartKubelet(p, nil)
+	s.begin(p)
+	return p
+}
+
 // NewPlaceOn is NewPlace on another API server.
 func NewPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *Place {
 	t.Helper()

@@ -99,9 +99,7 @@ func HzFor(name string, value v1alpha1.ParameterValue, lasts time.Duration) *v1a
 
 // LongRun is a load for some minutes.
 func LongRun(address string) *v1alpha1.RedisLoadTest {
-	return NewLoadTest("run", address, func(test *v1alpha1.RedisLoadTest) {
-		test.Spec.Load.Duration = Length(10 * time.Minute)
-	})
+	return Lasting(10 * time.Minute)(address)
 }
 
 // HzIs waits until the setting has a value, and returns when.

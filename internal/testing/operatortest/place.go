@@ -30,6 +30,8 @@ type Place struct {
 	StopMesh  func()                  // stops the stand-in of Chaos Mesh, if there is one
 	Logger    logr.Logger             // of its operators; the zero value discards
 	Dashboard *dashboardserver.Server // of its operators; nil = they have none
+	Redis     *RedisSet               // of a Scenario
+	Operator  *Operator               // of a Scenario
 
 	// how long a wait is at least; 0 in virtual time, where a wait's limit is exact
 	Patience  time.Duration

@@ -48,7 +48,7 @@ import (
 type World struct {
 	*Place
 	Network *memnet.Network
-	Redis   *sim.Redis
+	Servers *sim.Redis // that there are
 	Kubelet *sim.Kubelet
 	Clock   wallClock // of the operators
 }
@@ -69,7 +69,7 @@ func InWorld(t *testing.T, test func(*World)) {
 	t.Helper()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	synctest.Test(t, func(t *testing.T) {
-		w := &World{Network: memnet.New(), Redis: sim.NewRedis()}
+		w := &World{Network: memnet.New(), Servers: sim.NewRedis()}
 		w.Place = &Place{
 			T:         t,
 			Namespace: "test",
@@ -88,8 +88,7 @@ func InWorld(t *testing.T, test func(*World)) {
 				return w.Subnet + strconv.Itoa(next)
 			},
 			Load: func(plan *plan.Plan, pod int) (agent.Runner, error) {
-				return sim.NewLoad(plan, pod,
-					w.Redis)
+				return sim.NewLoad(plan, pod, w.Servers)
 			},
 		}
 		test(w)
@@ -103,7 +102,7 @@ func (w *World) StartRedis(password string) *RedisSet {
 		ip:      w.Subnet + "2",
 		DownFor: 400 * time.Millisecond,
 	}
-	server := w.Redis.Add(s.Address(), password)
+	server := w.Servers.Add(s.Address(), password)
 	s.launch = func() redisProcess {
 		server.Start()
 		return server
@@ -111,16 +110,6 @@ func (w *World) StartRedis(password string) *RedisSet {
 	s.Setting = func(name, _ string) string { return server.Setting(name) }
 	s.start()
 	return s
-}
-
-// Start starts what most tests need: a Redis without a password, the node of the load pods, and an
-// operator.
-func (w *World) Start() *RedisSet {
-	w.T.Helper()
-	redis := w.StartRedis("")
-	w.Kubelet.Start()
-	StartOperator(w.Place, Spy{})
-	return redis
 }
 
 // startReconcilers starts an operator.
@@ -146,7 +135,7 @@ func (w *World) lead(o *Operator, s Spy, ofFaults *faultrun.Registry) {
 		OperatorNamespace: w.Home(),
 		Clock:             &w.Clock,
 		Runs:              o.Sessions,
-		Servers:           w.Redis,
+		Servers:           w.Servers,
 		Sessions:          ofFaults,
 		Prometheus:        prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.Network.Dial},
 		Notify:            notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.Network.Dial},
