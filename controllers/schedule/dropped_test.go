@@ -18,11 +18,10 @@ func TestKeptRunIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+		n.Begin(func(e *v1alpha1.RedisExperimentSchedule) {
 			e.Spec.SuccessfulRunsHistoryLimit = new(
 				int32(9))
-		}))
+		})
 		scheduletest.RunsHaveEnded(n.World.Place, "nightly", 2, scheduletest.LongAfter)
 		n.MustChange(operatortest.Change(n.Place, scheduletest.HistoryOf("nightly"), func(m *corev1.ConfigMap) {
 			h, err := history.Decode(m.BinaryData["history.json.gz"])

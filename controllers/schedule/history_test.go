@@ -35,8 +35,7 @@ func TestHistoryThatCannotBeRead(t *testing.T) {
 			t.Parallel()
 			scheduletest.InNights(t, func(n *scheduletest.Nights) {
 				t := n.T
-				operatortest.StartOperator(n.Place, operatortest.Spy{})
-				n.Create(scheduletest.NewSchedule("nightly", scheduletest.ToLast))
+				n.Begin(scheduletest.ToLast)
 				scheduletest.RunsHaveEnded(n.World.Place, "nightly", 1, scheduletest.LongAfter)
 				var written []byte
 				var other bytes.Buffer
@@ -77,8 +76,7 @@ func TestHistoryOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", lasting(10*time.Hour)))
+		n.Begin(lasting(10 * time.Hour))
 		scheduletest.ScheduleIs(n.World.Place, "nightly", "it runs", scheduletest.LongAfter,
 			func(e *v1alpha1.RedisExperimentSchedule) bool {
 				return e.Status.Active != ""
@@ -107,8 +105,7 @@ func TestHistoryThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		o := operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", scheduletest.ToLast))
+		o := n.Begin(scheduletest.ToLast)
 		scheduletest.RunsHaveEnded(n.World.Place, "nightly", 1, scheduletest.LongAfter)
 		o.Stop()
 		run := scheduletest.NameOf("nightly", scheduletest.Night(1))

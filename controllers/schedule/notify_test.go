@@ -129,8 +129,7 @@ func TestNotificationToNoNamedHost(t *testing.T) {
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		chat := startReceiver(n.World)
 		n.Create(scheduletest.Hook("http://10.0.0.8:80" + scheduletest.HookPath))
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", scheduletest.Notifies))
+		n.Begin(scheduletest.Notifies)
 		notifiedIs(n, metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec,
 			"spec.notify.urlSecretRef: the operator may not send requests to this host: it is not among its --notify-hosts",
 			time.Minute)
@@ -153,11 +152,10 @@ func TestScheduleNotifies(t *testing.T) {
 		t, chat := n.T, startReceiver(n.World)
 		n.Takes = scheduletest.Slower(2*time.Millisecond, scheduletest.Night(4), scheduletest.Night(6))
 		n.Create(scheduletest.Hook(chat.url))
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+		n.Begin(func(e *v1alpha1.RedisExperimentSchedule) {
 			scheduletest.Notifies(e)
 			e.Spec.Template.Spec.Objectives = &v1alpha1.ExperimentObjectives{NoRegression: true}
-		}))
+		})
 		notifiedIs(n, metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet", time.Minute)
 		if got := chat.requests(); len(got) > 0 {
 			t.Errorf("requests at %v before the first run", got)
@@ -211,8 +209,7 @@ func TestNotificationIsRetried(t *testing.T) {
 				t, chat := n.T, startReceiver(n.World)
 				c.fails(chat)
 				n.Create(scheduletest.Hook(chat.url))
-				operatortest.StartOperator(n.Place, operatortest.Spy{})
-				n.Create(scheduletest.NewSchedule("nightly", scheduletest.Notifies))
+				n.Begin(scheduletest.Notifies)
 				first := scheduletest.NameOf("nightly", scheduletest.Night(1))
 				notifiedIs(n, metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed,
 					"spec.notify: attempt 1 of 18 to notify of run "+first+": "+c.want+"; the next one is at 2000-01-01T03:",
@@ -337,13 +334,12 @@ func TestNotificationThatCannotBeSent(t *testing.T) {
 				if c.secret != nil {
 					n.Create(c.secret)
 				}
-				operatortest.StartOperator(n.Place, operatortest.Spy{})
-				n.Create(scheduletest.NewSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+				n.Begin(func(e *v1alpha1.RedisExperimentSchedule) {
 					scheduletest.Notifies(e)
 					if c.change != nil {
 						c.change(e)
 					}
-				}))
+				})
 				notifiedIs(n, metav1.ConditionFalse, c.reason, c.want, time.Minute)
 				checkNoSecret(n)
 				e := scheduletest.RunsHaveEnded(n.World.Place, "nightly", 1, scheduletest.LongAfter)

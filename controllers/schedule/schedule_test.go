@@ -19,8 +19,7 @@ func TestScheduleFindsASlowdown(t *testing.T) {
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
 		n.Takes = scheduletest.Slower(2*time.Millisecond, scheduletest.Night(21), scheduletest.Night(1000))
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", scheduletest.ToLast))
+		n.Begin(scheduletest.ToLast)
 		e := scheduletest.RunsHaveEnded(n.World.Place, "nightly", 30, scheduletest.LongAfter)
 		st, since := e.Status, scheduletest.NameOf("nightly", scheduletest.Night(21))
 		for i, run := range st.History {
@@ -64,11 +63,10 @@ func TestScheduleOfOneCell(t *testing.T) {
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
 		n.Takes = scheduletest.Slower(2*time.Millisecond, scheduletest.Night(3), scheduletest.Night(1000))
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+		n.Begin(func(e *v1alpha1.RedisExperimentSchedule) {
 			scheduletest.ToLast(e)
 			e.Spec.Template.Spec.Matrix[0].Values = e.Spec.Template.Spec.Matrix[0].Values[:1]
-		}))
+		})
 		e := scheduletest.RunsHaveEnded(n.World.Place, "nightly", 3, scheduletest.LongAfter)
 		for i, run := range e.Status.History {
 			if wanted := map[int]int32{2: 1}[i]; run.Verdict != v1alpha1.VerdictPass || run.Regressed != wanted {
@@ -87,8 +85,7 @@ func TestScheduleWithoutASlowdown(t *testing.T) {
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
 		n.Takes = scheduletest.Noise
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", scheduletest.ToLast))
+		n.Begin(scheduletest.ToLast)
 		e := scheduletest.RunsHaveEnded(n.World.Place, "nightly", 30, scheduletest.LongAfter)
 		if st := e.Status; len(st.Changes) > 0 || len(eventsOf(n.World.Place, v1alpha1.EventExperimentRegressed)) > 0 {
 			t.Errorf("changes %+v", st.Changes)
@@ -114,8 +111,7 @@ func TestScheduleRecovers(t *testing.T) {
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
 		n.Takes = scheduletest.Slower(2*time.Millisecond, scheduletest.Night(3), scheduletest.Night(5))
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", scheduletest.ToLast))
+		n.Begin(scheduletest.ToLast)
 		for run, want := range map[int]metav1.ConditionStatus{1: metav1.ConditionUnknown} {
 			if c := scheduletest.RegressedCondition(t,
 				scheduletest.RunsHaveEnded(n.World.Place, "nightly", run,
@@ -158,11 +154,10 @@ func TestScheduleConfirms(t *testing.T) {
 			scheduletest.InNights(t, func(n *scheduletest.Nights) {
 				t := n.T
 				n.Takes = scheduletest.Slower(2*time.Millisecond, scheduletest.Night(3), c.until)
-				operatortest.StartOperator(n.Place, operatortest.Spy{})
-				n.Create(scheduletest.NewSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+				n.Begin(func(e *v1alpha1.RedisExperimentSchedule) {
 					e.Spec.CompareTo = &v1alpha1.ScheduleComparison{Run: "last", Confirm: true}
 					e.Spec.SuccessfulRunsHistoryLimit = new(int32(9))
-				}))
+				})
 				e := scheduletest.RunsHaveEnded(n.World.Place, "nightly", 5, scheduletest.LongAfter)
 				third := scheduletest.NameOf("nightly", scheduletest.Night(3))
 				h := e.Status.History
@@ -199,12 +194,11 @@ func TestScheduleWithOtherCells(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+		n.Begin(func(e *v1alpha1.RedisExperimentSchedule) {
 			scheduletest.ToLast(e)
 			e.Spec.Template.Spec.Objectives = &v1alpha1.ExperimentObjectives{NoRegression: true}
 			e.Spec.SuccessfulRunsHistoryLimit = new(int32(9))
-		}))
+		})
 		scheduletest.RunsHaveEnded(n.World.Place, "nightly", 2, scheduletest.LongAfter)
 		n.MustChange(operatortest.Change(n.Place, scheduletest.Schedule(n.World.Place, "nightly"),
 			func(e *v1alpha1.RedisExperimentSchedule) {

@@ -32,11 +32,10 @@ func TestScheduleWaits(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+		n.Begin(func(e *v1alpha1.RedisExperimentSchedule) {
 			e.Spec.TimeZone = new(
 				"Europe/Berlin")
-		}))
+		})
 		due := scheduletest.Night(1).Add(-time.Hour)
 		time.Sleep(time.Minute)
 		e := scheduletest.Schedule(n.World.Place, "nightly")
@@ -196,8 +195,7 @@ func TestScheduleForbids(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", lasting(30*time.Hour)))
+		n.Begin(lasting(30 * time.Hour))
 		e := scheduletest.RunsHaveEnded(n.World.Place, "nightly", 2, scheduletest.LongAfter)
 		if got, want := names(e), []string{
 			scheduletest.NameOf("nightly", scheduletest.Night(1)),
@@ -269,8 +267,7 @@ func TestScheduleAfterAnAbsence(t *testing.T) {
 			t.Parallel()
 			scheduletest.InNights(t, func(n *scheduletest.Nights) {
 				t := n.T
-				o := operatortest.StartOperator(n.Place, operatortest.Spy{})
-				n.Create(scheduletest.NewSchedule("nightly", c.change))
+				o := n.Begin(c.change)
 				scheduletest.RunsHaveEnded(n.World.Place, "nightly", 1, scheduletest.LongAfter)
 				o.Stop()
 				time.Sleep(c.absence)
@@ -297,8 +294,7 @@ func TestScheduleIsSuspended(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Suspend = true }))
+		n.Begin(func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Suspend = true })
 		time.Sleep(50 * time.Hour)
 		e := scheduletest.Schedule(n.World.Place, "nightly")
 		if len(scheduledRuns(n.World.Place, "nightly")) > 0 ||
@@ -353,8 +349,7 @@ func TestScheduleGoesOnAfterAnAbort(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", lasting(10*time.Hour)))
+		n.Begin(lasting(10 * time.Hour))
 		first := scheduletest.NameOf("nightly", scheduletest.Night(1))
 		second := scheduletest.NameOf("nightly", scheduletest.Night(2))
 		e := scheduletest.ScheduleIs(n.World.Place, "nightly", "it runs", scheduletest.LongAfter,
@@ -389,8 +384,7 @@ func TestScheduleWithAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", nil))
+		n.Begin(nil)
 		time.Sleep(time.Hour)
 		n.Clock.Ahead.Store(int64(2 * time.Hour))
 		began := time.Now()

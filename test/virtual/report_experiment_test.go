@@ -121,8 +121,7 @@ func TestReportOfASchedule(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		n.Takes = scheduletest.Slower(2*time.Millisecond, scheduletest.Night(17), scheduletest.Night(1000))
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", scheduletest.ToLast))
+		n.Begin(scheduletest.ToLast)
 		o := scheduletest.RunsHaveEnded(n.World.Place, "nightly", 24, scheduletest.LongAfter)
 		stored := scheduletest.HistoryOf("nightly")
 		n.Read(stored)

@@ -226,8 +226,7 @@ func TestRestoredSchedule(t *testing.T) {
 	t.Parallel()
 	scheduletest.InNights(t, func(n *scheduletest.Nights) {
 		t := n.T
-		operatortest.StartOperator(n.Place, operatortest.Spy{})
-		n.Create(scheduletest.NewSchedule("nightly", scheduletest.ToLast))
+		n.Begin(scheduletest.ToLast)
 		e := scheduletest.RunsHaveEnded(n.World.Place, "nightly", 2, scheduletest.LongAfter)
 		if e.Annotations[v1alpha1.AnnotationBegunAs] != "" {
 			t.Errorf("annotations %q", e.Annotations)

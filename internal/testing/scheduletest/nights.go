@@ -71,6 +71,14 @@ func InNights(t *testing.T, test func(*Nights)) {
 	})
 }
 
+// Begin starts an operator, and creates the schedule nightly.
+func (n *Nights) Begin(change func(*v1alpha1.RedisExperimentSchedule)) *operatortest.Operator {
+	n.T.Helper()
+	o := operatortest.StartOperator(n.Place, operatortest.Spy{})
+	n.Create(NewSchedule("nightly", change))
+	return o
+}
+
 // startExperiments starts an operator that reconciles experiments only.
 func (n *Nights) startExperiments(s operatortest.Spy) *operatortest.Operator {
 	n.T.Helper()
