@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/timeline"
 )
 
@@ -70,7 +70,7 @@ func confirm(ctx context.Context, s *scope.Fault, now time.Time) {
 // look asks Redis and the cluster for the effect on all targets at once. It is confirmed if it is
 // on every target.
 func look(ctx context.Context, s *scope.Fault) (v1alpha1.Effect, string) {
-	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.AskTimeout)
 	defer cancel()
 	status, ask := &s.Fault.Status, s.Injector.Effect
 	holder, is := s.Injector.(contract.Holder)

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // keep ends the pods that have taken the places of targets, as the fault would end before its time
@@ -21,7 +21,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope.Fault) error {
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.AskTimeout)
 	defer cancel()
 	due, failed := keeper.Due(ctx, s.Fault.Status.Targets)
 	refused := r.checkGuardsAlso(ctx, s, due)

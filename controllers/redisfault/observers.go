@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/target/podwatch"
 	"github.com/redquake/redquake/internal/timeline"
 )
@@ -39,7 +39,7 @@ func (r *Reconciler) watchPods(ctx context.Context, s *scope.Fault) {
 	if pods == nil { // the manager stops
 		return
 	}
-	waits, stop := context.WithTimeout(ctx, target.AskTimeout)
+	waits, stop := context.WithTimeout(ctx, confine.AskTimeout)
 	defer stop()
 	pods.Synced(waits)
 }
@@ -62,7 +62,7 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope.Fault) {
 	}
 	all := r.Term.Find(s.Fault.UID).Sightings()
 	if follower, ok := s.Injector.(contract.Follower); ok {
-		ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+		ctx, cancel := context.WithTimeout(ctx, confine.AskTimeout)
 		defer cancel()
 		for i := range status.Targets {
 			all = append(all, follower.Follow(ctx, &status.Targets[i])...)

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/timeline"
 )
 
@@ -64,7 +64,7 @@ func endedPrimary(s *scope.Fault) bool {
 }
 
 func rolesAfter(ctx context.Context, s *scope.Fault) fault.After {
-	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.AskTimeout)
 	defer cancel()
 	return fault.RolesAfter(ctx, s.Deps.Redis, s.Fault.Status.Targets)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -33,7 +34,7 @@ func testRolesAfterBySentinels(t *testing.T) {
 		{Pod: "old", Role: v1alpha1.RolePrimary, InjectedAt: &metav1.MicroTime{Time: time.Now()}},
 	}
 	deps := s.Deps()
-	deps.Sentinels = target.Sentinels{
+	deps.Sentinels = sentinel.Set{
 		Addresses: set.SentinelAddresses(),
 		Login:     redis.Login{Timeout: faulttest.Patient},
 		Servers:   deps.Servers,

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -31,7 +31,7 @@ func testWitnessSeesAFailover(t *testing.T) {
 		s.Host(fmt.Sprintf("redis-%d", i), server, nil)
 	}
 	deps := s.Deps()
-	deps.Sentinels = target.Sentinels{
+	deps.Sentinels = sentinel.Set{
 		Addresses: set.SentinelAddresses(),
 		Login:     redis.Login{Timeout: faulttest.Patient},
 		Servers:   deps.Servers,

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // End is how the process of a server ends.
@@ -53,7 +54,7 @@ func (r Redis) Forgets(ctx context.Context, s *Server, end End) string {
 
 // setting is one setting of a server.
 func (r Redis) setting(ctx context.Context, address, name string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.QueryTimeout)
 	defer cancel()
 	all, err := r.Settings(ctx, address, name)
 	return all[name], err

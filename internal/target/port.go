@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
 // redisPort is what Redis listens on unless it is configured otherwise.
@@ -121,7 +122,7 @@ func isSentinel(pod *corev1.Pod) bool {
 	for _, c := range pod.Spec.Containers {
 		for _, p := range c.Ports {
 			if some = strings.Contains(p.Name, "sentinel") ||
-				strconv.Itoa(int(p.ContainerPort)) == sentinelPort; !some {
+				strconv.Itoa(int(p.ContainerPort)) == sentinel.DefaultPort; !some {
 				return false
 			}
 		}

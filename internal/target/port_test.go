@@ -1,7 +1,6 @@
 package target_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -257,24 +255,6 @@ func TestReadService(t *testing.T) {
 		if err != nil || (r.Service != nil) != want {
 			t.Errorf("%s: %v, %v", name, r.Service, err)
 		}
-	}
-}
-
-// Sentinels by short names resolve in load pods, by the search path of their namespace. The manager runs in another
-// one.
-func TestSentinelNamesAreQualified(t *testing.T) {
-	w := faulttest.NewWorld(t, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "headless"}})
-	of := &v1alpha1.RedisTarget{Sentinel: &v1alpha1.SentinelTarget{Addresses: []string{
-		"sentinel:26379", "redis-0.headless:26379", "sentinel.other:26379", "sentinel.other.svc:26379", "10.0.0.1:26379",
-		"[fd00::1]:26379",
-	}}}
-	got, err := target.SentinelsOf(t.Context(), w.Cluster, "shop", of, nil)
-	want := []string{
-		"sentinel.shop.svc:26379", "redis-0.headless.shop.svc:26379", "sentinel.other:26379",
-		"sentinel.other.svc:26379", "10.0.0.1:26379", "[fd00::1]:26379",
-	}
-	if err != nil || !slices.Equal(got.Addresses, want) {
-		t.Errorf("%q, %v, want %q", got.Addresses, err, want)
 	}
 }
 

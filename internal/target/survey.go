@@ -4,8 +4,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +11,8 @@ import (
 
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target/confine"
+	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
 // NoShard is the shard of servers that are no cluster.
@@ -99,7 +99,7 @@ func (r Redis) Census(ctx context.Context) (Census, error) {
 
 // askAll queries all servers. What is left of SurveyTimeout is for the shards.
 func (r Redis) askAll(ctx context.Context, pods []corev1.Pod, found []Server) {
-	ctx, cancel := context.WithTimeout(ctx, SurveyTimeout-QueryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, SurveyTimeout-confine.QueryTimeout)
 	defer cancel()
 	var asking errgroup.Group
 	asking.SetLimit(surveyed)
@@ -127,13 +127,10 @@ func (r Redis) ask(ctx context.Context, s *Server) {
 	}
 }
 
-// sentinelPort is the default port of sentinels.
-const sentinelPort = "26379"
-
 // SentinelsBeside looks for sentinels in the pods of some servers, whether the target has sentinels
 // of its own or not.
 func (r Redis) SentinelsBeside(ctx context.Context, found []Server, of func(*Server) bool) {
-	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.QueryTimeout)
 	defer cancel()
 	sentinels := r.besideLogin()
 	var asking errgroup.Group
@@ -144,9 +141,9 @@ func (r Redis) SentinelsBeside(ctx context.Context, found []Server, of func(*Ser
 			continue
 		}
 		asking.Go(func() error {
-			s.SentinelBeside = slices.ContainsFunc(sentinels.portsIn(s.Pod), func(port string) bool {
+			s.SentinelBeside = slices.ContainsFunc(sentinels.PortsIn(s.Pod), func(port string) bool {
 				s.sentinelAt = net.JoinHostPort(s.Pod.Status.PodIP, port)
-				return sentinels.listensAt(ctx, s.sentinelAt)
+				return sentinels.ListensAt(ctx, s.sentinelAt)
 			})
 			return nil
 		})
@@ -156,11 +153,11 @@ func (r Redis) SentinelsBeside(ctx context.Context, found []Server, of func(*Ser
 
 // besideLogin is how sentinels beside servers are queried: as those of the target, else without a
 // password, since Redis' own is not theirs.
-func (r Redis) besideLogin() Sentinels {
+func (r Redis) besideLogin() sentinel.Set {
 	if len(r.Sentinels.Addresses) > 0 {
 		return r.Sentinels
 	}
-	return Sentinels{Servers: r.Servers, Login: redis.Login{
+	return sentinel.Set{Servers: r.Servers, Login: redis.Login{
 		Timeout: r.Login.Timeout,
 		TLS:     r.Login.TLS,
 		Trust:   r.Login.Trust,
@@ -168,7 +165,7 @@ func (r Redis) besideLogin() Sentinels {
 }
 
 // SentinelsAmong is the sentinels of the target, else those that SentinelsBeside found.
-func (r Redis) SentinelsAmong(found []Server) Sentinels {
+func (r Redis) SentinelsAmong(found []Server) sentinel.Set {
 	s := r.besideLogin()
 	if len(s.Addresses) > 0 {
 		return s
@@ -179,39 +176,4 @@ func (r Redis) SentinelsAmong(found []Server) Sentinels {
 		}
 	}
 	return s
-}
-
-// portsIn are the ports at which a sentinel of the pod may listen: a Service may have another than
-// its pods.
-func (s Sentinels) portsIn(pod *corev1.Pod) []string {
-	ports := []string{sentinelPort}
-	add := func(port string) {
-		if !slices.Contains(ports, port) {
-			ports = append(ports, port)
-		}
-	}
-	if len(s.Addresses) > 0 {
-		_, port, err := net.SplitHostPort(s.Addresses[0])
-		if err == nil {
-			add(port)
-		}
-	}
-	for _, container := range pod.Spec.Containers {
-		for _, port := range container.Ports {
-			if strings.Contains(port.Name, "sentinel") {
-				add(strconv.Itoa(int(port.ContainerPort)))
-			}
-		}
-	}
-	return ports
-}
-
-// listensAt reports whether a sentinel listens at an address. A server that refuses the user has
-// the command.
-func (s Sentinels) listensAt(ctx context.Context, address string) bool {
-	_, err := s.Servers.Do(ctx, address, s.Login, "SENTINEL", "MYID")
-	return err == nil || redis.IsReply(err) &&
-		slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
-			return strings.Contains(err.Error(), refusal)
-		})
 }

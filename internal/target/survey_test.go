@@ -15,6 +15,8 @@ import (
 
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -110,7 +112,7 @@ func TestUnresponsiveSentinelPortsDoNotDelay(t *testing.T) {
 		w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 		w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
 		deps := w.Deps()
-		deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
+		deps.Sentinels = sentinel.Set{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
 		found, err := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Survey(t.Context())
 		faulttest.Must(t, err)
 		for _, address := range []string{"10.0.0.1:26379", "10.0.0.2:26379"} {
@@ -119,7 +121,7 @@ func TestUnresponsiveSentinelPortsDoNotDelay(t *testing.T) {
 		w.Servers.At("10.0.0.2:26379").Stop()
 		began := time.Now()
 		deps.SentinelsBeside(t.Context(), found, func(*target.Server) bool { return true })
-		faulttest.Lasted(t, "the look", began, target.QueryTimeout)
+		faulttest.Lasted(t, "the look", began, confine.QueryTimeout)
 		for _, s := range found {
 			if want := s.Pod.Name == "redis-0"; s.SentinelBeside != want {
 				t.Errorf("%s has a sentinel: %t, want %t", s.Pod.Name, s.SentinelBeside, want)

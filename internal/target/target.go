@@ -5,13 +5,9 @@ package target
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,14 +17,8 @@ import (
 	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/target/credentials"
 	"github.com/redquake/redquake/internal/target/podwatch"
+	"github.com/redquake/redquake/internal/target/sentinel"
 )
-
-// AskTimeout limits every query to Redis that a fault depends on.
-const AskTimeout = 2 * time.Second
-
-// QueryTimeout limits a query to a server that may hang because of a fault: several are made within
-// one AskTimeout.
-const QueryTimeout = AskTimeout / 4
 
 // Redis is one Redis in a namespace, and how its servers and sentinels are reached.
 type Redis struct {
@@ -40,7 +30,7 @@ type Redis struct {
 	Live      client.Reader // reads past every cache
 	Servers   topology.Servers
 	Login     redis.Login
-	Sentinels Sentinels
+	Sentinels sentinel.Set
 	Watched   *podwatch.Watch // its pods; nil = they are not watched
 }
 
@@ -64,59 +54,8 @@ func LoginFor(
 	ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget,
 ) (redis.Login, error) {
 	login, err := credentials.Login(ctx, secrets, namespace, "spec.target", target.Auth, target.TLS)
-	login.Timeout = AskTimeout
+	login.Timeout = confine.AskTimeout
 	return login, err
-}
-
-// SentinelsOf returns the addresses of a target's sentinels and the login to them; zero where there
-// are none.
-func SentinelsOf(
-	ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget,
-	servers topology.Servers,
-) (Sentinels, error) {
-	spec := target.Sentinel
-	if spec == nil {
-		return Sentinels{}, nil
-	}
-	s := Sentinels{MasterName: spec.MasterName, Servers: servers}
-	for _, address := range spec.Addresses {
-		qualified, err := qualify(ctx, secrets, namespace, address)
-		if err != nil {
-			return s, err
-		}
-		s.Addresses = append(s.Addresses, qualified)
-	}
-	if spec.Service != nil {
-		s.Addresses = []string{
-			net.JoinHostPort(spec.Service.Name+"."+namespace+".svc", strconv.Itoa(int(spec.Service.Port))),
-		}
-	}
-	var err error
-	s.Login, err = credentials.Login(ctx, secrets, namespace, "spec.target.sentinel", spec.Auth,
-		spec.TLS)
-	s.Login.Timeout = AskTimeout
-	return s, err
-}
-
-// qualify returns an address as it resolves in any namespace: a load pod finds SERVICE and
-// POD.SERVICE by the search path of its namespace.
-func qualify(
-	ctx context.Context, services client.Reader, namespace, address string,
-) (string, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || net.ParseIP(host) != nil || strings.Count(host, ".") > 1 {
-		return address, nil //nolint:nilerr // what is no address fails when it is dialled
-	}
-	if _, name, ofPod := strings.Cut(host, "."); ofPod { // or SERVICE.NAMESPACE
-		err := services.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Service{})
-		if apierrors.IsNotFound(err) {
-			return address, nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("read Service %s: %w", name, err)
-		}
-	}
-	return net.JoinHostPort(host+"."+namespace+".svc", port), nil
 }
 
 // Reaches returns a Problem where no command would be sent to an address that a server named.

@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // Events of a timeline, in their usual order after the kill of a pod.
@@ -69,7 +69,7 @@ func AddOwn(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts 
 		}
 		Append(status, t.InjectedAt.Time, Injected, t.Pod,
 			fmt.Sprintf("%s; the call took %s", action, format.Duration(Took(t))))
-		if t.ActiveAt != nil && t.ActiveAt.Sub(t.InjectedAt.Time) > target.AskTimeout {
+		if t.ActiveAt != nil && t.ActiveAt.Sub(t.InjectedAt.Time) > confine.AskTimeout {
 			Append(status, t.ActiveAt.Time, Active, t.Pod, "")
 		}
 		if lasts && t.RevertedAt != nil {

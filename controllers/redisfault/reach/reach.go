@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/target/confine"
+	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
 // Reach is by what faults act.
@@ -91,7 +92,7 @@ func (r *Reach) login(ctx context.Context, deps contract.Deps) (contract.Deps, e
 	var failed, missing, unread error
 	deps.Redis, unread = deps.ReadService(ctx)
 	deps.Login, failed = target.LoginFor(ctx, r.Client, deps.Namespace, deps.Spec)
-	deps.Sentinels, missing = target.SentinelsOf(ctx, r.Client, deps.Namespace, deps.Spec,
+	deps.Sentinels, missing = sentinel.Of(ctx, r.Client, deps.Namespace, deps.Spec,
 		deps.Servers)
 	return deps, cmp.Or(failed, missing, unread)
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 const (
 	noShard    = target.NoShard
-	askTimeout = target.AskTimeout
+	askTimeout = confine.AskTimeout
 
 	// chaosPatience is how long Chaos Mesh may take to break a pod, or to revert that, before that
 	// counts as an error: the controller then retries as long as after any other error.

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // clusterPatience is how long a CLUSTER FAILOVER that was accepted may show no result: nodes do not
@@ -160,7 +160,7 @@ type owner struct {
 // is the latest.
 func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
 	ask := append([]string{c.record.Replica, c.primary}, c.record.Others...)
-	ctx, cancel := context.WithTimeout(ctx, target.QueryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.QueryTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var asking sync.WaitGroup

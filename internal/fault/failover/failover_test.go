@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -58,7 +58,7 @@ func sentinelWorld(t *testing.T, answers map[string]any) (*faulttest.World, *v1a
 func sentinelInjector(t *testing.T, w *faulttest.World, mode v1alpha1.FailoverMode) contract.Injector {
 	t.Helper()
 	deps := w.Deps()
-	deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.9:26379"}, Servers: deps.Servers}
+	deps.Sentinels = sentinel.Set{Addresses: []string{"10.0.0.9:26379"}, Servers: deps.Servers}
 	injector, err := Kinds.For(
 		&v1alpha1.RedisFaultSpec{
 			Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Mode: mode}},

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // FAILOVER changes the old primary and the promoted replica only. Every other server that
@@ -59,7 +59,8 @@ func (f failover) inPods(ctx context.Context, except []string) ([]follower, erro
 	if f.Spec == nil {
 		return nil, nil
 	}
-	listing, cancel := context.WithTimeout(ctx, target.AskTimeout) // the servers are still to be asked
+	// the servers are still to be asked
+	listing, cancel := context.WithTimeout(ctx, confine.AskTimeout)
 	defer cancel()
 	pods, err := f.LatestPods(listing)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -40,7 +40,7 @@ func newHostileWorld(t *testing.T, mode string, answers map[string]any) *hostile
 func (w *hostileWorld) injector(method v1alpha1.FailoverMethod, sentinels ...string) contract.Injector {
 	w.T.Helper()
 	deps := w.Deps()
-	deps.Sentinels = target.Sentinels{Addresses: sentinels, Servers: deps.Servers}
+	deps.Sentinels = sentinel.Set{Addresses: sentinels, Servers: deps.Servers}
 	injector, err := Kinds.For(
 		&v1alpha1.RedisFaultSpec{
 			Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Method: method}},

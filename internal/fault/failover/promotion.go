@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // failover promotes a replica in the place of the selected primary, by the means of the target's
@@ -149,7 +149,7 @@ func noReplica(primary string) error {
 func (f failover) replication(
 	ctx context.Context, address string,
 ) (topology.ReplicationInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, target.QueryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.QueryTimeout)
 	defer cancel()
 	info, err := f.Info(ctx, address, "replication")
 	return topology.ReplicationOf(info), err

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
 const (
@@ -72,7 +72,7 @@ func (f failover) planSentinel(
 // agreedPrimary is the target's address as most sentinels give it. A Problem returns why the target
 // is not their primary, or is failed over already.
 func (f failover) agreedPrimary(
-	ctx context.Context, at *v1alpha1.FaultTarget, w target.Watchers,
+	ctx context.Context, at *v1alpha1.FaultTarget, w sentinel.Watchers,
 ) (string, error) {
 	primary, votes := w.Majority()
 	if primary == "" {
@@ -107,7 +107,7 @@ func (f failover) maySend(ctx context.Context, record *sentinelRecord) error {
 // else a pause that ends before any sentinel considers the paused primary down and starts a
 // failover itself.
 func (f failover) planCoordination(
-	ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers, record *sentinelRecord,
+	ctx context.Context, target *v1alpha1.FaultTarget, w sentinel.Watchers, record *sentinelRecord,
 ) error {
 	_, err := f.Sentinels.Do(ctx, record.Sentinel, "FAILOVER", unknownToAll, "COORDINATED")
 	switch {

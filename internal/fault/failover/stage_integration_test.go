@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -135,7 +135,7 @@ func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...st
 func (s *failoverStage) deps() contract.Deps {
 	deps := faulttest.On(s.Stage.Deps(), faulttest.ByPods(map[string]string{"app": "redis"}))
 	deps.Servers = s.Confine(s.servers)
-	deps.Sentinels = target.Sentinels{
+	deps.Sentinels = sentinel.Set{
 		Addresses:  s.sentinels,
 		Login:      s.atSentinel,
 		MasterName: s.master,

@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// Hanging sentinels delay an effect check by target.QueryTimeout, whatever their number.
+// Hanging sentinels delay an effect check by confine.QueryTimeout, whatever their number.
 func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 	for hanging, wantText := range map[int]string{
 		0: "3 of 3 sentinels name",
@@ -24,7 +25,7 @@ func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 				w, hit := sentinelWorld(t, nil)
 				injector := sentinelInjector(t, w, "").(failover)
 				faulttest.Must(t, injector.Preflight(t.Context(), hit))
-				injector.Sentinels = target.Sentinels{Servers: w.Servers}
+				injector.Sentinels = sentinel.Set{Servers: w.Servers}
 				var peers []any
 				for i := range 3 {
 					injector.Sentinels.Addresses = append(injector.Sentinels.Addresses, fmt.Sprintf("10.0.1.%d:26379", i))
@@ -43,7 +44,7 @@ func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 				if !strings.Contains(evidence, wantText) {
 					t.Errorf("got evidence %q, want one that contains %q", evidence, wantText)
 				}
-				want := target.QueryTimeout
+				want := confine.QueryTimeout
 				if hanging == 0 {
 					want = 0
 				}

@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -36,7 +36,7 @@ func testSelectPrimaryBySentinels(t *testing.T) {
 	if p := faulttest.ProblemOf(t, err); p.Lasting || !strings.Contains(p.Message, "redis-0 and redis-") {
 		t.Errorf("without sentinels: %+v", p)
 	}
-	deps.Sentinels = target.Sentinels{
+	deps.Sentinels = sentinel.Set{
 		Addresses: set.SentinelAddresses(),
 		Login:     redis.Login{Timeout: faulttest.Patient},
 		Servers:   deps.Servers,
@@ -59,7 +59,7 @@ func TestSelectPrimaryThatIsAReplica(t *testing.T) {
 			s.Host(fmt.Sprintf("redis-%d", i), server, nil)
 		}
 		deps := s.Deps()
-		deps.Sentinels = target.Sentinels{
+		deps.Sentinels = sentinel.Set{
 			Addresses: set.SentinelAddresses()[:1],
 			Login:     redis.Login{Timeout: faulttest.Patient},
 			Servers:   deps.Servers,

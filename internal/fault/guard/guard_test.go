@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -281,7 +282,7 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 			}
 			deps := w.Deps()
 			if !tc.unnamed {
-				deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
+				deps.Sentinels = sentinel.Set{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
 			}
 			spec := &v1alpha1.RedisFaultSpec{
 				Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &tc.hit},

@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
 // lookBeside looks for sentinels in the pods that are hit, and in the others if there is one.
@@ -26,7 +27,7 @@ type electorate struct{ all, answering int }
 // electorateOf asks the sentinels for one another where a fault hits any; zero where none answers,
 // or none is hit.
 func electorateOf(
-	ctx context.Context, sentinels target.Sentinels, found []target.Server, b *blow,
+	ctx context.Context, sentinels sentinel.Set, found []target.Server, b *blow,
 ) electorate {
 	concerned := slices.ContainsFunc(found, func(s target.Server) bool {
 		return isSentinel(&s) &&

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
 // match returns the servers that a selector can select, in the order of their names. found are
@@ -135,7 +136,7 @@ func noneOfRole(
 
 // named says which sentinels name which server as the primary, where no server is; "" if there are
 // none, or none that answers.
-func named(ctx context.Context, sentinels target.Sentinels) string {
+func named(ctx context.Context, sentinels sentinel.Set) string {
 	if len(sentinels.Addresses) == 0 {
 		return ""
 	}

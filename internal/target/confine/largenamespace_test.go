@@ -21,7 +21,6 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
@@ -171,10 +170,10 @@ func TestNoAddressIsForeignBeforeTheListIsComplete(t *testing.T) {
 			isUnlisted(t, err, "the pods of namespace shop could not be listed in time")
 		}
 		time.Sleep(time.Second)
-		if place, err := within(t, book, sentinel, target.QueryTimeout); place != sentinel {
+		if place, err := within(t, book, sentinel, confine.QueryTimeout); place != sentinel {
 			t.Errorf("%q, %v", place, err)
 		}
-		if _, err := within(t, book, foreign, target.QueryTimeout); !isForeign(err) {
+		if _, err := within(t, book, foreign, confine.QueryTimeout); !isForeign(err) {
 			t.Errorf("no pod has it: %v", err)
 		}
 		if n := live.lists.Load(); n != 1 {
@@ -189,14 +188,14 @@ func TestNoAddressIsForeignBeforeTheListIsComplete(t *testing.T) {
 			_, err = within(t, book, foreign, 5*time.Second) // while the next list is not due
 			isUnlisted(t, err, "the server is overloaded")
 		}
-		if place, err := within(t, book, sentinel, target.QueryTimeout); place != sentinel {
+		if place, err := within(t, book, sentinel, confine.QueryTimeout); place != sentinel {
 			t.Errorf("known before: %q, %v", place, err)
 		}
 		// Nor is it known while the Services cannot be listed.
 		live.fails.Store(false)
 		live.noService.Store(true)
 		time.Sleep(time.Minute)
-		_, err := within(t, book, foreign, target.QueryTimeout)
+		_, err := within(t, book, foreign, confine.QueryTimeout)
 		isUnlisted(t, err, "the Services of namespace shop could not be listed in time")
 		time.Sleep(time.Minute) // until the list of them is given up
 	})
@@ -248,7 +247,7 @@ func TestPodsBehindAServiceAreListedAlone(t *testing.T) {
 		book := confine.NewBook(faulttest.Namespace, nil, live, nil)
 		for _, want := range []string{"10.0.0.9:26379", "10.0.0.8:26379 10.0.0.9:26379", "10.0.0.8:26379"} {
 			for _, address := range []string{"sentinels:26379", "10.96.0.11:26379"} {
-				place, err := within(t, book, address, target.AskTimeout)
+				place, err := within(t, book, address, confine.AskTimeout)
 				if words := strings.Fields(place); !slices.Equal(slices.Sorted(slices.Values(words)), strings.Fields(want)) {
 					t.Errorf("%s: %q, %v; want %q", address, place, err, want)
 				}

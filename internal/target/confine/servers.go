@@ -16,6 +16,13 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
+// AskTimeout limits every query to Redis that a fault depends on.
+const AskTimeout = 2 * time.Second
+
+// QueryTimeout limits a query to a server that may hang because of a fault: several are made within
+// one AskTimeout.
+const QueryTimeout = AskTimeout / 4
+
 // Servers sends commands only to pods of one namespace. Addresses come from whoever controls a
 // Redis: its lists of replicas, of nodes and of sentinels, and the spec. Without this, the operator
 // would obey them against pods of others.

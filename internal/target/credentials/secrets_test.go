@@ -23,6 +23,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -127,7 +128,7 @@ func TestLoginPassword(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || login.Password != tc.password || login.TLS != nil || login.Timeout != target.AskTimeout {
+			if err != nil || login.Password != tc.password || login.TLS != nil || login.Timeout != confine.AskTimeout {
 				t.Errorf("login %+v, error %v", login, err)
 			}
 			if tc.target.Auth != nil && login.Username != "app" {

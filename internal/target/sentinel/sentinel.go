@@ -1,28 +1,41 @@
-package target
+// Package sentinel is the sentinels of a Redis: where they are, whom they watch, and what most of
+// them say.
+package sentinel
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target/confine"
+	"github.com/redquake/redquake/internal/target/credentials"
 )
 
-// Sentinels are the sentinels of a target.
-type Sentinels struct {
+// Set is the sentinels of a target.
+type Set struct {
 	Addresses  []string // host:port; empty where there are none
 	MasterName string   // under which they watch the primary; "" = the only one that they watch
 	Login      redis.Login
 	Servers    topology.Servers
 }
+
+// DefaultPort is the port of sentinels unless they are configured otherwise.
+const DefaultPort = "26379"
 
 // mostSentinels is how many sentinels are asked, whatever they list.
 const mostSentinels = 128
@@ -45,9 +58,60 @@ type Watchers struct {
 	At       time.Time // of the answers
 }
 
+// Of returns the addresses of a target's sentinels and the login to them; zero where there are
+// none.
+func Of(
+	ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget,
+	servers topology.Servers,
+) (Set, error) {
+	spec := target.Sentinel
+	if spec == nil {
+		return Set{}, nil
+	}
+	s := Set{MasterName: spec.MasterName, Servers: servers}
+	for _, address := range spec.Addresses {
+		qualified, err := qualify(ctx, secrets, namespace, address)
+		if err != nil {
+			return s, err
+		}
+		s.Addresses = append(s.Addresses, qualified)
+	}
+	if spec.Service != nil {
+		s.Addresses = []string{
+			net.JoinHostPort(spec.Service.Name+"."+namespace+".svc", strconv.Itoa(int(spec.Service.Port))),
+		}
+	}
+	var err error
+	s.Login, err = credentials.Login(ctx, secrets, namespace, "spec.target.sentinel", spec.Auth,
+		spec.TLS)
+	s.Login.Timeout = confine.AskTimeout
+	return s, err
+}
+
+// qualify returns an address as it resolves in any namespace: a load pod finds SERVICE and
+// POD.SERVICE by the search path of its namespace.
+func qualify(
+	ctx context.Context, services client.Reader, namespace, address string,
+) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || net.ParseIP(host) != nil || strings.Count(host, ".") > 1 {
+		return address, nil //nolint:nilerr // what is no address fails when it is dialled
+	}
+	if _, name, ofPod := strings.Cut(host, "."); ofPod { // or SERVICE.NAMESPACE
+		err := services.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Service{})
+		if apierrors.IsNotFound(err) {
+			return address, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read Service %s: %w", name, err)
+		}
+	}
+	return net.JoinHostPort(host+"."+namespace+".svc", port), nil
+}
+
 // AskAll queries the given sentinels about a primary, and then those that they list. It is an error
 // if none watches it.
-func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
+func (s Set) AskAll(ctx context.Context, name string) (Watchers, error) {
 	w := Watchers{Name: name}
 	byID, asked := map[string]Watcher{}, map[string]bool{}
 	known := map[string]bool{}
@@ -82,10 +146,10 @@ func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 }
 
 // askSome queries sentinels in parallel. It returns one of their errors.
-func (s Sentinels) askSome(
+func (s Set) askSome(
 	ctx context.Context, addresses []string, name string,
 ) ([]Watcher, error) {
-	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.QueryTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -107,7 +171,7 @@ func (s Sentinels) askSome(
 	return answers, failure
 }
 
-func (s Sentinels) askOne(ctx context.Context, address, name string) (Watcher, error) {
+func (s Set) askOne(ctx context.Context, address, name string) (Watcher, error) {
 	w := Watcher{Address: address}
 	id, err := s.Do(ctx, address, "MYID")
 	if err != nil {
@@ -133,7 +197,7 @@ func (s Sentinels) askOne(ctx context.Context, address, name string) (Watcher, e
 
 // UnknownName turns the error reply to a name that a sentinel does not watch into a Problem of the
 // spec.
-func (Sentinels) UnknownName(err error, name string) error {
+func (Set) UnknownName(err error, name string) error {
 	if !redis.IsReply(err) || !strings.Contains(err.Error(), "with that name") {
 		return err
 	}
@@ -143,7 +207,7 @@ func (Sentinels) UnknownName(err error, name string) error {
 
 // WatchedName is the name of the target's primary: the given one, or the only one that the
 // sentinels watch.
-func (s Sentinels) WatchedName(ctx context.Context) (string, error) {
+func (s Set) WatchedName(ctx context.Context) (string, error) {
 	if s.MasterName != "" {
 		return s.MasterName, nil
 	}
@@ -166,13 +230,48 @@ func (s Sentinels) WatchedName(ctx context.Context) (string, error) {
 }
 
 // given turns the error of addresses that are no pods into a Problem of the spec.
-func (s Sentinels) given(err error) error {
+func (s Set) given(err error) error {
 	return confine.NamedBy(err, "spec.target.sentinel", "a sentinel")
 }
 
 // Do sends a SENTINEL command to one of them.
-func (s Sentinels) Do(ctx context.Context, address string, words ...any) (any, error) {
+func (s Set) Do(ctx context.Context, address string, words ...any) (any, error) {
 	return s.Servers.Do(ctx, address, s.Login, append([]any{"SENTINEL"}, words...)...)
+}
+
+// PortsIn are the ports at which a sentinel of the pod may listen: a Service may have another than
+// its pods.
+func (s Set) PortsIn(pod *corev1.Pod) []string {
+	ports := []string{DefaultPort}
+	add := func(port string) {
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	if len(s.Addresses) > 0 {
+		_, port, err := net.SplitHostPort(s.Addresses[0])
+		if err == nil {
+			add(port)
+		}
+	}
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			if strings.Contains(port.Name, "sentinel") {
+				add(strconv.Itoa(int(port.ContainerPort)))
+			}
+		}
+	}
+	return ports
+}
+
+// ListensAt reports whether a sentinel listens at an address. A server that refuses the user has
+// the command.
+func (s Set) ListensAt(ctx context.Context, address string) bool {
+	_, err := s.Servers.Do(ctx, address, s.Login, "SENTINEL", "MYID")
+	return err == nil || redis.IsReply(err) &&
+		slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
+			return strings.Contains(err.Error(), refusal)
+		})
 }
 
 // Majority is the address that more than half of all known sentinels give, and the votes for
