@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/codec"
+	"github.com/redquake/redquake/internal/record/columns"
 	"github.com/redquake/redquake/internal/record/readings"
 	"github.com/redquake/redquake/internal/record/silence"
 )
@@ -182,10 +183,10 @@ func (s *Series) appendRaw() (raw []byte, parts sizes) {
 	}
 	raw = s.appendState(nil)
 	parts.others = len(raw) - parts.gaps
-	raw = appendColumns(raw, s)
+	raw = s.table().AppendFigures(raw)
 	parts.counts = len(raw) - parts.others - parts.gaps
 	n := len(raw)
-	raw = appendHistograms(raw, s)
+	raw = s.table().AppendHistograms(raw)
 	parts.histograms = len(raw) - n
 	raw = appendHoles(raw, s.holes)
 	n = len(raw)
@@ -194,13 +195,22 @@ func (s *Series) appendRaw() (raw []byte, parts sizes) {
 	return raw, parts
 }
 
+// table is the intervals at the resolution of the series.
+func (s *Series) table() columns.Table {
+	return columns.Table{
+		Intervals: s.intervals,
+		Step:      s.Step,
+		Every:     int(s.LatencyStep / s.Step),
+	}
+}
+
 func readSeries(r *codec.Reader) *Series {
 	s := readState(r)
 	if r.Err() != nil {
 		return nil
 	}
-	readColumns(r, s)
-	readHistograms(r, s)
+	s.table().ReadFigures(r)
+	s.table().ReadHistograms(r)
 	s.holes = readHoles(r, s.Pods)
 	if readFine(r, s); r.Err() != nil {
 		return nil

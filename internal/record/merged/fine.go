@@ -411,7 +411,7 @@ func (s *Series) appendFine(b []byte) []byte {
 		b = codec.AppendUint(b, uint64(len(block.intervals)))
 	}
 	f := s.fineSeries()
-	return appendHistograms(appendColumns(b, f), f)
+	return f.table().AppendHistograms(f.table().AppendFigures(b))
 }
 
 func readFine(r *codec.Reader, s *Series) {
@@ -446,8 +446,8 @@ func readFine(r *codec.Reader, s *Series) {
 		s.fine.blocks = append(s.fine.blocks, b)
 	}
 	f := s.fineSeries()
-	readColumns(r, f)
-	readHistograms(r, f)
+	f.table().ReadFigures(r)
+	f.table().ReadHistograms(r)
 	for i, at := 0, int64(0); i < len(s.fine.blocks); i++ {
 		b := &s.fine.blocks[i]
 		whole := s.wholeGroups(b.intervals)
