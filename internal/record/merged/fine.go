@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/codec"
+	"github.com/redquake/redquake/internal/record/columns"
 )
 
 const (
@@ -367,20 +368,14 @@ func (s *Series) regroup(group int64) {
 	s.fine.blocks, s.fine.group = blocks, group
 }
 
-// fineSeries returns the intervals of all blocks as one series, for encoding: each block with a
-// whole number of groups.
-func (s *Series) fineSeries() *Series {
-	f := &Series{
-		Ops:         s.Ops,
-		Tallies:     s.Tallies,
-		PodStep:     s.PodStep,
-		Step:        s.PodStep,
-		LatencyStep: time.Duration(s.fine.group) * s.PodStep,
-	}
+// fineTable returns the intervals of all blocks, for encoding: of each block a whole number of
+// groups.
+func (s *Series) fineTable() columns.Table {
+	f := columns.Table{Step: s.PodStep, Every: int(s.fine.group)}
 	for _, b := range s.fine.blocks {
 		b.intervals = slices.Clip(b.intervals)
 		b.extend(s, s.wholeGroups(b.intervals))
-		f.intervals = append(f.intervals, b.intervals...)
+		f.Intervals = append(f.Intervals, b.intervals...)
 	}
 	return f
 }
@@ -410,8 +405,8 @@ func (s *Series) appendFine(b []byte) []byte {
 		b = codec.AppendBool(b, block.partial)
 		b = codec.AppendUint(b, uint64(len(block.intervals)))
 	}
-	f := s.fineSeries()
-	return f.table().AppendHistograms(f.table().AppendFigures(b))
+	f := s.fineTable()
+	return f.AppendHistograms(f.AppendFigures(b))
 }
 
 func readFine(r *codec.Reader, s *Series) {
@@ -445,13 +440,13 @@ func readFine(r *codec.Reader, s *Series) {
 		b.extend(s, int64(n))
 		s.fine.blocks = append(s.fine.blocks, b)
 	}
-	f := s.fineSeries()
-	f.table().ReadFigures(r)
-	f.table().ReadHistograms(r)
+	f := s.fineTable()
+	f.ReadFigures(r)
+	f.ReadHistograms(r)
 	for i, at := 0, int64(0); i < len(s.fine.blocks); i++ {
 		b := &s.fine.blocks[i]
 		whole := s.wholeGroups(b.intervals)
-		b.intervals = slices.Clip(f.intervals[at : at+int64(len(b.intervals))])
+		b.intervals = slices.Clip(f.Intervals[at : at+int64(len(b.intervals))])
 		at += whole
 	}
 }
