@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/durations"
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record/merged"
 )
@@ -36,15 +37,15 @@ type OperationGaps struct {
 
 // SetGaps sets the longest gaps that reach into [from, end).
 func (r *Load) SetGaps(series *merged.Series, from, end time.Duration) {
-	gaps := impact.NewGaps(series, from, end)
-	r.LongestGap = longest(gaps.Load(), from, end)
-	r.WriteGap = longest(gaps.Kind(impact.Writes), from, end)
-	r.ReadGap = longest(gaps.Kind(impact.Reads), from, end)
+	all := gaps.New(series, from, end)
+	r.LongestGap = longest(all.Load(), from, end)
+	r.WriteGap = longest(all.Kind(impact.Writes), from, end)
+	r.ReadGap = longest(all.Kind(impact.Reads), from, end)
 	r.LongestGap = worst(r.LongestGap, r.WriteGap, r.ReadGap)
-	r.ProbeGap = longest(gaps.Probe(), from, end)
+	r.ProbeGap = longest(all.Probe(), from, end)
 	if len(r.Operations) > 1 {
 		for op := range r.Operations {
-			r.Operations[op].LongestGap = longest(gaps.Operation(op), from, end)
+			r.Operations[op].LongestGap = longest(all.Operation(op), from, end)
 		}
 	}
 	shards := series.Shards()
@@ -52,7 +53,7 @@ func (r *Load) SetGaps(series *merged.Series, from, end time.Duration) {
 		shards = 0
 	}
 	for shard := range shards {
-		g := longest(gaps.Shard(shard), from, end)
+		g := longest(all.Shard(shard), from, end)
 		if g == nil {
 			continue
 		}
@@ -126,10 +127,10 @@ func worst(load, writes, reads *Gap) *Gap {
 
 // longest is the longest gap that ends after from and begins before end, with the greatest of the
 // bounds of these gaps; nil = none.
-func longest(gaps []impact.BoundedGap, from, end time.Duration) *Gap {
+func longest(list []gaps.Bounded, from, end time.Duration) *Gap {
 	var found *Gap
 	var bounds durations.Bounded
-	for _, g := range gaps {
+	for _, g := range list {
 		if time.Duration(g.To) <= from || time.Duration(g.From) >= end {
 			continue
 		}
@@ -146,35 +147,35 @@ func longest(gaps []impact.BoundedGap, from, end time.Duration) *Gap {
 
 // setGaps sets all gaps.
 func (c *Course) setGaps(series *merged.Series) {
-	gaps := impact.NewGaps(series, 0, series.End())
-	c.Gaps, c.ProbeGaps = gapsOf(gaps.Load()), gapsOf(gaps.Probe())
-	c.ReadGaps = gapsOf(gaps.Kind(impact.Reads))
-	c.WriteGaps = gapsOf(gaps.Kind(impact.Writes))
+	all := gaps.New(series, 0, series.End())
+	c.Gaps, c.ProbeGaps = gapsOf(all.Load()), gapsOf(all.Probe())
+	c.ReadGaps = gapsOf(all.Kind(impact.Reads))
+	c.WriteGaps = gapsOf(all.Kind(impact.Writes))
 	for op, name := range series.Ops {
 		if len(series.Ops) == 1 {
 			break // its gaps are those of the load
 		}
 		c.OperationGaps = append(c.OperationGaps, OperationGaps{
 			Operation: name,
-			Gaps:      gapsOf(gaps.Operation(op)),
+			Gaps:      gapsOf(all.Operation(op)),
 		})
 	}
 	for shard := range series.Shards() {
-		for _, g := range gapsOf(gaps.Shard(shard)) {
+		for _, g := range gapsOf(all.Shard(shard)) {
 			c.ShardGaps = append(c.ShardGaps, ShardGap{Shard: shard, Gap: g})
 		}
 	}
 }
 
-func gapsOf(gaps []impact.BoundedGap) []Gap {
+func gapsOf(list []gaps.Bounded) []Gap {
 	out := []Gap{}
-	for _, g := range gaps {
+	for _, g := range list {
 		out = append(out, gapOf(g))
 	}
 	return out
 }
 
-func gapOf(g impact.BoundedGap) Gap {
+func gapOf(g gaps.Bounded) Gap {
 	return Gap{
 		At:      Seconds(g.From),
 		Length:  Seconds(g.Length.Value),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/durations"
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
@@ -178,22 +179,22 @@ func TestDescriptionOfShape(t *testing.T) {
 }
 
 func TestLongestGap(t *testing.T) {
-	gap := func(from, to int64, atLeast, atMost time.Duration) impact.BoundedGap {
-		return impact.BoundedGap{
+	gap := func(from, to int64, atLeast, atMost time.Duration) gaps.Bounded {
+		return gaps.Bounded{
 			Gap:    record.Gap{From: from, To: to},
 			Length: durations.Bounded{Value: time.Duration(to - from), AtLeast: atLeast, AtMost: atMost},
 		}
 	}
-	gaps := []impact.BoundedGap{gap(0, 90, 90, 90), gap(100, 120, 20, 50), gap(200, 240, 10, 45)}
-	gaps[2].Open = true
-	if got, want := longest(gaps, 95,
+	list := []gaps.Bounded{gap(0, 90, 90, 90), gap(100, 120, 20, 50), gap(200, 240, 10, 45)}
+	list[2].Open = true
+	if got, want := longest(list, 95,
 		240), (&Gap{At: 200, Length: 40, AtLeast: 20, AtMost: 50, Open: true}); !cmp.Equal(got, want) {
 		t.Errorf("after the warm-up: %+v, want %+v with the greatest bounds", got, want)
 	}
-	if got := longest(gaps[:1], 95, 240); got != nil {
+	if got := longest(list[:1], 95, 240); got != nil {
 		t.Errorf("only in the warm-up: %+v, want none", got)
 	}
-	if got := longest(gaps[2:], 95, 200); got != nil {
+	if got := longest(list[2:], 95, 200); got != nil {
 		t.Errorf("only after the end of the load: %+v, want none", got)
 	}
 }

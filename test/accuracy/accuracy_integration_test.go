@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -274,7 +275,7 @@ func gapsAround(series *merged.Series, at, length time.Duration) string {
 			}
 		}
 	}
-	all := impact.NewGaps(series, max(0, at-second), at)
+	all := gaps.New(series, max(0, at-second), at)
 	list("", series.Gaps())
 	list("probe ", gapsOf(all.Probe()))
 	list("writes ", gapsOf(all.Kind(impact.Writes)))
@@ -284,12 +285,12 @@ func gapsAround(series *merged.Series, at, length time.Duration) string {
 	return text.String()
 }
 
-func gapsOf(list []impact.BoundedGap) []record.Gap {
-	gaps := make([]record.Gap, len(list))
+func gapsOf(list []gaps.Bounded) []record.Gap {
+	plain := make([]record.Gap, len(list))
 	for i := range list {
-		gaps[i] = list[i].Gap
+		plain[i] = list[i].Gap
 	}
-	return gaps
+	return plain
 }
 
 const second = time.Second

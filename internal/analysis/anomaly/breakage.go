@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
@@ -30,14 +31,14 @@ func BreakageSince(
 	o = o.WithDefaults()
 	from := max(o.MeasuredFrom, since-o.BaselineWindow)
 	s = s.Fine(from, s.End())
-	gaps := outagesOf(s, from, since, exclude)
+	outages := outagesOf(s, from, since, exclude)
 	var first *Breakage
 	note := func(at time.Duration, why string) {
 		if at = max(at, since); first == nil || at < first.At {
 			first = &Breakage{at, why}
 		}
 	}
-	for _, g := range gaps {
+	for _, g := range outages {
 		if g.Length.AtLeast >= breakageOutage {
 			note(time.Duration(g.From),
 				fmt.Sprintf("an outage in which requests waited in vain for at least %s so far",
@@ -49,10 +50,10 @@ func BreakageSince(
 			continue
 		}
 		at := a.At
-		if i := slices.IndexFunc(gaps, func(g impact.BoundedGap) bool {
+		if i := slices.IndexFunc(outages, func(g gaps.Bounded) bool {
 			return time.Duration(g.To) > a.At-throughput.Second && time.Duration(g.From) < a.At+a.Length
 		}); i >= 0 {
-			at = time.Duration(gaps[i].From)
+			at = time.Duration(outages[i].From)
 		}
 		note(at,
 			fmt.Sprintf(
@@ -69,16 +70,16 @@ func BreakageSince(
 // neither before it nor within exclude, in order of their begin.
 func outagesOf(
 	s *merged.Series, from, since time.Duration, exclude []summary.Window,
-) []impact.BoundedGap {
-	all := impact.NewGaps(s, from, s.End())
+) []gaps.Bounded {
+	all := gaps.New(s, from, s.End())
 	list := slices.Concat(all.Load(), all.Kind(impact.Reads), all.Kind(impact.Writes))
 	for shard := range s.Shards() {
 		list = append(list, all.Shard(shard)...)
 	}
-	list = slices.DeleteFunc(list, func(g impact.BoundedGap) bool {
+	list = slices.DeleteFunc(list, func(g gaps.Bounded) bool {
 		w := summary.Window{From: time.Duration(g.From), To: time.Duration(g.To)}
 		return g.Length.AtLeast <= 0 || w.From < since || overlaps(exclude, w)
 	})
-	slices.SortStableFunc(list, func(a, b impact.BoundedGap) int { return int(a.From - b.From) })
+	slices.SortStableFunc(list, func(a, b gaps.Bounded) int { return int(a.From - b.From) })
 	return list
 }

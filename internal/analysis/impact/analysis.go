@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
@@ -39,11 +40,11 @@ type analysis struct {
 // baseline is the time before t0 that the rest is compared with. It ends with the interval before
 // the one that contains t0.
 type baseline struct {
-	first   int       // its first interval
-	seconds []float64 // its 1 s rates, at the level of t0
-	rate    float64   // median of seconds
-	errors  float64   // share of requests that did not succeed in it
-	steady  *sample   // it without outages; nil until it is asked for
+	first   int          // its first interval
+	seconds []float64    // its 1 s rates, at the level of t0
+	rate    float64      // median of seconds
+	errors  float64      // share of requests that did not succeed in it
+	steady  *gaps.Sample // it without outages; nil until it is asked for
 }
 
 // gap is a gap of the record from t0's point of view.
@@ -116,7 +117,7 @@ func (a *analysis) starved() *Doubt {
 	c := a.curve
 	from := c.At(a.base.first)
 	to := min(max(a.until, a.watchedAnyway())+a.options.SustainFor, c.At(c.N))
-	if a.inBaseline().isOpenLoop() {
+	if a.inBaseline().IsOpenLoop() {
 		return nil
 	}
 	before, after := a.waiting(from, c.At(a.first)), a.waiting(c.At(a.first), to)
@@ -139,19 +140,6 @@ func (a *analysis) starved() *Doubt {
 // waiting is how the load generators waited for a CPU between two instants.
 func (a *analysis) waiting(from, to time.Duration) summary.Waiting {
 	return summary.WaitingWithin(a.curve.Series, from, to)
-}
-
-// isOpenLoop reports whether requests were sent when they were due, so that their latency is not
-// the service time.
-func (m *sample) isOpenLoop() bool {
-	for i := m.first; i < m.end; i++ {
-		for k := range m.series.At(i).Ops {
-			if len(m.series.At(i).Ops[k].Service) > 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // errorInstants returns the first error of a curve's operations at or after t0 and the last one

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/throughput"
-	"github.com/redquake/redquake/internal/record"
 )
 
 // Reasons of a Doubt.
@@ -225,7 +225,7 @@ func (a *analysis) failingAt(shard int) (first, end int) {
 func (a *analysis) lacking(shard, first, end int) string {
 	served, all := 0.0, 0.0
 	for i := range a.shards {
-		ok := float64(a.sum(func(iv *record.Interval) uint64 { return shardOK(iv, i) }))
+		ok := float64(a.inBaseline().AtShard(i))
 		if all += ok; i == shard {
 			served = ok
 		}
@@ -234,7 +234,7 @@ func (a *analysis) lacking(shard, first, end int) string {
 		return ""
 	}
 	for i := range a.kinds {
-		c := throughput.CurveOfOps(a.curve.Series, opsOf(a.curve.Series, a.kinds[i].name))
+		c := throughput.CurveOfOps(a.curve.Series, gaps.Operations(a.curve.Series, a.kinds[i].name))
 		expected := throughput.Median(a.expected.SecondsBefore(c, a.base.first, a.first)) *
 			a.expected.Mean(first, end)
 		if expected > 0 && c.Rate(first, end) <= (1-served/all/2)*expected {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/merged"
@@ -71,8 +72,8 @@ func TestImpactOfShardOutage(t *testing.T) {
 	if len(sum.Shards) != 2 || sum.Shards[1].OK != 5400 || sum.Shards[1].Errors != 600 || sum.Shards[0].Throughput != 100 {
 		t.Errorf("shards %+v", sum.Shards)
 	}
-	gaps := NewGaps(s, 0, s.End())
-	if down := gaps.Shard(1); len(down) != 1 || down[0].Length.Value != m.Outages.Shard.Value || len(gaps.Shard(0)) != 0 {
-		t.Errorf("gaps of shards %+v and %+v", gaps.Shard(0), down)
+	all := gaps.New(s, 0, s.End())
+	if down := all.Shard(1); len(down) != 1 || down[0].Length.Value != m.Outages.Shard.Value || len(all.Shard(0)) != 0 {
+		t.Errorf("gaps of shards %+v and %+v", all.Shard(0), down)
 	}
 }

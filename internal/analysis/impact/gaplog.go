@@ -4,9 +4,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // gapLog is the load, a part of it (reads, writes, an operation, a shard), or the probe: its gaps,
@@ -28,16 +28,6 @@ type gapLog struct {
 	unseen time.Duration
 }
 
-// leastWait is what a request may always wait though the server serves: one that continues works
-// off what has gathered before.
-const leastWait = time.Millisecond
-
-// Kinds of requests.
-const (
-	Reads  = "Reads"
-	Writes = "Writes"
-)
-
 // gapLogs sets the logs of the load and of those of its parts in which an outage can hide, and
 // their troubles.
 func (a *analysis) gapLogs() {
@@ -49,10 +39,7 @@ func (a *analysis) gapLogs() {
 	}
 	a.kinds = a.kindLogs()
 	for shard := range s.Shards() {
-		one := a.logOf(s.ShardGaps(shard), a.sum(func(iv *record.Interval) uint64 {
-			return shardOK(iv,
-				shard)
-		}), a.load.usual)
+		one := a.logOf(s.ShardGaps(shard), a.inBaseline().AtShard(shard), a.load.usual)
 		a.shards = append(a.shards, one)
 	}
 	for of, list := range [partitions][]gapLog{
@@ -78,7 +65,7 @@ func (a *analysis) addTroubles(p *gapLog, of partition) {
 			share: share,
 		}
 		switch {
-		case time.Duration(g.To) <= a.fault.At || g.AtLeast(int64(max(p.service, leastWait))) == 0:
+		case time.Duration(g.To) <= a.fault.At || g.AtLeast(int64(max(p.service, gaps.LeastWait))) == 0:
 		case !a.longEnough(p, one): // or no longer than a request waits now and then
 			a.short = append(a.short, one)
 		case one.length() > p.noise:
@@ -109,11 +96,11 @@ func (a *analysis) kindLogs() []gapLog {
 	s := a.curve.Series
 	var list []gapLog
 	for _, kind := range []string{Writes, Reads} {
-		ops := opsOf(s, kind)
+		ops := gaps.Operations(s, kind)
 		if len(ops) == 0 || len(ops) == len(s.Ops) {
 			return nil
 		}
-		one := a.logOf(gapsOfKind(s, kind), a.sumOps(ops), a.service(ops))
+		one := a.logOf(gaps.OfKind(s, kind), a.sumOps(ops), a.service(ops))
 		one.name = kind
 		list = append(list, one)
 	}
@@ -123,32 +110,17 @@ func (a *analysis) kindLogs() []gapLog {
 // probes returns the log of the probe of each shard, or the only one.
 func (a *analysis) probes() []gapLog {
 	s, length := a.curve.Series, a.curve.At(a.first-a.base.first)
-	// all shards are probed alike
-	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) /
-		uint64(max(1, s.ProbeShards()))
-	service := a.steadyBaseline().serviceOfProbe(0.99)
+	ok := a.inBaseline().OfProbe()
+	service := a.steadyBaseline().ServiceOfProbe(0.99)
 	var logs []gapLog
-	for _, gaps := range probeGaps(s) {
-		p := a.logOf(gaps, ok, service)
+	for _, list := range gaps.OfProbes(s) {
+		p := a.logOf(list, ok, service)
 		if ok > 0 {
 			p.unseen = unseen(float64(s.ProbePods()), length/time.Duration(ok))
 		}
 		logs = append(logs, p)
 	}
 	return logs
-}
-
-// probeGaps returns the gaps of the probe of each shard, or of the only one.
-func probeGaps(s *merged.Series) [][]record.Gap {
-	n := s.ProbeShards()
-	if n == 0 {
-		return [][]record.Gap{s.ProbeGaps()}
-	}
-	list := make([][]record.Gap, n)
-	for shard := range list {
-		list[shard] = s.ProbeShardGaps(shard)
-	}
-	return list
 }
 
 // leastGap is the length of the shortest gaps that are recorded.
@@ -168,12 +140,12 @@ func unseenOfPart(pods float64, mean time.Duration) time.Duration {
 }
 
 // logOf returns a part with the successes ok in the baseline.
-func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) gapLog {
+func (a *analysis) logOf(list []record.Gap, ok uint64, service time.Duration) gapLog {
 	length := a.curve.At(a.first - a.base.first)
 	p := gapLog{
-		gaps:    gaps,
+		gaps:    list,
 		lead:    a.curve.Step,
-		usual:   usualWait(service, length, ok),
+		usual:   gaps.UsualWait(service, length, ok),
 		service: service,
 	}
 	if ok > 0 {
@@ -199,15 +171,9 @@ func (a *analysis) gapNoise(p *gapLog, mean time.Duration) time.Duration {
 	return min(longest, max(a.curve.Step, 10*mean))
 }
 
-// atLeast is for how long a request waited in vain in a gap, less what it may have waited though
-// the server served. 0 if that is less than leastWait, or a tenth of what is usual from the send:
-// one request in a hundred waits a little longer.
+// atLeast is for how long a request waited in vain in a gap for certain.
 func (p *gapLog) atLeast(g gap) time.Duration {
-	proven := time.Duration(g.AtLeast(int64(max(p.usual, leastWait))))
-	if proven < max(leastWait, p.service/10) {
-		return 0
-	}
-	return proven
+	return gaps.Proven(g.Gap, p.usual, p.service)
 }
 
 // gapsOf returns the gaps that the fault can have caused: those with the first success after t0
@@ -255,39 +221,23 @@ func (a *analysis) watchedAnyway() time.Duration {
 }
 
 // inBaseline is the baseline as a sample.
-func (a *analysis) inBaseline() *sample {
-	return &sample{
-		series: a.curve.Series,
-		first:  a.base.first,
-		end:    a.first,
-	}
+func (a *analysis) inBaseline() *gaps.Sample {
+	return gaps.SampleOf(a.curve.Series, a.base.first, a.first)
 }
 
 // service is the 99th percentile of the service time of operations in the baseline; nil = of all.
 func (a *analysis) service(ops []int) time.Duration {
-	return a.steadyBaseline().service(ops, 0.99)
+	return a.steadyBaseline().Service(ops, 0.99)
 }
 
 // steadyBaseline is the baseline without what outages made requests wait.
-func (a *analysis) steadyBaseline() *sample {
+func (a *analysis) steadyBaseline() *gaps.Sample {
 	if a.base.steady == nil {
-		a.base.steady = steadySample(a.curve.Series, a.base.first, a.first)
+		a.base.steady = gaps.Steady(a.curve.Series, a.base.first, a.first)
 	}
 	return a.base.steady
 }
 
-// sum adds a count over the baseline.
-func (a *analysis) sum(of func(*record.Interval) uint64) uint64 {
-	return a.inBaseline().sum(of)
-}
-
 func (a *analysis) sumOps(ops []int) uint64 {
-	return a.inBaseline().successes(ops)
-}
-
-func shardOK(iv *record.Interval, shard int) uint64 {
-	if shard >= len(iv.Shards) {
-		return 0
-	}
-	return iv.Shards[shard].OK
+	return a.inBaseline().Successes(ops)
 }

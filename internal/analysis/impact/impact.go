@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/durations"
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/plan"
@@ -134,11 +135,13 @@ type Doubt struct {
 	Message string `json:"message"`
 }
 
-// What an outage is of, beside Reads and Writes.
+// What an outage is of.
 const (
-	Load  = "Load"  // all requests
-	Shard = "Shard" // those to one shard
-	Probe = "Probe" // those of the probe, which opens new connections
+	Load   = "Load" // all requests
+	Reads  = gaps.Reads
+	Writes = gaps.Writes
+	Shard  = "Shard" // those to one shard
+	Probe  = "Probe" // those of the probe, which opens new connections
 )
 
 // All is what a dip is of, beside Reads and Writes.
@@ -266,9 +269,9 @@ func Lately(s *merged.Series) Live {
 	end := s.End()
 	s = s.Fine(end-throughput.Second, end)
 	live := Live{End: end}
-	gaps := s.Gaps()
-	if len(gaps) > 0 && gaps[len(gaps)-1].Open {
-		live.Outage = gap{Gap: gaps[len(gaps)-1]}.length()
+	all := s.Gaps()
+	if len(all) > 0 && all[len(all)-1].Open {
+		live.Outage = gap{Gap: all[len(all)-1]}.length()
 	}
 	c := throughput.CurveOf(s)
 	live.Ledger = summary.LedgerOf(s, max(0, c.N-c.Wide), c.N)

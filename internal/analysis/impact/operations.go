@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/durations"
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 )
@@ -53,7 +54,7 @@ func (a *analysis) kindLog(kind string) *gapLog {
 	if i >= 0 {
 		return &a.kinds[i]
 	}
-	if len(opsOf(a.curve.Series, kind)) == 0 {
+	if len(gaps.Operations(a.curve.Series, kind)) == 0 {
 		return nil
 	}
 	return &a.load
@@ -69,7 +70,7 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 		if log == nil {
 			continue
 		}
-		one, baseline := a.effect(kind, opsOf(a.curve.Series, kind), log, end)
+		one, baseline := a.effect(kind, gaps.Operations(a.curve.Series, kind), log, end)
 		switch { // it may have lasted longer than that of the load
 		case one.Outage.AtLeast > 0:
 			m.Outage.AtMost = max(m.Outage.AtMost, a.outageOf(log).length.AtMost)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/durations"
+	"github.com/redquake/redquake/internal/analysis/gaps"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
@@ -157,7 +158,7 @@ func (a *analysis) onlySlow(t time.Duration) bool {
 		}
 		longest = max(longest, g.length())
 	}
-	return longest > 0 && longest <= manyTimes*a.steadyBaseline().service(nil, 0.5)
+	return longest > 0 && longest <= gaps.ManyTimes*a.steadyBaseline().Service(nil, 0.5)
 }
 
 // resumed reports whether the throughput was as before between the end of a trouble and the begin
@@ -365,7 +366,7 @@ func (a *analysis) errorsEnd(t instant) time.Duration {
 // shard for certain.
 func (a *analysis) rarelyOf(iv *record.Interval) (d time.Duration) {
 	for i := range a.kinds {
-		for _, op := range opsOf(a.curve.Series, a.kinds[i].name) {
+		for _, op := range gaps.Operations(a.curve.Series, a.kinds[i].name) {
 			if o := &iv.Ops[op]; o.Fail+o.Unknown > 0 {
 				d = max(d, a.certainlyWithin(a.kinds[i].mean))
 			}

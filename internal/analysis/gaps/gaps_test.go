@@ -1,4 +1,4 @@
-package impact
+package gaps
 
 import (
 	"testing"
@@ -10,6 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
+
+const ms = time.Millisecond
 
 // What is usual comes from the intervals without an outage: in them every request took 1 ms, and in the outage 600 ms.
 func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
@@ -42,17 +44,17 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 		s.Finish(0)
 		return s
 	}
-	load := NewGaps(build(40, false), 0, 4*time.Second).Load()
+	load := New(build(40, false), 0, 4*time.Second).Load()
 	if len(load) != 1 || load[0].Length.Value != 600*ms || load[0].Length.AtMost != 600*ms ||
 		load[0].Length.AtLeast < 595*ms || load[0].Length.AtLeast > 599*ms {
 		t.Errorf("the gap is %+v, want 600 ms, less 1 ms, a mean time between successes or the server's backlog", load)
 	}
 	coarse := build(40, false)
 	coarse.LatencyStep = 20 * recorded.Step // the histograms of the outage span other intervals, too
-	if got := steadySample(coarse, 0, 40); got.hasHistograms(20) || !got.hasHistograms(0) || got.has(20) || !got.has(30) {
+	if got := Steady(coarse, 0, 40); got.hasHistograms(20) || !got.hasHistograms(0) || got.has(20) || !got.has(30) {
 		t.Error("the histograms of an outage are taken as usual")
 	}
-	if m := steadySample(build(10, true), 0, 10); m.outage != nil {
+	if m := Steady(build(10, true), 0, 10); m.outage != nil {
 		t.Error("a record that is one outage has no steady part: all of it must count")
 	}
 	pods := &Gaps{series: &merged.Series{Pods: 2, ClockUncertainty: 10 * ms}}
