@@ -32,6 +32,7 @@ import (
 	"github.com/redquake/redquake/internal/report/page"
 	reports "github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/document"
 )
 
 // arrangement is a fault of whose parts each has another outage and another dip.
@@ -147,7 +148,7 @@ func show(t *testing.T, a arrangement) *shown {
 	s.measured.Conclude(nil, nil, string(v1alpha1.VerdictFail), "")
 	s.measured.Observed = result.Seconds(8 * time.Second)
 	s.kept = s.stored.DeepCopy()
-	kept, err := result.KeepFault(nil, s.measured, children.MaxResultsFaults)
+	kept, err := document.KeepFault(nil, s.measured, children.MaxResultsFaults)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/document"
 )
 
 // resultsStore stores the checkpoint of a session in the results ConfigMap of the test. The record
@@ -72,7 +73,7 @@ func (s resultsStore) save(ctx context.Context, data []byte) error {
 // saveResult stores the result of the run beside its record.
 func (s resultsStore) saveResult(ctx context.Context, load *result.Load) error {
 	return state.StoreResult(ctx, s.client, s.test, func(stored *corev1.ConfigMap) error {
-		text, err := result.EncodeShortLoad(load, children.MaxResultsDocument)
+		text, err := document.EncodeShortLoad(load, children.MaxResultsDocument)
 		if err == nil {
 			stored.Data = map[string]string{children.ResultsDocumentKey: string(text)}
 		}

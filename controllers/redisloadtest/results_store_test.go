@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/document"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
@@ -45,7 +46,7 @@ func TestResultBesideTheRecord(t *testing.T) {
 		stored); err != nil {
 		t.Fatal(err)
 	}
-	read, err := result.DecodeLoad([]byte(stored.Data[children.ResultsDocumentKey]))
+	read, err := document.DecodeLoad([]byte(stored.Data[children.ResultsDocumentKey]))
 	if err != nil || read.Verdict != "Pass" || string(stored.BinaryData[children.ResultsSeriesKey]) != "a later one" ||
 		string(stored.BinaryData[children.ResultsFaultsKey]) != "of faults" {
 		t.Errorf("%+v, %v, %q", read, err, stored.BinaryData)

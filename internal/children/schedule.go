@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/document"
 )
 
 // ComponentScheduled is the value of the label app.kubernetes.io/component on the runs of a
@@ -128,11 +129,11 @@ func configMap(meta metav1.ObjectMeta, key string, data []byte) *corev1.ConfigMa
 // ResultsIn are the results that a ConfigMap of ResultsConfigMap has beside the record, as far as
 // they are stored.
 func ResultsIn(stored *corev1.ConfigMap) (kept result.Run, err error) {
-	if kept.Faults, err = result.KeptFaults(stored.BinaryData[ResultsFaultsKey]); err != nil {
+	if kept.Faults, err = document.KeptFaults(stored.BinaryData[ResultsFaultsKey]); err != nil {
 		return kept, fmt.Errorf("%s of ConfigMap %s: %w", ResultsFaultsKey, stored.Name, err)
 	}
 	if text, ok := stored.Data[ResultsDocumentKey]; ok {
-		if kept.Load, err = result.DecodeLoad([]byte(text)); err != nil {
+		if kept.Load, err = document.DecodeLoad([]byte(text)); err != nil {
 			return kept, fmt.Errorf("%s of ConfigMap %s %w", ResultsDocumentKey, stored.Name, err)
 		}
 	}

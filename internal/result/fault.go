@@ -252,3 +252,13 @@ func (b BoundedSeconds) Bounded() durations.Bounded {
 		AtMost:  time.Duration(b.AtMost),
 	}
 }
+
+// FaultWith returns the result of the fault with this UID and name; nil = it was not kept.
+func FaultWith(faults []Fault, uid, name string) *Fault {
+	for i := range faults {
+		if faults[i].UID == uid && faults[i].Name == name {
+			return &faults[i]
+		}
+	}
+	return nil
+}

@@ -84,6 +84,13 @@ type Load struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// Run is what is kept of a run beside its record: the results of its load, nil = it was not kept,
+// and of its faults.
+type Run struct {
+	Load   *Load
+	Faults []Fault
+}
+
 // Outcome is how a run ended.
 type Outcome string
 

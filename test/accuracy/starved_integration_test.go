@@ -16,8 +16,8 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/result/comparisons"
+	"github.com/redquake/redquake/internal/result/document"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -109,7 +109,7 @@ func starve(t *testing.T, server stoppable, load, beside int, duration, file str
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() > 2) {
 		t.Fatalf("redquake load: %v\n%s", err, stderr.String())
 	}
-	r, err := result.DecodeLoad(text)
+	r, err := document.DecodeLoad(text)
 	if err != nil {
 		t.Fatalf("%v: %s", err, stderr.String())
 	}

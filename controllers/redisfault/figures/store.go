@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/document"
 )
 
 // StoreResult stores the result of the fault, of which the status is a digest, beside the record of
@@ -38,9 +39,9 @@ func StoreResult(ctx context.Context, s *scope.Fault, c client.Client, o state.O
 		if o.Ended {
 			conclude(s, f)
 		}
-		packed, err := result.KeepFault(kept, f, children.MaxResultsFaults)
-		if errors.Is(err, result.ErrNoRoom) {
-			packed, err = result.KeepFault(kept, f.Short(), children.MaxResultsFaults)
+		packed, err := document.KeepFault(kept, f, children.MaxResultsFaults)
+		if errors.Is(err, document.ErrNoRoom) {
+			packed, err = document.KeepFault(kept, document.ShortFault(f), children.MaxResultsFaults)
 		}
 		if err != nil {
 			return err
@@ -56,7 +57,7 @@ func StoreResult(ctx context.Context, s *scope.Fault, c client.Client, o state.O
 // settledResult is the result of the fault that was kept when it had settled, or that of its
 // status, if there was no record yet then. nil = it has no figures.
 func settledResult(s *scope.Fault, kept []byte) (*result.Fault, error) {
-	all, err := result.KeptFaults(kept)
+	all, err := document.KeptFaults(kept)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report/run"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/document"
 )
 
 // KstatusOf computes the status of an object as Flux and kubectl plugins do.
@@ -109,12 +109,13 @@ func (p *Place) RecordOf(test string, in *run.Input) *corev1.ConfigMap {
 		p.T.Fatal(err)
 	}
 	in.Series = series
-	if in.Results, err = result.KeptFaults(stored.BinaryData[children.ResultsFaultsKey]); err != nil {
+	in.Results, err = document.KeptFaults(stored.BinaryData[children.ResultsFaultsKey])
+	if err != nil {
 		p.T.Fatal(err)
 	}
 	text, ok := stored.Data[children.ResultsDocumentKey]
 	if ok {
-		if in.Load, err = result.DecodeLoad([]byte(text)); err != nil {
+		if in.Load, err = document.DecodeLoad([]byte(text)); err != nil {
 			p.T.Fatal(err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/document"
 )
 
 // errNoRun means that a file holds nothing of a run.
@@ -44,11 +45,11 @@ func ReadRun(in io.Reader) (*Run, error) {
 	run := &Run{}
 	if merged.IsEncoded(text) {
 		if run.Series, err = merged.Decode(text); err == nil {
-			run.kept.Load, err = result.Kept(run.Series)
+			run.kept.Load, err = document.Kept(run.Series)
 		}
 		return run, err
 	}
-	if run.kept.Load, err = result.DecodeLoad(text); !errors.Is(err, result.ErrNoLoad) {
+	if run.kept.Load, err = document.DecodeLoad(text); !errors.Is(err, document.ErrNoLoad) {
 		return run, err
 	}
 	if err := documents.Each(text, run.Add); err != nil {

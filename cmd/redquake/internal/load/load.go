@@ -24,6 +24,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/result/document"
 )
 
 // New returns the command load. name is that of the program, as users call it.
@@ -154,7 +155,7 @@ func runLoad(
 	}
 	verdict.Load(objectives, load)
 	loadflags.Advise(load)
-	if err := load.Keep(series); err != nil {
+	if err := document.Keep(load, series); err != nil {
 		return cli.AsFailure(err)
 	}
 	document := reportOf(load, series)

@@ -1,4 +1,4 @@
-package result
+package document
 
 import (
 	"errors"
@@ -13,10 +13,11 @@ import (
 	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // aFault is a result that has all that one can have.
-func aFault(name string, at time.Duration) *Fault {
+func aFault(name string, at time.Duration) *result.Fault {
 	latency := summary.Latency{
 		P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 3 * time.Millisecond, P999: 4 * time.Millisecond,
 		Max: 5 * time.Millisecond, Mean: 1500 * time.Microsecond, Count: 9,
@@ -24,7 +25,7 @@ func aFault(name string, at time.Duration) *Fault {
 	three := durations.Bounded{Value: 3 * time.Second, AtLeast: 2980 * time.Millisecond, AtMost: 3010123456}
 	failures := impact.Failures{FirstError: time.Millisecond, LastError: -1, Errors: 7}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	f := NewFault(&impact.Impact{
+	f := result.NewFault(&impact.Impact{
 		BaselineRate: 100.0 / 3,
 		MinRate:      0,
 		TimeToImpact: three,
@@ -54,7 +55,7 @@ func aFault(name string, at time.Duration) *Fault {
 		Reads:      &failures,
 		Operations: []impact.Effect{{Name: "set", Outage: three, Dip: math.NaN(), Failures: failures}},
 		Doubts:     []impact.Doubt{{Reason: "A", Message: "first"}, {Reason: "A", Message: "second"}},
-	}, FaultInput{
+	}, result.FaultInput{
 		Name:       name,
 		UID:        "u-" + name,
 		Type:       "PodKill",
@@ -64,7 +65,12 @@ func aFault(name string, at time.Duration) *Fault {
 		InjectedAt: start.Add(at),
 		Deadline:   time.Minute,
 	})
-	f.Phases = []Phase{{Name: "Ready", Source: "Kubernetes", At: Seconds(time.Second), Took: Bounds(three)}}
+	f.Phases = []result.Phase{{
+		Name:   "Ready",
+		Source: "Kubernetes",
+		At:     result.Seconds(time.Second),
+		Took:   result.Bounds(three),
+	}}
 	return f
 }
 
@@ -76,7 +82,7 @@ func TestFaultsAreKept(t *testing.T) {
 	old := aFault("first", 15*time.Second)
 	old.Start = old.Start.Add(-time.Hour)
 	var kept []byte
-	keep := func(f *Fault) {
+	keep := func(f *result.Fault) {
 		t.Helper()
 		var err error
 		if kept, err = KeepFault(kept, f, limit); err != nil {
@@ -86,24 +92,29 @@ func TestFaultsAreKept(t *testing.T) {
 	keep(old)
 	keep(second)
 	keep(first)
-	first.Conclude(&Losses{Count: Count{AtLeast: 2, AtMost: 5}, First: 9 * time.Second, Last: 11 * time.Second},
-		[]Objective{{Name: "maxLostWrites", Unit: UnitCount, Limit: 1, Met: new(false)}}, "Fail", "because")
+	lost := &result.Losses{
+		Count: result.Count{AtLeast: 2, AtMost: 5},
+		First: 9 * time.Second,
+		Last:  11 * time.Second,
+	}
+	first.Conclude(lost,
+		[]result.Objective{{Name: "maxLostWrites", Unit: result.UnitCount, Limit: 1, Met: new(false)}}, "Fail", "because")
 	keep(first)
 	got, err := KeptFaults(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Fault{*first, *second}, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff([]result.Fault{*first, *second}, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-given +kept:\n%s", diff)
 	}
-	if f := FaultWith(got, "u-first", "first"); f == nil || f.LostWrites().String() != "2-5" ||
-		*f.Lost.First != -Seconds(time.Second) {
+	if f := result.FaultWith(got, "u-first", "first"); f == nil || f.LostWrites().String() != "2-5" ||
+		*f.Lost.First != -result.Seconds(time.Second) {
 		t.Errorf("%+v", f)
 	}
-	if FaultWith(got, "another", "first") != nil {
+	if result.FaultWith(got, "another", "first") != nil {
 		t.Error("a fault of the same name has the result of another")
 	}
-	first.Conclude(nil, []Objective{{Name: "maxLostWrites"}}, "Inconclusive", "")
+	first.Conclude(nil, []result.Objective{{Name: "maxLostWrites"}}, "Inconclusive", "")
 	if len(first.Objectives) != 1 || first.Lost != nil {
 		t.Errorf("concluded again: %+v", first)
 	}
@@ -138,10 +149,10 @@ func TestRoomForFaults(t *testing.T) {
 		f := aFault(string(rune('a'+i)), time.Duration(i)*time.Minute+time.Duration(i*i*7919))
 		f.Errors, f.LostRequests = uint64(i*104729), uint64(i*i*1299709)
 		for k := range 8 {
-			f.Operations = append(f.Operations, OperationHit{
+			f.Operations = append(f.Operations, result.OperationHit{
 				Name:     "op",
-				Outage:   Bounds(durations.Exactly(time.Duration(i*k) * 15485863)),
-				Failures: Failures{Errors: uint64(i * k)},
+				Outage:   result.Bounds(durations.Exactly(time.Duration(i*k) * 15485863)),
+				Failures: result.Failures{Errors: uint64(i * k)},
 			})
 		}
 		var err error
@@ -156,13 +167,13 @@ func TestShortFault(t *testing.T) {
 	f := aFault("first", time.Second)
 	for i := range 100 {
 		f.Targets = append(f.Targets, fmt.Sprintf("redis-%d", i))
-		f.Operations = append(f.Operations, OperationHit{Name: fmt.Sprintf("op%d", i)})
+		f.Operations = append(f.Operations, result.OperationHit{Name: fmt.Sprintf("op%d", i)})
 	}
 	whole, err := KeepFault(nil, f, 24<<10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := KeepFault(nil, f.Short(), len(whole)-1)
+	kept, err := KeepFault(nil, ShortFault(f), len(whole)-1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,6 @@
-package result
+// Package document writes results of loads and of faults as they are kept beside the record of
+// their run, or in it, within the room that there is, and reads them.
+package document
 
 import (
 	"bytes"
@@ -10,20 +12,14 @@ import (
 	"slices"
 
 	"github.com/redquake/redquake/internal/record/merged"
+	"github.com/redquake/redquake/internal/result"
 )
-
-// Run is what is kept of a run beside its record: the results of its load, nil = it was not kept,
-// and of its faults.
-type Run struct {
-	Load   *Load
-	Faults []Fault
-}
 
 // ErrNoLoad means that a text is something else than the result of a load.
 var ErrNoLoad = errors.New("is not the result of a load")
 
 // EncodeLoad returns the JSON that DecodeLoad reads.
-func EncodeLoad(l *Load) ([]byte, error) {
+func EncodeLoad(l *result.Load) ([]byte, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return nil, fmt.Errorf("encode the result of the load: %w", err)
@@ -37,7 +33,7 @@ const maxListed = 64
 
 // EncodeShortLoad is EncodeLoad within so many bytes: a result that is longer has only the first
 // servers and shards, and a note that says so.
-func EncodeShortLoad(l *Load, limit int) ([]byte, error) {
+func EncodeShortLoad(l *result.Load, limit int) ([]byte, error) {
 	text, err := EncodeLoad(l)
 	if err != nil || len(text) <= limit {
 		return text, err
@@ -61,22 +57,23 @@ func firstOf[T any](list []T) []T {
 
 // DecodeLoad reads the result of a load. The error is ErrNoLoad if the text is something else, and
 // another one if it is of another version.
-func DecodeLoad(text []byte) (*Load, error) {
-	var l Load
+func DecodeLoad(text []byte) (*result.Load, error) {
+	var l result.Load
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) || json.Unmarshal(text, &l) != nil ||
 		l.Latency == "" {
 		return nil, ErrNoLoad
 	}
-	if l.Version != LoadVersion {
-		return nil, fmt.Errorf("has version %d; this program reads version %d", l.Version, LoadVersion)
+	if l.Version != result.LoadVersion {
+		return nil, fmt.Errorf("has version %d; this program reads version %d", l.Version,
+			result.LoadVersion)
 	}
 	return &l, nil
 }
 
-// Keep puts the result into the record of the run, so that whoever reads the record alone has the
-// same figures, verdict and doubts.
-func (r *Load) Keep(series *merged.Series) error {
-	text, err := EncodeLoad(r)
+// Keep puts the result of a load into the record of its run, so that whoever reads the record alone
+// has the same figures, verdict and doubts.
+func Keep(l *result.Load, series *merged.Series) error {
+	text, err := EncodeLoad(l)
 	if err != nil {
 		return err
 	}
@@ -85,7 +82,7 @@ func (r *Load) Keep(series *merged.Series) error {
 }
 
 // Kept returns the result that Keep put into the record; nil if there is none.
-func Kept(series *merged.Series) (*Load, error) {
+func Kept(series *merged.Series) (*result.Load, error) {
 	if len(series.Result) == 0 {
 		return nil, nil
 	}
@@ -106,17 +103,17 @@ const maxFaultsText = 8 << 20
 // KeepFault puts the result of a fault into those that are kept of a load, in place of an earlier
 // one of the same fault and of those of an earlier load. kept is what KeepFault returned before,
 // nil at first; the error is ErrNoRoom if the results would take more than limit bytes.
-func KeepFault(kept []byte, f *Fault, limit int) ([]byte, error) {
+func KeepFault(kept []byte, f *result.Fault, limit int) ([]byte, error) {
 	faults, err := KeptFaults(kept)
 	if err != nil {
 		return nil, err
 	}
-	faults = slices.DeleteFunc(faults, func(o Fault) bool {
+	faults = slices.DeleteFunc(faults, func(o result.Fault) bool {
 		return !o.Start.Equal(f.Start) ||
 			o.UID == f.UID && o.Name == f.Name
 	})
 	faults = append(faults, *f)
-	slices.SortStableFunc(faults, func(a, b Fault) int { return int(a.At - b.At) })
+	slices.SortStableFunc(faults, func(a, b result.Fault) int { return int(a.At - b.At) })
 	text, err := json.Marshal(faults)
 	if err != nil {
 		return nil, fmt.Errorf("encode the result of fault %s: %w", f.Name, err)
@@ -137,9 +134,9 @@ func KeepFault(kept []byte, f *Fault, limit int) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// Short is the result without what its status has, too: operations, phases and all targets but the
-// first ones.
-func (f *Fault) Short() *Fault {
+// ShortFault is the result of a fault without what its status has, too: operations, phases and all
+// targets but the first ones.
+func ShortFault(f *result.Fault) *result.Fault {
 	short := *f
 	short.Operations, short.Phases, short.Targets = nil, nil, firstOf(f.Targets)
 	return &short
@@ -147,7 +144,7 @@ func (f *Fault) Short() *Fault {
 
 // KeptFaults reads what KeepFault returned: the results of the faults on a load, in the order of
 // their injection. It fails if one is of another version.
-func KeptFaults(kept []byte) ([]Fault, error) {
+func KeptFaults(kept []byte) ([]result.Fault, error) {
 	if len(kept) == 0 {
 		return nil, nil
 	}
@@ -167,24 +164,14 @@ func KeptFaults(kept []byte) ([]Fault, error) {
 		return nil, fmt.Errorf("the results of the faults: %w", err)
 	}
 	for _, h := range heads {
-		if h.Version != FaultVersion {
+		if h.Version != result.FaultVersion {
 			return nil, fmt.Errorf("the result of fault %s has version %d; this program reads version %d",
-				h.Name, h.Version, FaultVersion)
+				h.Name, h.Version, result.FaultVersion)
 		}
 	}
-	var faults []Fault
+	var faults []result.Fault
 	if err := json.Unmarshal(text, &faults); err != nil {
 		return nil, fmt.Errorf("the results of the faults: %w", err)
 	}
 	return faults, nil
-}
-
-// FaultWith returns the result of the fault with this UID and name; nil = it was not kept.
-func FaultWith(faults []Fault, uid, name string) *Fault {
-	for i := range faults {
-		if faults[i].UID == uid && faults[i].Name == name {
-			return &faults[i]
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package result
+package document
 
 import (
 	"errors"
@@ -6,19 +6,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/result"
 )
 
 // A result that is too long for its place lists the first servers and shards, and says so; a short one is as it was.
 func TestShortResult(t *testing.T) {
 	const limit = 96 << 10
-	l := &Load{
-		Version: LoadVersion,
-		Latency: ServiceTime,
-		Total:   Operation{Name: "all", Requests: 3},
+	l := &result.Load{
+		Version: result.LoadVersion,
+		Latency: result.ServiceTime,
+		Total:   result.Operation{Name: "all", Requests: 3},
 		Notes:   []string{"a note"},
 	}
 	for _, n := range []int{3, 2000} {
-		l.Servers, l.Shards, l.Target.Servers = make([]ServerUse, n), make([]Shard, n), make([]Server, n)
+		l.Servers, l.Shards, l.Target.Servers = make([]result.ServerUse, n), make([]result.Shard, n), make([]result.Server, n)
 		text, err := EncodeShortLoad(l, limit)
 		if err != nil || len(text) > limit {
 			t.Fatalf("%d servers: %d bytes, %v", n, len(text), err)
@@ -40,7 +42,7 @@ func TestShortResult(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if _, err := EncodeShortLoad(&Load{Message: strings.Repeat("x", limit)}, limit); err == nil {
+	if _, err := EncodeShortLoad(&result.Load{Message: strings.Repeat("x", limit)}, limit); err == nil {
 		t.Error("a result that does not fit is returned")
 	}
 }
