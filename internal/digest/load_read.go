@@ -13,7 +13,7 @@ import (
 // LoadOf is the result of a load of a shape by the status of its test.
 func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load {
 	l := &result.Load{
-		Shape:   result.ShapeInWords(shape),
+		Shape:   shape.InWords(),
 		Latency: result.ServiceTime,
 		Total:   result.Operation{Name: "all"},
 	}

@@ -2,7 +2,6 @@ package result
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/analysis/usage"
-	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/merged"
@@ -129,7 +127,7 @@ func LoadSoFar(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 		Planned:  Seconds(plan.Shape.Length()),
 		Measured: Seconds(sum.Measured),
 		Target:   target(plan, series, in),
-		Shape:    ShapeInWords(plan.Shape),
+		Shape:    plan.Shape.InWords(),
 		Latency:  ServiceTime,
 		Total:    OperationOf("all", &sum.Figures),
 		Errors:   ErrorCounts(&sum.ByClass),
@@ -217,39 +215,6 @@ func steady(plan *plan.Plan, series *merged.Series, given LoadInput) bottleneck.
 
 // trendWidth is the width of the drawn throughput, in cells.
 const trendWidth = 60
-
-// ShapeInWords describes the planned load.
-func ShapeInWords(shape plan.Shape) string {
-	switch {
-	case shape.Search != nil:
-		return fmt.Sprintf(
-			"open loop, the highest rate between %s and %s requests/s that meets the objectives",
-			format.Rate(shape.Search.From), format.Rate(shape.Search.To))
-	case len(shape.Stages) > 0 && shape.OpenLoop():
-		return fmt.Sprintf("open loop, %d stages up to %s requests/s", len(shape.Stages),
-			format.Rate(peak(shape.Stages, func(s plan.Stage) float64 { return s.Rate })))
-	case len(shape.Stages) > 0:
-		return fmt.Sprintf("closed loop, %d stages up to %.0f users", len(shape.Stages),
-			peak(shape.Stages, func(s plan.Stage) float64 { return float64(s.Users) }))
-	case shape.Rate > 0 && shape.Users > 0:
-		return fmt.Sprintf("open loop, %s requests/s, at most %d in flight", format.Rate(shape.Rate),
-			shape.Users)
-	case shape.Rate > 0:
-		return fmt.Sprintf("open loop, %s requests/s", format.Rate(shape.Rate))
-	case shape.ThinkTime > 0:
-		return fmt.Sprintf("closed loop, %d users with %s between requests", shape.Users,
-			format.Duration(shape.ThinkTime))
-	}
-	return fmt.Sprintf("closed loop, %d users", shape.Users)
-}
-
-func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
-	highest := 0.0
-	for _, s := range stages {
-		highest = max(highest, of(s))
-	}
-	return highest
-}
 
 // OperationOf converts figures of package impact to an Operation.
 func OperationOf(name string, f *summary.Figures) Operation {

@@ -26,7 +26,6 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/result"
 )
 
 const planHelp = `Say what the objects of files would do, when, and how it is reverted, without doing it.
@@ -164,7 +163,7 @@ func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {
 	if err != nil {
 		return err
 	}
-	planLine(out, "Load", "%s, by %d pods over %d connections each", result.ShapeInWords(p.Shape),
+	planLine(out, "Load", "%s, by %d pods over %d connections each", p.Shape.InWords(),
 		p.Pods, p.Client.Connections)
 	var parts []string
 	for _, part := range []struct {
