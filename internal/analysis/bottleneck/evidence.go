@@ -42,46 +42,6 @@ type generator struct {
 	threads int
 }
 
-// server is the sum of one Redis server's readings; counters are differences within the steady
-// part.
-type server struct {
-	address string
-	timeline
-	pairs          int // of consecutive readings
-	reads, writes  int64
-	threadedReads  int64
-	threadedWrites int64
-
-	delayedFsync counter
-	// of the readings between which the main thread waited for the disk for most of the time
-	waiting      counter
-	waited       float64 // seconds in which it did
-	appended     counter // bytes, to the append-only file
-	reportsFlush bool    // how long the main thread is in writes and fsyncs of it
-	fsync        string
-	diskEvents   int   // readings with a new event
-	diskMillis   int64 // the sum of the longest of each of these
-	diskEvent    string
-	diskWorst    int64 // ms
-
-	evicted, oom, misconf counter
-	usedMemory, maxMemory int64
-	policy                string
-
-	rejected, out counter // connections rejected, clients evicted
-	// clients disconnected as they did not read (replicas, too), or as they sent too much at once
-	buffered, querying    counter
-	connected, maxClients int64
-	blocked               int // readings
-	mostBlocked           int64
-
-	syncs syncs
-
-	slow        int64
-	slowMicros  int64
-	slowCommand string
-}
-
 func gather(in Input) *evidence {
 	e := &evidence{in: in}
 	steady := steadyWindows(in.MeasuredFrom, in.Series.End(), in.Without)
@@ -272,48 +232,6 @@ func windowOf(steady []summary.Window, at int64) int {
 	})
 }
 
-// add adds the differences between two readings of one process. Counters that decreased were reset:
-// their values before the reset are unknown.
-func (s *server) add(before, now *record.Server) {
-	since := func(a, b int64) int64 { return max(0, b-a) }
-	s.pairs++
-	s.record(before.At, now.At, usage{
-		cpu:      max(0, now.CPUSeconds-before.CPUSeconds),
-		main:     max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds),
-		commands: since(before.CommandsProcessed, now.CommandsProcessed),
-	})
-	s.reads += since(before.TotalReads, now.TotalReads)
-	s.writes += since(before.TotalWrites, now.TotalWrites)
-	s.threadedReads += since(before.IOThreadedReads, now.IOThreadedReads)
-	s.threadedWrites += since(before.IOThreadedWrites, now.IOThreadedWrites)
-	over := time.Duration(now.At - before.At).Seconds()
-	s.evicted.add(before.EvictedKeys, now.EvictedKeys, over)
-	s.oom.add(before.OOMErrors, now.OOMErrors, over)
-	s.misconf.add(before.MisconfErrors, now.MisconfErrors, over)
-	s.usedMemory = max(s.usedMemory, now.UsedMemory)
-	s.maxMemory = now.MaxMemory
-	s.policy = now.MaxMemoryPolicy
-	s.rejected.add(before.RejectedConnections, now.RejectedConnections, over)
-	s.out.add(before.EvictedClients, now.EvictedClients, over)
-	s.buffered.add(before.BufferedClients, now.BufferedClients, over)
-	s.querying.add(before.QueryingClients, now.QueryingClients, over)
-	s.connected = max(s.connected, now.ConnectedClients)
-	s.maxClients = now.MaxClients
-	if now.BlockedClients > 0 {
-		s.blocked++
-		s.mostBlocked = max(s.mostBlocked, now.BlockedClients)
-	}
-	if before.SlowLog.Total >= 0 { // -1 = unknown
-		s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
-	}
-	commands := now.SlowLog.Commands
-	if len(commands) > 0 && commands[0].WorstMicros > s.slowMicros {
-		s.slowMicros, s.slowCommand = commands[0].WorstMicros, commands[0].Command
-	}
-	s.addDisk(before, now, over)
-	s.syncs.add(before, now, over)
-}
-
 // share returns the CPU usage of the generator as a share of its limit, or of one core per sending
 // thread, and what it is a share of.
 func (g *generator) share() (share func(usage) float64, of string) {
@@ -326,24 +244,6 @@ func (g *generator) share() (share func(usage) float64, of string) {
 		}, fmt.Sprintf("one core for each of %d threads that send", g.threads)
 	}
 	return func(usage) float64 { return 0 }, ""
-}
-
-func (s *server) ioThreads() string {
-	if s.threadedReads+s.threadedWrites == 0 {
-		return ""
-	}
-	return fmt.Sprintf(
-		"; I/O threads made %s of the reads and %s of the writes, the whole process used %s",
-		percent(ratio(s.threadedReads, s.reads)), percent(ratio(s.threadedWrites, s.writes)),
-		cores(s.total.cores()))
-}
-
-func (s *server) slowest() string {
-	if s.slow == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %d slow commands, the longest %s with %s", s.slow, s.slowCommand,
-		duration(time.Duration(s.slowMicros)*time.Microsecond))
 }
 
 // busiest is the server whose share is highest over a stretch, and its usage there; nil = there are

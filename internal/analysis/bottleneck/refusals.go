@@ -53,29 +53,6 @@ func Refused(in Input, c record.Class) (n uint64, held time.Duration) {
 	return e.refused[c].n, e.refused[c].held
 }
 
-// counter is how much a server's counter grew in the steady part.
-type counter struct {
-	n       int64
-	pairs   int     // of consecutive readings between which it grew
-	seconds float64 // between these
-}
-
-// add adds the difference between two readings. One that decreased was reset: its value before is
-// unknown.
-func (c *counter) add(before, now int64, seconds float64) {
-	if now > before {
-		c.n += now - before
-		c.pairs++
-		c.seconds += seconds
-	}
-}
-
-// lasted reports whether a counter grew for so much of the time that it was no event. A single pair
-// of readings does not tell how long it was, unless there is no other.
-func (s *server) lasted(c *counter) bool {
-	return c.pairs > 0 && (c.pairs > 1 || s.pairs == 1) && c.seconds >= lastingShare*s.total.seconds
-}
-
 // outOfMemory returns the evidence that the kernel ended Redis at its memory limit, if requests
 // failed for lack of a server for so much of the time that it was no event.
 func (e *evidence) outOfMemory() string {

@@ -131,30 +131,6 @@ func (e *evidence) starvedServer() string {
 	return ""
 }
 
-// syncs is what the readings of a primary tell of the synchronizations of its replicas.
-type syncs struct {
-	full     counter // that it has started
-	partial  int64
-	replicas int64 // the most that were connected
-	short    int   // readings in which not all that had been connected followed
-	shard    int64
-}
-
-func (s *syncs) add(before, now *record.Server, over float64) {
-	s.full.add(before.FullSyncs, now.FullSyncs, over)
-	s.partial += max(0, now.PartialSyncs-before.PartialSyncs)
-	s.replicas, s.shard = max(s.replicas, before.Replicas, now.Replicas), now.Shard
-	if s.replicas > now.SyncedReplicas {
-		s.short++
-	}
-}
-
-// bufferedClients is how many clients were disconnected because of client-output-buffer-limit. A
-// replica that was comes back for a synchronization, sooner or later.
-func (s *server) bufferedClients() int64 {
-	return max(0, s.buffered.n-s.syncs.full.n-s.syncs.partial-s.syncs.replicas)
-}
-
 // The limits from which full resynchronizations are a loop: one of each replica is what a restart
 // or a failover takes, a second one bad luck.
 const (
