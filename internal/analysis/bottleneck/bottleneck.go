@@ -201,7 +201,7 @@ func (e *evidence) mainThread() string {
 	}
 	return fmt.Sprintf("%s of %s used %s, %s commands/s%s%s", what, e.name(s),
 		s.compared(used, usage.mainThread, " of one core"),
-		number(float64(used.commands)/used.seconds), s.ioThreads(), s.slowest())
+		number(float64(used.commands)/used.seconds), s.ioThreads(), s.slow.text())
 }
 
 func (e *evidence) backendWait() string {

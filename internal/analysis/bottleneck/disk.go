@@ -9,11 +9,32 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// addDisk adds the differences of what Redis reports of its append-only file.
-func (s *server) addDisk(before, now *record.Server, over float64) {
-	s.delayedFsync.add(before.AOFDelayedFsync, now.AOFDelayedFsync, over)
-	s.appended.add(before.AOFSize, now.AOFSize, over)
-	s.fsync, s.reportsFlush = now.AOFFsync, now.AOFFlushMicros > 0
+// disk is what a server tells of its disk.
+type disk struct {
+	misconf      counter // commands that it refused as it could not save its data
+	delayedFsync counter
+	// of the readings between which the main thread waited for the disk for most of the time
+	waiting      counter
+	waited       float64 // seconds in which it did
+	appended     counter // bytes, to the append-only file
+	reportsFlush bool    // how long the main thread is in writes and fsyncs of it
+	fsync        string
+	events       latencyEvents
+}
+
+// latencyEvents are the events of LATENCY that are time spent on the append-only file.
+type latencyEvents struct {
+	n           int    // readings with a new one
+	millis      int64  // the sum of the longest of each of these
+	worst       string // the name of the longest
+	worstMillis int64
+}
+
+func (d *disk) add(before, now *record.Server, over float64) {
+	d.misconf.add(before.MisconfErrors, now.MisconfErrors, over)
+	d.delayedFsync.add(before.AOFDelayedFsync, now.AOFDelayedFsync, over)
+	d.appended.add(before.AOFSize, now.AOFSize, over)
+	d.fsync, d.reportsFlush = now.AOFFsync, now.AOFFlushMicros > 0
 	if before.AOFFlushMicros > 0 && now.AOFFlushMicros > before.AOFFlushMicros {
 		ran := usage{
 			seconds: over,
@@ -22,24 +43,28 @@ func (s *server) addDisk(before, now *record.Server, over float64) {
 		}
 		// What it used of a CPU meanwhile was no wait; it may have used all of it elsewhere.
 		waited := min(over, float64(now.AOFFlushMicros-before.AOFFlushMicros)/1e6) - over*ran.mainThread()
-		s.waited += max(0, waited)
+		d.waited += max(0, waited)
 		if waited >= diskShare*over {
-			s.waiting.add(0, 1, over)
+			d.waiting.add(0, 1, over)
 		}
 	}
+	d.events.add(before.Latency, now.Latency)
+}
+
+func (l *latencyEvents) add(before, now []record.LatencyEvent) {
 	longest := int64(-1) // of an event that is new; those of one write have several names
-	for _, event := range now.Latency {
-		if !ofDisk(event.Name) || !isNew(before.Latency, event) {
+	for _, event := range now {
+		if !ofDisk(event.Name) || !isNew(before, event) {
 			continue
 		}
 		longest = max(longest, event.LatestMillis)
-		if event.LatestMillis >= s.diskWorst {
-			s.diskWorst, s.diskEvent = event.LatestMillis, event.Name
+		if event.LatestMillis >= l.worstMillis {
+			l.worstMillis, l.worst = event.LatestMillis, event.Name
 		}
 	}
 	if longest >= 0 {
-		s.diskEvents++
-		s.diskMillis += longest
+		l.n++
+		l.millis += longest
 	}
 }
 
@@ -60,7 +85,7 @@ func isNew(before []record.LatencyEvent, event record.LatencyEvent) bool {
 // faster load would only have waited longer.
 func (e *evidence) fullDisk() string {
 	for _, s := range e.servers {
-		if s.waited >= saturated*s.total.seconds && s.lasted(&s.waiting) {
+		if s.disk.waited >= saturated*s.total.seconds && s.lasted(&s.disk.waiting) {
 			return e.waitedForDisk(s)
 		}
 	}
@@ -70,14 +95,14 @@ func (e *evidence) fullDisk() string {
 func (e *evidence) waitedForDisk(s *server) string {
 	return fmt.Sprintf(
 		"%s waited for its disk for %s of the time: its main thread was in writes and fsyncs of the append-only file and used no CPU then%s",
-		e.name(s), percent(s.waited/s.total.seconds), s.withFsync())
+		e.name(s), percent(s.disk.waited/s.total.seconds), s.disk.withFsync())
 }
 
-func (s *server) withFsync() string {
-	if s.fsync == "" {
+func (d *disk) withFsync() string {
+	if d.fsync == "" {
 		return ""
 	}
-	return ", with appendfsync " + s.fsync
+	return ", with appendfsync " + d.fsync
 }
 
 // disk returns the evidence that a server waited for its disk: what it reports of itself, or else
@@ -85,15 +110,16 @@ func (s *server) withFsync() string {
 func (e *evidence) disk() string {
 	for _, s := range e.servers {
 		switch {
-		case s.lasted(&s.waiting):
+		case s.lasted(&s.disk.waiting):
 			return e.waitedForDisk(s)
-		case s.lasted(&s.delayedFsync):
+		case s.lasted(&s.disk.delayedFsync):
 			return fmt.Sprintf(
 				"%s delayed a write %d times because the last fsync of its append-only file was still going "+
-					"on (aof_delayed_fsync)", e.name(s), s.delayedFsync.n)
+					"on (aof_delayed_fsync)", e.name(s), s.disk.delayedFsync.n)
 		case s.hasDiskEvents():
+			l := &s.disk.events
 			return fmt.Sprintf("%s waited for its disk: latency event %s in %d of %d readings, up to %dms%s",
-				e.name(s), s.diskEvent, s.diskEvents, s.pairs, s.diskWorst, s.withFsync())
+				e.name(s), l.worst, l.n, s.pairs, l.worstMillis, s.disk.withFsync())
 		}
 	}
 	return e.unreportedFsyncs()
@@ -104,12 +130,13 @@ func (e *evidence) disk() string {
 // last is known: of fsyncs before each reply, of a version that does not report their time, any
 // length will do.
 func (s *server) hasDiskEvents() bool {
-	if s.diskEvents == 0 || s.diskEvents == 1 && s.pairs > 1 ||
-		float64(s.diskEvents) < eventShare*min(float64(s.pairs), s.total.seconds) {
+	l := &s.disk.events
+	if l.n == 0 || l.n == 1 && s.pairs > 1 ||
+		float64(l.n) < eventShare*min(float64(s.pairs), s.total.seconds) {
 		return false
 	}
-	return float64(s.diskMillis)/1000 >= lastingShare*s.total.seconds ||
-		s.diskEvent == "aof-fsync-always" && !s.reportsFlush
+	return float64(l.millis)/1000 >= lastingShare*s.total.seconds ||
+		l.worst == "aof-fsync-always" && !s.disk.reportsFlush
 }
 
 // unreportedFsyncs returns the evidence that a server which waits for an fsync before each reply to
@@ -117,8 +144,8 @@ func (s *server) hasDiskEvents() bool {
 // instead is not excluded.
 func (e *evidence) unreportedFsyncs() string {
 	i := slices.IndexFunc(e.servers, func(s *server) bool {
-		return s.fsync == "always" &&
-			!s.reportsFlush && s.lasted(&s.appended)
+		return s.disk.fsync == "always" &&
+			!s.disk.reportsFlush && s.lasted(&s.disk.appended)
 	})
 	if i < 0 {
 		return ""

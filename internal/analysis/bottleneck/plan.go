@@ -159,14 +159,16 @@ func Looked(in Input) (list []Reading) {
 	var delayed, lacking, rejected float64
 	for _, s := range e.servers {
 		held := func(c *counter) float64 {
-			if !s.lasted(c) || c == &s.buffered && s.bufferedClients() == 0 {
+			if !s.lasted(c) || c == &s.clients.buffered && s.bufferedClients() == 0 {
 				return 0 // an event
 			}
 			return c.seconds / s.total.seconds
 		}
-		delayed = max(delayed, held(&s.delayedFsync), held(&s.waiting))
-		lacking = max(lacking, held(&s.evicted), held(&s.oom))
-		rejected = max(rejected, held(&s.rejected), held(&s.out), held(&s.buffered), held(&s.querying))
+		delayed = max(delayed, held(&s.disk.delayedFsync), held(&s.disk.waiting))
+		lacking = max(lacking, held(&s.memory.evicted), held(&s.memory.oom))
+		c := &s.clients
+		rejected = max(rejected, held(&c.rejected), held(&c.evicted), held(&c.buffered),
+			held(&c.querying))
 	}
 	add(Disk, "of the time in which Redis waited for its disk", delayed, lastingShare, true)
 	add(Memory, "of the time with evicted keys or refused commands", lacking, lastingShare, true)

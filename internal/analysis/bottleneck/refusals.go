@@ -75,9 +75,9 @@ func (e *evidence) refusedMemory() string {
 		return ""
 	}
 	for _, s := range e.servers {
-		if s.oom.n > 0 && (seen.n > 0 || s.lasted(&s.oom)) {
-			return fmt.Sprintf("%s refused %d commands with OOM, at %s of maxmemory %s, policy %s",
-				e.name(s), s.oom.n, bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
+		if s.memory.oom.n > 0 && (seen.n > 0 || s.lasted(&s.memory.oom)) {
+			return fmt.Sprintf("%s refused %d commands with OOM, at %s", e.name(s), s.memory.oom.n,
+				&s.memory)
 		}
 	}
 	if seen.n > 0 {
@@ -96,10 +96,10 @@ func (e *evidence) refusedDisk() string {
 				"its disk", seen.n, percent(seen.held.Seconds()/e.served.Seconds()))
 	}
 	for _, s := range e.servers {
-		if seen.n == 0 && s.lasted(&s.misconf) {
+		if seen.n == 0 && s.lasted(&s.disk.misconf) {
 			return fmt.Sprintf(
 				"%s refused %d commands with MISCONF: it could not write its data to its disk", e.name(s),
-				s.misconf.n)
+				s.disk.misconf.n)
 		}
 	}
 	return ""
@@ -134,22 +134,22 @@ func (e *evidence) brokenConnections() string {
 func (e *evidence) refusedClients() string {
 	for _, s := range e.servers {
 		switch {
-		case s.lasted(&s.rejected):
+		case s.lasted(&s.clients.rejected):
 			return fmt.Sprintf(
 				"%s rejected %d connections; up to %d clients were connected, maxclients is %d", e.name(s),
-				s.rejected.n, s.connected, s.maxClients)
-		case s.lasted(&s.out):
+				s.clients.rejected.n, s.clients.connected, s.clients.limit)
+		case s.lasted(&s.clients.evicted):
 			return fmt.Sprintf(
 				"%s disconnected %d clients, as all of them together exceeded maxmemory-clients", e.name(s),
-				s.out.n)
-		case s.lasted(&s.buffered) && s.bufferedClients() > 0:
+				s.clients.evicted.n)
+		case s.lasted(&s.clients.buffered) && s.bufferedClients() > 0:
 			return fmt.Sprintf(
 				"%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s),
 				s.bufferedClients())
-		case s.lasted(&s.querying):
+		case s.lasted(&s.clients.querying):
 			return fmt.Sprintf(
 				"%s disconnected %d clients, as their requests exceeded client-query-buffer-limit", e.name(s),
-				s.querying.n)
+				s.clients.querying.n)
 		}
 	}
 	return ""
@@ -160,10 +160,9 @@ func (e *evidence) memory() string {
 		return refused
 	}
 	for _, s := range e.servers {
-		rate := float64(s.evicted.n) / s.total.seconds
-		if rate >= evictionsLeast && s.lasted(&s.evicted) {
-			return fmt.Sprintf("%s evicted %s keys/s, at %s of maxmemory %s, policy %s", e.name(s),
-				number(rate), bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
+		rate := float64(s.memory.evicted.n) / s.total.seconds
+		if rate >= evictionsLeast && s.lasted(&s.memory.evicted) {
+			return fmt.Sprintf("%s evicted %s keys/s, at %s", e.name(s), number(rate), &s.memory)
 		}
 	}
 	return ""
@@ -174,10 +173,10 @@ func (e *evidence) clients() string {
 		return refused
 	}
 	for _, s := range e.servers {
-		if s.pairs > 0 && float64(s.blocked) >= blockedShare*float64(s.pairs) {
+		if s.pairs > 0 && float64(s.clients.blocked) >= blockedShare*float64(s.pairs) {
 			return fmt.Sprintf(
 				"%s had clients waiting in blocking commands in %d of %d readings, up to %d of them", e.name(s),
-				s.blocked, s.pairs, s.mostBlocked)
+				s.clients.blocked, s.pairs, s.clients.mostBlocked)
 		}
 	}
 	return ""

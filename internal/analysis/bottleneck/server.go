@@ -12,81 +12,107 @@ import (
 type server struct {
 	address string
 	timeline
-	pairs          int // of consecutive readings
-	reads, writes  int64
-	threadedReads  int64
-	threadedWrites int64
+	pairs int // of consecutive readings
 
-	delayedFsync counter
-	// of the readings between which the main thread waited for the disk for most of the time
-	waiting      counter
-	waited       float64 // seconds in which it did
-	appended     counter // bytes, to the append-only file
-	reportsFlush bool    // how long the main thread is in writes and fsyncs of it
-	fsync        string
-	diskEvents   int   // readings with a new event
-	diskMillis   int64 // the sum of the longest of each of these
-	diskEvent    string
-	diskWorst    int64 // ms
+	io      socketIO
+	disk    disk
+	memory  memory
+	clients clients
+	syncs   syncs
+	slow    slowLog
+}
 
-	evicted, oom, misconf counter
-	usedMemory, maxMemory int64
-	policy                string
+// socketIO is how many reads and writes of connections a server made, and how many of them its I/O
+// threads.
+type socketIO struct{ reads, writes, threadedReads, threadedWrites int64 }
 
-	rejected, out counter // connections rejected, clients evicted
-	// clients disconnected as they did not read (replicas, too), or as they sent too much at once
-	buffered, querying    counter
-	connected, maxClients int64
-	blocked               int // readings
-	mostBlocked           int64
+// memory is what a server evicted and refused for lack of memory.
+type memory struct {
+	evicted, oom counter
+	used, limit  int64 // limit is maxmemory
+	policy       string
+}
 
-	syncs syncs
+// clients are the connections that a server refused and closed, and those that it had.
+type clients struct {
+	rejected, evicted counter
+	// disconnected as they did not read (replicas, too), or as they sent too much at once
+	buffered, querying counter
+	connected, limit   int64 // limit is maxclients
+	blocked            int   // readings
+	mostBlocked        int64
+}
 
-	slow        int64
-	slowMicros  int64
-	slowCommand string
+// slowLog is how many commands were slow, and the slowest.
+type slowLog struct {
+	n       int64
+	micros  int64
+	command string
 }
 
 // add adds the differences between two readings of one process. Counters that decreased were reset:
 // their values before the reset are unknown.
 func (s *server) add(before, now *record.Server) {
-	since := func(a, b int64) int64 { return max(0, b-a) }
 	s.pairs++
 	s.record(before.At, now.At, usage{
 		cpu:      max(0, now.CPUSeconds-before.CPUSeconds),
 		main:     max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds),
 		commands: since(before.CommandsProcessed, now.CommandsProcessed),
 	})
-	s.reads += since(before.TotalReads, now.TotalReads)
-	s.writes += since(before.TotalWrites, now.TotalWrites)
-	s.threadedReads += since(before.IOThreadedReads, now.IOThreadedReads)
-	s.threadedWrites += since(before.IOThreadedWrites, now.IOThreadedWrites)
 	over := time.Duration(now.At - before.At).Seconds()
-	s.evicted.add(before.EvictedKeys, now.EvictedKeys, over)
-	s.oom.add(before.OOMErrors, now.OOMErrors, over)
-	s.misconf.add(before.MisconfErrors, now.MisconfErrors, over)
-	s.usedMemory = max(s.usedMemory, now.UsedMemory)
-	s.maxMemory = now.MaxMemory
-	s.policy = now.MaxMemoryPolicy
-	s.rejected.add(before.RejectedConnections, now.RejectedConnections, over)
-	s.out.add(before.EvictedClients, now.EvictedClients, over)
-	s.buffered.add(before.BufferedClients, now.BufferedClients, over)
-	s.querying.add(before.QueryingClients, now.QueryingClients, over)
-	s.connected = max(s.connected, now.ConnectedClients)
-	s.maxClients = now.MaxClients
-	if now.BlockedClients > 0 {
-		s.blocked++
-		s.mostBlocked = max(s.mostBlocked, now.BlockedClients)
-	}
-	if before.SlowLog.Total >= 0 { // -1 = unknown
-		s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
-	}
-	commands := now.SlowLog.Commands
-	if len(commands) > 0 && commands[0].WorstMicros > s.slowMicros {
-		s.slowMicros, s.slowCommand = commands[0].WorstMicros, commands[0].Command
-	}
-	s.addDisk(before, now, over)
+	s.io.add(before, now)
+	s.disk.add(before, now, over)
+	s.memory.add(before, now, over)
+	s.clients.add(before, now, over)
 	s.syncs.add(before, now, over)
+	s.slow.add(&before.SlowLog, &now.SlowLog)
+}
+
+// since is by how much a number grew.
+func since(before, now int64) int64 {
+	return max(0, now-before)
+}
+
+func (o *socketIO) add(before, now *record.Server) {
+	o.reads += since(before.TotalReads, now.TotalReads)
+	o.writes += since(before.TotalWrites, now.TotalWrites)
+	o.threadedReads += since(before.IOThreadedReads, now.IOThreadedReads)
+	o.threadedWrites += since(before.IOThreadedWrites, now.IOThreadedWrites)
+}
+
+func (m *memory) add(before, now *record.Server, over float64) {
+	m.evicted.add(before.EvictedKeys, now.EvictedKeys, over)
+	m.oom.add(before.OOMErrors, now.OOMErrors, over)
+	m.used = max(m.used, now.UsedMemory)
+	m.limit = now.MaxMemory
+	m.policy = now.MaxMemoryPolicy
+}
+
+// String says how full the memory was.
+func (m *memory) String() string {
+	return fmt.Sprintf("%s of maxmemory %s, policy %s", bytes(m.used), bytes(m.limit), m.policy)
+}
+
+func (c *clients) add(before, now *record.Server, over float64) {
+	c.rejected.add(before.RejectedConnections, now.RejectedConnections, over)
+	c.evicted.add(before.EvictedClients, now.EvictedClients, over)
+	c.buffered.add(before.BufferedClients, now.BufferedClients, over)
+	c.querying.add(before.QueryingClients, now.QueryingClients, over)
+	c.connected = max(c.connected, now.ConnectedClients)
+	c.limit = now.MaxClients
+	if now.BlockedClients > 0 {
+		c.blocked++
+		c.mostBlocked = max(c.mostBlocked, now.BlockedClients)
+	}
+}
+
+func (l *slowLog) add(before, now *record.SlowLog) {
+	if before.Total >= 0 { // -1 = unknown
+		l.n += since(before.Total, now.Total)
+	}
+	if len(now.Commands) > 0 && now.Commands[0].WorstMicros > l.micros {
+		l.micros, l.command = now.Commands[0].WorstMicros, now.Commands[0].Command
+	}
 }
 
 // counter is how much a server's counter grew in the steady part.
@@ -133,23 +159,25 @@ func (s *syncs) add(before, now *record.Server, over float64) {
 // bufferedClients is how many clients were disconnected because of client-output-buffer-limit. A
 // replica that was comes back for a synchronization, sooner or later.
 func (s *server) bufferedClients() int64 {
-	return max(0, s.buffered.n-s.syncs.full.n-s.syncs.partial-s.syncs.replicas)
+	return max(0, s.clients.buffered.n-s.syncs.full.n-s.syncs.partial-s.syncs.replicas)
 }
 
 func (s *server) ioThreads() string {
-	if s.threadedReads+s.threadedWrites == 0 {
+	o := &s.io
+	if o.threadedReads+o.threadedWrites == 0 {
 		return ""
 	}
 	return fmt.Sprintf(
 		"; I/O threads made %s of the reads and %s of the writes, the whole process used %s",
-		percent(ratio(s.threadedReads, s.reads)), percent(ratio(s.threadedWrites, s.writes)),
+		percent(ratio(o.threadedReads, o.reads)), percent(ratio(o.threadedWrites, o.writes)),
 		cores(s.total.cores()))
 }
 
-func (s *server) slowest() string {
-	if s.slow == 0 {
+// text tells of the slow commands; "" = there were none.
+func (l *slowLog) text() string {
+	if l.n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d slow commands, the longest %s with %s", s.slow, s.slowCommand,
-		duration(time.Duration(s.slowMicros)*time.Microsecond))
+	return fmt.Sprintf("; %d slow commands, the longest %s with %s", l.n, l.command,
+		duration(time.Duration(l.micros)*time.Microsecond))
 }

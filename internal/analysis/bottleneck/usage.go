@@ -154,7 +154,7 @@ func Resyncs(in Input) (sentences []string) {
 		if replicas := e.replicasOf(s); len(replicas) > 0 {
 			text += " (" + strings.Join(replicas, ", ") + ")"
 		}
-		if b := s.buffered.n; 2*b >= n {
+		if b := s.clients.buffered.n; 2*b >= n {
 			text += fmt.Sprintf(
 				": it disconnected replicas, or clients, %d times because of client-output-buffer-limit; "+
 					"that of class replica is to be more than what is written while a replica receives all data", b)
