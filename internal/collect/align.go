@@ -24,10 +24,10 @@ type lead struct{ by, uncertainty int64 }
 // runTime converts a local instant to the time since the start on the clock of the run. The caller
 // holds mu.
 func (s *Session) runTime(local int64) int64 {
-	if !s.aligned {
-		return local - s.startAt
+	if !s.clock.aligned {
+		return local - s.start.local
 	}
-	return local + s.lead
+	return local + s.clock.lead
 }
 
 // alignDue reports, after a reading of a pod's clock, whether align is due: once a pod has accepted
@@ -35,8 +35,8 @@ func (s *Session) runTime(local int64) int64 {
 func (s *Session) alignDue(p *pod) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.begun && p.last.StartAt != 0 &&
-		(!s.aligned || s.now()-s.alignedAt >= int64(s.cfg.StatusEvery))
+	return s.start.set && p.last.StartAt != 0 &&
+		(!s.clock.aligned || s.now()-s.clock.alignedAt >= int64(s.cfg.StatusEvery))
 }
 
 // align measures the clocks of all pods, for the intervals that are merged from now on.
@@ -51,12 +51,12 @@ func (s *Session) align() {
 // alignLocked is align for a caller that holds record and mu.
 func (s *Session) alignLocked() {
 	now := s.now()
-	s.alignedAt = now
+	s.clock.alignedAt = now
 	leads := make([]lead, 0, len(s.pods))
 	of := make(map[*pod]lead, len(s.pods))
 	for _, p := range s.pods {
-		offset, uncertainty, ok := p.clock.estimate(now)
-		if ok && p.clock.settled() && p.last.StartAt != 0 && !p.gone && p.problem == "" {
+		offset, uncertainty, ok := p.process.clock.estimate(now)
+		if ok && p.process.clock.settled() && p.last.StartAt != 0 && !p.gone && p.problem == "" {
 			of[p] = lead{offset - p.last.StartAt, uncertainty}
 			leads = append(leads, of[p])
 		}
@@ -65,31 +65,31 @@ func (s *Session) alignLocked() {
 		return
 	}
 	middle := medianLead(leads)
-	if !s.aligned {
-		s.aligned, s.lead = true, middle.by
+	if !s.clock.aligned {
+		s.clock.aligned, s.clock.lead = true, middle.by
 	}
-	s.lead = moved(s.lead, middle.by, middle.uncertainty)
+	s.clock.lead = moved(s.clock.lead, middle.by, middle.uncertainty)
 	for p, l := range of {
-		ahead := int64(s.series.Ahead(p.index))
-		measured := l.by - s.lead
+		ahead := int64(s.record.series.Ahead(p.index))
+		measured := l.by - s.clock.lead
 		ahead = moved(ahead, measured, l.uncertainty)
 		// What is merged next was recorded a while ago: until now the clock may have drifted.
-		lag := max(0, s.runTime(now)-s.series.Next(p.index)*int64(s.cfg.Step))
+		lag := max(0, s.runTime(now)-s.record.series.Next(p.index)*int64(s.cfg.Step))
 		uncertainty := l.uncertainty + max(measured-ahead, ahead-measured)
-		if !p.closed {
+		if !p.progress.closed {
 			uncertainty += int64(clockDrift * float64(lag))
 		}
-		s.merged(func(series *merged.Series) {
+		s.record.merged(func(series *merged.Series) {
 			series.Align(p.index, time.Duration(ahead),
 				time.Duration(uncertainty))
 		})
 	}
-	for _, sentence := range s.steps {
-		s.note(sentence)
+	for _, sentence := range s.clock.steps {
+		s.record.note(sentence)
 	}
-	s.steps = nil
-	if s.series.ClockSpread > driftNoted {
-		s.merged(func(series *merged.Series) {
+	s.clock.steps = nil
+	if s.record.series.ClockSpread > driftNoted {
+		s.record.merged(func(series *merged.Series) {
 			series.Note("Clocks drifted: ",
 				fmt.Sprintf(
 					"those of the load pods ran apart by up to %v; gaps and the instants of errors are corrected by it.",
@@ -115,11 +115,11 @@ func moved(applied, measured, uncertainty int64) int64 {
 // caller holds mu.
 func (s *Session) podStepped(p *pod, moved int64, status agent.Status) {
 	wallAhead := status.Wall - status.Now
-	set := wallAhead - p.wallAhead
-	if p.wallAhead == 0 || status.Wall == 0 {
+	set := wallAhead - p.process.wallAhead
+	if p.process.wallAhead == 0 || status.Wall == 0 {
 		set = 0
 	}
-	p.wallAhead = wallAhead
+	p.process.wallAhead = wallAhead
 	for what, by := range map[string]time.Duration{
 		"clock":      time.Duration(moved),
 		"wall clock": time.Duration(set),
@@ -127,7 +127,7 @@ func (s *Session) podStepped(p *pod, moved int64, status agent.Status) {
 		if by.Abs() > stepNoted {
 			s.cfg.Logger.Warn("the "+what+" of a load pod was set or stood still", "pod", p.index, "name",
 				p.name, "moved", by)
-			s.steps = append(s.steps,
+			s.clock.steps = append(s.clock.steps,
 				fmt.Sprintf("The %s of load pod %d moved by %v.", what, p.index, by.Round(time.Millisecond)))
 		}
 	}

@@ -39,7 +39,7 @@ func BenchmarkMerge(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	s.startAt = -int64(24 * time.Hour) // no interval is in the future
+	s.start.local = -int64(24 * time.Hour) // no interval is in the future
 	answer := func(pod, round int) batch {
 		var frames []byte
 		for i := range int64(perAnswer) {

@@ -49,11 +49,11 @@ func (s *Session) save(ctx context.Context) error {
 	defer s.saving.Unlock()
 
 	s.record.Lock()
-	if !s.grown {
+	if !s.record.grown {
 		s.record.Unlock()
 		return nil
 	}
-	s.grown = false
+	s.record.grown = false
 	s.limitMemory()
 	s.record.Unlock()
 
@@ -61,13 +61,13 @@ func (s *Session) save(ctx context.Context) error {
 	data, coarse, err := s.encode()
 	held := make([]uint64, len(s.pods))
 	for i := range held {
-		held[i] = uint64(s.series.Next(i))
+		held[i] = uint64(s.record.series.Next(i))
 	}
 	s.record.RUnlock()
 
 	if coarse != nil {
 		s.record.Lock()
-		s.series.CoarsenAs(coarse)
+		s.record.series.CoarsenAs(coarse)
 		s.record.Unlock()
 	}
 	if err == nil {
@@ -75,7 +75,7 @@ func (s *Session) save(ctx context.Context) error {
 	}
 	if err != nil {
 		s.record.Lock()
-		s.grown = true
+		s.record.grown = true
 		s.record.Unlock()
 	}
 	s.mu.Lock()
@@ -89,7 +89,7 @@ func (s *Session) save(ctx context.Context) error {
 	}
 	s.saved = s.cfg.Now()
 	for i, p := range s.pods {
-		p.acked = max(p.acked, held[i])
+		p.progress.acked = max(p.progress.acked, held[i])
 	}
 	return nil
 }
@@ -98,30 +98,22 @@ func (s *Session) save(ctx context.Context) error {
 // record itself is as coarse as the checkpoints: there is no copy for them. The caller holds saving
 // and record.
 func (s *Session) limitMemory() {
-	used := s.memory()
+	used := s.record.memory()
 	limit := s.cfg.Memory.claim(s, used)
-	if used > limit && s.compact != nil {
-		s.series.CoarsenAs(s.compact)
-		s.compact = nil
-		used = s.memory()
+	if used > limit && s.record.compact != nil {
+		s.record.series.CoarsenAs(s.record.compact)
+		s.record.compact = nil
+		used = s.record.memory()
 	}
-	for used > limit && s.series.Step < coarsestStep && s.series.LatencyStep < coarsestLatency {
-		if !s.series.Coarsen(fmt.Sprintf("it takes less than %d MiB of the operator's memory",
+	series := s.record.series
+	for used > limit && series.Step < coarsestStep && series.LatencyStep < coarsestLatency {
+		if !series.Coarsen(fmt.Sprintf("it takes less than %d MiB of the operator's memory",
 			limit>>20)) {
 			break
 		}
-		used = s.memory()
+		used = s.record.memory()
 	}
 	s.cfg.Memory.claim(s, used)
-}
-
-// memory is the size of the record and of its copy in bytes. The caller holds record.
-func (s *Session) memory() int {
-	used := s.series.Memory()
-	if s.compact != nil {
-		used += s.compact.Memory()
-	}
-	return used
 }
 
 // encode encodes a checkpoint of the record. As long as the record is not coarsened itself, a
@@ -129,9 +121,9 @@ func (s *Session) memory() int {
 // as well. The caller holds saving and record for reading; all other code that uses the compact
 // record holds record for writing. It returns what the record is to be coarsened to; nil = nothing.
 func (s *Session) encode() (data []byte, coarse *merged.Series, err error) {
-	from := s.series
-	if s.compact != nil {
-		from = s.compact
+	from := s.record.series
+	if s.record.compact != nil {
+		from = s.record.compact
 	}
 	data, compact, err := from.EncodeCompact(s.cfg.CheckpointLimit)
 	switch {
@@ -139,10 +131,10 @@ func (s *Session) encode() (data []byte, coarse *merged.Series, err error) {
 		return nil, nil, fmt.Errorf("encode the checkpoint: %w", err)
 	case compact == nil:
 		return data, nil, nil
-	case s.series.Coarse():
+	case s.record.series.Coarse():
 		return data, compact, nil
 	}
-	s.compact = compact
+	s.record.compact = compact
 	return data, nil, nil
 }
 
@@ -226,5 +218,5 @@ func (m *Memory) leave(s *Session) {
 func (s *Session) Keep(id string, from, to time.Duration) {
 	s.record.Lock()
 	defer s.record.Unlock()
-	s.merged(func(series *merged.Series) { series.Keep(id, from, to) })
+	s.record.merged(func(series *merged.Series) { series.Keep(id, from, to) })
 }

@@ -97,16 +97,17 @@ func TestCompactCheckpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameSums(t, s.series, stored)
+		sameSums(t, s.record.series, stored)
 		if t.Failed() {
 			t.Fatalf("round %d", round)
 		}
 	}
-	if s.compact == nil || s.compact.Step == s.series.Step && s.compact.LatencyStep == s.series.LatencyStep {
+	if c := s.record.compact; c == nil ||
+		c.Step == s.record.series.Step && c.LatencyStep == s.record.series.LatencyStep {
 		t.Fatal("the record always fitted: the test has no effect")
 	}
-	if s.series.Step != s.cfg.Step || s.series.LatencyStep != s.cfg.Step {
-		t.Errorf("the record itself was coarsened to %v, %v", s.series.Step, s.series.LatencyStep)
+	if s.record.series.Step != s.cfg.Step || s.record.series.LatencyStep != s.cfg.Step {
+		t.Errorf("the record itself was coarsened to %v, %v", s.record.series.Step, s.record.series.LatencyStep)
 	}
 
 	next := openAlone(t, store, 3, limit)
@@ -116,7 +117,7 @@ func TestCompactCheckpoints(t *testing.T) {
 	for _, session := range []*Session{s, next} {
 		deliver(t, session, 0, 800, 820)
 	}
-	sameSums(t, s.series, next.series)
+	sameSums(t, s.record.series, next.record.series)
 }
 
 // sameSums compares the sums that coarsening must not change.

@@ -85,9 +85,9 @@ func (s *Session) readStatus(p *pod, address string) bool {
 func (s *Session) pullDue(p *pod, statusRead bool) (instance string, after, ack uint64, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due = s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete() &&
-		(!statusRead || p.last.LastSeq > p.pulled)
-	return p.last.Instance, p.pulled, p.acked, due
+	due = s.start.set && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete() &&
+		(!statusRead || p.last.LastSeq > p.progress.pulled)
+	return p.last.Instance, p.progress.pulled, p.progress.acked, due
 }
 
 // applyPull merges the result of a pull, which may contain intervals even if there is an error.
@@ -101,7 +101,7 @@ func (s *Session) applyPull(p *pod, answer batch, err error) (more, ok bool) {
 	if conflict(err) { // the pod's process was restarted or has lost its record: read its status
 		p.known = false
 	}
-	p.unpulled = err != nil
+	p.contact.unpulled = err != nil
 	s.mu.Unlock()
 	if !s.contacted(p, err) {
 		return false, false
@@ -122,13 +122,13 @@ func (s *Session) rest(p *pod) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case p.known && !p.clock.settled():
+	case p.known && !p.process.clock.settled():
 		return min(settlingPoll, s.cfg.PollEvery)
 	case s.statusDue(p):
 		return 0
 	case p.problem != "" || p.complete():
 		return s.cfg.StatusEvery
-	case s.begun && p.last.StartAt != 0:
+	case s.start.set && p.last.StartAt != 0:
 		return s.cfg.PullEvery
 	}
 	return s.cfg.PollEvery
@@ -139,11 +139,11 @@ func (s *Session) rest(p *pod) time.Duration {
 func (s *Session) statusDue(p *pod) bool {
 	age := time.Duration(s.now() - p.statusAt)
 	switch {
-	case !p.known || p.statusWanted || !p.clock.settled():
+	case !p.known || p.statusWanted || !p.process.clock.settled():
 		return true
 	case p.problem != "" || p.complete():
 		return age >= s.cfg.StatusEvery
-	case p.last.StartAt == 0 || !s.begun:
+	case p.last.StartAt == 0 || !s.start.set:
 		return age >= s.cfg.PollEvery
 	case p.last.State == agent.Running && p.last.StartedAt == 0:
 		return age >= s.cfg.PollEvery
@@ -160,21 +160,21 @@ func (s *Session) contacted(p *pod, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		p.lastContact = s.cfg.Now()
-		if !p.unpulled {
+		p.contact.last = s.cfg.Now()
+		if !p.contact.unpulled {
 			s.reached(p)
 		}
 		return true
 	}
-	p.failures++
-	p.err = err.Error()
+	p.contact.failures++
+	p.contact.err = err.Error()
 	// it would be the same at the next attempt
 	if errors.Is(err, codec.ErrCorrupt) && p.problem == "" {
-		p.problem, p.problemText = Unreadable, p.err
+		p.problem, p.problemText = Unreadable, p.contact.err
 		s.changedSince(p, p.last, "")
 	}
-	if p.reachable {
-		p.reachable, p.unreachableSince = false, s.cfg.Now()
+	if p.contact.reachable {
+		p.contact.reachable, p.contact.unreachableSince = false, s.cfg.Now()
 		s.cfg.Logger.Info("load pod does not respond", "pod", p.index, "name", p.name, "address",
 			p.address, "error", err)
 		wake(s.changed)
@@ -184,9 +184,9 @@ func (s *Session) contacted(p *pod, err error) bool {
 
 // reached makes a pod reachable. The caller holds mu.
 func (s *Session) reached(p *pod) {
-	p.failures, p.err = 0, ""
-	if !p.reachable {
-		p.reachable = true
+	p.contact.failures, p.contact.err = 0, ""
+	if !p.contact.reachable {
+		p.contact.reachable = true
 		wake(s.changed)
 	}
 }
@@ -195,7 +195,8 @@ func (s *Session) reached(p *pod) {
 func (s *Session) backoff(p *pod) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return min(s.cfg.PollEvery<<min(max(p.failures-1, 0), 10), max(maxBackoff, s.cfg.PollEvery))
+	every := s.cfg.PollEvery
+	return min(every<<min(max(p.contact.failures-1, 0), 10), max(maxBackoff, every))
 }
 
 // applyStatus applies a pod's status.
@@ -212,24 +213,25 @@ func (s *Session) applyStatus(p *pod, status agent.Status, sent, received int64)
 		return
 	}
 	another := status.Instance != before.Instance
-	if another && before.StartAt != 0 || status.LastSeq < p.pulled {
+	if another && before.StartAt != 0 || status.LastSeq < p.progress.pulled {
 		p.problem = Restarted
-		p.problemText = fmt.Sprintf("its process restarted after %d intervals were pulled", p.pulled)
-		p.unpulled = false // nothing is pulled from it any more
+		p.problemText = fmt.Sprintf("its process restarted after %d intervals were pulled",
+			p.progress.pulled)
+		p.contact.unpulled = false // nothing is pulled from it any more
 		s.reached(p)
 	} else if another {
-		p.clock, p.began, p.sentAt, p.wallAhead = clock{}, beginning{}, 0, 0
+		p.process = process{}
 	}
 	p.known = true
 	if p.problem == Restarted || p.problem == Unreadable {
 		s.changedSince(p, before, problem)
 		return // the status of a new process is not about the run's load
 	}
-	s.podStepped(p, p.clock.observe(sent, received, status.Now), status)
+	s.podStepped(p, p.process.clock.observe(sent, received, status.Now), status)
 	p.last = status
-	p.refineBeginning(received)
+	p.process.refineBeginning(status.StartedAt, received)
 	p.problem, p.problemText = "", ""
-	if s.begun && status.StartAt == 0 && s.now() > s.startAt && !status.State.Ended() {
+	if s.start.set && status.StartAt == 0 && s.now() > s.start.local && !status.State.Ended() {
 		p.problem = NotStarted
 		p.problemText = "it did not accept the start instant in time"
 	}

@@ -56,7 +56,7 @@ func TestTruthMemoryOfAllTests(t *testing.T) {
 			if err := s.save(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			used += s.memory()
+			used += s.record.memory()
 		}
 	}
 	// A session stays within its part once it has saved; the part may shrink until it saves again.

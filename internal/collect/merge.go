@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// maxNotes bounds the notes of a series.
-	maxNotes = 50
 	// maxDecoded is how many intervals are decoded before they are added: more than a usual pull
 	// contains. A small frame may be a large interval.
 	maxDecoded = 64
@@ -54,7 +52,7 @@ func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 		p.statusWanted = true // while Verifying, progress is part of the status
 	}
 	s.changedSince(p, before, p.problem)
-	return err == nil && p.pulled < b.lastSeq, err
+	return err == nil && p.progress.pulled < b.lastSeq, err
 }
 
 // decode appends the intervals of some frames, at most maxDecoded, and returns the other frames. It
@@ -112,7 +110,7 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 	filled := uint64(0)
 	for i := range intervals {
 		interval := &intervals[i]
-		next := s.series.Next(p.index)
+		next := s.record.series.Next(p.index)
 		if interval.Index < next {
 			continue
 		}
@@ -133,12 +131,12 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 		if s.cfg.Merged != nil {
 			s.cfg.Merged(interval)
 		}
-		s.grown = true
+		s.record.grown = true
 	}
-	pulled := uint64(s.series.Next(p.index))
+	pulled := uint64(s.record.series.Next(p.index))
 	s.mu.Lock()
-	p.pulled = pulled
-	p.filled += filled
+	p.progress.pulled = pulled
+	p.progress.filled += filled
 	s.mu.Unlock()
 	return err
 }
@@ -159,8 +157,8 @@ func (s *Session) fill(pod int, from, to int64) error {
 			return err
 		}
 	}
-	s.merged(func(series *merged.Series) { series.AddHole(pod, from, to) })
-	s.note(
+	s.record.merged(func(series *merged.Series) { series.AddHole(pod, from, to) })
+	s.record.note(
 		fmt.Sprintf(
 			"Pod %d had to forget its record from %v to %v before it could be pulled: it counts as zero there.",
 			pod, time.Duration(from)*s.cfg.Step, time.Duration(to)*s.cfg.Step))
@@ -169,31 +167,19 @@ func (s *Session) fill(pod int, from, to int64) error {
 	return nil
 }
 
-// note adds a note to the series. The caller holds record.
-func (s *Session) note(sentence string) {
-	s.merged(func(series *merged.Series) {
-		switch n := len(series.Notes); {
-		case n < maxNotes:
-			series.Notes = append(series.Notes, sentence)
-		case n == maxNotes:
-			series.Notes = append(series.Notes, "Further notes were left out.")
-		}
-	})
-}
-
 // addInterval merges an interval of a pod. The caller holds record.
 func (s *Session) addInterval(pod int, interval *record.Interval) error {
-	if err := s.series.Add(pod, interval); err != nil {
+	if err := s.record.series.Add(pod, interval); err != nil {
 		return err
 	}
-	if s.compact == nil {
+	if s.record.compact == nil {
 		return nil
 	}
-	if err := s.compact.Add(pod, interval); err != nil {
+	if err := s.record.compact.Add(pod, interval); err != nil {
 		// Not expected, as it receives the same intervals as the record. The next checkpoint creates
 		// another one.
 		s.cfg.Logger.Error("failed to add to the compact record", "pod", pod, "error", err)
-		s.compact = nil
+		s.record.compact = nil
 	}
 	return nil
 }
@@ -203,9 +189,9 @@ func (s *Session) addInterval(pod int, interval *record.Interval) error {
 func (s *Session) AddPodUses(uses []record.PodUse) {
 	s.record.Lock()
 	defer s.record.Unlock()
-	s.merged(func(series *merged.Series) {
+	s.record.merged(func(series *merged.Series) {
 		if series.AddPodUses(uses) {
-			s.grown = true
+			s.record.grown = true
 		}
 	})
 }

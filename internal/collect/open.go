@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
@@ -46,19 +45,21 @@ func Open(config Config) (*Session, error) {
 		},
 		changed: make(chan struct{}, 1),
 		saveNow: make(chan struct{}, 1),
-		series:  merged.New(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
+		record: recording{
+			series: merged.New(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
+		},
 	}
-	s.series.SetTallies(cfg.Tallies)
+	s.record.series.SetTallies(cfg.Tallies)
 	if cfg.ReadOnly != nil {
-		s.series.SetReadOnly(cfg.ReadOnly)
+		s.record.series.SetReadOnly(cfg.ReadOnly)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for i := range cfg.Pods {
 		p := &pod{
-			index:            i,
-			ledgerWanted:     cfg.Ledger,
-			poke:             make(chan struct{}, 1),
-			unreachableSince: s.base,
+			index:        i,
+			ledgerWanted: cfg.Ledger,
+			poke:         make(chan struct{}, 1),
+			contact:      contact{unreachableSince: s.base},
 		}
 		p.ctx, p.cancel = context.WithCancel(s.ctx)
 		s.pods = append(s.pods, p)
@@ -162,7 +163,7 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	s.mu.Lock()
-	begun := s.begun
+	begun := s.start.set
 	s.mu.Unlock()
 	if begun {
 		return nil
@@ -197,7 +198,7 @@ func (s *Session) restore(data []byte) error {
 		return fmt.Errorf("%w: it belongs to run %q with %d pods and interval %v", ErrCheckpoint,
 			series.Run, series.Pods, series.PodStep)
 	}
-	s.series, s.compact = series, nil
+	s.record.series, s.record.compact = series, nil
 	return nil
 }
 
@@ -205,24 +206,18 @@ func (s *Session) restore(data []byte) error {
 // mu.
 func (s *Session) continuePods() {
 	for i, p := range s.pods {
-		p.pulled = uint64(s.series.Next(i))
-		p.acked = p.pulled
-		p.closed = s.seriesEnded(i)
-		if s.series.IsLost(i) && !p.gone {
+		p.progress.pulled = uint64(s.record.series.Next(i))
+		p.progress.acked = p.progress.pulled
+		p.progress.closed = s.record.ended(i)
+		if s.record.series.IsLost(i) && !p.gone {
 			p.gone = true
 			p.cancel()
 		}
-		if p.gone && !p.closed {
-			s.merged(func(series *merged.Series) { series.Lose(i) })
-			s.grown = true
+		if p.gone && !p.progress.closed {
+			s.record.merged(func(series *merged.Series) { series.Lose(i) })
+			s.record.grown = true
 		}
 	}
-}
-
-// seriesEnded reports whether a pod's record has ended in the series. The caller holds record.
-func (s *Session) seriesEnded(pod int) bool {
-	beyond := record.Interval{Index: s.series.Next(pod) + 1, Ops: make([]record.Op, len(s.cfg.Ops))}
-	return errors.Is(s.series.Add(pod, &beyond), merged.ErrEnded)
 }
 
 // ErrCheckpoint is returned for a stored checkpoint that cannot be read, or that belongs to another

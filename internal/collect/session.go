@@ -90,24 +90,14 @@ type Session struct {
 
 	mu       sync.Mutex // guards the following fields and every pod
 	pods     []*pod
-	begun    bool      // a start instant is set: intervals are pulled
-	start    time.Time // the start instant as passed by the caller
-	startAt  int64     // the same as local instant
+	start    startInstant
+	clock    runClock
 	wall     wallClock
 	saved    time.Time
 	storeErr error
 	finished bool
 
-	aligned   bool     // lead is known
-	lead      int64    // how far the clock of the run is ahead of the local one
-	alignedAt int64    // the local instant of the last alignment
-	steps     []string // of the pods' clocks, to be noted by the next alignment
-
-	record sync.RWMutex // guards the series; locked before mu
-	series *merged.Series
-	// a coarser copy of the record for checkpoints; nil as long as the record itself fits
-	compact *merged.Series
-	grown   bool // the series has changed since the last checkpoint
+	record recording // locked before mu
 
 	decoded sync.Pool // *[]record.Interval: reused decoding buffers
 	// *bytes.Buffer: of answers to pulls; most of the time a pull waits for its answer
@@ -116,12 +106,27 @@ type Session struct {
 	saving sync.Mutex // one checkpoint at a time; locked before record and mu
 }
 
+// startInstant is the instant at which the load begins.
+type startInstant struct {
+	set   bool      // intervals are pulled
+	at    time.Time // as passed by the caller
+	local int64     // the same as local instant
+}
+
+// runClock is the clock of the run.
+type runClock struct {
+	aligned   bool     // lead is known
+	lead      int64    // how far it is ahead of the local one
+	alignedAt int64    // the local instant of the last alignment
+	steps     []string // of the pods' clocks, to be noted by the next alignment
+}
+
 // Read passes the merged series to f, which must not modify or retain it. No interval is merged
 // until f returns.
 func (s *Session) Read(f func(*merged.Series)) {
 	s.record.RLock()
 	defer s.record.RUnlock()
-	f(s.series)
+	f(s.record.series)
 }
 
 // Changed receives after a relevant change of Status: a state, a pod's reachability, a problem, the
@@ -154,25 +159,40 @@ type pod struct {
 	cancel       context.CancelFunc
 	poke         chan struct{} // triggers a visit
 
-	name, address    string
-	gone, released   bool
-	known            bool // status was read at least once
-	last             agent.Status
-	clock            clock
-	began            beginning
-	wallAhead        int64 // the pod's wall clock - its own; 0 = unknown
-	sentAt           int64 // start instant sent to this instance, pod's clock; 0 = none
-	lastContact      time.Time
-	unpulled         bool // the last pull failed
+	name, address  string
+	gone, released bool
+	known          bool // status was read at least once
+	last           agent.Status
+	statusAt       int64 // when the status was last read, local
+	statusWanted   bool  // read it at the next visit, independently of statusAt
+	problem        Problem
+	problemText    string
+
+	process  process
+	contact  contact
+	progress progress
+}
+
+// process is what is known of the present process of a pod.
+type process struct {
+	clock     clock
+	began     beginning
+	wallAhead int64 // its wall clock - its own; 0 = unknown
+	sentAt    int64 // start instant sent to it, its clock; 0 = none
+}
+
+// contact is whether a pod answers requests.
+type contact struct {
+	last             time.Time // of the answers
+	unpulled         bool      // the last pull failed
 	reachable        bool
 	unreachableSince time.Time
 	failures         int // consecutive failed requests
 	err              string
-	problem          Problem
-	problemText      string
-	statusAt         int64 // when the status was last read, local
-	statusWanted     bool  // read it at the next visit, independently of statusAt
+}
 
+// progress is how far the record of a pod is collected.
+type progress struct {
 	pulled uint64 // seq up to which the series contains the pod's intervals
 	filled uint64 // of these, intervals that this session filled as empty
 	acked  uint64 // seq up to which a stored checkpoint contains them
@@ -189,10 +209,10 @@ type beginning struct {
 // complete says that the pod has ended and everything was pulled. The caller holds mu.
 func (p *pod) complete() bool {
 	ended := p.problem == "" && p.last.State.Ended()
-	if p.closed { // a checkpoint knew it already; it does not hold the ledger's result
+	if p.progress.closed { // a checkpoint knew it already; it does not hold the ledger's result
 		return !p.ledgerWanted || ended || p.problem != "" || p.released
 	}
-	return ended && p.pulled >= p.last.LastSeq
+	return ended && p.progress.pulled >= p.last.LastSeq
 }
 
 // Started returns the start instant of the session, which was sent to the pods, or will be; false
@@ -200,31 +220,23 @@ func (p *pod) complete() bool {
 func (s *Session) Started() (at time.Time, started bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.start, s.begun
+	return s.start.at, s.start.set
 }
 
 // startInstant returns the start instant T as local instant.
 func (s *Session) startInstant() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.startAt
+	return s.start.local
 }
 
 // begin sets the start instant and wakes every pod's goroutine. The caller holds record and mu.
 func (s *Session) begin(at time.Time) {
-	s.begun, s.start = true, at
-	s.startAt, _ = s.wall.local(at)
-	s.merged(func(series *merged.Series) { series.Start = at.Round(0).UTC() })
+	s.start.set, s.start.at = true, at
+	s.start.local, _ = s.wall.local(at)
+	s.record.merged(func(series *merged.Series) { series.Start = at.Round(0).UTC() })
 	for _, p := range s.pods {
 		wake(p.poke)
-	}
-}
-
-// merged applies do to the record and to the compact one, if there is one. The caller holds record.
-func (s *Session) merged(do func(*merged.Series)) {
-	do(s.series)
-	if s.compact != nil {
-		do(s.compact)
 	}
 }
 
@@ -260,16 +272,16 @@ func wake(c chan struct{}) {
 	}
 }
 
-// refineBeginning converts the start of the pod's load with the most precise estimate of its clock
-// so far. The caller holds mu.
-func (p *pod) refineBeginning(now int64) {
-	if p.last.StartedAt == 0 {
+// refineBeginning converts the start of the load, by the clock of the process, with the most
+// precise estimate of that clock so far; 0 = it has not begun.
+func (p *process) refineBeginning(started, now int64) {
+	if started == 0 {
 		return
 	}
 	offset, uncertainty, ok := p.clock.estimate(now)
 	if ok && (!p.began.known || uncertainty < p.began.uncertainty) {
 		p.began = beginning{
-			at:          p.last.StartedAt - offset,
+			at:          started - offset,
 			uncertainty: uncertainty,
 			known:       true,
 		}

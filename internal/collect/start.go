@@ -26,10 +26,10 @@ func (s *Session) Start(ctx context.Context, at time.Time) error {
 	s.compareClocks()
 	s.record.Lock()
 	s.mu.Lock()
-	if !s.begun {
+	if !s.start.set {
 		s.begin(at)
 	}
-	local, apart := s.startAt, at.Round(0).Sub(s.start.Round(0)).Abs()
+	local, apart := s.start.local, at.Round(0).Sub(s.start.at.Round(0)).Abs()
 	s.mu.Unlock()
 	s.record.Unlock()
 	if apart > time.Millisecond {
@@ -79,13 +79,13 @@ func (s *Session) startRequest(
 ) (taken bool, address string, request agent.StartRequest, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	offset, _, ok := p.clock.estimate(s.now())
+	offset, _, ok := p.process.clock.estimate(s.now())
 	switch {
 	case p.problem != "":
 		return false, "", request, errors.New(p.problemText)
-	case !ok || !p.clock.settled():
+	case !ok || !p.process.clock.settled():
 		return false, "", request, errors.Join(errors.New("its clock is not aligned yet"),
-			textError(p.err))
+			textError(p.contact.err))
 	case p.last.StartAt != 0:
 		return true, "", request, nil
 	case p.last.State.Ended():
@@ -93,11 +93,11 @@ func (s *Session) startRequest(
 	case p.last.State != agent.Ready:
 		return false, "", request, fmt.Errorf("is %s", p.last.State)
 	}
-	if p.sentAt == 0 {
+	if p.process.sentAt == 0 {
 		// Kept, so that a request whose response was lost is repeated with the same instant.
-		p.sentAt = local + offset
+		p.process.sentAt = local + offset
 	}
-	return false, p.address, agent.StartRequest{At: p.sentAt, Instance: p.last.Instance}, nil
+	return false, p.address, agent.StartRequest{At: p.process.sentAt, Instance: p.last.Instance}, nil
 }
 
 // startAnswered records the result of a start request.

@@ -119,7 +119,7 @@ func (s *Session) Status() Status {
 	begun := make([]beginning, 0, len(s.pods))
 	for i, p := range s.pods {
 		status.Pods[i] = s.podStatus(p, now)
-		status.Received = status.Received || p.last.StartAt != 0 || p.pulled > 0
+		status.Received = status.Received || p.last.StartAt != 0 || p.progress.pulled > 0
 		if p.gone {
 			status.Gone++
 			continue
@@ -128,8 +128,8 @@ func (s *Session) Status() Status {
 		if p.last.StartAt != 0 {
 			started++
 		}
-		if p.began.known {
-			begun = append(begun, p.began)
+		if p.process.began.known {
+			begun = append(begun, p.process.began)
 		}
 	}
 	if s.finished && s.cfg.Ledger {
@@ -139,10 +139,10 @@ func (s *Session) Status() Status {
 	status.Begun = len(begun)
 	status.AllReady = live > 0 && status.Ready == live
 	status.AllStarted = live > 0 && started == live
-	if s.begun {
+	if s.start.set {
 		s.startStatus(&status)
 		if live > 0 && len(begun) == live {
-			status.skew(begun, s.startAt)
+			status.skew(begun, s.start.local)
 		}
 	}
 	return status
@@ -167,7 +167,7 @@ func (st *Status) count(p *PodStatus) {
 // startStatus sets the start on the operator's clock, from the instants that the pods with a
 // settled clock accepted.
 func (s *Session) startStatus(status *Status) {
-	status.Start = s.start
+	status.Start = s.start.at
 	starts := make([]int64, 0, len(s.pods))
 	for i, p := range s.pods {
 		ps := &status.Pods[i]
@@ -182,8 +182,8 @@ func (s *Session) startStatus(status *Status) {
 	slices.Sort(starts)
 	start := starts[len(starts)/2]
 	status.Start = s.instant(start)
-	if s.aligned {
-		status.ClockShift = time.Duration(s.wall.ahead - s.wall.since(s.start) - s.lead)
+	if s.clock.aligned {
+		status.ClockShift = time.Duration(s.wall.ahead - s.wall.since(s.start.at) - s.clock.lead)
 	}
 }
 
@@ -218,32 +218,32 @@ func (s *Session) podStatus(p *pod, now int64) PodStatus {
 		Message:      p.last.Message,
 		Server:       p.last.Server,
 		Layout:       p.last.Layout,
-		Reachable:    p.reachable,
-		LastContact:  p.lastContact,
-		Err:          p.err,
+		Reachable:    p.contact.reachable,
+		LastContact:  p.contact.last,
+		Err:          p.contact.err,
 		Problem:      p.problem,
 		ProblemText:  p.problemText,
-		ClockSettled: p.clock.settled(),
+		ClockSettled: p.process.clock.settled(),
 		LastSeq:      p.last.LastSeq,
-		Pulled:       p.pulled,
-		Acked:        p.acked,
+		Pulled:       p.progress.pulled,
+		Acked:        p.progress.acked,
 		Lost:         p.last.Lost,
-		Filled:       p.filled,
+		Filled:       p.progress.filled,
 		Complete:     p.complete(),
 		Gone:         p.gone,
 		Ledger:       p.last.Ledger,
 	}
-	if !p.reachable {
-		ps.UnreachableSince = p.unreachableSince
+	if !p.contact.reachable {
+		ps.UnreachableSince = p.contact.unreachableSince
 	}
-	if offset, uncertainty, ok := p.clock.estimate(now); ok {
+	if offset, uncertainty, ok := p.process.clock.estimate(now); ok {
 		ps.Offset, ps.Uncertainty = time.Duration(offset), time.Duration(uncertainty)
 		if p.last.StartAt != 0 {
 			ps.StartAt = s.instant(p.last.StartAt - offset)
 		}
 	}
-	if p.began.known {
-		ps.StartedAt = s.instant(p.began.at)
+	if p.process.began.known {
+		ps.StartedAt = s.instant(p.process.began.at)
 	}
 	return ps
 }

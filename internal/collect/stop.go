@@ -96,8 +96,8 @@ func (s *Session) Lose(index int) {
 	if !p.gone {
 		p.gone = true
 		p.cancel()
-		s.merged(func(series *merged.Series) { series.Lose(index) })
-		s.grown = true
+		s.record.merged(func(series *merged.Series) { series.Lose(index) })
+		s.record.grown = true
 		wake(s.changed)
 	}
 	s.mu.Unlock()
@@ -110,7 +110,8 @@ func (s *Session) Lose(index int) {
 func (s *Session) settlePod(p *pod) {
 	s.mu.Lock()
 	complete := p.complete()
-	same := p.over == (complete || p.gone) && (!complete || p.closed || !s.begun)
+	same := p.progress.over == (complete || p.gone) &&
+		(!complete || p.progress.closed || !s.start.set)
 	s.mu.Unlock()
 	if !same {
 		s.settle()
@@ -130,9 +131,9 @@ func (s *Session) settle() {
 	finished := true
 	for _, p := range s.pods {
 		complete := p.complete()
-		p.over = complete || p.gone
-		finished = finished && p.over
-		if s.begun && complete && !p.closed && !p.gone {
+		p.progress.over = complete || p.gone
+		finished = finished && p.progress.over
+		if s.start.set && complete && !p.progress.closed && !p.gone {
 			s.closePod(p)
 		}
 	}
@@ -154,9 +155,9 @@ func (s *Session) unsettled() bool {
 	news := false
 	finished := true
 	for _, p := range s.pods {
-		p.over = p.complete() || p.gone
-		finished = finished && p.over
-		news = news || s.begun && p.over && !p.closed
+		p.progress.over = p.complete() || p.gone
+		finished = finished && p.progress.over
+		news = news || s.start.set && p.progress.over && !p.progress.closed
 	}
 	return news || finished != s.finished
 }
@@ -164,9 +165,9 @@ func (s *Session) unsettled() bool {
 // closePod ends the pod's part of the series. The caller holds record and mu.
 func (s *Session) closePod(p *pod) {
 	if p.last.State == agent.Failed {
-		s.merged(func(series *merged.Series) { series.Lose(p.index) })
+		s.record.merged(func(series *merged.Series) { series.Lose(p.index) })
 	} else {
-		s.merged(func(series *merged.Series) { series.Finish(p.index) })
+		s.record.merged(func(series *merged.Series) { series.Finish(p.index) })
 	}
-	p.closed, s.grown = true, true
+	p.progress.closed, s.record.grown = true, true
 }

@@ -102,7 +102,7 @@ func (s *Session) clockStepped(by time.Duration) {
 	if at, begun := s.Elapsed(); begun && by.Abs() > stepNoted {
 		s.record.Lock()
 		defer s.record.Unlock()
-		s.note(
+		s.record.note(
 			fmt.Sprintf(
 				"The operator's wall clock was set by %v, %v after the start: the times of faults are corrected by it.",
 				by.Round(time.Millisecond), at.Round(time.Second)))
@@ -117,14 +117,14 @@ func (s *Session) At(wall time.Time) (at, uncertainty time.Duration, begun bool)
 	s.compareClocks()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun {
+	if !s.start.set {
 		return 0, 0, false
 	}
 	local, unsure := s.wall.local(wall)
 	// read, as the start, by the process before this one
-	shift := s.runTime(s.startAt)
-	if local < 0 && s.startAt < 0 {
-		return time.Duration(local - s.startAt), time.Duration(max(shift, -shift)), true
+	shift := s.runTime(s.start.local)
+	if local < 0 && s.start.local < 0 {
+		return time.Duration(local - s.start.local), time.Duration(max(shift, -shift)), true
 	}
 	return time.Duration(s.runTime(local)), time.Duration(unsure), true
 }
@@ -134,7 +134,7 @@ func (s *Session) At(wall time.Time) (at, uncertainty time.Duration, begun bool)
 func (s *Session) Elapsed() (at time.Duration, begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Duration(s.runTime(s.now())), s.begun
+	return time.Duration(s.runTime(s.now())), s.start.set
 }
 
 const (
