@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/collect/clocks"
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
@@ -55,8 +56,8 @@ func (s *Session) alignLocked() {
 	leads := make([]lead, 0, len(s.pods))
 	of := make(map[*pod]lead, len(s.pods))
 	for _, p := range s.pods {
-		offset, uncertainty, ok := p.process.clock.estimate(now)
-		if ok && p.process.clock.settled() && p.last.StartAt != 0 && !p.gone && p.problem == "" {
+		offset, uncertainty, ok := p.process.clock.Estimate(now)
+		if ok && p.process.clock.Settled() && p.last.StartAt != 0 && !p.gone && p.problem == "" {
 			of[p] = lead{offset - p.last.StartAt, uncertainty}
 			leads = append(leads, of[p])
 		}
@@ -77,7 +78,7 @@ func (s *Session) alignLocked() {
 		lag := max(0, s.runTime(now)-s.record.series.Next(p.index)*int64(s.cfg.Step))
 		uncertainty := l.uncertainty + max(measured-ahead, ahead-measured)
 		if !p.progress.closed {
-			uncertainty += int64(clockDrift * float64(lag))
+			uncertainty += int64(clocks.Drift * float64(lag))
 		}
 		s.record.merged(func(series *merged.Series) {
 			series.Align(p.index, time.Duration(ahead),

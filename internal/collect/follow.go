@@ -122,7 +122,7 @@ func (s *Session) rest(p *pod) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case p.known && !p.process.clock.settled():
+	case p.known && !p.process.clock.Settled():
 		return min(settlingPoll, s.cfg.PollEvery)
 	case s.statusDue(p):
 		return 0
@@ -139,7 +139,7 @@ func (s *Session) rest(p *pod) time.Duration {
 func (s *Session) statusDue(p *pod) bool {
 	age := time.Duration(s.now() - p.statusAt)
 	switch {
-	case !p.known || p.statusWanted || !p.process.clock.settled():
+	case !p.known || p.statusWanted || !p.process.clock.Settled():
 		return true
 	case p.problem != "" || p.complete():
 		return age >= s.cfg.StatusEvery
@@ -227,7 +227,7 @@ func (s *Session) applyStatus(p *pod, status agent.Status, sent, received int64)
 		s.changedSince(p, before, problem)
 		return // the status of a new process is not about the run's load
 	}
-	s.podStepped(p, p.process.clock.observe(sent, received, status.Now), status)
+	s.podStepped(p, p.process.clock.Observe(sent, received, status.Now), status)
 	p.last = status
 	p.process.refineBeginning(status.StartedAt, received)
 	p.problem, p.problemText = "", ""

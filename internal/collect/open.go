@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/collect/clocks"
 	"github.com/redquake/redquake/internal/record/merged"
 )
 
@@ -31,7 +32,7 @@ func Open(config Config) (*Session, error) {
 	s := &Session{
 		cfg:  cfg,
 		base: cfg.Now(),
-		wall: wallClock{base: cfg.Wall().Round(0)},
+		wall: clocks.NewWall(cfg.Wall()),
 		// no proxy, even if set in the environment; HTTP/1.1 with one persistent connection per pod
 		transport: &http.Transport{
 			DialContext:            cfg.Dial,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/collect/clocks"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/merged"
 )
@@ -92,7 +93,7 @@ type Session struct {
 	pods     []*pod
 	start    startInstant
 	clock    runClock
-	wall     wallClock
+	wall     clocks.Wall
 	saved    time.Time
 	storeErr error
 	finished bool
@@ -175,7 +176,7 @@ type pod struct {
 
 // process is what is known of the present process of a pod.
 type process struct {
-	clock     clock
+	clock     clocks.Remote
 	began     beginning
 	wallAhead int64 // its wall clock - its own; 0 = unknown
 	sentAt    int64 // start instant sent to it, its clock; 0 = none
@@ -233,7 +234,7 @@ func (s *Session) startInstant() int64 {
 // begin sets the start instant and wakes every pod's goroutine. The caller holds record and mu.
 func (s *Session) begin(at time.Time) {
 	s.start.set, s.start.at = true, at
-	s.start.local, _ = s.wall.local(at)
+	s.start.local, _ = s.wall.Local(at)
 	s.record.merged(func(series *merged.Series) { series.Start = at.Round(0).UTC() })
 	for _, p := range s.pods {
 		wake(p.poke)
@@ -278,7 +279,7 @@ func (p *process) refineBeginning(started, now int64) {
 	if started == 0 {
 		return
 	}
-	offset, uncertainty, ok := p.clock.estimate(now)
+	offset, uncertainty, ok := p.clock.Estimate(now)
 	if ok && (!p.began.known || uncertainty < p.began.uncertainty) {
 		p.began = beginning{
 			at:          started - offset,

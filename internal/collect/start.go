@@ -79,11 +79,11 @@ func (s *Session) startRequest(
 ) (taken bool, address string, request agent.StartRequest, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	offset, _, ok := p.process.clock.estimate(s.now())
+	offset, _, ok := p.process.clock.Estimate(s.now())
 	switch {
 	case p.problem != "":
 		return false, "", request, errors.New(p.problemText)
-	case !ok || !p.process.clock.settled():
+	case !ok || !p.process.clock.Settled():
 		return false, "", request, errors.Join(errors.New("its clock is not aligned yet"),
 			textError(p.contact.err))
 	case p.last.StartAt != 0:

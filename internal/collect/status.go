@@ -183,7 +183,7 @@ func (s *Session) startStatus(status *Status) {
 	start := starts[len(starts)/2]
 	status.Start = s.instant(start)
 	if s.clock.aligned {
-		status.ClockShift = time.Duration(s.wall.ahead - s.wall.since(s.start.at) - s.clock.lead)
+		status.ClockShift = time.Duration(s.wall.Ahead() - s.wall.Since(s.start.at) - s.clock.lead)
 	}
 }
 
@@ -223,7 +223,7 @@ func (s *Session) podStatus(p *pod, now int64) PodStatus {
 		Err:          p.contact.err,
 		Problem:      p.problem,
 		ProblemText:  p.problemText,
-		ClockSettled: p.process.clock.settled(),
+		ClockSettled: p.process.clock.Settled(),
 		LastSeq:      p.last.LastSeq,
 		Pulled:       p.progress.pulled,
 		Acked:        p.progress.acked,
@@ -236,7 +236,7 @@ func (s *Session) podStatus(p *pod, now int64) PodStatus {
 	if !p.contact.reachable {
 		ps.UnreachableSince = p.contact.unreachableSince
 	}
-	if offset, uncertainty, ok := p.process.clock.estimate(now); ok {
+	if offset, uncertainty, ok := p.process.clock.Estimate(now); ok {
 		ps.Offset, ps.Uncertainty = time.Duration(offset), time.Duration(uncertainty)
 		if p.last.StartAt != 0 {
 			ps.StartAt = s.instant(p.last.StartAt - offset)

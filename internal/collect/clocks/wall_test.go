@@ -1,4 +1,4 @@
-package collect
+package clocks
 
 import (
 	"testing"
@@ -25,17 +25,17 @@ func TestWallClockThatWasSet(t *testing.T) {
 		{"read by the process before", 5, -7, -7, 0},
 		{"in the future", 5, 150, 145, 0},
 	} {
-		w := wallClock{base: base}
+		w := NewWall(base)
 		for local := range int64(111) {
 			ahead := int64(0)
 			if local > 100 {
 				ahead = tc.by
 			}
-			if by := w.compare(local*second, at(local+ahead)); (by != 0) != (local == 101 && tc.by != 0) {
+			if by := w.Compare(local*second, at(local+ahead)); (by != 0) != (local == 101 && tc.by != 0) {
 				t.Errorf("%s: set by %v at %d s", tc.name, time.Duration(by), local)
 			}
 		}
-		local, uncertainty := w.local(at(tc.wall))
+		local, uncertainty := w.Local(at(tc.wall))
 		if local != tc.want*second || uncertainty != tc.uncertainty*second {
 			t.Errorf("%s: %v ± %v, want %d s ± %d s", tc.name, time.Duration(local), time.Duration(uncertainty), tc.want,
 				tc.uncertainty)
