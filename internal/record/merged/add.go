@@ -43,9 +43,7 @@ func (s *Series) Add(pod int, iv *record.Interval) error {
 		len(iv.ProbeShardGaps) + len(iv.PartGaps); s.common.pending > s.common.foldAt {
 		s.foldGaps()
 	}
-	s.servers.Add(iv.Servers)
-	s.servers.AddUnobserved(iv.Unobserved)
-	s.agents.Add(pod, iv.Agents)
+	s.observed.add(pod, iv)
 	if s.fine != nil && p.next%s.blockLen() == 0 {
 		s.seal()
 	}

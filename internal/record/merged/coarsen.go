@@ -48,8 +48,7 @@ func (s *Series) memory() sizes {
 	for _, list := range s.gapLists() {
 		m.gaps += cap(*list) * int(unsafe.Sizeof(record.Gap{}))
 	}
-	m.others = s.servers.Size() + s.agents.Size() + len(s.pods)*int(unsafe.Sizeof(podRecord{})) +
-		s.podUses.Size()
+	m.others = s.observed.size() + len(s.pods)*int(unsafe.Sizeof(podRecord{}))
 	return m
 }
 
@@ -182,7 +181,7 @@ func (s *Series) coarsenCounts(step time.Duration) {
 		coarse = append(coarse, sum)
 	}
 	s.intervals, s.Step = coarse, step
-	s.servers.Thin(step)
+	s.observed.servers.Thin(step)
 }
 
 func (s *Series) coarsenHistograms(step time.Duration) {

@@ -90,7 +90,7 @@ func (s *Series) shallow() *Series {
 		c.pods[i].parts = slices.Clone(c.pods[i].parts)
 		c.pods[i].probes = slices.Clone(c.pods[i].probes)
 	}
-	c.servers = s.servers.Copy()
+	c.observed.servers = s.observed.servers.Copy()
 	c.common.probeShards, c.common.shards, c.common.parts = slices.Clone(s.common.probeShards),
 		slices.Clone(s.common.shards), slices.Clone(s.common.parts)
 	for _, m := range c.mergings() {
@@ -156,8 +156,7 @@ func decodeRaw(raw []byte) (*Series, error) {
 	if err := r.End(); err != nil {
 		return nil, err
 	}
-	s.agents.Resume()
-	s.servers.Resume()
+	s.observed.resume()
 	return s, nil
 }
 
@@ -257,12 +256,12 @@ func (s *Series) appendState(b []byte) []byte {
 		b = silence.AppendPartStreams(b, p.parts)
 		b = record.AppendStalls(b, p.stalls)
 		b = record.AppendCheck(b, &p.ledger)
-		b = s.agents.AppendPod(b, i)
+		b = s.observed.agents.AppendPod(b, i)
 	}
 	b = appendMergings(b, s)
-	b = s.agents.AppendGrid(b)
-	b = s.servers.Append(b)
-	b = s.podUses.Append(b)
+	b = s.observed.agents.AppendGrid(b)
+	b = s.observed.servers.Append(b)
+	b = s.observed.podUses.Append(b)
 	b = codec.AppendText(b, string(s.Result))
 	return codec.AppendUint(b, uint64(len(s.intervals)))
 }
@@ -286,11 +285,11 @@ func readState(r *codec.Reader) *Series {
 	s.requests = r.Uint()
 	readPods(r, s)
 	readMergings(r, s)
-	if s.agents.ReadGrid(r); r.Err() != nil {
+	if s.observed.agents.ReadGrid(r); r.Err() != nil {
 		return nil
 	}
-	s.servers = readings.ReadServers(r)
-	s.podUses = readings.ReadPodUses(r)
+	s.observed.servers = readings.ReadServers(r)
+	s.observed.podUses = readings.ReadPodUses(r)
 	s.Result = slices.Clone(r.Bytes()) // not all of the input
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its
 	// shards.
@@ -310,7 +309,7 @@ func readState(r *codec.Reader) *Series {
 // pods reads the state of each pod.
 func readPods(r *codec.Reader, s *Series) {
 	s.Pods = r.Count(5 + 2*4 + 4)
-	s.pods, s.agents = make([]podRecord, s.Pods), readings.NewAgents(s.Pods)
+	s.pods, s.observed.agents = make([]podRecord, s.Pods), readings.NewAgents(s.Pods)
 	for i := range s.pods {
 		p := &s.pods[i]
 		p.next = r.Int()
@@ -325,7 +324,7 @@ func readPods(r *codec.Reader, s *Series) {
 		p.parts = silence.ReadPartStreams(r)
 		p.stalls = record.ReadStalls(r)
 		record.ReadCheck(r, &p.ledger)
-		s.agents.ReadPod(r, i)
+		s.observed.agents.ReadPod(r, i)
 		if p.next < 0 {
 			r.Fail("pod %d at interval %d", i, p.next)
 		}

@@ -61,17 +61,17 @@ type Series struct {
 	pods      []podRecord
 	holes     []Hole
 
-	// what a coarsened record keeps at full resolution; nil if it was not coarsened: intervals has
-	// everything
+	resolution
+	observed observations
+	common   common
+}
+
+// resolution is what there is at full resolution beside the intervals.
+type resolution struct {
+	// what a coarsened record keeps so; nil if it was not coarsened: its intervals have everything
 	fine    *fine
 	windows []window // the parts to be kept so
 	view    *view    // of a series that Fine has returned
-
-	servers readings.Servers
-	agents  readings.Agents
-	podUses readings.PodUses
-
-	common common
 }
 
 // common are the gaps that all pods have in common.
@@ -118,7 +118,7 @@ func New(run string, start time.Time, step time.Duration, ops []string, pods int
 		readOnly:    make([]bool, len(ops)),
 		Pods:        pods,
 		pods:        make([]podRecord, pods),
-		agents:      readings.NewAgents(pods),
+		observed:    observations{agents: readings.NewAgents(pods)},
 		common:      common{foldAt: leastFold},
 	}
 	for i := range s.pods {

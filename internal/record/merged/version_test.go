@@ -225,7 +225,7 @@ func writeVersion(t *testing.T) {
 			Memory: 1 << 28,
 		},
 	})
-	s.servers.AddUnobserved([]record.Unobserved{{Address: "c:1", Reason: "INFO: NOPERM"}})
+	s.observed.servers.AddUnobserved([]record.Unobserved{{Address: "c:1", Reason: "INFO: NOPERM"}})
 	s.AddHole(0, 3, 5)
 	s.Finish(0)
 	s.Lose(1)
