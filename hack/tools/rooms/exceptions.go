@@ -16,14 +16,4 @@ var exceptions = map[measured]int{
 	{"internal/result.Load", fields}:                   38,
 	{"internal/result/comparisons.Comparison", fields}: 28,
 	{"test/soak.Report", fields}:                       24,
-
-	// To be divided.
-	{"internal/analysis/bottleneck.server", fields}: 35,
-	{"internal/analysis/impact", lines}:             2063,
-	{"internal/collect.Session", fields}:            28,
-	{"internal/collect.pod", fields}:                30,
-	{"internal/record/merged", lines}:               2012,
-	{"internal/record/merged.Series", fields}:       24,
-	{"internal/result", lines}:                      2011,
-	{"internal/target", lines}:                      2104,
 }
