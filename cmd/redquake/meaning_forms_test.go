@@ -31,6 +31,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -235,9 +236,11 @@ func TestOneGapEverywhere(t *testing.T) {
 	saved := clitest.Saved(t, "pass")
 	var l result.Load
 	l.SetGaps(saved.Series, 0, saved.Series.End())
-	reported := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Load: &l})) }
-	ofRecord := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Series: saved.Series})) }
-	printed := func(w io.Writer) error { return report.WriteText(w, run.Short(run.LoadTest(run.Input{Load: &l}))) }
+	reported := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(subject.Input{Load: &l})) }
+	ofRecord := func(w io.Writer) error {
+		return report.WriteMarkdown(w, run.LoadTest(subject.Input{Series: saved.Series}))
+	}
+	printed := func(w io.Writer) error { return report.WriteText(w, run.Short(run.LoadTest(subject.Input{Load: &l}))) }
 	shown := map[string][]string{}
 	for name, one := range map[string]struct {
 		write func(io.Writer) error

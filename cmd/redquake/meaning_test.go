@@ -31,6 +31,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	reports "github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/result/document"
 )
@@ -276,7 +277,7 @@ func (s *shown) metrics(t *testing.T) figures {
 // document is the report of the fault, or of its load test, whose figures of the fault name it.
 func (s *shown) document(t *testing.T, ofFault bool) *report.Document {
 	t.Helper()
-	in := reports.Input{Test: &s.test, Faults: []v1alpha1.RedisFault{s.fault}}
+	in := subject.Input{Test: &s.test, Faults: []v1alpha1.RedisFault{s.fault}}
 	if !ofFault {
 		return reports.LoadTest(in)
 	}
@@ -325,7 +326,7 @@ func reported(t *testing.T, text string) figures {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := reports.Input{Name: "run"}
+	in := subject.Input{Name: "run"}
 	if err := saved.Fill(&in); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -36,7 +37,7 @@ func surfaces(t *testing.T, saved *archive.Run) map[string]string {
 		shown[name] = strings.NewReplacer("\u00a0", " ", "–", "-").Replace(b.String())
 	}
 	test := &saved.Tests[0]
-	in := run.Input{Name: test.Name, Test: test, Faults: saved.Faults, Series: saved.Series}
+	in := subject.Input{Name: test.Name, Test: test, Faults: saved.Faults, Series: saved.Series}
 	documents := map[string]*report.Document{"load": run.LoadTest(in)}
 	objects := []*kube.Object{{Kind: kube.LoadTest, Test: test}}
 	for i := range saved.Faults {

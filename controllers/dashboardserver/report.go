@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/report/schedule"
 	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/subject"
 )
 
 // detailed is of how many runs of an experiment the records are read: the others are without a
@@ -58,7 +59,7 @@ func (s *Source) fault(ctx context.Context, key dashboard.Key) (*report.Document
 	if err != nil {
 		return nil, err
 	}
-	in := &run.Input{Name: fault.Status.LoadTest, Faults: []v1alpha1.RedisFault{*fault}}
+	in := &subject.Input{Name: fault.Status.LoadTest, Faults: []v1alpha1.RedisFault{*fault}}
 	if fault.Status.LoadTest != "" {
 		test := &v1alpha1.RedisLoadTest{}
 		switch err := s.get(ctx, key.Namespace, fault.Status.LoadTest, test); {
@@ -75,12 +76,12 @@ func (s *Source) fault(ctx context.Context, key dashboard.Key) (*report.Document
 }
 
 // run is what a report of a load test is made of.
-func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*run.Input, error) {
+func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*subject.Input, error) {
 	faults, err := s.faultsOn(ctx, test)
 	if err != nil {
 		return nil, err
 	}
-	in := &run.Input{
+	in := &subject.Input{
 		Name:   test.Name,
 		Test:   test,
 		Faults: faults,
@@ -93,7 +94,7 @@ func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*run.In
 
 // results sets the stored results of a load test and of its faults. There are none while the load
 // still runs and no fault has settled, or if the record was not stored.
-func (s *Source) results(ctx context.Context, test *v1alpha1.RedisLoadTest, in *run.Input) error {
+func (s *Source) results(ctx context.Context, test *v1alpha1.RedisLoadTest, in *subject.Input) error {
 	stored, err := s.configMap(ctx, test, children.ResultsName(test.Name))
 	if stored == nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
@@ -45,7 +46,7 @@ func TestRunForPictures(t *testing.T) {
 			MaxLostWrites:   new(int64(0)),
 		}
 	}))
-	in := run.Input{Faults: []v1alpha1.RedisFault{*p.FaultEnds("kill-primary", 3*time.Minute)}}
+	in := subject.Input{Faults: []v1alpha1.RedisFault{*p.FaultEnds("kill-primary", 3*time.Minute)}}
 	in.Test = p.TestEnds("checkout-cache", 3*time.Minute)
 	p.KeepRun(file, &in, p.RecordOf("checkout-cache", &in))
 	d, err := run.Fault(in, "kill-primary")

@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
@@ -126,7 +127,7 @@ func TestReportOfARun(t *testing.T) {
 	}
 }
 
-func reportedRun(w *operatortest.World, tc *reported) run.Input {
+func reportedRun(w *operatortest.World, tc *reported) subject.Input {
 	redis := w.StartRedis("")
 	if tc.downFor > 0 {
 		redis.DownFor = tc.downFor
@@ -148,7 +149,7 @@ func reportedRun(w *operatortest.World, tc *reported) run.Input {
 			tc.load(test)
 		}
 	}))
-	in := run.Input{}
+	in := subject.Input{}
 	for _, f := range tc.faults {
 		w.Create(f)
 	}
@@ -165,7 +166,7 @@ func reportedRun(w *operatortest.World, tc *reported) run.Input {
 
 // statusIsDigest checks that the stored result has what the status has: a report from either has the same verdict,
 // judges the same objectives, and shows the same figures, to the digits that it shows.
-func statusIsDigest(p *operatortest.Place, in *run.Input) {
+func statusIsDigest(p *operatortest.Place, in *subject.Input) {
 	p.T.Helper()
 	if in.Load == nil {
 		p.T.Error("no result is stored beside the record")

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -42,7 +43,7 @@ func WriteEnds(out io.Writer, objects []*kube.Object) error {
 func EndOf(o *kube.Object, shown []*kube.Object) (*report.Document, error) {
 	switch o.Kind {
 	case kube.LoadTest:
-		in := run.Input{Test: o.Test}
+		in := subject.Input{Test: o.Test}
 		for _, other := range shown {
 			if other.Kind == kube.Fault {
 				in.Faults = append(in.Faults, *other.Fault)
@@ -50,7 +51,7 @@ func EndOf(o *kube.Object, shown []*kube.Object) (*report.Document, error) {
 		}
 		return run.LoadTest(in), nil
 	case kube.Fault:
-		in := run.Input{Faults: []v1alpha1.RedisFault{*o.Fault}}
+		in := subject.Input{Faults: []v1alpha1.RedisFault{*o.Fault}}
 		if i := slices.IndexFunc(shown, func(other *kube.Object) bool {
 			return other.Kind == kube.LoadTest && other.Test.Name == o.Fault.Status.LoadTest
 		}); i >= 0 {

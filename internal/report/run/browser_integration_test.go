@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/testing/browser"
 )
 
@@ -211,7 +212,7 @@ func TestMeasureReports(t *testing.T) {
 	b := browser.Start(t)
 	for name, make := range map[string]func() *report.Document{
 		"50 s at 100 ms, a fault": func() *report.Document { return fault },
-		"2 h at 100 ms":           func() *report.Document { return LoadTest(Input{Name: "long", Series: long}) },
+		"2 h at 100 ms":           func() *report.Document { return LoadTest(subject.Input{Name: "long", Series: long}) },
 	} {
 		began := time.Now()
 		d := make()
@@ -247,7 +248,7 @@ func TestTakePictures(t *testing.T) {
 	if folder == "" {
 		t.Skip("only where REDQUAKE_PICTURES_OUT names the folder of the pictures: make screenshots")
 	}
-	in := Input{Name: "demo"}
+	in := subject.Input{Name: "demo"}
 	readFile(t, &in, os.Getenv("REDQUAKE_DEMO_RUN"))
 	d, err := Fault(in, in.Faults[0].Name)
 	if err != nil {

@@ -9,12 +9,13 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/course"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
 // courseOf is the course of a run of the golden files, with its faults.
-func courseOf(t *testing.T, in Input, operation string) *result.Course {
+func courseOf(t *testing.T, in subject.Input, operation string) *result.Course {
 	t.Helper()
 	var marks []result.Mark
 	for i := range in.Faults {
@@ -34,7 +35,7 @@ func courseOf(t *testing.T, in Input, operation string) *result.Course {
 	return c
 }
 
-func partsOf(t *testing.T, in Input, c *result.Course) string {
+func partsOf(t *testing.T, in subject.Input, c *result.Course) string {
 	t.Helper()
 	var b strings.Builder
 	if err := report.WriteParts(&b, Course(in, c)); err != nil {
@@ -189,7 +190,7 @@ func TestLedgerAsText(t *testing.T) {
 			Total:   result.Operation{Name: "all", Requests: 10, OK: 10},
 		}
 		load.Verified(c.ledger)
-		text := written(t, "txt", LoadTest(Input{Name: "x", Load: load}))
+		text := written(t, "txt", LoadTest(subject.Input{Name: "x", Load: load}))
 		for _, want := range c.want {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: %q is not in\n%s", name, want, text)

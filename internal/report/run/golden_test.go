@@ -22,18 +22,19 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
 // saved reads the objects and the record of a run, which TestReportOfARun of test/virtual has written.
-func saved(t testing.TB, name string) Input {
+func saved(t testing.TB, name string) subject.Input {
 	t.Helper()
-	in := Input{Name: name}
+	in := subject.Input{Name: name}
 	readFile(t, &in, filepath.Join("testdata", name+".yaml"))
 	return in
 }
 
-func readFile(t testing.TB, in *Input, file string) {
+func readFile(t testing.TB, in *subject.Input, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -53,7 +54,7 @@ func readFile(t testing.TB, in *Input, file string) {
 	}
 }
 
-func decode(in *Input, document []byte) error {
+func decode(in *subject.Input, document []byte) error {
 	object, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return err

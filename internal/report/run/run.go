@@ -17,11 +17,8 @@ import (
 	"github.com/redquake/redquake/internal/version"
 )
 
-// Input is what is known of a run.
-type Input = subject.Input
-
 // LoadTest makes the report of a load with the faults on it.
-func LoadTest(in Input) *report.Document {
+func LoadTest(in subject.Input) *report.Document {
 	s := subject.New(in)
 	d := document(s, report.LoadTest)
 	loadState(s, d)
@@ -59,7 +56,7 @@ func LoadTest(in Input) *report.Document {
 const faultsShown = 3
 
 // Fault makes the report of one fault.
-func Fault(in Input, name string) (*report.Document, error) {
+func Fault(in subject.Input, name string) (*report.Document, error) {
 	s := subject.New(in)
 	i := slices.IndexFunc(s.In.Faults, func(f v1alpha1.RedisFault) bool { return f.Name == name })
 	if i < 0 {

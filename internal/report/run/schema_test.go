@@ -9,6 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
@@ -71,7 +72,7 @@ func TestSchema(t *testing.T) {
 	}
 	for _, name := range []string{"quiet", "pass", "fail", "not-recovered", "inconclusive", "several", "search"} {
 		in := saved(t, name)
-		documents := []*report.Document{LoadTest(in), LoadTest(Input{Name: name, Series: in.Series})}
+		documents := []*report.Document{LoadTest(in), LoadTest(subject.Input{Name: name, Series: in.Series})}
 		for i := range in.Faults {
 			d, err := Fault(in, in.Faults[i].Name)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/judgement"
+	"github.com/redquake/redquake/internal/report/subject"
 )
 
 // essay is the message of a doubt with all its numbers.
@@ -25,7 +26,7 @@ var severalDoubts = []v1alpha1.Doubt{
 }
 
 // inconclusive is a run whose load and whose fault are in doubt for several reasons, though every objective is met.
-func inconclusive(t *testing.T) Input {
+func inconclusive(t *testing.T) subject.Input {
 	t.Helper()
 	in := saved(t, "pass")
 	doubted := []metav1.Condition{
@@ -58,7 +59,7 @@ func TestHeadlinesAreShort(t *testing.T) {
 		LoadTest:   failed.Test.Name,
 		Conditions: []metav1.Condition{condition("Failed", metav1.ConditionTrue, essay)},
 	}
-	for name, in := range map[string]Input{
+	for name, in := range map[string]subject.Input{
 		"pass": saved(t, "pass"), "fail": saved(t, "fail"), "not recovered": saved(t, "not-recovered"),
 		"several": saved(t, "several"), "demo": saved(t, "demo"), "search": saved(t, "search"),
 		"inconclusive": inconclusive(t), "failed": failed,
@@ -87,7 +88,7 @@ func TestHeadlinesAreShort(t *testing.T) {
 }
 
 // documents are the reports of a load and of its faults.
-func documents(t *testing.T, in Input) []*report.Document {
+func documents(t *testing.T, in subject.Input) []*report.Document {
 	t.Helper()
 	list := []*report.Document{LoadTest(in)}
 	for i := range in.Faults {
@@ -167,12 +168,12 @@ func TestPassOfALimitedLoad(t *testing.T) {
 // A load that runs has no outage of 0 s, but that of its record, or of its faults, or none that is known.
 func TestOutageOfARunningLoad(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*Input)
+		change func(*subject.Input)
 		want   string
 	}{
-		"by the record": {func(in *Input) { in.Faults = nil }, "2\u00a0s"},
-		"by the fault":  {func(in *Input) { in.Series = nil }, "2\u00a0s"},
-		"not known":     {func(in *Input) { in.Series, in.Faults = nil, nil }, "not measured"},
+		"by the record": {func(in *subject.Input) { in.Faults = nil }, "2\u00a0s"},
+		"by the fault":  {func(in *subject.Input) { in.Series = nil }, "2\u00a0s"},
+		"not known":     {func(in *subject.Input) { in.Series, in.Faults = nil, nil }, "not measured"},
 	} {
 		in := running(t)
 		tc.change(&in)
@@ -197,7 +198,7 @@ func TestOutageOfARunningLoad(t *testing.T) {
 }
 
 // running is a load that runs, with a fault that was injected: its status has what the operator computes meanwhile.
-func running(t *testing.T) Input {
+func running(t *testing.T) subject.Input {
 	t.Helper()
 	in := saved(t, "pass")
 	in.Test.Status.Verdict, in.Test.Status.Objectives, in.Test.Status.Bottleneck, in.Test.Status.Verification = "", nil,

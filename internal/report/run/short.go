@@ -49,7 +49,7 @@ func Short(d *report.Document) *report.Document {
 
 // Course is the course of a run as parts of a report: its rows, the faults on it, and the times
 // without a success.
-func Course(in Input, c *result.Course) *report.Document {
+func Course(in subject.Input, c *result.Course) *report.Document {
 	s := subject.New(in)
 	d := document(s, report.LoadTest)
 	d.Sections = []report.Section{

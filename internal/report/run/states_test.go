@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -22,14 +23,14 @@ func condition(kind string, status metav1.ConditionStatus, message string) metav
 // States of a run that the objects of the golden files do not have.
 func TestStates(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change  func(*Input)
+		change  func(*subject.Input)
 		state   report.State
 		verdict report.Verdict
 		has     []string // in Markdown
 		lacks   []string
 	}{
 		"pending": {
-			func(in *Input) {
+			func(in *subject.Input) {
 				in.Series, in.Faults = nil, nil
 				in.Test.Status = v1alpha1.RedisLoadTestStatus{
 					Conditions: []metav1.Condition{condition("Complete", metav1.ConditionFalse, "1 of 2 load pods connected")},
@@ -41,7 +42,7 @@ func TestStates(t *testing.T) {
 			[]string{"Errors", "outage", "curves"},
 		},
 		"never began": {
-			func(in *Input) {
+			func(in *subject.Input) {
 				in.Series, in.Faults = nil, nil
 				in.Test.Status = v1alpha1.RedisLoadTestStatus{
 					Conditions: []metav1.Condition{
@@ -55,7 +56,7 @@ func TestStates(t *testing.T) {
 			[]string{"Errors", "outage", "curves", "Throughput"},
 		},
 		"ended before it began": {
-			func(in *Input) {
+			func(in *subject.Input) {
 				in.Series, in.Faults = nil, nil
 				in.Test.Status = v1alpha1.RedisLoadTestStatus{
 					Conditions: []metav1.Condition{
@@ -68,7 +69,7 @@ func TestStates(t *testing.T) {
 			[]string{"The load never began: spec.abort was set before the load began."},
 			[]string{"Errors", "outage", "curves", "Throughput", "were served"},
 		},
-		"running": {func(in *Input) {
+		"running": {func(in *subject.Input) {
 			in.Faults[0].Status.SettledTime, in.Faults[0].Status.Verdict = nil, ""
 			in.Faults[0].Status.Impact.Recovered, in.Faults[0].Status.Impact.RecoveryTime, in.Faults[0].Status.Impact.Phases = false,
 				nil, nil
@@ -76,28 +77,28 @@ func TestStates(t *testing.T) {
 				condition("Complete", metav1.ConditionFalse, "running"),
 			}
 		}, report.Running, "", []string{"are served so far", "so far."}, []string{"was not back"}},
-		"failed": {func(in *Input) {
+		"failed": {func(in *subject.Input) {
 			in.Test.Status.Verdict, in.Test.Status.Conditions = "", []metav1.Condition{
 				condition("Failed", metav1.ConditionTrue, "load pod 1 was lost"),
 			}
 		}, report.Failed, "", []string{"The load did not run to its end: load pod 1 was lost."}, nil},
 		"no record": {
-			func(in *Input) { in.Series = nil },
+			func(in *subject.Input) { in.Series = nil },
 			report.Complete,
 			report.Pass,
 			[]string{"Without the record of the load there are no curves.", "left the clients"},
 			nil,
 		},
-		"no ledger": {func(in *Input) {
+		"no ledger": {func(in *subject.Input) {
 			in.Test.Spec.Verify, in.Test.Status.Verification, in.Test.Status.Summary.LostWrites,
 				in.Faults[0].Status.Impact.LostWrites = nil, nil, nil, nil
 		}, report.Complete, report.Pass, []string{"Lost writes | not measured"}, []string{"read back"}},
-		"losses in bounds": {func(in *Input) {
+		"losses in bounds": {func(in *subject.Input) {
 			v := in.Test.Status.Verification
 			v.LostWrites, v.LostWritesAtLeast, v.LostWritesAtMost = nil, new(int64(3)), new(int64(7))
 		}, report.Complete, report.Pass, []string{"| 3–7 |"}, nil},
 		"a cluster": {
-			func(in *Input) {
+			func(in *subject.Input) {
 				in.Faults[0].Status.Impact.Outage = &v1alpha1.Outage{
 					BoundedDuration: v1alpha1.BoundedDuration{Value: 9_000_000, AtLeast: 9_000_000, AtMost: 9_010_000},
 					Of:              v1alpha1.OutageOfShard,
@@ -114,21 +115,21 @@ func TestStates(t *testing.T) {
 			nil,
 		},
 		"no faults": {
-			func(in *Input) { in.Faults = nil },
+			func(in *subject.Input) { in.Faults = nil },
 			report.Complete,
 			report.Pass,
 			[]string{"were served"},
 			[]string{"kill-primary:", "left the clients"},
 		},
 		"a fault of another test": {
-			func(in *Input) { in.Faults[0].Status.LoadTest = "other" },
+			func(in *subject.Input) { in.Faults[0].Status.LoadTest = "other" },
 			report.Complete,
 			report.Pass,
 			[]string{"were served"},
 			[]string{"left the clients"},
 		},
 		"a setting": {
-			func(in *Input) { in.Faults[0].Spec.Setting = true },
+			func(in *subject.Input) { in.Faults[0].Spec.Setting = true },
 			report.Complete,
 			report.Pass,
 			[]string{"were served", "kind: RedisFault"},
@@ -206,7 +207,7 @@ func TestRecordsAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := LoadTest(Input{Name: "earlier", Series: series})
+		d := LoadTest(subject.Input{Name: "earlier", Series: series})
 		if d.Series == nil || len(d.Figures) < 5 || d.Figures[0].Value == nil || *d.Figures[0].Value == 0 {
 			t.Errorf("%s: %+v", file, d.Figures)
 		}
@@ -296,7 +297,7 @@ func TestLoadFromThisMachine(t *testing.T) {
 		},
 	}
 	for _, series := range []*merged.Series{nil, in.Series} {
-		d := LoadTest(Input{Name: "load", Load: load, Series: series})
+		d := LoadTest(subject.Input{Name: "load", Load: load, Series: series})
 		if d.Verdict != report.Fail || (d.Series != nil) != (series != nil) ||
 			!strings.HasSuffix(d.Finding.String(), "maxLatencyP99 is 3\u00a0ms, limit 1\u00a0ms.") {
 			t.Errorf("%s: %s, series %v", d.Verdict, d.Finding, d.Series)

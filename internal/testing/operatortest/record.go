@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record/merged"
-	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result/document"
 )
 
@@ -98,7 +98,7 @@ func Number(t *testing.T, text string) float64 {
 }
 
 // RecordOf waits for the record of a load test.
-func (p *Place) RecordOf(test string, in *run.Input) *corev1.ConfigMap {
+func (p *Place) RecordOf(test string, in *subject.Input) *corev1.ConfigMap {
 	p.T.Helper()
 	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test)}}
 	p.Until("the record is stored", time.Minute, func() bool { return p.Read(stored) }, func() string {
@@ -123,7 +123,7 @@ func (p *Place) RecordOf(test string, in *run.Input) *corev1.ConfigMap {
 }
 
 // KeepRun writes what the cluster keeps of a run, as kubectl get -o yaml would.
-func (p *Place) KeepRun(file string, in *run.Input, stored *corev1.ConfigMap) {
+func (p *Place) KeepRun(file string, in *subject.Input, stored *corev1.ConfigMap) {
 	p.T.Helper()
 	var b bytes.Buffer
 	b.WriteString("# Written by " + p.T.Name() + ".\n")

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/report/schedule"
 	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -104,7 +105,7 @@ func (r *Run) Figures() (experiment.Run, error) {
 
 // Fill sets what the report of a run is made of. More than one load test, of which no record says
 // which one is meant, is an error.
-func (r *Run) Fill(in *run.Input) error {
+func (r *Run) Fill(in *subject.Input) error {
 	in.Series = r.Series
 	in.Load = r.kept.Load
 	in.Results = r.kept.Faults
@@ -132,7 +133,7 @@ func (r *Run) Fill(in *run.Input) error {
 
 // Course makes the parts of a report that show a course.
 func (r *Run) Course(c *result.Course) (*report.Document, error) {
-	var in run.Input
+	var in subject.Input
 	if err := r.Fill(&in); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -12,7 +13,7 @@ const thisMachine = "from this machine"
 
 // reportOf makes the report of a load from this machine.
 func reportOf(load *result.Load, series *merged.Series) *report.Document {
-	return run.LoadTest(run.Input{
+	return run.LoadTest(subject.Input{
 		Name:   thisMachine,
 		Load:   load,
 		Series: series,

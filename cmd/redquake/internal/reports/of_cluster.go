@@ -6,6 +6,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 )
 
 // OfLoadTest makes the report of a load test of the cluster with its faults, and its record, if it
@@ -47,11 +48,11 @@ func OfExperiment(ctx context.Context, from *cluster.Flags, name string) (*repor
 }
 
 // fromCluster reads a load test, the faults of its namespace, and its record, if it is stored.
-func fromCluster(ctx context.Context, from *cluster.Flags, test string) (*run.Input, error) {
+func fromCluster(ctx context.Context, from *cluster.Flags, test string) (*subject.Input, error) {
 	saved, err := from.ReadRun(ctx, test)
 	if err != nil {
 		return nil, err
 	}
-	in := &run.Input{Name: test}
+	in := &subject.Input{Name: test}
 	return in, saved.Fill(in)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
 )
 
 const reportHelp = `Write the report of a load test, of a fault on it, of an experiment, or of a schedule: what
@@ -174,7 +175,7 @@ func (f *reportFlags) ofObject(
 }
 
 // ofRun makes the report of a load test, or of the fault that was asked for.
-func (f *reportFlags) ofRun(in *run.Input, err error) (*report.Document, error) {
+func (f *reportFlags) ofRun(in *subject.Input, err error) (*report.Document, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +186,8 @@ func (f *reportFlags) ofRun(in *run.Input, err error) (*report.Document, error) 
 }
 
 // reportInput reads what was saved of a run.
-func reportInput(text []byte, name string) (*run.Input, error) {
-	input := &run.Input{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))}
+func reportInput(text []byte, name string) (*subject.Input, error) {
+	input := &subject.Input{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))}
 	saved, err := archive.ReadRun(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
