@@ -46,7 +46,10 @@ GO_TEST := go test -vet=off
 RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/engine/... ./internal/redis/...
 # The files with the build tag integration and their packages: `make integration` runs only the tests in them, not the unit tests again.
 INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
-INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
+INTEGRATION_FOUND = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
+# The longest come first, so that none of them is left to run alone at the end.
+INTEGRATION_LONGEST := ./test/operator ./cmd/redquake ./internal/fault/scale
+INTEGRATION_PACKAGES = $(INTEGRATION_LONGEST) $(filter-out $(INTEGRATION_LONGEST),$(INTEGRATION_FOUND))
 # Tests that compute for long, or move hundreds of megabytes, on paths that shorter tests take with the race detector: it makes them take eight times
 # as long. `make race` runs them with it.
 WITHOUT_RACE := ^(TestTruthFaultAfterARestart|TestTruthMemoryOfAllTests|TestTruthClocksOfPodsDrift|TestTruthAFullLedgerDropsNothing|TestHonestPodBesideHostileOnes)$$
