@@ -317,8 +317,8 @@ func (a Announcer) workloadReferences(ctx context.Context, c *Change) []*corev1.
 	defer cancel()
 	var found []*corev1.ObjectReference
 	for _, workload := range c.After.Status.Workloads {
-		name, is := strings.CutPrefix(workload, "StatefulSet/")
-		if !is || len(found) == workloadsWithEvents {
+		name, ok := strings.CutPrefix(workload, "StatefulSet/")
+		if !ok || len(found) == workloadsWithEvents {
 			continue
 		}
 		set := &metav1.PartialObjectMetadata{

@@ -73,8 +73,8 @@ func look(ctx context.Context, s *scope.Fault) (v1alpha1.Effect, string) {
 	ctx, cancel := context.WithTimeout(ctx, confine.AskTimeout)
 	defer cancel()
 	status, ask := &s.Fault.Status, s.Injector.Effect
-	holder, is := s.Injector.(contract.Holder)
-	if is && s.Seen.Setting && status.Effect == v1alpha1.EffectConfirmed {
+	holder, ok := s.Injector.(contract.Holder)
+	if ok && s.Seen.Setting && status.Effect == v1alpha1.EffectConfirmed {
 		ask = holder.Held
 	}
 	effects := make([]v1alpha1.Effect, len(status.Targets))

@@ -83,7 +83,7 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope.Fault) {
 // journal adds the present pods to the journal of a fault that waits. A target of addresses has no
 // known pods.
 func (r *Reconciler) journal(s *scope.Fault) {
-	if pods, watched := s.Deps.Watched.Pods(); watched {
+	if pods, ok := s.Deps.Watched.Pods(); ok {
 		r.Term.NotePods(s.Fault, faultrun.NewSnapshot(r.Clock.Now(), pods, func(pod *corev1.Pod) string {
 			return s.Deps.Container(pod).Name
 		}))

@@ -36,7 +36,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope.Fault) state.Outcome
 		var err error
 		var beside []string
 		targets, err = r.selectTargets(ctx, s)
-		if occupied, is := errors.AsType[*guard.Occupied](err); is {
+		if occupied, ok := errors.AsType[*guard.Occupied](err); ok {
 			beside = append(beside, "the fault would wait: "+occupied.Message)
 		} else if err != nil {
 			return scope.ProblemOf(err)

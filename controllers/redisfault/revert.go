@@ -57,8 +57,8 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope.Fault) state.Outcome 
 
 // leave hands what is abandoned over to the cluster, as far as that is possible.
 func leave(ctx context.Context, s *scope.Fault, abandons func(*v1alpha1.FaultTarget) bool) {
-	leaver, is := s.Injector.(contract.Leaver)
-	if !is {
+	leaver, ok := s.Injector.(contract.Leaver)
+	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)

@@ -86,8 +86,8 @@ func (r *Reconciler) count(s *scope.Fault) {
 
 // warnOfRevert adds what the revert leaves to the warnings.
 func warnOfRevert(s *scope.Fault) {
-	warner, is := s.Injector.(contract.Warner)
-	if !is {
+	warner, ok := s.Injector.(contract.Warner)
+	if !ok {
 		return
 	}
 	status := &s.Fault.Status

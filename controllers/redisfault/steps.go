@@ -118,7 +118,7 @@ func (r *Reconciler) hold(ctx context.Context, s *scope.Fault) state.Outcome {
 	}
 	confirm(ctx, s, r.Clock.Now())
 	r.recordSightings(ctx, s)
-	if refused, is := errors.AsType[*problem.Problem](err); is {
+	if refused, ok := errors.AsType[*problem.Problem](err); ok {
 		return state.Outcome{Problem: refused}
 	}
 	return state.Outcome{Err: err}

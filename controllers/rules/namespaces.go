@@ -60,8 +60,8 @@ func (n Namespaces) Of(ctx context.Context, name string) (*metav1.PartialObjectM
 		found := namespaceMetadata()
 		return found, client.IgnoreNotFound(n.Client.Get(ctx, client.ObjectKey{Name: name}, found))
 	}
-	known, is := n.Copies.Load(name)
-	if is && known.(namespaceCopy).serves(n.Clock.Now()) {
+	known, ok := n.Copies.Load(name)
+	if ok && known.(namespaceCopy).serves(n.Clock.Now()) {
 		return known.(namespaceCopy).found, nil
 	}
 	return n.Read(ctx, name)
@@ -77,7 +77,7 @@ func (n Namespaces) Read(ctx context.Context, name string) (*metav1.PartialObjec
 		n.Copies.Store(name, namespaceCopy{n.Clock.Now(), found})
 		return found, nil
 	}
-	if known, is := n.Copies.Load(name); is {
+	if known, ok := n.Copies.Load(name); ok {
 		return known.(namespaceCopy).found, nil
 	}
 	return nil, err

@@ -80,8 +80,8 @@ func (r Reader) Live(ctx context.Context) (*policy.Policy, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
-	text, has := stored.Data[policy.Key]
-	if !has {
+	text, ok := stored.Data[policy.Key]
+	if !ok {
 		return nil, invalidPolicy("ConfigMap %s has no key %s", key, policy.Key)
 	}
 	found, err := policy.Parse(text, declared.Types())

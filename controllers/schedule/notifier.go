@@ -153,8 +153,8 @@ func (n *Notifier) keep(key types.NamespacedName, done *report) {
 func (n *Notifier) kept(key types.NamespacedName) (report, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	done, is := n.unsaved[key]
-	return done, is
+	done, ok := n.unsaved[key]
+	return done, ok
 }
 
 // SetupWithManager registers the controller.
@@ -162,8 +162,8 @@ func (n *Notifier) SetupWithManager(mgr ctrl.Manager, options controller.Options
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisExperimentSchedule{},
 			builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-				e, is := o.(*v1alpha1.RedisExperimentSchedule)
-				return is && Notifies(e)
+				e, ok := o.(*v1alpha1.RedisExperimentSchedule)
+				return ok && Notifies(e)
 			}))).
 		Named("redisexperimentschedule-notifier").
 		WithOptions(options).

@@ -72,7 +72,7 @@ func (g *gallery) run(
 	}
 	err = g.command(ctx, g.redquake, "run", "-n", namespace, "-f", filepath.Join(g.manifests, e.name),
 		"--plain")
-	if exit, is := errors.AsType[*exec.ExitError](err); is && exitNotPassed[exit.ExitCode()] {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exitNotPassed[exit.ExitCode()] {
 		return "", nil
 	}
 	return "", err
@@ -120,7 +120,7 @@ func (g *gallery) plan(ctx context.Context, namespace string, e entry) error {
 	}
 	words := []string{"plan", "-n", namespace, "-f", e.refused}
 	out, err := commandOf(ctx, g.redquake, words).Output()
-	if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.ExitCode() != 2 || len(out) == 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 || len(out) == 0 {
 		return errors.Join(fmt.Errorf("%s was not refused:\n%s", e.refused, out),
 			explain(err, g.redquake, words))
 	}
@@ -157,8 +157,8 @@ func (g *gallery) runSchedule(ctx context.Context, namespace string, e entry) (s
 	return await(ctx, "a regression", func() (string, error) {
 		condition, err := query(
 			`{range .status.conditions[?(@.type=="Regressed")]}{.status} {.message}{end}`)()
-		message, is := strings.CutPrefix(condition, "True ")
-		if !is {
+		message, ok := strings.CutPrefix(condition, "True ")
+		if !ok {
 			return "", err
 		}
 		return message, err

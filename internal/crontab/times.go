@@ -32,7 +32,7 @@ func Parse(schedule string, zone *string) (*Times, error) {
 	if err != nil {
 		return nil, problem.Invalid("spec.schedule: %s", err)
 	}
-	if every, is := of.(cron.ConstantDelaySchedule); is {
+	if every, ok := of.(cron.ConstantDelaySchedule); ok {
 		if every.Delay < time.Minute {
 			return nil, problem.Invalid("spec.schedule: %s: the period must be at least 1m", schedule)
 		}

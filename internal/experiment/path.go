@@ -94,8 +94,8 @@ func typeAt(of reflect.Type, steps []string) (reflect.Type, error) {
 			return nil, fmt.Errorf("%s has no fields", at)
 		case of.Kind() == reflect.Struct:
 			fields := fieldsOf(of)
-			next, known := fields[step]
-			if !known {
+			next, ok := fields[step]
+			if !ok {
 				return nil, fmt.Errorf("there is no field %s%s: %s", step, within(at), listed(fields))
 			}
 			of = next
@@ -186,7 +186,7 @@ func put(tree any, steps []string, v any) (any, error) {
 		return v, nil
 	}
 	step, rest := steps[0], steps[1:]
-	if list, is := tree.([]any); is {
+	if list, ok := tree.([]any); ok {
 		return putItem(list, step, rest, v)
 	}
 	fields, is := tree.(map[string]any)

@@ -58,10 +58,10 @@ func (c *course) note(at time.Time, now map[string]observed) []contract.Sighting
 }
 
 func (c *course) noteServer(at time.Time, pod string, o observed) {
-	old, known := c.before[pod]
-	isNew := !known || o.runID != old.runID
-	promoted := o.role == topology.Primary && (!known || old.role != topology.Primary)
-	unassigned := !known && o.cluster.known // a new node of a cluster is a primary without slots
+	old, ok := c.before[pod]
+	isNew := !ok || o.runID != old.runID
+	promoted := o.role == topology.Primary && (!ok || old.role != topology.Primary)
+	unassigned := !ok && o.cluster.known // a new node of a cluster is a primary without slots
 	if promoted && !unassigned && len(c.before) > 1 {
 		c.report(at, contract.EventPromoted, pod, "ROLE says primary")
 	}
@@ -148,10 +148,10 @@ func (c *course) notePublished(
 		"+elected-leader": contract.EventElected,
 		"+switch-master":  contract.EventSwitched,
 	}
-	event, known := events[channel]
+	event, ok := events[channel]
 	isDown := event == contract.EventSubjectivelyDown || event == contract.EventObjectivelyDown
 	// sentinels also report replicas and other sentinels
-	if !known || isDown && !strings.HasPrefix(payload, "master ") {
+	if !ok || isDown && !strings.HasPrefix(payload, "master ") {
 		return nil
 	}
 	c.seen = nil

@@ -46,8 +46,8 @@ func RolesAfter(ctx context.Context, redis target.Redis, hit []v1alpha1.FaultTar
 	}
 	if err := redis.ConfirmPrimaries(ctx, found); err != nil {
 		after.Open = err.Error()
-		undecided, is := errors.AsType[*target.Undecided](err)
-		if is {
+		undecided, ok := errors.AsType[*target.Undecided](err)
+		if ok {
 			after.Open = undecided.Why
 		}
 		return after

@@ -112,7 +112,7 @@ func (c *Client) Send(ctx context.Context, at *url.URL, id string, body []byte) 
 
 // hidden is an error without the URL.
 func hidden(err error, at *url.URL) error {
-	if of, is := errors.AsType[*url.Error](err); is {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err // the other members are the URL
 	}
 	return errors.New(shortened(hide(err.Error(), at), maxError))

@@ -119,7 +119,7 @@ func permittedBranch(n *parse.BranchNode) error {
 func permittedPipe(pipe *parse.PipeNode) error {
 	for _, command := range pipe.Cmds {
 		for _, argument := range command.Args {
-			if chain, is := argument.(*parse.ChainNode); is {
+			if chain, ok := argument.(*parse.ChainNode); ok {
 				argument = chain.Node
 			}
 			switch a := argument.(type) {
@@ -167,8 +167,8 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // withoutName is an error of a template without its name.
 func withoutName(err error) error {
-	wrote, is := errors.AsType[template.ExecError](err)
-	if is && errors.Is(wrote.Err, errTooLong) {
+	wrote, ok := errors.AsType[template.ExecError](err)
+	if ok && errors.Is(wrote.Err, errTooLong) {
 		return errTooLong
 	}
 	text := strings.TrimPrefix(err.Error(), "template: template:")

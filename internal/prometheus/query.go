@@ -142,7 +142,7 @@ func causeOf(ctx context.Context, err error, timeout time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", timeout)
 	}
-	if of, is := errors.AsType[*url.Error](err); is {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		return of.Err
 	}
 	return err

@@ -29,8 +29,8 @@ func TallyOf(info redis.Info) *Tally {
 	t := &Tally{Commands: info.Int("total_commands_processed"), Calls: map[string]int64{}}
 	counts := false
 	for field := range info {
-		name, is := strings.CutPrefix(field, "cmdstat_")
-		if !is || !strings.HasPrefix(name, "config|") && !strings.HasPrefix(name, "acl|") {
+		name, ok := strings.CutPrefix(field, "cmdstat_")
+		if !ok || !strings.HasPrefix(name, "config|") && !strings.HasPrefix(name, "acl|") {
 			continue
 		}
 		stat, _ := info.Command(name)

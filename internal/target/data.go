@@ -269,9 +269,9 @@ func (k *kin) known(address string) *Server {
 // it. One beside the target is asked.
 func (k *kin) at(address string) *Server {
 	k.mu.Lock()
-	s, known := k.byPlace[address]
+	s, ok := k.byPlace[address]
 	k.mu.Unlock()
-	if known || address == "" {
+	if ok || address == "" {
 		return s
 	}
 	s = k.look(address)

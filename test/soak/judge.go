@@ -90,8 +90,8 @@ func unreverted(f *Facts) (broken []Violation) {
 	maps.Copy(keys, f.After)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		was, had := f.Before[key]
-		now, has := f.After[key]
-		if was != now || had != has {
+		now, ok := f.After[key]
+		if was != now || had != ok {
 			broken = append(broken, Violation{
 				Judgement: Unreverted,
 				Object:    key,

@@ -138,8 +138,8 @@ func (f *Facts) user(what string, needs ...rights.Right) Check {
 	}
 	var may, lacks, unknown []string
 	for _, right := range needs {
-		switch allowed, known := f.User[right]; {
-		case !known:
+		switch allowed, ok := f.User[right]; {
+		case !ok:
 			unknown = append(unknown, right.String())
 		case allowed:
 			may = append(may, right.String())

@@ -152,8 +152,8 @@ func (f *Facts) permitted(kind *declared.Kind, note func(Status, string, ...any)
 	spec := v1alpha1.RedisFaultSpec{Engine: kind.Engine, Action: v1alpha1.Action{Type: kind.Type}}
 	lacks, unknown := map[bool][]string{}, false // by whether the resource is cluster-scoped
 	for _, right := range kind.Rights(&spec.Action) {
-		allowed, known := f.Operator[right]
-		if unknown = unknown || !known; known && !allowed {
+		allowed, ok := f.Operator[right]
+		if unknown = unknown || !ok; ok && !allowed {
 			lacks[right.Cluster] = append(lacks[right.Cluster], right.String())
 		}
 	}

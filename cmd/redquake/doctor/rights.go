@@ -69,7 +69,7 @@ func ask(
 		resource, kind = "subjectaccessreviews", "SubjectAccessReview"
 	}
 	for _, right := range all {
-		if _, known := into[right]; known {
+		if _, ok := into[right]; ok {
 			continue
 		}
 		review := &authorizationv1.SubjectAccessReview{

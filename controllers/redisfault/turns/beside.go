@@ -42,8 +42,8 @@ func MayPass(err error) bool {
 
 // OccupiedBy is why a fault has to wait for others that act; nil where it does not.
 func OccupiedBy(err error) *guard.Occupied {
-	occupied, is := errors.AsType[*guard.Occupied](err)
-	if is && len(occupied.By) > 0 {
+	occupied, ok := errors.AsType[*guard.Occupied](err)
+	if ok && len(occupied.By) > 0 {
 		return occupied
 	}
 	return nil
@@ -52,9 +52,9 @@ func OccupiedBy(err error) *guard.Occupied {
 // StepBack is the outcome of a fault that is recorded, and that the guard has kept from injecting
 // anything.
 func (r *Turns) StepBack(ctx context.Context, s *scope.Fault, refused error) state.Outcome {
-	occupied, is := errors.AsType[*guard.Occupied](refused)
+	occupied, ok := errors.AsType[*guard.Occupied](refused)
 	switch {
-	case !is:
+	case !ok:
 		return r.selectAgain(ctx, s, "a target has another role now")
 	case len(occupied.By) == 0:
 		return r.leave(ctx, s, occupied.Problem)

@@ -18,8 +18,8 @@ import (
 func (r *Turns) WokenBy(
 	ctx context.Context, object client.Object,
 ) []reconcile.Request {
-	f, is := object.(*v1alpha1.RedisFault)
-	if !is || f.Status.Holding != nil && f.DeletionTimestamp == nil && !lock.InForce(f) {
+	f, ok := object.(*v1alpha1.RedisFault)
+	if !ok || f.Status.Holding != nil && f.DeletionTimestamp == nil && !lock.InForce(f) {
 		return nil
 	}
 	queues := map[v1alpha1.PolicyLimit][]lock.Claim{}

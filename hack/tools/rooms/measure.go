@@ -77,8 +77,8 @@ func add(found map[measured]int, at string, text []byte) error {
 		}
 	}
 	ast.Inspect(parsed, func(n ast.Node) bool {
-		spec, is := n.(*ast.TypeSpec)
-		if !is {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
 			return true
 		}
 		if of, is := spec.Type.(*ast.StructType); is {

@@ -143,8 +143,8 @@ func serverFromInfo(info redis.Info) record.Server {
 // syncedReplicas counts the replicas of a primary that have its data and follow.
 func syncedReplicas(info redis.Info) (n int64) {
 	for i := range info.Int("connected_slaves") {
-		replica, there := info["slave"+strconv.FormatInt(i, 10)]
-		if !there {
+		replica, ok := info["slave"+strconv.FormatInt(i, 10)]
+		if !ok {
 			break // the count of a hostile server has no bound
 		}
 		if strings.Contains(replica, "state=online") {

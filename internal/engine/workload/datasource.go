@@ -112,8 +112,8 @@ func (d *database) explain(err error) error {
 // is not there yet, pass. The codes are those of the servers' manuals: PostgreSQL's appendix A,
 // MySQL's error reference.
 func answersForGood(err error) bool {
-	_, is := errors.AsType[*tls.CertificateVerificationError](err)
-	if is {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	if ok {
 		return true
 	}
 	if e, is := errors.AsType[*pgconn.PgError](err); is {
@@ -154,8 +154,8 @@ var name = regexp.MustCompile(`[a-z_]+ *=`)
 // unquoted is why a data source name cannot be parsed, unless that quotes a word of it: what is
 // what in a malformed one cannot be known.
 func unquoted(err error, dsn string) string {
-	parse, is := errors.AsType[*pgconn.ParseConfigError](err)
-	if is {
+	parse, ok := errors.AsType[*pgconn.ParseConfigError](err)
+	if ok {
 		parse.ConnString = ""
 	}
 	reason := strings.TrimPrefix(err.Error(), "cannot parse ``: ")

@@ -71,7 +71,7 @@ func (s settings) record(
 		return none, s.refusal(err, target.Address, "GET")
 	}
 	for _, name := range s.names() {
-		if _, known := old[name]; !known {
+		if _, ok := old[name]; !ok {
 			return none, problem.Invalid("%s: the server at %s has no such setting", s.field(name),
 				target.Address)
 		}

@@ -142,8 +142,8 @@ type Kinds map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, deps Deps)
 
 // For returns the injector of a fault's type, or a Problem where the type is not among the kinds.
 func (k Kinds) For(spec *v1alpha1.RedisFaultSpec, deps Deps) (Injector, error) {
-	make, known := k[spec.Action.Type]
-	if !known {
+	make, ok := k[spec.Action.Type]
+	if !ok {
 		return nil, problem.Invalid("spec.action.type: this operator does not support the fault %q",
 			spec.Action.Type)
 	}

@@ -184,7 +184,7 @@ func inZone(
 	var others []string
 	for i := range matching {
 		name := matching[i].Node
-		if _, known := zones[name]; !known {
+		if _, ok := zones[name]; !ok {
 			node := &corev1.Node{}
 			err := redis.Live.Get(ctx, client.ObjectKey{Name: name}, node)
 			if apierrors.IsForbidden(err) {

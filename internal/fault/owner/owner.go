@@ -108,8 +108,8 @@ func lists(value any, name string) bool {
 	switch all := value.(type) {
 	case []any:
 		for _, entry := range all {
-			text, is := entry.(string)
-			if is && strings.EqualFold(firstWord(text), name) {
+			text, ok := entry.(string)
+			if ok && strings.EqualFold(firstWord(text), name) {
 				return true
 			}
 		}

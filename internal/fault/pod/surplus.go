@@ -27,8 +27,8 @@ type group struct {
 
 func join(groups map[types.UID]*group, record keptRecord, t *v1alpha1.FaultTarget) {
 	since := t.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
-	g, known := groups[record.Controller.UID]
-	if !known {
+	g, ok := groups[record.Controller.UID]
+	if !ok {
 		g = &group{
 			controller: record.Controller,
 			pods:       record.Pods,

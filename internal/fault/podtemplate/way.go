@@ -244,8 +244,8 @@ func (w way) back(
 		}
 	}
 	var whole corev1.PodTemplate
-	content, is := result.AsValue().Unstructured().(map[string]any)
-	if !is {
+	content, ok := result.AsValue().Unstructured().(map[string]any)
+	if !ok {
 		return template, nil, fmt.Errorf("the merged template is a %T", result.AsValue().Unstructured())
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &whole); err != nil {

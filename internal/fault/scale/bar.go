@@ -62,7 +62,7 @@ func (s *replicaScale) lower(ctx context.Context, m *member, own serverInfo) str
 func (s *replicaScale) recordFormer(ctx context.Context, m *member, own serverInfo) string {
 	b := m.bar()
 	found, err := s.Settings(ctx, m.Address, b.setting)
-	former, known := found[b.setting]
+	former, ok := found[b.setting]
 	switch {
 	case err != nil && !redis.IsReply(err):
 		return fmt.Sprintf("could not be asked for %s: %v", b.setting, err)
@@ -70,7 +70,7 @@ func (s *replicaScale) recordFormer(ctx context.Context, m *member, own serverIn
 		m.Barred = own.RunID
 		m.Refused = fmt.Sprintf("CONFIG GET %s is refused: %v", b.setting, err)
 		return ""
-	case !known:
+	case !ok:
 		m.Barred = own.RunID
 		m.Refused = fmt.Sprintf("it has no setting %s", b.setting)
 		return ""

@@ -61,11 +61,11 @@ func (s *Servers) add(server *record.Server) {
 	at, _ := slices.BinarySearchFunc(s.list, *server, compareServers)
 	s.list = slices.Insert(s.list, at, *server)
 	first := s.firstReadings()
-	oldFirst, known := first[processOf(server)]
-	if !known || server.At < oldFirst {
+	oldFirst, ok := first[processOf(server)]
+	if !ok || server.At < oldFirst {
 		first[processOf(server)] = server.At
 	}
-	if s.step == 0 || !known {
+	if s.step == 0 || !ok {
 		return
 	}
 	s.thinCell(processOf(server), server.At)

@@ -160,8 +160,8 @@ func (l lasting) Unwrap() error {
 // IsLasting reports whether Start or Detect failed for reasons that do not pass by waiting: every
 // address that counts rejects the login, or fails with what Target.Lasting names.
 func IsLasting(err error) bool {
-	_, is := errors.AsType[lasting](err)
-	return is
+	_, ok := errors.AsType[lasting](err)
+	return ok
 }
 
 // answer is the result of a query to one address.

@@ -117,9 +117,9 @@ func (d *drift) tell(s *study.Study, f compare.Figure) {
 	var first, last []float64
 	for i := range s.Runs {
 		run := &s.Runs[i]
-		v, has := run.Values[f.Name]
+		v, ok := run.Values[f.Name]
 		m, known := s.Median(run.Cell, f)
-		if !has || !known || run.Inconclusive != "" || v.Censored || v.Value <= f.Floor ||
+		if !ok || !known || run.Inconclusive != "" || v.Censored || v.Value <= f.Floor ||
 			m.Value <= f.Floor {
 			continue
 		}

@@ -185,7 +185,7 @@ func (b *Book) lookUp(ctx context.Context, host string) []netip.Addr {
 // near finds what can be found without a list of the namespace's pods: a pod that is known, else
 // the pods of a Service.
 func (b *Book) near(ctx context.Context, w *wanted) ([]string, error) {
-	if p, is := b.known(ctx, w); is {
+	if p, ok := b.known(ctx, w); ok {
 		return []string{p.address}, nil
 	}
 	if len(w.ips) == 0 && (w.pod != "" || w.service == "") { // no Service has it

@@ -72,7 +72,7 @@ func (b *Book) known(ctx context.Context, w *wanted) (place, bool) {
 // listed is known after a list of all pods of the namespace.
 func (b *Book) listed(ctx context.Context, w *wanted) ([]string, error) {
 	pods, err := b.all.latest(ctx)
-	if p, is := b.first(ctx, w.in(pods)); is {
+	if p, ok := b.first(ctx, w.in(pods)); ok {
 		return []string{p.address}, nil
 	}
 	return nil, b.unlisted("pods", err)

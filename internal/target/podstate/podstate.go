@@ -33,8 +33,8 @@ func TimesEnded(c *corev1.ContainerStatus) int32 {
 func MemoryLimit(pod *corev1.Pod, container string) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		limit, has := c.Resources.Limits[corev1.ResourceMemory]
-		if has && c.Name == container {
+		limit, ok := c.Resources.Limits[corev1.ResourceMemory]
+		if ok && c.Name == container {
 			return limit.String()
 		}
 	}

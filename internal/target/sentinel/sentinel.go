@@ -128,8 +128,8 @@ func (s Set) AskAll(ctx context.Context, name string) (Watchers, error) {
 			byID[a.id], asked[a.Address], known[a.id] = a, true, true
 			for id, address := range a.peers {
 				known[id] = true
-				_, there := byID[id]
-				if !there && address != "" && !asked[address] && !slices.Contains(next, address) {
+				_, ok := byID[id]
+				if !ok && address != "" && !asked[address] && !slices.Contains(next, address) {
 					next = append(next, address)
 				}
 			}

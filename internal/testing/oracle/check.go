@@ -57,8 +57,8 @@ func (r Range) admits(f Figure) bool {
 // both.
 func Compare(t Truth, f *Figures) (found []Finding, compared int) {
 	for _, name := range slices.Sorted(maps.Keys(t)) {
-		got, there := f.Of[name]
-		if !there {
+		got, ok := f.Of[name]
+		if !ok {
 			continue
 		}
 		compared++

@@ -65,8 +65,8 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 
 // createObject stores an object, except a review, which is answered: everybody may do everything.
 func createObject(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-	review, is := object.(*authorizationv1.SelfSubjectAccessReview)
-	if is {
+	review, ok := object.(*authorizationv1.SelfSubjectAccessReview)
+	if ok {
 		review.Status.Allowed = true
 		return nil
 	}
