@@ -171,7 +171,7 @@ func (e *earlier) regressed(run string) (is metav1.ConditionStatus, reason, mess
 			e.against.Rows[0].Cell, e.against.Rows[0].Message)
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf(
-		"of %d comparisons with %s none shows a regression, and %d inconclusive", all, run, all-conclusive)
+		"of %d comparisons with %s none shows a regression; %d inconclusive", all, run, all-conclusive)
 }
 
 // emitRegressed emits an event for what has regressed since the status before.

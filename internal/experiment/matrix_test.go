@@ -433,8 +433,8 @@ func TestWarnings(t *testing.T) {
 		{
 			"repeat: 2",
 			[]string{
-				"spec.repeat: 2 repeats are too few for throughput with 6 comparisons: it needs 3",
-				"spec.repeat: 2 repeats are too few for latencyP99 with 6 comparisons: it needs 3",
+				"spec.repeat: 2 is too few for throughput with 6 comparisons: it needs 3",
+				"spec.repeat: 2 is too few for latencyP99 with 6 comparisons: it needs 3",
 			},
 		},
 		{"order: Sequential", []string{"spec.order: Sequential: a drift"}},

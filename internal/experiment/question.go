@@ -42,10 +42,10 @@ func (p *Plan) Warnings(q Question) []string {
 				"spec.compare: no number of repeats tells %s with %d comparisons: compare fewer figures or cells",
 				f.Name, q.Design.Comparisons)
 		case p.Repeat < needs:
-			add("spec.repeat: %d repeats are too few for %s with %d comparisons: it needs %d", p.Repeat, f.Name,
+			add("spec.repeat: %d is too few for %s with %d comparisons: it needs %d", p.Repeat, f.Name,
 				q.Design.Comparisons, needs)
 		case f.Name == compare.RecoveryTime.Name && p.Repeat < q.Design.RepeatsNeeded(f, true):
-			add("spec.repeat: if a run does not recover, %d repeats are too few for %s: it then needs %d",
+			add("spec.repeat: if a run does not recover, %d is too few for %s: it then needs %d",
 				p.Repeat, f.Name, q.Design.RepeatsNeeded(f, true))
 		}
 	}

@@ -72,13 +72,14 @@ func (m *memory) visit(address string) {
 	}
 }
 
-// queries are the commands that change nothing, and shown those whose change is shown.
+// queries are the commands that change nothing, and shown those whose change a server shows, or that end by themselves:
+// a script that hangs, a message to subscribers.
 var (
 	queries = []string{
-		"ACL", "AUTH", "CLIENT LIST", "COMMAND", "CONFIG GET", "DEBUG SLEEP 0.000", "HELLO", "INFO", "PING", "TIME",
+		"ACL DRYRUN", "ACL WHOAMI", "AUTH", "CLIENT LIST", "COMMAND", "CONFIG GET", "DEBUG SLEEP 0.000", "HELLO", "INFO", "PING", "TIME",
 	}
 	shown = []string{
-		"CLIENT PAUSE", "CLIENT UNPAUSE", "CONFIG REWRITE", "CONFIG SET", "EVAL", "PUBLISH", "REPLICAOF",
+		"CLIENT PAUSE", "CLIENT UNPAUSE", "CONFIG SET", "EVAL", "EVAL_RO", "PUBLISH", "REPLICAOF",
 	}
 )
 

@@ -66,7 +66,7 @@ func smallExperiment(t *testing.T) {
 		}
 	}
 	if len(e.Status.Warnings) != 1 ||
-		!strings.HasPrefix(e.Status.Warnings[0], "spec.repeat: 1 repeats are too few for latencyP50") {
+		!strings.HasPrefix(e.Status.Warnings[0], "spec.repeat: 1 is too few for latencyP50") {
 		n.Errorf("warnings %q", e.Status.Warnings)
 	}
 }

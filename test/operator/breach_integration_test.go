@@ -63,10 +63,10 @@ func TestPrometheusBreach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := operatortest.Scenario{Load: operatortest.Lasting(time.Hour)}.OnAPIServer(t)
 			metric := &plantedMetric{}
 			metric.value.Store(0.001)
 			url, server := startPrometheus(t, metric)
+			p := operatortest.Scenario{Load: operatortest.Lasting(time.Hour)}.OnAPIServer(t)
 			f := operatortest.HzFor("stops", "50", time.Hour)
 			f.Spec.Trigger.After = operatortest.Length(2 * time.Second)
 			f.Spec.StopIf = &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{

@@ -2,14 +2,17 @@
 package events
 
 import (
+	"cmp"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/durations"
 	"github.com/redquake/redquake/internal/report"
 )
 
-// OwnerName is what an owner is called within a sentence.
+// OwnerName is what an owner is called within a sentence; of one that a later version named, its
+// own name.
 func OwnerName(o report.Owner) string {
-	return ownerNames[o]
+	return cmp.Or(ownerNames[o], string(o), "an unknown owner")
 }
 
 var ownerNames = map[report.Owner]string{
