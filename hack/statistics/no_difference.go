@@ -32,38 +32,31 @@ func equalCases() []testCase {
 		})
 	}
 	for _, n := range []int{4, 6, 10} {
-		all = append(all, testCase{
-			fmt.Sprintf(
-				"no difference, 12 cells, the baseline has a third of the greatest noise, %d repeats", n),
-			func(seed uint64) []measured {
-				s := setting{
-					cells:         12,
-					baseline:      2,
-					rounds:        n,
-					figures:       2,
-					quietBaseline: true,
-				}
-				return []measured{
-					atMost("any claim", 10, equal(random(seed), s, uneven(0.02, 0.06), uneven(0.2, 0.6), 2000)),
-				}
-			},
-		})
-		all = append(all, testCase{
-			fmt.Sprintf(
-				"no difference, 12 cells, the baseline has a tenth of the greatest noise, %d repeats", n),
-			func(seed uint64) []measured {
-				s := setting{
-					cells:         12,
-					baseline:      2,
-					rounds:        n,
-					figures:       2,
-					quietBaseline: true,
-				}
-				return []measured{
-					atMost("any claim", 20, equal(random(seed), s, uneven(0.02, 0.2), uneven(0.06, 0.6), 2000)),
-				}
-			},
-		})
+		for _, w := range []struct {
+			part                string
+			limit               float64
+			throughput, latency noise
+		}{
+			{"third", 10, uneven(0.02, 0.06), uneven(0.2, 0.6)},
+			{"tenth", 20, uneven(0.02, 0.2), uneven(0.06, 0.6)},
+		} {
+			all = append(all, testCase{
+				fmt.Sprintf(
+					"no difference, 12 cells, the baseline has a %s of the greatest noise, %d repeats", w.part, n),
+				func(seed uint64) []measured {
+					s := setting{
+						cells:         12,
+						baseline:      2,
+						rounds:        n,
+						figures:       2,
+						quietBaseline: true,
+					}
+					return []measured{
+						atMost("any claim", w.limit, equal(random(seed), s, w.throughput, w.latency, 2000)),
+					}
+				},
+			})
+		}
 	}
 	return append(all, testCase{
 		"no difference, 12 cells, 10 % of the runs inconclusive, 3 repeats",
