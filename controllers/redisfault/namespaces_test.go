@@ -201,7 +201,7 @@ func TestNamespaceIsReadWhenAFaultBegins(t *testing.T) {
 		t.Fatalf("%v, %+v", err, s.Seen)
 	}
 	o.setStop(t, "true")
-	if got := o.record(t.Context(), s); !got.Again || got.Err != nil || s.Fault.Status.StartTime != nil {
+	if got := o.recordFresh(t.Context(), s); !got.Again || got.Err != nil || s.Fault.Status.StartTime != nil {
 		t.Fatalf("%+v", got)
 	}
 	if err := o.ending().ObserveStop(t.Context(), s); err != nil ||

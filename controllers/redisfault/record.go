@@ -37,12 +37,22 @@ func (r *Reconciler) renew(ctx context.Context, s *scope.Fault) state.Outcome {
 	log.FromContext(ctx).Info("Selecting targets again: the record is too old to act on", "faultType",
 		s.Fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
 	r.turns().Withdraw(s) // if it has to wait now, it is in nobody's way
-	return r.record(ctx, s)
+	return r.recordFresh(ctx, s)
 }
 
-// record selects the targets, checks them, and sets their records in the status, which report
-// stores before the injection.
+// record records the targets of a fault that has none yet. A copy from before the record is seen
+// just after it: its checks would ask and touch servers that the next step is about to hit.
 func (r *Reconciler) record(ctx context.Context, s *scope.Fault) state.Outcome {
+	o, fresh := state.Fresh(ctx, r.APIReader, "RedisFault", s.Before)
+	if !fresh {
+		return o
+	}
+	return r.recordFresh(ctx, s)
+}
+
+// recordFresh selects the targets, checks them, and sets their records in the status, which report
+// stores before the injection.
+func (r *Reconciler) recordFresh(ctx context.Context, s *scope.Fault) state.Outcome {
 	if o, pass := r.reach().CheckStops(s); !pass {
 		return o
 	}

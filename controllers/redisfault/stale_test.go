@@ -70,3 +70,27 @@ func TestStaleRecordIsRejected(t *testing.T) {
 		t.Errorf("%+v, %v; want a requeue", result, err)
 	}
 }
+
+// A copy from before the record is seen just after it: targets are not selected and checked again, as a check sends
+// commands to servers.
+func TestNothingIsCheckedOnAStaleCopy(t *testing.T) {
+	stored := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "config"}}
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(stored).WithObjects(stored).Build()
+	stale, recorded := &v1alpha1.RedisFault{}, &v1alpha1.RedisFault{}
+	for _, read := range []*v1alpha1.RedisFault{stale, recorded} {
+		if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded.Status.StartTime = &metav1.MicroTime{Time: t0}
+	if err := live.Status().Update(t.Context(), recorded); err != nil {
+		t.Fatal(err)
+	}
+	// without rules, servers and kinds of faults: whatever asks one of them panics
+	r := &Reconciler{Client: live, APIReader: live, Clock: testingclock.NewFakePassiveClock(t0)}
+	s := &scope.Fault{Fault: stale.DeepCopy(), Before: stale}
+	o := r.perform(t.Context(), s, lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultRecord})
+	if !o.Stale || s.Fault.Status.StartTime != nil {
+		t.Errorf("%+v with the record of %v; want a stale copy", o, s.Fault.Status.StartTime)
+	}
+}
