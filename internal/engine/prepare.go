@@ -127,6 +127,9 @@ func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
 	if r.run.Redis == nil {
 		return nil
 	}
+	if err := r.findKeys(within, c); err != nil {
+		return err
+	}
 	return r.tryCommands(ctx, c)
 }
 

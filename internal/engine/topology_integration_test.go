@@ -54,10 +54,12 @@ func TestHealthyCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 	for name, what := range map[string]func(*testing.T, *redistest.Cluster){
-		"ledger of a clean run":    ledgerOfACleanRun,
-		"every server is observed": everyServerIsObserved,
-		"go-redis":                 goRedisOnACluster,
-		"reads go to replicas":     readsGoToReplicasOfACluster,
+		"ledger of a clean run":               ledgerOfACleanRun,
+		"every server is observed":            everyServerIsObserved,
+		"go-redis":                            goRedisOnACluster,
+		"reads go to replicas":                readsGoToReplicasOfACluster,
+		"natural commands are not redirected": naturalCommandsAreNotRedirected,
+		"keys in different slots are refused": keysInDifferentSlotsAreRefused,
 		"clean runs": func(t *testing.T, c *redistest.Cluster) {
 			cleanRuns(t, plan.TopologyCluster,
 				c.Addresses(), 3)

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis/resp"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // commands are the workload's commands, encoded.
@@ -18,7 +16,8 @@ type commands struct {
 	mix
 	keyspace  plan.Keyspace
 	templates []*resp.Template
-	keys      []*keyWord // the routing key of each; nil = it has none
+	words     [][]*word // of each
+	keys      []*word   // the routing key of each; nil = it has none
 	values    *valuePool
 }
 
@@ -43,12 +42,13 @@ func (c *commands) compile(words []string, prefix string) error {
 	if err != nil {
 		return err
 	}
-	key, err := keyOf(words, prefix)
+	all, err := compileWords(words, prefix)
 	if err != nil {
 		return err
 	}
 	c.templates = append(c.templates, t)
-	c.keys = append(c.keys, key)
+	c.words = append(c.words, all)
+	c.keys = append(c.keys, guessKey(words, all))
 	return nil
 }
 
@@ -67,9 +67,9 @@ func fillKeys(ctx context.Context, f *Filler, k plan.Keyspace, values *valuePool
 	if err != nil {
 		return fmt.Errorf("compile the command %q of the prefill: %w", words, err)
 	}
-	key, err := keyOf(words, k.Prefix)
+	key, err := compileWord(words[1], k.Prefix)
 	if err != nil {
-		return fmt.Errorf("find the key in the command %q of the prefill: %w", words, err)
+		return fmt.Errorf("compile the key %q of the prefill: %w", words[1], err)
 	}
 	return f.Write(ctx, Data{
 		What:    "keys",
@@ -160,40 +160,6 @@ func (s *commandSource) Append(dst []byte, r *Request) ([]byte, int) {
 
 func (s *commandSource) take(r *Request) {
 	s.args.Key, s.args.Int, s.args.User, s.args.Seq = r.Key, r.state[0], r.User, uint64(r.state[1])
-}
-
-// keyWord is the word of a command that determines its slot.
-type keyWord struct{ tmpl *resp.Template }
-
-// keyOf returns the first word with {key}, otherwise the second word, which is the first key of
-// nearly all commands; nil if there is none.
-// A wrong guess costs a redirection (MOVED), not the request.
-func keyOf(words []string, prefix string) (*keyWord, error) {
-	if len(words) < 2 {
-		return nil, nil
-	}
-	word := words[1]
-	for _, w := range words[1:] {
-		if strings.Contains(w, "{key}") {
-			word = w
-			break
-		}
-	}
-	if strings.Contains(word, "{value}") {
-		return nil, nil // ECHO {value}: no key
-	}
-	t, err := resp.Compile([]string{word}, prefix)
-	if err != nil {
-		return nil, err
-	}
-	return &keyWord{t}, nil
-}
-
-// slot returns the slot of the key. It encodes the key into scratch and returns scratch for reuse.
-func (k *keyWord) slot(scratch []byte, a *resp.Args) (uint16, []byte) {
-	scratch = k.tmpl.Append(scratch[:0], a)
-	key := scratch[len("*1\r\n$"):]
-	return topology.SlotOf(key[bytes.IndexByte(key, '\n')+1 : len(key)-2]), scratch
 }
 
 // head returns the beginning of an encoded command with the given number of words and first words.

@@ -14,7 +14,7 @@ type rateLimiter struct {
 	prefix   string
 	incr     []byte
 	pexpire  []byte
-	key      *keyWord
+	key      *word
 }
 
 func newRateLimiter(s *plan.Workload) (*rateLimiter, error) {
@@ -26,7 +26,7 @@ func newRateLimiter(s *plan.Workload) (*rateLimiter, error) {
 	}
 	l.incr, l.pexpire = head(2, "INCR"), head(3, "PEXPIRE")
 	var err error
-	l.key, err = keyOf([]string{"INCR", "{key}"}, l.prefix)
+	l.key, err = compileWord("{key}", l.prefix)
 	return l, err
 }
 
