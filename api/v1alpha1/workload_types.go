@@ -46,6 +46,7 @@ type Workload struct {
 }
 
 // WorkloadCommand is one operation of a mix.
+// +kubebuilder:validation:XValidation:rule="!(self.command[0].upperAscii() in ['MULTI', 'EXEC', 'DISCARD', 'WATCH', 'UNWATCH', 'SUBSCRIBE', 'PSUBSCRIBE', 'SSUBSCRIBE', 'UNSUBSCRIBE', 'PUNSUBSCRIBE', 'SUNSUBSCRIBE', 'MONITOR', 'SELECT', 'HELLO', 'AUTH', 'READONLY', 'READWRITE', 'ASKING', 'QUIT', 'RESET', 'SYNC', 'PSYNC', 'REPLCONF']) && !(self.command.size() > 1 && self.command[0].upperAscii() == 'CLIENT' && self.command[1].upperAscii() in ['REPLY', 'TRACKING', 'CACHING', 'SETNAME', 'SETINFO', 'NO-EVICT', 'NO-TOUCH', 'CAPA', 'IMPORT-SOURCE'])",fieldPath=".command",messageExpression="self.command[0] + ' changes the connection that it is sent over, which requests of all operations share'"
 type WorkloadCommand struct {
 	// name of the operation in every result.
 	// +required
@@ -63,7 +64,8 @@ type WorkloadCommand struct {
 
 	// command and its arguments. Placeholders: {key} a key of the keyspace, {value} random bytes,
 	// {int} a random number below keyspace.keys, {user} the virtual user's number, {seq} a number that
-	// increases with each request of a connection.
+	// increases with each request of a connection. Other words in braces are refused, as they would be
+	// one hot key; \{ is a brace that begins none.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

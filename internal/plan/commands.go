@@ -23,6 +23,14 @@ func (l commandList) check(*Keyspace) string {
 		if len(c.Words) == 0 || c.Words[0] == "" {
 			return fmt.Sprintf("[%d].command: must begin with the name of a command of Redis", i)
 		}
+		if problem := connectionProblem(c.Words); problem != "" {
+			return fmt.Sprintf("[%d].command: %s", i, problem)
+		}
+		for k, word := range c.Words {
+			if problem := placeholderProblem(word, Placeholders); problem != "" {
+				return fmt.Sprintf("[%d].command[%d]: %s", i, k, problem)
+			}
+		}
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -142,6 +143,9 @@ var httpMethods = []string{
 var placeholders = strings.NewReplacer("{int}", "0", "{user}", "0", "{seq}", "0")
 
 func (h *HTTP) check(k *Keyspace) string {
+	if problem := h.placeholderProblem(); problem != "" {
+		return problem
+	}
 	example := placeholders.Replace(strings.ReplaceAll(h.URL, "{key}", k.Prefix+"0"))
 	u, err := url.Parse(example)
 	switch {
@@ -157,6 +161,21 @@ func (h *HTTP) check(k *Keyspace) string {
 	for i, header := range h.Headers {
 		if strings.ContainsAny(header.Value, "\r\n") {
 			return fmt.Sprintf("headers[%d].value: must be one line", i)
+		}
+	}
+	return ""
+}
+
+// placeholderProblem returns which field has what looks like a placeholder; "" = none.
+func (h *HTTP) placeholderProblem() string {
+	texts := []struct{ field, text string }{{"url", h.URL}, {"body", h.Body}}
+	for i, header := range h.Headers {
+		texts = append(texts, struct{ field, text string }{fmt.Sprintf("headers[%d].value", i), header.Value})
+	}
+	known := slices.DeleteFunc(slices.Clone(Placeholders), func(p Placeholder) bool { return p.Text == "{value}" })
+	for _, t := range texts {
+		if problem := placeholderProblem(t.text, known); problem != "" {
+			return t.field + ": " + problem
 		}
 	}
 	return ""

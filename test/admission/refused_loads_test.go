@@ -2,7 +2,17 @@
 
 package admission_test
 
-import "strings"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/internal/plan"
+)
 
 var refusedLoadTests = []refusal{
 	{"no workload", `{workload: null}`, "spec.workload", "Required value"},
@@ -398,4 +408,38 @@ var refusedLoadTests = []refusal{
 	{"error rate without percent", `{objectives: {maxErrorRate: "0.1"}}`, "spec.objectives.maxErrorRate", "should match"},
 	{"error rate above 100%", `{objectives: {maxErrorRate: "100.1%"}}`, "spec.objectives.maxErrorRate", "should match"},
 	{"ttl below 0", `{ttlSecondsAfterFinished: -1}`, "spec.ttlSecondsAfterFinished", "greater than or equal to 0"},
+}
+
+// A command that changes its connection is refused by its name, in any spelling; its neighbours, and braces that are
+// meant, are not.
+func TestConnectionCommandsAreRefused(t *testing.T) {
+	names := plan.ConnectionCommands()
+	if len(names) < 25 {
+		t.Fatalf("%q", names)
+	}
+	load := func(words []string) *unstructured.Unstructured {
+		quoted, err := json.Marshal(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object(t, "RedisLoadTest", name(t), fmt.Sprintf(`{workload: {commands: [{name: a, command: %s}]}}`, quoted))
+	}
+	for _, name := range names {
+		words := strings.Fields(strings.ToLower(name) + " x")
+		err := strict.Create(t.Context(), load(words), client.DryRunAll)
+		expectRefusal(t, err, "spec.workload.commands[0].command", words[0]+" changes the connection")
+		expectFileRefused(t, load(words), "spec.workload.commands[0].command", words[0]+" changes the connection")
+	}
+	for _, words := range [][]string{
+		{"CLIENT", "LIST"},
+		{"CLIENT"},
+		{"PUBLISH", "a", "{value}"},
+		{"SET", `\{tag}:{key}`, "{value}"},
+		{"SET", "{{key}}:a{{int}}", "{"},
+		{"EVAL", "return {KEYS[1], '{1}'}", "1", "{a{user}b}"},
+	} {
+		if err := strict.Create(t.Context(), load(words), client.DryRunAll); err != nil {
+			t.Errorf("%q: %v", words, err)
+		}
+	}
 }

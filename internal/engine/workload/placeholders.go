@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -21,7 +22,8 @@ type textArgs struct {
 	seq    int64
 }
 
-var textPlaceholder = regexp.MustCompile(`\{(key|int|user|seq)\}`)
+// textPlaceholder is a placeholder, or a brace that begins none.
+var textPlaceholder = regexp.MustCompile(`\\\{|\{(key|int|user|seq)\}`)
 
 func cutText(s string) text {
 	var t text
@@ -30,7 +32,7 @@ func cutText(s string) text {
 		if at[0] > from {
 			t = append(t, s[from:at[0]])
 		}
-		t = append(t, s[at[0]:at[1]])
+		t = append(t, strings.TrimPrefix(s[at[0]:at[1]], `\`))
 		from = at[1]
 	}
 	if from < len(s) {

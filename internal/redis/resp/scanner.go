@@ -66,6 +66,10 @@ func (s *Scanner) Pending() bool {
 	return s.bytes > 0
 }
 
+// queued is the reply to a command in a transaction: it is not carried out until EXEC, which the load
+// does not send. Only a proxy, or a server at fault, has a connection in that state.
+const queued = "QUEUED"
+
 // Next scans p up to the end of the first reply that ends in it. It returns the number of scanned
 // bytes; if done, r is that reply, otherwise p was scanned completely. The error wraps ErrProtocol.
 func (s *Scanner) Next(p []byte) (n int, r Reply, done bool, err error) {
@@ -86,6 +90,9 @@ func common(p []byte) int {
 	}
 	switch p[0] {
 	case '+', ':':
+		if p[1] == queued[0] {
+			return 0
+		}
 		for i, c := range p[1:min(len(p), 24)] {
 			if c == '\n' {
 				return i + 2
@@ -175,7 +182,14 @@ func (s *Scanner) header(line []byte) (bool, error) {
 	}
 	body := line[1:]
 	switch line[0] {
-	case '+', ':', ',', '#', '(':
+	case '+':
+		if string(body) == queued {
+			s.fail(body)
+			return s.element(), nil
+		}
+		s.note(OK)
+		return s.element(), nil
+	case ':', ',', '#', '(':
 		s.note(OK)
 		return s.element(), nil
 	case '_':

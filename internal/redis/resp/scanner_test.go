@@ -54,6 +54,9 @@ var replyTests = []struct {
 	{"map", "%2\r\n+a\r\n:1\r\n+b\r\n:2\r\n", []Reply{{OK, 0, 20}}},
 	{"set", "~1\r\n:1\r\n", []Reply{{OK, 0, 8}}},
 	{"error", "-READONLY You can't write\r\n", []Reply{fail(record.ClassReadOnly, 27)}},
+	{"queued in a transaction", "+QUEUED\r\n+QUEUE\r\n$6\r\nQUEUED\r\n+Q\r\n", []Reply{
+		fail(record.ClassOther, 9), {OK, 0, 8}, {OK, 0, 12}, {OK, 0, 4},
+	}},
 	{"error without text", "-\r\n", []Reply{fail(record.ClassOther, 3)}},
 	{"blob error", "!6\r\nSYNTAX\r\n", []Reply{fail(record.ClassOther, 12)}},
 	{"error within EXEC", "*2\r\n+OK\r\n-OOM no\r\n", []Reply{fail(record.ClassOOM, 18)}},

@@ -36,6 +36,9 @@ var placeholders = map[string]placeholder{
 	"{seq}":   seqPlace,
 }
 
+// escapedBrace is a brace that begins no placeholder.
+const escapedBrace = `\{`
+
 // part is a part of a word: literal bytes, or a placeholder preceded by text.
 type part struct {
 	place placeholder
@@ -74,8 +77,8 @@ type Template struct {
 }
 
 // Compile encodes a command's words. The placeholders {key}, {value}, {int}, {user} and {seq} may
-// be anywhere in a word, also several times; other braces are literal (hash tags). {key} is
-// replaced by prefix and the key's number.
+// be anywhere in a word, also several times; other braces are literal (hash tags), as is one after a
+// backslash, which is left out. {key} is replaced by prefix and the key's number.
 func Compile(words []string, prefix string) (*Template, error) {
 	if len(words) == 0 {
 		return nil, errors.New("a command needs at least one word")
@@ -105,6 +108,11 @@ func split(word, prefix string) []part {
 	var parts []part
 	var text strings.Builder
 	for len(word) > 0 {
+		if rest, ok := strings.CutPrefix(word, escapedBrace); ok {
+			text.WriteByte('{')
+			word = rest
+			continue
+		}
 		if word[0] == '{' {
 			if end := strings.IndexByte(word, '}'); end > 0 {
 				if place, ok := placeholders[word[:end+1]]; ok {

@@ -1,6 +1,10 @@
 package load
 
 import (
+	"fmt"
+	"strings"
+
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
@@ -20,7 +24,7 @@ func reportOf(load *result.Load, series *merged.Series) *report.Document {
 	})
 }
 
-const loadHelp = `Load a Redis from this machine, without a cluster, and write what was measured.
+var loadHelp = `Load a Redis from this machine, without a cluster, and write what was measured.
 
 What to send comes from a RedisLoadTest (-f), the same object that is applied to a cluster, or from flags. A flag overrides
 the file. Without both, 50 users send one SET to nine GETs to 127.0.0.1:6379 for 30 seconds. Workloads other than
@@ -30,6 +34,11 @@ commands (rankings, rate limiters, an HTTP API, a database behind a cache) need 
 the send. --rate makes an open loop: the times of the requests are fixed in advance, and latency counts from these, so that it
 includes the time spent waiting for slow replies. --search finds the highest rate of an open loop that meets the objectives of
 latency and errors: it doubles the rate until they are missed, then bisects.
+
+The placeholders of a command, each replaced anew for every request:
+` + placeholders() + `
+Other words in braces, and the placeholders of other tools, are refused; \{ is a brace that begins none. Commands that change their
+connection (MULTI, SELECT, SUBSCRIBE, MONITOR, ...) are refused, too: requests of all kinds share the connections.
 
 The verdict is Pass if all objectives are met and nothing is in doubt, Fail if an objective is missed or no request succeeded, and
 Inconclusive if the figures cannot be relied on, for instance because this machine limited the load, with the reason.
@@ -45,6 +54,15 @@ Exit codes:
   1    the verdict is Fail
   2    the verdict is Inconclusive, or an error: a flag or a file is invalid, Redis cannot be reached, a command was rejected
   130  interrupted; the result until then was written`
+
+// placeholders lists those of a command's words, a line each.
+func placeholders() string {
+	var list strings.Builder
+	for _, p := range plan.Placeholders {
+		fmt.Fprintf(&list, "  %-8s %s\n", p.Text, p.Meaning)
+	}
+	return strings.TrimSuffix(list.String(), "\n")
+}
 
 const loadExamples = `  # 100 users for a minute against a port-forwarded Redis
   {name} load --address 127.0.0.1:6379 --users 100 --connections 100 --duration 1m
