@@ -50,6 +50,12 @@ type LoadSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Drained int64 `json:"drained"`
 
+	// redirected is how often a node of a cluster answered MOVED or ASK, and the request was sent again
+	// to another one. Not counted with driver GoRedis.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Redirected int64 `json:"redirected,omitempty"`
+
 	// latency of successes.
 	// +optional
 	Latency *LatencySummary `json:"latency,omitempty"`
@@ -164,6 +170,11 @@ type OperationSummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
+	// misses is the number of successes of a read that were answered by null: what was to be read does
+	// not exist.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Misses int64 `json:"misses,omitempty"`
 	// throughput is the mean of successes per second: over the measured time, or, for a test of a
 	// benchmark in sequence, over its part of that.
 	// +optional

@@ -18,6 +18,7 @@ func Summary(r *result.Load) *v1alpha1.LoadSummary {
 		Dropped:       int64(r.Total.Dropped),
 		ErrorsByClass: ErrorCounts(r.Errors),
 		Drained:       int64(r.Total.Drained),
+		Redirected:    int64(r.Total.Redirected),
 		Latency:       latencyOf(r.Total.Latency),
 		Shards:        shardsOf(r.Shards),
 		Workload:      workloadOf(r.Workload),
@@ -47,6 +48,7 @@ func Summary(r *result.Load) *v1alpha1.LoadSummary {
 			Name:       o.Name,
 			Requests:   int64(o.Requests),
 			Errors:     int64(o.Errors()),
+			Misses:     int64(o.Misses),
 			Throughput: v1alpha1.DecimalOf(o.Throughput),
 			Latency:    latencyOf(o.Latency),
 		})

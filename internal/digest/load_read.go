@@ -29,6 +29,7 @@ func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load
 			Failed:     uint64(sum.Failed),
 			Unknown:    uint64(sum.Unknown),
 			Dropped:    uint64(sum.Dropped),
+			Redirected: uint64(sum.Redirected),
 			Throughput: numberOr0(sum.Throughput),
 			ErrorRate:  numberOr0(sum.ErrorRate),
 			Latency:    quantilesOf(sum.Latency),
@@ -96,6 +97,7 @@ func operationOf(o *v1alpha1.OperationSummary) result.Operation {
 		Requests:   uint64(o.Requests),
 		OK:         uint64(o.Requests - o.Errors),
 		Failed:     uint64(o.Errors),
+		Misses:     uint64(o.Misses),
 		Throughput: numberOr0(o.Throughput),
 		Latency:    quantilesOf(o.Latency),
 	}

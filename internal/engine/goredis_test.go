@@ -72,7 +72,12 @@ func (c *memCluster) publish() {
 	}
 	for _, s := range append(c.servers[:3:3], c.replica) {
 		s.Answer("CLUSTER", b.String())
-		s.Answer("COMMAND", commandsOfGoRedis)
+		s.Script("COMMAND", func(_ string, words []string) any {
+			if len(words) > 1 {
+				return nil
+			}
+			return memredis.Raw(commandsOfGoRedis)
+		})
 	}
 }
 

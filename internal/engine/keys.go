@@ -55,7 +55,7 @@ func keysOf(ctx context.Context, c *redis.Conn, words []string) ([]string, bool,
 		return nil, false, err
 	}
 	answer := answers[0]
-	if !answer.IsError() {
+	if answer.Type == '*' {
 		var keys []string
 		for _, key := range answer.Items {
 			keys = append(keys, key.Text)

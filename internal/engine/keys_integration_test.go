@@ -204,6 +204,44 @@ func naturalCommandsAreNotRedirected(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
+// The reads that find nothing are those that the server counts as misses.
+func TestMissesAreThoseOfTheServer(t *testing.T) {
+	for _, driver := range []plan.Driver{plan.NativeDriver, plan.GoRedisDriver} {
+		t.Run(string(driver), func(t *testing.T) {
+			t.Parallel()
+			s := redistest.NewServer(t, redistest.Options{})
+			p := realPlan(s.Address())
+			p.Client.Driver, p.Info = driver, 0
+			p.Shape = plan.Shape{Users: 4, Requests: 2000}
+			p.Workload.Keyspace.Keys, p.Workload.Commands = 400, nil
+			for _, words := range []string{"GET {key}", "HGET h{int} f", "SET {key} {value} NX"} {
+				p.Workload.Commands = append(p.Workload.Commands,
+					plan.Command{Name: words[:4], Weight: 1, Words: strings.Fields(words)})
+			}
+			r := prepared(t, p)
+			s.Do("CONFIG", "RESETSTAT") // without the commands that were tried
+			o, sink := collect(t)
+			if err := r.Run(t.Context(), time.Now(), sink); err != nil {
+				t.Fatal(err)
+			}
+			var missed [3]uint64
+			for _, iv := range o.intervals {
+				for op := range iv.Ops {
+					missed[op] += iv.Ops[op].Missed
+				}
+			}
+			info, err := s.Client().InfoMap(t.Context(), "stats").Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			counted := info["Stats"]["keyspace_misses"]
+			if missed[0] == 0 || missed[1] < 400 || missed[2] > 0 || fmt.Sprint(missed[0]+missed[1]) != counted {
+				t.Errorf("misses by operation %v, the server counted %s: %s", missed, counted, describe(o))
+			}
+		})
+	}
+}
+
 // movedBy is how often the nodes have answered MOVED.
 func movedBy(t *testing.T, c *redistest.Cluster) (sum uint64) {
 	t.Helper()

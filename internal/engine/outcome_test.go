@@ -80,17 +80,7 @@ func total(list []uint64) (sum uint64) {
 }
 
 func addOp(into *record.Op, op *record.Op) {
-	into.Due += op.Due
-	into.Sent += op.Sent
-	into.OK += op.OK
-	into.Fail += op.Fail
-	into.Unknown += op.Unknown
-	into.Dropped += op.Dropped
-	into.BytesIn += op.BytesIn
-	into.BytesOut += op.BytesOut
-	for c := range op.Errors {
-		into.Errors[c] += op.Errors[c]
-	}
+	into.Add(&op.Counts)
 	into.Latency = histogram.Merge(into.Latency, op.Latency)
 	into.Service = histogram.Merge(into.Service, op.Service)
 	into.Waited = histogram.Merge(into.Waited, op.Waited)

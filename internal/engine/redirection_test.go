@@ -171,6 +171,10 @@ func TestTruthEachRequestFollowsItsOwnRedirection(t *testing.T) {
 		p.Shape = plan.Shape{Users: 10, Requests: 200}
 		o := w.during(t, p, 0, func() {})
 		wrong := w.nodes[1].Calls("GET") + w.nodes[2].Calls("SET")
+		if answered := w.nodes[0].Calls("GET") + w.nodes[0].Calls("SET"); o.sum.Redirected == 0 ||
+			o.sum.Redirected != uint64(answered) {
+			t.Errorf("%d redirections are counted, the node answered MOVED %d times", o.sum.Redirected, answered)
+		}
 		truth.Report(t, "T15", "MOVED to two servers with addedLatency", "0 of 200 requests at the other's server",
 			fmt.Sprintf("%d of %d", wrong, o.sum.OK),
 			wrong == 0 && o.sum.OK == 200)

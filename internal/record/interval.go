@@ -19,16 +19,21 @@ import (
 // under Sent in the interval in which it was written, under Due in the interval for which it was
 // scheduled.
 type Counts struct {
-	Due      uint64 // open loop: arrivals scheduled for this interval; closed loop: equals Sent
-	Sent     uint64 // written to a connection
-	OK       uint64 // replied to in time, without an error
-	Drained  uint64 // of OK, those replied to after the load's planned end: not part of a rate
-	Fail     uint64 // certainly not applied: an error reply, or no connection could be established
-	Unknown  uint64 // sent, then timed out, replied to too late, or the connection broke
-	Dropped  uint64 // open loop: never sent, because requestTimeout had passed since its arrival
-	BytesOut uint64
-	BytesIn  uint64
-	Errors   [NumClasses]uint64 // Fail and Unknown by class; sums to Fail+Unknown
+	Due     uint64 // open loop: arrivals scheduled for this interval; closed loop: equals Sent
+	Sent    uint64 // written to a connection
+	OK      uint64 // replied to in time, without an error
+	Drained uint64 // of OK, those replied to after the load's planned end: not part of a rate
+	Fail    uint64 // certainly not applied: an error reply, or no connection could be established
+	Unknown uint64 // sent, then timed out, replied to too late, or the connection broke
+	Dropped uint64 // open loop: never sent, because requestTimeout had passed since its arrival
+	// of OK, those of a read that were answered by null: what was to be read does not exist
+	Missed uint64
+	// redirections (MOVED, ASK, TRYAGAIN) that were followed, in the interval of their arrival; a
+	// request may have several
+	Redirected uint64
+	BytesOut   uint64
+	BytesIn    uint64
+	Errors     [NumClasses]uint64 // Fail and Unknown by class; sums to Fail+Unknown
 }
 
 // Op is one operation (a named command of the workload) during one interval.

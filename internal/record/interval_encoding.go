@@ -9,7 +9,7 @@ import (
 )
 
 // intervalVersion is the first byte of an encoded interval.
-const intervalVersion = 8
+const intervalVersion = 9
 
 // AppendInterval appends an interval in the form that pods send: a version byte, then numbers as
 // varints and bucket indices as differences.

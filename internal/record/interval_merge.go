@@ -26,10 +26,10 @@ func (o *Op) MergeHistograms(from *Op) {
 }
 
 // Figures lists the counts in the order of the encoding.
-func (c *Counts) Figures() [9]*uint64 {
+func (c *Counts) Figures() [11]*uint64 {
 	return [...]*uint64{
 		&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown,
-		&c.Dropped, &c.Drained,
+		&c.Dropped, &c.Drained, &c.Missed, &c.Redirected,
 	}
 }
 

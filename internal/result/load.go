@@ -142,7 +142,11 @@ type Operation struct {
 	Failed  uint64 `json:"failed"`  // without effect
 	Unknown uint64 `json:"unknown"` // with or without effect
 	// never sent, because they would have been too late
-	Dropped    uint64  `json:"dropped"`
+	Dropped uint64 `json:"dropped"`
+	// of OK, reads that were answered by null, as GET of a key that does not exist
+	Misses uint64 `json:"misses,omitempty"`
+	// redirections of a cluster (MOVED, ASK) that were followed
+	Redirected uint64  `json:"redirected,omitempty"`
 	Throughput float64 `json:"throughputPerSecond"`
 	// how long it was sent, if operations were sent one after the other; Throughput counts this time
 	Sent *Seconds `json:"sentSeconds,omitempty"`
@@ -160,6 +164,15 @@ type Operation struct {
 	Unexplained *float64 `json:"unexplainedShare,omitempty"`
 	// of one operation of several: the longest time in which a request waited in vain
 	LongestGap *Gap `json:"longestGap,omitempty"`
+}
+
+// HitRatio is the share of an operation's successes that found what they read; nil if nothing was
+// missed, as by an operation that writes.
+func (o *Operation) HitRatio() *float64 {
+	if o.Misses == 0 || o.OK == 0 {
+		return nil
+	}
+	return new(float64(o.OK-min(o.OK, o.Misses)) / float64(o.OK))
 }
 
 // ErrorCount is how often one class of error occurred.

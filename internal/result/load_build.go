@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -95,9 +96,26 @@ func (r *Load) doubt() {
 	if b != nil && b.Component == string(bottleneck.LoadGenerator) && !b.Stalled {
 		r.Doubt("LoadGeneratorSaturated", "the load generator was the bottleneck: "+b.Evidence)
 	}
+	r.doubtRedirected()
 	if s := r.Search; s != nil && !s.Done {
 		r.Doubt("SearchUnfinished", "the search did not complete: "+s.Message)
 	}
+}
+
+// redirectedMost is the share of redirected requests beyond which a load measures the client's wrong
+// routes: a topology that changes costs each connection a few.
+const redirectedMost = 0.01
+
+// doubtRedirected adds a doubt if requests went to nodes that do not have their keys.
+func (r *Load) doubtRedirected() {
+	n, all := r.Total.Redirected, r.Total.Requests
+	if float64(n) <= redirectedMost*float64(all) {
+		return
+	}
+	r.Doubt("Redirected", fmt.Sprintf(
+		"nodes answered MOVED or ASK %d times for %d requests, which were sent again: their latency is that "+
+			"of several round trips; slots were moving, or the nodes did not say which words of a command are "+
+			"its keys (COMMAND GETKEYS)", n, all))
 }
 
 // Doubt adds a reason why the figures are inconclusive.
@@ -226,6 +244,8 @@ func OperationOf(name string, f *summary.Figures) Operation {
 		Failed:     f.Fail,
 		Unknown:    f.Unknown,
 		Dropped:    f.Dropped,
+		Misses:     f.Missed,
+		Redirected: f.Redirected,
 		Throughput: f.Throughput,
 		ErrorRate:  f.ErrorRate,
 		Latency:    quantilesOf(f.Latency),

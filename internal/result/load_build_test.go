@@ -155,6 +155,14 @@ func TestDoubtsOfALoad(t *testing.T) {
 			&Load{Search: &Search{Message: "too short"}},
 			[]impact.Doubt{{Reason: "SearchUnfinished", Message: "the search did not complete: too short"}},
 		},
+		"a few redirections": {&Load{Total: Operation{Requests: 1000, Redirected: 10}}, nil},
+		"redirections": {
+			&Load{Total: Operation{Requests: 1000, Redirected: 11}},
+			[]impact.Doubt{{Reason: "Redirected", Message: "nodes answered MOVED or ASK 11 times for 1000 requests, which " +
+				"were sent again: their latency is that of several round trips; slots were moving, or the nodes did not say " +
+				"which words of a command are its keys (COMMAND GETKEYS)"}},
+		},
+		"redirections without a request": {&Load{}, nil},
 	} {
 		tt.result.doubt()
 		if diff := cmp.Diff(tt.want, tt.result.Doubts); diff != "" {

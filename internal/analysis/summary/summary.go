@@ -17,6 +17,8 @@ type Figures struct {
 	Fail       uint64
 	Unknown    uint64
 	Dropped    uint64
+	Missed     uint64                    // of OK, reads of what does not exist
+	Redirected uint64                    // redirections that were followed
 	ByClass    [record.NumClasses]uint64 // Fail and Unknown
 	ErrorRate  float64                   // (fail + unknown + dropped) / Requests; 0 without requests
 	Throughput float64                   // successes/s, without drained ones
@@ -203,6 +205,8 @@ func (f *Figures) add(c *record.Counts) {
 	f.Fail += c.Fail
 	f.Unknown += c.Unknown
 	f.Dropped += c.Dropped
+	f.Missed += c.Missed
+	f.Redirected += c.Redirected
 	f.BytesOut += c.BytesOut
 	f.BytesIn += c.BytesIn
 	for class, n := range c.Errors {

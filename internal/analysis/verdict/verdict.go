@@ -143,6 +143,7 @@ var phrases = map[string]string{
 	impact.CoarseRecord:             "the record is too coarse",
 	impact.ShardPartlyFailed:        "one shard may have had an outage that was not recorded",
 	"LoadGeneratorSaturated":        "the load generator was too slow",
+	"Redirected":                    "requests went to nodes without their keys",
 	"UsersQueue":                    "the users waited for each other's connections",
 	"SearchUnfinished":              "the search did not complete",
 	"NoRequests":                    "no request was made in the measured time",

@@ -325,6 +325,9 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	default:
 		s.Unknown(op, at, result.Class, waited, result.BytesIn)
 	}
+	if result.Null && c.run.Operations[op].ReadOnly {
+		s.Missed(op, 1)
+	}
 	c.noteGaps(parts, &result, c.noteShard(s, &result, at), sent, at)
 }
 

@@ -150,6 +150,7 @@ func (g *goRedisCaller) Call(
 			return result
 		}
 		if follower == nil || !follower.Follows(op) {
+			result.Null = len(values) == 1 && values[0].Type == '_'
 			return result
 		}
 		if g.out, replies = follower.Next(g.out[:0], &r, values, tally); replies == 0 {

@@ -116,6 +116,16 @@ func (s *Partial) Dropped(op int) {
 	s.Ops[op].Dropped++
 }
 
+// Missed counts n successes, counted by OK already, as answers that there is nothing to read.
+func (s *Partial) Missed(op int, n uint32) {
+	s.Ops[op].Missed += uint64(n)
+}
+
+// Redirected counts a redirection that is followed.
+func (s *Partial) Redirected(op int) {
+	s.Ops[op].Redirected++
+}
+
 // widen extends the span [first, last], -1 = empty, to include at.
 func widen(first, last, at int64) (int64, int64) {
 	if first < 0 || at < first {
@@ -134,6 +144,8 @@ func (s *Partial) addTo(op *record.Op, i int) {
 	op.Fail += o.Fail
 	op.Unknown += o.Unknown
 	op.Dropped += o.Dropped
+	op.Missed += o.Missed
+	op.Redirected += o.Redirected
 	op.BytesOut += o.BytesOut
 	op.BytesIn += o.BytesIn
 	for c, n := range o.Errors {

@@ -38,6 +38,7 @@ func (l *Loop) settle(c *Conn, r *request, lo, at int64) {
 		}
 	case reply.Kind == resp.Error:
 		if reply.Class == record.ClassMoved && l.redirect(r) {
+			l.partialFor(at).Redirected(r.Op)
 			return
 		}
 		if reply.Class == record.ClassReadOnly && !c.pool.place.Replica {
@@ -113,6 +114,9 @@ func (l *Loop) noteSuccess(c *Conn, r *request, alive, lo, at int64) {
 		l.noteReceipt(a)
 	}
 	b.count++
+	if r.reply.Kind == resp.Null && l.run.Operations[r.Op].ReadOnly {
+		b.missed++
+	}
 	b.bytes += uint64(r.reply.Bytes)
 }
 
@@ -173,7 +177,7 @@ type batch struct {
 	op, shard        int
 	lo, at           int64 // when the reply arrived: within [lo, at]
 	latency, service int64 // service -1 in a closed loop
-	count            uint32
+	count, missed    uint32
 	bytes            uint64 // of all replies
 }
 
@@ -185,11 +189,14 @@ func (l *Loop) recordBatch() {
 	}
 	p := l.partialFor(a.at)
 	p.OK(a.op, a.at, a.latency, a.service, a.bytes, a.count)
+	if a.missed > 0 {
+		p.Missed(a.op, a.missed)
+	}
 	l.lastOK = max(l.lastOK, a.at)
 	if l.gaps.Sharded && a.shard < record.MaxShards && a.at < p.End {
 		p.Shard(a.shard).OK += uint64(a.count)
 	}
-	a.count, a.bytes = 0, 0
+	a.count, a.missed, a.bytes = 0, 0, 0
 }
 
 // failed records an outcome other than success at a shard.

@@ -214,4 +214,5 @@ type Result struct {
 	BytesIn  int          // received; 0 if unknown
 	BytesOut int          // sent; 0 if unknown
 	Slot     uint16       // of its key, for a command to a Redis Cluster
+	Null     bool         // the reply of OK is null
 }

@@ -50,6 +50,9 @@ func OfLoad(s *subject.Run) []report.Figure {
 			count("failed", "Failed", t.Failed), count("unknown", "Unknown", t.Unknown),
 			count("dropped", "Dropped", t.Dropped))
 	}
+	if t.Redirected > 0 {
+		list = append(list, count("redirected", "Redirected", t.Redirected))
+	}
 	list = append(list, loadOutage(s), loadLostWrites(s))
 	for i := range s.Load.Operations {
 		o := &s.Load.Operations[i]
@@ -67,6 +70,15 @@ func OfLoad(s *subject.Run) []report.Figure {
 				Unit:  result.UnitShare,
 				Value: ofRequests(o, o.ErrorRate),
 			})
+		if ratio := o.HitRatio(); ratio != nil {
+			list = append(list, report.Figure{
+				Name:  "hitRatio",
+				Of:    o.Name,
+				Label: "Hits of " + o.Name,
+				Unit:  result.UnitShare,
+				Value: ratio,
+			})
+		}
 		if o.Latency != nil {
 			list = append(list, quantileFigures(o.Latency, o.Name)...)
 		}

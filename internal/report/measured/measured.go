@@ -66,7 +66,7 @@ func Operations(l *result.Load, openLoop bool) *report.Section {
 		ID:     "ops",
 		Title:  "Operations",
 		Tables: []report.Table{t},
-		Facts:  lateFacts(l),
+		Facts:  append(lateFacts(l), answerFacts(l)...),
 	}
 	for _, f := range l.Workload {
 		text := ""
@@ -102,6 +102,31 @@ func lateFacts(l *result.Load) (facts []report.Fact) {
 			report.Seconds(stalled.Latency.P99), report.Seconds(p99.P99))
 	}
 	return append(facts, f)
+}
+
+// answerFacts say how many reads found nothing, and how many requests were sent to the wrong node.
+func answerFacts(l *result.Load) (facts []report.Fact) {
+	for i := range l.Operations {
+		o := &l.Operations[i]
+		ratio := o.HitRatio()
+		if ratio == nil {
+			continue
+		}
+		facts = append(facts, report.Fact{
+			Name:  "Hits",
+			Value: report.Share(*ratio),
+			Detail: fmt.Sprintf("%s: %s of %s reads were answered by null, as of keys that do not exist", o.Name,
+				report.Count(o.Misses), report.Count(o.OK)),
+		})
+	}
+	if n := l.Total.Redirected; n > 0 {
+		facts = append(facts, report.Fact{
+			Name:   "Redirected",
+			Value:  report.Count(n),
+			Detail: "times a node answered MOVED or ASK, and the request was sent again to another one",
+		})
+	}
+	return facts
 }
 
 func quantileCells(q *result.Quantiles) []report.Cell {

@@ -351,7 +351,32 @@ func (s *Server) has(name string) bool {
 	return known
 }
 
+// several are the commands with more than one key, and how many words there are from one to the next.
+var several = map[string]int{"MGET": 1, "MSET": 2, "EXISTS": 1, "DEL": 1, "UNLINK": 1}
+
+// getKeys is COMMAND GETKEYS: a command has a key, as its second word, unless it is served before data is.
+func getKeys(c *session, out []byte, words []string) []byte {
+	name := strings.ToUpper(words[0])
+	known, there := commands[name]
+	switch {
+	case !there || !c.server.has(name):
+		return fail(out, "ERR Invalid command specified")
+	case len(words) < known.least:
+		return fail(out, "ERR Invalid number of arguments specified for command")
+	case known.loading || known.least == 1 || name == "EVAL":
+		return fail(out, "ERR The command has no key arguments")
+	}
+	keys := words[1:2:2]
+	for i := 1 + several[name]; i > 1 && i < len(words); i += several[name] {
+		keys = append(keys, words[i])
+	}
+	return bulks(head(out, '*', len(keys)), keys...)
+}
+
 func commandInfo(c *session, out []byte, words []string) []byte {
+	if len(words) > 2 && strings.EqualFold(words[1], "GETKEYS") {
+		return getKeys(c, out, words[2:])
+	}
 	if len(words) != 3 || !strings.EqualFold(words[1], "INFO") {
 		return unknownSubcommand(out, append(words, "")[:2])
 	}
