@@ -20,16 +20,24 @@ type commandList []Command
 
 func (l commandList) check(*Keyspace) string {
 	for i, c := range l {
-		if len(c.Words) == 0 || c.Words[0] == "" {
-			return fmt.Sprintf("[%d].command: must begin with the name of a command of Redis", i)
-		}
-		if problem := connectionProblem(c.Words); problem != "" {
+		if problem := CommandProblem(c.Words); problem != "" {
 			return fmt.Sprintf("[%d].command: %s", i, problem)
 		}
-		for k, word := range c.Words {
-			if problem := placeholderProblem(word, Placeholders); problem != "" {
-				return fmt.Sprintf("[%d].command[%d]: %s", i, k, problem)
-			}
+	}
+	return ""
+}
+
+// CommandProblem returns why the words of a command cannot be an operation of a load; "" = they can.
+func CommandProblem(words []string) string {
+	if len(words) == 0 || words[0] == "" {
+		return "must begin with the name of a command of Redis"
+	}
+	if problem := connectionProblem(words); problem != "" {
+		return problem
+	}
+	for _, word := range words {
+		if problem := placeholderProblem(word, Placeholders); problem != "" {
+			return problem
 		}
 	}
 	return ""

@@ -65,7 +65,7 @@ func TestCommandsAndTextsAreChecked(t *testing.T) {
 		"commands[0].command: CLIENT REPLY changes the connection": {
 			Commands: []Command{{Words: []string{"client", "Reply", "OFF"}}},
 		},
-		"commands[0].command[2]: {valeu} is none of": {
+		"commands[0].command: {valeu} is none of": {
 			Commands: []Command{{Words: []string{"SET", "{key}", "{valeu}"}}},
 		},
 		"http.url: {id} is none of":   {HTTP: &HTTP{URL: "http://a/{id}"}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/words"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // parseCommands parses the values of --command: a Redis command, optionally with a weight, as
@@ -27,8 +28,8 @@ func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--command %q: %w", text, err)
 		}
-		if len(words) == 0 {
-			return nil, fmt.Errorf("--command %q: contains no command", text)
+		if problem := plan.CommandProblem(words); problem != "" {
+			return nil, fmt.Errorf("--command %q: %s", text, problem)
 		}
 		name := operationName(words[0])
 		used[name]++

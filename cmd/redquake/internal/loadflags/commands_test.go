@@ -32,10 +32,13 @@ func TestParseCommands(t *testing.T) {
 
 func TestParseCommandsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                   `--command "": contains no command`,
-		"3:":                 `--command "3:": contains no command`,
-		"0:GET x":            `--command "0:GET x": the weight 0 must be between 1 and 1000000`,
-		"99999999999:GET x":  `--command "99999999999:GET x": the weight 99999999999 must be between 1 and 1000000`,
+		"":                  `--command "": must begin with the name of a command of Redis`,
+		"3:":                `--command "3:": must begin with the name of a command of Redis`,
+		"0:GET x":           `--command "0:GET x": the weight 0 must be between 1 and 1000000`,
+		"99999999999:GET x": `--command "99999999999:GET x": the weight 99999999999 must be between 1 and 1000000`,
+		"3:select 4": `--command "3:select 4": SELECT changes the connection that it is sent over, which requests of ` +
+			`all operations share: set spec.target.database (--database)`,
+		"GET __key__":        `--command "GET __key__": __key__ is a placeholder of memtier_benchmark: write {key}`,
 		`SET "{key} {value}`: `--command "SET \"{key} {value}": a quote is not closed`,
 	} {
 		if _, err := parseCommands([]string{text}); err == nil || err.Error() != want {
