@@ -51,18 +51,9 @@ type layout struct {
 func bitnamiSentinel(t *testing.T) {
 	n := newNamespace(t, "bitnami")
 	n.applyTestdata("bitnami-sentinel.yaml", nil)
-	auth := &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "cache-redis", Key: "redis-password"}}
-	l := layout{n, v1alpha1.RedisTarget{
-		Topology: v1alpha1.TopologySentinel, Auth: auth,
-		Sentinel: &v1alpha1.SentinelTarget{
-			Service:    &v1alpha1.SentinelService{Name: "cache-redis"},
-			MasterName: "mymaster",
-			Auth:       auth,
-		},
-		PodSelector: &metav1.LabelSelector{
-			MatchLabels: map[string]string{"app.kubernetes.io/instance": "cache", "app.kubernetes.io/component": "node"},
-		},
-	}, "6379", "not-a-secret"}
+	sample := &v1alpha1.RedisLoadTest{}
+	n.sample("loadtest-sentinel-chart.yaml", sample)
+	l := layout{n, sample.Spec.Target, "6379", "not-a-secret"}
 	n.rolledOut("cache-redis-node")
 	l.refused("threads", v1alpha1.FaultIOThreads, func(s *v1alpha1.RedisFaultSpec) {
 		s.Action.IOThreads = &v1alpha1.IOThreads{Count: 2}
