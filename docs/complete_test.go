@@ -79,8 +79,8 @@ func TestFields(t *testing.T) {
 	loadTest, fault, kinds := read(t, "docs/redisloadtest.md"), read(t, "docs/redisfault.md"), ""
 	experiment, schedule := read(t, "docs/redisexperiment.md"), read(t, "docs/schedules.md")
 	for _, p := range pages(t) {
-		if strings.HasPrefix(p.path, "docs/faults/") {
-			kinds += p.text
+		if strings.HasPrefix(p.Path, "docs/faults/") {
+			kinds += p.Text
 		}
 	}
 	for _, field := range fields("", reflect.TypeFor[v1alpha1.RedisLoadTestSpec]()) {
@@ -133,10 +133,10 @@ func TestNamedFields(t *testing.T) {
 			`spec\.replicas$|redis\.(redis\.opstreelabs|customConfig|replicas|command))`)
 	checked := 0
 	for _, p := range pages(t) {
-		for _, line := range p.prose {
+		for _, line := range p.Prose {
 			for _, m := range inlineCode.FindAllStringSubmatch(line, -1) {
 				named := path.FindStringSubmatch(m[1])
-				if named == nil || p.path == "docs/api.md" || others.MatchString(m[1]) {
+				if named == nil || p.Path == "docs/api.md" || others.MatchString(m[1]) {
 					continue
 				}
 				if named[1] == "" && (named[3] == "" || !members[named[2]]) {
@@ -145,7 +145,7 @@ func TestNamedFields(t *testing.T) {
 				checked++
 				field := strings.TrimPrefix(strings.ReplaceAll(m[1], "[]", ""), named[1])
 				if !known[field] {
-					t.Errorf("%s names %s, which is not a field", p.path, m[1])
+					t.Errorf("%s names %s, which is not a field", p.Path, m[1])
 				}
 			}
 		}

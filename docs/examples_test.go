@@ -39,21 +39,21 @@ var statusPages = map[string]func() any{
 func TestExamples(t *testing.T) {
 	seen := map[string]int{}
 	for _, p := range pages(t) {
-		for _, b := range p.blocks {
-			if b.language != "yaml" {
+		for _, b := range p.Blocks {
+			if b.Language != "yaml" {
 				continue
 			}
-			if status := statusPages[p.path]; status != nil && strings.HasPrefix(b.text, "status:") {
-				if err := yaml.UnmarshalStrict([]byte(b.text), status()); err != nil {
-					t.Errorf("%s:%d: %v", p.path, b.line, err)
+			if status := statusPages[p.Path]; status != nil && strings.HasPrefix(b.Text, "status:") {
+				if err := yaml.UnmarshalStrict([]byte(b.Text), status()); err != nil {
+					t.Errorf("%s:%d: %v", p.Path, b.Line, err)
 				}
 				seen["status"]++
 				continue
 			}
-			for document := range strings.SplitSeq("\n"+b.text, "\n---\n") {
+			for document := range strings.SplitSeq("\n"+b.Text, "\n---\n") {
 				kind, err := run([]byte(document))
 				if err != nil {
-					t.Errorf("%s:%d: %v", p.path, b.line, err)
+					t.Errorf("%s:%d: %v", p.Path, b.Line, err)
 				}
 				seen[kind]++
 			}

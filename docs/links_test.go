@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/redquake/redquake/internal/testing/markdown"
 )
 
 var (
@@ -22,25 +24,25 @@ func TestLinks(t *testing.T) {
 	all := pages(t)
 	anchors := map[string][]string{}
 	for _, p := range all {
-		anchors[p.path] = anchorsOf(p)
+		anchors[p.Path] = anchorsOf(p)
 	}
 	checked := 0
 	for _, p := range all {
-		for _, line := range p.prose {
+		for _, line := range p.Prose {
 			for _, m := range link.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, ""), -1) {
 				to, anchor, _ := strings.Cut(m[1], "#")
 				if strings.Contains(to, ":") {
 					continue // another site
 				}
 				checked++
-				file := p.path
+				file := p.Path
 				if to != "" {
-					file = path.Join(path.Dir(p.path), to)
+					file = path.Join(path.Dir(p.Path), to)
 				}
 				if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-					t.Errorf("%s links to %s, which is not there", p.path, m[1])
+					t.Errorf("%s links to %s, which is not there", p.Path, m[1])
 				} else if known, ok := anchors[file]; anchor != "" && (!ok || !slices.Contains(known, anchor)) {
-					t.Errorf("%s links to %s: no such heading", p.path, m[1])
+					t.Errorf("%s links to %s: no such heading", p.Path, m[1])
 				}
 			}
 		}
@@ -51,9 +53,9 @@ func TestLinks(t *testing.T) {
 }
 
 // anchorsOf are the names that GitHub gives to a page's headings.
-func anchorsOf(p page) []string {
+func anchorsOf(p markdown.Page) []string {
 	var found []string
-	for _, line := range p.prose {
+	for _, line := range p.Prose {
 		if m := heading.FindStringSubmatch(line); m != nil {
 			found = append(found, slug(m[1]))
 		}
@@ -96,7 +98,7 @@ func TestMakeTargets(t *testing.T) {
 		for _, name := range madeTargets(p) {
 			checked++
 			if !slices.Contains(known, name) {
-				t.Errorf("%s: the Makefile has no target %s", p.path, name)
+				t.Errorf("%s: the Makefile has no target %s", p.Path, name)
 			}
 		}
 	}
@@ -106,12 +108,12 @@ func TestMakeTargets(t *testing.T) {
 }
 
 // madeTargets are the targets in a page's commands: lines of blocks and inline code that begin with make.
-func madeTargets(p page) []string {
+func madeTargets(p markdown.Page) []string {
 	var commands []string
-	for _, b := range p.blocks {
-		commands = append(commands, strings.Split(b.text, "\n")...)
+	for _, b := range p.Blocks {
+		commands = append(commands, strings.Split(b.Text, "\n")...)
 	}
-	for _, line := range p.prose {
+	for _, line := range p.Prose {
 		for _, m := range inlineCode.FindAllStringSubmatch(line, -1) {
 			commands = append(commands, m[1])
 		}

@@ -69,17 +69,17 @@ var objectQuote = regexp.MustCompile("(?m)^<!-- status of (\\S+): ([^>]*) -->\n`
 func TestQuotedObjects(t *testing.T) {
 	quoted := 0
 	for _, p := range pages(t) {
-		text := objectQuote.ReplaceAllStringFunc(p.text, func(block string) string {
+		text := objectQuote.ReplaceAllStringFunc(p.Text, func(block string) string {
 			m := objectQuote.FindStringSubmatch(block)
 			quoted++
 			return "<!-- status of " + m[1] + ": " + m[2] + " -->\n```yaml\n" + quote(t, m[1], strings.Fields(m[2])) + "```"
 		})
-		if text == p.text {
+		if text == p.Text {
 			continue
 		}
 		if os.Getenv("REDQUAKE_DOCS_QUOTE") == "" {
-			t.Errorf("%s quotes objects that are different now; `make objects` writes both", p.path)
-		} else if err := os.WriteFile(filepath.Join(root, p.path), []byte(text), 0o644); err != nil {
+			t.Errorf("%s quotes objects that are different now; `make objects` writes both", p.Path)
+		} else if err := os.WriteFile(filepath.Join(root, p.Path), []byte(text), 0o644); err != nil {
 			t.Error(err)
 		}
 	}

@@ -12,7 +12,7 @@ groups='
 demo: the scripts: ca-certificates git make procps util-linux
 demo: the Redis that is loaded: redis-server redis-tools
 demo: the nodes of the lab: runc containernetworking-plugins iptables conntrack iproute2 busybox-static e2fsprogs
-all: the scripts: curl openssl
+all: the scripts, and the commands that pages show: curl openssl jq
 all: the race detector: gcc libc6-dev
 all: tests of Sentinel: redis-sentinel
 all: tests of caches before databases: postgresql mariadb-server

@@ -27,6 +27,7 @@ postgres            postgresql
 mariadbd            mariadb-server
 mariadb-install-db  mariadb-server
 chromium            chromium
+jq                  jq
 '
 folders=(/usr/sbin "${XDG_CACHE_HOME:-$HOME/.cache}/redquake/servers/bin" /usr/lib/postgresql/*/bin)
 missing= # lines of needed
