@@ -146,6 +146,6 @@ type fixedMap struct{ m atomic.Pointer[topology.Map] }
 
 func (f *fixedMap) Map() *topology.Map           { return f.m.Load() }
 func (f *fixedMap) Refresh(string)               {}
-func (f *fixedMap) Moved(uint16, string)         {}
+func (f *fixedMap) Moved(uint16, string) bool    { return false }
 func (f *fixedMap) OnChange(func(*topology.Map)) {}
 func (f *fixedMap) Close()                       {}

@@ -2,27 +2,31 @@ package engine
 
 import (
 	"fmt"
-	"slices"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// slotMap is the tracker of a cluster: it applies redirections at once, as topology's does.
+// slotMap is the tracker of a cluster: it applies redirections as the real one does, and counts the looks at the
+// topology that are asked for.
 type slotMap struct {
 	mu     sync.Mutex
 	shards []topology.Shard
 	ranges []topology.SlotRange // later ones take precedence
 	m      *topology.Map
 	notify func()
+	looks  atomic.Int64
 }
 
 func (s *slotMap) Map() *topology.Map {
@@ -40,14 +44,23 @@ func (s *slotMap) assign(r topology.SlotRange) {
 	s.notify()
 }
 
-func (s *slotMap) Moved(slot uint16, to string) {
-	shard := slices.IndexFunc(s.shards, func(one topology.Shard) bool { return one.Primary == to })
-	if owner, ok := s.Map().ShardOf(slot); shard >= 0 && (!ok || owner != shard) {
-		s.assign(topology.SlotRange{First: slot, Last: slot, Shard: shard})
+func (s *slotMap) Moved(slot uint16, to string) bool {
+	s.looks.Add(1)
+	s.mu.Lock()
+	next, known := s.m.WithMoved(slot, to)
+	changed := next != s.m
+	if changed {
+		next.Version = s.m.Version + 1
+		s.m = next
 	}
+	s.mu.Unlock()
+	if changed {
+		s.notify()
+	}
+	return known
 }
 
-func (s *slotMap) Refresh(string)               {}
+func (s *slotMap) Refresh(string)               { s.looks.Add(1) }
 func (s *slotMap) OnChange(func(*topology.Map)) {}
 func (s *slotMap) Close()                       {}
 
@@ -209,6 +222,46 @@ func TestTruthProbeFollowsTheSlotOfItsKey(t *testing.T) {
 				truth.Report(t, "T22", "the slot of the probe is "+name, "300 of 300 ok, no gap, no error of the load",
 					fmt.Sprintf("%d of %d ok, %d gaps, %d errors", o.probe.OK, o.probe.Due, len(o.probeGaps), o.sum.Due-o.sum.OK),
 					o.probe.OK == 300 && o.probe.Due == 300 && len(o.probeGaps) == 0 && o.sum.Due == o.sum.OK)
+			})
+		})
+	}
+}
+
+// Redirections that name no server of the cluster, as an answer that cannot be read does, make no shard: the topology
+// is looked at again, and the request has failed by MOVED. Those that lead to one are followed.
+func TestRandomRedirectionsMakeNoShard(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inCluster(t, 3, func(t *testing.T, w *redirecting) {
+				random, lost := rand.New(rand.NewPCG(seed, 37)), uint64(0)
+				w.nodes[0].Script("SET", func(string, []string) any {
+					slot := random.IntN(topology.SlotCount)
+					switch random.IntN(4) {
+					case 0:
+						return memredis.Raw(fmt.Sprintf("-MOVED %d %s", slot, w.nodes[1+random.IntN(2)].Address()))
+					case 1:
+						lost++
+						return memredis.Raw(fmt.Sprintf("-MOVED %d ::%x:%d", slot, random.IntN(1<<16), random.IntN(1<<16)))
+					case 2:
+						lost++
+						to := []string{"", "x", "?:0", "a:b:c", ":70000"}[random.IntN(5)]
+						return memredis.Raw(fmt.Sprintf("-MOVED %d %s", random.IntN(1<<20), to))
+					}
+					return nil
+				})
+				p := bare()
+				p.Workload.Commands = p.Workload.Commands[:1]
+				p.Shape = plan.Shape{Users: 10, Requests: 2000}
+				o := w.during(t, p, 0, func() {})
+				if n := len(w.slots.Map().Shards); n != 3 {
+					t.Errorf("there are %d shards at the end, of 3", n)
+				}
+				if moved := o.sum.Errors[record.ClassMoved]; moved != lost || o.sum.Fail != lost || lost == 0 {
+					t.Errorf("%d failed by MOVED, %d in all, of %d redirections to nowhere", moved, o.sum.Fail, lost)
+				}
+				if looks := uint64(w.slots.looks.Load()); looks < lost {
+					t.Errorf("%d looks at the topology for %d redirections to nowhere", looks, lost)
+				}
 			})
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -101,7 +102,37 @@ func TestKilledPrimaryUnderSentinels(t *testing.T) {
 // answers on a slow machine, until it has heard who has its slots now.
 func TestClusterFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
+	clusterFailover(t, redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{}))
+}
+
+// TestFailoverOfAnIPv6Cluster: MOVED names "::1:7001" there, without brackets.
+func TestFailoverOfAnIPv6Cluster(t *testing.T) { redistest.Each(t, testFailoverOfAnIPv6Cluster) }
+
+func testFailoverOfAnIPv6Cluster(t *testing.T) {
+	t.Parallel()
+	redistest.NeedsIPv6(t)
+	clusterFailover(t, redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Host: "::1"}}))
+}
+
+// TestFailoverOfAClusterThatTellsNoAddress: MOVED names ":7001", or "?:7001" of a node that has no name to announce.
+func TestFailoverOfAClusterThatTellsNoAddress(t *testing.T) {
+	redistest.Each(t, testFailoverOfAClusterThatTellsNoAddress)
+}
+
+func testFailoverOfAClusterThatTellsNoAddress(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"unknown-endpoint", "hostname"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			clusterFailover(t, redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{
+				Options: redistest.Options{Config: []string{"cluster-preferred-endpoint-type " + kind}},
+			}))
+		})
+	}
+}
+
+func clusterFailover(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
 	w := watch(t, followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0))
 	w.until("the load runs", serving)
 	before := c.Shards[0][0].Address()
@@ -109,8 +140,24 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 	c.Failover(c.Shards[0][1])
 	w.follows(shard, before)
 	w.until("three shards are recorded", func(iv *record.Interval) bool { return len(iv.Shards) == 3 })
+	// Every server names the others in its own way.
+	for _, at := range c.Servers() {
+		for _, key := range []string{"a", "b", "c", "d", "e", "f"} { // of all shards
+			err := at.Client().Do(t.Context(), "get", key).Err()
+			if err == nil || !strings.HasPrefix(err.Error(), "MOVED") {
+				continue
+			}
+			to := route.ParseRedirection([]byte(err.Error()), at.Address())
+			if to == nil || c.Find(to.To) == nil || !w.runner.run.Routes.Tracker.Moved(to.Slot, to.To) {
+				t.Errorf("%s answers %v: read as %+v", at.Address(), err, to)
+			}
+		}
+	}
 	if o := w.end(); o.sum.Fail > o.sum.Errors[record.ClassClusterDown] || o.sum.Errors[record.ClassReset] > 0 {
 		t.Errorf("%s\n%q", describe(o), w.runner.ErrorSamples())
+	}
+	if n := len(w.runner.run.Routes.Current().Shards); n != 3 {
+		t.Errorf("the load knows %d shards of 3", n)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 const maxHops = 8
 
 // redirect follows the redirection in a request's error reply, which is not a failure; false if
-// there is none.
+// there is none that leads to a server of the deployment. Then the topology is queried again.
 func (l *Loop) redirect(r *request) bool {
 	to := r.redirection
 	if to == nil || l.layout.Kind != topology.KindCluster || r.hops == maxHops {
@@ -23,9 +23,15 @@ func (l *Loop) redirect(r *request) bool {
 	case route.TryAgain:
 		l.requeue(r, l.route(r))
 	case route.Ask:
-		l.requeue(r, l.poolAt(to.To)).asked = true
+		p := l.poolAt(to.To)
+		if p == nil {
+			return false
+		}
+		l.requeue(r, p).asked = true
 	case route.Moved:
-		l.run.Routes.Tracker.Moved(to.Slot, to.To)
+		if !l.run.Routes.Tracker.Moved(to.Slot, to.To) {
+			return false
+		}
 		if m := l.run.Routes.Current(); m != l.layout {
 			l.follow(m)
 		}
@@ -115,20 +121,32 @@ func (l *Loop) shardOf(slot uint16) int {
 	return min(shard, len(l.primaries)-1)
 }
 
+// mostUnlisted is to how many addresses that no shard has a loop connects at most: one of them is
+// that of a server without slots, and not every user may list those.
+const mostUnlisted = 8
+
 // poolAt returns the pool whose primary has the address. If there is none, as a server without
-// slots may be unknown, it creates a pool for the address.
+// slots may be unknown, it creates a pool for the address; nil where that is none, or one too many.
 func (l *Loop) poolAt(address string) *pool {
 	for shard := range l.layout.Shards {
 		if l.layout.Shards[shard].Primary == address {
 			return l.primaries[shard]
 		}
 	}
+	unlisted := 0
 	for _, p := range l.pools {
-		if p.place.Address == address {
+		switch p.place.Address {
+		case "":
+		case address:
 			return p
+		default:
+			unlisted++
 		}
 	}
 	l.run.Routes.Refresh("ASK names an unknown server " + address)
+	if address == "" || unlisted == mostUnlisted {
+		return nil
+	}
 	return l.newPool(route.Place{Address: address}, min(l.connsPerPool, 4))
 }
 

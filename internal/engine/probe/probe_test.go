@@ -88,6 +88,6 @@ func (f *movingPrimary) set(primary string) {
 
 func (f *movingPrimary) Map() *topology.Map           { return f.m.Load() }
 func (f *movingPrimary) Refresh(string)               {}
-func (f *movingPrimary) Moved(uint16, string)         {}
+func (f *movingPrimary) Moved(uint16, string) bool    { return false }
 func (f *movingPrimary) OnChange(func(*topology.Map)) {}
 func (f *movingPrimary) Close()                       {}

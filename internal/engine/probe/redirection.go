@@ -32,11 +32,17 @@ func (p *Prober) ask(
 		return e
 	}
 	var dialer *dial.Dialer
-	if to.Kind == route.Moved {
-		p.run.Routes.Tracker.Moved(to.Slot, to.To)
+	switch {
+	case to.Kind == route.Moved:
+		if !p.run.Routes.Tracker.Moved(to.Slot, to.To) {
+			return e
+		}
 		p.discard(c)
 		dialer = p.dialer()
-	} else { // the slot is being moved: the next request is for this server again
+	case to.To == "":
+		p.run.Routes.Refresh("ASK names no server")
+		return e
+	default: // the slot is being moved: the next request is for this server again
 		p.putIdle(c)
 		dialer = p.run.Routes.DialerTo(route.Place{Address: to.To}, 0)
 	}

@@ -2,17 +2,17 @@ package route
 
 import (
 	"bytes"
-	"net"
 	"strconv"
 
 	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Redirection is a parsed error reply that names another server.
 type Redirection struct {
 	Kind RedirectionKind
 	Slot uint16
-	To   string // host:port
+	To   string // host:port; "" = it names no server that can be dialled
 }
 
 // RedirectionKind is what a redirection says of its slot.
@@ -43,22 +43,10 @@ func ParseRedirection(message []byte, from string) *Redirection {
 	}
 	slot, address, _ := bytes.Cut(rest, []byte(" "))
 	n, err := strconv.ParseUint(string(slot), 10, 14) // of 16,384
-	if err != nil {
-		return nil
+	if err == nil {
+		r.Slot, r.To = uint16(n), topology.AddressOf(string(address), from)
 	}
-	r.Slot, r.To = uint16(n), withHost(string(address), from)
 	return r
-}
-
-// withHost completes an address of a redirection: a server that does not know its own address
-// leaves the host out.
-func withHost(address, from string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || host != "" {
-		return address
-	}
-	host, _, _ = net.SplitHostPort(from)
-	return net.JoinHostPort(host, port)
 }
 
 // Asking is the command that must precede one for a slot which is being moved.

@@ -23,11 +23,20 @@ func TestParseRedirection(t *testing.T) {
 	for message, want := range map[string]*Redirection{
 		"MOVED 3999 10.0.0.1:6379": {Kind: Moved, Slot: 3999, To: "10.0.0.1:6379"},
 		// the server does not know its own address
-		"ASK 5 :6380":                      {Kind: Ask, Slot: 5, To: "10.0.0.9:6380"},
-		"TRYAGAIN Multiple keys":           {Kind: TryAgain},
-		"CROSSSLOT Keys in request":        nil,
-		"MOVED 70000 10.0.0.1:6379":        nil,
-		"MOVED":                            nil,
+		"ASK 5 :6380":               {Kind: Ask, Slot: 5, To: "10.0.0.9:6380"},
+		"TRYAGAIN Multiple keys":    {Kind: TryAgain},
+		"CROSSSLOT Keys in request": nil,
+		// IPv6 without brackets, as Redis writes it
+		"MOVED 3081 ::1:27354": {Kind: Moved, Slot: 3081, To: "[::1]:27354"},
+		"ASK 3081 [::1]:27354": {Kind: Ask, Slot: 3081, To: "[::1]:27354"},
+		// cluster-preferred-endpoint-type hostname, of a node without one
+		"MOVED 7 ?:6380":                   {Kind: Moved, Slot: 7, To: "10.0.0.9:6380"},
+		"MOVED 7 redis-0.redis:1":          {Kind: Moved, Slot: 7, To: "redis-0.redis:1"},
+		"MOVED 7 nowhere":                  {Kind: Moved, Slot: 7},
+		"ASK 7":                            {Kind: Ask, Slot: 7},
+		"MOVED 7 10.0.0.1:0":               {Kind: Moved, Slot: 7},
+		"MOVED 70000 10.0.0.1:6379":        {Kind: Moved},
+		"MOVED":                            {Kind: Moved},
 		strings.Repeat("x", 10) + " 1 a:1": nil,
 	} {
 		if diff := cmp.Diff(want, ParseRedirection([]byte(message), "10.0.0.9:6379"),

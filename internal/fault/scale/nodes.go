@@ -3,13 +3,13 @@ package scale
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // listed is one line of CLUSTER NODES.
@@ -138,7 +138,7 @@ func parseListing(text, asked string) ([]listed, error) {
 		}
 		place, _, _ := strings.Cut(w[1], ",")
 		place, n.bus, _ = strings.Cut(place, "@")
-		n.address = dialAddress(place, asked)
+		n.address = topology.AddressOf(place, asked)
 		var err error
 		if n.slots, err = parseSlots(w[8:]); err != nil {
 			return nil, err
@@ -149,20 +149,6 @@ func parseListing(text, asked string) ([]listed, error) {
 		return nil, fmt.Errorf("CLUSTER NODES at %s names no node", asked)
 	}
 	return nodes, nil
-}
-
-// dialAddress is the host:port of a node; "" where it has none. A node that never met another has
-// no host in its own entry: it is the host that was asked.
-func dialAddress(place, asked string) string {
-	at := strings.LastIndexByte(place, ':')
-	if at < 0 || place[at+1:] == "0" {
-		return ""
-	}
-	host := place[:at]
-	if host == "" {
-		host, _, _ = net.SplitHostPort(asked)
-	}
-	return net.JoinHostPort(host, place[at+1:])
 }
 
 // parseSlots reads slots and ranges of slots. Slots in migration, such as [93->-ID], are skipped.

@@ -24,6 +24,9 @@ func MapOf(before *Map, views []View) (m *Map, known []string) {
 	groups := mergeViews(views)
 	m = number(before, groups)
 	m.Problem = unassigned(m, views)
+	for _, v := range views {
+		m.spare = append(m.spare, v.Spare...)
+	}
 	for _, g := range groups {
 		if p := g.primary(); p != nil && p.Address != "" {
 			known = append(known, p.Address)
@@ -219,7 +222,8 @@ func choose(before *Map, groups []Group) []int {
 	// its former shard; groups with slots come before others: a failed primary without slots must not
 	// take the number of the replica that replaced it.
 	slices.SortStableFunc(pairs, func(a, b pair) int {
-		aServes, bServes := len(groups[a.group].Ranges) > 0, len(groups[b.group].Ranges) > 0
+		aServes := len(groups[a.group].Ranges) > 0
+		bServes := len(groups[b.group].Ranges) > 0
 		if aServes != bServes {
 			if aServes {
 				return -1
@@ -313,28 +317,28 @@ func (m *Map) fill(n int, g *Group) {
 // WithMoves applies moves that are not confirmed by a node's view yet.
 func (m *Map) WithMoves(moves map[uint16]string) *Map {
 	for _, slot := range slices.Sorted(maps.Keys(moves)) {
-		m = m.WithMoved(slot, moves[slot])
+		if moved, known := m.WithMoved(slot, moves[slot]); known {
+			m = moved
+		}
 	}
 	return m
 }
 
 // WithMoved returns the map after a MOVED reply for a slot. A replica that receives a slot of its
-// shard was promoted; an unknown address is a new shard.
-func (m *Map) WithMoved(slot uint16, address string) *Map {
+// shard was promoted; a primary that had no slot yet is a new shard. An address that no node has
+// told changes nothing: known is false.
+func (m *Map) WithMoved(slot uint16, address string) (moved *Map, known bool) {
+	if address == "" {
+		return m, false
+	}
 	slot %= SlotCount
 	to := slices.IndexFunc(m.Shards, func(s Shard) bool { return s.Primary == address })
 	if n := m.slots[slot]; to >= 0 && n == uint16(to) {
-		return m
+		return m, true
 	}
 	c := m.Clone()
 	if to < 0 {
-		if to = slices.IndexFunc(c.Shards, func(s Shard) bool {
-			return slices.Contains(s.Replicas,
-				address)
-		}); to < 0 {
-			to = c.shardOfUnlisted(address)
-		}
-		if to >= 0 {
+		if to = c.shardOfReplica(address); to >= 0 {
 			s := &c.Shards[to]
 			s.Replicas = slices.DeleteFunc(slices.Clone(s.Replicas), func(a string) bool {
 				return a == address
@@ -343,6 +347,9 @@ func (m *Map) WithMoved(slot uint16, address string) *Map {
 		}
 	}
 	if to < 0 {
+		if !slices.Contains(m.spare, address) {
+			return m, false
+		}
 		to = len(c.Shards)
 		c.Shards = append(c.Shards, Shard{Primary: address})
 		c.members = append(slices.Clone(c.members), nil)
@@ -352,14 +359,20 @@ func (m *Map) WithMoved(slot uint16, address string) *Map {
 	}
 	c.slots[slot] = uint16(to)
 	c.Shards[to].Slots++
-	return c
+	return c, true
 }
 
-// shardOfUnlisted returns the shard of a replica that CLUSTER SLOTS does not list; -1 = none.
-func (m *Map) shardOfUnlisted(address string) int {
+// shardOfReplica returns the shard of a replica, also of one that CLUSTER SLOTS does not list; -1 =
+// none.
+func (m *Map) shardOfReplica(address string) int {
+	for i := range m.Shards {
+		if slices.Contains(m.Shards[i].Replicas, address) {
+			return i
+		}
+	}
 	return slices.IndexFunc(m.members, func(members map[string]Node) bool {
 		for _, node := range members {
-			if node.Unlisted && node.Address == address {
+			if node.Unlisted && slices.Contains(node.calls(), address) {
 				return true
 			}
 		}

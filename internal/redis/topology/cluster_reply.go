@@ -3,7 +3,6 @@ package topology
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 type View struct {
 	Groups []Group
 	Epochs map[string]uint64 // config epoch of each primary by node ID; nil if unknown
+	Spare  []string          // host:port of primaries without slots, to which a slot may move
 
 	// the node, one of several, serves its slots although others belong to no node; from CLUSTER INFO
 	Partial bool
@@ -42,11 +42,19 @@ type Node struct {
 	ID      string
 	Address string // host:port as a client dials it; "" = unknown
 	Role    Role
+	// host:port with its host name, by which a redirection may call it; "" = none is known; from
+	// CLUSTER NODES alone
+	Named string
 
 	// a replica that CLUSTER SLOTS leaves out: it failed or has no data yet, but may be elected
 	Unlisted bool
 	// a replica with cluster-replica-no-failover, which is not elected; from CLUSTER NODES alone
 	Barred bool
+}
+
+// calls are the addresses by which a redirection may call a node.
+func (n *Node) calls() []string {
+	return slices.DeleteFunc([]string{n.Address, n.Named}, func(a string) bool { return a == "" })
 }
 
 // primary returns the group's primary; nil if the view has none.
@@ -57,8 +65,13 @@ func (g *Group) primary() *Node {
 	return nil
 }
 
-// AddUnlisted adds the replicas that only CLUSTER NODES names.
+// AddUnlisted adds the replicas, and the primaries without slots, that only CLUSTER NODES names.
 func (v *View) AddUnlisted(told View) {
+	for _, g := range told.Groups {
+		if p := g.primary(); p != nil && len(g.Ranges) == 0 {
+			v.Spare = append(v.Spare, p.calls()...)
+		}
+	}
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		same := slices.IndexFunc(told.Groups, func(o Group) bool {
@@ -167,11 +180,11 @@ func ParseNodes(text, asked string) (View, error) {
 			continue
 		}
 		n := Node{
-			ID:      w[0],
-			Address: nodeAddress(w[1], asked),
-			Role:    Replica,
-			Barred:  strings.Contains(flags, ",nofailover,"),
+			ID:     w[0],
+			Role:   Replica,
+			Barred: strings.Contains(flags, ",nofailover,"),
 		}
+		n.Address, n.Named = nodeAddress(w[1], asked)
 		owner := w[3]
 		if strings.Contains(flags, ",master,") {
 			n.Role, owner = Primary, n.ID
@@ -218,30 +231,16 @@ func slotRange(first, last any) ([2]uint16, bool) {
 	return [2]uint16{uint16(a), uint16(b)}, true
 }
 
-// nodeAddress reads ip:port@cport[,hostname]. The IP may be missing, and an IPv6 address has no
-// brackets here.
-func nodeAddress(word, asked string) string {
-	word, _, _ = strings.Cut(word, ",")
-	word, _, _ = strings.Cut(word, "@")
-	at := strings.LastIndexByte(word, ':')
-	if at < 0 {
-		return ""
+// nodeAddress reads ip:port@cport[,hostname[,aux=value]...]. named is that of the host name; "" =
+// it has none.
+func nodeAddress(word, asked string) (address, named string) {
+	place, rest, _ := strings.Cut(word, ",")
+	place, _, _ = strings.Cut(place, "@")
+	name, _, _ := strings.Cut(rest, ",")
+	if name != "" && !strings.Contains(name, "=") {
+		named = joinAddress(name, place[strings.LastIndexByte(place, ':')+1:])
 	}
-	port, err := strconv.Atoi(word[at+1:])
-	host := endpoint(word[:at], asked)
-	if err != nil || port < 1 || port > 65535 || !isHost(host) {
-		return ""
-	}
-	return net.JoinHostPort(host, word[at+1:])
-}
-
-// endpoint returns the host to dial: the one that was queried, if the server does not know its own
-// address.
-func endpoint(told, asked string) string {
-	if told == "" || told == "?" {
-		return hostOf(asked)
-	}
-	return told
+	return AddressOf(place, asked), named
 }
 
 // InOrder returns the groups of a view that own slots, by their lowest slot: the index is the

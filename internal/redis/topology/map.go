@@ -35,6 +35,7 @@ type Map struct {
 
 	slots   *[SlotCount]uint16 // shard number of each slot; nil = all keys belong to shard 0
 	members []map[string]Node  // of each shard of a cluster: its nodes by ID, which identify it
+	spare   []string           // primaries of a cluster without slots: a slot may move to them
 }
 
 // Shard is a primary and its replicas. It keeps its number (its index in Map.Shards) through

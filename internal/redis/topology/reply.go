@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,33 +58,6 @@ func numberOf(reply any) (int64, bool) {
 		return n, err == nil
 	}
 	return 0, false
-}
-
-// joinAddress makes host:port of what a server said; "" where that cannot be dialled.
-func joinAddress(host, port any) string {
-	h := TextOf(host)
-	p, ok := numberOf(port)
-	if !isHost(h) || !ok || p < 1 || p > 65535 {
-		return ""
-	}
-	return net.JoinHostPort(h, strconv.FormatInt(p, 10))
-}
-
-// isHost reports whether text may be an IP or a host name: it goes into messages and commands.
-func isHost(text string) bool {
-	return text != "" && len(text) <= 253 && strings.IndexFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
-			!strings.ContainsRune(".-_:%", r)
-	}) < 0
-}
-
-// hostOf is the host of host:port, or all of it.
-func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
 }
 
 // Unexpected is about a reply that has not the shape that the command's documentation gives it.

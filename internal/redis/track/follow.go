@@ -100,19 +100,23 @@ func (f *follower) Map() *topology.Map {
 }
 
 // Moved implements Tracker.
-func (f *follower) Moved(slot uint16, address string) {
+func (f *follower) Moved(slot uint16, address string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.current.Load()
 	if now == nil || now.Kind != topology.KindCluster {
-		return
+		return false
 	}
-	f.movesLeft = keepMoves
-	f.moves[slot%topology.SlotCount] = address
-	if next := now.WithMoved(slot, address); next != now {
+	next, known := now.WithMoved(slot, address)
+	if known {
+		f.movesLeft = keepMoves
+		f.moves[slot%topology.SlotCount] = address
+	}
+	if next != now {
 		f.store(now, next)
 	}
 	f.Refresh("MOVED")
+	return known
 }
 
 // OnChange implements Tracker.

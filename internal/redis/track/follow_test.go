@@ -319,7 +319,14 @@ func TestMovedIsKeptForTwentyPolls(t *testing.T) {
 		}
 		w.at(500 * time.Millisecond)
 		before := tracker.Map()
-		tracker.Moved(5, "b:1")
+		if !tracker.Moved(5, "b:1") {
+			t.Error("the second primary is unknown")
+		}
+		for _, address := range []string{"", "x:1", "[::1]:6379"} {
+			if tracker.Moved(6, address) || len(tracker.Map().Shards) != 2 {
+				t.Errorf("MOVED to %q makes %+v", address, tracker.Map().Shards)
+			}
+		}
 		if m := tracker.Map(); owner() != 1 || m.Version <= before.Version || m.Shards[1].Slots != 8193 {
 			t.Errorf("at once: shard %d, %+v", owner(), m.Shards)
 		}

@@ -343,24 +343,25 @@ func TestUnlistedReplicaIsElected(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		before func() *topology.Map
-		moved  int // shards after a MOVED to the replica
+		known  bool // a MOVED to the replica names a server that the map knows
 	}{
 		{"known", func() *topology.Map {
 			v := nodes(t,
 				listed...)
 			v.AddUnlisted(told)
 			return look{"b:1": v}.after(nil)
-		}, 2},
-		{"unknown", func() *topology.Map { return look{"b:1": nodes(t, listed...)}.after(nil) }, 3},
+		}, true},
+		{"unknown", func() *topology.Map { return look{"b:1": nodes(t, listed...)}.after(nil) }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := tc.before()
 			if r := before.Replicas(); len(r) > 0 {
 				t.Errorf("replicas %v are read from", r)
 			}
-			moved := before.WithMoved(5, "ar:1")
-			if n, _ := moved.ShardOf(5); len(moved.Shards) != tc.moved || moved.Shards[n].Primary != "ar:1" {
-				t.Errorf("after a MOVED: %+v", moved.Shards)
+			moved, known := before.WithMoved(5, "ar:1")
+			if n, _ := moved.ShardOf(5); known != tc.known || len(moved.Shards) != 2 ||
+				(moved.Shards[n].Primary == "ar:1") != tc.known {
+				t.Errorf("after a MOVED: %t, %+v", known, moved.Shards)
 			}
 			for _, m := range []*topology.Map{before, moved} {
 				got := elected.after(m).Shards
@@ -398,28 +399,33 @@ func TestMoved(t *testing.T) {
 		}
 		return n
 	}
-	if same := start.WithMoved(5, "a:1"); same != start {
+	if same, known := start.WithMoved(5, "a:1"); same != start || !known {
 		t.Error("got a new map without a change")
 	}
-	moved := start.WithMoved(5, "b:1")
-	if shardOf(moved, 5) != 1 || moved.Shards[0].Slots != 99 || moved.Shards[1].Slots != 101 || shardOf(start, 5) != 0 {
+	moved, known := start.WithMoved(5, "b:1")
+	if !known || shardOf(moved, 5) != 1 || moved.Shards[0].Slots != 99 || moved.Shards[1].Slots != 101 ||
+		shardOf(start, 5) != 0 {
 		t.Errorf("to another shard: %+v", moved.Shards)
 	}
-	promoted := start.WithMoved(5, "ar:1")
+	promoted, _ := start.WithMoved(5, "ar:1")
 	if s := promoted.Shards[0]; s.Primary != "ar:1" || len(s.Replicas) != 0 || shardOf(promoted, 6) != 0 ||
 		!slices.Equal(start.Shards[0].Replicas, []string{"ar:1"}) {
 		t.Errorf("to a replica: %+v, before %+v", promoted.Shards, start.Shards)
 	}
-	unknown := start.WithMoved(5, "c:1")
-	if shardOf(unknown, 5) != 2 || unknown.Shards[2].Primary != "c:1" || unknown.Shards[2].Slots != 1 {
-		t.Errorf("to an unknown address: %+v", unknown.Shards)
+	for _, address := range []string{"c:1", ""} {
+		if same, known := start.WithMoved(5, address); same != start || known {
+			t.Errorf("to the unknown address %q: %+v", address, same.Shards)
+		}
 	}
-	if n := shardOf(start.WithMoved(300, "b:1"), 300); n != 1 {
+	unserved, _ := start.WithMoved(300, "b:1")
+	if n := shardOf(unserved, 300); n != 1 {
 		t.Errorf("a slot without a primary belongs to shard %d", n)
 	}
 	// A shard keeps its identity in later polls.
-	found := look{"c:1": nodes(t, "a master - 1 0-4 6-99", "b master - 2 100-199", "c master - 3 5")}.after(
-		look{"a:1": nodes(t, "a master - 1 0-99", "b master - 2 100-199")}.after(nil).WithMoved(5, "c:1"))
+	before := nodes(t, "a master - 1 0-99", "b master - 2 100-199")
+	before.Spare = []string{"c:1"}
+	taken, _ := look{"a:1": before}.after(nil).WithMoved(5, "c:1")
+	found := look{"c:1": nodes(t, "a master - 1 0-4 6-99", "b master - 2 100-199", "c master - 3 5")}.after(taken)
 	if diff := cmp.Diff([]topology.Shard{
 		{ID: "a", Primary: "a:1", Slots: 99},
 		{ID: "b", Primary: "b:1", Slots: 100},

@@ -236,8 +236,10 @@ type fixed struct{ m *topology.Map }
 func (f fixed) Map() *topology.Map {
 	return f.m
 }
-func (fixed) Refresh(string)               {}
-func (fixed) Moved(uint16, string)         {}
+func (fixed) Refresh(string) {}
+func (fixed) Moved(uint16, string) bool {
+	return false
+}
 func (fixed) OnChange(func(*topology.Map)) {}
 func (fixed) Close()                       {}
 
@@ -250,10 +252,10 @@ type Tracker interface {
 	// Requested rounds start immediately, at most every 50 ms; without a request there is one every
 	// second.
 	Refresh(reason string)
-	// Moved reports a reply "MOVED slot address". The map contains it when Moved returns; a round of
-	// queries follows. If the host of the address is empty, the caller must insert that of the server
-	// that sent the reply.
-	Moved(slot uint16, address string)
+	// Moved reports a reply "MOVED slot address"; "" is an address that could not be read. A round of
+	// queries follows. The map contains the move when Moved returns true; false = no server has told
+	// of that address yet, so that the map has nowhere to send requests for it.
+	Moved(slot uint16, address string) bool
 	// OnChange calls f with every new map from now on, sequentially, in a goroutine of the tracker; f
 	// must not block.
 	OnChange(f func(*topology.Map))

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -368,7 +369,7 @@ func (c *Cluster) Owner(slot int) *Server {
 		first, last := e[0].(int64), e[1].(int64)
 		if first <= int64(slot) && int64(slot) <= last {
 			primary := e[2].([]any)
-			return c.Find(fmt.Sprintf("%v:%v", primary[0], primary[1]))
+			return c.Find(net.JoinHostPort(fmt.Sprint(primary[0]), fmt.Sprint(primary[1])))
 		}
 	}
 	c.t.Fatalf("no node serves slot %d", slot)
@@ -399,7 +400,7 @@ func (c *Cluster) MigrateKeys(slot int, from, to *Server, most int) int {
 	if len(keys) == 0 {
 		return 0
 	}
-	words := []any{"migrate", "127.0.0.1", to.Port, "", 0, 5000, "replace"}
+	words := []any{"migrate", cmp.Or(to.options.Host, loopback), to.Port, "", 0, 5000, "replace"}
 	if c.options.Password != "" {
 		words = append(words, "auth", c.options.Password)
 	}

@@ -1,11 +1,12 @@
 // Package redistest runs real Redis processes for tests: servers, replications, sentinels, clusters; with TLS, client
 // certificates and ACL users.
-// All listen on free ports of 127.0.0.1, and end with the test that made them. Shared and its like lend those of an
-// earlier test.
+// All listen on free ports of 127.0.0.1 (or of Options.Host), and end with the test that made them. Shared and its like
+// lend those of an earlier test.
 package redistest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -36,7 +37,11 @@ type Options struct {
 	Password string     // of the default user, who may do everything; servers use it among themselves
 	Users    []string   // further ACL users, as in a configuration file: "app on >secret ~* +@all"
 	Config   []string   // further lines of the configuration file, such as "maxmemory 1mb"
+	Host     string     // the IP that servers listen on; "" = 127.0.0.1
 }
+
+// loopback is where servers listen, unless Options.Host says otherwise.
+const loopback = "127.0.0.1"
 
 // Server is one process: a server or a sentinel.
 type Server struct {
@@ -170,7 +175,7 @@ func launch(t testing.TB, kind kind, o Options, lines func(port int) []string) *
 		options: o,
 		program: ReleaseOf(t).program(t, kind),
 	}
-	config := []string{"bind 127.0.0.1", "protected-mode no", "daemonize no", "dir " + s.Dir}
+	config := []string{"bind " + cmp.Or(o.Host, loopback), "protected-mode no", "daemonize no", "dir " + s.Dir}
 	if kind == server {
 		config = append(config, `save ""`, "appendonly no", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1",
 			"enable-debug-command yes")
@@ -312,9 +317,19 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
+// NeedsIPv6 skips a test where the machine has no ::1, as in a container without IPv6.
+func NeedsIPv6(t testing.TB) {
+	t.Helper()
+	l, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skipf("no server can listen on ::1 here: %v", err)
+	}
+	_ = l.Close()
+}
+
 // Address is host:port.
 func (s *Server) Address() string {
-	return "127.0.0.1:" + strconv.Itoa(s.Port)
+	return net.JoinHostPort(cmp.Or(s.options.Host, loopback), strconv.Itoa(s.Port))
 }
 
 // Client talks to the server as the default user. It does not retry. It is closed with the test.
