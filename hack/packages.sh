@@ -15,6 +15,7 @@ demo: the nodes of the lab: runc containernetworking-plugins iptables conntrack 
 all: the scripts, and the commands that pages show: curl openssl jq
 all: the race detector: gcc libc6-dev
 all: tests of Sentinel: redis-sentinel
+all: tests of proxies: nutcracker
 all: tests of caches before databases: postgresql mariadb-server
 all: tests of stop conditions and alerts: prometheus
 all: tests of the pages of reports: chromium

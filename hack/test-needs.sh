@@ -23,6 +23,7 @@ prometheus          prometheus
 promtool            prometheus
 prometheus3         hack/newer-servers.sh    version 3.
 promtool3           hack/newer-servers.sh    version 3.
+nutcracker          nutcracker
 postgres            postgresql
 mariadbd            mariadb-server
 mariadb-install-db  mariadb-server

@@ -115,7 +115,7 @@ type LoadClient struct {
 
 	// protocol is the wire protocol.
 	// RESP2: the protocol of Redis before 6.
-	// RESP3: the protocol since Redis 6.
+	// RESP3: the protocol since Redis 6; RESP2 with a server or a proxy that does not know HELLO.
 	// +optional
 	// +kubebuilder:default=RESP3
 	Protocol Protocol `json:"protocol,omitempty"`

@@ -32,6 +32,10 @@ type Runner interface {
 // Prepare and Run.
 type layouter interface{ Layout() *topology.Map }
 
+// noter is a Runner that reports what it has found in the deployment. It is safe for use during
+// Prepare and Run.
+type noter interface{ Notes() []string }
+
 // waiter is a Runner that reports what its Prepare waits for; nil if for nothing. It is safe for
 // use during Prepare.
 type waiter interface{ Waiting() *plan.Error }

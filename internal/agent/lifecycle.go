@@ -318,6 +318,9 @@ func (p *process) status() Status {
 			status.Reason, status.Message = string(awaited.Reason), awaited.Message
 		}
 	}
+	if n, ok := p.cfg.Runner.(noter); ok {
+		status.Notes = n.Notes()
+	}
 	if l, ok := p.cfg.Runner.(layouter); ok {
 		status.Layout = layoutOf(l.Layout())
 	}

@@ -126,6 +126,8 @@ type Status struct {
 	Ledger *record.Ledger `json:"ledger,omitempty"`
 
 	Server *record.Server `json:"server,omitempty"` // the first reading of INFO, once read
+	// what the user should know of the deployment, in sentences; at most 16 are read
+	Notes []string `json:"notes,omitempty"`
 	// the discovered topology; absent before, and for a standalone server
 	Layout *Layout `json:"layout,omitempty"`
 }

@@ -21,6 +21,7 @@ const (
 	maxAddress  = 300
 	maxClock    = int64(100 * 365 * 24 * time.Hour)
 	maxOfLayout = 64 // servers of each role, as an agent reports them
+	maxFindings = 16 // notes about the deployment
 )
 
 // reason is what the reason of a condition looks like.
@@ -53,6 +54,10 @@ func bound(status *agent.Status) error {
 	status.Message = redis.Printable(status.Message, maxMessage)
 	if status.Reason != "" && !reason.MatchString(status.Reason) {
 		status.Reason = agent.ReasonOther
+	}
+	status.Notes = status.Notes[:min(len(status.Notes), maxFindings)]
+	for i := range status.Notes {
+		status.Notes[i] = redis.Printable(status.Notes[i], maxMessage)
 	}
 	if status.Server != nil {
 		status.Server.Bound(redis.Printable)

@@ -19,6 +19,7 @@ type PodStatus struct {
 	Reason  string      // of Failed, and of what a Preparing pod waits for
 	Message string
 	Server  *record.Server // the first reading of INFO, if it was read
+	Notes   []string       // what the pod has found in the deployment
 	Layout  *agent.Layout  // the topology discovered by the pod; nil = unknown, or a standalone server
 
 	Reachable        bool
@@ -217,6 +218,7 @@ func (s *Session) podStatus(p *pod, now int64) PodStatus {
 		Reason:       p.last.Reason,
 		Message:      p.last.Message,
 		Server:       p.last.Server,
+		Notes:        p.last.Notes,
 		Layout:       p.last.Layout,
 		Reachable:    p.contact.reachable,
 		LastContact:  p.contact.last,

@@ -126,6 +126,9 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 		failed.Reason, failed.Passes = dial.ReasonOf(err), false
 		return failed
 	}
+	if r.looksLikeProxy != "" {
+		return failed
+	}
 	target := &r.run.Plan.Target
 	asked, secured, stage := target.Addresses, target.TLS != nil, redis.StageHello
 	if s := target.Sentinel; s != nil {

@@ -83,6 +83,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 			Target:   p.Target,
 			Timeout:  p.Client.DialTimeout,
 			Protocol: p.Client.Protocol,
+			Hello:    &dial.Hello{},
 			TCP:      dial.NewResolver().TCP,
 			Hedges:   make(chan struct{}, p.Client.Connections+256),
 		}},

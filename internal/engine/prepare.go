@@ -51,6 +51,9 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 		if err := r.prepareRedis(ctx, progress); err != nil {
 			return err
 		}
+		if err := r.checkDriver(ctx); err != nil {
+			return err
+		}
 	}
 	if r.callers != nil {
 		if err := r.patiently(ctx, progress, func(ctx context.Context) error {
@@ -88,7 +91,9 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 	if r.run.Routes.Tracker != nil {
 		progress("connecting to " + r.run.Routes.AnyServer())
 	}
-	err := r.patiently(ctx, progress, r.reach(r.examine))
+	err := r.patiently(ctx, progress, r.reach(func(ctx context.Context, c *redis.Conn) error {
+		return r.examine(ctx, c, progress)
+	}))
 	if err != nil || r.run.Redis == nil {
 		return err
 	}
@@ -110,19 +115,14 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 }
 
 // examine reads INFO of a primary and runs each command once.
-func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
-	within, cancel := context.WithTimeout(ctx, max(r.run.Plan.Client.RequestTimeout, time.Second))
-	defer cancel()
-	if s, err := observer.ReadInfo(within, c); err == nil {
-		r.server.Store(&s)
-	} else if !redis.IsReply(err) { // an ACL may deny INFO
-		return &plan.Error{
-			Reason:  plan.TargetUnreachable,
-			Err:     err,
-			Passes:  true,
-			Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), dial.ShortMessage(err)),
-		}
+func (r *Runner) examine(ctx context.Context, c *redis.Conn, progress func(string)) error {
+	r.noteProtocol(progress)
+	limit := max(r.run.Plan.Client.RequestTimeout, time.Second)
+	if err := r.readInfo(ctx, c, limit, progress); err != nil {
+		return err
 	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	r.idleRoundTrip = measureIdle(within, c)
 	if r.run.Redis == nil {
 		return nil
@@ -131,6 +131,32 @@ func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
 		return err
 	}
 	return r.tryCommands(ctx, c)
+}
+
+// readInfo reads INFO, which an ACL may deny, and a proxy may not pass on.
+func (r *Runner) readInfo(
+	ctx context.Context, c *redis.Conn, limit time.Duration, progress func(string),
+) error {
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	s, err := observer.ReadInfo(within, c)
+	switch {
+	case err == nil:
+		r.server.Store(&s)
+	case redis.IsReply(err):
+	case r.withoutInfo(ctx, c.RemoteAddr()):
+		r.note(progress, fmt.Sprintf("%s gives no reply to INFO though it answers PING: it looks like a "+
+			"proxy, such as twemproxy, and the servers behind it are not observed; set the address of a "+
+			"server of Redis for their figures", c.RemoteAddr()))
+	default:
+		return &plan.Error{
+			Reason:  plan.TargetUnreachable,
+			Err:     err,
+			Passes:  true,
+			Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), dial.ShortMessage(err)),
+		}
+	}
+	return nil
 }
 
 // reach returns a step that connects to a server, waits until it replies to PING and serves data,
@@ -144,23 +170,30 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 				route.Place{})
 		})
 		defer c.Close()
-		err := c.Connect(ctx)
-		if err == nil {
-			err = r.ping(ctx, c)
-		}
-		if err == nil {
-			return use(ctx, c)
-		}
+		err := r.answers(ctx, c)
 		failed, ok := errors.AsType[*redis.DialError](err)
 		if ok && failed.Stage > redis.StageTCP && time.Since(checked) >= checkEvery {
 			checked = time.Now()
-			wrong := n.Routes.Dialer.WrongPort(ctx, err)
-			if wrong != nil {
+			// a proxy may wait for the rest of what is no command: its port is not tried for TLS
+			if r.proxied(ctx, failed) {
+				err = r.answers(ctx, c)
+			} else if wrong := n.Routes.Dialer.WrongPort(ctx, err); wrong != nil {
 				err = wrong
 			}
 		}
-		return dial.Explain(err)
+		if err != nil {
+			return dial.Explain(err)
+		}
+		return use(ctx, c)
 	}
+}
+
+// answers connects, and checks that the server replies and serves data.
+func (r *Runner) answers(ctx context.Context, c *redis.Conn) error {
+	if err := c.Connect(ctx); err != nil {
+		return err
+	}
+	return r.ping(ctx, c)
 }
 
 // ping checks that the server replies and serves data. An ACL that denies PING is accepted.
@@ -239,6 +272,9 @@ func (r *Runner) tryCommand(
 			Passes: true,
 			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %s", name, word, c.RemoteAddr(),
 				dial.ShortMessage(err)),
+		}
+		if r.looksLikeProxy != "" && redis.IsBroken(err) {
+			return nil, silent(c.RemoteAddr(), fmt.Sprintf("the command %q (%s)", name, word), err)
 		}
 		if redis.IsTimeout(err) && !errors.Is(err, redis.ErrNotSent) {
 			r.unanswered.add(failed)

@@ -299,7 +299,7 @@ func TestDialErrors(t *testing.T) {
 		"hangs": {
 			func(w *world) { w.server.Stop() },
 			redis.Dialer{Setup: [][]string{{"PING"}}},
-			redis.DialError{Stage: redis.StageHello},
+			redis.DialError{Stage: redis.StageHello, Command: "PING"},
 		},
 		"wrong password": {
 			func(*world) {},

@@ -36,7 +36,7 @@ const (
 	StageSetup  Stage = iota // before the network: a file that cannot be read
 	StageTCP                 // resolving and connecting
 	StageTLS                 // the TLS handshake
-	StageHello               // AUTH and the commands after it
+	StageHello               // no reply to AUTH or a command after it
 	StageAnswer              // the server replied with an error
 )
 
@@ -45,7 +45,7 @@ const (
 type DialError struct {
 	Stage   Stage
 	Address string
-	Command string // of StageAnswer
+	Command string // of StageAnswer and StageHello
 	Secured bool   // TLS was established
 	Err     error
 }
@@ -63,6 +63,9 @@ type Dialer struct {
 	Login Login
 	TCP   DialFunc   // nil = a net.Dialer
 	Setup [][]string // commands after the login, such as HELLO 3
+	// reports whether the connection can do without a command of Setup that the server refuses; nil =
+	// it cannot
+	Spares func(command []string, refusal Error) bool
 }
 
 // Dial makes one attempt: TCP, TLS, AUTH, Setup. ctx bounds all of them. The error is a DialError.
@@ -98,11 +101,11 @@ func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 		}
 		c = secured
 	}
-	command, err := greet(c, append(d.Login.auth(), d.Setup...))
-	if command != "" {
+	command, err := d.greet(c, append(d.Login.auth(), d.Setup...))
+	if IsReply(err) {
 		return fail(StageAnswer, command, d.Login.redact(err))
 	} else if err != nil {
-		return fail(StageHello, "", d.Login.redact(err))
+		return fail(StageHello, command, d.Login.redact(err))
 	}
 	if !stop() {
 		return fail(StageHello, "", context.Cause(ctx))
@@ -137,9 +140,9 @@ func (l Login) auth() [][]string {
 	return nil
 }
 
-// greet sends commands in one write and reads their replies. An error reply is returned with the
-// command's name.
-func greet(c net.Conn, commands [][]string) (refused string, err error) {
+// greet sends commands in one write and reads their replies. An error is that of the command that
+// is named.
+func (d *Dialer) greet(c net.Conn, commands [][]string) (failed string, err error) {
 	if len(commands) == 0 {
 		return "", nil
 	}
@@ -148,16 +151,17 @@ func greet(c net.Conn, commands [][]string) (refused string, err error) {
 		out = resp.AppendCommand(out, words...)
 	}
 	if _, err := c.Write(out); err != nil {
-		return "", err
+		return commands[0][0], err
 	}
 	in := bufio.NewReaderSize(c, 4096)
 	for _, words := range commands {
 		v, err := resp.ReadValue(in)
 		if err != nil {
-			return "", err
-		}
-		if err := ErrorOf(v); err != nil {
 			return words[0], err
+		}
+		refusal, refused := ErrorOf(v).(Error)
+		if refused && (d.Spares == nil || !d.Spares(words, refusal)) {
+			return words[0], refusal
 		}
 	}
 	return "", nil

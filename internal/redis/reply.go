@@ -64,6 +64,22 @@ func IsReply(err error) bool {
 	return ok
 }
 
+// IsUnsupported reports whether an error is, or wraps, an error reply that means that the server,
+// or a proxy in front of it, has no such command.
+func IsUnsupported(err error) bool {
+	reply, ok := errors.AsType[Error](err)
+	if !ok {
+		return false
+	}
+	text := strings.ToLower(string(reply))
+	return slices.ContainsFunc([]string{
+		"unknown command", "unknown subcommand", "unsupported",
+		"noproto", "syntax error", "wrong number of arguments",
+	}, func(words string) bool {
+		return strings.Contains(text, words)
+	})
+}
+
 // RejectsLogin reports whether an error is, or wraps, an error reply that means that the
 // credentials are wrong, or missing.
 func RejectsLogin(err error) bool {

@@ -34,6 +34,8 @@ type LoadInput struct {
 	Layout *topology.Map
 	// which sentinels name which server at the end of the load; "" = there are none, or it is unknown
 	Named string
+	// Notes are what the load has found in the deployment before its start, in sentences.
+	Notes []string
 	// Before is the primary's reply to INFO before the load: a load of a few milliseconds has no other
 	// reading. nil = unknown.
 	Before *record.Server
@@ -152,7 +154,7 @@ func LoadSoFar(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 		MaxLag:   Seconds(sum.MaxLag),
 		Redis:    redis(summary.Servers(series)),
 		Workload: figures(plan.Workload.Readings(sum.Tallies)),
-		Notes:    series.Notes,
+		Notes:    slices.Concat(in.Notes, series.Notes),
 		Search:   in.Search,
 	}
 	if plan.Shape.OpenLoop() {

@@ -48,6 +48,13 @@ func SetFigures(s *scope.Test, now time.Time, final bool) {
 			Message:     e.Message,
 		})
 	}
+	for i := range s.Session.Pods {
+		for _, note := range s.Session.Pods[i].Notes {
+			if !slices.Contains(in.Notes, note) {
+				in.Notes = append(in.Notes, note)
+			}
+		}
+	}
 	trend := ""
 	read := s.Run.Read(func(series *merged.Series) {
 		if final {

@@ -65,7 +65,7 @@ func goRedisOptions(r *load.State) (*goredis.UniversalOptions, error) {
 		Addrs:           t.Addresses,
 		Username:        t.Username,
 		DB:              t.Database,
-		Protocol:        c.Protocol,
+		Protocol:        r.Routes.Dialer.Speaks(),
 		DialTimeout:     c.DialTimeout,
 		ReadTimeout:     c.RequestTimeout,
 		WriteTimeout:    c.RequestTimeout,

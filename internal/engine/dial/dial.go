@@ -19,8 +19,9 @@ import (
 type Dialer struct {
 	Target   plan.Target
 	Timeout  time.Duration // of one attempt: name, TCP, TLS and HELLO together, per address
-	Protocol int
-	Password *string // overrides Target.PasswordFile
+	Protocol int           // 3 = by HELLO, if the servers know it
+	Hello    *Hello        // what is known of that, shared by the dialers of a run; nil = nothing is kept
+	Password *string       // overrides Target.PasswordFile
 	TCP      redis.DialFunc
 	// Addresses, if set, returns the addresses to try instead of Target.Addresses. It follows the
 	// topology; an empty list is ErrNoServer.
@@ -86,8 +87,9 @@ func (d *Dialer) dialAddress(
 	}
 	stands := false
 	one := redis.Dialer{
-		Login: login,
-		Setup: d.setup(),
+		Login:  login,
+		Setup:  d.setup(),
+		Spares: d.withoutHello,
 		TCP: func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := d.TCP(ctx, network, address)
 			if err != nil {
@@ -114,7 +116,7 @@ func (d *Dialer) login() (redis.Login, *redis.DialError) {
 // setup returns the commands to send after the login on a new connection.
 func (d *Dialer) setup() [][]string {
 	var commands [][]string
-	if d.Protocol == 3 {
+	if d.Speaks() == 3 {
 		commands = append(commands, []string{"HELLO", "3"})
 	}
 	if d.Replica {

@@ -65,6 +65,10 @@ func Explain(err error) *plan.Error {
 // notReady describes a server that may answer later.
 func notReady(d *redis.DialError) string {
 	switch greeted := d.Stage == redis.StageHello; {
+	case greeted && redis.IsBroken(d.Err) && d.Command != "" && d.Command != "PING":
+		return fmt.Sprintf(
+			"%s closes the connection without a reply to %s: a proxy that does not pass it on "+
+				"does so", d.Address, d.Command)
 	case greeted && redis.IsBroken(d.Err):
 		return d.Address + " closes the connection without a reply"
 	case greeted && redis.IsTimeout(d.Err):

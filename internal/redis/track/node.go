@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,9 +45,32 @@ func (t *Target) timeout() time.Duration {
 func question(ctx context.Context, c *redis.Conn, words ...string) (any, error) {
 	v, err := c.Do(ctx, words...)
 	if err != nil {
-		return nil, err
+		return nil, closedOn(words, err)
 	}
 	return redis.Plain(v), nil
+}
+
+// closedError is a connection that was closed instead of a reply.
+type closedError struct {
+	command string
+	error
+}
+
+func (c closedError) Error() string {
+	return "it closes the connection on " + c.command +
+		", as proxies do that do not pass it on: those are one server, topology Standalone"
+}
+
+func (c closedError) Unwrap() error {
+	return c.error
+}
+
+// closedOn names the command on which a connection was closed.
+func closedOn(words []string, err error) error {
+	if !redis.IsBroken(err) {
+		return err
+	}
+	return closedError{command: strings.Join(words[:min(len(words), 2)], " "), error: err}
 }
 
 // questions sends several commands in one write. The replies include error replies.
@@ -59,7 +81,7 @@ func questions(ctx context.Context, c *redis.Conn, commands ...[]string) ([]any,
 	}
 	values, err := c.Exchange(ctx, request, len(commands))
 	if err != nil {
-		return nil, err
+		return nil, closedOn(commands[0], err)
 	}
 	replies := make([]any, len(values))
 	for i, v := range values {
@@ -78,18 +100,8 @@ func isRefused(err error) bool {
 // isUnsupported reports whether the server, or a proxy in front of it, has no such command. It is
 // not the answer to a login.
 func isUnsupported(err error) bool {
-	reply, ok := errors.AsType[redis.Error](err)
 	_, atDial := errors.AsType[*redis.DialError](err)
-	if !ok || atDial {
-		return false
-	}
-	text := strings.ToLower(string(reply))
-	return slices.ContainsFunc([]string{
-		"unknown command", "unknown subcommand", "unsupported",
-		"noproto", "syntax error", "wrong number of arguments",
-	}, func(words string) bool {
-		return strings.Contains(text, words)
-	})
+	return !atDial && redis.IsUnsupported(err)
 }
 
 // steady is an error whose text does not change from one attempt to the next: without the port from
@@ -103,7 +115,10 @@ func (s steady) Unwrap() error {
 func (s steady) Error() string {
 	name, isName := errors.AsType[*net.DNSError](s.error)
 	op, isOp := errors.AsType[*net.OpError](s.error)
+	closed, isClosed := errors.AsType[closedError](s.error)
 	switch {
+	case isClosed:
+		return closed.Error()
 	case redis.IsTimeout(s.error):
 		return "no reply in time"
 	case isName && name.IsNotFound:

@@ -207,9 +207,9 @@ func runID(ctx context.Context, c *redis.Conn) (string, error) {
 
 func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {
 	reply, err := question(ctx, c, "HELLO", "2")
-	if isUnsupported(err) { // before Redis 6.0, or a proxy
+	if lacks(ctx, c, err, "HELLO", "2") { // before Redis 6.0, or a proxy
 		info, err := c.Info(ctx)
-		if isUnsupported(err) {
+		if lacks(ctx, c, err, "INFO") {
 			// the server does not identify itself: treat it as one server
 			return hello{mode: "standalone"}, nil
 		}
@@ -224,6 +224,24 @@ func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {
 		mode: topology.TextOf(f["mode"]),
 		role: topology.RoleOf(topology.TextOf(f["role"])),
 	}, err
+}
+
+// lacks reports whether err, the outcome of a command, shows that there is no such command: it is
+// said so, or it is a proxy that closes the connection, or never answers, twice over, while it
+// answers PING each time.
+func lacks(ctx context.Context, c *redis.Conn, err error, words ...string) bool {
+	_, atDial := errors.AsType[*redis.DialError](err)
+	for range 2 {
+		if atDial || !redis.IsBroken(err) && !redis.IsTimeout(err) {
+			return isUnsupported(err)
+		}
+		if _, pinged := c.Do(ctx, "PING"); pinged != nil && (!redis.IsReply(pinged) || isLogin(pinged)) {
+			return false
+		}
+		_, err = c.Do(ctx, words...)
+		_, atDial = errors.AsType[*redis.DialError](err)
+	}
+	return !atDial && (redis.IsBroken(err) || redis.IsTimeout(err)) && ctx.Err() == nil
 }
 
 // Fixed is a Tracker whose map never changes.

@@ -78,6 +78,45 @@ func TestDetectIsNotMisledByErrors(t *testing.T) {
 	})
 }
 
+// A proxy that closes the connection on HELLO and INFO, or never answers them, is one server. A server that ends
+// instead of an answer is no proxy.
+func TestDetectAProxyThatIsSilent(t *testing.T) {
+	for _, silence := range []string{memredis.HangUp, memredis.NoReply} {
+		inMemory(t, func(t *testing.T, w *world) {
+			s := w.server("a:1")
+			silent, left := func(string, []string) any { return silence }, 2
+			s.Script("HELLO", silent)
+			s.Script("INFO", silent)
+			target := Target{Addresses: []string{"a:1"}}
+			if kind, err := w.detect(20*time.Second, target); err != nil || kind != topology.KindStandalone {
+				t.Errorf("%s: %q, %v", silence, kind, err)
+			}
+			s.Script("HELLO", func(string, []string) any {
+				if left--; left >= 0 {
+					return silence
+				}
+				return nil
+			})
+			s.Script("CLUSTER", silent)
+			if kind, err := w.detect(20*time.Second, target); err != nil || kind != topology.KindStandalone || left >= 0 {
+				t.Errorf("a server that ended, %s: %q, %v", silence, kind, err)
+			}
+			_, _, err := w.start(timeLimit(t, 2*time.Second), target, topology.KindCluster)
+			if want := map[string]string{
+				memredis.HangUp: "closes the connection on CLUSTER SLOTS", memredis.NoReply: "no reply in time",
+			}[silence]; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", silence, err, want)
+			}
+		})
+	}
+}
+
+func timeLimit(t *testing.T, limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // What keeps a deployment from being found is told once a second at most, and in the same words.
 func TestTroubleIsTold(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {

@@ -154,10 +154,11 @@ func under(s *subject.Run) report.Prose {
 	}
 	t := &s.Load.Target
 	if t.Version != "" || t.Topology != "" {
-		p = p.Add(" · " + strings.TrimSpace(strings.Join([]string{t.Server, t.Version}, " ")))
-		if t.Topology != "" {
-			p = p.Add(", " + strings.ToLower(t.Topology))
+		server := strings.TrimSpace(t.Server + " " + t.Version) // a proxy tells neither
+		if server != "" && t.Topology != "" {
+			server += ", "
 		}
+		p = p.Add(" · " + server + strings.ToLower(t.Topology))
 		at := append(slices.Clone(t.Addresses), t.Sentinels...)
 		if s.Test == nil && len(at) > 0 {
 			p = p.Add(" at " + strings.Join(at, ","))

@@ -142,6 +142,7 @@ func runLoad(
 		Search:  searching.outcome(),
 		Layout:  runner.Layout(),
 		Named:   runner.Named(),
+		Notes:   runner.Notes(),
 		Before:  runner.Server(),
 	})
 	load.Notes = append(notes, load.Notes...)

@@ -125,7 +125,8 @@ func (f *Flags) registerClient(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.wait, "wait", 30*time.Second,
 		"time to wait for a Redis that is not ready: no answer, data being loaded, an election;\n0 "+
 			"fails at once, as a wrong password always does")
-	flags.BoolVar(&f.resp2, "resp2", false, "use RESP2 instead of RESP3")
+	flags.BoolVar(&f.resp2, "resp2", false,
+		"use RESP2 instead of RESP3; a server without HELLO gets it in any case")
 	flags.StringVar(&f.readFrom, "read-from", "Primary",
 		"`servers` that read-only commands go to: Primary, Replica or Any")
 	flags.StringVar(&f.mode, "mode", "Dedicated",
