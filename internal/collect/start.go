@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
@@ -84,8 +85,8 @@ func (s *Session) startRequest(
 	case p.problem != "":
 		return false, "", request, errors.New(p.problemText)
 	case !ok || !p.process.clock.Settled():
-		return false, "", request, errors.Join(errors.New("its clock is not aligned yet"),
-			textError(p.contact.err))
+		return false, "", request, errors.New(
+			strings.TrimSuffix("its clock is not aligned yet; "+p.contact.err, "; "))
 	case p.last.StartAt != 0:
 		return true, "", request, nil
 	case p.last.State.Ended():
@@ -110,11 +111,4 @@ func (s *Session) startAnswered(p *pod, request agent.StartRequest, err error) {
 	}
 	p.statusWanted = true
 	wake(p.poke)
-}
-
-func textError(text string) error {
-	if text == "" {
-		return nil
-	}
-	return errors.New(text)
 }

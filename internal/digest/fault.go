@@ -268,13 +268,27 @@ func p99(of *result.Quantiles) *v1alpha1.Microseconds {
 }
 
 // Truncate cuts a text to the size of a status field, at the end of a character. It may hold text
-// of a server or of a load pod, with whatever characters.
+// of a server or of a load pod, with whatever characters. Several lines, as of joined errors,
+// become one, divided by semicolons.
 func Truncate(text string, bytes int) string {
+	text = OneLine(text)
 	text = redis.Printable(text, len(text))
 	if len(text) <= bytes {
 		return text
 	}
 	return strings.ToValidUTF8(text[:bytes-3], "") + "..."
+}
+
+// OneLine joins the lines of a text, such as those of errors.Join: a message or a column has one.
+func OneLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	if len(lines) < 2 {
+		return text
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; ")
 }
 
 // mostListed is how many texts a list names.

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -18,7 +19,9 @@ func TestTruncate(t *testing.T) {
 		{strings.Repeat("x", 10), strings.Repeat("x", 10)},
 		{strings.Repeat("x", 11), "xxxxxxx..."},
 		{strings.Repeat("ä", 10), "äää..."},
-		{"a\n\x1b[2J\xff", "a  [2J?"},
+		{"a\n\x1b[2J\xff", "a;  [2J?"},
+		{errors.Join(errors.New("one"), errors.New("two")).Error(), "one; two"},
+		{"a\r\n b\n", "a; b"},
 		{"\u202eabc", " abc"},
 	} {
 		if got := Truncate(tc.text, 10); got != tc.want || !utf8.ValidString(got) {
