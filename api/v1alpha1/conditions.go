@@ -182,6 +182,8 @@ const (
 	ReasonNotSupported = "NotSupported"
 	// every server that a fault may select rejects the credentials; load pods report the same
 	ReasonAuthenticationFailed = "AuthenticationFailed"
+	// every server that a fault may select runs in protected mode; load pods report the same
+	ReasonProtectedMode = "ProtectedMode"
 	// the operator lacks a right in Kubernetes that the fault or its revert needs; the message names
 	// it and the role
 	ReasonNotPermitted = "NotPermitted"

@@ -56,6 +56,9 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 		}
 	}
 	if r.callers != nil {
+		if err := r.checkFiles(int(r.callers.Count)); err != nil {
+			return err
+		}
 		if err := r.patiently(ctx, progress, func(ctx context.Context) error {
 			return r.callers.Open(ctx,
 				r.run.Routes.Kind())
@@ -213,7 +216,8 @@ func (r *Runner) ping(ctx context.Context, c *redis.Conn) error {
 	}
 	text := v[0].Text
 	if v[0].IsError() &&
-		(dial.IsTemporary(text) || dial.ReasonOfReply(text) == plan.AuthenticationFailed) {
+		(dial.IsTemporary(text) || dial.ReasonOfReply(text) == plan.AuthenticationFailed ||
+			dial.ReasonOfReply(text) == plan.ProtectedMode) {
 		failed.Stage, failed.Err = redis.StageAnswer, redis.Error(text)
 		return failed
 	}
@@ -384,6 +388,9 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 			return err
 		}
 		conns = append(conns, l.Connections()...)
+	}
+	if err := r.checkFiles(len(conns)); err != nil {
+		return err
 	}
 	if len(conns) > 0 {
 		progress(fmt.Sprintf("establishing %s connections", grouped(int64(len(conns)))))

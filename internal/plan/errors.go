@@ -12,6 +12,10 @@ const (
 	AuthenticationFailed Reason = "AuthenticationFailed"
 	// the ACL user may not run a command of the workload
 	PermissionDenied Reason = "PermissionDenied"
+	// this process may not open as many files as it needs, connections among them: no limit of Redis
+	ProcessLimit Reason = "ProcessLimit"
+	// Redis runs in protected mode and takes no connections from elsewhere
+	ProtectedMode Reason = "ProtectedMode"
 	// handshake or certificate; plain server and TLS client, or the reverse
 	TLSFailed Reason = "TLSFailed"
 	NotRedis  Reason = "NotRedis" // the server does not use RESP

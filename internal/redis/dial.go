@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"time"
 
@@ -159,7 +160,7 @@ func (d *Dialer) greet(c net.Conn, commands [][]string) (failed string, err erro
 		if err != nil {
 			return words[0], err
 		}
-		refusal, refused := ErrorOf(v).(Error)
+		refusal, refused := errors.AsType[Error](ErrorOf(v))
 		if refused && (d.Spares == nil || !d.Spares(words, refusal)) {
 			return words[0], refusal
 		}

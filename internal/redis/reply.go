@@ -120,6 +120,19 @@ func IsBroken(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
+// IsOutOfFiles reports whether this process, or this machine, has as many open files as it may: no
+// connection can be made, to whatever server.
+func IsOutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// IsProtected reports whether an error is, or wraps, the reply of a server in protected mode:
+// without a password, it serves its own machine only.
+func IsProtected(err error) bool {
+	reply, ok := errors.AsType[Error](err)
+	return ok && strings.HasPrefix(string(reply), "DENIED ")
+}
+
 // IsTimeout reports whether there was no reply in time.
 func IsTimeout(err error) bool {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {

@@ -3,6 +3,7 @@ package dial
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -86,7 +87,7 @@ func TestReasonOfReply(t *testing.T) {
 		"ERR value is not an integer or out of range":                       "",
 		"WRONGTYPE Operation against a key holding the wrong kind of value": "",
 		"LOADING Redis is loading the dataset in memory":                    "",
-		"DENIED Redis is running in protected mode because":                 plan.AuthenticationFailed,
+		"DENIED Redis is running in protected mode because":                 plan.ProtectedMode,
 		"READONLY You can't write against a read only replica.":             "",
 		"OOM command not allowed when used memory > 'maxmemory'.":           "",
 		"ERR max number of clients reached":                                 "",
@@ -113,6 +114,23 @@ func TestDialErrors(t *testing.T) {
 			record.ClassRefused,
 			plan.TargetUnreachable,
 			true,
+		},
+		{
+			"too many open files",
+			&redis.DialError{
+				Stage: redis.StageTCP,
+				Err:   &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)},
+			},
+			record.ClassRefused,
+			plan.ProcessLimit,
+			false,
+		},
+		{
+			"protected mode",
+			&redis.DialError{Stage: redis.StageAnswer, Err: redis.Error("DENIED Redis is running in protected mode because")},
+			record.ClassOther,
+			plan.ProtectedMode,
+			false,
 		},
 		{
 			"timed out",

@@ -35,6 +35,13 @@ func Explain(err error) *plan.Error {
 	switch e.Reason {
 	case plan.TargetUnreachable:
 		e.Message = notReady(d)
+	case plan.ProcessLimit:
+		e.Message = fmt.Sprintf("this process has as many open files as it may (ulimit -n), and cannot "+
+			"connect to %s: %s; raise its limit, or use fewer connections", d.Address, d.Err)
+	case plan.ProtectedMode:
+		e.Message = fmt.Sprintf(
+			"%s runs in protected mode: without a password, it serves its own machine "+
+				"only. Set requirepass or an ACL, or protected-mode no, at the server: %s", d.Address, d.Err)
 	case plan.AuthenticationFailed:
 		if d.Stage == redis.StageSetup {
 			e.Message = fmt.Sprintf("failed to read the password for %s: %s", d.Address, ShortMessage(d.Err))
@@ -89,6 +96,12 @@ func ReasonOf(err error) plan.Reason {
 			d.Stage, d.Err = redis.StageAnswer, reply
 		}
 	}
+	switch {
+	case redis.IsOutOfFiles(d.Err):
+		return plan.ProcessLimit
+	case redis.IsProtected(d.Err):
+		return plan.ProtectedMode
+	}
 	switch d.Stage {
 	case redis.StageSetup:
 		return plan.AuthenticationFailed
@@ -118,6 +131,8 @@ func ReasonOfReply(message string) plan.Reason {
 	word, rest, _ := strings.Cut(message, " ")
 	lower := strings.ToLower(rest)
 	switch {
+	case word == "DENIED":
+		return plan.ProtectedMode
 	case redis.RejectsLogin(redis.Error(message)):
 		return plan.AuthenticationFailed
 	case word == "NOPERM":

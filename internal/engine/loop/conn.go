@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -301,6 +302,9 @@ func (c *Conn) connect(ctx context.Context) {
 	go func() {
 		stands, err := dialer.Connect(ctx, func(err error, began time.Time) {
 			at := l.run.Now()
+			if redis.IsOutOfFiles(err) { // no server says so: the sample is this process's own
+				l.run.Samples.Note(dial.ClassOf(err), []byte(dial.Explain(err).Message))
+			}
 			l.notify(note{
 				conn:    c,
 				attempt: attempt,

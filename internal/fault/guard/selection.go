@@ -79,6 +79,16 @@ func rejected(found []target.Server, selector v1alpha1.FaultSelector) error {
 	if last == nil {
 		return nil
 	}
+	if redis.IsProtected(last.Err) {
+		return &problem.Problem{
+			Reason:  v1alpha1.ReasonProtectedMode,
+			Lasting: true,
+			Message: fmt.Sprintf(
+				"the server of pod %s runs in protected mode: without a password, it serves "+
+					"its own machine only. Set requirepass or an ACL, or protected-mode no: %v",
+				last.Pod.Name, last.Err),
+		}
+	}
 	return &problem.Problem{
 		Reason:  v1alpha1.ReasonAuthenticationFailed,
 		Lasting: true,

@@ -17,6 +17,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
@@ -323,5 +325,24 @@ func TestNoServerOfTheShardOnTheNode(t *testing.T) {
 		Shard: new(int32(0)),
 	}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// Protected mode is no matter of credentials.
+func TestAllServersReject(t *testing.T) {
+	for reply, reason := range map[string]string{
+		"DENIED Redis is running in protected mode because": v1alpha1.ReasonProtectedMode,
+		"WRONGPASS invalid username-password pair":          v1alpha1.ReasonAuthenticationFailed,
+		"NOAUTH Authentication required.":                   v1alpha1.ReasonAuthenticationFailed,
+		"LOADING Redis is loading the dataset in memory":    "",
+	} {
+		err := rejected([]target.Server{{
+			Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}},
+			Err: fmt.Errorf("INFO at 10.0.0.1:6379: %w", redis.Error(reply)),
+		}}, v1alpha1.FaultSelector{})
+		p, _ := errors.AsType[*problem.Problem](err)
+		if p == nil && reason != "" || p != nil && (p.Reason != reason || !strings.Contains(p.Message, reply)) {
+			t.Errorf("%s: %v, want %s", reply, err, reason)
+		}
 	}
 }
