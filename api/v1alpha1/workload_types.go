@@ -63,9 +63,10 @@ type WorkloadCommand struct {
 	Weight int32 `json:"weight,omitempty"`
 
 	// command and its arguments. Placeholders: {key} a key of the keyspace, {value} random bytes,
-	// {int} a random number below keyspace.keys, {user} the virtual user's number, {seq} a number that
-	// increases with each request of a connection. Other words in braces are refused, as they would be
-	// one hot key; \{ is a brace that begins none.
+	// {int} a random number below keyspace.keys, {user} the virtual user's number (with rate, that of
+	// an event loop), {seq} a number that no other request of the run has, over all connections and
+	// load pods; it increases within each event loop, not from request to request of the run. Other
+	// words in braces are refused, as they would be one hot key; \{ is a brace that begins none.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -229,7 +229,7 @@ func (r *Runner) ping(ctx context.Context, c *redis.Conn) error {
 // reply such as WRONGTYPE may be intended.
 func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	n := r.run
-	source := n.Redis.Source(int64(n.Pod), int64(n.Plan.Pods), false)
+	source := n.Redis.Source(int64(n.Pod-n.Plan.Pods), int64(n.Plan.Pods), false)
 	follower, follows := source.(workload.Follower)
 	for op, o := range n.Workload.Operations() {
 		if op < r.tried { // before a failure that passed

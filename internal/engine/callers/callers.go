@@ -142,10 +142,11 @@ func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
 		})
 	}
 	for i := range c.Count {
+		number, of := workload.Numbered(i, c.Count, c.State.Pod, c.State.Plan.Pods)
 		one := &caller{
 			run:     c.State,
 			stripe:  c.State.Recorder.Stripes[int(i)%len(c.State.Recorder.Stripes)],
-			caller:  c.make(int64(c.State.Pod)*c.Count+i, int64(c.State.Plan.Pods)*c.Count),
+			caller:  c.make(number, of),
 			tally:   make([]uint64, len(c.State.Plan.Tallies())),
 			number:  i,
 			timeout: c.Timeout,

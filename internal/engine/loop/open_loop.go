@@ -122,7 +122,8 @@ func New(s *load.State, i, loops, conns int64, depth func(i int64) int) *Loop {
 // draws has the loop draw its requests from a source of its own.
 func (l *Loop) draws(cluster bool) {
 	p := l.run.Plan
-	l.source = l.run.Redis.Source(int64(l.run.Pod)*l.stride+l.first, int64(p.Pods)*l.stride, cluster)
+	number, of := workload.Numbered(l.first, l.stride, l.run.Pod, p.Pods)
+	l.source = l.run.Redis.Source(number, of, cluster)
 	l.follower, _ = l.source.(workload.Follower)
 }
 

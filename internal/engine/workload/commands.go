@@ -111,6 +111,8 @@ func (c *commands) source(number, of int64, slots bool) *commandSource {
 		chance:   chance,
 		commands: c,
 		slots:    slots,
+		seq:      firstSeq(number, of, len(c.templates)),
+		step:     of,
 		draws:    newKeyDraw(c.keyspace, number, of, chance),
 	}
 }
@@ -120,7 +122,8 @@ type commandSource struct {
 	commands *commands
 	draws    *keyDraw
 	slots    bool
-	seq      int64
+	seq      int64 // the next {seq}, and by how much it grows
+	step     int64
 	args     resp.Args
 	scratch  []byte // the key of the last slot
 }
@@ -142,7 +145,7 @@ func (s *commandSource) drawRest(op int, r *Request) {
 		r.state[0] = s.below(s.commands.keyspace.Keys)
 	}
 	r.state[1] = s.seq
-	s.seq++
+	s.seq += s.step
 	if key := s.commands.keys[op]; s.slots && key != nil {
 		s.take(r)
 		r.Slot, s.scratch = key.slot(s.scratch, &s.args)

@@ -232,9 +232,34 @@ func TestSourceRepeatsAndCounts(t *testing.T) {
 	if make3(1) == make3(2) {
 		t.Error("two sources make the same requests")
 	}
-	for _, want := range []string{"$2\r\n77\r\n$1\r\n0\r\n", "$2\r\n77\r\n$1\r\n1\r\n", "$2\r\n77\r\n$1\r\n2\r\n"} {
+	// the preparation has 0 to 9
+	for _, want := range []string{"$2\r\n77\r\n$2\r\n11\r\n", "$2\r\n77\r\n$2\r\n21\r\n", "$2\r\n77\r\n$2\r\n31\r\n"} {
 		if !strings.Contains(make3(1), want) {
 			t.Errorf("%q lacks %q", make3(1), want)
+		}
+	}
+}
+
+// TestSequencesOfUnequalPods: pods on larger nodes have more event loops, and no number in common with others.
+func TestSequencesOfUnequalPods(t *testing.T) {
+	const pods, operations = 3, 2
+	seen := map[int64]bool{}
+	add := func(number, of int64, count int) {
+		next := firstSeq(number, of, operations)
+		for range count {
+			if seen[next] {
+				t.Fatalf("source %d of %d has %d a second time", number, of, next)
+			}
+			seen[next] = true
+			next += of
+		}
+	}
+	for pod := range pods {
+		add(int64(pod-pods), pods, operations)
+		sources := int64(1 + pod*2)
+		for i := range sources {
+			number, of := Numbered(i, sources, pod, pods)
+			add(number, of, 1000)
 		}
 	}
 }

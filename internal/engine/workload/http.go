@@ -82,7 +82,8 @@ func (h *httpLoad) Caller(number, of int64) Caller {
 		chance: chance,
 		load:   h,
 		draws:  newKeyDraw(h.keyspace, number, of, chance),
-		args:   textArgs{prefix: h.keyspace.Prefix},
+		step:   of,
+		args:   textArgs{prefix: h.keyspace.Prefix, seq: number},
 	}
 }
 
@@ -90,6 +91,7 @@ type httpCaller struct {
 	chance
 	load  *httpLoad
 	draws *keyDraw
+	step  int64 // between two {seq}
 	args  textArgs
 }
 
@@ -177,6 +179,6 @@ func (c *httpCaller) request(ctx context.Context, user int64) (*http.Request, in
 		}
 		request.Header.Set(header.Name, value)
 	}
-	c.args.seq++
+	c.args.seq += c.step
 	return request, len(text), nil
 }

@@ -64,6 +64,18 @@ func (t text) with(a *textArgs) string {
 	return string(out)
 }
 
+// firstSeq is the first {seq} of source number, of that many, of a workload with a number of
+// operations. Each further one of the source is of larger, so that no two sources of a run share a
+// number.
+// The sources of the preparation, one for each pod, have the numbers below 0. They send each
+// operation once and use the numbers below operations*of, which the load leaves out.
+func firstSeq(number, of int64, operations int) int64 {
+	if number < 0 {
+		return number + of
+	}
+	return number + of*int64(operations)
+}
+
 // zipfExponent is s in P(k) ~ (1+k)^-s.
 const zipfExponent = 1.1
 
@@ -87,7 +99,7 @@ func newKeyDraw(k plan.Keyspace, number, of int64, from chance) *keyDraw {
 	case plan.Zipf:
 		d.zipf = rand.NewZipf(from.rng, zipfExponent, 1, uint64(k.Keys-1))
 	case plan.Sequential:
-		d.next = int64(float64(k.Keys) * float64(number) / float64(of))
+		d.next = int64(float64(k.Keys) * float64(max(number, 0)) / float64(of))
 	}
 	return d
 }

@@ -50,7 +50,8 @@ type Redis interface {
 	// Errors are *FillError, f.Dial's, or ctx's cause.
 	Fill(ctx context.Context, f *Filler) error
 	// Source returns the source of the requests of event loop number, 0 <= number < of, counted over
-	// all pods. The same number gives the same requests. With slots it also sets each request's slot.
+	// all pods as Numbered does. The same number gives the same requests. With slots it also sets each
+	// request's slot. A number below 0 is a pod's source for the preparation: pod - pods, of pods.
 	Source(number, of int64, slots bool) Source
 }
 
@@ -87,6 +88,13 @@ type Follower interface {
 	Next(dst []byte, r *Request, replies []resp.Value, tally []uint64) ([]byte, int)
 }
 
+// Numbered returns the number over all pods of source i of a pod, and of how many. Pods alternate,
+// so that numbers differ whatever the number of sources of each pod: a pod on a larger node has
+// more event loops.
+func Numbered(i, sources int64, pod, pods int) (number, of int64) {
+	return i*int64(pods) + int64(pod), sources * int64(pods)
+}
+
 // NoSlot is the slot of a request without a key: it may be sent to any node.
 const NoSlot = 0xFFFF
 
@@ -110,7 +118,8 @@ type Remote interface {
 	// Prepare checks that the server can be reached, and writes initial data. Errors are
 	// human-readable.
 	Prepare(ctx context.Context) error
-	// Caller returns the caller of goroutine number, 0 <= number < of, counted over all pods.
+	// Caller returns the caller of goroutine number, 0 <= number < of, counted over all pods as
+	// Numbered does.
 	Caller(number, of int64) Caller
 	// Close closes idle connections. No Caller may be in use.
 	Close() error
