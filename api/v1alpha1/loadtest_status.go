@@ -53,6 +53,13 @@ type RedisLoadTestStatus struct {
 	// +optional
 	LoadPods *LoadPodsStatus `json:"loadPods,omitempty"`
 
+	// seed is the number that determined the random draws of the requests: that of spec.workload.seed,
+	// or one of this object. The same number as spec.workload.seed repeats them.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	Seed *int64 `json:"seed,omitempty"`
+
 	// target is the discovered Redis deployment.
 	// +optional
 	Target *TargetStatus `json:"target,omitempty"`

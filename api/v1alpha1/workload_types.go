@@ -43,6 +43,15 @@ type Workload struct {
 	// +optional
 	// +kubebuilder:default={}
 	Values ValueSizes `json:"values,omitzero"`
+
+	// seed determines the random draws of the requests: keys, values, operations and arrivals. Two
+	// loads with the same seed, spec and number of event loops draw the same. Between 1 and
+	// 9007199254740991. By default each object, and each process of redquake load, has another one;
+	// status.seed tells it.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	Seed *int64 `json:"seed,omitempty"`
 }
 
 // WorkloadCommand is one operation of a mix.

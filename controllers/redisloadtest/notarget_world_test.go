@@ -21,7 +21,7 @@ func TestLoadWithoutTarget(t *testing.T) {
 		p.Create(operatortest.NewLoadTest("api", "", func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Target = v1alpha1.RedisTarget{}
 			test.Spec.Load.Duration = operatortest.Length(5 * time.Second)
-			test.Spec.Workload = v1alpha1.Workload{HTTP: &v1alpha1.HTTPWorkload{URL: "http://shop"}}
+			test.Spec.Workload = v1alpha1.Workload{HTTP: &v1alpha1.HTTPWorkload{URL: "http://shop"}, Seed: new(int64(41))}
 		}))
 		p.Create(operatortest.NewFault("kill", "api", v1alpha1.FaultPodKill, nil))
 		f := p.FaultEnds("kill", 30*time.Second)
@@ -36,6 +36,9 @@ func TestLoadWithoutTarget(t *testing.T) {
 			s.Summary == nil ||
 			s.Summary.Requests != 1000 {
 			t.Errorf("%s, verdict %s, %+v", operatortest.Where(s.Conditions), s.Verdict, s.Summary)
+		}
+		if s.Seed == nil || *s.Seed != 41 {
+			t.Errorf("the seed is %v, want that of the spec", s.Seed)
 		}
 		if s.Target != nil || s.Redis != nil {
 			t.Errorf("a Redis is reported: %+v, %+v", s.Target, s.Redis)

@@ -131,6 +131,7 @@ func (r *Reconciler) start(ctx context.Context, s *scope.Test) state.Outcome {
 	// The status has microseconds; the instant that is sent must be equal.
 	at = at.Add(-time.Duration(at.Nanosecond() % 1000))
 	s.Test.Status.StartTime, s.Test.Status.Search = &metav1.MicroTime{Time: at}, nil
+	s.Test.Status.Seed = new(int64(s.Plan.Workload.Seed))
 	s.Seen.StartedAt = at
 	setTarget(s)
 	if err := r.storeStatus(ctx, s); err != nil {

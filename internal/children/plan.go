@@ -29,6 +29,7 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 		Info:     planInfo(spec),
 		Verify:   planVerify(spec.Verify),
 	}
+	plan.Workload.Seed = seedOf(test)
 	if err := plan.Validate(); err != nil { // the pods would refuse it too, but only once they run
 		return nil, err
 	}

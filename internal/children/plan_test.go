@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -67,5 +68,25 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 				t.Errorf("the pod reads another plan:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestSeedsOfPlans: each object has another seed and keeps it, unless the spec sets one.
+func TestSeedsOfPlans(t *testing.T) {
+	seed := func(uid types.UID, set *int64) uint64 {
+		test := loadTest(t, smallest)
+		test.UID, test.Spec.Workload.Seed = uid, set
+		made, err := Plan(test, addresses)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Workload.Seed
+	}
+	one := seed("6f1c2a9e", nil)
+	if one == 0 || one > MaxSeed || one != seed("6f1c2a9e", nil) || one == seed("6f1c2a9f", nil) {
+		t.Errorf("the seed of an object is %d, that of another %d", one, seed("6f1c2a9f", nil))
+	}
+	if got := seed("6f1c2a9e", new(int64(41))); got != 41 {
+		t.Errorf("the seed is %d, want that of the spec, 41", got)
 	}
 }

@@ -1,12 +1,34 @@
 package children
 
 import (
+	"cmp"
+	"hash/fnv"
 	"path"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
 )
+
+// MaxSeed is the largest seed of a load: every reader of JSON keeps so many bits.
+const MaxSeed = 1<<53 - 1
+
+// seedOf returns the seed of a load test: that of its spec, or one of its UID, so that every plan
+// of an object has the same one, and no two objects do.
+func seedOf(test *v1alpha1.RedisLoadTest) uint64 {
+	if seed := test.Spec.Workload.Seed; seed != nil {
+		return uint64(*seed)
+	}
+	return seedOfUID(test.UID)
+}
+
+func seedOfUID(uid types.UID) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(uid))
+	return cmp.Or(sum.Sum64()&MaxSeed, 1)
+}
 
 func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 	w := &spec.Workload

@@ -17,6 +17,9 @@ type Workload struct {
 
 	Keyspace Keyspace `json:"keyspace"`
 	Values   Values   `json:"values"`
+
+	// determines all random draws of the run; 0 = those of tests
+	Seed uint64 `json:"seed,omitempty"`
 }
 
 // definition is implemented by each workload.

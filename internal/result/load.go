@@ -33,6 +33,7 @@ type Load struct {
 
 	Target  Target  `json:"target,omitzero"` // absent if the load has no Redis
 	Shape   string  `json:"load"`            // the planned load, in words
+	Seed    uint64  `json:"seed,omitempty"`  // of the random draws
 	Latency Latency `json:"latencyFrom"`     // the instant from which all latencies count
 
 	Total Operation `json:"total"` // all operations together

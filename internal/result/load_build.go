@@ -148,6 +148,7 @@ func LoadSoFar(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 		Measured: Seconds(sum.Measured),
 		Target:   target(plan, series, in),
 		Shape:    plan.Shape.InWords(),
+		Seed:     plan.Workload.Seed,
 		Latency:  ServiceTime,
 		Total:    OperationOf("all", &sum.Figures),
 		Errors:   ErrorCounts(&sum.ByClass),

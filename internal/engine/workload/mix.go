@@ -12,11 +12,16 @@ type mix struct {
 	operations []plan.Operation
 	tallies    []string
 	upTo       []uint64 // cumulative weights
+	salt       uint64   // of the plan's seed: sets the draws of this run apart
 }
 
 // mixOf returns the mix of a plan's workload.
 func mixOf(w *plan.Workload) mix {
-	return newMix(w.Operations(), w.Tallies()...)
+	m := newMix(w.Operations(), w.Tallies()...)
+	if w.Seed != 0 {
+		m.salt = mix64(w.Seed)
+	}
+	return m
 }
 
 func newMix(operations []plan.Operation, tallies ...string) mix {
@@ -41,10 +46,10 @@ func (m *mix) Tallies() []string {
 
 // OperationOf returns the operation of an arrival of an open loop.
 func (m *mix) OperationOf(arrival int64) int {
-	return m.pick(mix64(uint64(arrival)))
+	return m.pick(mix64(uint64(arrival) + m.salt))
 }
 
-// chance is the random generator of one source or caller, seeded with its number.
+// chance is the random generator of one source or caller, seeded with its number and the run's salt.
 type chance struct {
 	mix *mix
 	pcg *rand.PCG
@@ -52,7 +57,11 @@ type chance struct {
 }
 
 func newChance(m *mix, number int64) chance {
-	pcg := rand.NewPCG(0x5265647175616b65, mix64(uint64(number)))
+	salt := uint64(0)
+	if m != nil {
+		salt = m.salt
+	}
+	pcg := rand.NewPCG(0x5265647175616b65^salt, mix64(uint64(number)+salt))
 	return chance{
 		mix: m,
 		pcg: pcg,

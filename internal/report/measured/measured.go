@@ -80,6 +80,13 @@ func Operations(l *result.Load, openLoop bool) *report.Section {
 		}
 		sec.Facts = append(sec.Facts, report.Fact{Name: f.Name, Value: text})
 	}
+	if l.Seed != 0 {
+		sec.Facts = append(sec.Facts, report.Fact{
+			Name:   "Seed",
+			Value:  strconv.FormatUint(l.Seed, 10),
+			Detail: "repeats the random draws of keys, values and operations",
+		})
+	}
 	return sec
 }
 

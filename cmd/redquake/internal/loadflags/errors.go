@@ -39,6 +39,7 @@ var flagsOfFields = map[string]string{
 	"spec.objectives.maxLostWrites":           "max-lost-writes",
 	"spec.workload.commands":                  "command",
 	"spec.workload.keyspace.keys":             "keys",
+	"spec.workload.seed":                      "seed",
 	"spec.workload.values.bytes":              "value-bytes",
 	"spec.client.connections":                 "connections",
 	"spec.client.pipeline":                    "pipeline",

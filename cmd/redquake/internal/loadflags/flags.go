@@ -110,6 +110,8 @@ func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
 			"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
 	flags.Int64Var(&f.keys, "keys", 100_000, "`number` of keys that {key} is drawn from")
 	flags.Int32Var(&f.valueBytes, "value-bytes", 32, "`size` of {value}")
+	flags.Int64Var(&f.seed, "seed", 0,
+		"`number` that repeats the random draws of another run (default: another one each time)")
 	flags.BoolVar(&f.prefill, "prefill", false, "set every key before the start")
 }
 
@@ -199,11 +201,13 @@ func (f *Flags) applyWorkload(workload *v1alpha1.Workload) error {
 			Commands: commands,
 			Keyspace: workload.Keyspace,
 			Values:   workload.Values,
+			Seed:     workload.Seed,
 		}
 	}
 	if f.changed("keys") {
 		workload.Keyspace.Keys = f.keys
 	}
+	f.applySeed(workload)
 	if f.changed("prefill") {
 		workload.Keyspace.Prefill = f.prefill
 	}

@@ -67,6 +67,12 @@ func TestPlanOfDefaults(t *testing.T) {
 		},
 		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
 	}
+	other, _, err := planOf(t, "")
+	if err != nil || got.Workload.Seed == 0 || got.Workload.Seed == other.Workload.Seed {
+		t.Errorf("two runs have the seeds %d and %d, %v; want another one for each", got.Workload.Seed,
+			other.Workload.Seed, err)
+	}
+	got.Workload.Seed = 0
 	if diff := cmp.Diff(want, got); diff != "" || len(notes) > 0 {
 		t.Errorf("notes %v, plan (-want +got):\n%s", notes, diff)
 	}
@@ -82,7 +88,7 @@ func TestPlanOfFlags(t *testing.T) {
 		"--database", "3",
 		"--tls", "--ca", "ca.crt", "--cert", "c.crt", "--key", "c.key", "--server-name", "redis", "--insecure",
 		"--rate", "500", "--users", "20", "--requests", "1000", "--ramp-up", "1s", "--warm-up", "2s",
-		"--command", "INCR {key}", "--keys", "7", "--value-bytes", "8", "--prefill",
+		"--command", "INCR {key}", "--keys", "7", "--value-bytes", "8", "--prefill", "--seed", "41",
 		"--connections", "4", "--pipeline", "5", "--timeout", "200ms", "--dial-timeout", "3s", "--resp2", "--interval", "1s",
 		"--verify-writes", "--verify-share", "5%", "--verify-stale-reads")
 	if err != nil {
@@ -104,6 +110,7 @@ func TestPlanOfFlags(t *testing.T) {
 			Commands: []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "{key}"}}},
 			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 7, Distribution: plan.Uniform, Prefill: true},
 			Values:   plan.Values{MinBytes: 8, MaxBytes: 8},
+			Seed:     41,
 		},
 		Probe:  plan.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
 		Verify: &plan.Verify{Share: 0.05, StaleReads: true},

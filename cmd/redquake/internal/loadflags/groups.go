@@ -101,7 +101,7 @@ type Flags struct {
 	connections, pipeline     int32
 	resp2                     bool
 	commands                  []string
-	keys                      int64
+	keys, seed                int64
 	valueBytes                int32
 	prefill                   bool
 	interval                  time.Duration
