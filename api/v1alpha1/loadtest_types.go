@@ -236,6 +236,17 @@ type LoadPods struct {
 	LoadPodTemplate `json:",inline"`
 }
 
+// ProbeOperation is what a probe sends.
+// +kubebuilder:validation:Enum=Auto;Write;Read
+type ProbeOperation string
+
+// The operations of a probe.
+const (
+	ProbeAuto  ProbeOperation = "Auto"  // Read if all operations of the load only read
+	ProbeWrite ProbeOperation = "Write" // SET of a key that expires
+	ProbeRead  ProbeOperation = "Read"  // GET of that key
+)
+
 // LoadProbe is a low-rate stream of requests in parallel with the load.
 type LoadProbe struct {
 	// rate in requests per second of the whole run, in a cluster for each shard; 0 disables the probe.
@@ -245,6 +256,14 @@ type LoadProbe struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Rate *int32 `json:"rate,omitempty"`
+
+	// operation is what the probe sends, for the key {prefix}probe:{pod} of the keyspace's prefix.
+	// Auto: Read if commands, benchmark or ranking have operations that only read, otherwise Write.
+	// Write: SET, with an expiry of one minute: a Redis that only serves reads is an outage.
+	// Read: GET, which changes nothing; the key need not exist. A Redis that refuses writes is none.
+	// +optional
+	// +kubebuilder:default=Auto
+	Operation ProbeOperation `json:"operation,omitempty"`
 }
 
 // LoadObserve is what is recorded.

@@ -84,16 +84,21 @@ func planSearch(spec *v1alpha1.RedisLoadTestSpec) *plan.Search {
 }
 
 // planProbe is a write: a Redis that only serves reads is unavailable to most applications. Its key
-// expires a minute after the run.
+// expires a minute after the run. A load that only reads must be able to run without the right to
+// write, and without a trace: its probe reads, too.
 func planProbe(spec *v1alpha1.RedisLoadTestSpec) plan.Probe {
 	rate := value(spec.Probe.Rate)
 	if rate == 0 || !spec.Target.IsSet() {
 		return plan.Probe{}
 	}
-	return plan.Probe{
-		Rate:  float64(rate),
-		Words: []string{"SET", spec.Workload.Keyspace.Prefix + "probe:{user}", "{seq}", "EX", "60"},
+	key := spec.Workload.Keyspace.Prefix + "probe:{user}"
+	probe := plan.Probe{Rate: float64(rate), Words: []string{"SET", key, "{seq}", "EX", "60"}}
+	workload := planWorkload(spec)
+	if spec.Probe.Operation == v1alpha1.ProbeRead ||
+		spec.Probe.Operation != v1alpha1.ProbeWrite && spec.Verify == nil && workload.OnlyReads() {
+		probe.Words = []string{"GET", key}
 	}
+	return probe
 }
 
 func planInfo(spec *v1alpha1.RedisLoadTestSpec) time.Duration {

@@ -225,7 +225,7 @@ type Probe struct {
 	// per second, of the run; in a cluster for each shard; 0 = no probe
 	Rate float64 `json:"rate"`
 	// e.g. SET rq:probe:{user} {seq} EX 60: a write, because a read-only server is an outage for most
-	// applications
+	// applications; or GET rq:probe:{user}
 	Words []string `json:"words,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -99,6 +100,14 @@ func (w *Workload) set() []named {
 		found = append(found, named{"http", w.HTTP})
 	}
 	return found
+}
+
+// OnlyReads reports whether no request of the workload changes anything in Redis. What an API does
+// with a request is not known.
+func (w *Workload) OnlyReads() bool {
+	operations := w.Operations()
+	return !w.IsRemote() && len(operations) > 0 && !slices.ContainsFunc(operations,
+		func(o Operation) bool { return !o.ReadOnly })
 }
 
 // NeedsRedis reports whether the workload's requests go to the target.

@@ -273,7 +273,7 @@ workload:
   keyspace: {prefix: "rq:", keys: 100000, distribution: Uniform, prefill: false}
   values: {}
 pods: {count: 1, lost: Fail, startDeadline: 5m}
-probe: {rate: 100}
+probe: {rate: 100, operation: Auto}
 observe: {interval: 100ms, redisInfo: 1s}
 abort: false
 suspend: false
@@ -311,7 +311,7 @@ func TestDefaults(t *testing.T) {
 		{
 			"a switched-off probe stays off", "RedisLoadTest",
 			`{probe: {rate: 0}, observe: {redisInfo: 0s}, client: {pipeline: 8}}`,
-			strings.NewReplacer("rate: 100}", "rate: 0}", "redisInfo: 1s", "redisInfo: 0s", "pipeline: 1",
+			strings.NewReplacer("rate: 100,", "rate: 0,", "redisInfo: 1s", "redisInfo: 0s", "pipeline: 1",
 				"pipeline: 8").Replace(loadTestDefaults),
 		},
 		{"smallest fault", "RedisFault", `{}`, `

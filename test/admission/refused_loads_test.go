@@ -33,6 +33,7 @@ var refusedLoadTests = []refusal{
 		"weight 0", `{workload: {commands: [{name: a, weight: 0, command: [PING]}]}}`, "spec.workload.commands[0].weight",
 		"greater than or equal to 1",
 	},
+	{"unknown probe", `{probe: {operation: Ping}}`, "spec.probe.operation", "supported values"},
 	{"seed 0", `{workload: {seed: 0}}`, "spec.workload.seed", "greater than or equal to 1"},
 	{"nothing in workload", `{workload: {commands: null}}`, "spec.workload", "set exactly one of"},
 	{"two workloads", `{workload: {rateLimiter: {limit: 1, window: 1s}}}`, "spec.workload", "set exactly one of"},

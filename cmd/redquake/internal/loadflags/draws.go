@@ -17,3 +17,12 @@ func (f *Flags) applySeed(workload *v1alpha1.Workload) {
 		workload.Seed = new(1 + rand.Int64N(children.MaxSeed))
 	}
 }
+
+func (f *Flags) applyProbe(probe *v1alpha1.LoadProbe) {
+	if f.changed("probe-rate") {
+		probe.Rate = &f.probeRate
+	}
+	if f.changed("probe-operation") {
+		probe.Operation = v1alpha1.ProbeOperation(f.probeOperation)
+	}
+}

@@ -54,6 +54,8 @@ var flagsOfFields = map[string]string{
 	"spec.client.goRedis.poolSize":            "pool-size",
 	"spec.client.goRedis.maxRetries":          "max-retries",
 	"spec.client.goRedis.stateReloadInterval": "state-reload-interval",
+	"spec.probe.rate":                         "probe-rate",
+	"spec.probe.operation":                    "probe-operation",
 	"spec.observe.interval":                   "interval",
 	"spec.verify.share":                       "verify-share",
 }

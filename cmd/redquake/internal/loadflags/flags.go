@@ -147,6 +147,11 @@ func (f *Flags) registerClient(flags *pflag.FlagSet) {
 		"`number` of retries of driver GoRedis, -1 for none (default: its own)")
 	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0,
 		"how often driver GoRedis reloads the layout of a cluster (default: its own)")
+	flags.Int32Var(&f.probeRate, "probe-rate", 100,
+		"`number` of probes per second, of each shard, over connections of their own, which measure outages;\n"+
+			"they SET the key rq:probe:0, or GET it if the load only reads; 0 = no probe")
+	flags.StringVar(&f.probeOperation, "probe-operation", "Auto",
+		"`operation` of the probe: Write, Read, or Auto: Read if the load only reads")
 	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond,
 		"step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
 }
@@ -221,6 +226,7 @@ func (f *Flags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
 	if f.changed("interval") {
 		spec.Observe.Interval = metav1.Duration{Duration: f.interval}
 	}
+	f.applyProbe(&spec.Probe)
 	if f.changed("database") {
 		spec.Target.Database = f.database
 	}

@@ -22,7 +22,7 @@ var groups = []struct{ title, first string }{
 	{"Objectives", "min-throughput"},
 	{"Requests", "command"},
 	{"Client", "connections"},
-	{"Recording", "interval"},
+	{"Probe and recording", "probe-rate"},
 	{"Verification of acknowledged writes", "verify-writes"},
 }
 
@@ -102,7 +102,8 @@ type Flags struct {
 	resp2                     bool
 	commands                  []string
 	keys, seed                int64
-	valueBytes                int32
+	valueBytes, probeRate     int32
+	probeOperation            string
 	prefill                   bool
 	interval                  time.Duration
 	verify, staleReads        bool
