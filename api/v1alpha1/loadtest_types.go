@@ -90,6 +90,7 @@ type RedisLoadTestSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rates the arrival times are fixed"
 // +kubebuilder:validation:XValidation:rule="!has(self.rate) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rate the arrival times are fixed"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || self.stages.all(s, has(s.rate))",message="all stages must set users, or all must set rate"
+// +kubebuilder:validation:XValidation:rule="!has(self.arrivals) || self.arrivals != 'Poisson' || has(self.rate) || has(self.search) || (has(self.stages) && self.stages.exists(s, has(s.rate)))",message="arrivals Poisson belongs to rate, search and stages with rates (open loop): users send after a reply"
 type LoadShape struct {
 	// users is the number of virtual users over all pods (closed loop). With rate and search, the
 	// maximum number of requests in flight.
@@ -103,6 +104,14 @@ type LoadShape struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000000
 	Rate *int32 `json:"rate,omitempty"`
+
+	// arrivals is how requests of rate, stages with rates, and search follow each other (open loop).
+	// Even: at equal distances, so that queues have their least length.
+	// Poisson: at random, as from many independent users: distances are distributed exponentially, the
+	// number of requests in a second varies, and rate is its mean.
+	// Defaults to Even.
+	// +optional
+	Arrivals LoadArrivals `json:"arrivals,omitempty"`
 
 	// thinkTime is a user's pause between a reply and its next request (closed loop). At most 1h.
 	// +optional
@@ -167,6 +176,16 @@ type LoadShape struct {
 	// +kubebuilder:validation:Maximum=1000000000000
 	Requests *int64 `json:"requests,omitempty"`
 }
+
+// LoadArrivals is how the arrivals of an open loop follow each other.
+// +kubebuilder:validation:Enum=Even;Poisson
+type LoadArrivals string
+
+// The arrivals.
+const (
+	ArrivalsEven    LoadArrivals = "Even"    // at equal distances
+	ArrivalsPoisson LoadArrivals = "Poisson" // at random, independent of each other
+)
 
 // LoadStage is a part of a LoadShape.
 // +kubebuilder:validation:XValidation:rule="has(self.users) != has(self.rate)",message="set users or rate"

@@ -55,6 +55,9 @@ func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 		Duration: value(load.Duration).Duration + value(load.UntilFaultsSettle).Duration,
 		Requests: uint64(value(load.Requests)),
 	}
+	if load.Arrivals == v1alpha1.ArrivalsPoisson {
+		shape.Arrivals = plan.Poisson
+	}
 	if load.Search != nil {
 		shape.Search = planSearch(spec)
 		shape.Rate = shape.Search.From

@@ -156,7 +156,7 @@ func (r *Runner) lastsUntilEnd(ctx context.Context) bool {
 	switch {
 	case r.run.Length == 0 || r.run.Ended.Load(),
 		requests > 0 && pacer == nil && r.run.Budget.Left.Load() == 0,
-		requests > 0 && pacer != nil && pacer.Total == mine:
+		requests > 0 && pacer != nil && pacer.EndsByRequests(mine):
 		return false
 	}
 	select {

@@ -118,7 +118,7 @@ func (r *Runner) expectedWrites() uint64 {
 	if p == nil || n.Length == 0 || len(r.loops) == 0 || n.Plan.Shape.Search != nil {
 		return unknown
 	}
-	return uint64(float64(p.Arrivals(n.Length))*n.Plan.Verify.Share)/uint64(len(r.loops)) + 1
+	return uint64(p.Expected(n.Length)*n.Plan.Verify.Share)/uint64(len(r.loops)) + 1
 }
 
 // ledgerLayout queries the topology for the ledger's audit.

@@ -159,6 +159,8 @@ type GoRedis struct {
 type Shape struct {
 	Users int     `json:"users,omitempty"` // closed loop: virtual users over all pods
 	Rate  float64 `json:"rate,omitempty"`  // open loop: requests/s over all pods
+	// open loop: how arrivals follow each other; "" = Even
+	Arrivals Arrivals `json:"arrivals,omitempty"`
 	// closed loop: pause of a user between a reply and its next request
 	ThinkTime time.Duration `json:"thinkTime,omitempty"`
 	// users or rate grow linearly from 0 over this time
@@ -174,6 +176,15 @@ type Shape struct {
 	// number of requests over all pods after which the load ends; Duration, if set, is the upper bound
 	Requests uint64 `json:"requests,omitempty"`
 }
+
+// Arrivals is how the arrivals of an open loop follow each other.
+type Arrivals string
+
+// The arrivals.
+const (
+	Even    Arrivals = "Even"    // each in the middle of its slot, 1/rate
+	Poisson Arrivals = "Poisson" // independent of each other, as those of many users are
+)
 
 // Stage is a part of a Shape.
 type Stage struct {

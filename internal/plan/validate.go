@@ -62,6 +62,7 @@ func (p *Plan) checkKnown() string {
 		unknown("client.readFrom", c.ReadFrom, "", ReadPrimary, ReadReplica, ReadAny),
 		unknown("client.mode", c.Mode, "", Dedicated, Multiplexed),
 		unknown("client.driver", c.Driver, "", NativeDriver, GoRedisDriver),
+		unknown("load.arrivals", p.Shape.Arrivals, "", Even, Poisson),
 		unknown("workload.keyspace.distribution", p.Workload.Keyspace.Distribution, Uniform, Zipf,
 			Gaussian, Sequential),
 	)

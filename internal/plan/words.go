@@ -8,6 +8,11 @@ import (
 
 // InWords describes the planned load.
 func (s Shape) InWords() string {
+	if s.Arrivals == Poisson {
+		even := s
+		even.Arrivals = ""
+		return even.InWords() + ", Poisson arrivals"
+	}
 	switch {
 	case s.Search != nil:
 		return fmt.Sprintf(

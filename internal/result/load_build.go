@@ -189,12 +189,16 @@ func LoadSoFar(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 
 // loadEnd is when a load ended. In an open loop every request has a time of its own, 1/rate, in
 // whose middle it is due: the load lasts until that of the last one is over. Ended with its reply,
-// a few requests would be more per second than were offered.
+// a few requests would be more per second than were offered. That of Poisson arrivals lasts at least
+// as long as so many take on average.
 func loadEnd(p *plan.Plan, series *merged.Series, outcome Outcome) time.Duration {
 	planned := p.Shape.Length()
 	end := series.LoadEnd(planned, outcome == Finished && p.Shape.Requests > 0)
 	if !p.Shape.OpenLoop() || p.Shape.Search != nil || !series.Ended() ||
 		planned > 0 && end >= planned {
+		return end
+	}
+	if p.Shape.Arrivals == plan.Poisson && outcome != Finished { // until then, more or fewer were due
 		return end
 	}
 	offered := time.Duration(plan.NewSchedule(p.Shape).WhenIntegral(float64(series.Requests())))

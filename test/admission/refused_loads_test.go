@@ -34,6 +34,8 @@ var refusedLoadTests = []refusal{
 		"greater than or equal to 1",
 	},
 	{"unknown probe", `{probe: {operation: Ping}}`, "spec.probe.operation", "supported values"},
+	{"unknown arrivals", `{load: {users: null, rate: 5, arrivals: Normal}}`, "spec.load.arrivals", "supported values"},
+	{"arrivals of users", `{load: {arrivals: Poisson}}`, "spec.load", "arrivals Poisson belongs to rate"},
 	{"seed 0", `{workload: {seed: 0}}`, "spec.workload.seed", "greater than or equal to 1"},
 	{"nothing in workload", `{workload: {commands: null}}`, "spec.workload", "set exactly one of"},
 	{"two workloads", `{workload: {rateLimiter: {limit: 1, window: 1s}}}`, "spec.workload", "set exactly one of"},

@@ -20,6 +20,7 @@ type openLoop struct {
 	number, loops int64
 	next          int64 // number of the next arrival among the pod's
 	due           int64 // when it is due
+	near          *pace.Chunk
 }
 
 // maxQueued bounds the arrivals that a loop has taken from the schedule and cannot send yet. Those
@@ -47,14 +48,14 @@ func newOpenLoop(l *Loop, number, loops int64) *openLoop {
 		loops:  loops,
 		next:   number,
 	}
-	d.due = d.pacer.Due(d.next)
+	d.due = d.pacer.DueNear(&d.near, d.next)
 	return d
 }
 
 func (d *openLoop) issue(now int64) int64 {
 	l := d.loop
 	if p := l.run.Pacer.Load(); p != d.pacer { // the rate was changed by Runner.Step
-		d.pacer, d.due = p, p.Due(d.next)
+		d.pacer, d.due = p, p.DueNear(&d.near, d.next)
 	}
 	forgone := d.pacer.DiscardBefore(now)
 	for d.due <= now {
@@ -73,7 +74,7 @@ func (d *openLoop) issue(now int64) int64 {
 			}
 		}
 		d.next += d.loops
-		d.due = d.pacer.Due(d.next)
+		d.due = d.pacer.DueNear(&d.near, d.next)
 	}
 	if d.due == math.MaxInt64 && !d.over(now) {
 		return l.run.Length // a step may still add arrivals

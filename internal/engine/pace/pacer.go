@@ -14,12 +14,20 @@ import (
 // With A(t) the integral of the rate over all pods, arrival j of the run is due when A(t) = j + 1/2
 // (the half keeps the first arrival away from the instant at which a ramp-up still has rate 0). Pod
 // p of P has the arrivals j = i*P + p: the pods' arrivals interleave evenly.
+// Of Poisson arrivals, those of a pod are due when A(t) is the sum of exponential draws of mean P:
+// each pod has a Poisson process of its part of the rate, and all of them together one of the rate,
+// whatever that does over time.
 type Pacer struct {
 	rate      plan.Schedule
 	pods, pod int64
-	Total     int64         // arrivals of this pod over the whole run
-	Stepped   time.Duration // when the last step begins; 0 = no step so far
-	StepRate  float64       // its rate
+	// arrivals of this pod over the whole run; with Poisson arrivals at most: its length may end it
+	// before
+	Total    int64
+	Stepped  time.Duration // when the last step begins; 0 = no step so far
+	StepRate float64       // its rate
+
+	random *poisson // nil = even arrivals
+	end    int64    // with Poisson arrivals: none is due at or after it
 }
 
 // NewPacer returns the pacer of a pod.
@@ -33,7 +41,16 @@ func NewPacer(p *plan.Plan, pod int) *Pacer {
 	if p.Shape.Requests > 0 {
 		pc.Total = int64(Share(p.Shape.Requests, uint64(p.Pods), uint64(pod)))
 	}
-	if length := p.Shape.Length(); length > 0 {
+	length := p.Shape.Length()
+	if p.Shape.Arrivals == plan.Poisson {
+		pc.random = newPoisson(p.Workload.Seed, pc.pod, pc.pods)
+		pc.end = math.MaxInt64
+		if length > 0 {
+			pc.end = int64(length)
+		}
+		return pc
+	}
+	if length > 0 {
 		pc.Total = pc.Arrivals(int64(length))
 	}
 	return pc
@@ -47,6 +64,10 @@ func (p *Pacer) Step(at, end time.Duration, rate float64) *Pacer {
 	next.Stepped, next.StepRate, next.Total = at, rate, math.MaxInt64
 	if rate == 0 {
 		end = at
+	}
+	if p.random != nil {
+		next.end = int64(end)
+		return &next
 	}
 	next.Total = next.Arrivals(int64(end))
 	return &next
@@ -64,16 +85,52 @@ func (p *Pacer) DiscardBefore(now int64) int64 {
 // Due returns when arrival i of this pod is due, in nanoseconds since the start; math.MaxInt64 if
 // there is no such arrival.
 func (p *Pacer) Due(i int64) int64 {
-	if i >= p.Total {
+	var near *Chunk
+	return p.DueNear(&near, i)
+}
+
+// DueNear is Due for a caller that asks for one arrival after the other: near is what it keeps
+// between the calls, nil at first.
+func (p *Pacer) DueNear(near **Chunk, i int64) int64 {
+	switch {
+	case i >= p.Total:
+		return math.MaxInt64
+	case p.random == nil:
+		return p.rate.WhenIntegral(float64(i*p.pods+p.pod) + 0.5)
+	}
+	due := p.rate.WhenIntegral(p.random.at(near, i, p.most()))
+	if due >= p.end {
 		return math.MaxInt64
 	}
-	return p.rate.WhenIntegral(float64(i*p.pods+p.pod) + 0.5)
+	return due
+}
+
+// most is the integral of the rate at the end.
+func (p *Pacer) most() float64 {
+	if p.end == math.MaxInt64 {
+		return math.Inf(1)
+	}
+	return p.rate.Integral(p.end)
+}
+
+// EndsByRequests reports whether the pod's part of the requests ends its load before its length
+// does.
+func (p *Pacer) EndsByRequests(requests int64) bool {
+	return requests <= 0 || p.Due(requests-1) != math.MaxInt64
+}
+
+// Expected is how many arrivals are due before t nanoseconds on average.
+func (p *Pacer) Expected(t int64) float64 {
+	return min(float64(p.Total), p.rate.Integral(t)/float64(p.pods))
 }
 
 // Arrivals returns how many arrivals of this pod are due before t nanoseconds.
 func (p *Pacer) Arrivals(t int64) int64 {
 	if t <= 0 {
 		return 0
+	}
+	if p.random != nil {
+		return p.poissonArrivals(min(t, p.end))
 	}
 	run := int64(math.Ceil(p.rate.Integral(t) - 0.5))
 	return min(p.Total, Share(max(run, 0), p.pods, p.pod))

@@ -22,6 +22,13 @@ var conflicts = []conflict{
 		"--think-time belongs to --users (closed loop): --rate, --search and stages of rates fix the times of the requests",
 	},
 	{
+		[]string{"arrivals", "users"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool {
+			return s.Load.Arrivals == v1alpha1.ArrivalsPoisson && !fixesTimes(s)
+		},
+		"--arrivals Poisson belongs to --rate, --search and stages of rates: users send after a reply",
+	},
+	{
 		[]string{"requests"},
 		func(s *v1alpha1.RedisLoadTestSpec) bool { return s.Load.Search != nil },
 		"--requests: a search ends by itself; --rate and --users replace that of the file",
@@ -93,11 +100,15 @@ func (f *Flags) conflict(spec *v1alpha1.RedisLoadTestSpec) error {
 }
 
 func opensLoop(s *v1alpha1.RedisLoadTestSpec) bool {
+	return s.Load.ThinkTime != nil && s.Load.ThinkTime.Duration > 0 && fixesTimes(s)
+}
+
+// fixesTimes reports whether the load is an open loop.
+func fixesTimes(s *v1alpha1.RedisLoadTestSpec) bool {
 	byRates := slices.ContainsFunc(s.Load.Stages, func(stage v1alpha1.LoadStage) bool {
 		return stage.Rate != nil
 	})
-	return s.Load.ThinkTime != nil && s.Load.ThinkTime.Duration > 0 &&
-		(s.Load.Rate != nil || s.Load.Search != nil || byRates)
+	return s.Load.Rate != nil || s.Load.Search != nil || byRates
 }
 
 func isAutoOr(s *v1alpha1.RedisLoadTestSpec, topology v1alpha1.Topology) bool {

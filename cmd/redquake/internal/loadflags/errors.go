@@ -21,6 +21,7 @@ var flagsOfFields = map[string]string{
 	"spec.target.sentinel.masterName":         "master-name",
 	"spec.load.users":                         "users",
 	"spec.load.rate":                          "rate",
+	"spec.load.arrivals":                      "arrivals",
 	"spec.load.thinkTime":                     "think-time",
 	"spec.load.duration":                      "duration",
 	"spec.load.requests":                      "requests",

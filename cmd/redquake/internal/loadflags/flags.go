@@ -73,6 +73,8 @@ func (f *Flags) registerShape(flags *pflag.FlagSet) {
 		"closed loop: `number` of virtual users; with --rate or --search the most requests in flight")
 	flags.Int32Var(&f.rate, "rate", 0,
 		"open loop: `number` of requests per second, at times fixed in advance")
+	flags.StringVar(&f.arrivals, "arrivals", "Even",
+		"open loop: `way` in which requests follow each other: Even, or Poisson: at random, as from many users")
 	flags.DurationVar(&f.thinkTime, "think-time", 0,
 		"closed loop: a user's pause before its next request")
 	flags.DurationVar(&f.duration, "duration", defaultDuration,

@@ -103,7 +103,7 @@ type Flags struct {
 	commands                  []string
 	keys, seed                int64
 	valueBytes, probeRate     int32
-	probeOperation            string
+	probeOperation, arrivals  string
 	prefill                   bool
 	interval                  time.Duration
 	verify, staleReads        bool

@@ -46,6 +46,11 @@ func TestPlanRefuses(t *testing.T) {
 			"--dsn-file needs a file with workload.cacheAside",
 		},
 		{"output", "", []string{"-o", "yaml"}, `--output: "yaml" is neither text nor json`},
+		{"arrivals of users", "", []string{"--arrivals", "Poisson"}, "--arrivals Poisson belongs to --rate"},
+		{"arrivals", "", []string{"--rate", "5", "--arrivals", "Normal"}, `--arrivals: "Normal": supported values`},
+		{"seed", "", []string{"--seed", "0"}, "--seed: 0: "},
+		{"probe", "", []string{"--probe-operation", "Ping"}, `--probe-operation: "Ping": supported values`},
+		{"probes", "", []string{"--probe-rate", "1001"}, "--probe-rate: 1001: "},
 		{"zero", "", []string{"--users", "0"}, "--users: must be above 0"},
 		{
 			"stale reads alone",

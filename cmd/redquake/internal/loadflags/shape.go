@@ -23,6 +23,9 @@ func (f *Flags) applyShape(shape *v1alpha1.LoadShape) error {
 	if f.changed("rate") {
 		shape.Rate = &f.rate
 	}
+	if f.changed("arrivals") {
+		shape.Arrivals = v1alpha1.LoadArrivals(f.arrivals)
+	}
 	if f.changed("duration") {
 		shape.Duration = &metav1.Duration{Duration: f.duration}
 	}
