@@ -316,7 +316,40 @@ type HTTPHeader struct {
 // +kubebuilder:validation:Enum=Uniform;Zipf;Gaussian;Sequential
 type KeyDistribution string
 
+// ZipfKeys is how hot the hottest keys are.
+type ZipfKeys struct {
+	// exponent s: key k is drawn with a frequency proportional to (k+1)^-s. Between 0.01 and 10; the
+	// higher, the more of all requests go to the first keys. YCSB uses 0.99.
+	// +optional
+	// +kubebuilder:default="1.1"
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	// +kubebuilder:validation:XValidation:rule="double(self) >= 0.01 && double(self) <= 10.0",message="must be between 0.01 and 10"
+	Exponent string `json:"exponent,omitempty"`
+}
+
+// GaussianKeys is which keys are hot, and how many. Numbers outside of the keyspace are drawn
+// again.
+type GaussianKeys struct {
+	// centre is where the most frequent keys are, as a share of the keyspace from 0% to 100%.
+	// +optional
+	// +kubebuilder:default="50%"
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
+	Centre string `json:"centre,omitempty"`
+
+	// deviation is the standard deviation as a share of the keyspace, above 0%, at most 100%: two of
+	// three requests go to the keys that are at most so far from the centre. Defaults to a sixth.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
+	// +kubebuilder:validation:XValidation:rule="double(self.replace('%', '')) > 0.0",message="must be above 0%"
+	Deviation string `json:"deviation,omitempty"`
+}
+
 // Keyspace is the set of keys from {prefix}0 to {prefix}{keys-1}.
+// +kubebuilder:validation:XValidation:rule="!has(self.zipf) || self.distribution == 'Zipf'",message="zipf belongs to distribution Zipf"
+// +kubebuilder:validation:XValidation:rule="!has(self.gaussian) || self.distribution == 'Gaussian'",message="gaussian belongs to distribution Gaussian"
 type Keyspace struct {
 	// prefix of every key. The default keeps the test's keys apart from the application's.
 	// +optional
@@ -333,12 +366,26 @@ type Keyspace struct {
 
 	// distribution is how keys are drawn.
 	// Uniform: all keys with the same frequency.
-	// Zipf: with exponent 1.1; key 0 is the most frequent.
-	// Gaussian: around the middle.
+	// Zipf: some are hot, as zipf says; key 0 is the most frequent.
+	// Gaussian: around the middle, or as gaussian says.
 	// Sequential: one after the other.
 	// +optional
 	// +kubebuilder:default=Uniform
 	Distribution KeyDistribution `json:"distribution,omitempty"`
+
+	// zipf has the parameter of distribution Zipf.
+	// +optional
+	Zipf *ZipfKeys `json:"zipf,omitempty"`
+
+	// gaussian has the parameters of distribution Gaussian.
+	// +optional
+	Gaussian *GaussianKeys `json:"gaussian,omitempty"`
+
+	// scattered spreads hot keys over the key numbers, by a permutation that is the same for every
+	// run. Otherwise they are neighbours, as keys of the same time or user are.
+	// +optional
+	// +kubebuilder:default=false
+	Scattered bool `json:"scattered,omitempty"`
 
 	// prefill sets every key before the start.
 	// +optional

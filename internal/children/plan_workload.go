@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/fnv"
 	"path"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -39,8 +40,18 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 			Distribution: plan.Distribution(w.Keyspace.Distribution),
 			Prefill:      w.Keyspace.Prefill,
 			TTL:          value(w.Keyspace.TTL).Duration,
+			Scattered:    w.Keyspace.Scattered,
 		},
 		Values: planValues(&w.Values),
+	}
+	if z := w.Keyspace.Zipf; z != nil {
+		made.Keyspace.ZipfExponent, _ = strconv.ParseFloat(z.Exponent, 64) // its pattern allows nothing else
+	}
+	if g := w.Keyspace.Gaussian; g != nil {
+		if g.Centre != "" {
+			made.Keyspace.Centre = new(v1alpha1.Percentage(g.Centre).Share())
+		}
+		made.Keyspace.Deviation = v1alpha1.Percentage(g.Deviation).Share()
 	}
 	for _, c := range w.Commands {
 		made.Commands = append(made.Commands, plan.Command{

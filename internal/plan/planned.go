@@ -71,11 +71,26 @@ type Keyspace struct {
 	Prefix       string       `json:"prefix"`
 	Keys         int64        `json:"keys"`
 	Distribution Distribution `json:"distribution"`
+	// of Zipf: s in P(k) ~ (1+k)^-s, above 0; 0 = ZipfExponent
+	ZipfExponent float64 `json:"zipfExponent,omitempty"`
+	// of Gaussian: its mean, as a share of the keys; nil = GaussianCentre
+	Centre *float64 `json:"centre,omitempty"`
+	// of Gaussian: its standard deviation, as a share of the keys; 0 = GaussianDeviation
+	Deviation float64 `json:"deviation,omitempty"`
+	// the key numbers are permuted, so that hot keys are no neighbours
+	Scattered bool `json:"scattered,omitempty"`
 	// SET every key before the start, at pipeline speed, split over the pods
 	Prefill bool `json:"prefill,omitempty"`
 	// of prefilled keys, and of {key} in plain SET commands (PX is appended); 0 = none
 	TTL time.Duration `json:"ttl,omitempty"`
 }
+
+// Parameters of distributions that are not set.
+const (
+	ZipfExponent      = 1.1
+	GaussianCentre    = 0.5
+	GaussianDeviation = 1.0 / 6
+)
 
 // Distribution is how keys are drawn.
 type Distribution string
@@ -83,8 +98,8 @@ type Distribution string
 // The distributions.
 const (
 	Uniform  Distribution = "Uniform"
-	Zipf     Distribution = "Zipf"     // exponent 1.1 over the key numbers: 0 is the hottest
-	Gaussian Distribution = "Gaussian" // mean keys/2, standard deviation keys/6, cut at the ends
+	Zipf     Distribution = "Zipf"     // over the key numbers: 0 is the hottest
+	Gaussian Distribution = "Gaussian" // cut at the ends
 	// 0, 1, 2, ... per source, each source beginning at its share
 	Sequential Distribution = "Sequential"
 )

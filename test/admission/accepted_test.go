@@ -270,7 +270,7 @@ client: {pipeline: 1, dialTimeout: 1s, protocol: RESP3, readFrom: Primary, mode:
 load: {users: 1, duration: 10s}
 workload:
   commands: [{name: get, weight: 1, command: [GET, "{key}"]}]
-  keyspace: {prefix: "rq:", keys: 100000, distribution: Uniform, prefill: false}
+  keyspace: {prefix: "rq:", keys: 100000, distribution: Uniform, scattered: false, prefill: false}
   values: {}
 pods: {count: 1, lost: Fail, startDeadline: 5m}
 probe: {rate: 100, operation: Auto}

@@ -36,6 +36,22 @@ var refusedLoadTests = []refusal{
 	{"unknown probe", `{probe: {operation: Ping}}`, "spec.probe.operation", "supported values"},
 	{"unknown arrivals", `{load: {users: null, rate: 5, arrivals: Normal}}`, "spec.load.arrivals", "supported values"},
 	{"arrivals of users", `{load: {arrivals: Poisson}}`, "spec.load", "arrivals Poisson belongs to rate"},
+	{
+		"zipf of a uniform distribution", `{workload: {keyspace: {zipf: {exponent: "2"}}}}`, "spec.workload.keyspace",
+		"zipf belongs to distribution Zipf",
+	},
+	{
+		"gaussian of another distribution", `{workload: {keyspace: {distribution: Zipf, gaussian: {centre: 1%}}}}`,
+		"spec.workload.keyspace", "gaussian belongs to distribution Gaussian",
+	},
+	{
+		"exponent 0", `{workload: {keyspace: {distribution: Zipf, zipf: {exponent: "0"}}}}`,
+		"spec.workload.keyspace.zipf.exponent", "must be between 0.01 and 10",
+	},
+	{
+		"deviation 0", `{workload: {keyspace: {distribution: Gaussian, gaussian: {deviation: 0%}}}}`,
+		"spec.workload.keyspace.gaussian.deviation", "must be above 0%",
+	},
 	{"seed 0", `{workload: {seed: 0}}`, "spec.workload.seed", "greater than or equal to 1"},
 	{"nothing in workload", `{workload: {commands: null}}`, "spec.workload", "set exactly one of"},
 	{"two workloads", `{workload: {rateLimiter: {limit: 1, window: 1s}}}`, "spec.workload", "set exactly one of"},

@@ -118,6 +118,115 @@ func TestKeyDistributions(t *testing.T) {
 	}
 }
 
+// TestParametersOfDistributions: exponents below, at and above 1; deviations and centres; each with its hot keys as
+// neighbours and scattered.
+func TestParametersOfDistributions(t *testing.T) {
+	const keys, n = 100, 200_000
+	zipf := func(s float64) func(int) float64 {
+		sum := 0.0
+		for k := range keys {
+			sum += math.Pow(float64(k+1), -s)
+		}
+		return func(k int) float64 { return math.Pow(float64(k+1), -s) / sum }
+	}
+	gaussian := func(centre, deviation float64) func(int) float64 {
+		phi := func(x float64) float64 { return (1 + math.Erf((x-centre*keys)/(deviation*keys)/math.Sqrt2)) / 2 }
+		return func(k int) float64 { return (phi(float64(k+1)) - phi(float64(k))) / (phi(keys) - phi(0)) }
+	}
+	for name, tt := range map[string]struct {
+		space plan.Keyspace
+		share func(int) float64
+	}{
+		"zipf 0.2":            {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 0.2}, zipf(0.2)},
+		"zipf 0.99":           {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 0.99}, zipf(0.99)},
+		"zipf 1":              {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 1}, zipf(1)},
+		"zipf 1.5":            {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 1.5}, zipf(1.5)},
+		"gaussian wide":       {plan.Keyspace{Distribution: plan.Gaussian, Deviation: 1}, gaussian(0.5, 1)},
+		"gaussian at 80 %":    {plan.Keyspace{Distribution: plan.Gaussian, Centre: new(0.8)}, gaussian(0.8, 1.0/6)},
+		"gaussian at 0":       {plan.Keyspace{Distribution: plan.Gaussian, Centre: new(0.0), Deviation: 0.3}, gaussian(0, 0.3)},
+		"gaussian at the end": {plan.Keyspace{Distribution: plan.Gaussian, Centre: new(1.0), Deviation: 1}, gaussian(1, 1)},
+	} {
+		tt.space.Keys = keys
+		for _, scattered := range []bool{false, true} {
+			tt.space.Scattered = scattered
+			counts := histogramOf(tt.space, n)
+			share := tt.share
+			if scattered {
+				s, at := newScatter(keys), make([]float64, keys)
+				for k := range keys {
+					at[s.of(int64(k))] = tt.share(k)
+				}
+				share = func(k int) float64 { return at[k] }
+			}
+			// 99 degrees of freedom: the 99.9 % quantile is 148.2.
+			if x := chiSquare(counts, n, share); x > 148.2 {
+				t.Errorf("%s, scattered %v: chi square %.1f over 148.2", name, scattered, x)
+			}
+		}
+	}
+}
+
+// TestZipfOfManyKeys: the shares of the first keys of a large keyspace, and no key outside of it.
+func TestZipfOfManyKeys(t *testing.T) {
+	const keys, n = 3_000_000, 200_000
+	sum := 0.0
+	for k := range keys {
+		sum += 1 / math.Pow(float64(k+1), 0.99)
+	}
+	d := newKeyDraw(plan.Keyspace{Keys: keys, Distribution: plan.Zipf, ZipfExponent: 0.99}, 0, 1, newChance(nil, 5))
+	counts := make([]float64, 51) // the last one has the rest
+	for range n {
+		k := d.draw()
+		if k < 0 || k >= keys {
+			t.Fatalf("key %d", k)
+		}
+		counts[min(k, 50)]++
+	}
+	rest := 1.0
+	for k := range 50 {
+		rest -= 1 / math.Pow(float64(k+1), 0.99) / sum
+	}
+	// 50 degrees of freedom: the 99.9 % quantile is 86.7.
+	if x := chiSquare(counts, n, func(k int) float64 {
+		if k == 50 {
+			return rest
+		}
+		return 1 / math.Pow(float64(k+1), 0.99) / sum
+	}); x > 86.7 {
+		t.Errorf("chi square %.1f over 86.7", x)
+	}
+}
+
+// TestScatterIsAPermutation: each key once, and the hottest over the whole keyspace.
+func TestScatterIsAPermutation(t *testing.T) {
+	for _, keys := range []int64{1, 2, 3, 4, 5, 31, 32, 33, 1000, 65_537, 100_000} {
+		s := newScatter(keys)
+		seen := make([]bool, keys)
+		for k := range keys {
+			if to := s.of(k); seen[to] {
+				t.Fatalf("%d keys: %d is there twice", keys, to)
+			} else {
+				seen[to] = true
+			}
+		}
+	}
+	for _, keys := range []int64{100_000, 1 << 20, 1_000_000_000} {
+		s := newScatter(keys)
+		counts := make([]float64, 10)
+		near := 0
+		for k := range int64(1000) {
+			counts[s.of(k)*10/keys]++
+			if d := s.of(k) - s.of(k+1); d < keys/1000 && -d < keys/1000 {
+				near++
+			}
+		}
+		// 9 degrees of freedom: the 99.9 % quantile is 27.9.
+		if x := chiSquare(counts, 1000, func(int) float64 { return 0.1 }); x > 27.9 || near > 20 {
+			t.Errorf("%d keys: the first 1000 are in the tenths %v, %d beside the one before", keys, counts, near)
+		}
+	}
+}
+
 func TestSourceWithOneKey(t *testing.T) {
 	for _, kind := range []plan.Distribution{plan.Uniform, plan.Zipf, plan.Gaussian, plan.Sequential} {
 		if c := histogramOf(plan.Keyspace{Keys: 1, Distribution: kind}, 100); c[0] != 100 {

@@ -29,6 +29,22 @@ var conflicts = []conflict{
 		"--arrivals Poisson belongs to --rate, --search and stages of rates: users send after a reply",
 	},
 	{
+		[]string{"zipf-exponent", "distribution"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool {
+			k := &s.Workload.Keyspace
+			return k.Zipf != nil && k.Distribution != "Zipf"
+		},
+		"--zipf-exponent needs --distribution Zipf",
+	},
+	{
+		[]string{"gaussian-centre", "gaussian-deviation", "distribution"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool {
+			k := &s.Workload.Keyspace
+			return k.Gaussian != nil && k.Distribution != "Gaussian"
+		},
+		"--gaussian-centre and --gaussian-deviation need --distribution Gaussian",
+	},
+	{
 		[]string{"requests"},
 		func(s *v1alpha1.RedisLoadTestSpec) bool { return s.Load.Search != nil },
 		"--requests: a search ends by itself; --rate and --users replace that of the file",

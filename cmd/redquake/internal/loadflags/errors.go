@@ -40,6 +40,10 @@ var flagsOfFields = map[string]string{
 	"spec.objectives.maxLostWrites":           "max-lost-writes",
 	"spec.workload.commands":                  "command",
 	"spec.workload.keyspace.keys":             "keys",
+	"spec.workload.keyspace.distribution":     "distribution",
+	"spec.workload.keyspace.zipf":             "zipf-exponent",
+	"spec.workload.keyspace.gaussian.centre":  "gaussian-centre",
+	"spec.workload.keyspace.gaussian":         "gaussian-deviation",
 	"spec.workload.seed":                      "seed",
 	"spec.workload.values.bytes":              "value-bytes",
 	"spec.client.connections":                 "connections",
@@ -63,12 +67,15 @@ var flagsOfFields = map[string]string{
 
 // wanted are the values of flags that are checked against a pattern, which says little to a reader.
 var wanted = map[string]string{
-	"address":          "host:port, as redis-0:6379",
-	"sentinel":         "host:port, as sentinel-0:26379",
-	"min-throughput":   "a number above 0, as 1500",
-	"max-error-rate":   "a share in percent, as 0.1%",
-	"verify-share":     "a share in percent, as 5%",
-	"search-precision": "a share in percent between 1% and 50%, as 5%",
+	"address":            "host:port, as redis-0:6379",
+	"sentinel":           "host:port, as sentinel-0:26379",
+	"min-throughput":     "a number above 0, as 1500",
+	"max-error-rate":     "a share in percent, as 0.1%",
+	"verify-share":       "a share in percent, as 5%",
+	"zipf-exponent":      "a number between 0.01 and 10, as 0.99",
+	"gaussian-centre":    "a share in percent, as 80%",
+	"gaussian-deviation": "a share in percent, as 5%",
+	"search-precision":   "a share in percent between 1% and 50%, as 5%",
 }
 
 var index = regexp.MustCompile(`\[[0-9]+\]`)

@@ -112,9 +112,8 @@ func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
 			"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
 	flags.Int64Var(&f.keys, "keys", 100_000, "`number` of keys that {key} is drawn from")
 	flags.Int32Var(&f.valueBytes, "value-bytes", 32, "`size` of {value}")
-	flags.Int64Var(&f.seed, "seed", 0,
-		"`number` that repeats the random draws of another run (default: another one each time)")
 	flags.BoolVar(&f.prefill, "prefill", false, "set every key before the start")
+	f.registerDraws(flags)
 }
 
 func (f *Flags) registerClient(flags *pflag.FlagSet) {
@@ -149,11 +148,7 @@ func (f *Flags) registerClient(flags *pflag.FlagSet) {
 		"`number` of retries of driver GoRedis, -1 for none (default: its own)")
 	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0,
 		"how often driver GoRedis reloads the layout of a cluster (default: its own)")
-	flags.Int32Var(&f.probeRate, "probe-rate", 100,
-		"`number` of probes per second, of each shard, over connections of their own, which measure outages;\n"+
-			"they SET the key rq:probe:0, or GET it if the load only reads; 0 = no probe")
-	flags.StringVar(&f.probeOperation, "probe-operation", "Auto",
-		"`operation` of the probe: Write, Read, or Auto: Read if the load only reads")
+	f.registerProbe(flags)
 	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond,
 		"step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
 }
@@ -214,7 +209,7 @@ func (f *Flags) applyWorkload(workload *v1alpha1.Workload) error {
 	if f.changed("keys") {
 		workload.Keyspace.Keys = f.keys
 	}
-	f.applySeed(workload)
+	f.applyDraws(workload)
 	if f.changed("prefill") {
 		workload.Keyspace.Prefill = f.prefill
 	}

@@ -88,7 +88,8 @@ func TestPlanOfFlags(t *testing.T) {
 		"--database", "3",
 		"--tls", "--ca", "ca.crt", "--cert", "c.crt", "--key", "c.key", "--server-name", "redis", "--insecure",
 		"--rate", "500", "--users", "20", "--requests", "1000", "--ramp-up", "1s", "--warm-up", "2s",
-		"--command", "INCR {key}", "--keys", "7", "--value-bytes", "8", "--prefill", "--seed", "41",
+		"--command", "INCR {key}", "--keys", "7", "--value-bytes", "8", "--prefill", "--seed", "41", "--distribution", "Zipf",
+		"--zipf-exponent", "0.99", "--scattered",
 		"--connections", "4", "--pipeline", "5", "--timeout", "200ms", "--dial-timeout", "3s", "--resp2", "--interval", "1s",
 		"--verify-writes", "--verify-share", "5%", "--verify-stale-reads")
 	if err != nil {
@@ -108,9 +109,11 @@ func TestPlanOfFlags(t *testing.T) {
 		Shape: plan.Shape{Users: 20, Rate: 500, Requests: 1000, RampUp: time.Second, WarmUp: 2 * time.Second},
 		Workload: plan.Workload{
 			Commands: []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "{key}"}}},
-			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 7, Distribution: plan.Uniform, Prefill: true},
-			Values:   plan.Values{MinBytes: 8, MaxBytes: 8},
-			Seed:     41,
+			Keyspace: plan.Keyspace{
+				Prefix: "rq:", Keys: 7, Distribution: plan.Zipf, ZipfExponent: 0.99, Scattered: true, Prefill: true,
+			},
+			Values: plan.Values{MinBytes: 8, MaxBytes: 8},
+			Seed:   41,
 		},
 		Probe:  plan.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
 		Verify: &plan.Verify{Share: 0.05, StaleReads: true},

@@ -101,9 +101,8 @@ type Flags struct {
 	connections, pipeline     int32
 	resp2                     bool
 	commands                  []string
-	keys, seed                int64
-	valueBytes, probeRate     int32
-	probeOperation, arrivals  string
+	keys                      int64
+	valueBytes                int32
 	prefill                   bool
 	interval                  time.Duration
 	verify, staleReads        bool
@@ -115,6 +114,8 @@ type Flags struct {
 	minThroughput, maxErrorRate string
 	maxP50, maxP99, maxP999     time.Duration
 	maxLostWrites               int64
+
+	draws
 
 	unrecorded bool
 
