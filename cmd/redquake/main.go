@@ -12,9 +12,13 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process immediately.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := signal.NotifyContext(context.Background(), cli.Interrupts()...)
+	// A second signal ends the process immediately, but for SIGHUP: a terminal that is closed sends
+	// several.
+	context.AfterFunc(ctx, func() {
+		signal.Ignore(syscall.SIGHUP)
+		stop()
+	})
 	os.Exit(execute(ctx, os.Args, cli.Streams{
 		In:  os.Stdin,
 		Out: os.Stdout,

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -263,7 +262,7 @@ func newFollower(
 		f.kinds = append(f.kinds, o.Kind)
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, cli.Interrupts()...)
 	ended := make(chan struct{})
 	go func() {
 		for {
@@ -332,7 +331,7 @@ func interruption() (stop <-chan struct{}, release func()) {
 	signals := make(chan os.Signal, 1)
 	closed := make(chan struct{})
 	ended := make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, cli.Interrupts()...)
 	go func() {
 		select {
 		case <-signals:

@@ -58,6 +58,7 @@ func NewRerun(name string, io cli.Streams) *cobra.Command {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
 			}
+			cli.OutliveReaders()
 			return cli.AsFailure(flags.run(context.WithoutCancel(cmd.Context()), name, args[0], io))
 		},
 	}

@@ -91,6 +91,7 @@ func NewRun(name string, io cli.Streams) *cobra.Command {
 			if err := refuseSchedules(all, name); err != nil {
 				return err
 			}
+			cli.OutliveReaders()
 			report, err := openRunReport(flags.report, all)
 			if err != nil {
 				return err

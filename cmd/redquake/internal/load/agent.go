@@ -50,6 +50,7 @@ Exit codes:
   2  a flag or a file is invalid`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cli.OutliveReaders()
 			logger := slog.New(slog.NewJSONHandler(io.Err, nil))
 			defer flags.sidecar.Quit(cmd.Context(), logger)
 			config, err := flags.config(logger)

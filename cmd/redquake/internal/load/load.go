@@ -56,6 +56,7 @@ func New(name string, io cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			cli.OutliveReaders()
 			return runLoad(cmd.Context(), watched(runner), plan, test.Spec.Objectives, notes, to, io)
 		},
 	}

@@ -47,12 +47,14 @@ Replication, sentinels and a Redis Cluster are detected and followed: after a fa
 --verify-writes reports which acknowledged writes were lost.
 
 The password is read from --password-file or $REDISCLI_AUTH, that of a database from --dsn-file, never from the command line.
-Ctrl-C ends the load; its result until then is still written. Progress goes to stderr, the result to stdout.
+Ctrl-C, SIGTERM and a terminal that is closed (SIGHUP, unless nohup ignores it) end the load; its result until then is still written.
+Progress goes to stderr, the result to stdout. If nobody reads one of them any more, the load goes on, and everything else is written.
 
 Exit codes:
   0    the verdict is Pass
   1    the verdict is Fail
-  2    the verdict is Inconclusive, or an error: a flag or a file is invalid, Redis cannot be reached, a command was rejected
+  2    the verdict is Inconclusive, or an error: a flag or a file is invalid, Redis cannot be reached, a command was rejected,
+       the result could not be written
   130  interrupted; the result until then was written`
 
 // placeholders lists those of a command's words, a line each.
