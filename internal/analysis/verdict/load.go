@@ -13,12 +13,15 @@ import (
 )
 
 // Load evaluates the objectives of a load test, and sets them and the verdict in its result, too.
-func Load(objectives *v1alpha1.Objectives, r *result.Load) Judgement {
+// others have been evaluated already.
+func Load(
+	objectives *v1alpha1.Objectives, r *result.Load, others ...result.Objective,
+) Judgement {
 	judged := &r.Total
 	if objectives != nil && r.OutsideFaults != nil && objectives.Over != v1alpha1.OverEverything {
 		judged = r.OutsideFaults
 	}
-	r.Objectives = ofLoad(objectives, r, judged)
+	r.Objectives = append(ofLoad(objectives, r, judged), others...)
 	if d := stalled(r, judged); d != nil {
 		r.Doubts = append(r.Doubts, *d)
 	}

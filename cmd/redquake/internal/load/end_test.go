@@ -46,7 +46,8 @@ func TestOutageAtTheEndOfARunWithinAnInterval(t *testing.T) {
 		network := memnet.New()
 		server := memredis.Start(t, network, inMemory, memredis.Options{})
 		time.AfterFunc(2901*ms, server.Stop)
-		out, _, err := loadInMemory(t.Context(), t, network, "--rate", "500", "--duration", "3520ms", "--interval", "1s")
+		out, _, err := loadInMemory(t.Context(), t, network, "--rate", "500", "--duration", "3520ms", "--interval", "1s",
+			"--min-success", "0")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,6 +44,10 @@ func New(name string, io cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			limits, err := limitsOf(&flags, &test.Spec)
+			if err != nil {
+				return err
+			}
 			plan, notes, err := flags.Plan(test)
 			if err != nil {
 				return err
@@ -57,7 +61,7 @@ func New(name string, io cli.Streams) *cobra.Command {
 				return err
 			}
 			cli.OutliveReaders()
-			return runLoad(cmd.Context(), watched(runner), plan, test.Spec.Objectives, notes, to, io)
+			return runLoad(cmd.Context(), watched(runner), plan, limits, notes, to, io)
 		},
 	}
 	flags.Register(cmd.Flags())
@@ -68,6 +72,17 @@ func New(name string, io cli.Streams) *cobra.Command {
 // coarsenAfter is the number of intervals after which the record is coarsened, so that that of a
 // load of days fits into memory: at 100 ms, three hours.
 const coarsenAfter = 108_000
+
+// limits are what the figures must meet.
+type limits struct {
+	objectives *v1alpha1.Objectives
+	success    loadflags.Success
+}
+
+func limitsOf(f *loadflags.Flags, spec *v1alpha1.RedisLoadTestSpec) (limits, error) {
+	success, err := f.Success(spec)
+	return limits{spec.Objectives, success}, err
+}
 
 // resultTo is how the result is written, and where record and report are.
 type resultTo struct {
@@ -94,8 +109,8 @@ func open(f *loadflags.Flags) (to resultTo, err error) {
 
 // runLoad runs the whole load in this process and writes the result.
 func runLoad(
-	ctx context.Context, runner watchedRunner, plan *plan.Plan, objectives *v1alpha1.Objectives,
-	notes []string, to resultTo, io cli.Streams,
+	ctx context.Context, runner watchedRunner, plan *plan.Plan, limits limits, notes []string,
+	to resultTo, io cli.Streams,
 ) error {
 	defer to.record.Discard()
 	defer to.report.Discard()
@@ -118,7 +133,7 @@ func runLoad(
 	var unrecorded error
 	runCtx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	searching := newConductor(plan, objectives, runner.Step, progress.note, giveUp)
+	searching := newConductor(plan, limits.objectives, runner.Step, progress.note, giveUp)
 	runErr := runner.Run(runCtx, start, func(iv *record.Interval) {
 		if err := series.Add(0, iv); err != nil {
 			unrecorded = errors.Join(unrecorded, err)
@@ -155,7 +170,7 @@ func runLoad(
 	if load.Outcome != result.Finished && runErr != nil {
 		load.Doubt(string(load.Outcome), "the load did not run to its end: "+load.Message)
 	}
-	verdict.Load(objectives, load)
+	verdict.Load(limits.objectives, load, limits.success.Objectives(load)...)
 	loadflags.Advise(load)
 	if err := document.Keep(load, series); err != nil {
 		return cli.AsFailure(err)

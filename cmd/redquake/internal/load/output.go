@@ -40,8 +40,9 @@ The placeholders of a command, each replaced anew for every request:
 Other words in braces, and the placeholders of other tools, are refused; \{ is a brace that begins none. Commands that change their
 connection (MULTI, SELECT, SUBSCRIBE, MONITOR, ...) are refused, too: requests of all kinds share the connections.
 
-The verdict is Pass if all objectives are met and nothing is in doubt, Fail if an objective is missed or no request succeeded, and
-Inconclusive if the figures cannot be relied on, for instance because this machine limited the load, with the reason.
+The verdict is Pass if all objectives are met and nothing is in doubt, Fail if an objective is missed or fewer than 99 % of the requests
+succeeded (--min-success 0 to measure an outage), and Inconclusive if the figures cannot be relied on, for instance because this
+machine limited the load, with the reason.
 
 Replication, sentinels and a Redis Cluster are detected and followed: after a failover the load goes to the new primary.
 --verify-writes reports which acknowledged writes were lost.

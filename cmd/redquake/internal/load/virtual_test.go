@@ -57,6 +57,10 @@ func loadInMemory(
 	if err != nil {
 		t.Fatal(err)
 	}
+	limits, err := limitsOf(&flags, &test.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
 	plan, notes, err := flags.Plan(test)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +73,7 @@ func loadInMemory(
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = runLoad(ctx, watchedRunner{runner, noRealTime}, plan, test.Spec.Objectives, notes, to, io)
+	err = runLoad(ctx, watchedRunner{runner, noRealTime}, plan, limits, notes, to, io)
 	return written.String(), said.String(), err
 }
 
@@ -194,7 +198,7 @@ func TestVerdictInVirtualTime(t *testing.T) {
 			[]*bool{new(false), new(true)},
 		},
 		"too slow a generator": {[]string{"--min-throughput", "200.1"}, "Fail", cli.ExitFailed, []*bool{new(false)}},
-		"timeout":              {[]string{"--timeout", "10ms", "--added-latency", "20ms"}, "Fail", cli.ExitFailed, nil},
+		"timeout":              {[]string{"--timeout", "10ms", "--added-latency", "20ms"}, "Fail", cli.ExitFailed, []*bool{new(false)}},
 		"no lost write": {
 			[]string{"--max-lost-writes", "0", "--verify-writes"},
 			"Pass",
@@ -320,7 +324,7 @@ func TestRedisCrashInVirtualTime(t *testing.T) {
 		network := memnet.New()
 		server := memredis.Start(t, network, inMemory, memredis.Options{})
 		time.AfterFunc(1501*time.Millisecond, server.Kill)
-		out, _, err := loadInMemory(t.Context(), t, network, "--rate", "200", "--duration", "3s")
+		out, _, err := loadInMemory(t.Context(), t, network, "--rate", "200", "--duration", "3s", "--min-success", "0")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -102,6 +102,10 @@ func (f *Flags) registerObjectives(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.maxP999, "max-latency-p999", 0, "highest 99.9th percentile of latency")
 	flags.StringVar(&f.maxErrorRate, "max-error-rate", "",
 		"highest `share` of failed, unknown and dropped requests, as 0.1%")
+	flags.StringVar(&f.minSuccess, "min-success", defaultSuccess,
+		"lowest `share` of successes; 0 = any, to measure an outage\n(default "+defaultSuccess+
+			", unless --max-error-rate, or maxErrorRate of the file, is set)")
+	flags.Lookup("min-success").DefValue = ""
 	flags.Int64Var(&f.maxLostWrites, "max-lost-writes", 0,
 		"highest `number` of acknowledged writes that are lost; needs --verify-writes")
 }

@@ -111,15 +111,20 @@ type Flags struct {
 	searchTrial               time.Duration
 	dualPrimary               bool
 
-	minThroughput, maxErrorRate string
-	maxP50, maxP99, maxP999     time.Duration
-	maxLostWrites               int64
+	objectives
 
 	draws
 
 	unrecorded bool
 
 	changed func(name string) bool // whether a flag was given
+}
+
+// objectives are the flags of what a load must meet.
+type objectives struct {
+	minThroughput, maxErrorRate, minSuccess string
+	maxP50, maxP99, maxP999                 time.Duration
+	maxLostWrites                           int64
 }
 
 // PasswordVariable is the environment variable of the password, the same as for redis-cli: all
