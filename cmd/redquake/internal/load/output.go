@@ -30,6 +30,9 @@ What to send comes from a RedisLoadTest (-f), the same object that is applied to
 the file. Without both, 50 users send one SET to nine GETs to 127.0.0.1:6379 for 30 seconds. Workloads other than
 commands (rankings, rate limiters, an HTTP API, a database behind a cache) need a file.
 
+Quotes and escapes of --command are those of redis-cli: in double quotes \n \r \t \b \a \xHH \" \\, in single quotes \', outside of quotes
+none.
+
 --users makes a closed loop: a user sends its next request after the reply to the last one, and latency is service time, counted from
 the send. --rate makes an open loop: the times of the requests are fixed in advance, and latency counts from these, so that it
 includes the time spent waiting for slow replies. --search finds the highest rate of an open loop that meets the objectives of

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
@@ -20,7 +21,7 @@ func (f *Flags) Plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []str
 			return nil, nil, err
 		}
 	}
-	if err := manifest.Admit(test); err != nil {
+	if err := admit(test); err != nil {
 		return nil, nil, f.Named(err)
 	}
 	pods := int(test.Spec.Pods.Count)
@@ -50,6 +51,19 @@ func (f *Flags) Plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []str
 		return nil, nil, err
 	}
 	return plan, notes, nil
+}
+
+// admit sets defaults and checks the test. Both go through JSON, which would change the bytes of
+// commands that are not UTF-8.
+func admit(test *v1alpha1.RedisLoadTest) error {
+	given := slices.Clone(test.Spec.Workload.Commands)
+	if err := manifest.Admit(test); err != nil {
+		return err
+	}
+	for i := range given {
+		test.Spec.Workload.Commands[i].Command = given[i].Command
+	}
+	return nil
 }
 
 // inFile adds the name of the file to err, if there is one.
