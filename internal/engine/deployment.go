@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
@@ -37,6 +38,9 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 		if err != nil || kind == topology.KindStandalone {
 			return err
 		}
+		if slices.ContainsFunc(r.run.Plan.Target.Addresses, plan.IsSocket) {
+			return socketOf(kind)
+		}
 	}
 	primaries := fmt.Sprintf("the primaries of the %s", kind)
 	progress("finding " + primaries)
@@ -48,6 +52,19 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 		return err
 	}
 	return r.layOutDeployment()
+}
+
+// socketOf is the error of a unix socket that leads to a part of a deployment of several servers,
+// whose others it does not reach; nil if that part can be loaded on its own.
+func socketOf(kind topology.Kind) error {
+	if kind == topology.KindReplication {
+		return nil
+	}
+	return &plan.Error{
+		Reason: plan.PlanInvalid,
+		Message: fmt.Sprintf("target.addresses: the unix socket is that of one server of a %s, "+
+			"whose others it does not reach: set their hosts and ports", kind),
+	}
 }
 
 // layOutDeployment assigns the loops' connections and the probes to the shards, and has the loops

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"strings"
 	"time"
 )
 
@@ -27,6 +28,12 @@ type Plan struct {
 	Verify *Verify `json:"verify,omitempty"` // nil = no ledger of acknowledged writes
 }
 
+// IsSocket reports whether an address is unix://PATH, as package redis dials it, instead of
+// host:port.
+func IsSocket(address string) bool {
+	return strings.HasPrefix(address, "unix://")
+}
+
 // LedgerOperation is the name of the ledger writes in every record.
 const LedgerOperation = "ledger"
 
@@ -42,7 +49,7 @@ type Verify struct {
 type Target struct {
 	Topology Topology `json:"topology,omitempty"` // "" = Standalone
 	// host:port; names are resolved at most 20 ms before a dial. Standalone uses the first that
-	// replies; may be empty if there are sentinels
+	// replies; may be empty if there are sentinels. Of the command line also one unix://PATH
 	Addresses []string `json:"addresses"`
 	// with topology Sentinel, and optionally with Auto
 	Sentinel *Sentinel `json:"sentinel,omitempty"`

@@ -78,6 +78,9 @@ func (p *Plan) checkTarget() string {
 		if len(t.Addresses) == 0 {
 			return "target: no address of a Redis was found: set service, addresses or podSelector, or sentinel"
 		}
+		if slices.ContainsFunc(t.Addresses, IsSocket) {
+			return t.checkSocket()
+		}
 		return checkAddresses("target.addresses", t.Addresses)
 	}
 	if len(t.Sentinel.Addresses) == 0 {
@@ -85,6 +88,19 @@ func (p *Plan) checkTarget() string {
 	}
 	return firstOf(checkAddresses("target.addresses", t.Addresses),
 		checkAddresses("target.sentinel.addresses", t.Sentinel.Addresses))
+}
+
+// checkSocket rejects what a unix socket, the way to one server of this machine, does not allow.
+func (t *Target) checkSocket() string {
+	switch {
+	case len(t.Addresses) > 1:
+		return "target.addresses: a unix socket is that of one server: it must be the only address"
+	case t.TLS != nil:
+		return "target.tls: there is no TLS on a unix socket: set the host and port instead"
+	case t.Topology != "" && t.Topology != TopologyAuto && t.Topology != TopologyStandalone:
+		return "target.topology: a unix socket is that of one server, topology Standalone"
+	}
+	return ""
 }
 
 func checkAddresses(field string, addresses []string) string {

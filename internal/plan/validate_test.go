@@ -89,6 +89,14 @@ func TestValidate(t *testing.T) {
 		{"", []func(*plan.Plan){noTarget, cacheAside(plan.DatabaseOnly)}},
 		{"target", []func(*plan.Plan){noTarget, cacheAside(plan.ThroughCache)}},
 		{"target.addresses[1]", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = []string{"a:1", "b"} }}},
+		{"target.addresses", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = []string{"unix:///r", "a:1"} }}},
+		{"", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = []string{"unix:///r"} }}},
+		{"target.tls", []func(*plan.Plan){func(p *plan.Plan) {
+			p.Target.Addresses, p.Target.TLS = []string{"unix:///r"}, &plan.TLS{}
+		}}},
+		{"target.topology", []func(*plan.Plan){func(p *plan.Plan) {
+			p.Target.Addresses, p.Target.Topology = []string{"unix:///r"}, plan.TopologyCluster
+		}}},
 		{"target.sentinel", []func(*plan.Plan){sentinels, func(p *plan.Plan) { p.Target.Sentinel.Addresses = nil }}},
 		{
 			"target.sentinel.addresses[0]",

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -26,7 +27,18 @@ func (l Login) timeout() time.Duration {
 	return cmp.Or(l.Timeout, 2*time.Second)
 }
 
-// DialFunc makes TCP connections, as net.Dialer.DialContext does.
+// SocketScheme precedes the path of a unix socket, which takes the place of host:port.
+const SocketScheme = "unix://"
+
+// DialContext connects to host:port, or to a unix socket.
+func DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(address, SocketScheme); ok {
+		network, address = "unix", path
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// DialFunc makes connections, as DialContext does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Stage is the stage at which a dial failed.
@@ -62,7 +74,7 @@ func (e *DialError) Unwrap() error {
 // Dialer establishes connections that are ready for commands.
 type Dialer struct {
 	Login Login
-	TCP   DialFunc   // nil = a net.Dialer
+	TCP   DialFunc   // nil = DialContext
 	Setup [][]string // commands after the login, such as HELLO 3
 	// reports whether the connection can do without a command of Setup that the server refuses; nil =
 	// it cannot
@@ -73,7 +85,7 @@ type Dialer struct {
 func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 	dial := d.TCP
 	if dial == nil {
-		dial = new(net.Dialer).DialContext
+		dial = DialContext
 	}
 	c, err := dial(ctx, "tcp", address)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -82,7 +83,7 @@ func goRedisOptions(r *load.State) (*goredis.UniversalOptions, error) {
 			o.MaxRetries = *own.MaxRetries
 		}
 	}
-	if r.Portable {
+	if r.Portable || slices.ContainsFunc(t.Addresses, plan.IsSocket) {
 		o.Dialer = r.Routes.Dialer.TCP
 	}
 	var err error

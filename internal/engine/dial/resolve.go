@@ -6,6 +6,9 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // Resolver shares DNS lookups among all dials of a run: while Redis is down, hundreds of dials per
@@ -47,9 +50,12 @@ func NewResolver() *Resolver {
 	}
 }
 
-// TCP connects to host:port. It tries the addresses of the host one after the other, each within
+// TCP connects to host:port, or to a unix socket. It tries the addresses of the host one after the other, each within
 // its share of ctx's deadline.
 func (r *Resolver) TCP(ctx context.Context, network, address string) (net.Conn, error) {
+	if plan.IsSocket(address) {
+		return redis.DialContext(ctx, network, address)
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, &net.OpError{
