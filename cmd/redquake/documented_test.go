@@ -32,6 +32,7 @@ func TestDocumentedCommands(t *testing.T) {
 			t.Errorf("%s: %q: %v", where, command, err)
 			return
 		}
+		words = translated(words)
 		cmd, rest, err := newRoot("redquake", cli.Streams{}).Find(words)
 		if err == nil && cmd.HasParent() {
 			err = cmd.ParseFlags(rest)

@@ -70,12 +70,21 @@ func TestHelpOfThePlugin(t *testing.T) {
 
 func TestUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
-		"redquake load: unknown flag: --user":                            {"load", "--user", "5"},
-		`redquake: unknown command "look" for "redquake"`:                {"look"},
-		`redquake load: unknown command "x" for "redquake load"`:         {"load", "x"},
-		`redquake load: --users: "many" must be a whole number`:          {"load", "--users", "many"},
-		`redquake load: --duration: "5" must be a duration, as 1m30s`:    {"load", "--duration", "5"},
-		`redquake agent: required flag(s) "credentials", "plan" not set`: {"agent"},
+		"redquake load: unknown flag: --user; here: --username\n":              {"load", "--user", "5"},
+		"redquake load: unknown flag: --pasword; did you mean --password":      {"load", "--pasword", "5"},
+		"redquake load: unknown flag: --durration; did you mean --durati":      {"load", "--durration", "5s"},
+		"redquake load: unknown flag: --clients; here: --users (each has":      {"load", "--clients", "5"},
+		"redquake load: unknown shorthand flag: 'l' in -l; here: --durat":      {"load", "-l"},
+		"redquake load: unknown flag: --nosuchthing\nSee":                      {"load", "--nosuchthing"},
+		`redquake: unknown command "look" for "redquake"`:                      {"look"},
+		"redquake load: only one argument, the address of Redis, is poss":      {"load", "x", "y"},
+		`redquake load: --users: "many" must be a whole number`:                {"load", "--users", "many"},
+		`redquake load: --duration: "5" must be a duration with its unit: 5s?`: {"load", "--duration", "5"},
+		`redquake load: --duration: "x" must be a duration, as 1m30s`:          {"load", "--duration", "x"},
+		`redquake load: --duration: "9999999h" must be a shorter duration`:     {"load", "--duration", "9999999h"},
+		`redquake load: --rate: "9G" must be a whole number`:                   {"load", "--rate", "9G"},
+		`redquake load: --rate: "9000M" must be a whole number, at most 2`:     {"load", "--rate", "9000M"},
+		`redquake agent: required flag(s) "credentials", "plan" not set`:       {"agent"},
 		"redquake agent: --plan: open /does/not/exist: no such file or directory": {
 			"agent", "--plan", "/does/not/exist",
 			"--credentials", "x",
@@ -90,10 +99,41 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// Whatever is wrong with a command line, its password is not repeated.
+func TestErrorsRepeatNoPassword(t *testing.T) {
+	const uri = "redis://app:geheim@redis-0:6379/0"
+	for _, args := range [][]string{
+		{uri},
+		{"load", uri, "x"},
+		{"load", uri, "--nosuch"},
+		{"load", uri, "--duration", "1"},
+		{"load", "--rate", uri},
+		{"load", uri, "--address", "x"},
+		{"load", "-a", "geheim"},
+		{"load", "-ageheim"},
+		{"load", "--pass", "geheim"},
+		{"load", uri + "x"},
+		{"load", "--sentinel", uri},
+		{"load", uri, "--sentinel", "x"},
+		{"results", uri},
+		{"report", uri},
+		{"load", "-f", uri},
+		{"load", uri, "--tls", "--ca", "/does/not/exist", "--wait", "0"},
+		{"run", "-f", uri},
+	} {
+		code, stdout, stderr := called(append([]string{"redquake"}, args...)...)
+		if code == 0 || strings.Contains(stdout+stderr, "geheim") || stderr == "" {
+			t.Errorf("%q: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
-	code, stdout, stderr := called("redquake", "version")
-	if code != 0 || !strings.HasPrefix(stdout, "redquake dev") || stderr != "" {
-		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	for _, how := range []string{"version", "--version"} {
+		code, stdout, stderr := called("redquake", how)
+		if code != 0 || !strings.HasPrefix(stdout, "redquake dev") || strings.Count(stdout, "\n") != 1 || stderr != "" {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", how, code, stdout, stderr)
+		}
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/comparison"
@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/dryrun"
 	"github.com/redquake/redquake/cmd/redquake/internal/follow"
 	"github.com/redquake/redquake/cmd/redquake/internal/load"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/cmd/redquake/internal/operator"
 	"github.com/redquake/redquake/cmd/redquake/internal/reports"
 )
@@ -23,20 +24,37 @@ import (
 // execute runs the command line in args, the program's name first, and returns the exit code.
 func execute(ctx context.Context, args []string, io cli.Streams) int {
 	root := newRoot(args[0], io)
-	root.SetArgs(args[1:])
+	root.SetArgs(translated(args[1:]))
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return cli.ExitOK
 	}
 	if f, ok := errors.AsType[*cli.Failure](err); ok {
 		if f.Err != nil {
-			fmt.Fprintf(io.Err, "%s: %v\n", called.CommandPath(), f.Err)
+			fmt.Fprintf(io.Err, "%s: %s\n", called.CommandPath(), withoutLogins(f.Err))
 		}
 		return f.Code
 	}
 	// All other errors are from cobra or from reading flags and files.
-	fmt.Fprintf(io.Err, "%s: %v\nSee '%s --help'.\n", called.CommandPath(), err, called.CommandPath())
+	fmt.Fprintf(io.Err, "%s: %s\nSee '%s --help'.\n", called.CommandPath(), withoutLogins(err),
+		called.CommandPath())
 	return cli.ExitError
+}
+
+// translated are arguments in which those of other programs are those of load.
+func translated(args []string) []string {
+	if len(args) > 0 && args[0] == "load" {
+		return loadflags.FromOthers(args)
+	}
+	return args
+}
+
+// login is the user and the password of an URI of Redis.
+var login = regexp.MustCompile(`((?:redis|valkey)s?://)[^\s"]*@`)
+
+// withoutLogins is the text of an error, which may repeat an argument.
+func withoutLogins(err error) string {
+	return login.ReplaceAllString(err.Error(), "$1")
 }
 
 // newRoot returns the command tree. program is the name by which the process was called.
@@ -52,6 +70,7 @@ Exit codes:
   2    an error, such as an invalid flag, a Redis that cannot be reached, or a missing permission;
        of a load, a run or an experiment: its verdict is Inconclusive
   130  interrupted; of a load the result until then was written, a run was aborted and reverted`,
+		Version:       build(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -59,7 +78,8 @@ Exit codes:
 	if strings.HasPrefix(filepath.Base(program), "kubectl-redquake") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl redquake"}
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return ofValue(err) })
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(ofFlag)
 	root.SetIn(io.In)
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
@@ -72,22 +92,4 @@ Exit codes:
 		control.NewStop(name, io), newVersion(io), follow.NewWatch(name, io),
 	)
 	return root
-}
-
-// ofValue says of which kind the value of a flag must be, instead of which function cannot read it.
-func ofValue(err error) error {
-	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if !ok {
-		return err
-	}
-	kind, ok := map[string]string{
-		"int32":    "a whole number, at most 2147483647",
-		"int64":    "a whole number",
-		"bool":     "true or false",
-		"duration": "a duration, as 1m30s or 5ms",
-	}[invalid.GetFlag().Value.Type()]
-	if !ok {
-		return err
-	}
-	return fmt.Errorf("--%s: %q must be %s", invalid.GetFlag().Name, invalid.GetValue(), kind)
 }

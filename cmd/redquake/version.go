@@ -17,11 +17,16 @@ func newVersion(io cli.Streams) *cobra.Command {
 		Short: "Show the version of this build",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(io.Out, "redquake %s%s (%s, %s/%s)\n", version.Version, revision(),
-				runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(io.Out, build())
 			return cli.AsFailure(err)
 		},
 	}
+}
+
+// build names this build.
+func build() string {
+	return fmt.Sprintf("redquake %s%s (%s, %s/%s)", version.Version, revision(), runtime.Version(),
+		runtime.GOOS, runtime.GOARCH)
 }
 
 // revision is the commit in the build information, if there is one.

@@ -132,6 +132,17 @@ func New(name string, io cli.Streams) *cobra.Command {
 			"(default: None; of an experiment, what its spec requires)")
 	f.StringVar(&flags.report, "report", "",
 		"`file` to write the report of the comparison to: .html, .md, .json, .xml (JUnit), .csv or .txt")
+	cli.Choices(cmd, "output", "text", "markdown", "json")
+	cli.Lists(cmd, "figure", figureNames()...)
+	cli.Choices(cmd, "require", string(compare.RequireNone), string(compare.RequireNotWorse),
+		string(compare.RequireSame))
+	var margins []string
+	for _, of := range compare.Figures() {
+		if !of.Counted {
+			margins = append(margins, of.Name+"=")
+		}
+	}
+	cli.Lists(cmd, "margin", margins...)
 	flags.cluster.Register(f)
 	return cmd
 }

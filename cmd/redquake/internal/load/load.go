@@ -31,12 +31,13 @@ import (
 func New(name string, io cli.Streams) *cobra.Command {
 	var flags loadflags.Flags
 	cmd := &cobra.Command{
-		Use:     "load [-f FILE] [flags]",
+		Use:     "load [ADDRESS] [-f FILE] [flags]",
 		Short:   "Load a Redis from this machine and write what was measured",
 		Long:    loadHelp,
 		Example: strings.ReplaceAll(loadExamples, "{name}", name),
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:    oneAddress,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags.Argument(args)
 			if err := flags.Check(); err != nil {
 				return err
 			}
@@ -61,10 +62,14 @@ func New(name string, io cli.Streams) *cobra.Command {
 				return err
 			}
 			cli.OutliveReaders()
+			if flags.Quiet {
+				io.Err = quiet
+			}
 			return runLoad(cmd.Context(), watched(runner), plan, limits, notes, to, io)
 		},
 	}
 	flags.Register(cmd.Flags())
+	loadflags.Complete(cmd)
 	loadflags.Group(cmd)
 	return cmd
 }
@@ -72,6 +77,18 @@ func New(name string, io cli.Streams) *cobra.Command {
 // coarsenAfter is the number of intervals after which the record is coarsened, so that that of a
 // load of days fits into memory: at 100 ms, three hours.
 const coarsenAfter = 108_000
+
+// quiet is where progress goes that nobody wants.
+var quiet = io.Discard
+
+// oneAddress allows an address as the argument. Its error repeats no argument, as an URI may have a
+// password.
+func oneAddress(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return errors.New("only one argument, the address of Redis, is possible; a command is that of --command")
+	}
+	return nil
+}
 
 // limits are what the figures must meet.
 type limits struct {

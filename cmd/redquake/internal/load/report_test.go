@@ -31,7 +31,7 @@ func TestReportOfALoad(t *testing.T) {
 			clitest.IsForm(t, form.Name, string(text), thisMachine)
 		})
 	}
-	if _, err := open(&loadflags.Flags{Report: "report.pdf"}); err == nil ||
+	if _, err := open(&loadflags.Flags{Outputs: loadflags.Outputs{Report: "report.pdf"}}); err == nil ||
 		err.Error() !=
 			"--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, .txt, which says what form the report has" {
 		t.Error(err)

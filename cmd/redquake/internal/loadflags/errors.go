@@ -39,6 +39,7 @@ var flagsOfFields = map[string]string{
 	"spec.objectives.maxErrorRate":            "max-error-rate",
 	"spec.objectives.maxLostWrites":           "max-lost-writes",
 	"spec.workload.commands":                  "command",
+	"spec.workload.benchmark":                 "tests",
 	"spec.workload.keyspace.keys":             "keys",
 	"spec.workload.keyspace.distribution":     "distribution",
 	"spec.workload.keyspace.zipf":             "zipf-exponent",

@@ -30,6 +30,7 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Record, "record", "", "`file` to write the record to, for redquake results")
 	flags.StringVar(&f.Report, "report", "",
 		"`file` to write the report to: .html, .md, .json, .xml (JUnit), .csv or .txt")
+	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "no progress on stderr")
 	f.registerTarget(flags)
 	f.registerShape(flags)
 	f.registerObjectives(flags)
@@ -39,8 +40,12 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 }
 
 func (f *Flags) registerTarget(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.addresses, "address", nil,
-		"`host:port` of Redis; repeatable, the first that replies is used (default "+defaultAddress+")")
+	flags.StringArrayVarP(&f.addresses, "address", "u", nil,
+		"`host:port` of Redis, or the only one redis://[user[:password]@]host[:port][/db], rediss:// (TLS) or\n"+
+			"unix:///path; repeatable, the first that replies is used (default "+defaultAddress+")")
+	flags.Int32VarP(&f.port, "port", "p", 0, "`number` of the port of an address without one (default 6379)")
+	flags.StringArrayVarP(&f.hosts, "host", "s", nil, "")
+	_ = flags.MarkHidden("host") // of FromOthers
 	flags.StringVar(&f.topology, "topology", "Auto",
 		"`kind` of deployment: Auto, Standalone, Replication, Sentinel or Cluster; Auto detects it from the servers")
 	flags.StringArrayVar(&f.sentinels, "sentinel", nil,
@@ -69,17 +74,17 @@ func (f *Flags) registerTarget(flags *pflag.FlagSet) {
 }
 
 func (f *Flags) registerShape(flags *pflag.FlagSet) {
-	flags.Int32Var(&f.users, "users", defaultUsers,
+	flags.Int32VarP(&f.users, "users", "c", defaultUsers,
 		"closed loop: `number` of virtual users; with --rate or --search the most requests in flight")
-	flags.Int32Var(&f.rate, "rate", 0,
-		"open loop: `number` of requests per second, at times fixed in advance")
+	flags.Var(newCount(&f.rate, 0), "rate",
+		"open loop: `number` of requests per second, as 500 or 10k, at times fixed in advance")
 	flags.StringVar(&f.arrivals, "arrivals", "Even",
 		"open loop: `way` in which requests follow each other: Even, or Poisson: at random, as from many users")
 	flags.DurationVar(&f.thinkTime, "think-time", 0,
 		"closed loop: a user's pause before its next request")
 	flags.DurationVar(&f.duration, "duration", defaultDuration,
 		"measured time, after ramp-up and warm-up")
-	flags.Int64Var(&f.requests, "requests", 0,
+	flags.VarP(newCount(&f.requests, 0), "requests", "n",
 		"end after this `number` of requests, instead of a duration")
 	flags.DurationVar(&f.rampUp, "ramp-up", 0,
 		"time over which users or rate grow from 0, excluded from all figures")
@@ -114,8 +119,10 @@ func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.commands, "command", nil,
 		"Redis `command`, optionally with a weight, as '9:GET {key}'; repeatable; placeholders\n"+
 			"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
-	flags.Int64Var(&f.keys, "keys", 100_000, "`number` of keys that {key} is drawn from")
-	flags.Int32Var(&f.valueBytes, "value-bytes", 32, "`size` of {value}")
+	flags.StringVarP(&f.tests, "tests", "t", "",
+		"`names` of tests of redis-benchmark, one after the other, as set,get,lpush; instead of --command")
+	flags.VarP(newCount(&f.keys, 100_000), "keys", "r", "`number` of keys that {key} is drawn from")
+	flags.Int32VarP(&f.valueBytes, "value-bytes", "d", 32, "`size` of {value}")
 	flags.BoolVar(&f.prefill, "prefill", false, "set every key before the start")
 	f.registerDraws(flags)
 }
@@ -123,7 +130,7 @@ func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
 func (f *Flags) registerClient(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.connections, "connections", 0,
 		"`number` of connections (default 50; of an HTTP API or a database as many as users)")
-	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
+	flags.Int32VarP(&f.pipeline, "pipeline", "P", 1, "`number` of requests per batch")
 	flags.DurationVar(&f.timeout, "timeout", 0,
 		"time that a reply may take; a request with a later reply counts as unknown, not as a "+
 			"success\n(default 1s; of an HTTP API or a database 30s)")
@@ -195,7 +202,17 @@ func (f *Flags) LoadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
 
 func (f *Flags) applyWorkload(workload *v1alpha1.Workload) error {
 	texts := f.commands
-	if f.file == "" && len(texts) == 0 {
+	if f.tests != "" {
+		benchmark, err := f.benchmark()
+		if err != nil {
+			return err
+		}
+		*workload = v1alpha1.Workload{
+			Benchmark: benchmark,
+			Keyspace:  workload.Keyspace,
+			Values:    workload.Values,
+		}
+	} else if f.file == "" && len(texts) == 0 {
 		texts = defaultCommands
 	}
 	if len(texts) > 0 {
@@ -259,21 +276,35 @@ func (f *Flags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {
 
 // Check returns an error for flags that are invalid or exclude each other.
 func (f *Flags) Check() error {
+	if err := f.locate(); err != nil {
+		return err
+	}
 	if err := f.checkNumbers(); err != nil {
 		return err
 	}
+	if err := f.checkOutputs(); err != nil {
+		return err
+	}
 	switch {
+	case f.tests != "" && len(f.commands) > 0:
+		return errors.New("--tests and --command exclude each other")
 	case f.search != "" && (f.changed("rate") || f.changed("requests") || f.changed("think-time")):
 		return errors.New("--search sets the rates: it excludes --rate, --requests and --think-time")
-	case f.Output != "text" && f.Output != "json":
-		return fmt.Errorf("--output: %q is neither text nor json", f.Output)
-	case (f.Record != "" || f.Report != "") && f.unrecorded:
-		return errors.New("--no-record excludes --record and --report")
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
 		return errors.New(
 			"--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
 	}
 	return f.checkLogin()
+}
+
+func (f *Flags) checkOutputs() error {
+	switch {
+	case f.Output != "text" && f.Output != "json":
+		return fmt.Errorf("--output: %q is neither text nor json", f.Output)
+	case (f.Record != "" || f.Report != "") && f.unrecorded:
+		return errors.New("--no-record excludes --record and --report")
+	}
+	return nil
 }
 
 func (f *Flags) checkNumbers() error {
@@ -316,7 +347,7 @@ func (f *Flags) checkLogin() error {
 		if _, err := os.ReadFile(f.passwordFile); err != nil {
 			return fmt.Errorf("--password-file: %w", err)
 		}
-	case f.username != "" && os.Getenv(PasswordVariable) == "":
+	case f.username != "" && f.password == "" && os.Getenv(PasswordVariable) == "":
 		return errors.New("--username needs --password-file or $" + PasswordVariable)
 	}
 	return nil

@@ -20,6 +20,19 @@ import (
 // planOf returns the plan of a command line of `redquake load`; FILE is replaced by a file with the text.
 func planOf(t *testing.T, text string, args ...string) (*plan.Plan, []string, error) {
 	t.Helper()
+	_, got, notes, err := planned(t, text, nil, args)
+	return got, notes, err
+}
+
+// located is the plan of a command line with an argument; FILE is a load test.
+func located(t *testing.T, argument, args []string) (*Flags, *plan.Plan, error) {
+	t.Helper()
+	f, got, _, err := planned(t, clitest.LoadTestYAML, argument, args)
+	return f, got, err
+}
+
+func planned(t *testing.T, text string, argument, args []string) (*Flags, *plan.Plan, []string, error) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -27,20 +40,22 @@ func planOf(t *testing.T, text string, args ...string) (*plan.Plan, []string, er
 	for i := range args {
 		args[i] = strings.Replace(args[i], "FILE", file, 1)
 	}
-	var f Flags
+	f := &Flags{}
 	set := pflag.NewFlagSet("load", pflag.ContinueOnError)
 	f.Register(set)
 	if err := set.Parse(args); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	f.Argument(argument)
 	if err := f.Check(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	test, err := f.LoadTest(cli.Streams{In: strings.NewReader(text), Err: &bytes.Buffer{}})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return f.Plan(test)
+	got, notes, err := f.Plan(test)
+	return f, got, notes, err
 }
 
 func TestPlanOfDefaults(t *testing.T) {

@@ -68,11 +68,9 @@ func grouped(all *pflag.FlagSet) string {
 
 // Flags are the flags of `redquake load`.
 type Flags struct {
-	file   string
-	Output string // text or json
-	Record string // the file; "" = none
-	Report string // the file; "" = none
-
+	file string
+	Outputs
+	where
 	addresses                 []string
 	username, passwordFile    string
 	dsnFile                   string
@@ -100,16 +98,16 @@ type Flags struct {
 	requests                  int64
 	connections, pipeline     int32
 	resp2                     bool
-	commands                  []string
-	keys                      int64
-	valueBytes                int32
-	prefill                   bool
-	interval                  time.Duration
-	verify, staleReads        bool
-	verifyShare               string
-	search, searchPrecision   string
-	searchTrial               time.Duration
-	dualPrimary               bool
+	sent
+	keys                    int64
+	valueBytes              int32
+	prefill                 bool
+	interval                time.Duration
+	verify, staleReads      bool
+	verifyShare             string
+	search, searchPrecision string
+	searchTrial             time.Duration
+	dualPrimary             bool
 
 	objectives
 
@@ -118,6 +116,20 @@ type Flags struct {
 	unrecorded bool
 
 	changed func(name string) bool // whether a flag was given
+}
+
+// Outputs are the flags of what is written.
+type Outputs struct {
+	Output string // text or json
+	Record string // the file; "" = none
+	Report string // the file; "" = none
+	Quiet  bool   // no progress
+}
+
+// sent are the flags of which requests are sent.
+type sent struct {
+	commands []string
+	tests    string
 }
 
 // objectives are the flags of what a load must meet.

@@ -108,7 +108,7 @@ func TestPlanRefuses(t *testing.T) {
 			[]string{"-f", "FILE", "--address", "redis:70000"},
 			"--address: the port of",
 		},
-		{"address", "", []string{"--address", "redis"}, "--address: redis: must be host:port, as redis-0:6379"},
+		{"address", "", []string{"--address", "re dis"}, "--address: re dis:6379: must be host:port, as redis-0:6379"},
 		{"rate and think time", "", []string{"--rate", "5", "--think-time", "1s"}, "--think-time belongs to --users"},
 		{
 			"field of the file",

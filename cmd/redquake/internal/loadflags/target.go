@@ -1,6 +1,7 @@
 package loadflags
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,7 +28,7 @@ func (f *Flags) Plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []str
 	pods := int(test.Spec.Pods.Count)
 	test.Spec.Pods.Count = 1
 	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
-	if plan, err = children.Plan(test, test.Spec.Target.Addresses); err != nil {
+	if plan, err = children.Plan(test, f.planned(test.Spec.Target.Addresses)); err != nil {
 		return nil, nil, f.Named(err)
 	}
 	if pods > 1 {
@@ -91,7 +92,7 @@ func (f *Flags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 	if f.changed("username") {
 		to.Username = f.username
 	}
-	if target.Auth != nil && f.passwordFile == "" && os.Getenv(PasswordVariable) == "" {
+	if target.Auth != nil && f.passwordFile == "" && f.password == "" && os.Getenv(PasswordVariable) == "" {
 		return fmt.Errorf(
 			"%s: spec.target.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass "+
 				"--password-file or set $%s", f.file, PasswordVariable)
@@ -134,7 +135,7 @@ func (f *Flags) wantsTLS() bool {
 // password file.
 func (f *Flags) Options() []engine.Option {
 	options := []engine.Option{engine.WithPatience(f.wait)}
-	password := os.Getenv(PasswordVariable)
+	password := cmp.Or(f.password, os.Getenv(PasswordVariable))
 	if password != "" && f.passwordFile == "" {
 		options = append(options, engine.WithPassword(password))
 	}

@@ -69,14 +69,12 @@ func NewDoctor(name string, io cli.Streams) *cobra.Command {
 	f.StringVarP(&flags.output, "output", "o", "text", "`format`: text or json")
 	f.StringSliceVar(&flags.faults, "fault", nil,
 		"`type` of fault that must be possible, such as PodKill; repeatable")
-	_ = cmd.RegisterFlagCompletionFunc("fault",
-		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			var all []cobra.Completion
-			for _, kind := range declared.Types() {
-				all = append(all, string(kind))
-			}
-			return all, cobra.ShellCompDirectiveNoFileComp
-		})
+	cli.Choices(cmd, "output", "text", "json")
+	var kinds []string
+	for _, kind := range declared.Types() {
+		kinds = append(kinds, string(kind))
+	}
+	cli.Lists(cmd, "fault", kinds...)
 	flags.cluster.Register(f)
 	return cmd
 }

@@ -104,6 +104,7 @@ func NewReport(name string, io cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&flags.output, "output", "o", "markdown",
 		"`format`: "+strings.Join(page.FormNames(), ", "))
+	cli.Choices(cmd, "output", page.FormNames()...)
 	f.StringVar(&flags.fault, "fault", "", "`name` of the RedisFault that the report is of")
 	flags.cluster.Register(f)
 	return cmd

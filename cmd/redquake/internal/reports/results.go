@@ -78,6 +78,7 @@ func NewResults(name string, io cli.Streams) *cobra.Command {
 	f.StringVarP(&flags.output, "output", "o", "table", "`format`: table, json or csv")
 	f.DurationVar(&flags.every, "every", 10*time.Second,
 		"length of a row, rounded up to whole steps of the record")
+	cli.Choices(cmd, "output", "table", "json", "csv")
 	f.StringVar(&flags.operation, "operation", "",
 		"`name` of the operation that the figures are of (default: all together)")
 	flags.cluster.Register(f)
