@@ -71,7 +71,7 @@ func placeholders() string {
 }
 
 const loadExamples = `  # 100 users for a minute against a port-forwarded Redis
-  {name} load --address 127.0.0.1:6379 --users 100 --connections 100 --duration 1m
+  {name} load --address 127.0.0.1:6379 --users 100 --duration 1m
 
   # 5000 requests/s, one write to four reads, values of 1 KiB, all keys set beforehand, without the first 10 seconds
   {name} load --rate 5000 --command 'SET {key} {value}' --command '4:GET {key}' --value-bytes 1024 --prefill --warm-up 10s

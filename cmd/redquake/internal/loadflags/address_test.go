@@ -178,8 +178,10 @@ func TestFlagsOfRedisBenchmark(t *testing.T) {
 	if args := FromOthers([]string{"load", "-h"}); !cmp.Equal(args, []string{"load", "-h"}) {
 		t.Errorf("-h alone, which asks for help, became %q", args)
 	}
-	if args := FromOthers([]string{"load", "-h", "--tls", "--",
-		"-a"}); !cmp.Equal(args, []string{"load", "-h", "--tls", "--", "-a"}) {
+	if args := FromOthers([]string{
+		"load", "-h", "--tls", "--",
+		"-a",
+	}); !cmp.Equal(args, []string{"load", "-h", "--tls", "--", "-a"}) {
 		t.Errorf("-h before a flag became %q", args)
 	}
 }

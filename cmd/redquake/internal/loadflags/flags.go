@@ -129,7 +129,7 @@ func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
 
 func (f *Flags) registerClient(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.connections, "connections", 0,
-		"`number` of connections (default 50; of an HTTP API or a database as many as users)")
+		"`number` of connections (default: one for each user, at most 1000 to Redis; without users 50)")
 	flags.Int32VarP(&f.pipeline, "pipeline", "P", 1, "`number` of requests per batch")
 	flags.DurationVar(&f.timeout, "timeout", 0,
 		"time that a reply may take; a request with a later reply counts as unknown, not as a "+
@@ -251,6 +251,7 @@ func (f *Flags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
 	f.applyTopology(&spec.Target)
 	f.applyConnections(&spec.Client)
 	f.applyDriver(&spec.Client)
+	f.followUsers(spec)
 }
 
 func (f *Flags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {

@@ -72,6 +72,21 @@ func (f *Flags) applyConnections(client *v1alpha1.LoadClient) {
 	}
 }
 
+// mostFollowing is how many connections a number of users makes at most: as many as a Redis takes
+// beside its other clients.
+const mostFollowing = 1000
+
+// followUsers gives each user of the flags a connection, unless it is said how many there are, or
+// users are to share them. Users that wait for a connection would make the figures inconclusive.
+func (f *Flags) followUsers(spec *v1alpha1.RedisLoadTestSpec) {
+	client, workload := &spec.Client, &spec.Workload
+	if !f.changed("users") || client.Connections > 0 || client.Mode == v1alpha1.ClientMultiplexed ||
+		workload.HTTP != nil || workload.CacheAside != nil {
+		return
+	}
+	client.Connections = min(f.users, mostFollowing)
+}
+
 // applyDriver overrides the client with the flags about connections, retries and the driver.
 func (f *Flags) applyDriver(client *v1alpha1.LoadClient) {
 	if f.changed("read-from") {

@@ -133,3 +133,34 @@ func TestTopologyFlagErrors(t *testing.T) {
 		}
 	}
 }
+
+// Each user of the flags has a connection, up to a limit, where nothing else says how many there are.
+func TestConnectionsFollowUsers(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want int
+	}{
+		{nil, 50},
+		{[]string{"--users", "4"}, 4},
+		{[]string{"--users", "200"}, 200},
+		{[]string{"--users", "5000"}, 1000},
+		{[]string{"--users", "200", "--connections", "7"}, 7},
+		{[]string{"--users", "200", "--mode", "Multiplexed"}, 50},
+		{[]string{"--rate", "5"}, 50},
+		{[]string{"--rate", "5", "--users", "200"}, 200},
+		{[]string{"-f", "FILE"}, 50},
+		{[]string{"-f", "FILE", "--users", "200"}, 200},
+	} {
+		got, _, err := planOf(t, clitest.LoadTestYAML, tt.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Client.Connections != tt.want {
+			t.Errorf("%q: %d connections, want %d", tt.args, got.Client.Connections, tt.want)
+		}
+	}
+	inFile := strings.Replace(clitest.LoadTestYAML, "spec:", "spec:\n  client: {connections: 5}", 1)
+	if got, _, err := planOf(t, inFile, "-f", "FILE", "--users", "200"); err != nil || got.Client.Connections != 5 {
+		t.Errorf("connections of a file: %+v, %v", got, err)
+	}
+}
