@@ -286,6 +286,10 @@ type LatencySummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	P90 Microseconds `json:"p90"`
+	// p95 is the 95th percentile, in microseconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	P95 Microseconds `json:"p95,omitempty"`
 	// p99 is the 99th percentile, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -294,6 +298,10 @@ type LatencySummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	P999 Microseconds `json:"p999"`
+	// p9999 is the 99.99th percentile, in microseconds: of fewer than 10,000 requests the maximum.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	P9999 Microseconds `json:"p9999,omitempty"`
 	// max is the maximum, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -99,11 +99,13 @@ func latencyOf(q *result.Quantiles) *v1alpha1.LatencySummary {
 		return nil
 	}
 	return &v1alpha1.LatencySummary{
-		P50:  micros(q.P50),
-		P90:  micros(q.P90),
-		P99:  micros(q.P99),
-		P999: micros(q.P999),
-		Max:  micros(q.Max),
+		P50:   micros(q.P50),
+		P90:   micros(q.P90),
+		P95:   micros(q.P95),
+		P99:   micros(q.P99),
+		P999:  micros(q.P999),
+		P9999: micros(q.P9999),
+		Max:   micros(q.Max),
 	}
 }
 

@@ -259,11 +259,13 @@ func quantilesOf(l *v1alpha1.LatencySummary) *result.Quantiles {
 		return nil
 	}
 	return &result.Quantiles{
-		P50:  secondsOf(l.P50),
-		P90:  secondsOf(l.P90),
-		P99:  secondsOf(l.P99),
-		P999: secondsOf(l.P999),
-		Max:  secondsOf(l.Max),
+		P50:   secondsOf(l.P50),
+		P90:   secondsOf(l.P90),
+		P95:   secondsOf(l.P95),
+		P99:   secondsOf(l.P99),
+		P999:  secondsOf(l.P999),
+		P9999: secondsOf(l.P9999),
+		Max:   secondsOf(l.Max),
 	}
 }
 

@@ -52,14 +52,16 @@ func (c *Count) String() string {
 	return fmt.Sprintf("%d-%d", c.AtLeast, c.AtMost)
 }
 
-// Quantiles of a latency.
+// Quantiles of a latency. P95 and P9999 are 0 if an earlier version has written them.
 type Quantiles struct {
-	P50  Seconds `json:"p50"`
-	P90  Seconds `json:"p90"`
-	P99  Seconds `json:"p99"`
-	P999 Seconds `json:"p999"`
-	Max  Seconds `json:"max"`
-	Mean Seconds `json:"mean"`
+	P50   Seconds `json:"p50"`
+	P90   Seconds `json:"p90"`
+	P95   Seconds `json:"p95,omitzero"`
+	P99   Seconds `json:"p99"`
+	P999  Seconds `json:"p999"`
+	P9999 Seconds `json:"p9999,omitzero"`
+	Max   Seconds `json:"max"`
+	Mean  Seconds `json:"mean"`
 }
 
 // each sets each figure to what change makes of it and of the same one of others.
@@ -67,8 +69,10 @@ func (q *Quantiles) each(others *Quantiles, change func(own, other Seconds) Seco
 	for _, p := range [...][2]*Seconds{
 		{&q.P50, &others.P50},
 		{&q.P90, &others.P90},
+		{&q.P95, &others.P95},
 		{&q.P99, &others.P99},
 		{&q.P999, &others.P999},
+		{&q.P9999, &others.P9999},
 		{&q.Max, &others.Max},
 		{&q.Mean, &others.Mean},
 	} {
@@ -81,12 +85,14 @@ func quantilesOf(l summary.Latency) *Quantiles {
 		return nil
 	}
 	return &Quantiles{
-		P50:  Seconds(l.P50),
-		P90:  Seconds(l.P90),
-		P99:  Seconds(l.P99),
-		P999: Seconds(l.P999),
-		Max:  Seconds(l.Max),
-		Mean: Seconds(l.Mean),
+		P50:   Seconds(l.P50),
+		P90:   Seconds(l.P90),
+		P95:   Seconds(l.P95),
+		P99:   Seconds(l.P99),
+		P999:  Seconds(l.P999),
+		P9999: Seconds(l.P9999),
+		Max:   Seconds(l.Max),
+		Mean:  Seconds(l.Mean),
 	}
 }
 

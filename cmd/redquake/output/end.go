@@ -70,7 +70,7 @@ func WriteCSV(w io.Writer, c *result.Course) error {
 			"atSeconds", "untilSeconds", "operation", "requests", "ok", "failed", "unknown", "dropped",
 			"throughputPerSecond", "errorRate",
 			"p50Seconds", "p90Seconds", "p99Seconds", "p999Seconds", "maxSeconds", "gapSeconds", "faults",
-			"drained",
+			"drained", "p95Seconds", "p9999Seconds",
 		},
 	}
 	for i := range c.Rows {
@@ -88,10 +88,12 @@ func csvRow(r *result.Row) []string {
 		count(r.Failed), count(r.Unknown), count(r.Dropped),
 		decimal(r.Throughput), decimal(r.ErrorRate),
 	}
+	tail := []string{count(r.Drained), "", ""}
 	if q := r.Latency; q != nil {
 		row = append(row, length(q.P50), length(q.P90), length(q.P99), length(q.P999), length(q.Max))
+		tail[1], tail[2] = length(q.P95), length(q.P9999)
 	} else {
 		row = append(row, "", "", "", "", "")
 	}
-	return append(row, length(r.Silent), strings.Join(r.Faults, " "), count(r.Drained))
+	return slices.Concat(row, []string{length(r.Silent), strings.Join(r.Faults, " ")}, tail)
 }

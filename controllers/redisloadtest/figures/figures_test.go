@@ -45,7 +45,7 @@ func largest(week time.Duration) *result.Load {
 		Dropped:    1 << 58,
 		ErrorRate:  1 - 1e-11,
 		Throughput: 1e8 / 3,
-		Latency:    &result.Quantiles{P50: long, P90: long, P99: long, P999: long, Max: long},
+		Latency:    &result.Quantiles{P50: long, P90: long, P95: long, P99: long, P999: long, P9999: long, Max: long},
 	}
 	r := &result.Load{
 		Total:  o,

@@ -142,8 +142,8 @@ type Window struct{ From, To time.Duration }
 
 // Latency is figures of a histogram of successful requests.
 type Latency struct {
-	P50, P90, P99, P999, Max, Mean time.Duration
-	Count                          uint64
+	P50, P90, P95, P99, P999, P9999, Max, Mean time.Duration
+	Count                                      uint64
 }
 
 // LatencyOf returns the figures of a histogram; they are 0 for an empty one.
@@ -151,8 +151,10 @@ func LatencyOf(d *histogram.Distribution) Latency {
 	return Latency{
 		P50:   d.Quantile(0.50),
 		P90:   d.Quantile(0.90),
+		P95:   d.Quantile(0.95),
 		P99:   d.Quantile(0.99),
 		P999:  d.Quantile(0.999),
+		P9999: d.Quantile(0.9999),
 		Max:   d.Max(),
 		Mean:  d.Mean(),
 		Count: d.Count(),

@@ -314,8 +314,10 @@ func (d *delays) service(without float64) Latency {
 	return Latency{
 		P50:   of(0.50),
 		P90:   of(0.90),
+		P95:   of(0.95),
 		P99:   of(0.99),
 		P999:  of(0.999),
+		P9999: of(0.9999),
 		Max:   of(1),
 		Mean:  min(all.Mean(), of(0.50)),
 		Count: all.Count(),

@@ -117,10 +117,15 @@ func quantileFigures(q *result.Quantiles, of string) (list []report.Figure) {
 	}{
 		{"latencyP50", "Latency, p50", q.P50},
 		{"latencyP90", "Latency, p90", q.P90},
+		{"latencyP95", "Latency, p95", q.P95},
 		{"latencyP99", "Latency, p99", q.P99},
 		{"latencyP999", "Latency, p99.9", q.P999},
+		{"latencyP9999", "Latency, p99.99", q.P9999},
 		{"latencyMax", "Latency, highest", q.Max},
 	} {
+		if one.value == 0 && q.P50 > 0 { // an earlier version did not compute it
+			continue
+		}
 		label := one.label
 		if of != "" {
 			label += " of " + of

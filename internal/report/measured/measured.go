@@ -34,8 +34,10 @@ func Operations(l *result.Load, openLoop bool) *report.Section {
 			{Title: "OK/s", Number: true},
 			{Title: "p50", Number: true},
 			{Title: "p90", Number: true},
+			{Title: "p95", Number: true},
 			{Title: "p99", Number: true},
 			{Title: "p99.9", Number: true},
+			{Title: "p99.99", Number: true},
 			{Title: "Max", Number: true},
 		},
 	}
@@ -138,10 +140,14 @@ func answerFacts(l *result.Load) (facts []report.Fact) {
 
 func quantileCells(q *result.Quantiles) []report.Cell {
 	if q == nil {
-		return make([]report.Cell, 5)
+		return make([]report.Cell, 7)
 	}
 	var cells []report.Cell
-	for _, v := range []result.Seconds{q.P50, q.P90, q.P99, q.P999, q.Max} {
+	for _, v := range []result.Seconds{q.P50, q.P90, q.P95, q.P99, q.P999, q.P9999, q.Max} {
+		if v == 0 && q.P50 > 0 { // an earlier version did not compute it
+			cells = append(cells, report.Cell{})
+			continue
+		}
 		cells = append(cells, report.DurationCell(time.Duration(v)))
 	}
 	return cells
