@@ -19,6 +19,7 @@ var enumerations = map[string]string{
 	"load --mode":      "Multiplexed",
 	"load --driver":    "GoRedis",
 	"load --interval":  "500ms",
+	"load --arrivals":  "Poisson", "load --distribution": "Zipf", "load --probe-operation": "Read",
 	"load --tests":     "lpush",
 	"report --output":  "junit",
 	"results --output": "csv",
@@ -32,7 +33,7 @@ var enumerations = map[string]string{
 var freeText = []string{
 	"file", "record", "report", "address", "host", "sentinel", "master-name", "sentinel-username",
 	"sentinel-password-file", "username", "password-file", "dsn-file", "ca", "cert", "key", "server-name", "search",
-	"search-precision", "min-throughput", "max-error-rate", "min-success", "command", "verify-share", "plan",
+	"search-precision", "min-throughput", "max-error-rate", "min-success", "command", "zipf-exponent", "gaussian-centre", "gaussian-deviation", "verify-share", "plan",
 	"credentials", "listen", "sidecar-ready", "sidecar-quit", "namespace", "context", "kubeconfig", "at", "operation",
 	"service-account", "operator-namespace", "name",
 }

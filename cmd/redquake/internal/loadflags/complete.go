@@ -3,6 +3,7 @@ package loadflags
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -16,6 +17,11 @@ func Complete(cmd *cobra.Command) {
 		string(plan.ReadAny))
 	cli.Choices(cmd, "mode", string(plan.Dedicated), string(plan.Multiplexed))
 	cli.Choices(cmd, "driver", string(plan.NativeDriver), string(plan.GoRedisDriver))
+	cli.Choices(cmd, "arrivals", string(plan.Even), string(plan.Poisson))
+	cli.Choices(cmd, "distribution", string(plan.Uniform), string(plan.Zipf), string(plan.Gaussian),
+		string(plan.Sequential))
+	cli.Choices(cmd, "probe-operation", string(v1alpha1.ProbeAuto), string(v1alpha1.ProbeWrite),
+		string(v1alpha1.ProbeRead))
 	cli.Choices(cmd, "interval", "50ms", "100ms", "200ms", "500ms", "1s")
 	cli.Lists(cmd, "tests", plan.BenchmarkTests()...)
 }
