@@ -246,7 +246,7 @@ func TestImpossibleMatrices(t *testing.T) {
 	for _, test := range []struct{ name, more, want string }{
 		{
 			"unknown field", "matrix: [{name: a, path: load.userz, values: [1, 2]}]",
-			"spec.matrix[0], value 1: there is no field userz in load: it has duration, rampUp, rate,",
+			"spec.matrix[0], value 1: there is no field userz in load: it has arrivals, duration, rampUp, rate,",
 		},
 		{
 			"field of a number", "matrix: [{name: a, path: load.users.x, values: [1, 2]}]",
