@@ -349,7 +349,9 @@ type RedisFaultSpec struct {
 	StopIf *StopConditions `json:"stopIf,omitempty"`
 
 	// allow lifts guards that would reject the fault.
-	// AllCopies: permits disabling all copies of a slot at once, although there are several.
+	// AllCopies: permits disabling all copies of a slot at once, although there are several. All
+	// targets are then hit at the same time, after one check, by the types PodKill, ProcessCrash,
+	// Hang, ClientPause, ClientKill, BackgroundSave and Config.
 	// DataLoss: permits ending a primary that would come back without its data while others replicate
 	// from it: they copy its empty data set.
 	// MajorityOfSentinels: permits disabling so many sentinels that the others cannot elect a primary.

@@ -88,12 +88,34 @@ func look(ctx context.Context, s *scope.Fault) (v1alpha1.Effect, string) {
 		})
 	}
 	_ = checks.Wait() // no check returns an error
+	done := halfDone(s, effects)
 	effect := v1alpha1.EffectConfirmed
 	switch {
+	case slices.Contains(effects, v1alpha1.EffectNotObserved) && done != "":
+		effect = v1alpha1.EffectInconclusive // it is there, and not as asked
 	case slices.Contains(effects, v1alpha1.EffectNotObserved):
 		effect = v1alpha1.EffectNotObserved
 	case slices.Contains(effects, v1alpha1.EffectInconclusive):
 		effect = v1alpha1.EffectInconclusive
 	}
-	return effect, digest.Truncate(strings.Join(evidence, "; "), 1024)
+	return effect, digest.Truncate(done+strings.Join(evidence, "; "), 1024)
+}
+
+// halfDone says that a fault was injected on some targets and not on others; "" = otherwise. What a
+// fault that stays does not show any more on a target, it has lost there.
+func halfDone(s *scope.Fault, effects []v1alpha1.Effect) string {
+	targets, hit, injected := s.Fault.Status.Targets, 0, 0
+	for i := range targets {
+		was := targets[i].InjectedAt != nil
+		if was {
+			injected++
+		}
+		if effects[i] == v1alpha1.EffectConfirmed || was && effects[i] != v1alpha1.EffectNotObserved {
+			hit++
+		}
+	}
+	if s.Traits.Lasts > 0 && injected == len(targets) {
+		return ""
+	}
+	return scope.HalfDone(&s.Fault.Spec, hit, len(targets))
 }

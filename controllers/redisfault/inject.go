@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/turns"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/faultrun"
 )
 
@@ -52,14 +53,17 @@ func (r *Reconciler) inject(ctx context.Context, s *scope.Fault) state.Outcome {
 	return state.Outcome{Again: all}
 }
 
-// guarding returns why a target may not be hit now.
-type guarding func(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget) error
+// guarding returns why targets may not be hit now; without a target, why nothing may be hit.
+type guarding func(ctx context.Context, s *scope.Fault, hit ...*v1alpha1.FaultTarget) error
 
 // injectAll reports whether the fault is active on all targets; or why the guard refuses the first
 // one now, before anything was tried, where that may pass.
 func (r *Reconciler) injectAll(
 	ctx context.Context, s *scope.Fault, checkGuards guarding,
 ) (all bool, refused error) {
+	if len(s.Fault.Status.Targets) > 1 && guard.Together(&s.Fault.Spec, s.Traits) {
+		return r.injectTogether(ctx, s, checkGuards)
+	}
 	all = true
 	for i := range s.Fault.Status.Targets {
 		t := &s.Fault.Status.Targets[i]
@@ -74,14 +78,8 @@ func (r *Reconciler) injectAll(
 			t.Attempts, t.LastError = 0, ""
 			return false, call.err
 		}
-		if call.err == nil && call.progress.Stage != contract.StagePreparing {
-			markInjected(ctx, s, t, call)
-		}
-		if call.err == nil && call.progress.Complete() {
-			t.ActiveAt = new(metav1.NewMicroTime(r.Clock.Now()))
-		}
+		r.conclude(ctx, s, t, call)
 		all = all && t.ActiveAt != nil
-		s.Reverter.Learn(&s.Fault.Status, s.Injector, t.Pod)
 		// it may apply to the other targets, too: it must be complete before the first injection
 		if call.progress.Stage == contract.StagePreparing {
 			break
@@ -90,10 +88,24 @@ func (r *Reconciler) injectAll(
 	return all, nil
 }
 
+// conclude records what a call has come to.
+func (r *Reconciler) conclude(
+	ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget, call injection,
+) {
+	if call.err == nil && call.progress.Stage != contract.StagePreparing {
+		markInjected(ctx, s, t, call)
+	}
+	if call.err == nil && call.progress.Complete() {
+		t.ActiveAt = new(metav1.NewMicroTime(r.Clock.Now()))
+	}
+	s.Reverter.Learn(&s.Fault.Status, s.Injector, t.Pod)
+}
+
 // injection is one call of Inject.
 type injection struct {
 	at       metav1.MicroTime // t0 of the target, if it was injected
 	offset   *time.Duration   // the same since the start of the load; nil = unknown
+	before   metav1.MicroTime // when it was called
 	took     time.Duration
 	progress contract.Progress
 	err      error
@@ -111,10 +123,20 @@ func (r *Reconciler) injectOne(
 	if err == nil && !begun && t.InjectedAt == nil {
 		err = checkGuards(ctx, s, t)
 	}
+	call := r.hit(ctx, s, t, begun, err)
+	r.note(ctx, s, t, call)
+	return call
+}
+
+// hit calls Inject for a target, unless err says why not. Targets may be hit concurrently.
+func (r *Reconciler) hit(
+	ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget, begun bool, err error,
+) injection {
 	before := metav1.NewMicroTime(r.Clock.Now())
 	call := injection{
 		at:     before,
 		offset: s.OffsetNow(before.Time),
+		before: before,
 		err:    err,
 	}
 	if begun && t.IntendedAt != nil {
@@ -125,6 +147,14 @@ func (r *Reconciler) injectOne(
 		call.took = r.Clock.Now().Sub(before.Time)
 		t.InjectionTook = new(v1alpha1.MicrosecondsOf(call.took))
 	}
+	return call
+}
+
+// note records the attempt on a target.
+func (r *Reconciler) note(
+	ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget, call injection,
+) {
+	before := call.before
 	if t.Progress == "" { // a step of an incomplete injection is not another attempt
 		t.Attempts++
 	}
@@ -148,7 +178,6 @@ func (r *Reconciler) injectOne(
 		t.Progress = faultrun.Shorten(call.progress.Message, faultrun.MaxProgress, targets)
 		logger.V(1).Info("Injection is under way", "progress", t.Progress)
 	}
-	return call
 }
 
 // markInjected records the first injection of a target. The first of all targets is t0 of the

@@ -96,7 +96,7 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
 		s.Reverter = r.reach().ReverterOf(t.Context(), s.Fault)
-		_, _ = r.injectAll(t.Context(), s, func(context.Context, *scope.Fault, *v1alpha1.FaultTarget) error { return nil })
+		_, _ = r.injectAll(t.Context(), s, func(context.Context, *scope.Fault, ...*v1alpha1.FaultTarget) error { return nil })
 		target := &stored.Status.Targets[0]
 		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected ||
 			(target.ActiveAt != nil) != want.active {
@@ -137,7 +137,7 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 			return fmt.Errorf("list pods: %w", ctx.Err())
 		},
 	} {
-		_, _ = r.injectAll(ctx, s, func(context.Context, *scope.Fault, *v1alpha1.FaultTarget) error { return refused() })
+		_, _ = r.injectAll(ctx, s, func(context.Context, *scope.Fault, ...*v1alpha1.FaultTarget) error { return refused() })
 	}
 	if want := "redis-0 is no primary any more"; target.LastError != want || target.Attempts != 2 {
 		t.Errorf("%d attempts, the last error is %q, want %q", target.Attempts, target.LastError, want)
@@ -183,7 +183,7 @@ func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
 			Seen:     lifecycle.Fault{Injection: lifecycle.Injection{Attempted: tc.attempted}},
 		}
 		s.Reverter = r.reach().ReverterOf(t.Context(), f)
-		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope.Fault, *v1alpha1.FaultTarget) error {
+		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope.Fault, ...*v1alpha1.FaultTarget) error {
 			return tc.err
 		})
 		if again := refused != nil; again != tc.want || all != (tc.err == nil) {

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
@@ -126,8 +127,12 @@ func ObserveRecords(s *Fault) {
 	}
 	s.Seen.RecordedAt = status.StartTime.Time
 	s.Seen.InjectedAll, s.Seen.RevertedAll = true, true
+	hit := 0
 	for i := range status.Targets {
 		t := &status.Targets[i]
+		if t.InjectedAt != nil {
+			hit++
+		}
 		s.Seen.Progress = cmp.Or(s.Seen.Progress, t.Progress)
 		observeInjection(&s.Seen, t)
 		if t.RevertedAt == nil && !t.RevertAbandoned {
@@ -142,6 +147,9 @@ func ObserveRecords(s *Fault) {
 				Moved:    s.Reverter.MovedAt(t.Pod),
 			})
 		}
+	}
+	if s.Seen.InjectionErr != "" {
+		s.Seen.InjectionErr = HalfDone(&s.Fault.Spec, hit, len(status.Targets)) + s.Seen.InjectionErr
 	}
 	s.Seen.RevertFailed = AbandonedReverts(status.Targets)
 	if b := status.Breach; b != nil {
@@ -167,6 +175,19 @@ func observeInjection(seen *lifecycle.Fault, t *v1alpha1.FaultTarget) {
 	if complete && t.ActiveAt.After(seen.ActiveAt) {
 		seen.ActiveAt = t.ActiveAt.Time
 	}
+}
+
+// HalfDone says how many of several targets were hit, as the beginning of a sentence, where some
+// were and others were not; "" = otherwise.
+func HalfDone(spec *v1alpha1.RedisFaultSpec, hit, targets int) string {
+	if hit == 0 || hit == targets {
+		return ""
+	}
+	what := "servers were hit"
+	if fault.TraitsOf(spec).NewPod {
+		what = "pods were deleted"
+	}
+	return fmt.Sprintf("%d of %d %s: ", hit, targets, what)
 }
 
 // AbandonedReverts lists the targets whose revert was abandoned, and the commands to revert them

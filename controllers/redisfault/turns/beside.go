@@ -22,14 +22,21 @@ import (
 // its primary. Then one waits for the other, in the order in which faults that want the same server
 // do (see turn.go): each reads from the API server, after its own record, what the others hold.
 
-// CheckGuards asks the guard again just before a target is hit: since the selection roles may have
-// changed, copies may have been lost, and other faults may have been recorded.
-func (r *Turns) CheckGuards(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget) error {
-	others, err := r.Claims.HitsNow(ctx, s.Fault)
-	if err != nil {
-		return err
+// CheckGuards asks the guard again just before targets are hit: since the selection roles may have
+// changed, copies may have been lost, and other faults may have been recorded. Without a target it
+// asks for those that were judged with others, which are hit already: only the namespace counts.
+func (r *Turns) CheckGuards(
+	ctx context.Context, s *scope.Fault, hit ...*v1alpha1.FaultTarget,
+) error {
+	var others []guard.Hit
+	if len(hit) > 0 {
+		var err error
+		if others, err = r.Claims.HitsNow(ctx, s.Fault); err != nil {
+			return err
+		}
 	}
-	return guard.Check(ctx, s.Deps.Redis, &s.Fault.Spec, s.Traits, t, s.Fault.Status.Targets, others)
+	return guard.CheckTogether(ctx, s.Deps.Redis, &s.Fault.Spec, s.Traits, hit,
+		s.Fault.Status.Targets, others)
 }
 
 // MayPass reports whether a refusal of the guard says that something has changed, or has to pass,

@@ -53,6 +53,7 @@ func (c config) Traits() contract.Traits {
 	return contract.Traits{
 		Lasts:    c.lasts,
 		Separate: true,
+		Together: true,
 		Exact:    true,
 	}
 }

@@ -76,7 +76,10 @@ type Traits struct {
 	// it silences all containers of the pod, a sentinel beside the server, too
 	WholePod bool
 	// reverting it on one target has nothing to do with the others: all are reverted at once
-	Separate  bool
+	Separate bool
+	// one call injects it on a target, without preparations, and has nothing to do with the others:
+	// all are broken at once where spec.allow has AllCopies
+	Together  bool
 	RollsPods bool // injecting or reverting it replaces pods by design
 	// it changes the workload as a whole: its size, its template, or the roles in it
 	Whole  bool

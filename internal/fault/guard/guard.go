@@ -70,23 +70,46 @@ func Check(
 	ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
 	t *v1alpha1.FaultTarget, targets []v1alpha1.FaultTarget, others []Hit,
 ) error {
+	return CheckTogether(ctx, redis, spec, traits, []*v1alpha1.FaultTarget{t}, targets, others)
+}
+
+// CheckTogether is Check for targets that are hit at the same time. Without one it asks only
+// whether the namespace became protected.
+func CheckTogether(
+	ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
+	hit []*v1alpha1.FaultTarget, targets []v1alpha1.FaultTarget, others []Hit,
+) error {
+	if len(hit) == 0 {
+		return unprotected(ctx, redis)
+	}
 	census, err := survey(ctx, redis)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(census.Servers, func(s target.Server) bool {
-		return s.Pod.Name == t.Pod &&
-			string(s.Pod.UID) == t.UID
-	})
-	if at < 0 {
+	b := &blow{others: others}
+	for _, t := range hit {
+		at := slices.IndexFunc(census.Servers, func(s target.Server) bool {
+			return s.Pod.Name == t.Pod && string(s.Pod.UID) == t.UID
+		})
+		if at < 0 {
+			continue
+		}
+		if err := keptRole(&census.Servers[at], spec.Select.Role, t.Role); err != nil {
+			return err
+		}
+		b.now = append(b.now, t.Pod)
+	}
+	if len(b.now) == 0 {
 		return nil
 	}
-	err = keptRole(&census.Servers[at], spec.Select.Role, t.Role)
-	if err != nil {
-		return err
-	}
-	return tooWideOn(ctx, redis, &census, spec, traits, &blow{now: []string{t.Pod}, others: others},
-		targets)
+	return tooWideOn(ctx, redis, &census, spec, traits, b, targets)
+}
+
+// Together reports whether a fault breaks all its targets at once, after one check of the guards:
+// it can, and its user permits that no copy is left. Others are broken one after the other, so that
+// the guards judge each target by what those before it have left.
+func Together(spec *v1alpha1.RedisFaultSpec, traits contract.Traits) bool {
+	return traits.Together && slices.Contains(spec.Allow, v1alpha1.AllowAllCopies)
 }
 
 // CheckAlso asks whether the pods that have taken the places of targets may be hit as well: it

@@ -47,6 +47,7 @@ func (k Kill) Traits() contract.Traits {
 		NewPod:     true,
 		Silences:   true,
 		WholePod:   true,
+		Together:   true,
 	}
 }
 

@@ -50,7 +50,7 @@ type saveRecord struct {
 }
 
 func (backgroundSave) Traits() contract.Traits {
-	return contract.Traits{}
+	return contract.Traits{Together: true}
 }
 
 // busyReasons are the fields of INFO that are 1 while the server cannot fork, each with the reason.

@@ -39,7 +39,7 @@ type killRecord struct {
 }
 
 func (clientKill) Traits() contract.Traits {
-	return contract.Traits{}
+	return contract.Traits{Together: true}
 }
 
 func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

@@ -55,6 +55,7 @@ func (p clientPause) Traits() contract.Traits {
 		Lasts:    p.lasts,
 		Silences: p.mode == v1alpha1.PauseAll,
 		Separate: true,
+		Together: true,
 	}
 }
 

@@ -45,6 +45,7 @@ func (processCrash) Traits() contract.Traits {
 		EndsServer: true,
 		Abrupt:     true,
 		Silences:   true,
+		Together:   true,
 	}
 }
 

@@ -50,6 +50,7 @@ func (h hang) Traits() contract.Traits {
 		Lasts:    h.lasts,
 		Silences: true,
 		Separate: true,
+		Together: true,
 	}
 }
 
