@@ -200,6 +200,7 @@ func TestFlags(t *testing.T) {
 	flag := regexp.MustCompile(`Var\w*\(&[\w.]+, "([a-z0-9-]+)"`)
 	for path, least := range map[string]int{
 		"cmd/redquake/internal/loadflags/flags.go": 25,
+		"cmd/redquake/internal/loadflags/draws.go": 10,
 		"cmd/redquake/internal/load/agent.go":      4,
 		"main.go":                                  6,
 	} {

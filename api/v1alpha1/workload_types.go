@@ -316,6 +316,16 @@ type HTTPHeader struct {
 // +kubebuilder:validation:Enum=Uniform;Zipf;Gaussian;Sequential
 type KeyDistribution string
 
+// KeyCleanup is what happens to the keys of a load after it.
+// +kubebuilder:validation:Enum=Keep;Delete
+type KeyCleanup string
+
+// What happens to the keys.
+const (
+	CleanupKeep   KeyCleanup = "Keep"
+	CleanupDelete KeyCleanup = "Delete"
+)
+
 // ZipfKeys is how hot the hottest keys are.
 type ZipfKeys struct {
 	// exponent s: key k is drawn with a frequency proportional to (k+1)^-s. Between 0.01 and 10; the
@@ -348,6 +358,7 @@ type GaussianKeys struct {
 }
 
 // Keyspace is the set of keys from {prefix}0 to {prefix}{keys-1}.
+// +kubebuilder:validation:XValidation:rule="!has(self.cleanup) || self.cleanup != 'Delete' || (has(self.prefix) && size(self.prefix) > 0)",message="cleanup Delete needs a prefix, which sets the keys of the test apart"
 // +kubebuilder:validation:XValidation:rule="!has(self.zipf) || self.distribution == 'Zipf'",message="zipf belongs to distribution Zipf"
 // +kubebuilder:validation:XValidation:rule="!has(self.gaussian) || self.distribution == 'Gaussian'",message="gaussian belongs to distribution Gaussian"
 type Keyspace struct {
@@ -391,6 +402,15 @@ type Keyspace struct {
 	// +optional
 	// +kubebuilder:default=false
 	Prefill bool `json:"prefill,omitempty"`
+
+	// cleanup is what happens after the load to the keys that it can have created.
+	// Keep: they stay, until ttl if that covers them.
+	// Delete: the load pods remove, at no more than 50,000 a second, the keys of the keyspace, of the
+	// workload and of the probe that begin with prefix, once all of them have ended, and before the
+	// test is complete. Keys outside of prefix and of commands with {seq} or {user} stay.
+	// Defaults to Keep.
+	// +optional
+	Cleanup KeyCleanup `json:"cleanup,omitempty"`
 
 	// ttl of the keys that prefill and plain SET commands write. No TTL if it is not set. Between 1s
 	// and 8760h.

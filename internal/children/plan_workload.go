@@ -41,6 +41,7 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 			Prefill:      w.Keyspace.Prefill,
 			TTL:          value(w.Keyspace.TTL).Duration,
 			Scattered:    w.Keyspace.Scattered,
+			Cleanup:      w.Keyspace.Cleanup == v1alpha1.CleanupDelete,
 		},
 		Values: planValues(&w.Values),
 	}

@@ -342,19 +342,26 @@ func firstWord(request []byte) string {
 
 // fill writes this pod's part of the workload's initial data.
 func (r *Runner) fill(ctx context.Context, progress func(what string, done, total int64)) error {
+	return r.writeData(ctx, func(f *workload.Filler) error {
+		f.Progress = progress
+		return r.run.Redis.Fill(ctx, f)
+	})
+}
+
+// writeData has write send data beside the load, and explains why it failed.
+func (r *Runner) writeData(ctx context.Context, write func(*workload.Filler) error) error {
 	f := &workload.Filler{
 		Pod:  r.run.Pod,
 		Pods: r.run.Plan.Pods,
 		Dial: func(ctx context.Context, shard int) (net.Conn, error) {
 			return r.run.Routes.DialNode(ctx, route.Place{Shard: shard})
 		},
-		Progress: progress,
 	}
 	m := r.run.Routes.Current()
 	if m.Kind == topology.KindCluster {
 		f.NodeOf = route.ShardOrNone(m)
 	}
-	err := r.run.Redis.Fill(ctx, f)
+	err := write(f)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -372,10 +379,11 @@ func (r *Runner) fill(ctx context.Context, progress func(what string, done, tota
 		failed.Reason = reason
 	case refused.Err != nil:
 		failed.Passes = true
-		failed.Message = fmt.Sprintf("prefill at %s: %s", refused.Address, dial.ShortMessage(refused.Err))
+		failed.Message = fmt.Sprintf("%s at %s: %s", refused.Step, refused.Address,
+			dial.ShortMessage(refused.Err))
 	case dial.IsTemporary(refused.Reply) || dial.IsMoved(refused.Reply):
 		failed.Passes = true
-		r.run.Routes.Refresh("the prefill was refused: " + refused.Reply)
+		r.run.Routes.Refresh("the " + refused.Step + " was refused: " + refused.Reply)
 	}
 	return failed
 }

@@ -95,7 +95,7 @@ func (r *Runner) close() {
 	if r.callers != nil {
 		r.callers.Close()
 	}
-	if r.audit == nil { // otherwise Verify still needs the primaries
+	if r.audit == nil && !r.cleansUp() { // otherwise Verify or CleanUp still needs the primaries
 		r.stopFollowing()
 	}
 }

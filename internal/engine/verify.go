@@ -179,9 +179,12 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 
 // Verify reads the ledger back after Run has returned. It first waits until the replicas are in
 // sync, which may take minutes. progress is called with human-readable messages. Without
-// Plan.Verify the result is nil. It must be called once; it stops following the topology.
+// Plan.Verify the result is nil. It must be called once; it stops following the topology, unless
+// CleanUp is to follow.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
-	defer r.stopFollowing()
+	if !r.cleansUp() {
+		defer r.stopFollowing()
+	}
 	if r.audit == nil {
 		return nil, nil
 	}

@@ -81,6 +81,8 @@ type Keyspace struct {
 	Scattered bool `json:"scattered,omitempty"`
 	// SET every key before the start, at pipeline speed, split over the pods
 	Prefill bool `json:"prefill,omitempty"`
+	// the keys that the run can have created are removed after it, split over the pods
+	Cleanup bool `json:"cleanup,omitempty"`
 	// of prefilled keys, and of {key} in plain SET commands (PX is appended); 0 = none
 	TTL time.Duration `json:"ttl,omitempty"`
 }

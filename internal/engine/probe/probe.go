@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +51,7 @@ type Prober struct {
 	last        atomic.Int64 // the shard that last served the slot
 	pacer       *pace.Pacer
 	source      workload.Source
+	key         string
 	gaps        *gaps.Shared
 	maxInFlight int64 // concurrent arrivals
 	waiter      clock.Waiter
@@ -72,9 +75,10 @@ type probeConn struct {
 // command's key and determines its slot: the probe follows the slot if another shard takes it over.
 func New(n *load.State, shard int, tag string) (*Prober, error) {
 	p := n.Plan
-	words := slices.Clone(p.Probe.Words)
+	words, key := slices.Clone(p.Probe.Words), ""
 	if len(words) > 1 {
 		words[1] += tag
+		key = strings.ReplaceAll(words[1], "{user}", strconv.Itoa(n.Pod))
 	}
 	commands, err := workload.New(&plan.Workload{
 		Commands: []plan.Command{{
@@ -96,6 +100,7 @@ func New(n *load.State, shard int, tag string) (*Prober, error) {
 	return &Prober{
 		run:         n,
 		number:      shard,
+		key:         key,
 		slot:        topology.SlotOf([]byte(tag)),
 		pacer:       pace.NewPacer(&q, n.Pod),
 		source:      commands.Source(int64(n.Pod), int64(p.Pods), false),
@@ -103,6 +108,11 @@ func New(n *load.State, shard int, tag string) (*Prober, error) {
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8,
 		greeting:    new(atomic.Int64),
 	}, nil
+}
+
+// Key is the key that the probe of this pod writes.
+func (p *Prober) Key() string {
+	return p.key
 }
 
 // Prepare makes the timer of Run.

@@ -2,9 +2,11 @@ package workload
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +38,7 @@ type Filler struct {
 
 // FillError is why data could not be written: an error reply, or a connection error.
 type FillError struct {
+	Step    string // what failed, such as prefill
 	Address string
 	Command string // its first word
 	Reply   string // the error reply, if there was one
@@ -44,9 +47,9 @@ type FillError struct {
 
 func (e *FillError) Error() string {
 	if e.Reply != "" {
-		return fmt.Sprintf("prefill: %s rejects %s: %s", e.Address, e.Command, e.Reply)
+		return fmt.Sprintf("%s: %s rejects %s: %s", e.Step, e.Address, e.Command, e.Reply)
 	}
-	return fmt.Sprintf("prefill at %s: %v", e.Address, e.Err)
+	return fmt.Sprintf("%s at %s: %v", e.Step, e.Address, e.Err)
 }
 
 func (e *FillError) Unwrap() error {
@@ -62,6 +65,10 @@ type Data struct {
 	// command for some of the items in [item, end); it returns how many, and the slot of the command's
 	// key.
 	Encoder func(from int64) func(dst []byte, item, end int64) (out []byte, items int64, slot uint16)
+	Step    string // what it is part of, in errors; "" = prefill
+	// PerSecond is at most how many items this pod writes in a second; 0 = as fast as it goes
+	PerSecond float64
+	Integers  *atomic.Int64 // the sum of the replies that are integers; nil = it is not wanted
 }
 
 // Write writes this pod's part of the data over several connections. It returns the first error, as
@@ -73,6 +80,9 @@ func (f *Filler) Write(ctx context.Context, d Data) error {
 	var done atomic.Int64
 	var all sync.WaitGroup
 	writers := min(fillConnections, max(1, to-from))
+	if d.PerSecond > 0 {
+		writers = 1
+	}
 	for i := range writers {
 		first, end := stretch(to-from, writers, i)
 		w := &writer{
@@ -200,21 +210,32 @@ func (w *writer) line(ctx context.Context, node int) (*line, error) {
 
 // flush sends the line's batch and reads its replies.
 func (w *writer) flush(ctx context.Context, l *line) error {
-	if err := l.exchange(w.data.Command); err != nil {
+	begun := time.Now()
+	if err := l.exchange(w.data); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		return err
 	}
 	w.done.Add(l.items)
+	if w.data.PerSecond > 0 {
+		rest := time.Duration(float64(l.items)/w.data.PerSecond*1e9) - time.Since(begun)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(rest):
+		}
+	}
 	l.out, l.commands, l.items = l.out[:0], 0, 0
 	return nil
 }
 
-func (l *line) exchange(command string) error {
-	address := l.conn.RemoteAddr().String()
+func (l *line) exchange(d *Data) error {
+	address, command := l.conn.RemoteAddr().String(), d.Command
+	step := cmp.Or(d.Step, "prefill")
 	broken := func(err error) error {
 		return &FillError{
+			Step:    step,
 			Address: address,
 			Command: command,
 			Err:     err,
@@ -234,10 +255,15 @@ func (l *line) exchange(command string) error {
 		}
 		if v.IsError() {
 			return &FillError{
+				Step:    step,
 				Address: address,
 				Command: command,
 				Reply:   v.Text,
 			}
+		}
+		if d.Integers != nil && v.Type == ':' {
+			n, _ := strconv.ParseInt(v.Text, 10, 64)
+			d.Integers.Add(n)
 		}
 	}
 	return nil

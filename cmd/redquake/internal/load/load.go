@@ -184,6 +184,7 @@ func runLoad(
 		load.Verified(verify(ctx, runner.Runner, progress.show, runErr))
 		progress.done()
 	}
+	load.Notes = append(load.Notes, left(ctx, runner.Runner, plan, progress)...)
 	if load.Outcome != result.Finished && runErr != nil {
 		load.Doubt(string(load.Outcome), "the load did not run to its end: "+load.Message)
 	}
@@ -199,6 +200,28 @@ func runLoad(
 		return cli.AsFailure(err)
 	}
 	return exitOf(load)
+}
+
+// left removes the keys of the load if the plan says so, and says which keys are left.
+func left(
+	ctx context.Context, runner *engine.Runner, p *plan.Plan, progress *progress,
+) (notes []string) {
+	if !p.Workload.Keyspace.Cleanup {
+		if text := p.Workload.Left(); text != "" {
+			notes = append(notes, text)
+		}
+		return notes
+	}
+	removed, err := runner.CleanUp(ctx, progress.show)
+	progress.done()
+	_, others := p.Workload.Creates()
+	if len(others) > 0 {
+		notes = append(notes, "keys may be left that are no part of the cleanup: "+strings.Join(others, ", "))
+	}
+	if err != nil {
+		return append(notes, fmt.Sprintf("%d keys of this load were removed, others may be left: %v", removed, err))
+	}
+	return append(notes, fmt.Sprintf("%d keys of this load were removed after it", removed))
 }
 
 func outcomeOf(ctx context.Context, runErr error) (outcome result.Outcome, message string) {

@@ -27,8 +27,11 @@ func reportOf(load *result.Load, series *merged.Series) *report.Document {
 var loadHelp = `Load a Redis from this machine, without a cluster, and write what was measured.
 
 What to send comes from a RedisLoadTest (-f), the same object that is applied to a cluster, or from flags. A flag overrides
-the file. Without both, 50 users send one SET to nine GETs to 127.0.0.1:6379 for 30 seconds. Workloads other than
-commands (rankings, rate limiters, an HTTP API, a database behind a cache) need a file.
+the file. Without both, 100,000 keys are set, and then 50 users send one SET to nine GETs to 127.0.0.1:6379 for 30 seconds.
+Workloads other than commands (rankings, rate limiters, an HTTP API, a database behind a cache) need a file.
+
+Keys that a load writes stay, and begin with rq:; --ttl and --cleanup remove them. Beside the load, a probe sends 100 requests per second over
+connections of its own to measure outages: SET of a key that expires, or GET of it if the load only reads, which then writes nothing.
 
 Quotes and escapes of --command are those of redis-cli: in double quotes \n \r \t \b \a \xHH \" \\, in single quotes \', outside of quotes
 none.

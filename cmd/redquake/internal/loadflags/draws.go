@@ -1,12 +1,16 @@
 package loadflags
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // draws are the flags of how requests are drawn, and of the probe beside them.
@@ -15,6 +19,8 @@ type draws struct {
 	distribution      string
 	exponent          string
 	centre, deviation string
+	ttl               time.Duration
+	cleanup           bool
 	scattered         bool
 	arrivals          string
 	probeRate         int32
@@ -22,6 +28,9 @@ type draws struct {
 }
 
 func (f *Flags) registerDraws(flags *pflag.FlagSet) {
+	flags.DurationVar(&f.ttl, "ttl", 0, "`time` after which keys that --prefill and SET {key} write expire; 0 = never")
+	flags.BoolVar(&f.cleanup, "cleanup", false,
+		"remove the keys that the load can have created after it, at no more than 50,000 per second")
 	flags.StringVar(&f.distribution, "distribution", "Uniform",
 		"`way` in which keys are drawn: Uniform, Zipf, Gaussian or Sequential")
 	flags.StringVar(&f.exponent, "zipf-exponent", "1.1",
@@ -68,6 +77,18 @@ func (f *Flags) applyDraws(workload *v1alpha1.Workload) {
 	if f.changed("scattered") {
 		keys.Scattered = f.scattered
 	}
+	if f.changed("ttl") {
+		keys.TTL = &metav1.Duration{Duration: f.ttl}
+		if f.ttl == 0 {
+			keys.TTL = nil
+		}
+	}
+	if f.changed("cleanup") {
+		keys.Cleanup = v1alpha1.CleanupKeep
+		if f.cleanup {
+			keys.Cleanup = v1alpha1.CleanupDelete
+		}
+	}
 }
 
 // applySeed sets the seed of the random draws: that of the flag, of the file, or one of this
@@ -88,4 +109,14 @@ func (f *Flags) applyProbe(probe *v1alpha1.LoadProbe) {
 	if f.changed("probe-operation") {
 		probe.Operation = v1alpha1.ProbeOperation(f.probeOperation)
 	}
+}
+
+// unwritten says that most requests read keys which nothing has written.
+func unwritten(w *plan.Workload) (notes []string) {
+	if share := w.ReadsUnwritten(); share > 0 {
+		notes = append(notes, fmt.Sprintf(
+			"%.3g%% of the requests read keys that nothing had written before this load, unless they were there: "+
+				"set --prefill", 100*share))
+	}
+	return notes
 }

@@ -42,6 +42,8 @@ var flagsOfFields = map[string]string{
 	"spec.workload.benchmark":                 "tests",
 	"spec.workload.keyspace.keys":             "keys",
 	"spec.workload.keyspace.distribution":     "distribution",
+	"spec.workload.keyspace.ttl":              "ttl",
+	"spec.workload.keyspace.cleanup":          "cleanup",
 	"spec.workload.keyspace.zipf":             "zipf-exponent",
 	"spec.workload.keyspace.gaussian.centre":  "gaussian-centre",
 	"spec.workload.keyspace.gaussian":         "gaussian-deviation",

@@ -123,7 +123,8 @@ func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
 		"`names` of tests of redis-benchmark, one after the other, as set,get,lpush; instead of --command")
 	flags.VarP(newCount(&f.keys, 100_000), "keys", "r", "`number` of keys that {key} is drawn from")
 	flags.Int32VarP(&f.valueBytes, "value-bytes", "d", 32, "`size` of {value}")
-	flags.BoolVar(&f.prefill, "prefill", false, "set every key before the start")
+	flags.BoolVar(&f.prefill, "prefill", false,
+		"set every key before the start; on by default without --command and a file")
 	f.registerDraws(flags)
 }
 
@@ -214,6 +215,7 @@ func (f *Flags) applyWorkload(workload *v1alpha1.Workload) error {
 		}
 	} else if f.file == "" && len(texts) == 0 {
 		texts = defaultCommands
+		workload.Keyspace.Prefill = true // nine of ten of them read
 	}
 	if len(texts) > 0 {
 		commands, err := parseCommands(texts)

@@ -77,7 +77,7 @@ func TestPlanOfDefaults(t *testing.T) {
 				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
 				{Name: "get", Weight: 9, Words: []string{"GET", "{key}"}},
 			},
-			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 100_000, Distribution: plan.Uniform},
+			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 100_000, Distribution: plan.Uniform, Prefill: true},
 			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
 		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
@@ -156,7 +156,8 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 	if got.Pods != 1 || got.Client.Connections != 15 || got.Run != "checkout" || len(got.Workload.Commands) != 1 {
 		t.Errorf("the plan is %+v, want 1 pod with 15 connections, run checkout, the file's one command", got)
 	}
-	want := []string{"the load of 3 pods was sent by this process, over 15 connections"}
+	want := []string{"the load of 3 pods was sent by this process, over 15 connections",
+		"100% of the requests read keys that nothing had written before this load, unless they were there: set --prefill"}
 	if !cmp.Equal(notes, want) {
 		t.Errorf("notes are %q, want %q", notes, want)
 	}
@@ -295,7 +296,7 @@ func TestNotesOfAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(notes, "\n"); len(notes) != 2 ||
+	if got := strings.Join(notes, "\n"); len(notes) != 3 || !strings.Contains(got, "set --prefill") ||
 		!strings.Contains(got, "the load of 2 pods was sent by this process") ||
 		!strings.Contains(got,
 			"the pods of spec.observe.pods were not observed: there is no metrics API outside of a cluster") {

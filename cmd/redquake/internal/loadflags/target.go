@@ -44,6 +44,7 @@ func (f *Flags) Plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []str
 		notes = append(notes,
 			"the pods of spec.observe.pods were not observed: there is no metrics API outside of a cluster")
 	}
+	notes = append(notes, unwritten(&plan.Workload)...)
 	plan.Run = test.Name
 	if err := f.login(&plan.Target, &test.Spec.Target); err != nil {
 		return nil, nil, err
