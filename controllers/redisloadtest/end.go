@@ -20,6 +20,13 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
+// The cleanup is asked for until all pods have done their part, or the limit, which is below
+// agent.DefaultLinger, has passed.
+const (
+	cleanupPoll  = time.Second
+	cleanupLimit = 10 * time.Minute
+)
+
 // storeTimeout is how long a finished test retries to store its record.
 const storeTimeout = 2 * time.Minute
 
@@ -48,6 +55,9 @@ func (r *Reconciler) finish(ctx context.Context, s *scope.Test) state.Outcome {
 		}
 		return state.Outcome{Ended: true}
 	}
+	if !s.Seen.Abort && !r.cleanedUp(ctx, s) {
+		return state.Outcome{After: cleanupPoll}
+	}
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := s.Run.Session.Release(callCtx)
@@ -72,6 +82,28 @@ func (r *Reconciler) finish(ctx context.Context, s *scope.Test) state.Outcome {
 	}
 	log.FromContext(ctx).Info("Finished", "lostPods", len(s.Lost))
 	return state.Outcome{Ended: true}
+}
+
+// cleanedUp has the load pods remove the keys of the load, if the test says so, and reports whether
+// they have done that, or will not. All of them have ended: none creates a key again.
+func (r *Reconciler) cleanedUp(ctx context.Context, s *scope.Test) bool {
+	if !s.Plan.Workload.Keyspace.Cleanup {
+		return true
+	}
+	if s.Run.CleaningSince.IsZero() {
+		s.Run.CleaningSince = r.Clock.Now()
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := s.Run.Session.CleanUp(ctx)
+	if err == nil {
+		return true
+	}
+	if r.Clock.Since(s.Run.CleaningSince) < cleanupLimit {
+		return false
+	}
+	log.FromContext(ctx).Error(err, "Keys of the load may be left")
+	return true
 }
 
 // fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job

@@ -17,6 +17,8 @@ import (
 // Outcome is the result of a step.
 type Outcome struct {
 	Again bool // requeue at once
+	// requeue after that time, whatever the decision was to wait for
+	After time.Duration
 	Stale bool // nothing was done: the copy in the cache is older than what is stored
 	// SkipReport says that the status is not written: the object does not exist any more, or its
 	// patch triggers the next reconcile.
@@ -40,6 +42,9 @@ func (o Outcome) Conclude(
 	}
 	if err := report(); err != nil {
 		return ResultForPatchError(err)
+	}
+	if o.After > 0 {
+		until = clock.Now().Add(o.After)
 	}
 	return Requeue(o.Again, until, clock.Now()), o.Err
 }

@@ -56,6 +56,12 @@ type verifier interface {
 	Verify(ctx context.Context, progress func(string)) (*record.Ledger, error)
 }
 
+// cleaner is a Runner that can remove the keys of the load. CleanUp is called after Run and Verify,
+// when the other pods have ended as well, if the plan enables it.
+type cleaner interface {
+	CleanUp(ctx context.Context, progress func(string)) (removed int64, err error)
+}
+
 // Defaults of Config.
 const (
 	DefaultLinger      = 15 * time.Minute

@@ -27,6 +27,9 @@ func (p *process) handler() http.Handler {
 		p.stop(r.URL.Query().Get("verify") == "true")
 		w.WriteHeader(http.StatusNoContent)
 	})
+	mux.HandleFunc("POST "+PathCleanup, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, p.cleanUp())
+	})
 	mux.HandleFunc("POST "+PathRelease, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, p.release())
 	})

@@ -21,6 +21,7 @@ type process struct {
 
 	ended    chan struct{} // closed when there are no further intervals
 	released chan struct{} // closed by the release
+	cleaned  chan struct{} // closed when the keys of the load are removed; nil before that begins
 
 	mu        sync.Mutex
 	state     State

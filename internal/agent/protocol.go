@@ -24,6 +24,9 @@
 //	                                    be pulled
 //	                  ?verify=true      the load has ended as planned: its ledger is still read back,
 //	                                    if the plan enables it
+//	POST /v1/cleanup                    204 once the keys of the load are removed, if the plan says so,
+//	                                    or could not be; it begins with the first request, which is
+//	                                    sent when all pods have ended; 409 until then
 //	POST /v1/release                    204; the record was pulled and stored: the process may exit;
 //	                                    409 while the load runs
 //
@@ -53,6 +56,7 @@ const (
 	PathStep      = "/v1/step"
 	PathIntervals = "/v1/intervals"
 	PathStop      = "/v1/stop"
+	PathCleanup   = "/v1/cleanup"
 	PathRelease   = "/v1/release"
 )
 

@@ -61,6 +61,15 @@ func (s *Session) stop(ctx context.Context, query string) error {
 	})
 }
 
+// CleanUp has every pod that is not lost remove its part of the keys of the load, if the plan says
+// so. Call it once Status reports Finished, again until it returns nil; the error names each pod
+// that has not done so yet.
+func (s *Session) CleanUp(ctx context.Context) error {
+	return s.each(troubled, func(p *pod) error {
+		return s.post(ctx, s.addressOf(p), agent.PathCleanup, nil)
+	})
+}
+
 // Release stores the last checkpoint, and then allows every pod that is not lost to exit. It
 // releases no pod if the checkpoint cannot be stored, nor pods with a Problem. The error names each
 // pod that did not respond; call Release again for those. Call it once Status reports Finished, or

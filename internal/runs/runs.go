@@ -44,6 +44,8 @@ type Run struct {
 	Stopped  bool      // the load pods have accepted the request to stop
 	// the load pods have accepted the request to end the load, and to read their ledgers back
 	Ended bool
+	// when the load pods were first told to remove the keys of the load
+	CleaningSince time.Time
 	// begin of the last trial of a search that every pod has taken, since the start
 	TrialSent time.Duration
 	Lost      map[int]string // why load pods were lost, as it showed first, by index
