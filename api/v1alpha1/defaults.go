@@ -46,6 +46,17 @@ func (p Percentage) Share() float64 {
 	return n / 100
 }
 
+// PerSecond is a rate of the load, or of one of its stages, in requests per second.
+func (s *LoadShape) PerSecond(rate int32) float64 {
+	switch s.RatePer {
+	case PerMinute:
+		return float64(rate) / 60
+	case PerHour:
+		return float64(rate) / 3600
+	}
+	return float64(rate)
+}
+
 // defaultDeadline is the default of spec.deadline of a fault that waits for nothing and does not
 // last.
 const defaultDeadline = 24 * time.Hour

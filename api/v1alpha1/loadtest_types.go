@@ -90,6 +90,7 @@ type RedisLoadTestSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rates the arrival times are fixed"
 // +kubebuilder:validation:XValidation:rule="!has(self.rate) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rate the arrival times are fixed"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || self.stages.all(s, has(s.rate))",message="all stages must set users, or all must set rate"
+// +kubebuilder:validation:XValidation:rule="!has(self.ratePer) || has(self.rate) || (has(self.stages) && self.stages.exists(s, has(s.rate)))",message="ratePer belongs to rate and to stages with rates: users have none, and search counts per second"
 // +kubebuilder:validation:XValidation:rule="!has(self.arrivals) || self.arrivals != 'Poisson' || has(self.rate) || has(self.search) || (has(self.stages) && self.stages.exists(s, has(s.rate)))",message="arrivals Poisson belongs to rate, search and stages with rates (open loop): users send after a reply"
 type LoadShape struct {
 	// users is the number of virtual users over all pods (closed loop). With rate and search, the
@@ -99,11 +100,20 @@ type LoadShape struct {
 	// +kubebuilder:validation:Maximum=1000000
 	Users *int32 `json:"users,omitempty"`
 
-	// rate is the number of requests per second over all pods (open loop).
+	// rate is the number of requests per second, or per ratePer, over all pods (open loop).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000000
 	Rate *int32 `json:"rate,omitempty"`
+
+	// ratePer is the unit of rate and of the rates of stages: 30 per Minute is one request each two
+	// seconds. All figures are per second.
+	// Second: requests per second.
+	// Minute: requests per minute.
+	// Hour: requests per hour.
+	// Defaults to Second.
+	// +optional
+	RatePer RateUnit `json:"ratePer,omitempty"`
 
 	// arrivals is how requests of rate, stages with rates, and search follow each other (open loop).
 	// Even: at equal distances, so that queues have their least length.
@@ -177,6 +187,17 @@ type LoadShape struct {
 	Requests *int64 `json:"requests,omitempty"`
 }
 
+// RateUnit is the time that a rate counts the requests of.
+// +kubebuilder:validation:Enum=Second;Minute;Hour
+type RateUnit string
+
+// The units of rates.
+const (
+	PerSecond RateUnit = "Second"
+	PerMinute RateUnit = "Minute"
+	PerHour   RateUnit = "Hour"
+)
+
 // LoadArrivals is how the arrivals of an open loop follow each other.
 // +kubebuilder:validation:Enum=Even;Poisson
 type LoadArrivals string
@@ -204,7 +225,7 @@ type LoadStage struct {
 	// +kubebuilder:validation:Maximum=1000000
 	Users *int32 `json:"users,omitempty"`
 
-	// rate at the end of the stage, in requests per second over all pods.
+	// rate at the end of the stage, in requests per second, or per ratePer, over all pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000000

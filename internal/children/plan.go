@@ -47,7 +47,7 @@ func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 	load := &spec.Load
 	shape := plan.Shape{
 		Users:     int(value(load.Users)),
-		Rate:      float64(value(load.Rate)),
+		Rate:      load.PerSecond(value(load.Rate)),
 		ThinkTime: value(load.ThinkTime).Duration,
 		RampUp:    value(load.RampUp).Duration,
 		WarmUp:    value(load.WarmUp).Duration,
@@ -66,7 +66,7 @@ func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 		shape.Stages = append(shape.Stages, plan.Stage{
 			Duration: stage.Duration.Duration,
 			Users:    int(value(stage.Users)),
-			Rate:     float64(value(stage.Rate)),
+			Rate:     load.PerSecond(value(stage.Rate)),
 		})
 	}
 	return shape

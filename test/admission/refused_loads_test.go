@@ -35,6 +35,8 @@ var refusedLoadTests = []refusal{
 	},
 	{"unknown probe", `{probe: {operation: Ping}}`, "spec.probe.operation", "supported values"},
 	{"unknown arrivals", `{load: {users: null, rate: 5, arrivals: Normal}}`, "spec.load.arrivals", "supported values"},
+	{"unit of users", `{load: {ratePer: Minute}}`, "spec.load", "ratePer belongs to rate"},
+	{"unknown unit", `{load: {users: null, rate: 5, ratePer: Day}}`, "spec.load.ratePer", "supported values"},
 	{"arrivals of users", `{load: {arrivals: Poisson}}`, "spec.load", "arrivals Poisson belongs to rate"},
 	{
 		"zipf of a uniform distribution", `{workload: {keyspace: {zipf: {exponent: "2"}}}}`, "spec.workload.keyspace",

@@ -181,7 +181,7 @@ func Done(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 	switch {
 	case varies("load.rate"):
 	case load.Rate != nil:
-		parts = append(parts, report.Rate(float64(*load.Rate)))
+		parts = append(parts, report.Rate(load.PerSecond(*load.Rate)))
 	case load.Search != nil:
 		parts = append(parts, "a search of the greatest rate")
 	case load.Users != nil && !varies("load.users"):

@@ -22,6 +22,7 @@ type draws struct {
 	ttl               time.Duration
 	cleanup           bool
 	scattered         bool
+	ratePer           v1alpha1.RateUnit
 	arrivals          string
 	probeRate         int32
 	probeOperation    string

@@ -76,8 +76,8 @@ func (f *Flags) registerTarget(flags *pflag.FlagSet) {
 func (f *Flags) registerShape(flags *pflag.FlagSet) {
 	flags.Int32VarP(&f.users, "users", "c", defaultUsers,
 		"closed loop: `number` of virtual users; with --rate or --search the most requests in flight")
-	flags.Var(newCount(&f.rate, 0), "rate",
-		"open loop: `number` of requests per second, as 500 or 10k, at times fixed in advance")
+	flags.Var(&rate{&f.rate, &f.ratePer}, "rate",
+		"open loop: `number` of requests per second, as 500 or 10k, at times fixed in advance; also 0.5, 30/m or 100/h")
 	flags.StringVar(&f.arrivals, "arrivals", "Even",
 		"open loop: `way` in which requests follow each other: Even, or Poisson: at random, as from many users")
 	flags.DurationVar(&f.thinkTime, "think-time", 0,

@@ -21,7 +21,10 @@ func (f *Flags) applyShape(shape *v1alpha1.LoadShape) error {
 		shape.Users = &f.users
 	}
 	if f.changed("rate") {
-		shape.Rate = &f.rate
+		shape.Rate, shape.RatePer = &f.rate, f.ratePer
+		if f.ratePer == v1alpha1.PerSecond {
+			shape.RatePer = ""
+		}
 	}
 	if f.changed("arrivals") {
 		shape.Arrivals = v1alpha1.LoadArrivals(f.arrivals)
@@ -52,7 +55,7 @@ func (f *Flags) replaceShape(shape *v1alpha1.LoadShape) {
 		if shape.Rate == nil && shape.Search == nil {
 			shape.Users = nil // those of a closed loop, not a number of requests in flight
 		}
-		shape.Rate, shape.Stages, shape.ThinkTime = nil, nil, nil
+		shape.Rate, shape.RatePer, shape.Stages, shape.ThinkTime = nil, "", nil, nil
 	}
 	if f.search != "" {
 		shape.Requests = nil
@@ -61,6 +64,9 @@ func (f *Flags) replaceShape(shape *v1alpha1.LoadShape) {
 	}
 	if f.changed("users") {
 		shape.Stages = nil
+		if shape.Rate == nil {
+			shape.RatePer = ""
+		}
 	}
 }
 

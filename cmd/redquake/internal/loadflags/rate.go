@@ -1,0 +1,86 @@
+package loadflags
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// rate is a flag with a number of requests per time: 500, 10k, 0.5, 30/m, 100/h. It is kept as a
+// whole number of requests of the shortest time for which there is one, as the API has it.
+type rate struct {
+	number *int32
+	per    *v1alpha1.RateUnit
+}
+
+// units are the times, in ascending order.
+var units = []struct {
+	suffix  string
+	per     v1alpha1.RateUnit
+	seconds float64
+}{{"/s", v1alpha1.PerSecond, 1}, {"/m", v1alpha1.PerMinute, 60}, {"/h", v1alpha1.PerHour, 3600}}
+
+var (
+	errRate     = errors.New("must be a number of requests per second, as 500, 10k or 0.5, or per minute or hour, as 30/m")
+	errRateSize = errors.New("must be between 1/h and 100000000")
+)
+
+// Set implements pflag.Value.
+func (r *rate) Set(text string) error {
+	given, factor := 0, 1.0
+	for i, unit := range units {
+		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
+			text, given = number, i
+			break
+		}
+	}
+	for suffix, n := range map[string]float64{"k": 1e3, "K": 1e3, "M": 1e6} {
+		if number, ok := strings.CutSuffix(text, suffix); ok {
+			text, factor = number, n
+			break
+		}
+	}
+	if strings.Trim(text, "0123456789.") != "" {
+		return errRate
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return errRate
+	}
+	n *= factor
+	if n == 0 {
+		*r.number = 0 // refused by its name
+		return nil
+	}
+	for _, unit := range units[given:] {
+		whole := n * unit.seconds / units[given].seconds
+		if whole > 1e8 {
+			break
+		}
+		if nearest := math.Round(whole); nearest >= 1 && math.Abs(whole-nearest) < 1e-6 {
+			*r.number, *r.per = int32(nearest), unit.per
+			return nil
+		}
+	}
+	if n >= 1 && n/units[given].seconds*3600 < 1e8 || n < 1 && n*3600/units[given].seconds > 1 {
+		return fmt.Errorf("%s is no whole number of requests per hour", text)
+	}
+	return errRateSize
+}
+
+// String implements pflag.Value.
+func (r *rate) String() string {
+	if r.number == nil {
+		return "0"
+	}
+	return strconv.Itoa(int(*r.number))
+}
+
+// Type implements pflag.Value.
+func (r *rate) Type() string {
+	return "rate"
+}
