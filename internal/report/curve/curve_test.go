@@ -228,3 +228,74 @@ func TestNiceLevel(t *testing.T) {
 		}
 	}
 }
+
+// All requests of an outage may fail at once, at its end: the labels of the drawing of a fault stay few, and what is
+// cut off is named.
+func TestZoomOfALowRate(t *testing.T) {
+	const n, injected, recovered = 300, 100, 160
+	c := &Columns{
+		Step:   100 * time.Millisecond,
+		OK:     make([]float64, n),
+		P50:    missing(n),
+		P99:    missing(n),
+		Max:    missing(n),
+		Errors: []Class{{Name: "timeout", Counts: make([]float64, n), Total: 91}},
+	}
+	for i := range c.OK {
+		if i < injected || i >= recovered {
+			c.OK[i] = 5
+		}
+	}
+	c.Errors[0].Counts[recovered] = 91
+	fault := Fault{
+		Name:      "kill",
+		Type:      "PodKill",
+		At:        c.at(injected),
+		Recovered: c.at(recovered),
+		Outage:    Window{c.at(injected), c.at(recovered)},
+		Due:       50,
+		Main:      true,
+	}
+	s := &Scene{Columns: c, Zero: fault.At, OfFault: true, Level: 50, Faults: []Fault{fault}}
+	drawing := string(s.Zoom("zoom", &fault))
+	if labels := strings.Count(drawing, `class="yl"`); labels < 3 || labels > mostTicks+2 {
+		t.Errorf("%d labels at the left", labels)
+	}
+	if !strings.Contains(drawing, "91<span class=\"w7\"> in 100\u00a0ms, cut off") {
+		t.Errorf("what is cut off has no name:\n%s", drawing)
+	}
+}
+
+// Labels of a lane, as wide as they are in a browser, neither meet nor leave the lane, in whatever width of a drawing
+// they are shown.
+func TestLabelsOfALane(t *testing.T) {
+	f := frame{to: time.Second}
+	at := func(ms ...int) (list []segment) {
+		for i := 0; i+1 < len(ms); i += 2 {
+			list = append(list, segmentOf(f, &Phase{
+				Name: "ContainerStarted", From: time.Duration(ms[i]) * time.Millisecond,
+				To: time.Duration(ms[i+1]) * time.Millisecond,
+			}))
+		}
+		label(list)
+		return list
+	}
+	for _, tc := range []struct {
+		name                 string
+		segments             []segment
+		of                   int
+		inside, length, near string
+	}{
+		{"all in the segment", at(0, 900), 0, "any", "any", ""},
+		{"the name where there is room", at(100, 400, 450, 900), 0, "w10", "any", ""},
+		{"after the segment", at(0, 10), 0, "", "", "any"},
+		{"before it", at(600, 610, 620, 990), 0, "", "", "l w5"},
+		{"nowhere: the begin is too near", at(20, 40, 60, 990), 0, "", "", ""},
+		{"nowhere: the end is too near", at(0, 970, 975, 990), 1, "", "", ""},
+	} {
+		s := tc.segments[tc.of]
+		if s.Name != tc.inside || s.Inside != tc.length || s.Beside != tc.near {
+			t.Errorf("%s: name %q, length %q, beside %q", tc.name, s.Name, s.Inside, s.Beside)
+		}
+	}
+}

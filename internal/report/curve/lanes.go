@@ -27,21 +27,41 @@ type segment struct {
 	Left, Width string
 	Text        string
 	Length      string
-	Inside      bool   // its label fits into it
-	Beside      string // the class of a label beside it; "" = none
-	LabelAt     string
-	Sooner      *span
+	// Classes by which a label is hidden where it does not fit; never = it is nowhere. The name and
+	// the length stand in the segment, or together beside it.
+	Name, Inside, Beside string
+	LabelAt              string
+	Sooner               *span
 
 	from, to float64 // as a share of the frame
 }
 
-// The room for labels, estimated for a figure of 940 pixels: a character of a label, and the space
-// around it.
+// The room for labels, in pixels: a character of a label, and the space around it.
 const (
-	laneWidth = 940.0
-	character = 6.2
-	padding   = 14.0
+	character = 7.2
+	padding   = 16.0
 )
+
+// never is the class of what is not shown.
+const never = ""
+
+// rooms are the classes of what is hidden in narrow drawings, with the width that a lane has at
+// least where it is not.
+var rooms = []struct {
+	class string
+	lane  float64
+}{{"any", 288}, {"w5", 360}, {"w7", 540}, {"w10", 800}}
+
+// fits is the class of a text in a share of a lane, and the share that it takes.
+func fits(text string, share float64) (class string, takes float64) {
+	need := float64(utf8.RuneCountInString(text))*character + padding
+	for _, r := range rooms {
+		if need/r.lane <= share {
+			return r.class, need / r.lane
+		}
+	}
+	return never, 0
+}
 
 func lanes(f frame, fault *Fault) (list []lane) {
 	whole := fault.until(f.to) - fault.At
@@ -103,23 +123,22 @@ func label(segments []segment) {
 		if i+1 < len(segments) {
 			next = segments[i+1].from
 		}
-		need := (float64(utf8.RuneCountInString(s.Text+" "+s.Length))*character + padding) / laneWidth
-		short := (float64(utf8.RuneCountInString(s.Length))*character + padding) / laneWidth
-		switch {
-		case s.to-s.from >= need, s.to-s.from >= short && s.to-s.from >= .1:
-			s.Inside = s.to-s.from >= need
-			if !s.Inside && next-s.to >= need {
-				s.Beside, s.LabelAt = "w5", percent(s.to)
-				taken = s.to + need
+		both := s.Text + " " + s.Length
+		s.Name, _ = fits(both, s.to-s.from)
+		if s.Name == never {
+			class, takes := fits(both, next-s.to)
+			if class != never {
+				s.Beside, s.LabelAt = class, percent(s.to)
+				taken = s.to + takes
 				continue
 			}
-			s.Inside = true
-		case next-s.to >= need:
-			s.Beside, s.LabelAt = "w7", percent(s.to)
-			taken = s.to + need
-			continue
-		case s.from-taken >= need:
-			s.Beside, s.LabelAt = "l w10", percent(s.from)
+		}
+		s.Inside, _ = fits(s.Length, s.to-s.from)
+		if s.Inside == never {
+			class, _ := fits(both, s.from-taken)
+			if class != never {
+				s.Beside, s.LabelAt = "l "+class, percent(s.from)
+			}
 		}
 		taken = max(taken, s.to)
 	}

@@ -142,7 +142,7 @@ func (s *Scene) throughputPanel(f frame, paths []*drawn) panel {
 		})
 	}
 	if s.MeasuredFrom > 0 {
-		n := f.note("w7 before", s.MeasuredFrom)
+		n := f.note("halo w7 before", s.MeasuredFrom)
 		n.Bottom, n.Text = "4px", "not measured"
 		n.Hidden = n.Hidden || f.share(s.MeasuredFrom) < .09
 		p.Notes = append(p.Notes, n)
@@ -250,7 +250,7 @@ func (s *Scene) errorsPanel(f frame, paths []*drawn) panel {
 	for k, class := range s.Columns.Errors {
 		n := note{Class: "legend", Left: "100"}
 		if main := s.main(); main != nil {
-			n = f.note("fl after6", max(main.At, main.Outage.To))
+			n = f.note("halo fl after6", max(main.At, main.Outage.To))
 		}
 		n.Top = 4 + 16*k
 		n.Swatch = k + 1

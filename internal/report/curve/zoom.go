@@ -122,8 +122,11 @@ func (s *Scene) barsIn(f frame) (bars []bar, step time.Duration) {
 	return bars, time.Duration(group) * c.Step
 }
 
+// mostTicks is how many labels of counts fit beside the drawing of a fault.
+const mostTicks = 8
+
 // requests draws answered requests upwards and failed ones downwards, on one scale, which ends at
-// 1.5 times of what is due.
+// 1.5 times of what is due, and downwards at three times of that.
 func (s *Scene) requests(d *zoomData, f frame, fault *Fault) {
 	bars, step := s.barsIn(f)
 	d.Step = report.Duration(step)
@@ -136,10 +139,15 @@ func (s *Scene) requests(d *zoomData, f frame, fault *Fault) {
 	if due == 0 {
 		scale, ticks = niceLevel(max(most, 1))
 	}
+	failed = min(failed, 3*scale.high) // all that is due may fail at once, after a timeout
+	for (scale.high+failed)/ticks > mostTicks {
+		ticks *= 2
+	}
 	below := math.Ceil(failed/ticks) * ticks
 	whole := scale.high + below
 	at := func(n float64) int {
-		return int(math.Round((scale.high - min(n, scale.high*1.1)) / whole * height))
+		n = min(max(n, -below-scale.high), scale.high*1.1)
+		return int(math.Round((scale.high - n) / whole * height))
 	}
 	d.Base, d.Middle = at(0), percent(below/whole)
 	for x := -below; x <= scale.high*1.0001; x += ticks {
@@ -203,32 +211,49 @@ func (s *Scene) zoomNotes(
 	out := fault.Outage
 	wide := f.share(out.To) - f.share(out.From)
 	if fault.Lost > 0 && wide > .15 {
-		d.Notes = append(d.Notes, note{
+		n := note{
 			Class:  "d lost",
 			Left:   f.left(out.From + (out.To-out.From)/2),
 			Bottom: percent((below+.35*scale.high)/whole) + "%",
 			Text:   report.Count(fault.Lost) + " not answered",
-			Wide:   " in their time",
-		})
+		}
+		const inTime = " in their time"
+		class, _ := fits(n.Text+inTime, wide)
+		if class != never {
+			n.Wide = inTime
+		}
+		d.Notes = append(d.Notes, n)
 	}
-	highest := bar{}
+	highest, lowest := bar{}, bar{}
 	for _, b := range bars {
 		if b.ok > max(highest.ok, scale.high) && b.from >= fault.At {
 			highest = b
 		}
+		if b.all > max(lowest.all, below) {
+			lowest = b
+		}
 	}
-	if highest.ok > 0 {
+	cut := func(n float64, of bar) note {
 		class := "halo after"
-		if f.share(highest.to) > .7 {
+		if f.share(of.to) > .7 {
 			class = "halo before"
 		}
-		d.Notes = append(d.Notes, note{
+		return note{
 			Class: class,
-			Left:  f.left(highest.to),
-			Top:   1,
-			Text:  report.Count(int64(math.Round(highest.ok))),
+			Left:  f.left(of.to),
+			Text:  report.Count(int64(math.Round(n))),
 			Wide:  " in " + d.Step + ", cut off",
-		})
+		}
+	}
+	if highest.ok > 0 {
+		n := cut(highest.ok, highest)
+		n.Top = 1
+		d.Notes = append(d.Notes, n)
+	}
+	if lowest.all > 0 {
+		n := cut(lowest.all, lowest)
+		n.Bottom = "20px"
+		d.Notes = append(d.Notes, n)
 	}
 	row := 0
 	for k, class := range s.Columns.Errors {
