@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +52,7 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"script":    func() template.JS { return template.JS(script) },
 	"packed":    func(s string) template.HTML { return template.HTML(s) },
 	"title":     title,
+	"whole":     whole,
 	"article":   article,
 	"day":       func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 MST") },
 	"headlines": headlines,
@@ -82,6 +84,22 @@ func title(d *report.Document) string {
 		state = string(d.State)
 	}
 	return fmt.Sprintf("%s: %s %s · Redquake", state, d.KindName(), d.Name)
+}
+
+// figure is a number before its unit.
+var figure = regexp.MustCompile(`(\d) (%|(?:µs|ms|s|min|h)\b)`)
+
+// whole is text in which a line ends neither between a number and its unit, nor at the hyphen of a
+// word, such as the name of a pod, unless that is longer than the line.
+func whole(text string) template.HTML {
+	text = figure.ReplaceAllString(template.HTMLEscapeString(text), "$1\u00a0$2")
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		if strings.Contains(strings.Trim(word, "-"), "-") {
+			words[i] = `<span class="nb">` + word + `</span>`
+		}
+	}
+	return template.HTML(strings.Join(words, " ")) //nolint:gosec // escaped
 }
 
 func article(noun string) string {

@@ -58,6 +58,6 @@ type Tick struct {
 // HeadWidth is how wide the heads of rows are, in pixels, of which the longest has so many
 // characters: with their padding, and at most widest.
 func HeadWidth(characters, padding, widest int) int {
-	const narrowest, character = 84, 6.9
+	const narrowest, character = 84, 7.8
 	return min(max(int(float64(characters)*character)+padding, narrowest), widest)
 }

@@ -33,29 +33,67 @@ func pageOf(t testing.TB, d *report.Document) (file string) {
 	return file
 }
 
-// In a real browser a page has no error and asks for nothing, and fits on narrow screens.
+// In a real browser a page has no error and asks for nothing, can be read, and fits on narrow screens.
 func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
-	documents := map[string]*report.Document{}
-	for _, name := range []string{"quiet", "several"} {
-		documents[name] = LoadTest(saved(t, name))
+	reports := map[string]subject.Input{"without a record": saved(t, "pass"), "low rate": lowRate(t)}
+	for _, name := range []string{
+		"demo", "fail", "inconclusive", "not-recovered", "pass", "quiet", "search", "several",
+	} {
+		reports[name] = saved(t, name)
 	}
-	for _, name := range []string{"fail", "inconclusive"} {
-		d, err := Fault(saved(t, name), "kill-primary")
-		if err != nil {
-			t.Fatal(err)
+	for name, in := range reports {
+		if name == "without a record" {
+			in.Series = nil
 		}
-		documents["the fault of "+name] = d
-	}
-	in := saved(t, "pass")
-	in.Series = nil
-	documents["without a record"] = LoadTest(in)
-	for name, d := range documents {
 		t.Run(name, func(t *testing.T) {
-			b.OpenFile(t, pageOf(t, d), browser.View{}).Check(1280, 800, 400, 320)
+			for _, d := range documents(t, in) {
+				t.Run(d.Name, func(t *testing.T) {
+					b.OpenFile(t, pageOf(t, d), browser.View{}).Check(1280, 800, 400, 320)
+				})
+			}
 		})
 	}
+}
+
+// lowRate is a run with 50 requests a second, of which all of an outage fail at its end, by a timeout, and with phases
+// that are shorter than their names.
+func lowRate(t testing.TB) subject.Input {
+	t.Helper()
+	const step, injected, recovered, n = 100 * time.Millisecond, 130, 136, 522
+	in := saved(t, "pass")
+	f := &in.Faults[0].Status
+	f.Impact.BaselineTPS = "50"
+	for i, after := range []time.Duration{0, 20, 22, 44, 84, 125, 197, 233, 599, 603, 610} {
+		if i < len(f.Timeline) {
+			f.Timeline[i].Offset = v1alpha1.Microseconds((after * time.Millisecond).Microseconds())
+		}
+	}
+	in.Series = merged.New("run", in.Series.Start, step, []string{"set"}, 1)
+	for i := range n {
+		from := int64(i) * int64(step)
+		iv := &record.Interval{
+			Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: from, LastOK: from, FirstError: -1, LastError: -1,
+		}
+		switch op := &iv.Ops[0]; {
+		case i < injected || i > recovered:
+			op.OK = 5
+			var h histogram.Histogram
+			h.Record(int64(time.Millisecond))
+			op.Latency = h.AppendTo(nil)
+		case i == recovered:
+			op.Fail, iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError = 91, -1, -1, from, from
+			op.Errors[record.ClassTimeout] = 91
+		default:
+			iv.FirstOK, iv.LastOK = -1, -1
+		}
+		if err := in.Series.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in.Series.Finish(0)
+	return in
 }
 
 // A figure that is a range, or has a long uncertainty, stays in its column.

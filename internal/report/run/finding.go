@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -117,6 +118,10 @@ func outageFound(f *subject.Fault) report.Prose {
 	return report.Text(" took ").Damage(report.Share(dip)).Add(" of the " + of + " at most")
 }
 
+// identifier is a UID of a pod or a run_id of a server. Their begin tells two apart: the timeline
+// has them whole.
+var identifier = regexp.MustCompile(`\b([0-9a-f]{8})(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\b`)
+
 // faultDone says what was done to what, whether that had an effect, and under which load.
 func faultDone(f *subject.Fault) report.Prose {
 	var p report.Prose
@@ -133,7 +138,7 @@ func faultDone(f *subject.Fault) report.Prose {
 	if f.Status.Effect != "" {
 		p = p.Add(" · effect ").Strong(strings.ToLower(string(f.Status.Effect)))
 		if f.Status.EffectEvidence != "" {
-			p = p.Add(": " + f.Status.EffectEvidence)
+			p = p.Add(": " + identifier.ReplaceAllString(f.Status.EffectEvidence, "$1…"))
 		}
 	}
 	if b := f.Status.Breach; b != nil {

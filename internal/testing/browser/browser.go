@@ -217,8 +217,9 @@ func (p *Page) Overflowing() []string {
 const axe = "REDQUAKE_AXE"
 
 // Check fails the test if the page has had an error or has asked for anything, if something of it
-// does not fit on a screen of one of the widths, or, where REDQUAKE_AXE names its file, if axe-core
-// finds something in light or dark.
+// cannot be read on a phone or a wide screen, in light or dark, or does not fit on a screen of one
+// of the widths, or, where REDQUAKE_AXE names its file, if axe-core finds something in light or
+// dark.
 func (p *Page) Check(widths ...int) {
 	p.t.Helper()
 	if file := os.Getenv(axe); file != "" {
@@ -226,6 +227,16 @@ func (p *Page) Check(widths ...int) {
 			p.Show(view)
 			for _, found := range p.inaccessible(file) {
 				p.t.Errorf("dark %v: %s", view.Dark, found)
+			}
+		}
+	}
+	for _, width := range []int{1280, 400} {
+		for _, dark := range []bool{false, true} {
+			view := View{Width: width, Dark: dark}
+			p.Show(view)
+			p.screen(view)
+			for _, found := range p.Unreadable() {
+				p.t.Errorf("at %d px, dark %v: %s", width, dark, found)
 			}
 		}
 	}

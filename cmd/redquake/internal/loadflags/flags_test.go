@@ -156,8 +156,10 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 	if got.Pods != 1 || got.Client.Connections != 15 || got.Run != "checkout" || len(got.Workload.Commands) != 1 {
 		t.Errorf("the plan is %+v, want 1 pod with 15 connections, run checkout, the file's one command", got)
 	}
-	want := []string{"the load of 3 pods was sent by this process, over 15 connections",
-		"100% of the requests read keys that nothing had written before this load, unless they were there: set --prefill"}
+	want := []string{
+		"the load of 3 pods was sent by this process, over 15 connections",
+		"100% of the requests read keys that nothing had written before this load, unless they were there: set --prefill",
+	}
 	if !cmp.Equal(notes, want) {
 		t.Errorf("notes are %q, want %q", notes, want)
 	}

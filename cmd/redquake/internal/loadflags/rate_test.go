@@ -74,8 +74,11 @@ spec:
 		{"", []string{"--rate", "0.5"}, 0.5},
 		{"", []string{"--rate", "36/h"}, 0.01},
 		{file, []string{"-f", "FILE", "--rate", "7"}, 7},
-		{strings.Replace(file, "stages: [{rate: 30, duration: 10s}, {rate: 90, duration: 10s}]", "rate: 3, duration: 1m", 1),
-			[]string{"-f", "FILE"}, 0.05},
+		{
+			strings.Replace(file, "stages: [{rate: 30, duration: 10s}, {rate: 90, duration: 10s}]", "rate: 3, duration: 1m", 1),
+			[]string{"-f", "FILE"},
+			0.05,
+		},
 	} {
 		plan, _, err := planOf(t, tt.text, tt.args...)
 		if err != nil || plan.Shape.Rate != tt.want {
