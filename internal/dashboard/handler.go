@@ -1,10 +1,7 @@
 package dashboard
 
 import (
-	"context"
-	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -142,35 +139,6 @@ func (h *Handler) guarded(
 			h.fail(w, r, err)
 		}
 	}
-}
-
-// fail answers an error. What is not meant for readers is logged.
-func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	answer, ok := errors.AsType[*statusError](err)
-	switch {
-	case ok:
-	case errors.Is(err, ErrNotFound):
-		answer = &statusError{
-			http.StatusNotFound,
-			"There is no " + strings.TrimSuffix(r.PathValue("resource"), "s") + " " + r.PathValue("name") +
-				" in namespace " + r.PathValue("namespace") + ".",
-		}
-	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
-		return // the reader is gone
-	default:
-		h.Log.Error(err, "failed to make a page of the dashboard", "path", r.URL.Path)
-		answer = &statusError{
-			http.StatusInternalServerError,
-			"The page could not be made: " + err.Error(),
-		}
-	}
-	switch answer.code {
-	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Bearer realm="redquake"`)
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "5")
-	}
-	http.Error(w, answer.message, answer.code)
 }
 
 // keyOf is the object that a request names.

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"hash/fnv"
 	"html/template"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 )
 
@@ -27,6 +30,8 @@ const (
 // listing is a list as one reader sees it.
 type listing struct {
 	Namespace string // "" = all
+	View      view
+	Any       bool // there is an object, shown or not
 	Groups    []group
 	Notes     []string
 	Revision  string
@@ -36,6 +41,7 @@ type listing struct {
 type group struct {
 	Title, Resource string
 	Objects         []Object
+	All             int // with those that the view leaves out
 	More            int
 }
 
@@ -144,6 +150,14 @@ var listPage string
 var lists = template.Must(template.New("list").Funcs(template.FuncMap{
 	"styles": page.Styles,
 	"script": page.Script,
+	"sign":   func(v report.Verdict) template.HTML { return page.Sign(v) },
+	"choices": func() (names []string) {
+		for _, c := range choices {
+			names = append(names, c.Name)
+		}
+		return names
+	},
+	"orders": func() []string { return append([]string{""}, slices.Sorted(maps.Keys(orders))...) },
 	"path":   func(o Object) string { return o.path() },
 	"age":    func(t time.Time) string { return duration.HumanDuration(time.Since(t)) },
 	"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
@@ -155,6 +169,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, who user.Info) er
 	if err != nil {
 		return err
 	}
+	l.show(viewOf(r.URL.Query()))
 	var b bytes.Buffer
 	if err := lists.Execute(&b, l); err != nil {
 		return fmt.Errorf("write the list: %w", err)

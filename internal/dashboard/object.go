@@ -14,11 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 )
@@ -92,81 +89,6 @@ func send(w http.ResponseWriter, contentType string, body []byte) {
 	_, _ = w.Write(body) //nolint:gosec // made by html/template, or no HTML
 }
 
-// OfLoadTest is the entry of a load test.
-func OfLoadTest(t *v1alpha1.RedisLoadTest) Object {
-	o := entry(LoadTests, &t.ObjectMeta, t.Status.Conditions, t.Status.Verdict)
-	if d := t.Status.Display; d != nil {
-		o.Figures = known("progress", d.Progress, "requests/s", d.TPS, "p99", d.P99, "errors", d.Errors,
-			"faults", d.Faults, "lost writes", d.LostWrites)
-	}
-	return o
-}
-
-// OfFault is the entry of a fault.
-func OfFault(f *v1alpha1.RedisFault) Object {
-	o := entry(Faults, &f.ObjectMeta, f.Status.Conditions, f.Status.Verdict)
-	o.Type = string(f.Spec.Action.Type)
-	if d := f.Status.Display; d != nil {
-		o.Figures = known("target", d.Target, "dip", d.Dip, "outage", d.Outage, "recovery", d.Recovery,
-			"lost writes", d.LostWrites, "while active", d.WhileActive)
-	}
-	return o
-}
-
-// OfExperiment is the entry of an experiment.
-func OfExperiment(e *v1alpha1.RedisExperiment) Object {
-	o := entry(Experiments, &e.ObjectMeta, e.Status.Conditions, e.Status.Verdict)
-	if d := e.Status.Display; d != nil {
-		o.Figures = known("runs", d.Progress, "cells", d.Cells, "worse", d.Worse, "next", d.Next)
-	}
-	return o
-}
-
-// OfSchedule is the entry of a schedule.
-func OfSchedule(s *v1alpha1.RedisExperimentSchedule) Object {
-	o := entry(Schedules, &s.ObjectMeta, s.Status.Conditions, s.Status.Verdict)
-	o.Type = s.Spec.Schedule
-	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
-	if ready != nil {
-		o.Status = ready.Reason
-	}
-	if d := s.Status.Display; d != nil {
-		o.Figures = known("last", d.Last, "next", d.Next)
-	}
-	return o
-}
-
-func entry(
-	resource string, object *metav1.ObjectMeta, conditions []metav1.Condition,
-	verdict v1alpha1.Verdict,
-) Object {
-	o := Object{
-		Key: Key{
-			Resource:  resource,
-			Namespace: object.Namespace,
-			Name:      object.Name,
-		},
-		Verdict:  report.Verdict(verdict),
-		Created:  object.CreationTimestamp.Time,
-		Revision: string(object.UID) + "/" + object.ResourceVersion,
-	}
-	complete := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
-	if complete != nil {
-		o.Status = complete.Reason
-	}
-	return o
-}
-
-// known are the figures that have a value, of names and values in turn.
-func known(namesAndValues ...string) (list []report.Fact) {
-	for i := 0; i+1 < len(namesAndValues); i += 2 {
-		if namesAndValues[i+1] != "" {
-			list = append(list, report.Fact{Name: namesAndValues[i], Value: namesAndValues[i+1]})
-		}
-	}
-	return list
-}
-
 // ErrNotFound is returned for an object that does not exist, or that is of a namespace that this
 // operator does not watch.
 var ErrNotFound = errors.New("there is no such object")
@@ -194,6 +116,9 @@ type Object struct {
 	Key
 	Type     string // what it is, such as PodKill; "" = its resource tells it
 	Status   string // as kubectl get shows it
+	Message  string // why, if it failed
+	Failed   bool   // it could not run to its end
+	Over     bool
 	Verdict  report.Verdict
 	Figures  []report.Fact // the few of the status that are shown beside it
 	Created  time.Time

@@ -56,7 +56,7 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"article":   article,
 	"day":       func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 MST") },
 	"headlines": headlines,
-	"sign":      sign,
+	"sign":      Sign,
 	"tables":    tables,
 	"judgedClass": func(j report.Judged) string {
 		return map[report.Judged]string{
@@ -127,7 +127,8 @@ const (
 		`stroke-width="2" stroke-linecap="round"/>`
 )
 
-func sign(of any) template.HTML {
+// Sign is that of a verdict or a judgement.
+func Sign(of any) template.HTML {
 	drawing := question
 	switch of {
 	case report.Pass, report.Met:

@@ -216,11 +216,20 @@ func (p *Page) Overflowing() []string {
 // what it finds.
 const axe = "REDQUAKE_AXE"
 
-// Check fails the test if the page has had an error or has asked for anything, if something of it
-// cannot be read on a phone or a wide screen, in light or dark, or does not fit on a screen of one
-// of the widths, or, where REDQUAKE_AXE names its file, if axe-core finds something in light or
-// dark.
+// Check fails the test if the page has had an error or has asked for anything, or is not Readable.
 func (p *Page) Check(widths ...int) {
+	p.t.Helper()
+	p.Readable(widths...)
+	errors, requests := p.Errors(), p.Requests()
+	if len(errors)+len(requests) > 0 {
+		p.t.Errorf("errors %q, requests %q", errors, requests)
+	}
+}
+
+// Readable fails the test if something of the page cannot be read on a phone or a wide screen, in
+// light or dark, or does not fit on a screen of one of the widths, or, where REDQUAKE_AXE names its
+// file, if axe-core finds something in light or dark.
+func (p *Page) Readable(widths ...int) {
 	p.t.Helper()
 	if file := os.Getenv(axe); file != "" {
 		for _, view := range []View{{}, {Dark: true}} {
@@ -245,10 +254,6 @@ func (p *Page) Check(widths ...int) {
 		for _, found := range p.Overflowing() {
 			p.t.Errorf("at %d px: %s", width, found)
 		}
-	}
-	errors, requests := p.Errors(), p.Requests()
-	if len(errors)+len(requests) > 0 {
-		p.t.Errorf("errors %q, requests %q", errors, requests)
 	}
 }
 

@@ -39,7 +39,7 @@
     if (!text.trim() || e.closest('script,style,.vh,.skip') ||
       !e.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
     range.selectNodeContents(node);
-    const block = e.closest('td,th') || e.closest('dd,dt,p,h1,h2,h3,caption,summary,small,div,li,pre,body');
+    const block = getComputedStyle(e).maxWidth !== 'none' && e || e.closest('td,th') || e.closest('dd,dt,p,h1,h2,h3,caption,summary,small,div,li,pre,body');
     for (const r of range.getClientRects()) {
       if (r.width < 1) continue;
       const box = seen(r, e);
