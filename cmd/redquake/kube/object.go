@@ -151,6 +151,9 @@ func (o *Object) Verdict() v1alpha1.Verdict {
 	return o.Experiment.Status.Verdict
 }
 
+// NotObserved is the reason of an object that the operator has not seen yet.
+const NotObserved = "NotObserved"
+
 // State is the reason and the message of the condition Complete, of a schedule Ready: where the
 // object stands.
 func (o *Object) State() (reason, message string) {
@@ -162,7 +165,7 @@ func (o *Object) State() (reason, message string) {
 	if c != nil {
 		return c.Reason, c.Message
 	}
-	return "NotObserved", "the operator has not seen it yet"
+	return NotObserved, "the operator has not seen it yet"
 }
 
 func (o *Object) is(condition string) bool {

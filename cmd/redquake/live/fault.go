@@ -13,9 +13,9 @@ import (
 
 // faultLines are a fault in at most so many lines: its state, its figures, and the end of its
 // timeline.
-func faultLines(o *kube.Object, most, width int) []string {
+func faultLines(s *State, o *kube.Object, most, width int) []string {
 	f := o.Fault
-	reason, message := o.State()
+	reason, message := s.of(o)
 	first := []string{bold.Render(o.Ref()), string(f.Spec.Action.Type), reason}
 	if v := verdict(f.Status.Verdict); v != "" {
 		first = append(first, v)
@@ -104,7 +104,7 @@ func Event(e *v1alpha1.TimelineEvent, injected bool, layout string) string {
 // so far.
 func experimentLines(s *State, o *kube.Object) []string {
 	e := o.Experiment
-	lines := []string{title(o)}
+	lines := []string{title(s, o)}
 	var parts []string
 	if p := e.Status.Progress; p != nil {
 		text := fmt.Sprintf("%d of %d runs", p.Finished, p.Runs)
@@ -119,10 +119,8 @@ func experimentLines(s *State, o *kube.Object) []string {
 	if d := e.Status.Display; d != nil && d.Worse != "" {
 		parts = append(parts, "worse "+d.Worse)
 	}
-	end := e.Status.ExpectedEnd
-	if end != nil && !o.Finished() {
-		parts = append(parts, fmt.Sprintf("ends at %s, in %s", end.In(s.Now.Location()).Format("15:04"),
-			format.Duration(max(0, end.Sub(s.Now)).Round(1e9))))
+	if end := expectedEnd(s, o); end != "" {
+		parts = append(parts, end)
 	}
 	if len(parts) > 0 {
 		lines = append(lines, strings.Join(parts, "   "))
@@ -134,6 +132,16 @@ func experimentLines(s *State, o *kube.Object) []string {
 		lines = append(lines, faint.Render("warning: "+w))
 	}
 	return lines
+}
+
+// expectedEnd is when an experiment is expected to end; "" if that is not known.
+func expectedEnd(s *State, o *kube.Object) string {
+	end := o.Experiment.Status.ExpectedEnd
+	if end == nil || o.Finished() {
+		return ""
+	}
+	return fmt.Sprintf("ends at %s, in %s", end.In(s.Now.Location()).Format("15:04"),
+		format.Duration(max(0, end.Sub(s.Now)).Round(1e9)))
 }
 
 // RunText is the run of an experiment that is under way; "" if there is none.

@@ -359,3 +359,61 @@ func TestChartShowsTheWorst(t *testing.T) {
 		t.Errorf("%q: the smallest value must show", lines)
 	}
 }
+
+// What stands left of a chart keeps its unit, whatever its length.
+func TestLabelsKeepTheirUnit(t *testing.T) {
+	for value, want := range map[string]string{
+		"623ms":       " p99 623ms ",
+		"1.75s":       " p99 1.75s ",
+		"12.3ms":      "p99 12.3ms ",
+		"1m20s":       " p99 1m20s ",
+		"1h12m":       " p99 1h12m ",
+		"123456.78ms": "123456.78m ", // there is no such value
+	} {
+		if got := label(0, "p99", value); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := label(0, "", "161269.5/s"); got != "161269.5/s " {
+		t.Errorf("%q", got)
+	}
+}
+
+// The times below a chart are round, stand where they are, and do not run into each other.
+func TestTimesBelowAChart(t *testing.T) {
+	for _, end := range []time.Duration{10 * time.Second, 71 * time.Second, 8 * time.Minute, time.Hour, 26 * time.Hour} {
+		for _, columns := range []int{29, 69, 130} {
+			x := axisOf(end, columns)
+			line := timeLine(x)
+			times := strings.Fields(line)
+			if len(line) != columns || times[0] != "0s" || columns > 60 && len(times) < 4 || len(times) > columns/7 {
+				t.Errorf("%s in %d columns: %q", end, columns, line)
+			}
+			for _, text := range times[:len(times)-1] {
+				at, err := time.ParseDuration(text)
+				if err != nil || strings.Index(line, text) > x.column(at) {
+					t.Errorf("%s in %d columns: %s is at %d: %q", end, columns, text, strings.Index(line, text), line)
+				}
+			}
+		}
+	}
+}
+
+// An operator that is silent is named, with what tells why; once.
+func TestSilentOperator(t *testing.T) {
+	const hint = "is the operator up? redquake doctor"
+	test := loadTest()
+	test.CreationTimestamp, test.Status = metav1.NewTime(start), v1alpha1.RedisLoadTestStatus{}
+	plain := NewPlain()
+	var lines []string
+	for _, at := range []time.Duration{time.Second, 9 * time.Second, 11 * time.Second, 50 * time.Second} {
+		s := stateOf(t, at, []types.UID{"load"}, change(t, "RedisLoadTest", test))
+		if got, want := strings.Contains(ansi.Strip(Page(s, 80, 24)), hint), at > unseen; got != want {
+			t.Errorf("after %s the page has the hint: %t", at, got)
+		}
+		lines = append(lines, plain.Next(s)...)
+	}
+	if len(lines) != 2 || !strings.Contains(lines[0], "has not seen it yet") || !strings.Contains(lines[1], hint) {
+		t.Errorf("%q", lines)
+	}
+}

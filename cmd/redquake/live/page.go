@@ -38,8 +38,8 @@ func verdict(v v1alpha1.Verdict) string {
 	return ofElse.Render(string(v))
 }
 
-// gutter is the width of what stands left of a chart.
-const gutter = 9
+// gutter is the width of what stands left of a chart: p99 12.3ms, and a space.
+const gutter = 11
 
 // smallest is the size below which the page is cut off, and least is how many lines of a fault's
 // timeline it shows.
@@ -65,7 +65,7 @@ func Page(s *State, width, height int) string {
 		if i > 0 {
 			share = min(share, least+2)
 		}
-		below = append(below, faultLines(o, share, width)...)
+		below = append(below, faultLines(s, o, share, width)...)
 	}
 	var charts []string
 	if room -= len(below); test != nil && len(rowsOf(s.Courses[test.Name])) > 0 && room >= 5 {
@@ -92,7 +92,7 @@ func headLines(s *State) (head []string, test *v1alpha1.RedisLoadTest) {
 			if test == nil || !o.Finished() {
 				test = o.Test
 			}
-			head = append(head, title(o), figures(o.Test, s.Courses[o.Test.Name]))
+			head = append(head, title(s, o), figures(o.Test, s.Courses[o.Test.Name]))
 		case kube.Experiment:
 			head = append(head, experimentLines(s, o)...)
 		}
@@ -113,8 +113,8 @@ func faultsOf(s *State) (faults []*kube.Object) {
 }
 
 // title is the first line of an object.
-func title(o *kube.Object) string {
-	reason, message := o.State()
+func title(s *State, o *kube.Object) string {
+	reason, message := s.of(o)
 	parts := []string{bold.Render(o.Ref()), reason}
 	if v := verdict(o.Verdict()); v != "" {
 		parts = append(parts, v)
@@ -183,7 +183,7 @@ func chartLines(s *State, test *v1alpha1.RedisLoadTest, width, height int) []str
 	lower, most := chart(p99, low)
 	lines := []string{""}
 	for i, line := range upper {
-		lines = append(lines, label(i, format.Rate(top)+"/s", "")+curves.Render(line))
+		lines = append(lines, label(i, "", format.Rate(top)+"/s")+curves.Render(line))
 	}
 	lines = append(lines, label(0, "", "")+markLine(s, test, x))
 	for i, line := range lower {
@@ -199,13 +199,16 @@ func rowsOf(c *Course) []Row {
 	return c.Rows
 }
 
-// label is what stands left of line i of a chart.
-func label(i int, first, second string) string {
+// label is what stands left of line i of a chart: without its name rather than without its unit.
+func label(i int, name, value string) string {
 	text := ""
 	if i == 0 {
-		text = strings.TrimSpace(first + " " + second)
+		text = strings.TrimSpace(name + " " + value)
 	}
-	return fmt.Sprintf("%*s ", gutter-1, ansi.Truncate(text, gutter-1, ""))
+	if ansi.StringWidth(text) >= gutter {
+		text = ansi.Truncate(value, gutter-1, "")
+	}
+	return fmt.Sprintf("%*s ", gutter-1, text)
 }
 
 // markLine is the line with the instants at which faults were injected.
@@ -224,8 +227,34 @@ func markLine(s *State, test *v1alpha1.RedisLoadTest, x axis) string {
 	return marks.Render(string(line))
 }
 
-// timeLine is the line with the time of the first and the last column.
+// timeLine is the line with the time of some columns, each with its first letter there, and of the
+// end.
 func timeLine(x axis) string {
-	last := format.Duration(x.each * time.Duration(x.columns))
-	return "0s" + strings.Repeat(" ", max(1, x.columns-2-len(last))) + last
+	const apart = 14 // columns between two times at least
+	length := x.each * time.Duration(x.columns)
+	last := format.Duration(length)
+	line := []rune(strings.Repeat(" ", max(x.columns, 3+len(last))))
+	copy(line, []rune("0s"))
+	end := len(line) - len(last)
+	copy(line[end:], []rune(last))
+	step := steps[len(steps)-1]
+	for _, s := range slices.Backward(steps) {
+		if s >= x.each*apart {
+			step = s
+		}
+	}
+	for at := step; at < length; at += step {
+		text := format.Duration(at)
+		if c := x.column(at); c+len(text) < end {
+			copy(line[c:], []rune(text))
+		}
+	}
+	return string(line)
+}
+
+// steps are the distances between the times below a chart.
+var steps = []time.Duration{
+	5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 6 * time.Hour, 24 * time.Hour,
 }

@@ -29,6 +29,8 @@ type shown struct {
 	events  map[string]bool // by what and when: later ones may be inserted before them
 	run     string
 	figures time.Time
+	// runs of an experiment, with which its end was written
+	finished int32
 }
 
 // NewPlain returns one that has written nothing.
@@ -60,11 +62,14 @@ func (p *Plain) object(s *State, o *kube.Object, write func(format string, args 
 		was = &shown{figures: s.Now, events: map[string]bool{}}
 		p.seen[o.Meta().UID] = was
 	}
-	was.steps(o, write)
-	reason, message := o.State()
-	now := string(o.Verdict())
-	if reason != was.state || now != was.verdict {
-		was.state, was.verdict = reason, now
+	was.steps(s, o, write)
+	reason, message := s.of(o)
+	now, state := string(o.Verdict()), reason
+	if reason == kube.NotObserved {
+		state = message
+	}
+	if state != was.state || now != was.verdict {
+		was.state, was.verdict = state, now
 		text := reason
 		if message != "" {
 			text += ": " + message
@@ -86,7 +91,7 @@ func (p *Plain) object(s *State, o *kube.Object, write func(format string, args 
 }
 
 // steps writes what is new in the timeline of a fault, and the run of an experiment.
-func (was *shown) steps(o *kube.Object, write func(format string, args ...any)) {
+func (was *shown) steps(s *State, o *kube.Object, write func(format string, args ...any)) {
 	if o.Fault != nil {
 		for i := range o.Fault.Status.Timeline {
 			e := &o.Fault.Status.Timeline[i]
@@ -105,5 +110,10 @@ func (was *shown) steps(o *kube.Object, write func(format string, args ...any)) 
 		if run != "" {
 			write("%s", run)
 		}
+	}
+	progress, end := o.Experiment.Status.Progress, expectedEnd(s, o)
+	if end != "" && progress != nil && progress.Finished != was.finished {
+		was.finished = progress.Finished
+		write("%d of %d runs, %s", progress.Finished, progress.Runs, end)
 	}
 }

@@ -24,6 +24,19 @@ type State struct {
 	Hint    string             // what the keys do
 }
 
+// unseen is how long the operator may take to see an object before that is strange.
+const unseen = 10 * time.Second
+
+// of is the state of an object. Where the operator takes long to see it, it says what to do.
+func (s *State) of(o *kube.Object) (reason, message string) {
+	reason, message = o.State()
+	since := s.Now.Sub(o.Meta().CreationTimestamp.Time)
+	if reason == kube.NotObserved && since >= unseen {
+		message = "is the operator up? redquake doctor" // fits into 80 columns
+	}
+	return reason, message
+}
+
 // Course is the load over time.
 type Course struct {
 	Rows []Row

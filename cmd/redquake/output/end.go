@@ -21,10 +21,10 @@ import (
 )
 
 // WriteEnds writes how objects have ended: the short report of each, by its status as it was last
-// seen.
-func WriteEnds(out io.Writer, objects []*kube.Object) error {
+// seen. shown are those that were shown with them, too.
+func WriteEnds(out io.Writer, objects, shown []*kube.Object) error {
 	for i, o := range objects {
-		d, err := EndOf(o, objects)
+		d, err := EndOf(o, shown)
 		if err != nil {
 			return err
 		}

@@ -51,15 +51,32 @@ func TestWriteEnds(t *testing.T) {
 	waiting.Status.Conditions = clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse,
 		"waits for the experiment before it")
 	var text strings.Builder
-	if err := WriteEnds(&text, []*kube.Object{
+	objects := []*kube.Object{
 		{Kind: kube.LoadTest, Test: &saved.Tests[0]},
 		{Kind: kube.Fault, Fault: &saved.Faults[0]},
 		{Kind: kube.Fault, Fault: stuck},
 		{Kind: kube.Fault, Fault: setting},
 		{Kind: kube.Experiment, Experiment: done},
 		{Kind: kube.Experiment, Experiment: waiting},
-	}); err != nil {
+	}
+	if err := WriteEnds(&text, objects, objects); err != nil {
 		t.Fatal(err)
 	}
 	golden.Compare(t, filepath.Join("testdata", "ends.txt"), text.String())
+}
+
+// The end of a load that was watched alone has the outages of the faults that were shown with it.
+func TestWriteEndsOfALoadAlone(t *testing.T) {
+	t.Parallel()
+	saved := clitest.Saved(t, "demo")
+	load := &kube.Object{Kind: kube.LoadTest, Test: &saved.Tests[0]}
+	var text strings.Builder
+	err := WriteEnds(&text, []*kube.Object{load}, []*kube.Object{load, {Kind: kube.Fault, Fault: &saved.Faults[0]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "kill-primary  PodKill  +20.99 s  500 ms ± 22 ms") ||
+		strings.Contains(text.String(), "fault controllers-1/") {
+		t.Error(text.String())
+	}
 }

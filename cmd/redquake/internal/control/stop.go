@@ -178,7 +178,7 @@ func (f *stopFlags) abortLater(
 				o.Schedule.Status.ObservedGeneration >= o.Schedule.Generation, nil
 		})
 	if err != nil {
-		return fmt.Errorf("whether the operator creates another run is not known: %w", err)
+		return fmt.Errorf("whether the operator creates another run is not known: %w", f.late(err))
 	}
 	runs, err := runsOf(ctx, client, schedules)
 	if err != nil {
@@ -252,12 +252,21 @@ func (f *stopFlags) awaitEnd(
 		}
 		slices.Sort(states)
 		return fmt.Errorf("not over yet: %s: %w; the operator goes on to revert",
-			strings.Join(states, ", "), err)
+			strings.Join(states, ", "), f.late(err))
 	}
 	if len(unreverted) > 0 {
 		return errors.New(strings.Join(unreverted, "\n"))
 	}
 	return nil
+}
+
+// late is an error of waiting; of the end of --wait in words.
+func (f *stopFlags) late(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf(
+			"it takes longer than %s (--wait): is the operator running? redquake doctor tells", f.wait)
+	}
+	return err
 }
 
 // stopAll sets or removes the annotation of a namespace.

@@ -94,7 +94,7 @@ func (f *planFlags) run(ctx context.Context, all []*written.Object, io cli.Strea
 	}
 	all = slices.DeleteFunc(all, func(w *written.Object) bool { return !w.Ours() })
 	targets := map[string]*v1alpha1.RedisTarget{} // of the load tests in the files
-	refused := 0
+	refused, unplanned := 0, 0
 	for i, w := range all {
 		if i > 0 {
 			fmt.Fprintln(io.Out)
@@ -105,15 +105,26 @@ func (f *planFlags) run(ctx context.Context, all []*written.Object, io cli.Strea
 			if ctx.Err() != nil {
 				return err
 			}
+			if errors.Is(err, errNoPlan) {
+				unplanned++
+				planLine(io.Out, "No plan", "%v", err)
+				continue
+			}
 			refused++
 			planLine(io.Out, "Refused", "%v", err)
 		}
+	}
+	if refused == 0 && unplanned > 0 {
+		return fmt.Errorf("%d of %d objects have no plan", unplanned, len(all))
 	}
 	if refused > 0 {
 		return fmt.Errorf("%d of %d objects are refused", refused, len(all))
 	}
 	return nil
 }
+
+// errNoPlan is that the operator, whose plan it would be, is silent: it refuses nothing.
+var errNoPlan = errors.New("the operator has made no plan")
 
 func planLine(out io.Writer, name, format string, args ...any) {
 	fmt.Fprintf(out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
@@ -229,11 +240,38 @@ func planExperiment(out io.Writer, spec *v1alpha1.RedisExperimentSpec, earlier b
 	}
 	planLine(out, "Cells", "%d: %s", len(p.Variants), strings.Join(p.Names(), "; "))
 	planLine(out, "Runs", "%d rounds of each cell, one run after the other", p.Repeat)
+	planLine(out, "Time", "%s", timeOf(p))
 	for i := range spec.Faults {
 		planLine(out, "Fault", "%s: %s, in each run", spec.Faults[i].Name,
 			spec.Faults[i].Spec.Action.Type)
 	}
 	return nil
+}
+
+// timeOf is how long the runs of an experiment take.
+func timeOf(p *experiment.Plan) string {
+	var total, shortest, longest time.Duration
+	for i := range p.Variants {
+		load := &p.Variants[i].Load
+		length := children.Shape(load).Length()
+		if more := load.Load.UntilFaultsSettle; more != nil { // at most, as in planLoad
+			length -= more.Duration
+		}
+		if length <= 0 {
+			return "not known: a run lasts until its requests are sent, or its rate is found"
+		}
+		if shortest == 0 || length < shortest {
+			shortest = length
+		}
+		longest = max(longest, length)
+		total += length * time.Duration(p.Repeat)
+	}
+	each := format.Duration(longest)
+	if shortest < longest {
+		each = format.Duration(shortest) + " to " + each
+	}
+	return fmt.Sprintf("at least %s: %s of load in each run, and what starts and reverts before and after it",
+		format.Duration(total), each)
 }
 
 // planFault has the operator plan a fault.
@@ -271,8 +309,7 @@ func (f *planFlags) planFault(
 		})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf(
-			"the operator has made no plan within %s (%s): is it running? redquake doctor tells", f.timeout,
+		return fmt.Errorf("%w within %s (%s): is it running? redquake doctor tells", errNoPlan, f.timeout,
 			last)
 	case err != nil:
 		return err

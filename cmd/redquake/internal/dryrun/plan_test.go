@@ -61,6 +61,7 @@ func TestPlanOfASchedule(t *testing.T) {
 	want := `  Schedule   0 3 * * * (Europe/Berlin): the first run is due at 2026-03-29T03:00:00+02:00
   Cells      4: appendfsync=no,test=set; appendfsync=no,test=get; appendfsync=always,test=set; appendfsync=always,test=get
   Runs       6 rounds of each cell, one run after the other
+  Time       at least 2m: 5s of load in each run, and what starts and reverts before and after it
   Revert     settings and faults are reverted after each load test, before the next one begins; spec.suspend ends ` +
 		`the schedule, spec.abort a run of it
 `

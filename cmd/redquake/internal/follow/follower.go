@@ -44,6 +44,7 @@ type follower struct {
 // ending is how a follower ended.
 type ending struct {
 	objects  []*kube.Object // what was followed, as it was last seen
+	shown    []*kube.Object // the same, with what belongs to it
 	aborted  bool           // it set spec.abort, or tried to
 	timedOut bool           // because of the timeout
 	left     bool           // before everything was over
@@ -90,6 +91,7 @@ func (f *follower) follow(
 		f.show()
 		if over := f.over(); over || end.left || err != nil {
 			end.objects = f.objects()
+			end.shown = f.shown(end.objects)
 			end.left = !over
 			return end, err
 		}
@@ -185,6 +187,17 @@ func (f *follower) objects() (all []*kube.Object) {
 			all = append(all, o)
 		} else {
 			all = append(all, f.given[i])
+		}
+	}
+	return all
+}
+
+// shown are objects, and those that are shown with them: the faults on a load.
+func (f *follower) shown(objects []*kube.Object) []*kube.Object {
+	all := slices.Clone(objects)
+	for _, o := range f.tracker.State(time.Time{}, f.of).Objects {
+		if !slices.Contains(f.of, o.Meta().UID) {
+			all = append(all, o)
 		}
 	}
 	return all

@@ -153,6 +153,9 @@ func (f *runFlags) run(
 	if failed != nil {
 		return errors.Join(failed, err)
 	}
+	if report != nil {
+		fmt.Fprintf(io.Err, "The report is in %s.\n", f.report)
+	}
 	return err
 }
 
@@ -172,7 +175,7 @@ func followToTheEnd(
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
-	err = errors.Join(err, output.WriteEnds(io.Out, end.objects))
+	err = errors.Join(err, output.WriteEnds(io.Out, end.objects, end.shown))
 	left := unreverted(end.objects, client.Namespace, name)
 	if left != "" {
 		fmt.Fprint(io.Err, left)

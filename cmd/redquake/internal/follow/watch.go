@@ -94,7 +94,7 @@ func (f *watchFlags) run(ctx context.Context, args []string, io cli.Streams) err
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
-	err = errors.Join(err, output.WriteEnds(io.Out, end.objects))
+	err = errors.Join(err, output.WriteEnds(io.Out, end.objects, end.shown))
 	switch {
 	case err != nil:
 		return err
