@@ -118,6 +118,7 @@ const (
 	// settled; lost writes are determined when the load has ended and its ledger was read back
 	ReasonWaitingForLosses = "WaitingForLosses"
 	ReasonSuspended        = "Suspended"        //
+	ReasonNotSuspended     = "NotSuspended"     // of the condition Suspended
 	ReasonChecking         = "Checking"         // of an experiment: its cells are checked by dry runs
 	ReasonApplyingSettings = "ApplyingSettings" // of an experiment: the settings of a run are applied
 	ReasonScheduled        = "Scheduled"        // of a schedule: it waits for the next scheduled time
@@ -161,6 +162,8 @@ const (
 	ReasonLoadTestFailed   = "LoadTestFailed"
 	ReasonLoadTestEnded    = "LoadTestEnded" // the load ended before the fault was injected
 	ReasonNotSteady        = "NotSteady"
+	// of the conditions Injected, Reverted and Recovered of a fault that is over without an injection
+	ReasonNotInjected = "NotInjected"
 	// of type External: nothing broke Redis within action.external.waitFor
 	ReasonNotMarked       = "NotMarked"
 	ReasonInjectionFailed = "InjectionFailed"

@@ -24,11 +24,14 @@ type Summary struct {
 // as current.
 func SetSummary(conditions *[]metav1.Condition, generation int64, s Summary) {
 	set := func(kind string, status bool) {
-		message := ""
-		if status {
+		reason, message := s.Reason, ""
+		switch {
+		case status:
 			message = s.Message
+		case kind == v1alpha1.ConditionSuspended: // why the object has failed is no reason of that
+			reason = v1alpha1.ReasonNotSuspended
 		}
-		SetCondition(conditions, generation, kind, ConditionStatus(status), s.Reason, message)
+		SetCondition(conditions, generation, kind, ConditionStatus(status), reason, message)
 	}
 	SetCondition(conditions, generation, v1alpha1.ConditionComplete, ConditionStatus(s.Complete),
 		s.Reason, s.Message)

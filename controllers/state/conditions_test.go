@@ -40,7 +40,11 @@ func TestSummaryForKstatus(t *testing.T) {
 				}
 			}
 			for _, c := range test.Status.Conditions {
-				if c.Reason != tc.at.Reason || c.ObservedGeneration != 3 {
+				reason := tc.at.Reason
+				if c.Type == v1alpha1.ConditionSuspended && c.Status == metav1.ConditionFalse {
+					reason = v1alpha1.ReasonNotSuspended
+				}
+				if c.Reason != reason || c.ObservedGeneration != 3 {
 					t.Errorf("condition %+v", c)
 				}
 			}

@@ -31,9 +31,25 @@ func Set(s *scope.Fault, d lifecycle.Decision[lifecycle.FaultAction], o state.Ou
 		Message:   message,
 	})
 	setSelected(s, o, reason, message)
+	if o.Ended && !s.Seen.Recorded && !s.Seen.InjectedAny && !s.Traits.External && !s.Seen.DryRun &&
+		s.Seen.Restored == "" {
+		setNever(s)
+		return
+	}
 	setInjected(s, reason)
 	setReverted(s, reason)
 	setRecovered(s, d, o, reason)
+}
+
+// setNever sets what follows of a fault that has ended before anything of it was injected: Complete
+// says why.
+func setNever(s *scope.Fault) {
+	const never = v1alpha1.ReasonNotInjected
+	setCondition(s, v1alpha1.ConditionInjected, metav1.ConditionFalse, never, "nothing was injected")
+	setCondition(s, v1alpha1.ConditionReverted, metav1.ConditionFalse, never,
+		"there is nothing to revert")
+	setCondition(s, v1alpha1.ConditionRecovered, metav1.ConditionUnknown, never,
+		"there is no recovery to measure")
 }
 
 // summary is where the fault stands.

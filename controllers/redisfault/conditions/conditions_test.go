@@ -9,6 +9,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
 )
 
 func TestImpactMessage(t *testing.T) {
@@ -31,4 +33,39 @@ func TestImpactMessage(t *testing.T) {
 	contains("recovered after 2s")
 	f.Status.Display.WhileActive = "throughput -12.5%, p99 +340%"
 	contains("3 acknowledged writes lost, while active throughput -12.5%, p99 +340%, recovered after 2s")
+}
+
+// A fault that is over before anything was done has the reason of that where it belongs, and no message about a
+// recovery that nobody waited for.
+func TestConditionsOfAFaultThatWasNotInjected(t *testing.T) {
+	s := &scope.Fault{Fault: &v1alpha1.RedisFault{}}
+	set := func(o state.Outcome) map[string]metav1.Condition {
+		Set(s, lifecycle.Decision[lifecycle.FaultAction]{
+			Action:  lifecycle.FaultFail,
+			Reason:  v1alpha1.ReasonLoadTestFailed,
+			Message: "the load test has failed",
+		}, o)
+		all := map[string]metav1.Condition{}
+		for _, c := range s.Fault.Status.Conditions {
+			all[c.Type] = c
+		}
+		return all
+	}
+	all := set(state.Outcome{Ended: true, Failed: true})
+	for kind, reason := range map[string]string{
+		v1alpha1.ConditionComplete:  v1alpha1.ReasonLoadTestFailed,
+		v1alpha1.ConditionFailed:    v1alpha1.ReasonLoadTestFailed,
+		v1alpha1.ConditionSuspended: v1alpha1.ReasonNotSuspended,
+		v1alpha1.ConditionInjected:  v1alpha1.ReasonNotInjected,
+		v1alpha1.ConditionReverted:  v1alpha1.ReasonNotInjected,
+		v1alpha1.ConditionRecovered: v1alpha1.ReasonNotInjected,
+	} {
+		if c := all[kind]; c.Reason != reason || strings.Contains(c.Message, "90%") {
+			t.Errorf("%s: %s %s %q, want %s", kind, c.Status, c.Reason, c.Message, reason)
+		}
+	}
+	s.Seen.Recorded = true // what was tried may have had an effect
+	if c := set(state.Outcome{Ended: true, Failed: true})[v1alpha1.ConditionReverted]; c.Reason == v1alpha1.ReasonNotInjected {
+		t.Errorf("%+v", c)
+	}
 }

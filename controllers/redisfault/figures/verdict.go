@@ -53,7 +53,7 @@ func doubts(s *scope.Fault, reason string) (doubts []impact.Doubt) {
 	switch {
 	case status.InjectedAt == nil:
 		doubts = append(doubts, impact.Doubt{
-			Reason:  "NotInjected",
+			Reason:  v1alpha1.ReasonNotInjected,
 			Message: "the fault was not injected",
 		})
 	case s.Seen.Setting:

@@ -99,7 +99,7 @@ func whole(text string) template.HTML {
 			words[i] = `<span class="nb">` + word + `</span>`
 		}
 	}
-	return template.HTML(strings.Join(words, " ")) //nolint:gosec // escaped
+	return template.HTML(strings.Join(words, " "))
 }
 
 func article(noun string) string {
