@@ -89,6 +89,7 @@ func ofValue(err error) error {
 		"int64":    "a whole number",
 		"bool":     "true or false",
 		"duration": "a duration, as 1m30s or 5ms",
+		"rate":     "requests per second from 1/h to 100000000/s: 500, 10k, 0.5, or per minute or hour: 30/m, 100/h",
 	}[flag.Value.Type()]
 	switch {
 	case !ok:

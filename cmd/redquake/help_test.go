@@ -82,8 +82,8 @@ func TestUsageErrors(t *testing.T) {
 		`redquake load: --duration: "5" must be a duration with its unit: 5s?`: {"load", "--duration", "5"},
 		`redquake load: --duration: "x" must be a duration, as 1m30s`:          {"load", "--duration", "x"},
 		`redquake load: --duration: "9999999h" must be a shorter duration`:     {"load", "--duration", "9999999h"},
-		`redquake load: --rate: "9G" must be a whole number`:                   {"load", "--rate", "9G"},
-		`redquake load: --rate: "9000M" must be a whole number, at most 2`:     {"load", "--rate", "9000M"},
+		`redquake load: --rate: "9G" must be requests per second from 1/h`:     {"load", "--rate", "9G"},
+		`redquake load: --rate: "9000M" must be requests per second from 1/h`:  {"load", "--rate", "9000M"},
 		`redquake agent: required flag(s) "credentials", "plan" not set`:       {"agent"},
 		"redquake agent: --plan: open /does/not/exist: no such file or directory": {
 			"agent", "--plan", "/does/not/exist",
