@@ -2,6 +2,7 @@ package redisfault
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,7 +43,8 @@ func (r *Reconciler) injectTogether(
 		unhit = nil
 	}
 	err := checkGuards(asking, s, unhit...)
-	if !some && !s.Seen.Attempted && turns.MayPass(err) {
+	// what a process that has died began cannot be left, and selected again
+	if !some && !slices.Contains(begun, true) && !s.Seen.Attempted && turns.MayPass(err) {
 		return false, err
 	}
 	calls := make([]injection, len(open))

@@ -199,6 +199,18 @@ func TestVolleyOfAnOperatorThatDied(t *testing.T) {
 	})
 }
 
+// What it has begun is not left, whatever the guard says of the others now.
+func TestRefusedVolleyOfAnOperatorThatDied(t *testing.T) {
+	inVolley(t, func(t *testing.T, v *volley, s *scope.Fault, inject injectFunc, _ *[]int) {
+		v.begun["redis-3"] = true
+		all, refused := inject(guard.LostRole{Problem: &problem.Problem{Message: "redis-0 is a replica now"}})
+		if all || refused != nil || s.Fault.Status.Targets[3].InjectedAt == nil ||
+			s.Fault.Status.Targets[0].InjectedAt != nil || s.Fault.Status.Targets[0].LastError == "" {
+			t.Errorf("%t, %v: %+v", all, refused, s.Fault.Status.Targets)
+		}
+	})
+}
+
 // A refusal keeps all from being hit. One that may pass leaves no trace of an attempt.
 func TestRefusedVolley(t *testing.T) {
 	for _, tc := range []struct {
