@@ -36,7 +36,7 @@ import (
 )
 
 // numberAndUnit is a length or a share in a text.
-const numberAndUnit = `(\d+(?:\.\d+)?) ?(ms|s|%)`
+const numberAndUnit = `(\d+(?:\.\d+)?)[ \x{a0}]?(ms|s|%)`
 
 // inText are the figures of a text, each by an expression with numberAndUnit behind it.
 func inText(t *testing.T, text, outage, dip, recovery string) figures {

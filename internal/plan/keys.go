@@ -76,7 +76,7 @@ func (c *created) add(k Keys) {
 func (c *created) word(word string) {
 	word = strings.ReplaceAll(word, "{key}", c.prefix+"{int}")
 	before, after, numbered := strings.Cut(word, "{int}")
-	known := !strings.Contains(word, "{seq}") && !strings.Contains(word, "{user}") &&
+	known := !strings.Contains(word, `\{`) && !strings.Contains(word, "{seq}") && !strings.Contains(word, "{user}") &&
 		!strings.Contains(after, "{int}")
 	if known && c.prefix != "" && strings.HasPrefix(before, c.prefix) {
 		k := Keys{Before: before, After: after}
