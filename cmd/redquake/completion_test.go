@@ -31,7 +31,7 @@ var enumerations = map[string]string{
 
 // freeText are the flags of text that have no list of values.
 var freeText = []string{
-	"file", "record", "report", "address", "host", "sentinel", "master-name", "sentinel-username",
+	"file", "record", "report", "hdr", "address", "host", "sentinel", "master-name", "sentinel-username",
 	"sentinel-password-file", "username", "password-file", "dsn-file", "ca", "cert", "key", "server-name", "search",
 	"search-precision", "min-throughput", "max-error-rate", "min-success", "command", "zipf-exponent", "gaussian-centre", "gaussian-deviation", "verify-share", "plan",
 	"credentials", "listen", "sidecar-ready", "sidecar-quit", "namespace", "context", "kubeconfig", "at", "operation",

@@ -105,6 +105,14 @@ func limitsOf(f *loadflags.Flags, spec *v1alpha1.RedisLoadTestSpec) (limits, err
 type resultTo struct {
 	format         string // text | json
 	record, report *output.File
+	hdr            *output.File
+}
+
+// discard removes what was created, and is empty.
+func (to *resultTo) discard() {
+	to.record.Discard()
+	to.report.Discard()
+	to.hdr.Discard()
 }
 
 // open opens the files that the load writes.
@@ -119,7 +127,11 @@ func open(f *loadflags.Flags) (to resultTo, err error) {
 		return to, err
 	}
 	if to.report, err = output.Open("--report", f.Report); err != nil {
-		to.record.Discard()
+		to.discard()
+		return to, err
+	}
+	if to.hdr, err = output.Open("--hdr", f.HDR); err != nil {
+		to.discard()
 	}
 	return to, err
 }
@@ -129,8 +141,7 @@ func runLoad(
 	ctx context.Context, runner watchedRunner, plan *plan.Plan, limits limits, notes []string,
 	to resultTo, io cli.Streams,
 ) error {
-	defer to.record.Discard()
-	defer to.report.Discard()
+	defer to.discard()
 	progress := newProgress(io.Err, plan)
 	if err := runner.Prepare(ctx, progress.show); err != nil {
 		progress.done()
@@ -195,7 +206,8 @@ func runLoad(
 	}
 	document := reportOf(load, series)
 	err := errors.Join(writeLoadRun(load, document, to.format, io.Out),
-		to.record.WriteRecord(series), to.report.WriteReport(document))
+		to.record.WriteRecord(series), to.report.WriteReport(document),
+		to.hdr.WriteHDR(series, plan.Shape.MeasuredFrom()))
 	if err != nil {
 		return cli.AsFailure(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -30,6 +31,8 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Record, "record", "", "`file` to write the record to, for redquake results")
 	flags.StringVar(&f.Report, "report", "",
 		"`file` to write the report to: .html, .md, .json, .xml (JUnit), .csv or .txt")
+	flags.StringVar(&f.HDR, "hdr", "",
+		"`file` to write the latencies of each operation to, as a log of HdrHistogram (.hlog)")
 	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "no progress on stderr")
 	f.registerTarget(flags)
 	f.registerShape(flags)
@@ -304,10 +307,37 @@ func (f *Flags) checkOutputs() error {
 	switch {
 	case f.Output != "text" && f.Output != "json":
 		return fmt.Errorf("--output: %q is neither text nor json", f.Output)
-	case (f.Record != "" || f.Report != "") && f.unrecorded:
-		return errors.New("--no-record excludes --record and --report")
+	case (f.Record != "" || f.Report != "" || f.HDR != "") && f.unrecorded:
+		return errors.New("--no-record excludes --record, --report and --hdr")
+	}
+	return f.checkFiles()
+}
+
+// checkFiles returns an error if one of the files that are written is another one, or the load test:
+// each would replace what is in it.
+func (f *Flags) checkFiles() error {
+	files := []struct{ flag, path string }{
+		{"--file", f.file}, {"--record", f.Record}, {"--report", f.Report}, {"--hdr", f.HDR},
+	}
+	for i, one := range files {
+		for _, other := range files[:i] {
+			if one.path != "" && sameFile(one.path, other.path) {
+				return fmt.Errorf("%s and %s are the same file, %s", other.flag, one.flag, one.path)
+			}
+		}
 	}
 	return nil
+}
+
+// sameFile reports whether two paths lead to the same file, which need not be there yet. A device
+// such as /dev/null takes everything.
+func sameFile(a, b string) bool {
+	there, err := os.Stat(a)
+	if err != nil {
+		return filepath.Clean(a) == filepath.Clean(b)
+	}
+	other, err := os.Stat(b)
+	return err == nil && there.Mode().IsRegular() && os.SameFile(there, other)
 }
 
 func (f *Flags) checkNumbers() error {

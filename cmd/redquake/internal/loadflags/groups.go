@@ -123,6 +123,7 @@ type Outputs struct {
 	Output string // text or json
 	Record string // the file; "" = none
 	Report string // the file; "" = none
+	HDR    string // the file; "" = none
 	Quiet  bool   // no progress
 }
 

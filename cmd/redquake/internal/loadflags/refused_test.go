@@ -82,12 +82,19 @@ func TestPlanRefuses(t *testing.T) {
 			"--password-file: open /does/not/exist: no such file",
 		},
 		{"username alone", "", []string{"--username", "app"}, "--username needs --password-file or $REDISCLI_AUTH"},
-		{"record of nothing", "", []string{"--record", "x", "--no-record"}, "--no-record excludes --record and --report"},
+		{
+			"two outputs in one file",
+			"",
+			[]string{"--record", "/tmp/./x", "--report", "/tmp/x"},
+			"--record and --report are the same file, /tmp/x",
+		},
+		{"output over the input", clitest.LoadTestYAML, []string{"-f", "FILE", "--hdr", "FILE"}, "--file and --hdr are the same"},
+		{"record of nothing", "", []string{"--record", "x", "--no-record"}, "--no-record excludes --record, --report and"},
 		{
 			"report of nothing",
 			"",
 			[]string{"--report", "x.html", "--no-record"},
-			"--no-record excludes --record and --report",
+			"--no-record excludes --record, --report and --hdr",
 		},
 		{
 			"throughput that is no number",
