@@ -33,7 +33,8 @@ var enumerations = map[string]string{
 var freeText = []string{
 	"file", "record", "report", "hdr", "address", "host", "sentinel", "master-name", "sentinel-username",
 	"sentinel-password-file", "username", "password-file", "dsn-file", "ca", "cert", "key", "server-name", "search",
-	"search-precision", "min-throughput", "max-error-rate", "min-success", "command", "zipf-exponent", "gaussian-centre", "gaussian-deviation", "verify-share", "plan",
+	"search-precision", "min-throughput", "max-error-rate", "min-success", "command", "commands", "zipf-exponent",
+	"gaussian-centre", "gaussian-deviation", "verify-share", "plan",
 	"credentials", "listen", "sidecar-ready", "sidecar-quit", "namespace", "context", "kubeconfig", "at", "operation",
 	"service-account", "operator-namespace", "name",
 }

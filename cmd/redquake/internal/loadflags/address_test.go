@@ -145,7 +145,7 @@ func TestAddressesRefused(t *testing.T) {
 		"--sentinel ::1":                                          `--sentinel: "::1": an IPv6 address needs brackets, as [::1]:26379`,
 		"-t 4":                                                    "this program has no threads to choose",
 		"-t set,nosuch":                                           `--tests: "nosuch": supported values: "ping", "set"`,
-		"-t set --command PING":                                   "--tests and --command exclude each other",
+		"-t set --command PING":                                   "--tests excludes --command and --commands",
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, got, err := locatedAt(t, text)

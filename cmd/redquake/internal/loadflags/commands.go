@@ -2,6 +2,8 @@ package loadflags
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -13,23 +15,61 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// parseCommands parses the values of --command: a Redis command, optionally with a weight, as
+// written is a command as a user wrote it.
+type written struct {
+	text  string
+	where string // a flag with the text, or a line of a file: errors begin with it
+}
+
+// writtenCommands are those of --command, and then those of the file of --commands.
+func (f *Flags) writtenCommands(in io.Reader) (all []written, err error) {
+	for _, text := range f.commands {
+		all = append(all, written{text, fmt.Sprintf("--command %q", text)})
+	}
+	if f.commandFile == "" {
+		return all, nil
+	}
+	var text []byte
+	if f.commandFile == "-" {
+		text, err = io.ReadAll(in)
+	} else {
+		text, err = os.ReadFile(f.commandFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--commands: %w", err)
+	}
+	before := len(all)
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "#") {
+			all = append(all, written{line, fmt.Sprintf("--commands: line %d of %s", number, f.commandFile)})
+		}
+	}
+	if len(all) == before {
+		return nil, fmt.Errorf("--commands: %s has no command", f.commandFile)
+	}
+	return all, nil
+}
+
+// parseCommands parses commands as they are written: a Redis command, optionally with a weight, as
 // "9:GET {key}".
 // Operations are named after the command's first word; a second GET is get-2.
-func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
+func parseCommands(all []written) ([]v1alpha1.WorkloadCommand, error) {
 	var commands []v1alpha1.WorkloadCommand
 	used := map[string]int{}
-	for _, text := range texts {
-		weight, rest, err := cutWeight(text)
+	for _, one := range all {
+		weight, rest, err := cutWeight(one.text)
 		if err != nil {
-			return nil, fmt.Errorf("--command %q: %w", text, err)
+			return nil, fmt.Errorf("%s: %w", one.where, err)
 		}
 		words, err := words.Split(rest)
 		if err != nil {
-			return nil, fmt.Errorf("--command %q: %w", text, err)
+			return nil, fmt.Errorf("%s: %w", one.where, err)
 		}
 		if problem := plan.CommandProblem(words); problem != "" {
-			return nil, fmt.Errorf("--command %q: %s", text, problem)
+			return nil, fmt.Errorf("%s: %s", one.where, problem)
 		}
 		name := operationName(words[0])
 		used[name]++

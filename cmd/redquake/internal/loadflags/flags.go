@@ -5,6 +5,7 @@ package loadflags
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,7 +17,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 )
 
-var defaultCommands = []string{"SET {key} {value}", "9:GET {key}"}
+var defaultCommands = []written{{text: "SET {key} {value}"}, {text: "9:GET {key}"}}
 
 // Register adds the flags, in the order of their groups.
 func (f *Flags) Register(flags *pflag.FlagSet) {
@@ -122,6 +123,8 @@ func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.commands, "command", nil,
 		"Redis `command`, optionally with a weight, as '9:GET {key}'; repeatable; placeholders\n"+
 			"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
+	flags.StringVar(&f.commandFile, "commands", "",
+		"`file` with a command in each line, as of --command, - for standard input; lines with # are comments")
 	flags.StringVarP(&f.tests, "tests", "t", "",
 		"`names` of tests of redis-benchmark, one after the other, as set,get,lpush; instead of --command")
 	flags.VarP(newCount(&f.keys, 100_000), "keys", "r", "`number` of keys that {key} is drawn from")
@@ -192,7 +195,7 @@ func (f *Flags) LoadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
 	if test.Name == "" {
 		test.Name = "load" // generateName, or no file
 	}
-	if err := f.applyWorkload(&test.Spec.Workload); err != nil {
+	if err := f.applyWorkload(&test.Spec.Workload, io.In); err != nil {
 		return nil, err
 	}
 	if err := f.applyShape(&test.Spec.Load); err != nil {
@@ -204,8 +207,11 @@ func (f *Flags) LoadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
 	return test, f.conflict(&test.Spec)
 }
 
-func (f *Flags) applyWorkload(workload *v1alpha1.Workload) error {
-	texts := f.commands
+func (f *Flags) applyWorkload(workload *v1alpha1.Workload, in io.Reader) error {
+	given, err := f.writtenCommands(in)
+	if err != nil {
+		return err
+	}
 	if f.tests != "" {
 		benchmark, err := f.benchmark()
 		if err != nil {
@@ -216,12 +222,12 @@ func (f *Flags) applyWorkload(workload *v1alpha1.Workload) error {
 			Keyspace:  workload.Keyspace,
 			Values:    workload.Values,
 		}
-	} else if f.file == "" && len(texts) == 0 {
-		texts = defaultCommands
+	} else if f.file == "" && len(given) == 0 {
+		given = defaultCommands
 		workload.Keyspace.Prefill = true // nine of ten of them read
 	}
-	if len(texts) > 0 {
-		commands, err := parseCommands(texts)
+	if len(given) > 0 {
+		commands, err := parseCommands(given)
 		if err != nil {
 			return err
 		}
@@ -292,8 +298,10 @@ func (f *Flags) Check() error {
 		return err
 	}
 	switch {
-	case f.tests != "" && len(f.commands) > 0:
-		return errors.New("--tests and --command exclude each other")
+	case f.tests != "" && (len(f.commands) > 0 || f.commandFile != ""):
+		return errors.New("--tests excludes --command and --commands")
+	case f.file == "-" && f.commandFile == "-":
+		return errors.New("--file and --commands cannot both be standard input")
 	case f.search != "" && (f.changed("rate") || f.changed("requests") || f.changed("think-time")):
 		return errors.New("--search sets the rates: it excludes --rate, --requests and --think-time")
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
@@ -317,7 +325,7 @@ func (f *Flags) checkOutputs() error {
 // each would replace what is in it.
 func (f *Flags) checkFiles() error {
 	files := []struct{ flag, path string }{
-		{"--file", f.file}, {"--record", f.Record}, {"--report", f.Report}, {"--hdr", f.HDR},
+		{"--file", f.file}, {"--commands", f.commandFile}, {"--record", f.Record}, {"--report", f.Report}, {"--hdr", f.HDR},
 	}
 	for i, one := range files {
 		for _, other := range files[:i] {

@@ -129,8 +129,9 @@ type Outputs struct {
 
 // sent are the flags of which requests are sent.
 type sent struct {
-	commands []string
-	tests    string
+	commands    []string
+	commandFile string
+	tests       string
 }
 
 // objectives are the flags of what a load must meet.
