@@ -453,9 +453,13 @@ func TestCompareExperimentRefuses(t *testing.T) {
 			[]string{"--margin", "throughput=5%"},
 			"--figure and --margin: those of an experiment are in its spec.compare",
 		},
-		"another format":    {s.Text(t), []string{"-o", "yaml"}, `--output: "yaml" is none of text, markdown and json`},
-		"cells besides":     {s.Text(t), []string{"a=b.json"}, `argument "FILE" must be NAME=RUNS`},
-		"three experiments": {s.Text(t), []string{"a", "b"}, "accepts between 1 and 2 arg(s), received 3"},
+		"another format": {s.Text(t), []string{"-o", "yaml"}, `--output: "yaml" is none of text, markdown and json`},
+		"cells besides":  {s.Text(t), []string{"a=b.json"}, `argument "FILE" must be NAME=RUNS`},
+		"three experiments": {
+			s.Text(t),
+			[]string{"a", "b"},
+			"two experiments are compared at most; runs are compared by cells, each with a name: before=RUNS after=RUNS",
+		},
 	} {
 		file := clitest.FileWith(t, test.text)
 		code, out, stderr := called(append([]string{"redquake", "compare", file}, test.args...)...)

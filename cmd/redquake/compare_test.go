@@ -187,7 +187,7 @@ func TestCompareRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		`argument "a-1.json" must be NAME=RUNS`:           {"a-1.json", "b=" + file},
 		"there is a cell a already":                       {"a=" + file, "a=" + file},
-		"requires at least 2 arg":                         {"a=" + file},
+		"name two cells at least":                         {"a=" + file},
 		"there is no file nowhere/b.json":                 {"a=" + file, "b=nowhere/b.json"},
 		"no file matches":                                 {"a=" + file, "b=" + filepath.Join(dir, "*.yaml")},
 		"is empty: the load was refused":                  {"a=" + file, "b=" + empty},

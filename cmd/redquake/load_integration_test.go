@@ -44,6 +44,9 @@ func testLoadTable(t *testing.T) {
 	if !regexp.MustCompile(`\nErrors +0 %\n(.*\n)*all +500 +0 `).MatchString(out) {
 		t.Errorf("there is no row of 500 requests without an error in\n%s", out)
 	}
+	if strings.Contains(out, "load pod") || strings.Contains(out, "its node") {
+		t.Errorf("pods and nodes are in the result of a process:\n%s", out)
+	}
 	if !strings.Contains(stderr, "connecting to "+address) {
 		t.Errorf("stderr is\n%s", stderr)
 	}

@@ -76,3 +76,15 @@ func TestLoadOfAnURI(t *testing.T) {
 		}
 	}
 }
+
+// A database of a cluster is refused at once, though its topology is only found then.
+func TestLoadOfADatabaseOfACluster(t *testing.T) {
+	t.Parallel()
+	node := redistest.StartNode(t)
+	code, out, stderr := runCommand(t, nil, "load", node.Address(), "--database", "1", "--requests", "5")
+	if code != cli.ExitError || strings.Contains(stderr, "waiting up to") ||
+		!strings.Contains(stderr, "CommandInvalid: "+node.Address()+" rejects SELECT: ") ||
+		!strings.Contains(stderr, "a cluster has only database 0") {
+		t.Errorf("exit code %d, %s%s", code, out, stderr)
+	}
+}

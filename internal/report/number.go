@@ -86,9 +86,13 @@ func Bytes(n int64) string {
 	return number(digits) + nbsp + text[len(digits):] + "B"
 }
 
-// Cores writes CPU in thousandths of a core, such as 187m.
+// Cores writes CPU that is in thousandths of a core, such as 0.19 cores.
 func Cores(millicores int64) string {
-	return format.Millicores(float64(millicores) / 1000)
+	decimals := 2
+	if millicores < 100 && millicores > -100 {
+		decimals = 3
+	}
+	return number(strconv.FormatFloat(float64(millicores)/1000, 'f', decimals, 64)) + nbsp + "cores"
 }
 
 // InUnit writes a number in a unit.

@@ -16,7 +16,7 @@ func TestNumbers(t *testing.T) {
 		"1 h 1 min": Duration(61 * time.Minute),
 		"4,259":     Count(4259), "999": Count(999), "1,000,000": Count(1_000_000), "1,968.6/s": Rate(1968.6),
 		"99.2 %": Share(.992), "−12.5 %": Change(-.125), "+340 %": Change(3.4),
-		"12.3 MiB": Bytes(12_900_000), "4,096 B": Bytes(4096), "187m": Cores(187),
+		"12.3 MiB": Bytes(12_900_000), "4,096 B": Bytes(4096), "0.19 cores": Cores(187), "0.005 cores": Cores(5), "12.50 cores": Cores(12_500),
 		"± 30 ms": Off(result.UnitSeconds, 2.16, 2.13, 2.17), "± 4": Off(result.UnitCount, 7, 3, 8),
 		"": Off(result.UnitSeconds, 1, 1, 1),
 	} {

@@ -55,6 +55,9 @@ func Explain(err error) *plan.Error {
 		}
 	case plan.PermissionDenied, plan.CommandInvalid:
 		e.Message = fmt.Sprintf("%s rejects %s: %s", d.Address, d.Command, d.Err)
+		if strings.Contains(d.Err.Error(), "in cluster mode") {
+			e.Message += "; a cluster has only database 0"
+		}
 	case plan.TLSFailed:
 		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsMessage(d.Err))
 		if d.Stage == redis.StageHello && d.Secured {
@@ -142,7 +145,7 @@ func ReasonOfReply(message string) plan.Reason {
 	case strings.HasPrefix(lower, "unknown command"), strings.HasPrefix(lower, "unknown subcommand"),
 		strings.HasPrefix(lower, "wrong number of arguments"),
 		strings.HasPrefix(lower, "syntax error"), strings.HasPrefix(lower, "unsupported protocol"),
-		strings.HasPrefix(lower, "db index"),
+		strings.HasPrefix(lower, "db index"), strings.HasPrefix(lower, "select is not allowed in cluster"),
 		strings.HasPrefix(lower, "this instance has cluster support disabled"):
 		return plan.CommandInvalid
 	}

@@ -57,7 +57,8 @@ pods: [{name: mariadb, count: 1, cpu: {mean: 50, max: 60}}]
 		"Application: api in 1\u00a0run, None in 1\u00a0run.",
 		"| Cell | Bottleneck | CPU of Redis | Main thread | I/O threads, reads | I/O threads, writes | Slow commands | CPU " +
 			"of api | CPU of mariadb |",
-		"| Application: api, None | 950m | 700m | " + report.Share(0.13) + " | " + report.Share(0.22) + " | 3 | 310m | 60m |",
+		"| Application: api, None | " + report.Cores(950) + " | " + report.Cores(700) + " | " + report.Share(0.13) + " | " +
+			report.Share(0.22) + " | 3 | " + report.Cores(310) + " | " + report.Cores(60) + " |",
 	} {
 		if !found || !strings.Contains(section, want) {
 			t.Errorf("want %q in:\n%s", want, section)

@@ -43,7 +43,7 @@ func LoadTest(in subject.Input) *report.Document {
 	for i := range s.Faults[:min(len(s.Faults), faultsShown)] {
 		zoom(s, d, s.Faults[i], len(s.Faults) > 1)
 	}
-	d.Add(events.Timeline(d, quiet(s)), errorsSection(s), measured.Operations(s.Load, s.OpenLoop),
+	d.Add(events.Timeline(d, quiet(s)), errorsSection(s), operations(s),
 		measured.Shards(s.Load), measured.Search(s.Load.Search))
 	d.Add(measured.Servers(s.Load, lookedTable(s)), measured.Verification(s.Verification()),
 		judgement.Objectives(d))
@@ -146,4 +146,15 @@ func objectives(s *subject.Run) (list []report.Objective) {
 		}
 	}
 	return list
+}
+
+// operations is the figures of each operation. A load without a test was made by a process.
+func operations(s *subject.Run) *report.Section {
+	section := measured.Operations(s.Load, s.OpenLoop)
+	if section != nil && s.Test == nil {
+		for i := range section.Facts {
+			section.Facts[i].Value = result.OnThisMachine(section.Facts[i].Value)
+		}
+	}
+	return section
 }

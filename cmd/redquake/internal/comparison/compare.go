@@ -288,7 +288,8 @@ func (f *compareFlags) cells(ctx context.Context, args []string) ([]experiment.C
 		name, of, named := strings.Cut(arg, "=")
 		if !named || name == "" || of == "" {
 			return nil, fmt.Errorf(
-				"argument %q must be NAME=RUNS, such as before=before-1.json,before-2.json", arg)
+				"argument %q must be NAME=RUNS, such as before=before-1.json,before-2.json: runs are compared "+
+					"by cells, each with a name", arg)
 		}
 		if redis.Printable(name, len(name)) != name {
 			return nil, fmt.Errorf("argument %q: the name has characters that cannot be shown", arg)

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
@@ -26,11 +27,19 @@ import (
 )
 
 // compareArgs checks the number of the arguments: cells, or experiments.
-func compareArgs(cmd *cobra.Command, args []string) error {
+func compareArgs(_ *cobra.Command, args []string) error {
 	if ofExperiments(args) {
-		return cobra.RangeArgs(1, 2)(cmd, args)
+		if len(args) > 2 {
+			return errors.New("two experiments are compared at most; runs are compared by cells, each " +
+				"with a name: before=RUNS after=RUNS")
+		}
+		return nil
 	}
-	return cobra.MinimumNArgs(2)(cmd, args)
+	if len(args) < 2 {
+		return errors.New("name two cells at least, as before='before-*.json' after='after-*.json', or " +
+			"an experiment")
+	}
+	return nil
 }
 
 // ofExperiments reports whether the arguments are experiments: cells have a name and a =.
@@ -196,6 +205,10 @@ func experimentName(arg string) (kind kube.Kind, name string, ok bool) {
 
 // readExperiment reads an experiment from the content of a file. Errors begin with the file's name.
 func readExperiment(text []byte, file string) (*archive.Experiment, error) {
+	if merged.IsEncoded(text) {
+		return nil, fmt.Errorf("%s is the record of a run: runs are compared by cells, each with a name, as "+
+			"before=%s after=OTHER", file, file)
+	}
 	var saved archive.Objects
 	if err := documents.Each(text, saved.Add); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

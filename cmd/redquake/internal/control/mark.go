@@ -52,7 +52,7 @@ func NewMark(name string, io cli.Streams) *cobra.Command {
 		Short:             "Mark the instant at which something else broke Redis",
 		Long:              markHelp,
 		Example:           strings.ReplaceAll(markExamples, "{name}", name),
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.One("the fault of type External that has begun"),
 		ValidArgsFunction: flags.cluster.Names(waits, kube.Fault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.at != "" {

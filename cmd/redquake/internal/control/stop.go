@@ -71,8 +71,10 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 		ValidArgsFunction: flags.cluster.Names(stoppable, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case flags.all == (len(args) > 0):
-				return errors.New("name the objects to stop, or set --all: one of them, not both")
+			case !flags.all && len(args) == 0:
+				return errors.New("name what to stop, as redisloadtest/checkout-cache, or set --all")
+			case flags.all && len(args) > 0:
+				return errors.New("--all stops all faults of the namespace: name no object beside it")
 			case (flags.everywhere || flags.allow) && !flags.all:
 				return errors.New("--all-namespaces and --allow: need --all")
 			case flags.wait < 0:

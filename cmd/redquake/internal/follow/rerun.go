@@ -52,7 +52,7 @@ func NewRerun(name string, io cli.Streams) *cobra.Command {
 		Short:             "Run a load test with its faults, a fault or an experiment again",
 		Long:              rerunHelp,
 		Example:           strings.ReplaceAll(rerunExamples, "{name}", name),
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.One("what is over, as redisloadtest/checkout-cache"),
 		ValidArgsFunction: flags.cluster.Names((*kube.Object).Finished, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.timeout < 0 {

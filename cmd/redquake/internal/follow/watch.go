@@ -54,7 +54,7 @@ func NewWatch(name string, io cli.Streams) *cobra.Command {
 		Short:   "Show a run in the cluster while it moves",
 		Long:    watchHelp,
 		Example: strings.ReplaceAll(watchExamples, "{name}", name),
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Some("what runs, as redisloadtest/checkout-cache"),
 		ValidArgsFunction: flags.cluster.Names(func(o *kube.Object) bool { return !o.IsSchedule() },
 			kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -4,34 +4,23 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/manifest"
 	"github.com/redquake/redquake/internal/result"
 )
 
-var (
-	connectionsOfPods = regexp.MustCompile(`set client\.connections to ([0-9]+) per load pod`)
-	advice            = strings.NewReplacer("load pod 0 did not run", "this process did not run",
-		"load pod 0 waited", "this process waited",
-		"Use a second load pod on another node, a higher CPU limit, or a machine that is less busy",
-		"Use a machine that is less busy")
-)
-
-// Advise makes the doubts name flags and this process, instead of the fields and pods of a load in
-// a cluster.
+// Advise makes doubts and evidence name flags and this process, instead of the fields and pods of a
+// load in a cluster.
 func Advise(run *result.Load) {
 	for i := range run.Doubts {
-		d := &run.Doubts[i]
-		switch d.Reason {
-		case "UsersQueue":
-			d.Message = connectionsOfPods.ReplaceAllString(d.Message, "set --connections to $1")
-		case impact.GeneratorStalled, impact.GeneratorStarved:
-			d.Message = advice.Replace(d.Message)
-		}
+		run.Doubts[i].Message = result.OnThisMachine(run.Doubts[i].Message)
+	}
+	if b := run.Bottleneck; b != nil {
+		b.Evidence = result.OnThisMachine(b.Evidence)
+	}
+	for i := range run.Notes {
+		run.Notes[i] = result.OnThisMachine(run.Notes[i])
 	}
 }
 

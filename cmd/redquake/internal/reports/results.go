@@ -64,7 +64,7 @@ func NewResults(name string, io cli.Streams) *cobra.Command {
 		Short:             "Show the course of a finished load test",
 		Long:              resultsHelp,
 		Example:           strings.ReplaceAll(resultsExamples, "{name}", name),
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.One("a RedisLoadTest, or a file that was saved of one"),
 		ValidArgsFunction: cluster.OrFiles(flags.cluster.Names(cluster.AnyState, kube.LoadTest)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.check(); err != nil {
