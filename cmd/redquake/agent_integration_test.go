@@ -222,7 +222,7 @@ func TestAgentProcessWithSidecar(t *testing.T) {
 
 	wrong := begin(t, nil, "agent", "--plan", "/nowhere", "--credentials", "/nowhere", "--sidecar-quit",
 		sidecar.URL+"/quitquitquit")
-	if code := wrong.code(t); code != 2 || quits.Load() != 2 {
-		t.Errorf("exit code %d and %d requests to quit, want 2 and 2", code, quits.Load())
+	if code := wrong.code(t); code != 3 || quits.Load() != 2 {
+		t.Errorf("exit code %d and %d requests to quit, want 3 and 2", code, quits.Load())
 	}
 }

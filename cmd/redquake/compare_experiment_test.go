@@ -44,8 +44,8 @@ func TestCompareExperiment(t *testing.T) {
 		{"compare_experiment.md", complete, cli.ExitOK, []string{"-o", "markdown"}},
 		{"compare_experiment.json", complete, cli.ExitOK, []string{"-o", "json"}},
 		{"compare_experiment_required.txt", complete, cli.ExitFailed, []string{"--require", "NotWorse"}},
-		{"compare_experiment_running.txt", running, cli.ExitError, nil},
-		{"compare_experiment_running.md", running, cli.ExitError, []string{"-o", "markdown"}},
+		{"compare_experiment_running.txt", running, cli.ExitInconclusive, nil},
+		{"compare_experiment_running.md", running, cli.ExitInconclusive, []string{"-o", "markdown"}},
 		{"compare_experiment_one_baseline.txt", one, cli.ExitOK, nil},
 	} {
 		code, out, stderr := called(append([]string{"redquake", "compare", test.of.File(t)}, test.args...)...)
@@ -104,7 +104,7 @@ func TestCompareTwoExperiments(t *testing.T) {
 	running.Record.Runs = running.Record.Runs[:20]
 	running.SetComplete(metav1.ConditionFalse, "Running", "run 21 of 24")
 	if code, out, stderr := called("redquake", "compare", before, running.File(t), "--require",
-		"NotWorse"); code != cli.ExitError || stderr != "" ||
+		"NotWorse"); code != cli.ExitInconclusive || stderr != "" ||
 		!strings.HasPrefix(out, "Experiment fsync-2, provisional: 20 of 24 runs, compared with fsync\n") ||
 		strings.Contains(out, "Regressed") {
 		t.Errorf("one that runs: exit code %d, stderr %q, stdout\n%s", code, stderr, out)
@@ -142,7 +142,7 @@ func TestCompareExperimentProvisional(t *testing.T) {
 		edit(s)
 		code, out, stderr := called("redquake", "compare", s.File(t), "-o", "json")
 		var table comparisons.Comparisons
-		if err := json.Unmarshal([]byte(out), &table); err != nil || code != cli.ExitError || stderr != "" {
+		if err := json.Unmarshal([]byte(out), &table); err != nil || code != cli.ExitInconclusive || stderr != "" {
 			t.Fatalf("%s: exit code %d, stderr %q, %v", name, code, stderr, err)
 		}
 		if e := table.Experiment; e == nil || e.Verdict != "" || e.Message == "" || e.Runs != 24 ||
@@ -210,7 +210,7 @@ func TestCompareExperimentVerdict(t *testing.T) {
 			cli.ExitFailed,
 			"Verdict: Fail: appendfsync=always,test=set: ",
 		},
-		"the runs are inconclusive": {requireNotWorse, noisy, nil, cli.ExitError, "Verdict: Inconclusive: "},
+		"the runs are inconclusive": {requireNotWorse, noisy, nil, cli.ExitInconclusive, "Verdict: Inconclusive: "},
 		"an objective of a run": {
 			nil,
 			func(s *clitest.Experiment) { s.Record.Runs[2].Missed, s.Record.Runs[2].Failed = true, "p99" },
@@ -265,7 +265,7 @@ func TestCompareExperimentOfACluster(t *testing.T) {
 		}
 	}
 	code, out, stderr := called("redquake", "compare", "rexp/fresh", "--kubeconfig", config)
-	if code != cli.ExitError || stderr != "" || !strings.HasPrefix(out, "Experiment fresh, provisional: 0 of 24 runs, ") ||
+	if code != cli.ExitInconclusive || stderr != "" || !strings.HasPrefix(out, "Experiment fresh, provisional: 0 of 24 runs, ") ||
 		!strings.Contains(out, "Checking: 0 of 3 dry runs\n") {
 		t.Errorf("before the first run: exit code %d, stderr %q, stdout\n%s", code, stderr, out)
 	}
@@ -329,7 +329,7 @@ func TestCompareExperimentFiles(t *testing.T) {
 	spec := fmt.Sprintf("apiVersion: %s\nkind: RedisExperiment\nmetadata: {name: planned}\nspec:%s", v1alpha1.GroupVersion,
 		strings.ReplaceAll(strings.Replace(clitest.ExperimentSpec, "repeat: 6", "repeat: 2", 1), "\n", "\n  "))
 	code, out, stderr := called("redquake", "compare", clitest.FileWith(t, spec))
-	if code != cli.ExitError || stderr != "" {
+	if code != cli.ExitInconclusive || stderr != "" {
 		t.Errorf("a spec: exit code %d, stderr %q", code, stderr)
 	}
 	golden.Compare(t, filepath.Join("testdata", "compare_experiment_planned.txt"), out)
@@ -338,7 +338,7 @@ func TestCompareExperimentFiles(t *testing.T) {
 		t.Fatalf("samples %v, %v", samples, err)
 	}
 	for _, sample := range samples {
-		if code, out, stderr := called("redquake", "compare", sample); code != cli.ExitError || stderr != "" ||
+		if code, out, stderr := called("redquake", "compare", sample); code != cli.ExitInconclusive || stderr != "" ||
 			!strings.Contains(out, ", provisional: 0 of ") || strings.Contains(out, "Note ") {
 			t.Errorf("%s: exit code %d, stderr %q, stdout\n%s", sample, code, stderr, out)
 		}

@@ -94,7 +94,7 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		code, stdout, stderr := called(append([]string{"redquake"}, args...)...)
 		if code != cli.ExitError || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
-			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and %s", args, code, stdout, stderr, want)
+			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant 3, nothing, and %s", args, code, stdout, stderr, want)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func testLoadTable(t *testing.T) {
 	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "3", "--requests", "500", "--command",
 		"INCR {key}")
 	// on a busy machine
-	if disturbed := code == cli.ExitError && strings.HasPrefix(out, "Inconclusive: "); code != 0 && !disturbed {
+	if disturbed := code == cli.ExitInconclusive && strings.HasPrefix(out, "Inconclusive: "); code != 0 && !disturbed {
 		t.Fatalf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
 	for _, want := range []string{
@@ -60,7 +60,7 @@ func judged(t *testing.T, code int, out, stderr string) *result.Load {
 	if want, ok := map[string]int{
 		"Pass":         cli.ExitOK,
 		"Fail":         cli.ExitFailed,
-		"Inconclusive": cli.ExitError,
+		"Inconclusive": cli.ExitInconclusive,
 	}[r.Verdict]; !ok || code != want {
 		t.Fatalf("verdict %s, exit code %d, stderr\n%s", r.Verdict, code, stderr)
 	}
@@ -93,7 +93,7 @@ func TestLoadObjectives(t *testing.T) {
 	missed := code == cli.ExitFailed && strings.HasPrefix(out, "Fail: ") &&
 		regexp.MustCompile(`\nmaxLatencyP50 .* ✗ missed\n`).MatchString(out) &&
 		regexp.MustCompile(`\nErrors +0 % +0 % ✓ met\n`).MatchString(out)
-	disturbed := code == cli.ExitError && strings.HasPrefix(out, "Inconclusive: ") &&
+	disturbed := code == cli.ExitInconclusive && strings.HasPrefix(out, "Inconclusive: ") &&
 		strings.Contains(out, "this process did not run for ")
 	if !missed && !disturbed {
 		t.Errorf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)

@@ -22,7 +22,13 @@ import (
 )
 
 // execute runs the command line in args, the program's name first, and returns the exit code.
+// Where JSON was asked for, stdout always has a document.
 func execute(ctx context.Context, args []string, io cli.Streams) int {
+	var document *jsonOutput
+	if wantsJSON(args[1:]) {
+		document = &jsonOutput{Writer: io.Out}
+		io.Out = document
+	}
 	root := newRoot(args[0], io)
 	root.SetArgs(translated(args[1:]))
 	called, err := root.ExecuteContextC(ctx)
@@ -32,12 +38,14 @@ func execute(ctx context.Context, args []string, io cli.Streams) int {
 	if f, ok := errors.AsType[*cli.Failure](err); ok {
 		if f.Err != nil {
 			fmt.Fprintf(io.Err, "%s: %s\n", called.CommandPath(), withoutLogins(f.Err))
+			document.fail(f.Err)
 		}
 		return f.Code
 	}
 	// All other errors are from cobra or from reading flags and files.
 	fmt.Fprintf(io.Err, "%s: %s\nSee '%s --help'.\n", called.CommandPath(), withoutLogins(err),
 		called.CommandPath())
+	document.fail(err)
 	return cli.ExitError
 }
 
@@ -67,8 +75,8 @@ func newRoot(program string, io cli.Streams) *cobra.Command {
 Exit codes:
   0    success; of a load, a run or an experiment: its verdict is Pass
   1    of a load, a run or an experiment: its verdict is Fail
-  2    an error, such as an invalid flag, a Redis that cannot be reached, or a missing permission;
-       of a load, a run or an experiment: its verdict is Inconclusive
+  2    of a load, a run or an experiment: its verdict is Inconclusive
+  3    an error, such as an invalid flag, a Redis that cannot be reached, or a missing permission
   130  interrupted; of a load the result until then was written, a run was aborted and reverted`,
 		Version:       build(),
 		SilenceErrors: true,

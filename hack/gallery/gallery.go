@@ -120,7 +120,7 @@ func (g *gallery) plan(ctx context.Context, namespace string, e entry) error {
 	}
 	words := []string{"plan", "-n", namespace, "-f", e.refused}
 	out, err := commandOf(ctx, g.redquake, words).Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 || len(out) == 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 || len(out) == 0 {
 		return errors.Join(fmt.Errorf("%s was not refused:\n%s", e.refused, out),
 			explain(err, g.redquake, words))
 	}

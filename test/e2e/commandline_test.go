@@ -88,7 +88,7 @@ func runSample(t *testing.T) {
 		t.Errorf("the report has %d bytes, %v", len(page), err)
 	}
 	again := n.redquake("run", "-f", sampleFile(t))
-	if code := again.Code(); code != 2 || !strings.Contains(again.Err.String(), "an object runs once") {
+	if code := again.Code(); code != 3 || !strings.Contains(again.Err.String(), "an object runs once") {
 		t.Errorf("a second run: exit code %d", code)
 	}
 }

@@ -30,7 +30,7 @@ func (f *Failure) Unwrap() error {
 	return f.Err
 }
 
-// AsFailure wraps err in a failure with exit code 2, unless it has an exit code.
+// AsFailure wraps err in a failure with exit code 3, unless it has an exit code.
 func AsFailure(err error) error {
 	if _, ok := errors.AsType[*Failure](err); ok || err == nil {
 		return err
@@ -40,8 +40,9 @@ func AsFailure(err error) error {
 
 // Exit codes, as the help documents them.
 const (
-	ExitOK          = 0
-	ExitFailed      = 1   // the verdict is Fail; of an agent: its load failed
-	ExitError       = 2   // there is no verdict, or it is Inconclusive
-	ExitInterrupted = 130 // as in shells: 128 + SIGINT
+	ExitOK           = 0
+	ExitFailed       = 1   // the verdict is Fail; of an agent: its load failed
+	ExitInconclusive = 2   // the verdict is Inconclusive
+	ExitError        = 3   // there is no verdict: what was asked for could not be done
+	ExitInterrupted  = 130 // as in shells: 128 + SIGINT
 )

@@ -274,7 +274,7 @@ func (f *compareFlags) judge(table *comparisons.Comparisons) error {
 	}
 	if unknown {
 		return &cli.Failure{
-			Code: cli.ExitError,
+			Code: cli.ExitInconclusive,
 			Err:  fmt.Errorf("--require %s: these runs are inconclusive", f.require),
 		}
 	}

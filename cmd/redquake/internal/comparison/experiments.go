@@ -89,7 +89,7 @@ func (f *compareFlags) runExperiments(
 	case string(v1alpha1.VerdictFail):
 		return &cli.Failure{Code: cli.ExitFailed}
 	}
-	return &cli.Failure{Code: cli.ExitError}
+	return &cli.Failure{Code: cli.ExitInconclusive}
 }
 
 // documentOf is the report of what was compared.

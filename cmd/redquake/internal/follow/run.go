@@ -45,7 +45,8 @@ any case. After --timeout the same happens.
 Exit codes:
   0    every object is complete, and every verdict is Pass
   1    a verdict is Fail
-  2    a verdict is Inconclusive, an object has failed or was not created, or --timeout has passed
+  2    a verdict is Inconclusive
+  3    an object has failed or was not created, or --timeout has passed
   130  Ctrl-C`
 
 const runExamples = `  # a small Redis, a load, and the kill of its pod once the load is steady
@@ -199,8 +200,10 @@ func exitOfObjects(objects []*kube.Object) error {
 		switch {
 		case o.Verdict() == v1alpha1.VerdictFail:
 			return &cli.Failure{Code: cli.ExitFailed}
-		case o.Verdict() != v1alpha1.VerdictPass || o.Failed() || len(o.Unreverted()) > 0:
+		case o.Verdict() == "" || o.Failed() || len(o.Unreverted()) > 0:
 			code = cli.ExitError
+		case o.Verdict() != v1alpha1.VerdictPass:
+			code = max(code, cli.ExitInconclusive)
 		}
 	}
 	if code == cli.ExitOK {

@@ -47,7 +47,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// The exit code is that of the worst verdict: Fail is certain, whatever else there is.
+// The exit code is that of the worst verdict: Fail is certain, whatever else there is, and without one nothing was
+// judged.
 func TestExitOfObjects(t *testing.T) {
 	object := func(verdict v1alpha1.Verdict, failed metav1.ConditionStatus) *kube.Object {
 		return &kube.Object{Kind: kube.LoadTest, Test: &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{
@@ -66,12 +67,14 @@ func TestExitOfObjects(t *testing.T) {
 		objects []*kube.Object
 		code    int
 	}{
-		{[]*kube.Object{restored, pass}, 2},
+		{[]*kube.Object{restored, pass}, 3},
 		{[]*kube.Object{pass, pass}, 0},
 		{[]*kube.Object{pass, fail}, 1},
 		{[]*kube.Object{pass, doubtful}, 2},
 		{[]*kube.Object{doubtful, fail}, 1},
-		{[]*kube.Object{failed, pass}, 2},
+		{[]*kube.Object{failed, pass}, 3},
+		{[]*kube.Object{failed, doubtful}, 3},
+		{[]*kube.Object{doubtful, failed}, 3},
 	} {
 		code := 0
 		if f, ok := errors.AsType[*cli.Failure](exitOfObjects(test.objects)); ok {

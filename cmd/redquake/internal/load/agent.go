@@ -47,7 +47,7 @@ Redis are read from the files that the plan names. Logs are JSON on stderr.
 Exit codes:
   0  the load finished and its record was collected
   1  the load failed or ended early, or its record was not collected
-  2  a flag or a file is invalid`,
+  3  a flag or a file is invalid`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cli.OutliveReaders()

@@ -283,5 +283,5 @@ func exitOf(load *result.Load) error {
 	case load.Verdict == string(v1alpha1.VerdictFail):
 		return &cli.Failure{Code: cli.ExitFailed}
 	}
-	return &cli.Failure{Code: cli.ExitError}
+	return &cli.Failure{Code: cli.ExitInconclusive}
 }

@@ -60,8 +60,9 @@ Progress goes to stderr, the result to stdout. If nobody reads one of them any m
 Exit codes:
   0    the verdict is Pass
   1    the verdict is Fail
-  2    the verdict is Inconclusive, or an error: a flag or a file is invalid, Redis cannot be reached, a command was rejected,
-       the result could not be written
+  2    the verdict is Inconclusive
+  3    an error: a flag or a file is invalid, Redis cannot be reached, a command was rejected, the result could not be written;
+       with -o json, the error is on stdout, too
   130  interrupted; the result until then was written`
 
 // placeholders lists those of a command's words, a line each.

@@ -208,7 +208,7 @@ func TestVerdictInVirtualTime(t *testing.T) {
 		"search cut off": {
 			[]string{"--search", "20:1000", "--max-error-rate", "5%", "--search-trial", "2s", "--duration", "20s"},
 			"Inconclusive",
-			cli.ExitError,
+			cli.ExitInconclusive,
 			[]*bool{new(true)},
 		},
 	} {

@@ -32,7 +32,7 @@ what to do. Unknown: you may not ask. It does not look at a Redis: plan does, wi
 Exit codes:
   0    load tests can run, and so can each kind of fault that --fault names
   1    something that they need is missing
-  2    the cluster does not answer`
+  3    the cluster does not answer`
 
 const doctorExamples = `  # everything, for the namespace shop
   {name} doctor -n shop
