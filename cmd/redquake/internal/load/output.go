@@ -28,7 +28,10 @@ var loadHelp = `Load a Redis from this machine, without a cluster, and write wha
 
 What to send comes from a RedisLoadTest (-f), the same object that is applied to a cluster, or from flags. A flag overrides
 the file. Without both, 100,000 keys are set, and then 50 users send one SET to nine GETs to 127.0.0.1:6379 for 30 seconds.
-Workloads other than commands (rankings, rate limiters, an HTTP API, a database behind a cache) need a file.
+Workloads other than commands and --tests (rankings, rate limiters, an HTTP API, a database behind a cache) need a file.
+
+The flags of redis-benchmark -h HOST, -p, -c, -n, -d, -r, -P, -q and -t are taken as there; -h without a host is this help. Where Redis
+is may be written as the argument ADDRESS, as redis-cli takes it: a host, host:port, an URI, or the path of a unix socket.
 
 Keys that a load writes stay, and begin with rq:; --ttl and --cleanup remove them. Beside the load, a probe sends 100 requests per second over
 connections of its own to measure outages: SET of a key that expires, or GET of it if the load only reads, which then writes nothing.

@@ -221,6 +221,7 @@ func (f *Flags) applyWorkload(workload *v1alpha1.Workload, in io.Reader) error {
 			Benchmark: benchmark,
 			Keyspace:  workload.Keyspace,
 			Values:    workload.Values,
+			Seed:      workload.Seed,
 		}
 	} else if f.file == "" && len(given) == 0 {
 		given = defaultCommands
