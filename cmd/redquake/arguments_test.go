@@ -22,18 +22,19 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for command, want := range map[string]string{
-		"stop":                             "name what to stop, as redisloadtest/checkout-cache, or set --all",
-		"stop --all x":                     "--all stops all faults of the namespace",
-		"watch":                            "name what runs, as redisloadtest/checkout-cache",
-		"rerun":                            "name what is over, as redisloadtest/checkout-cache",
-		"rerun a b":                        "there are 2 arguments: name what is over, as redisloadtest/checkout-cache only",
-		"mark":                             "name the fault of type External",
-		"results":                          "name a RedisLoadTest, or a file",
-		"report":                           "name a RedisLoadTest or a file",
-		"compare":                          "name two cells at least, as before='before-*.json' after='after-*.json', or an experiment",
-		"compare a=b":                      "name two cells at least",
-		"compare a b c":                    "runs are compared by cells, each with a name: before=RUNS after=RUNS",
-		"compare " + record + " " + record: " is the record of a run: runs are compared by cells, each with a name, as before=" + record,
+		"stop":          "name what to stop, as redisloadtest/checkout-cache, or set --all",
+		"stop --all x":  "--all stops all faults of the namespace",
+		"watch":         "name what runs, as redisloadtest/checkout-cache",
+		"rerun":         "name what is over, as redisloadtest/checkout-cache",
+		"rerun a b":     "there are 2 arguments: name what is over, as redisloadtest/checkout-cache only",
+		"mark":          "name the fault of type External",
+		"results":       "name a RedisLoadTest, or a file",
+		"report":        "name a RedisLoadTest or a file",
+		"compare":       "name two cells at least, as before='before-*.json' after='after-*.json', or an experiment",
+		"compare a=b":   "name two cells at least",
+		"compare a b c": "runs are compared by cells, each with a name: before=RUNS after=RUNS",
+		"compare " + record + " " +
+			record: " is the record of a run: runs are compared by cells, each with a name, as before=" + record,
 	} {
 		code, stdout, stderr := called(append([]string{"redquake"}, strings.Fields(command)...)...)
 		if code != cli.ExitError || stdout != "" || !strings.Contains(stderr, want) || strings.Contains(stderr, "arg(s)") {

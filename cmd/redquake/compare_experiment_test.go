@@ -265,7 +265,8 @@ func TestCompareExperimentOfACluster(t *testing.T) {
 		}
 	}
 	code, out, stderr := called("redquake", "compare", "rexp/fresh", "--kubeconfig", config)
-	if code != cli.ExitInconclusive || stderr != "" || !strings.HasPrefix(out, "Experiment fresh, provisional: 0 of 24 runs, ") ||
+	if code != cli.ExitInconclusive || stderr != "" ||
+		!strings.HasPrefix(out, "Experiment fresh, provisional: 0 of 24 runs, ") ||
 		!strings.Contains(out, "Checking: 0 of 3 dry runs\n") {
 		t.Errorf("before the first run: exit code %d, stderr %q, stdout\n%s", code, stderr, out)
 	}

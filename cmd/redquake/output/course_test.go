@@ -17,7 +17,9 @@ import (
 // killed is the course of a run with a fault from which the load recovered, one that had no effect, and a row without
 // any success.
 func killed() *result.Course {
-	latency := &result.Quantiles{P50: ms(0.4), P90: ms(0.6), P95: ms(0.9), P99: ms(1.9), P999: ms(20), P9999: ms(30), Max: ms(31)}
+	latency := &result.Quantiles{
+		P50: ms(0.4), P90: ms(0.6), P95: ms(0.9), P99: ms(1.9), P999: ms(20), P9999: ms(30), Max: ms(31),
+	}
 	row := func(from, until float64, o result.Operation) result.Row {
 		o.Name = "all"
 		return result.Row{At: ms(from), Until: ms(until), Operation: o}

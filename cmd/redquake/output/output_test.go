@@ -60,8 +60,12 @@ func full() *result.Load {
 			Dropped:    80,
 			Throughput: 2972.67,
 			ErrorRate:  0.01319,
-			Latency:    &result.Quantiles{P50: ms(0.412), P90: ms(0.6), P95: ms(0.8), P99: ms(1.904), P999: ms(980), P9999: ms(1200), Max: ms(1204)},
-			Service:    &result.Quantiles{P50: ms(0.2), P90: ms(0.3), P95: ms(0.35), P99: ms(0.41), P999: ms(1.2), P9999: ms(800), Max: ms(900)},
+			Latency: &result.Quantiles{
+				P50: ms(0.412), P90: ms(0.6), P95: ms(0.8), P99: ms(1.904), P999: ms(980), P9999: ms(1200), Max: ms(1204),
+			},
+			Service: &result.Quantiles{
+				P50: ms(0.2), P90: ms(0.3), P95: ms(0.35), P99: ms(0.41), P999: ms(1.2), P9999: ms(800), Max: ms(900),
+			},
 			Stalled: &result.Stalled{
 				Pod:        1,
 				Length:     ms(43),

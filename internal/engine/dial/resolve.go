@@ -50,8 +50,8 @@ func NewResolver() *Resolver {
 	}
 }
 
-// TCP connects to host:port, or to a unix socket. It tries the addresses of the host one after the other, each within
-// its share of ctx's deadline.
+// TCP connects to host:port, or to a unix socket. It tries the addresses of the host one after the
+// other, each within its share of ctx's deadline.
 func (r *Resolver) TCP(ctx context.Context, network, address string) (net.Conn, error) {
 	if plan.IsSocket(address) {
 		return redis.DialContext(ctx, network, address)

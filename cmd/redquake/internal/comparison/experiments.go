@@ -206,8 +206,9 @@ func experimentName(arg string) (kind kube.Kind, name string, ok bool) {
 // readExperiment reads an experiment from the content of a file. Errors begin with the file's name.
 func readExperiment(text []byte, file string) (*archive.Experiment, error) {
 	if merged.IsEncoded(text) {
-		return nil, fmt.Errorf("%s is the record of a run: runs are compared by cells, each with a name, as "+
-			"before=%s after=OTHER", file, file)
+		return nil, fmt.Errorf(
+			"%s is the record of a run: runs are compared by cells, each with a name, as "+
+				"before=%s after=OTHER", file, file)
 	}
 	var saved archive.Objects
 	if err := documents.Each(text, saved.Add); err != nil {

@@ -85,7 +85,8 @@ var quiet = io.Discard
 // password.
 func oneAddress(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return errors.New("only one argument, the address of Redis, is possible; a command is that of --command")
+		return errors.New(
+			"only one argument, the address of Redis, is possible; a command is that of --command")
 	}
 	return nil
 }

@@ -198,7 +198,12 @@ func TestVerdictInVirtualTime(t *testing.T) {
 			[]*bool{new(false), new(true)},
 		},
 		"too slow a generator": {[]string{"--min-throughput", "200.1"}, "Fail", cli.ExitFailed, []*bool{new(false)}},
-		"timeout":              {[]string{"--timeout", "10ms", "--added-latency", "20ms"}, "Fail", cli.ExitFailed, []*bool{new(false)}},
+		"timeout": {
+			[]string{"--timeout", "10ms", "--added-latency", "20ms"},
+			"Fail",
+			cli.ExitFailed,
+			[]*bool{new(false)},
+		},
 		"no lost write": {
 			[]string{"--max-lost-writes", "0", "--verify-writes"},
 			"Pass",

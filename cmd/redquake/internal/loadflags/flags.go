@@ -47,7 +47,8 @@ func (f *Flags) registerTarget(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&f.addresses, "address", "u", nil,
 		"`host:port` of Redis, or the only one redis://[user[:password]@]host[:port][/db], rediss:// (TLS) or\n"+
 			"unix:///path; repeatable, the first that replies is used (default "+defaultAddress+")")
-	flags.Int32VarP(&f.port, "port", "p", 0, "`number` of the port of an address without one (default 6379)")
+	flags.Int32VarP(&f.port, "port", "p", 0,
+		"`number` of the port of an address without one (default 6379)")
 	flags.StringArrayVarP(&f.hosts, "host", "s", nil, "")
 	_ = flags.MarkHidden("host") // of FromOthers
 	flags.StringVar(&f.topology, "topology", "Auto",
@@ -322,11 +323,15 @@ func (f *Flags) checkOutputs() error {
 	return f.checkFiles()
 }
 
-// checkFiles returns an error if one of the files that are written is another one, or the load test:
-// each would replace what is in it.
+// checkFiles returns an error if one of the files that are written is another one, or the load
+// test: each would replace what is in it.
 func (f *Flags) checkFiles() error {
 	files := []struct{ flag, path string }{
-		{"--file", f.file}, {"--commands", f.commandFile}, {"--record", f.Record}, {"--report", f.Report}, {"--hdr", f.HDR},
+		{"--file", f.file},
+		{"--commands", f.commandFile},
+		{"--record", f.Record},
+		{"--report", f.Report},
+		{"--hdr", f.HDR},
 	}
 	for i, one := range files {
 		for _, other := range files[:i] {

@@ -88,7 +88,12 @@ func TestPlanRefuses(t *testing.T) {
 			[]string{"--record", "/tmp/./x", "--report", "/tmp/x"},
 			"--record and --report are the same file, /tmp/x",
 		},
-		{"output over the input", clitest.LoadTestYAML, []string{"-f", "FILE", "--hdr", "FILE"}, "--file and --hdr are the same"},
+		{
+			"output over the input",
+			clitest.LoadTestYAML,
+			[]string{"-f", "FILE", "--hdr", "FILE"},
+			"--file and --hdr are the same",
+		},
 		{"record of nothing", "", []string{"--record", "x", "--no-record"}, "--no-record excludes --record, --report and"},
 		{
 			"report of nothing",

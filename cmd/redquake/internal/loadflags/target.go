@@ -93,7 +93,8 @@ func (f *Flags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 	if f.changed("username") {
 		to.Username = f.username
 	}
-	if target.Auth != nil && f.passwordFile == "" && f.password == "" && os.Getenv(PasswordVariable) == "" {
+	if target.Auth != nil && f.passwordFile == "" && f.password == "" &&
+		os.Getenv(PasswordVariable) == "" {
 		return fmt.Errorf(
 			"%s: spec.target.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass "+
 				"--password-file or set $%s", f.file, PasswordVariable)
