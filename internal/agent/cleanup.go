@@ -46,9 +46,11 @@ func (p *process) removeKeys(c cleaner, done chan<- struct{}) {
 	removed, err := c.CleanUp(ctx, func(string) {})
 	switch {
 	case errors.Is(err, context.Canceled):
-		p.cfg.Logger.Error("the pod was released before all keys of the load were removed", "removed", removed)
+		p.cfg.Logger.Error("the pod was released before all keys of the load were removed", "removed",
+			removed)
 	case err != nil:
-		p.cfg.Logger.Error("the keys of the load could not be removed", "removed", removed, "error", err.Error())
+		p.cfg.Logger.Error("the keys of the load could not be removed", "removed", removed, "error",
+			err.Error())
 	default:
 		p.cfg.Logger.Info("the keys of the load were removed", "removed", removed)
 	}

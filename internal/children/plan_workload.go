@@ -46,7 +46,8 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 		Values: planValues(&w.Values),
 	}
 	if z := w.Keyspace.Zipf; z != nil {
-		made.Keyspace.ZipfExponent, _ = strconv.ParseFloat(z.Exponent, 64) // its pattern allows nothing else
+		// its pattern allows nothing but numbers
+		made.Keyspace.ZipfExponent, _ = strconv.ParseFloat(z.Exponent, 64)
 	}
 	if g := w.Keyspace.Gaussian; g != nil {
 		if g.Centre != "" {

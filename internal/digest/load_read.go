@@ -13,7 +13,10 @@ import (
 // LoadOf is the result of a load of a shape by the status of its test.
 func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load {
 	l := &result.Load{
-		Shape:   shape.InWords(),
+		Asked: result.Asked{
+			Shape: shape.InWords(),
+			Seed:  uint64(ptr.Deref(status.Seed, 0)),
+		},
 		Latency: result.ServiceTime,
 		Total:   result.Operation{Name: "all"},
 	}

@@ -8,7 +8,8 @@ import (
 // Command is one operation of the workload commands. Its words may contain the placeholders
 // {key} (a key of the keyspace; the same key if it occurs twice in one command), {value} (random
 // bytes), {int} (a random integer in [0, Keyspace.Keys)), {user} (the virtual user's number), {seq}
-// (a number that no other request of the run has; it increases from request to request of a source).
+// (a number that no other request of the run has; it increases from request to request of a
+// source).
 type Command struct {
 	Name   string   `json:"name"`
 	Weight int      `json:"weight"` // > 0, relative to the other commands

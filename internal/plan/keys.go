@@ -160,7 +160,8 @@ func (w *Workload) ReadsUnwritten() float64 {
 	}
 	for _, c := range w.Commands {
 		all += float64(c.Weight)
-		if len(c.Words) > 1 && onlyReads(c.Words) && strings.Contains(strings.Join(c.Words[1:], " "), "{key}") {
+		if len(c.Words) > 1 && onlyReads(c.Words) &&
+			strings.Contains(strings.Join(c.Words[1:], " "), "{key}") {
 			reads += float64(c.Weight)
 		}
 	}

@@ -31,10 +31,9 @@ type Load struct {
 	// duration of the measured part, without ramp-up and warm-up
 	Measured Seconds `json:"measuredSeconds"`
 
-	Target  Target  `json:"target,omitzero"` // absent if the load has no Redis
-	Shape   string  `json:"load"`            // the planned load, in words
-	Seed    uint64  `json:"seed,omitempty"`  // of the random draws
-	Latency Latency `json:"latencyFrom"`     // the instant from which all latencies count
+	Target Target `json:"target,omitzero"` // absent if the load has no Redis
+	Asked
+	Latency Latency `json:"latencyFrom"` // the instant from which all latencies count
 
 	Total Operation `json:"total"` // all operations together
 	// OutsideFaults is Total without the time from each fault's injection to its recovery. Absent
@@ -83,6 +82,12 @@ type Load struct {
 	Doubts []impact.Doubt `json:"doubts,omitempty"`
 	// how the run differed from its plan, and limits of the figures
 	Notes []string `json:"notes,omitempty"`
+}
+
+// Asked is what a load was to send.
+type Asked struct {
+	Shape string `json:"load"`           // in words
+	Seed  uint64 `json:"seed,omitempty"` // of the random draws
 }
 
 // Run is what is kept of a run beside its record: the results of its load, nil = it was not kept,

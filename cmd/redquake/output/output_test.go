@@ -49,7 +49,7 @@ func full() *result.Load {
 			Version:   "7.0.15",
 			Servers:   []result.Server{{Address: "127.0.0.1:6379", Role: "primary"}},
 		},
-		Shape:   "open loop, 3000 requests/s",
+		Asked:   result.Asked{Shape: "open loop, 3000 requests/s"},
 		Latency: result.ResponseTime,
 		Total: result.Operation{
 			Name:       "all",
@@ -172,7 +172,7 @@ func quiet() *result.Load {
 			Addresses:   []string{"redis:6379", "redis-1:6379"},
 			NotObserved: "INFO: NOPERM this user has no permissions to run the 'info' command",
 		},
-		Shape:      "closed loop, 10 users",
+		Asked:      result.Asked{Shape: "closed loop, 10 users"},
 		Latency:    result.ServiceTime,
 		Total:      total,
 		Operations: []result.Operation{op},

@@ -137,13 +137,16 @@ func TestParametersOfDistributions(t *testing.T) {
 		space plan.Keyspace
 		share func(int) float64
 	}{
-		"zipf 0.2":            {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 0.2}, zipf(0.2)},
-		"zipf 0.99":           {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 0.99}, zipf(0.99)},
-		"zipf 1":              {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 1}, zipf(1)},
-		"zipf 1.5":            {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 1.5}, zipf(1.5)},
-		"gaussian wide":       {plan.Keyspace{Distribution: plan.Gaussian, Deviation: 1}, gaussian(0.5, 1)},
-		"gaussian at 80 %":    {plan.Keyspace{Distribution: plan.Gaussian, Centre: new(0.8)}, gaussian(0.8, 1.0/6)},
-		"gaussian at 0":       {plan.Keyspace{Distribution: plan.Gaussian, Centre: new(0.0), Deviation: 0.3}, gaussian(0, 0.3)},
+		"zipf 0.2":         {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 0.2}, zipf(0.2)},
+		"zipf 0.99":        {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 0.99}, zipf(0.99)},
+		"zipf 1":           {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 1}, zipf(1)},
+		"zipf 1.5":         {plan.Keyspace{Distribution: plan.Zipf, ZipfExponent: 1.5}, zipf(1.5)},
+		"gaussian wide":    {plan.Keyspace{Distribution: plan.Gaussian, Deviation: 1}, gaussian(0.5, 1)},
+		"gaussian at 80 %": {plan.Keyspace{Distribution: plan.Gaussian, Centre: new(0.8)}, gaussian(0.8, 1.0/6)},
+		"gaussian at 0": {
+			plan.Keyspace{Distribution: plan.Gaussian, Centre: new(0.0), Deviation: 0.3},
+			gaussian(0, 0.3),
+		},
 		"gaussian at the end": {plan.Keyspace{Distribution: plan.Gaussian, Centre: new(1.0), Deviation: 1}, gaussian(1, 1)},
 	} {
 		tt.space.Keys = keys

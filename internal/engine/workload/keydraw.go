@@ -80,8 +80,8 @@ func (d *keyDraw) gaussian() int64 {
 	}
 }
 
-// zipf draws k in [0, keys) with P(k) ~ (1+k)^-s for any s above 0, by rejection-inversion (Hörmann,
-// Derflinger 1996), which needs no table; that of math/rand needs s above 1.
+// zipf draws k in [0, keys) with P(k) ~ (1+k)^-s for any s above 0, by rejection-inversion
+// (Hörmann, Derflinger 1996), which needs no table; that of math/rand needs s above 1.
 type zipf struct {
 	s           float64
 	keys        int64

@@ -49,7 +49,8 @@ func (m *mix) OperationOf(arrival int64) int {
 	return m.pick(mix64(uint64(arrival) + m.salt))
 }
 
-// chance is the random generator of one source or caller, seeded with its number and the run's salt.
+// chance is the random generator of one source or caller, seeded with its number and the salt of
+// the run.
 type chance struct {
 	mix *mix
 	pcg *rand.PCG

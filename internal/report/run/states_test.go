@@ -281,7 +281,7 @@ func TestLoadFromThisMachine(t *testing.T) {
 		Measured: result.Seconds(50 * time.Second),
 		Planned:  result.Seconds(52 * time.Second),
 		Latency:  result.ResponseTime,
-		Shape:    "open loop, 400 requests/s",
+		Asked:    result.Asked{Shape: "open loop, 400 requests/s"},
 		Total: result.Operation{
 			Name:       "all",
 			Requests:   100,

@@ -229,10 +229,12 @@ func left(
 	progress.done()
 	_, others := p.Workload.Creates()
 	if len(others) > 0 {
-		notes = append(notes, "keys may be left that are no part of the cleanup: "+strings.Join(others, ", "))
+		notes = append(notes,
+			"keys may be left that are no part of the cleanup: "+strings.Join(others, ", "))
 	}
 	if err != nil {
-		return append(notes, fmt.Sprintf("%d keys of this load were removed, others may be left: %v", removed, err))
+		return append(notes,
+			fmt.Sprintf("%d keys of this load were removed, others may be left: %v", removed, err))
 	}
 	return append(notes, fmt.Sprintf("%d keys of this load were removed after it", removed))
 }

@@ -20,6 +20,7 @@ type draws struct {
 	exponent          string
 	centre, deviation string
 	ttl               time.Duration
+	prefill           bool
 	cleanup           bool
 	scattered         bool
 	ratePer           v1alpha1.RateUnit
@@ -29,7 +30,8 @@ type draws struct {
 }
 
 func (f *Flags) registerDraws(flags *pflag.FlagSet) {
-	flags.DurationVar(&f.ttl, "ttl", 0, "`time` after which keys that --prefill and SET {key} write expire; 0 = never")
+	flags.DurationVar(&f.ttl, "ttl", 0,
+		"`time` after which keys that --prefill and SET {key} write expire; 0 = never")
 	flags.BoolVar(&f.cleanup, "cleanup", false,
 		"remove the keys that the load can have created after it, at no more than 50,000 per second")
 	flags.StringVar(&f.distribution, "distribution", "Uniform",

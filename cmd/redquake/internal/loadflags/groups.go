@@ -101,7 +101,6 @@ type Flags struct {
 	sent
 	keys                    int64
 	valueBytes              int32
-	prefill                 bool
 	interval                time.Duration
 	verify, staleReads      bool
 	verifyShare             string

@@ -25,7 +25,8 @@ var units = []struct {
 }{{"/s", v1alpha1.PerSecond, 1}, {"/m", v1alpha1.PerMinute, 60}, {"/h", v1alpha1.PerHour, 3600}}
 
 var (
-	errRate     = errors.New("must be a number of requests per second, as 500, 10k or 0.5, or per minute or hour, as 30/m")
+	errRate = errors.New(
+		"must be a number of requests per second, as 500, 10k or 0.5, or per minute or hour, as 30/m")
 	errRateSize = errors.New("must be between 1/h and 100000000")
 )
 
