@@ -9,8 +9,8 @@ import (
 const errCleaningUp = errConflict("the keys of the load are being removed")
 
 // cleanUp begins to remove the keys of the load, and tells when that is over. A failure does not
-// affect the figures of the load: it is logged.
-func (p *process) cleanUp() error {
+// affect the figures of the load: it is logged. ctx is that of what it begins.
+func (p *process) cleanUp(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, ok := p.cfg.Runner.(cleaner)
@@ -21,7 +21,7 @@ func (p *process) cleanUp() error {
 		return errConflict("the load has not ended: the state is " + string(p.state))
 	case p.cleaned == nil:
 		p.cleaned = make(chan struct{})
-		go p.removeKeys(c, p.cleaned)
+		go p.removeKeys(ctx, c, p.cleaned)
 	}
 	select {
 	case <-p.cleaned:
@@ -32,9 +32,9 @@ func (p *process) cleanUp() error {
 }
 
 // removeKeys ends with the release of the pod.
-func (p *process) removeKeys(c cleaner, done chan<- struct{}) {
+func (p *process) removeKeys(ctx context.Context, c cleaner, done chan<- struct{}) {
 	defer close(done)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {

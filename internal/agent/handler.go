@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
@@ -27,8 +28,8 @@ func (p *process) handler() http.Handler {
 		p.stop(r.URL.Query().Get("verify") == "true")
 		w.WriteHeader(http.StatusNoContent)
 	})
-	mux.HandleFunc("POST "+PathCleanup, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, p.cleanUp())
+	mux.HandleFunc("POST "+PathCleanup, func(w http.ResponseWriter, r *http.Request) {
+		answer(w, p.cleanUp(context.WithoutCancel(r.Context())))
 	})
 	mux.HandleFunc("POST "+PathRelease, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, p.release())

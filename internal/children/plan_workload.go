@@ -34,26 +34,8 @@ func seedOfUID(uid types.UID) uint64 {
 func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 	w := &spec.Workload
 	made := plan.Workload{
-		Keyspace: plan.Keyspace{
-			Prefix:       w.Keyspace.Prefix,
-			Keys:         w.Keyspace.Keys,
-			Distribution: plan.Distribution(w.Keyspace.Distribution),
-			Prefill:      w.Keyspace.Prefill,
-			TTL:          value(w.Keyspace.TTL).Duration,
-			Scattered:    w.Keyspace.Scattered,
-			Cleanup:      w.Keyspace.Cleanup == v1alpha1.CleanupDelete,
-		},
-		Values: planValues(&w.Values),
-	}
-	if z := w.Keyspace.Zipf; z != nil {
-		// its pattern allows nothing but numbers
-		made.Keyspace.ZipfExponent, _ = strconv.ParseFloat(z.Exponent, 64)
-	}
-	if g := w.Keyspace.Gaussian; g != nil {
-		if g.Centre != "" {
-			made.Keyspace.Centre = new(v1alpha1.Percentage(g.Centre).Share())
-		}
-		made.Keyspace.Deviation = v1alpha1.Percentage(g.Deviation).Share()
+		Keyspace: planKeyspace(&w.Keyspace),
+		Values:   planValues(&w.Values),
 	}
 	for _, c := range w.Commands {
 		made.Commands = append(made.Commands, plan.Command{
@@ -135,4 +117,26 @@ func planValues(values *v1alpha1.ValueSizes) plan.Values {
 		size = int(*values.Bytes)
 	}
 	return plan.Values{MinBytes: size, MaxBytes: size}
+}
+
+func planKeyspace(k *v1alpha1.Keyspace) plan.Keyspace {
+	made := plan.Keyspace{
+		Prefix:       k.Prefix,
+		Keys:         k.Keys,
+		Distribution: plan.Distribution(k.Distribution),
+		Prefill:      k.Prefill,
+		TTL:          value(k.TTL).Duration,
+		Scattered:    k.Scattered,
+		Cleanup:      k.Cleanup == v1alpha1.CleanupDelete,
+	}
+	if z := k.Zipf; z != nil {
+		made.ZipfExponent, _ = strconv.ParseFloat(z.Exponent, 64) // its pattern allows only numbers
+	}
+	if g := k.Gaussian; g != nil {
+		if g.Centre != "" {
+			made.Centre = new(v1alpha1.Percentage(g.Centre).Share())
+		}
+		made.Deviation = v1alpha1.Percentage(g.Deviation).Share()
+	}
+	return made
 }

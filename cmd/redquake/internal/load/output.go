@@ -33,8 +33,9 @@ Workloads other than commands and --tests (rankings, rate limiters, an HTTP API,
 The flags of redis-benchmark -h HOST, -p, -c, -n, -d, -r, -P, -q and -t are taken as there; -h without a host is this help. Where Redis
 is may be written as the argument ADDRESS, as redis-cli takes it: a host, host:port, an URI, or the path of a unix socket.
 
-Keys that a load writes stay, and begin with rq:; --ttl and --cleanup remove them. Beside the load, a probe sends 100 requests per second over
-connections of its own to measure outages: SET of a key that expires, or GET of it if the load only reads, which then writes nothing.
+Keys that a load writes stay, and begin with rq:; --ttl and --cleanup remove them. Beside the load, a probe sends 100 requests per
+second over connections of its own to measure outages: SET of a key that expires, or GET of it if the load only reads, which then
+writes nothing.
 
 Quotes and escapes of --command are those of redis-cli: in double quotes \n \r \t \b \a \xHH \" \\, in single quotes \', outside of quotes
 none.

@@ -32,45 +32,54 @@ var (
 
 // Set implements pflag.Value.
 func (r *rate) Set(text string) error {
-	given, factor := 0, 1.0
-	for i, unit := range units {
-		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
-			text, given = number, i
+	n, given, err := parseRate(text)
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		*r.number = 0 // refused by its name
+		return nil
+	}
+	possible := false
+	for _, unit := range units[given:] {
+		whole := n * unit.seconds / units[given].seconds
+		possible = possible || whole >= 1 && whole <= 1e8
+		if nearest := math.Round(whole); whole <= 1e8 && nearest >= 1 && math.Abs(whole-nearest) < 1e-6 {
+			*r.number, *r.per = int32(nearest), unit.per
+			return nil
+		}
+		if whole > 1e8 {
 			break
 		}
 	}
-	for suffix, n := range map[string]float64{"k": 1e3, "K": 1e3, "M": 1e6} {
+	if possible {
+		return fmt.Errorf("%s is no whole number of requests per hour", text)
+	}
+	return errRateSize
+}
+
+// parseRate returns the number of requests, and the unit that text names.
+func parseRate(text string) (n float64, unit int, err error) {
+	for i, u := range units {
+		if number, ok := strings.CutSuffix(text, u.suffix); ok {
+			text, unit = number, i
+			break
+		}
+	}
+	factor := 1.0
+	for suffix, f := range map[string]float64{"k": 1e3, "K": 1e3, "M": 1e6} {
 		if number, ok := strings.CutSuffix(text, suffix); ok {
-			text, factor = number, n
+			text, factor = number, f
 			break
 		}
 	}
 	if strings.Trim(text, "0123456789.") != "" {
-		return errRate
+		return 0, 0, errRate
 	}
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return errRate
+	if n, err = strconv.ParseFloat(text, 64); err != nil {
+		return 0, 0, errRate
 	}
-	n *= factor
-	if n == 0 {
-		*r.number = 0 // refused by its name
-		return nil
-	}
-	for _, unit := range units[given:] {
-		whole := n * unit.seconds / units[given].seconds
-		if whole > 1e8 {
-			break
-		}
-		if nearest := math.Round(whole); nearest >= 1 && math.Abs(whole-nearest) < 1e-6 {
-			*r.number, *r.per = int32(nearest), unit.per
-			return nil
-		}
-	}
-	if n >= 1 && n/units[given].seconds*3600 < 1e8 || n < 1 && n*3600/units[given].seconds > 1 {
-		return fmt.Errorf("%s is no whole number of requests per hour", text)
-	}
-	return errRateSize
+	return n * factor, unit, nil
 }
 
 // String implements pflag.Value.
