@@ -27,7 +27,12 @@ func TestTruthStatusNamesTheDeployment(t *testing.T) {
 			"sentinels",
 			plan.Target{Topology: plan.TopologySentinel, Sentinel: &plan.Sentinel{Addresses: []string{"s:1", "t:1"}}},
 			[]collect.PodStatus{
-				{Server: read, Layout: &agent.Layout{Topology: "Sentinel", Primaries: []string{"a:1"}, Replicas: []string{"b:1"}}},
+				{
+					Server: read,
+					Findings: collect.Findings{
+						Layout: &agent.Layout{Topology: "Sentinel", Primaries: []string{"a:1"}, Replicas: []string{"b:1"}},
+					},
+				},
 			},
 			"Sentinel, primaries [a:1], replicas [b:1], sentinels [s:1 t:1], given []",
 		},
@@ -36,7 +41,11 @@ func TestTruthStatusNamesTheDeployment(t *testing.T) {
 			plan.Target{Topology: plan.TopologyAuto, Addresses: []string{"a:1"}},
 			[]collect.PodStatus{
 				{Server: read},
-				{Layout: &agent.Layout{Topology: "Cluster", Primaries: []string{"a:1", "c:1"}, Replicas: []string{"b:1", "d:1"}}},
+				{
+					Findings: collect.Findings{
+						Layout: &agent.Layout{Topology: "Cluster", Primaries: []string{"a:1", "c:1"}, Replicas: []string{"b:1", "d:1"}},
+					},
+				},
 			},
 			"Cluster, primaries [a:1 c:1], replicas [b:1 d:1], sentinels [], given [a:1]",
 		},

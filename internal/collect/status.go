@@ -9,6 +9,12 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
+// Findings are what a pod has found in the deployment.
+type Findings struct {
+	Layout *agent.Layout // the topology; nil = unknown, or a standalone server
+	Notes  []string      // for users, in sentences
+}
+
 // PodStatus is the state of one pod. Instants are on the operator's clock.
 type PodStatus struct {
 	Index   int
@@ -19,8 +25,7 @@ type PodStatus struct {
 	Reason  string      // of Failed, and of what a Preparing pod waits for
 	Message string
 	Server  *record.Server // the first reading of INFO, if it was read
-	Notes   []string       // what the pod has found in the deployment
-	Layout  *agent.Layout  // the topology discovered by the pod; nil = unknown, or a standalone server
+	Findings
 
 	Reachable        bool
 	UnreachableSince time.Time // while not Reachable; the opening of the session if it never was
@@ -218,8 +223,7 @@ func (s *Session) podStatus(p *pod, now int64) PodStatus {
 		Reason:       p.last.Reason,
 		Message:      p.last.Message,
 		Server:       p.last.Server,
-		Notes:        p.last.Notes,
-		Layout:       p.last.Layout,
+		Findings:     Findings{Layout: p.last.Layout, Notes: p.last.Notes},
 		Reachable:    p.contact.reachable,
 		LastContact:  p.contact.last,
 		Err:          p.contact.err,

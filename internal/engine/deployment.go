@@ -143,7 +143,7 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 		failed.Reason, failed.Passes = dial.ReasonOf(err), false
 		return failed
 	}
-	if r.looksLikeProxy != "" {
+	if r.findings.proxy != "" {
 		return failed
 	}
 	target := &r.run.Plan.Target

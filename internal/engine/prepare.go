@@ -277,7 +277,7 @@ func (r *Runner) tryCommand(
 			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %s", name, word, c.RemoteAddr(),
 				dial.ShortMessage(err)),
 		}
-		if r.looksLikeProxy != "" && redis.IsBroken(err) {
+		if r.findings.proxy != "" && redis.IsBroken(err) {
 			return nil, silent(c.RemoteAddr(), fmt.Sprintf("the command %q (%s)", name, word), err)
 		}
 		if redis.IsTimeout(err) && !errors.Is(err, redis.ErrNotSent) {

@@ -16,33 +16,35 @@ import (
 // all that the load asks a server besides its commands. What the load can do without is noted, and
 // what it cannot is named.
 
-// notes are what the user should know of the deployment, once each.
-type notes struct {
-	mu  sync.Mutex
-	all []string
+// findings are what Prepare has found in the deployment.
+type findings struct {
+	// the address that gives no reply to what every server of Redis answers; "" = none does
+	proxy string
+	mu    sync.Mutex
+	notes []string // what the user should know, once each
 }
 
-func (n *notes) add(note string) (added bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if slices.Contains(n.all, note) {
+func (f *findings) add(note string) (added bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.Contains(f.notes, note) {
 		return false
 	}
-	n.all = append(n.all, note)
+	f.notes = append(f.notes, note)
 	return true
 }
 
 // Notes are what Prepare has found in the deployment that the user should know: sentences. It is
 // safe for use during Prepare and Run.
 func (r *Runner) Notes() []string {
-	r.notes.mu.Lock()
-	defer r.notes.mu.Unlock()
-	return slices.Clone(r.notes.all)
+	r.findings.mu.Lock()
+	defer r.findings.mu.Unlock()
+	return slices.Clone(r.findings.notes)
 }
 
 // note adds a note, and tells it.
 func (r *Runner) note(progress func(string), text string) {
-	if r.notes.add(text) {
+	if r.findings.add(text) {
 		progress(text)
 	}
 }
@@ -64,7 +66,7 @@ func (r *Runner) proxied(ctx context.Context, failed *redis.DialError) bool {
 		!d.Ignores(ctx, "HELLO", "3") {
 		return false
 	}
-	r.looksLikeProxy = failed.Address
+	r.findings.proxy = failed.Address
 	d.Hello.Lack(fmt.Sprintf("%s gives no reply to HELLO though it answers PING, as proxies such as "+
 		"twemproxy do", failed.Address))
 	return true
@@ -75,13 +77,13 @@ func (r *Runner) withoutInfo(ctx context.Context, address string) bool {
 	if !r.run.Routes.DialerTo(route.Place{}, 0).Ignores(ctx, "INFO") {
 		return false
 	}
-	r.looksLikeProxy, r.observer = address, nil
+	r.findings.proxy, r.observer = address, nil
 	return true
 }
 
 // checkDriver returns why the plan's driver cannot speak to the deployment; nil = it can.
 func (r *Runner) checkDriver(ctx context.Context) error {
-	if r.looksLikeProxy == "" || r.run.Plan.Client.Driver != plan.GoRedisDriver ||
+	if r.findings.proxy == "" || r.run.Plan.Client.Driver != plan.GoRedisDriver ||
 		!r.run.Routes.Dialer.Ignores(ctx, "HELLO", "2") {
 		return nil
 	}
@@ -89,7 +91,7 @@ func (r *Runner) checkDriver(ctx context.Context) error {
 		Reason: plan.PlanInvalid,
 		Message: fmt.Sprintf(
 			"spec.client.driver: GoRedis sends HELLO on every connection, to which %s gives "+
-				"no reply: set Native, which does without it", r.looksLikeProxy),
+				"no reply: set Native, which does without it", r.findings.proxy),
 	}
 }
 

@@ -45,9 +45,7 @@ type Runner struct {
 	waiting       atomic.Pointer[plan.Error] // what Prepare waits for
 	tried         int                        // operations that Prepare has run once
 	unanswered    unanswered                 // of the next one
-	notes         notes
-	// the address that gives no reply to what every server of Redis answers; "" = none does
-	looksLikeProxy string
+	findings      findings
 }
 
 // ledgerReaders read the ledger, if one is kept.
