@@ -247,7 +247,7 @@ func TestSentinelsNameAReplica(t *testing.T) {
 		}
 		watchers := slices.Sorted(slices.Values(target.Sentinels))
 		for _, want := range []string{
-			"name " + d.Primary.Address() + " as the primary of " + redistest.MasterName + ", but it is a replica",
+			"name " + d.Primary.Address() + " as the primary of " + redistest.MasterName + ", but it is a replica of ",
 			"(" + strings.Join(watchers, ", ") + " name " + d.Primary.Address() + ")",
 		} {
 			if !strings.Contains(what.Error(), want) {

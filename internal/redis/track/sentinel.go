@@ -170,8 +170,20 @@ func (f *follower) namesReplica(ctx context.Context, m *topology.Map) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"the sentinels name %s as the primary of %s, but it is a replica, which refuses writes (%s)",
-		primary, m.Shards[0].ID, m.Named)
+		"the sentinels name %s as the primary of %s, but it is a replica%s, which refuses writes (%s)",
+		primary, m.Shards[0].ID, follows(ctx, c), m.Named)
+}
+
+// follows says of which server a replica is one; "" if it does not tell that to this user.
+func follows(ctx context.Context, c *redis.Conn) string {
+	reply, err := question(ctx, c, "ROLE")
+	if err != nil {
+		return ""
+	}
+	if role, err := topology.ParseRole(reply); err == nil && role.Primary != "" {
+		return " of " + role.Primary
+	}
+	return ""
 }
 
 // electorate is the number of different sentinels: those that have answered, and the seeds that
