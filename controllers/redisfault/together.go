@@ -21,15 +21,8 @@ const hitAtOnce = 256
 func (r *Reconciler) injectTogether(
 	ctx context.Context, s *scope.Fault, checkGuards guarding,
 ) (all bool, refused error) {
-	var open, unhit []*v1alpha1.FaultTarget
-	some := false
-	for i := range s.Fault.Status.Targets {
-		t := &s.Fault.Status.Targets[i]
-		some = some || t.InjectedAt != nil
-		if t.ActiveAt == nil {
-			open = append(open, t)
-		}
-	}
+	var unhit []*v1alpha1.FaultTarget
+	open, some := openTargets(s.Fault.Status.Targets)
 	asking, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	begun, errs := make([]bool, len(open)), make([]error, len(open))
@@ -64,6 +57,18 @@ func (r *Reconciler) injectTogether(
 		all = all && t.ActiveAt != nil
 	}
 	return all, nil
+}
+
+// openTargets are the targets that are not active yet, and whether some were hit.
+func openTargets(targets []v1alpha1.FaultTarget) (open []*v1alpha1.FaultTarget, some bool) {
+	for i := range targets {
+		t := &targets[i]
+		some = some || t.InjectedAt != nil
+		if t.ActiveAt == nil {
+			open = append(open, t)
+		}
+	}
+	return open, some
 }
 
 // atOnce calls f for each number below n, many at a time.

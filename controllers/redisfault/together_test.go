@@ -138,7 +138,7 @@ func TestAllTargetsAreHitAtOnce(t *testing.T) {
 
 // Without that permission the guard judges each by what those before it have left.
 func TestOneAfterTheOtherWithoutAllCopies(t *testing.T) {
-	inVolley(t, func(t *testing.T, v *volley, s *scope.Fault, inject injectFunc, asked *[]int) {
+	inVolley(t, func(t *testing.T, _ *volley, s *scope.Fault, inject injectFunc, asked *[]int) {
 		s.Fault.Spec.Allow = []v1alpha1.Allowance{v1alpha1.AllowDataLoss}
 		if all, err := inject(nil); !all || err != nil || !slices.Equal(*asked, slices.Repeat([]int{1}, pods)) {
 			t.Errorf("%t, %v: asked for %v", all, err, *asked)
