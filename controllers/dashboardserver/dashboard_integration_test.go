@@ -279,9 +279,11 @@ func TestLivePage(t *testing.T) {
 		if errors := one.Errors(); len(errors) > 0 {
 			t.Errorf("the page of the %s has errors: %q", name, errors)
 		}
-		for _, found := range one.Overflowing() {
-			t.Errorf("%s: %s", name, found)
-		}
+		one.Readable(1280, 800, 400, 320)
+	}
+	if folder := os.Getenv("REDQUAKE_PICTURES_OUT"); folder != "" {
+		list.Show(browser.View{Width: 400, Dark: true})
+		list.Picture(filepath.Join(folder, "dashboard-400.png"), 400, 900)
 	}
 	savedPages(t, d, b, page, token)
 }

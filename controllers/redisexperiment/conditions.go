@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -69,9 +70,8 @@ func (s *scope) summary() string {
 	for _, c := range s.experiment.Status.Comparison {
 		count[c.Verdict]++
 	}
-	return fmt.Sprintf(
-		"%d runs of %d cells: %d comparisons worse, %d better, %d the same, %d inconclusive",
-		s.seen.Recorded, len(s.plan.Variants),
-		count[v1alpha1.ComparisonWorse], count[v1alpha1.ComparisonBetter], count[v1alpha1.ComparisonSame],
-		count[v1alpha1.ComparisonInconclusive])
+	return fmt.Sprintf("%s of %s: %s worse, %d better, %d the same, %d inconclusive",
+		format.Plural(s.seen.Recorded, "run"), format.Plural(len(s.plan.Variants), "cell"),
+		format.Plural(count[v1alpha1.ComparisonWorse], "comparison"), count[v1alpha1.ComparisonBetter],
+		count[v1alpha1.ComparisonSame], count[v1alpha1.ComparisonInconclusive])
 }

@@ -48,9 +48,13 @@ func TestTakePictures(t *testing.T) {
 	}
 	b := browser.Start(t)
 	file := reporttest.Page(t, reported(t, states(t)["pass"]))
-	for name, view := range map[string]browser.View{"experiment-light": {}, "experiment-dark": {Dark: true}} {
+	for name, view := range map[string]browser.View{
+		"experiment-light": {Width: 1200},
+		"experiment-dark":  {Width: 1200, Dark: true},
+		"experiment-400":   {Width: 400},
+	} {
 		p := b.OpenFile(t, file, view)
-		p.Picture(filepath.Join(folder, name+".png"), 1200, 1700)
+		p.Picture(filepath.Join(folder, name+".png"), view.Width, 1700)
 		if errors := p.Errors(); len(errors) > 0 {
 			t.Errorf("%s: %q", name, errors)
 		}

@@ -303,6 +303,7 @@ func TestTakePictures(t *testing.T) {
 		{"report-dark", browser.View{Dark: true}, 1200, 1500},
 		{"report-print", browser.View{Print: true, Width: 794}, 794, 1123},
 		{"report-400", browser.View{Width: 400}, 400, 1500},
+		{"report-400-dark", browser.View{Width: 400, Dark: true}, 400, 1500},
 	} {
 		p := b.OpenFile(t, path, one.view)
 		p.Picture(filepath.Join(folder, one.name+".png"), one.width, one.height)
