@@ -202,7 +202,7 @@ func (s *Scene) zoomNotes(
 	d *zoomData, f frame, fault *Fault, bars []bar, scale level, whole, below float64,
 ) {
 	n := note{
-		Class: "d before",
+		Class: "halo d before",
 		Left:  f.left(fault.At),
 		Top:   2,
 		Text:  fault.Type,
