@@ -89,13 +89,13 @@ func title(d *report.Document) string {
 // figure is a number before its unit.
 var figure = regexp.MustCompile(`(\d) (%|(?:µs|ms|s|min|h)\b)`)
 
-// whole is text in which a line ends neither between a number and its unit, nor at the hyphen of a
-// word, such as the name of a pod, unless that is longer than the line.
+// whole is text in which a line ends neither between a number and its unit, nor at the hyphen or
+// the dash of a word, such as the name of a pod or a range, unless that is longer than the line.
 func whole(text string) template.HTML {
 	text = figure.ReplaceAllString(template.HTMLEscapeString(text), "$1\u00a0$2")
 	words := strings.Split(text, " ")
 	for i, word := range words {
-		if strings.Contains(strings.Trim(word, "-"), "-") {
+		if strings.ContainsAny(strings.Trim(word, "-–"), "-–") {
 			words[i] = `<span class="nb">` + word + `</span>`
 		}
 	}

@@ -61,3 +61,18 @@ func TestHostileTextIsNoMarkup(t *testing.T) {
 		t.Error("the packed columns have changed")
 	}
 }
+
+// A line ends neither in a name or a range, nor before a unit; what looks like markup is text.
+func TestWhole(t *testing.T) {
+	for text, want := range map[string]string{
+		"Killing redis-0 for 10 s": "Killing <span class=\"nb\">redis-0</span> for 10\u00a0s",
+		"after 248\u00a0ms–624 ms": "after <span class=\"nb\">248\u00a0ms–624\u00a0ms</span>",
+		"- none – at all":          "- none – at all",
+		"<b>a-b</b> & c":           `<span class="nb">&lt;b&gt;a-b&lt;/b&gt;</span> &amp; c`,
+		"5 sentinels, 3 masters":   "5 sentinels, 3 masters",
+	} {
+		if got := string(whole(text)); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
