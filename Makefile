@@ -239,8 +239,8 @@ stress: servers $(if $(filter yes,$(E2E)),load-test-images build/install.yaml) #
 	  -limit $(LIMIT) -run '$(value RUN)' $(if $(filter yes,$(E2E)),-smoke -exec '$(LAB) exec --') $(if $(KEY),-key $(KEY)) $(or $(PACKAGES),$(INTEGRATION_PACKAGES))
 
 .PHONY: accessibility
-accessibility: ## Let axe-core look at reports in a headless Chromium, in light and dark; npm downloads it (2 minutes)
-	axe=$$(hack/axe.sh); REDQUAKE_AXE=$$axe $(MEASURE) -timeout 10m -run 'InABrowser$$' ./internal/report/run ./internal/report/matrix ./internal/report/schedule
+accessibility: ## Let axe-core look at reports and the dashboard in a headless Chromium, in light and dark; npm downloads it (2 minutes)
+	axe=$$(hack/axe.sh); REDQUAKE_AXE=$$axe $(MEASURE) -timeout 10m -run 'InABrowser$$' ./internal/report/run ./internal/report/matrix ./internal/report/schedule ./internal/dashboard
 
 .PHONY: race
 race: servers ## Run unit and integration tests with the race detector everywhere (more than an hour)

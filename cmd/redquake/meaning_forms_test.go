@@ -181,7 +181,7 @@ func (s *shown) list(t *testing.T) figures {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer reader")
 	h.ServeHTTP(w, r)
-	return inText(t, w.Body.String(), "<span>outage <b>", "<span>dip <b>", "<span>recovery <b>")
+	return inText(t, plain("", w.Body.String()), "<span>outage <b>", "<span>dip <b>", "<span>recovery <b>")
 }
 
 // compares are the medians of two equal runs in the table of `redquake compare`, as text and as Markdown. It does not
