@@ -19,7 +19,8 @@ import (
 )
 
 var (
-	ofCluster = regexp.MustCompile(`kubectl|-n (shop|NAMESPACE)|redquake (run|doctor|plan|watch|stop|rerun|mark|dashboard)\b|make |docker|redisexperiment`)
+	ofCluster = regexp.MustCompile(
+		`kubectl|-n (shop|NAMESPACE)|redquake (run|doctor|plan|watch|stop|rerun|mark|dashboard)\b|make |docker|redisexperiment`)
 	// the first file that a comparison reads
 	filesOfCompare = regexp.MustCompile(`compare .*?'?([^='" ]+[.](json|yaml))`)
 	waits          = regexp.MustCompile(`--(duration|warm-up) \S+`)
@@ -73,8 +74,9 @@ func runOnLoopback(t *testing.T, commands []string) {
 		}
 		if server == "" {
 			server = redistest.NewServer(t, redistest.Options{}).Address()
-			shim := fmt.Sprintf("#!/bin/bash\nexport %s=1\nif [[ $1 = load && \" $* \" != *\" --address \"* ]]; then set -- \"$@\" --address %s; fi\n"+
-				"exec %q \"$@\"\n", asCommand, server, os.Args[0])
+			shim := fmt.Sprintf(
+				"#!/bin/bash\nexport %s=1\nif [[ $1 = load && \" $* \" != *\" --address \"* ]]; then set -- \"$@\" --address %s; fi\n"+
+					"exec %q \"$@\"\n", asCommand, server, os.Args[0])
 			if err := os.WriteFile(filepath.Join(folder, "redquake"), []byte(shim), 0o700); err != nil {
 				t.Fatal(err)
 			}

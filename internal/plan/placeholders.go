@@ -13,7 +13,7 @@ type Placeholder struct {
 	Meaning string
 }
 
-// The placeholders of a command's words.
+// Placeholders are those of a command's words.
 var Placeholders = []Placeholder{
 	{"{key}", "the prefix and the number of a key of the keyspace; the same twice in one command"},
 	{"{value}", "random bytes"},

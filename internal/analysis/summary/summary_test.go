@@ -30,7 +30,10 @@ func TestSummarize(t *testing.T) {
 	us := time.Microsecond
 	got := Summarize(s, 1950*ms) // the first whole interval begins at 2 s: 30 intervals
 	classes := [record.NumClasses]uint64{record.ClassOOM: 120, record.ClassTimeout: 90}
-	service := Latency{P50: 50 * us, P90: 50 * us, P95: 50 * us, P99: 50 * us, P999: 50 * us, P9999: 50 * us, Max: 50 * us, Mean: 50 * us, Count: 300}
+	service := Latency{
+		P50: 50 * us, P90: 50 * us, P95: 50 * us, P99: 50 * us, P999: 50 * us, P9999: 50 * us, Max: 50 * us, Mean: 50 * us,
+		Count: 300,
+	}
 	want := Summary{
 		Measured: 3 * time.Second, MaxLag: 49 * us,
 		Figures: Figures{
@@ -47,7 +50,8 @@ func TestSummarize(t *testing.T) {
 			// 90 per interval: 72 of 100 us, 8 of 1000 us, 10 of 2000 us; the last are shown as 2000 us: cells are 1 us wide up
 			// to 2047 us.
 			Latency: Latency{
-				P50: 100 * us, P90: 2000 * us, P95: 2000 * us, P99: 2000 * us, P999: 2000 * us, P9999: 2000 * us, Max: 2000 * us, Mean: 391111 * time.Nanosecond,
+				P50: 100 * us, P90: 2000 * us, P95: 2000 * us, P99: 2000 * us, P999: 2000 * us, P9999: 2000 * us, Max: 2000 * us,
+				Mean:  391111 * time.Nanosecond,
 				Count: 2700,
 			},
 			Service: service,
@@ -56,7 +60,8 @@ func TestSummarize(t *testing.T) {
 			{"get", Figures{
 				Requests: 2400, OK: 2400, Throughput: 800, BytesIn: 24000, BytesOut: 4800,
 				Latency: Latency{
-					P50: 100 * us, P90: 100 * us, P95: 1000 * us, P99: 1000 * us, P999: 1000 * us, P9999: 1000 * us, Max: 1000 * us, Mean: 190 * us, Count: 2400,
+					P50: 100 * us, P90: 100 * us, P95: 1000 * us, P99: 1000 * us, P999: 1000 * us, P9999: 1000 * us, Max: 1000 * us,
+					Mean: 190 * us, Count: 2400,
 				},
 			}},
 			{
@@ -71,7 +76,8 @@ func TestSummarize(t *testing.T) {
 					ErrorRate:  0.5,
 					Throughput: 100,
 					Latency: Latency{
-						P50: 2000 * us, P90: 2000 * us, P95: 2000 * us, P99: 2000 * us, P999: 2000 * us, P9999: 2000 * us, Max: 2000 * us, Mean: 2000 * us, Count: 300,
+						P50: 2000 * us, P90: 2000 * us, P95: 2000 * us, P99: 2000 * us, P999: 2000 * us, P9999: 2000 * us, Max: 2000 * us,
+						Mean: 2000 * us, Count: 300,
 					},
 					Service: service,
 				},

@@ -55,39 +55,44 @@ func OfLoad(s *subject.Run) []report.Figure {
 	}
 	list = append(list, loadOutage(s), loadLostWrites(s))
 	for i := range s.Load.Operations {
-		o := &s.Load.Operations[i]
-		list = append(list, report.Figure{
-			Name:  "throughput",
-			Of:    o.Name,
-			Label: "Throughput of " + o.Name,
-			Unit:  result.UnitPerSecond,
-			Value: ofRequests(o, o.Throughput),
-		},
-			report.Figure{
-				Name:  "errorRate",
-				Of:    o.Name,
-				Label: "Errors of " + o.Name,
-				Unit:  result.UnitShare,
-				Value: ofRequests(o, o.ErrorRate),
-			})
-		if ratio := o.HitRatio(); ratio != nil {
-			list = append(list, report.Figure{
-				Name:  "hitRatio",
-				Of:    o.Name,
-				Label: "Hits of " + o.Name,
-				Unit:  result.UnitShare,
-				Value: ratio,
-			})
-		}
-		if o.Latency != nil {
-			list = append(list, quantileFigures(o.Latency, o.Name)...)
-		}
+		list = append(list, ofOperation(&s.Load.Operations[i])...)
 	}
 	for _, f := range s.Faults {
 		for _, one := range OfFault(f, f.Name) {
 			one.Headline = false
 			list = append(list, one)
 		}
+	}
+	return list
+}
+
+// ofOperation are the figures of one operation of a load.
+func ofOperation(o *result.Operation) (list []report.Figure) {
+	list = append(list, report.Figure{
+		Name:  "throughput",
+		Of:    o.Name,
+		Label: "Throughput of " + o.Name,
+		Unit:  result.UnitPerSecond,
+		Value: ofRequests(o, o.Throughput),
+	},
+		report.Figure{
+			Name:  "errorRate",
+			Of:    o.Name,
+			Label: "Errors of " + o.Name,
+			Unit:  result.UnitShare,
+			Value: ofRequests(o, o.ErrorRate),
+		})
+	if ratio := o.HitRatio(); ratio != nil {
+		list = append(list, report.Figure{
+			Name:  "hitRatio",
+			Of:    o.Name,
+			Label: "Hits of " + o.Name,
+			Unit:  result.UnitShare,
+			Value: ratio,
+		})
+	}
+	if o.Latency != nil {
+		list = append(list, quantileFigures(o.Latency, o.Name)...)
 	}
 	return list
 }
