@@ -121,7 +121,7 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 			if tt.waitForReplies {
 				limits = bottleneck.Network
 			}
-			if b == nil || b.Component != string(limits) || !strings.Contains(b.Evidence, "load pod 0 did not run for ") {
+			if b == nil || b.Component != string(limits) || !strings.Contains(b.Evidence, "this process did not run for ") {
 				t.Errorf("the bottleneck is %+v, want %s, and that the load generator did not run", b, limits)
 			}
 			t.Logf("%s: %s\np99 %v, at least %v; bottleneck %+v", r.Verdict, r.Why, r.Total.Latency.P99.Seconds(),

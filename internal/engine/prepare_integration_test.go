@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/tcptest"
 )
 
 func TestPasswords(t *testing.T) {
@@ -183,17 +185,34 @@ func TestPrefillWithoutMemory(t *testing.T) {
 	wantReason(t, p, plan.PrefillFailed, "OOM")
 }
 
+// tracking is a proxy that switches client tracking on for each connection, after its HELLO.
+func tracking(t *testing.T, server string) string {
+	return tcptest.Proxy(t, server, func(to, from net.Conn, answers bool) {
+		if answers {
+			hello := make([]byte, 64<<10)
+			n, err := from.Read(hello)
+			if err == nil {
+				_, err = from.Write(resp.AppendCommand(nil, "CLIENT", "TRACKING", "ON", "BCAST"))
+			}
+			if err == nil {
+				_, err = io.ReadFull(from, make([]byte, len("+OK\r\n")))
+			}
+			if err == nil {
+				_, err = to.Write(hello[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+		_, _ = io.Copy(to, from)
+	})
+}
+
 // TestPushesAreNotCountedAsReplies: with client tracking on, invalidations come between replies.
 func TestPushesAreNotCountedAsReplies(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	p := realPlan(server.Address())
+	p := realPlan(tracking(t, redistest.Start(t).Address()))
 	p.Workload.Keyspace.Keys = 10
-	p.Workload.Commands = append(p.Workload.Commands, plan.Command{
-		Name:   "track",
-		Weight: 1,
-		Words:  []string{"CLIENT", "TRACKING", "ON", "BCAST"},
-	})
 	p.Client.Pipeline = 8
 	p.Shape = plan.Shape{Users: 10, Requests: 8000}
 	o := runPlan(t, p)

@@ -51,7 +51,7 @@ type loading struct {
 // begin starts `redquake load`, and returns when it has loaded the server for lead.
 func begin(t *testing.T, watched *redistest.Server, lead time.Duration, args ...string) *loading {
 	t.Helper()
-	l := &loading{t: t, cmd: exec.Command(binary, append([]string{"load", "-o", "json"}, args...)...)}
+	l := &loading{t: t, cmd: exec.Command(binary, append([]string{"load", "-o", "json", "--prefill=false"}, args...)...)}
 	l.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.err
 	before := served(t, watched)

@@ -75,6 +75,9 @@ func TestRepliesAreThoseOfRealServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err2 := ofMemory.Do(t.Context(), memory.Address(), redis.Login{}, command...)
+		if words == "TIME" { // its microseconds have any number of digits
+			got, want = len(got.([]any)), len(want.([]any))
+		}
 		if shape(got) != shape(want) || fmt.Sprint(err2) != fmt.Sprint(err) {
 			t.Errorf("%s: %s, %v; a real server: %s, %v", words, shape(got), err2, shape(want), err)
 		}
