@@ -216,6 +216,17 @@ func awaitServed(t *testing.T, server *redistest.Server) {
 	})
 }
 
+// awaitCommands waits until a load without a prefill goes on.
+func awaitCommands(t *testing.T, server *redistest.Server) {
+	t.Helper()
+	await.Until(t, "the load goes on", func() error {
+		if n, _ := strconv.Atoi(server.Info("total_commands_processed")); n < 500 {
+			return fmt.Errorf("%d commands were served", n)
+		}
+		return nil
+	})
+}
+
 // If a number of requests ends the run, its rate counts the time until the last request, not whole intervals.
 func TestLoadRateOfRequests(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func TestSentinelsThatNameAReplicaAreAWarning(t *testing.T) {
 				args = append(args, "--sentinel", address)
 			}
 			p := begin(t, nil, args...)
-			awaitServed(t, set.Primary)
+			awaitCommands(t, set.Primary)
 			tt.disturb(set)
 			p.code(t)
 			r := clitest.Result(t, p.out.String())

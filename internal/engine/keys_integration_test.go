@@ -180,7 +180,9 @@ func goesToItsNode(t *testing.T, c *redistest.Cluster, nodes []*redis.Conn, form
 
 // The natural forms of commands, whose key is not the first word with {key}: MOVED is the answer to less than 0.1 % of
 // the requests, counted by the servers.
-func naturalCommandsAreNotRedirected(t *testing.T, c *redistest.Cluster) {
+func TestNaturalCommandsAreNotRedirected(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{}) // its own: others count, too
 	p := followPlan(plan.TopologyCluster, c.Addresses(), 0, 2*time.Second)
 	p.Shape = plan.Shape{Users: 8, Duration: 2 * time.Second}
 	p.Workload.Commands = nil

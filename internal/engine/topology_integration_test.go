@@ -59,7 +59,6 @@ func TestHealthyCluster(t *testing.T) {
 		"every server is observed":            everyServerIsObserved,
 		"go-redis":                            goRedisOnACluster,
 		"reads go to replicas":                readsGoToReplicasOfACluster,
-		"natural commands are not redirected": naturalCommandsAreNotRedirected,
 		"keys in different slots are refused": keysInDifferentSlotsAreRefused,
 		"clean runs": func(t *testing.T, c *redistest.Cluster) {
 			cleanRuns(t, plan.TopologyCluster,
