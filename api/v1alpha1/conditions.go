@@ -97,6 +97,8 @@ const (
 	ReasonSearching    = "Searching" // the measured time of a search for a rate
 	// the load has ended; its ledger of acknowledged writes is read back
 	ReasonVerifying = "Verifying"
+	// the load has ended; its load pods remove the keys that it has created
+	ReasonCleaningUp = "CleaningUp"
 	// the load has ended or exceeded its duration, and a fault on it is not settled yet
 	ReasonWaitingForFaults = "WaitingForFaults"
 	ReasonWaitingForLoad   = "WaitingForLoad"   // the load test is not running yet

@@ -39,6 +39,9 @@ func TestCleanup(t *testing.T) {
 					w.MustChange(operatortest.Change(w.Place, operatortest.NamedTest("run"),
 						func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
 				}
+				if !tt.left {
+					w.TestHasReason("run", time.Minute, v1alpha1.ReasonCleaningUp)
+				}
 				test := w.TestEnds("run", 2*time.Minute)
 				if tt.abort == (operatortest.Reason(test.Status.Conditions) == v1alpha1.ReasonSucceeded) {
 					w.T.Errorf("the test: %s", operatortest.Where(test.Status.Conditions))

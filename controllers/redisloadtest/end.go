@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisloadtest/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -55,8 +56,10 @@ func (r *Reconciler) finish(ctx context.Context, s *scope.Test) state.Outcome {
 		}
 		return state.Outcome{Ended: true}
 	}
-	if !s.Seen.Abort && !r.cleanedUp(ctx, s) {
-		return state.Outcome{After: cleanupPoll}
+	if !s.Seen.Abort {
+		if waits := r.cleanUp(ctx, s); waits != nil {
+			return state.Outcome{Problem: waits, After: cleanupPoll}
+		}
 	}
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -84,11 +87,12 @@ func (r *Reconciler) finish(ctx context.Context, s *scope.Test) state.Outcome {
 	return state.Outcome{Ended: true}
 }
 
-// cleanedUp has the load pods remove the keys of the load, if the test says so, and reports whether
-// they have done that, or will not. All of them have ended: none creates a key again.
-func (r *Reconciler) cleanedUp(ctx context.Context, s *scope.Test) bool {
+// cleanUp has the load pods remove the keys of the load, if the test says so. It returns what that
+// waits for; nil once they have done it, or will not. All of them have ended: none creates a key
+// again.
+func (r *Reconciler) cleanUp(ctx context.Context, s *scope.Test) *problem.Problem {
 	if !s.Plan.Workload.Keyspace.Cleanup {
-		return true
+		return nil
 	}
 	if s.Run.CleaningSince.IsZero() {
 		s.Run.CleaningSince = r.Clock.Now()
@@ -97,13 +101,16 @@ func (r *Reconciler) cleanedUp(ctx context.Context, s *scope.Test) bool {
 	defer cancel()
 	err := s.Run.Session.CleanUp(ctx)
 	if err == nil {
-		return true
+		return nil
 	}
 	if r.Clock.Since(s.Run.CleaningSince) < cleanupLimit {
-		return false
+		return &problem.Problem{
+			Reason:  v1alpha1.ReasonCleaningUp,
+			Message: "the load has ended: " + digest.Truncate(err.Error(), 512),
+		}
 	}
 	log.FromContext(ctx).Error(err, "Keys of the load may be left")
-	return true
+	return nil
 }
 
 // fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job

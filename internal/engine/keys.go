@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -16,13 +17,17 @@ import (
 )
 
 // findKeys asks a node of a cluster which words of the user's commands are keys, as they decide
-// which node serves a request.
-func (r *Runner) findKeys(ctx context.Context, c *redis.Conn) error {
+// which node serves a request. Each answer may take as long as limit.
+func (r *Runner) findKeys(ctx context.Context, c *redis.Conn, limit time.Duration) error {
 	own, ok := r.run.Redis.(workload.Keyed)
 	if !ok || r.run.Routes.Current().Kind != topology.KindCluster {
 		return nil
 	}
-	err := own.FindKeys(func(words []string) ([]string, bool, error) { return keysOf(ctx, c, words) })
+	err := own.FindKeys(func(words []string) ([]string, bool, error) {
+		within, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return keysOf(within, c, words)
+	})
 	crossing, ok := errors.AsType[*workload.CrossSlot](err)
 	switch {
 	case ok:

@@ -130,7 +130,7 @@ func (r *Runner) examine(ctx context.Context, c *redis.Conn, progress func(strin
 	if r.run.Redis == nil {
 		return nil
 	}
-	if err := r.findKeys(within, c); err != nil {
+	if err := r.findKeys(ctx, c, limit); err != nil {
 		return err
 	}
 	return r.tryCommands(ctx, c)

@@ -245,7 +245,8 @@ func TestRandomRedirectionsMakeNoShard(t *testing.T) {
 					case 2:
 						lost++
 						to := []string{"", "x", "?:0", "a:b:c", ":70000"}[random.IntN(5)]
-						return memredis.Raw(fmt.Sprintf("-MOVED %d %s", random.IntN(1<<20), to))
+						kind := []string{"MOVED", "ASK"}[random.IntN(2)]
+						return memredis.Raw(fmt.Sprintf("-%s %d %s", kind, random.IntN(1<<20), to))
 					}
 					return nil
 				})

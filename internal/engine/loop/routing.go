@@ -128,6 +128,10 @@ const mostUnlisted = 8
 // poolAt returns the pool whose primary has the address. If there is none, as a server without
 // slots may be unknown, it creates a pool for the address; nil where that is none, or one too many.
 func (l *Loop) poolAt(address string) *pool {
+	if address == "" {
+		l.run.Routes.Refresh("ASK names no server")
+		return nil
+	}
 	for shard := range l.layout.Shards {
 		if l.layout.Shards[shard].Primary == address {
 			return l.primaries[shard]
@@ -144,7 +148,7 @@ func (l *Loop) poolAt(address string) *pool {
 		}
 	}
 	l.run.Routes.Refresh("ASK names an unknown server " + address)
-	if address == "" || unlisted == mostUnlisted {
+	if unlisted == mostUnlisted {
 		return nil
 	}
 	return l.newPool(route.Place{Address: address}, min(l.connsPerPool, 4))

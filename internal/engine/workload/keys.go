@@ -91,27 +91,31 @@ var examples = [...]resp.Args{
 }
 
 func (c *commands) FindKeys(find func(words []string) ([]string, bool, error)) error {
-	for op, words := range c.words {
-		crossing := 0
-		for i := range examples {
-			texts := textsOf(words, &examples[i])
-			keys, known, err := find(texts)
-			if err != nil {
-				return err
-			}
-			if !known {
-				break
-			}
-			c.keys[op] = keyIn(words, texts, keys)
-			if !inOneSlot(keys) {
-				crossing++
-			}
-			if crossing == len(examples) {
-				return &CrossSlot{Operation: c.Operations()[op].Name, Keys: keys}
-			}
+	for op := range c.words {
+		keys, known, err := c.findKey(op, &examples[0], find)
+		if err == nil && known && !inOneSlot(keys) { // by chance, or always
+			keys, known, err = c.findKey(op, &examples[1], find)
+		}
+		switch {
+		case err != nil:
+			return err
+		case known && !inOneSlot(keys):
+			return &CrossSlot{Operation: c.Operations()[op].Name, Keys: keys}
 		}
 	}
 	return nil
+}
+
+// findKey routes a command by the first of its keys, and returns those of an example.
+func (c *commands) findKey(
+	op int, a *resp.Args, find func(words []string) ([]string, bool, error),
+) (keys []string, known bool, err error) {
+	texts := textsOf(c.words[op], a)
+	keys, known, err = find(texts)
+	if err == nil && known {
+		c.keys[op] = keyIn(c.words[op], texts, keys)
+	}
+	return keys, known, err
 }
 
 func textsOf(words []*word, a *resp.Args) []string {

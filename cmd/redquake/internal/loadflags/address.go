@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // Ports of addresses without one.
@@ -16,9 +19,6 @@ const (
 	redisPort    = 6379
 	sentinelPort = 26379
 )
-
-// socketScheme precedes the path of a unix socket in a plan.
-const socketScheme = "unix://"
 
 // socketStandIn is host:port for a unix socket, which only a plan has: the API has none, as load
 // pods do not reach it.
@@ -45,7 +45,7 @@ type server struct {
 // isURI reports whether it says more than where a server is, so that it cannot be one of several.
 func (s *server) isURI() bool {
 	return s.username != "" || s.password != "" || s.tls || s.database != nil ||
-		strings.HasPrefix(s.address, socketScheme)
+		plan.IsSocket(s.address)
 }
 
 // Argument takes the argument of the command, another way to write --address.
@@ -118,7 +118,7 @@ func (f *Flags) locateAt(given []string, port int32) error {
 
 // apply sets the flags that an URI replaces; extra receives their names.
 func (f *Flags) apply(s *server, extra map[string]bool) error {
-	if strings.HasPrefix(s.address, socketScheme) {
+	if plan.IsSocket(s.address) {
 		return f.applySocket(s)
 	}
 	if s.username != "" {
@@ -202,7 +202,7 @@ func socketServer(path string) (server, error) {
 	if path == "" || strings.HasSuffix(path, "/") {
 		return server{}, fmt.Errorf("%q is not the path of a unix socket", path)
 	}
-	return server{address: socketScheme + path}, nil
+	return server{address: redis.SocketScheme + path}, nil
 }
 
 // readURI reads redis://[user[:password]@]host[:port][/database]; with rediss over TLS. Errors have

@@ -18,14 +18,19 @@ func newCount[T int32 | int64](to *T, value T) *count[T] {
 	return &count[T]{to}
 }
 
-// Set implements pflag.Value.
-func (c *count[T]) Set(text string) error {
-	factor := int64(1)
-	for suffix, n := range map[string]int64{"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6} {
+// cutFactor cuts thousands or millions off a number.
+func cutFactor(text string) (number string, factor int64) {
+	for suffix, n := range map[string]int64{"k": 1e3, "K": 1e3, "M": 1e6} {
 		if number, ok := strings.CutSuffix(text, suffix); ok {
-			text, factor = number, n
+			return number, n
 		}
 	}
+	return text, 1
+}
+
+// Set implements pflag.Value.
+func (c *count[T]) Set(text string) error {
+	text, factor := cutFactor(text)
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package loadflags
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -47,7 +49,7 @@ var instead = map[string]string{
 	"threads":             "--users: this program uses the CPUs that there are",
 	"cluster":             "--topology Cluster, if it is not detected",
 	"cluster-mode":        "--topology Cluster, if it is not detected",
-	"csv":                 "--report FILE.csv",
+	"csv":                 "--record FILE, then redquake results FILE -o csv",
 	"data-size":           "--value-bytes",
 	"dbnum":               "--database",
 	"select-db":           "--database",
@@ -82,6 +84,11 @@ var instead = map[string]string{
 	"data-size-range":     "a file with workload.values",
 	"out-file":            "--report FILE",
 	"tls-skip-verify":     "--insecure",
+}
+
+// Others are the names of flags of other programs that Instead knows.
+func Others() []string {
+	return slices.Sorted(maps.Keys(instead))
 }
 
 // Instead says by which flag of load one of another program is replaced; "" = it is not known.

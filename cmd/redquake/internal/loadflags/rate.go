@@ -66,20 +66,14 @@ func parseRate(text string) (n float64, unit int, err error) {
 			break
 		}
 	}
-	factor := 1.0
-	for suffix, f := range map[string]float64{"k": 1e3, "K": 1e3, "M": 1e6} {
-		if number, ok := strings.CutSuffix(text, suffix); ok {
-			text, factor = number, f
-			break
-		}
-	}
+	text, factor := cutFactor(text)
 	if strings.Trim(text, "0123456789.") != "" {
 		return 0, 0, errRate
 	}
 	if n, err = strconv.ParseFloat(text, 64); err != nil {
 		return 0, 0, errRate
 	}
-	return n * factor, unit, nil
+	return n * float64(factor), unit, nil
 }
 
 // String implements pflag.Value.
