@@ -115,14 +115,7 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 // The end of a fault cancels the call that tries once more to inject it. Why the others have failed is what users have
 // to know.
 func TestCancelledInjectionKeepsTheReason(t *testing.T) {
-	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-	r := &Reconciler{
-		Client:    live,
-		APIReader: live,
-		Clock:     clock.RealClock{},
-		Runs:      runs.NewRegistry(),
-		Term:      faultrun.NewRegistry(nil).NewTerm(),
-	}
+	r := injecting(t)
 	defer r.Term.Registry.Close()
 	f := reverttest.ActiveFault(t, "redis-0")
 	target := &f.Status.Targets[0]
@@ -144,17 +137,23 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 	}
 }
 
-// A target that has lost its role before anything was tried is selected again; after an attempt that may have broken
-// it, it is not.
-func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
+// injecting is a reconciler without other objects. The caller closes its registry, in the bubble of its test.
+func injecting(t *testing.T) *Reconciler {
+	t.Helper()
 	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-	r := &Reconciler{
+	return &Reconciler{
 		Client:    live,
 		APIReader: live,
 		Clock:     clock.RealClock{},
 		Runs:      runs.NewRegistry(),
 		Term:      faultrun.NewRegistry(nil).NewTerm(),
 	}
+}
+
+// A target that has lost its role before anything was tried is selected again; after an attempt that may have broken
+// it, it is not.
+func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
+	r := injecting(t)
 	defer r.Term.Registry.Close()
 	moved := guard.LostRole{
 		Problem: &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "redis-0 was selected as Primary"},

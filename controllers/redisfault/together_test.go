@@ -12,17 +12,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
-	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/apitest"
 	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
@@ -81,14 +76,7 @@ func inVolley(t *testing.T, test func(
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-		r := &Reconciler{
-			Client:    live,
-			APIReader: live,
-			Clock:     clock.RealClock{},
-			Runs:      runs.NewRegistry(),
-			Term:      faultrun.NewRegistry(nil).NewTerm(),
-		}
+		r := injecting(t)
 		defer r.Term.Registry.Close()
 		f := reverttest.ActiveFault(t, "redis-0")
 		f.Spec.Action.Type = v1alpha1.FaultPodKill

@@ -60,18 +60,7 @@ func testCleanUp(t *testing.T) {
 					before := keys()
 					var runners []*Runner
 					for pod := range p.Pods {
-						r, err := New(p, pod)
-						if err != nil {
-							t.Fatal(err)
-						}
-						if err := r.Prepare(t.Context(), nil); err != nil {
-							t.Fatal(err)
-						}
-						_, sink := collect(t)
-						if err := r.Run(t.Context(), time.Now(), sink); err != nil {
-							t.Fatal(err)
-						}
-						runners = append(runners, r)
+						runners = append(runners, runPod(t, p, pod))
 					}
 					created := keys() - before
 					var removed int64

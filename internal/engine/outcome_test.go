@@ -128,6 +128,23 @@ func prepared(t *testing.T, p *plan.Plan, options ...Option) *Runner {
 	return r
 }
 
+// runPod prepares a pod of the plan, and runs it to its end.
+func runPod(t *testing.T, p *plan.Plan, pod int, options ...Option) *Runner {
+	t.Helper()
+	r, err := New(p, pod, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, sink := collect(t)
+	if err := r.Run(t.Context(), time.Now(), sink); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // runPlan prepares and runs the plan to its end.
 func runPlan(t *testing.T, p *plan.Plan, options ...Option) *outcome {
 	t.Helper()

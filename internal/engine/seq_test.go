@@ -34,17 +34,7 @@ func TestSequenceIsUniqueOverTheRun(t *testing.T) {
 				}
 				change(p)
 				for pod := range p.Pods {
-					r, err := New(p, pod, w.dialled())
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := r.Prepare(t.Context(), nil); err != nil {
-						t.Fatal(err)
-					}
-					_, sink := collect(t)
-					if err := r.Run(t.Context(), time.Now(), sink); err != nil {
-						t.Fatal(err)
-					}
+					runPod(t, p, pod, w.dialled())
 				}
 				synctest.Wait()
 				prepared := p.Pods * len(p.Workload.Commands)
