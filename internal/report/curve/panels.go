@@ -172,7 +172,7 @@ func (s *Scene) mainNotes(f frame, p *panel, main *Fault, rate float64) {
 		n := f.note("outage r1 fl after", main.Outage.To)
 		n.Lead, n.Strong = main.Type+" "+main.Target+": ", "nothing for "+main.Length
 		if rate > 0 {
-			n.Wide = ", then " + report.Rate(math.Round(rate)) + " for a moment: the backlog, drawn cut off"
+			n.Wide = ", then " + report.Rate(math.Round(rate)) + ", drawn cut off"
 		}
 		p.Notes = append(p.Notes, n)
 	}

@@ -37,7 +37,10 @@ func pageOf(t testing.TB, d *report.Document) (file string) {
 func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
-	reports := map[string]subject.Input{"without a record": saved(t, "pass"), "low rate": lowRate(t)}
+	reports := map[string]subject.Input{"without a record": saved(t, "pass"), "low rate": lowRate(t, 522, 5)}
+	for _, n := range []int{450, 300, 250, 234} { // the outage ends at 30 to 58 % of the width
+		reports[fmt.Sprint("backlog of ", n)] = lowRate(t, n, 1234)
+	}
 	for _, name := range []string{
 		"demo", "fail", "inconclusive", "not-recovered", "pass", "quiet", "search", "several",
 	} {
@@ -58,10 +61,10 @@ func TestPagesInABrowser(t *testing.T) {
 }
 
 // lowRate is a run with 50 requests a second, of which all of an outage fail at its end, by a timeout, and with phases
-// that are shorter than their names.
-func lowRate(t testing.TB) subject.Input {
+// that are shorter than their names. It has n steps; the one after the outage has so many successes.
+func lowRate(t testing.TB, n int, backlog uint64) subject.Input {
 	t.Helper()
-	const step, injected, recovered, n = 100 * time.Millisecond, 130, 136, 522
+	const step, injected, recovered = 100 * time.Millisecond, 130, 136
 	in := saved(t, "pass")
 	f := &in.Faults[0].Status
 	f.Impact.BaselineTPS = "50"
@@ -79,12 +82,16 @@ func lowRate(t testing.TB) subject.Input {
 		switch op := &iv.Ops[0]; {
 		case i < injected || i > recovered:
 			op.OK = 5
+			if i == recovered+1 {
+				op.OK = backlog
+			}
 			var h histogram.Histogram
 			h.Record(int64(time.Millisecond))
 			op.Latency = h.AppendTo(nil)
 		case i == recovered:
 			op.Fail, iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError = 91, -1, -1, from, from
 			op.Errors[record.ClassTimeout] = 91
+			iv.Gaps = []record.Gap{{From: injected * int64(step), To: from + int64(step)}}
 		default:
 			iv.FirstOK, iv.LastOK = -1, -1
 		}
