@@ -61,6 +61,10 @@ func suite(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "deploy the operator:", err)
 		return 1
 	}
+	if err := deleteEarlierRuns(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "delete what an earlier run left:", err)
+		return 1
+	}
 	code := m.Run()
 	if file := os.Getenv(figuresFile); file != "" {
 		if err := keepFigures(os.Stdout, file); err != nil {
@@ -91,6 +95,23 @@ func connect() error {
 	}
 	cluster.clientset, err = kubernetes.NewForConfig(config)
 	return err
+}
+
+// deleteEarlierRuns removes the namespaces of a run that did not come to its end, as when its machine was switched off:
+// the lab keeps its objects, and the loads in them would run beside this run's tests. The operator must run, as it
+// removes the finalizers.
+func deleteEarlierRuns(ctx context.Context, out io.Writer) error {
+	var earlier corev1.NamespaceList
+	if err := cluster.List(ctx, &earlier, client.HasLabels{labelScenario}); err != nil {
+		return err
+	}
+	for i := range earlier.Items {
+		fmt.Fprintf(out, "namespace %s is of an earlier run: it is deleted first\n", earlier.Items[i].Name)
+		if err := client.IgnoreNotFound(cluster.Delete(ctx, &earlier.Items[i])); err != nil {
+			return err
+		}
+	}
+	return waitNamespacesDeleted(ctx, 5*time.Minute)
 }
 
 // waitNamespacesDeleted waits until the tests' namespaces no longer exist: an object with a remaining finalizer would

@@ -186,13 +186,22 @@ func (n *namespace) dump(ctx context.Context) {
 			show(&text, fmt.Sprintf("  container %s, %d restarts", c.Name, c.RestartCount), c.State)
 		}
 	}
+	// A pod that is kept down is scheduled hundreds of times: what repeats is told once, with its first time.
+	var order []string
+	first, times := map[string]string{}, map[string]int{}
 	for _, e := range events.Items {
 		at := e.LastTimestamp.Time
 		if at.IsZero() {
 			at = e.EventTime.Time
 		}
-		fmt.Fprintf(&text, "event %s %s %s/%s: %s\n", at.Format("15:04:05"), e.Reason, e.InvolvedObject.Kind,
-			e.InvolvedObject.Name, e.Message)
+		what := fmt.Sprintf("%s %s/%s: %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message)
+		if times[what]++; times[what] == 1 {
+			first[what] = at.Format("15:04:05")
+			order = append(order, what)
+		}
+	}
+	for _, what := range order {
+		fmt.Fprintf(&text, "event %s, %d times: %s\n", first[what], times[what], what)
 	}
 	n.Logf("namespace %s:\n%s\noperator:\n%s", n.name, text.String(), operatorLog(ctx, n.began))
 }

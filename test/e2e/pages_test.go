@@ -56,6 +56,9 @@ func TestGettingStarted(t *testing.T) {
 				}
 			}
 			n.runCommand(root, command)
+			if strings.Contains(command, "create namespace") {
+				n.runCommand(root, "kubectl label namespace try "+labelScenario+"="+suiteID)
+			}
 		}
 	}
 	t.Logf("the page took %s; the load is %s, the fault %s", time.Since(n.began).Round(time.Second), load.Status.Verdict,
