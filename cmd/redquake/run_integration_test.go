@@ -128,11 +128,20 @@ func TestRunTimeout(t *testing.T) {
 func TestRunRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	text := strings.Replace(loadAndKill, "{type: PodKill}", "{type: PodKill, podKill: {gracePeriodSeconds: -1}}", 1)
-	code, _, stderr := runCommand(t, p.env, "run", "-f", p.file(text))
-	if code != cli.ExitError || !strings.Contains(stderr, "create redisfault/kill: ") ||
-		!strings.Contains(stderr, "spec.action.podKill.gracePeriodSeconds") {
-		t.Errorf("exit code %d, stderr\n%s", code, stderr)
+	for _, tc := range []struct{ valid, refused, object, why string }{
+		{
+			"{type: PodKill}", "{type: PodKill, podKill: {gracePeriodSeconds: -1}}",
+			"create redisfault/kill: ", "spec.action.podKill.gracePeriodSeconds",
+		},
+		// server-side apply calls it "an associative list with keys", before the API server validates anything
+		{"{name: get, ", "{", "create redisloadtest/load: ", "spec.workload.commands[0].name: Required value"},
+	} {
+		text := strings.Replace(loadAndKill, tc.valid, tc.refused, 1)
+		code, _, stderr := runCommand(t, p.env, "run", "-f", p.file(text))
+		if code != cli.ExitError || !strings.Contains(stderr, tc.object) || !strings.Contains(stderr, tc.why) ||
+			strings.Contains(stderr, "associative") {
+			t.Errorf("%s: exit code %d, stderr\n%s", tc.refused, code, stderr)
+		}
 	}
 	if p.read("load", &v1alpha1.RedisLoadTest{}) || p.read("kill", &v1alpha1.RedisFault{}) ||
 		p.read("other", &corev1.ConfigMap{}) {
@@ -142,7 +151,7 @@ func TestRunRefused(t *testing.T) {
 	restricted := *p.config
 	restricted.Impersonate.UserName = "jane"
 	env := []string{"KUBECONFIG=" + p.kubeconfig(&restricted)}
-	code, _, stderr = runCommand(t, env, "run", "-f", p.file(loadAndKill))
+	code, _, stderr := runCommand(t, env, "run", "-f", p.file(loadAndKill))
 	if code != cli.ExitError || !strings.Contains(stderr, "read redisloadtest/load: not permitted: ") ||
 		!strings.Contains(stderr, `User "jane" cannot get resource "redisloadtests"`) {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)

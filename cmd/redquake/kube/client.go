@@ -6,8 +6,10 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -187,11 +189,24 @@ func (c *Client) Apply(
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", u.GetName(), err)
 	}
-	return on.Patch(ctx, u.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
+	made, err := on.Patch(ctx, u.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
 		DryRun:          dry,
 		FieldManager:    FieldManager,
 		FieldValidation: metav1.FieldValidationStrict,
 	})
+	if refused := (*apierrors.StatusError)(nil); errors.As(err, &refused) {
+		refused.ErrStatus.Message = namingFields(refused.ErrStatus.Message)
+	}
+	return made, err
+}
+
+// withoutKey is what a server-side apply says of an item of a list that lacks the field by which items are told apart.
+var withoutKey = regexp.MustCompile(`^failed to create typed patch object \([^)]*\): \.(\S+): element (\d+): ` +
+	`associative list with keys has an element that omits all key fields \["([^\]]*)"\].*$`)
+
+// namingFields names the field that is missing as a create does, where a server-side apply speaks of its own schema.
+func namingFields(message string) string {
+	return withoutKey.ReplaceAllString(message, "$1[$2].$3: Required value")
 }
 
 // Get reads the object of the kind, the namespace and the name of u; nil if there is none.
