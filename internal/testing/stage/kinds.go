@@ -256,6 +256,26 @@ var NativeKinds = []Kind{
 		},
 	},
 	{
+		Name:    "PodKill, all at once",
+		Fault:   v1alpha1.FaultPodKill,
+		needs:   NeedsReplication,
+		targets: 2,
+		Scene:   FleetOf(2, nil),
+		Spec:    allAtOnce,
+	},
+	{
+		Name:    "Config, all at once",
+		Fault:   v1alpha1.FaultConfig,
+		needs:   NeedsReplication,
+		targets: 2,
+		Scene:   FleetOf(2, nil),
+		Spec: func(p *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
+			allAtOnce(p, spec)
+			spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
+			spec.Duration = operatortest.Length(time.Second)
+		},
+	},
+	{
 		Name:  "Failover by sentinels",
 		Quick: true,
 		Fault: v1alpha1.FaultFailover,
@@ -328,6 +348,12 @@ func TemplatePatch(spec string) *v1alpha1.PodTemplate {
 }
 
 func plainSpec(*operatortest.Place, *v1alpha1.RedisFaultSpec) {}
+
+// allAtOnce is the spec of a fault that breaks the primary and its replicas, all at the same time.
+func allAtOnce(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
+	spec.Select = v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}
+	spec.Allow = append(spec.Allow, v1alpha1.AllowAllCopies)
+}
 
 // Scales is the spec of a fault that changes the number of replicas for a second.
 func Scales(by int32) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {

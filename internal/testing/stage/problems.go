@@ -64,16 +64,19 @@ func (k Kind) ProblemsIn(f *v1alpha1.RedisFault) []string {
 		c.Status != metav1.ConditionTrue {
 		wrong = append(wrong, "it is not complete: "+operatortest.Where(f.Status.Conditions))
 	}
-	if n := len(f.Status.Targets); n != 1 {
+	want := max(1, k.targets)
+	if n := len(f.Status.Targets); n != want {
 		return append(wrong, fmt.Sprintf("it has %d records", n))
 	}
-	if t := f.Status.Targets[0]; t.InjectedAt == nil || t.RevertedAt == nil || t.RevertAbandoned {
-		wrong = append(wrong, fmt.Sprintf("its record: %+v", t))
+	for _, t := range f.Status.Targets {
+		if t.InjectedAt == nil || t.RevertedAt == nil || t.RevertAbandoned {
+			wrong = append(wrong, fmt.Sprintf("its record: %+v", t))
+		}
 	}
 	injections := slices.DeleteFunc(operatortest.TimelineOf(f), func(event string) bool {
 		return event != "Injected"
 	})
-	if len(injections) != 1 {
+	if len(injections) != want {
 		wrong = append(wrong, fmt.Sprintf("its timeline has %d injections: %v", len(injections),
 			operatortest.TimelineOf(f)))
 	}

@@ -78,8 +78,9 @@ type Kind struct {
 	Quick bool // the one of its mechanism in make test; the others are in the full table
 	// the effect may be invisible: it ends with the operator process, or only the real Chaos Mesh has
 	// one
-	Fades  bool
-	Pauses bool // clients are paused during the fault
+	Fades   bool
+	Pauses  bool // clients are paused during the fault
+	targets int  // how many servers it breaks; 0 = 1
 
 	gauge func(*Stage) Gauge // if it leaves its mark neither on the servers nor on their StatefulSet
 	// draws settings for the fuzz test, also such that are refused; of one kind of each type that has
