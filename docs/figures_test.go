@@ -161,7 +161,7 @@ func TestDay(t *testing.T) {
 }
 
 func span(b *v1alpha1.BoundedDuration) string {
-	return format.Span(b.Value.Duration(), b.AtLeast.Duration(), b.AtMost.Duration())
+	return format.Span(b.Value.Duration, b.AtLeast.Duration, b.AtMost.Duration)
 }
 
 // The statuses of the run of the README agree with themselves: the columns and the objectives have the figures.
@@ -185,13 +185,13 @@ func TestStatusesOfTheReadme(t *testing.T) {
 		if f == nil {
 			t.Fatalf("%s judges no figure that is known here", o.Name)
 		}
-		for got, want := range map[v1alpha1.Decimal]v1alpha1.Microseconds{
+		for got, want := range map[v1alpha1.Decimal]v1alpha1.Duration{
 			o.Actual:  f.Value,
 			o.AtLeast: f.AtLeast,
 			o.AtMost:  f.AtMost,
 		} {
-			if string(got) != strconv.FormatInt(int64(want), 10) {
-				t.Errorf("%s has %s, the figure %d", o.Name, got, want)
+			if got != want.InSeconds() {
+				t.Errorf("%s has %s, the figure %s", o.Name, got, want.InSeconds())
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func TestRunOfTheReadme(t *testing.T) {
 	statusOf(t, "docs/redisfault.md", &fault)
 	i, columns, sum := fault.Impact, fault.Display, load.Summary
 	apart := func(text string) string { return regexp.MustCompile(`(\d)(ms|s|%)`).ReplaceAllString(text, "$1 $2") }
-	length := func(m v1alpha1.Microseconds) string { return format.Duration(m.Duration()) }
+	length := func(m v1alpha1.Duration) string { return format.Duration(m.Duration) }
 	const first = "docs/getting-started.md"
 	says(t, first, "For %s no request succeeded.", apart(columns.Outage))
 	says(t, first, "The worst second had %s successes instead of %s: a dip of %s.", i.MinTPS, i.BaselineTPS,
@@ -217,7 +217,7 @@ func TestRunOfTheReadme(t *testing.T) {
 	says(t, first, "%d of %d requests failed, %s", sum.Errors, sum.Requests, apart(load.Display.Errors))
 	says(t, first, "p99 shows it: %s over the whole run, %s before the fault", apart(load.Display.P99),
 		apart(length(*i.LatencyP99.Before)))
-	says(t, "docs/measuring.md", "most of them answered up to %s s late", rounded(sum.MaxLag.Duration().Seconds(), 1))
+	says(t, "docs/measuring.md", "most of them answered up to %s s late", rounded(sum.MaxLag.Duration.Seconds(), 1))
 	const kill = "docs/faults/podkill.md"
 	says(t, kill, "0s Injected redis-0 %s", fault.Timeline[0].Message)
 	says(t, kill, "%s FirstSuccess clients after %s without one", columns.Recovery, columns.Outage)
@@ -241,7 +241,7 @@ func TestRunOfThePictures(t *testing.T) {
 	}
 	i := fault.Status.Impact
 	says(t, page, "a redis-server whose pod was killed under %d requests a second", *load.Spec.Load.Rate)
-	says(t, page, "Nobody answered for %d ms,", i.Outage.Value.Duration().Milliseconds())
+	says(t, page, "Nobody answered for %d ms,", i.Outage.Value.Duration.Milliseconds())
 	says(t, page, "and %d of %d acknowledged writes were lost.", *i.LostWrites, load.Status.Verification.Acknowledged)
 }
 

@@ -131,7 +131,7 @@ func quote(t *testing.T, path string, fields []string) string {
 
 var (
 	jsonKey  = regexp.MustCompile(`([{,])"(\w+)":`)
-	jsonWord = regexp.MustCompile(`: "([A-Za-z]+)"`)
+	jsonWord = regexp.MustCompile(`: "([A-Za-z]+|-?[0-9.]+(?:us|ms|s))"`)
 	nextItem = regexp.MustCompile(`([}\w"]),([{\w"])`)
 )
 
@@ -142,9 +142,9 @@ func flow(value json.RawMessage) string {
 }
 
 func TestFlow(t *testing.T) {
-	const in = `{"name":"set","latency":{"p50":574,"max":2},"list":[{"a":"b, c"},{"a":""}]}`
+	const in = `{"name":"set","latency":{"p50":"5.74ms","max":2,"mean":"2"},"list":[{"a":"b, c"},{"a":""}]}`
 	if got, want := flow(json.RawMessage(in)),
-		`{name: set, latency: {p50: 574, max: 2}, list: [{a: "b, c"}, {a: ""}]}`; got != want {
+		`{name: set, latency: {p50: 5.74ms, max: 2, mean: "2"}, list: [{a: "b, c"}, {a: ""}]}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

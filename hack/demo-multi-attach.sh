@@ -16,12 +16,12 @@ k get events --field-selector "involvedObject.uid=$(k get pod redis-0 -o 'jsonpa
   -o 'custom-columns=REASON:.reason,SOURCE:.source.component,MESSAGE:.message' | grep -e REASON -e Scheduled -e Attach
 
 of() { k get redisfault volume-left-behind -o "jsonpath={$1}"; }
-# seconds FIELD: a figure of the status, in seconds; the status has microseconds
+# seconds FIELD: a duration of the status, such as 62.041286s or 5.003ms, in seconds
 seconds() {
   local figure
   figure=$(of "$1")
   [ -n "$figure" ] || { echo "the demo failed: the fault has no $1" >&2; exit 1; }
-  awk -v us="$figure" 'BEGIN {printf "%.2f", us / 1e6}'
+  awk -v d="$figure" 'BEGIN {printf "%.2f", d / (d ~ /us$/ ? 1e6 : d ~ /ms$/ ? 1e3 : 1)}'
 }
 delay=$(of .spec.duration)
 recovery=$(seconds .status.impact.recoveryTime.value)

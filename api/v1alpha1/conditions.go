@@ -166,6 +166,8 @@ const (
 	ReasonNotSteady        = "NotSteady"
 	// of the conditions Injected, Reverted and Recovered of a fault that is over without an injection
 	ReasonNotInjected = "NotInjected"
+	// of Reverted: the type of the fault changes nothing that stays, or the operator injects nothing
+	ReasonNothingToRevert = "NothingToRevert"
 	// of type External: nothing broke Redis within action.external.waitFor
 	ReasonNotMarked       = "NotMarked"
 	ReasonInjectionFailed = "InjectionFailed"

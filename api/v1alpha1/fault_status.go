@@ -16,9 +16,9 @@ const (
 	EffectInconclusive Effect = "Inconclusive"
 )
 
-// RedisFaultStatus is the result of a fault. Every figure is a number: durations are integers in
-// microseconds, rates and shares are decimals with the unit given by the field. Only display
-// contains formatted text.
+// RedisFaultStatus is the result of a fault. Durations are exact to the microsecond, in seconds
+// (2.041286s); rates and shares are decimals with the unit given by the field. Only display is
+// rounded.
 type RedisFaultStatus struct {
 	// conditions are the state of the fault: TargetsSelected, Injected, Reverted, Recovered, Complete,
 	// Failed, Suspended, Reconciling, Stalled; of a setting also Held.
@@ -127,9 +127,9 @@ type RedisFaultStatus struct {
 	// +optional
 	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
 
-	// injectedOffset is t0 counted from the load's start, on the common clock, in microseconds.
+	// injectedOffset is t0 counted from the load's start, on the common clock.
 	// +optional
-	InjectedOffset *Microseconds `json:"injectedOffset,omitempty"`
+	InjectedOffset *Duration `json:"injectedOffset,omitempty"`
 
 	// markedBy is where t0 of a fault of type External is from.
 	// Annotation: the annotation redquake.dev/mark.
@@ -158,10 +158,9 @@ type RedisFaultStatus struct {
 	Breach *Breach `json:"breach,omitempty"`
 
 	// overstayed is by how much longer than spec.duration, or than the end that was asked for, the
-	// fault stayed, in microseconds. Not set up to 2s.
+	// fault stayed. Not set up to 2s.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Overstayed *Microseconds `json:"overstayed,omitempty"`
+	Overstayed *Duration `json:"overstayed,omitempty"`
 
 	// holding is true from the selection of the targets to their revert. Meanwhile other faults on the
 	// same servers, workloads and nodes wait.
@@ -374,10 +373,9 @@ type FaultTarget struct {
 	// injectedAt is the time just before the call of the injection was sent.
 	// +optional
 	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
-	// injectionTook is the duration of the call, in microseconds.
+	// injectionTook is the duration of the call.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	InjectionTook *Microseconds `json:"injectionTook,omitempty"`
+	InjectionTook *Duration `json:"injectionTook,omitempty"`
 	// activeAt is when the injection was complete on this target. The duration of the fault counts
 	// from then.
 	// +optional
@@ -439,9 +437,9 @@ type TimelineEvent struct {
 	// at is the time of the event, on the operator's clock.
 	// +required
 	At metav1.MicroTime `json:"at,omitzero"`
-	// offset from the injection, in microseconds; negative before it.
+	// offset from the injection; negative before it.
 	// +optional
-	Offset Microseconds `json:"offset"`
+	Offset Duration `json:"offset"`
 	// event is the name of the event, one word.
 	// +required
 	// +kubebuilder:validation:MaxLength=64

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 	"time"
@@ -24,20 +25,39 @@ func TestDecimalOf(t *testing.T) {
 	}
 }
 
-func TestMicroseconds(t *testing.T) {
-	for d, want := range map[time.Duration]v1alpha1.Microseconds{
-		0:               0,
-		499:             0,
-		500:             1,
-		-1500:           -2,
-		time.Second:     1_000_000,
-		168 * time.Hour: 604_800_000_000,
+func TestDurationAsText(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                        "0s",
+		499:                      "0s",
+		500:                      "1us",
+		-1500:                    "-2us",
+		74 * time.Microsecond:    "74us",
+		time.Millisecond:         "1ms",
+		5_003_000:                "5.003ms",
+		-340 * time.Millisecond:  "-340ms",
+		999_999_000:              "999.999ms",
+		999_999_500:              "1s",
+		62_041_286_000:           "62.041286s",
+		-1200 * time.Millisecond: "-1.2s",
+		168 * time.Hour:          "604800s",
+		math.MaxInt64:            "9223372036.854775s",
 	} {
-		if got := v1alpha1.MicrosecondsOf(d); got != want {
-			t.Errorf("%s is %d us, want %d", d, got, want)
+		given := v1alpha1.DurationOf(d)
+		text, err := json.Marshal(given)
+		if err != nil || string(text) != `"`+want+`"` {
+			t.Errorf("%d is %s (%v), want %s", d, text, err, want)
+		}
+		var back v1alpha1.Duration
+		if err := json.Unmarshal(text, &back); err != nil || (back.Duration-d).Abs() > time.Microsecond {
+			t.Errorf("%s is %s (%v), want %s", text, back, err, d)
 		}
 	}
-	if got := v1alpha1.Microseconds(1_500_000).Duration(); got != 1500*time.Millisecond {
-		t.Errorf("1500000 us are %s, want 1.5s", got)
+	for _, bad := range []string{"5", `"5"`, `""`, `"5 s"`} {
+		if err := json.Unmarshal([]byte(bad), new(v1alpha1.Duration)); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+	if got := v1alpha1.DurationOf(-1050 * time.Millisecond).InSeconds(); got != "-1.05" {
+		t.Errorf("in seconds %s", got)
 	}
 }

@@ -31,10 +31,9 @@ type Impact struct {
 	// totalOutage is the sum of all periods without a success of the load until recovery.
 	// +optional
 	TotalOutage *BoundedDuration `json:"totalOutage,omitempty"`
-	// errorWindow is the time from the first to the last error until recovery, in microseconds.
+	// errorWindow is the time from the first to the last error until recovery.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	ErrorWindow Microseconds `json:"errorWindow"`
+	ErrorWindow Duration `json:"errorWindow"`
 	// recoveryTime is the time from the injection to sustained recovery; not set if there was none.
 	// +optional
 	RecoveryTime *BoundedDuration `json:"recoveryTime,omitempty"`
@@ -65,14 +64,14 @@ type Impact struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWritesAtMost *int64 `json:"lostWritesAtMost,omitempty"`
-	// firstLost is the earliest time at which the first of them was acknowledged, in microseconds from
+	// firstLost is the earliest time at which the first of them was acknowledged, from
 	// the injection; negative before it.
 	// +optional
-	FirstLost *Microseconds `json:"firstLost,omitempty"`
-	// lastLost is the latest time at which the last of them was acknowledged, in microseconds from the
+	FirstLost *Duration `json:"firstLost,omitempty"`
+	// lastLost is the latest time at which the last of them was acknowledged, from the
 	// injection.
 	// +optional
-	LastLost *Microseconds `json:"lastLost,omitempty"`
+	LastLost *Duration `json:"lastLost,omitempty"`
 	// sawErrors is whether a client received an error between firstLost and lastLost; not set if
 	// nothing was lost.
 	// +optional
@@ -255,13 +254,12 @@ type OperationImpact struct {
 // Failures are those of a part of the requests.
 type Failures struct {
 	// firstError is the time from the injection to the first error in excess of the baseline's, to the
-	// interval, in microseconds; not set if there was none.
+	// interval; not set if there was none.
 	// +optional
-	FirstError *Microseconds `json:"firstError,omitempty"`
-	// lastError is the time from the injection to the last such error until recovery, to the interval,
-	// in microseconds.
+	FirstError *Duration `json:"firstError,omitempty"`
+	// lastError is the time from the injection to the last such error until recovery, to the interval.
 	// +optional
-	LastError *Microseconds `json:"lastError,omitempty"`
+	LastError *Duration `json:"lastError,omitempty"`
 	// errors is the number of failed, unknown and dropped requests until recovery.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -272,27 +270,24 @@ type Failures struct {
 // revert, and its changes against the baseline. A change of throughput or latency is a share of the
 // baseline's: -0.25 is a quarter less. It is not set if the baseline has none.
 type WhileActive struct {
-	// length of the time that the figures cover, in microseconds.
+	// length of the time that the figures cover.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Length Microseconds `json:"length"`
+	Length Duration `json:"length"`
 	// throughput is the mean of successes per second.
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
 	// change of the throughput, as a share of the baseline's.
 	// +optional
 	Change Decimal `json:"change,omitempty"`
-	// latencyP50 is the median latency, in microseconds; not set without a success.
+	// latencyP50 is the median latency; not set without a success.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	LatencyP50 *Microseconds `json:"latencyP50,omitempty"`
+	LatencyP50 *Duration `json:"latencyP50,omitempty"`
 	// latencyP50Change is the change of latencyP50, as a share of the baseline's.
 	// +optional
 	LatencyP50Change Decimal `json:"latencyP50Change,omitempty"`
-	// latencyP99 is the 99th percentile of latency, in microseconds; not set without a success.
+	// latencyP99 is the 99th percentile of latency; not set without a success.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	LatencyP99 *Microseconds `json:"latencyP99,omitempty"`
+	LatencyP99 *Duration `json:"latencyP99,omitempty"`
 	// latencyP99Change is the change of latencyP99, as a share of the baseline's.
 	// +optional
 	LatencyP99Change Decimal `json:"latencyP99Change,omitempty"`
@@ -360,18 +355,15 @@ type Phase struct {
 
 // LatencyAround is one quantile around a fault.
 type LatencyAround struct {
-	// before the injection: over the baseline, in microseconds.
+	// before the injection: over the baseline.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Before *Microseconds `json:"before,omitempty"`
-	// during the fault: from the injection to recovery, in microseconds.
+	Before *Duration `json:"before,omitempty"`
+	// during the fault: from the injection to recovery.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	During *Microseconds `json:"during,omitempty"`
-	// after recovery, in microseconds.
+	During *Duration `json:"during,omitempty"`
+	// after recovery.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	After *Microseconds `json:"after,omitempty"`
+	After *Duration `json:"after,omitempty"`
 }
 
 // Doubt is a reason why figures may not be reliable.

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RedisLoadTestStatus is the result of a load test. Every figure is a number: durations are
-// integers in microseconds, rates and shares are decimals with the unit given by the field. Only
-// display contains formatted text.
+// RedisLoadTestStatus is the result of a load test. Durations are exact to the microsecond, in
+// seconds (2.041286s); rates and shares are decimals with the unit given by the field. Only display
+// is rounded.
 type RedisLoadTestStatus struct {
 	// conditions are the state of the test: Accepted, LoadReady, ObjectivesMet, Complete, Failed,
 	// Suspended, Reconciling, Stalled.
@@ -27,16 +27,14 @@ type RedisLoadTestStatus struct {
 	// +optional
 	CompletionTime *metav1.MicroTime `json:"completionTime,omitempty"`
 
-	// startSkew is the time between the first and the last pod's start, in microseconds.
+	// startSkew is the time between the first and the last pod's start.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	StartSkew *Microseconds `json:"startSkew,omitempty"`
+	StartSkew *Duration `json:"startSkew,omitempty"`
 
 	// clockUncertainty is the maximum error of startSkew: the sum of the errors of two pods' clocks
-	// after alignment with the operator's, in microseconds.
+	// after alignment with the operator's.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	ClockUncertainty *Microseconds `json:"clockUncertainty,omitempty"`
+	ClockUncertainty *Duration `json:"clockUncertainty,omitempty"`
 
 	// display is the main figures as formatted text, for the columns of kubectl get. Programs should
 	// read the other fields.
@@ -278,34 +276,27 @@ type TargetStatus struct {
 // LatencySummary is a set of quantiles. With rate, latency counts from the intended arrival, with
 // users from the send.
 type LatencySummary struct {
-	// p50 is the median, in microseconds.
+	// p50 is the median.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	P50 Microseconds `json:"p50"`
-	// p90 is the 90th percentile, in microseconds.
+	P50 Duration `json:"p50"`
+	// p90 is the 90th percentile.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	P90 Microseconds `json:"p90"`
-	// p95 is the 95th percentile, in microseconds.
+	P90 Duration `json:"p90"`
+	// p95 is the 95th percentile.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	P95 Microseconds `json:"p95,omitempty"`
-	// p99 is the 99th percentile, in microseconds.
+	P95 Duration `json:"p95,omitzero"`
+	// p99 is the 99th percentile.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	P99 Microseconds `json:"p99"`
-	// p999 is the 99.9th percentile, in microseconds.
+	P99 Duration `json:"p99"`
+	// p999 is the 99.9th percentile.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	P999 Microseconds `json:"p999"`
-	// p9999 is the 99.99th percentile, in microseconds: of fewer than 10,000 requests the maximum.
+	P999 Duration `json:"p999"`
+	// p9999 is the 99.99th percentile: of fewer than 10,000 requests the maximum.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	P9999 Microseconds `json:"p9999,omitempty"`
-	// max is the maximum, in microseconds.
+	P9999 Duration `json:"p9999,omitzero"`
+	// max is the maximum.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Max Microseconds `json:"max"`
+	Max Duration `json:"max"`
 }
 
 // RedisFacts is data reported by the Redis servers during the run.
@@ -388,15 +379,13 @@ type FaultSummary struct {
 	// Inconclusive: the figures are not reliable, or an objective could not be evaluated.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
-	// outage is the longest period without a success, in microseconds.
+	// outage is the longest period without a success.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Outage *Microseconds `json:"outage,omitempty"`
-	// recoveryTime is the time from the injection to sustained recovery, in microseconds; not set if
+	Outage *Duration `json:"outage,omitempty"`
+	// recoveryTime is the time from the injection to sustained recovery; not set if
 	// there was none.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	RecoveryTime *Microseconds `json:"recoveryTime,omitempty"`
+	RecoveryTime *Duration `json:"recoveryTime,omitempty"`
 }
 
 // Anomaly is a drop of the throughput that no fault explains.
@@ -404,10 +393,9 @@ type Anomaly struct {
 	// at is when it began.
 	// +optional
 	At *metav1.MicroTime `json:"at,omitempty"`
-	// length of the drop, in microseconds.
+	// length of the drop.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Length Microseconds `json:"length"`
+	Length Duration `json:"length"`
 	// dip is the depth of the drop as a share of the running median, from 0 to 1.
 	// +optional
 	Dip Decimal `json:"dip,omitempty"`
@@ -420,10 +408,9 @@ type ResultsReference struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMap string `json:"configMap,omitempty"`
-	// interval of the stored record, in microseconds.
+	// interval of the stored record.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Interval Microseconds `json:"interval"`
+	Interval Duration `json:"interval"`
 	// note is what was coarsened to fit the record, and what is missing.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

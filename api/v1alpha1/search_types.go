@@ -95,10 +95,9 @@ type SearchTrial struct {
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
 
-	// latencyP99 in the evaluated part, in microseconds.
+	// latencyP99 in the evaluated part.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	LatencyP99 *Microseconds `json:"latencyP99,omitempty"`
+	LatencyP99 *Duration `json:"latencyP99,omitempty"`
 
 	// errorRate in the evaluated part, from 0 to 1.
 	// +optional

@@ -60,11 +60,9 @@ type LoadSummary struct {
 	// +optional
 	Latency *LatencySummary `json:"latency,omitempty"`
 
-	// maxLag is the longest time by which a request was sent after its intended arrival (open loop),
-	// in microseconds.
+	// maxLag is the longest time by which a request was sent after its intended arrival (open loop).
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	MaxLag *Microseconds `json:"maxLag,omitempty"`
+	MaxLag *Duration `json:"maxLag,omitempty"`
 
 	// outage is the longest recorded period without a success, of the load, a part of it or the probe;
 	// not set if there was none.
@@ -118,10 +116,9 @@ type ShardSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
 
-	// longestGap is the longest logged period without a success, in microseconds.
+	// longestGap is the longest logged period without a success.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	LongestGap *Microseconds `json:"longestGap,omitempty"`
+	LongestGap *Duration `json:"longestGap,omitempty"`
 }
 
 // WorkloadFigure is a figure specific to the workload.
@@ -138,7 +135,7 @@ type WorkloadFigure struct {
 	// unit of the value.
 	// Count: a number, of requests for example.
 	// Share: from 0 to 1.
-	// Microseconds: a duration.
+	// Seconds: a duration.
 	// PerSecond: a rate.
 	// +required
 	Unit Unit `json:"unit,omitempty"`

@@ -109,10 +109,9 @@ type SlowCommand struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Command string `json:"command,omitempty"`
-	// took is how long it ran, in microseconds, without waiting and without the network.
+	// took is how long it ran, without waiting and without the network.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Took Microseconds `json:"took"`
+	Took Duration `json:"took"`
 	// count is the number of its executions that were read from the slow log: at most the newest 128
 	// commands of each second.
 	// +optional
@@ -123,20 +122,17 @@ type SlowCommand struct {
 // RoundTrip is how long a PING takes between the load pods and Redis, on connections that the load
 // does not use: the part of the network in latency.
 type RoundTrip struct {
-	// idle is the shortest before the load, in microseconds.
+	// idle is the shortest before the load.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Idle *Microseconds `json:"idle,omitempty"`
-	// farthest is idle of the load pod for which it is longest, in microseconds. Not set with one load
+	Idle *Duration `json:"idle,omitempty"`
+	// farthest is idle of the load pod for which it is longest. Not set with one load
 	// pod.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Farthest *Microseconds `json:"farthest,omitempty"`
-	// underLoad is the median over the measured time of the shortest of each second, in microseconds.
+	Farthest *Duration `json:"farthest,omitempty"`
+	// underLoad is the median over the measured time of the shortest of each second.
 	// It includes waiting for a busy Redis.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	UnderLoad *Microseconds `json:"underLoad,omitempty"`
+	UnderLoad *Duration `json:"underLoad,omitempty"`
 	// shareOfLatency is the network's part of the median latency, from 0 to 1: the shorter one of idle
 	// and underLoad. Not set for the workloads http and cacheAside, whose requests go to other
 	// servers, too, and if that PING is longer than the median latency: it then waited for the CPU of

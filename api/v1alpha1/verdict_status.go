@@ -13,16 +13,16 @@ const (
 	VerdictInconclusive Verdict = "Inconclusive"
 )
 
-// Unit is the unit of a figure: Count, Share (from 0 to 1), Microseconds, or PerSecond.
-// +kubebuilder:validation:Enum=Count;Share;Microseconds;PerSecond
+// Unit is the unit of a figure: Count, Share (from 0 to 1), Seconds, or PerSecond.
+// +kubebuilder:validation:Enum=Count;Share;Seconds;PerSecond
 type Unit string
 
 // The units.
 const (
-	UnitCount        Unit = "Count"
-	UnitShare        Unit = "Share"
-	UnitMicroseconds Unit = "Microseconds"
-	UnitPerSecond    Unit = "PerSecond"
+	UnitCount     Unit = "Count"
+	UnitShare     Unit = "Share"
+	UnitSeconds   Unit = "Seconds"
+	UnitPerSecond Unit = "PerSecond"
 )
 
 // ObjectiveResult is one objective and the measured value.
@@ -34,7 +34,7 @@ type ObjectiveResult struct {
 	// unit of limit, actual, atLeast and atMost.
 	// Count: a number, of requests for example.
 	// Share: from 0 to 1.
-	// Microseconds: a duration.
+	// Seconds: a duration.
 	// PerSecond: a rate.
 	// +required
 	Unit Unit `json:"unit,omitempty"`

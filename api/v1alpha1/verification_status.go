@@ -120,10 +120,9 @@ type StaleReads struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxWrites int64 `json:"maxWrites"`
 
-	// maxBehind is the longest time since the oldest of these was acknowledged, in microseconds.
+	// maxBehind is the longest time since the oldest of these was acknowledged.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	MaxBehind Microseconds `json:"maxBehind"`
+	MaxBehind Duration `json:"maxBehind"`
 
 	// backwards is the number of replies older than a previous one of the same node, and of replies of
 	// the primary older than an acknowledged write.
@@ -134,34 +133,30 @@ type StaleReads struct {
 
 // LossWindow is a period of the run in which acknowledged writes were lost.
 type LossWindow struct {
-	// first is the earliest time at which the first of them was acknowledged, in microseconds from the
+	// first is the earliest time at which the first of them was acknowledged, from the
 	// start of the load.
 	// +required
-	// +kubebuilder:validation:Minimum=0
-	First Microseconds `json:"first"`
+	First Duration `json:"first"`
 
-	// last is the latest time at which the last of them was acknowledged, in microseconds from the
+	// last is the latest time at which the last of them was acknowledged, from the
 	// start of the load.
 	// +required
-	// +kubebuilder:validation:Minimum=0
-	Last Microseconds `json:"last"`
+	Last Duration `json:"last"`
 
 	// count of lost writes.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Count int64 `json:"count"`
 
-	// after is the earliest time at which the last of them was acknowledged, in microseconds from the
+	// after is the earliest time at which the last of them was acknowledged, from the
 	// start of the load: they were lost later.
 	// +required
-	// +kubebuilder:validation:Minimum=0
-	After Microseconds `json:"after"`
+	After Duration `json:"after"`
 
 	// until is the latest time at which the next write after them was acknowledged that was kept: they
 	// had been lost before. Not set if none was kept.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Until Microseconds `json:"until,omitempty"`
+	Until Duration `json:"until,omitzero"`
 
 	// errors is the approximate number of failed, unknown and dropped requests in this period.
 	// +optional

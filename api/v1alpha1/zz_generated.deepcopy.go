@@ -794,12 +794,12 @@ func (in *Failures) DeepCopyInto(out *Failures) {
 	*out = *in
 	if in.FirstError != nil {
 		in, out := &in.FirstError, &out.FirstError
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.LastError != nil {
 		in, out := &in.LastError, &out.LastError
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 }
@@ -933,12 +933,12 @@ func (in *FaultSummary) DeepCopyInto(out *FaultSummary) {
 	*out = *in
 	if in.Outage != nil {
 		in, out := &in.Outage, &out.Outage
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.RecoveryTime != nil {
 		in, out := &in.RecoveryTime, &out.RecoveryTime
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 }
@@ -971,7 +971,7 @@ func (in *FaultTarget) DeepCopyInto(out *FaultTarget) {
 	}
 	if in.InjectionTook != nil {
 		in, out := &in.InjectionTook, &out.InjectionTook
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.ActiveAt != nil {
@@ -1210,12 +1210,12 @@ func (in *Impact) DeepCopyInto(out *Impact) {
 	}
 	if in.FirstLost != nil {
 		in, out := &in.FirstLost, &out.FirstLost
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.LastLost != nil {
 		in, out := &in.LastLost, &out.LastLost
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.SawErrors != nil {
@@ -1314,17 +1314,17 @@ func (in *LatencyAround) DeepCopyInto(out *LatencyAround) {
 	*out = *in
 	if in.Before != nil {
 		in, out := &in.Before, &out.Before
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.During != nil {
 		in, out := &in.During, &out.During
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.After != nil {
 		in, out := &in.After, &out.After
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 }
@@ -1668,7 +1668,7 @@ func (in *LoadSummary) DeepCopyInto(out *LoadSummary) {
 	}
 	if in.MaxLag != nil {
 		in, out := &in.MaxLag, &out.MaxLag
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.Outage != nil {
@@ -2883,7 +2883,7 @@ func (in *RedisFaultStatus) DeepCopyInto(out *RedisFaultStatus) {
 	}
 	if in.InjectedOffset != nil {
 		in, out := &in.InjectedOffset, &out.InjectedOffset
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.HeldUntil != nil {
@@ -2905,7 +2905,7 @@ func (in *RedisFaultStatus) DeepCopyInto(out *RedisFaultStatus) {
 	}
 	if in.Overstayed != nil {
 		in, out := &in.Overstayed, &out.Overstayed
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.Holding != nil {
@@ -3068,12 +3068,12 @@ func (in *RedisLoadTestStatus) DeepCopyInto(out *RedisLoadTestStatus) {
 	}
 	if in.StartSkew != nil {
 		in, out := &in.StartSkew, &out.StartSkew
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.ClockUncertainty != nil {
 		in, out := &in.ClockUncertainty, &out.ClockUncertainty
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.Display != nil {
@@ -3341,17 +3341,17 @@ func (in *RoundTrip) DeepCopyInto(out *RoundTrip) {
 	*out = *in
 	if in.Idle != nil {
 		in, out := &in.Idle, &out.Idle
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.Farthest != nil {
 		in, out := &in.Farthest, &out.Farthest
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.UnderLoad != nil {
 		in, out := &in.UnderLoad, &out.UnderLoad
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 }
@@ -3472,7 +3472,7 @@ func (in *SearchTrial) DeepCopyInto(out *SearchTrial) {
 	}
 	if in.LatencyP99 != nil {
 		in, out := &in.LatencyP99, &out.LatencyP99
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 }
@@ -3653,7 +3653,7 @@ func (in *ShardSummary) DeepCopyInto(out *ShardSummary) {
 	*out = *in
 	if in.LongestGap != nil {
 		in, out := &in.LongestGap, &out.LongestGap
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 }
@@ -3952,12 +3952,12 @@ func (in *WhileActive) DeepCopyInto(out *WhileActive) {
 	*out = *in
 	if in.LatencyP50 != nil {
 		in, out := &in.LatencyP50, &out.LatencyP50
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.LatencyP99 != nil {
 		in, out := &in.LatencyP99, &out.LatencyP99
-		*out = new(Microseconds)
+		*out = new(Duration)
 		**out = **in
 	}
 	if in.LatencyP50ChangeBounds != nil {

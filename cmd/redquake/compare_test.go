@@ -153,11 +153,13 @@ func writeObjects(t *testing.T, file string, recovery time.Duration, turn int, l
 	fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill", Namespace: "shop"}}
 	fault.APIVersion, fault.Kind = v1alpha1.GroupVersion.String(), "RedisFault"
 	fault.Spec.RecoveryDeadline.Duration = 2 * time.Minute
-	us := v1alpha1.Microseconds(recovery.Microseconds())
+	exactly := v1alpha1.DurationOf(recovery)
 	fault.Status.LoadTest, fault.Status.InjectedAt = "cache", test.Status.StartTime
 	fault.Status.Impact = &v1alpha1.Impact{
-		Recovered: !lost, RecoveryTime: &v1alpha1.BoundedDuration{Value: us, AtLeast: us, AtMost: us},
-		Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: us, AtLeast: us, AtMost: us}},
+		Recovered: !lost, RecoveryTime: &v1alpha1.BoundedDuration{Value: exactly, AtLeast: exactly, AtMost: exactly},
+		Outage: &v1alpha1.Outage{
+			BoundedDuration: v1alpha1.BoundedDuration{Value: exactly, AtLeast: exactly, AtMost: exactly},
+		},
 	}
 	var text []byte
 	for _, object := range []any{test, fault} {

@@ -216,7 +216,7 @@ func number(t *testing.T, d v1alpha1.Decimal) float64 {
 func (s *shown) status() figures {
 	i := s.fault.Status.Impact
 	dip, _ := i.Dip.Value.Number()
-	return figures{i.Outage.Value.Duration().Seconds(), dip, i.RecoveryTime.Value.Duration().Seconds()}
+	return figures{i.Outage.Value.Duration.Seconds(), dip, i.RecoveryTime.Value.Duration.Seconds()}
 }
 
 func (s *shown) columns(t *testing.T) (f figures) {
@@ -236,12 +236,12 @@ func (s *shown) objectives(t *testing.T) figures {
 	for _, o := range s.fault.Status.Objectives {
 		actual[o.Name] = number(t, o.Actual)
 	}
-	return figures{actual["maxOutage"] / 1e6, actual["maxTPSDip"], actual["maxRecoveryTime"] / 1e6}
+	return figures{actual["maxOutage"], actual["maxTPSDip"], actual["maxRecoveryTime"]}
 }
 
 func (s *shown) summary() figures {
 	f := digest.FaultSummary(&s.fault)
-	return figures{f.Outage.Duration().Seconds(), -1, f.RecoveryTime.Duration().Seconds()}
+	return figures{f.Outage.Duration.Seconds(), -1, f.RecoveryTime.Duration.Seconds()}
 }
 
 func (s *shown) metrics(t *testing.T) figures {

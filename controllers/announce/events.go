@@ -76,7 +76,7 @@ func (a Announcer) Emit(ctx context.Context, c *Change) {
 	if before.Overstayed == nil && after.Overstayed != nil {
 		a.Recorder.Eventf(c.After, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert",
 			"the fault has stayed for longer than asked, by %s so far",
-			format.Duration(after.Overstayed.Duration()))
+			format.Duration(after.Overstayed.Duration))
 	}
 	a.emitPartlyReverted(c)
 	a.emitNotHeld(c)
@@ -245,7 +245,7 @@ func hitChangesOf(
 			"Revert",
 			func(_ *Change, on string) string {
 				return fmt.Sprintf("%s has stayed for longer than asked, by %s so far", on,
-					format.Duration(after.Overstayed.Duration()))
+					format.Duration(after.Overstayed.Duration))
 			},
 		})
 	}

@@ -149,8 +149,8 @@ func TestFirstCheckOfTheLedgerIsAwaited(t *testing.T) {
 		w.Create(f)
 		operatortest.HzIs(t, w.Redis, "50", 30*time.Second)
 		f = w.FaultEnds("stops", 5*time.Minute)
-		if f.Status.Breach != nil || f.Status.InjectedOffset.Duration() < time.Second {
-			t.Errorf("injected after %s, %s", f.Status.InjectedOffset.Duration(), operatortest.Where(f.Status.Conditions))
+		if f.Status.Breach != nil || f.Status.InjectedOffset.Duration < time.Second {
+			t.Errorf("injected after %s, %s", f.Status.InjectedOffset.Duration, operatortest.Where(f.Status.Conditions))
 		}
 	})
 }

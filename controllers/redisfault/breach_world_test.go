@@ -176,7 +176,7 @@ func checkStopped(t *testing.T, w *operatortest.World, f *v1alpha1.RedisFault, v
 		t.Errorf("verdict %s, impact %+v; want %s, and a measured recovery", f.Status.Verdict, f.Status.Impact, verdict)
 	}
 	if f.Status.Overstayed != nil && verdict != v1alpha1.VerdictFail {
-		t.Errorf("overstayed %s", f.Status.Overstayed.Duration())
+		t.Errorf("overstayed %s", f.Status.Overstayed.Duration)
 	}
 	if events := strings.Join(operatortest.TimelineOf(f), " "); !strings.Contains(events, "StopConditionMet") {
 		t.Errorf("timeline: %s", events)

@@ -32,10 +32,10 @@ func TestTruthWallClockOfTheOperatorIsSet(t *testing.T) {
 			}
 			scenario := fmt.Sprintf("the operator's clock is set by %v before a fault", by)
 			near := func(a, b time.Duration) bool { return (a - b).Abs() <= 20*time.Millisecond }
-			outage, recovery := i.Outage.Value.Duration(), i.RecoveryTime.Value.Duration()
+			outage, recovery := i.Outage.Value.Duration, i.RecoveryTime.Value.Duration
 			truth.Report(t, "T2", scenario+": outage", down.String(), outage.String(), near(outage, down))
 			truth.Report(t, "T2", scenario+": recoveryTime", down.String(), recovery.String(), near(recovery, down))
-			at, truly := f.Status.InjectedOffset.Duration(), f.Status.InjectedAt.Sub(f.Status.LoadStartTime.Time)-by
+			at, truly := f.Status.InjectedOffset.Duration, f.Status.InjectedAt.Sub(f.Status.LoadStartTime.Time)-by
 			truth.Report(t, "T2", scenario+": injectedOffset", truly.String(), at.String(), (at-truly).Abs() <= time.Millisecond)
 			if len(i.Doubts) > 0 {
 				t.Errorf("%s: doubts %+v", scenario, i.Doubts)

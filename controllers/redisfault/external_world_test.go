@@ -68,7 +68,7 @@ func checkExternal(
 		s.InjectedAt, began,
 		s.EffectEvidence, operatortest.TimelineOf(f))
 	for _, e := range s.Timeline {
-		w.T.Logf("%9s  %-18s  %s  %s", e.Offset.Duration(), e.Event, e.Object, e.Message)
+		w.T.Logf("%9s  %-18s  %s  %s", e.Offset.Duration, e.Event, e.Object, e.Message)
 	}
 	if operatortest.Reason(s.Conditions) != v1alpha1.ReasonSucceeded || s.MarkedBy != by ||
 		s.Effect != v1alpha1.EffectConfirmed ||
@@ -79,13 +79,13 @@ func checkExternal(
 	if d := s.InjectedAt.Sub(began); d < -20*time.Millisecond || d > 20*time.Millisecond {
 		w.T.Errorf("t0 is %s from when it broke", d)
 	}
-	if d := s.LoadStartTime.Add(s.InjectedOffset.Duration()).Sub(s.InjectedAt.Time); d < -time.Millisecond ||
+	if d := s.LoadStartTime.Add(s.InjectedOffset.Duration).Sub(s.InjectedAt.Time); d < -time.Millisecond ||
 		d > time.Millisecond {
 		w.T.Errorf("t0 by the clock of the run is %s from t0", d)
 	}
 	i, down := s.Impact, redis.DownTime()
-	if d := i.Outage.Value.Duration() - down; d < 0 || d > 20*time.Millisecond || i.RecoveryTime == nil ||
-		i.RecoveryTime.Value.Duration()-down > 100*time.Millisecond {
+	if d := i.Outage.Value.Duration - down; d < 0 || d > 20*time.Millisecond || i.RecoveryTime == nil ||
+		i.RecoveryTime.Value.Duration-down > 100*time.Millisecond {
 		w.T.Errorf("outage %+v, recovery %+v, the server was down for %s", i.Outage, i.RecoveryTime, down)
 	}
 	for _, event := range []string{"Marked", "PodDeleted", "ReplacementCreated", "FirstSuccess", "Recovered"} {

@@ -113,7 +113,7 @@ func TestImpactOfASettingThatIsHeld(t *testing.T) {
 		if active == nil {
 			w.T.Fatalf("no figures while it was active: %+v", f.Status.Impact)
 		}
-		if d := active.Length.Duration(); d < 4900*time.Millisecond || d > 5*time.Second {
+		if d := active.Length.Duration; d < 4900*time.Millisecond || d > 5*time.Second {
 			w.T.Errorf("the figures cover %s, want 5 s in whole intervals", d)
 		}
 		if active.Throughput != "200" || active.Change != "0" || active.ErrorRate != "0" || active.ErrorRateChange != "0" ||

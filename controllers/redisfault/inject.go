@@ -145,7 +145,7 @@ func (r *Reconciler) hit(
 	if err == nil {
 		call.progress, call.err = s.Injector.Inject(ctx, t)
 		call.took = r.Clock.Now().Sub(before.Time)
-		t.InjectionTook = new(v1alpha1.MicrosecondsOf(call.took))
+		t.InjectionTook = new(v1alpha1.DurationOf(call.took))
 	}
 	return call
 }
@@ -192,7 +192,7 @@ func markInjected(ctx context.Context, s *scope.Fault, t *v1alpha1.FaultTarget, 
 		status.InjectedAt = &at
 		status.InjectedOffset = nil
 		if call.offset != nil {
-			status.InjectedOffset = new(v1alpha1.MicrosecondsOf(*call.offset))
+			status.InjectedOffset = new(v1alpha1.DurationOf(*call.offset))
 		}
 	}
 	s.LogOf(ctx, t).Info("Injected", "role", t.Role, "at", at.Time, "took", call.took)

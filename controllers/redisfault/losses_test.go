@@ -52,29 +52,38 @@ func verified(losses ...v1alpha1.LossWindow) *v1alpha1.RedisLoadTest {
 	return test
 }
 
-const second = v1alpha1.Microseconds(1e6)
+// fromStart is a time from the start of the load.
+func fromStart(seconds float64) v1alpha1.Duration {
+	return v1alpha1.DurationOf(time.Duration(seconds * float64(time.Second)))
+}
 
 func TestLossesAreAttributedToFaults(t *testing.T) {
 	test := verified(
 		// before any fault
-		v1alpha1.LossWindow{First: 3 * second, Last: 4 * second, After: 4 * second, Until: 5 * second, Count: 1},
+		v1alpha1.LossWindow{First: fromStart(3), Last: fromStart(4), After: fromStart(4), Until: fromStart(5), Count: 1},
 		// around the first
-		v1alpha1.LossWindow{First: 9*second + 500_000, Last: 12 * second, After: 12 * second, Until: 13 * second, Count: 10},
+		v1alpha1.LossWindow{
+			First: fromStart(9.5),
+			Last:  fromStart(12),
+			After: fromStart(12),
+			Until: fromStart(13),
+			Count: 10,
+		},
 		// later, but before the second
 		v1alpha1.LossWindow{
-			First:  14 * second,
-			Last:   15 * second,
-			After:  15 * second,
-			Until:  16 * second,
+			First:  fromStart(14),
+			Last:   fromStart(15),
+			After:  fromStart(15),
+			Until:  fromStart(16),
 			Count:  5,
 			Errors: 1,
 		},
 		// ends just before the second
 		v1alpha1.LossWindow{
-			First:  20 * second,
-			Last:   29*second + 600_000,
-			After:  29*second + 600_000,
-			Until:  31 * second,
+			First:  fromStart(20),
+			Last:   fromStart(29.6),
+			After:  fromStart(29.6),
+			Until:  fromStart(31),
 			Count:  20,
 			Errors: 1,
 		},
@@ -83,7 +92,7 @@ func TestLossesAreAttributedToFaults(t *testing.T) {
 		struck("c-quiet", 50*time.Second), struck("a-failover", 10*time.Second),
 		struck("b-kill", 30*time.Second),
 	}
-	ms := func(n int64) *v1alpha1.Microseconds { return new(v1alpha1.Microseconds(n * 1000)) }
+	ms := func(n int64) *v1alpha1.Duration { return new(v1alpha1.DurationOf(time.Duration(n) * time.Millisecond)) }
 	for name, want := range map[string]v1alpha1.Impact{
 		"a-failover": {
 			Recovered:  true,
@@ -117,7 +126,7 @@ func TestLossesAreAttributedToFaults(t *testing.T) {
 // Where some absent writes may have been evicted, the losses of a fault have bounds too.
 func TestLossesOfAFaultHaveBounds(t *testing.T) {
 	f := struck("kill", 10*time.Second)
-	test := verified(v1alpha1.LossWindow{First: 11 * second, Last: 12 * second, Count: 10})
+	test := verified(v1alpha1.LossWindow{First: fromStart(11), Last: fromStart(12), Count: 10})
 	test.Status.Verification.LostWrites, test.Status.Verification.LostWritesAtLeast, test.Status.Verification.LostWritesAtMost = nil,
 		new(int64(6)), new(int64(10))
 	s := &scope.Fault{Fault: &f, Test: test}
@@ -173,7 +182,11 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 	f.Spec.Action.Type, f.Status.Effect = v1alpha1.FaultPodKill, v1alpha1.EffectConfirmed
 	f.Status.StartTime, f.Status.RecoveredAt = &metav1.MicroTime{Time: t0.Add(9 * time.Second)},
 		&metav1.MicroTime{Time: t0.Add(11 * time.Second)}
-	f.Status.Impact.RecoveryTime = &v1alpha1.BoundedDuration{Value: 1e6, AtLeast: 1e6, AtMost: 1e6}
+	f.Status.Impact.RecoveryTime = &v1alpha1.BoundedDuration{
+		Value:   v1alpha1.DurationOf(1 * time.Second),
+		AtLeast: v1alpha1.DurationOf(1 * time.Second),
+		AtMost:  v1alpha1.DurationOf(1 * time.Second),
+	}
 	f.Status.Targets = []v1alpha1.FaultTarget{
 		{
 			Pod:        "redis-0",
@@ -212,8 +225,8 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 		t.Errorf("before the ledger was read: %+v, verdict %q", c, status.Verdict)
 	}
 	test.Status.Verification = verified(v1alpha1.LossWindow{
-		First: 11 * second,
-		Last:  12 * second,
+		First: fromStart(11),
+		Last:  fromStart(12),
 		Count: 10,
 	}).Status.Verification
 	if err := c.Status().Update(t.Context(), test); err != nil {

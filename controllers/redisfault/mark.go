@@ -159,7 +159,7 @@ func (r *Reconciler) mark(ctx context.Context, s *scope.Fault) state.Outcome {
 	at := metav1.NewMicroTime(m.At)
 	status.InjectedAt, status.RevertedAt, status.MarkedBy = &at, &at, m.By
 	if m.Offset != nil {
-		status.InjectedOffset = new(v1alpha1.MicrosecondsOf(*m.Offset))
+		status.InjectedOffset = new(v1alpha1.DurationOf(*m.Offset))
 	}
 	timeline.Append(status, m.At, timeline.Marked, "", m.Why)
 	r.replay(s)

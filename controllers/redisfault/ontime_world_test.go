@@ -144,7 +144,7 @@ func TestOverstayedFault(t *testing.T) {
 		operatortest.StartOperator(w.Place, operatortest.Spy{})
 		operatortest.HzIs(t, redis, "10", onTime)
 		f := w.FaultEnds("slow", 2*time.Minute)
-		if d := f.Status.Overstayed; d == nil || d.Duration() < 29*time.Second || d.Duration() > 33*time.Second {
+		if d := f.Status.Overstayed; d == nil || d.Duration < 29*time.Second || d.Duration > 33*time.Second {
 			t.Errorf("overstayed %v, want about 30s", d)
 		}
 		if !hasDoubt(f, "Overstayed") || f.Status.Verdict != v1alpha1.VerdictInconclusive {

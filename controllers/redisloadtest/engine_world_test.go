@@ -79,7 +79,7 @@ func TestRunOfTheEngine(t *testing.T) {
 			operatortest.Number(w.T, string(got.Throughput)) != rate {
 			w.T.Errorf("%+v, want %d requests and no error", got, rate*seconds)
 		}
-		if skew := test.Status.StartSkew; skew == nil || *skew != 0 {
+		if skew := test.Status.StartSkew; skew == nil || skew.Duration != 0 {
 			w.T.Errorf("start skew %v", skew)
 		}
 		operatortest.CheckRecord(w.T, w.Place, test, rate*(seconds+1))

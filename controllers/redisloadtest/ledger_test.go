@@ -58,7 +58,10 @@ func TestVerificationStatus(t *testing.T) {
 	if d := s.Test.Status.Display; d.LostWrites != "36" {
 		t.Errorf("the column shows %q, want 36", d.LostWrites)
 	}
-	want := []v1alpha1.LossWindow{{First: 3e6, Last: 4.5e6, Count: 1}, {First: 14e6, Last: 15e6, Count: 35, Errors: 2}}
+	want := []v1alpha1.LossWindow{
+		{First: v1alpha1.DurationOf(3 * time.Second), Last: v1alpha1.DurationOf(4_500 * time.Millisecond), Count: 1},
+		{First: v1alpha1.DurationOf(14 * time.Second), Last: v1alpha1.DurationOf(15 * time.Second), Count: 35, Errors: 2},
+	}
 	if diff := cmp.Diff(want, v.Losses); diff != "" {
 		t.Error(diff)
 	}

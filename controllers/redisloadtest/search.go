@@ -90,7 +90,7 @@ func judgeTrial(s *scope.Test) {
 					judged.Message = digest.Truncate(judgement.Why, 512)
 				}
 				if sum.Latency.Count > 0 {
-					judged.LatencyP99 = new(v1alpha1.MicrosecondsOf(sum.Latency.P99))
+					judged.LatencyP99 = new(v1alpha1.DurationOf(sum.Latency.P99))
 				}
 				return judgement
 			})

@@ -137,8 +137,8 @@ func (r *Reconciler) setLoadPods(s *scope.Test) {
 		}
 	}
 	if s.Session.Begun == len(s.Session.Pods) && s.Session.Skew >= 0 && s.Session.Begun > 0 {
-		status.StartSkew = new(v1alpha1.MicrosecondsOf(s.Session.Skew))
-		status.ClockUncertainty = new(v1alpha1.MicrosecondsOf(s.Session.SkewUncertainty))
+		status.StartSkew = new(v1alpha1.DurationOf(s.Session.Skew))
+		status.ClockUncertainty = new(v1alpha1.DurationOf(s.Session.SkewUncertainty))
 	}
 }
 
@@ -225,7 +225,7 @@ func setResults(ctx context.Context, s *scope.Test, store resultsStore) error {
 	}
 	s.Test.Status.Results = &v1alpha1.ResultsReference{
 		ConfigMap: children.ResultsName(s.Test.Name),
-		Interval:  v1alpha1.MicrosecondsOf(series.Step),
+		Interval:  v1alpha1.DurationOf(series.Step),
 		Note:      digest.Truncate(strings.Join(series.Notes, " "), 1024),
 	}
 	return nil

@@ -34,12 +34,13 @@ func TestKillLosesAcknowledgedWrites(t *testing.T) {
 			t.Errorf("objectives %+v", o)
 		}
 		i := f.Status.Impact
-		if i == nil || i.LostWrites == nil || *i.LostWrites != *v.LostWrites || i.SawErrors == nil || *i.FirstLost >= 0 ||
-			i.LastLost.Duration() > time.Second {
+		if i == nil || i.LostWrites == nil || *i.LostWrites != *v.LostWrites || i.SawErrors == nil ||
+			i.FirstLost.Duration >= 0 ||
+			i.LastLost.Duration > time.Second {
 			t.Fatalf("the fault is complete without its losses: %+v", i)
 		}
-		t.Logf("lost %d of %d, from %s to %s after the kill; %s", *i.LostWrites, v.Acknowledged, i.FirstLost.Duration(),
-			i.LastLost.Duration(), v.Settings)
+		t.Logf("lost %d of %d, from %s to %s after the kill; %s", *i.LostWrites, v.Acknowledged, i.FirstLost.Duration,
+			i.LastLost.Duration, v.Settings)
 	})
 }
 

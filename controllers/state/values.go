@@ -44,7 +44,7 @@ func ClockDoubts(series *merged.Series) []impact.Doubt {
 // from the clock of the run, or else the difference of the two instants on the wall clock.
 func InjectedAfter(status *v1alpha1.RedisFaultStatus, start time.Time) time.Duration {
 	if status.InjectedOffset != nil {
-		return status.InjectedOffset.Duration()
+		return status.InjectedOffset.Duration
 	}
 	return status.InjectedAt.Sub(start)
 }

@@ -45,7 +45,7 @@ func TestInjectedAfter(t *testing.T) {
 	if got := InjectedAfter(status, start); got != 7*time.Second {
 		t.Errorf("by the wall clock: %v", got)
 	}
-	status.InjectedOffset = new(v1alpha1.MicrosecondsOf(2 * time.Second))
+	status.InjectedOffset = new(v1alpha1.DurationOf(2 * time.Second))
 	if got := InjectedAfter(status, start); got != 2*time.Second {
 		t.Errorf("by the clock of the run: %v", got)
 	}

@@ -171,7 +171,7 @@ func createFault(ctx context.Context, c client.Client, i int) error {
 func finishedFault(f *v1alpha1.RedisFault) v1alpha1.RedisFaultStatus {
 	t0 := time.Now().Add(-time.Hour)
 	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(t0.Add(d))) }
-	us := func(d time.Duration) *v1alpha1.Microseconds { return new(v1alpha1.MicrosecondsOf(d)) }
+	us := func(d time.Duration) *v1alpha1.Duration { return new(v1alpha1.DurationOf(d)) }
 	s := v1alpha1.RedisFaultStatus{
 		ObservedGeneration: 1,
 		StartTime:          at(-time.Second),
@@ -215,11 +215,11 @@ func finishedFault(f *v1alpha1.RedisFault) v1alpha1.RedisFaultStatus {
 			Dip:         &v1alpha1.Dip{Value: "0.949", Of: v1alpha1.DipOfAll},
 			Dips:        &v1alpha1.Dips{All: "0.949"},
 			TotalOutage: &v1alpha1.BoundedDuration{
-				Value:   4_010_000,
-				AtLeast: 4_000_000,
-				AtMost:  4_020_000,
+				Value:   v1alpha1.DurationOf(4_010 * time.Millisecond),
+				AtLeast: v1alpha1.DurationOf(4 * time.Second),
+				AtMost:  v1alpha1.DurationOf(4_020 * time.Millisecond),
 			},
-			ErrorWindow:         4_000_000,
+			ErrorWindow:         v1alpha1.DurationOf(4 * time.Second),
 			Recovered:           true,
 			RecoveredThroughput: "1.001",
 			LostRequests:        40_012,
@@ -242,9 +242,13 @@ func finishedFault(f *v1alpha1.RedisFault) v1alpha1.RedisFaultStatus {
 	}
 	for _, name := range []string{"get", "set", "incr"} {
 		s.Impact.Operations = append(s.Impact.Operations, v1alpha1.OperationImpact{
-			Name:   name,
-			Outage: &v1alpha1.BoundedDuration{Value: 4_010_000, AtLeast: 4_009_000, AtMost: 4_011_000},
-			Dip:    "0.95",
+			Name: name,
+			Outage: &v1alpha1.BoundedDuration{
+				Value:   v1alpha1.DurationOf(4_010 * time.Millisecond),
+				AtLeast: v1alpha1.DurationOf(4_009 * time.Millisecond),
+				AtMost:  v1alpha1.DurationOf(4_011 * time.Millisecond),
+			},
+			Dip: "0.95",
 			Failures: v1alpha1.Failures{
 				FirstError: us(time.Millisecond),
 				LastError:  us(4 * time.Second),

@@ -240,11 +240,11 @@ func failuresOf(f *result.Failures) *v1alpha1.Failures {
 	}
 }
 
-func micros(s result.Seconds) v1alpha1.Microseconds {
-	return v1alpha1.MicrosecondsOf(time.Duration(s))
+func micros(s result.Seconds) v1alpha1.Duration {
+	return v1alpha1.DurationOf(time.Duration(s))
 }
 
-func microsIf(s *result.Seconds) *v1alpha1.Microseconds {
+func microsIf(s *result.Seconds) *v1alpha1.Duration {
 	if s == nil {
 		return nil
 	}
@@ -260,7 +260,7 @@ func decimal(x *float64) v1alpha1.Decimal {
 }
 
 // p99 returns nil if nothing was measured.
-func p99(of *result.Quantiles) *v1alpha1.Microseconds {
+func p99(of *result.Quantiles) *v1alpha1.Duration {
 	if of == nil {
 		return nil
 	}

@@ -227,9 +227,9 @@ func lostOf(i *v1alpha1.Impact) *result.AttributedLoss {
 	}
 }
 
-// Objective is an objective of a status as results have it: durations in seconds.
+// Objective is an objective of a status as results have it.
 func Objective(o *v1alpha1.ObjectiveResult) result.Objective {
-	out := result.Objective{
+	return result.Objective{
 		Name:    o.Name,
 		Unit:    units[o.Unit],
 		Limit:   numberOr0(o.Limit),
@@ -239,23 +239,14 @@ func Objective(o *v1alpha1.ObjectiveResult) result.Objective {
 		Met:     o.Met,
 		Message: o.Message,
 	}
-	if o.Unit == v1alpha1.UnitMicroseconds {
-		out.Limit /= 1e6
-		for _, x := range []*float64{out.Actual, out.AtLeast, out.AtMost} {
-			if x != nil {
-				*x /= 1e6
-			}
-		}
-	}
-	return out
 }
 
 // units are the units of a result, for those of a status.
 var units = map[v1alpha1.Unit]result.Unit{
-	v1alpha1.UnitCount:        result.UnitCount,
-	v1alpha1.UnitShare:        result.UnitShare,
-	v1alpha1.UnitMicroseconds: result.UnitSeconds,
-	v1alpha1.UnitPerSecond:    result.UnitPerSecond,
+	v1alpha1.UnitCount:     result.UnitCount,
+	v1alpha1.UnitShare:     result.UnitShare,
+	v1alpha1.UnitSeconds:   result.UnitSeconds,
+	v1alpha1.UnitPerSecond: result.UnitPerSecond,
 }
 
 func readOutage(b *v1alpha1.BoundedDuration, of string, shard *int32) *result.FaultOutage {
@@ -289,18 +280,21 @@ func boundsIf(b *v1alpha1.BoundedDuration) *result.BoundedSeconds {
 }
 
 // quantiles is nil if neither was measured.
-func quantiles(p50, p99 *v1alpha1.Microseconds) *result.Quantiles {
+func quantiles(p50, p99 *v1alpha1.Duration) *result.Quantiles {
 	if p50 == nil && p99 == nil {
 		return nil
 	}
-	return &result.Quantiles{P50: secondsOf(ptr.Deref(p50, 0)), P99: secondsOf(ptr.Deref(p99, 0))}
+	return &result.Quantiles{
+		P50: secondsOf(ptr.Deref(p50, v1alpha1.Duration{})),
+		P99: secondsOf(ptr.Deref(p99, v1alpha1.Duration{})),
+	}
 }
 
-func secondsOf(m v1alpha1.Microseconds) result.Seconds {
-	return result.Seconds(m.Duration())
+func secondsOf(m v1alpha1.Duration) result.Seconds {
+	return result.Seconds(m.Duration)
 }
 
-func secondsIf(m *v1alpha1.Microseconds) *result.Seconds {
+func secondsIf(m *v1alpha1.Duration) *result.Seconds {
 	if m == nil {
 		return nil
 	}

@@ -83,8 +83,7 @@ func workloadOf(figures []result.Figure) []v1alpha1.WorkloadFigure {
 		case f.Share != nil:
 			w.Unit, w.Value = v1alpha1.UnitShare, v1alpha1.DecimalOf(*f.Share)
 		case f.Seconds != nil:
-			w.Unit = v1alpha1.UnitMicroseconds
-			w.Value = v1alpha1.Decimal(strconv.FormatInt(int64(micros(*f.Seconds)), 10))
+			w.Unit, w.Value = v1alpha1.UnitSeconds, micros(*f.Seconds).InSeconds()
 		case f.Count != nil:
 			w.Unit = v1alpha1.UnitCount
 			w.Value = v1alpha1.Decimal(strconv.FormatUint(*f.Count, 10))
@@ -175,7 +174,7 @@ func RoundTrip(r *result.RoundTrip) *v1alpha1.RoundTrip {
 	}
 	out := &v1alpha1.RoundTrip{ShareOfLatency: decimal(r.ShareOfLatency)}
 	for _, one := range []struct {
-		to   **v1alpha1.Microseconds
+		to   **v1alpha1.Duration
 		from *result.Seconds
 	}{{&out.Idle, r.Idle}, {&out.Farthest, r.Farthest}, {&out.UnderLoad, r.UnderLoad}} {
 		if one.from != nil {

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"math"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -37,7 +38,7 @@ func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load
 			ErrorRate:  numberOr0(sum.ErrorRate),
 			Latency:    quantilesOf(sum.Latency),
 		}
-		l.MaxLag = secondsOf(ptr.Deref(sum.MaxLag, 0))
+		l.MaxLag = secondsOf(ptr.Deref(sum.MaxLag, v1alpha1.Duration{}))
 		for _, e := range sum.ErrorsByClass {
 			l.Errors = append(l.Errors, result.ErrorCount{Class: e.Class, Count: uint64(e.Count)})
 		}
@@ -128,8 +129,8 @@ func workloadFigure(f *v1alpha1.WorkloadFigure) result.Figure {
 	switch f.Unit {
 	case v1alpha1.UnitShare:
 		out.Share = new(numberOr0(f.Value))
-	case v1alpha1.UnitMicroseconds:
-		out.Seconds = new(result.Seconds(numberOr0(f.Value) * float64(time.Microsecond)))
+	case v1alpha1.UnitSeconds:
+		out.Seconds = new(result.Seconds(math.Round(numberOr0(f.Value) * float64(time.Second))))
 	default:
 		out.Count = new(uint64(numberOr0(f.Value)))
 	}

@@ -24,11 +24,11 @@ summary:
   unknown: 3
   throughput: "99.5"
   errorRate: "0.01"
-  outage: {value: 2000000, atLeast: 1900000, atMost: 2100000, of: Shard, shard: 2}
+  outage: {value: 2s, atLeast: 1.9s, atMost: 2.1s, of: Shard, shard: 2}
 search:
   rate: 500
   trials:
-  - {rate: 500, met: true, throughput: "499", latencyP99: 3000}
+  - {rate: 500, met: true, throughput: "499", latencyP99: 3ms}
   - {rate: 1000}
 `), &status); err != nil {
 		t.Fatal(err)

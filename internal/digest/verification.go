@@ -39,7 +39,7 @@ func VerificationOf(v *v1alpha1.Verification, start time.Time) *result.Verificat
 			Reads:     uint64(st.Reads),
 			Stale:     uint64(st.Stale),
 			MaxWrites: uint64(st.MaxWrites),
-			MaxBehind: result.Seconds(st.MaxBehind.Duration()),
+			MaxBehind: result.Seconds(st.MaxBehind.Duration),
 			Backwards: uint64(st.Backwards),
 		}
 	}
@@ -109,12 +109,12 @@ func Ledger(l *record.Ledger, start time.Time) *v1alpha1.Verification {
 		v.SawErrors = new(l.Errors > 0)
 		for _, loss := range l.Losses {
 			v.Losses = append(v.Losses, v1alpha1.LossWindow{
-				First:  v1alpha1.MicrosecondsOf(time.Duration(loss.First)),
-				Last:   v1alpha1.MicrosecondsOf(time.Duration(loss.Last)),
+				First:  v1alpha1.DurationOf(time.Duration(loss.First)),
+				Last:   v1alpha1.DurationOf(time.Duration(loss.Last)),
 				Count:  int64(loss.Count),
 				Errors: int64(loss.Errors),
-				After:  v1alpha1.MicrosecondsOf(time.Duration(loss.After)),
-				Until:  v1alpha1.MicrosecondsOf(time.Duration(loss.Until)),
+				After:  v1alpha1.DurationOf(time.Duration(loss.After)),
+				Until:  v1alpha1.DurationOf(time.Duration(loss.Until)),
 			})
 		}
 	}
@@ -123,7 +123,7 @@ func Ledger(l *record.Ledger, start time.Time) *v1alpha1.Verification {
 			Reads:     int64(l.Stale.Reads),
 			Stale:     int64(l.Stale.Stale),
 			MaxWrites: int64(l.Stale.MaxWrites),
-			MaxBehind: v1alpha1.MicrosecondsOf(time.Duration(l.Stale.MaxBehind)),
+			MaxBehind: v1alpha1.DurationOf(time.Duration(l.Stale.MaxBehind)),
 			Backwards: int64(l.Stale.NonMonotonic + l.Stale.RolledBack),
 		}
 	}

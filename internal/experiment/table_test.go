@@ -75,7 +75,8 @@ func TestNoSuccessIsNoSameLatency(t *testing.T) {
 		}
 	})
 	got := row(t, Table([]Cell{cellOf("ok", 0, nil), dead}, asked(compare.LatencyP99)), compare.LatencyP99)
-	if got.Repeats != 6 || got.Verdict != "Worse" && got.Verdict != "Inconclusive" || got.NotWorse != nil && *got.NotWorse ||
+	if got.Repeats != 6 || got.Verdict != "Worse" && got.Verdict != "Inconclusive" ||
+		got.NotWorse != nil && *got.NotWorse ||
 		!got.MedianAtLeast {
 		t.Errorf("%+v", got)
 	}
@@ -274,7 +275,7 @@ func TestLoadWithoutASuccess(t *testing.T) {
 		of.Status.Summary = &v1alpha1.LoadSummary{
 			Requests: 9,
 			Errors:   9,
-			Outage:   &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 49e6}},
+			Outage:   &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: v1alpha1.DurationOf(49 * time.Second)}},
 		}
 		run := OfObjects(of, nil, result.Run{})
 		if got := run.Values["latencyP99"]; got != (Value{Value: test.want, Censored: true}) ||
@@ -302,7 +303,9 @@ func TestRunOfWhatWasKept(t *testing.T) {
 	kill := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill", UID: "u"}, Status: v1alpha1.RedisFaultStatus{
 		InjectedAt: new(metav1.NowMicro()),
 		Verdict:    v1alpha1.VerdictPass,
-		Impact:     &v1alpha1.Impact{Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1e6}}},
+		Impact: &v1alpha1.Impact{
+			Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: v1alpha1.DurationOf(1 * time.Second)}},
+		},
 	}}
 	load := &result.Load{
 		Outcome:       result.Finished,

@@ -20,7 +20,7 @@ type Progress struct {
 	recorded       *metav1.MicroTime // status.startTime: it identifies the record
 	targets        []v1alpha1.FaultTarget
 	injectedAt     *metav1.MicroTime
-	injectedOffset *v1alpha1.Microseconds
+	injectedOffset *v1alpha1.Duration
 	revertingSince *metav1.MicroTime
 	revertedAt     *metav1.MicroTime
 	breach         *v1alpha1.Breach // why the revert began

@@ -99,7 +99,7 @@ func inject(s *v1alpha1.RedisFaultStatus) {
 		t.IntendedAt = &now
 		t.InjectedAt = &now
 		t.ActiveAt = &now
-		t.InjectionTook = new(v1alpha1.Microseconds(123_456))
+		t.InjectionTook = new(v1alpha1.DurationOf(123_456 * time.Microsecond))
 		t.Attempts = 1
 	}
 	for i := range 256 {

@@ -267,7 +267,7 @@ func collectFault(out chan<- prometheus.Metric, of []string, status *v1alpha1.Re
 	at(faultReverted, status.RevertedAt)
 	at(faultRecovered, status.RecoveredAt)
 	if late := status.Overstayed; late != nil {
-		faultOverstayed.set(out, late.Duration().Seconds(), of...)
+		faultOverstayed.set(out, late.Duration.Seconds(), of...)
 	}
 	if status.StartTime == nil { // no targets are recorded yet
 		return
@@ -285,11 +285,10 @@ func collectFault(out chan<- prometheus.Metric, of []string, status *v1alpha1.Re
 	faultRevertsAbandoned.set(out, float64(abandoned), of...)
 }
 
-// collectImpact sends the figures of a fault. They are numbers in the status, in microseconds,
-// counts and decimals.
+// collectImpact sends the figures of a fault.
 func collectImpact(out chan<- prometheus.Metric, of []string, i *v1alpha1.Impact) {
 	// not Duration.Seconds, which is inexact in the last digit
-	seconds := func(d v1alpha1.Microseconds) float64 { return float64(d) / 1e6 }
+	seconds := func(d v1alpha1.Duration) float64 { return float64(d.Microseconds()) / 1e6 }
 	if i.Outage != nil {
 		faultOutage.set(out, seconds(i.Outage.Value), of...)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,16 +27,20 @@ func kill(name string) v1alpha1.RedisFault {
 			RecoveredAt:    at(140),
 			SettledTime:    at(150),
 			CompletionTime: at(160),
-			Overstayed:     new(v1alpha1.Microseconds(3_000_000)),
+			Overstayed:     new(v1alpha1.DurationOf(3 * time.Second)),
 			Targets:        []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAttempts: 3}, {Pod: "redis-1", RevertAbandoned: true}},
 			Effect:         v1alpha1.EffectConfirmed,
 			Verdict:        v1alpha1.VerdictFail,
 			Conditions:     []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
 			Impact: &v1alpha1.Impact{
 				Outage: &v1alpha1.Outage{
-					BoundedDuration: v1alpha1.BoundedDuration{Value: 400_000, AtLeast: 390_000, AtMost: 410_000},
+					BoundedDuration: v1alpha1.BoundedDuration{
+						Value:   v1alpha1.DurationOf(400 * time.Millisecond),
+						AtLeast: v1alpha1.DurationOf(390 * time.Millisecond),
+						AtMost:  v1alpha1.DurationOf(410 * time.Millisecond),
+					},
 				},
-				RecoveryTime: &v1alpha1.BoundedDuration{Value: 1_100_000},
+				RecoveryTime: &v1alpha1.BoundedDuration{Value: v1alpha1.DurationOf(1_100 * time.Millisecond)},
 				Dip:          &v1alpha1.Dip{Value: "0.94"},
 				LostWrites:   new(int64(7)),
 			},
@@ -57,8 +62,8 @@ func TestFaultStored(t *testing.T) {
 		s.StartTime, s.Targets = at(1), []v1alpha1.FaultTarget{{Pod: "redis-0"}, {Pod: "redis-1"}}
 	})
 	step(func(s *v1alpha1.RedisFaultStatus) { s.InjectedAt = at(2) })
-	step(func(s *v1alpha1.RedisFaultStatus) { s.Overstayed = new(v1alpha1.Microseconds(2_100_000)) })
-	step(func(s *v1alpha1.RedisFaultStatus) { s.Overstayed = new(v1alpha1.Microseconds(3_100_000)) })
+	step(func(s *v1alpha1.RedisFaultStatus) { s.Overstayed = new(v1alpha1.DurationOf(2_100 * time.Millisecond)) })
+	step(func(s *v1alpha1.RedisFaultStatus) { s.Overstayed = new(v1alpha1.DurationOf(3_100 * time.Millisecond)) })
 	step(func(s *v1alpha1.RedisFaultStatus) { s.Targets[1].RevertAbandoned = true })
 	step(func(s *v1alpha1.RedisFaultStatus) { s.Targets[0].RevertAbandoned, s.RevertedAt = true, at(3) })
 	step(func(s *v1alpha1.RedisFaultStatus) { s.SettledTime = at(4) })

@@ -226,7 +226,7 @@ func newEvent(
 ) v1alpha1.TimelineEvent {
 	return v1alpha1.TimelineEvent{
 		At:      metav1.NewMicroTime(at),
-		Offset:  v1alpha1.MicrosecondsOf(at.Sub(t0.Time)),
+		Offset:  v1alpha1.DurationOf(at.Sub(t0.Time)),
 		Event:   name,
 		Object:  object,
 		Message: digest.Truncate(message, 512),
@@ -279,5 +279,5 @@ func Took(t *v1alpha1.FaultTarget) time.Duration {
 	if t.InjectionTook == nil {
 		return 0
 	}
-	return t.InjectionTook.Duration()
+	return t.InjectionTook.Duration
 }

@@ -165,8 +165,8 @@ func TestClientEvents(t *testing.T) {
 	if got := timelineText(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {
 		t.Errorf("timeline %s", got)
 	}
-	if got := s.Timeline[3].Offset; got != 1_200_000 {
-		t.Errorf("recovered at %d us", got)
+	if got := s.Timeline[3].Offset; got.Duration != 1200*time.Millisecond {
+		t.Errorf("recovered at %s", got)
 	}
 	s = hit()
 	AddClients(s, &impact.Impact{

@@ -54,7 +54,7 @@ func TestApplication(t *testing.T) {
 		s[0].CPU == nil || s[0].CPU.Limit == nil || *s[0].CPU.Limit != 1000 || s[0].BytesIn == "" || s[0].RSS.Max < 1<<20 {
 		t.Errorf("servers %s, want redis-0", asJSON(t, s))
 	}
-	if r := test.Status.RoundTrip; r == nil || r.Idle == nil || *r.Idle == 0 || r.UnderLoad == nil ||
+	if r := test.Status.RoundTrip; r == nil || r.Idle == nil || r.Idle.Duration == 0 || r.UnderLoad == nil ||
 		r.ShareOfLatency != "" {
 		t.Errorf("round trip %s", asJSON(t, r))
 	}

@@ -75,12 +75,12 @@ func (n *namespace) isMeasured(fault *v1alpha1.RedisFault, killed time.Time) {
 	if late := status.InjectedAt.Sub(killed); late < -time.Second || late > patience {
 		n.Errorf("t0 is %s after the pod was deleted", late)
 	}
-	if status.Impact.Outage == nil || status.Impact.Outage.Value.Duration() == 0 {
+	if status.Impact.Outage == nil || status.Impact.Outage.Value.Duration == 0 {
 		n.Errorf("the outage is %+v", status.Impact.Outage)
 	}
 	var events []string
 	for _, e := range status.Timeline {
-		n.Logf("%10s  %-20s %-8s %s", e.Offset.Duration(), e.Event, e.Object, e.Message)
+		n.Logf("%10s  %-20s %-8s %s", e.Offset.Duration, e.Event, e.Object, e.Message)
 		events = append(events, e.Event)
 	}
 	for _, want := range []string{"Marked", "PodDeleted", "ContainerStarted", "Recovered"} {

@@ -83,7 +83,7 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map
 		"timeToImpact":        durationText(i.TimeToImpact),
 		"probeOutage":         durationText(i.Outages.Probe),
 		"shardOutage":         durationText(shardOutage),
-		"errorWindow":         format.Duration(i.ErrorWindow.Duration()),
+		"errorWindow":         format.Duration(i.ErrorWindow.Duration),
 		"recoveredThroughput": shareText(i.RecoveredThroughput),
 	} {
 		if value != "" {
@@ -197,7 +197,7 @@ func durationText(d *v1alpha1.BoundedDuration) string {
 	if d == nil {
 		return ""
 	}
-	return format.Duration(d.Value.Duration())
+	return format.Duration(d.Value.Duration)
 }
 
 // withUnit is text that a program would have to parse to get a figure.

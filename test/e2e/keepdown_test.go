@@ -23,7 +23,8 @@ func TestKeepDown(t *testing.T) {
 	fault := &v1alpha1.RedisFault{}
 	n.sample("podkill-keepdown.yaml", fault)
 	fault.Spec.Trigger = v1alpha1.FaultTrigger{After: span(15 * time.Second)} // 10 s after the warm-up: the baseline
-	fault.Spec.Duration = span(40 * time.Second)                              // a busy machine may need more than the sample's
+	// a busy machine may need more than the sample's
+	fault.Spec.Duration = span(40 * time.Second)
 	n.create(fault)
 	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
 

@@ -309,7 +309,7 @@ func (l layout) sane(fault *v1alpha1.RedisFault) {
 		l.Fatalf("%s: impact %+v", fault.Name, i)
 	}
 	baseline, err := number(string(i.BaselineTPS))
-	outage := i.Outage.Value.Duration()
+	outage := i.Outage.Value.Duration
 	if err != nil || baseline < 100 || baseline > 220 || outage < 0 || outage > time.Minute ||
 		outage == 0 && fault.Spec.Action.Type == v1alpha1.FaultPodKill || i.Recovered != (i.RecoveryTime != nil) {
 		l.Errorf("%s: impact %+v", fault.Name, i)

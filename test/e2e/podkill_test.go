@@ -108,7 +108,7 @@ func (n *namespace) checkTimeline(fault *v1alpha1.RedisFault, events ...string) 
 	n.Helper()
 	var held []string
 	for k, e := range fault.Status.Timeline {
-		n.Logf("%10s  %-20s %-8s %s", format.Duration(e.Offset.Duration()), e.Event, e.Object, e.Message)
+		n.Logf("%10s  %-20s %-8s %s", format.Duration(e.Offset.Duration), e.Event, e.Object, e.Message)
 		held = append(held, e.Event)
 		if k > 0 && e.Event == "Injected" {
 			n.Error("the timeline has a second injection")
@@ -116,8 +116,8 @@ func (n *namespace) checkTimeline(fault *v1alpha1.RedisFault, events ...string) 
 		if k > 0 && e.At.Time.Before(fault.Status.Timeline[k-1].At.Time) {
 			n.Errorf("the timeline is out of order at %s", e.Event)
 		}
-		if want := e.At.Sub(fault.Status.InjectedAt.Time); (e.Offset.Duration() - want).Abs() > time.Microsecond {
-			n.Errorf("%s is at offset %s, want %s", e.Event, e.Offset.Duration(), want)
+		if want := e.At.Sub(fault.Status.InjectedAt.Time); (e.Offset.Duration - want).Abs() > time.Microsecond {
+			n.Errorf("%s is at offset %s, want %s", e.Event, e.Offset.Duration, want)
 		}
 	}
 	for _, e := range events {
@@ -140,10 +140,10 @@ func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 	}
 	var sum time.Duration
 	for _, p := range i.Phases {
-		n.Logf("%10s  until %-20s %s", format.Duration(p.Duration.Value.Duration()), p.Name, p.Source)
-		sum += p.Duration.Value.Duration()
+		n.Logf("%10s  until %-20s %s", format.Duration(p.Duration.Value.Duration), p.Name, p.Source)
+		sum += p.Duration.Value.Duration
 	}
-	if whole := i.RecoveryTime.Value.Duration(); (sum - whole).Abs() > time.Duration(len(i.Phases))*time.Microsecond {
+	if whole := i.RecoveryTime.Value.Duration; (sum - whole).Abs() > time.Duration(len(i.Phases))*time.Microsecond {
 		n.Errorf("the phases are %s together, recovery took %s", sum, whole)
 	}
 }
@@ -170,7 +170,7 @@ func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, s
 		{"watcherOverOutage", &i.Outage.BoundedDuration, series.Gaps()},
 		{"watcherOverProbeOutage", i.Outages.Probe, series.ProbeGaps()},
 	} {
-		reported := c.outage.Value.Duration()
+		reported := c.outage.Value.Duration
 		n.figure("podKill", c.name, (length - reported).Round(time.Millisecond).String())
 		if !slices.ContainsFunc(c.gaps, func(g record.Gap) bool {
 			began, ended := series.Start.Add(time.Duration(g.From)), series.Start.Add(time.Duration(g.To))
@@ -206,7 +206,7 @@ func (n *namespace) checkLoadTest(test *v1alpha1.RedisLoadTest, fault *v1alpha1.
 	}
 	n.figure("podKill", "throughput", status.Display.TPS)
 	n.figure("podKill", "errorRate", status.Display.Errors)
-	n.figure("podKill", "startSkew", format.Duration(status.StartSkew.Duration()))
+	n.figure("podKill", "startSkew", format.Duration(status.StartSkew.Duration))
 }
 
 // offset is when an event of a fault's timeline was, counted from the injection; a day if there is none.

@@ -27,14 +27,14 @@ func (w *workloadRun) checkEnd(n *namespace, test *v1alpha1.RedisLoadTest) {
 	s := test.Status.Summary
 	n.Logf("%s: %s\n%s\n%s", test.Status.Verdict, test.Status.Display.TPS, asJSON(n.T, s),
 		asJSON(n.T, test.Status.Bottleneck))
-	if s.Requests == 0 || s.Errors != 0 || s.Latency == nil || s.Latency.P50 == 0 {
+	if s.Requests == 0 || s.Errors != 0 || s.Latency == nil || s.Latency.P50.Duration == 0 {
 		n.Errorf("%d requests, %d errors, latency %+v", s.Requests, s.Errors, s.Latency)
 	}
 	var names []string
 	sum := int64(0)
 	for _, op := range s.Operations {
 		names, sum = append(names, op.Name), sum+op.Requests
-		if op.Requests == 0 || op.Latency == nil || op.Latency.P50 == 0 || valueOf(n, op.Throughput) == 0 {
+		if op.Requests == 0 || op.Latency == nil || op.Latency.P50.Duration == 0 || valueOf(n, op.Throughput) == 0 {
 			n.Errorf("operation %+v", op)
 		}
 	}
@@ -167,7 +167,7 @@ func checkCacheAside(n *namespace, f *finishedLoad) {
 		n.Errorf("hitRatio is %v of %v hits and %v misses", ratio, hits, misses)
 	}
 	for _, name := range []string{"cacheTime", "databaseTime"} {
-		if mean := f.figure(n, name, v1alpha1.UnitMicroseconds); !(mean > 0) {
+		if mean := f.figure(n, name, v1alpha1.UnitSeconds); !(mean > 0) {
 			n.Errorf("%s is %v", name, mean)
 		}
 	}
@@ -184,7 +184,7 @@ func checkCacheAside(n *namespace, f *finishedLoad) {
 
 // checkDatabaseOnly: every read took time in the database, and none left anything in Redis.
 func checkDatabaseOnly(n *namespace, f *finishedLoad) {
-	if mean := f.figure(n, "databaseTime", v1alpha1.UnitMicroseconds); !(mean > 0) || len(f.Status.Summary.Workload) != 1 {
+	if mean := f.figure(n, "databaseTime", v1alpha1.UnitSeconds); !(mean > 0) || len(f.Status.Summary.Workload) != 1 {
 		n.Errorf("figures %+v, want databaseTime", f.Status.Summary.Workload)
 	}
 	probes := n.keys(f.Spec.Workload.Keyspace.Prefix + "probe:*")
@@ -206,7 +206,7 @@ func checkHTTP(n *namespace, f *finishedLoad) {
 		n.Errorf("%v answers of status 200 to 299 to %d requests", got, f.Status.Summary.Requests)
 	}
 	for _, name := range []string{"connectTime", "firstByteTime", "bodyTime"} {
-		if mean := f.figure(n, name, v1alpha1.UnitMicroseconds); !(mean > 0) {
+		if mean := f.figure(n, name, v1alpha1.UnitSeconds); !(mean > 0) {
 			n.Errorf("%s is %v", name, mean)
 		}
 	}

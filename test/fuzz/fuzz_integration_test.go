@@ -229,8 +229,13 @@ func conditions(d stage.Draw, kinds ...string) []metav1.Condition {
 var words = []v1alpha1.Decimal{"", "1", "0.99", "99%", "-5", "nonsense", "NaN", "∞"}
 
 func bounded(d stage.Draw) *v1alpha1.BoundedDuration {
-	return stage.Pick(d, nil, &v1alpha1.BoundedDuration{}, &v1alpha1.BoundedDuration{Value: -1, AtMost: math.MaxInt64},
-		&v1alpha1.BoundedDuration{Value: 5e6, AtLeast: 4e6, AtMost: 6e6})
+	return stage.Pick(d, nil, &v1alpha1.BoundedDuration{},
+		&v1alpha1.BoundedDuration{Value: v1alpha1.DurationOf(-time.Microsecond), AtMost: v1alpha1.DurationOf(math.MaxInt64)},
+		&v1alpha1.BoundedDuration{
+			Value:   v1alpha1.DurationOf(5 * time.Second),
+			AtLeast: v1alpha1.DurationOf(4 * time.Second),
+			AtMost:  v1alpha1.DurationOf(6 * time.Second),
+		})
 }
 
 func outage(d stage.Draw) *v1alpha1.Outage {

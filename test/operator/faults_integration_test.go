@@ -39,12 +39,12 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *operatortest.Redis
 		"outage":         &i.Outage.BoundedDuration,
 		"probe's outage": i.Outages.Probe,
 	} {
-		if figure == nil || figure.Value.Duration() < gone || figure.Value.Duration() > down+slack {
+		if figure == nil || figure.Value.Duration < gone || figure.Value.Duration > down+slack {
 			t.Errorf("%s is %+v, the server was down for %s to %s", name, figure, gone, down)
 		}
 	}
 	// The throughput must stay recovered for 10 s, and every stall of the machine delays that.
-	if i.Recovered && i.RecoveryTime.Value.Duration() < gone ||
+	if i.Recovered && i.RecoveryTime.Value.Duration < gone ||
 		!i.Recovered && !operatortest.StalledSince(st.InjectedAt.Time) {
 		t.Errorf("recovered %v after %+v, the server was down for %s to %s", i.Recovered, i.RecoveryTime, gone, down)
 	}
@@ -54,7 +54,7 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *operatortest.Redis
 		i.LostRequests < 0 {
 		t.Errorf("dip %s, %d errors, %d lost", i.Dip.Value, i.Errors, i.LostRequests)
 	}
-	if at := i.TimeToImpact; at == nil || at.Value.Duration() > slack {
+	if at := i.TimeToImpact; at == nil || at.Value.Duration > slack {
 		t.Errorf("time to impact %+v", at)
 	}
 	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {

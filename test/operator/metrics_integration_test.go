@@ -112,7 +112,11 @@ func recoveredEarlier(p *operatortest.Place, name string) {
 		SettledTime:    ago(49 * time.Second),
 		CompletionTime: ago(48 * time.Second),
 		Impact: &v1alpha1.Impact{
-			RecoveryTime: &v1alpha1.BoundedDuration{Value: 1_000_000, AtLeast: 1_000_000, AtMost: 1_000_000},
+			RecoveryTime: &v1alpha1.BoundedDuration{
+				Value:   v1alpha1.DurationOf(1 * time.Second),
+				AtLeast: v1alpha1.DurationOf(1 * time.Second),
+				AtMost:  v1alpha1.DurationOf(1 * time.Second),
+			},
 		},
 		Conditions: []metav1.Condition{
 			{

@@ -86,7 +86,7 @@ func TestCompleteRun(t *testing.T) {
 		!slices.Equal(st.Target.Addresses, []string{p.Redis.Address()}) {
 		t.Errorf("target %+v", st.Target)
 	}
-	if st.StartSkew == nil || st.StartSkew.Duration() > 10*time.Second || st.ClockUncertainty == nil {
+	if st.StartSkew == nil || st.StartSkew.Duration > 10*time.Second || st.ClockUncertainty == nil {
 		t.Fatalf("start skew %v, clock uncertainty %v", st.StartSkew, st.ClockUncertainty)
 	}
 	if st.Redis == nil || st.Redis.Restarts != 0 || st.StartTime == nil || st.CompletionTime == nil ||
@@ -99,5 +99,5 @@ func TestCompleteRun(t *testing.T) {
 	if p.Operator.Sessions.Find(test.UID) != nil {
 		t.Error("the session of a finished test is kept")
 	}
-	t.Logf("skew %s ± %s", st.StartSkew.Duration(), st.ClockUncertainty.Duration())
+	t.Logf("skew %s ± %s", st.StartSkew.Duration, st.ClockUncertainty.Duration)
 }

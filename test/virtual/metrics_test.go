@@ -57,10 +57,10 @@ func TestMetricsOfAPodKill(t *testing.T) {
 				float64(test.Status.Summary.Requests - test.Status.Summary.Errors),
 			},
 			"outage": {
-				1e6 * e.Sum("redquake_fault_outage_seconds", "fault=kill", "type=PodKill"),
-				float64(f.Status.Impact.Outage.Value),
+				e.Sum("redquake_fault_outage_seconds", "fault=kill", "type=PodKill"),
+				f.Status.Impact.Outage.Value.Seconds(),
 			},
-			"recovery":   {1e6 * e.Sum("redquake_fault_recovery_seconds"), float64(f.Status.Impact.RecoveryTime.Value)},
+			"recovery":   {e.Sum("redquake_fault_recovery_seconds"), f.Status.Impact.RecoveryTime.Value.Seconds()},
 			"dip":        {e.Sum("redquake_fault_dip_ratio"), operatortest.Number(w.T, string(f.Status.Impact.Dip.Value))},
 			"injected":   {e.Sum("redquake_fault_injected_timestamp_seconds"), float64(f.Status.InjectedAt.UnixMicro()) / 1e6},
 			"injections": {e.Sum("redquake_fault_injections_total"), 1},

@@ -77,7 +77,7 @@ func Phases(f *v1alpha1.RedisFault) string {
 	var parts []string
 	for _, p := range f.Status.Impact.Phases {
 		if p.Duration != nil {
-			parts = append(parts, p.Name+" "+format.Duration(p.Duration.Value.Duration()))
+			parts = append(parts, p.Name+" "+format.Duration(p.Duration.Value.Duration))
 		}
 	}
 	return "recovery = " + strings.Join(parts, " + ")
@@ -88,8 +88,8 @@ func Phases(f *v1alpha1.RedisFault) string {
 func Event(e *v1alpha1.TimelineEvent, injected bool, layout string) string {
 	offset := ""
 	if injected {
-		offset = format.Duration(e.Offset.Duration())
-		if e.Offset >= 0 {
+		offset = format.Duration(e.Offset.Duration)
+		if e.Offset.Duration >= 0 {
 			offset = "+" + offset
 		}
 	}

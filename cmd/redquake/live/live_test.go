@@ -55,7 +55,7 @@ func fault() *v1alpha1.RedisFault {
 	at := func(after time.Duration, event, object, message string) v1alpha1.TimelineEvent {
 		return v1alpha1.TimelineEvent{
 			At:      metav1.NewMicroTime(start.Add(20*time.Second + after)),
-			Offset:  v1alpha1.MicrosecondsOf(after),
+			Offset:  v1alpha1.DurationOf(after),
 			Event:   event,
 			Object:  object,
 			Message: message,
@@ -173,7 +173,7 @@ func TestPage(t *testing.T) {
 		metav1.ConditionTrue)
 	over.Status.Verdict, over.Status.Display.Recovery = v1alpha1.VerdictPass, "1.11s"
 	bounded := func(d time.Duration) *v1alpha1.BoundedDuration {
-		return &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(d)}
+		return &v1alpha1.BoundedDuration{Value: v1alpha1.DurationOf(d)}
 	}
 	over.Status.Impact = &v1alpha1.Impact{Phases: []v1alpha1.Phase{
 		{Name: "PodDeleted", Duration: bounded(30 * time.Millisecond)},
@@ -286,7 +286,7 @@ func TestPlain(t *testing.T) {
 	f.Status.Conditions = conditions(v1alpha1.ReasonSucceeded, "outage 1.08s, recovered after 1.11s", metav1.ConditionTrue)
 	f.Status.Verdict = v1alpha1.VerdictPass
 	f.Status.Timeline = append(f.Status.Timeline, v1alpha1.TimelineEvent{
-		Offset:  1_110_000,
+		Offset:  v1alpha1.DurationOf(1_110 * time.Millisecond),
 		Event:   "Recovered",
 		Message: "2000/s",
 	})

@@ -113,16 +113,19 @@ func setInjected(s *scope.Fault, reason string) {
 		injected = state.ConditionStatus(s.Fault.Status.InjectedAt != nil)
 		message = "something else breaks Redis; " + message
 	}
-	setCondition(s, v1alpha1.ConditionInjected, injected, reason, message)
+	setStep(s, v1alpha1.ConditionInjected, injected, reason, message)
 }
 
 func setReverted(s *scope.Fault, reason string) {
 	status := &s.Fault.Status
 	reverted := allTargets(s, func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
 	message := "a fault of type " + string(s.Fault.Spec.Action.Type) + " leaves nothing to revert"
+	if s.Traits.Lasts == 0 && reverted == metav1.ConditionTrue {
+		reason = v1alpha1.ReasonNothingToRevert
+	}
 	switch {
 	case s.Seen.DryRun, s.Traits.External, s.Seen.Restored != "":
-		reverted = metav1.ConditionTrue
+		reverted, reason = metav1.ConditionTrue, v1alpha1.ReasonNothingToRevert
 		message = "the operator injects nothing: there is nothing to revert"
 	case s.Seen.RevertFailed != "":
 		reason = v1alpha1.ReasonRevertFailed
@@ -131,6 +134,7 @@ func setReverted(s *scope.Fault, reason string) {
 		reason, message = v1alpha1.ReasonRevertDelayed, delayedReverts(s)
 	case s.Traits.Lasts > 0 && reverted == metav1.ConditionTrue && status.RevertedAt != nil &&
 		status.InjectedAt != nil:
+		reason = v1alpha1.ConditionReverted
 		message = fmt.Sprintf("reverted %s after the injection",
 			format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
 	case s.Seen.Setting:
@@ -177,7 +181,7 @@ func setRecovered(s *scope.Fault,
 		shown = metav1.ConditionUnknown
 		message = "nothing is measured against a setting"
 	}
-	setCondition(s, v1alpha1.ConditionRecovered, shown, reason, message)
+	setStep(s, v1alpha1.ConditionRecovered, shown, reason, message)
 }
 
 // allTargets returns whether every target fulfils a predicate, as the status of a condition.
@@ -185,6 +189,17 @@ func allTargets(s *scope.Fault, done func(t v1alpha1.FaultTarget) bool) metav1.C
 	targets := s.Fault.Status.Targets
 	return state.ConditionStatus(len(targets) > 0 &&
 		!slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return !done(t) }))
+}
+
+// setStep sets the condition of a step. Where the fault stands is the reason of a step that was not taken; one that was
+// taken has its own, whatever became of the fault later.
+func setStep(
+	s *scope.Fault, kind string, status metav1.ConditionStatus, reason, message string,
+) {
+	if status == metav1.ConditionTrue {
+		reason = kind
+	}
+	setCondition(s, kind, status, reason, message)
 }
 
 func setCondition(
@@ -199,7 +214,7 @@ func recoveryMessage(status *v1alpha1.RedisFaultStatus) string {
 		return "the throughput has not been at 90% of the baseline for 10s"
 	}
 	return fmt.Sprintf("the throughput recovered after %s",
-		format.Duration(status.Impact.RecoveryTime.Value.Duration()))
+		format.Duration(status.Impact.RecoveryTime.Value.Duration))
 }
 
 // impactMessage summarizes the impact on clients in one sentence.

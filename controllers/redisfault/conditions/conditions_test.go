@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -65,7 +66,38 @@ func TestConditionsOfAFaultThatWasNotInjected(t *testing.T) {
 		}
 	}
 	s.Seen.Recorded = true // what was tried may have had an effect
-	if c := set(state.Outcome{Ended: true, Failed: true})[v1alpha1.ConditionReverted]; c.Reason == v1alpha1.ReasonNotInjected {
+	if c := set(state.Outcome{
+		Ended:  true,
+		Failed: true,
+	})[v1alpha1.ConditionReverted]; c.Reason == v1alpha1.ReasonNotInjected {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestConditionsOfStepsTaken: what a fault has done is told by the condition of that step alone, however it went on.
+func TestConditionsOfStepsTaken(t *testing.T) {
+	now := metav1.NowMicro()
+	for _, lasts := range []time.Duration{0, time.Minute} {
+		s := &scope.Fault{Fault: &v1alpha1.RedisFault{}}
+		s.Traits.Lasts, s.Seen.Recorded, s.Seen.InjectedAny = lasts, true, true
+		s.Fault.Status = v1alpha1.RedisFaultStatus{
+			InjectedAt: &now,
+			RevertedAt: &now,
+			Targets:    []v1alpha1.FaultTarget{{InjectedAt: &now, RevertedAt: &now}},
+		}
+		Set(s, lifecycle.Decision[lifecycle.FaultAction]{Reason: v1alpha1.ReasonAborted}, state.Outcome{Ended: true})
+		want := map[string]string{
+			v1alpha1.ConditionInjected:  "Injected",
+			v1alpha1.ConditionReverted:  "Reverted",
+			v1alpha1.ConditionRecovered: v1alpha1.ReasonAborted,
+		}
+		if lasts == 0 {
+			want[v1alpha1.ConditionReverted] = v1alpha1.ReasonNothingToRevert
+		}
+		for kind, reason := range want {
+			if c := meta.FindStatusCondition(s.Fault.Status.Conditions, kind); c == nil || c.Reason != reason {
+				t.Errorf("lasts %s: %s is %+v, want the reason %s", lasts, kind, c, reason)
+			}
+		}
 	}
 }

@@ -155,7 +155,7 @@ func addDurationDoubts(s *scope.Fault) {
 		s.Measured.Doubt(impact.Doubt{
 			Reason: v1alpha1.ReasonOverstayed,
 			Message: fmt.Sprintf("the fault stayed for %s longer than asked",
-				format.Duration(late.Duration())),
+				format.Duration(late.Duration)),
 		})
 	}
 	// a breach decides the verdict

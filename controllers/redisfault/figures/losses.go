@@ -42,12 +42,12 @@ func ObserveLosses(s *scope.Fault, all []v1alpha1.RedisFault) {
 	var losses []record.Loss
 	for _, l := range v.Losses {
 		losses = append(losses, record.Loss{
-			First:  int64(l.First.Duration()),
-			Last:   int64(l.Last.Duration()),
+			First:  int64(l.First.Duration),
+			Last:   int64(l.Last.Duration),
 			Count:  uint64(l.Count),
 			Errors: uint64(l.Errors),
-			After:  int64(l.After.Duration()),
-			Until:  int64(l.Until.Duration()),
+			After:  int64(l.After.Duration),
+			Until:  int64(l.Until.Duration),
 		})
 	}
 	s.Losses = result.LossesOf(own, acted, losses, *lost)

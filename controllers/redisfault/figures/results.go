@@ -39,7 +39,7 @@ const atMostLate = 2 * time.Second
 // Overstayed returns by how much longer than asked the fault has stayed on any target; nil if it
 // has not. A revert that may take several steps is late by when it began, unless an attempt has
 // failed.
-func Overstayed(s *scope.Fault, now time.Time) *v1alpha1.Microseconds {
+func Overstayed(s *scope.Fault, now time.Time) *v1alpha1.Duration {
 	status := &s.Fault.Status
 	if s.Traits.Lasts == 0 || !s.Seen.InjectedAll && status.RevertingSince == nil {
 		return status.Overstayed
@@ -63,10 +63,10 @@ func Overstayed(s *scope.Fault, now time.Time) *v1alpha1.Microseconds {
 	}
 	// errors before the last attempt are not counted any more
 	if old := status.Overstayed; old != nil {
-		longest = max(longest, old.Duration())
+		longest = max(longest, old.Duration)
 	}
 	if longest <= atMostLate {
 		return nil
 	}
-	return new(v1alpha1.MicrosecondsOf(longest))
+	return new(v1alpha1.DurationOf(longest))
 }

@@ -16,7 +16,7 @@ import (
 func (s *Fault) SinceInjection(wall time.Time) time.Duration {
 	if offset := s.Fault.Status.InjectedOffset; offset != nil {
 		if at, _, ok := s.Run.At(wall); ok {
-			return at - offset.Duration()
+			return at - offset.Duration
 		}
 	}
 	return wall.Sub(s.Fault.Status.InjectedAt.Time)

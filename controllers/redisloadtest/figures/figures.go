@@ -152,7 +152,7 @@ func FaultWindows(s *scope.Test, now time.Time) []summary.Window {
 		length := stay + f.Spec.RecoveryDeadline.Duration
 		i := f.Status.Impact
 		if i != nil && i.Recovered && i.RecoveryTime != nil {
-			length = max(stay, i.RecoveryTime.Value.Duration())
+			length = max(stay, i.RecoveryTime.Value.Duration)
 		}
 		// The interval before t0 belongs to the fault as well, and so does the last second of its
 		// recovery: windows are 1 s long.
@@ -188,7 +188,7 @@ func anomalies(s *scope.Test) []v1alpha1.Anomaly {
 		at := metav1.NewMicroTime(s.Seen.StartedAt.Add(time.Duration(a.At)))
 		out = append(out, v1alpha1.Anomaly{
 			At:     &at,
-			Length: v1alpha1.MicrosecondsOf(time.Duration(a.Length)),
+			Length: v1alpha1.DurationOf(time.Duration(a.Length)),
 			Dip:    v1alpha1.DecimalOf(a.Dip),
 		})
 	}

@@ -81,7 +81,7 @@ func TestTruthVerdictOfAStalledLoadPod(t *testing.T) {
 		truth.Report(t, "T11", "RedisLoadTest, the p99 is 377 ms, 4.6 ms without stalls, limit "+limit.String(), string(want),
 			string(status.Verdict), status.Verdict == want)
 		stalled := condition.Message == "the load generator did not always run"
-		if o := status.Objectives[0]; o.AtLeast != "4600" || o.AtMost != "377000" || (o.Met == nil) != stalled ||
+		if o := status.Objectives[0]; o.AtLeast != "0.0046" || o.AtMost != "0.377" || (o.Met == nil) != stalled ||
 			stalled != (want == v1alpha1.VerdictInconclusive) ||
 			stalled && !strings.HasPrefix(status.Doubts[0].Message, "load pod 0 did not run for 800ms ") {
 			t.Errorf("limit %v: %+v, %s", limit, o, condition.Message)

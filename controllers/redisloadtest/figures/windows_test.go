@@ -42,7 +42,7 @@ func TestTruthLastingFaultExplainsItsStay(t *testing.T) {
 	never := func(*v1alpha1.RedisFaultStatus) {}
 	recovered := func(after time.Duration) func(*v1alpha1.RedisFaultStatus) {
 		return func(s *v1alpha1.RedisFaultStatus) {
-			s.Impact.Recovered, s.Impact.RecoveryTime = true, &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(after)}
+			s.Impact.Recovered, s.Impact.RecoveryTime = true, &v1alpha1.BoundedDuration{Value: v1alpha1.DurationOf(after)}
 		}
 	}
 	for _, c := range []struct {

@@ -69,7 +69,7 @@ func Conclude(
 func decided(objectives []v1alpha1.ObjectiveResult) bool {
 	judged := 0
 	for _, o := range objectives {
-		bounded := o.Unit == v1alpha1.UnitMicroseconds && o.Actual != ""
+		bounded := o.Unit == v1alpha1.UnitSeconds && o.Actual != ""
 		switch {
 		case bounded && o.Met != nil && !*o.Met:
 			return true

@@ -42,15 +42,15 @@ func TestEachObjectiveOfAFault(t *testing.T) {
 	}{
 		{
 			"maxOutage",
-			v1alpha1.UnitMicroseconds,
-			"2000000",
+			v1alpha1.UnitSeconds,
+			"2",
 			objectives{MaxOutage: d(2 * time.Second)},
 			objectives{MaxOutage: d(1999 * time.Millisecond)},
 		},
 		{
 			"maxRecoveryTime",
-			v1alpha1.UnitMicroseconds,
-			"5000000",
+			v1alpha1.UnitSeconds,
+			"5",
 			objectives{MaxRecoveryTime: d(5 * time.Second)},
 			objectives{MaxRecoveryTime: d(4999 * time.Millisecond)},
 		},
@@ -86,8 +86,8 @@ func TestObjectiveComparesBounds(t *testing.T) {
 			*o.Actual != 2 {
 			t.Errorf("limit %s: %+v", limit, o)
 		}
-		if s := InStatus(set(o))[0]; s.AtLeast != "1900000" || s.AtMost != "2100000" || s.Actual != "2000000" ||
-			s.Unit != v1alpha1.UnitMicroseconds {
+		if s := InStatus(set(o))[0]; s.AtLeast != "1.9" || s.AtMost != "2.1" || s.Actual != "2" ||
+			s.Unit != v1alpha1.UnitSeconds {
 			t.Errorf("in a status: %+v", s)
 		}
 		if o.Met == nil && (!strings.Contains(o.Message, "between 1.9s and 2.1s") ||

@@ -171,7 +171,7 @@ var phrases = map[string]string{
 var units = map[result.Unit]v1alpha1.Unit{
 	result.UnitCount:     v1alpha1.UnitCount,
 	result.UnitShare:     v1alpha1.UnitShare,
-	result.UnitSeconds:   v1alpha1.UnitMicroseconds,
+	result.UnitSeconds:   v1alpha1.UnitSeconds,
 	result.UnitPerSecond: v1alpha1.UnitPerSecond,
 }
 
@@ -200,7 +200,7 @@ func decimal(unit result.Unit, x *float64) v1alpha1.Decimal {
 		return ""
 	case unit == result.UnitSeconds:
 		d := time.Duration(math.Round(*x * float64(time.Second)))
-		return v1alpha1.Decimal(strconv.FormatInt(int64(v1alpha1.MicrosecondsOf(d)), 10))
+		return v1alpha1.DurationOf(d).InSeconds()
 	case unit == result.UnitCount:
 		return v1alpha1.Decimal(strconv.FormatFloat(*x, 'f', 0, 64))
 	}

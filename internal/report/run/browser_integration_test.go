@@ -70,7 +70,7 @@ func lowRate(t testing.TB, n int, backlog uint64) subject.Input {
 	f.Impact.BaselineTPS = "50"
 	for i, after := range []time.Duration{0, 20, 22, 44, 84, 125, 197, 233, 599, 603, 610} {
 		if i < len(f.Timeline) {
-			f.Timeline[i].Offset = v1alpha1.Microseconds((after * time.Millisecond).Microseconds())
+			f.Timeline[i].Offset = v1alpha1.DurationOf(after * time.Millisecond)
 		}
 	}
 	in.Series = merged.New("run", in.Series.Start, step, []string{"set"}, 1)
@@ -108,8 +108,16 @@ func TestFiguresStayInTheirColumns(t *testing.T) {
 	t.Parallel()
 	in := saved(t, "pass")
 	i := in.Faults[0].Status.Impact
-	i.Outage.BoundedDuration = v1alpha1.BoundedDuration{Value: 800_000, AtLeast: 463_000, AtMost: 800_000}
-	i.RecoveryTime = &v1alpha1.BoundedDuration{Value: 934_000, AtLeast: 674_000, AtMost: 1_194_000}
+	i.Outage.BoundedDuration = v1alpha1.BoundedDuration{
+		Value:   v1alpha1.DurationOf(800 * time.Millisecond),
+		AtLeast: v1alpha1.DurationOf(463 * time.Millisecond),
+		AtMost:  v1alpha1.DurationOf(800 * time.Millisecond),
+	}
+	i.RecoveryTime = &v1alpha1.BoundedDuration{
+		Value:   v1alpha1.DurationOf(934 * time.Millisecond),
+		AtLeast: v1alpha1.DurationOf(674 * time.Millisecond),
+		AtMost:  v1alpha1.DurationOf(1_194 * time.Millisecond),
+	}
 	d, err := Fault(in, in.Faults[0].Name)
 	if err != nil {
 		t.Fatal(err)

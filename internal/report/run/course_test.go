@@ -25,7 +25,7 @@ func courseOf(t *testing.T, in subject.Input, operation string) *result.Course {
 			Name:  f.Name,
 			Type:  string(f.Spec.Action.Type),
 			At:    result.Seconds(at),
-			Until: new(result.Seconds(at + f.Status.Impact.RecoveryTime.Value.Duration())),
+			Until: new(result.Seconds(at + f.Status.Impact.RecoveryTime.Value.Duration)),
 		})
 	}
 	c, err := result.NewCourse(in.Series, 10*time.Second, operation, marks)

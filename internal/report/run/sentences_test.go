@@ -3,6 +3,7 @@ package run
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -121,9 +122,9 @@ func TestDoubtedObjectivesAreNotMet(t *testing.T) {
 func TestUncertainFiguresAreRanges(t *testing.T) {
 	in := saved(t, "pass")
 	in.Faults[0].Status.Impact.RecoveryTime = &v1alpha1.BoundedDuration{
-		Value:   7_580_000,
-		AtLeast: 1_280_000,
-		AtMost:  7_580_000,
+		Value:   v1alpha1.DurationOf(7_580 * time.Millisecond),
+		AtLeast: v1alpha1.DurationOf(1_280 * time.Millisecond),
+		AtMost:  v1alpha1.DurationOf(7_580 * time.Millisecond),
 	}
 	d, err := Fault(in, in.Faults[0].Name)
 	if err != nil {

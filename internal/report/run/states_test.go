@@ -100,13 +100,17 @@ func TestStates(t *testing.T) {
 		"a cluster": {
 			func(in *subject.Input) {
 				in.Faults[0].Status.Impact.Outage = &v1alpha1.Outage{
-					BoundedDuration: v1alpha1.BoundedDuration{Value: 9_000_000, AtLeast: 9_000_000, AtMost: 9_010_000},
-					Of:              v1alpha1.OutageOfShard,
-					Shard:           new(int32(2)),
+					BoundedDuration: v1alpha1.BoundedDuration{
+						Value:   v1alpha1.DurationOf(9 * time.Second),
+						AtLeast: v1alpha1.DurationOf(9 * time.Second),
+						AtMost:  v1alpha1.DurationOf(9_010 * time.Millisecond),
+					},
+					Of:    v1alpha1.OutageOfShard,
+					Shard: new(int32(2)),
 				}
 				in.Test.Status.Summary.Shards = []v1alpha1.ShardSummary{
 					{Shard: 0, Throughput: "200"},
-					{Shard: 2, Throughput: "150", LongestGap: new(v1alpha1.Microseconds(9_000_000))},
+					{Shard: 2, Throughput: "150", LongestGap: new(v1alpha1.DurationOf(9 * time.Second))},
 				}
 			},
 			report.Complete,

@@ -15,7 +15,7 @@ func timelineOf(f *subject.Fault, own bool) (list []report.Event) {
 	for _, e := range f.Status.Timeline {
 		event := report.Event{
 			At:      e.At.UTC(),
-			Offset:  result.Seconds(e.Offset.Duration()),
+			Offset:  result.Seconds(e.Offset.Duration),
 			Event:   e.Event,
 			Object:  e.Object,
 			Message: e.Message,
@@ -31,7 +31,7 @@ func timelineOf(f *subject.Fault, own bool) (list []report.Event) {
 	}
 	w := f.Drawn.Outage
 	for i := range list {
-		at := f.At + f.Status.Timeline[i].Offset.Duration()
+		at := f.At + f.Status.Timeline[i].Offset.Duration
 		list[i].Silent = w.To > w.From && at >= w.From && at < w.To
 	}
 	return list

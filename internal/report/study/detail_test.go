@@ -15,11 +15,15 @@ import (
 func TestDetailOfTheKeptResult(t *testing.T) {
 	t.Parallel()
 	injected := time.Date(2026, 11, 1, 0, 0, 30, 0, time.UTC)
-	took := v1alpha1.Microseconds(2_000_000)
+	took := v1alpha1.DurationOf(2 * time.Second)
 	fault := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill", UID: "1"}, Status: v1alpha1.RedisFaultStatus{
 		InjectedAt: new(metav1.NewMicroTime(injected)),
 		Impact: &v1alpha1.Impact{
-			TimeToImpact: &v1alpha1.BoundedDuration{Value: 1000, AtLeast: 1000, AtMost: 1000},
+			TimeToImpact: &v1alpha1.BoundedDuration{
+				Value:   v1alpha1.DurationOf(1 * time.Millisecond),
+				AtLeast: v1alpha1.DurationOf(1 * time.Millisecond),
+				AtMost:  v1alpha1.DurationOf(1 * time.Millisecond),
+			},
 			Phases: []v1alpha1.Phase{
 				{
 					Name:     "Ready",

@@ -59,13 +59,13 @@ func CheckExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 		"outage":         &i.Outage.BoundedDuration,
 		"probe's outage": i.Outages.Probe,
 	} {
-		d := figure.Value.Duration() - down
+		d := figure.Value.Duration - down
 		if d < 0 || d > 20*time.Millisecond {
 			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}
 	}
 	// Throughput is what it was in the first interval after the outage.
-	d := i.RecoveryTime.Value.Duration() - down
+	d := i.RecoveryTime.Value.Duration - down
 	if !i.Recovered || d < 0 || d > 100*time.Millisecond {
 		t.Errorf("recovered %v after %+v, the server was down for %s", i.Recovered, i.RecoveryTime, down)
 	}

@@ -154,7 +154,7 @@ func (n *Nights) endLoad(ctx context.Context, test *v1alpha1.RedisLoadTest) erro
 	if n.Takes != nil {
 		latency += n.Takes(st.StartTime.Time)
 	}
-	of := v1alpha1.MicrosecondsOf(latency)
+	of := v1alpha1.DurationOf(latency)
 	st.Summary = &v1alpha1.LoadSummary{
 		Requests:   100,
 		Throughput: "100",

@@ -64,15 +64,15 @@ func RunObjects(t *testing.T) (results any, faults []any) {
 			f.Status.Impact = &v1alpha1.Impact{
 				Recovered: true,
 				RecoveryTime: &v1alpha1.BoundedDuration{
-					Value:   2_000_000,
-					AtLeast: 2_000_000,
-					AtMost:  2_000_000,
+					Value:   v1alpha1.DurationOf(2 * time.Second),
+					AtLeast: v1alpha1.DurationOf(2 * time.Second),
+					AtMost:  v1alpha1.DurationOf(2 * time.Second),
 				},
 				Outage: &v1alpha1.Outage{
 					BoundedDuration: v1alpha1.BoundedDuration{
-						Value:   1_500_000,
-						AtLeast: 1_450_000,
-						AtMost:  1_520_000,
+						Value:   v1alpha1.DurationOf(1_500 * time.Millisecond),
+						AtLeast: v1alpha1.DurationOf(1_450 * time.Millisecond),
+						AtMost:  v1alpha1.DurationOf(1_520 * time.Millisecond),
 					},
 					Of:    v1alpha1.OutageOfShard,
 					Shard: new(int32(0)),
