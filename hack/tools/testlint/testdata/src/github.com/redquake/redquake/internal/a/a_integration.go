@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/prometheustest"
 )
@@ -15,6 +16,10 @@ func sleeps() {
 	time.Sleep(time.Minute) // want `wait with await.Until`
 	await.Pass(time.Millisecond, "the length of the outage")
 }
+
+type outage struct{ Value, AtMost v1alpha1.Duration }
+
+var measured = outage{AtMost: v1alpha1.DurationOf(time.Second)} // no limit: a figure
 
 type place struct{}
 
