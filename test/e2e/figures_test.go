@@ -200,11 +200,16 @@ func durationText(d *v1alpha1.BoundedDuration) string {
 	return format.Duration(d.Value.Duration)
 }
 
-// withUnit is text that a program would have to parse to get a figure.
-var withUnit = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h|%|Ki|Mi|Gi|/s)+$`)
+var (
+	// withUnit is a figure as people write it.
+	withUnit = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h|%|Ki|Mi|Gi|/s)+$`)
+	// exact is a duration as v1alpha1.Duration writes it.
+	exact = regexp.MustCompile(`^-?[0-9]+(\.[0-9]{1,6})?(us|ms|s)$`)
+)
 
-// figuresAreNumbers checks that no figure in the status of an object is text with a unit, except for status.display.
-func (n *namespace) figuresAreNumbers(objects ...client.Object) {
+// figuresAreExact checks that of the figures in the status of an object only durations have a unit, of which they have
+// one, except for status.display.
+func (n *namespace) figuresAreExact(objects ...client.Object) {
 	n.Helper()
 	for _, object := range objects {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -217,8 +222,9 @@ func (n *namespace) figuresAreNumbers(objects ...client.Object) {
 		}
 		delete(status, "display")
 		for _, text := range texts("status", status) {
-			if path, value, _ := strings.Cut(text, "="); withUnit.MatchString(value) {
-				n.Errorf("%s: %s is %q: text with a unit", object.GetName(), path, value)
+			if path, value, _ := strings.Cut(text, "="); withUnit.MatchString(value) &&
+				!exact.MatchString(value) {
+				n.Errorf("%s: %s is %q: a rounded text", object.GetName(), path, value)
 			}
 		}
 	}

@@ -188,17 +188,18 @@ func (n *namespace) dump(ctx context.Context) {
 	}
 	// A pod that is kept down is scheduled hundreds of times: what repeats is told once, with its first time.
 	var order []string
-	first, times := map[string]string{}, map[string]int{}
+	first, times := map[string]string{}, map[string]int32{}
 	for _, e := range events.Items {
-		at := e.LastTimestamp.Time
+		at := e.FirstTimestamp.Time
 		if at.IsZero() {
 			at = e.EventTime.Time
 		}
 		what := fmt.Sprintf("%s %s/%s: %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message)
-		if times[what]++; times[what] == 1 {
+		if times[what] == 0 {
 			first[what] = at.Format("15:04:05")
 			order = append(order, what)
 		}
+		times[what] += max(1, e.Count)
 	}
 	for _, what := range order {
 		fmt.Fprintf(&text, "event %s, %d times: %s\n", first[what], times[what], what)

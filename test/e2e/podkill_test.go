@@ -58,7 +58,7 @@ func podKill(t *testing.T, rate int32, trigger v1alpha1.FaultTrigger) {
 	n.checkWatcher(fault, seen, record)
 	n.checkLoadTest(test, fault)
 	n.checkColumns(columns, test)
-	n.figuresAreNumbers(test, fault)
+	n.figuresAreExact(test, fault)
 	n.sumsAgree(test, record)
 	n.recordIsWhole(test, record)
 
