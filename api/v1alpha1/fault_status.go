@@ -16,9 +16,9 @@ const (
 	EffectInconclusive Effect = "Inconclusive"
 )
 
-// RedisFaultStatus is the result of a fault. Durations are exact to the microsecond, in seconds
-// (2.041286s); rates and shares are decimals with the unit given by the field. Only display is
-// rounded.
+// RedisFaultStatus is the result of a fault. Durations are exact to
+// the microsecond (62.041286s, 5.003ms, 74us); rates and shares are decimals with the unit given by
+// the field. Only display is rounded.
 type RedisFaultStatus struct {
 	// conditions are the state of the fault: TargetsSelected, Injected, Reverted, Recovered, Complete,
 	// Failed, Suspended, Reconciling, Stalled; of a setting also Held.

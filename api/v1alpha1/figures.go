@@ -33,7 +33,7 @@ func (d Duration) InSeconds() Decimal {
 // in is the duration as a decimal number of a unit, to the microsecond.
 func (d Duration) in(unit time.Duration) string {
 	sign, us, per := "", uint64(d.Microseconds()), uint64(unit/time.Microsecond)
-	if d.Duration < 0 {
+	if d.Microseconds() < 0 {
 		sign, us = "-", -us
 	}
 	digits := strconv.FormatUint(per+us%per, 10)[1:] // with leading zeros

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RedisLoadTestStatus is the result of a load test. Durations are exact to the microsecond, in
-// seconds (2.041286s); rates and shares are decimals with the unit given by the field. Only display
-// is rounded.
+// RedisLoadTestStatus is the result of a load test. Durations are exact to
+// the microsecond (62.041286s, 5.003ms, 74us); rates and shares are decimals with the unit given by
+// the field. Only display is rounded.
 type RedisLoadTestStatus struct {
 	// conditions are the state of the test: Accepted, LoadReady, ObjectivesMet, Complete, Failed,
 	// Suspended, Reconciling, Stalled.

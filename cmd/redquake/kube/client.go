@@ -200,13 +200,19 @@ func (c *Client) Apply(
 	return made, err
 }
 
-// withoutKey is what a server-side apply says of an item of a list that lacks the field by which items are told apart.
-var withoutKey = regexp.MustCompile(`^failed to create typed patch object \([^)]*\): \.(\S+): element (\d+): ` +
-	`associative list with keys has an element that omits all key fields \["([^\]]*)"\].*$`)
+// What a server-side apply says of items of a list that lack the field by which they are told apart.
+var (
+	withoutKey = regexp.MustCompile(`\.(\S+): element (\d+): associative list with keys has an element that ` +
+		`omits all key fields \["([^\]]*)"\] \([^)]*\)`)
+	beforeKeys = regexp.MustCompile(`^failed to create typed patch object \([^)]*\): (errors:\s*)?`)
+)
 
 // namingFields names the field that is missing as a create does, where a server-side apply speaks of its own schema.
 func namingFields(message string) string {
-	return withoutKey.ReplaceAllString(message, "$1[$2].$3: Required value")
+	if !withoutKey.MatchString(message) {
+		return message
+	}
+	return withoutKey.ReplaceAllString(beforeKeys.ReplaceAllString(message, ""), "$1[$2].$3: Required value")
 }
 
 // Get reads the object of the kind, the namespace and the name of u; nil if there is none.

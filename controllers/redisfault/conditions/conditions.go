@@ -132,11 +132,12 @@ func setReverted(s *scope.Fault, reason string) {
 		message = digest.Truncate(s.Seen.RevertFailed, 32000)
 	case delayedReverts(s) != "":
 		reason, message = v1alpha1.ReasonRevertDelayed, delayedReverts(s)
-	case s.Traits.Lasts > 0 && reverted == metav1.ConditionTrue && status.RevertedAt != nil &&
-		status.InjectedAt != nil:
-		reason = v1alpha1.ConditionReverted
-		message = fmt.Sprintf("reverted %s after the injection",
-			format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
+	case s.Traits.Lasts > 0 && reverted == metav1.ConditionTrue:
+		reason, message = v1alpha1.ConditionReverted, "what was tried is reverted"
+		if status.RevertedAt != nil && status.InjectedAt != nil {
+			message = fmt.Sprintf("reverted %s after the injection",
+				format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
+		}
 	case s.Seen.Setting:
 		message = fmt.Sprintf("it stays until RedisLoadTest %s has ended, for %s at most",
 			s.Seen.LoadName, format.Duration(s.Traits.Lasts))

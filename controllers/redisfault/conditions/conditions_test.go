@@ -77,6 +77,15 @@ func TestConditionsOfAFaultThatWasNotInjected(t *testing.T) {
 // TestConditionsOfStepsTaken: what a fault has done is told by the condition of that step alone, however it went on.
 func TestConditionsOfStepsTaken(t *testing.T) {
 	now := metav1.NowMicro()
+	tried := &scope.Fault{Fault: &v1alpha1.RedisFault{}}
+	tried.Traits.Lasts, tried.Seen.Recorded = time.Minute, true
+	tried.Fault.Status.Targets = []v1alpha1.FaultTarget{{RevertedAt: &now}}
+	Set(tried, lifecycle.Decision[lifecycle.FaultAction]{Reason: v1alpha1.ReasonInjectionFailed},
+		state.Outcome{Ended: true, Failed: true})
+	if c := meta.FindStatusCondition(tried.Fault.Status.Conditions,
+		v1alpha1.ConditionReverted); c.Reason != "Reverted" || strings.Contains(c.Message, "lasts") {
+		t.Errorf("an injection that failed: %+v", c)
+	}
 	for _, lasts := range []time.Duration{0, time.Minute} {
 		s := &scope.Fault{Fault: &v1alpha1.RedisFault{}}
 		s.Traits.Lasts, s.Seen.Recorded, s.Seen.InjectedAny = lasts, true, true
