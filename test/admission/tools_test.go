@@ -160,7 +160,7 @@ progress: 62
 verdict: Fail
 target: {version: 7.0.15}
 bottleneck: {component: RedisMainThread}
-summary: {requests: 10, errors: 3, failed: 1, unknown: 1, dropped: 1, throughput: "3012.4", lostWrites: 7, latency: {p99: 410}}
+summary: {requests: 10, errors: 3, failed: 1, unknown: 1, dropped: 1, throughput: "3012.4", lostWrites: 7, latency: {p99: 410us}}
 conditions: [{type: Failed, status: "False", reason: Other, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"},
   {type: Complete, status: "False", reason: Running, message: under way, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
@@ -175,7 +175,7 @@ effect: Confirmed
 verdict: Pass
 display: {target: redis-0, dip: 99.7%, outage: 2.31s, recovery: 4.12s, whileActive: "throughput -12.5%, p99 +340%", lostWrites: 3-7}
 targets: [{pod: redis-0, uid: a}]
-impact: {dip: {value: "0.997", of: All}, outage: {of: Load, value: 2310000, atLeast: 2310000, atMost: 2310000},
+impact: {dip: {value: "0.997", of: All}, outage: {of: Load, value: 2.31s, atLeast: 2.31s, atMost: 2.31s},
   recovered: true, lostRequests: 1, errors: 1, lostWritesAtLeast: 3, lostWritesAtMost: 7}
 conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
