@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -23,6 +24,8 @@ import (
 func TestLoadOutlivesItsReaders(t *testing.T) {
 	t.Parallel()
 	const finishes, endless = "6s", "1h"
+	// A load that was started by nohup goes on when the terminal is closed. These are not, although the tests may be.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	for name, tt := range map[string]struct {
 		duration   string
 		gone       int // the stream whose reader goes away; 0 = none

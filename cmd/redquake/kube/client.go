@@ -204,7 +204,7 @@ func (c *Client) Apply(
 var (
 	withoutKey = regexp.MustCompile(`\.(\S+): element (\d+): associative list with keys has an element that ` +
 		`omits all key fields \["([^\]]*)"\] \([^)]*\)`)
-	beforeKeys = regexp.MustCompile(`^failed to create typed patch object \([^)]*\): (errors:\s*)?`)
+	beforeKeys = regexp.MustCompile(`^failed to create typed patch object \([^)]*\): `)
 )
 
 // namingFields names the field that is missing as a create does, where a server-side apply speaks of its own schema.
