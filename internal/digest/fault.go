@@ -79,7 +79,7 @@ func Impact(f *result.Fault) *v1alpha1.Impact {
 		TimeToImpact:        boundedIf(f.TimeToImpact),
 		Outage:              outageOf(f.LongestOutage),
 		TotalOutage:         boundedIf(f.TotalOutage),
-		ErrorWindow:         micros(f.ErrorWindow),
+		ErrorWindow:         duration(f.ErrorWindow),
 		Recovered:           f.Recovered,
 		RecoveryTime:        boundedIf(f.RecoveryTime),
 		RecoveredThroughput: decimal(f.RecoveredShare),
@@ -141,8 +141,8 @@ func Lost(i *v1alpha1.Impact, l *result.AttributedLoss) {
 	}
 	i.LostWrites, i.LostWritesAtLeast, i.LostWritesAtMost = LostWritesFields(
 		result.Count{AtLeast: l.AtLeast, AtMost: l.AtMost})
-	i.FirstLost = microsIf(l.First)
-	i.LastLost = microsIf(l.Last)
+	i.FirstLost = durationIf(l.First)
+	i.LastLost = durationIf(l.Last)
 	i.SawErrors = l.SawErrors
 }
 
@@ -161,7 +161,7 @@ func whileActiveOf(w *result.WhileActive) *v1alpha1.WhileActive {
 		return nil
 	}
 	out := &v1alpha1.WhileActive{
-		Length:                 micros(w.Length),
+		Length:                 duration(w.Length),
 		Throughput:             decimal(w.Throughput),
 		Change:                 decimal(w.ThroughputChange),
 		LatencyP50Change:       decimal(w.LatencyP50Change),
@@ -173,7 +173,7 @@ func whileActiveOf(w *result.WhileActive) *v1alpha1.WhileActive {
 		ErrorRateChange:        decimal(w.ErrorRateChange),
 	}
 	if w.Latency != nil {
-		out.LatencyP50 = new(micros(w.Latency.P50))
+		out.LatencyP50 = new(duration(w.Latency.P50))
 	}
 	return out
 }
@@ -215,9 +215,9 @@ func outageOf(o *result.FaultOutage) *v1alpha1.Outage {
 
 func bounded(b result.BoundedSeconds) *v1alpha1.BoundedDuration {
 	return &v1alpha1.BoundedDuration{
-		Value:   micros(b.Value),
-		AtLeast: micros(b.AtLeast),
-		AtMost:  micros(b.AtMost),
+		Value:   duration(b.Value),
+		AtLeast: duration(b.AtLeast),
+		AtMost:  duration(b.AtMost),
 	}
 }
 
@@ -234,21 +234,21 @@ func failuresOf(f *result.Failures) *v1alpha1.Failures {
 		return nil
 	}
 	return &v1alpha1.Failures{
-		FirstError: microsIf(f.First),
-		LastError:  microsIf(f.Last),
+		FirstError: durationIf(f.First),
+		LastError:  durationIf(f.Last),
 		Errors:     int64(f.Errors),
 	}
 }
 
-func micros(s result.Seconds) v1alpha1.Duration {
+func duration(s result.Seconds) v1alpha1.Duration {
 	return v1alpha1.DurationOf(time.Duration(s))
 }
 
-func microsIf(s *result.Seconds) *v1alpha1.Duration {
+func durationIf(s *result.Seconds) *v1alpha1.Duration {
 	if s == nil {
 		return nil
 	}
-	return new(micros(*s))
+	return new(duration(*s))
 }
 
 // decimal is empty for a figure that was not measured.
@@ -264,7 +264,7 @@ func p99(of *result.Quantiles) *v1alpha1.Duration {
 	if of == nil {
 		return nil
 	}
-	return new(micros(of.P99))
+	return new(duration(of.P99))
 }
 
 // Truncate cuts a text to the size of a status field, at the end of a character. It may hold text

@@ -82,7 +82,7 @@ func FaultObject(f *result.Fault, loadTest string) *v1alpha1.RedisFault {
 	o.Status = v1alpha1.RedisFaultStatus{
 		LoadTest:       loadTest,
 		InjectedAt:     new(metav1.NewMicroTime(f.InjectedAt)),
-		InjectedOffset: new(micros(f.At)),
+		InjectedOffset: new(duration(f.At)),
 		Verdict:        v1alpha1.Verdict(f.Verdict),
 		Impact:         Impact(f),
 	}

@@ -28,14 +28,14 @@ func Summary(r *result.Load) *v1alpha1.LoadSummary {
 		out.Throughput = v1alpha1.DecimalOf(r.Total.Throughput)
 	}
 	if r.MaxLag > 0 {
-		out.MaxLag = new(micros(r.MaxLag))
+		out.MaxLag = new(duration(r.MaxLag))
 	}
 	if gap := r.Outage(); gap != nil {
 		out.Outage = &v1alpha1.Outage{
 			BoundedDuration: v1alpha1.BoundedDuration{
-				Value:   micros(gap.Length),
-				AtLeast: micros(gap.AtLeast),
-				AtMost:  micros(gap.AtMost),
+				Value:   duration(gap.Length),
+				AtLeast: duration(gap.AtLeast),
+				AtMost:  duration(gap.AtMost),
 			}, Of: v1alpha1.OutageScope(gap.Of),
 		}
 		if gap.Of == impact.Shard {
@@ -68,7 +68,7 @@ func shardsOf(shards []result.Shard) []v1alpha1.ShardSummary {
 			Errors:     int64(s.Errors),
 		}
 		if s.LongestGap > 0 {
-			one.LongestGap = new(micros(s.LongestGap))
+			one.LongestGap = new(duration(s.LongestGap))
 		}
 		out = append(out, one)
 	}
@@ -83,7 +83,7 @@ func workloadOf(figures []result.Figure) []v1alpha1.WorkloadFigure {
 		case f.Share != nil:
 			w.Unit, w.Value = v1alpha1.UnitShare, v1alpha1.DecimalOf(*f.Share)
 		case f.Seconds != nil:
-			w.Unit, w.Value = v1alpha1.UnitSeconds, micros(*f.Seconds).InSeconds()
+			w.Unit, w.Value = v1alpha1.UnitSeconds, duration(*f.Seconds).InSeconds()
 		case f.Count != nil:
 			w.Unit = v1alpha1.UnitCount
 			w.Value = v1alpha1.Decimal(strconv.FormatUint(*f.Count, 10))
@@ -98,13 +98,13 @@ func latencyOf(q *result.Quantiles) *v1alpha1.LatencySummary {
 		return nil
 	}
 	return &v1alpha1.LatencySummary{
-		P50:   micros(q.P50),
-		P90:   micros(q.P90),
-		P95:   micros(q.P95),
-		P99:   micros(q.P99),
-		P999:  micros(q.P999),
-		P9999: micros(q.P9999),
-		Max:   micros(q.Max),
+		P50:   duration(q.P50),
+		P90:   duration(q.P90),
+		P95:   duration(q.P95),
+		P99:   duration(q.P99),
+		P999:  duration(q.P999),
+		P9999: duration(q.P9999),
+		Max:   duration(q.Max),
 	}
 }
 
@@ -158,7 +158,7 @@ func Servers(servers []result.ServerUse) []v1alpha1.ServerUse {
 		for _, c := range s.Slowest {
 			one.Slowest = append(one.Slowest, v1alpha1.SlowCommand{
 				Command: c.Command,
-				Took:    micros(c.Took),
+				Took:    duration(c.Took),
 				Count:   c.Count,
 			})
 		}
@@ -178,7 +178,7 @@ func RoundTrip(r *result.RoundTrip) *v1alpha1.RoundTrip {
 		from *result.Seconds
 	}{{&out.Idle, r.Idle}, {&out.Farthest, r.Farthest}, {&out.UnderLoad, r.UnderLoad}} {
 		if one.from != nil {
-			*one.to = new(micros(*one.from))
+			*one.to = new(duration(*one.from))
 		}
 	}
 	return out

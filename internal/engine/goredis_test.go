@@ -87,6 +87,14 @@ func (c *memCluster) failOver() {
 	c.publish()
 }
 
+// route has a load follow the cluster as it is now, and returns where it finds the layout.
+func (c *memCluster) route(r *Runner) *fixedMap {
+	tracker := &fixedMap{}
+	tracker.m.Store(c.layout())
+	r.run.Routes.Tracker, r.run.Sharded = tracker, true
+	return tracker
+}
+
 // layout is the cluster's map, as a tracker returns it.
 func (c *memCluster) layout() *topology.Map {
 	var shards []topology.Shard
@@ -109,9 +117,7 @@ func TestGoRedisRecoversLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tracker := &fixedMap{}
-		tracker.m.Store(c.layout())
-		r.run.Routes.Tracker, r.run.Sharded = tracker, true
+		tracker := c.route(r)
 		if err := r.Prepare(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

@@ -22,9 +22,7 @@ func TestKeysOfManyCommandsAtASlowNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tracker := &fixedMap{}
-		tracker.m.Store(c.layout())
-		r.run.Routes.Tracker, r.run.Sharded = tracker, true
+		c.route(r)
 		if err := r.Prepare(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
