@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -30,8 +32,12 @@ func TestLoadOfAnAPI(t *testing.T) {
 	}
 	code, out, stderr := called("redquake", "load", "-f", file, "-o", "json")
 	r := clitest.Result(t, out)
-	if code != cli.ExitOK || r.Outcome != result.Finished || r.Total.OK != 300 || served.Load() < 300 ||
-		len(r.Target.Addresses) != 0 || r.Redis != nil || len(r.Doubts) > 0 {
+	// On a machine that is busy, figures are in doubt. They are not looked at here.
+	others := slices.DeleteFunc(slices.Clone(r.Doubts), func(d impact.Doubt) bool {
+		return d.Reason == impact.GeneratorStalled || d.Reason == impact.GeneratorStarved
+	})
+	if want := map[bool]int{true: cli.ExitInconclusive, false: cli.ExitOK}[len(r.Doubts) > 0]; code != want || r.Outcome != result.Finished || r.Total.OK != 300 || served.Load() < 300 ||
+		len(r.Target.Addresses) != 0 || r.Redis != nil || len(others) > 0 {
 		t.Errorf("exit code %d, %+v, %d served, stderr\n%s", code, r, served.Load(), stderr)
 	}
 	if _, text, _ := called("redquake", "load", "-f", file); !strings.Contains(text, "\nclosed loop, 60 users · for ") {
