@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -13,6 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	exported "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -21,6 +24,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/controllers/dashboardserver"
+	"github.com/redquake/redquake/controllers/loadpods"
 	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -36,19 +40,21 @@ type settings struct {
 	metricsAddress, probeAddress, image string
 	dashboardAddress                    string
 	leaderElect, secureMetrics          bool
-	namespaces, namespace, faults       string
+	namespaces, namespace, pod, faults  string
 	prometheusHosts, notifyHosts        string
 }
 
 func main() {
 	var s settings
-	flag.StringVar(&s.image, "agent-image", os.Getenv("REDQUAKE_IMAGE"),
-		"image of the load pods, unless a test names one; the operator's own. Also $REDQUAKE_IMAGE")
+	flag.StringVar(&s.image, "agent-image", "",
+		"image of the load pods, unless a test names one; where empty that of the operator's own pod")
 	flag.StringVar(&s.namespaces, "namespaces", os.Getenv("WATCH_NAMESPACE"),
 		"comma-separated namespaces to watch; all where empty. Also $WATCH_NAMESPACE")
 	flag.StringVar(&s.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+
 			"=true reverts and ends all faults, and the Lease of --leader-elect is there. Also $POD_NAMESPACE")
+	flag.StringVar(&s.pod, "pod", os.Getenv("POD_NAME"),
+		"the operator's own pod, in its namespace. Also $POD_NAME")
 	flag.StringVar(&s.faults, "faults", "*",
 		"comma-separated types of faults that may be injected: * is all that do not taint nodes, NAME adds one, -NAME removes one")
 	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0",
@@ -80,9 +86,6 @@ func main() {
 }
 
 func run(s settings) error {
-	if s.image == "" {
-		return fmt.Errorf("no image for the load pods: set --agent-image or $REDQUAKE_IMAGE")
-	}
 	faults, err := declared.SwitchedOn(s.faults)
 	if err != nil {
 		return fmt.Errorf("--faults: %w", err)
@@ -102,6 +105,10 @@ func run(s settings) error {
 	election, err := s.election()
 	if err != nil {
 		return err
+	}
+	config := paced(ctrl.GetConfigOrDie())
+	if err := s.findImage(config); err != nil {
+		return fmt.Errorf("no image for the load pods: %w", err)
 	}
 	loads := runs.NewRegistry()
 	defer loads.Close()
@@ -123,7 +130,7 @@ func run(s settings) error {
 	}
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
 	process := controllers.Process{
-		Config:        paced(ctrl.GetConfigOrDie()),
+		Config:        config,
 		Election:      election,
 		MetricsServer: metrics,
 		ProbeAddress:  s.probeAddress,
@@ -143,6 +150,24 @@ func run(s settings) error {
 		},
 	}
 	return process.Run(ctrl.SetupSignalHandler())
+}
+
+// findImage sets the image of the load pods, where no flag does, to that of the operator's own pod.
+func (s *settings) findImage(config *rest.Config) error {
+	if s.image != "" {
+		return nil
+	}
+	if s.namespace == "" || s.pod == "" {
+		return errors.New("set --agent-image, or $POD_NAMESPACE and $POD_NAME, by which the " +
+			"operator finds its own pod")
+	}
+	api, err := client.New(config, client.Options{Scheme: controllers.NewScheme()})
+	if err != nil {
+		return err
+	}
+	s.image, err = loadpods.OwnImage(context.Background(), api,
+		client.ObjectKey{Namespace: s.namespace, Name: s.pod})
+	return err
 }
 
 // election returns how replicas elect the one that reconciles; nil = there is only one.

@@ -50,6 +50,30 @@ func TestUnknownFault(t *testing.T) {
 	}
 }
 
+// TestImageOfLoadPods holds that a manager that is told neither an image nor which pod is its own does not start, and
+// says what to set.
+func TestImageOfLoadPods(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	const text = `{clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}],
+contexts: [{name: c, context: {cluster: c}}], current-context: c}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+	for says, s := range map[string]settings{
+		"no image for the load pods: set --agent-image, or $POD_NAMESPACE and $POD_NAME": {faults: "*", namespace: "redquake-system"},
+		"no image for the load pods: read the operator's own pod: ": {
+			faults:    "*",
+			namespace: "redquake-system",
+			pod:       "redquake-controller-manager-0",
+		},
+	} {
+		if err := run(s); err == nil || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("started without an image: %v, want %q", err, says)
+		}
+	}
+}
+
 // TestHostsOfRequests holds that a manager does not start with a list of hosts that allows another one, or none, than
 // was meant.
 func TestHostsOfRequests(t *testing.T) {

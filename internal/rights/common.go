@@ -71,5 +71,12 @@ var (
 // roles.
 const Prefix = "redquake-"
 
-// Operator is the operator as the user of a request: its ServiceAccount.
-const Operator = "system:serviceaccount:" + Prefix + "system:" + Prefix + "controller-manager"
+// ActForOthers is how the admission policies know the operator: it creates what somebody else was
+// asked about before. The API server has no such resource. Only the operator has the right, wherever
+// it is installed and whatever its ServiceAccount is called, and who has all rights anyway.
+var ActForOthers = Right{
+	Verb:     "act",
+	Group:    "operator." + v1alpha1.GroupVersion.Group,
+	Resource: "managers",
+	Cluster:  true,
+}

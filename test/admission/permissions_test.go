@@ -316,7 +316,7 @@ func userNamed(t *testing.T, name, kind, namespace string, permissions ...string
 	for _, permission := range permissions {
 		permission, _, _ = strings.Cut(permission, " or ")
 		if permission == "patch nodes" {
-			u.grantOnNodes()
+			u.grantOnCluster(rights.PatchNodes.Right)
 			continue
 		}
 		rules = append(rules, ruleOf(permission))
@@ -356,12 +356,14 @@ func (u *user) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: u.name}}
 }
 
-// grantOnNodes lets the user patch nodes, which are cluster-scoped.
-func (u *user) grantOnNodes() {
+// grantOnCluster gives the user a right on what is cluster-scoped.
+func (u *user) grantOnCluster(right rights.Right) {
 	meta := metav1.ObjectMeta{Name: u.name}
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: meta,
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}}},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: []string{right.Verb}},
+		},
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta,

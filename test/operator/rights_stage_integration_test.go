@@ -28,7 +28,7 @@ func restrict(p *operatortest.Place) {
 	p.Config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + p.Home() + ":" + rights.Prefix + "controller-manager",
 	}
-	grantIn(p, p.Home(), "config/rbac/policy_role.yaml", "config/rbac/policy_role_binding.yaml")
+	grantIn(p, p.Home(), "config/rbac/own_namespace_role.yaml", "config/rbac/own_namespace_role_binding.yaml")
 }
 
 // grant creates the roles and bindings of files of config in the place, those of the cluster under names of its own.

@@ -269,7 +269,7 @@ func (p policy) MayChange() string {
 	return quoted(p.Harmless)
 }
 
-// Operator is the operator as a user.
+// Operator is the question whether the user of the request is the operator.
 func (policy) Operator() string {
-	return rights.Operator
+	return ask(rights.ActForOthers)
 }
