@@ -418,7 +418,7 @@ build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the 
 	rm build/kustomize/crd/crd.go # or the module would contain its package twice
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
 	$(if $(components),cd build/kustomize/default && $(KUSTOMIZE) edit add component $(components:%=../components/%))
-	$(if $(NAMESPACES),hack/tools/namespaced.sh $(KUSTOMIZE) build/kustomize '$(NAMESPACES)' '$(components)',$(KUSTOMIZE) build build/kustomize/default) > $@
+	$(if $(NAMESPACES),hack/tools/namespaced.sh $(KUSTOMIZE) build/kustomize '$(NAMESPACES)',$(KUSTOMIZE) build build/kustomize/default) > $@
 
 .PHONY: clean
 clean: ## Remove build/ and the programs; bin/tools and the lab's binaries stay
@@ -456,7 +456,7 @@ install: $(KUSTOMIZE) ## Install the CRDs only
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 # Takes the rights in all namespaces from an operator that is to have them in NAMESPACES only.
-WITHOUT_CLUSTER_RIGHTS = $(KUBECTL) get clusterrolebindings,clusterroles -l app.kubernetes.io/part-of=redquake -o name \
+WITHOUT_CLUSTER_RIGHTS = $(KUBECTL) get clusterrolebindings -l app.kubernetes.io/part-of=redquake -o name \
   | { grep -E '/redquake-(manager|metrics)-' || true; } | xargs -r $(KUBECTL) delete
 
 .PHONY: deploy

@@ -126,29 +126,6 @@ func TestNodeFaultsAreApart(t *testing.T) {
 	}
 }
 
-// TestRolesOfANamespace holds that an operator with Roles has the rights of one with ClusterRoles, and may read its
-// namespace in addition.
-func TestRolesOfANamespace(t *testing.T) {
-	paths := map[string]string{"config/namespaced/roles/role.yaml": "config/rbac/role.yaml"}
-	for _, o := range declared.All {
-		if len(o.Grants) > 0 && len(o.On(true)) == 0 {
-			paths["config/namespaced/roles/"+o.Name()+".yaml"] = "config/rbac/faults/" + o.Name() + ".yaml"
-		}
-	}
-	for namespaced, everywhere := range paths {
-		want := rightsIn(t, everywhere)
-		if strings.HasSuffix(namespaced, "/role.yaml") {
-			want = append(want, "get namespaces")
-		}
-		got := rightsIn(t, namespaced)
-		slices.Sort(got)
-		slices.Sort(want)
-		if len(got) == 0 || !slices.Equal(got, want) {
-			t.Errorf("%s grants %q, want %q", namespaced, got, want)
-		}
-	}
-}
-
 // rightsIn are the rights that the roles in files grant, such as "get nodes".
 func rightsIn(t *testing.T, paths ...string) (found []string) {
 	t.Helper()

@@ -186,7 +186,7 @@ func TestMissingRightOnNodes(t *testing.T) {
 	p := operatortest.NewPlace(t)
 	restrict(p)
 	grantNamespaced(p)
-	grant(p, rolesOfNamespace+operation.Name()+".yaml")
+	bindThere(p, documentsOf(p.T, "config/components/node-faults/"+operation.Name()+".yaml")[0])
 	set := kind.Scene(p)
 	operatortest.StartKubelet(p, nil)
 	operatortest.StartOperator(p, operatortest.Spy{})

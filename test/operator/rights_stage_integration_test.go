@@ -59,13 +59,16 @@ func documentsOf(t *testing.T, file string) [][]byte {
 	return bytes.Split(text, []byte("\n---\n"))
 }
 
+func managerOf(p *operatortest.Place) []rbacv1.Subject {
+	return []rbacv1.Subject{
+		{Kind: rbacv1.ServiceAccountKind, Namespace: p.Home(), Name: rights.Prefix + "controller-manager"},
+	}
+}
+
 func grantOne(p *operatortest.Place, namespace string, document []byte) {
 	p.T.Helper()
 	var kind metav1.TypeMeta
 	p.MustChange(yaml.Unmarshal(document, &kind))
-	subjects := []rbacv1.Subject{
-		{Kind: rbacv1.ServiceAccountKind, Namespace: p.Home(), Name: rights.Prefix + "controller-manager"},
-	}
 	switch kind.Kind {
 	case "Role":
 		var role rbacv1.Role
@@ -75,7 +78,7 @@ func grantOne(p *operatortest.Place, namespace string, document []byte) {
 	case "RoleBinding":
 		var binding rbacv1.RoleBinding
 		p.MustChange(yaml.UnmarshalStrict(document, &binding))
-		binding.Namespace, binding.Subjects = namespace, subjects
+		binding.Namespace, binding.Subjects = namespace, managerOf(p)
 		p.Create(&binding)
 	case "ClusterRole":
 		var role rbacv1.ClusterRole
@@ -87,41 +90,57 @@ func grantOne(p *operatortest.Place, namespace string, document []byte) {
 		p.MustChange(yaml.UnmarshalStrict(document, &binding))
 		binding.Name += "-" + p.Namespace
 		binding.RoleRef.Name += "-" + p.Namespace
-		binding.Subjects = subjects
+		binding.Subjects = managerOf(p)
 		p.MustChange(p.Client.Create(p.T.Context(), &binding))
 	default:
 		p.T.Fatalf("%s is no role", kind.Kind)
 	}
 }
 
-// The roles of an operator with rights in one namespace, without those for kinds of faults.
-const (
-	rolesOfNamespace = "config/namespaced/roles/"
-	finalizerRoles   = "config/namespaced/cluster/finalizer_role"
-)
-
 // grantNamespaced grants what the installation for one namespace has, for these kinds only.
 func grantNamespaced(p *operatortest.Place, kinds ...*declared.Kind) {
 	p.T.Helper()
-	grant(p, rolesOfNamespace+"role.yaml", finalizerRoles+".yaml", finalizerRoles+"_binding.yaml")
+	const cluster = "config/namespaced/cluster/"
+	grant(p, cluster+"finalizer_role.yaml", cluster+"finalizer_role_binding.yaml")
+	for _, file := range []string{"config/rbac/role.yaml", cluster + "namespace_reader_role.yaml"} {
+		bindThere(p, documentsOf(p.T, file)[0])
+	}
 	for _, kind := range kinds {
 		grantKind(p, kind)
 	}
 }
 
-// grantKind grants what a kind of fault needs, on nodes as well.
+// grantKind grants what a kind of fault needs: in the namespace, and on nodes.
 func grantKind(p *operatortest.Place, kind *declared.Kind) {
 	p.T.Helper()
 	if len(kind.Grants) == 0 {
 		return
 	}
-	grant(p, rolesOfNamespace+kind.Name()+".yaml")
-	if len(kind.On(true)) == 0 {
-		return
+	folder := "config/rbac/faults/"
+	if len(kind.On(true)) > 0 {
+		folder = "config/components/node-faults/"
 	}
-	for _, document := range documentsOf(p.T, "config/components/node-faults/"+kind.Name()+".yaml") {
-		if bytes.Contains(document, []byte("name: "+kind.RoleName(true))) { // its other rights are those of the Role
+	for _, document := range documentsOf(p.T, folder+kind.Name()+".yaml") {
+		switch isRole := bytes.Contains(document, []byte("kind: ClusterRole\nmetadata:\n")); {
+		case bytes.Contains(document, []byte("name: "+kind.RoleName(true)+"\n")):
 			grantOne(p, "", document)
+		case isRole:
+			bindThere(p, document)
 		}
 	}
+}
+
+// bindThere binds a ClusterRole in the namespace of the place only, as a Role with its rules: a binding to
+// redquake-namespace-role grants all rules at once, and only where a controller adds them up.
+func bindThere(p *operatortest.Place, document []byte) {
+	p.T.Helper()
+	var there rbacv1.ClusterRole
+	p.MustChange(yaml.UnmarshalStrict(document, &there))
+	meta := metav1.ObjectMeta{Namespace: p.Namespace, Name: there.Name}
+	p.Create(&rbacv1.Role{ObjectMeta: meta, Rules: there.Rules})
+	p.Create(&rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: there.Name},
+		Subjects:   managerOf(p),
+	})
 }

@@ -1,6 +1,5 @@
 // Command rights generates the admission policies, which check the rights of users, and the roles
-// of the operator for each kind of fault, from internal/fault/declared. The folder has the role for
-// every object, which controller-gen makes of markers.
+// of the operator for each kind of fault, from internal/fault/declared.
 package main
 
 import (
