@@ -78,6 +78,31 @@ func TestStopAll(t *testing.T) {
 	}
 }
 
+// stop --all --runs aborts whatever runs, and annotates nothing: what an uninstallation does before the operator goes.
+func TestStopAllRuns(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	begin(t, p.env, "run", "-f", p.file(loadAndKill))
+	p.setLoad(v1alpha1.ReasonRunning, false, "")
+	p.setFault(v1alpha1.ReasonActive, false, "", true)
+	stop := begin(t, p.env, "stop", "--all", "--runs")
+	p.eventually("spec.abort", func() bool { return p.load().Spec.Abort && p.kill().Spec.Abort })
+	p.setLoad(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive)
+	p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
+	if code := stop.code(t); code != 0 || !strings.Contains(stop.out.String(), "redisfault/kill is over (Aborted: ") ||
+		!strings.Contains(stop.out.String(), "redisloadtest/load is over (Aborted: ") {
+		t.Errorf("exit code %d, stdout\n%s\nstderr\n%s", code, stop.out.String(), stop.err.String())
+	}
+	if code, out, _ := runCommand(t, p.env, "stop", "--all", "--runs"); code != 0 || out != "nothing runs\n" {
+		t.Errorf("again: exit code %d, %q", code, out)
+	}
+	namespace := &corev1.Namespace{}
+	if err := p.Get(t.Context(), client.ObjectKey{Name: p.namespace}, namespace); err != nil ||
+		namespace.Annotations[v1alpha1.AnnotationStop] != "" {
+		t.Errorf("annotations %v, %v", namespace.Annotations, err)
+	}
+}
+
 // mark sets the annotation on a fault that waits for it, and writes the instant that the operator has taken.
 func TestMark(t *testing.T) {
 	t.Parallel()

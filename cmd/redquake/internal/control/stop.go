@@ -32,7 +32,9 @@ the same for all namespaces, by the annotation of the operator's namespace. --al
 it. Whoever may not annotate the namespace ends the faults of the namespace by aborting each; new
 ones can begin then.
 
-Load tests are not ended by --all: they break nothing.
+Load tests are not ended by --all: they break nothing. --all --runs aborts load tests and
+experiments as well as faults, as before the operator is uninstalled, and annotates no namespace.
+Schedules go on.
 
 The command ends when nothing acts any more. The operator reverts without it, too: Ctrl-C only ends
 the wait.`
@@ -47,7 +49,10 @@ const stopExamples = `  # one fault, and the load that measures it
   {name} stop --all -n shop
   {name} stop --all --allow -n shop
 
-  # everything in the cluster
+  # everything that runs in a namespace
+  {name} stop --all --runs -n shop
+
+  # everything that is broken in the cluster
   {name} stop --all -A`
 
 // stopFlags are the flags of `redquake stop`.
@@ -55,6 +60,7 @@ type stopFlags struct {
 	cluster    cluster.Flags
 	all        bool
 	everywhere bool
+	runs       bool
 	allow      bool
 	wait       time.Duration
 }
@@ -75,8 +81,10 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 				return errors.New("name what to stop, as redisloadtest/checkout-cache, or set --all")
 			case flags.all && len(args) > 0:
 				return errors.New("--all stops all faults of the namespace: name no object beside it")
-			case (flags.everywhere || flags.allow) && !flags.all:
-				return errors.New("--all-namespaces and --allow: need --all")
+			case (flags.everywhere || flags.allow || flags.runs) && !flags.all:
+				return errors.New("--all-namespaces, --runs and --allow: need --all")
+			case flags.runs && flags.allow:
+				return errors.New("--runs: what is aborted cannot be allowed again: leave out --allow")
 			case flags.wait < 0:
 				return errors.New("--wait: must not be negative")
 			}
@@ -87,6 +95,7 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.BoolVar(&flags.all, "all", false, "all faults of the namespace")
 	f.BoolVarP(&flags.everywhere, "all-namespaces", "A", false, "with --all: those of all namespaces")
+	f.BoolVar(&flags.runs, "runs", false, "with --all: load tests and experiments, too, each by spec.abort")
 	f.BoolVar(&flags.allow, "allow", false, "with --all: let faults begin again")
 	f.DurationVar(&flags.wait, "wait", 2*time.Minute,
 		"`time` to wait until everything is reverted; 0: do not wait")
@@ -107,7 +116,10 @@ func (f *stopFlags) run(ctx context.Context, args []string, io cli.Streams) erro
 	if err != nil {
 		return err
 	}
-	if f.all {
+	switch {
+	case f.runs:
+		return f.abortAll(ctx, client, io)
+	case f.all:
 		return f.stopAll(ctx, client, io)
 	}
 	var all, schedules []*kube.Object
@@ -269,6 +281,36 @@ func (f *stopFlags) late(err error) error {
 			"it takes longer than %s (--wait): is the operator running? redquake doctor tells", f.wait)
 	}
 	return err
+}
+
+// abortAll aborts what runs: experiments first, which create load tests and faults until they are
+// over.
+func (f *stopFlags) abortAll(ctx context.Context, client *kube.Client, io cli.Streams) error {
+	of := client.Namespace
+	if f.everywhere {
+		of = ""
+	}
+	found := false
+	for _, kinds := range [][]kube.Kind{{kube.Experiment}, {kube.Fault, kube.LoadTest}} {
+		var running []*kube.Object
+		for _, kind := range kinds {
+			all, err := client.All(ctx, kind, of)
+			if err != nil {
+				return err
+			}
+			running = append(running, slices.DeleteFunc(all, func(o *kube.Object) bool {
+				return o.Finished() && !o.Acts()
+			})...)
+		}
+		found = found || len(running) > 0
+		if err := f.abort(ctx, client, of, running, io); err != nil {
+			return err
+		}
+	}
+	if !found {
+		fmt.Fprintln(io.Out, "nothing runs")
+	}
+	return nil
 }
 
 // stopAll sets or removes the annotation of a namespace.
