@@ -31,12 +31,18 @@ KUSTOMIZE_VERSION := v5.8.1
 GOLANGCI_LINT_VERSION := v2.15.0
 CRD_REF_DOCS_VERSION := v0.3.0
 GOTESTSUM_VERSION := v1.13.0
+HELM_VERSION := v4.3.1
+HELM3_VERSION := v3.22.0
 TOOLS := $(CURDIR)/bin/tools
 CONTROLLER_GEN := $(TOOLS)/controller-gen-$(CONTROLLER_GEN_VERSION)/controller-gen
 KUSTOMIZE := $(TOOLS)/kustomize-$(KUSTOMIZE_VERSION)/kustomize
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 CRD_REF_DOCS := $(TOOLS)/crd-ref-docs-$(CRD_REF_DOCS_VERSION)/crd-ref-docs
 export GOTESTSUM := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)/gotestsum
+HELM := $(TOOLS)/helm-$(HELM_VERSION)/helm
+HELM3 := $(TOOLS)/helm-$(HELM3_VERSION)/helm
+export REDQUAKE_HELM := $(HELM)
+export REDQUAKE_HELM3 := $(HELM3)
 
 LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
 GO_BUILD := go build -ldflags '$(LDFLAGS)'
@@ -214,7 +220,7 @@ unit: ## Run the tests without other processes; with the race detector where gor
 	  exit $$code'
 
 .PHONY: integration
-integration: servers ## Run the tests against real servers (Redis 7 and 8, Valkey 9), a real kube-apiserver and a headless Chromium
+integration: servers $(HELM) $(HELM3) ## Run the tests against real servers (Redis 7 and 8, Valkey 9), a real kube-apiserver and a headless Chromium
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
 	GOGC=200 go run ./hack/tools/controlplane $(SUMMARY) integration \
@@ -233,7 +239,7 @@ LIMIT ?= 24h
 E2E ?= $(if $(PACKAGES),no,yes)
 
 .PHONY: stress
-stress: servers $(if $(filter yes,$(E2E)),load-test-images build/install.yaml) ## Run every integration test and the smoke test RUNS times beside each load of BESIDE, or those of PACKAGES and RUN, and go on where it stopped: build/stress.json (as long as LIMIT)
+stress: servers $(HELM) $(HELM3) $(if $(filter yes,$(E2E)),load-test-images build/install.yaml) ## Run every integration test and the smoke test RUNS times beside each load of BESIDE, or those of PACKAGES and RUN, and go on where it stopped: build/stress.json (as long as LIMIT)
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	GOGC=200 REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml go run ./hack/tools/stress -folder build/stress -runs $(RUNS) -beside $(BESIDE) \
 	  -limit $(LIMIT) -run '$(value RUN)' $(if $(filter yes,$(E2E)),-smoke -exec '$(LAB) exec --') $(if $(KEY),-key $(KEY)) $(or $(PACKAGES),$(INTEGRATION_PACKAGES))
@@ -243,7 +249,7 @@ accessibility: ## Let axe-core look at reports and the dashboard in a headless C
 	axe=$$(hack/axe.sh); REDQUAKE_AXE=$$axe $(MEASURE) -timeout 10m -run 'InABrowser$$' ./internal/report/run ./internal/report/matrix ./internal/report/schedule ./internal/dashboard
 
 .PHONY: race
-race: servers ## Run unit and integration tests with the race detector everywhere (more than an hour)
+race: servers $(HELM) $(HELM3) ## Run unit and integration tests with the race detector everywhere (more than an hour)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	go run ./hack/tools/controlplane $(SUMMARY) race \
 	  env CGO_ENABLED=1 go test -json -race -vet=off -tags integration -count=1 -p 1 -parallel 4 -timeout 60m ./...
@@ -383,11 +389,12 @@ generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API, and 
 	go run ./hack/tools/metrics > docs/metrics.md
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/fault/declared, argocd-cm from Lua
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/fault/declared, argocd-cm from Lua, and what the chart has of all this
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 	go run ./hack/tools/rights config
 	go run ./hack/tools/argocd config
+	go run ./hack/tools/chart config charts/redquake
 
 .PHONY: docs
 docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field, and what docs/redisfault.md and docs/security.md say of each kind of fault
@@ -496,3 +503,7 @@ $(CRD_REF_DOCS):
 	$(call install-tool,$(@D),github.com/elastic/crd-ref-docs,$(CRD_REF_DOCS_VERSION))
 $(GOTESTSUM):
 	$(call install-tool,$(@D),gotest.tools/gotestsum,$(GOTESTSUM_VERSION))
+$(HELM):
+	$(call install-tool,$(@D),helm.sh/helm/v4/cmd/helm,$(HELM_VERSION))
+$(HELM3):
+	$(call install-tool,$(@D),helm.sh/helm/v3/cmd/helm,$(HELM3_VERSION))

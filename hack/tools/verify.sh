@@ -10,7 +10,7 @@ failed=0
 
 # same COMMAND COMMITTED FRESH: reports a difference, and the command that fixes it.
 same() {
-  if ! diff -u "$2" "$3"; then
+  if ! diff -ru "$2" "$3"; then
     printf '\n%s is not up to date. Fix: %s\n\n' "$2" "$1" >&2
     failed=1
   fi
@@ -35,6 +35,10 @@ mkdir -p "$fresh/lua"
 cp -r config/argocd "$fresh/lua"
 go run ./hack/tools/argocd "$fresh/lua"
 same 'make manifests' config/argocd/argocd-cm.yaml "$fresh/lua/argocd/argocd-cm.yaml"
+
+cp -r charts "$fresh/charts"
+go run ./hack/tools/chart config "$fresh/charts/redquake"
+same 'make manifests' charts "$fresh/charts"
 
 hack/tools/api-docs.sh "$fresh/api.md"
 same 'make docs' docs/api.md "$fresh/api.md"

@@ -43,7 +43,7 @@ func TestNoDrift(t *testing.T) {
 	applied := 0
 	inLists := map[string]bool{}
 	for _, folder := range []string{"samples", "samples/gitops"} {
-		for file, shipped := range manifests(t, folder) {
+		for file, shipped := range filesOf(t, folder) {
 			for _, manifest := range shipped {
 				if manifest.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
 					continue

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/manifests"
 )
 
 // The kustomizations of the gallery are accepted as they are, by a cluster that has nothing but the CRDs, and their
@@ -38,7 +39,7 @@ func TestGalleryIsAccepted(t *testing.T) {
 				t.Fatalf("kubectl kustomize %s: %v", folder, err)
 			}
 			runs := 0
-			for _, o := range objectsIn(t, folder, text) {
+			for _, o := range manifests.Objects(t, folder, text) {
 				o.SetNamespace("gallery")
 				if err := strict.Create(t.Context(), o.DeepCopy(), client.DryRunAll); err != nil {
 					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)

@@ -4,9 +4,6 @@ package admission_test
 
 import (
 	"cmp"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/internal/testing/manifests"
 )
 
 var (
@@ -37,7 +36,7 @@ var (
 // and pods of the manager's Deployment, whose priority is above that of other applications and below that of the
 // system, and makes no room by ending others.
 func TestInstallationIsAccepted(t *testing.T) {
-	objects := installation(t, "default", ownComponents...)
+	objects := manifests.Installation(t, "default", ownComponents...)
 	makeNamespace(t, "redquake-system", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	for _, o := range objects {
 		switch o.GetKind() {
@@ -68,8 +67,8 @@ func TestInstallationIsAccepted(t *testing.T) {
 // TestPriorityClass holds that the manager's Deployment names the class that the same installation brings.
 func TestPriorityClass(t *testing.T) {
 	for name, objects := range map[string][]*unstructured.Unstructured{
-		"default":    installation(t, "default"),
-		"namespaced": append(installation(t, "namespaced/cluster"), installation(t, "namespaced")...),
+		"default":    manifests.Installation(t, "default"),
+		"namespaced": append(manifests.Installation(t, "namespaced/cluster"), manifests.Installation(t, "namespaced")...),
 	} {
 		class, manager := only[schedulingv1.PriorityClass](t, objects), only[appsv1.Deployment](t, objects)
 		if named := manager.Spec.Template.Spec.PriorityClassName; named != class.Name || named == "" {
@@ -81,7 +80,7 @@ func TestPriorityClass(t *testing.T) {
 // TestEveryKindIsComplete holds that each kind has the roles of users, a policy that asks its creator, and a reader in
 // the dashboard.
 func TestEveryKindIsComplete(t *testing.T) {
-	objects := installation(t, "default")
+	objects := manifests.Installation(t, "default")
 	has := map[string]bool{}
 	for _, o := range objects {
 		has[o.GetKind()+" "+o.GetName()] = true
@@ -139,10 +138,10 @@ func TestWhoReachesTheManager(t *testing.T) {
 		objects []*unstructured.Unstructured
 		admits  map[string]string // caller: the ports
 	}{
-		"default":    {installation(t, "default"), byDefault},
-		"prometheus": {installation(t, "default", "prometheus"), withPrometheus},
-		"namespaced": {installation(t, "namespaced"), byDefault},
-		"all":        {installation(t, "default", allComponents...), withPrometheus},
+		"default":    {manifests.Installation(t, "default"), byDefault},
+		"prometheus": {manifests.Installation(t, "default", "prometheus"), withPrometheus},
+		"namespaced": {manifests.Installation(t, "namespaced"), byDefault},
+		"all":        {manifests.Installation(t, "default", allComponents...), withPrometheus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manager := only[appsv1.Deployment](t, test.objects)
@@ -216,12 +215,12 @@ func portName(t *testing.T, manager appsv1.Deployment, port networkingv1.Network
 // TestHighAvailability holds that the component brings a standby, elsewhere, and a budget that lets one manager be
 // evicted at a time, and none for a manager alone.
 func TestHighAvailability(t *testing.T) {
-	alone := installation(t, "default")
+	alone := manifests.Installation(t, "default")
 	if manager, budgets := only[appsv1.Deployment](t, alone), of[policyv1.PodDisruptionBudget](t,
 		alone); *manager.Spec.Replicas != 1 || len(budgets) > 0 {
 		t.Errorf("by default there are %d managers and %d budgets", *manager.Spec.Replicas, len(budgets))
 	}
-	objects := installation(t, "default", "high-availability")
+	objects := manifests.Installation(t, "default", "high-availability")
 	manager, budget := only[appsv1.Deployment](t, objects), only[policyv1.PodDisruptionBudget](t, objects)
 	if *manager.Spec.Replicas != 2 || !slices.Contains(manager.Spec.Template.Spec.Containers[0].Args, "--leader-elect") {
 		t.Errorf("there are %d managers, with %q", *manager.Spec.Replicas, manager.Spec.Template.Spec.Containers[0].Args)
@@ -243,44 +242,16 @@ func TestHighAvailability(t *testing.T) {
 // components are in: objects of the cluster are in the first, those of the operator's namespace in the second, but for
 // the ServiceAccounts, to which bindings in both refer.
 func TestNamespacedIsInTwoParts(t *testing.T) {
-	for _, o := range installation(t, "namespaced/cluster", allComponents...) {
+	for _, o := range manifests.Installation(t, "namespaced/cluster", allComponents...) {
 		if o.GetKind() != "ServiceAccount" && isNamespaced(t, o) {
 			t.Errorf("the administrator's part has %s %s, which is of a namespace", o.GetKind(), o.GetName())
 		}
 	}
-	for _, o := range installation(t, "namespaced", allComponents...) {
+	for _, o := range manifests.Installation(t, "namespaced", allComponents...) {
 		if !isNamespaced(t, o) {
 			t.Errorf("the operator's part has %s %s, which is of the cluster", o.GetKind(), o.GetName())
 		}
 	}
-}
-
-// installation is what kustomize makes of a folder of config/ whose default installation has components, as `make
-// build/install.yaml COMPONENTS=` does.
-func installation(t *testing.T, folder string, components ...string) []*unstructured.Unstructured {
-	t.Helper()
-	config := t.TempDir()
-	if err := os.CopyFS(config, os.DirFS("../../config")); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.OpenFile(filepath.Join(config, "default", "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(components) > 0 {
-		_, err = file.WriteString("components: [../components/" + strings.Join(components, ", ../components/") + "]\n")
-	}
-	if err := cmp.Or(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	built := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "kustomize",
-		filepath.Join(config, folder))
-	built.Stderr = os.Stderr
-	text, err := built.Output()
-	if err != nil {
-		t.Fatalf("kubectl kustomize config/%s with %v: %v", folder, components, err)
-	}
-	return objectsIn(t, folder, text)
 }
 
 // of are the objects of the kind that a Go type is named after.

@@ -171,7 +171,7 @@ func TestEitherPermissionForResources(t *testing.T) {
 func TestRunnerOfPipelines(t *testing.T) {
 	namespace := newNamespace(t)
 	var role rbacv1.Role
-	for _, o := range manifests(t, "samples/gitops")["runner-rbac.yaml"] {
+	for _, o := range filesOf(t, "samples/gitops")["runner-rbac.yaml"] {
 		if o.GetKind() == "Role" {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
 				t.Fatal(err)
@@ -184,7 +184,7 @@ func TestRunnerOfPipelines(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: namespace}, Subjects: u.subjects(),
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 	})
-	for _, o := range manifests(t, "samples/gitops")["argocd-hook.yaml"] {
+	for _, o := range filesOf(t, "samples/gitops")["argocd-hook.yaml"] {
 		o.SetNamespace(namespace)
 		u.eventually("", func() error { return u.Create(u.Context(), o.DeepCopy(), client.DryRunAll) })
 	}

@@ -3,9 +3,6 @@
 package admission_test
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,8 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/internal/testing/manifests"
 )
 
 // All shipped manifests are accepted unchanged, without unknown fields. The CRDs are installed by then.
@@ -27,7 +25,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 	for folder, objects := range map[string]int{"samples": 40, "rbac": 17, "manager": 5, "network-policy": 1} {
 		t.Run(folder, func(t *testing.T) {
 			seen := 0
-			for file, shipped := range manifests(t, folder) {
+			for file, shipped := range filesOf(t, folder) {
 				for _, o := range shipped {
 					seen++
 					if isNamespaced(t, o) && o.GetNamespace() == "" {
@@ -64,7 +62,7 @@ func TestPodsAreRestricted(t *testing.T) {
 		t.Fatalf("a pod that restricts nothing: %v; want it refused, or this test shows nothing", err)
 	}
 	checked := 0
-	for _, shipped := range manifests(t, "samples") {
+	for _, shipped := range filesOf(t, "samples") {
 		for _, o := range shipped {
 			if tryPod(t, "restricted", o) != nil {
 				checked++
@@ -119,8 +117,8 @@ func podTemplate(t *testing.T, o *unstructured.Unstructured) (corev1.PodTemplate
 	return corev1.PodTemplateSpec{}, false
 }
 
-// manifests reads the objects of each file of a folder of config/, and of the folders in it that are kustomizations.
-func manifests(t *testing.T, folder string) map[string][]*unstructured.Unstructured {
+// filesOf reads the objects of each file of a folder of config/, and of the folders in it that are kustomizations.
+func filesOf(t *testing.T, folder string) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	folder = filepath.Join("../../config", folder)
 	kustomizations, err := filepath.Glob(filepath.Join(folder, "*", "kustomization.yaml"))
@@ -148,29 +146,11 @@ func manifests(t *testing.T, folder string) map[string][]*unstructured.Unstructu
 		if err != nil {
 			t.Fatal(err)
 		}
-		if shipped := objectsIn(t, name, text); len(shipped) > 0 {
+		if shipped := manifests.Objects(t, name, text); len(shipped) > 0 {
 			out[name] = shipped
 		}
 	}
 	return out
-}
-
-// objectsIn are the objects of a YAML file.
-func objectsIn(t *testing.T, name string, text []byte) (all []*unstructured.Unstructured) {
-	t.Helper()
-	for documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		o := &unstructured.Unstructured{}
-		err := documents.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if len(o.Object) > 0 {
-			all = append(all, o)
-		}
-	}
 }
 
 func isNamespaced(t *testing.T, o *unstructured.Unstructured) bool {
