@@ -202,7 +202,7 @@ bench-inject: lab-up load-image build/install.yaml ## Measure the time from kube
 
 ## Test
 
-unit integration truth race e2e e2e-full e2e-together e2e-failovers e2e-namespaced objects: $(GOTESTSUM) # for SUMMARY
+unit integration truth race e2e e2e-full e2e-together e2e-failovers e2e-namespaced e2e-installation objects: $(GOTESTSUM) # for SUMMARY
 
 .PHONY: test
 test: ## Run all tests: unit, integration, truth, e2e; takes the lab down if it booted it (20 minutes, 23 the first time)
@@ -277,7 +277,7 @@ guard: servers ## Let random faults meet on random Services, selectors, Stateful
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
 # has a registry of its own, and for sure an API server with mutating policies.
-E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects|TestNamespaced$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
+E2E_APART := ^(TestSmoke|TestInstallations|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects|TestNamespaced$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
 
 .PHONY: build/chaos-controller-manager
 build/chaos-controller-manager:
@@ -349,6 +349,17 @@ e2e-namespaced: lab-up load-image build/install.yaml ## Run an operator with rig
 	$(KUBECTL) create namespace $(NAMESPACES) --dry-run=client -o yaml | $(KUBECTL) apply -f -
 	trap '$(KUBECTL) -n redquake-system delete deployment redquake-controller-manager' EXIT; \
 	  $(E2E_TEST) -timeout 15m -run '^TestNamespaced$$' ./test/e2e
+
+.PHONY: e2e-installation
+e2e-installation: lab-up load-image load-other-image $(HELM) $(HELM3) ## Install by helm 3 and 4, by kubectl and by an overlay, upgrade, roll back and uninstall under a load and a lasting fault (15 minutes)
+	$(MAKE) undeploy
+	$(MAKE) build/install.yaml
+	REDQUAKE_E2E_WITHOUT_OPERATOR=yes $(E2E_TEST) -timeout 60m -run '^TestInstallations$$$(if $(WAY),/$(WAY))' ./test/e2e
+
+.PHONY: load-other-image
+load-other-image: load-image
+	$(LAB) image redquake --manager bin/manager --redquake bin/redquake --tag mirror.example/redquake:other -o build/image/other.tar
+	$(LAB) load build/image/other.tar
 
 .PHONY: e2e-chaosmesh
 e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager ## Kill a loaded Redis by Chaos Mesh's controller in the lab (its build takes minutes)

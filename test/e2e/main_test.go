@@ -28,6 +28,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
+// withoutOperator is the environment variable by which the test of installations gets a cluster without one.
+const withoutOperator = "REDQUAKE_E2E_WITHOUT_OPERATOR"
+
 // cluster is the connection that all tests share.
 var cluster connection
 
@@ -57,13 +60,15 @@ func suite(m *testing.M) int {
 			"REDQUAKE_E2E_INSTALL must name the operator's manifests (build/install.yaml); `make e2e` sets it")
 		return 1
 	}
-	if err := deployOperator(ctx, manifests); err != nil {
-		fmt.Fprintln(os.Stderr, "deploy the operator:", err)
-		return 1
-	}
-	if err := deleteEarlierRuns(ctx, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "delete what an earlier run left:", err)
-		return 1
+	if os.Getenv(withoutOperator) == "" {
+		if err := deployOperator(ctx, manifests); err != nil {
+			fmt.Fprintln(os.Stderr, "deploy the operator:", err)
+			return 1
+		}
+		if err := deleteEarlierRuns(ctx, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "delete what an earlier run left:", err)
+			return 1
+		}
 	}
 	code := m.Run()
 	if file := os.Getenv(figuresFile); file != "" {
