@@ -202,7 +202,7 @@ bench-inject: lab-up load-image build/install.yaml ## Measure the time from kube
 
 ## Test
 
-unit integration truth race e2e e2e-full e2e-together e2e-failovers e2e-namespaced e2e-installation objects: $(GOTESTSUM) # for SUMMARY
+unit integration truth race e2e e2e-full e2e-together e2e-failovers e2e-namespaced e2e-installation upgrade-test objects: $(GOTESTSUM) # for SUMMARY
 
 .PHONY: test
 test: ## Run all tests: unit, integration, truth, e2e; takes the lab down if it booted it (20 minutes, 23 the first time)
@@ -277,7 +277,7 @@ guard: servers ## Let random faults meet on random Services, selectors, Stateful
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
 # has a registry of its own, and for sure an API server with mutating policies.
-E2E_APART := ^(TestSmoke|TestInstallations|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects|TestNamespaced$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
+E2E_APART := ^(TestSmoke|TestInstallations|TestUpgrade|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects|TestNamespaced$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
 
 .PHONY: build/chaos-controller-manager
 build/chaos-controller-manager:
@@ -351,10 +351,22 @@ e2e-namespaced: lab-up load-image build/install.yaml ## Run an operator with rig
 	  $(E2E_TEST) -timeout 15m -run '^TestNamespaced$$' ./test/e2e
 
 .PHONY: e2e-installation
-e2e-installation: lab-up load-image load-other-image $(HELM) $(HELM3) ## Install by helm 3 and 4, by kubectl and by an overlay, upgrade, roll back and uninstall under a load and a lasting fault (15 minutes)
+e2e-installation: lab-up load-image load-other-image $(HELM) $(HELM3) ## Install by helm 3 and 4, by kubectl and by an overlay, upgrade, roll back and uninstall under a load and a lasting fault (8 minutes)
 	$(MAKE) undeploy
 	$(MAKE) build/install.yaml
 	REDQUAKE_E2E_WITHOUT_OPERATOR=yes $(E2E_TEST) -timeout 60m -run '^TestInstallations$$$(if $(WAY),/$(WAY))' ./test/e2e
+
+# The version that is upgraded: the last tag before this commit, or before there is one, this commit itself.
+FROM ?= $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null || git rev-parse HEAD)
+EARLIER := $(CURDIR)/build/earlier
+
+.PHONY: upgrade-test
+upgrade-test: lab-up load-image ## Install the version FROM (the last tag), upgrade, go back and upgrade again under a load, a lasting fault and a schedule (8 minutes)
+	hack/tools/earlier.sh $(FROM) $(EARLIER)
+	$(LAB) load $(EARLIER)/image.tar
+	$(MAKE) undeploy
+	$(MAKE) build/install.yaml
+	REDQUAKE_E2E_WITHOUT_OPERATOR=yes REDQUAKE_E2E_EARLIER=$(EARLIER)/install.yaml $(E2E_TEST) -timeout 45m -run '^TestUpgrade$$' ./test/e2e
 
 .PHONY: load-other-image
 load-other-image: load-image

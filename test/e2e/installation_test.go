@@ -67,13 +67,7 @@ func TestInstallations(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.createByUser(n.smallLoad("base", 30*time.Minute))
-			lasting := n.sampleKill("lasting", "base")
-			lasting.Spec.Action = v1alpha1.Action{
-				Type:   v1alpha1.FaultConfig,
-				Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}},
-			}
-			lasting.Spec.Trigger, lasting.Spec.Duration = v1alpha1.FaultTrigger{After: span(0)}, span(20*time.Minute)
-			n.createByUser(lasting)
+			n.createByUser(n.lastingFault())
 			n.waitFault("lasting", 2*patience, v1alpha1.ReasonActive)
 			injected := n.fault("lasting").Status.InjectedAt
 			if got := n.loadPods("base")[0].Spec.Containers[0].Image; got != w.image {
