@@ -295,9 +295,9 @@ build/argocd:
 	cd hack/argocd && go build -o $(CURDIR)/$@ github.com/argoproj/argo-cd/v3/cmd
 
 .PHONY: argocd
-argocd: build/argocd ## Let a real Argo CD gate a sync on verdicts, run the actions and look for drift (its build takes minutes)
+argocd: build/argocd $(HELM3) ## Let a real Argo CD gate a sync on verdicts, run the actions, look for drift, and install the chart (its build takes minutes)
 	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$($(LAB) assets)} REDQUAKE_ARGOCD=$(CURDIR)/build/argocd REDQUAKE_ARGOCD_CRDS=$$(cd hack/argocd && go list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds \
-	  $(GO_TEST) -tags integration,argocd -count=1 -timeout 15m -run '^TestRealArgoCD$$' -v ./test/operator
+	  $(GO_TEST) -tags integration,argocd -count=1 -timeout 15m -run '^(TestRealArgoCD|TestArgoCDInstallsTheChart)$$' -v ./test/operator
 
 .PHONY: objects-gitops
 objects-gitops: ## Write the objects that the tests of Argo CD and Flux read, as the controllers leave them in virtual time
@@ -321,9 +321,12 @@ e2e-full: load-test-images build/install.yaml ## Run all scenarios on real kubel
 SOAK_MINUTES ?= 20
 SOAK_SEED ?=
 
+# manifests or chart: what make soak installs.
+INSTALL ?= manifests
+
 .PHONY: soak
 soak: COMPONENTS := node-faults
-soak: lab-up load-image deploy ## Run random load tests, faults and experiments while operator, control plane and nodes are disturbed, SOAK_MINUTES=20, SOAK_SEED: build/soak.json (30 minutes)
+soak: lab-up load-image $(if $(filter chart,$(INSTALL)),deploy-chart,deploy) ## Run random load tests, faults and experiments while operator, control plane and nodes are disturbed, SOAK_MINUTES=20, SOAK_SEED, INSTALL=chart: build/soak.json (30 minutes)
 	REDQUAKE_LAB=$(LAB) REDQUAKE_SOAK_OUT=$(CURDIR)/build SOAK_SEED=$(SOAK_SEED) SOAK_MINUTES=$(SOAK_MINUTES) \
 	  $(GO_TEST) -tags e2e -count=1 -v -timeout $$(($(SOAK_MINUTES) + 60))m -run '^TestSoak$$' -exec "$(LAB) exec --" ./test/soak
 
@@ -498,6 +501,13 @@ deploy: build/install.yaml ## Install the CRDs and the operator, with the image 
 	[ ! -f $(IMAGE_TAR) ] || $(KUBECTL) -n redquake-system patch deployment redquake-controller-manager --type merge \
 	  -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"redquake.dev/image-digest\":\"$$(sha256sum < $(IMAGE_TAR) | cut -c1-64)\"}}}}}"
 	$(KUBECTL) -n redquake-system rollout status deployment/redquake-controller-manager --timeout=10m
+
+# With the lab's image; VALUES are flags of helm. What was installed by manifests is removed: helm takes over no objects of others.
+.PHONY: deploy-chart
+deploy-chart: $(HELM) ## Install the chart in the lab, with VALUES='--set replicas=2'
+	[ -n "$$($(KUBECTL) -n redquake-system get secret -l owner=helm,name=redquake -o name 2>/dev/null)" ] || $(MAKE) undeploy
+	$(LAB) exec -- $(HELM) upgrade --install redquake charts/redquake --namespace redquake-system --create-namespace --set image.tag=dev \
+	  $(if $(filter node-faults,$(components)),--set faults.NodeLoss=true$(comma)faults.VolumeAttachDelay=true) $(VALUES) --wait --timeout 10m
 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy

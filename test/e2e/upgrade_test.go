@@ -66,6 +66,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("lost: %v", slices.Sorted(maps.Keys(specs)))
 	}
 	n.step("remove", w.remove)
+	n.command(nil, "kubectl", "delete", "--ignore-not-found", "-f", now) // what only this version has
 	n.waitForState("redis", before)
 	n.nothingIsLeft(false)
 }
