@@ -177,7 +177,21 @@ func startArgo(t *testing.T) *argo {
 	a.startArgoProcess("argocd-application-controller", "--kubeconfig", a.kubeconfig, "--namespace", "argocd",
 		"--repo-server", repo, "--repo-server-plaintext",
 		"--metrics-port", a.freePort(), "--redis", store, "--app-resync", "5")
+	a.awaitProjects()
 	return a
+}
+
+// awaitProjects waits until Argo CD's controller knows its project: a sync that it begins before fails, and is not tried
+// again.
+func (a *argo) awaitProjects() {
+	a.T.Helper()
+	a.commit("first", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "first"}})
+	app := a.application("first", false)
+	a.Until("Argo CD compares the first application", 4*time.Minute, func() bool {
+		a.MustChange(a.Client.Get(context.Background(), client.ObjectKeyFromObject(app), app))
+		status, _, _ := unstructured.NestedString(app.Object, "status", "sync", "status")
+		return status == "OutOfSync"
+	}, func() string { return fmt.Sprint(app.Object["status"]) })
 }
 
 // collectGarbage starts the garbage collector of Kubernetes: Argo CD deletes the hook of the last sync in the
