@@ -76,7 +76,12 @@ func main() {
 			"hooks.slack.com, *.example.com or an address; where empty none")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
+	named := flag.Bool("version", false, "print the version of this build, and exit")
 	flag.Parse()
+	if *named {
+		fmt.Println(version.Of("manager"))
+		return
+	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 
 	if err := run(s); err != nil {

@@ -13,7 +13,32 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/internal/fault/declared"
+	"github.com/redquake/redquake/internal/version"
 )
+
+// asManager in the environment makes the test's program the manager, so that a test can run it.
+const asManager = "REDQUAKE_TEST_AS_MANAGER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asManager) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestVersion holds that the manager names its build without a cluster and without any other flag.
+func TestVersion(t *testing.T) {
+	manager := exec.Command(os.Args[0], "--version")
+	manager.Env = append(os.Environ(), asManager+"=yes", "REDQUAKE_IMAGE=", "KUBECONFIG=/none")
+	out, err := manager.CombinedOutput()
+	if want := version.Of("manager") + "\n"; err != nil || string(out) != want {
+		t.Errorf("manager --version: %q, %v; want %q", out, err, want)
+	}
+	if !strings.HasPrefix(string(out), "manager "+version.Version) {
+		t.Errorf("%q does not name the version %s", out, version.Version)
+	}
+}
 
 // TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no
 // use for the engine, for drivers of databases or for a second validation of what the API server has admitted, in a

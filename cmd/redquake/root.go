@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/cmd/redquake/internal/operator"
 	"github.com/redquake/redquake/cmd/redquake/internal/reports"
+	"github.com/redquake/redquake/internal/version"
 )
 
 // execute runs the command line in args, the program's name first, and returns the exit code.
@@ -78,7 +79,7 @@ Exit codes:
   2    of a load, a run or an experiment: its verdict is Inconclusive
   3    an error, such as an invalid flag, a Redis that cannot be reached, or a missing permission
   130  interrupted; of a load the result until then was written, a run was aborted and reverted`,
-		Version:       build(),
+		Version:       version.Of("redquake"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -17,28 +15,8 @@ func newVersion(io cli.Streams) *cobra.Command {
 		Short: "Show the version of this build",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(io.Out, build())
+			_, err := fmt.Fprintln(io.Out, version.Of("redquake"))
 			return cli.AsFailure(err)
 		},
 	}
-}
-
-// build names this build.
-func build() string {
-	return fmt.Sprintf("redquake %s%s (%s, %s/%s)", version.Version, revision(), runtime.Version(),
-		runtime.GOOS, runtime.GOARCH)
-}
-
-// revision is the commit in the build information, if there is one.
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return " " + s.Value[:12]
-		}
-	}
-	return ""
 }
