@@ -1,8 +1,5 @@
 # The image that `make image` also makes, for those who have Docker: the manager and the load agent in one, both static.
-ARG GO_IMAGE=docker.io/library/golang:1.26
-ARG BASE_IMAGE=gcr.io/distroless/static:nonroot
-
-FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26-bookworm@sha256:551752d3ad9de9923190bf5280500617ed8fee287ffb4b0220e770ef89346258 AS build
 ARG TARGETOS
 ARG TARGETARCH
 ARG VERSION=dev
@@ -15,7 +12,19 @@ COPY . .
 RUN go build -ldflags "-s -w -X github.com/redquake/redquake/internal/version.Version=${VERSION}" -o /out/manager . && \
     go build -ldflags "-s -w -X github.com/redquake/redquake/internal/version.Version=${VERSION}" -o /out/redquake ./cmd/redquake
 
-FROM ${BASE_IMAGE}
+FROM gcr.io/distroless/static:nonroot@sha256:e2e927ec666bae08560abb3c55d0659eceabb657f56b6782ab500a9fc7f555e3
+ARG VERSION=dev
+ARG REVISION=
+ARG CREATED=
+LABEL org.opencontainers.image.title="Redquake" \
+      org.opencontainers.image.description="Kubernetes operator for chaos and load tests of Redis" \
+      org.opencontainers.image.url="https://github.com/redquake/redquake" \
+      org.opencontainers.image.source="https://github.com/redquake/redquake" \
+      org.opencontainers.image.documentation="https://github.com/redquake/redquake/blob/main/README.md" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}"
 COPY --from=build /out/manager /manager
 COPY --from=build /out/redquake /redquake
 USER 65532:65532

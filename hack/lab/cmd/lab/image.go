@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/redquake/redquake/hack/lab/internal/image"
 )
@@ -14,6 +16,9 @@ import (
 const imageHelp = `usage: lab image NAME [OPTIONS]
 
   redquake --manager PATH --redquake PATH --tag NAME -o FILE   the project's image, from two static binaries
+  redquake --oci --manager PATH --redquake PATH [--manager PATH --redquake PATH]... --tag NAME -o FILE
+                     the same for several architectures, those of its binaries, as an OCI archive for registries; prints its digest.
+                     Also --version, --revision, --created (RFC 3339) for its labels
   static --program PATH --tag NAME -o FILE                     a static program alone, run by user 65532
   redis -o FILE      redis of this machine's Debian packages, named docker.io/library/redis:7 and :7.x.y
   redis-8 -o FILE    the same of Redis 8, named docker.io/library/redis:8 and :8.x.y; hack/newer-servers.sh installs it
@@ -24,7 +29,7 @@ const imageHelp = `usage: lab image NAME [OPTIONS]
   pause -o FILE      what holds a pod's namespaces
   coredns -o FILE    the cluster's DNS
 
-FILE is a docker archive, for: lab load FILE. An image that is there already is left alone.
+FILE is a docker archive unless it is said otherwise, for: lab load FILE. An image that is there already is left alone.
 `
 
 func buildImage(ctx context.Context, args []string) error {
@@ -34,11 +39,20 @@ func buildImage(ctx context.Context, args []string) error {
 	}
 	flags := flag.NewFlagSet("lab image "+args[0], flag.ContinueOnError)
 	flags.Usage = func() { fmt.Fprint(flags.Output(), imageHelp) }
+	var managers, redquakes paths
+	var of image.Build
 	out := flags.String("o", "", "the archive to write")
-	manager := flags.String("manager", "", "the static manager binary")
-	redquake := flags.String("redquake", "", "the static redquake binary")
+	oci := flags.Bool("oci", false, "write an OCI archive")
+	flags.Var(&managers, "manager", "the static manager binary")
+	flags.Var(&redquakes, "redquake", "the static redquake binary")
 	program := flags.String("program", "", "a static program")
 	tag := flags.String("tag", "", "the image's name")
+	flags.StringVar(&of.Version, "version", "", "the version in the labels")
+	flags.StringVar(&of.Revision, "revision", "", "the commit in the labels")
+	flags.Func("created", "the time in the labels", func(text string) (err error) {
+		of.Created, err = time.Parse(time.RFC3339, text)
+		return err
+	})
 	switch err := flags.Parse(args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
@@ -49,11 +63,63 @@ func buildImage(ctx context.Context, args []string) error {
 	case *out == "":
 		return errors.New("-o FILE is missing")
 	}
-	spec, err := imageSpec(ctx, args[0], *manager, *redquake, *program, *tag)
+	if args[0] == "redquake" {
+		specs, err := redquakeSpecs(managers, redquakes, *tag, of)
+		if err != nil {
+			return err
+		}
+		if *oci {
+			return writeIndex(*out, specs)
+		}
+		if len(specs) > 1 {
+			return errors.New("several architectures need --oci: a docker archive holds one")
+		}
+		return writeImage(*out, specs[0])
+	}
+	spec, err := imageSpec(ctx, args[0], *program, *tag)
 	if err != nil {
 		return err
 	}
-	reused, err := spec.Write(*out)
+	return writeImage(*out, spec)
+}
+
+// paths are the values of a flag that may be given several times.
+type paths []string
+
+func (p *paths) String() string { return strings.Join(*p, ",") }
+
+func (p *paths) Set(path string) error {
+	*p = append(*p, path)
+	return nil
+}
+
+// redquakeSpecs is the project's image, for the architecture of each pair of programs.
+func redquakeSpecs(managers, redquakes []string, tag string, of image.Build) ([]image.Spec, error) {
+	if len(managers) == 0 || len(managers) != len(redquakes) || tag == "" {
+		return nil, errors.New("--manager, --redquake and --tag are needed, the first two equally often")
+	}
+	specs := make([]image.Spec, len(managers))
+	for i := range managers {
+		var err error
+		if specs[i], err = image.Redquake(managers[i], redquakes[i], tag, of); err != nil {
+			return nil, err
+		}
+	}
+	return specs, nil
+}
+
+func writeIndex(out string, specs []image.Spec) error {
+	digest, err := image.WriteIndex(out, specs...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "wrote", out, specs[0].Tags)
+	fmt.Println(digest)
+	return nil
+}
+
+func writeImage(out string, spec image.Spec) error {
+	reused, err := spec.Write(out)
 	if err != nil {
 		return err
 	}
@@ -61,19 +127,12 @@ func buildImage(ctx context.Context, args []string) error {
 	if reused {
 		verb = "unchanged:"
 	}
-	fmt.Fprintln(os.Stderr, verb, *out, spec.Tags)
+	fmt.Fprintln(os.Stderr, verb, out, spec.Tags)
 	return nil
 }
 
-func imageSpec(
-	ctx context.Context, name, manager, redquake, program, tag string,
-) (image.Spec, error) {
+func imageSpec(ctx context.Context, name, program, tag string) (image.Spec, error) {
 	switch name {
-	case "redquake":
-		if manager == "" || redquake == "" || tag == "" {
-			return image.Spec{}, errors.New("--manager, --redquake and --tag are needed")
-		}
-		return image.Redquake(manager, redquake, tag)
 	case "static":
 		if program == "" || tag == "" {
 			return image.Spec{}, errors.New("--program and --tag are needed")

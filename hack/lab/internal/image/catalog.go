@@ -30,38 +30,17 @@ func CoreDNS(path string) Spec {
 	}
 }
 
-// Redquake is the project's own image: the two static programs and no shell, run by user 65532, as
-// a distroless one.
-func Redquake(manager, redquake, tag string) (Spec, error) {
-	for _, path := range []string{manager, redquake} {
-		if err := requireStatic(path, "build it with CGO_ENABLED=0"); err != nil {
-			return Spec{}, err
-		}
-	}
-	return Spec{
-		Tags: []string{tag},
-		Files: merge(base("nonroot", 65532), certificates(), Files{
-			"/manager":  {Source: manager},
-			"/redquake": {Source: redquake},
-		}),
-		Config: v1.Config{
-			User:       "65532:65532",
-			Entrypoint: []string{"/manager"},
-			WorkingDir: "/",
-			Env:        []string{searchPath},
-		},
-	}, nil
-}
-
 // Static is an image around one static program, run by user 65532.
 func Static(program, tag string) (Spec, error) {
-	if err := requireStatic(program, "build it with CGO_ENABLED=0"); err != nil {
+	architecture, err := staticFor(program)
+	if err != nil {
 		return Spec{}, err
 	}
 	path := "/" + filepath.Base(program)
 	return Spec{
-		Tags:  []string{tag},
-		Files: merge(base("nonroot", 65532), certificates(), Files{path: {Source: program}}),
+		Tags:         []string{tag},
+		Architecture: architecture,
+		Files:        merge(base("nonroot", 65532), certificates(), Files{path: {Source: program}}),
 		Config: v1.Config{
 			User:       "65532:65532",
 			Entrypoint: []string{path},

@@ -2,12 +2,14 @@ package image
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -20,9 +22,11 @@ import (
 
 // Spec is an image to build.
 type Spec struct {
-	Tags   []string // all its names
-	Files  Files
-	Config v1.Config
+	Tags         []string // all its names
+	Architecture string   // by Go's name; this machine's if empty
+	Created      time.Time
+	Files        Files
+	Config       v1.Config
 }
 
 // Write builds the image into a docker archive at path, unless exactly this image exists; reused
@@ -48,6 +52,11 @@ func (s Spec) Write(path string) (reused bool, err error) {
 }
 
 func writeArchive(path string, images map[name.Reference]v1.Image) error {
+	return replace(path, func(w io.Writer) error { return tarball.MultiRefWrite(images, w) })
+}
+
+// replace has the file at path written, which appears whole or not at all.
+func replace(path string, write func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -58,7 +67,7 @@ func writeArchive(path string, images map[name.Reference]v1.Image) error {
 	defer os.Remove(f.Name())
 	defer f.Close()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := tarball.MultiRefWrite(images, w); err != nil {
+	if err := write(w); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	if err := w.Flush(); err != nil {
@@ -75,16 +84,30 @@ func (s Spec) build() (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := &v1.ConfigFile{
-		Created: v1.Time{Time: epoch}, OS: "linux", Architecture: runtime.GOARCH,
-		Config: s.Config, RootFS: v1.RootFS{Type: "layers"},
-	}
-	img, err := mutate.ConfigFile(empty.Image, config)
+	img, err := mutate.ConfigFile(empty.Image, s.config())
 	if err != nil {
 		return nil, err
 	}
 	// Not compressed: the archive is read once, on this machine.
 	return mutate.AppendLayers(img, static.NewLayer(data, types.DockerUncompressedLayer))
+}
+
+func (s Spec) architecture() string {
+	return cmp.Or(s.Architecture, runtime.GOARCH)
+}
+
+func (s Spec) config() *v1.ConfigFile {
+	created := s.Created
+	if created.IsZero() {
+		created = epoch
+	}
+	return &v1.ConfigFile{
+		Created:      v1.Time{Time: created.UTC()},
+		OS:           "linux",
+		Architecture: s.architecture(),
+		Config:       s.Config,
+		RootFS:       v1.RootFS{Type: "layers"},
+	}
 }
 
 // isAt reports whether the archive at path holds img under exactly the names of s. The config names

@@ -154,6 +154,33 @@ func requireStatic(path, remedy string) error {
 	return nil
 }
 
+// machines are the architectures of images, by Go's names.
+var machines = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
+
+// staticFor is the architecture of static programs, which is the same for all of them.
+func staticFor(paths ...string) (architecture string, err error) {
+	for i, path := range paths {
+		if err := requireStatic(path, "build it with CGO_ENABLED=0"); err != nil {
+			return "", err
+		}
+		f, err := elf.Open(path)
+		if err != nil {
+			return "", err
+		}
+		machine := f.Machine
+		f.Close()
+		switch found := machines[machine]; {
+		case found == "":
+			return "", fmt.Errorf("%s is for %s, for which there are no images", path, machine)
+		case i > 0 && found != architecture:
+			return "", fmt.Errorf("%s is for %s, and %s for %s", paths[0], architecture, path, found)
+		default:
+			architecture = found
+		}
+	}
+	return architecture, nil
+}
+
 // certificates are the authorities this machine trusts; none if it has no list of them.
 func certificates() Files {
 	const bundle = "/etc/ssl/certs/ca-certificates.crt"
