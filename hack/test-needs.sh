@@ -4,6 +4,7 @@
 #   test-needs.sh programs   succeeds if all servers and the browser are there; hack/newer-servers.sh needs no root
 #   test-needs.sh assets     prints the folder with kube-apiserver, etcd and kubectl: KUBEBUILDER_ASSETS, or what the lab
 #                            has built, or what setup-envtest has downloaded
+#   test-needs.sh download   has setup-envtest download them; needs no root
 #
 # A program is what its variable names, such as REDQUAKE_REDIS_SERVER_8=/opt/redis/bin/redis-server for redis-server-8.
 # Without that it is in PATH, or where packages of Debian or hack/newer-servers.sh put it: internal/testing/installed has
@@ -78,15 +79,18 @@ programs() {
   exit 1
 }
 
+# The tests are for the lab's minor version.
+kubernetes=$(sed -nE 's/^\tk8s.io\/kubernetes v([0-9]+\.[0-9]+)\..*/\1.x/p' hack/lab/kube/go.mod)
+envtest=(go run sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1)
+
+download() { "${envtest[@]}" use "$kubernetes"; }
+
 assets() {
   if [ -n "${KUBEBUILDER_ASSETS-}" ]; then
     echo "$KUBEBUILDER_ASSETS"
     return
   fi
   hack/lab/lab assets --built 2>/dev/null && return
-  # The tests are for the lab's minor version.
-  local kubernetes envtest=(go run sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1)
-  kubernetes=$(sed -nE 's/^\tk8s.io\/kubernetes v([0-9]+\.[0-9]+)\..*/\1.x/p' hack/lab/kube/go.mod)
   if [ -d "${XDG_DATA_HOME:-$HOME/.local/share}/kubebuilder-envtest" ]; then
     "${envtest[@]}" use --installed-only --print path "$kubernetes" && return
   fi
@@ -96,7 +100,7 @@ assets() {
   fi
   cat >&2 <<END
 There are no kube-apiserver, etcd and kubectl for the tests. Do one of these:
-  ${envtest[*]} use $kubernetes    # downloads them
+  hack/test-needs.sh download                     # downloads them
   hack/lab/lab build                              # compiles them, 10 minutes
   export KUBEBUILDER_ASSETS=/a/folder/with/them
 END
@@ -104,6 +108,6 @@ END
 }
 
 case ${1-} in
-programs | assets) "$1" ;;
+programs | assets | download) "$1" ;;
 *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "$0" >&2 && exit 2 ;;
 esac
