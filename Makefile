@@ -33,6 +33,12 @@ CRD_REF_DOCS_VERSION := v0.3.0
 GOTESTSUM_VERSION := v1.13.0
 HELM_VERSION := v4.3.1
 HELM3_VERSION := v3.22.0
+ACTIONLINT_VERSION := v1.7.12
+# goreleaser v2.18 and later need Go 1.27.
+GORELEASER_VERSION := v2.16.0
+SYFT_VERSION := v1.57.1
+KREW_VERSION := v0.4.3
+ORAS_VERSION := v1.3.6
 TOOLS := $(CURDIR)/bin/tools
 CONTROLLER_GEN := $(TOOLS)/controller-gen-$(CONTROLLER_GEN_VERSION)/controller-gen
 KUSTOMIZE := $(TOOLS)/kustomize-$(KUSTOMIZE_VERSION)/kustomize
@@ -43,6 +49,11 @@ HELM := $(TOOLS)/helm-$(HELM_VERSION)/helm
 HELM3 := $(TOOLS)/helm-$(HELM3_VERSION)/helm
 export REDQUAKE_HELM := $(HELM)
 export REDQUAKE_HELM3 := $(HELM3)
+ACTIONLINT := $(TOOLS)/actionlint-$(ACTIONLINT_VERSION)/actionlint
+GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)/goreleaser
+SYFT := $(TOOLS)/syft-$(SYFT_VERSION)/syft
+KREW := $(TOOLS)/krew-$(KREW_VERSION)/krew
+ORAS := $(TOOLS)/oras-$(ORAS_VERSION)/oras
 
 LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
 GO_BUILD := go build -ldflags '$(LDFLAGS)'
@@ -388,7 +399,8 @@ verify: $(CONTROLLER_GEN) $(KUSTOMIZE) $(CRD_REF_DOCS) ## Regenerate everything 
 	CONTROLLER_GEN=$(CONTROLLER_GEN) KUSTOMIZE=$(KUSTOMIZE) CRD_REF_DOCS=$(CRD_REF_DOCS) hack/tools/verify.sh
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run golangci-lint, the rules for imports included, and kube-api-linter, measure packages, and look for what only a slow machine makes a test fail by
+lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## Run golangci-lint, the rules for imports included, and kube-api-linter, measure packages, look for what only a slow machine makes a test fail by, and check the workflows
+	$(ACTIONLINT)
 	$(GOLANGCI_LINT) run ./...
 	go run ./hack/tools/apilint ./api/...
 	go run ./hack/tools/rooms .
@@ -452,6 +464,28 @@ build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the 
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
 	$(if $(components),cd build/kustomize/default && $(KUSTOMIZE) edit add component $(components:%=../components/%))
 	$(if $(NAMESPACES),hack/tools/namespaced.sh $(KUSTOMIZE) build/kustomize '$(NAMESPACES)',$(KUSTOMIZE) build build/kustomize/default) > $@
+
+# What hack/release calls by name.
+RELEASE_TOOLS := $(GORELEASER) $(SYFT) $(HELM) $(KREW)
+empty :=
+RELEASE_PATH := $(subst $(empty) $(empty),:,$(dir $(RELEASE_TOOLS)))
+RELEASE := PATH="$(RELEASE_PATH):$$PATH" go run ./hack/release
+
+.PHONY: release-snapshot
+release-snapshot: $(RELEASE_TOOLS) $(KUSTOMIZE) ## Build everything of a release of this commit, without Docker, and let krew install it: build/release (10 minutes)
+	$(RELEASE) -snapshot
+
+.PHONY: release
+release: $(RELEASE_TOOLS) $(KUSTOMIZE) ## Build the release of the tag VERSION, which is checked out: build/release/assets; publishes nothing (10 minutes)
+	$(RELEASE) -version $(VERSION)
+
+.PHONY: publish-tools
+publish-tools: $(ORAS) $(HELM)
+
+# PLAIN_HTTP=yes for a registry on this machine.
+.PHONY: push-release
+push-release: publish-tools ## Push image and chart of build/release to REGISTRY, as the workflow release.yaml does
+	PATH="$(dir $(ORAS)):$(dir $(HELM)):$$PATH" hack/release/push.sh $(or $(REGISTRY),$(error set REGISTRY, such as ghcr.io/redquake))
 
 .PHONY: clean
 clean: ## Remove build/ and the programs; bin/tools and the lab's binaries stay
@@ -542,3 +576,13 @@ $(HELM):
 	$(call install-tool,$(@D),helm.sh/helm/v4/cmd/helm,$(HELM_VERSION))
 $(HELM3):
 	$(call install-tool,$(@D),helm.sh/helm/v3/cmd/helm,$(HELM3_VERSION))
+$(ACTIONLINT):
+	$(call install-tool,$(@D),github.com/rhysd/actionlint/cmd/actionlint,$(ACTIONLINT_VERSION))
+$(GORELEASER):
+	$(call install-tool,$(@D),github.com/goreleaser/goreleaser/v2,$(GORELEASER_VERSION))
+$(SYFT):
+	$(call install-tool,$(@D),github.com/anchore/syft/cmd/syft,$(SYFT_VERSION))
+$(KREW):
+	$(call install-tool,$(@D),sigs.k8s.io/krew/cmd/krew,$(KREW_VERSION))
+$(ORAS):
+	$(call install-tool,$(@D),oras.land/oras/cmd/oras,$(ORAS_VERSION))

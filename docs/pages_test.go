@@ -18,7 +18,10 @@ const root = ".."
 // pages are the README and the other pages at the top, all of docs, and the lab's.
 func pages(t *testing.T) []markdown.Page {
 	t.Helper()
-	paths := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "charts/redquake/README.md", "hack/lab/README.md"}
+	paths := []string{
+		"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "RELEASE.md", "charts/redquake/README.md",
+		"hack/lab/README.md",
+	}
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			paths = append(paths, filepath.Join("docs", path))
