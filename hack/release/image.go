@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"time"
 )
 
@@ -66,6 +67,9 @@ func (r *release) packageChart() error {
 	if err := os.CopyFS(copied, os.DirFS(chart)); err != nil {
 		return err
 	}
+	if err := r.pinImage(filepath.Join(copied, "values.yaml")); err != nil {
+		return err
+	}
 	at, err := time.Parse(time.RFC3339, r.Time)
 	if err != nil {
 		return err
@@ -81,4 +85,21 @@ func (r *release) packageChart() error {
 	}
 	return call(exec.Command("helm", "package", copied, "--version", r.number(), "--app-version", r.Version,
 		"--destination", assets))
+}
+
+// noDigest is the line of the chart's values in which a release names its image.
+var noDigest = regexp.MustCompile(`(?m)^  digest: "".*$`)
+
+// pinImage makes the digest of the image a default of the chart: who has checked the chart's
+// signature has checked the image.
+func (r *release) pinImage(values string) error {
+	text, err := os.ReadFile(values)
+	if err != nil {
+		return err
+	}
+	if found := noDigest.FindAll(text, -1); len(found) != 1 {
+		return fmt.Errorf("%s has %d empty digests, want that of the image", values, len(found))
+	}
+	pinned := "  digest: " + r.Image.Digest + " # of " + r.Version + "; with tag set this to an empty text"
+	return os.WriteFile(values, noDigest.ReplaceAllLiteral(text, []byte(pinned)), 0o644)
 }

@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 const log = changelog(`# Changelog
@@ -112,6 +114,33 @@ func TestFindTakesTheOnlyOne(t *testing.T) {
 		if a, err := r.find(binary, "redquake", "linux", architecture); err == nil {
 			t.Errorf("found %+v for %s", a, architecture)
 		}
+	}
+}
+
+// TestTheChartNamesTheImageByItsDigest holds that the chart of this project has the place for it, and that a chart with
+// another one, or none, is not released.
+func TestTheChartNamesTheImageByItsDigest(t *testing.T) {
+	committed, err := os.ReadFile("../../" + chart + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, committed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := release{Version: "v0.1.0", Image: &image{Digest: "sha256:" + strings.Repeat("1", 64)}}
+	if err := r.pinImage(values); err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Image struct{ Repository, Digest string }
+	}
+	if err := yaml.Unmarshal([]byte(text(t, values)), &read); err != nil || read.Image.Digest != r.Image.Digest ||
+		read.Image.Repository != repository {
+		t.Errorf("the chart has the image %+v, %v", read.Image, err)
+	}
+	if err := r.pinImage(values); err == nil || !strings.Contains(err.Error(), "0 empty digests") {
+		t.Errorf("a chart with a digest: %v", err)
 	}
 }
 
