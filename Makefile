@@ -399,8 +399,9 @@ verify: $(CONTROLLER_GEN) $(KUSTOMIZE) $(CRD_REF_DOCS) ## Regenerate everything 
 	CONTROLLER_GEN=$(CONTROLLER_GEN) KUSTOMIZE=$(KUSTOMIZE) CRD_REF_DOCS=$(CRD_REF_DOCS) hack/tools/verify.sh
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## Run golangci-lint, the rules for imports included, and kube-api-linter, measure packages, look for what only a slow machine makes a test fail by, and check the workflows
+lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## Run golangci-lint, the rules for imports included, and kube-api-linter, measure packages, look for what only a slow machine makes a test fail by, and check workflows and scripts
 	$(ACTIONLINT)
+	! command -v shellcheck >/dev/null || shellcheck --severity warning .ci/run hack/lab/lab hack/lab/kubectl $$(git ls-files '*.sh')
 	$(GOLANGCI_LINT) run ./...
 	go run ./hack/tools/apilint ./api/...
 	go run ./hack/tools/rooms .

@@ -152,7 +152,7 @@ $(why)"
   while read -r deb; do
     dpkg-deb -x "$tmp/cache/archives/$deb" "$new" || fail "$deb was not unpacked into $base: is the disk full?"
   done <"$tmp/$name.debs"
-  rm -rf "$new"/{etc,var,usr/share/man,usr/share/locale}
+  rm -rf "${new:?}"/{etc,var,usr/share/man,usr/share/locale}
   mv "$new" "$base/$into"
   rm -f "$tmp"/cache/archives/*.deb # else apt would not name shared libraries for the next one
 }
