@@ -94,8 +94,8 @@ func shellLines(text string, isPage bool) (lines []string) {
 			}
 		case block == "console" && isTyped:
 			lines = append(lines, typed)
-		case (!isPage || block == "sh") && !strings.HasPrefix(strings.TrimSpace(line), "#"):
-			lines = append(lines, line)
+		case (!isPage || block == "sh") && !strings.HasPrefix(strings.TrimSpace(line), "#") && !strings.HasPrefix(line, "helm "):
+			lines = append(lines, line) // helm's redquake is a release
 		}
 	}
 	return lines

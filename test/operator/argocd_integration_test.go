@@ -390,7 +390,7 @@ func (a *argo) runActions() {
 		{"RedisLoadTest/testdata/passed.yaml", "health", "STATUS: Healthy"},
 		{"RedisLoadTest/testdata/missed.yaml", "health", "STATUS: Degraded"},
 		{"RedisFault/testdata/active.yaml", "health", "STATUS: Progressing"},
-		{"RedisExperiment/testdata/schedule-suspended.yaml", "health", "STATUS: Suspended"},
+		{"RedisExperimentSchedule/testdata/suspended.yaml", "health", "STATUS: Suspended"},
 		{"RedisLoadTest/testdata/running.yaml", "list-actions", "abort"},
 		{"RedisLoadTest/testdata/running.yaml", "run-action abort", "abort: true"},
 		{"RedisExperiment/testdata/suspended.yaml", "run-action resume", "suspend: false"},
