@@ -312,26 +312,26 @@ func faultsFlag(t *testing.T, objects []*unstructured.Unstructured) string {
 func TestRefusedValues(t *testing.T) {
 	for version, program := range versions {
 		h := newHelm(t, program)
-		for values, says := range map[string]string{
-			"fault.PodKill=false":                               "fault",
-			"faults.PodKil=false":                               "PodKil",
-			"faults.PodKill=no":                                 "PodKill",
-			"namespaces={Shop}":                                 "Shop",
-			"namespaces={shop,shop}":                            "namespaces",
-			"replicas=0":                                        "replicas",
-			"image.digest=latest":                               "digest",
-			"notifyHosts={https://hooks.slack.com}":             "notifyHosts",
-			"resources.limits.memory=null":                      "memory",
-			"logLevel=verbose":                                  "logLevel",
-			"uninstall.wait=soon":                               "wait",
-			"networkPolicy.loadPods=true":                       "networkPolicy.loadPods: set namespaces",
-			"metrics.enabled=false,metrics.alerts.enabled=true": "metrics.alerts: set metrics.enabled",
-			"metrics.enabled=false,metrics.serviceMonitor.enabled=true": "metrics.serviceMonitor: set metrics.enabled",
+		for _, tc := range []struct{ values, says string }{
+			{"fault.PodKill=false", "fault"},
+			{"faults.PodKil=false", "PodKil"},
+			{"faults.PodKill=no", "PodKill"},
+			{"namespaces={Shop}", "Shop"},
+			{"namespaces={shop,shop}", "namespaces"},
+			{"replicas=0", "replicas"},
+			{"image.digest=latest", "digest"},
+			{"notifyHosts={https://hooks.slack.com}", "notifyHosts"},
+			{"resources.limits.memory=null", "memory"},
+			{"logLevel=verbose", "logLevel"},
+			{"uninstall.wait=soon", "wait"},
+			{"networkPolicy.loadPods=true", "networkPolicy.loadPods: set namespaces"},
+			{"metrics.enabled=false,metrics.alerts.enabled=true", "metrics.alerts: set metrics.enabled"},
+			{"metrics.enabled=false,metrics.serviceMonitor.enabled=true", "serviceMonitor: set metrics.enabled"},
 		} {
-			t.Run(version+", "+values, func(t *testing.T) {
-				out, stderr, err := h.run(t, h.template("chaos", "--set", values)...)
-				if err == nil || !strings.Contains(stderr, says) || out != "" {
-					t.Errorf("%v, stderr\n%s\nwant %q, stdout of %d bytes", err, stderr, says, len(out))
+			t.Run(version+", "+tc.values, func(t *testing.T) {
+				out, stderr, err := h.run(t, h.template("chaos", "--set", tc.values)...)
+				if err == nil || !strings.Contains(stderr, tc.says) || out != "" {
+					t.Errorf("%v, stderr\n%s\nwant %q, stdout of %d bytes", err, stderr, tc.says, len(out))
 				}
 			})
 		}
