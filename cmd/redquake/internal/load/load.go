@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
@@ -198,7 +200,11 @@ func runLoad(
 	}
 	load.Notes = append(load.Notes, left(ctx, runner.Runner, plan, progress)...)
 	if load.Outcome != result.Finished && runErr != nil {
-		load.Doubt(string(load.Outcome), "the load did not run to its end: "+load.Message)
+		// The first one, which the head of the report says: it explains others, such as a short time.
+		load.Doubts = slices.Insert(load.Doubts, 0, impact.Doubt{
+			Reason:  string(load.Outcome),
+			Message: "the load did not run to its end: " + load.Message,
+		})
 	}
 	verdict.Load(limits.objectives, load, limits.success.Objectives(load)...)
 	loadflags.Advise(load)
