@@ -555,7 +555,7 @@ undeploy: build/install.yaml ## Delete all schedules, experiments, load tests an
 	done
 	$(KUBECTL) delete --ignore-not-found -f build/install.yaml
 	# What an installation for some namespaces has in addition, and what an earlier version had.
-	$(KUBECTL) delete clusterroles,clusterrolebindings,rolebindings --all-namespaces -l 'app.kubernetes.io/name=redquake,app.kubernetes.io/managed-by!=Helm'
+	$(KUBECTL) delete clusterroles,clusterrolebindings,roles,rolebindings --all-namespaces -l 'app.kubernetes.io/name=redquake,app.kubernetes.io/managed-by!=Helm'
 
 # install-tool FOLDER PACKAGE VERSION
 define install-tool

@@ -85,12 +85,39 @@ func TestStopAllRuns(t *testing.T) {
 	begin(t, p.env, "run", "-f", p.file(loadAndKill))
 	p.setLoad(v1alpha1.ReasonRunning, false, "")
 	p.setFault(v1alpha1.ReasonActive, false, "", true)
-	stop := begin(t, p.env, "stop", "--all", "--runs")
-	p.eventually("spec.abort", func() bool { return p.load().Spec.Abort && p.kill().Spec.Abort })
+	late := func(name string) *v1alpha1.RedisFault {
+		f := p.kill()
+		return &v1alpha1.RedisFault{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.Namespace},
+			Spec:       f.Spec,
+		}
+	}
+	gone := late("gone")
+	if err := p.Create(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	stop := begin(t, p.env, "stop", "--all", "--runs", "--namespaces", p.namespace)
+	aborted := func(name string) bool {
+		f := &v1alpha1.RedisFault{}
+		return p.Get(t.Context(), client.ObjectKey{Namespace: p.namespace, Name: name}, f) == nil && f.Spec.Abort
+	}
+	p.eventually("spec.abort", func() bool { return p.load().Spec.Abort && p.kill().Spec.Abort && aborted("gone") })
+	// What is deleted meanwhile is no failure, and what is created, as a schedule would, is aborted, too.
+	another := late("another")
+	another.Spec.Abort = false
+	if err := p.Create(t.Context(), another); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
 	p.setLoad(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive)
 	p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
-	if code := stop.code(t); code != 0 || !strings.Contains(stop.out.String(), "redisfault/kill is over (Aborted: ") ||
-		!strings.Contains(stop.out.String(), "redisloadtest/load is over (Aborted: ") {
+	p.eventually("another spec.abort", func() bool { return aborted("another") })
+	if err := p.Delete(t.Context(), another); err != nil {
+		t.Fatal(err)
+	}
+	if code := stop.code(t); code != 0 || !strings.Contains(stop.out.String(), "redisfault/another aborted\n") {
 		t.Errorf("exit code %d, stdout\n%s\nstderr\n%s", code, stop.out.String(), stop.err.String())
 	}
 	if code, out, _ := runCommand(t, p.env, "stop", "--all", "--runs"); code != 0 || out != "nothing runs\n" {

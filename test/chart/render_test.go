@@ -271,6 +271,26 @@ func TestEachKindIsASwitch(t *testing.T) {
 	}
 }
 
+// TestNamesThatYAMLReadsAsOthers holds that a namespace stays text: null, which YAML takes for none, would bind the
+// operator's rights in another namespace, and a number would not be accepted.
+func TestNamesThatYAMLReadsAsOthers(t *testing.T) {
+	h := newHelm(t, "helm")
+	names := []string{"null", "1234", "true", "1e3"}
+	var bound []string
+	for _, o := range h.rendered(t, "456", "--set-string", "namespaces={"+strings.Join(names, ",")+"}", "--set",
+		"networkPolicy.loadPods=true") {
+		if o.GetName() == "redquake-namespace-rolebinding" || o.GetName() == "redquake-load-pods" {
+			bound = append(bound, o.GetNamespace())
+		} else if o.GetNamespace() != "" && o.GetNamespace() != "456" {
+			t.Errorf("%s %s is in namespace %s", o.GetKind(), o.GetName(), o.GetNamespace())
+		}
+	}
+	slices.Sort(bound)
+	if want := slices.Sorted(slices.Values(slices.Concat(names, names))); !slices.Equal(bound, want) {
+		t.Errorf("bound in %q, want %q", bound, want)
+	}
+}
+
 // roles are the names of the ClusterRoles that are bound.
 func roles(t *testing.T, objects []*unstructured.Unstructured) (names []string) {
 	t.Helper()
@@ -323,7 +343,12 @@ func TestRefusedValues(t *testing.T) {
 			{"notifyHosts={https://hooks.slack.com}", "notifyHosts"},
 			{"resources.limits.memory=null", "memory"},
 			{"logLevel=verbose", "logLevel"},
-			{"uninstall.wait=soon", "wait"},
+			{"uninstall.waitSeconds=0", "waitSeconds"},
+			{"uninstall.waitSeconds=null", "waitSeconds"},
+			{"faults.Config=null", "Config"},
+			{"grafana.labels=null", "labels"},
+			{"image.repository=x:1 #", "repository"},
+			{"metrics.prometheus.serviceAccount=x y", "serviceAccount"},
 			{"networkPolicy.loadPods=true", "networkPolicy.loadPods: set namespaces"},
 			{"metrics.enabled=false,metrics.alerts.enabled=true", "metrics.alerts: set metrics.enabled"},
 			{"metrics.enabled=false,metrics.serviceMonitor.enabled=true", "serviceMonitor: set metrics.enabled"},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -162,7 +163,7 @@ func (n *namespace) nothingIsLeft(kinds bool) {
 	})
 }
 
-// ofInstallation are all objects of all kinds that an installation has labelled, or helm has created.
+// ofInstallation are all objects of all kinds and namespaces that an installation has labelled, and the records of helm.
 func ofInstallation(ctx context.Context) (names []string, err error) {
 	lists, err := discovery.ServerPreferredResources(cluster.clientset.Discovery())
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -184,12 +185,19 @@ func ofInstallation(ctx context.Context) (names []string, err error) {
 			}
 			for i := range found.Items {
 				o := &found.Items[i]
-				if o.GetLabels()["app.kubernetes.io/name"] == "redquake" && o.GetLabels()[v1alpha1.LabelLoadTest] == "" &&
-					o.GetNamespace() != "" == (o.GetNamespace() == operatorNamespace) {
-					names = append(names, o.GetKind()+" "+o.GetName())
+				labels := o.GetLabels()
+				if labels["app.kubernetes.io/name"] == "redquake" && labels[v1alpha1.LabelLoadTest] == "" {
+					names = append(names, strings.TrimSpace(o.GetKind()+" "+o.GetName()+" "+o.GetNamespace()))
 				}
 			}
 		}
+	}
+	var records corev1.SecretList
+	if err := cluster.List(ctx, &records, client.InNamespace(operatorNamespace), client.MatchingLabels{"owner": "helm"}); err != nil {
+		return nil, err
+	}
+	for _, r := range records.Items {
+		names = append(names, "Secret "+r.Name)
 	}
 	return names, nil
 }

@@ -15,9 +15,10 @@ import (
 // Change is what a watch shows.
 type Change struct {
 	Resource schema.GroupVersionResource
-	// nil = Trouble, or, without that, the API server answers again
+	// nil = Trouble, Listed, or, without these, the API server answers again
 	Object  *unstructured.Unstructured
 	Deleted bool
+	Listed  bool  // all objects that were there at first have been sent
 	Trouble error // the API server does not answer, or refuses; the watch goes on by itself
 	Lasting bool  // of Trouble: it will not end by itself
 }
@@ -71,7 +72,7 @@ func (c *Client) Follow(
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { send(Change{Object: o.(*unstructured.Unstructured)}) },
 		UpdateFunc: func(_, o any) { send(Change{Object: o.(*unstructured.Unstructured)}) },
 		DeleteFunc: func(o any) {
@@ -89,5 +90,10 @@ func (c *Client) Follow(
 	leave := c.line.observe(func(err error) { send(Change{Trouble: err}) })
 	context.AfterFunc(ctx, leave)
 	go informer.RunWithContext(ctx)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
+			send(Change{Listed: true})
+		}
+	}()
 	return nil
 }

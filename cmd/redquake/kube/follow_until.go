@@ -12,8 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// ErrDeleted is the error of FollowUntil for an object that was deleted meanwhile.
+var ErrDeleted = errors.New("was deleted meanwhile")
+
 // FollowUntil follows objects of a kind until check is done with each of them, or has an error. An
-// object that is deleted meanwhile is one. namespace "" is all, name "" is all of the kind.
+// object that is deleted meanwhile is ErrDeleted. namespace "" is all, name "" is all of the kind.
 func (c *Client) FollowUntil(
 	ctx context.Context, kind Kind, namespace, name string, of []types.UID,
 	check func(*Object) (done bool, err error),
@@ -25,7 +28,7 @@ func (c *Client) FollowUntil(
 	if err != nil {
 		return err
 	}
-	waiting := map[types.UID]bool{}
+	waiting, seen := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, uid := range of {
 		waiting[uid] = true
 	}
@@ -37,11 +40,15 @@ func (c *Client) FollowUntil(
 			if change.Lasting {
 				return change.Trouble
 			}
+			if change.Listed && slices.ContainsFunc(of, func(uid types.UID) bool { return !seen[uid] }) {
+				return fmt.Errorf("an object of kind %s %w", kind.Name, ErrDeleted)
+			}
 			if change.Object == nil || !waiting[change.Object.GetUID()] {
 				continue
 			}
+			seen[change.Object.GetUID()] = true
 			if change.Deleted {
-				return fmt.Errorf("%s %s was deleted meanwhile", kind.Name, change.Object.GetName())
+				return fmt.Errorf("%s %s %w", kind.Name, change.Object.GetName(), ErrDeleted)
 			}
 			o, err := ObjectOf(change.Object)
 			if err != nil {

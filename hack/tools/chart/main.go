@@ -149,7 +149,7 @@ func (p part) guarded(document string) string {
 	document = "---\n" + document
 	switch {
 	case p.Each:
-		document = strings.Replace(document, "metadata:\n", "metadata:\n  namespace: {{ . }}\n", 1)
+		document = strings.Replace(document, "metadata:\n", "metadata:\n  namespace: {{ . | quote }}\n", 1)
 		return "{{- range $.Values.namespaces }}\n" + document + "{{- end }}\n"
 	case when != "":
 		return "{{- if " + when + " }}\n" + document + "{{- end }}\n"
@@ -179,7 +179,7 @@ func parameterized(document string) string {
 		key, name, _ := strings.Cut(line, ": ")
 		return key + ": " + rights.Prefix + strings.TrimPrefix(name, rights.Prefix)
 	})
-	document = namespaces.ReplaceAllString(document, "  namespace: {{ $$.Release.Namespace }}")
+	document = namespaces.ReplaceAllString(document, "  namespace: {{ $$.Release.Namespace | quote }}")
 	if !ownLabel.MatchString(document) { // controller-gen writes no labels
 		return strings.Replace(document, "metadata:\n", "metadata:\n"+labels, 1)
 	}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
@@ -34,7 +36,7 @@ ones can begin then.
 
 Load tests are not ended by --all: they break nothing. --all --runs aborts load tests and
 experiments as well as faults, as before the operator is uninstalled, and annotates no namespace.
-Schedules go on.
+Schedules go on: it also aborts what they create while it waits, and ends when nothing runs.
 
 The command ends when nothing acts any more. The operator reverts without it, too: Ctrl-C only ends
 the wait.`
@@ -61,6 +63,7 @@ type stopFlags struct {
 	all        bool
 	everywhere bool
 	runs       bool
+	namespaces []string // with runs: instead of the one of the cluster's flags
 	allow      bool
 	wait       time.Duration
 }
@@ -83,6 +86,10 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 				return errors.New("--all stops all faults of the namespace: name no object beside it")
 			case (flags.everywhere || flags.allow || flags.runs) && !flags.all:
 				return errors.New("--all-namespaces, --runs and --allow: need --all")
+			case len(flags.namespaces) > 0 && !flags.runs:
+				return errors.New("--namespaces: needs --runs")
+			case len(flags.namespaces) > 0 && flags.everywhere:
+				return errors.New("--namespaces: leave out --all-namespaces")
 			case flags.runs && flags.allow:
 				return errors.New("--runs: what is aborted cannot be allowed again: leave out --allow")
 			case flags.wait < 0:
@@ -96,6 +103,8 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 	f.BoolVar(&flags.all, "all", false, "all faults of the namespace")
 	f.BoolVarP(&flags.everywhere, "all-namespaces", "A", false, "with --all: those of all namespaces")
 	f.BoolVar(&flags.runs, "runs", false, "with --all: load tests and experiments, too, each by spec.abort")
+	f.StringSliceVar(&flags.namespaces, "namespaces", nil,
+		"with --runs: those of these `NAMESPACE,...` instead of --namespace")
 	f.BoolVar(&flags.allow, "allow", false, "with --all: let faults begin again")
 	f.DurationVar(&flags.wait, "wait", 2*time.Minute,
 		"`time` to wait until everything is reverted; 0: do not wait")
@@ -209,21 +218,39 @@ func (f *stopFlags) abortLater(
 func (f *stopFlags) abort(
 	ctx context.Context, client *kube.Client, namespace string, all []*kube.Object, io cli.Streams,
 ) error {
-	var errs []error
-	byKind := map[kube.Kind][]*kube.Object{}
+	aborted, err := abortEach(ctx, client, all, io)
+	return errors.Join(err, f.awaitAll(ctx, client, namespace, aborted, io))
+}
+
+// abortEach aborts objects, and returns those that were not over.
+func abortEach(
+	ctx context.Context, client *kube.Client, all []*kube.Object, io cli.Streams,
+) (aborted []*kube.Object, err error) {
 	for _, o := range all {
 		if o.Finished() && !o.Acts() {
 			reason, _ := o.State()
 			fmt.Fprintf(io.Out, "%s is over (%s)\n", o.Ref(), reason)
 			continue
 		}
-		if err := client.Abort(ctx, o); err != nil {
-			errs = append(errs, err)
+		if failed := client.Abort(ctx, o); failed != nil {
+			err = errors.Join(err, failed)
 			continue
 		}
 		fmt.Fprintf(io.Out, "%s aborted\n", o.Ref())
+		aborted = append(aborted, o)
+	}
+	return aborted, err
+}
+
+// awaitAll waits until objects are over and nothing of them acts.
+func (f *stopFlags) awaitAll(
+	ctx context.Context, client *kube.Client, namespace string, all []*kube.Object, io cli.Streams,
+) error {
+	byKind := map[kube.Kind][]*kube.Object{}
+	for _, o := range all {
 		byKind[o.Kind] = append(byKind[o.Kind], o)
 	}
+	var errs []error
 	for _, kind := range kube.Kinds {
 		errs = append(errs, f.awaitEnd(ctx, client, kind, namespace, byKind[kind], io))
 	}
@@ -283,34 +310,68 @@ func (f *stopFlags) late(err error) error {
 	return err
 }
 
-// abortAll aborts what runs: experiments first, which create load tests and faults until they are
-// over.
+// abortAll aborts what runs, until nothing does: experiments and schedules create load tests and
+// faults meanwhile. It waits for all of it together for --wait.
 func (f *stopFlags) abortAll(ctx context.Context, client *kube.Client, io cli.Streams) error {
-	of := client.Namespace
-	if f.everywhere {
-		of = ""
+	if f.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.wait)
+		defer cancel()
 	}
-	found := false
-	for _, kinds := range [][]kube.Kind{{kube.Experiment}, {kube.Fault, kube.LoadTest}} {
-		var running []*kube.Object
-		for _, kind := range kinds {
-			all, err := client.All(ctx, kind, of)
-			if err != nil {
-				return err
-			}
-			running = append(running, slices.DeleteFunc(all, func(o *kube.Object) bool {
-				return o.Finished() && !o.Acts()
-			})...)
+	of := f.namespaces
+	switch {
+	case f.everywhere:
+		of = []string{""}
+	case len(of) == 0:
+		of = []string{client.Namespace}
+	}
+	for first := true; ; first = false {
+		running, err := running(ctx, client, of)
+		switch {
+		case err != nil:
+			return f.late(err)
+		case len(running) == 0 && first:
+			fmt.Fprintln(io.Out, "nothing runs")
+			return nil
+		case len(running) == 0:
+			return nil
 		}
-		found = found || len(running) > 0
-		if err := f.abort(ctx, client, of, running, io); err != nil {
+		aborted, err := abortEach(ctx, client, slices.Concat(slices.Collect(maps.Values(running))...), io)
+		for namespace, all := range running {
+			all = slices.DeleteFunc(all, func(o *kube.Object) bool { return !slices.Contains(aborted, o) })
+			failed := f.awaitAll(ctx, client, namespace, all, io)
+			if !errors.Is(failed, kube.ErrDeleted) { // the next look shows what is left
+				err = errors.Join(err, failed)
+			}
+		}
+		if err != nil || f.wait == 0 {
 			return err
 		}
 	}
-	if !found {
-		fmt.Fprintln(io.Out, "nothing runs")
+}
+
+// running are the experiments, load tests and faults that are not over, by their namespace, which
+// may be "" for all. Where there are no such kinds, nothing runs.
+func running(
+	ctx context.Context, client *kube.Client, of []string,
+) (map[string][]*kube.Object, error) {
+	found := map[string][]*kube.Object{}
+	for _, namespace := range of {
+		for _, kind := range kube.Kinds {
+			all, err := client.All(ctx, kind, namespace)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			all = slices.DeleteFunc(all, func(o *kube.Object) bool { return o.Finished() && !o.Acts() })
+			if len(all) > 0 {
+				found[namespace] = append(found[namespace], all...)
+			}
+		}
 	}
-	return nil
+	return found, nil
 }
 
 // stopAll sets or removes the annotation of a namespace.
