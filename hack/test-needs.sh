@@ -80,7 +80,8 @@ programs() {
 }
 
 # The tests are for the lab's minor version.
-kubernetes=$(sed -nE 's/^\tk8s.io\/kubernetes v([0-9]+\.[0-9]+)\..*/\1.x/p' hack/lab/kube/go.mod)
+kubernetes=${LAB_KUBERNETES:-$(sed -nE 's/^\tk8s.io\/kubernetes v(.*)/\1/p' hack/lab/kube/go.mod)}
+kubernetes=${kubernetes%.*}.x
 envtest=(go run sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1)
 
 download() { "${envtest[@]}" use "$kubernetes"; }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/redquake/redquake/hack/lab/internal/node"
+	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
 // verb is a subcommand.
@@ -128,6 +129,7 @@ usage: hack/lab/lab VERB ...
 	fmt.Print(`
 environment:
   CLUSTER           lab (default, as root on Linux), kind, or existing: the cluster of the current kubeconfig
+  LAB_KUBERNETES    the version of Kubernetes (default ` + settings.KubernetesVersion + `); hack/lab/kube/versions has the others
   REDQUAKE_LAB_DIR  the lab's state folder (default /var/lib/redquake-lab)
   XDG_CACHE_HOME    built binaries go to redquake/lab below it (default ~/.cache)
 `)

@@ -160,7 +160,9 @@ func builder() (build.Builder, error) {
 			"REDQUAKE_LAB_SOURCE is not set; start this program through the script hack/lab/lab")
 	}
 	cache, err := settings.CacheDir()
-	return build.Builder{Source: source, Cache: cache, Progress: os.Stderr}, err
+	return build.Builder{
+		Source: source, Cache: cache, Kubernetes: settings.Kubernetes(), Progress: os.Stderr,
+	}, err
 }
 
 // initNode is how this program becomes PID 1 of a node.

@@ -16,15 +16,19 @@ import (
 
 // Builder makes the binaries.
 type Builder struct {
-	Source   string    // the lab's folder in the repository
-	Cache    string    // see settings.CacheDir
-	Progress io.Writer // progress messages
+	Source     string    // the lab's folder in the repository
+	Cache      string    // see settings.CacheDir
+	Kubernetes string    // the version of Kubernetes
+	Progress   io.Writer // progress messages
 }
 
 // Binaries returns the folder that holds all binaries, building what the cache does not have. The
 // folder's name is the hash of everything in it, so its content never changes.
 func (b Builder) Binaries(ctx context.Context) (string, error) {
-	all := parts()
+	all, err := b.parts()
+	if err != nil {
+		return "", err
+	}
 	set, dirs, err := b.folders(all)
 	if err != nil {
 		return "", err
@@ -65,7 +69,11 @@ func (b Builder) Binaries(ctx context.Context) (string, error) {
 
 // Built is Binaries, but an error where that would build.
 func (b Builder) Built() (string, error) {
-	set, _, err := b.folders(parts())
+	all, err := b.parts()
+	if err != nil {
+		return "", err
+	}
+	set, _, err := b.folders(all)
 	if err == nil && !exists(set) {
 		err = errors.New("the lab's binaries are not built")
 	}

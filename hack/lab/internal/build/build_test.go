@@ -5,9 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
 func write(t *testing.T, root, name, content string) {
@@ -90,7 +93,7 @@ func TestPublishIsAllOrNothing(t *testing.T) {
 
 func TestPartsAreConsistent(t *testing.T) {
 	names := map[string]bool{}
-	for _, p := range parts() {
+	for _, p := range partsWith(t, settings.KubernetesVersion) {
 		for _, n := range append(p.files, p.links...) {
 			if names[n] {
 				t.Errorf("two parts make %s", n)
@@ -103,8 +106,74 @@ func TestPartsAreConsistent(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(kubeLinkFlags(), "k8s.io/client-go/pkg/version.gitMinor=36") {
-		t.Errorf("link flags %s", kubeLinkFlags())
+	if got := kubeLinkFlags("1.36.3"); !strings.Contains(got, "k8s.io/client-go/pkg/version.gitMinor=36") {
+		t.Errorf("link flags %s", got)
+	}
+}
+
+func partsWith(t *testing.T, kubernetes string) []part {
+	t.Helper()
+	all, err := Builder{Source: "../..", Kubernetes: kubernetes}.parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Only what is of Kubernetes is built for each version; the rest is the same in the cache.
+func TestEachKubernetesHasItsOwnParts(t *testing.T) {
+	files, _ := filepath.Glob("../../kube/versions/*.mod")
+	if len(files) < 2 {
+		t.Fatalf("other versions: %v", files)
+	}
+	versions := []string{settings.KubernetesVersion}
+	for _, f := range files {
+		version := strings.TrimSuffix(filepath.Base(f), ".mod")
+		versions = append(versions, version)
+		text, err := os.ReadFile(f)
+		if err != nil || !strings.Contains(string(text), "k8s.io/kubernetes v"+version+"\n") {
+			t.Errorf("%s does not require k8s.io/kubernetes v%s, %v", f, version, err)
+		}
+	}
+	hashes := map[string]map[string]bool{}
+	for _, version := range versions {
+		for _, p := range partsWith(t, version) {
+			hash, err := p.hash("../..")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hashes[p.name] == nil {
+				hashes[p.name] = map[string]bool{}
+			}
+			hashes[p.name][hash] = true
+			own := p.name == "kube" || p.name == "csi"
+			want := own && version != settings.KubernetesVersion
+			flag := "-modfile=versions/" + version + ".mod"
+			if got := slices.Contains(p.argv("/out"), flag); got != want {
+				t.Errorf("%s of %s: %v", p.name, version, p.argv("/out"))
+			}
+			if text := strings.Join(p.argv("/out"), " "); p.name == "kube" &&
+				!strings.Contains(text, "k8s.io/component-base/version.gitVersion=v"+version+" ") {
+				t.Errorf("kube of %s: %s", version, text)
+			}
+		}
+	}
+	for name, of := range hashes {
+		want := 1
+		if name == "kube" || name == "csi" {
+			want = len(versions)
+		}
+		if len(of) != want {
+			t.Errorf("%s has %d hashes for %d versions", name, len(of), len(versions))
+		}
+	}
+}
+
+func TestUnknownKubernetes(t *testing.T) {
+	_, err := Builder{Source: "../..", Kubernetes: "1.2.3"}.Built()
+	if err == nil || !strings.Contains(err.Error(), settings.KubernetesVersion) ||
+		!strings.Contains(err.Error(), "1.35.8") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -135,7 +204,7 @@ func TestTargetsOfCommands(t *testing.T) {
 		"containerd": "github.com/containerd/containerd/v2/cmd/containerd " +
 			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr",
 	}
-	for _, p := range parts() {
+	for _, p := range partsWith(t, settings.KubernetesVersion) {
 		got := strings.Join(p.targets(), " ")
 		if expected, ok := want[p.name]; ok && got != expected {
 			t.Errorf("%s: %s", p.name, got)
@@ -164,11 +233,13 @@ func TestFlagsAreTheSameEverywhere(t *testing.T) {
 }
 
 func TestBuiltBuildsNothing(t *testing.T) {
-	b := Builder{Source: "../..", Cache: t.TempDir(), Progress: io.Discard}
+	b := Builder{
+		Source: "../..", Cache: t.TempDir(), Kubernetes: settings.KubernetesVersion, Progress: io.Discard,
+	}
 	if dir, err := b.Built(); err == nil {
 		t.Errorf("built in an empty cache: %s", dir)
 	}
-	set, _, err := b.folders(parts())
+	set, _, err := b.folders(partsWith(t, b.Kubernetes))
 	if err != nil {
 		t.Fatal(err)
 	}

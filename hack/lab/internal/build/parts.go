@@ -24,6 +24,7 @@ type part struct {
 	files         []string // that the command must create
 	links         []string // further names of files[0]
 	module        string   // with its version, of a command that installs packages of another module
+	modFile       string   // instead of dir's go.mod, relative to dir
 	firstTime     string   // how long it takes when nothing is cached
 }
 
@@ -33,19 +34,31 @@ var kubePrograms = []string{
 	"kubectl",
 }
 
-func parts() []part {
+// parts are the pieces of a lab with the Builder's Kubernetes.
+func (b Builder) parts() ([]part, error) {
+	modFile, err := b.modFile()
+	if err != nil {
+		return nil, err
+	}
+	modules := []string{"kube/go.mod", "kube/go.sum"}
+	if modFile != "" {
+		modules = []string{
+			"kube/" + modFile,
+			"kube/" + strings.TrimSuffix(modFile, ".mod") + ".sum",
+		}
+	}
 	const containerd = "github.com/containerd/containerd/v2"
 	at := "@v" + settings.ContainerdVersion
 	return []part{
 		{
-			name: "kube", version: settings.KubernetesVersion, dir: "kube",
-			sources: []string{"kube/go.mod", "kube/go.sum", "kube/main.go"},
-			command: []string{"go", "build", "-ldflags", kubeLinkFlags(), "-o", "OUT/kube", "."},
+			name: "kube", version: b.Kubernetes, dir: "kube", modFile: modFile,
+			sources: append(slices.Clone(modules), "kube/main.go"),
+			command: []string{"go", "build", "-ldflags", kubeLinkFlags(b.Kubernetes), "-o", "OUT/kube", "."},
 			files:   []string{"kube"}, links: kubePrograms, firstTime: "6 minutes",
 		},
 		{
-			name: "csi", version: "1", dir: "kube",
-			sources: []string{"kube/go.mod", "kube/go.sum", "kube/csi"},
+			name: "csi", version: "1", dir: "kube", modFile: modFile,
+			sources: append(slices.Clone(modules), "kube/csi"),
 			command: []string{"go", "build", "-ldflags", "-s -w", "-o", "OUT/labcsi", "./csi"},
 			files:   []string{"labcsi"}, firstTime: "20 seconds",
 		},
@@ -87,20 +100,40 @@ func parts() []part {
 			command: []string{"go", "build", "-ldflags", "-s -w", "-o", "OUT/pause", "./cmd/pause"},
 			files:   []string{"pause"}, firstTime: "1 second",
 		},
+	}, nil
+}
+
+// modFile is the module file of the Builder's Kubernetes, relative to kube; "" is for kube/go.mod.
+func (b Builder) modFile() (string, error) {
+	if b.Kubernetes == settings.KubernetesVersion {
+		return "", nil
 	}
+	file := "versions/" + b.Kubernetes + ".mod"
+	if exists(filepath.Join(b.Source, "kube", file)) {
+		return file, nil
+	}
+	known := []string{settings.KubernetesVersion}
+	files, _ := filepath.Glob(filepath.Join(b.Source, "kube", "versions", "*.mod"))
+	for _, f := range files {
+		known = append(known, strings.TrimSuffix(filepath.Base(f), ".mod"))
+	}
+	slices.Sort(known)
+	return "", fmt.Errorf(
+		"LAB_KUBERNETES is %q; the lab can be built with %s, and hack/lab/kube/versions/add.sh adds others",
+		b.Kubernetes, strings.Join(known, ", "))
 }
 
 // kubeLinkFlags set the version in the binary, as in a release; nodes and `kubectl version` show
 // it.
-func kubeLinkFlags() string {
-	major, rest, _ := strings.Cut(settings.KubernetesVersion, ".")
+func kubeLinkFlags(version string) string {
+	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	var b strings.Builder
 	b.WriteString("-s -w")
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		fmt.Fprintf(&b,
 			" -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s -X %s.gitTreeState=clean",
-			pkg, settings.KubernetesVersion, pkg, major, pkg, minor, pkg)
+			pkg, version, pkg, major, pkg, minor, pkg)
 	}
 	return b.String()
 }
@@ -109,6 +142,7 @@ func kubeLinkFlags() string {
 // It lists the packages that it compiles.
 func (p part) argv(out string) []string {
 	argv := append(slices.Clone(p.command[:2]), "-v") // not in command: what is built stays the same
+	argv = append(argv, p.modFlags()...)
 	for _, a := range p.command[2:] {
 		if rest, ok := strings.CutPrefix(a, "OUT/"); ok {
 			a = filepath.Join(out, rest)
@@ -116,4 +150,12 @@ func (p part) argv(out string) []string {
 		argv = append(argv, a)
 	}
 	return argv
+}
+
+// modFlags choose the module file for a command of Go.
+func (p part) modFlags() []string {
+	if p.modFile == "" {
+		return nil
+	}
+	return []string{"-modfile=" + p.modFile}
 }

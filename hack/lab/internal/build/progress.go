@@ -134,8 +134,8 @@ func (p part) toCompile(ctx context.Context, source string, env []string) int {
 		}
 		dir = downloaded.Dir
 	}
-	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"},
-		p.targets()...)
+	list := []string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}
+	list = append(append(list, p.modFlags()...), p.targets()...)
 	return len(strings.Fields(string(run(dir, list...))))
 }
 

@@ -63,6 +63,38 @@ func TestOnlyCreatedFoldersAreRemoved(t *testing.T) {
 	}
 }
 
+func TestStateOfAnotherKubernetesIsRefused(t *testing.T) {
+	l := testLab(t)
+	l.Kubernetes = "1.35.8"
+	if err := l.CheckKubernetes(); err != nil {
+		t.Errorf("without a lab: %v", err)
+	}
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(l.State.Dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(l.State.Marker(), "")
+	refused := func(has string) {
+		t.Helper()
+		err := l.CheckKubernetes()
+		if err == nil || !strings.Contains(err.Error(), "has Kubernetes "+has+", and LAB_KUBERNETES wants 1.35.8; take it down") {
+			t.Errorf("a lab with %s: %v", has, err)
+		}
+	}
+	refused(settings.KubernetesVersion) // booted before versions were recorded
+	write(l.State.Kubernetes(), "1.37.2\n")
+	refused("1.37.2")
+	write(l.State.Kubernetes(), "1.35.8\n")
+	if err := l.CheckKubernetes(); err != nil {
+		t.Errorf("the same version: %v", err)
+	}
+}
+
 func TestNetworkCommands(t *testing.T) {
 	first, again := networkCommands(false), networkCommands(true)
 	if !strings.Contains(first, "link add cni0") || strings.Contains(again, "link add") {

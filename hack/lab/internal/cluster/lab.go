@@ -17,9 +17,10 @@ import (
 
 // Lab is the one lab of this machine, up or not.
 type Lab struct {
-	State    settings.State
-	Cgroups  cgroup.Hierarchies
-	Progress io.Writer // progress messages
+	State      settings.State
+	Cgroups    cgroup.Hierarchies
+	Kubernetes string    // the version that Up boots
+	Progress   io.Writer // progress messages
 }
 
 // Node returns the node called name.
@@ -89,5 +90,7 @@ func New(progress io.Writer) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Lab{State: state, Cgroups: cgroups, Progress: progress}, nil
+	return &Lab{
+		State: state, Cgroups: cgroups, Kubernetes: settings.Kubernetes(), Progress: progress,
+	}, nil
 }

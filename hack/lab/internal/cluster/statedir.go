@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,11 +27,17 @@ func (l *Lab) prepareState() error {
 	if err := checkOwned(l.State); err != nil {
 		return err
 	}
+	if err := l.CheckKubernetes(); err != nil {
+		return err
+	}
 	if err := files.LinkAtomic(l.State.Dir, settings.Pointer); err != nil {
 		return err
 	}
 	if err := files.WriteAtomic(l.State.Marker(),
 		[]byte("state of hack/lab; remove it with: hack/lab/lab down\n"), 0o644); err != nil {
+		return err
+	}
+	if err := files.WriteAtomic(l.State.Kubernetes(), []byte(l.Kubernetes+"\n"), 0o644); err != nil {
 		return err
 	}
 	for _, dir := range []string{
@@ -40,6 +47,25 @@ func (l *Lab) prepareState() error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// CheckKubernetes refuses the state of a lab with another Kubernetes, whether it is up or not: its
+// etcd may hold what an older one cannot read, and its daemons would stay as they are.
+func (l *Lab) CheckKubernetes() error {
+	if _, err := os.Stat(l.State.Marker()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	data, err := os.ReadFile(l.State.Kubernetes())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// without a record it was booted when there was one version only
+	booted := cmp.Or(strings.TrimSpace(string(data)), settings.KubernetesVersion)
+	if booted != l.Kubernetes {
+		return fmt.Errorf("the lab in %s has Kubernetes %s, and LAB_KUBERNETES wants %s; "+
+			"take it down first: hack/lab/lab down", l.State.Dir, booted, l.Kubernetes)
 	}
 	return nil
 }

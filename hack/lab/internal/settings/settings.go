@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +11,7 @@ import (
 
 // Versions of what the lab builds or expects. A change here changes the hash of the built binaries.
 const (
-	KubernetesVersion    = "1.36.3"
-	EtcdVersion          = "3.6.8"
+	KubernetesVersion    = "1.36.3" // that of kube/go.mod; kube/versions has others
 	ContainerdVersion    = "2.4.2"
 	CoreDNSVersion       = "1.15.0"
 	MetricsServerVersion = "0.9.0"
@@ -136,9 +136,19 @@ func StateFromEnv() (State, error) {
 	return State{Dir: filepath.Clean(dir)}, nil
 }
 
+// Kubernetes is the version that LAB_KUBERNETES chooses, such as 1.35.8, or KubernetesVersion.
+func Kubernetes() string {
+	return cmp.Or(os.Getenv("LAB_KUBERNETES"), KubernetesVersion)
+}
+
 // Marker marks a folder as a lab's: no folder without it is ever deleted.
 func (s State) Marker() string {
 	return s.path(".redquake-lab")
+}
+
+// Kubernetes is where it is recorded which version the lab was booted with.
+func (s State) Kubernetes() string {
+	return s.path("kubernetes")
 }
 
 // CreatedDirs lists the folders outside the state folder that the lab had to create.

@@ -29,6 +29,9 @@ func (l Lab) Up(ctx context.Context) error {
 	if err := preflight.Check(l.State); err != nil {
 		return err
 	}
+	if err := l.CheckKubernetes(); err != nil { // before minutes of building
+		return err
+	}
 	bin, err := l.Builder.Binaries(ctx)
 	if err != nil {
 		return err
