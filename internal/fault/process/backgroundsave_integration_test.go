@@ -43,7 +43,8 @@ func sighting(all []contract.Sighting, event string) *contract.Sighting {
 // every key.
 func slowSave(server *redistest.Server) {
 	server.Do("MSET", "a", "1", "b", "2", "c", "3", "d", "4")
-	server.Do("CONFIG", "SET", "rdb-key-save-delay", "2500000", "aof-use-rdb-preamble", "yes")
+	server.Do("CONFIG", "SET", "rdb-key-save-delay", "2500000")
+	server.Do("CONFIG", "SET", "aof-use-rdb-preamble", "yes")
 }
 
 // The server forks once, however often and by which operator Inject is called, and reports the fork's duration; with

@@ -66,7 +66,8 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	c.WaitHealthy()
 	for _, s := range c.Servers() {
 		ms := o.NodeTimeout.Milliseconds()
-		s.Do("config", "set", "cluster-node-timeout", ms, "cluster-replica-no-failover", "no")
+		s.Do("config", "set", "cluster-node-timeout", ms)
+		s.Do("config", "set", "cluster-replica-no-failover", "no")
 		s.configure(fmt.Sprintf("cluster-node-timeout %d", ms), "cluster-replica-no-failover no")
 	}
 	return c

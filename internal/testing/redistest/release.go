@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -70,4 +71,36 @@ func ServerProgram(t testing.TB) string {
 func (r Release) program(t testing.TB, kind kind) string {
 	t.Helper()
 	return installed.Program(t, r.Product+"-"+string(kind)+r.suffix)
+}
+
+// Version is that of the server that a test starts, such as 7.0.15: of the release, unless `make compat` has put another
+// one in its place.
+func Version(t testing.TB) string {
+	t.Helper()
+	return versionOf(ServerProgram(t))
+}
+
+// versionOf is what a program tells of itself; "" if it does not run, as it says when it is started.
+func versionOf(program string) string {
+	if known, is := versions.Load(program); is {
+		return known.(string)
+	}
+	out, _ := exec.Command(program, "--version").Output()
+	_, version, _ := strings.Cut(string(out), " v=")
+	version, _, _ = strings.Cut(version, " ")
+	versions.Store(program, version)
+	return version
+}
+
+var versions sync.Map // by program
+
+// isBefore7 reports whether a program is of Redis 6, which `make compat` starts as Redis7.
+func isBefore7(program string) bool {
+	return strings.HasPrefix(versionOf(program), "6.")
+}
+
+// since7 is a line of a configuration file that Redis 6 refuses: it has that port 10000 above the other, and needs no
+// permission for DEBUG.
+func since7(line string) bool {
+	return strings.HasPrefix(line, "enable-debug-command ") || strings.HasPrefix(line, "cluster-port ")
 }

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -200,6 +201,9 @@ func launch(t testing.TB, kind kind, o Options, lines func(port int) []string) *
 		config = append(config, lines(s.Port)...)
 	}
 	config = append(config, o.Config...)
+	if isBefore7(s.program) {
+		config = slices.DeleteFunc(config, since7)
+	}
 	err := os.WriteFile(s.file("redis.conf"), []byte(strings.Join(config, "\n")+"\n"), 0o600)
 	if err != nil {
 		t.Fatal(err)
