@@ -66,6 +66,14 @@ func (i Info) Command(name string) (stat CommandStat, ok bool) {
 	}, ok
 }
 
+// Together reports whether a server counts a subcommand, such as "client|pause", only together with
+// the others of its command, as before Redis 7. A server that counts none of them yet does not say.
+func (i Info) Together(name string) bool {
+	command, _, sub := strings.Cut(name, "|")
+	_, counted := i["cmdstat_"+command]
+	return sub && counted
+}
+
 // Pairs returns the parts of a field such as keys=7,expires=0 (db0, slave0, errorstat_OOM,
 // cmdstat_get).
 func (i Info) Pairs(field string) map[string]string {

@@ -59,3 +59,20 @@ func TestParseInfo(t *testing.T) {
 		}
 	}
 }
+
+// Redis 6 counts CLIENT PAUSE as CLIENT; newer servers count nothing as that.
+func TestCountedTogether(t *testing.T) {
+	for text, want := range map[string]bool{
+		"cmdstat_client:calls=4,usec=9\r\n":                                             true,
+		"cmdstat_client|list:calls=4,usec=9\r\ncmdstat_config:calls=1,usec=1\r\n":       false,
+		"cmdstat_client|pause:calls=4,usec=9\r\ncmdstat_client|list:calls=1,usec=1\r\n": false,
+		"": false,
+	} {
+		if got := ParseInfo(text).Together("client|pause"); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	if ParseInfo("cmdstat_get:calls=1,usec=1\r\n").Together("get") {
+		t.Error("GET has no subcommands")
+	}
+}

@@ -119,6 +119,8 @@ func (h hang) try(
 type spent struct {
 	Calls int64         `json:"calls"`
 	Time  time.Duration `json:"nanoseconds"`
+	// together: only with other commands, so that they say nothing of this one
+	together bool
 }
 
 // refusalWithin is how long to wait for an error reply. A server that hangs sends none.
@@ -278,6 +280,10 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 			"the server at %s is another process than before: its counters were reset", target.Address)
 	}
 	switch {
+	case did.together:
+		return contract.Inconclusive(
+			"the server at %s answers again, and counts its pauses only with other commands, as before Redis 7",
+			target.Address)
 	case !h.hung(record, did):
 		return contract.NotObserved(
 			"the server at %s still answers, and counts %d calls of %s since, of %s", target.Address,
@@ -297,13 +303,13 @@ func (h hang) since(
 	ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord,
 ) (spent, error) {
 	now, err := h.spent(ctx, target.Address, record.Command)
-	return spent{now.Calls - record.Before.Calls, now.Time - record.Before.Time}, err
+	return spent{now.Calls - record.Before.Calls, now.Time - record.Before.Time, now.together}, err
 }
 
 func (h hang) spent(ctx context.Context, address, command string) (spent, error) {
 	info, err := h.Info(ctx, address, "commandstats")
 	stat, _ := info.Command(command)
-	return spent{Calls: stat.Calls, Time: stat.Time}, err
+	return spent{Calls: stat.Calls, Time: stat.Time, together: info.Together(command)}, err
 }
 
 // hung reports whether the counters show the fault. A script's CPU clock runs faster than the wall
