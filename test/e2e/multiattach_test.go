@@ -122,7 +122,8 @@ func (n *namespace) sameInCluster(fault *v1alpha1.RedisFault) {
 	n.list(&events)
 	for _, e := range events.Items {
 		if e.Reason == "FailedAttachVolume" && e.Message == message && e.Source.Component == "attachdetach-controller" &&
-			strings.HasPrefix(message, "Multi-Attach error for volume") {
+			(strings.HasPrefix(message, "Multi-Attach error for volume") ||
+				strings.HasPrefix(message, "Waiting for detach for volume")) { // since Kubernetes 1.37
 			n.Logf("%s %s %s: %s", e.Source.Component, e.Reason, e.InvolvedObject.Name, e.Message)
 			return
 		}

@@ -495,3 +495,22 @@ func TestHolderInANamespaceThatAssignsUserIDs(t *testing.T) {
 		})
 	}
 }
+
+// The attach-detach controller says in other words that a volume is attached elsewhere since Kubernetes 1.37.
+func TestWordsOfMultiAttach(t *testing.T) {
+	const volume = ` for volume "pv-1" Volume is already used by pod(s) lose-hold-1`
+	for _, c := range []struct {
+		reason, message string
+		is              bool
+	}{
+		{"FailedAttachVolume", "Multi-Attach error" + volume, true},
+		{"FailedAttachVolume", "Waiting for detach" + volume, true},
+		{"FailedAttachVolume", `AttachVolume.Attach failed for volume "pv-1" : rpc error`, false},
+		{"FailedMount", "Multi-Attach error" + volume, false},
+	} {
+		got := multiAttach([]corev1.Event{{Reason: "Scheduled"}, {Reason: c.reason, Message: c.message}})
+		if (got != nil) != c.is || c.is && got.Message != c.message {
+			t.Errorf("%s %s: %+v", c.reason, c.message, got)
+		}
+	}
+}

@@ -211,11 +211,12 @@ func (v volumeAttachDelay) Follow(
 }
 
 // multiAttach is the event that the volume is still attached to another node; nil where there is
-// none.
+// none. Since Kubernetes 1.37 it is worded as waiting, not as an error.
 func multiAttach(events []corev1.Event) *corev1.Event {
 	i := slices.IndexFunc(events, func(e corev1.Event) bool {
 		return e.Reason == reasonFailedAttach &&
-			strings.HasPrefix(e.Message, "Multi-Attach error for volume")
+			(strings.HasPrefix(e.Message, "Multi-Attach error for volume") ||
+				strings.HasPrefix(e.Message, "Waiting for detach for volume"))
 	})
 	if i < 0 {
 		return nil
