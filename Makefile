@@ -255,6 +255,16 @@ stress: servers $(HELM) $(HELM3) $(if $(filter yes,$(E2E)),load-test-images buil
 	GOGC=200 REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml go run ./hack/tools/stress -folder build/stress -runs $(RUNS) -beside $(BESIDE) \
 	  -limit $(LIMIT) -run '$(value RUN)' $(if $(filter yes,$(E2E)),-smoke -exec '$(LAB) exec --') $(if $(KEY),-key $(KEY)) $(or $(PACKAGES),$(INTEGRATION_PACKAGES))
 
+# The versions of Kubernetes that make compat runs, beside that of the lab those of hack/lab/kube/versions; what it runs on them; and the servers, all or some.
+VERSIONS ?= 1.35.8 1.36.3 1.37.2
+STEPS ?= crds kinds smoke
+SERVERS ?= all
+
+.PHONY: compat
+compat: servers $(GOTESTSUM) ## Run on other versions of Kubernetes, Redis and Valkey, VERSIONS=1.37.2 STEPS=smoke SERVERS=none for some: build/compat.json, docs/compatibility.md (30 minutes)
+	STEPS='$(STEPS)' hack/compat.sh kubernetes $(VERSIONS)
+	$(if $(filter none,$(SERVERS)),,hack/compat.sh servers $(filter-out all,$(SERVERS)))
+
 .PHONY: accessibility
 accessibility: ## Let axe-core look at reports and the dashboard in a headless Chromium, in light and dark; npm downloads it (2 minutes)
 	axe=$$(hack/axe.sh); REDQUAKE_AXE=$$axe $(MEASURE) -timeout 10m -run 'InABrowser$$' ./internal/report/run ./internal/report/matrix ./internal/report/schedule ./internal/dashboard
