@@ -35,7 +35,7 @@ var freeText = []string{
 	"sentinel-password-file", "username", "password-file", "dsn-file", "ca", "cert", "key", "server-name", "search",
 	"search-precision", "min-throughput", "max-error-rate", "min-success", "command", "commands", "zipf-exponent",
 	"gaussian-centre", "gaussian-deviation", "verify-share", "plan",
-	"credentials", "listen", "sidecar-ready", "sidecar-quit", "namespace", "context", "kubeconfig", "at", "operation",
+	"credentials", "listen", "sidecar-ready", "sidecar-quit", "namespace", "namespaces", "context", "kubeconfig", "at", "operation",
 	"service-account", "operator-namespace", "name",
 }
 
