@@ -216,7 +216,7 @@ bench-inject: lab-up load-image build/install.yaml ## Measure the time from kube
 unit integration truth race e2e e2e-full e2e-together e2e-failovers e2e-namespaced e2e-installation upgrade-test objects: $(GOTESTSUM) # for SUMMARY
 
 .PHONY: test
-test: ## Run all tests: unit, integration, truth, e2e; takes the lab down if it booted it (20 minutes, 23 the first time)
+test: ## Run all tests: unit, integration, truth, e2e; takes the lab down if it booted it (20 minutes, 30 the first time)
 	hack/test-all.sh
 
 # GOGC=400 takes a quarter less CPU and a few hundred megabytes more for the controllers' tests, which are the longest.
