@@ -79,21 +79,8 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: flags.cluster.Names(stoppable, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case !flags.all && len(args) == 0:
-				return errors.New("name what to stop, as redisloadtest/checkout-cache, or set --all")
-			case flags.all && len(args) > 0:
-				return errors.New("--all stops all faults of the namespace: name no object beside it")
-			case (flags.everywhere || flags.allow || flags.runs) && !flags.all:
-				return errors.New("--all-namespaces, --runs and --allow: need --all")
-			case len(flags.namespaces) > 0 && !flags.runs:
-				return errors.New("--namespaces: needs --runs")
-			case len(flags.namespaces) > 0 && flags.everywhere:
-				return errors.New("--namespaces: leave out --all-namespaces")
-			case flags.runs && flags.allow:
-				return errors.New("--runs: what is aborted cannot be allowed again: leave out --allow")
-			case flags.wait < 0:
-				return errors.New("--wait: must not be negative")
+			if err := flags.check(args); err != nil {
+				return err
 			}
 			return cli.AsFailure(flags.run(cmd.Context(), args, io))
 		},
@@ -109,7 +96,26 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 	f.DurationVar(&flags.wait, "wait", 2*time.Minute,
 		"`time` to wait until everything is reverted; 0: do not wait")
 	flags.cluster.Register(f)
+	cmd.MarkFlagsMutuallyExclusive("namespaces", "all-namespaces")
+	cmd.MarkFlagsMutuallyExclusive("runs", "allow") // what is aborted cannot be allowed again
 	return cmd
+}
+
+// check refuses flags that do not go together.
+func (f *stopFlags) check(args []string) error {
+	switch {
+	case !f.all && len(args) == 0:
+		return errors.New("name what to stop, as redisloadtest/checkout-cache, or set --all")
+	case f.all && len(args) > 0:
+		return errors.New("--all stops all faults of the namespace: name no object beside it")
+	case (f.everywhere || f.allow || f.runs) && !f.all:
+		return errors.New("--all-namespaces, --runs and --allow: need --all")
+	case len(f.namespaces) > 0 && !f.runs:
+		return errors.New("--namespaces: needs --runs")
+	case f.wait < 0:
+		return errors.New("--wait: must not be negative")
+	}
+	return nil
 }
 
 // stoppable reports whether there is something of an object to end.

@@ -139,6 +139,15 @@ func open(f *loadflags.Flags) (to resultTo, err error) {
 	return to, err
 }
 
+// unfinished is the doubt about a load that did not run to its end. It explains others, such as too
+// few requests.
+func unfinished(load *result.Load) impact.Doubt {
+	return impact.Doubt{
+		Reason:  string(load.Outcome),
+		Message: "the load did not run to its end: " + load.Message,
+	}
+}
+
 // runLoad runs the whole load in this process and writes the result.
 func runLoad(
 	ctx context.Context, runner watchedRunner, plan *plan.Plan, limits limits, notes []string,
@@ -200,11 +209,7 @@ func runLoad(
 	}
 	load.Notes = append(load.Notes, left(ctx, runner.Runner, plan, progress)...)
 	if load.Outcome != result.Finished && runErr != nil {
-		// The first one, which the head of the report says: it explains others, such as a short time.
-		load.Doubts = slices.Insert(load.Doubts, 0, impact.Doubt{
-			Reason:  string(load.Outcome),
-			Message: "the load did not run to its end: " + load.Message,
-		})
+		load.Doubts = slices.Insert(load.Doubts, 0, unfinished(load)) // the head of the report says it
 	}
 	verdict.Load(limits.objectives, load, limits.success.Objectives(load)...)
 	loadflags.Advise(load)
