@@ -56,20 +56,7 @@ func TestInstallations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNamespace(t, "install")
 			w := with(n)
-			n.step("install", w.install)
-			t.Cleanup(func() {
-				if t.Failed() {
-					n.removeByForce()
-				}
-			})
-			n.applyRedis(nil)
-			before, err := n.stateOf("redis")
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.createByUser(n.smallLoad("base", 30*time.Minute))
-			n.createByUser(n.lastingFault())
-			n.waitFault("lasting", 2*patience, v1alpha1.ReasonActive)
+			before := n.installedAndBroken(w)
 			injected := n.fault("lasting").Status.InjectedAt
 			if got := n.loadPods("base")[0].Spec.Containers[0].Image; got != w.image {
 				t.Errorf("the load pods have the image %s, want %s", got, w.image)
@@ -92,6 +79,26 @@ func TestInstallations(t *testing.T) {
 			n.nothingIsLeft(w.keeps)
 		})
 	}
+}
+
+// installedAndBroken installs the operator, and returns the state of a Redis before a load and a lasting fault on it.
+func (n *namespace) installedAndBroken(w way) map[string]string {
+	n.Helper()
+	n.step("install", w.install)
+	n.Cleanup(func() {
+		if n.Failed() {
+			n.removeByForce()
+		}
+	})
+	n.applyRedis(nil)
+	before, err := n.stateOf("redis")
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.createByUser(n.smallLoad("base", 40*time.Minute))
+	n.createByUser(n.lastingFault())
+	n.waitFault("lasting", 2*patience, v1alpha1.ReasonActive)
+	return before
 }
 
 // step does something, and logs how long it took.

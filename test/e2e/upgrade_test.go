@@ -28,20 +28,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	w := byKubectl("-f", earlier, now)
 	n := newNamespace(t, "upgrade")
-	n.step("install the earlier version", w.install)
-	t.Cleanup(func() {
-		if t.Failed() {
-			n.removeByForce()
-		}
-	})
-	n.applyRedis(nil)
-	before, err := n.stateOf("redis")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.createByUser(n.smallLoad("base", 40*time.Minute))
-	n.createByUser(n.lastingFault())
-	n.waitFault("lasting", 2*patience, v1alpha1.ReasonActive)
+	before := n.installedAndBroken(w)
 	n.createByUser(n.everyMinute())
 	n.runsEnd(1)
 	injected, specs := n.fault("lasting").Status.InjectedAt, n.specs()
