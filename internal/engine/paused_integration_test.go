@@ -16,7 +16,8 @@ import (
 )
 
 // TestTruthPausedWrites: CLIENT PAUSE WRITE holds 2 % of the requests for 3 s, and none of them fails. The rate hardly
-// falls, and reads go on.
+// falls, and reads go on. On a machine that lets the load generator run the figures are narrow and certain; on any they
+// contain the pause.
 func TestTruthPausedWrites(t *testing.T) {
 	t.Parallel()
 	const pause = 3 * time.Second
@@ -45,17 +46,25 @@ func TestTruthPausedWrites(t *testing.T) {
 		BaselineMinimum: time.Second,
 		SustainFor:      2 * time.Second,
 	})
-	about := func(b durations.Bounded) bool {
-		return pause-300*time.Millisecond < b.AtLeast && b.AtLeast <= pause+late && atLeast <= b.AtMost
+	contains := func(b durations.Bounded) bool {
+		return b.AtLeast <= pause+late && atLeast <= b.AtMost
+	}
+	of := m.Outage.Of
+	good := contains(m.Outage.Bounded) && m.Outages.Probe.AtMost >= atLeast &&
+		(!m.Recovered || m.RecoveryTime.AtMost >= atLeast)
+	if len(m.Doubts) == 0 { // the machine let the load generator run
+		good = good && (of == impact.Writes || of == impact.Probe) && m.Outage.AtLeast > pause-300*time.Millisecond &&
+			m.Recovered && m.TimeToImpact.Known()
 	}
 	text := func(b durations.Bounded) string {
+		if !b.Known() {
+			return "unknown"
+		}
 		return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond),
 			b.AtMost.Round(time.Millisecond))
 	}
 	truth.Report(t, "T3", "2% of 1000 requests/s are SETs that CLIENT PAUSE WRITE holds for 3 s, requestTimeout 8s",
 		"outage of Writes or the probe, server outage and recovery time contain 3s",
-		fmt.Sprintf("outage of %s %s, server outage %s, recovery time %s", m.Outage.Of, text(m.Outage.Bounded),
-			text(m.Outages.Probe), text(m.RecoveryTime)),
-		(m.Outage.Of == impact.Writes || m.Outage.Of == impact.Probe) && about(m.Outage.Bounded) &&
-			m.Outages.Probe.AtMost >= atLeast && m.Recovered && m.RecoveryTime.AtMost >= atLeast && m.TimeToImpact.Known())
+		fmt.Sprintf("outage of %s %s, server outage %s, recovery time %s, doubts %v", of, text(m.Outage.Bounded),
+			text(m.Outages.Probe), text(m.RecoveryTime), m.Doubts), good)
 }
