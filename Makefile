@@ -315,9 +315,11 @@ build/argocd:
 	mkdir -p build
 	cd hack/argocd && go build -o $(CURDIR)/$@ github.com/argoproj/argo-cd/v3/cmd
 
+RUN_ARGOCD = REDQUAKE_ARGOCD=$(CURDIR)/build/argocd REDQUAKE_ARGOCD_CRDS=$$(cd hack/argocd && go list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds
+
 .PHONY: argocd
 argocd: build/argocd $(HELM3) ## Let a real Argo CD gate a sync on verdicts, run the actions, look for drift, and install the chart (its build takes minutes)
-	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$($(LAB) assets)} REDQUAKE_ARGOCD=$(CURDIR)/build/argocd REDQUAKE_ARGOCD_CRDS=$$(cd hack/argocd && go list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds \
+	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$($(LAB) assets)} $(RUN_ARGOCD) \
 	  $(GO_TEST) -tags integration,argocd -count=1 -timeout 15m -run '^(TestRealArgoCD|TestArgoCDInstallsTheChart)$$' -v ./test/operator
 
 .PHONY: objects-gitops
@@ -375,10 +377,10 @@ e2e-namespaced: lab-up load-image build/install.yaml ## Run an operator with rig
 	  $(E2E_TEST) -timeout 15m -run '^TestNamespaced$$' ./test/e2e
 
 .PHONY: e2e-installation
-e2e-installation: lab-up load-image load-other-image $(HELM) $(HELM3) ## Install by helm 3 and 4, by kubectl and by an overlay, upgrade, roll back and uninstall under a load and a lasting fault (8 minutes)
+e2e-installation: lab-up load-image load-other-image build/argocd $(HELM) $(HELM3) ## Install by helm 3 and 4, by kubectl, by an overlay and by Argo CD, upgrade, roll back and uninstall under a load and a lasting fault (8 minutes, and some for the build of Argo CD)
 	$(MAKE) undeploy
 	$(MAKE) build/install.yaml
-	REDQUAKE_E2E_WITHOUT_OPERATOR=yes $(E2E_TEST) -timeout 60m -run '^TestInstallations$$$(if $(WAY),/$(WAY))' ./test/e2e
+	$(RUN_ARGOCD) REDQUAKE_E2E_WITHOUT_OPERATOR=yes $(E2E_TEST) -timeout 60m -run '^TestInstallations$$$(if $(WAY),/$(WAY))' ./test/e2e
 
 # The version that is upgraded: the last tag before this commit, or before there is one, this commit itself.
 FROM ?= $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null || git rev-parse HEAD)

@@ -190,6 +190,7 @@ type ExperimentObjectives struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:resource:shortName=rexp,categories=redquake
 // +kubebuilder:selectablefield:JSONPath=`.status.verdict`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="State of the experiment"

@@ -398,6 +398,7 @@ type RedisFaultSpec struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:resource:shortName=rfault,categories=redquake
 // +kubebuilder:selectablefield:JSONPath=`.spec.action.type`
 // +kubebuilder:selectablefield:JSONPath=`.status.holding`

@@ -389,6 +389,7 @@ type LoadVerify struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:resource:shortName=rlt,categories=redquake
 // +kubebuilder:selectablefield:JSONPath=`.status.verdict`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="State of the test"

@@ -134,6 +134,7 @@ type Notification struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:resource:shortName=rexps,categories=redquake
 // +kubebuilder:selectablefield:JSONPath=`.status.verdict`
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`

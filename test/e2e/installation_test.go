@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/argocd"
 	testcluster "github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/installed"
 )
@@ -51,6 +52,7 @@ func TestInstallations(t *testing.T) {
 		},
 		"kubectl apply -f install.yaml": byFile,
 		"kustomize, another image":      byOverlay,
+		"Argo CD":                       byArgoCD,
 	}
 	for name, with := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -303,6 +305,40 @@ func byKubectl(flag, first, second string) way {
 			n.isKept()
 			n.command(nil, "kubectl", "delete", flag, first)
 		},
+	}
+}
+
+// byArgoCD lets Argo CD install the chart. It runs no Job before a removal, but leaves the kinds with their objects.
+func byArgoCD(n *namespace) way {
+	argo := argocd.Start(n.T, cluster.config, cluster)
+	argo.CommitFolder("chart", n.path("charts", "redquake"))
+	app := argo.NewAutomated("chart", operatorNamespace, "CreateNamespace=true")
+	argo.Set(app, map[string]any{"image": map[string]any{"tag": "dev"}}, "spec", "source", "helm", "valuesObject")
+	var last argocd.Sync
+	sync := func() {
+		last = argo.MustSync(app, last)
+		n.operatorRolledOut()
+	}
+	logLevel := func(level string) func(*namespace) {
+		return func(*namespace) {
+			argo.Patch(app, fmt.Sprintf(`{"spec":{"source":{"helm":{"valuesObject":{"logLevel":%s}}}}}`, level))
+			sync()
+		}
+	}
+	return way{
+		install: func(*namespace) {
+			argo.Create(app)
+			sync()
+		},
+		change: logLevel(`"debug"`),
+		back:   logLevel("null"),
+		remove: func(n *namespace) {
+			n.Helper()
+			n.command(nil, n.path("bin", "redquake"), "stop", "--all", "--runs", "-A")
+			argo.Delete(app)
+		},
+		image: "ghcr.io/redquake/redquake:dev",
+		keeps: true,
 	}
 }
 

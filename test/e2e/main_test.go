@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -37,6 +38,7 @@ var cluster connection
 type connection struct {
 	client.WithWatch
 	clientset *kubernetes.Clientset
+	config    *rest.Config
 }
 
 func TestMain(m *testing.M) {
@@ -98,6 +100,7 @@ func connect() error {
 	if err != nil {
 		return err
 	}
+	cluster.config = config
 	cluster.clientset, err = kubernetes.NewForConfig(config)
 	return err
 }
