@@ -118,8 +118,8 @@ func (r *Runner) layOut() {
 		most = sharedDepth
 	}
 	depth := func(int64) int { return most }
+	inFlight := count * int64(most)
 	if p.Shape.OpenLoop() {
-		inFlight := count * int64(most)
 		if p.Shape.Users > 0 {
 			inFlight = min(inFlight, max(1, pace.Share(int64(p.Shape.Users), pods, pod)))
 		}
@@ -137,6 +137,9 @@ func (r *Runner) layOut() {
 	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+perLoop-1)/perLoop)
 	n.Recorder = interval.New(int64(p.Interval), len(n.Operations), len(p.Tallies()),
 		max(1, int(loops)))
+	if pacer := n.Pacer.Load(); pacer != nil {
+		n.Pacer.Store(pacer.OnGrid(max(1, loops), inFlight))
+	}
 	if r.callers != nil {
 		r.callers.Count = count
 		return

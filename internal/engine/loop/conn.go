@@ -266,6 +266,7 @@ func (c *Conn) breakOff(class record.Class) {
 	l := c.loop
 	c.disconnect()
 	at := l.stamp()
+	l.eagerUntil = at + eagerFor
 	if c.flight.count > 0 {
 		l.gaps.Lost(c.pool.place.Shard, l.look.since)
 	}

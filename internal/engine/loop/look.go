@@ -46,6 +46,13 @@ func (k *look) returned(n int, until int64) {
 	k.until = until
 }
 
+// looked notes that a look after a sleep reported n events.
+func (k *look) looked(n int) {
+	if n >= socket.MaxEvents-2 {
+		k.next = k.since
+	}
+}
+
 // woke notes the instant at which the loop continues.
 func (k *look) woke(c *clock.Clock, at int64) {
 	k.wokeAt, k.lateSince = at, 0
@@ -65,6 +72,21 @@ func (k *look) greeted(c *clock.Clock, by net.Conn, now int64) int64 {
 		return 0
 	}
 	return at
+}
+
+// patience is for how long at most a loop leaves replies unread, and eagerFor for how long none
+// after a request that did not succeed, as a redirected one is sent again; nanoseconds.
+const (
+	patience = int64(time.Millisecond)
+	eagerFor = int64(100 * time.Millisecond)
+)
+
+// patient reports whether the loop may sleep until an instant, whatever arrives meanwhile: a
+// request is due then anyway, nothing waits for a reply, and the kernel stamps when each arrives.
+// To wake up for a reply costs as much as to send a request.
+func (l *Loop) patient(until int64) bool {
+	return l.stamped && l.queued == 0 && !l.pumped && l.follower == nil && l.addedLatency == 0 &&
+		until-l.look.entered < patience && l.look.entered > l.eagerUntil
 }
 
 // noteStall records that the loop did not run from an instant, if it is not 0.

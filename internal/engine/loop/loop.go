@@ -85,7 +85,10 @@ type wake struct {
 	// other goroutines write: what is in flight need not have been written when the process is stopped
 	pumped  bool
 	yielded int64
-	look    look
+	// stamped is whether the kernel stamps what the loop reads, and requests are sent whatever is read.
+	stamped    bool
+	eagerUntil int64 // see patient
+	look       look
 }
 
 // traffic counts requests.
@@ -215,9 +218,16 @@ func (l *Loop) Serve(ctx context.Context) {
 		c.born = 0 // it was connected before the start, from which ages count
 	}
 	var ready []socket.Event
+	slept := false
 	for {
 		l.wakeUp()
 		l.drainNotes()
+		if slept { // what is due goes first: what has arrived is stamped
+			l.demand.issue(l.at)
+			l.pump()
+			ready = l.poll.Wait(l.at, l.at)
+			l.look.looked(len(ready))
+		}
 		for _, e := range ready {
 			c := l.conns[e.Number]
 			if c.up && c.generation == e.Generation {
@@ -241,7 +251,12 @@ func (l *Loop) Serve(ctx context.Context) {
 		}
 		until := min(next, l.nextWake(), l.held.next(), l.retries.next())
 		l.yield()
-		ready = l.poll.Wait(l.look.entered, until)
+		if slept = l.patient(until); slept {
+			l.poll.Sleep(l.look.entered, until)
+			ready = nil
+		} else {
+			ready = l.poll.Wait(l.look.entered, until)
+		}
 		l.look.returned(len(ready), until)
 	}
 }

@@ -309,6 +309,42 @@ func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	}
 }
 
+// TestPatience: a loop leaves replies unread only as long as nothing depends on when it reads them.
+func TestPatience(t *testing.T) {
+	p, _ := fixedPlan(1)
+	p.Shape = plan.Shape{Rate: 10_000, Duration: time.Minute}
+	const now, soon = int64(time.Second), int64(time.Second + 500*time.Microsecond)
+	for name, c := range map[string]struct {
+		change func(*Loop)
+		until  int64
+		want   bool
+	}{
+		"a request is due soon":             {func(*Loop) {}, soon, socket.Bounded},
+		"none is due soon":                  {func(*Loop) {}, now + int64(time.Millisecond), false},
+		"one waits for a connection":        {func(l *Loop) { l.queued = 1 }, soon, false},
+		"nothing stamps what arrives":       {func(l *Loop) { l.pumped = true }, soon, false},
+		"a reply leads to another":          {func(l *Loop) { l.follower = once{} }, soon, false},
+		"a reply continues later":           {func(l *Loop) { l.addedLatency = 1 }, soon, false},
+		"one was redirected, or has failed": {func(l *Loop) { l.eagerUntil = now + 1 }, soon, false},
+		"users wait for replies": {func(l *Loop) {
+			p, _ := fixedPlan(1)
+			*l = *New(stateOf(t, p), 0, 1, 1, func(int64) int { return 1 })
+			l.look.entered = now
+		}, soon, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := stateOf(t, p)
+			state.Pacer.Store(pace.NewPacer(p, 0))
+			l := New(state, 0, 1, 1, func(int64) int { return 1 })
+			l.look.entered = now
+			c.change(l)
+			if got := l.patient(c.until); got != c.want {
+				t.Errorf("patient is %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 // After the end of the run a loop waits for requests in flight without a deadline in the past, which would make it
 // spin.
 func TestUsersDoNotSpinAfterTheEnd(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 // whatever that does over time.
 type Pacer struct {
 	rate      plan.Schedule
+	peak      float64 // the highest rate, also of steps to come
 	pods, pod int64
 	// arrivals of this pod over the whole run; with Poisson arrivals at most: its length may end it
 	// before
@@ -28,15 +29,78 @@ type Pacer struct {
 
 	random *poisson // nil = even arrivals
 	end    int64    // with Poisson arrivals: none is due at or after it
+
+	// nanoseconds, see OnGrid; 0 = each arrival has an instant of its own. train is how long the
+	// arrivals of a tick take, phase when the first tick begins
+	tick, train, phase int64
+}
+
+// Limits of ticks, instants in nanoseconds.
+const (
+	longestTick = int64(500 * time.Microsecond)
+	mostPerTick = 8                            // arrivals of a loop
+	fewPerTick  = 2                            // with fewer, ticks save nothing
+	spacing     = int64(10 * time.Microsecond) // of the arrivals in a tick: it takes as long to send one
+)
+
+// OnGrid returns the pacer of the same arrivals, of which those of a tick follow one another as fast
+// as a loop can send them: each time that a process sleeps and wakes up, and that it wakes up a
+// server, costs as much CPU as several requests. The time within a tick is compressed, so that the
+// number of arrivals before the begin of any tick stays the same. Ticks depend on the highest rate
+// of a loop, of the pod's loops, and on how many requests one can have in flight; at low rates there
+// are none. Those of the pods are shifted against one another.
+func (p *Pacer) OnGrid(loops, inFlight int64) *Pacer {
+	const microsecond = int64(time.Microsecond)
+	next, perTick := *p, float64(min(mostPerTick, inFlight/loops/4))
+	rate := p.peak / float64(p.pods*loops)
+	tick := min(longestTick, int64(1e9*perTick/max(rate, 1))/microsecond*microsecond)
+	if perTick = rate * float64(tick) / 1e9; perTick >= fewPerTick {
+		next.tick = tick
+		next.train = min(tick, int64(perTick*float64(spacing)))
+		next.phase = tick * p.pod / p.pods
+	}
+	return &next
+}
+
+// toGrid moves an arrival towards the begin of its tick, but not before the load or a step began.
+func (p *Pacer) toGrid(due int64) int64 {
+	if p.tick == 0 || due == math.MaxInt64 {
+		return due
+	}
+	begin := int64(0)
+	if at := int64(p.Stepped); due >= at {
+		begin = at
+	}
+	within := (due - p.phase + p.tick) % p.tick
+	return max(begin, due-within+(within*p.train+p.tick-1)/p.tick)
+}
+
+// fromGrid is until when arrivals are due without a grid that are due before t on it.
+func (p *Pacer) fromGrid(t int64) int64 {
+	if p.tick == 0 || t >= math.MaxInt64-p.tick {
+		return t
+	}
+	end := t
+	if within := (t - p.phase + p.tick) % p.tick; within > 0 {
+		end = t - within + min(p.tick, (within-1)*p.tick/p.train+1)
+	}
+	if at := int64(p.Stepped); t <= at {
+		return min(end, at)
+	}
+	return end
 }
 
 // NewPacer returns the pacer of a pod.
 func NewPacer(p *plan.Plan, pod int) *Pacer {
 	pc := &Pacer{
 		rate:  plan.NewSchedule(p.Shape),
+		peak:  plan.NewSchedule(p.Shape).Peak(),
 		pods:  int64(p.Pods),
 		pod:   int64(pod),
 		Total: math.MaxInt64,
+	}
+	if s := p.Shape.Search; s != nil {
+		pc.peak = max(pc.peak, s.To)
 	}
 	if p.Shape.Requests > 0 {
 		pc.Total = int64(Share(p.Shape.Requests, uint64(p.Pods), uint64(pod)))
@@ -51,7 +115,7 @@ func NewPacer(p *plan.Plan, pod int) *Pacer {
 		return pc
 	}
 	if length > 0 {
-		pc.Total = pc.Arrivals(int64(length))
+		pc.Total = pc.arrivals(int64(length))
 	}
 	return pc
 }
@@ -69,7 +133,7 @@ func (p *Pacer) Step(at, end time.Duration, rate float64) *Pacer {
 		next.end = int64(end)
 		return &next
 	}
-	next.Total = next.Arrivals(int64(end))
+	next.Total = next.arrivals(int64(end))
 	return &next
 }
 
@@ -92,6 +156,11 @@ func (p *Pacer) Due(i int64) int64 {
 // DueNear is Due for a caller that asks for one arrival after the other: near is what it keeps
 // between the calls, nil at first.
 func (p *Pacer) DueNear(near **Chunk, i int64) int64 {
+	return p.toGrid(p.exact(near, i))
+}
+
+// exact is when an arrival is due without a grid.
+func (p *Pacer) exact(near **Chunk, i int64) int64 {
 	switch {
 	case i >= p.Total:
 		return math.MaxInt64
@@ -129,6 +198,11 @@ func (p *Pacer) Arrivals(t int64) int64 {
 	if t <= 0 {
 		return 0
 	}
+	return p.arrivals(p.fromGrid(t))
+}
+
+// arrivals is Arrivals without a grid.
+func (p *Pacer) arrivals(t int64) int64 {
 	if p.random != nil {
 		return p.poissonArrivals(min(t, p.end))
 	}

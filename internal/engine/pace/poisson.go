@@ -107,15 +107,15 @@ func (p *poisson) begun(a float64) int64 {
 	return int64(max(0, sort.SearchFloat64s(p.begins, a)-1))
 }
 
-// poissonArrivals is Arrivals with Poisson arrivals. It agrees with Due to the nanosecond, whatever
+// poissonArrivals is Arrivals with Poisson arrivals, without a grid. It agrees with exact to the nanosecond, whatever
 // the rounding of the integral and its inverse.
 func (p *Pacer) poissonArrivals(t int64) int64 {
 	var near *Chunk
 	n := min(p.Total, p.random.before(p.rate.Integral(t)))
-	for n > 0 && p.DueNear(&near, n-1) >= t {
+	for n > 0 && p.exact(&near, n-1) >= t {
 		n--
 	}
-	for n < p.Total && p.DueNear(&near, n) < t {
+	for n < p.Total && p.exact(&near, n) < t {
 		n++
 	}
 	return n

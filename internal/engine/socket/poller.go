@@ -17,6 +17,8 @@ type Poller interface {
 	// now and until are nanoseconds of one clock.
 	// It may return an empty list. The list is valid until the next call.
 	Wait(now, until int64) []Event
+	// Sleep is Wait that no socket ends. The next Wait returns those that are ready.
+	Sleep(now, until int64)
 	// Wake ends the current wait, or the next one. Any goroutine may call it.
 	Wake()
 	// Close frees the poller.
@@ -46,6 +48,11 @@ func (p *portablePoller) Add(int, Event) error {
 }
 
 func (p *portablePoller) Wait(now, until int64) []Event {
+	p.Sleep(now, until)
+	return nil
+}
+
+func (p *portablePoller) Sleep(now, until int64) {
 	// At least 1 ns: an instant rounded down to nanoseconds may be a fraction later, and where time
 	// advances only while all goroutines wait (testing/synctest) a loop that does not wait would never
 	// reach it.
@@ -55,7 +62,6 @@ func (p *portablePoller) Wait(now, until int64) []Event {
 	case <-p.waker:
 	}
 	p.woke()
-	return nil
 }
 
 func (p *portablePoller) Wake() {

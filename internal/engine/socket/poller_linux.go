@@ -18,6 +18,7 @@ import (
 // see docs/decisions/0008-event-loops.md for measurements.
 type epoll struct {
 	epoll, timer, waker int
+	own                 int // another one, of the timer and the waker only
 	events              [MaxEvents]unix.EpollEvent
 	ready               [MaxEvents]Event
 	armed               int64 // when the timer fires; math.MaxInt64 = not set
@@ -39,11 +40,15 @@ func newPoller() (Poller, error) {
 		epoll: -1,
 		timer: -1,
 		waker: -1,
+		own:   -1,
 		armed: math.MaxInt64,
 	}
 	var err error
-	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, os.NewSyscallError("epoll_create1", err)
+	for _, fd := range []*int{&p.epoll, &p.own} {
+		if *fd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+			p.Close()
+			return nil, os.NewSyscallError("epoll_create1", err)
+		}
 	}
 	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC,
 		unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
@@ -55,24 +60,39 @@ func newPoller() (Poller, error) {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
 	for fd, number := range map[int]int32{p.timer: timerNumber, p.waker: wakerNumber} {
-		if err := p.Add(fd, Event{Number: number}); err != nil {
-			p.Close()
-			return nil, err
+		for _, in := range []int{p.epoll, p.own} {
+			if err := add(in, fd, unix.EPOLLIN, Event{Number: number}); err != nil {
+				p.Close()
+				return nil, err
+			}
 		}
 	}
 	return p, nil
 }
 
 func (p *epoll) Add(fd int, e Event) error {
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd,
+	return add(p.epoll, fd, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP, e)
+}
+
+func add(epoll, fd int, events uint32, e Event) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd,
 		&unix.EpollEvent{
-			Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET,
+			Events: events | unix.EPOLLET,
 			Fd:     e.Number,
 			Pad:    e.Generation,
 		}))
 }
 
 func (p *epoll) Wait(now, until int64) []Event {
+	return p.wait(p.epoll, p.arm(now, until))
+}
+
+func (p *epoll) Sleep(now, until int64) {
+	p.wait(p.own, p.arm(now, until))
+}
+
+// arm sets the timer, and returns the timeout of a wait.
+func (p *epoll) arm(now, until int64) int {
 	timeout := -1
 	switch {
 	case until <= now:
@@ -85,7 +105,12 @@ func (p *epoll) Wait(now, until int64) []Event {
 		}
 		p.armed = until
 	}
-	n, err := unix.EpollWait(p.epoll, p.events[:], timeout)
+	return timeout
+}
+
+// wait is epoll_wait(2), at most for timeout milliseconds; -1 = until there is an event.
+func (p *epoll) wait(in, timeout int) []Event {
+	n, err := unix.EpollWait(in, p.events[:], timeout)
 	if err != nil { // EINTR
 		return nil
 	}
@@ -112,7 +137,7 @@ func (p *epoll) Wake() {
 }
 
 func (p *epoll) Close() {
-	for _, fd := range []int{p.waker, p.timer, p.epoll} {
+	for _, fd := range []int{p.waker, p.timer, p.own, p.epoll} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
