@@ -5,14 +5,15 @@
 #   newer-servers.sh [--update]
 #
 # ${XDG_CACHE_HOME:-~/.cache}/redquake/servers/NAME-VERSION holds the unpacked packages, and bin/ the programs valkey-server, valkey-sentinel,
-# valkey-cli, redis-server-8, redis-sentinel-8, redis-cli-8, prometheus3 and promtool3: scripts that start them with their own dynamic loader.
+# valkey-cli, valkey-benchmark, redis-server-8, redis-sentinel-8, redis-cli-8, redis-benchmark-8, prometheus3 and promtool3: scripts that start
+# them with their own dynamic loader.
 # If all of them run, nothing is done and no network is used; --update looks for newer packages nevertheless. Programs with these names in PATH
 # serve as well. The mirror is that of apt's sources, or else deb.debian.org; apt checks the signatures.
 set -euo pipefail
 umask 022
 export LC_ALL=C
 
-programs=(valkey-server valkey-sentinel valkey-cli redis-server-8 redis-sentinel-8 redis-cli-8 prometheus3 promtool3)
+programs=(valkey-server valkey-sentinel valkey-cli valkey-benchmark redis-server-8 redis-sentinel-8 redis-cli-8 redis-benchmark-8 prometheus3 promtool3)
 base=${XDG_CACHE_HOME:-$HOME/.cache}/redquake/servers
 remedy="Repeat it when a Debian mirror can be reached, or provide these programs as hack/test-needs.sh says: ${programs[*]}"
 
@@ -158,11 +159,11 @@ $(why)"
 }
 
 get valkey 9 valkey-server valkey-tools
-for program in valkey-server valkey-sentinel valkey-cli; do
+for program in valkey-server valkey-sentinel valkey-cli valkey-benchmark; do
   wrap "$into" "${program/sentinel/server}" "$program"
 done
 get redis 8 redis-server redis-tools
-for program in redis-server redis-sentinel redis-cli; do
+for program in redis-server redis-sentinel redis-cli redis-benchmark; do
   wrap "$into" "${program/sentinel/server}" "$program-8"
 done
 get prometheus 3 prometheus promtool

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,17 +10,16 @@ import (
 )
 
 // The same for every tool.
+const keys = 100_000 // drawn uniformly at random; all of them exist beforehand
+
+// openSeconds is for how long an open loop runs.
+const openSeconds = 8
+
+// Those of most cases.
 const (
-	valueBytes = 32
-	keys       = 100_000 // drawn uniformly at random; all of them exist beforehand
+	usualConnections = 50
+	usualBytes       = 32 // of a value
 )
-
-// The rate of an open loop is a multiple of this: memtier_benchmark's limit is exact for multiples
-// of 50 requests per second and connection.
-const rateUnit = 50 * usualConnections
-
-// usualConnections are those of most cases.
-const usualConnections = 50
 
 // work is a case: the task of a tool in one run.
 type work struct {
@@ -29,11 +29,11 @@ type work struct {
 	connections int  // to all servers together
 	shards      int  // of a cluster; 0 = a single server
 	secured     bool // TLS
-	open        bool // an open loop
 	details     bool // also with tools and settings of ours that the other cases leave out
+	valueBytes  int
+	rate        int // of an open loop, per second
 
 	requests int
-	rate     int                  // of an open loop, per second
 	address  string               // host:port of a server
 	port     int                  // its port
 	tls      *redistest.Authority // with TLS: client.crt, client.key and ca.crt are the client's
@@ -51,16 +51,30 @@ func allCases(single, piped int) []work {
 		{name: "SET, pipeline 16, TLS", pipeline: 16, secured: true},
 		{name: "SET, pipeline 1, cluster of 3", pipeline: 1, shards: 3, connections: 48}, // 16 for each
 		{name: "SET, pipeline 1, 1000 connections", pipeline: 1, connections: 1000},
-		{name: "SET, open loop at half of the maximum", pipeline: 1, open: true},
+		{name: "SET, values of 1 KiB", pipeline: 1, valueBytes: 1 << 10},
+		{name: "SET, values of 16 KiB", pipeline: 1, valueBytes: 16 << 10},
+		{name: "GET, values of 16 KiB", get: true, pipeline: 1, valueBytes: 16 << 10},
+	}
+	for _, rate := range []int{500, 2_000, 10_000, 30_000, 60_000} {
+		cases = append(cases, work{
+			name:     fmt.Sprintf("SET, open loop of %d/s", rate),
+			pipeline: 1,
+			rate:     rate,
+		})
 	}
 	for i := range cases {
 		c := &cases[i]
-		if c.connections == 0 {
-			c.connections = usualConnections
-		}
-		c.requests = single
-		if c.pipeline > 1 {
+		c.connections = cmp.Or(c.connections, usualConnections)
+		c.valueBytes = cmp.Or(c.valueBytes, usualBytes)
+		switch {
+		case c.rate > 0:
+			c.requests = openSeconds * c.rate
+		case c.pipeline > 1:
 			c.requests = piped
+		case c.valueBytes > usualBytes:
+			c.requests = single / 4
+		default:
+			c.requests = single
 		}
 		// memtier_benchmark counts per connection, and all tools send the same
 		c.requests -= c.requests % (c.connections * c.pipeline)
@@ -87,6 +101,11 @@ func wanted(name, parts string) bool {
 	return slices.ContainsFunc(strings.Split(parts, ","), func(part string) bool {
 		return strings.Contains(name, part)
 	})
+}
+
+// open reports whether the requests are sent at a rate, whatever the server does.
+func (w *work) open() bool {
+	return w.rate > 0
 }
 
 // describe tells what the name does not.

@@ -7,8 +7,8 @@ import (
 
 func TestMatching(t *testing.T) {
 	for parts, want := range map[string]int{
-		"": 9, "SET, pipeline 1": 1, "pipeline 16": 3, "TLS": 2, "TLS;cluster": 3, "SET, pipeline 1; open loop": 2,
-		"GET, pipeline 1; GET": 2, "HGET": 0,
+		"": 16, "SET, pipeline 1": 1, "pipeline 16": 3, "TLS": 2, "TLS;cluster": 3, "SET, pipeline 1; open loop": 6,
+		"GET, pipeline 1; GET": 3, "HGET": 0,
 	} {
 		if got := matching(allCases(1000, 1000), parts); len(got) != want {
 			t.Errorf("%q: %d cases, want %d", parts, len(got), want)

@@ -31,7 +31,12 @@ func benchSection() (string, error) {
 	b.WriteString(
 		"\nThe first divided by the second in the same round, with the 95 % confidence interval:\n\n" +
 			ratioTable(ratios))
-	b.WriteString("\nWhat the tables show:\n\n" + reading(results, ratios) + benchTables(results))
+	limits, err := readLimits()
+	if err != nil {
+		return "", err
+	}
+	table, _ := limitTable(limits, results, ratios)
+	b.WriteString("\nThe limits:\n\n" + table + benchTables(results))
 	return b.String(), nil
 }
 

@@ -32,7 +32,7 @@ func goRedis(own string) tool {
 			return []string{
 				own, goRedisCommand, "-address", w.address, "-requests", strconv.Itoa(w.requests),
 				"-connections", strconv.Itoa(w.connections), "-pipeline", strconv.Itoa(w.pipeline),
-				"-get=" + strconv.FormatBool(w.get),
+				"-get=" + strconv.FormatBool(w.get), "-value-bytes", strconv.Itoa(w.valueBytes),
 			}
 		},
 		read: func(_ *work, stdout []byte) (figures, error) {
@@ -59,6 +59,7 @@ func runGoRedis(ctx context.Context, args []string) error {
 	requests := flags.Int("requests", 0, "over all connections")
 	connections := flags.Int("connections", 1, "a goroutine each")
 	pipeline := flags.Int("pipeline", 1, "requests per batch")
+	size := flags.Int("value-bytes", usualBytes, "of each value")
 	get := flags.Bool("get", false, "GET instead of SET")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -69,7 +70,7 @@ func runGoRedis(ctx context.Context, args []string) error {
 		client:   client,
 		pipeline: *pipeline,
 		get:      *get,
-		value:    strings.Repeat("x", valueBytes),
+		value:    strings.Repeat("x", *size),
 	}
 	var wait sync.WaitGroup
 	var mu sync.Mutex

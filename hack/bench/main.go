@@ -47,6 +47,8 @@ func command(ctx context.Context, args []string) error {
 	// a separate process, so that its CPU time can be distinguished from this one's
 	case goRedisCommand:
 		return runGoRedis(ctx, args)
+	case floorCommand:
+		return runFloor(ctx, args)
 	case agentsCommand: // likewise
 		return runAgents(ctx, args)
 	}

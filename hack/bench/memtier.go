@@ -46,7 +46,7 @@ func memtier(program string) tool {
 		clients := w.connections / max(1, w.shards) // a client has a connection to each shard
 		args := []string{
 			path, "-s", "127.0.0.1", "-p", strconv.Itoa(w.port), "-t", "1", "-c", strconv.Itoa(clients),
-			"-n", strconv.Itoa(w.requests / clients), "-d", strconv.Itoa(valueBytes), "--ratio", ratio,
+			"-n", strconv.Itoa(w.requests / clients), "-d", strconv.Itoa(w.valueBytes), "--ratio", ratio,
 			"--pipeline", strconv.Itoa(w.pipeline),
 			"--key-prefix", "rq:", "--key-minimum", "1", "--key-maximum", strconv.Itoa(keys),
 			"--key-pattern", "R:R", "--distinct-client-seed",

@@ -49,7 +49,7 @@ func summarize(w *work, tool string, runs []run) result {
 		Rounds:            len(runs),
 		Work:              w.describe(),
 		Pipelined:         w.pipeline > 1,
-		Open:              w.open,
+		Open:              w.open(),
 		CPUMicros:         median(cpu),
 		CPUMicrosMin:      slices.Min(cpu),
 		CPUMicrosMax:      slices.Max(cpu),
@@ -69,24 +69,28 @@ func summarize(w *work, tool string, runs []run) result {
 var pairs = [][2]string{
 	{nameRedquake, nameMemtier},
 	{nameRedquake, nameRedisBenchmark},
+	{nameRedquake, nameValkey},
 	{nameRedquake, nameGoRedis},
+	{nameRedquake, nameFloor},
 	{nameRedquake, nameOff},
 	{nameRedquake, nameUnbounded},
 	{nameLedger, nameRedquake},
 }
 
-// comparedFigures are what they are compared in.
-var comparedFigures = []struct {
+// comparedFigure is what they are compared in, in some cases.
+type comparedFigure struct {
 	name string
 	of   func(*run) float64
 	in   func(*work) bool
-}{
+}
+
+var comparedFigures = []comparedFigure{
 	{figureCPU, func(r *run) float64 { return r.cpuMicros }, func(*work) bool { return true }},
 	// there it is given
 	{
 		figurePerSecond,
 		func(r *run) float64 { return r.perSecond },
-		func(w *work) bool { return !w.open },
+		func(w *work) bool { return !w.open() },
 	},
 	// else tools define latencies differently
 	{figureP50, sentP50Of, func(w *work) bool { return w.pipeline == 1 }},

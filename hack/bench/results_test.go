@@ -44,7 +44,7 @@ func TestCompare(t *testing.T) {
 	if got != want {
 		t.Errorf("closed loop:\n%swant\n%s", got, want)
 	}
-	got = ratioTable(compare(&work{name: "open", pipeline: 1, open: true}, map[string][]run{
+	got = ratioTable(compare(&work{name: "open", pipeline: 1, rate: 1}, map[string][]run{
 		nameRedquake: one[:2],
 		nameMemtier:  other[:2],
 	}))
@@ -59,7 +59,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestBenchTables(t *testing.T) {
-	w := work{name: "SET, open loop", pipeline: 1, open: true, requests: 1000, connections: 50, rate: 2500}
+	w := work{name: "SET, open loop", pipeline: 1, requests: 1000, connections: 50, rate: 2500}
 	got := benchTables([]result{
 		summarize(&w, nameRedquake, []run{
 			{cpuMicros: 3, threads: 7, figures: figures{perSecond: 2400, p50: 80, p99: 90, sent50: 70, sent99: 75}},
@@ -86,33 +86,5 @@ func TestDescribeOthers(t *testing.T) {
 	m.AllowBusy = true
 	if got, want := m.describeOthers(), "busy machine"; !strings.Contains(got, want) {
 		t.Errorf("%q is missing in %q", want, got)
-	}
-}
-
-// TestReading: the text is in the figures of the tables, and says where an aim is missed or not decided.
-func TestReading(t *testing.T) {
-	tool := func(of, name string, perSecond float64) result {
-		return result{Case: of, Tool: name, RequestsPerSecond: perSecond, Pipelined: of == "piped", Open: of == "open"}
-	}
-	cpu := func(of, other string, ratioOf, low, high float64) ratio {
-		return ratio{Case: of, Figure: figureCPU, One: nameRedquake, Other: other, Ratio: ratioOf, Low: low, High: high}
-	}
-	got := reading([]result{
-		tool("single", nameMemtier, 10), tool("single", nameRedquake, 20), tool("single", nameOff, 30),
-		tool("piped", nameRedquake, 90),
-		tool("piped", nameRedisBenchmark, 100), tool("open", nameRedquake, 5), tool("open", nameMemtier, 6),
-	}, []ratio{
-		cpu("single", nameMemtier, 0.5, 0.4, 0.6), cpu("piped", nameMemtier, 0.36, 0.3, 0.4),
-		cpu("single", nameGoRedis, 0.1, 0.1, 0.1),
-		cpu("single", nameUnbounded, 1.01, 1.00, 1.02), cpu("piped", nameUnbounded, 1, 0.9, 1.1),
-		cpu("open", nameUnbounded, 1.1, 1.05, 1.2),
-		cpu("few", nameUnbounded, 1, 0, 0),
-	})
-	const want = "- CPU per request beside memtier_benchmark: single 0.50 (aim 0.50 reached); piped 0.36 (aim 0.35 missed).\n" +
-		"- Redquake has the most requests/s in: single.\n- It has not in: piped (90, redis-benchmark 100).\n" +
-		"- CPU per request with bounds beside a build without (at most 1.02): single 1.01 (1.00 to 1.02), shown; " +
-		"piped 1.00 (0.90 to 1.10), not decided by these rounds; open 1.10 (1.05 to 1.20), exceeded; few 1.00, too few rounds to tell.\n"
-	if got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

@@ -98,9 +98,6 @@ func runBench(ctx context.Context, args []string) error {
 	if len(cases) == 0 || len(b.tools) == 0 {
 		return errors.New("no case or no tool is left")
 	}
-	if err := b.setRate(ctx, cases); err != nil {
-		return err
-	}
 	for round := range b.options.rounds {
 		for _, i := range b.order.Perm(len(cases)) {
 			if err := b.measure(ctx, cases[i], round); err != nil {
@@ -108,13 +105,22 @@ func runBench(ctx context.Context, args []string) error {
 			}
 		}
 	}
-	results, ratios := b.results(cases)
-	fmt.Print(benchTables(results), "\n", ratioTable(ratios), "\n", reading(results, ratios))
-	if err := errors.Join(writeJSON(benchFile, results), writeJSON(benchRatiosFile, ratios),
-		writeJSON(benchMachineFile, b.machine)); err != nil {
+	limits, err := readLimits()
+	if err != nil {
 		return err
 	}
-	return writeDocs()
+	results, ratios := b.results(cases)
+	table, beyond := limitTable(limits, results, ratios)
+	fmt.Print(benchTables(results), "\n", ratioTable(ratios), "\n", table)
+	err = errors.Join(writeJSON(benchFile, results), writeJSON(benchRatiosFile, ratios),
+		writeJSON(benchMachineFile, b.machine))
+	if err == nil {
+		err = writeDocs()
+	}
+	if err == nil && beyond > 0 {
+		err = fmt.Errorf("%d limits of hack/bench/limits.yaml are missed", beyond)
+	}
+	return err
 }
 
 // prepare chooses cores and tools.
@@ -144,31 +150,6 @@ func (b *bench) prepare(ctx context.Context) error {
 		}
 		b.machine.Tools = append(b.machine.Tools, t.name+": "+t.version)
 		b.tools = append(b.tools, t)
-	}
-	return nil
-}
-
-// setRate sets the rate of open loops: half of what the slower one of their tools reaches without a
-// pipeline.
-func (b *bench) setRate(ctx context.Context, cases []work) error {
-	for i := range cases {
-		if !cases[i].open {
-			continue
-		}
-		closed := cases[i]
-		closed.open = false
-		list := slices.DeleteFunc(slices.Clone(b.tools), func(t tool) bool { return !t.can(&cases[i]) })
-		runs, err := b.repeat(ctx, closed, list, "maximum")
-		if err != nil {
-			return fmt.Errorf("maximum: %w", err)
-		}
-		var reached []float64
-		for _, r := range runs {
-			reached = append(reached, r.perSecond)
-		}
-		if len(reached) > 0 {
-			cases[i].rate = max(rateUnit, int(slices.Min(reached)/2)/rateUnit*rateUnit)
-		}
 	}
 	return nil
 }
@@ -256,7 +237,7 @@ func (b *bench) once(ctx context.Context, w work, list []tool) (map[string]run, 
 func (b *bench) runTool(
 	ctx context.Context, d *deployment, w *work, t *tool,
 ) (r run, used others, err error) {
-	if err := d.fill(ctx, t.keys, t.firstKey); err != nil {
+	if err := d.fill(ctx, t.keys, t.firstKey, w.valueBytes); err != nil {
 		return r, used, err
 	}
 	missesBefore, err := d.misses(ctx)

@@ -152,13 +152,13 @@ func (d *deployment) stop() {
 
 // fill empties the servers and sets all keys, numbered from first, under the names that format
 // gives them.
-func (d *deployment) fill(ctx context.Context, format string, first int) error {
+func (d *deployment) fill(ctx context.Context, format string, first, size int) error {
 	for _, s := range d.servers {
 		if err := s.Client().FlushAll(ctx).Err(); err != nil {
 			return err
 		}
 	}
-	value := strings.Repeat("x", valueBytes)
+	value := strings.Repeat("x", size)
 	const perBatch = 1000
 	for from := 0; from < keys; from += perBatch {
 		batch := d.client.Pipeline()

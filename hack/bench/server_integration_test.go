@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -28,7 +29,7 @@ func TestDeploy(t *testing.T) {
 			if len(d.pids) != max(1, c.shards) || (c.tls != nil) != c.secured || c.address == "" || c.folder == "" {
 				t.Errorf("%d servers, %+v", len(d.pids), c)
 			}
-			if err := d.fill(t.Context(), "rq:%d", 1); err != nil {
+			if err := d.fill(t.Context(), "rq:%d", 1, usualBytes); err != nil {
 				t.Fatal(err)
 			}
 			d.client.Get(t.Context(), "rq:0")
@@ -56,5 +57,42 @@ func TestDeployFails(t *testing.T) {
 	if d, err := deploy(t.Context(), &work{}, cores{servers: []int{0}, tool: 0}); err == nil {
 		d.stop()
 		t.Error("a server without a program was started")
+	}
+}
+
+// TestFloor: the floor sends what it was asked to, and nothing else, and fails on an error reply.
+func TestFloor(t *testing.T) {
+	server := redistest.Start(t)
+	args := func(requests, pipeline int, get bool) []string {
+		return []string{
+			"-port", fmt.Sprint(server.Port), "-requests", fmt.Sprint(requests), "-connections", "5", "-pipeline",
+			fmt.Sprint(pipeline), "-get=" + fmt.Sprint(get), "-value-bytes", "100",
+		}
+	}
+	calls := func(command string) (n int) {
+		text, err := server.Client().Info(t.Context(), "commandstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(text, "cmdstat_"+command+":calls=")
+		_, _ = fmt.Sscanf(rest, "%d", &n)
+		return n
+	}
+	for _, pipeline := range []int{1, 16} {
+		before := calls("set")
+		if err := runFloor(t.Context(), args(8000, pipeline, false)); err != nil {
+			t.Fatal(err)
+		}
+		if n := calls("set") - before; n != 8000 {
+			t.Errorf("pipeline %d: %d SETs, want 8000", pipeline, n)
+		}
+	}
+	server.Do("FLUSHALL")
+	server.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+	if err := runFloor(t.Context(), args(100, 1, false)); err == nil || !strings.Contains(err.Error(), "NOREPLICAS") {
+		t.Errorf("of writes that fail it says %v", err)
+	}
+	if err := runFloor(t.Context(), args(100, 1, true)); err == nil {
+		t.Error("reads of keys that do not exist were taken for values")
 	}
 }

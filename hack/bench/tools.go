@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/redquake/redquake/internal/testing/installed"
 )
 
 // figures are what a tool reports.
@@ -43,13 +45,19 @@ const (
 	nameUnbounded      = "redquake, bounds off"
 	nameMemtier        = "memtier_benchmark"
 	nameRedisBenchmark = "redis-benchmark"
+	nameValkey         = "valkey-benchmark"
 	nameGoRedis        = "go-redis"
+	nameFloor          = "floor"
 )
+
+// ours are the tools that are not others'.
+var ours = []string{nameRedquake, nameLedger, nameOff, nameUnbounded, nameFloor}
 
 // tools are all that are compared; the first ones are others'. own is this program.
 func tools(ctx context.Context, own string, o *options) []tool {
 	return []tool{
-		memtier(o.memtier), redisBenchmark(), goRedis(own),
+		memtier(o.memtier), redisBenchmark(nameRedisBenchmark, "redis-benchmark-8"),
+		redisBenchmark(nameValkey, "valkey-benchmark"), goRedis(own), floor(own),
 		redquakeLoad(ctx, o.redquake, nameRedquake, ""),
 		redquakeLoad(ctx, o.redquake, nameLedger, o.ledgerArgs),
 		redquakeLoad(ctx, o.redquake, nameOff, o.offArgs),
@@ -57,34 +65,44 @@ func tools(ctx context.Context, own string, o *options) []tool {
 	}
 }
 
-// redisBenchmark has one thread by default. It has no limit of a rate, and in a cluster a
-// connection's keys are all of one slot.
-func redisBenchmark() tool {
-	return tool{
-		name:    nameRedisBenchmark,
+// redisBenchmark is redis-benchmark or its successor, of hack/newer-servers.sh. It has one thread by
+// default. Only valkey-benchmark limits a rate. In a cluster a connection's keys are all of one
+// slot.
+func redisBenchmark(name, program string) tool {
+	path, err := installed.Find(program)
+	t := tool{
+		name:    name,
 		keys:    "key:%012d",
-		missing: onPath("redis-benchmark"),
-		version: firstLine("redis-benchmark", "--version"),
-		can:     func(w *work) bool { return !w.open && w.shards == 0 },
+		version: firstLine(path, "--version"),
+		can: func(w *work) bool {
+			return w.shards == 0 && (!w.open() || name == nameValkey)
+		},
 		args: func(w *work) []string {
 			test := "set"
 			if w.get {
 				test = "get"
 			}
 			args := []string{
-				"redis-benchmark", "-h", "127.0.0.1", "-p", strconv.Itoa(w.port), "-c",
+				path, "-h", "127.0.0.1", "-p", strconv.Itoa(w.port), "-c",
 				strconv.Itoa(w.connections), "-n", strconv.Itoa(w.requests),
-				"-d", strconv.Itoa(valueBytes), "-r", strconv.Itoa(keys), "-P", strconv.Itoa(w.pipeline), "-t",
+				"-d", strconv.Itoa(w.valueBytes), "-r", strconv.Itoa(keys), "-P", strconv.Itoa(w.pipeline), "-t",
 				test, "--csv", "--precision", "3",
 			}
 			if w.tls != nil {
 				args = append(args, "--tls", "--cacert", w.tls.File("ca.crt"), "--cert",
 					w.tls.File("client.crt"), "--key", w.tls.File("client.key"))
 			}
+			if w.open() {
+				args = append(args, "--rps", strconv.Itoa(w.rate))
+			}
 			return args
 		},
 		read: readRedisBenchmark,
 	}
+	if err != nil {
+		t.missing = err.Error()
+	}
+	return t
 }
 
 func readRedisBenchmark(w *work, stdout []byte) (figures, error) {
@@ -137,7 +155,8 @@ func redquakeLoad(ctx context.Context, program, name, more string) tool {
 			strconv.Itoa(w.connections / max(1, w.shards)),
 			"--users", strconv.Itoa(w.connections), "--pipeline", strconv.Itoa(w.pipeline), "--requests",
 			strconv.Itoa(w.requests), "--keys", strconv.Itoa(keys),
-			"--value-bytes", strconv.Itoa(valueBytes), "--command", command, "-o", "json",
+			"--value-bytes", strconv.Itoa(w.valueBytes), "--command", command, "-o", "json",
+			"--probe-operation", "Write", // the key that it would read does not exist
 		}
 		if w.rate > 0 {
 			args = append(args, "--rate", strconv.Itoa(w.rate))

@@ -2,7 +2,6 @@ package bottleneck
 
 import (
 	"math"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -156,13 +155,4 @@ func throttledSeconds(stat string) float64 {
 		}
 	}
 	return 0
-}
-
-// readFile returns "" if the file cannot be read.
-func readFile(dir, name string) string {
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }
