@@ -4,6 +4,37 @@ import "time"
 
 // keptOutages are those of refusals, of shards and of levels: no request waits in them for long.
 var keptOutages = map[string]History{
+	"a server that was stopped answers what it was at, and then fails": {
+		Users:    1,
+		Cost:     1 * time.Millisecond,
+		Pods:     1,
+		Shards:   1,
+		Reads:    1,
+		Writes:   1,
+		Timeout:  1 * time.Second,
+		Baseline: 4 * time.Second,
+		Observed: 5 * time.Second,
+		Hold:     2 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: 0, For: 10 * time.Millisecond, Only: All},
+			{Way: FailReads, At: 0, For: 400 * time.Millisecond, Only: All},
+		},
+	},
+	"the load ends in an outage that began behind a request": {
+		Users:    32,
+		Cost:     1 * time.Millisecond,
+		Pods:     1,
+		Shards:   1,
+		Reads:    1,
+		Writes:   1,
+		Timeout:  1 * time.Second,
+		Baseline: 4 * time.Second,
+		Observed: 5500 * time.Millisecond,
+		Hold:     2 * time.Second,
+		Events: []Event{
+			{Way: FailReads, At: 713752 * time.Microsecond, For: 4786248 * time.Microsecond, Only: All},
+		},
+	},
 	"new connections to a server that is read-only": {
 		Rate:     562,
 		Pods:     1,

@@ -109,7 +109,7 @@ func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Rang
 	all, some := r.when(of)
 	pause := r.h.pause(r.h.share(of))
 	near := r.late + max(pause, 100*time.Millisecond)
-	out := Range{Lo: r.h.parted(all.until(first)).longest().Seconds()}
+	out := Range{Lo: r.h.seen(all.until(first)).Seconds()}
 	longest := union(near, all, stuck).until(last).longest()
 	if some = union(near, some).until(last); len(some) > 0 {
 		longest = max(longest, min(some.longest(), longest+r.luck(of)))
@@ -130,12 +130,34 @@ func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Rang
 	return out
 }
 
-// parted parts stretches where what the network held back is let through: it may contain replies of before.
+// seen is the shortest that the longest of some stretches can look: the server answers the request
+// that it was at when the stretch began, and the first one after it takes less, or does not come as
+// the load has ended.
+func (h *History) seen(down spans) (longest time.Duration) {
+	for _, s := range h.parted(down) {
+		length := s.length() - h.costAt(s.from)
+		if s.to < h.Observed {
+			length += min(h.costAt(s.to), h.costAt(s.from))
+		}
+		longest = max(longest, length)
+	}
+	return longest
+}
+
+// costAt is how long a command takes at an instant; at the begin or the end of a lower level, during
+// it.
+func (h *History) costAt(t time.Duration) time.Duration {
+	return h.slowest(Event{At: t - 1, For: 2})
+}
+
+// parted parts stretches where what the network held back is let through, or a server that was stopped continues: there
+// may be replies of before.
 func (h *History) parted(down spans) spans {
 	for _, e := range h.Events {
 		var parts spans
 		for _, s := range down {
-			if e.Way == Hold && s.from < e.end() && e.end() < s.to {
+			answers := e.Way == Stop && h.Cost > 0 && e.At <= s.from
+			if (e.Way == Hold || answers) && s.from < e.end() && e.end() < s.to {
 				parts = append(parts, span{s.from, e.end()})
 				s.from = e.end()
 			}
@@ -179,7 +201,7 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 	if longest == 0 {
 		return Range{None: true, Unseen: true}
 	}
-	return Range{Lo: r.h.parted(down.until(first)).longest().Seconds(), Hi: (longest + r.late).Seconds()}
+	return Range{Lo: r.h.seen(down.until(first)).Seconds(), Hi: (longest + r.late).Seconds()}
 }
 
 func (a Range) worse(b Range) Range {
