@@ -57,6 +57,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
+			cli.CollectAsUsual()
 			return serve(cmd.Context(), config)
 		},
 	}

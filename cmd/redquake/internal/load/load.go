@@ -166,6 +166,7 @@ func runLoad(
 		return cli.AsFailure(err)
 	}
 
+	cli.CollectAsUsual()
 	start := time.Now()
 	series := merged.New(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
 	series.SetTallies(plan.Tallies())
