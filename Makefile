@@ -418,6 +418,7 @@ lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## Run golangci-lint, the rules for imports
 	go run ./hack/tools/apilint ./api/...
 	go run ./hack/tools/rooms .
 	go run ./hack/tools/testlint -tags integration,e2e,chaosmesh,argocd ./...
+	go vet -tags nobounds ./internal/engine/... ./cmd/redquake # what make bench builds
 
 .PHONY: lint-fix
 lint-fix: $(GOLANGCI_LINT) ## Run golangci-lint and apply its fixes
@@ -425,7 +426,8 @@ lint-fix: $(GOLANGCI_LINT) ## Run golangci-lint and apply its fixes
 
 .PHONY: vet
 vet: ## Run go vet with all build tags
-	go vet -tags integration,e2e,chaosmesh ./...
+	go vet -tags integration,e2e,chaosmesh,argocd,oracle,gallery ./...
+	go vet -tags nobounds ./internal/engine/... ./cmd/redquake
 	cd hack/lab && go vet ./...
 
 .PHONY: fmt

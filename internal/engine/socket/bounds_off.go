@@ -2,4 +2,5 @@
 
 package socket
 
-const bounded = false
+// Bounded: see bounds_on.go.
+const Bounded = false
