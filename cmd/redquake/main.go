@@ -12,7 +12,6 @@ import (
 )
 
 func main() {
-	cli.CollectLater()
 	ctx, stop := signal.NotifyContext(context.Background(), cli.Interrupts()...)
 	// A second signal ends the process immediately, but for SIGHUP: a terminal that is closed sends
 	// several.

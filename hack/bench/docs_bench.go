@@ -35,7 +35,7 @@ func benchSection() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	table, _ := limitTable(limits, results, ratios)
+	table, _, _ := limitTable(limits, results, ratios)
 	b.WriteString("\nThe limits:\n\n" + table + benchTables(results))
 	return b.String(), nil
 }

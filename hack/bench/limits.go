@@ -82,8 +82,11 @@ func bestOf(results []result, of string) string {
 	return best.Tool
 }
 
-// limitTable has a line for each limit, and returns how many are missed.
-func limitTable(limits []limit, results []result, ratios []ratio) (table string, beyond int) {
+// limitTable has a line for each limit, and returns how many are missed, and how many were not
+// measured.
+func limitTable(
+	limits []limit, results []result, ratios []ratio,
+) (table string, beyond, unknown int) {
 	var b strings.Builder
 	b.WriteString("| case | figure | against | limit | ratio | verdict |\n| --- | --- | --- | ---: | ---: | --- |\n")
 	for i := range limits {
@@ -99,10 +102,13 @@ func limitTable(limits []limit, results []result, ratios []ratio) (table string,
 				other = "the best, " + r.Other
 			}
 		}
-		if verdict == missed {
+		switch verdict {
+		case missed:
 			beyond++
+		case unmeasured:
+			unknown++
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", l.Case, l.Figure, other, bound, text, verdict)
 	}
-	return b.String(), beyond
+	return b.String(), beyond, unknown
 }

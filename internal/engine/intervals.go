@@ -137,12 +137,12 @@ func (r *Runner) layOut() {
 	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+perLoop-1)/perLoop)
 	n.Recorder = interval.New(int64(p.Interval), len(n.Operations), len(p.Tallies()),
 		max(1, int(loops)))
-	if pacer := n.Pacer.Load(); pacer != nil {
-		n.Pacer.Store(pacer.OnGrid(max(1, loops), inFlight))
-	}
 	if r.callers != nil {
 		r.callers.Count = count
 		return
+	}
+	if pacer := n.Pacer.Load(); pacer != nil {
+		n.Pacer.Store(pacer.OnGrid(loops, inFlight))
 	}
 	for i := range loops {
 		r.loops = append(r.loops, loop.New(n, i, loops, pace.Share(count, loops, i), depth))

@@ -176,12 +176,14 @@ func (c *Conn) flush() {
 	}
 	n, err := c.socket.Write(c.unsent)
 	if err == socket.ErrAgain { //nolint:errorlint // a bare errno, on the hot path
+		c.loop.eager()
 		return
 	}
 	if err != nil {
 		c.lose(err)
 		return
 	}
+	c.loop.eager()
 	c.unsent = c.unsent[:copy(c.unsent, c.unsent[n:])]
 }
 
@@ -241,10 +243,12 @@ func (c *Conn) write(p []byte) {
 	switch {
 	case err == socket.ErrAgain: //nolint:errorlint // a bare errno, on the hot path
 		c.unsent = append(c.unsent, p...)
+		c.loop.eager()
 	case err != nil:
 		c.lose(err)
 	case n < len(p):
 		c.unsent = append(c.unsent, p[n:]...)
+		c.loop.eager()
 	}
 }
 
@@ -266,7 +270,7 @@ func (c *Conn) breakOff(class record.Class) {
 	l := c.loop
 	c.disconnect()
 	at := l.stamp()
-	l.eagerUntil = at + eagerFor
+	l.eager()
 	if c.flight.count > 0 {
 		l.gaps.Lost(c.pool.place.Shard, l.look.since)
 	}

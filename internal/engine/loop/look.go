@@ -33,6 +33,7 @@ type look struct {
 	until       int64
 	wokeAt      int64
 	overslept   bool
+	full        bool // the last look need not have reported all sockets with data
 
 	clock.WallOffset
 }
@@ -40,7 +41,8 @@ type look struct {
 // returned notes the end of a wait that was to end at the instant until, with n events.
 func (k *look) returned(n int, until int64) {
 	k.since = k.next
-	if n < socket.MaxEvents-2 { // the poller has two events of its own
+	k.full = n >= socket.MaxEvents-2 // the poller has two events of its own
+	if !k.full {
 		k.next = k.entered
 	}
 	k.until = until
@@ -48,7 +50,7 @@ func (k *look) returned(n int, until int64) {
 
 // looked notes that a look after a sleep reported n events.
 func (k *look) looked(n int) {
-	if n >= socket.MaxEvents-2 {
+	if k.full = n >= socket.MaxEvents-2; k.full {
 		k.next = k.since
 	}
 }
@@ -74,19 +76,32 @@ func (k *look) greeted(c *clock.Clock, by net.Conn, now int64) int64 {
 	return at
 }
 
-// patience is for how long at most a loop leaves replies unread, and eagerFor for how long none
-// after a request that did not succeed, as a redirected one is sent again; nanoseconds.
+// patience is for how long at most a loop leaves replies unread, and eagerFor for how long it leaves
+// none after something that needs it soon; nanoseconds.
 const (
 	patience = int64(time.Millisecond)
 	eagerFor = int64(100 * time.Millisecond)
 )
 
-// patient reports whether the loop may sleep until an instant, whatever arrives meanwhile: a
-// request is due then anyway, nothing waits for a reply, and the kernel stamps when each arrives.
-// To wake up for a reply costs as much as to send a request.
-func (l *Loop) patient(until int64) bool {
-	return l.stamped && l.queued == 0 && !l.pumped && l.follower == nil && l.addedLatency == 0 &&
-		until-l.look.entered < patience && l.look.entered > l.eagerUntil
+// patient reports whether the loop may sleep until the instant at which the next request is due,
+// whatever arrives meanwhile: nothing waits for a reply, and the kernel stamps when each arrives. To
+// wake up for a reply costs as much as to send a request.
+func (l *Loop) patient(next int64) bool {
+	return l.stamped && l.queued == 0 && l.isOpen() && !l.pumped && !l.multiplexed && l.follower == nil &&
+		l.addedLatency == 0 && !l.look.full &&
+		next-l.look.entered < patience && l.look.entered > l.eagerUntil
+}
+
+// isOpen reports whether the requests are sent when they are due, whatever was answered.
+func (l *Loop) isOpen() bool {
+	_, ok := l.demand.(*openLoop)
+	return ok
+}
+
+// eager has the loop read at once what arrives: a request did not succeed, and may be sent again; or
+// the kernel has not taken all of one, or not passed on all of a reply.
+func (l *Loop) eager() {
+	l.eagerUntil = l.at + eagerFor
 }
 
 // noteStall records that the loop did not run from an instant, if it is not 0.

@@ -83,11 +83,10 @@ type wake struct {
 	// stalledUntil is when the last stall that the loop noticed was over.
 	stalledUntil int64
 	// other goroutines write: what is in flight need not have been written when the process is stopped
-	pumped  bool
-	yielded int64
-	// stamped is whether the kernel stamps what the loop reads, and requests are sent whatever is read.
-	stamped    bool
-	eagerUntil int64 // see patient
+	pumped     bool
+	yielded    int64
+	stamped    bool  // the kernel has stamped what was read last
+	eagerUntil int64 // see eager
 	look       look
 }
 
@@ -227,6 +226,7 @@ func (l *Loop) Serve(ctx context.Context) {
 			l.pump()
 			ready = l.poll.Wait(l.at, l.at)
 			l.look.looked(len(ready))
+			l.drainNotes() // the look may have been the wake-up for one
 		}
 		for _, e := range ready {
 			c := l.conns[e.Number]
@@ -251,10 +251,14 @@ func (l *Loop) Serve(ctx context.Context) {
 		}
 		until := min(next, l.nextWake(), l.held.next(), l.retries.next())
 		l.yield()
-		if slept = l.patient(until); slept {
-			l.poll.Sleep(l.look.entered, until)
+		patient := l.patient(next)
+		slept = patient && l.poll.Sleep(l.look.entered, until)
+		switch {
+		case slept:
 			ready = nil
-		} else {
+		case patient: // a connection has ended the sleep
+			ready = l.poll.Wait(l.look.entered, l.look.entered)
+		default:
 			ready = l.poll.Wait(l.look.entered, until)
 		}
 		l.look.returned(len(ready), until)

@@ -316,32 +316,47 @@ func TestPatience(t *testing.T) {
 	const now, soon = int64(time.Second), int64(time.Second + 500*time.Microsecond)
 	for name, c := range map[string]struct {
 		change func(*Loop)
-		until  int64
+		next   int64
 		want   bool
 	}{
-		"a request is due soon":             {func(*Loop) {}, soon, socket.Bounded},
-		"none is due soon":                  {func(*Loop) {}, now + int64(time.Millisecond), false},
-		"one waits for a connection":        {func(l *Loop) { l.queued = 1 }, soon, false},
-		"nothing stamps what arrives":       {func(l *Loop) { l.pumped = true }, soon, false},
-		"a reply leads to another":          {func(l *Loop) { l.follower = once{} }, soon, false},
-		"a reply continues later":           {func(l *Loop) { l.addedLatency = 1 }, soon, false},
-		"one was redirected, or has failed": {func(l *Loop) { l.eagerUntil = now + 1 }, soon, false},
-		"users wait for replies": {func(l *Loop) {
-			p, _ := fixedPlan(1)
-			*l = *New(stateOf(t, p), 0, 1, 1, func(int64) int { return 1 })
-			l.look.entered = now
-		}, soon, false},
+		"a request is due soon":      {func(*Loop) {}, soon, true},
+		"none is due soon":           {func(*Loop) {}, now + int64(time.Millisecond), false},
+		"one waits for a connection": {func(l *Loop) { l.queued = 1 }, soon, false},
+		"the kernel stamps nothing":  {func(l *Loop) { l.stamped = false }, soon, false},
+		"another goroutine reads":    {func(l *Loop) { l.pumped = true }, soon, false},
+		"replies share a stamp":      {func(l *Loop) { l.multiplexed = true }, soon, false},
+		"a reply leads to another":   {func(l *Loop) { l.follower = once{} }, soon, false},
+		"a reply continues later":    {func(l *Loop) { l.addedLatency = 1 }, soon, false},
+		"more may be ready":          {func(l *Loop) { l.look.full = true }, soon, false},
+		"something needs it":         {func(l *Loop) { l.eagerUntil = now + 1 }, soon, false},
+		"users wait for replies":     {func(l *Loop) { l.demand = newClosedLoop(l, 0, 1) }, soon, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := stateOf(t, p)
 			state.Pacer.Store(pace.NewPacer(p, 0))
 			l := New(state, 0, 1, 1, func(int64) int { return 1 })
-			l.look.entered = now
+			l.look.entered, l.stamped = now, true
 			c.change(l)
-			if got := l.patient(c.until); got != c.want {
+			if got := l.patient(c.next); got != c.want {
 				t.Errorf("patient is %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// Unix sockets have no stamps, for example.
+func TestWhatIsReadTellsWhetherTheKernelStamps(t *testing.T) {
+	p, _ := fixedPlan(1)
+	l := served(t, p, echoing(t, 1, ""), 0)
+	for _, c := range []struct {
+		stamp int64
+		want  bool
+	}{{time.Now().UnixNano() - 1000, true}, {0, false}, {time.Now().UnixNano(), true}} {
+		l.at, l.read = l.run.Now(), true
+		l.look.ReadOffset(&l.run.Clock, l.at)
+		if l.conns[0].reception(c.stamp); l.stamped != c.want {
+			t.Errorf("after a read with the stamp %d the kernel stamps: %v, want %v", c.stamp, l.stamped, c.want)
+		}
 	}
 }
 

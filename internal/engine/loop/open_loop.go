@@ -7,7 +7,6 @@ import (
 	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/route"
-	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -113,7 +112,7 @@ func New(s *load.State, i, loops, conns int64, depth func(i int64) int) *Loop {
 	}
 	l.draws(false)
 	if s.Pacer.Load() != nil {
-		l.demand, l.stamped = newOpenLoop(l, i, loops), socket.Bounded
+		l.demand = newOpenLoop(l, i, loops)
 	} else {
 		l.demand = newClosedLoop(l, i, loops)
 	}

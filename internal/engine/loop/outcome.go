@@ -37,7 +37,7 @@ func (l *Loop) settle(c *Conn, r *request, lo, at int64) {
 			c.alive = at
 		}
 	case reply.Kind == resp.Error:
-		l.eagerUntil = l.at + eagerFor
+		l.eager()
 		if reply.Class == record.ClassMoved && l.redirect(r) {
 			l.partialFor(at).Redirected(r.Op)
 			return

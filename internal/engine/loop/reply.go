@@ -71,6 +71,7 @@ func (c *Conn) take(p []byte, stamp int64) {
 			return
 		}
 		if !done { // the rest of p is an incomplete reply, or a push message
+			c.loop.eager()
 			break
 		}
 		if c.flight.count == 0 {
@@ -103,6 +104,7 @@ func (c *Conn) reception(stamp int64) reception {
 		earliest = 0 // the pump may have read long before
 	}
 	at, exact := l.look.Arrived(&l.run.Clock, stamp, earliest, l.stamp())
+	l.stamped = exact && c.pump == nil
 	return reception{at, min(at, l.look.since), exact}
 }
 

@@ -36,68 +36,84 @@ func TestGrid(t *testing.T) {
 		if perLoop < 7900 && grid.tick != 0 || perLoop > 8100 && grid.tick == 0 || grid.tick > longestTick {
 			t.Fatalf("with %.0f/s in a loop a tick is %d ns", perLoop, grid.tick)
 		}
-		checkGrid(t, exact, grid, loops)
+		due := checkGrid(t, exact, grid)
 		for range 20 {
-			at := random.Int64N(130e6)
+			from := random.Int64N(130e6)
+			to := from + random.Int64N(130e6)
 			counted := int64(0)
-			for counted < grid.Total && grid.Due(counted) < at {
-				counted++
+			for _, at := range due {
+				if from <= at && at < to {
+					counted++
+				}
 			}
-			// rounding may move an exact arrival by a nanosecond, and so by a tick
-			if n := grid.Arrivals(at); max(n-counted, counted-n) > 1 {
-				t.Fatalf("%d arrivals are due before %d, %d are counted", n, at, counted)
+			yielded := int64(0)
+			for range grid.Between(from, to) {
+				yielded++
+			}
+			// rounding may move an exact arrival of a loop by a nanosecond, and so over an end
+			n := grid.Arrivals(to) - grid.Arrivals(from)
+			if max(n-counted, counted-n) > 2*loops || yielded != n {
+				t.Fatalf("%d arrivals are due from %d to %d, %d are counted and %d yielded", counted, from, to, n, yielded)
 			}
 		}
 	}
 }
 
-// checkGrid: an arrival is due in its tick, as far from its begin as its share of the train, unless the load or a step
-// began later; and no tick has many.
-func checkGrid(t *testing.T, exact, grid *Pacer, loops int64) {
+// checkGrid: an arrival is due in its loop's tick, as far from its begin as its share of the train, unless the load or a
+// step began later; and no tick has many. It returns when each is due.
+func checkGrid(t *testing.T, exact, grid *Pacer) (all []int64) {
 	t.Helper()
 	if exact.Arrivals(math.MaxInt64) != grid.Arrivals(math.MaxInt64) {
 		t.Fatalf("%d arrivals, on the grid %d", exact.Arrivals(math.MaxInt64), grid.Arrivals(math.MaxInt64))
 	}
-	number, inTick, last := int64(-1), int64(0), int64(0)
+	last, inTick := make([]int64, grid.loops), map[[2]int64]int{}
 	for i := int64(0); exact.Due(i) != math.MaxInt64; i++ {
-		want, due := exact.Due(i), grid.Due(i)
-		if due < last || due > want {
-			t.Fatalf("arrival %d is due at %d, without a grid at %d, the one before at %d", i, due, want, last)
+		loop, want, due := i%grid.loops, exact.Due(i), grid.Due(i)
+		all = append(all, due)
+		if due < last[loop] || due > want {
+			t.Fatalf("arrival %d is due at %d, without a grid at %d, the one before at %d", i, due, want, last[loop])
 		}
-		last = due
+		last[loop] = due
 		if grid.tick == 0 {
 			if due != want {
 				t.Fatalf("arrival %d is due at %d, want %d", i, due, want)
 			}
 			continue
 		}
-		begin := grid.phase + (want-grid.phase+grid.tick)/grid.tick*grid.tick - grid.tick
+		phase := grid.phase(loop)
+		begin := phase + (want-phase+grid.tick)/grid.tick*grid.tick - grid.tick
 		share := float64(want-begin) / float64(grid.tick) * float64(grid.train)
 		if now := float64(due - begin); math.Abs(now-share) > 1 && due != 0 && due != int64(grid.Stepped) {
 			t.Fatalf("arrival %d is due %.0f ns after the begin of its tick, want %.0f", i, now, share)
 		}
-		if begin != number {
-			number, inTick = begin, 0
-		}
-		if inTick++; exact.random == nil && inTick > (mostPerTick+1)*loops {
-			t.Fatalf("%d arrivals are in the tick from %d on", inTick, begin)
+		tick := [2]int64{loop, begin}
+		if inTick[tick]++; exact.random == nil && inTick[tick] > mostPerTick+1 {
+			t.Fatalf("%d arrivals of loop %d are in the tick from %d on", inTick[tick], loop, begin)
 		}
 	}
+	return all
 }
 
-// The pods of a run do not send at the same instants, and a loop with few connections has small ticks or none.
+// The loops and pods of a run do not send at the same instants, and a loop with few connections has small ticks or none,
+// at any rate.
 func TestGridsOfPods(t *testing.T) {
-	of := planOf(plan.Shape{Rate: 40_000, Duration: time.Second}, 4)
-	begins := map[int64]int{}
+	of := planOf(plan.Shape{Rate: 80_000, Duration: time.Second}, 4)
+	begins := map[int64]bool{}
 	for pod := range 4 {
-		p := NewPacer(of, pod).OnGrid(1, 50)
-		begins[p.phase] = pod
+		p := NewPacer(of, pod).OnGrid(2, 100)
+		for loop := range p.loops {
+			begins[p.phase(loop)] = true
+		}
 	}
-	if len(begins) != 4 {
-		t.Errorf("the ticks of four pods begin at %v", begins)
+	if len(begins) != 8 {
+		t.Errorf("the ticks of two loops of four pods begin at %v", begins)
 	}
-	p := NewPacer(of, 0)
-	if few, none := p.OnGrid(1, 16).tick, p.OnGrid(1, 12).tick; few != 400_000 || none != 0 {
-		t.Errorf("with 16 requests in flight a tick is %d ns, with 12 %d", few, none)
+	for _, rate := range []float64{10_000, 11_000, 30_000, 77_777} {
+		p := NewPacer(planOf(plan.Shape{Rate: rate, Duration: time.Second}, 1), 0)
+		few, none := p.OnGrid(1, 16).tick, p.OnGrid(1, 12).tick
+		if perTick := rate * float64(few) / 1e9; perTick < 4 || perTick > 4.1 || none != 0 {
+			t.Errorf("at %.0f/s a tick has %.2f arrivals with 16 requests in flight, and is %d ns long with 12", rate, perTick,
+				none)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"iter"
 	"math"
 	"sync/atomic"
 	"time"
@@ -30,9 +31,10 @@ type Pacer struct {
 	random *poisson // nil = even arrivals
 	end    int64    // with Poisson arrivals: none is due at or after it
 
+	loops int64 // that the arrivals are dealt to in turn, with a grid; else 1
 	// nanoseconds, see OnGrid; 0 = each arrival has an instant of its own. train is how long the
-	// arrivals of a tick take, phase when the first tick begins
-	tick, train, phase int64
+	// arrivals of a tick take
+	tick, train int64
 }
 
 // Limits of ticks, instants in nanoseconds.
@@ -43,27 +45,34 @@ const (
 	spacing     = int64(10 * time.Microsecond) // of the arrivals in a tick: it takes as long to send one
 )
 
-// OnGrid returns the pacer of the same arrivals, of which those of a tick follow one another as fast
-// as a loop can send them: each time that a process sleeps and wakes up, and that it wakes up a
-// server, costs as much CPU as several requests. The time within a tick is compressed, so that the
-// number of arrivals before the begin of any tick stays the same. Ticks depend on the highest rate
-// of a loop, of the pod's loops, and on how many requests one can have in flight; at low rates there
-// are none. Those of the pods are shifted against one another.
+// OnGrid returns the pacer of the same arrivals, of which those of a loop within a tick follow one
+// another as fast as it can send them: each time that a process sleeps and wakes up, and that it
+// wakes up a server, costs as much CPU as several requests. The time within a tick is compressed,
+// so that the number of a loop's arrivals before the begin of any of its ticks stays the same. Ticks
+// depend on the highest rate of a loop, of the pod's loops, and on how many requests one can have in
+// flight; at low rates there are none. Those of loops and pods are shifted against one another.
 func (p *Pacer) OnGrid(loops, inFlight int64) *Pacer {
 	const microsecond = int64(time.Microsecond)
 	next, perTick := *p, float64(min(mostPerTick, inFlight/loops/4))
 	rate := p.peak / float64(p.pods*loops)
-	tick := min(longestTick, int64(1e9*perTick/max(rate, 1))/microsecond*microsecond)
+	tick := int64(math.Ceil(1e9*perTick/max(rate, 1)/float64(microsecond))) * microsecond
+	tick = min(longestTick, tick)
 	if perTick = rate * float64(tick) / 1e9; perTick >= fewPerTick {
+		next.loops = loops
 		next.tick = tick
 		next.train = min(tick, int64(perTick*float64(spacing)))
-		next.phase = tick * p.pod / p.pods
 	}
 	return &next
 }
 
-// toGrid moves an arrival towards the begin of its tick, but not before the load or a step began.
-func (p *Pacer) toGrid(due int64) int64 {
+// phase is when the first tick of a loop begins.
+func (p *Pacer) phase(loop int64) int64 {
+	return p.tick * (loop*p.pods + p.pod) / (p.loops * p.pods)
+}
+
+// toGrid moves an arrival of a loop towards the begin of its tick, but not before the load or a step
+// began.
+func (p *Pacer) toGrid(loop, due int64) int64 {
 	if p.tick == 0 || due == math.MaxInt64 {
 		return due
 	}
@@ -71,17 +80,17 @@ func (p *Pacer) toGrid(due int64) int64 {
 	if at := int64(p.Stepped); due >= at {
 		begin = at
 	}
-	within := (due - p.phase + p.tick) % p.tick
+	within := (due - p.phase(loop) + p.tick) % p.tick
 	return max(begin, due-within+(within*p.train+p.tick-1)/p.tick)
 }
 
-// fromGrid is until when arrivals are due without a grid that are due before t on it.
-func (p *Pacer) fromGrid(t int64) int64 {
+// fromGrid is until when a loop's arrivals are due without a grid that are due before t on it.
+func (p *Pacer) fromGrid(loop, t int64) int64 {
 	if p.tick == 0 || t >= math.MaxInt64-p.tick {
 		return t
 	}
 	end := t
-	if within := (t - p.phase + p.tick) % p.tick; within > 0 {
+	if within := (t - p.phase(loop) + p.tick) % p.tick; within > 0 {
 		end = t - within + min(p.tick, (within-1)*p.tick/p.train+1)
 	}
 	if at := int64(p.Stepped); t <= at {
@@ -97,6 +106,7 @@ func NewPacer(p *plan.Plan, pod int) *Pacer {
 		peak:  plan.NewSchedule(p.Shape).Peak(),
 		pods:  int64(p.Pods),
 		pod:   int64(pod),
+		loops: 1,
 		Total: math.MaxInt64,
 	}
 	if s := p.Shape.Search; s != nil {
@@ -156,7 +166,7 @@ func (p *Pacer) Due(i int64) int64 {
 // DueNear is Due for a caller that asks for one arrival after the other: near is what it keeps
 // between the calls, nil at first.
 func (p *Pacer) DueNear(near **Chunk, i int64) int64 {
-	return p.toGrid(p.exact(near, i))
+	return p.toGrid(i%p.loops, p.exact(near, i))
 }
 
 // exact is when an arrival is due without a grid.
@@ -194,11 +204,32 @@ func (p *Pacer) Expected(t int64) float64 {
 }
 
 // Arrivals returns how many arrivals of this pod are due before t nanoseconds.
-func (p *Pacer) Arrivals(t int64) int64 {
+func (p *Pacer) Arrivals(t int64) (sum int64) {
+	for loop := range p.loops {
+		sum += p.ofLoop(loop, t)
+	}
+	return sum
+}
+
+// Between yields the arrivals that are due in [from, to), those of each loop in order.
+func (p *Pacer) Between(from, to int64) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for loop := range p.loops {
+			for k := p.ofLoop(loop, from); k < p.ofLoop(loop, to); k++ {
+				if !yield(loop + k*p.loops) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ofLoop is how many arrivals of a loop are due before t.
+func (p *Pacer) ofLoop(loop, t int64) int64 {
 	if t <= 0 {
 		return 0
 	}
-	return p.arrivals(p.fromGrid(t))
+	return Share(p.arrivals(p.fromGrid(loop, t)), p.loops, loop)
 }
 
 // arrivals is Arrivals without a grid.

@@ -101,12 +101,11 @@ func (w *Work) CountDue(iv *record.Interval, from, to int64) {
 		}
 		return
 	}
-	first, end := pacer.Arrivals(from), pacer.Arrivals(to)
 	if len(iv.Ops) == 1 {
-		iv.Ops[0].Due = uint64(end - first)
+		iv.Ops[0].Due = uint64(pacer.Arrivals(to) - pacer.Arrivals(from))
 		return
 	}
-	for i := first; i < end; i++ {
+	for i := range pacer.Between(from, to) {
 		iv.Ops[w.OpOf(i)].Due++
 	}
 }

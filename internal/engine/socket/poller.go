@@ -17,8 +17,9 @@ type Poller interface {
 	// now and until are nanoseconds of one clock.
 	// It may return an empty list. The list is valid until the next call.
 	Wait(now, until int64) []Event
-	// Sleep is Wait that no socket ends. The next Wait returns those that are ready.
-	Sleep(now, until int64)
+	// Sleep is Wait that what arrives does not end, but the end of a connection does: then it returns
+	// false. The next Wait returns what is ready.
+	Sleep(now, until int64) bool
 	// Wake ends the current wait, or the next one. Any goroutine may call it.
 	Wake()
 	// Close frees the poller.
@@ -52,7 +53,7 @@ func (p *portablePoller) Wait(now, until int64) []Event {
 	return nil
 }
 
-func (p *portablePoller) Sleep(now, until int64) {
+func (p *portablePoller) Sleep(now, until int64) bool {
 	// At least 1 ns: an instant rounded down to nanoseconds may be a fraction later, and where time
 	// advances only while all goroutines wait (testing/synctest) a loop that does not wait would never
 	// reach it.
@@ -62,6 +63,7 @@ func (p *portablePoller) Sleep(now, until int64) {
 	case <-p.waker:
 	}
 	p.woke()
+	return true
 }
 
 func (p *portablePoller) Wake() {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epoll is a poller that waits for everything in one epoll_wait. Sockets are edge-triggered: after
+// epoll is a poller that waits for everything in one epoll_wait, or sleeps in another. Sockets are edge-triggered: after
 // an event the connection must be read until a read returns less than the buffer holds.
 //
 // Go's own poller does the same for one goroutine per connection, at the cost of a goroutine switch
@@ -18,7 +18,7 @@ import (
 // see docs/decisions/0008-event-loops.md for measurements.
 type epoll struct {
 	epoll, timer, waker int
-	own                 int // another one, of the timer and the waker only
+	own                 int // another one, for sleeps: of the timer, the waker, and ends of connections
 	events              [MaxEvents]unix.EpollEvent
 	ready               [MaxEvents]Event
 	armed               int64 // when the timer fires; math.MaxInt64 = not set
@@ -71,6 +71,9 @@ func newPoller() (Poller, error) {
 }
 
 func (p *epoll) Add(fd int, e Event) error {
+	if err := add(p.own, fd, unix.EPOLLRDHUP, e); err != nil {
+		return err
+	}
 	return add(p.epoll, fd, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP, e)
 }
 
@@ -87,8 +90,8 @@ func (p *epoll) Wait(now, until int64) []Event {
 	return p.wait(p.epoll, p.arm(now, until))
 }
 
-func (p *epoll) Sleep(now, until int64) {
-	p.wait(p.own, p.arm(now, until))
+func (p *epoll) Sleep(now, until int64) bool {
+	return len(p.wait(p.own, p.arm(now, until))) == 0
 }
 
 // arm sets the timer, and returns the timeout of a wait.

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSleep: what arrives does not end a sleep, and the next wait reports it; a wake-up ends it.
+// TestSleep: what arrives does not end a sleep, and the next wait reports it; a wake-up and the end of a connection do.
 func TestSleep(t *testing.T) {
 	p, err := newPoller()
 	if err != nil {
@@ -29,9 +29,8 @@ func TestSleep(t *testing.T) {
 	}
 	const length = 20 * time.Millisecond
 	began := time.Now()
-	p.Sleep(0, int64(length))
-	if slept := time.Since(began); slept < length {
-		t.Errorf("the socket ended the sleep after %s", slept)
+	if open := p.Sleep(0, int64(length)); !open || time.Since(began) < length {
+		t.Errorf("the socket ended the sleep after %s; the connection is open: %v", time.Since(began), open)
 	}
 	if ready := p.Wait(1, 1); len(ready) != 1 || ready[0].Number != 7 {
 		t.Errorf("after the sleep %v is ready, want socket 7", ready)
@@ -40,5 +39,14 @@ func TestSleep(t *testing.T) {
 	p.Sleep(0, int64(time.Hour))
 	if ready := p.Wait(1, 1); len(ready) != 0 {
 		t.Errorf("after a wake-up %v is ready", ready)
+	}
+	if err := unix.Shutdown(pair[1], unix.SHUT_WR); err != nil {
+		t.Fatal(err)
+	}
+	if p.Sleep(1, int64(time.Hour)) {
+		t.Error("a sleep that the end of a connection has ended does not say so")
+	}
+	if ready := p.Wait(1, 1); len(ready) != 1 {
+		t.Errorf("after the end of the connection %v is ready", ready)
 	}
 }

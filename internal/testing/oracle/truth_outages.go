@@ -156,7 +156,7 @@ func (h *History) parted(down spans) spans {
 	for _, e := range h.Events {
 		var parts spans
 		for _, s := range down {
-			answers := e.Way == Stop && h.Cost > 0 && e.At <= s.from
+			answers := e.Way == Stop && h.Rate == 0 && e.At <= s.from // the server is at one of a closed loop's
 			if (e.Way == Hold || answers) && s.from < e.end() && e.end() < s.to {
 				parts = append(parts, span{s.from, e.end()})
 				s.from = e.end()

@@ -11,16 +11,16 @@ const (
 	usual   = 100
 )
 
-// CollectLater lets the heap grow while a program starts: it reads its kinds' schemas and compiles
-// their rules, and to collect that again and again took a third of the CPU of the start. A user's
-// GOGC stays.
+// CollectLater lets the heap grow while a program reads its kinds' schemas and compiles their rules:
+// to collect again and again what that leaves took a third of the CPU of a start. A user's GOGC
+// stays.
 func CollectLater() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(atStart)
 	}
 }
 
-// CollectAsUsual ends that for a program that runs for longer.
+// CollectAsUsual ends that.
 func CollectAsUsual() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(usual)

@@ -57,7 +57,6 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			cli.CollectAsUsual()
 			return serve(cmd.Context(), config)
 		},
 	}

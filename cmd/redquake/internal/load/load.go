@@ -39,6 +39,7 @@ func New(name string, io cli.Streams) *cobra.Command {
 		Example: strings.ReplaceAll(loadExamples, "{name}", name),
 		Args:    oneAddress,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			cli.CollectLater()
 			flags.Argument(args)
 			if err := flags.Check(); err != nil {
 				return err
