@@ -249,20 +249,25 @@ func (l *Loop) Serve(ctx context.Context) {
 		if done {
 			return
 		}
-		until := min(next, l.nextWake(), l.held.next(), l.retries.next())
-		l.yield()
-		patient := l.patient(next)
-		slept = patient && l.poll.Sleep(l.look.entered, until)
-		switch {
-		case slept:
-			ready = nil
-		case patient: // a connection has ended the sleep
-			ready = l.poll.Wait(l.look.entered, l.look.entered)
-		default:
-			ready = l.poll.Wait(l.look.entered, until)
-		}
-		l.look.returned(len(ready), until)
+		ready, slept = l.rest(next)
 	}
+}
+
+// rest waits until there is something to do, at the latest when the next request is due, and returns
+// the sockets that can be read. With slept it did not look at them.
+func (l *Loop) rest(next int64) (ready []socket.Event, slept bool) {
+	until := min(next, l.nextWake(), l.held.next(), l.retries.next())
+	l.yield()
+	switch patient := l.patient(next); {
+	case !patient:
+		ready = l.poll.Wait(l.look.entered, until)
+	case l.poll.Sleep(l.look.entered, until):
+		slept = true
+	default: // a connection has ended
+		ready = l.poll.Wait(l.look.entered, l.look.entered)
+	}
+	l.look.returned(len(ready), until)
+	return ready, slept
 }
 
 // flushUnrecorded adds the requests that were only counted to the last interval.
