@@ -215,7 +215,8 @@ func (p *Pacer) Arrivals(t int64) (sum int64) {
 func (p *Pacer) Between(from, to int64) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for loop := range p.loops {
-			for k := p.ofLoop(loop, from); k < p.ofLoop(loop, to); k++ {
+			end := p.ofLoop(loop, to)
+			for k := p.ofLoop(loop, from); k < end; k++ {
 				if !yield(loop + k*p.loops) {
 					return
 				}
