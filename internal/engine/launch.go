@@ -61,12 +61,11 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	}
 	r.openGapLogs()
 	var load, all sync.WaitGroup
+	if err := r.open(); err != nil {
+		return nil, err
+	}
 	probing, endProbe := context.WithCancel(ctx)
 	for _, p := range r.probes {
-		if err := p.Prepare(); err != nil {
-			endProbe()
-			return nil, err
-		}
 		all.Go(func() { p.Run(ctx, probing) })
 	}
 	var observing sync.WaitGroup
@@ -78,12 +77,6 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 			_ = r.sampler.Run(probing) // fails only if a shard has no key, and the books found one in each
 		}
 	}()
-	for _, l := range r.loops {
-		if err := l.Open(); err != nil {
-			endProbe()
-			return nil, err
-		}
-	}
 	r.spareProcessor()
 	for _, l := range r.loops {
 		load.Go(func() { l.Serve(ctx) })
@@ -91,6 +84,7 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	if r.callers != nil {
 		if err := r.callers.Start(ctx, &load); err != nil {
 			endProbe()
+			all.Wait()
 			return nil, err
 		}
 		r.gaps = gaps.Merge{r.callers.Source()}
@@ -111,6 +105,21 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		close(done)
 	}()
 	return done, nil
+}
+
+// open makes the pollers that loops and probes wait with.
+func (r *Runner) open() error {
+	for _, p := range r.probes {
+		if err := p.Prepare(); err != nil {
+			return err
+		}
+	}
+	for _, l := range r.loops {
+		if err := l.Open(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // observe starts what reads from the servers beside the load.

@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
@@ -98,35 +97,13 @@ func (c *Conn) Adopt(stands dial.Line) {
 
 // takeSocket takes the socket of a connection from Go's poller to the loop's; false if that is not
 // possible.
-func (c *Conn) takeSocket(stands net.Conn) bool {
-	secured, below := socket.TLSOf(stands)
-	tcp, ok := stands.(syscall.Conn)
-	if secured != nil {
-		tcp, ok = below, true
-	}
-	if !ok {
-		return false
-	}
-	fd, ok := socket.Detach(tcp)
-	if !ok {
-		return false
-	}
-	err := c.loop.poll.Add(int(fd), socket.Event{
+func (c *Conn) takeSocket(stands net.Conn) (ok bool) {
+	c.pump = nil
+	c.socket, c.secured, ok = socket.Take(stands, c.loop.poll, socket.Event{
 		Number:     c.index,
 		Generation: c.generation,
 	})
-	if err != nil {
-		fd.Close()
-		return false
-	}
-	if secured != nil {
-		_ = below.Close()
-		secured.Take(fd)
-	} else {
-		_ = stands.Close()
-	}
-	c.socket, c.secured, c.pump = fd, secured, nil
-	return true
+	return ok
 }
 
 // inFlight is since when a request with a reply was surely on its way; 0 = not known. Of others

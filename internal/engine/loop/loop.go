@@ -5,7 +5,6 @@ package loop
 import (
 	"context"
 	"math"
-	"runtime"
 	"sync"
 	"time"
 
@@ -84,7 +83,7 @@ type wake struct {
 	stalledUntil int64
 	// other goroutines write: what is in flight need not have been written when the process is stopped
 	pumped     bool
-	yielded    int64
+	turns      socket.Turns
 	stamped    bool  // the kernel has stamped what was read last
 	eagerUntil int64 // see eager
 	look       look
@@ -257,7 +256,7 @@ func (l *Loop) Serve(ctx context.Context) {
 // the sockets that can be read. With slept it did not look at them.
 func (l *Loop) rest(next int64) (ready []socket.Event, slept bool) {
 	until := min(next, l.nextWake(), l.held.next(), l.retries.next())
-	l.yield()
+	l.turns.Yield(l.at)
 	switch patient := l.patient(next); {
 	case !patient:
 		ready = l.poll.Wait(l.look.entered, until)
@@ -310,20 +309,6 @@ func (l *Loop) sleep() {
 	}
 	l.stripe.Unlock()
 	l.partial = nil
-}
-
-// yieldEvery is less than the 10 ms after which the runtime preempts a goroutine, nanoseconds.
-const yieldEvery = int64(8 * time.Millisecond)
-
-// yield lets other goroutines run now and then. To the runtime, a loop that never yields is one
-// that runs for too long, as its system calls do not count: it would be interrupted by a signal and
-// lose its processor in epoll_wait a hundred times a second, and each time the runtime's monitor
-// would poll every 20 us for a while, at a tenth of the CPU.
-func (l *Loop) yield() {
-	if l.at-l.yielded > yieldEvery {
-		l.yielded = l.at
-		runtime.Gosched()
-	}
 }
 
 // nextWake is when the loop must wake up even without an event.

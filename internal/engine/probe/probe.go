@@ -4,33 +4,22 @@ package probe
 
 import (
 	"context"
-	"errors"
-	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
-	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
-	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
-
-// idleProbes is how many idle connections a probe keeps for the next arrivals.
-const idleProbes = 4
 
 // maxGreetings is how many dials may wait for the first reply of a server that has accepted them:
 // one is enough to notice its recovery, and a hundred per second would fill its backlog while it
@@ -43,32 +32,38 @@ const WholeTarget = -1
 // Prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses
 // an idle connection or, if there is none, dials a new one, even while older dials hang: the
 // instant at which the server first serves a new client is measured within one arrival interval.
+//
+// It is an event loop of its own: a goroutine for each request costs three times the CPU, as Go's
+// scheduler wakes up a thread for it and another one that looks for more. Other goroutines dial.
 type Prober struct {
 	run *load.State
 	// of its shard when it was created, under which it is recorded; or wholeTarget
 	number      int
-	slot        uint16       // of its key
-	last        atomic.Int64 // the shard that last served the slot
+	slot        uint16 // of its key
+	last        int    // the shard that last served the slot
 	pacer       *pace.Pacer
 	source      workload.Source
 	key         string
 	gaps        *gaps.Shared
 	maxInFlight int64 // concurrent arrivals
-	waiter      clock.Waiter
 
-	inFlight atomic.Int64
-	// dials that the server has accepted and not replied to; replaced by loop when the primary changes
+	turns    socket.Turns
+	receiver socket.Receiver
+	in       [4 << 10]byte
+	wall     clock.WallOffset
+
+	dialing context.Context // ends when the run is aborted
+	dials   int64           // arrivals for which a connection is being dialled
+	// dials that the server has accepted and not replied to; replaced when the primary changes
 	greeting *atomic.Int64
 	greeted  string // the primary that greeting counts for; "" = the target's addresses
-	mu       sync.Mutex
-	idle     []*probeConn
-	renewed  int64 // when a connection was last closed because its server refused writes
-}
+	conns    map[int32]*probeConn
+	dialled  int32        // connections so far, which numbers them
+	idle     []*probeConn // the one that was used last goes first
+	flying   []*probeConn // with a request in flight, in the order in which they were written
+	renewed  int64        // when a connection was last closed because its server refused writes
 
-type probeConn struct {
-	dial.Line
-	scan resp.Scanner
-	in   [1024]byte
+	mailbox
 }
 
 // New creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the
@@ -107,6 +102,7 @@ func New(n *load.State, shard int, tag string) (*Prober, error) {
 		gaps:        gaps.NewShared(gaps.NewThresholds(1, 0, threshold), false),
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8,
 		greeting:    new(atomic.Int64),
+		conns:       map[int32]*probeConn{},
 	}, nil
 }
 
@@ -115,40 +111,76 @@ func (p *Prober) Key() string {
 	return p.key
 }
 
-// Prepare makes the timer of Run.
+// Prepare makes the poller of Run, unless there is one.
 func (p *Prober) Prepare() (err error) {
-	p.waiter, err = p.run.NewWaiter()
+	p.mu.Lock() // Establish may be called from elsewhere
+	defer p.mu.Unlock()
+	if p.poll == nil {
+		p.poll, err = p.run.NewPoller()
+	}
 	return err
 }
 
-// Run sends each arrival in a new goroutine, until none is left or probing ends. It returns once
-// none is in flight; the end of ctx cancels those.
+// Run sends each arrival, until none is left or probing ends. It returns once none is in flight;
+// the end of ctx abandons those.
 func (p *Prober) Run(ctx, probing context.Context) {
-	stop := context.AfterFunc(probing, p.waiter.Interrupt)
+	p.dialing = ctx
+	stop := context.AfterFunc(probing, p.nudge)
 	defer stop()
-	var sending sync.WaitGroup
-	defer sending.Wait()
-	for i := int64(0); i < p.pacer.Total; i++ {
-		due := p.pacer.Due(i)
-		if !p.waiter.Wait(time.Duration(due-p.run.Now())) || probing.Err() != nil {
+	defer p.closeIdle()
+	next := int64(0)
+	for {
+		p.drainNotes()
+		due := p.issue(&next)
+		if probing.Err() != nil {
+			due = clock.Never
+		}
+		if ctx.Err() != nil {
+			p.abandon()
+		}
+		until := min(due, p.expire(p.run.Now()))
+		if due == clock.Never && p.inFlight() == 0 {
 			return
 		}
+		now := p.run.Now()
+		p.turns.Yield(now)
+		for _, e := range p.poll.Wait(now, until) {
+			if c := p.conns[e.Number]; c != nil {
+				p.receive(c)
+			}
+		}
+	}
+}
+
+// issue sends the arrivals that are due, of which the next has the number next, and returns when it
+// must be called again.
+func (p *Prober) issue(next *int64) int64 {
+	for {
+		due := p.pacer.Due(*next)
+		now := p.run.Now()
+		if due > now {
+			return due
+		}
+		*next++
 		// dials that hang at one server must not delay dials to another
 		if primary := p.primary(); primary != p.greeted {
 			p.greeted, p.greeting = primary, new(atomic.Int64)
 		}
-		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings ||
-			p.run.Now()-due > p.run.Timeout {
-			p.settle(p.run.Now(), func(s *interval.Partial) { s.Dropped(0) })
+		if p.inFlight() >= p.maxInFlight || p.greeting.Load() >= maxGreetings ||
+			now-due > p.run.Timeout {
+			p.settle(now, func(s *interval.Partial) { s.Dropped(0) })
 			continue
 		}
-		request, greeting := p.Request(), p.greeting
-		p.inFlight.Add(1)
-		sending.Go(func() {
-			defer p.inFlight.Add(-1)
-			p.send(ctx, due, request, greeting)
+		p.begin(&arrival{
+			due:     due,
+			began:   now,
+			request: p.Request(),
 		})
 	}
+}
+
+func (p *Prober) inFlight() int64 {
+	return p.dials + int64(len(p.flying))
 }
 
 // Request encodes the request of the next arrival.
@@ -159,261 +191,12 @@ func (p *Prober) Request() []byte {
 	return out
 }
 
-// send sends the request of one arrival and records its outcome.
-func (p *Prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
-	c, began := p.takeIdle(), p.run.Now()
-	p.gaps.Begin(1, began)
-	if c == nil {
-		var err error
-		if c, err = p.dial(ctx, due, greeting); err != nil {
-			p.unsent(ctx, began, due, err)
-			return
-		}
-	}
-	sent := p.run.Now()
-	p.settle(sent, func(s *interval.Partial) { s.Sent(0, len(request)) })
-	e := p.ask(ctx, c, due, request, greeting)
-	c, reply, err := e.conn, e.reply, e.err
-	if c == nil {
-		p.unsent(ctx, began, due, err)
-		return
-	}
-	read := p.run.Now()
-	lo, at := p.arrived(c, sent, read)
-	outcome := gaps.Receipt{
-		Hi:     at,
-		Lo:     lo,
-		Surely: lo,
-		Since:  began,
-		Sent:   began,
-	}
-	renew := false
-	switch {
-	case err != nil:
-		at = read
-		p.noteFailure(ctx, began, at, dial.LossClass(err))
-		p.discard(c)
-		p.settle(at, func(s *interval.Partial) {
-			s.Unknown(0, at, dial.LossClass(err), at-due,
-				0)
-			p.failed(s)
-		})
-		return
-	case at-sent > p.run.Timeout:
-		outcome.Failed = 1
-		p.settle(at, func(s *interval.Partial) {
-			s.Unknown(0, at, record.ClassTimeout, at-due,
-				reply.Bytes)
-			p.failed(s)
-		})
-	case reply.Kind == resp.Error:
-		outcome.Failed = 1
-		p.settle(at, func(s *interval.Partial) {
-			s.Fail(0, at, reply.Class, at-due,
-				reply.Bytes)
-			p.failed(s)
-		})
-		renew = p.onErrorReply(c, reply.Class, at)
-	default:
-		outcome.OK = 1
-		p.settle(at, func(s *interval.Partial) {
-			s.OK(0, at, at-due, at-sent, uint64(reply.Bytes),
-				1)
-			p.succeeded(s)
-		})
-	}
-	p.gaps.End(1, outcome, read)
-	if renew {
-		p.discard(c)
-	} else {
-		p.putIdle(c)
-	}
-}
-
-// arrived returns between which instants a reply arrived that was read at the instant read.
-func (p *Prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
-	offset := clock.WallOffset{}
-	offset.ReadOffset(&p.run.Clock, read)
-	at, exact := offset.Arrived(&p.run.Clock, socket.LastStamp(socket.StamperOf(c.Conn)), sent, read)
-	if !exact {
-		return sent, read
-	}
-	return max(at, sent), max(at, sent)
-}
-
-// unsent records an arrival for which no connection could be established since the instant began.
-func (p *Prober) unsent(ctx context.Context, began, due int64, err error) {
-	at, waited := p.run.Now(), dial.ClassOf(err)
-	timeout, ok := errors.AsType[net.Error](err)
-	if ok && timeout.Timeout() {
-		waited = record.ClassTimeout // a request that waits for a connection is in flight, too
-	}
-	p.noteFailure(ctx, began, at, waited)
-	p.settle(at, func(s *interval.Partial) {
-		if ctx.Err() != nil {
-			s.Dropped(0) // the run was aborted
-		} else {
-			s.Fail(0, at, dial.ClassOf(err), at-due, 0)
-			p.failed(s)
-		}
-	})
-}
-
-// noteFailure notes for the gap log that a request failed without a reply.
-func (p *Prober) noteFailure(ctx context.Context, began, at int64, class record.Class) {
-	switch {
-	case ctx.Err() != nil: // the run was aborted
-		p.gaps.End(1, gaps.Receipt{}, at)
-	case class == record.ClassTimeout: // it was in flight all the time
-		p.gaps.End(1, gaps.Receipt{
-			Hi:     at,
-			Lo:     at,
-			Sent:   began,
-			Failed: 1,
-		}, at)
-	default:
-		p.gaps.Broken(1, 0, began, at)
-	}
-}
-
-func (p *Prober) succeeded(s *interval.Partial) {
-	if p.number != WholeTarget {
-		s.Shard(p.number).OK++
-	}
-}
-
-func (p *Prober) failed(s *interval.Partial) {
-	if p.number != WholeTarget {
-		s.Shard(p.number).Errors++
-	}
-}
-
-func (p *Prober) settle(at int64, write func(*interval.Partial)) {
-	s, _ := p.run.Recorder.Probe.Lock(at)
-	write(s)
-	p.run.Recorder.Probe.Unlock()
-}
-
-// dial establishes a connection within the requestTimeout of the arrival.
-func (p *Prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*probeConn, error) {
-	return p.dialWith(ctx, p.dialer(), due, greeting)
-}
-
-func (p *Prober) dialWith(
-	ctx context.Context, d *dial.Dialer, due int64, greeting *atomic.Int64,
-) (*probeConn, error) {
-	ctx, cancel := context.WithDeadline(ctx, p.run.Start.Add(time.Duration(due+p.run.Timeout)))
-	defer cancel()
-	c, err := d.Dial(ctx, 0, greeting)
-	if err != nil {
-		return nil, err
-	}
-	return &probeConn{Line: c}, nil
-}
-
-func (p *Prober) dialer() *dial.Dialer {
-	return p.run.Routes.DialerTo(route.Place{Shard: p.shard()}, 0)
-}
-
-// onErrorReply handles an error reply and reports whether the connection must be replaced: it leads
-// to a server that was demoted and did not close its clients' connections. The topology is
-// refreshed.
-func (p *Prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
-	routes := &p.run.Routes
-	switch class {
-	case record.ClassMoved:
-		to := route.ParseRedirection(c.scan.Message(), c.Address)
-		if to != nil && to.Kind == route.Moved && routes.Tracker != nil {
-			routes.Tracker.Moved(to.Slot, to.To)
-		}
-	case record.ClassReadOnly:
-		routes.Refresh("the probe received READONLY")
-	default:
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at-p.renewed < route.RenewEvery && !p.leadsElsewhere(c) {
-		return false
-	}
-	p.renewed = at
-	return true
-}
-
-func (p *Prober) exchange(ctx context.Context, c *probeConn, request []byte) (resp.Reply, error) {
-	err := c.SetDeadline(time.Now().Add(time.Duration(p.run.Timeout)))
-	if err != nil {
-		return resp.Reply{}, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if _, err := c.Write(request); err != nil {
-		return resp.Reply{}, err
-	}
-	for {
-		n, err := p.read(ctx, c)
-		if err != nil {
-			return resp.Reply{}, err
-		}
-		used, r, done, err := c.scan.Next(c.in[:n])
-		switch {
-		case err != nil:
-			return resp.Reply{}, err
-		case done && used < n:
-			return resp.Reply{}, dial.ErrUnexpectedReply
-		case done:
-			return r, nil
-		}
-	}
-}
-
-// read reads what has arrived. If this process did not run when the deadline passed, there may be a
-// reply all the same.
-func (p *Prober) read(ctx context.Context, c *probeConn) (int, error) {
-	deadline := time.Now().Add(time.Duration(p.run.Timeout))
-	n, err := c.Read(c.in[:])
-	late := time.Since(deadline)
-	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) &&
-		late > time.Duration(clock.LateWake) && ctx.Err() == nil {
-		err := c.SetDeadline(time.Now().Add(lastLook))
-		if err != nil {
-			return 0, err
-		}
-		return c.Read(c.in[:])
-	}
-	return n, err
-}
-
-// lastLook is for how long a probe looks once more for a reply.
-const lastLook = time.Millisecond
-
-func (p *Prober) takeIdle() *probeConn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.idle) > 0 {
-		c := p.idle[len(p.idle)-1]
-		p.idle = p.idle[:len(p.idle)-1]
-		if !p.leadsElsewhere(c) {
-			return c
-		}
-		_ = c.Close()
-	}
-	return nil
-}
-
-// leadsElsewhere reports whether a connection leads to a server other than the shard's current
-// primary.
-func (p *Prober) leadsElsewhere(c *probeConn) bool {
-	primary := p.primary()
-	return primary != "" && primary != c.Address
-}
-
 // shard is the shard that serves the probe's key. While none does, it is the last one.
 func (p *Prober) shard() int {
 	if shard, ok := p.run.Routes.Current().ShardOf(p.slot); ok {
-		p.last.Store(int64(shard))
+		p.last = shard
 	}
-	return int(p.last.Load())
+	return p.last
 }
 
 // primary returns that shard's current primary; "" if it has none, or if the target's addresses are
@@ -427,46 +210,22 @@ func (p *Prober) primary() string {
 }
 
 // Establish establishes a connection for the first arrival, so that it does not have to dial,
-// unless there is one.
+// unless there is one. It must be called before Run.
 func (p *Prober) Establish(ctx context.Context) error {
-	p.mu.Lock()
-	there := len(p.idle) > 0
-	p.mu.Unlock()
-	if there {
+	if len(p.list) > 0 {
 		return nil
 	}
-	c, err := p.dialer().Dial(ctx, 0, nil)
+	line, err := p.dialer().Dial(ctx, 0, nil)
 	if err == nil {
-		p.putIdle(&probeConn{Line: c})
+		p.notify(note{line: line})
 	}
 	return err
 }
 
-func (p *Prober) putIdle(c *probeConn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.idle) >= idleProbes {
-		_ = c.Close()
-		return
-	}
-	p.idle = append(p.idle, c)
-}
-
-// discard closes a broken connection, and the idle ones, which lead to the same server. The next
-// arrival dials a new one.
-func (p *Prober) discard(c *probeConn) {
-	_ = c.Close()
-	p.Close()
-}
-
-// Close closes the idle connections.
+// Close closes the connections that are left.
 func (p *Prober) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.idle {
-		_ = c.Close()
-	}
-	p.idle = nil
+	p.closeIdle()
+	p.mailbox.close()
 }
 
 // Complete adds the probe's figures of the interval [from, to).

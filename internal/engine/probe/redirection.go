@@ -1,60 +1,68 @@
 package probe
 
 import (
-	"context"
-	"sync/atomic"
-
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// probeExchange is a request of the probe: the connection that it was last sent on, nil = none
-// could be established, and the reply.
-type probeExchange struct {
-	conn  *probeConn
-	reply resp.Reply
-	err   error
-}
-
-// ask sends a request and, as the load does, once more to the server that the reply names.
-func (p *Prober) ask(
-	ctx context.Context, c *probeConn, due int64, request []byte, greeting *atomic.Int64,
-) probeExchange {
-	e := probeExchange{conn: c}
-	if e.reply, e.err = p.exchange(ctx, c, request); e.err != nil || e.reply.Kind != resp.Error ||
-		e.reply.Class != record.ClassMoved {
-		return e
-	}
-	to := route.ParseRedirection(c.scan.Message(), c.Address)
-	if to == nil || to.Kind == route.TryAgain || p.run.Routes.Tracker == nil {
-		return e
+// follow sends an arrival, as the load does, once more to the server that a reply names; false if
+// the reply is its outcome.
+func (p *Prober) follow(c *probeConn, a *arrival) bool {
+	to := route.ParseRedirection(c.scan.Message(), c.address)
+	if a.followed || to == nil || to.Kind == route.TryAgain || p.run.Routes.Tracker == nil {
+		return false
 	}
 	var dialer *dial.Dialer
 	switch {
 	case to.Kind == route.Moved:
 		if !p.run.Routes.Tracker.Moved(to.Slot, to.To) {
-			return e
+			return false
 		}
-		p.discard(c)
+		p.lose(c, nil)
 		dialer = p.dialer()
 	case to.To == "":
 		p.run.Routes.Refresh("ASK names no server")
-		return e
+		return false
 	default: // the slot is being moved: the next request is for this server again
 		p.putIdle(c)
 		dialer = p.run.Routes.DialerTo(route.Place{Address: to.To}, 0)
 	}
-	if e.conn, e.err = p.dialWith(ctx, dialer, due, greeting); e.err != nil {
-		e.conn = nil
-		return e
-	}
-	if to.Kind == route.Ask {
-		if e.reply, e.err = p.exchange(ctx, e.conn, route.Asking); e.err != nil {
-			return e
+	a.followed, a.ask = true, to.Kind == route.Ask
+	p.dial(dialer, a)
+	return true
+}
+
+// onErrorReply handles an error reply and reports whether the connection must be replaced: it leads
+// to a server that was demoted and did not close its clients' connections. The topology is
+// refreshed.
+func (p *Prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
+	routes := &p.run.Routes
+	switch class {
+	case record.ClassMoved:
+		to := route.ParseRedirection(c.scan.Message(), c.address)
+		if to != nil && to.Kind == route.Moved && routes.Tracker != nil {
+			routes.Tracker.Moved(to.Slot, to.To)
 		}
+	case record.ClassReadOnly:
+		routes.Refresh("the probe received READONLY")
+	default:
+		return false
 	}
-	e.reply, e.err = p.exchange(ctx, e.conn, request)
-	return e
+	if at-p.renewed < route.RenewEvery && !p.leadsElsewhere(c) {
+		return false
+	}
+	p.renewed = at
+	return true
+}
+
+// leadsElsewhere reports whether a connection leads to a server other than the shard's current
+// primary.
+func (p *Prober) leadsElsewhere(c *probeConn) bool {
+	primary := p.primary()
+	return primary != "" && primary != c.address
+}
+
+func (p *Prober) dialer() *dial.Dialer {
+	return p.run.Routes.DialerTo(route.Place{Shard: p.shard()}, 0)
 }

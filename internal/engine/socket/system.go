@@ -2,6 +2,8 @@ package socket
 
 import (
 	"fmt"
+	"runtime"
+	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
 )
@@ -18,6 +20,24 @@ type System struct {
 func (s *System) WokenUp() {
 	if s.Stops != nil {
 		s.Stops()
+	}
+}
+
+// Turns lets an event loop's goroutine give up its turn now and then.
+type Turns struct{ last int64 }
+
+// turnEvery is less than the 10 ms after which the runtime preempts a goroutine, nanoseconds.
+const turnEvery = int64(8 * time.Millisecond)
+
+// Yield lets other goroutines run, unless they could a short time before the instant at. To the
+// runtime, a loop that never yields is one that runs for too long, as its system calls do not
+// count: it would be interrupted by a signal and lose its processor in epoll_wait a hundred times a
+// second, and each time the runtime's monitor would poll every 20 us for a while, at a tenth of the
+// CPU.
+func (t *Turns) Yield(at int64) {
+	if at-t.last > turnEvery {
+		t.last = at
+		runtime.Gosched()
 	}
 }
 
