@@ -444,6 +444,7 @@ generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API, and 
 .PHONY: manifests
 manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/fault/declared, argocd-cm from Lua, and what the chart has of all this
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	go run ./hack/tools/schemas config/crd/bases config/crd/schemas
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 	go run ./hack/tools/rights config
 	go run ./hack/tools/argocd config

@@ -24,6 +24,8 @@ same 'make generate' docs/metrics.md "$fresh/metrics.md"
 
 "$CONTROLLER_GEN" crd paths=./api/... output:crd:artifacts:config="$fresh/crd"
 same 'make manifests' config/crd/bases "$fresh/crd"
+go run ./hack/tools/schemas "$fresh/crd" "$fresh/schemas"
+same 'make manifests' config/crd/schemas "$fresh/schemas"
 
 "$CONTROLLER_GEN" rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config="$fresh/rights/rbac"
 go run ./hack/tools/rights "$fresh/rights"

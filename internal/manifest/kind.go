@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/config/crd"
 )
@@ -36,56 +36,52 @@ type kind struct {
 // return a *kind and an error.
 var kinds sync.Map
 
-// kindNamed returns a kind from the embedded CRD that defines it.
+// kindNamed returns a kind from the embedded schema of its CRD.
 func kindNamed(name schema.GroupVersionKind) (*kind, error) {
 	read, _ := kinds.LoadOrStore(name,
 		sync.OnceValues(func() (*kind, error) { return readKind(name) }))
 	return read.(func() (*kind, error))()
 }
 
-// readKind reads only one CRD: decoding them takes most of the time that a command line takes to
+// readKind reads the schema of one kind only: decoding them takes most of the time that a command line takes to
 // start.
 func readKind(name schema.GroupVersionKind) (*kind, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(name)
-	file := fmt.Sprintf("bases/%s_%s.yaml", name.Group, plural.Resource) // as controller-gen names it
-	text, err := crd.Bases.ReadFile(file)
+	file := fmt.Sprintf("schemas/%s_%s.json", name.Group, plural.Resource) // as controller-gen names it
+	text, err := crd.Schemas.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("no CustomResourceDefinition defines %s: %w", name, err)
 	}
-	var definition apiextensionsv1.CustomResourceDefinition
-	err = yaml.UnmarshalStrict(text, &definition)
+	var schemas map[string]*apiextensionsv1.JSONSchemaProps // by version
+	if err := json.Unmarshal(text, &schemas); err != nil {
+		return nil, fmt.Errorf("decode the embedded schemas %s: %w", file, err)
+	}
+	from, ok := schemas[name.Version]
+	if !ok {
+		return nil, fmt.Errorf("no CustomResourceDefinition defines %s", name)
+	}
+	found, err := newKind(from)
 	if err != nil {
-		return nil, fmt.Errorf("decode the embedded CRD %s: %w", file, err)
+		return nil, fmt.Errorf("read the schema of %s in %s: %w", name.Version, file, err)
 	}
-	for _, version := range definition.Spec.Versions {
-		if version.Name != name.Version {
-			continue
-		}
-		found, err := newKind(version.Schema)
-		if err != nil {
-			return nil, fmt.Errorf("read the schema of %s in the embedded CRD %s: %w", version.Name, file,
-				err)
-		}
-		return found, nil
-	}
-	return nil, fmt.Errorf("no CustomResourceDefinition defines %s", name)
+	return found, nil
 }
 
-func newKind(from *apiextensionsv1.CustomResourceValidation) (*kind, error) {
-	var internal apiextensions.CustomResourceValidation
-	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
-		from, &internal, nil)
+func newKind(from *apiextensionsv1.JSONSchemaProps) (*kind, error) {
+	var internal apiextensions.JSONSchemaProps
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(from, &internal,
+		nil)
 	if err != nil {
 		return nil, err
 	}
-	structural, err := structuralschema.NewStructural(internal.OpenAPIV3Schema)
+	structural, err := structuralschema.NewStructural(&internal)
 	if err != nil {
 		return nil, err
 	}
 	if err := defaulting.PruneDefaults(structural); err != nil {
 		return nil, err
 	}
-	values, _, err := validation.NewSchemaValidator(internal.OpenAPIV3Schema)
+	values, _, err := validation.NewSchemaValidator(&internal)
 	if err != nil {
 		return nil, err
 	}
