@@ -29,7 +29,7 @@ func (p *Prober) begin(a *arrival) {
 	if c := p.takeIdle(); c != nil {
 		p.send(c, a)
 	} else {
-		p.dial(p.dialer(), a)
+		p.dial(p.dialing, p.dialer(), a)
 	}
 }
 

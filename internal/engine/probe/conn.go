@@ -52,7 +52,7 @@ func (p *Prober) adopt(line dial.Line) *probeConn {
 			})
 		})
 	}
-	p.conns[c.number] = c
+	p.byNumber[c.number] = c
 	return c
 }
 
@@ -69,7 +69,7 @@ func (p *Prober) drainNotes() {
 			p.putIdle(p.adopt(n.line))
 			continue // the connection is in use
 		default:
-			p.dials--
+			p.waiting--
 			if n.err != nil {
 				p.unsent(n.arrival, n.err)
 			} else {
@@ -82,11 +82,11 @@ func (p *Prober) drainNotes() {
 }
 
 // dial dials for an arrival, within its requestTimeout.
-func (p *Prober) dial(d *dial.Dialer, a *arrival) {
-	p.dials++
-	parent, greeting := p.dialing, p.greeting
+func (p *Prober) dial(ctx context.Context, d *dial.Dialer, a *arrival) {
+	p.waiting++
+	greeting := p.greeting
 	go func() {
-		ctx, cancel := context.WithDeadline(parent,
+		ctx, cancel := context.WithDeadline(ctx,
 			p.run.Start.Add(time.Duration(a.due+p.run.Timeout)))
 		defer cancel()
 		line, err := d.Dial(ctx, 0, greeting)
@@ -207,7 +207,7 @@ func (p *Prober) lose(c *probeConn, err error) {
 // drop closes a connection.
 func (p *Prober) drop(c *probeConn) {
 	c.closed = true
-	delete(p.conns, c.number)
+	delete(p.byNumber, c.number)
 	if i := slices.Index(p.idle, c); i >= 0 {
 		p.idle = slices.Delete(p.idle, i, i+1)
 	}

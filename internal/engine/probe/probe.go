@@ -47,23 +47,36 @@ type Prober struct {
 	gaps        *gaps.Shared
 	maxInFlight int64 // concurrent arrivals
 
-	turns    socket.Turns
+	turns socket.Turns
+	dials
+	conns
+	reading
+	mailbox
+}
+
+// dials are those for arrivals that found no idle connection.
+type dials struct {
+	dialing context.Context // ends when the run is aborted
+	waiting int64           // arrivals for which a connection is being dialled
+	// those that the server has accepted and not replied to; replaced when the primary changes
+	greeting *atomic.Int64
+	greeted  string // the primary that greeting counts for; "" = the target's addresses
+}
+
+// conns are a prober's connections.
+type conns struct {
+	byNumber map[int32]*probeConn
+	dialled  int32        // connections so far, which numbers them
+	idle     []*probeConn // the one that was used last goes first
+	flying   []*probeConn // with a request in flight, in the order of their deadlines
+	renewed  int64        // when one was last closed because its server refused writes
+}
+
+// reading is what a prober reads with.
+type reading struct {
 	receiver socket.Receiver
 	in       [4 << 10]byte
 	wall     clock.WallOffset
-
-	dialing context.Context // ends when the run is aborted
-	dials   int64           // arrivals for which a connection is being dialled
-	// dials that the server has accepted and not replied to; replaced when the primary changes
-	greeting *atomic.Int64
-	greeted  string // the primary that greeting counts for; "" = the target's addresses
-	conns    map[int32]*probeConn
-	dialled  int32        // connections so far, which numbers them
-	idle     []*probeConn // the one that was used last goes first
-	flying   []*probeConn // with a request in flight, in the order in which they were written
-	renewed  int64        // when a connection was last closed because its server refused writes
-
-	mailbox
 }
 
 // New creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the
@@ -101,8 +114,8 @@ func New(n *load.State, shard int, tag string) (*Prober, error) {
 		source:      commands.Source(int64(n.Pod), int64(p.Pods), false),
 		gaps:        gaps.NewShared(gaps.NewThresholds(1, 0, threshold), false),
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8,
-		greeting:    new(atomic.Int64),
-		conns:       map[int32]*probeConn{},
+		dials:       dials{greeting: new(atomic.Int64)},
+		conns:       conns{byNumber: map[int32]*probeConn{}},
 	}, nil
 }
 
@@ -131,9 +144,9 @@ func (p *Prober) Run(ctx, probing context.Context) {
 	next := int64(0)
 	for {
 		p.drainNotes()
-		due := p.issue(&next)
-		if probing.Err() != nil {
-			due = clock.Never
+		due := clock.Never
+		if probing.Err() == nil {
+			due = p.issue(&next)
 		}
 		if ctx.Err() != nil {
 			p.abandon()
@@ -145,7 +158,7 @@ func (p *Prober) Run(ctx, probing context.Context) {
 		now := p.run.Now()
 		p.turns.Yield(now)
 		for _, e := range p.poll.Wait(now, until) {
-			if c := p.conns[e.Number]; c != nil {
+			if c := p.byNumber[e.Number]; c != nil {
 				p.receive(c)
 			}
 		}
@@ -180,7 +193,7 @@ func (p *Prober) issue(next *int64) int64 {
 }
 
 func (p *Prober) inFlight() int64 {
-	return p.dials + int64(len(p.flying))
+	return p.waiting + int64(len(p.flying))
 }
 
 // Request encodes the request of the next arrival.

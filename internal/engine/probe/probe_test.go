@@ -30,30 +30,11 @@ func TestProbeLeavesAHangingPrimary(t *testing.T) {
 		hung.Stop()
 		layout := &movingPrimary{}
 		layout.set(hung.Address())
-		state := &load.State{
-			Clock: clock.Clock{Start: time.Now()}, System: socket.System{Portable: true}, Timeout: int64(time.Minute),
-			Recorder: interval.New(int64(100*time.Millisecond), 1, 0, 1),
-			Routes:   route.Routes{Tracker: layout, Dialer: &dial.Dialer{Timeout: time.Minute, Protocol: 3, TCP: network.Dial}},
-		}
-		state.Plan = &plan.Plan{
-			Pods: 1, Shape: plan.Shape{Duration: time.Minute}, Client: plan.Client{RequestTimeout: time.Minute},
-			Workload: plan.Workload{
-				Keyspace: plan.Keyspace{Prefix: "t:", Keys: 1000, Distribution: plan.Uniform},
-				Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
-			},
-			Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
-		}
-		probe, err := New(state, WholeTarget, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := probe.Prepare(); err != nil {
-			t.Fatal(err)
-		}
+		state, run := start(t, network, layout)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
-		go probe.Run(ctx, ctx)
+		go run(ctx, ctx)
 		time.Sleep(time.Second)
 		if n := network.Conns(hung.Address()); n != maxGreetings {
 			t.Errorf("%d dials hang, want %d", n, maxGreetings)
@@ -67,6 +48,62 @@ func TestProbeLeavesAHangingPrimary(t *testing.T) {
 			t.Errorf("%d of 100 arrivals had success at the other server", n)
 		}
 	})
+}
+
+// An idle connection that the server closes fails no request: the next arrival dials.
+func TestProbeDropsIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New()
+		server := memredis.Start(t, network, "10.0.0.1:6379", memredis.Options{})
+		layout := &movingPrimary{}
+		layout.set(server.Address())
+		state, run := start(t, network, layout)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go run(ctx, ctx)
+		time.Sleep(time.Second)
+		for range 5 { // arrivals are 10 ms apart, the first is due at 5 ms
+			network.Cut(server.Address())
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(900 * time.Millisecond)
+		if n := closed(state, 0, 20); n.OK != 200 {
+			t.Errorf("%d of 200 arrivals had success", n.OK)
+		}
+		if n := network.Dials(server.Address()); n != 6 {
+			t.Errorf("the probe dialled %d times, want 6", n)
+		}
+	})
+}
+
+// start prepares a probe of 100 requests per second, and returns what runs it.
+func start(
+	t *testing.T, network *memnet.Network, layout *movingPrimary,
+) (state *load.State, run func(ctx, probing context.Context)) {
+	t.Helper()
+	state = &load.State{
+		Clock: clock.Clock{Start: time.Now()}, System: socket.System{Portable: true}, Timeout: int64(time.Minute),
+		Recorder: interval.New(int64(100*time.Millisecond), 1, 0, 1),
+		Routes:   route.Routes{Tracker: layout, Dialer: &dial.Dialer{Timeout: time.Minute, Protocol: 3, TCP: network.Dial}},
+	}
+	state.Plan = &plan.Plan{
+		Pods: 1, Shape: plan.Shape{Duration: time.Minute}, Client: plan.Client{RequestTimeout: time.Minute},
+		Workload: plan.Workload{
+			Keyspace: plan.Keyspace{Prefix: "t:", Keys: 1000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
+		},
+		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
+	}
+	probe, err := New(state, WholeTarget, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := probe.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(probe.Close)
+	return state, probe.Run
 }
 
 // closed closes intervals from, from+1, ..., to-1 and adds up what the probe recorded in them.

@@ -29,7 +29,7 @@ func (p *Prober) follow(c *probeConn, a *arrival) bool {
 		dialer = p.run.Routes.DialerTo(route.Place{Address: to.To}, 0)
 	}
 	a.followed, a.ask = true, to.Kind == route.Ask
-	p.dial(dialer, a)
+	p.dial(p.dialing, dialer, a)
 	return true
 }
 
