@@ -172,6 +172,10 @@ bench: build ## Compare load generators by CPU per request: build/bench.json, do
 	$(GO_BUILD) -tags nobounds -o bin/redquake-nobounds ./cmd/redquake
 	go run ./hack/bench run $(BENCH_FLAGS)
 
+.PHONY: bench-cost
+bench-cost: build ## Measure what a load costs by its rate, connections and values: build/bench-cost.json, docs/sizing.md (13 minutes)
+	go run ./hack/bench cost $(BENCH_FLAGS)
+
 .PHONY: bench-collect
 bench-collect: ## Measure the collection from 1,000 simulated load pods, and of a run of a day: build/bench-collect.json, build/bench-day.json, docs/benchmarks.md (12 minutes)
 	go run ./hack/bench collect $(BENCH_FLAGS)

@@ -240,7 +240,7 @@ func measureCollecting(
 	elapsed := time.Since(began)
 	result.MeasuredSeconds = elapsed.Seconds()
 	result.Cores = (cpuTime() - cpu).Seconds() / elapsed.Seconds()
-	result.ResidentMiB = residentMiB()
+	result.ResidentMiB = memoryMiB(os.Getpid(), "VmRSS")
 	result.Intervals = mergedIntervals(session) - before
 	result.CPUMicros = result.Cores * elapsed.Seconds() * 1e6 / float64(result.Intervals)
 	result.Checkpoints, result.CheckpointBytes = store.state()

@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -258,7 +257,7 @@ func (h *hour) measure(session *collect.Session, store collect.Store, options co
 	session.Read(func(series *merged.Series) {
 		h.RecordMiB, h.Step = float64(series.Memory())/(1<<20), series.Step.Seconds()
 	})
-	h.ResidentMiB = residentMiB()
+	h.ResidentMiB = memoryMiB(os.Getpid(), "VmRSS")
 	runtime.GC()
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -276,23 +275,6 @@ func (h *hour) measure(session *collect.Session, store collect.Store, options co
 		h.CheckpointMilli = (cpuTime() - cpu).Seconds() * 1000
 	}
 	h.Cores += h.CheckpointMilli / 1e3 / checkpointEvery.Seconds()
-}
-
-// residentMiB is the resident memory of this process; 0 where it cannot be read.
-func residentMiB() float64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseFloat(fields[1], 64)
-	if err != nil {
-		return 0
-	}
-	return pages * float64(os.Getpagesize()) / (1 << 20)
 }
 
 // resident is the computed resident memory with all pods at the interval of the run, at a sample:

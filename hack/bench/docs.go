@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -20,18 +21,15 @@ type injection struct {
 	Total   float64 `json:"totalSeconds"`
 }
 
-// writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in
-// docs/benchmarks.md for each result that exists. The text of other sections stays.
+// section is a part of a page that a result is written into.
+type section struct {
+	name string
+	make func() (string, error) // "" = not measured
+}
+
+// writeDocs writes what is measured into docs/benchmarks.md and docs/sizing.md.
 func writeDocs() error {
-	text, err := os.ReadFile(docsFile)
-	if err != nil {
-		return err
-	}
-	page := string(text)
-	for _, section := range []struct {
-		name string
-		make func() (string, error) // "" = not measured
-	}{
+	return errors.Join(writePage(sizingFile, []section{{"cost", costSection}}), writePage(docsFile, []section{
 		{"bench", benchSection},
 		{"collect", collectSection},
 		{"day", daySection},
@@ -39,20 +37,31 @@ func writeDocs() error {
 		{"accuracy", elsewhere("build/accuracy.json", writeAccuracy)},
 		{"starvation", elsewhere("build/starvation.json", writeStarvation)},
 		{"inject", elsewhere("build/bench-inject.json", writeInjections)},
-	} {
+	}))
+}
+
+// writePage replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in a page for each
+// result that exists. The text of other sections stays.
+func writePage(file string, sections []section) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	page := string(text)
+	for _, section := range sections {
 		content, err := section.make()
 		if err != nil {
 			return err
 		}
 		if content == "" {
-			fmt.Printf("%s: section %s unchanged: no new result\n", docsFile, section.name)
+			fmt.Printf("%s: section %s unchanged: no new result\n", file, section.name)
 			continue
 		}
 		if page, err = replaceSection(page, section.name, content); err != nil {
-			return fmt.Errorf("%s: %w", docsFile, err)
+			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	return os.WriteFile(docsFile, []byte(page), 0o644)
+	return os.WriteFile(file, []byte(page), 0o644)
 }
 
 func replaceSection(page, name, content string) (string, error) {

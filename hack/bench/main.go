@@ -3,12 +3,13 @@
 //
 //	go run ./hack/bench [run]      load generators side by side, a core each for them and
 //	                               redis-server -> build/bench.json, build/bench-ratios.json
+//	go run ./hack/bench cost       what a load costs, by its rate -> build/bench-cost.json
 //	go run ./hack/bench collect    the operator's side of many load pods -> build/bench-collect.json
 //	go run ./hack/bench scale      the manager on a large cluster -> build/bench-scale.json
-//	go run ./hack/bench docs       write the results in build/ into docs/benchmarks.md
+//	go run ./hack/bench docs       write the results in build/ into docs/benchmarks.md, docs/sizing.md
 //
-// run, collect and scale also write the docs. The command is run from the repository's root, by
-// `make bench`, `make bench-collect` and `make bench-scale`.
+// run, cost, collect and scale also write the docs. The command is run from the repository's root, by
+// `make bench`, `make bench-cost`, `make bench-collect` and `make bench-scale`.
 package main
 
 import (
@@ -38,6 +39,8 @@ func command(ctx context.Context, args []string) error {
 	switch name {
 	case "run":
 		return runBench(ctx, args)
+	case "cost":
+		return runCost(ctx, args)
 	case "collect":
 		return runCollect(ctx, args)
 	case "scale":
@@ -52,5 +55,5 @@ func command(ctx context.Context, args []string) error {
 	case agentsCommand: // likewise
 		return runAgents(ctx, args)
 	}
-	return fmt.Errorf("%q is none of run, collect, scale, docs", name)
+	return fmt.Errorf("%q is none of run, cost, collect, scale, docs", name)
 }

@@ -158,31 +158,16 @@ func (m *managerProcess) read(ctx context.Context) (map[string]float64, error) {
 
 // memory reads a size in /proc/PID/status, in MiB.
 func (m *managerProcess) memory(name string) float64 {
-	kib, err := strconv.ParseFloat(
-		strings.TrimSuffix(strings.TrimSpace(field(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid),
-			name)), " kB"), 64)
-	if err != nil {
-		return 0
-	}
-	return kib / 1024
+	return memoryMiB(m.cmd.Process.Pid, name)
 }
 
 // cpu is the user and system time of the process so far.
 func (m *managerProcess) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.cmd.Process.Pid))
+	p, err := readProcess(m.cmd.Process.Pid)
 	if err != nil {
 		return 0
 	}
-	_, after, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(after)
-	var ticks int64
-	for _, i := range []int{11, 12} { // utime, stime
-		if i < len(fields) {
-			n, _ := strconv.ParseInt(fields[i], 10, 64) // the kernel writes a number
-			ticks += n
-		}
-	}
-	return time.Duration(ticks) * tick
+	return p.cpu
 }
 
 // lastLines is the end of the manager's log.

@@ -46,6 +46,7 @@ const (
 	nameMemtier        = "memtier_benchmark"
 	nameRedisBenchmark = "redis-benchmark"
 	nameValkey         = "valkey-benchmark"
+	nameResp           = "resp-benchmark"
 	nameGoRedis        = "go-redis"
 	nameFloor          = "floor"
 )
@@ -57,7 +58,7 @@ var ours = []string{nameRedquake, nameLedger, nameOff, nameUnbounded, nameFloor}
 func tools(ctx context.Context, own string, o *options) []tool {
 	return []tool{
 		memtier(o.memtier), redisBenchmark(nameRedisBenchmark, "redis-benchmark-8"),
-		redisBenchmark(nameValkey, "valkey-benchmark"), goRedis(own), floor(own),
+		redisBenchmark(nameValkey, "valkey-benchmark"), respBenchmark(), goRedis(own), floor(own),
 		redquakeLoad(ctx, o.redquake, nameRedquake, ""),
 		redquakeLoad(ctx, o.redquake, nameLedger, o.ledgerArgs),
 		redquakeLoad(ctx, o.redquake, nameOff, o.offArgs),

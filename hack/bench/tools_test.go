@@ -19,6 +19,18 @@ func TestReadRedisBenchmark(t *testing.T) {
 	}
 }
 
+func TestReadRespBenchmark(t *testing.T) {
+	const out = "\x1b[F\x1b[2Kqps: 31033(overall 1657), conn: 50, cnt: 17376, avg: 29ms, p99: 0.39s\n" +
+		"\x1b[F\x1b[2Kqps: 41706, conn: 50, cnt: 20000, avg: 1.2ms, p99: 6.9ms\n\n"
+	got, err := readRespBenchmark(&work{}, []byte(out))
+	if want := (figures{requests: 20000, perSecond: 41706, p99: 6900}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if _, err := readRespBenchmark(&work{}, []byte(out[:90])); err == nil {
+		t.Error("the progress was taken for figures")
+	}
+}
+
 func TestReadMemtier(t *testing.T) {
 	const out = `{"ALL STATS": {"Totals": {"Count": 20000, "Ops/sec": 66555.3,
 		"Percentile Latencies": {"p50.00": 0.5, "p99.00": 4.25, "Histogram log format": {"Compressed Histogram": "x"}}}}}`
