@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/pace"
+	"github.com/redquake/redquake/internal/engine/probe"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -64,10 +65,8 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	if err := r.open(); err != nil {
 		return nil, err
 	}
+	r.spareProcessor()
 	probing, endProbe := context.WithCancel(ctx)
-	for _, p := range r.probes {
-		all.Go(func() { p.Run(ctx, probing) })
-	}
 	var observing sync.WaitGroup
 	r.observe(probing, &observing)
 	sampled := make(chan struct{})
@@ -77,18 +76,17 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 			_ = r.sampler.Run(probing) // fails only if a shard has no key, and the books found one in each
 		}
 	}()
-	r.spareProcessor()
 	for _, l := range r.loops {
 		load.Go(func() { l.Serve(ctx) })
 	}
 	if r.callers != nil {
 		if err := r.callers.Start(ctx, &load); err != nil {
 			endProbe()
-			all.Wait()
 			return nil, err
 		}
 		r.gaps = gaps.Merge{r.callers.Source()}
 	}
+	all.Go(func() { r.prober.Run(ctx, probing) })
 	r.launched.Store(true)
 	stop := context.AfterFunc(ctx, r.abort)
 	done := make(chan struct{})
@@ -109,10 +107,9 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 
 // open makes the pollers that loops and probes wait with.
 func (r *Runner) open() error {
-	for _, p := range r.probes {
-		if err := p.Prepare(); err != nil {
-			return err
-		}
+	r.prober = probe.NewLoop(r.run, r.probes)
+	if err := r.prober.Open(); err != nil {
+		return err
 	}
 	for _, l := range r.loops {
 		if err := l.Open(); err != nil {
@@ -136,15 +133,16 @@ func (r *Runner) observe(ctx context.Context, observing *sync.WaitGroup) {
 	}
 }
 
-// spareProcessor raises GOMAXPROCS above the number of loops, to one thread more than can run at a
-// time: then probes need not wait until a loop gives up its processor, and the runtime's monitor,
-// which polls every 20 us as long as it finds all processors in use and some in a system call, lets
-// the loops keep theirs in epoll_wait.
+// spareProcessor raises GOMAXPROCS above the number of event loops, that of the probes included, to
+// one thread more than can run at a time: then other goroutines need not wait until a loop gives up
+// its processor, and the runtime's monitor, which polls every 20 us as long as it finds all
+// processors in use and some in a system call, lets the loops keep theirs in epoll_wait.
 func (r *Runner) spareProcessor() {
+	r.processors = runtime.GOMAXPROCS(0)
 	if r.run.Portable {
 		return
 	}
-	if loops := len(r.loops); runtime.GOMAXPROCS(0) <= loops {
+	if loops := len(r.loops) + min(1, len(r.probes)); r.processors <= loops {
 		runtime.GOMAXPROCS(loops + 1) // of the whole process, which runs one load
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +26,7 @@ type Runner struct {
 	run     *load.State
 	loops   []*loop.Loop
 	callers *callers.Callers // replaces loops for workloads that perform whole operations
-	probes  []*probe.Prober  // one per shard; empty if the plan has no probe
+	probing
 	ledgerReaders
 	gaps     gaps.Merge         // of the load
 	laidOut  bool               // the layout is given: see WithLayout
@@ -37,15 +36,27 @@ type Runner struct {
 	// sets it.
 	idleRoundTrip int64
 	layout        atomic.Pointer[topology.Map] // as discovered by Prepare
-	started       atomic.Pointer[time.Time]
-	launched      atomic.Bool    // all loops are running
-	thresholds    *gaps.Follower // of the gap logs
-	stepping      sync.Mutex     // one Step at a time
-	patience      time.Duration
-	waiting       atomic.Pointer[plan.Error] // what Prepare waits for
-	tried         int                        // operations that Prepare has run once
-	unanswered    unanswered                 // of the next one
-	findings      findings
+	launching
+	thresholds *gaps.Follower // of the gap logs
+	stepping   sync.Mutex     // one Step at a time
+	patience   time.Duration
+	waiting    atomic.Pointer[plan.Error] // what Prepare waits for
+	tried      int                        // operations that Prepare has run once
+	unanswered unanswered                 // of the next one
+	findings   findings
+}
+
+// probing is what measures outages beside the load.
+type probing struct {
+	probes []*probe.Prober // one per shard; empty if the plan has no probe
+	prober *probe.Loop     // serves them; nil before launch
+}
+
+// launching tells whether the load has begun.
+type launching struct {
+	started    atomic.Pointer[time.Time]
+	launched   atomic.Bool // all loops are running
+	processors int         // GOMAXPROCS as it was before launch
 }
 
 // ledgerReaders read the ledger, if one is kept.
@@ -89,6 +100,9 @@ func (r *Runner) close() {
 	}
 	for _, p := range r.probes {
 		p.Close()
+	}
+	if r.prober != nil {
+		r.prober.Close()
 	}
 	if r.callers != nil {
 		r.callers.Close()
@@ -161,7 +175,7 @@ func measureIdle(ctx context.Context, c *redis.Conn) (shortest int64) {
 // GOMAXPROCS.
 func (r *Runner) busyThreads() int {
 	if r.callers != nil || r.run.Portable { // each connection has its own goroutines
-		return runtime.GOMAXPROCS(0)
+		return r.processors
 	}
 	return max(1, len(r.loops))
 }

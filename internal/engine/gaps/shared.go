@@ -7,15 +7,14 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Shared are the gap logs of requests that are sent by a goroutine each: those of probes and of
-// callers.
+// Shared are the gap logs of a probe, or of callers, which send each request in a goroutine.
 type Shared struct {
 	mu       sync.Mutex
 	logs     Logs
 	inFlight []int // by part of the load
 }
 
-// NewShared returns the gap logs of one client whose requests are sent by a goroutine each.
+// NewShared returns the gap logs of one such client.
 func NewShared(t *Thresholds, sharded bool) *Shared {
 	return &Shared{logs: NewLogs(t, sharded), inFlight: make([]int, len(t.parts))}
 }

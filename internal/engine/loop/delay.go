@@ -137,7 +137,7 @@ func (c *Conn) expireEach(before int64) {
 // connection has received data in the meantime.
 func (c *Conn) established(stands dial.Line) {
 	if c.up && c.pump == nil {
-		c.receive()
+		c.receive(true)
 	}
 	switch {
 	case c.up && c.heard != c.silentFrom:

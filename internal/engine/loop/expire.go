@@ -98,7 +98,7 @@ func (c *Conn) expireAfterReading(before int64) {
 	}
 	switch {
 	case c.pump == nil:
-		c.receive()
+		c.receive(true)
 	case c.loop.look.overslept: // the pump may not have run either
 		return
 	}

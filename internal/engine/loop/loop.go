@@ -230,7 +230,7 @@ func (l *Loop) Serve(ctx context.Context) {
 		for _, e := range ready {
 			c := l.conns[e.Number]
 			if c.up && c.generation == e.Generation {
-				c.receive()
+				c.receive(e.Ended)
 				c.pool.pump()
 			}
 		}

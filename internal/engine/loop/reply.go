@@ -16,12 +16,12 @@ import (
 const maxRawReply = 1 << 20
 
 // receive reads from the socket until a read returns less than the buffer holds; of a connection
-// with TLS, until no record is complete.
-func (c *Conn) receive() {
+// with TLS, until no record is complete; of one that has ended, until the end.
+func (c *Conn) receive(ended bool) {
 	l := c.loop
 	c.flush()
 	if c.secured != nil {
-		c.secured.Begin()
+		c.secured.Begin(ended)
 	}
 	for generation := c.generation; c.up && generation == c.generation; {
 		n, stamp, err := c.read(l.in)
@@ -37,7 +37,7 @@ func (c *Conn) receive() {
 			return
 		}
 		c.take(l.in[:n], stamp)
-		if n < len(l.in) && c.secured == nil {
+		if n < len(l.in) && c.secured == nil && !ended {
 			return
 		}
 	}

@@ -23,8 +23,8 @@ type arrival struct {
 	ask      bool // that server has to be asked with ASKING
 }
 
-// begin sends an arrival over an idle connection, or dials one for it.
-func (p *Prober) begin(a *arrival) {
+// start sends an arrival over an idle connection, or dials one for it.
+func (p *Prober) start(a *arrival) {
 	p.gaps.Begin(1, a.began)
 	if c := p.takeIdle(); c != nil {
 		p.send(c, a)
@@ -49,13 +49,17 @@ func (p *Prober) send(c *probeConn, a *arrival) {
 	p.write(c, out)
 }
 
-// replied handles the reply to an arrival, of which nothing is in flight any more.
-func (p *Prober) replied(c *probeConn, a *arrival, reply resp.Reply, stamp int64) {
+// replied handles the reply to an arrival, of which nothing is in flight any more. last tells that
+// nothing was read behind it.
+func (p *Prober) replied(c *probeConn, a *arrival, reply resp.Reply, stamp int64, last bool) {
 	if reply.Class == record.ClassMoved && reply.Kind == resp.Error && p.follow(c, a) {
 		return
 	}
 	read := p.run.Now()
 	lo, at := p.arrived(a, stamp, read)
+	if !last {
+		lo = a.sent
+	}
 	outcome := gaps.Receipt{
 		Hi:     at,
 		Lo:     lo,

@@ -22,6 +22,7 @@ const lastLook = int64(time.Millisecond)
 
 // probeConn is a connection of the probe, with one request in flight or none.
 type probeConn struct {
+	prober  *Prober
 	number  int32
 	address string
 	socket  socket.FD
@@ -40,7 +41,11 @@ type probeConn struct {
 // adopt takes a connection that was dialled.
 func (p *Prober) adopt(line dial.Line) *probeConn {
 	p.dialled++
-	c := &probeConn{number: p.dialled, address: line.Address}
+	c := &probeConn{
+		prober:  p,
+		number:  p.dialled,
+		address: line.Address,
+	}
 	var ok bool
 	c.socket, c.secured, ok = socket.Take(line.Conn, p.poll, socket.Event{Number: c.number})
 	if !ok {
@@ -56,29 +61,25 @@ func (p *Prober) adopt(line dial.Line) *probeConn {
 	return c
 }
 
-// drainNotes handles the notes of other goroutines.
-func (p *Prober) drainNotes() {
-	for _, n := range p.take() {
-		switch c := n.conn; {
-		case c != nil && c.closed:
-		case c != nil && n.err != nil:
-			p.lose(c, n.err)
-		case c != nil:
-			p.got(c, n.piece.Bytes[:n.piece.Length], n.piece.Arrived)
-		case n.arrival == nil:
-			p.putIdle(p.adopt(n.line))
-			continue // the connection is in use
-		default:
-			p.waiting--
-			if n.err != nil {
-				p.unsent(n.arrival, n.err)
-			} else {
-				p.send(p.adopt(n.line), n.arrival)
-			}
-			continue
-		}
-		n.release()
+// pumped takes what a pump has read.
+func (p *Prober) pumped(n *note) {
+	switch c := n.conn; {
+	case c.closed:
+	case n.err != nil:
+		p.lose(c, n.err)
+	default:
+		p.got(c, n.piece.Bytes[:n.piece.Length], n.piece.Arrived)
 	}
+}
+
+// dialEnded sends the arrival that waited for a dial, or records that it failed.
+func (p *Prober) dialEnded(n *note) {
+	p.waiting--
+	if n.err != nil {
+		p.unsent(n.arrival, n.err)
+		return
+	}
+	p.send(p.adopt(n.line), n.arrival)
 }
 
 // dial dials for an arrival, within its requestTimeout.
@@ -91,6 +92,7 @@ func (p *Prober) dial(ctx context.Context, d *dial.Dialer, a *arrival) {
 		defer cancel()
 		line, err := d.Dial(ctx, 0, greeting)
 		p.notify(note{
+			prober:  p,
 			arrival: a,
 			line:    line,
 			err:     err,
@@ -134,7 +136,7 @@ func (p *Prober) flush(c *probeConn) {
 func (p *Prober) receive(c *probeConn) {
 	p.flush(c)
 	if c.secured != nil {
-		c.secured.Begin()
+		c.secured.Begin(true)
 	}
 	for !c.closed {
 		n, stamp, err := p.read(c)
@@ -147,9 +149,6 @@ func (p *Prober) receive(c *probeConn) {
 			p.lose(c, io.EOF)
 		default:
 			p.got(c, p.in[:n], stamp)
-			if n < len(p.in) && c.secured == nil {
-				return
-			}
 		}
 	}
 }
@@ -173,10 +172,10 @@ func (p *Prober) got(c *probeConn, in []byte, stamp int64) {
 			return
 		case c.asking:
 			c.asking = false
-		case c.arrival == nil || len(in) > 0:
+		case c.arrival == nil:
 			p.lose(c, dial.ErrUnexpectedReply)
-		default:
-			p.replied(c, p.land(c), reply, stamp)
+		default: // the stamp is that of the last byte: of a push message, if one follows
+			p.replied(c, p.land(c), reply, stamp, len(in) == 0)
 		}
 	}
 }
@@ -191,14 +190,18 @@ func (p *Prober) land(c *probeConn) *arrival {
 	return a
 }
 
-// lose closes a broken connection, and the idle ones, which lead to the same server. The next
-// arrival dials a new one.
+// lose closes a broken connection, and the idle ones to the same server. The next arrival dials a
+// new one.
 func (p *Prober) lose(c *probeConn, err error) {
 	if c.closed {
 		return
 	}
 	p.drop(c)
-	p.closeIdle()
+	for _, idle := range slices.Clone(p.idle) {
+		if idle.address == c.address {
+			p.drop(idle)
+		}
+	}
 	if c.arrival != nil {
 		p.broken(p.land(c), err)
 	}
@@ -269,7 +272,16 @@ func (p *Prober) putIdle(c *probeConn) {
 	p.idle = append(p.idle, c)
 }
 
-func (p *Prober) closeIdle() {
+// begin takes the connection of Establish.
+func (p *Prober) begin() {
+	if p.first != nil {
+		p.putIdle(p.adopt(*p.first))
+		p.first = nil
+	}
+}
+
+// end closes the idle connections: the others are none any more.
+func (p *Prober) end() {
 	for len(p.idle) > 0 {
 		p.drop(p.idle[0])
 	}

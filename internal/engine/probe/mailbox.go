@@ -7,22 +7,24 @@ import (
 	"github.com/redquake/redquake/internal/engine/socket"
 )
 
-// mailbox holds what other goroutines tell a prober, and wakes it up.
+// mailbox holds what other goroutines tell a loop, and wakes it up.
 type mailbox struct {
 	mu     sync.Mutex
 	list   []note
 	closed bool
-	poll   socket.Poller // nil before Prepare
+	poll   socket.Poller // nil before Open
 }
 
 // note tells that a connection was dialled, or that a dial failed; or what a pump has read.
 type note struct {
-	arrival *arrival // that waited for the dial; nil = none
+	prober  *Prober
+	arrival *arrival // that waited for the dial
 	line    dial.Line
-	err     error
 
-	conn  *probeConn // of a pump
+	conn  *probeConn // of a pump; nil = of a dial
 	piece *socket.Piece
+
+	err error
 }
 
 // notify delivers a note. Once the mailbox is closed, it closes the connection.
@@ -39,7 +41,7 @@ func (m *mailbox) notify(n note) {
 	}
 }
 
-// nudge wakes the prober up.
+// nudge wakes the loop up.
 func (m *mailbox) nudge() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

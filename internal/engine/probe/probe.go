@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
-	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -32,9 +32,7 @@ const WholeTarget = -1
 // Prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses
 // an idle connection or, if there is none, dials a new one, even while older dials hang: the
 // instant at which the server first serves a new client is measured within one arrival interval.
-//
-// It is an event loop of its own: a goroutine for each request costs three times the CPU, as Go's
-// scheduler wakes up a thread for it and another one that looks for more. Other goroutines dial.
+// A Loop serves it.
 type Prober struct {
 	run *load.State
 	// of its shard when it was created, under which it is recorded; or wholeTarget
@@ -47,17 +45,16 @@ type Prober struct {
 	gaps        *gaps.Shared
 	maxInFlight int64 // concurrent arrivals
 
-	turns socket.Turns
+	next int64 // number of the next arrival
 	dials
 	conns
-	reading
-	mailbox
+	*common            // with the other probes of the loop
+	first   *dial.Line // by Establish
 }
 
 // dials are those for arrivals that found no idle connection.
 type dials struct {
-	dialing context.Context // ends when the run is aborted
-	waiting int64           // arrivals for which a connection is being dialled
+	waiting int64 // arrivals for which a connection is being dialled
 	// those that the server has accepted and not replied to; replaced when the primary changes
 	greeting *atomic.Int64
 	greeted  string // the primary that greeting counts for; "" = the target's addresses
@@ -65,18 +62,9 @@ type dials struct {
 
 // conns are a prober's connections.
 type conns struct {
-	byNumber map[int32]*probeConn
-	dialled  int32        // connections so far, which numbers them
-	idle     []*probeConn // the one that was used last goes first
-	flying   []*probeConn // with a request in flight, in the order of their deadlines
-	renewed  int64        // when one was last closed because its server refused writes
-}
-
-// reading is what a prober reads with.
-type reading struct {
-	receiver socket.Receiver
-	in       [4 << 10]byte
-	wall     clock.WallOffset
+	idle    []*probeConn // the one that was used last goes first
+	flying  []*probeConn // with a request in flight, in the order of their deadlines
+	renewed int64        // when one was last closed because its server refused writes
 }
 
 // New creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the
@@ -115,7 +103,6 @@ func New(n *load.State, shard int, tag string) (*Prober, error) {
 		gaps:        gaps.NewShared(gaps.NewThresholds(1, 0, threshold), false),
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8,
 		dials:       dials{greeting: new(atomic.Int64)},
-		conns:       conns{byNumber: map[int32]*probeConn{}},
 	}, nil
 }
 
@@ -124,57 +111,15 @@ func (p *Prober) Key() string {
 	return p.key
 }
 
-// Prepare makes the poller of Run, unless there is one.
-func (p *Prober) Prepare() (err error) {
-	p.mu.Lock() // Establish may be called from elsewhere
-	defer p.mu.Unlock()
-	if p.poll == nil {
-		p.poll, err = p.run.NewPoller()
-	}
-	return err
-}
-
-// Run sends each arrival, until none is left or probing ends. It returns once none is in flight;
-// the end of ctx abandons those.
-func (p *Prober) Run(ctx, probing context.Context) {
-	p.dialing = ctx
-	stop := context.AfterFunc(probing, p.nudge)
-	defer stop()
-	defer p.closeIdle()
-	next := int64(0)
+// issue sends the arrivals that are due, and returns when it must be called again.
+func (p *Prober) issue() int64 {
 	for {
-		p.drainNotes()
-		due := clock.Never
-		if probing.Err() == nil {
-			due = p.issue(&next)
-		}
-		if ctx.Err() != nil {
-			p.abandon()
-		}
-		until := min(due, p.expire(p.run.Now()))
-		if due == clock.Never && p.inFlight() == 0 {
-			return
-		}
-		now := p.run.Now()
-		p.turns.Yield(now)
-		for _, e := range p.poll.Wait(now, until) {
-			if c := p.byNumber[e.Number]; c != nil {
-				p.receive(c)
-			}
-		}
-	}
-}
-
-// issue sends the arrivals that are due, of which the next has the number next, and returns when it
-// must be called again.
-func (p *Prober) issue(next *int64) int64 {
-	for {
-		due := p.pacer.Due(*next)
+		due := p.pacer.Due(p.next)
 		now := p.run.Now()
 		if due > now {
 			return due
 		}
-		*next++
+		p.next++
 		// dials that hang at one server must not delay dials to another
 		if primary := p.primary(); primary != p.greeted {
 			p.greeted, p.greeting = primary, new(atomic.Int64)
@@ -184,7 +129,7 @@ func (p *Prober) issue(next *int64) int64 {
 			p.settle(now, func(s *interval.Partial) { s.Dropped(0) })
 			continue
 		}
-		p.begin(&arrival{
+		p.start(&arrival{
 			due:     due,
 			began:   now,
 			request: p.Request(),
@@ -225,20 +170,22 @@ func (p *Prober) primary() string {
 // Establish establishes a connection for the first arrival, so that it does not have to dial,
 // unless there is one. It must be called before Run.
 func (p *Prober) Establish(ctx context.Context) error {
-	if len(p.list) > 0 {
+	if p.first != nil {
 		return nil
 	}
 	line, err := p.dialer().Dial(ctx, 0, nil)
 	if err == nil {
-		p.notify(note{line: line})
+		p.first = &line
 	}
 	return err
 }
 
-// Close closes the connections that are left.
+// Close closes a connection that was established and not used.
 func (p *Prober) Close() {
-	p.closeIdle()
-	p.mailbox.close()
+	if p.first != nil {
+		_ = p.first.Close()
+		p.first = nil
+	}
 }
 
 // Complete adds the probe's figures of the interval [from, to).

@@ -87,7 +87,22 @@ func start(
 		Recorder: interval.New(int64(100*time.Millisecond), 1, 0, 1),
 		Routes:   route.Routes{Tracker: layout, Dialer: &dial.Dialer{Timeout: time.Minute, Protocol: 3, TCP: network.Dial}},
 	}
-	state.Plan = &plan.Plan{
+	state.Plan = probePlan()
+	probe, err := New(state, WholeTarget, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := NewLoop(state, []*Prober{probe})
+	if err := loop.Open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(loop.Close)
+	return state, loop.Run
+}
+
+// probePlan is of 100 requests per second.
+func probePlan() *plan.Plan {
+	return &plan.Plan{
 		Pods: 1, Shape: plan.Shape{Duration: time.Minute}, Client: plan.Client{RequestTimeout: time.Minute},
 		Workload: plan.Workload{
 			Keyspace: plan.Keyspace{Prefix: "t:", Keys: 1000, Distribution: plan.Uniform},
@@ -95,15 +110,6 @@ func start(
 		},
 		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
 	}
-	probe, err := New(state, WholeTarget, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := probe.Prepare(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(probe.Close)
-	return state, probe.Run
 }
 
 // closed closes intervals from, from+1, ..., to-1 and adds up what the probe recorded in them.

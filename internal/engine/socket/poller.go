@@ -26,8 +26,13 @@ type Poller interface {
 	Close()
 }
 
-// Event reports that the connection with this number can be read, or was closed.
-type Event struct{ Number, Generation int32 }
+// Event reports that the connection with this number can be read.
+type Event struct {
+	Number, Generation int32
+	// Ended tells that nothing more will arrive. There is no further event, so that all has to be read,
+	// until the end.
+	Ended bool
+}
 
 // portablePoller waits on channels only and watches no socket: every connection uses a pump.
 type portablePoller struct {

@@ -127,7 +127,11 @@ func (p *epoll) wait(in, timeout int) []Event {
 			_, _ = unix.Read(p.waker, count[:])
 			p.woken.Store(false)
 		default:
-			ready = append(ready, Event{e.Fd, e.Pad})
+			ready = append(ready, Event{
+				Number:     e.Fd,
+				Generation: e.Pad,
+				Ended:      e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0,
+			})
 		}
 	}
 	return ready

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stampedConn is a TCP connection on Go's poller that reads the kernel's stamps: for probes, and
-// below TLS. One goroutine at a time may read.
+// stampedConn is a TCP connection on Go's poller that reads the kernel's stamps: until an event loop
+// takes it, and below TLS. One goroutine at a time may read.
 type stampedConn struct {
 	*net.TCPConn
 	raw      syscall.RawConn

@@ -15,6 +15,7 @@ type TLS struct {
 	conn    *tls.Conn
 	below   *stampedConn
 	socket  FD
+	whole   bool   // read until there is nothing more
 	drained bool   // the last read returned all that there was
 	out     []byte // encrypted, to be sent
 }
@@ -48,9 +49,10 @@ func (t *TLS) Read(p []byte) (n int, stamp int64, err error) {
 	return n, t.below.Stamp(), err
 }
 
-// Begin notes that data may have arrived.
-func (t *TLS) Begin() {
-	t.drained = false
+// Begin notes that data may have arrived. ended is that of the event: of a connection that has ended,
+// even a read of less than was asked for does not tell that there is nothing more.
+func (t *TLS) Begin(ended bool) {
+	t.drained, t.whole = false, ended
 }
 
 // Seal encrypts p and returns what must be sent. It is valid until the next call.
@@ -85,7 +87,7 @@ func (t *TLS) receive(p []byte) (int, error) {
 	case n == 0:
 		return 0, io.EOF
 	}
-	t.drained = n < len(p)
+	t.drained = n < len(p) && !t.whole
 	t.below.stamp.Store(stamp)
 	return n, nil
 }

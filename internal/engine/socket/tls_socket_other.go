@@ -16,7 +16,7 @@ func TLSOf(net.Conn) (*TLS, *net.TCPConn) {
 func (*TLS) Take(FD) {}
 
 // Begin does nothing.
-func (*TLS) Begin() {}
+func (*TLS) Begin(bool) {}
 
 // Read fails.
 func (*TLS) Read([]byte) (int, int64, error) {
