@@ -119,7 +119,7 @@ type LoadShape struct {
 	// Even: at equal distances, so that queues have their least length.
 	// Poisson: at random, as from many independent users: distances are distributed exponentially, the
 	// number of requests in a second varies, and rate is its mean.
-	// Above 8,000/s of each event loop of a load pod those of either within half a millisecond follow
+	// Above 4,000/s of each event loop of a load pod those of either within half a millisecond follow
 	// each other after 10 us.
 	// Defaults to Even.
 	// +optional

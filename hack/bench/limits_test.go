@@ -37,6 +37,15 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestEveryToolIsCompared: each of the others may be the best of a case, so each has a ratio.
+func TestEveryToolIsCompared(t *testing.T) {
+	for _, tool := range tools(t.Context(), "", &options{}) {
+		if !slices.Contains(ours, tool.name) && !slices.Contains(pairs, [2]string{nameRedquake, tool.name}) {
+			t.Errorf("redquake is not compared with %s", tool.name)
+		}
+	}
+}
+
 func TestLimitTable(t *testing.T) {
 	cpu := func(of string, ratioOf, low, high float64) ratio {
 		return ratio{Case: of, Figure: figureCPU, One: nameRedquake, Other: nameFloor, Ratio: ratioOf, Low: low, High: high}

@@ -65,11 +65,13 @@ func summarize(w *work, tool string, runs []run) result {
 	}
 }
 
-// pairs are the tools that are compared.
+// pairs are the tools that are compared: redquake with all others, any of which may be the best of a
+// case, and what it costs to do more or less.
 var pairs = [][2]string{
 	{nameRedquake, nameMemtier},
 	{nameRedquake, nameRedisBenchmark},
 	{nameRedquake, nameValkey},
+	{nameRedquake, nameResp},
 	{nameRedquake, nameGoRedis},
 	{nameRedquake, nameFloor},
 	{nameRedquake, nameOff},

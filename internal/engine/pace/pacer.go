@@ -41,7 +41,7 @@ type Pacer struct {
 const (
 	longestTick = int64(500 * time.Microsecond)
 	mostPerTick = 8                            // arrivals of a loop
-	fewPerTick  = 4                            // with fewer, bounds of gaps widen for little CPU
+	fewPerTick  = 2                            // with fewer they share no wake-up
 	spacing     = int64(10 * time.Microsecond) // of the arrivals in a tick: it takes as long to send one
 )
 
