@@ -180,18 +180,22 @@ func instants(iv *record.Interval, step int64) [4]struct{ at, near *int64 } {
 func (t Table) AppendHistograms(b []byte) []byte {
 	for i := 0; i < len(t.Intervals); i += t.Every {
 		for _, h := range t.Intervals[i].Histograms() {
-			b = codec.AppendUint(b, uint64(len(*h)))
+			b = codec.AppendUint(b, uint64(h.Used()))
 			next := 0
 			for _, c := range *h {
-				b = codec.AppendUint(b, uint64(int(c.Index)-next))
-				next = int(c.Index) + 1
+				if c.Count > 0 {
+					b = codec.AppendUint(b, uint64(int(c.Index)-next))
+					next = int(c.Index) + 1
+				}
 			}
 		}
 	}
 	for i := 0; i < len(t.Intervals); i += t.Every {
 		for _, h := range t.Intervals[i].Histograms() {
 			for _, c := range *h {
-				b = codec.AppendUint(b, uint64(c.Count))
+				if c.Count > 0 {
+					b = codec.AppendUint(b, uint64(c.Count))
+				}
 			}
 		}
 	}
