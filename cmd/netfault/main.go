@@ -1,0 +1,78 @@
+//go:build linux
+
+// Command netfault drops packets of the pod in which it runs. The operator adds it to a pod as an
+// ephemeral container with the capability NET_ADMIN, and then runs it there: package netfault has
+// its arguments. As a file it has that capability as well, so that users other than root can run
+// it: it is a program of its own as it cannot be started without.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redquake/redquake/internal/netfault"
+	"github.com/redquake/redquake/internal/netfault/kernel"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "netfault:", err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string, output io.Writer) error {
+	if len(arguments) == 0 {
+		return fmt.Errorf("no verb: %s, %s, %s and %s are possible", netfault.VerbSleep,
+			netfault.VerbHold, netfault.VerbRelease, netfault.VerbShow)
+	}
+	switch verb, rest := arguments[0], arguments[1:]; verb {
+	case netfault.VerbSleep:
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		<-ctx.Done()
+		return nil
+	case netfault.VerbHold:
+		rule, err := netfault.ParseHold(rest)
+		if err != nil {
+			return err
+		}
+		state, err := kernel.Hold(rule)
+		return show(output, state, err)
+	case netfault.VerbShow:
+		id, err := only(verb, rest)
+		if err != nil {
+			return err
+		}
+		state, err := kernel.Show(id)
+		return show(output, state, err)
+	case netfault.VerbRelease:
+		id, err := only(verb, rest)
+		if err != nil {
+			return err
+		}
+		return kernel.Release(id)
+	default:
+		return fmt.Errorf("%q is no verb", verb)
+	}
+}
+
+func only(verb string, arguments []string) (string, error) {
+	if len(arguments) != 1 {
+		return "", errors.New(verb + " needs the ID of a fault")
+	}
+	return arguments[0], nil
+}
+
+func show(output io.Writer, state netfault.State, err error) error {
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(output).Encode(state)
+}

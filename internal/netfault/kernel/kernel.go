@@ -1,0 +1,345 @@
+//go:build linux
+
+// Package kernel drops packets of a network namespace by nftables. What it sets has a timeout: the
+// kernel lifts it by itself, whatever has become of the process.
+//
+// A fault has a table of its own, with a chain for each direction and three sets. gate holds the
+// transport protocols whose packets are dropped; its elements have the timeout, so that a gate
+// without elements is open. peers4 and peers6 hold addresses. ICMPv6 is never dropped: it finds the
+// neighbors.
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/redquake/redquake/internal/netfault"
+)
+
+// prefix of the names of tables; the rest is the fault's ID.
+const prefix = "redquake-"
+
+// beforeAll is a priority before connection tracking: what is dropped leaves no trace there.
+var beforeAll = nftables.ChainPriorityRef(-300)
+
+// protocols are those whose packets are dropped.
+var protocols = []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_SCTP}
+
+// tables of a namespace, over one connection to the kernel.
+type tables struct{ conn *nftables.Conn }
+
+// Hold drops packets by a rule from now on for its time, or goes on with that: the peers are those
+// of this rule then, and nothing passes in between. Directions and share of a fault do not change.
+// Where all peers but some are cut off, the gateways are spared as well: the kubelet would restart
+// a container that its probes do not reach.
+func Hold(r *netfault.Rule) (netfault.State, error) {
+	return in(func(t tables) (netfault.State, error) {
+		if err := r.Check(); err != nil {
+			return netfault.State{}, err
+		}
+		exists, err := t.exists(r.ID)
+		if err != nil {
+			return netfault.State{}, err
+		}
+		if r.Except {
+			spared, err := gateways()
+			if err != nil {
+				return netfault.State{}, err
+			}
+			r.Peers = append(r.Peers, spared...)
+		}
+		if exists {
+			err = t.renew(r)
+		} else {
+			err = t.create(r)
+		}
+		if err != nil {
+			return netfault.State{}, fmt.Errorf("set the rules of fault %s: %w", r.ID, err)
+		}
+		return t.state(r.ID)
+	})
+}
+
+// Release drops nothing more for a fault, and removes its rules.
+func Release(id string) error {
+	_, err := in(func(t tables) (netfault.State, error) {
+		exists, err := t.exists(id)
+		if err != nil || !exists {
+			return netfault.State{}, err
+		}
+		t.conn.DelTable(tableOf(id))
+		err = t.conn.Flush()
+		if errors.Is(err, os.ErrNotExist) { // another process was faster
+			err = nil
+		}
+		return netfault.State{}, err
+	})
+	return err
+}
+
+// Show returns what the kernel does for a fault.
+func Show(id string) (netfault.State, error) {
+	return in(func(t tables) (netfault.State, error) {
+		exists, err := t.exists(id)
+		if err != nil || !exists {
+			return netfault.State{}, err
+		}
+		return t.state(id)
+	})
+}
+
+func in(do func(tables) (netfault.State, error)) (netfault.State, error) {
+	conn, err := nftables.New(nftables.AsLasting())
+	if err != nil {
+		return netfault.State{}, fmt.Errorf("connect to nftables: %w", err)
+	}
+	defer func() { _ = conn.CloseLasting() }()
+	return do(tables{conn})
+}
+
+func tableOf(id string) *nftables.Table {
+	return &nftables.Table{Family: nftables.TableFamilyINet, Name: prefix + id}
+}
+
+func (t tables) exists(id string) (bool, error) {
+	all, err := t.conn.ListTablesOfFamily(nftables.TableFamilyINet)
+	if err != nil {
+		return false, fmt.Errorf("list the tables of nftables: %w", err)
+	}
+	return slices.ContainsFunc(all, func(other *nftables.Table) bool {
+		return other.Name == prefix+id
+	}), nil
+}
+
+// sets are those of a table.
+type sets struct{ gate, peers4, peers6 *nftables.Set }
+
+func setsOf(table *nftables.Table) sets {
+	return sets{
+		gate: &nftables.Set{
+			Table:      table,
+			Name:       "gate",
+			KeyType:    nftables.TypeInetProto,
+			HasTimeout: true,
+			Timeout:    netfault.Longest, // of an element that has none
+		},
+		peers4: &nftables.Set{Table: table, Name: "peers4", KeyType: nftables.TypeIPAddr},
+		peers6: &nftables.Set{Table: table, Name: "peers6", KeyType: nftables.TypeIP6Addr},
+	}
+}
+
+// create makes the table of a rule, in one transaction.
+func (t tables) create(r *netfault.Rule) error {
+	table := t.conn.AddTable(tableOf(r.ID))
+	of := setsOf(table)
+	for _, set := range []*nftables.Set{of.gate, of.peers4, of.peers6} {
+		if err := t.conn.AddSet(set, nil); err != nil {
+			return err
+		}
+	}
+	for _, d := range directionsOf(r) {
+		chain := t.conn.AddChain(&nftables.Chain{
+			Name:     d.name,
+			Table:    table,
+			Type:     nftables.ChainTypeFilter,
+			Hooknum:  d.hook,
+			Priority: beforeAll,
+		})
+		t.conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: d.acceptLoopback()})
+		for _, f := range []family{ipv4, ipv6} {
+			t.conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: d.drop(f, of, r)})
+		}
+	}
+	if err := t.fill(of, r); err != nil {
+		return err
+	}
+	return t.conn.Flush()
+}
+
+// renew replaces peers and timeouts, in one transaction: an element that is added again keeps its
+// timeout.
+func (t tables) renew(r *netfault.Rule) error {
+	of := setsOf(tableOf(r.ID))
+	for _, set := range []*nftables.Set{of.gate, of.peers4, of.peers6} {
+		t.conn.FlushSet(set)
+	}
+	if err := t.fill(of, r); err != nil {
+		return err
+	}
+	return t.conn.Flush()
+}
+
+// fill adds the elements of a rule to sets without any.
+func (t tables) fill(of sets, r *netfault.Rule) error {
+	closed := make([]nftables.SetElement, len(protocols))
+	for i, protocol := range protocols {
+		closed[i] = nftables.SetElement{Key: []byte{protocol}, Timeout: r.For}
+	}
+	four, six := elements(r.Peers)
+	return errors.Join(t.add(of.gate, closed), t.add(of.peers4, four), t.add(of.peers6, six))
+}
+
+func (t tables) add(set *nftables.Set, all []nftables.SetElement) error {
+	for some := range slices.Chunk(all, 256) { // a message of netlink has at most 64 KiB
+		if err := t.conn.SetAddElements(set, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func elements(peers []netip.Addr) (four, six []nftables.SetElement) {
+	seen := map[netip.Addr]bool{}
+	for _, peer := range peers {
+		peer = peer.Unmap().WithZone("")
+		if seen[peer] {
+			continue
+		}
+		seen[peer] = true
+		element := nftables.SetElement{Key: peer.AsSlice()}
+		if peer.Is4() {
+			four = append(four, element)
+		} else {
+			six = append(six, element)
+		}
+	}
+	return four, six
+}
+
+// state reads what the table of a fault does.
+func (t tables) state(id string) (netfault.State, error) {
+	table := tableOf(id)
+	state := netfault.State{Exists: true}
+	gate, err := t.conn.GetSetElements(setsOf(table).gate)
+	if err != nil {
+		return netfault.State{}, fmt.Errorf("read the gate of fault %s: %w", id, err)
+	}
+	for _, element := range gate {
+		state.Left = max(state.Left, element.Expires)
+	}
+	for name, dropped := range map[string]*uint64{
+		chainIn:  &state.DroppedIn,
+		chainOut: &state.DroppedOut,
+	} {
+		rules, err := t.conn.GetRules(table, &nftables.Chain{Name: name, Table: table})
+		if errors.Is(err, os.ErrNotExist) { // not a direction of this fault
+			continue
+		} else if err != nil {
+			return netfault.State{}, fmt.Errorf("read the rules of fault %s: %w", id, err)
+		}
+		for _, rule := range rules {
+			for _, e := range rule.Exprs {
+				if counter, ok := e.(*expr.Counter); ok {
+					*dropped += counter.Packets
+				}
+			}
+		}
+	}
+	return state, nil
+}
+
+const (
+	chainIn  = "in"
+	chainOut = "out"
+)
+
+// direction is a chain, and where a packet in it has the name of the interface and the address of
+// the peer.
+type direction struct {
+	name      string
+	hook      *nftables.ChainHook
+	device    expr.MetaKey
+	addressAt func(family) uint32
+}
+
+func directionsOf(r *netfault.Rule) []direction {
+	var all []direction
+	if r.In {
+		all = append(all, direction{
+			chainIn, nftables.ChainHookInput, expr.MetaKeyIIFNAME,
+			func(f family) uint32 { return f.source },
+		})
+	}
+	if r.Out {
+		all = append(all, direction{
+			chainOut, nftables.ChainHookOutput, expr.MetaKeyOIFNAME,
+			func(f family) uint32 { return f.source + f.length },
+		})
+	}
+	return all
+}
+
+// family is a version of IP, and where a packet of it has its addresses.
+type family struct {
+	protocol       byte
+	source, length uint32
+	peers          func(sets) *nftables.Set
+}
+
+// The addresses of a header: RFC 791, 3.1 and RFC 8200, 3.
+var (
+	ipv4 = family{unix.NFPROTO_IPV4, 12, 4, func(of sets) *nftables.Set { return of.peers4 }}
+	ipv6 = family{unix.NFPROTO_IPV6, 8, 16, func(of sets) *nftables.Set { return of.peers6 }}
+)
+
+// acceptLoopback accepts what the pod sends to itself: probes by exec, and what the pod's containers
+// tell one another.
+func (d direction) acceptLoopback() []expr.Any {
+	name := make([]byte, unix.IFNAMSIZ)
+	copy(name, "lo")
+	return []expr.Any{
+		&expr.Meta{Key: d.device, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: name},
+		&expr.Verdict{Kind: expr.VerdictAccept},
+	}
+}
+
+// drop drops the packets of a version of IP.
+func (d direction) drop(f family, of sets, r *netfault.Rule) []expr.Any {
+	peers := f.peers(of)
+	all := []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.protocol}},
+		&expr.Payload{
+			DestRegister: 1,
+			Base:         expr.PayloadBaseNetworkHeader,
+			Offset:       d.addressAt(f),
+			Len:          f.length,
+		},
+		&expr.Lookup{SourceRegister: 1, SetName: peers.Name, SetID: peers.ID, Invert: r.Except},
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Lookup{SourceRegister: 1, SetName: of.gate.Name, SetID: of.gate.ID},
+	}
+	if r.Share < netfault.Whole {
+		all = append(all, atRandom(r.Share)...)
+	}
+	return append(all, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
+}
+
+// atRandom passes a share of the packets to the expressions after it. The number is drawn in the
+// byte order of the host, and compared byte by byte.
+func atRandom(share int) []expr.Any {
+	return []expr.Any{
+		&expr.Numgen{Register: 1, Type: unix.NFT_NG_RANDOM, Modulus: netfault.Whole},
+		&expr.Byteorder{
+			SourceRegister: 1,
+			DestRegister:   1,
+			Op:             expr.ByteorderHton,
+			Len:            4,
+			Size:           4,
+		},
+		&expr.Cmp{
+			Op:       expr.CmpOpLt,
+			Register: 1,
+			Data:     binary.BigEndian.AppendUint32(nil, uint32(share)),
+		},
+	}
+}

@@ -1,0 +1,129 @@
+// Package netfault is the contract between the operator and the program in a pod that drops packets
+// of the pod: its arguments and its output. Package kernel drops them.
+package netfault
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// Longest is how long the kernel drops packets at most before Hold has to be repeated. It is by how
+	// much a fault outlasts whatever should have ended it.
+	Longest = 10 * time.Second
+	// Whole is the share of all packets.
+	Whole = 10000
+	// MostAddresses is how many peers a rule has at most.
+	MostAddresses = 2048
+)
+
+// Rule is which packets of a pod are dropped.
+type Rule struct {
+	ID      string       // of the fault: lower case letters, digits and dashes, at most 63
+	In, Out bool         // packets that the pod receives; packets that it sends
+	Peers   []netip.Addr // whose packets are dropped; with Except: all packets but those of the peers
+	Except  bool
+	Share   int           // how many of Whole packets are dropped, at random, in each direction
+	For     time.Duration // after which the kernel stops that by itself; at most Longest
+}
+
+var identity = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// Check returns why a rule cannot be held.
+func (r *Rule) Check() error {
+	switch {
+	case !identity.MatchString(r.ID):
+		return fmt.Errorf("%q is no ID of a fault", r.ID)
+	case !r.In && !r.Out:
+		return errors.New("no direction is set")
+	case len(r.Peers) == 0 && !r.Except:
+		return errors.New("there are no peers")
+	case len(r.Peers) > MostAddresses:
+		return fmt.Errorf("there are %d peers, and at most %d are possible", len(r.Peers), MostAddresses)
+	case r.Share < 1 || r.Share > Whole:
+		return fmt.Errorf("the share is %d of %d packets", r.Share, Whole)
+	case r.For < time.Millisecond || r.For > Longest:
+		return fmt.Errorf("it is to last %v, and must last between 1ms and %v", r.For, Longest)
+	}
+	for _, peer := range r.Peers {
+		if !peer.IsValid() {
+			return errors.New("a peer has no address")
+		}
+	}
+	return nil
+}
+
+// The verbs of the program.
+const (
+	VerbSleep   = "sleep"   // waits until it is terminated: what the container runs
+	VerbHold    = "hold"    // drops packets by the rule in the arguments, or goes on with that
+	VerbRelease = "release" // ends that
+	VerbShow    = "show"    // returns the state
+)
+
+// HoldArguments are the arguments for Hold of a rule.
+func HoldArguments(r *Rule) []string {
+	peers := make([]string, len(r.Peers))
+	for i, peer := range r.Peers {
+		peers[i] = peer.String()
+	}
+	return []string{
+		VerbHold, r.ID, strconv.FormatBool(r.In), strconv.FormatBool(r.Out),
+		strconv.FormatBool(r.Except), strconv.Itoa(r.Share), r.For.String(), strings.Join(peers, ","),
+	}
+}
+
+// ParseHold reads the output of HoldArguments, without the verb.
+func ParseHold(arguments []string) (*Rule, error) {
+	if len(arguments) != 7 {
+		return nil, fmt.Errorf(
+			"%s needs 7 arguments, not %d: an ID, whether packets in, whether packets out, whether all but the "+
+				"peers, a share, a duration, and the addresses of the peers", VerbHold, len(arguments))
+	}
+	r := &Rule{ID: arguments[0]}
+	var failed [5]error
+	r.In, failed[0] = strconv.ParseBool(arguments[1])
+	r.Out, failed[1] = strconv.ParseBool(arguments[2])
+	r.Except, failed[2] = strconv.ParseBool(arguments[3])
+	r.Share, failed[3] = strconv.Atoi(arguments[4])
+	r.For, failed[4] = time.ParseDuration(arguments[5])
+	if err := errors.Join(failed[:]...); err != nil {
+		return nil, err
+	}
+	if arguments[6] != "" {
+		for text := range strings.SplitSeq(arguments[6], ",") {
+			peer, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, fmt.Errorf("address of a peer: %w", err)
+			}
+			r.Peers = append(r.Peers, peer.Unmap())
+		}
+	}
+	return r, r.Check()
+}
+
+// State is what the kernel does for a fault: the output of hold and show, as JSON.
+type State struct {
+	// there are rules, also if they drop nothing any more
+	Exists bool `json:"exists"`
+	// for how long packets are still dropped, at most; 0 = they are not
+	Left time.Duration `json:"leftNanoseconds"`
+	// packets that were dropped since the rules are there
+	DroppedIn  uint64 `json:"droppedIn"`
+	DroppedOut uint64 `json:"droppedOut"`
+}
+
+// ParseState reads the output of hold and show.
+func ParseState(output []byte) (State, error) {
+	var s State
+	if err := json.Unmarshal(output, &s); err != nil {
+		return State{}, fmt.Errorf("read the state %.200q: %w", output, err)
+	}
+	return s, nil
+}
