@@ -18,7 +18,6 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/agenttest"
-	"github.com/redquake/redquake/internal/testing/intervals"
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
@@ -189,7 +188,7 @@ func same(t *testing.T, want, got *merged.Series) {
 			want.Complete())
 	}
 	for i := range want.Len() {
-		if diff := cmp.Diff(want.At(i), got.At(i), intervals.Used); diff != "" {
+		if diff := cmp.Diff(want.At(i), got.At(i)); diff != "" {
 			t.Fatalf("interval %d (-want +got)\n%s", i, diff)
 		}
 	}

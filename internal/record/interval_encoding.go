@@ -111,12 +111,9 @@ func appendOp(dst []byte, op *Op) []byte {
 	}
 	dst = AppendClasses(dst, &op.Errors)
 	for _, h := range op.Histograms() {
-		dst = codec.AppendUint(dst, uint64(h.Used()))
+		dst = codec.AppendUint(dst, uint64(len(*h)))
 		next := 0
 		for _, c := range *h {
-			if c.Count == 0 {
-				continue
-			}
 			dst = codec.AppendUint(dst, uint64(int(c.Index)-next))
 			dst = codec.AppendUint(dst, uint64(c.Count))
 			next = int(c.Index) + 1
@@ -134,24 +131,27 @@ func readOp(r *codec.Reader, op *Op) {
 	for _, h := range op.Histograms() {
 		n := r.Count(2)
 		*h = slices.Grow((*h)[:0], n)[:n]
-		readBuckets(r, *h)
+		next := uint64(0)
+		for i := range *h {
+			(*h)[i], next = readBucket(r, next)
+		}
 	}
 }
 
-// readBuckets reads cells, whose indices ascend from next on.
-func readBuckets(r *codec.Reader, cells histogram.Buckets) {
-	next := uint64(0)
-	for i := range cells {
-		step, count := r.Uint(), r.Uint()
-		index := next + step
-		if step >= histogram.Cells || index >= histogram.Cells || count-1 >= math.MaxUint32 {
-			r.Fail("cell %d with count %d: there are %d cells, with counts from 1 to %d", index, count,
-				histogram.Cells, uint32(math.MaxUint32))
-			return
-		}
-		cells[i] = histogram.Bucket{Index: uint16(index), Count: uint32(count)}
-		next = index + 1
+// bucket reads one cell, whose index is at least next, and returns the minimum index of the
+// following cell.
+func readBucket(r *codec.Reader, next uint64) (histogram.Bucket, uint64) {
+	step, count := r.Uint(), r.Uint()
+	index := next + step
+	if step >= histogram.Cells || index >= histogram.Cells {
+		r.Fail("cell %d outside the layout", index)
+		return histogram.Bucket{}, 0
 	}
+	if count == 0 || count > math.MaxUint32 {
+		r.Fail("cell with count %d", count)
+		return histogram.Bucket{}, 0
+	}
+	return histogram.Bucket{Index: uint16(index), Count: uint32(count)}, index + 1
 }
 
 // AppendClasses writes a bit set of the non-zero classes, followed by their counts.

@@ -8,22 +8,12 @@ import (
 
 // Add adds the counts of another interval, or of another pod.
 func (c *Counts) Add(from *Counts) {
-	// One by one: the operator does this for each operation of each interval of each pod.
-	c.OK += from.OK
-	c.Sent += from.Sent
-	c.Due += from.Due
-	c.BytesOut += from.BytesOut
-	c.BytesIn += from.BytesIn
-	c.Fail += from.Fail
-	c.Unknown += from.Unknown
-	c.Dropped += from.Dropped
-	c.Drained += from.Drained
-	c.Missed += from.Missed
-	c.Redirected += from.Redirected
-	if from.Fail+from.Unknown > 0 {
-		for i := range c.Errors {
-			c.Errors[i] += from.Errors[i]
-		}
+	to, by := c.Figures(), from.Figures()
+	for i := range to {
+		*to[i] += *by[i]
+	}
+	for i := range c.Errors {
+		c.Errors[i] += from.Errors[i]
 	}
 }
 

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"errors"
 	"testing"
 
@@ -24,9 +23,7 @@ func TestDecodeIntervalRefuses(t *testing.T) {
 				{Index: histogram.Cells, Count: 1},
 			}
 		}),
-		"empty cell": bytes.Replace(
-			one(func(iv *Interval) { iv.Ops[0].Latency = histogram.Buckets{{Index: 105, Count: 77}} }),
-			[]byte{105, 77}, []byte{105, 0}, 1),
+		"empty cell": one(func(iv *Interval) { iv.Ops[0].Latency = histogram.Buckets{{Index: 5}} }),
 		"cells out of order": one(func(iv *Interval) {
 			iv.Ops[0].Latency = histogram.Buckets{
 				{Index: 5, Count: 1},

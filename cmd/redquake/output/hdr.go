@@ -78,9 +78,6 @@ func writeHDR(to io.Writer, series *merged.Series, from time.Duration) error {
 func (l *hdrLog) add(ops []record.Op) error {
 	for k, op := range ops {
 		for _, cell := range op.Latency {
-			if cell.Count == 0 {
-				continue
-			}
 			if err := l.ops[k].RecordValues(int64(cell.Highest()), int64(cell.Count)); err != nil {
 				return err
 			}

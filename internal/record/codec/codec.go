@@ -143,11 +143,6 @@ func (r *Reader) Uint() uint64 {
 		r.rest = r.rest[1:]
 		return uint64(v)
 	}
-	return r.large()
-}
-
-// large is Uint of a number of several bytes: apart, so that the compiler inlines the rest.
-func (r *Reader) large() uint64 {
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 {
 		r.Fail("number cut short or too long")

@@ -180,22 +180,18 @@ func instants(iv *record.Interval, step int64) [4]struct{ at, near *int64 } {
 func (t Table) AppendHistograms(b []byte) []byte {
 	for i := 0; i < len(t.Intervals); i += t.Every {
 		for _, h := range t.Intervals[i].Histograms() {
-			b = codec.AppendUint(b, uint64(h.Used()))
+			b = codec.AppendUint(b, uint64(len(*h)))
 			next := 0
 			for _, c := range *h {
-				if c.Count > 0 {
-					b = codec.AppendUint(b, uint64(int(c.Index)-next))
-					next = int(c.Index) + 1
-				}
+				b = codec.AppendUint(b, uint64(int(c.Index)-next))
+				next = int(c.Index) + 1
 			}
 		}
 	}
 	for i := 0; i < len(t.Intervals); i += t.Every {
 		for _, h := range t.Intervals[i].Histograms() {
 			for _, c := range *h {
-				if c.Count > 0 {
-					b = codec.AppendUint(b, uint64(c.Count))
-				}
+				b = codec.AppendUint(b, uint64(c.Count))
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bucket is one cell of a histogram: Index in the layout of Histogram.
+// Bucket is one non-empty cell of a histogram: Index in the layout of Histogram, Count > 0.
 type Bucket struct {
 	Index uint16
 	Count uint32
@@ -16,21 +16,10 @@ func (b Bucket) Highest() time.Duration {
 	return highest(int(b.Index))
 }
 
-// Buckets are a histogram's cells, ascending by Index, each at most once. Intervals carry this form:
-// merging is exact and encoding compact. Those of a pod are not empty; a sum of many has empty ones
-// between them, so that most cells are found without a search.
+// Buckets are a histogram's non-empty cells, ascending by Index, each at most once. Intervals carry
+// this form: merging is exact and encoding compact.
 // The zero value is an empty histogram.
 type Buckets []Bucket
-
-// Used is the number of cells that are not empty.
-func (b Buckets) Used() (n int) {
-	for _, c := range b {
-		if c.Count > 0 {
-			n++
-		}
-	}
-	return n
-}
 
 // Merge returns the sum of the histograms a and b. Counts of equal cells add up, to at most 2^32-1,
 // which no interval of a run reaches.
@@ -74,17 +63,12 @@ func mergeFew(a, b Buckets) Buckets {
 	}
 	var some [64]newCell // more of them are rare, and cost an allocation
 	added := some[:0]
-	at, first := 0, int(a[0].Index)
+	at := 0
 	for _, c := range b {
-		if i := int(c.Index) - first; i >= at && i < len(a) && a[i].Index == c.Index {
-			at = i // no cell is missing before it
-		} else {
-			at = search(a, at, c.Index)
-		}
-		switch {
-		case at < len(a) && a[at].Index == c.Index:
+		at = search(a, at, c.Index)
+		if at < len(a) && a[at].Index == c.Index {
 			a[at].Count = addSaturated(a[at].Count, c.Count)
-		case c.Count > 0:
+		} else {
 			added = append(added, newCell{at, c})
 		}
 	}
@@ -92,7 +76,6 @@ func mergeFew(a, b Buckets) Buckets {
 		return a
 	}
 	end := len(a)
-	grows := cap(a) < end+len(added)
 	a = extend(a, end+len(added))
 	// From the back, so that what is moved never overwrites what is still to be moved.
 	for i := len(added) - 1; i >= 0; i-- {
@@ -101,57 +84,19 @@ func mergeFew(a, b Buckets) Buckets {
 		a[from+i] = added[i].cell
 		end = from
 	}
-	if grows && len(a) >= leastFilled {
-		return fill(a)
-	}
 	return a
-}
-
-// leastFilled is the number of cells from which a sum is filled: smaller ones are cheap to search.
-const leastFilled = 64
-
-// fill adds the empty cells that are missing from the first cell on, as far as at least half of the
-// cells are used then: the cells of a sum of many are next to each other, apart from the lowest and
-// the highest ones.
-func fill(a Buckets) Buckets {
-	first, last, used := int(a[0].Index), 0, 0
-	for i, c := range a {
-		if c.Count > 0 {
-			used++
-		}
-		if int(c.Index)-first < 2*used {
-			last = i
-		}
-	}
-	span := int(a[last].Index) - first + 1
-	if span == last+1 {
-		return a
-	}
-	rest := a[last+1:]
-	filled := make(Buckets, span, roomFor(span+len(rest)))
-	for i := range filled {
-		filled[i].Index = uint16(first + i)
-	}
-	for _, c := range a[:last+1] {
-		filled[int(c.Index)-first] = c
-	}
-	return append(filled, rest...)
 }
 
 // extend makes a n cells long.
 func extend(a Buckets, n int) Buckets {
 	if cap(a) < n {
-		grown := make(Buckets, len(a), roomFor(n))
+		// A quarter more than needed: an interval is merged once per pod, and most of its cells are the
+		// same.
+		grown := make(Buckets, len(a), n+n/4)
 		copy(grown, a)
 		a = grown
 	}
 	return a[:n]
-}
-
-// roomFor is the capacity for n cells: a quarter more, as an interval is merged once per pod, and
-// most of its cells are the same.
-func roomFor(n int) int {
-	return n + n/4
 }
 
 // search returns the first position at or after from whose index is at least index, len(a) if there

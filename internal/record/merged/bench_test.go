@@ -1,13 +1,10 @@
 package merged
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/intervals"
 )
 
@@ -45,36 +42,4 @@ func BenchmarkAdd(b *testing.B) {
 		iv.Index++
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*pods), "ns/interval")
-}
-
-// BenchmarkAddPulls merges what 1,000 pods deliver: each 20 intervals at once, of ten operations with ten requests each.
-func BenchmarkAddPulls(b *testing.B) {
-	const pods, pull = 1000, 20
-	random := rand.New(rand.NewPCG(1, 1))
-	var made [64]record.Interval
-	for i := range made {
-		made[i] = record.NewInterval(0, 10)
-		for k := range made[i].Ops {
-			var latency histogram.Histogram
-			for range 10 {
-				latency.Record(int64(300e3 * math.Exp(0.5*random.NormFloat64())))
-			}
-			made[i].Ops[k].OK, made[i].Ops[k].Latency = 10, latency.AppendTo(nil)
-		}
-	}
-	names := make([]string, 10)
-	b.ReportAllocs()
-	for b.Loop() {
-		s := New("run", time.Time{}, 100*time.Millisecond, names, pods)
-		for pod := range pods {
-			for i := range int64(pull) {
-				iv := made[random.IntN(len(made))]
-				iv.Index = i
-				if err := s.Add(pod, &iv); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*pods*pull), "ns/interval")
 }

@@ -29,7 +29,6 @@ var sameSeries = cmp.Options{
 			(field.Name() == "first" || field.Name() == "busy")
 	}, cmp.Ignore()),
 	cmpopts.EquateEmpty(),
-	intervals.Used,
 }
 
 // difference returns that of cmp.Diff. It compares with reflect first, which is twenty times faster if the values are

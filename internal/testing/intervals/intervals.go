@@ -4,10 +4,7 @@ package intervals
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
@@ -196,16 +193,6 @@ func Draw(rng *rand.Rand, values int, middle, spread float64) histogram.Buckets 
 		h.Record(int64(middle * math.Exp(spread*rng.NormFloat64())))
 	}
 	return h.AppendTo(nil)
-}
-
-// Used compares histograms by the cells that are not empty: a sum has empty ones, depending on how it came about, and what
-// is decoded has none.
-var Used = cmp.FilterValues(
-	func(a, b histogram.Buckets) bool { return a.Used() < len(a) || b.Used() < len(b) },
-	cmp.Comparer(func(a, b histogram.Buckets) bool { return slices.Equal(used(a), used(b)) }))
-
-func used(b histogram.Buckets) histogram.Buckets {
-	return slices.DeleteFunc(slices.Clone(b), func(c histogram.Bucket) bool { return c.Count == 0 })
 }
 
 // Typical is what a pod records of 1,000 requests/s in 100 ms.
