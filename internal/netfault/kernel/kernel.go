@@ -54,7 +54,9 @@ func Hold(r *netfault.Rule) (netfault.State, error) {
 			if err != nil {
 				return netfault.State{}, err
 			}
-			r.Peers = append(r.Peers, spared...)
+			with := *r
+			with.Peers = slices.Concat(r.Peers, spared)
+			r = &with
 		}
 		if exists {
 			err = t.renew(r)
@@ -136,9 +138,12 @@ func setsOf(table *nftables.Table) sets {
 	}
 }
 
-// create makes the table of a rule, in one transaction.
+// create makes the table of a rule, in one transaction. It replaces one that another process has made
+// just then: rules that are there twice would drop a share twice.
 func (t tables) create(r *netfault.Rule) error {
-	table := t.conn.AddTable(tableOf(r.ID))
+	table := t.conn.AddTable(tableOf(r.ID)) // so that its removal cannot fail
+	t.conn.DelTable(table)
+	t.conn.AddTable(table)
 	of := setsOf(table)
 	for _, set := range []*nftables.Set{of.gate, of.peers4, of.peers6} {
 		if err := t.conn.AddSet(set, nil); err != nil {
