@@ -87,38 +87,58 @@ func TraitsOf(f *v1alpha1.RedisFault) contract.Traits {
 	return injector.Traits()
 }
 
-// ActedSince is another fault that has acted on what this one holds, and was reverted, since this
-// one was recorded: what was recorded may not be so any more, and what the other one has done could
-// be taken for this one's work. A fault that has passed here once finds none later, whichever
-// process asks: others wait for it. What lies in the future, as the clock was set back, would be
-// found again and again. "" = there is none.
-func (r Reader) ActedSince(
-	ctx context.Context, of *v1alpha1.RedisFault, own lock.Claim,
-) (name string, err error) {
+// Beside reads what decides whether a recorded fault may begin: the claims of all faults that act,
+// of its namespace or of all that this operator watches, and acted, another one that has acted on
+// what this one holds, and was reverted, since this one was recorded. Then what was recorded may not
+// be so any more, and what the other one has done could be taken for this one's work; "" = there is
+// none. Nothing is known if of, the fault as it was read, is stale.
+//
+// A fault that has passed here once finds none that has acted later, whichever process asks: others
+// wait for it.
+func (r Reader) Beside(
+	ctx context.Context, of *v1alpha1.RedisFault, own lock.Claim, everywhere bool,
+) (held []lock.Claim, known bool, acted string, err error) {
+	if everywhere {
+		// first: what is reverted meanwhile has acted
+		held, known, err = r.Acting(ctx, of, true)
+		if err != nil || !known {
+			return nil, known, "", err
+		}
+	}
 	now := r.Clock.Now()
 	var page v1alpha1.RedisFaultList
 	err = paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
 			f := &page.Items[i]
-			status := &f.Status
-			if f.UID == of.UID || status.InjectedAt == nil || status.RevertedAt == nil ||
-				!status.RevertedAt.After(of.Status.StartTime.Time) || status.RevertedAt.After(now) {
-				continue
+			known = known || f.UID == of.UID && f.ResourceVersion == of.ResourceVersion
+			if c, holds := lock.Held(f, TraitsOf(f)); holds && !everywhere {
+				held = append(held, c)
 			}
-			other := lock.Wanted(f, TraitsOf(f), status.Targets, status.Workloads, status.StartTime.Time)
-			besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load
-			if !besideIt && lock.Contested(own, other) != "" {
-				name = f.Name
-				return false
+			if acted == "" && actedSince(f, of, own, now) {
+				acted = f.Name
 			}
 		}
 		page.Items = nil // the next page must not be decoded over these
 		return true
 	}, client.InNamespace(of.Namespace))
 	if err != nil {
-		return "", fmt.Errorf("list the faults: %w", err)
+		return nil, false, "", fmt.Errorf("list the faults: %w", err)
 	}
-	return name, nil
+	return held, known, acted, nil
+}
+
+// actedSince reports whether a fault has acted on what another one holds, and was reverted, since
+// that was recorded. What lies in the future, as the clock was set back, would be found again and
+// again.
+func actedSince(f, of *v1alpha1.RedisFault, own lock.Claim, now time.Time) bool {
+	status := &f.Status
+	if f.UID == of.UID || status.InjectedAt == nil || status.RevertedAt == nil ||
+		!status.RevertedAt.After(of.Status.StartTime.Time) || status.RevertedAt.After(now) {
+		return false
+	}
+	other := lock.Wanted(f, TraitsOf(f), status.Targets, status.Workloads, status.StartTime.Time)
+	besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load
+	return !besideIt && lock.Contested(own, other) != ""
 }
 
 // Acting are the claims of all faults that act, from the API server: of the fault's namespace, or

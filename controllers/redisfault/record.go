@@ -61,15 +61,13 @@ func (r *Reconciler) recordFresh(ctx context.Context, s *scope.Fault) state.Outc
 		// the next reconcile ends the fault, or holds it
 		return state.Outcome{Again: err == nil, Err: err}
 	}
-	targets, err := r.selectTargets(ctx, s)
+	selected, err := r.selectTargets(ctx, s)
 	occupied := turns.OccupiedBy(err)
 	if err != nil && occupied == nil {
 		return r.refuse(s, err)
 	}
-	workloads, warnings, err := turns.WorkloadsOf(ctx, s, targets)
-	if err != nil {
-		return scope.ProblemOf(err)
-	}
+	targets := selected.Targets
+	workloads, warnings := turns.WorkloadsOf(selected, s.Traits)
 	wanted := r.turns().Wanted(s, targets, workloads)
 	if occupied != nil {
 		return state.Outcome{Problem: turns.WaitBeside(s, wanted, occupied)}
@@ -140,16 +138,16 @@ func setRecord(s *scope.Fault, targets []v1alpha1.FaultTarget, now metav1.MicroT
 // are in the way, with an error that is guard.Occupied.
 func (r *Reconciler) selectTargets(
 	ctx context.Context, s *scope.Fault,
-) ([]v1alpha1.FaultTarget, error) {
+) (selected guard.Selection, err error) {
 	test := measuringTest(s)
 	if test != nil && s.Traits.NewPod && losesReplacements(test) &&
 		!(s.Fault.Spec.DryRun && neverStarted(test)) {
-		return nil, problem.Invalid(
+		return selected, problem.Invalid(
 			"RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would "+
 				"never connect to the replacement of a killed pod", test.Name)
 	}
 	if err := r.reach().Connect(ctx, s); err != nil {
-		return nil, err
+		return selected, err
 	}
 	status := &s.Fault.Status
 	if s.Fault.Spec.Select.Pick == v1alpha1.PickRandom && status.Seed == nil {
@@ -157,14 +155,14 @@ func (r *Reconciler) selectTargets(
 	}
 	others, err := r.claims().Hits(ctx, s.Fault)
 	if err != nil {
-		return nil, err
+		return selected, err
 	}
-	targets, err := guard.Select(ctx, s.Deps.Redis, &s.Fault.Spec, s.Traits, s.Fault.Status.Seed,
+	selected, err = guard.Select(ctx, s.Deps.Redis, &s.Fault.Spec, s.Traits, s.Fault.Status.Seed,
 		others)
 	if err != nil {
-		return targets, fmt.Errorf("select targets: %w", err)
+		return selected, fmt.Errorf("select targets: %w", err)
 	}
-	return targets, nil
+	return selected, nil
 }
 
 // preflight checks each target, and adds what its revert needs.

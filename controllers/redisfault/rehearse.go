@@ -33,18 +33,16 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope.Fault) state.Outcome
 		if s.Target == nil {
 			return scope.ProblemOf(problem.Invalid("spec.target: the Redis of the fault is not known"))
 		}
-		var err error
 		var beside []string
-		targets, err = r.selectTargets(ctx, s)
+		selected, err := r.selectTargets(ctx, s)
 		if occupied, ok := errors.AsType[*guard.Occupied](err); ok {
 			beside = append(beside, "the fault would wait: "+occupied.Message)
 		} else if err != nil {
 			return scope.ProblemOf(err)
 		}
+		targets = selected.Targets
 		var omitted []string
-		if workloads, omitted, err = turns.WorkloadsOf(ctx, s, targets); err != nil {
-			return scope.ProblemOf(err)
-		}
+		workloads, omitted = turns.WorkloadsOf(selected, s.Traits)
 		err = rules.Permitted(ctx, r.APIReader, s.Fault)
 		if err != nil {
 			return scope.ProblemOf(err)

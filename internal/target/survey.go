@@ -40,6 +40,7 @@ type Server struct {
 
 // Census is the servers of a target, and the copies of its data that none of them has.
 type Census struct {
+	Pods      []corev1.Pod // in whatever state, those of other programs among them
 	Servers   []Server
 	Missing   []Missing
 	InCluster bool // the servers are nodes of a cluster: those without a shard have no data
@@ -83,7 +84,7 @@ func (r Redis) Census(ctx context.Context) (Census, error) {
 	if err != nil {
 		return Census{}, err
 	}
-	c := Census{Servers: make([]Server, len(pods))}
+	c := Census{Pods: all, Servers: make([]Server, len(pods))}
 	within, cancel := context.WithTimeout(ctx, SurveyTimeout)
 	defer cancel()
 	r.askAll(within, pods, c.Servers)

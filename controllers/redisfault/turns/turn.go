@@ -188,7 +188,8 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (state.Outcome, bool
 		return r.yield(ctx, s, func() *problem.Problem { return found })
 	}
 	own, _ := lock.Held(s.Fault, s.Traits)
-	held, known, err := r.Claims.Acting(ctx, s.Before, claims.ReachesOut(own, limits))
+	held, known, acted, err := r.Claims.Beside(ctx, s.Before, own,
+		claims.ReachesOut(own, limits))
 	if err != nil || !known {
 		return state.Outcome{Again: err == nil, Err: err}, false
 	}
@@ -229,12 +230,9 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (state.Outcome, bool
 			}, false
 		}
 	}
-	other, err := r.Claims.ActedSince(ctx, s.Fault, own)
-	if err != nil {
-		return state.Outcome{Err: err}, false
-	} else if other != "" {
+	if acted != "" {
 		return r.selectAgain(ctx, s,
-			fmt.Sprintf("RedisFault %s has acted on them since they were recorded", other)), false
+			fmt.Sprintf("RedisFault %s has acted on them since they were recorded", acted)), false
 	}
 	return state.Outcome{}, true
 }

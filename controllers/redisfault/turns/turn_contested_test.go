@@ -45,7 +45,7 @@ func TestYieldToAFaultOnTheSameServer(t *testing.T) {
 		Injector: brokenTarget{injector},
 		Seen:     lifecycle.Fault{Injection: lifecycle.Injection{Recorded: true}},
 	}
-	o, may := turnsOf(nil, reader, nil).MayAct(t.Context(), s)
+	o, may := turnsOf(nil, reader, testingclock.NewFakePassiveClock(now)).MayAct(t.Context(), s)
 	if may || o.Err != nil || o.Problem == nil || o.Problem.Reason != v1alpha1.ReasonWaitingForFault ||
 		own.Status.StartTime != nil || len(injector.Calls()) > 0 {
 		t.Errorf("it may act: %t, %+v, recorded at %v, %d reverts", may, o, own.Status.StartTime, len(injector.Calls()))

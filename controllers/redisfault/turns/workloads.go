@@ -1,14 +1,14 @@
 package turns
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/redisfault/scope"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
 )
 
 // maxWorkloads is how many controllers a status lists.
@@ -17,19 +17,13 @@ const maxWorkloads = 64
 // WorkloadsOf are the controllers of the pods that a fault acts on, by name: of its targets, or of
 // all pods of the Redis if it changes roles or sizes. A warning says how many do not fit into the
 // status.
-func WorkloadsOf(
-	ctx context.Context, s *scope.Fault, targets []v1alpha1.FaultTarget,
-) (all, warnings []string, err error) {
-	pods, err := s.Deps.AllPods(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the controllers of the pods: %w", err)
-	}
-	for i := range pods {
-		owner := metav1.GetControllerOf(&pods[i])
-		hit := slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool {
-			return t.UID == string(pods[i].UID)
+func WorkloadsOf(selected guard.Selection, traits contract.Traits) (all, warnings []string) {
+	for i := range selected.Pods {
+		owner := metav1.GetControllerOf(&selected.Pods[i])
+		hit := slices.ContainsFunc(selected.Targets, func(t v1alpha1.FaultTarget) bool {
+			return t.UID == string(selected.Pods[i].UID)
 		})
-		if owner == nil || !hit && !s.Traits.Whole {
+		if owner == nil || !hit && !traits.Whole {
 			continue
 		}
 		all = append(all, owner.Kind+"/"+owner.Name)
@@ -44,5 +38,5 @@ func WorkloadsOf(
 					"does not wait for this one", maxWorkloads, n),
 		}
 	}
-	return all, warnings, nil
+	return all, warnings
 }

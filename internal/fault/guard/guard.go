@@ -22,7 +22,14 @@ import (
 func Choose(
 	ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
 ) ([]v1alpha1.FaultTarget, error) {
-	return Select(ctx, redis, spec, traits, nil, nil)
+	selected, err := Select(ctx, redis, spec, traits, nil, nil)
+	return selected.Targets, err
+}
+
+// Selection is what a fault is about to act on.
+type Selection struct {
+	Targets []v1alpha1.FaultTarget
+	Pods    []corev1.Pod // all of the Redis, in whatever state
 }
 
 // Select chooses the targets of a fault behind the guards: a fault in a protected namespace is
@@ -33,32 +40,33 @@ func Choose(
 func Select(
 	ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
 	seed *int32, others []Hit,
-) ([]v1alpha1.FaultTarget, error) {
+) (selected Selection, err error) {
 	census, err := survey(ctx, redis)
 	if err != nil {
-		return nil, err
+		return selected, err
 	}
+	selected.Pods = census.Pods
 	within, err := onNode(census.Servers, traits.Node)
 	if err != nil {
-		return nil, err
+		return selected, err
 	}
 	matching, err := match(ctx, redis, within, traits.Node, spec.Select)
 	if err != nil {
-		return nil, err
+		return selected, err
 	}
-	chosen, err := take(matching, spec.Select, seed)
+	selected.Targets, err = take(matching, spec.Select, seed)
 	if err != nil {
-		return nil, err
+		return selected, err
 	}
 	b := &blow{others: others}
-	for i := range chosen {
-		b.now = append(b.now, chosen[i].Pod)
+	for i := range selected.Targets {
+		b.now = append(b.now, selected.Targets[i].Pod)
 	}
 	seen, err := withinRadius(ctx, redis, &census, b, spec.Allow, traits)
-	for i := range chosen {
-		seen.note(&chosen[i])
+	for i := range selected.Targets {
+		seen.note(&selected.Targets[i])
 	}
-	return chosen, err
+	return selected, err
 }
 
 // Check asks once more whether a target may be hit, just before that: it surveys the target anew,

@@ -191,7 +191,7 @@ func (h *history) attack(f *attacker) {
 }
 
 func (h *history) choose(f *attacker) {
-	targets, err := Select(h.T.Context(), of(h.World, f.app), &f.Spec, f.traits, new(int32(h.random.Uint32()>>1)),
+	selected, err := Select(h.T.Context(), of(h.World, f.app), &f.Spec, f.traits, new(int32(h.random.Uint32()>>1)),
 		h.others(f))
 	if occupied, is := errors.AsType[*Occupied](err); is {
 		h.waited++
@@ -204,6 +204,7 @@ func (h *history) choose(f *attacker) {
 		h.note("%s refused: %v", f.Name, err)
 		return
 	}
+	targets := selected.Targets
 	for i := range targets {
 		if lock.Contested(h.claim(f, targets), h.heldBy(f)) != "" {
 			return

@@ -283,10 +283,11 @@ func TestSelectAtRandom(t *testing.T) {
 	}
 	chosen, times := map[string]bool{}, map[string]int{}
 	for seed := range int32(100) {
-		first, err := Select(t.Context(), on(w), spec, contract.Traits{}, &seed, nil)
+		selected, err := Select(t.Context(), on(w), spec, contract.Traits{}, &seed, nil)
 		faulttest.Must(t, err)
-		again, err := Select(t.Context(), on(w), spec, contract.Traits{}, &seed, nil)
+		repeated, err := Select(t.Context(), on(w), spec, contract.Traits{}, &seed, nil)
 		faulttest.Must(t, err)
+		first, again := selected.Targets, repeated.Targets
 		if podsOf(first) != podsOf(again) || len(first) != 3 || !slices.IsSorted(strings.Fields(podsOf(first))) {
 			t.Fatalf("seed %d: %s, then %s", seed, podsOf(first), podsOf(again))
 		}
@@ -304,8 +305,8 @@ func TestSelectAtRandom(t *testing.T) {
 		t.Errorf("100 seeds gave %d choices", len(chosen))
 	}
 	if got, err := Select(t.Context(), on(w), spec, contract.Traits{}, new(int32(7)), nil); err != nil ||
-		podsOf(got) != "redis-0 redis-6 redis-8" {
-		t.Errorf("seed 7 gave %s, %v: a seed in the status of an older fault must give the same", podsOf(got), err)
+		podsOf(got.Targets) != "redis-0 redis-6 redis-8" {
+		t.Errorf("seed 7 gave %s, %v: a seed in the status of an older fault must give the same", podsOf(got.Targets), err)
 	}
 	if _, err := Select(t.Context(), on(w), spec, contract.Traits{}, nil, nil); err == nil {
 		t.Error("a selection at random without a seed")
