@@ -162,6 +162,7 @@ func (r *dayRun) collect(
 		Store:           store,
 		CheckpointEvery: dayCheckpoints,
 		PullEvery:       pullEvery,
+		Ahead:           o.Length, // the pods' clocks are faster
 		Logger: slog.New(
 			slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
@@ -216,7 +217,8 @@ func (r *dayRun) sample(
 			return err
 		}
 		if time.Now().After(deadline) {
-			return errors.New("the operator does not keep up with the accelerated run")
+			return fmt.Errorf("the operator does not keep up with the accelerated run; of the first pod it says: %q",
+				session.Status().Pods[0].Err)
 		}
 		finished := session.Finished()
 		at, err := follow()

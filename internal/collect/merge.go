@@ -114,8 +114,8 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 		if interval.Index < next {
 			continue
 		}
-		if time.Duration(elapsed)+
-			time.Minute < time.Duration(min(interval.Index, math.MaxInt64/int64(s.cfg.Step)))*s.cfg.Step {
+		at := time.Duration(min(interval.Index, math.MaxInt64/int64(s.cfg.Step))) * s.cfg.Step
+		if time.Duration(elapsed)+s.cfg.Ahead < at {
 			err = fmt.Errorf("%w: interval %d is in the future", errFrame, interval.Index)
 			break
 		}

@@ -82,6 +82,7 @@ func (c Config) withDefaults() Config {
 	setDuration(&c.StatusEvery, max(DefaultStatusEvery, 10*c.PullEvery))
 	setDuration(&c.CheckpointEvery, DefaultCheckpointEvery)
 	setDuration(&c.RequestTimeout, DefaultRequestTimeout)
+	setDuration(&c.Ahead, defaultAhead)
 	if c.CheckpointLimit == 0 {
 		c.CheckpointLimit = DefaultCheckpointLimit
 	}
@@ -112,6 +113,7 @@ const (
 	DefaultCheckpointLimit = 900 << 10
 	DefaultMemoryLimit     = 64 << 20
 	DefaultRequestTimeout  = 10 * time.Second
+	defaultAhead           = time.Minute
 )
 
 // The cost of a pull hardly depends on the number of intervals, so with many pods each is pulled

@@ -61,6 +61,9 @@ type Config struct {
 	// it. nil = nobody needs them.
 	Merged func(*record.Interval)
 
+	// how far the record of a pod may be ahead of the clock of this process before it is not believed;
+	// default 1 minute
+	Ahead time.Duration
 	// with a monotonic reading; default time.Now
 	Now func() time.Time
 	// the wall clock, by which callers pass instants; default Now
