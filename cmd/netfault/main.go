@@ -29,8 +29,8 @@ func main() {
 
 func run(arguments []string, output io.Writer) error {
 	if len(arguments) == 0 {
-		return fmt.Errorf("no verb: %s, %s, %s and %s are possible", netfault.VerbSleep,
-			netfault.VerbHold, netfault.VerbRelease, netfault.VerbShow)
+		return fmt.Errorf("no verb: %s, %s, %s, %s and %s are possible", netfault.VerbSleep,
+			netfault.VerbHold, netfault.VerbRenew, netfault.VerbRelease, netfault.VerbShow)
 	}
 	switch verb, rest := arguments[0], arguments[1:]; verb {
 	case netfault.VerbSleep:
@@ -39,40 +39,38 @@ func run(arguments []string, output io.Writer) error {
 		<-ctx.Done()
 		return nil
 	case netfault.VerbHold:
-		rule, err := netfault.ParseHold(rest)
-		if err != nil {
-			return err
-		}
-		state, err := kernel.Hold(rule)
-		return show(output, state, err)
-	case netfault.VerbShow:
-		id, err := only(verb, rest)
-		if err != nil {
-			return err
-		}
-		state, err := kernel.Show(id)
-		return show(output, state, err)
+		return act(output, rest, netfault.ParseRule, kernel.Hold)
+	case netfault.VerbRenew:
+		return act(output, rest, netfault.ParseRule, kernel.Renew)
 	case netfault.VerbRelease:
-		id, err := only(verb, rest)
-		if err != nil {
-			return err
-		}
-		return kernel.Release(id)
+		return act(output, rest, only, kernel.Release)
+	case netfault.VerbShow:
+		return act(output, rest, only, kernel.Show)
 	default:
 		return fmt.Errorf("%q is no verb", verb)
 	}
 }
 
-func only(verb string, arguments []string) (string, error) {
-	if len(arguments) != 1 {
-		return "", errors.New(verb + " needs the ID of a fault")
+// act does what the arguments ask for, and writes what the kernel does then.
+func act[T any](
+	output io.Writer, arguments []string, parse func([]string) (T, error),
+	do func(T) (netfault.State, error),
+) error {
+	asked, err := parse(arguments)
+	if err != nil {
+		return err
 	}
-	return arguments[0], nil
-}
-
-func show(output io.Writer, state netfault.State, err error) error {
+	state, err := do(asked)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(output).Encode(state)
+}
+
+// only is the ID of a fault, without anything else.
+func only(arguments []string) (string, error) {
+	if len(arguments) != 1 {
+		return "", errors.New("the ID of a fault is needed, and nothing else")
+	}
+	return arguments[0], nil
 }

@@ -62,29 +62,39 @@ func (r *Rule) Check() error {
 // The verbs of the program.
 const (
 	VerbSleep   = "sleep"   // waits until it is terminated: what the container runs
-	VerbHold    = "hold"    // drops packets by the rule in the arguments, or goes on with that
+	VerbHold    = "hold"    // drops packets by the rule in the arguments
+	VerbRenew   = "renew"   // goes on with that, unless it has ended
 	VerbRelease = "release" // ends that
 	VerbShow    = "show"    // returns the state
 )
 
-// HoldArguments are the arguments for Hold of a rule.
+// HoldArguments are the arguments for VerbHold of a rule.
 func HoldArguments(r *Rule) []string {
+	return append([]string{VerbHold}, r.arguments()...)
+}
+
+// RenewArguments are the arguments for VerbRenew of a rule.
+func RenewArguments(r *Rule) []string {
+	return append([]string{VerbRenew}, r.arguments()...)
+}
+
+func (r *Rule) arguments() []string {
 	peers := make([]string, len(r.Peers))
 	for i, peer := range r.Peers {
 		peers[i] = peer.String()
 	}
 	return []string{
-		VerbHold, r.ID, strconv.FormatBool(r.In), strconv.FormatBool(r.Out),
+		r.ID, strconv.FormatBool(r.In), strconv.FormatBool(r.Out),
 		strconv.FormatBool(r.Except), strconv.Itoa(r.Share), r.For.String(), strings.Join(peers, ","),
 	}
 }
 
-// ParseHold reads the output of HoldArguments, without the verb.
-func ParseHold(arguments []string) (*Rule, error) {
+// ParseRule reads the output of HoldArguments or RenewArguments, without the verb.
+func ParseRule(arguments []string) (*Rule, error) {
 	if len(arguments) != 7 {
 		return nil, fmt.Errorf(
-			"%s needs 7 arguments, not %d: an ID, whether packets in, whether packets out, whether all but the "+
-				"peers, a share, a duration, and the addresses of the peers", VerbHold, len(arguments))
+			"a rule needs 7 arguments, not %d: an ID, whether packets in, whether packets out, whether all but "+
+				"the peers, a share, a duration, and the addresses of the peers", len(arguments))
 	}
 	r := &Rule{ID: arguments[0]}
 	var failed [5]error
@@ -108,18 +118,20 @@ func ParseHold(arguments []string) (*Rule, error) {
 	return r, r.Check()
 }
 
-// State is what the kernel does for a fault: the output of hold and show, as JSON.
+// State is what the kernel does for a fault: the output of all verbs but sleep, as JSON.
 type State struct {
 	// there are rules, also if they drop nothing any more
 	Exists bool `json:"exists"`
 	// for how long packets are still dropped, at most; 0 = they are not
 	Left time.Duration `json:"leftNanoseconds"`
-	// packets that were dropped since the rules are there
+	// packets of the peers since the rules are there, and those of them that were dropped
+	SeenIn     uint64 `json:"seenIn"`
+	SeenOut    uint64 `json:"seenOut"`
 	DroppedIn  uint64 `json:"droppedIn"`
 	DroppedOut uint64 `json:"droppedOut"`
 }
 
-// ParseState reads the output of hold and show.
+// ParseState reads such an output.
 func ParseState(output []byte) (State, error) {
 	var s State
 	if err := json.Unmarshal(output, &s); err != nil {

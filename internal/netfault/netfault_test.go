@@ -33,7 +33,7 @@ func TestArguments(t *testing.T) {
 		rule(func(r *netfault.Rule) { r.In, r.Out, r.Share, r.For = false, true, 1, 1500*time.Millisecond }),
 		rule(func(r *netfault.Rule) { r.Out, r.Except, r.Peers = true, true, nil }),
 	} {
-		got, err := netfault.ParseHold(netfault.HoldArguments(r)[1:])
+		got, err := netfault.ParseRule(netfault.RenewArguments(r)[1:])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestArguments(t *testing.T) {
 	}
 	mapped := netfault.HoldArguments(rule(nil))
 	mapped[len(mapped)-1] = "::ffff:198.18.0.7"
-	got, err := netfault.ParseHold(mapped[1:])
+	got, err := netfault.ParseRule(mapped[1:])
 	if err != nil || !slices.Equal(got.Peers, []netip.Addr{netip.MustParseAddr("198.18.0.7")}) {
 		t.Errorf("an address of IPv4 in one of IPv6 is read as %+v, %v", got, err)
 	}
@@ -69,19 +69,19 @@ func TestRulesThatCannotBeHeld(t *testing.T) {
 	}
 }
 
-// FuzzParseHold: whatever comes as arguments, what is accepted can be held, and says the same again.
-func FuzzParseHold(f *testing.F) {
+// FuzzParseRule: whatever comes as arguments, what is accepted can be held, and says the same again.
+func FuzzParseRule(f *testing.F) {
 	f.Add("a1 true false false 10000 10s 198.18.0.7,fd18::7")
 	f.Add("a1 1 0 t 1 1.5s ")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := netfault.ParseHold(strings.Split(text, " "))
+		r, err := netfault.ParseRule(strings.Split(text, " "))
 		if err != nil {
 			return
 		}
 		if err := r.Check(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := netfault.ParseHold(netfault.HoldArguments(r)[1:])
+		again, err := netfault.ParseRule(netfault.HoldArguments(r)[1:])
 		if err != nil || !cmp.Equal(r, again, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })) {
 			t.Fatalf("%+v is read as %+v, %v", r, again, err)
 		}
@@ -89,8 +89,8 @@ func FuzzParseHold(f *testing.F) {
 }
 
 func TestState(t *testing.T) {
-	got, err := netfault.ParseState([]byte(`{"exists":true,"leftNanoseconds":7,"droppedIn":1,"droppedOut":2}` + "\n"))
-	want := netfault.State{Exists: true, Left: 7, DroppedIn: 1, DroppedOut: 2}
+	got, err := netfault.ParseState([]byte(`{"exists":true,"leftNanoseconds":7,"seenIn":3,"droppedIn":1,"droppedOut":2}` + "\n"))
+	want := netfault.State{Exists: true, Left: 7, SeenIn: 3, DroppedIn: 1, DroppedOut: 2}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}

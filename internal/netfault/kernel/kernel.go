@@ -36,43 +36,35 @@ var protocols = []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, un
 // tables of a namespace, over one connection to the kernel.
 type tables struct{ conn *nftables.Conn }
 
-// Hold drops packets by a rule from now on for its time, or goes on with that: the peers are those
-// of this rule then, and nothing passes in between. Directions and share of a fault do not change.
-// Where all peers but some are cut off, the gateways are spared as well: the kubelet would restart
-// a container that its probes do not reach.
+// Hold drops packets by a rule from now on for its time; where it does so already, as Renew. Where
+// all peers but some are cut off, the gateways are spared as well: the kubelet would restart a
+// container that its probes do not reach.
 func Hold(r *netfault.Rule) (netfault.State, error) {
 	return in(func(t tables) (netfault.State, error) {
-		if err := r.Check(); err != nil {
-			return netfault.State{}, err
-		}
 		exists, err := t.exists(r.ID)
 		if err != nil {
 			return netfault.State{}, err
 		}
-		if r.Except {
-			spared, err := gateways()
-			if err != nil {
-				return netfault.State{}, err
-			}
-			with := *r
-			with.Peers = slices.Concat(r.Peers, spared)
-			r = &with
+		return t.set(r, exists)
+	})
+}
+
+// Renew goes on with what Hold has begun, with the peers of this rule: nothing passes in between.
+// Directions and share of a fault do not change. What was released, or lifted by the kernel, has
+// ended: whoever asks too late, and does not know that, sets nothing.
+func Renew(r *netfault.Rule) (netfault.State, error) {
+	return in(func(t tables) (netfault.State, error) {
+		state, err := t.state(r.ID)
+		if err != nil || state.Left == 0 {
+			return state, err
 		}
-		if exists {
-			err = t.renew(r)
-		} else {
-			err = t.create(r)
-		}
-		if err != nil {
-			return netfault.State{}, fmt.Errorf("set the rules of fault %s: %w", r.ID, err)
-		}
-		return t.state(r.ID)
+		return t.set(r, true)
 	})
 }
 
 // Release drops nothing more for a fault, and removes its rules.
-func Release(id string) error {
-	_, err := in(func(t tables) (netfault.State, error) {
+func Release(id string) (netfault.State, error) {
+	return in(func(t tables) (netfault.State, error) {
 		exists, err := t.exists(id)
 		if err != nil || !exists {
 			return netfault.State{}, err
@@ -84,18 +76,11 @@ func Release(id string) error {
 		}
 		return netfault.State{}, err
 	})
-	return err
 }
 
 // Show returns what the kernel does for a fault.
 func Show(id string) (netfault.State, error) {
-	return in(func(t tables) (netfault.State, error) {
-		exists, err := t.exists(id)
-		if err != nil || !exists {
-			return netfault.State{}, err
-		}
-		return t.state(id)
-	})
+	return in(func(t tables) (netfault.State, error) { return t.state(id) })
 }
 
 func in(do func(tables) (netfault.State, error)) (netfault.State, error) {
@@ -119,6 +104,30 @@ func (t tables) exists(id string) (bool, error) {
 	return slices.ContainsFunc(all, func(other *nftables.Table) bool {
 		return other.Name == prefix+id
 	}), nil
+}
+
+// set sets the rules of a fault, which exist or not, and returns what they do.
+func (t tables) set(r *netfault.Rule, exists bool) (netfault.State, error) {
+	if err := r.Check(); err != nil {
+		return netfault.State{}, err
+	}
+	if r.Except {
+		spared, err := gateways()
+		if err != nil {
+			return netfault.State{}, err
+		}
+		with := *r
+		with.Peers = slices.Concat(r.Peers, spared)
+		r = &with
+	}
+	change := t.create
+	if exists {
+		change = t.renew
+	}
+	if err := change(r); err != nil {
+		return netfault.State{}, fmt.Errorf("set the rules of fault %s: %w", r.ID, err)
+	}
+	return t.state(r.ID)
 }
 
 // sets are those of a table.
@@ -221,8 +230,11 @@ func elements(peers []netip.Addr) (four, six []nftables.SetElement) {
 
 // state reads what the table of a fault does.
 func (t tables) state(id string) (netfault.State, error) {
-	table := tableOf(id)
-	state := netfault.State{Exists: true}
+	exists, err := t.exists(id)
+	if err != nil || !exists {
+		return netfault.State{}, err
+	}
+	table, state := tableOf(id), netfault.State{Exists: true}
 	gate, err := t.conn.GetSetElements(setsOf(table).gate)
 	if err != nil {
 		return netfault.State{}, fmt.Errorf("read the gate of fault %s: %w", id, err)
@@ -230,9 +242,9 @@ func (t tables) state(id string) (netfault.State, error) {
 	for _, element := range gate {
 		state.Left = max(state.Left, element.Expires)
 	}
-	for name, dropped := range map[string]*uint64{
-		chainIn:  &state.DroppedIn,
-		chainOut: &state.DroppedOut,
+	for name, counts := range map[string][2]*uint64{
+		chainIn:  {&state.SeenIn, &state.DroppedIn},
+		chainOut: {&state.SeenOut, &state.DroppedOut},
 	} {
 		rules, err := t.conn.GetRules(table, &nftables.Chain{Name: name, Table: table})
 		if errors.Is(err, os.ErrNotExist) { // not a direction of this fault
@@ -241,14 +253,28 @@ func (t tables) state(id string) (netfault.State, error) {
 			return netfault.State{}, fmt.Errorf("read the rules of fault %s: %w", id, err)
 		}
 		for _, rule := range rules {
-			for _, e := range rule.Exprs {
-				if counter, ok := e.(*expr.Counter); ok {
-					*dropped += counter.Packets
-				}
-			}
+			seen, dropped := counted(rule)
+			*counts[0] += seen
+			*counts[1] += dropped
 		}
 	}
 	return state, nil
+}
+
+// counted are the packets at the first counter of a rule, and at the last one.
+func counted(rule *nftables.Rule) (first, last uint64) {
+	any := false
+	for _, e := range rule.Exprs {
+		counter, ok := e.(*expr.Counter)
+		if !ok {
+			continue
+		}
+		if !any {
+			first, any = counter.Packets, true
+		}
+		last = counter.Packets
+	}
+	return first, last
 }
 
 const (
@@ -324,6 +350,7 @@ func (d direction) drop(f family, of sets, r *netfault.Rule) []expr.Any {
 		&expr.Lookup{SourceRegister: 1, SetName: of.gate.Name, SetID: of.gate.ID},
 	}
 	if r.Share < netfault.Whole {
+		all = append(all, &expr.Counter{})
 		all = append(all, atRandom(r.Share)...)
 	}
 	return append(all, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})

@@ -73,6 +73,12 @@ func (w *world) hold(r netfault.Rule) netfault.State {
 	return w.state(netfault.HoldArguments(&r)...)
 }
 
+func (w *world) renew(r netfault.Rule) netfault.State {
+	w.Helper()
+	r.Share = netfault.Whole
+	return w.state(netfault.RenewArguments(&r)...)
+}
+
 func (w *world) show(id string) netfault.State {
 	w.Helper()
 	return w.state(netfault.VerbShow, id)
@@ -93,8 +99,8 @@ func (w *world) state(arguments ...string) netfault.State {
 
 func (w *world) release(id string) {
 	w.Helper()
-	if output, err := w.run(netfault.VerbRelease, id); err != nil || output != "" {
-		w.Fatalf("release: %v: %s", err, output)
+	if left := w.state(netfault.VerbRelease, id); left.Exists {
+		w.Fatalf("state after the release: %+v", left)
 	}
 }
 
@@ -168,9 +174,12 @@ func TestRulesOfARealKernel(t *testing.T) {
 			if seen := w.show("cut"); !seen.Exists || seen.Left != 0 {
 				t.Errorf("state afterwards: %+v", seen)
 			}
+			if late := w.renew(rule); !late.Exists || late.Left != 0 {
+				t.Errorf("a renewal that came too late has set them again: %+v", late)
+			}
 			w.release("cut")
-			if seen := w.show("cut"); seen.Exists {
-				t.Errorf("state after the release: %+v", seen)
+			if late := w.renew(rule); late.Exists {
+				t.Errorf("a renewal after the release has set them again: %+v", late)
 			}
 		})
 	}
@@ -195,6 +204,13 @@ func TestRulesOfARealKernel(t *testing.T) {
 			w.misses(rule, peer, w.host.Address)
 		}
 		rule.Peers, rule.For = []netip.Addr{other}, netfault.Longest
+		await.Until(w, "a renewal in time", func() error {
+			w.hold(rule)
+			if w.renew(rule).Left == 0 {
+				return errors.New("it came too late")
+			}
+			return nil
+		})
 		w.misses(rule, other, w.host.Address)
 		w.reaches(peer, w.host.Address)
 		w.release("renewed")
@@ -229,7 +245,11 @@ func TestRulesOfARealKernel(t *testing.T) {
 				n++
 			}
 		}
-		received := w.show("loss").DroppedIn
+		counted := w.show("loss")
+		received := counted.DroppedIn
+		if counted.SeenIn != sent {
+			t.Errorf("%d of %d packets were seen", counted.SeenIn, sent)
+		}
 		const want, deviation = sent * share / netfault.Whole, 57 // of a binomial distribution
 		if received < want-5*deviation || received > want+5*deviation {
 			t.Errorf("%d of %d packets were dropped, want some %d", received, sent, want)
