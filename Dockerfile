@@ -10,7 +10,10 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN go build -ldflags "-s -w -X github.com/redquake/redquake/internal/version.Version=${VERSION}" -o /out/manager . && \
-    go build -ldflags "-s -w -X github.com/redquake/redquake/internal/version.Version=${VERSION}" -o /out/redquake ./cmd/redquake
+    go build -ldflags "-s -w -X github.com/redquake/redquake/internal/version.Version=${VERSION}" -o /out/redquake ./cmd/redquake && \
+    go build -ldflags "-s -w" -o /out/netfault ./cmd/netfault
+# It drops packets of a pod, whose user need not be root.
+RUN apt-get update && apt-get install -y --no-install-recommends libcap2-bin && setcap cap_net_admin+ep /out/netfault
 
 FROM gcr.io/distroless/static:nonroot@sha256:e2e927ec666bae08560abb3c55d0659eceabb657f56b6782ab500a9fc7f555e3
 ARG VERSION=dev
@@ -27,5 +30,6 @@ LABEL org.opencontainers.image.title="Redquake" \
       org.opencontainers.image.created="${CREATED}"
 COPY --from=build /out/manager /manager
 COPY --from=build /out/redquake /redquake
+COPY --from=build /out/netfault /netfault
 USER 65532:65532
 ENTRYPOINT ["/manager"]

@@ -20,7 +20,7 @@ func (r *release) buildImage() error {
 		"--version", r.Version, "--revision", r.Commit, "--created", r.Time,
 	}
 	for _, architecture := range architectures {
-		for _, program := range []string{"manager", "redquake"} {
+		for _, program := range []string{"manager", "redquake", "netfault"} {
 			a, err := r.find(binary, program, "linux", architecture)
 			if err != nil {
 				return err

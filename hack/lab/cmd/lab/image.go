@@ -15,8 +15,8 @@ import (
 
 const imageHelp = `usage: lab image NAME [OPTIONS]
 
-  redquake --manager PATH --redquake PATH --tag NAME -o FILE   the project's image, from two static binaries
-  redquake --oci --manager PATH --redquake PATH [--manager PATH --redquake PATH]... --tag NAME -o FILE
+  redquake --manager PATH --redquake PATH --netfault PATH --tag NAME -o FILE   the project's image, from three static binaries
+  redquake --oci --manager PATH --redquake PATH --netfault PATH [--manager PATH ...]... --tag NAME -o FILE
                      the same for several architectures, those of its binaries, as an OCI archive for registries; prints its digest.
                      Also --version, --revision, --created (RFC 3339) for its labels
   static --program PATH --tag NAME -o FILE                     a static program alone, run by user 65532
@@ -39,12 +39,13 @@ func buildImage(ctx context.Context, args []string) error {
 	}
 	flags := flag.NewFlagSet("lab image "+args[0], flag.ContinueOnError)
 	flags.Usage = func() { fmt.Fprint(flags.Output(), imageHelp) }
-	var managers, redquakes paths
+	var managers, redquakes, netfaults paths
 	var of image.Build
 	out := flags.String("o", "", "the archive to write")
 	oci := flags.Bool("oci", false, "write an OCI archive")
 	flags.Var(&managers, "manager", "the static manager binary")
 	flags.Var(&redquakes, "redquake", "the static redquake binary")
+	flags.Var(&netfaults, "netfault", "the static netfault binary")
 	program := flags.String("program", "", "a static program")
 	tag := flags.String("tag", "", "the image's name")
 	flags.StringVar(&of.Version, "version", "", "the version in the labels")
@@ -64,7 +65,7 @@ func buildImage(ctx context.Context, args []string) error {
 		return errors.New("-o FILE is missing")
 	}
 	if args[0] == "redquake" {
-		specs, err := redquakeSpecs(managers, redquakes, *tag, of)
+		specs, err := redquakeSpecs(managers, redquakes, netfaults, *tag, of)
 		if err != nil {
 			return err
 		}
@@ -93,15 +94,23 @@ func (p *paths) Set(path string) error {
 	return nil
 }
 
-// redquakeSpecs is the project's image, for the architecture of each pair of programs.
-func redquakeSpecs(managers, redquakes []string, tag string, of image.Build) ([]image.Spec, error) {
-	if len(managers) == 0 || len(managers) != len(redquakes) || tag == "" {
-		return nil, errors.New("--manager, --redquake and --tag are needed, the first two equally often")
+// redquakeSpecs is the project's image, for the architecture of each set of programs.
+func redquakeSpecs(
+	managers, redquakes, netfaults []string, tag string, of image.Build,
+) ([]image.Spec, error) {
+	n := len(managers)
+	if n == 0 || n != len(redquakes) || n != len(netfaults) || tag == "" {
+		return nil, errors.New(
+			"--manager, --redquake, --netfault and --tag are needed, the first three equally often")
 	}
 	specs := make([]image.Spec, len(managers))
 	for i := range managers {
 		var err error
-		if specs[i], err = image.Redquake(managers[i], redquakes[i], tag, of); err != nil {
+		if specs[i], err = image.Redquake(image.Programs{
+			Manager:  managers[i],
+			Redquake: redquakes[i],
+			Netfault: netfaults[i],
+		}, tag, of); err != nil {
 			return nil, err
 		}
 	}

@@ -55,7 +55,9 @@ func release(t *testing.T) []Spec {
 	of := Build{Version: "v1.2.3", Revision: "0123abcd", Created: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)}
 	var specs []Spec
 	for _, machine := range []elf.Machine{elf.EM_X86_64, elf.EM_AARCH64} {
-		spec, err := Redquake(program(t, "manager", machine), program(t, "redquake", machine), tag, of)
+		spec, err := Redquake(Programs{
+			program(t, "manager", machine), program(t, "redquake", machine), program(t, "netfault", machine),
+		}, tag, of)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,7 @@ func TestAnIndexHoldsAnImageForEachArchitecture(t *testing.T) {
 			labels["org.opencontainers.image.created"] != "2026-11-29T12:00:00Z" || config.Created.Year() != 2026 {
 			t.Errorf("the image for %s has %+v", want.architecture, config)
 		}
-		for _, name := range []string{"manager", "redquake"} {
+		for _, name := range []string{"manager", "redquake", "netfault"} {
 			content := fileOf(t, img, name)
 			f, err := elf.NewFile(bytes.NewReader(content))
 			if err != nil || f.Machine != want.machine || !strings.HasSuffix(string(content), name) {
@@ -240,11 +242,11 @@ func TestAnIndexIsOfDifferentArchitectures(t *testing.T) {
 
 func TestProgramsOfAnImageAreForOneArchitecture(t *testing.T) {
 	amd64, arm64 := program(t, "manager", elf.EM_X86_64), program(t, "redquake", elf.EM_AARCH64)
-	if _, err := Redquake(amd64, arm64, tag, Build{}); err == nil || !strings.Contains(err.Error(), "is for amd64, and") {
+	if _, err := Redquake(Programs{amd64, arm64, amd64}, tag, Build{}); err == nil || !strings.Contains(err.Error(), "is for amd64, and") {
 		t.Errorf("an image of two architectures: %v", err)
 	}
 	other := program(t, "redquake", elf.EM_RISCV)
-	if _, err := Redquake(other, other, tag, Build{}); err == nil || !strings.Contains(err.Error(), "EM_RISCV") {
+	if _, err := Redquake(Programs{other, other, other}, tag, Build{}); err == nil || !strings.Contains(err.Error(), "EM_RISCV") {
 		t.Errorf("an image of an unknown architecture: %v", err)
 	}
 }
@@ -268,7 +270,16 @@ func TestTheDockerfileMakesTheSame(t *testing.T) {
 	if !maps.Equal(labels, want.Labels) {
 		t.Errorf("the Dockerfile has the labels\n%v, want\n%v", labels, want.Labels)
 	}
-	for _, line := range []string{"USER " + want.User, `ENTRYPOINT ["` + want.Entrypoint[0] + `"]`} {
+	lines := []string{"USER " + want.User, `ENTRYPOINT ["` + want.Entrypoint[0] + `"]`}
+	for path, file := range release(t)[0].Files {
+		if file.Source != "" && filepath.Dir(path) == "/" {
+			lines = append(lines, "COPY --from=build /out"+path+" "+path)
+		}
+		if file.Capability != "" && !strings.Contains(string(text), "setcap cap_net_admin+ep /out"+path+"\n") {
+			t.Errorf("the Dockerfile gives %s no capability", path)
+		}
+	}
+	for _, line := range lines {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the Dockerfile has no %s", line)
 		}

@@ -22,6 +22,8 @@ type File struct {
 	Dir    bool        // a folder
 	Mode   os.FileMode // default: 0755 for Source and Dir, 0644 for Data
 	Owner  int         // uid and gid
+	// the extended attribute security.capability
+	Capability string
 }
 
 // Files maps absolute paths in the image to entries. Parents are added as needed.
@@ -96,6 +98,9 @@ func (f File) entry() (*tar.Header, []byte, error) {
 	}
 	if f.Mode != 0 {
 		mode = f.Mode
+	}
+	if f.Capability != "" { // as containerd and Docker read it
+		header.PAXRecords = map[string]string{"SCHILY.xattr.security.capability": f.Capability}
 	}
 	header.Mode = int64(mode)
 	return header, data, nil

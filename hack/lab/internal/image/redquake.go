@@ -12,27 +12,37 @@ type Build struct {
 	Created           time.Time
 }
 
-// Redquake is the project's own image: the two static programs and no shell, run by user 65532, as
-// a distroless one. It is for the architecture of its programs.
-func Redquake(manager, redquake, tag string, of Build) (Spec, error) {
-	architecture, err := staticFor(manager, redquake)
+// Programs are the paths of the project's static programs.
+type Programs struct{ Manager, Redquake, Netfault string }
+
+// netAdmin is the file capability cap_net_admin+ep, as the extended attribute security.capability has
+// it (vfs_cap_data of linux/capability.h, revision 2): the program drops packets of a pod, whose
+// user need not be root.
+const netAdmin = "\x01\x00\x00\x02" + "\x00\x10\x00\x00" + "\x00\x00\x00\x00" +
+	"\x00\x00\x00\x00" + "\x00\x00\x00\x00"
+
+// Redquake is the project's own image: the static programs and no shell, run by user 65532, as a
+// distroless one. It is for the architecture of its programs.
+func Redquake(of Programs, tag string, build Build) (Spec, error) {
+	architecture, err := staticFor(of.Manager, of.Redquake, of.Netfault)
 	if err != nil {
 		return Spec{}, err
 	}
 	return Spec{
 		Tags:         []string{tag},
 		Architecture: architecture,
-		Created:      of.Created,
+		Created:      build.Created,
 		Files: merge(base("nonroot", 65532), certificates(), Files{
-			"/manager":  {Source: manager},
-			"/redquake": {Source: redquake},
+			"/manager":  {Source: of.Manager},
+			"/redquake": {Source: of.Redquake},
+			"/netfault": {Source: of.Netfault, Capability: netAdmin},
 		}),
 		Config: v1.Config{
 			User:       "65532:65532",
 			Entrypoint: []string{"/manager"},
 			WorkingDir: "/",
 			Env:        []string{searchPath},
-			Labels:     of.labels(),
+			Labels:     build.labels(),
 		},
 	}, nil
 }
