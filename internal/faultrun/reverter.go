@@ -55,6 +55,8 @@ type Reverter struct {
 	injector contract.Injector
 	refused  bool // its login was: the next attempt reads the Secrets anew
 	watching bool // the stop conditions are evaluated
+	// closed when the renewals have ended; nil = they have not begun
+	renewing <-chan struct{}
 }
 
 // Means is by what a reverter acts: what belongs to a manager, whose caches end with it. The next
@@ -100,6 +102,7 @@ func (v *Reverter) start() {
 		return
 	}
 	v.watchStops()
+	v.watchRenewals()
 }
 
 // run waits for the end of the fault and reverts it.
@@ -107,6 +110,7 @@ func (v *Reverter) run() {
 	if !v.awaitEnd() {
 		return
 	}
+	v.awaitRenewals()
 	registry, failed := v.session.registry, 0
 	for first := true; ; first = false {
 		// another fault may act on the servers by now
@@ -279,6 +283,7 @@ func (v *Reverter) Learn(
 	v.work.setEnd()
 	v.mu.Unlock()
 	v.watchStops()
+	v.watchRenewals()
 	v.poke()
 }
 

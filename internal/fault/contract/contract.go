@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -86,7 +87,9 @@ type Traits struct {
 	Taints bool // it taints the nodes of its targets
 	// what Effect sees of it is exact, and it does not come back by itself: once seen not to be there,
 	// it is lost
-	Exact    bool
+	Exact bool
+	// it ends by itself unless it is renewed so often; 0 = it need not be
+	Renews   time.Duration
 	External bool // something else breaks Redis: nothing is injected, and it has no targets
 }
 
@@ -116,6 +119,15 @@ type Keeper interface {
 	Due(ctx context.Context, targets []v1alpha1.FaultTarget) ([]corev1.Pod, error)
 	// Keep ends one of them.
 	Keep(ctx context.Context, replacement *corev1.Pod) error
+}
+
+// Renewer is an injector whose fault ends by itself, some seconds after it was last renewed: what it
+// breaks is reverted in time whatever becomes of the operator.
+type Renewer interface {
+	// Renew has a target that is broken stay so. It is called as often as Traits.Renews says, at the
+	// same time for several targets, by a process that leads, until the revert begins. A fault that
+	// has ended stays so: a call that comes too late does nothing.
+	Renew(ctx context.Context, target *v1alpha1.FaultTarget) error
 }
 
 // Leaver is an injector whose revert takes many steps. Where they are abandoned, the cluster can
@@ -160,6 +172,16 @@ type Deps struct {
 	Owner        metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
 	LoadTest     string                // name of the test that measures it
 	DryRun       bool                  // nothing will be injected: the load need not run
+	Programs     Programs              // nil where no fault needs them
+	Image        string                // the operator's own, for containers that a fault adds to pods
+}
+
+// Programs runs programs in containers of pods.
+type Programs interface {
+	// Run runs a program until it ends, at most until ctx does, and returns its output. Where the
+	// program fails, the error has what it wrote to its error output.
+	Run(ctx context.Context, pod types.NamespacedName, container string, command ...string) (
+		output []byte, err error)
 }
 
 // Instant is embedded by faults that leave nothing to revert.
