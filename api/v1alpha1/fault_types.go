@@ -39,9 +39,9 @@ const (
 
 	// FaultNetworkDelay delays packets; engine ChaosMesh.
 	FaultNetworkDelay FaultType = "NetworkDelay"
-	// FaultNetworkLoss drops some packets; engine ChaosMesh.
+	// FaultNetworkLoss drops some packets.
 	FaultNetworkLoss FaultType = "NetworkLoss"
-	// FaultNetworkPartition drops all packets between the server and its peers; engine ChaosMesh.
+	// FaultNetworkPartition drops all packets between the server and its peers.
 	FaultNetworkPartition FaultType = "NetworkPartition"
 	// FaultDiskDelay delays calls to the volume; engine ChaosMesh.
 	FaultDiskDelay FaultType = "DiskDelay"
@@ -103,12 +103,12 @@ type Action struct {
 	// ClientKill: closes the connections of clients, once.
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
 	// NodeLoss: taints a node and force-deletes the Redis pods on it.
+	// NetworkPartition: drops all packets between the server and its peers.
+	// NetworkLoss: drops some packets.
 	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and
 	// measures it.
-	// With engine ChaosMesh there are PodKill and these:
+	// Engine ChaosMesh has PodKill, NetworkPartition, NetworkLoss and these:
 	// NetworkDelay: delays packets of the server.
-	// NetworkLoss: drops some of its packets.
-	// NetworkPartition: drops all packets between it and its peers.
 	// DiskDelay: delays calls to its volume.
 	// CPUStress: consumes CPU in its container.
 	// ClockSkew: shifts its wall clock.
@@ -176,11 +176,11 @@ type Action struct {
 	// +optional
 	NetworkDelay *NetworkDelay `json:"networkDelay,omitempty"`
 
-	// networkLoss drops some of its packets; engine ChaosMesh.
+	// networkLoss drops some packets of the server.
 	// +optional
 	NetworkLoss *NetworkLoss `json:"networkLoss,omitempty"`
 
-	// networkPartition isolates it from its peers; engine ChaosMesh.
+	// networkPartition cuts it off from its peers.
 	// +optional
 	NetworkPartition *NetworkPartition `json:"networkPartition,omitempty"`
 
@@ -240,7 +240,11 @@ const (
 )
 
 // RedisFaultSpec defines a fault, which is injected once.
-// +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.action.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.action.type in ['NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkDelay, NetworkLoss, NetworkPartition, DiskDelay, CPUStress, ClockSkew; all but PodKill need it"
+// +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.action.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.action.type in ['NetworkDelay', 'DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkLoss, NetworkPartition, NetworkDelay, DiskDelay, CPUStress, ClockSkew; the last four need it"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || has(self.action.networkLoss.peers) || (self.action.networkLoss.direction == 'Out' && double(self.action.networkLoss.loss.split('%')[0]) <= 50.0)",message="without peers engine ChaosMesh drops packets of direction Out only, and at most 50%, as the kubelet's probes are among them",fieldPath=".action.networkLoss"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || (!('All' in self.action.networkLoss.peers) && (size(self.action.networkLoss.peers) == 1 || !('Clients' in self.action.networkLoss.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkLoss.peers"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkPartition) || (!('All' in self.action.networkPartition.peers) && (size(self.action.networkPartition.peers) == 1 || !('Clients' in self.action.networkPartition.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkPartition.peers"
+// +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.correlation)",message="packets are drawn independently of each other: leave correlation out, or use engine ChaosMesh",fieldPath=".action.networkLoss.correlation"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave', 'External'])",message="a fault of type ProcessCrash, Failover, ClientKill, BackgroundSave or External does not last: leave duration out",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || (self.select.role == 'Any' && self.select.mode == 'One' && !has(self.select.shard) && !has(self.select.names) && !has(self.select.zone))",message="type External breaks nothing and selects no server: leave select out",fieldPath=".select"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || !has(self.stopIf)",message="type External breaks nothing that could be reverted: leave stopIf out",fieldPath=".stopIf"
@@ -252,7 +256,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!self.setting || (!has(self.trigger.steadyFor) && !has(self.trigger.after) && self.trigger.timeout == '5m')",message="a setting is injected at once, before its load: leave trigger out",fieldPath=".trigger"
 // +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.objectives)",message="nothing is measured against a setting: leave objectives out, and set those of the load test",fieldPath=".objectives"
 // +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.stopIf) || (!has(self.stopIf.outage) && !has(self.stopIf.errorRate) && !has(self.stopIf.lostWrites))",message="nothing is measured against a setting: stopIf can have queries only",fieldPath=".stopIf"
-// +kubebuilder:validation:XValidation:rule="!self.setting || ((!has(self.action.networkDelay) || !has(self.action.networkDelay.peers) || self.action.networkDelay.peers != 'Clients') && (!has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || self.action.networkLoss.peers != 'Clients'))",message="a setting is injected before the load pods exist: set other peers than Clients, or leave peers out",fieldPath=".action"
+// +kubebuilder:validation:XValidation:rule="!self.setting || self.engine != 'ChaosMesh' || ((!has(self.action.networkDelay) || !has(self.action.networkDelay.peers) || !('Clients' in self.action.networkDelay.peers)) && (!has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || !('Clients' in self.action.networkLoss.peers)))",message="a setting is injected before the load pods exist: set other peers than Clients, or leave peers out",fieldPath=".action"
 type RedisFaultSpec struct {
 	// loadTestRef is the load that measures the fault. Without it the fault runs a small open-loop
 	// probe load.

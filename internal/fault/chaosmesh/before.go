@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/peers"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -93,7 +94,7 @@ func mountOf(folder string, mounts []string) string {
 func (c chaosMesh) recordBefore(
 	ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord,
 ) error {
-	_, peers := c.network()
+	_, among := peers.Of(&c.spec.Action)
 	switch kind := c.spec.Action.Type; {
 	case kind == v1alpha1.FaultNetworkPartition:
 		n, err := c.speaking(ctx, target, *record)
@@ -101,7 +102,7 @@ func (c chaosMesh) recordBefore(
 			return err
 		}
 		record.PeersSpeaking = n
-	case peers != "":
+	case len(among) > 0:
 	case kind == v1alpha1.FaultNetworkDelay, kind == v1alpha1.FaultCPUStress:
 		trips, err := c.pings(ctx, target, fewPings, 0)
 		if err != nil {

@@ -12,13 +12,12 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/peers"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/target/confine"
 )
 
 const (
-	noShard    = target.NoShard
 	askTimeout = confine.AskTimeout
 
 	// chaosPatience is how long Chaos Mesh may take to break a pod, or to revert that, before that
@@ -72,33 +71,18 @@ func (c chaosMesh) Traits() contract.Traits {
 	}
 }
 
-const (
-	// silentLoss is the share of lost packets above which a server serves hardly anybody: each
-	// retransmission is lost as well.
-	silentLoss = 0.5
-	// silentDelay is the delay of each call to the volume, or of each packet, from which a server does
-	// not serve in time: a write to the append-only file holds up all clients.
-	silentDelay = time.Second
-)
+// silentDelay is the delay of each call to the volume from which a server does not serve in time: a
+// write to the append-only file holds up all clients.
+const silentDelay = time.Second
 
 // silences reports whether a server that is hit does not serve, or does not serve its peers, and
 // whether a sentinel beside it is cut off as well. CPU stress and a shifted clock leave a server
 // serving: it gets its share of the CPU.
 func (c chaosMesh) silences() (server, wholePod bool) {
-	peers := v1alpha1.PeersClients
-	switch action := &c.spec.Action; {
-	case action.NetworkPartition != nil:
-		server, peers = true, action.NetworkPartition.From
-	case action.NetworkLoss != nil:
-		server = action.NetworkLoss.Loss.Share() > silentLoss
-		peers = action.NetworkLoss.Peers
-	case action.NetworkDelay != nil:
-		server = action.NetworkDelay.Latency.Duration >= silentDelay
-		peers = action.NetworkDelay.Peers
-	case action.DiskDelay != nil:
-		server = action.DiskDelay.Delay.Duration >= silentDelay
+	if d := c.spec.Action.DiskDelay; d != nil {
+		return d.Delay.Duration >= silentDelay, false
 	}
-	return server, server && peers != v1alpha1.PeersClients
+	return peers.Silences(&c.spec.Action)
 }
 
 // Types are the types of faults that Chaos Mesh supports.
@@ -135,7 +119,7 @@ func (c chaosMesh) inWords(target *v1alpha1.FaultTarget, record chaosRecord) str
 			packets(a.NetworkLoss.Direction, a.NetworkLoss.Peers))
 	case a.NetworkPartition != nil:
 		return fmt.Sprintf("drops all packets of %s (%s)", target.Pod,
-			packets(a.NetworkPartition.Direction, a.NetworkPartition.From))
+			packets(a.NetworkPartition.Direction, a.NetworkPartition.Peers))
 	case a.DiskDelay != nil:
 		return fmt.Sprintf("delays the calls to %s of %s by %s", record.VolumePath, target.Pod,
 			a.DiskDelay.Delay.Duration)
@@ -148,8 +132,4 @@ func (c chaosMesh) inWords(target *v1alpha1.FaultTarget, record chaosRecord) str
 	}
 	return fmt.Sprintf("consumes CPU in container %s of %s: workers %d, each %d%% of a core",
 		target.Container, target.Pod, workers, load)
-}
-
-func packets(direction v1alpha1.NetworkDirection, peers v1alpha1.NetworkPeers) string {
-	return fmt.Sprintf("direction %s, peers %s", direction, cmp.Or(peers, "all"))
 }

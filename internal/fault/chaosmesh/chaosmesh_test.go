@@ -143,7 +143,7 @@ var delayed = v1alpha1.RedisFaultSpec{
 		Type: v1alpha1.FaultNetworkDelay,
 		NetworkDelay: &v1alpha1.NetworkDelay{
 			Latency:   metav1.Duration{Duration: 100 * time.Millisecond},
-			Direction: v1alpha1.DirectionTo,
+			Direction: v1alpha1.DirectionOut,
 		},
 	},
 	Duration: &metav1.Duration{Duration: 20 * time.Second},

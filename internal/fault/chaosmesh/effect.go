@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/peers"
 	pods "github.com/redquake/redquake/internal/fault/pod"
 )
 
@@ -70,13 +71,13 @@ func (c chaosMesh) Held(
 func (c chaosMesh) prove(
 	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
 ) (v1alpha1.Effect, string, error) {
-	_, peers := c.network()
+	_, among := peers.Of(&c.spec.Action)
 	switch kind := c.spec.Action.Type; {
 	case kind == v1alpha1.FaultNetworkPartition:
 		return c.provePartition(ctx, target, record)
-	case peers != "":
+	case len(among) > 0:
 		return v1alpha1.EffectInconclusive, fmt.Sprintf(
-			"traffic between pod %s and its %s cannot be measured by the operator", target.Pod, peers), nil
+			"traffic between pod %s and its %s cannot be measured by the operator", target.Pod, named(among)), nil
 	case kind == v1alpha1.FaultNetworkDelay:
 		return c.proveDelay(ctx, target, record)
 	case kind == v1alpha1.FaultNetworkLoss:
@@ -92,17 +93,17 @@ func (c chaosMesh) prove(
 func (c chaosMesh) provePartition(
 	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
 ) (v1alpha1.Effect, string, error) {
-	_, who := c.network()
+	_, among := peers.Of(&c.spec.Action)
 	then := record.PeersSpeaking
 	if then == 0 {
 		return v1alpha1.EffectInconclusive, fmt.Sprintf(
-			"none of the %s was active before on a connection that the server lists", who), nil
+			"none of the %s was active before on a connection that the server lists", named(among)), nil
 	}
 	now, err := c.speaking(ctx, target, record)
 	if err != nil {
 		return "", "", err
 	}
-	text := fmt.Sprintf("%s are active on %d connections of the server, before on %d", who, now, then)
+	text := fmt.Sprintf("%s are active on %d connections of the server, before on %d", named(among), now, then)
 	switch {
 	case now == 0:
 		return v1alpha1.EffectConfirmed, text, nil

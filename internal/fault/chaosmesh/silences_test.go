@@ -15,11 +15,11 @@ import (
 // The guard counts what a fault really does: a server that loses most packets is as silent as one that is cut off, and
 // a sentinel beside it only if its peers are servers or sentinels.
 func TestChaosMeshSilences(t *testing.T) {
-	loss := func(share v1alpha1.Percentage, peers v1alpha1.NetworkPeers) v1alpha1.Action {
+	loss := func(share v1alpha1.Percentage, peers ...v1alpha1.NetworkPeer) v1alpha1.Action {
 		return v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: share, Peers: peers}}
 	}
-	partition := func(from v1alpha1.NetworkPeers) v1alpha1.Action {
-		return v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: from}}
+	partition := func(from ...v1alpha1.NetworkPeer) v1alpha1.Action {
+		return v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{Peers: from}}
 	}
 	delay := func(latency time.Duration) v1alpha1.Action {
 		return v1alpha1.Action{
@@ -37,12 +37,13 @@ func TestChaosMeshSilences(t *testing.T) {
 		action         v1alpha1.Action
 		silences, pods bool
 	}{
-		"all packets of clients":    {loss("100%", v1alpha1.PeersClients), true, false},
-		"all packets of servers":    {loss("100%", v1alpha1.PeersServers), true, true},
-		"most packets":              {loss("50.5%", v1alpha1.PeersReplicas), true, true},
-		"half of the packets":       {loss("50%", ""), false, false},
-		"a partition from clients":  {partition(v1alpha1.PeersClients), true, false},
-		"a partition from replicas": {partition(v1alpha1.PeersReplicas), true, true},
+		"all packets of clients":    {loss("100%", v1alpha1.PeerClients), true, false},
+		"all packets of servers":    {loss("100%", v1alpha1.PeerServers), true, true},
+		"most packets":              {loss("50.5%", v1alpha1.PeerReplicas), true, true},
+		"half of the packets":       {loss("50%"), false, false},
+		"a partition from clients":  {partition(v1alpha1.PeerClients), true, false},
+		"from clients and replicas": {partition(v1alpha1.PeerClients, v1alpha1.PeerReplicas), true, true},
+		"a partition from replicas": {partition(v1alpha1.PeerReplicas), true, true},
 		"a delay of 999 ms":         {delay(999 * time.Millisecond), false, false},
 		"a delay of a second":       {delay(time.Second), true, true},
 		"a slow disk":               {disk(999 * time.Millisecond), false, false},

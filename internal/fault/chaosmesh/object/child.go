@@ -77,8 +77,15 @@ func networkChaos(action *v1alpha1.Action, hit Hit) *cmv1.NetworkChaos {
 	case v1alpha1.FaultNetworkPartition:
 		child.Spec.Action, direction = cmv1.PartitionAction, action.NetworkPartition.Direction
 	}
-	child.Spec.Direction = cmv1.Direction(strings.ToLower(string(direction)))
+	child.Spec.Direction = directions[direction]
 	return child
+}
+
+// directions are Chaos Mesh's names, from the perspective of the pod as well.
+var directions = map[v1alpha1.NetworkDirection]cmv1.Direction{
+	v1alpha1.DirectionIn:   cmv1.From,
+	v1alpha1.DirectionOut:  cmv1.To,
+	v1alpha1.DirectionBoth: cmv1.Both,
 }
 
 func ioChaos(d *v1alpha1.DiskDelay, hit Hit) *cmv1.IOChaos {

@@ -53,7 +53,7 @@ func TestChild(t *testing.T) {
 			v1alpha1.RedisFaultSpec{
 				Action: v1alpha1.Action{
 					Type:         v1alpha1.FaultNetworkDelay,
-					NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(50 * time.Millisecond), Direction: v1alpha1.DirectionTo},
+					NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(50 * time.Millisecond), Direction: v1alpha1.DirectionOut},
 				},
 			},
 			hit,
@@ -69,7 +69,7 @@ func TestChild(t *testing.T) {
 					Jitter:      new(length(10 * time.Millisecond)),
 					Correlation: "25%",
 					Direction:   v1alpha1.DirectionBoth,
-					Peers:       v1alpha1.PeersReplicas,
+					Peers:       []v1alpha1.NetworkPeer{v1alpha1.PeerReplicas},
 				}},
 			},
 			far,
@@ -85,8 +85,8 @@ func TestChild(t *testing.T) {
 					NetworkLoss: &v1alpha1.NetworkLoss{
 						Loss:        "0.5%",
 						Correlation: "100%",
-						Direction:   v1alpha1.DirectionFrom,
-						Peers:       v1alpha1.PeersClients,
+						Direction:   v1alpha1.DirectionIn,
+						Peers:       []v1alpha1.NetworkPeer{v1alpha1.PeerClients},
 					},
 				},
 			},
@@ -100,7 +100,7 @@ func TestChild(t *testing.T) {
 			v1alpha1.RedisFaultSpec{
 				Action: v1alpha1.Action{
 					Type:             v1alpha1.FaultNetworkPartition,
-					NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth},
+					NetworkPartition: &v1alpha1.NetworkPartition{Peers: []v1alpha1.NetworkPeer{v1alpha1.PeerServers}, Direction: v1alpha1.DirectionBoth},
 				},
 			},
 			far,
