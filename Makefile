@@ -13,7 +13,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
 # Folders of config/components that the installation includes, separated by commas or spaces: node-faults switches NodeLoss and VolumeAttachDelay on, with the rights
-# for them; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
+# for them; network-faults has the rights for NetworkPartition and NetworkLoss without Chaos Mesh; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
 COMPONENTS ?=
 comma := ,
 components = $(subst $(comma), ,$(COMPONENTS))
@@ -331,7 +331,7 @@ objects-gitops: ## Write the objects that the tests of Argo CD and Flux read, as
 	$(GO_TEST) -count=1 -run '^TestObjectsOf' ./test/virtual -update-objects
 
 # The scenarios need every kind of fault.
-bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh stress: COMPONENTS := node-faults
+bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh stress: COMPONENTS := node-faults network-faults
 
 E2E_TEST := FORMAT=standard-verbose $(SUMMARY) e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"
@@ -400,7 +400,7 @@ upgrade-test: lab-up load-image ## Install the version FROM (the last tag), upgr
 
 .PHONY: load-other-image
 load-other-image: load-image
-	$(LAB) image redquake --manager bin/manager --redquake bin/redquake --tag mirror.example/redquake:other -o build/image/other.tar
+	$(LAB) image redquake --manager bin/manager --redquake bin/redquake --netfault bin/netfault --tag mirror.example/redquake:other -o build/image/other.tar
 	$(LAB) load build/image/other.tar
 
 .PHONY: e2e-chaosmesh
@@ -461,14 +461,15 @@ docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field, and
 	go run ./hack/tools/kinds docs
 
 .PHONY: build
-build: ## Build bin/manager and bin/redquake, statically linked
+build: ## Build bin/manager, bin/redquake and bin/netfault, statically linked
 	$(GO_BUILD) -o bin/manager .
 	$(GO_BUILD) -o bin/redquake ./cmd/redquake
+	$(GO_BUILD) -o bin/netfault ./cmd/netfault
 
 .PHONY: image
 image: build ## Build the image as an archive, without Docker: build/image/redquake.tar
 	mkdir -p $(dir $(IMAGE_TAR))
-	$(LAB) image redquake --manager bin/manager --redquake bin/redquake --tag $(IMG) -o $(IMAGE_TAR)
+	$(LAB) image redquake --manager bin/manager --redquake bin/redquake --netfault bin/netfault --tag $(IMG) -o $(IMAGE_TAR)
 
 .PHONY: docker-build
 docker-build: ## Build the same image with Docker
@@ -549,7 +550,8 @@ WITHOUT_CLUSTER_RIGHTS = $(KUBECTL) get clusterrolebindings -l app.kubernetes.io
 .PHONY: deploy
 deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG and COMPONENTS, with rights in all namespaces or in NAMESPACES
 	$(KUBECTL) apply --server-side --force-conflicts -f build/install.yaml
-	$(if $(filter node-faults,$(components)),,$(KUBECTL) delete clusterrolebindings,clusterroles -l app.kubernetes.io/name=redquake,app.kubernetes.io/component=node-faults)
+	$(foreach kind,node-faults network-faults,$(if $(filter $(kind),$(components)),,$(KUBECTL) delete clusterrolebindings,clusterroles \
+	  -l app.kubernetes.io/name=redquake,app.kubernetes.io/component=$(kind);))
 	$(if $(NAMESPACES),$(WITHOUT_CLUSTER_RIGHTS))
 	# The tag stays the same when the image changes: the digest in the pod template rolls the operator if and only if it did.
 	[ ! -f $(IMAGE_TAR) ] || $(KUBECTL) -n redquake-system patch deployment redquake-controller-manager --type merge \
@@ -561,11 +563,12 @@ deploy: build/install.yaml ## Install the CRDs and the operator, with the image 
 deploy-chart: $(HELM) ## Install the chart in the lab, with VALUES='--set replicas=2'
 	[ -n "$$($(KUBECTL) -n redquake-system get secret -l owner=helm,name=redquake -o name 2>/dev/null)" ] || $(MAKE) undeploy
 	$(LAB) exec -- $(HELM) upgrade --install redquake charts/redquake --namespace redquake-system --create-namespace --set image.tag=dev \
-	  $(if $(filter node-faults,$(components)),--set faults.NodeLoss=true$(comma)faults.VolumeAttachDelay=true) $(VALUES) --wait --timeout 10m
+	  $(if $(filter node-faults,$(components)),--set faults.NodeLoss=true$(comma)faults.VolumeAttachDelay=true) \
+	  $(if $(filter network-faults,$(components)),--set networkFaults=true) $(VALUES) --wait --timeout 10m
 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
-undeploy: COMPONENTS := node-faults dashboards high-availability # all that may be installed, but prometheus: its kinds may be unknown to the cluster
+undeploy: COMPONENTS := node-faults network-faults dashboards high-availability # all that may be installed, but prometheus: its kinds may be unknown to the cluster
 undeploy: build/install.yaml ## Delete all schedules, experiments, load tests and faults, then the operator and the CRDs
 	for crd in redisexperimentschedules redisexperiments redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \

@@ -36,6 +36,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisloadtest"
 	"github.com/redquake/redquake/controllers/schedule"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/notify"
@@ -43,6 +44,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/target/confine"
+	"github.com/redquake/redquake/internal/target/podexec"
 )
 
 // managerOptions returns the options that the reconcilers depend on: scheme, cache and client.
@@ -125,6 +127,8 @@ type Settings struct {
 	Metrics *metrics.Metrics
 	// each manager has a copy with a Source of its own; nil = there is none
 	Dashboard *dashboardserver.Server
+	// runs programs in pods; nil = through the API server
+	Programs contract.Programs
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -148,6 +152,11 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 	})
 	if err != nil {
 		return fmt.Errorf("create the client that reads past the cache: %w", err)
+	}
+	if s.Programs == nil {
+		if s.Programs, err = podexec.New(mgr.GetConfig()); err != nil {
+			return err
+		}
 	}
 	of := NewReconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live,
 		func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
@@ -225,6 +234,8 @@ func NewReconcilers(
 		Namespaces:        s.Namespaces,
 		Supported:         s.Faults,
 		Lookup:            s.Lookup,
+		Programs:          s.Programs,
+		Image:             s.Image,
 		Prometheus:        &s.Prometheus,
 		Metrics:           s.Metrics,
 	}

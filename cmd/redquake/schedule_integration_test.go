@@ -115,8 +115,12 @@ func TestStopSchedule(t *testing.T) {
 		out != "redisexperimentschedule/nightly suspended\n" {
 		t.Errorf("again: exit code %d, %q, %s", code, out, stderr)
 	}
-	if _, out, _ := runCommand(t, p.env, "__complete", "stop", ""); strings.Contains(out, "nightly\t") ||
-		!strings.Contains(out, foreign.Name+"\tRedisExperiment, NotObserved\n") {
+	out := ""
+	p.eventually("what stop completes", func() bool { // a completion does not wait for a slow API server
+		_, out, _ = runCommand(t, p.env, "__complete", "stop", "")
+		return strings.Contains(out, foreign.Name+"\tRedisExperiment, NotObserved\n")
+	})
+	if strings.Contains(out, "nightly\t") {
 		t.Errorf("stop completes\n%s", out)
 	}
 }

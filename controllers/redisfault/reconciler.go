@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/reach"
 	"github.com/redquake/redquake/controllers/redisfault/turns"
 	"github.com/redquake/redquake/controllers/rules"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/prometheus"
@@ -39,6 +40,8 @@ type Reconciler struct {
 	Supported  []v1alpha1.FaultType // the types that are switched on; nil = all
 	// of host names that Redis or the spec names; nil = only those of the cluster are known
 	Lookup     confine.Lookup
+	Programs   contract.Programs  // runs what faults of the network need in pods
+	Image      string             // with those programs
 	Prometheus *prometheus.Client // evaluates the queries of stop conditions
 	Metrics    *metrics.Metrics   // nil = nothing is counted
 
@@ -60,6 +63,8 @@ func (r *Reconciler) reach() *reach.Reach {
 		Servers:    r.Servers,
 		Term:       r.Term,
 		Lookup:     r.Lookup,
+		Programs:   r.Programs,
+		Image:      r.Image,
 		Prometheus: r.Prometheus,
 		Books:      &r.books,
 	}

@@ -266,7 +266,7 @@ func grant(ctx context.Context, config *rest.Config) error {
 	user := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: managerUser}}
 	files := []string{"role.yaml", "cluster_role.yaml"}
 	for _, o := range declared.All {
-		if len(o.Grants) > 0 && len(o.On(true)) == 0 { // those of the default installation
+		if len(o.Grants) > 0 && o.Component == "" { // those of the default installation
 			files = append(files, "faults/"+o.Name()+".yaml")
 		}
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/meshtest"
+	"github.com/redquake/redquake/internal/testing/netfaulttest"
 )
 
 const shop = "shop"
@@ -45,6 +46,7 @@ type stage struct {
 	servers *memory
 	cluster client.WithWatch // as the operator sees it
 	under   client.WithWatch // without the interceptor of the test
+	network *netfaulttest.Pods
 	made    int
 	breaks  []string // pods of Redis that were deleted, by UID
 	refuse  error    // of every write
@@ -68,6 +70,7 @@ func newContractStage(t *testing.T) *stage {
 				string(o.(*corev1.Event).InvolvedObject.UID),
 			}
 		}).Build()
+	s.network = netfaulttest.NewPods(s.under)
 	s.cluster = interceptor.NewClient(s.under, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
 			options ...client.GetOption,
@@ -101,7 +104,7 @@ func newContractStage(t *testing.T) *stage {
 			return c.Patch(ctx, object, patch, options...)
 		},
 		Delete:           s.delete,
-		SubResourcePatch: s.resize,
+		SubResourcePatch: s.change,
 	})
 	s.createObjects()
 	return s
@@ -130,15 +133,18 @@ func (s *stage) delete(
 	return c.Delete(ctx, object)
 }
 
-// resize is a kubelet that applies a resize at once.
-func (s *stage) resize(
+// change changes a pod by a subresource, which its kubelet applies: a resize at once.
+func (s *stage) change(
 	ctx context.Context, c client.Client, subResource string, object client.Object, patch client.Patch,
 	options ...client.SubResourcePatchOption,
 ) error {
 	var given client.SubResourcePatchOptions
 	given.ApplyOptions(options)
-	if err := errors.Join(ctx.Err(), s.refuse); err != nil || subResource != "resize" || len(given.DryRun) > 0 {
+	if err := errors.Join(ctx.Err(), s.refuse); err != nil || len(given.DryRun) > 0 {
 		return err
+	}
+	if subResource == "ephemeralcontainers" {
+		return s.network.Add(ctx, object, patch, false)
 	}
 	data, err := patch.Data(object)
 	if err != nil {
@@ -236,6 +242,9 @@ func (s *stage) settle() {
 			s.must(s.under.Delete(context.Background(), pod))
 		case err == nil:
 			s.restart(pod)
+			if netfaulttest.Start(pod) {
+				s.must(s.under.Status().Update(context.Background(), pod))
+			}
 		}
 	}
 	set.Status.Replicas, set.Status.ReadyReplicas = *set.Spec.Replicas, *set.Spec.Replicas
@@ -307,6 +316,7 @@ func (s *stage) place(i int, set *appsv1.StatefulSet) {
 		Status: corev1.PodStatus{
 			Phase:             corev1.PodRunning,
 			PodIP:             fmt.Sprintf("10.0.0.%d", i+1),
+			HostIPs:           []corev1.HostIP{{IP: "10.0.1.1"}},
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Ready: true, Resources: &resources}},
 		},
@@ -380,6 +390,7 @@ func (s *stage) shows() string {
 	for _, child := range s.children() {
 		lines = append(lines, fmt.Sprintf("%T", child)+" "+child.GetName())
 	}
+	lines = append(lines, s.network.InForce(shop)...)
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
@@ -400,7 +411,7 @@ func (s *stage) deps() contract.Deps {
 			Namespace: shop, Live: apitest.Paged(s.cluster), Servers: s.servers.client,
 			Spec: &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}},
 		},
-		Cluster: s.cluster, LoadTest: "run",
+		Cluster: s.cluster, LoadTest: "run", Programs: s.network, Image: "redquake:dev",
 		Owner: metav1.OwnerReference{
 			APIVersion: v1alpha1.GroupVersion.String(),
 			Kind:       "RedisFault",

@@ -158,7 +158,7 @@ var kinds = []kind{
 			Type: v1alpha1.FaultNetworkDelay,
 			NetworkDelay: &v1alpha1.NetworkDelay{
 				Latency:   metav1.Duration{Duration: time.Second},
-				Direction: v1alpha1.DirectionTo,
+				Direction: v1alpha1.DirectionOut,
 			},
 		},
 		mesh:  true,
@@ -166,20 +166,53 @@ var kinds = []kind{
 		third: itsOwn,
 	},
 	{
-		name: "NetworkLoss",
+		name: "NetworkPartition from clients",
+		action: v1alpha1.Action{
+			Type: v1alpha1.FaultNetworkPartition,
+			NetworkPartition: &v1alpha1.NetworkPartition{
+				Peers:     []v1alpha1.NetworkPeer{v1alpha1.PeerClients},
+				Direction: v1alpha1.DirectionBoth,
+			},
+		},
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
+		name: "NetworkPartition from replicas",
+		action: v1alpha1.Action{
+			Type: v1alpha1.FaultNetworkPartition,
+			NetworkPartition: &v1alpha1.NetworkPartition{
+				Peers:     []v1alpha1.NetworkPeer{v1alpha1.PeerReplicas},
+				Direction: v1alpha1.DirectionIn,
+			},
+		},
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
+		name: "NetworkLoss of everybody",
 		action: v1alpha1.Action{
 			Type:        v1alpha1.FaultNetworkLoss,
-			NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo},
+			NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionIn},
+		},
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
+		name: "NetworkLoss by Chaos Mesh",
+		action: v1alpha1.Action{
+			Type:        v1alpha1.FaultNetworkLoss,
+			NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionOut},
 		},
 		mesh:  true,
 		lasts: time.Minute,
 		third: itsOwn,
 	},
 	{
-		name: "NetworkPartition",
+		name: "NetworkPartition by Chaos Mesh",
 		action: v1alpha1.Action{
 			Type:             v1alpha1.FaultNetworkPartition,
-			NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients, Direction: v1alpha1.DirectionBoth},
+			NetworkPartition: &v1alpha1.NetworkPartition{Peers: []v1alpha1.NetworkPeer{v1alpha1.PeerClients}, Direction: v1alpha1.DirectionBoth},
 		},
 		mesh:  true,
 		lasts: time.Minute,

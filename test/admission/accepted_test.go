@@ -211,7 +211,7 @@ func TestAccepted(t *testing.T) {
 			},
 			{
 				"a setting by Chaos Mesh",
-				`{setting: true, engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "1%", peers: Servers}}}`,
+				`{setting: true, engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "1%", peers: [Servers]}}}`,
 			},
 			{"external", `{action: {type: External}}`},
 			{"the longest wait for a mark", `{action: {type: External, external: {waitFor: 24h}}}`},

@@ -89,12 +89,12 @@ var actionChanges = map[string]frozenCase{
 		`{action: {networkDelay: {latency: 20ms}}}`,
 	},
 	"networkLoss": {
-		`{engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "10%"}}}`,
+		`{engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "10%", direction: Out}}}`,
 		`{action: {networkLoss: {loss: "20%"}}}`,
 	},
 	"networkPartition": {
-		`{engine: ChaosMesh, action: {type: NetworkPartition, networkPartition: {from: Replicas}}}`,
-		`{action: {networkPartition: {from: Clients}}}`,
+		`{engine: ChaosMesh, action: {type: NetworkPartition, networkPartition: {peers: [Replicas]}}}`,
+		`{action: {networkPartition: {peers: [Clients]}}}`,
 	},
 	"diskDelay": {
 		`{engine: ChaosMesh, action: {type: DiskDelay, diskDelay: {delay: 10ms}}}`,

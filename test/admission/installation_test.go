@@ -28,7 +28,7 @@ import (
 )
 
 var (
-	ownComponents = []string{"node-faults", "dashboards", "high-availability"} // those that need no CRDs of somebody else
+	ownComponents = []string{"node-faults", "network-faults", "dashboards", "high-availability"} // those that need no CRDs of somebody else
 	allComponents = append([]string{"prometheus"}, ownComponents...)
 )
 

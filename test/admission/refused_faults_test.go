@@ -48,7 +48,7 @@ var refusedFaults = []refusal{
 		"Chaos Mesh with a type that it does not support", `{engine: ChaosMesh, action: {type: Hang}}`, "spec",
 		"engine ChaosMesh injects PodKill",
 	},
-	{"what only Chaos Mesh can do", `{action: {type: CPUStress}}`, "spec", "all but PodKill need it"},
+	{"what only Chaos Mesh can do", `{action: {type: CPUStress}}`, "spec", "the last four need it"},
 	{"a crash that lasts", `{duration: 5s, action: {type: ProcessCrash}}`, "spec.duration", "does not last"},
 	{"a failover that lasts", `{duration: 5s, action: {type: Failover}}`, "spec.duration", "does not last"},
 	{"closed connections that last", `{duration: 5s, action: {type: ClientKill}}`, "spec.duration", "does not last"},
@@ -150,7 +150,7 @@ var refusedFaults = []refusal{
 	},
 	{
 		"a setting for load pods",
-		`{setting: true, engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms, peers: Clients}}}`,
+		`{setting: true, engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms, peers: [Clients]}}}`,
 		"spec.action", "set other peers than Clients",
 	},
 	{"neither load test nor target", `{loadTestRef: null}`, "spec", "set loadTestRef"},

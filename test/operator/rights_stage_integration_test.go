@@ -117,8 +117,8 @@ func grantKind(p *operatortest.Place, kind *declared.Kind) {
 		return
 	}
 	folder := "config/rbac/faults/"
-	if len(kind.On(true)) > 0 {
-		folder = "config/components/node-faults/"
+	if kind.Component != "" {
+		folder = "config/components/" + kind.Component + "/"
 	}
 	for _, document := range documentsOf(p.T, folder+kind.Name()+".yaml") {
 		switch isRole := bytes.Contains(document, []byte("kind: ClusterRole\nmetadata:\n")); {

@@ -53,6 +53,12 @@ var secretScenes = []secretScene{
 		run:   loginByMesh,
 		kinds: onePerKind(stage.KindsThatNeed(stage.NeedsMesh)),
 	},
+	{
+		name:  "network",
+		on:    stage.NewNetworkPlace,
+		run:   loginInNetwork,
+		kinds: onePerKind(stage.KindsThatNeed(stage.NeedsNetwork)),
+	},
 	{name: "refused", run: loginInVain},
 	{name: "experiments", run: loginInExperiments},
 	{name: "databases", run: loginAtDatabases},
@@ -246,6 +252,12 @@ func loginByMesh(p *operatortest.Place, kinds []stage.Kind) {
 	target.Auth = login("password")
 	loadFor(p, &target)
 	breakAll(p, kinds)
+}
+
+// loginInNetwork is the scene of a server in whose pod packets can be dropped.
+func loginInNetwork(p *operatortest.Place, kinds []stage.Kind) {
+	stage.StartEphemeral(p)
+	loginAndBreak(p, kinds)
 }
 
 // loginAtSentinels is the scene of a primary and sentinels that have a password of their own.

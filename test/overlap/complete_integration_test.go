@@ -27,7 +27,7 @@ var apart = []struct {
 		"without sentinels, a Failover is refused where sentinels watch: TestFailoverBySentinelIsRefused",
 	},
 	{
-		ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh),
+		ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh, ofNetwork),
 		"Config on a server whose file is rewritten, which stands alone; as Config it meets these",
 	},
 }

@@ -32,6 +32,12 @@ var rehearsals = []overlapping{
 	{name: "sentinel", scene: stage.PatientlyWatched, kinds: stage.KindsThatNeed(stage.NeedsSentinels)},
 	{name: "cluster", scene: stage.ClusterFleet, shard: new(int32(0)), kinds: stage.KindsThatNeed(stage.NeedsCluster)},
 	{
+		name:  "network",
+		on:    stage.NewNetworkPlace,
+		scene: withKubelet(stage.Single(injections)),
+		kinds: stage.KindsThatNeed(stage.NeedsNetwork),
+	},
+	{
 		name:  "chaosmesh",
 		on:    stage.NewMeshPlace,
 		scene: stage.Meshed(injections),

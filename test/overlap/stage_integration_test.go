@@ -48,6 +48,7 @@ var (
 	ofSentinels   = stage.KindsThatNeed(stage.NeedsSentinels)
 	ofCluster     = stage.KindsThatNeed(stage.NeedsCluster)
 	ofMesh        = stage.KindsThatNeed(stage.NeedsMesh)
+	ofNetwork     = stage.KindsThatNeed(stage.NeedsNetwork)
 )
 
 // overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for
@@ -77,6 +78,31 @@ var overlaps = []overlapping{
 		meets:  ofCluster,
 	},
 	{name: "file", splits: 2, scene: onFile, pairsOnly: true, kinds: slices.Concat(ofFile, oneServer), meets: ofFile},
+	{
+		name: "network", splits: 4, on: stage.NewNetworkPlace, scene: withKubelet(stage.FleetOf(1, complete)),
+		pairsOnly: true,
+		kinds:     slices.Concat(ofNetwork, oneServer), meets: ofNetwork,
+	},
+	{
+		name: "network and replication", on: stage.NewNetworkPlace, scene: withKubelet(stage.FleetOf(3, complete)),
+		pairsOnly: true,
+		kinds:     slices.Concat(ofNetwork, ofScaling, ofReplication), meets: ofNetwork, across: true,
+	},
+	{
+		name: "network and sentinel", on: stage.NewNetworkPlace, scene: withKubelet(watchedFleet), pairsOnly: true,
+		kinds: slices.Concat(ofNetwork, ofSentinels), meets: ofNetwork, across: true,
+	},
+	{
+		name: "network and cluster", on: stage.NewNetworkPlace, scene: withKubelet(stage.ClusterFleetOf(complete)),
+		shard: new(int32(0)), pairsOnly: true,
+		kinds: slices.Concat(ofNetwork, ofCluster), meets: ofNetwork, across: true,
+	},
+	{
+		name: "network and chaosmesh", splits: 2, on: stage.NewNetworkPlace,
+		scene:     withMesh(withKubelet(stage.FleetOf(1, complete))),
+		pairsOnly: true,
+		kinds:     slices.Concat(ofNetwork, ofMesh), meets: ofNetwork, across: true,
+	},
 	{
 		name: "chaosmesh", splits: 12, on: stage.NewMeshPlace, scene: withMesh(stage.FleetOf(1, complete)), pairsOnly: true,
 		kinds: slices.Concat(ofMesh, oneServer), meets: ofMesh,
@@ -133,6 +159,15 @@ func watchedFleet(p *operatortest.Place) stage.Scene {
 	target := stage.RedisPods()
 	target.Sentinel = &v1alpha1.SentinelTarget{Addresses: set.SentinelAddresses(), MasterName: redistest.MasterName}
 	return stage.Scene{Target: target, Shows: f.Shows, Primary: f.PrimaryOf, AsksAPI: true}
+}
+
+// withKubelet adds the stand-in for a kubelet that runs programs.
+func withKubelet(of func(*operatortest.Place) stage.Scene) func(*operatortest.Place) stage.Scene {
+	return func(p *operatortest.Place) stage.Scene {
+		sc := of(p)
+		stage.StartEphemeral(p)
+		return sc
+	}
 }
 
 // withMesh adds the stand-in for Chaos Mesh.

@@ -32,6 +32,8 @@ type Reach struct {
 	Servers    topology.Servers
 	Term       *faultrun.Term
 	Lookup     confine.Lookup     // see the Reconciler
+	Programs   contract.Programs  // the same
+	Image      string             // the same
 	Prometheus *prometheus.Client // evaluates the queries of stop conditions
 	// Books are the addresses of the pods of a namespace with unfinished faults, by its name:
 	// *confine.Book.
@@ -52,6 +54,8 @@ func (r *Reach) DepsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contrac
 		Cluster:  r.Client,
 		LoadTest: scope.LoadTestName(f),
 		DryRun:   f.Spec.DryRun,
+		Programs: r.Programs,
+		Image:    r.Image,
 	}
 }
 

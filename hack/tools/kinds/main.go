@@ -38,7 +38,7 @@ func run(folder string) error {
 	}
 	for page, parts := range map[string]map[string]string{
 		"redisfault.md": {"list": list},
-		"security.md":   {"roles": roles(), "node roles": nodeRoles(), "needs": needs()},
+		"security.md":   {"roles": roles(), "node roles": optionalRoles(), "needs": needs()},
 	} {
 		path := filepath.Join(folder, page)
 		text, err := os.ReadFile(path)
@@ -117,7 +117,7 @@ func roles() string {
 		switch {
 		case len(k.Grants) == 0:
 			none = append(none, string(k.Type))
-		case len(k.On(true)) == 0:
+		case k.Component == "":
 			t.add("`"+rights.Prefix+k.RoleName(false)+"`", grants(k.On(false)))
 		}
 	}
@@ -126,15 +126,17 @@ func roles() string {
 		" need no more.\n"
 }
 
-// nodeRoles are the roles for kinds that an administrator switches on.
-func nodeRoles() string {
-	t := table{head: "| role | grants |\n| --- | --- |\n"}
+// optionalRoles are the roles for kinds that an administrator switches on.
+func optionalRoles() string {
+	t := table{head: "| role | component | grants |\n| --- | --- | --- |\n"}
 	for _, k := range declared.All {
-		if len(k.On(true)) == 0 {
+		if k.Component == "" {
 			continue
 		}
 		for _, cluster := range []bool{false, true} {
-			t.add("`"+rights.Prefix+k.RoleName(cluster)+"`", grants(k.On(cluster)))
+			if on := k.On(cluster); len(on) > 0 {
+				t.add("`"+rights.Prefix+k.RoleName(cluster)+"`", "`"+k.Component+"` | "+grants(on))
+			}
 		}
 	}
 	return t.text()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 // Where the roles of the operator are, below config.
 const (
 	faults     = "rbac/faults"
-	nodeFaults = "components/node-faults"
+	components = "components"
 )
 
 //go:embed role.yaml.tmpl
@@ -55,8 +56,11 @@ func writeRoles(folder string) error {
 			continue
 		}
 		file, where, roles := kind.Name()+".yaml", faults, []role{roleOf(&kind, false)}
-		if len(kind.On(true)) > 0 { // switched on by an administrator
-			where, roles = nodeFaults, append(roles, roleOf(&kind, true))
+		if len(kind.On(true)) > 0 {
+			roles = append(roles, roleOf(&kind, true))
+		}
+		if kind.Component != "" { // switched on by an administrator
+			where = filepath.Join(components, kind.Component)
 		} else {
 			on = append(on, file)
 		}
@@ -89,11 +93,8 @@ func roleOf(o *declared.Kind, clusterScoped bool) role {
 	r := role{
 		For:       title(o) + ", in addition to manager-role.",
 		Name:      o.RoleName(clusterScoped),
-		Component: o.Name(),
+		Component: cmp.Or(o.Component, o.Name()),
 		Rules:     rulesOf(o.On(clusterScoped)),
-	}
-	if len(o.On(true)) > 0 {
-		r.Component = "node-faults"
 	}
 	if clusterScoped {
 		r.For = title(o) + ", on cluster-scoped objects."

@@ -5,6 +5,14 @@ import (
 	"github.com/redquake/redquake/internal/rights"
 )
 
+// The components of the installation that an administrator adds.
+const (
+	// NodeFaults are faults that taint nodes, which belong to no namespace.
+	NodeFaults = "node-faults"
+	// NetworkFaults are faults that add a container with the capability NET_ADMIN to pods.
+	NetworkFaults = "network-faults"
+)
+
 // All are all kinds: those that Redquake injects itself, and those that Chaos Mesh does.
 var All = []Kind{
 	native(Kind{
@@ -16,11 +24,12 @@ var All = []Kind{
 	byCommand(v1alpha1.FaultProcessCrash, "Crashing the process of %s"),
 	byCommand(v1alpha1.FaultFailover, "The failover of %s"),
 	native(Kind{
-		Type:     v1alpha1.FaultVolumeAttachDelay,
-		Doing:    "Killing %s and keeping its volume attached",
-		Moves:    true,
-		Attached: true,
-		Needs:    needs{rights.DeletePods, rights.CreatePods, rights.PatchNodes.Except(noTaint)},
+		Type:      v1alpha1.FaultVolumeAttachDelay,
+		Doing:     "Killing %s and keeping its volume attached",
+		Component: NodeFaults,
+		Moves:     true,
+		Attached:  true,
+		Needs:     needs{rights.DeletePods, rights.CreatePods, rights.PatchNodes.Except(noTaint)},
 		Grants: grants{
 			{Resource: "pods", Verbs: []string{"create", "delete"}},
 			{Resource: "persistentvolumeclaims", Verbs: []string{"get"}},
@@ -89,12 +98,15 @@ var All = []Kind{
 	byCommand(v1alpha1.FaultClientKill, "Closing the connections of %s"),
 	byCommand(v1alpha1.FaultBackgroundSave, "A background save of %s"),
 	native(Kind{
-		Type:   v1alpha1.FaultNodeLoss,
-		Doing:  "Losing the node of %s",
-		Moves:  true,
-		Needs:  needs{rights.DeletePods, rights.PatchNodes},
-		Grants: grants{rights.DeletesPods, rights.TaintsNodes},
+		Type:      v1alpha1.FaultNodeLoss,
+		Doing:     "Losing the node of %s",
+		Component: NodeFaults,
+		Moves:     true,
+		Needs:     needs{rights.DeletePods, rights.PatchNodes},
+		Grants:    grants{rights.DeletesPods, rights.TaintsNodes},
 	}),
+	inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off"),
+	inNetwork(v1alpha1.FaultNetworkLoss, "Losing packets of %s"),
 	native(Kind{
 		Type:     v1alpha1.FaultExternal,
 		Doing:    "What broke %s",
@@ -108,8 +120,16 @@ var All = []Kind{
 	}, "podchaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultNetworkDelay, Doing: "Delaying the network of %s"},
 		"networkchaos"),
-	byChaosMesh(Kind{Type: v1alpha1.FaultNetworkLoss, Doing: "Losing packets of %s"}, "networkchaos"),
-	byChaosMesh(Kind{Type: v1alpha1.FaultNetworkPartition, Doing: "Cutting %s off"}, "networkchaos"),
+	byChaosMesh(Kind{
+		Type:  v1alpha1.FaultNetworkLoss,
+		Doing: "Losing packets of %s",
+		Role:  "networkloss-chaosmesh",
+	}, "networkchaos"),
+	byChaosMesh(Kind{
+		Type:  v1alpha1.FaultNetworkPartition,
+		Doing: "Cutting %s off",
+		Role:  "networkpartition-chaosmesh",
+	}, "networkchaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultDiskDelay, Doing: "Slowing the disk of %s"}, "iochaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultCPUStress, Doing: "Burning CPU beside %s"}, "stresschaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultClockSkew, Doing: "Shifting the clock of %s"}, "timechaos"),
@@ -145,6 +165,24 @@ func byCommand(typ v1alpha1.FaultType, doing string) Kind {
 		Type:  typ,
 		Doing: doing,
 		Needs: needs{rights.ExecPods},
+	})
+}
+
+// inNetwork is a kind that drops packets in the network of a pod, by a container that it adds to it.
+// Who may add one may run anything there, with the capability NET_ADMIN.
+func inNetwork(typ v1alpha1.FaultType, doing string) Kind {
+	return native(Kind{
+		Type:      typ,
+		Doing:     doing,
+		Component: NetworkFaults,
+		Needs: needs{
+			{Right: rights.Right{Verb: "patch", Resource: "pods/ephemeralcontainers"}},
+			rights.ExecPods,
+		},
+		Grants: grants{
+			{Resource: "pods/ephemeralcontainers", Verbs: []string{"patch"}},
+			{Resource: "pods/exec", Verbs: []string{"create", "get"}}, // by SPDY, and by WebSockets
+		},
 	})
 }
 

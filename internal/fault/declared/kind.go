@@ -27,10 +27,13 @@ type Kind struct {
 	// the member of a setting of an experiment's matrix that it puts into force; "" = none
 	Member string
 
-	Role     string // its name in names of roles and files; "" = the type in lower case
-	Moves    bool   // the pods of its targets move to another node
-	Attached bool   // it needs a volume that is attached to a node
-	External bool   // somebody or something else breaks Redis, and marks when
+	Role string // its name in names of roles and files; "" = the type in lower case
+	// the component of the installation that grants it its rights, without which nothing of it begins;
+	// "" = the default installation does
+	Component string
+	Moves     bool // the pods of its targets move to another node
+	Attached  bool // it needs a volume that is attached to a node
+	External  bool // somebody or something else breaks Redis, and marks when
 }
 
 // Name of the kind in names of roles and files, such as podkill or podkill-chaosmesh.
@@ -102,7 +105,7 @@ func Types() []v1alpha1.FaultType {
 
 // SwitchedOn returns the types that a comma-separated list selects. As in the lists of Kubernetes'
 // own managers, * is all that are on by default, a name adds a type, and a name after - removes
-// one. Types that taint nodes are not on by default: nodes belong to no namespace.
+// one. Types of which each kind belongs to a component are not on by default.
 func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
 	if list == "" {
 		return []v1alpha1.FaultType{}, nil
@@ -115,7 +118,7 @@ func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
 		switch {
 		case name == "*" && !removed:
 			for _, typ := range known {
-				on[typ] = on[typ] || !taint(typ)
+				on[typ] = on[typ] || !optional(typ)
 			}
 		case !slices.Contains(known, typ):
 			return nil, fmt.Errorf("%q is no type of fault; there are %s", name, joined(known))
@@ -131,10 +134,9 @@ func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
 	}), nil
 }
 
-// taint reports whether faults of a type taint nodes unless their settings say otherwise: those
-// with grants on nodes do.
-func taint(typ v1alpha1.FaultType) bool {
-	return slices.ContainsFunc(All, func(k Kind) bool { return k.Type == typ && len(k.On(true)) > 0 })
+// optional reports whether each kind of a type belongs to a component.
+func optional(typ v1alpha1.FaultType) bool {
+	return !slices.ContainsFunc(All, func(k Kind) bool { return k.Type == typ && k.Component == "" })
 }
 
 func joined(types []v1alpha1.FaultType) string {

@@ -51,8 +51,10 @@ func TestKindsOnNodesTaint(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", o.Type, err)
 		}
-		if taints := injector.Traits().Taints; taints != (len(o.On(true)) > 0) {
-			t.Errorf("%s: taints %v, has rights on cluster-scoped resources %v", o.Type, taints, o.On(true))
+		taints := injector.Traits().Taints
+		if taints != (len(o.On(true)) > 0) || taints != (o.Component == declared.NodeFaults) {
+			t.Errorf("%s: taints %v, has rights on cluster-scoped resources %v by component %q", o.Type, taints, o.On(true),
+				o.Component)
 		}
 	}
 }

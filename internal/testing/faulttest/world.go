@@ -97,6 +97,14 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 			w.Deleted = append(w.Deleted, string(current.UID))
 			return c.Delete(ctx, object, options...)
 		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, subResource string, object client.Object,
+			patch client.Patch, options ...client.SubResourcePatchOption,
+		) error {
+			if w.Hooks.SubResourcePatch != nil {
+				return w.Hooks.SubResourcePatch(ctx, c, subResource, object, patch, options...)
+			}
+			return c.SubResource(subResource).Patch(ctx, object, patch, options...)
+		},
 	})
 	return w
 }
@@ -178,6 +186,7 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: ip,
+			HostIP: "10.0.1.1", HostIPs: []corev1.HostIP{{IP: "10.0.1.1"}},
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Ready: true}},
 		},

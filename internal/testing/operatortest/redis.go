@@ -49,6 +49,9 @@ type RedisSet struct {
 // RedisName is the name of the pod of a RedisSet.
 const RedisName = "redis-0"
 
+// RedisNode is the name of its node.
+const RedisNode = "node-1"
+
 func (s *RedisSet) start() {
 	s.ended = make(chan struct{}, 1)
 	s.startServer()
@@ -195,7 +198,7 @@ func (s *RedisSet) makePod(ctx context.Context) error {
 			},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "node-1", TerminationGracePeriodSeconds: new(int64(5)),
+			NodeName: RedisNode, TerminationGracePeriodSeconds: new(int64(5)),
 			Containers: []corev1.Container{{
 				Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: os.TempDir()}}, // the server's dir
@@ -215,6 +218,7 @@ func (s *RedisSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
 	now := metav1.Now()
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: s.ip, PodIPs: []corev1.PodIP{{IP: s.ip}}, StartTime: &now,
+		HostIP: "127.0.0.1", HostIPs: []corev1.HostIP{{IP: "127.0.0.1"}},
 		Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now},
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},

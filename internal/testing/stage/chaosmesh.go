@@ -52,25 +52,25 @@ var meshKinds = []Kind{
 		Spec:  byMesh(delays),
 	},
 	{
-		Name:  "NetworkLoss",
+		Name:  "NetworkLoss by Chaos Mesh",
 		Fault: v1alpha1.FaultNetworkLoss,
 		needs: NeedsMesh,
 		On:    NewMeshPlace,
 		Scene: Meshed(nil),
 		Fades: true,
 		Spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-			s.Action.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%"}
+			s.Action.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%", Direction: v1alpha1.DirectionOut}
 		}),
 	},
 	{
-		Name:  "NetworkPartition",
+		Name:  "NetworkPartition by Chaos Mesh",
 		Fault: v1alpha1.FaultNetworkPartition,
 		needs: NeedsMesh,
 		On:    NewMeshPlace,
 		Scene: Meshed(nil),
 		Fades: true,
 		Spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-			s.Action.NetworkPartition = &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}
+			s.Action.NetworkPartition = &v1alpha1.NetworkPartition{Peers: []v1alpha1.NetworkPeer{v1alpha1.PeerClients}}
 		}),
 	},
 	{
@@ -168,9 +168,9 @@ func startMeshServer(crds []string) (apiServerOfMesh, error) {
 	return apiServerOfMesh{env: env, client: c}, err
 }
 
-// Main is crashtest.Main, and ends the API server of Chaos Mesh, if there is one.
+// Main is crashtest.Main, and ends the API servers of some kinds, if there are any.
 func Main(m *testing.M) int {
-	return crashtest.Main(m, stopMeshServer)
+	return crashtest.Main(m, stopMeshServer, stopNetworkServer)
 }
 
 // stopMeshServer stops it if it was started.

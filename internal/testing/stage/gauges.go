@@ -22,8 +22,9 @@ const (
 	byServers = "servers" // their settings, and whether they answer
 	// its number of replicas and its template, which its controller then puts into effect
 	ByStatefulSet = "StatefulSet"
-	byPods        = "pods"  // their resources
-	byNodes       = "nodes" // their taints, and the pods that hold volumes on them
+	byPods        = "pods"    // their resources
+	byNetwork     = "packets" // that are dropped
+	byNodes       = "nodes"   // their taints, and the pods that hold volumes on them
 	// those that are not deleted: its stand-in has no other effect
 	byChaosMesh = "objects of Chaos Mesh"
 	NothingToDo = "nothing to restore" // the fault leaves nothing

@@ -15,7 +15,7 @@ import (
 
 // Kinds are all kinds of faults, each with a suitable target and the shortest possible course; the
 // slowest first.
-var Kinds = slices.Concat(NativeKinds, ClusterKinds, meshKinds)
+var Kinds = slices.Concat(NativeKinds, ClusterKinds, networkKinds, meshKinds)
 
 // NativeKinds are those that Redquake injects itself.
 var NativeKinds = []Kind{

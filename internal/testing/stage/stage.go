@@ -63,7 +63,8 @@ const (
 	NeedsReplication             // replicas, and no sentinels
 	NeedsSentinels
 	NeedsCluster
-	NeedsMesh // Chaos Mesh
+	NeedsNetwork // a kubelet that runs programs in pods
+	NeedsMesh    // Chaos Mesh
 )
 
 // Kind is one kind of fault on its stage.

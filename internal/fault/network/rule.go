@@ -1,0 +1,198 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/peers"
+	"github.com/redquake/redquake/internal/netfault"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// addresses are those of pods, by the names of the pods, separated by commas. What a fault hits are
+// the same pods all along; where one is replaced under its name, the new address is hit.
+type addresses map[string]string
+
+func (a addresses) add(pods []corev1.Pod) {
+	for i := range pods {
+		var all []string
+		for _, ip := range addressesOf(&pods[i]) {
+			all = append(all, ip.String())
+		}
+		a[pods[i].Name] = strings.Join(all, ",")
+	}
+}
+
+// now are the addresses that the pods have now, or had last.
+func (a addresses) now(pods []corev1.Pod) []netip.Addr {
+	var all []netip.Addr
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name }); i >= 0 {
+			if current := addressesOf(&pods[i]); len(current) > 0 {
+				all = append(all, current...)
+				continue
+			}
+		}
+		for text := range strings.SplitSeq(a[name], ",") {
+			if address, err := netip.ParseAddr(text); err == nil {
+				all = append(all, address)
+			}
+		}
+	}
+	return all
+}
+
+func addressesOf(pod *corev1.Pod) []netip.Addr {
+	var all []netip.Addr
+	for _, ip := range append([]corev1.PodIP{{IP: pod.Status.PodIP}}, pod.Status.PodIPs...) {
+		address, err := netip.ParseAddr(ip.IP)
+		if err == nil && !slices.Contains(all, address.Unmap()) {
+			all = append(all, address.Unmap())
+		}
+	}
+	return all
+}
+
+// everybody reports whether the fault concerns all but the node.
+func (n network) everybody() bool {
+	return len(n.peers) == 0 || slices.Contains(n.peers, v1alpha1.PeerAll)
+}
+
+// clients reports whether it concerns all but the Redis itself.
+func (n network) clients() bool {
+	return slices.Contains(n.peers, v1alpha1.PeerClients)
+}
+
+// choose finds the pods that are peers of a target, those that are hit and those that are spared. Of
+// each kind that is hit there must be one: a fault that hits nobody shows nothing.
+func (n network) choose(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (hit, spared addresses, err error) {
+	hit, spared = addresses{}, addresses{}
+	if n.everybody() {
+		return hit, spared, nil
+	}
+	for _, who := range n.peers {
+		if who == v1alpha1.PeerClients { // they are whoever is neither hit nor spared
+			continue
+		}
+		pods, err := peers.Find(ctx, n.Deps, target, who)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(pods) == 0 {
+			return nil, nil, peers.None(n.field+".peers", who, target.Pod, n.Namespace)
+		}
+		hit.add(pods)
+	}
+	if !n.clients() {
+		return hit, spared, nil
+	}
+	for _, who := range []v1alpha1.NetworkPeer{v1alpha1.PeerServers, v1alpha1.PeerSentinels} {
+		pods, err := peers.Find(ctx, n.Deps, target, who)
+		if err != nil {
+			return nil, nil, err
+		}
+		spared.add(pods)
+	}
+	for name := range hit {
+		delete(spared, name)
+	}
+	return hit, spared, nil
+}
+
+// rule is what is dropped in the pod of a target, by the addresses that pods have now. It asks no
+// server: it is made again every few seconds, while some do not answer.
+func (n network) rule(
+	ctx context.Context, target *v1alpha1.FaultTarget, pod *corev1.Pod, r record,
+) (*netfault.Rule, error) {
+	rule := &netfault.Rule{
+		ID:    r.Rule,
+		In:    n.direction != v1alpha1.DirectionOut,
+		Out:   n.direction != v1alpha1.DirectionIn,
+		Share: n.share,
+		For:   netfault.Longest,
+	}
+	if n.everybody() {
+		rule.Except = true
+		return rule, spareNode(rule, pod)
+	}
+	known, err := n.LatestPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !n.clients() {
+		rule.Peers = r.Hit.now(known)
+		return rule, nil
+	}
+	rule.Except = true
+	rule.Peers = r.Spared.now(known)
+	for i := range known { // those among them that are new
+		if p := &known[i]; p.Name != target.Pod && r.Hit[p.Name] == "" {
+			rule.Peers = append(rule.Peers, addressesOf(p)...)
+		}
+	}
+	if own, found := ownAddress(target.Address); found {
+		rule.Peers = append(rule.Peers, own)
+	}
+	return rule, spareNode(rule, pod)
+}
+
+// spareNode leaves the kubelet's probes alone, which come from an address of the node. The program
+// spares the gateway of the pod as well.
+func spareNode(rule *netfault.Rule, pod *corev1.Pod) error {
+	for _, host := range pod.Status.HostIPs {
+		if address, err := netip.ParseAddr(host.IP); err == nil {
+			rule.Peers = append(rule.Peers, address.Unmap())
+		}
+	}
+	if len(pod.Status.HostIPs) == 0 {
+		return problem.NotYet("the status of pod %s does not have the addresses of its node", pod.Name)
+	}
+	return nil
+}
+
+// ownAddress is the one from which this process reaches a server: what it measures and reverts must
+// not depend on the fault.
+func ownAddress(server string) (netip.Addr, bool) {
+	conn, err := net.Dial("udp", server) // sends nothing
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	defer func() { _ = conn.Close() }()
+	local, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	return local.Addr().Unmap(), err == nil
+}
+
+// inWords is whose packets are dropped, and which.
+func (n network) inWords(r record) string {
+	what := "all packets"
+	if n.share < netfault.Whole {
+		what = fmt.Sprintf("%g%% of the packets", 100*float64(n.share)/netfault.Whole)
+	}
+	//exhaustive:enforce
+	switch n.direction {
+	case v1alpha1.DirectionIn:
+		what += " from "
+	case v1alpha1.DirectionOut:
+		what += " to "
+	case v1alpha1.DirectionBoth:
+		what += " from and to "
+	}
+	names := slices.Sorted(maps.Keys(r.Hit))
+	switch {
+	case n.everybody():
+		return what + "everybody but its node"
+	case n.clients():
+		return what + strings.Join(append([]string{"all clients"}, names...), ", ")
+	}
+	return what + strings.Join(names, ", ")
+}

@@ -1,0 +1,98 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// TestNetworkFaults drops packets of a Redis in a real kernel, by a container that a real kubelet starts beside it.
+func TestNetworkFaults(t *testing.T) {
+	t.Parallel()
+	n := makeNamespace(t, metav1.ObjectMeta{
+		GenerateName: "e2e-network-",
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "privileged"},
+	})
+	n.applyRedis(nil)
+	n.create(n.steadyLoad("base", standaloneTarget(), 25*time.Minute))
+	n.waitLoadTest("base", patience, v1alpha1.ReasonRunning)
+	const lasts = 6 * time.Second
+	for _, c := range []struct {
+		scenario string
+		action   v1alpha1.Action
+		least    map[string]string
+	}{
+		{
+			"networkPartition",
+			v1alpha1.Action{
+				Type: v1alpha1.FaultNetworkPartition,
+				NetworkPartition: &v1alpha1.NetworkPartition{
+					Peers:     []v1alpha1.NetworkPeer{v1alpha1.PeerClients},
+					Direction: v1alpha1.DirectionBoth,
+				},
+			},
+			map[string]string{"outage": "5.5s", "probeOutage": "5.5s"},
+		},
+		{
+			"networkPartitionIn",
+			v1alpha1.Action{
+				Type: v1alpha1.FaultNetworkPartition,
+				NetworkPartition: &v1alpha1.NetworkPartition{
+					Peers:     []v1alpha1.NetworkPeer{v1alpha1.PeerAll},
+					Direction: v1alpha1.DirectionIn,
+				},
+			},
+			map[string]string{"outage": "5.5s", "probeOutage": "5.5s"},
+		},
+		{
+			"networkLoss",
+			v1alpha1.Action{
+				Type:        v1alpha1.FaultNetworkLoss,
+				NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionIn},
+			},
+			nil,
+		},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			n := n.in(t)
+			n.podReady("redis-0", deployTime)
+			n.flows("redis")
+			done := n.breaks(c.scenario, "redis", faultOn("base", kebab(c.scenario), c.action.Type,
+				func(s *v1alpha1.RedisFaultSpec) { s.Action, s.Duration = c.action, span(lasts) }), c.least)
+			if !strings.Contains(done.Status.EffectEvidence, "the kernel has dropped ") {
+				t.Errorf("the evidence is %q", done.Status.EffectEvidence)
+			}
+		})
+	}
+}
+
+// TestNetworkFaultsAreRefused holds that nothing is changed where the cluster does not admit the container, or the rules
+// would be the node's.
+func TestNetworkFaultsAreRefused(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t, "no-network")
+	n.applyRedis(nil)
+	n.create(n.steadyLoad("base", standaloneTarget(), 10*time.Minute))
+	n.waitLoadTest("base", patience, v1alpha1.ReasonRunning)
+	fault := faultOn("base", "cut", v1alpha1.FaultNetworkPartition, func(s *v1alpha1.RedisFaultSpec) {
+		s.Action.NetworkPartition = &v1alpha1.NetworkPartition{Peers: []v1alpha1.NetworkPeer{v1alpha1.PeerClients}}
+	})
+	n.create(fault)
+	done := n.waitFault(fault.Name, patience, v1alpha1.ReasonNotSupported)
+	text := ""
+	for _, c := range done.Status.Conditions {
+		text += c.Message + "\n"
+	}
+	if !strings.Contains(text, "violates PodSecurity") || !strings.Contains(text, "must admit the capability NET_ADMIN") {
+		t.Errorf("it says %s", text)
+	}
+	if pod := n.redisPod(); len(pod.Spec.EphemeralContainers) > 0 {
+		t.Errorf("the pod has %+v", pod.Spec.EphemeralContainers)
+	}
+}
