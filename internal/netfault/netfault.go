@@ -64,7 +64,7 @@ const (
 	VerbSleep   = "sleep"   // waits until it is terminated: what the container runs
 	VerbHold    = "hold"    // drops packets by the rule in the arguments
 	VerbRenew   = "renew"   // goes on with that, unless it has ended
-	VerbRelease = "release" // ends that
+	VerbRelease = "release" // ends that, for ever
 	VerbShow    = "show"    // returns the state
 )
 
@@ -122,6 +122,8 @@ func ParseRule(arguments []string) (*Rule, error) {
 type State struct {
 	// there are rules, also if they drop nothing any more
 	Exists bool `json:"exists"`
+	// they were released: no others are set for the fault
+	Released bool `json:"released,omitempty"`
 	// for how long packets are still dropped, at most; 0 = they are not
 	Left time.Duration `json:"leftNanoseconds"`
 	// packets of the peers since the rules are there, and those of them that were dropped

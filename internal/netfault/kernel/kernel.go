@@ -36,16 +36,17 @@ var protocols = []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, un
 // tables of a namespace, over one connection to the kernel.
 type tables struct{ conn *nftables.Conn }
 
-// Hold drops packets by a rule from now on for its time; where it does so already, as Renew. Where
-// all peers but some are cut off, the gateways are spared as well: the kubelet would restart a
+// Hold drops packets by a rule from now on for its time; where there are rules of the fault already,
+// as Renew. Whoever asks after the release, such as a call that was held up on its way, sets nothing.
+// Where all peers but some are cut off, the gateways are spared as well: the kubelet would restart a
 // container that its probes do not reach.
 func Hold(r *netfault.Rule) (netfault.State, error) {
 	return in(func(t tables) (netfault.State, error) {
-		exists, err := t.exists(r.ID)
-		if err != nil {
-			return netfault.State{}, err
+		state, err := t.state(r.ID)
+		if err != nil || state.Released || state.Exists && state.Left == 0 {
+			return state, err
 		}
-		return t.set(r, exists)
+		return t.set(r, state.Exists)
 	})
 }
 
@@ -62,19 +63,16 @@ func Renew(r *netfault.Rule) (netfault.State, error) {
 	})
 }
 
-// Release drops nothing more for a fault, and removes its rules.
+// Release drops nothing more for a fault. Its table stays, without rules: Hold sees that it is over.
 func Release(id string) (netfault.State, error) {
 	return in(func(t tables) (netfault.State, error) {
-		exists, err := t.exists(id)
-		if err != nil || !exists {
-			return netfault.State{}, err
+		table := t.conn.AddTable(tableOf(id)) // so that its removal cannot fail
+		t.conn.DelTable(table)
+		t.conn.AddTable(table)
+		if err := t.conn.Flush(); err != nil {
+			return netfault.State{}, fmt.Errorf("remove the rules of fault %s: %w", id, err)
 		}
-		t.conn.DelTable(tableOf(id))
-		err = t.conn.Flush()
-		if errors.Is(err, os.ErrNotExist) { // another process was faster
-			err = nil
-		}
-		return netfault.State{}, err
+		return t.state(id)
 	})
 }
 
@@ -235,6 +233,13 @@ func (t tables) state(id string) (netfault.State, error) {
 		return netfault.State{}, err
 	}
 	table, state := tableOf(id), netfault.State{Exists: true}
+	chains, err := t.conn.ListChainsOfTableFamily(table.Family)
+	if err != nil {
+		return netfault.State{}, fmt.Errorf("list the chains of nftables: %w", err)
+	}
+	if !slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == table.Name }) {
+		return netfault.State{Released: true}, nil
+	}
 	gate, err := t.conn.GetSetElements(setsOf(table).gate)
 	if err != nil {
 		return netfault.State{}, fmt.Errorf("read the gate of fault %s: %w", id, err)

@@ -99,7 +99,7 @@ func (w *world) state(arguments ...string) netfault.State {
 
 func (w *world) release(id string) {
 	w.Helper()
-	if left := w.state(netfault.VerbRelease, id); left.Exists {
+	if left := w.state(netfault.VerbRelease, id); left != (netfault.State{Released: true}) {
 		w.Fatalf("state after the release: %+v", left)
 	}
 }
@@ -127,12 +127,21 @@ func (w *world) reaches(from, to netip.Addr) {
 	await.Until(w, "an answer from "+to.String()+" to "+from.String(), func() error { return ping(from, to, patience) })
 }
 
+// inForce holds a rule, as another fault if the kernel has lifted it.
+func (w *world) inForce(r *netfault.Rule) {
+	w.Helper()
+	for w.hold(*r).Left == 0 {
+		w.release(r.ID)
+		r.ID += "x"
+	}
+}
+
 // misses holds a rule, and expects that no answer comes while it is in force.
-func (w *world) misses(r netfault.Rule, from, to netip.Addr) {
+func (w *world) misses(r *netfault.Rule, from, to netip.Addr) {
 	w.Helper()
 	await.Until(w, "the rules to be in force for as long as a PING waits", func() error {
 		began := time.Now()
-		w.hold(r)
+		w.inForce(r)
 		answered := ping(from, to, refusal) == nil
 		if time.Since(began) > r.For { // on a machine that is very slow
 			return errors.New("the kernel has lifted them meanwhile")
@@ -155,8 +164,8 @@ func TestRulesOfARealKernel(t *testing.T) {
 		in, out bool
 	}{{"both", true, true}, {"in", true, false}, {"out", false, true}} {
 		t.Run("peers are cut off: "+c.name, func(t *testing.T) {
-			rule := netfault.Rule{ID: "cut", In: c.in, Out: c.out, Peers: []netip.Addr{peer}, For: netfault.Longest}
-			w.misses(rule, peer, w.host.Address)
+			rule := netfault.Rule{ID: "cut-" + c.name, In: c.in, Out: c.out, Peers: []netip.Addr{peer}, For: netfault.Longest}
+			w.misses(&rule, peer, w.host.Address)
 			w.reaches(other, w.host.Address)
 			w.reaches(w.host.Peer6, w.host.Address6)
 			seen := w.hold(rule)
@@ -171,61 +180,65 @@ func TestRulesOfARealKernel(t *testing.T) {
 			if lasted := time.Since(began); lasted < rule.For {
 				t.Errorf("the kernel lifted a cut of %v after %v", rule.For, lasted)
 			}
-			if seen := w.show("cut"); !seen.Exists || seen.Left != 0 {
+			if seen := w.show(rule.ID); !seen.Exists || seen.Left != 0 {
 				t.Errorf("state afterwards: %+v", seen)
 			}
-			if late := w.renew(rule); !late.Exists || late.Left != 0 {
-				t.Errorf("a renewal that came too late has set them again: %+v", late)
+			for what, late := range map[string]netfault.State{"renewal": w.renew(rule), "hold": w.hold(rule)} {
+				if !late.Exists || late.Left != 0 {
+					t.Errorf("a %s that came too late has set them again: %+v", what, late)
+				}
 			}
-			w.release("cut")
-			if late := w.renew(rule); late.Exists {
-				t.Errorf("a renewal after the release has set them again: %+v", late)
+			w.release(rule.ID)
+			for what, late := range map[string]netfault.State{"renewal": w.renew(rule), "hold": w.hold(rule)} {
+				if !late.Released {
+					t.Errorf("a %s after the release has set them again: %+v", what, late)
+				}
 			}
 		})
 	}
 	t.Run("all but some are cut off", func(t *testing.T) {
 		rule := netfault.Rule{ID: "all", In: true, Out: true, Except: true, Peers: []netip.Addr{other}, For: netfault.Longest}
-		w.misses(rule, peer, w.host.Address)
-		w.misses(rule, w.host.Peer6, w.host.Address6)
+		w.misses(&rule, peer, w.host.Address)
+		w.misses(&rule, w.host.Peer6, w.host.Address6)
 		w.reaches(other, w.host.Address)
 		w.reaches(w.host.Gateway, w.host.Address)
 		if output, err := w.host.Command(t.Context(), "redis-cli", "-h", "127.0.0.1", "ping").CombinedOutput(); err != nil ||
 			strings.TrimSpace(string(output)) != "PONG" {
 			t.Errorf("over loopback: %v: %s", err, output)
 		}
-		w.release("all")
+		w.release(rule.ID)
 		w.reaches(peer, w.host.Address)
 		w.reaches(w.host.Peer6, w.host.Address6)
-		w.release("all") // it is not there any more
+		w.release(rule.ID) // it is over already
 	})
 	t.Run("a renewed cut lets nothing pass, and has the peers of the last call", func(*testing.T) {
 		rule := netfault.Rule{ID: "renewed", In: true, Out: true, Peers: []netip.Addr{peer}, For: 2 * time.Second}
 		for began := time.Now(); time.Since(began) < 2*rule.For; {
-			w.misses(rule, peer, w.host.Address)
+			w.misses(&rule, peer, w.host.Address)
 		}
 		rule.Peers, rule.For = []netip.Addr{other}, netfault.Longest
 		await.Until(w, "a renewal in time", func() error {
-			w.hold(rule)
+			w.inForce(&rule)
 			if w.renew(rule).Left == 0 {
 				return errors.New("it came too late")
 			}
 			return nil
 		})
-		w.misses(rule, other, w.host.Address)
+		w.misses(&rule, other, w.host.Address)
 		w.reaches(peer, w.host.Address)
-		w.release("renewed")
+		w.release(rule.ID)
 		w.reaches(other, w.host.Address)
 	})
 	t.Run("two faults", func(*testing.T) {
 		one := netfault.Rule{ID: "one", In: true, Peers: []netip.Addr{peer}, For: netfault.Longest}
 		two := netfault.Rule{ID: "two", In: true, Peers: []netip.Addr{other}, For: netfault.Longest}
-		w.misses(one, peer, w.host.Address)
-		w.misses(two, other, w.host.Address)
-		w.misses(one, peer, w.host.Address)
-		w.release("one")
+		w.misses(&one, peer, w.host.Address)
+		w.misses(&two, other, w.host.Address)
+		w.misses(&one, peer, w.host.Address)
+		w.release(one.ID)
 		w.reaches(peer, w.host.Address)
-		w.misses(two, other, w.host.Address)
-		w.release("two")
+		w.misses(&two, other, w.host.Address)
+		w.release(two.ID)
 		w.reaches(other, w.host.Address)
 	})
 	t.Run("a share of the packets", func(t *testing.T) {
