@@ -154,15 +154,15 @@ func (r *dayRun) collect(
 	defer stop()
 	store := &memoryStore{}
 	session, err := collect.Open(collect.Config{
-		Run:             o.Run,
-		Step:            o.Step,
-		Ops:             opNames(o.Ops),
-		Pods:            o.Agents,
-		Credentials:     credentials,
-		Store:           store,
-		CheckpointEvery: dayCheckpoints,
-		PullEvery:       pullEvery,
-		Ahead:           o.Length, // the pods' clocks are faster
+		Run:         o.Run,
+		Step:        o.Step,
+		Ops:         opNames(o.Ops),
+		Pods:        o.Agents,
+		Credentials: credentials,
+		Store:       store,
+		Checkpoints: collect.Checkpoints{Every: dayCheckpoints},
+		PullEvery:   pullEvery,
+		Ahead:       o.Length, // the pods' clocks are faster
 		Logger: slog.New(
 			slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

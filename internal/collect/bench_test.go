@@ -26,14 +26,14 @@ func BenchmarkMerge(b *testing.B) {
 		b.Fatal(err)
 	}
 	s, err := Open(Config{
-		Run:             "run",
-		Step:            step,
-		Ops:             []string{"a", "b", "c"},
-		Pods:            pods,
-		Credentials:     credentials,
-		Store:           nowhere{},
-		CheckpointEvery: time.Hour,
-		Logger:          slog.New(slog.DiscardHandler),
+		Run:         "run",
+		Step:        step,
+		Ops:         []string{"a", "b", "c"},
+		Pods:        pods,
+		Credentials: credentials,
+		Store:       nowhere{},
+		Checkpoints: Checkpoints{Every: time.Hour},
+		Logger:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -19,7 +19,7 @@ const (
 // keepSaving stores a checkpoint every CheckpointEvery, and when the record is complete. Failures
 // are retried with a backoff; the pods keep their record meanwhile.
 func (s *Session) keepSaving() {
-	wait := s.cfg.CheckpointEvery
+	wait := s.cfg.Checkpoints.Every
 	for {
 		timer := time.NewTimer(wait)
 		select {
@@ -35,10 +35,10 @@ func (s *Session) keepSaving() {
 				return
 			}
 			s.cfg.Logger.Error("failed to store a checkpoint", "error", err)
-			wait = min(2*wait, 6*s.cfg.CheckpointEvery)
+			wait = min(2*wait, 6*s.cfg.Checkpoints.Every)
 			continue
 		}
-		wait = s.cfg.CheckpointEvery
+		wait = s.cfg.Checkpoints.Every
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *Session) encode() (data []byte, coarse *merged.Series, err error) {
 	if s.record.compact != nil {
 		from = s.record.compact
 	}
-	data, compact, err := from.EncodeCompact(s.cfg.CheckpointLimit)
+	data, compact, err := from.EncodeCompact(s.cfg.Checkpoints.Limit)
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("encode the checkpoint: %w", err)

@@ -32,15 +32,14 @@ func openAlone(t testing.TB, store Store, pods, limit int) *Session {
 		t.Fatal(err)
 	}
 	s, err := Open(Config{
-		Run:             "run",
-		Step:            100 * time.Millisecond,
-		Ops:             []string{"a", "b"},
-		Pods:            pods,
-		Credentials:     credentials,
-		Store:           store,
-		CheckpointEvery: 24 * time.Hour,
-		CheckpointLimit: limit,
-		Logger:          slog.New(slog.DiscardHandler),
+		Run:         "run",
+		Step:        100 * time.Millisecond,
+		Ops:         []string{"a", "b"},
+		Pods:        pods,
+		Credentials: credentials,
+		Store:       store,
+		Checkpoints: Checkpoints{Every: 24 * time.Hour, Limit: limit},
+		Logger:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func TestTruthClocksOfPodsDrift(t *testing.T) {
 			300 * time.Millisecond
 		w := newWorld(t, 0, 0, nil)
 		w.config.Pods, w.config.Step = 2, step
-		w.config.PullEvery, w.config.StatusEvery, w.config.CheckpointEvery = 5*time.Second, 10*time.Second, time.Hour
+		w.config.PullEvery, w.config.StatusEvery, w.config.Checkpoints.Every = 5*time.Second, 10*time.Second, time.Hour
 		var pods []collect.Pod
 		for i, ppm := range []float64{10, -10} {
 			d := &drifting{epoch: time.Now(), rate: 1 + ppm/1e6, length: length, step: step, from: from, to: from + outage}

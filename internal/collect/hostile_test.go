@@ -94,19 +94,19 @@ func (h *hostilePod) open(t *testing.T) *collect.Session {
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	s, err := collect.Open(collect.Config{
-		Run:             "run",
-		Step:            step,
-		Ops:             ops,
-		Pods:            1,
-		Credentials:     credentials,
-		Store:           &memory{},
-		PollEvery:       10 * time.Millisecond,
-		PullEvery:       15 * time.Millisecond,
-		StatusEvery:     50 * time.Millisecond,
-		CheckpointEvery: 30 * time.Millisecond,
-		RequestTimeout:  cmp.Or(h.patience, time.Second),
-		Memory:          h.memory,
-		Logger:          slog.New(slog.DiscardHandler),
+		Run:            "run",
+		Step:           step,
+		Ops:            ops,
+		Pods:           1,
+		Credentials:    credentials,
+		Store:          &memory{},
+		PollEvery:      10 * time.Millisecond,
+		PullEvery:      15 * time.Millisecond,
+		StatusEvery:    50 * time.Millisecond,
+		Checkpoints:    collect.Checkpoints{Every: 30 * time.Millisecond},
+		RequestTimeout: cmp.Or(h.patience, time.Second),
+		Memory:         h.memory,
+		Logger:         slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

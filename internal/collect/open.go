@@ -80,11 +80,11 @@ func (c Config) withDefaults() Config {
 	setDuration(&c.PullEvery,
 		min(max(DefaultPullEvery, time.Duration(c.Pods)*pullsApart), maxPullEvery))
 	setDuration(&c.StatusEvery, max(DefaultStatusEvery, 10*c.PullEvery))
-	setDuration(&c.CheckpointEvery, DefaultCheckpointEvery)
+	setDuration(&c.Checkpoints.Every, DefaultCheckpointEvery)
 	setDuration(&c.RequestTimeout, DefaultRequestTimeout)
 	setDuration(&c.Ahead, defaultAhead)
-	if c.CheckpointLimit == 0 {
-		c.CheckpointLimit = DefaultCheckpointLimit
+	if c.Checkpoints.Limit == 0 {
+		c.Checkpoints.Limit = DefaultCheckpointLimit
 	}
 	if c.Memory == nil {
 		c.Memory = &Memory{}

@@ -30,7 +30,7 @@ func TestOperatorRestartsAtAnyPoint(t *testing.T) {
 func restartAtRandom(t *testing.T, seed uint64) {
 	draw := rand.New(rand.NewPCG(seed, 0))
 	w := newWorld(t, 3, 200, nil)
-	w.config.CheckpointEvery = 4 * time.Millisecond
+	w.config.Checkpoints.Every = 4 * time.Millisecond
 	mute := rand.New(rand.NewPCG(seed, 1))
 	w.store.mute = func() bool { return mute.IntN(3) == 0 }
 	s := w.open()
@@ -127,7 +127,7 @@ func TestNothingIsAcknowledgedBeforeItIsStored(t *testing.T) {
 func TestSessionContinuesFromCoarseCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 400, nil)
-		w.config.CheckpointLimit = 25 << 10
+		w.config.Checkpoints.Limit = 25 << 10
 		s := w.open()
 		at := w.start(s)
 		w.until(s, "well under way", func(st collect.Status) bool { return st.Pods[0].Acked > 150 && st.Pods[1].Acked > 150 })

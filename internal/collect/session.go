@@ -51,11 +51,10 @@ type Config struct {
 	PullEvery time.Duration
 	// interval of reading a pod's status while its load runs; default 5 s, or 10 times PullEvery if
 	// that is longer
-	StatusEvery     time.Duration
-	CheckpointEvery time.Duration // default 10 s
-	CheckpointLimit int           // bytes; default 900 KiB
-	Memory          *Memory       // shared by all sessions of the process; default one of its own
-	RequestTimeout  time.Duration // of one request to a pod; default 10 s
+	StatusEvery    time.Duration
+	Checkpoints    Checkpoints
+	Memory         *Memory       // shared by all sessions of the process; default one of its own
+	RequestTimeout time.Duration // of one request to a pod; default 10 s
 
 	// Merged receives each interval of a pod that this session adds to the record, and must not retain
 	// it. nil = nobody needs them.
@@ -72,6 +71,12 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// default slog.Default()
 	Logger *slog.Logger
+}
+
+// Checkpoints is how often a session stores its record, and how large it may be.
+type Checkpoints struct {
+	Every time.Duration // default 10 s
+	Limit int           // bytes; default 900 KiB
 }
 
 // Pod is the address of a load pod.

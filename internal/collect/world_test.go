@@ -83,7 +83,7 @@ func newWorld(
 	w := &world{t: t, store: store, network: network, config: collect.Config{
 		Run: "run", Step: step, Ops: ops, Pods: pods, Credentials: credentials, Store: store, Dial: network.Dial,
 		PollEvery: 10 * time.Millisecond, PullEvery: 15 * time.Millisecond, StatusEvery: 50 * time.Millisecond,
-		CheckpointEvery: 30 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Checkpoints: collect.Checkpoints{Every: 30 * time.Millisecond}, Logger: slog.New(slog.DiscardHandler),
 	}}
 	for i := range pods {
 		runner := &agenttest.Runner{Pod: i, Ops: len(ops), Step: step, Intervals: intervals}

@@ -246,21 +246,24 @@ func TestWireSeesAnswers(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	w := listenIn(t, b)
-	before := time.Now()
-	if _, err := c.Write([]byte("PING\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Read(make([]byte, 16)); err != nil {
-		t.Fatal(err)
-	}
-	after := time.Now()
-	heard, err := w.hear(before, await.Limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if at := heard.answered; at.Before(before) || at.After(after) {
-		t.Errorf("the reply was captured at %v, it came between %v and %v", at, before, after)
-	}
+	// The kernel begins to stamp packets a moment after it was asked to; until then they get the time at which they are read.
+	await.Until(t, "a reply that was stamped when it came", func() error {
+		before := time.Now()
+		if _, err := c.Write([]byte("PING\r\n")); err != nil {
+			return err
+		}
+		if _, err := c.Read(make([]byte, 16)); err != nil {
+			return err
+		}
+		after := time.Now()
+		heard, err := w.hear(before, await.Limit)
+		if err != nil {
+			return err
+		}
+		at := heard.answered
+		return await.That(!at.Before(before) && !at.After(after), "the reply was captured at %v, it came between %v and %v",
+			at, before, after)
+	})
 }
 
 // TestWireSeesWaiting checks since when a request waits that a stopped server does not answer.
