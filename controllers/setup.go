@@ -234,8 +234,7 @@ func NewReconcilers(
 		Namespaces:        s.Namespaces,
 		Supported:         s.Faults,
 		Lookup:            s.Lookup,
-		Programs:          s.Programs,
-		Image:             s.Image,
+		Containers:        contract.Containers{Programs: s.Programs, Image: s.Image},
 		Prometheus:        &s.Prometheus,
 		Metrics:           s.Metrics,
 	}

@@ -61,6 +61,9 @@ type guarding func(ctx context.Context, s *scope.Fault, hit ...*v1alpha1.FaultTa
 func (r *Reconciler) injectAll(
 	ctx context.Context, s *scope.Fault, checkGuards guarding,
 ) (all bool, refused error) {
+	if !r.prepared(ctx, s) {
+		return false, nil
+	}
 	if len(s.Fault.Status.Targets) > 1 && guard.Together(&s.Fault.Spec, s.Traits) {
 		return r.injectTogether(ctx, s, checkGuards)
 	}
@@ -86,6 +89,33 @@ func (r *Reconciler) injectAll(
 		}
 	}
 	return all, nil
+}
+
+// prepared has everything made that the fault needs on all its targets, and reports whether it is
+// there: none is broken before. A target that is broken already has it.
+func (r *Reconciler) prepared(ctx context.Context, s *scope.Fault) bool {
+	preparer, ok := s.Injector.(contract.Preparer)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
+	defer cancel()
+	all := true
+	for i := range s.Fault.Status.Targets {
+		t := &s.Fault.Status.Targets[i]
+		if t.InjectedAt != nil || t.ActiveAt != nil {
+			continue
+		}
+		call := injection{before: metav1.NewMicroTime(r.Clock.Now())}
+		call.progress, call.err = preparer.Prepare(ctx, t)
+		if call.err == nil && call.progress.Complete() {
+			continue
+		}
+		all = false
+		r.note(ctx, s, t, call)
+		r.conclude(ctx, s, t, call)
+	}
+	return all
 }
 
 // conclude records what a call has come to.

@@ -190,3 +190,61 @@ func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
 		}
 	}
 }
+
+// prepared is a fault that needs something beside each target before it can break the first.
+type prepared struct {
+	stepwise
+	waits map[string][]contract.Progress // what a target still waits for, by pod
+	fails map[string]error
+	hit   []string
+}
+
+func (p *prepared) Prepare(_ context.Context, t *v1alpha1.FaultTarget) (contract.Progress, error) {
+	left := p.waits[t.Pod]
+	if len(left) == 0 {
+		return contract.Progress{}, p.fails[t.Pod]
+	}
+	p.waits[t.Pod] = left[1:]
+	return left[0], nil
+}
+
+func (p *prepared) Inject(_ context.Context, t *v1alpha1.FaultTarget) (contract.Progress, error) {
+	p.hit = append(p.hit, t.Pod)
+	return contract.Progress{}, nil
+}
+
+// No target is broken before what the fault needs is there on all of them: it would be broken for as long as that takes.
+func TestNoTargetIsHitBeforeAllArePrepared(t *testing.T) {
+	r := injecting(t)
+	defer r.Term.Registry.Close()
+	f := reverttest.ActiveFault(t, "redis-0", "redis-1")
+	for i := range f.Status.Targets {
+		f.Status.Targets[i].InjectedAt, f.Status.Targets[i].ActiveAt = nil, nil
+	}
+	f.Status.InjectedAt = nil
+	starts := contract.Preparing("the container starts")
+	injector := &prepared{
+		waits: map[string][]contract.Progress{"redis-1": {starts, starts}},
+		fails: map[string]error{"redis-1": errors.New("no such image")},
+	}
+	s := &scope.Fault{Fault: f, Before: f.DeepCopy(), Injector: injector}
+	s.Reverter = r.reach().ReverterOf(t.Context(), f)
+	inject := func() bool {
+		all, _ := r.injectAll(t.Context(), s,
+			func(context.Context, *scope.Fault, ...*v1alpha1.FaultTarget) error { return nil })
+		return all
+	}
+	target := &f.Status.Targets[1]
+	for range 2 {
+		if all := inject(); all || len(injector.hit) > 0 || target.Progress != starts.Message {
+			t.Fatalf("hit %v, while it says %q", injector.hit, target.Progress)
+		}
+	}
+	if all := inject(); all || len(injector.hit) > 0 || target.LastError != "no such image" {
+		t.Fatalf("hit %v, although the other one has the error %q", injector.hit, target.LastError)
+	}
+	injector.fails = nil
+	if all := inject(); !all || len(injector.hit) != 2 {
+		t.Errorf("all %t, hit %v", all, injector.hit)
+	}
+}

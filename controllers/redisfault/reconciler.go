@@ -40,10 +40,9 @@ type Reconciler struct {
 	Supported  []v1alpha1.FaultType // the types that are switched on; nil = all
 	// of host names that Redis or the spec names; nil = only those of the cluster are known
 	Lookup     confine.Lookup
-	Programs   contract.Programs  // runs what faults of the network need in pods
-	Image      string             // with those programs
-	Prometheus *prometheus.Client // evaluates the queries of stop conditions
-	Metrics    *metrics.Metrics   // nil = nothing is counted
+	Containers contract.Containers // by which faults act in pods
+	Prometheus *prometheus.Client  // evaluates the queries of stop conditions
+	Metrics    *metrics.Metrics    // nil = nothing is counted
 
 	policy rules.PolicyCopy
 	copies sync.Map // of namespaces that are read by name, see rules.Namespaces
@@ -63,8 +62,7 @@ func (r *Reconciler) reach() *reach.Reach {
 		Servers:    r.Servers,
 		Term:       r.Term,
 		Lookup:     r.Lookup,
-		Programs:   r.Programs,
-		Image:      r.Image,
+		Containers: r.Containers,
 		Prometheus: r.Prometheus,
 		Books:      &r.books,
 	}

@@ -31,9 +31,8 @@ type Reach struct {
 	Runs       *runs.Registry
 	Servers    topology.Servers
 	Term       *faultrun.Term
-	Lookup     confine.Lookup     // see the Reconciler
-	Programs   contract.Programs  // the same
-	Image      string             // the same
+	Lookup     confine.Lookup // see the Reconciler
+	Containers contract.Containers
 	Prometheus *prometheus.Client // evaluates the queries of stop conditions
 	// Books are the addresses of the pods of a namespace with unfinished faults, by its name:
 	// *confine.Book.
@@ -50,12 +49,11 @@ func (r *Reach) DepsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contrac
 			Spec:      of,
 			Watched:   r.Term.Find(f.UID).Pods(),
 		},
-		Owner:    *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")),
-		Cluster:  r.Client,
-		LoadTest: scope.LoadTestName(f),
-		DryRun:   f.Spec.DryRun,
-		Programs: r.Programs,
-		Image:    r.Image,
+		Owner:      *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")),
+		Cluster:    r.Client,
+		LoadTest:   scope.LoadTestName(f),
+		DryRun:     f.Spec.DryRun,
+		Containers: r.Containers,
 	}
 }
 

@@ -121,6 +121,13 @@ type Keeper interface {
 	Keep(ctx context.Context, replacement *corev1.Pod) error
 }
 
+// Preparer is an injector that needs something to be there before it can break a target.
+type Preparer interface {
+	// Prepare makes that, and breaks nothing. It is complete on all targets before Inject is called for
+	// the first of them, and may be called again.
+	Prepare(ctx context.Context, target *v1alpha1.FaultTarget) (Progress, error)
+}
+
 // Renewer is an injector whose fault ends by itself, some seconds after it was last renewed: what it
 // breaks is reverted in time whatever becomes of the operator.
 type Renewer interface {
@@ -172,8 +179,13 @@ type Deps struct {
 	Owner        metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
 	LoadTest     string                // name of the test that measures it
 	DryRun       bool                  // nothing will be injected: the load need not run
-	Programs     Programs              // nil where no fault needs them
-	Image        string                // the operator's own, for containers that a fault adds to pods
+	Containers                         // by which it acts in pods
+}
+
+// Containers is by what faults act in containers of their own, in the pods of their targets.
+type Containers struct {
+	Programs Programs // nil where no fault needs them
+	Image    string   // of the containers: the operator's own
 }
 
 // Programs runs programs in containers of pods.
