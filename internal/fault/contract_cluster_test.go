@@ -411,7 +411,7 @@ func (s *stage) deps() contract.Deps {
 			Namespace: shop, Live: apitest.Paged(s.cluster), Servers: s.servers.client,
 			Spec: &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}},
 		},
-		Cluster: s.cluster, LoadTest: "run", Programs: s.network, Image: "redquake:dev",
+		Cluster: s.cluster, LoadTest: "run", Containers: contract.Containers{Programs: s.network, Image: "redquake:dev"},
 		Owner: metav1.OwnerReference{
 			APIVersion: v1alpha1.GroupVersion.String(),
 			Kind:       "RedisFault",

@@ -32,15 +32,20 @@ import (
 func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 	namespace := newNamespace(t)
 	var image string
+	var manager *unstructured.Unstructured
 	for _, o := range manifests.Installation(t, "default", "network-faults") {
 		switch {
 		case o.GetKind() == "Deployment":
 			o.SetNamespace(namespace)
-			manager := only[appsv1.Deployment](t, []*unstructured.Unstructured{o})
-			image = manager.Spec.Template.Spec.Containers[0].Image
+			image = only[appsv1.Deployment](t, []*unstructured.Unstructured{o}).Spec.Template.Spec.Containers[0].Image
+			manager = o
+			if err := strict.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			continue
 		case !strings.Contains(o.GetName(), "network-faults"):
 			continue
-		case o.GetKind() == "ValidatingAdmissionPolicyBinding" && strings.HasSuffix(o.GetName(), "-containers"):
+		case o.GetKind() == "ValidatingAdmissionPolicyBinding" && strings.HasSuffix(o.GetName(), "-image"):
 			if err := unstructured.SetNestedField(o.Object, namespace, "spec", "paramRef", "namespace"); err != nil {
 				t.Fatal(err)
 			}
@@ -64,9 +69,9 @@ func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 			Type:        v1alpha1.FaultNetworkLoss,
 			NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%"},
 		}}, contract.Deps{
-			Redis:   target.Redis{Namespace: namespace, Live: operator},
-			Cluster: operator,
-			Image:   image,
+			Redis:      target.Redis{Namespace: namespace, Live: operator},
+			Cluster:    operator,
+			Containers: contract.Containers{Image: image},
 		})
 		if err != nil {
 			return err
@@ -124,10 +129,14 @@ func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 		"another capability": {func(c *corev1.EphemeralContainer) {
 			c.SecurityContext.Capabilities.Add = append(c.SecurityContext.Capabilities.Add, "SYS_ADMIN")
 		}, admin},
-		"no restriction":       {func(c *corev1.EphemeralContainer) { c.SecurityContext = nil }, admin},
-		"capabilities kept":    {func(c *corev1.EphemeralContainer) { c.SecurityContext.Capabilities.Drop = nil }, admin},
-		"a writable system":    {func(c *corev1.EphemeralContainer) { c.SecurityContext.ReadOnlyRootFilesystem = nil }, admin},
-		"root":                 {func(c *corev1.EphemeralContainer) { c.SecurityContext.RunAsUser = new(int64(0)) }, admin},
+		"no restriction":    {func(c *corev1.EphemeralContainer) { c.SecurityContext = nil }, admin},
+		"capabilities kept": {func(c *corev1.EphemeralContainer) { c.SecurityContext.Capabilities.Drop = nil }, admin},
+		"a writable system": {func(c *corev1.EphemeralContainer) { c.SecurityContext.ReadOnlyRootFilesystem = nil }, admin},
+		"root":              {func(c *corev1.EphemeralContainer) { c.SecurityContext.RunAsUser = new(int64(0)) }, admin},
+		"another label of SELinux": {func(c *corev1.EphemeralContainer) {
+			c.SecurityContext.SELinuxOptions = &corev1.SELinuxOptions{Type: "spc_t"}
+		}, admin},
+		"a terminal":           {func(c *corev1.EphemeralContainer) { c.TTY = true }, nothing},
 		"all calls":            {func(c *corev1.EphemeralContainer) { c.SecurityContext.SeccompProfile = nil }, admin},
 		"escalation by setuid": {func(c *corev1.EphemeralContainer) { c.SecurityContext.AllowPrivilegeEscalation = nil }, admin},
 	} {
@@ -140,6 +149,21 @@ func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 				t.Errorf("%s, by an administrator: %v", name, err)
 			}
 		}
+	}
+
+	ofNode := pod.DeepCopy()
+	ofNode.ResourceVersion, ofNode.Name, ofNode.Spec.HostNetwork = "", "of-node", true
+	if err := strict.Create(t.Context(), ofNode); err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ephemeralContainers": []any{ours}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.SubResource("ephemeralcontainers").Patch(t.Context(), ofNode.DeepCopy(),
+		client.RawPatch(types.StrategicMergePatchType, patch), client.DryRunAll); err == nil ||
+		!strings.Contains(err.Error(), "whose network is that of its node") {
+		t.Errorf("the network of a node: %v", err)
 	}
 
 	config := rest.CopyConfig(server)
@@ -164,5 +188,16 @@ func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 	if said := run("redquake-network-0", "/netfault", "show", "x"); strings.Contains(said, refused) ||
 		!strings.Contains(said, "redquake-network-0") && !strings.Contains(said, "redis-0") {
 		t.Errorf("its own program: %s", said)
+	}
+
+	// Without the Deployment nobody's containers are refused for the image.
+	if err := strict.Delete(t.Context(), manager); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the API server to know that it is gone", func() error {
+		return add(operator, func(c *corev1.EphemeralContainer) { c.Image = "example.com/other:1" })
+	})
+	if err := add(strict, func(c *corev1.EphemeralContainer) { c.Name = "debugger" }); err != nil {
+		t.Errorf("an administrator, without the Deployment: %v", err)
 	}
 }

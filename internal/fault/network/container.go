@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,28 +26,32 @@ const program = "/netfault"
 
 // box is our container in a pod.
 type box struct {
-	name    string // "" = the pod has none that is alive
-	running bool
-	why     string // it does not run yet
-	ended   int    // how many have ended
+	name    string // of one that runs, of the present image if there is one; "" = none does
+	starts  string // of one of the present image that does not run yet; "" = there is none
+	why     string // it does not
+	present bool   // name is of the present image
+	all     int    // how many there are, those that have ended among them
 }
 
 // find looks for our container in a pod.
-func find(pod *corev1.Pod) box {
+func (n network) find(pod *corev1.Pod) box {
 	var found box
 	for i := range pod.Spec.EphemeralContainers {
-		name := pod.Spec.EphemeralContainers[i].Name
-		if !strings.HasPrefix(name, containers) {
+		c := &pod.Spec.EphemeralContainers[i]
+		if !strings.HasPrefix(c.Name, containers) {
 			continue
 		}
-		state := stateOf(pod, name)
-		if state.Terminated != nil {
-			found.ended++
-			continue
-		}
-		found.name, found.running = name, state.Running != nil
-		if w := state.Waiting; w != nil {
-			found.why = strings.TrimSuffix(w.Reason+": "+w.Message, ": ")
+		found.all++
+		state, present := stateOf(pod, c.Name), c.Image == n.Image
+		switch {
+		case state.Terminated != nil:
+		case state.Running != nil && (present || found.name == ""):
+			found.name, found.present = c.Name, present
+		case state.Running == nil && present:
+			found.starts = c.Name
+			if w := state.Waiting; w != nil {
+				found.why = strings.TrimSuffix(w.Reason+": "+w.Message, ": ")
+			}
 		}
 	}
 	return found
@@ -67,7 +72,7 @@ func (n network) add(
 ) error {
 	// A strategic merge adds it to those that are there, by its name.
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
-		"ephemeralContainers": []corev1.EphemeralContainer{n.container(find(pod).ended)},
+		"ephemeralContainers": []corev1.EphemeralContainer{n.container(n.find(pod).all)},
 	}, "metadata": map[string]any{"uid": pod.UID}})
 	if err != nil {
 		return fmt.Errorf("encode the ephemeral container: %w", err)
@@ -75,10 +80,13 @@ func (n network) add(
 	err = n.Cluster.SubResource("ephemeralcontainers").Patch(ctx, pod.DeepCopy(),
 		client.RawPatch(types.StrategicMergePatchType, patch), options...)
 	switch {
-	case problem.Refuses(err):
+	case problem.Refuses(err) && strings.Contains(err.Error(), "PodSecurity"):
 		return problem.Unsupported(
 			"pod %s does not get the container that drops its packets: %s. Namespace %s must admit the "+
 				"capability NET_ADMIN (Pod Security: privileged)", pod.Name, problem.Refusal(err), n.Namespace)
+	case problem.Refuses(err):
+		return problem.Unsupported("pod %s does not get the container that drops its packets: %s", pod.Name,
+			problem.Refusal(err))
 	case err != nil:
 		return fmt.Errorf("add an ephemeral container to pod %s: %w", pod.Name, err)
 	}
@@ -108,22 +116,32 @@ func (n network) container(number int) corev1.EphemeralContainer {
 	}
 }
 
+// failing are the reasons of a container that waits for somebody to correct something.
+var failing = []string{
+	"ErrImage", "ImagePull", "InvalidImage", "CreateContainer", "RunContainer", "CrashLoop",
+}
+
 // enter has our container run in a pod. It is not complete until it does.
-func (n network) enter(ctx context.Context, pod *corev1.Pod) (string, contract.Progress, error) {
-	switch found := find(pod); {
-	case found.running:
-		return found.name, contract.Progress{}, nil
-	case found.name != "" && strings.HasPrefix(found.why, "ErrImage"), strings.HasPrefix(found.why, "ImagePull"),
-		strings.HasPrefix(found.why, "InvalidImage"):
-		return "", contract.Progress{}, fmt.Errorf("container %s of pod %s does not start: %s", found.name,
-			pod.Name, found.why)
-	case found.name != "":
-		return "", contract.Preparing("container %s of pod %s starts %s", found.name, pod.Name, found.why), nil
+func (n network) enter(
+	ctx context.Context, pod *corev1.Pod,
+) (container string, progress contract.Progress, err error) {
+	found := n.find(pod)
+	switch {
+	case found.present:
+		return found.name, progress, nil
+	case found.starts == "":
+		if err := n.add(ctx, pod); err != nil {
+			return "", progress, err
+		}
+		return "", contract.Preparing("an ephemeral container was added to pod %s", pod.Name), nil
+	case slices.ContainsFunc(failing, func(reason string) bool {
+		return strings.HasPrefix(found.why, reason)
+	}):
+		return "", progress, fmt.Errorf("container %s of pod %s does not start: %s", found.starts, pod.Name,
+			found.why)
 	}
-	if err := n.add(ctx, pod); err != nil {
-		return "", contract.Progress{}, err
-	}
-	return "", contract.Preparing("an ephemeral container was added to pod %s", pod.Name), nil
+	return "", contract.Preparing("container %s of pod %s starts %s", found.starts, pod.Name, found.why),
+		nil
 }
 
 // run runs the program in our container, and returns what the kernel does then.

@@ -54,7 +54,7 @@ func (n network) look(
 		return saw(contract.NotObserved("pod %s (%s) was deleted, and its network with it", target.Pod,
 			target.UID))
 	}
-	if !find(pod).running {
+	if n.find(pod).name == "" {
 		return saw(contract.NotObserved("no container of ours runs in pod %s: its network may be another one",
 			target.Pod))
 	}

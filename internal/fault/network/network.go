@@ -102,7 +102,7 @@ func (n network) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) er
 	if os := pod.Spec.OS; os != nil && os.Name != corev1.Linux {
 		return problem.Unsupported("pod %s runs on %s: the rules need Linux", pod.Name, os.Name)
 	}
-	if found := find(pod); found.name == "" {
+	if found := n.find(pod); !found.present && found.starts == "" {
 		if err := n.add(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
@@ -112,16 +112,16 @@ func (n network) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) er
 		return err
 	}
 	return contract.Save(target, record{
-		Rule:   n.id(target),
+		Rule:   n.newRule(target),
 		Hit:    hit,
 		Spared: spared,
 	})
 }
 
-// id is that of the rules of a target. A fault that is created again under the same name, and a pod
-// that is, have others.
-func (n network) id(target *v1alpha1.FaultTarget) string {
-	sum := sha256.Sum256([]byte(string(n.Owner.UID) + "/" + target.UID))
+// newRule is the ID of the rules of a target by a record that is made now. Those that were released
+// are not set again: each record has its own.
+func (n network) newRule(target *v1alpha1.FaultTarget) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", n.Owner.UID, target.UID, time.Now().UnixNano()))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -134,6 +134,20 @@ func (n network) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool,
 	return err == nil && state.Exists, err
 }
 
+// Prepare has our container run in the pod of a target.
+func (n network) Prepare(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (contract.Progress, error) {
+	pod, err := n.podOf(ctx, target)
+	if err != nil || pod == nil {
+		return contract.Progress{}, err
+	}
+	_, progress, err := n.enter(ctx, pod)
+	return progress, err
+}
+
+// Inject sets the rules. Where a process has set them that has ended before it could store that, and
+// the kernel has lifted them, the fault is over.
 func (n network) Inject(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
@@ -153,7 +167,10 @@ func (n network) Inject(
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	_, err = n.run(ctx, pod.Name, container, netfault.HoldArguments(rule)...)
+	state, err := n.run(ctx, pod.Name, container, netfault.HoldArguments(rule)...)
+	if err == nil && state.Released {
+		err = fmt.Errorf("the rules of pod %s were released meanwhile", pod.Name)
+	}
 	return contract.Progress{}, err
 }
 
@@ -171,8 +188,8 @@ func (n network) Renew(ctx context.Context, target *v1alpha1.FaultTarget) error 
 	if err != nil || pod == nil {
 		return err
 	}
-	found := find(pod)
-	if !found.running {
+	found := n.find(pod)
+	if found.name == "" {
 		return fmt.Errorf("no container of ours runs in pod %s any more", pod.Name)
 	}
 	rule, err := n.rule(ctx, target, pod, r)
@@ -197,12 +214,12 @@ func (n network) Revert(
 		return contract.Progress{}, nil
 	}
 	if err == nil {
-		found := find(pod)
-		if found.name == "" && found.ended == 0 { // it was never there
+		found := n.find(pod)
+		if found.all == 0 { // it was never there
 			return contract.Progress{}, nil
 		}
 		err = errors.New("our container does not run")
-		if found.running {
+		if found.name != "" {
 			_, err = n.run(ctx, pod.Name, found.name, netfault.VerbRelease, r.Rule)
 		}
 	}
@@ -210,7 +227,8 @@ func (n network) Revert(
 		return contract.Progress{}, nil
 	}
 	now := metav1.NowMicro()
-	if r.Unreached == nil {
+	// what was noted before the injection, by a step back, says nothing of these rules
+	if r.Unreached == nil || target.InjectedAt != nil && r.Unreached.Before(target.InjectedAt) {
 		r.Unreached = &now
 		if err := contract.Save(target, r); err != nil {
 			return contract.Progress{}, err
@@ -225,8 +243,9 @@ func (n network) Revert(
 
 // ManualRevertCommand ends what is left of the rules; they end by themselves, too.
 func (n network) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
+	r, _, _ := contract.Load[record](target) // without one there is nothing to end
 	return fmt.Sprintf("kubectl -n %s exec %s -c %s0 -- %s %s %s", n.Namespace, target.Pod, containers,
-		program, netfault.VerbRelease, n.id(target))
+		program, netfault.VerbRelease, r.Rule)
 }
 
 // podOf is the pod of a target; nil = it was deleted or replaced.
@@ -251,8 +270,8 @@ func (n network) state(
 	if err != nil || pod == nil {
 		return netfault.State{}, err
 	}
-	found := find(pod)
-	if !found.running {
+	found := n.find(pod)
+	if found.name == "" {
 		return netfault.State{}, nil
 	}
 	return n.run(ctx, pod.Name, found.name, netfault.VerbShow, rule)

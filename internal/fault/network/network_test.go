@@ -357,3 +357,73 @@ func TestRevertWithoutTheContainer(t *testing.T) {
 		}
 	})
 }
+
+// A call that was held up on its way sets nothing any more: neither after the revert, nor where the kernel has lifted
+// the rules of a process that ended before it could store that it had set them.
+func TestLateInjection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, partition(v1alpha1.PeerReplicas))
+		b.inject()
+		time.Sleep(11 * time.Second)
+		progress, err := b.injector().Inject(t.Context(), b.target)
+		if err != nil || !progress.Complete() {
+			t.Errorf("after the end: %+v, %v", progress, err)
+		}
+		b.drops("")
+		if progress, err := b.injector().Revert(t.Context(), b.target); err != nil || !progress.Complete() {
+			t.Errorf("revert: %+v, %v", progress, err)
+		}
+		if _, err := b.injector().Inject(t.Context(), b.target); err == nil ||
+			!strings.Contains(err.Error(), "were released meanwhile") {
+			t.Errorf("after the revert: %v", err)
+		}
+		b.drops("")
+		b.inject() // by another record
+		b.drops("peers 10.0.0.2 10.0.0.3")
+	})
+}
+
+// Peers whose packets are those of their node are refused, and one that is gone is not hit at its former address, which
+// another pod may have.
+func TestPeersThatAreNoneAnyMore(t *testing.T) {
+	b := newBench(t, partition(v1alpha1.PeerSentinels))
+	b.inject()
+	b.drops("peers 10.0.0.7")
+	faulttest.Must(t, b.Cluster.Delete(t.Context(), b.PodNamed("sentinel-0")))
+	b.Pod("sentinel-0", "s1", "10.0.0.17", "", nil)
+	faulttest.Must(t, b.renew())
+	b.drops("peers 10.0.0.17")
+
+	b = newBench(t, partition(v1alpha1.PeerReplicas))
+	pod := b.PodNamed("redis-2")
+	pod.Spec.HostNetwork = true
+	faulttest.Must(t, b.Cluster.Update(t.Context(), pod))
+	if p := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !p.Lasting ||
+		!strings.Contains(p.Message, "peers: pod redis-2 has spec.hostNetwork") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// That the container could not be reached by a step back before the injection says nothing of the rules that are in force
+// now: the revert waits for the kernel.
+func TestRevertWaitsForTheKernelAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, partition(v1alpha1.PeerReplicas))
+		b.inject()
+		b.Update(b.PodNamed("redis-0"), func(p *corev1.Pod) {
+			p.Status.EphemeralContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+		})
+		if progress, err := b.injector().Revert(t.Context(), b.target); err != nil || progress.Complete() {
+			t.Fatalf("%+v, %v", progress, err)
+		}
+		time.Sleep(time.Minute)
+		b.start()
+		b.inject()
+		b.target.InjectedAt = new(metav1.NowMicro())
+		time.Sleep(time.Second)
+		b.pods.Refuse = errors.New("the kubelet does not answer")
+		if progress, err := b.injector().Revert(t.Context(), b.target); err != nil || progress.Complete() {
+			t.Errorf("it counts as reverted at once: %+v, %v", progress, err)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/peers"
@@ -31,12 +32,24 @@ func (a addresses) add(pods []corev1.Pod) {
 	}
 }
 
-// now are the addresses that the pods have now, or had last.
-func (a addresses) now(pods []corev1.Pod) []netip.Addr {
+// now are the addresses that the pods have now, or had last while that is not known. A pod that is
+// gone has none: another one may have its address.
+func (n network) now(ctx context.Context, a addresses, known []corev1.Pod) []netip.Addr {
 	var all []netip.Addr
 	for _, name := range slices.Sorted(maps.Keys(a)) {
-		if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name }); i >= 0 {
-			if current := addressesOf(&pods[i]); len(current) > 0 {
+		var pod *corev1.Pod
+		if i := slices.IndexFunc(known, func(p corev1.Pod) bool { return p.Name == name }); i >= 0 {
+			pod = &known[i]
+		} else { // the target does not select it, as sentinels of their own
+			read, err := n.Pod(ctx, name)
+			if apierrors.IsNotFound(err) {
+				continue
+			} else if err == nil {
+				pod = read
+			}
+		}
+		if pod != nil {
+			if current := addressesOf(pod); len(current) > 0 {
 				all = append(all, current...)
 				continue
 			}
@@ -91,6 +104,13 @@ func (n network) choose(
 		if len(pods) == 0 {
 			return nil, nil, peers.None(n.field+".peers", who, target.Pod, n.Namespace)
 		}
+		for i := range pods {
+			if pods[i].Spec.HostNetwork {
+				return nil, nil, problem.Unsupported(
+					"%s.peers: pod %s has spec.hostNetwork: its packets are those of node %s", n.field, pods[i].Name,
+					pods[i].Spec.NodeName)
+			}
+		}
 		hit.add(pods)
 	}
 	if !n.clients() {
@@ -130,11 +150,11 @@ func (n network) rule(
 		return nil, err
 	}
 	if !n.clients() {
-		rule.Peers = r.Hit.now(known)
+		rule.Peers = n.now(ctx, r.Hit, known)
 		return rule, nil
 	}
 	rule.Except = true
-	rule.Peers = r.Spared.now(known)
+	rule.Peers = n.now(ctx, r.Spared, known)
 	for i := range known { // those among them that are new
 		if p := &known[i]; p.Name != target.Pod && r.Hit[p.Name] == "" {
 			rule.Peers = append(rule.Peers, addressesOf(p)...)

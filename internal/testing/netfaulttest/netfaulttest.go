@@ -107,7 +107,10 @@ func (p *Pods) Stop(pod *corev1.Pod, unusedFor time.Duration) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, used := p.used[pod.UID]
-	if !used || len(p.rules[pod.UID]) > 0 || time.Since(at) < unusedFor {
+	for _, r := range p.rules[pod.UID] {
+		used = used && r.state.Released
+	}
+	if !used || time.Since(at) < unusedFor {
 		return false
 	}
 	for i := range pod.Status.EphemeralContainerStatuses {
@@ -161,8 +164,8 @@ func (p *Pods) act(pod types.UID, verb string, arguments []string) (netfault.Sta
 			return netfault.State{}, err
 		}
 		there := of[asked.ID]
-		if verb == netfault.VerbRenew && there.left() == 0 {
-			return there.show(), nil
+		if there != nil && there.left() == 0 || there == nil && verb == netfault.VerbRenew {
+			return there.show(), nil // released, or lifted by the kernel
 		}
 		if there == nil {
 			there = &rule{}
@@ -171,8 +174,8 @@ func (p *Pods) act(pod types.UID, verb string, arguments []string) (netfault.Sta
 		there.Rule, there.until = *asked, time.Now().Add(asked.For)
 		return there.show(), nil
 	case netfault.VerbRelease:
-		delete(of, arguments[0])
-		return netfault.State{}, nil
+		of[arguments[0]] = &rule{state: netfault.State{Released: true}}
+		return of[arguments[0]].show(), nil
 	case netfault.VerbShow:
 		return of[arguments[0]].show(), nil
 	}
@@ -190,6 +193,9 @@ func (r *rule) left() time.Duration {
 func (r *rule) show() netfault.State {
 	if r == nil {
 		return netfault.State{}
+	}
+	if r.state.Released {
+		return r.state
 	}
 	r.state.Exists, r.state.Left = true, r.left()
 	if r.state.Left > 0 && r.In {

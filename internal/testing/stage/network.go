@@ -4,13 +4,7 @@ package stage
 
 import (
 	"context"
-	"errors"
-	"io"
 	"maps"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -112,16 +104,9 @@ func startNetworkServer(crds []string) (err error) {
 		return err
 	}
 	of.pods = netfaulttest.NewPods(of.to)
-	at, err := url.Parse(httptest.NewTLSServer(http.HandlerFunc(serveExec)).URL)
-	if err != nil {
+	if of.kubelet, err = of.pods.ServeExec(); err != nil {
 		return err
 	}
-	port, err := strconv.ParseInt(at.Port(), 10, 32)
-	if err != nil {
-		return err
-	}
-	of.kubelet.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: at.Hostname()}}
-	of.kubelet.DaemonEndpoints.KubeletEndpoint.Port = int32(port)
 	return of.to.Create(context.Background(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: operatortest.RedisNode},
 	})
@@ -144,35 +129,6 @@ func NewNetworkPlace(t *testing.T) *operatortest.Place {
 		t.Fatal(networkServer.err)
 	}
 	return operatortest.NewPlaceOn(t, networkServer.env.Config, networkServer.to)
-}
-
-// serveExec is the kubelet's endpoint: /exec/NAMESPACE/POD/CONTAINER?command=...
-func serveExec(w http.ResponseWriter, r *http.Request) {
-	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	options, err := remotecommand.NewOptions(r)
-	if err != nil || len(path) != 4 || path[0] != "exec" {
-		http.Error(w, "not a request for exec", http.StatusBadRequest)
-		return
-	}
-	remotecommand.ServeExec(w, r, inPod{path[1]}, path[2], "", path[3], r.URL.Query()["command"], options,
-		time.Minute, time.Minute, remotecommand.SupportedStreamingProtocols)
-}
-
-// inPod runs programs in the pods of a namespace.
-type inPod struct{ namespace string }
-
-// ExecInContainer implements remotecommand.Executor.
-func (n inPod) ExecInContainer(ctx context.Context, pod, _, container string, command []string, _ io.Reader,
-	stdout, stderr io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration,
-) error {
-	output, err := networkServer.pods.Run(ctx, types.NamespacedName{Namespace: n.namespace, Name: pod}, container,
-		command...)
-	if err != nil {
-		_, _ = io.WriteString(stderr, err.Error())
-		return err
-	}
-	_, err = stdout.Write(output)
-	return errors.Join(err, stdout.Close(), stderr.Close())
 }
 
 // networked is the scene of one server that shows what is dropped in its pod.
