@@ -85,7 +85,7 @@ func managerRoles() []part {
 			folder = "components/" + kind.Component + "/"
 		}
 		if kind.Component == declared.NetworkFaults { // by Chaos Mesh they are on
-			when = fmt.Sprintf("and $.Values.networkFaults $.Values.faults.%s", kind.Type)
+			when = fmt.Sprintf("(and $.Values.networkFaults $.Values.faults.%s)", kind.Type)
 		}
 		parts = append(parts, part{
 			Files:        folder + kind.Name() + ".yaml",
