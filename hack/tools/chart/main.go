@@ -85,7 +85,7 @@ func managerRoles() []part {
 			folder = "components/" + kind.Component + "/"
 		}
 		if kind.Component == declared.NetworkFaults { // by Chaos Mesh they are on
-			when = fmt.Sprintf("(and $.Values.networkFaults $.Values.faults.%s)", kind.Type)
+			when = all("$.Values.networkFaults", when)
 		}
 		parts = append(parts, part{
 			Files:        folder + kind.Name() + ".yaml",
@@ -104,7 +104,7 @@ func managerRoles() []part {
 		{Files: "rbac/metrics_reader_role.yaml", When: "$.Values.metrics.enabled"},
 		{
 			Files: "rbac/dashboard_*.yaml",
-			When:  "and $.Values.dashboard.enabled (" + everywhere + ")",
+			When:  all("$.Values.dashboard.enabled", everywhere),
 		},
 	}...)
 }
@@ -136,6 +136,16 @@ func template(config string, parts []part) (string, error) {
 	return text, nil
 }
 
+// all is the condition that all of some conditions are true.
+func all(conditions ...string) string {
+	for i, c := range conditions {
+		if strings.Contains(c, " ") {
+			conditions[i] = "(" + c + ")"
+		}
+	}
+	return "and " + strings.Join(conditions, " ")
+}
+
 // guarded is a document as the template has it, under its condition.
 func (p part) guarded(document string) string {
 	document = parameterized(document)
@@ -149,7 +159,7 @@ func (p part) guarded(document string) string {
 		case when == "":
 			when = everywhere
 		default:
-			when = "and " + when + " (" + everywhere + ")"
+			when = all(when, everywhere)
 		}
 	}
 	document = "---\n" + document

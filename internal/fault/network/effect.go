@@ -58,7 +58,7 @@ func (n network) look(
 		return saw(contract.NotObserved("no container of ours runs in pod %s: its network may be another one",
 			target.Pod))
 	}
-	state, err := n.state(ctx, target, r.Rule)
+	state, err := n.state(ctx, pod, r.Rule)
 	switch {
 	case err != nil:
 		return saw(contract.Unseen(err))

@@ -126,12 +126,12 @@ func (n network) newRule(target *v1alpha1.FaultTarget) string {
 }
 
 func (n network) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	r, recorded, err := contract.Load[record](target)
-	if err != nil || !recorded {
+	r, pod, err := n.recall(ctx, target)
+	if err != nil || pod == nil {
 		return false, err
 	}
-	state, err := n.state(ctx, target, r.Rule)
-	return err == nil && state.Exists, err
+	state, err := n.state(ctx, pod, r.Rule)
+	return state.Exists, err
 }
 
 // Prepare has our container run in the pod of a target.
@@ -151,11 +151,7 @@ func (n network) Prepare(
 func (n network) Inject(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
-	r, recorded, err := contract.Load[record](target)
-	if err != nil || !recorded {
-		return contract.Progress{}, err
-	}
-	pod, err := n.podOf(ctx, target)
+	r, pod, err := n.recall(ctx, target)
 	if err != nil || pod == nil {
 		return contract.Progress{}, err
 	}
@@ -180,11 +176,7 @@ func (n network) Inject(
 func (n network) Renew(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	ctx, cancel := context.WithTimeout(ctx, renewsWithin)
 	defer cancel()
-	r, recorded, err := contract.Load[record](target)
-	if err != nil || !recorded {
-		return err
-	}
-	pod, err := n.podOf(ctx, target)
+	r, pod, err := n.recall(ctx, target)
 	if err != nil || pod == nil {
 		return err
 	}
@@ -248,6 +240,18 @@ func (n network) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 		program, netfault.VerbRelease, r.Rule)
 }
 
+// recall is the record of a target, and its pod; nil = there is no record, or the pod was deleted or
+// replaced.
+func (n network) recall(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) (r record, pod *corev1.Pod, err error) {
+	r, recorded, err := contract.Load[record](target)
+	if err == nil && recorded {
+		pod, err = n.podOf(ctx, target)
+	}
+	return r, pod, err
+}
+
 // podOf is the pod of a target; nil = it was deleted or replaced.
 func (n network) podOf(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Pod, error) {
 	pod, err := n.Pod(ctx, target.Pod)
@@ -262,14 +266,10 @@ func (n network) podOf(ctx context.Context, target *v1alpha1.FaultTarget) (*core
 	return pod, nil
 }
 
-// state is what the kernel does in the pod of a target.
+// state is what the kernel does in a pod by the rules with an ID.
 func (n network) state(
-	ctx context.Context, target *v1alpha1.FaultTarget, rule string,
+	ctx context.Context, pod *corev1.Pod, rule string,
 ) (netfault.State, error) {
-	pod, err := n.podOf(ctx, target)
-	if err != nil || pod == nil {
-		return netfault.State{}, err
-	}
 	found := n.find(pod)
 	if found.name == "" {
 		return netfault.State{}, nil
