@@ -36,6 +36,9 @@ const (
 	// DefaultSettingDuration is how long a setting stays at most if duration is not set.
 	DefaultSettingDuration = 24 * time.Hour
 
+	// DefaultDrainTimeout is how long a Drain tries an eviction that is refused if it has no
+	// action.drain.timeout.
+	DefaultDrainTimeout = 5 * time.Minute
 	// DefaultMarkWait is how long a fault of type External waits if it has no action.external.
 	DefaultMarkWait = 30 * time.Minute
 )

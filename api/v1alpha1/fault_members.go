@@ -367,6 +367,34 @@ type NodeLoss struct {
 	Node string `json:"node,omitempty"`
 }
 
+// Drain evicts the target's pods by the eviction API, as kubectl drain does, so that
+// PodDisruptionBudgets apply: a pod whose eviction they refuse is tried again until they allow it.
+// With spec.allow AllCopies all are evicted at once, and only budgets keep a copy; without it one
+// after the other.
+type Drain struct {
+	// node that is drained of the target's pods, and takes no new pods until spec.duration has passed,
+	// by a taint of the fault. Without it the selected pods are evicted wherever they are, and may
+	// come back to the same node.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node,omitempty"`
+	// gracePeriodSeconds of the evicted pods. Defaults to the pod's terminationGracePeriodSeconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// timeout is how long an eviction that is refused is tried again. After it the fault fails as
+	// InjectionFailed. Between 30s and 1h.
+	// +optional
+	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('1h')",message="must be between 30s and 1h"
+	// +kubebuilder:validation:Type=string
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+}
+
 // External breaks nothing. It waits, from the trigger on, until somebody or something else breaks
 // Redis, and measures that: from the instant in the annotation redquake.dev/mark of the RedisFault,
 // or from the begin of the first anomaly or outage of the load, whichever comes first.

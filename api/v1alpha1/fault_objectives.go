@@ -30,7 +30,8 @@ type FaultObjectives struct {
 	MaxTPSDip *string `json:"maxTPSDip,omitempty"`
 
 	// maxLostWrites is the maximum number of lost acknowledged ledger writes; the load test must have
-	// verify.acknowledgedWrites.
+	// verify.acknowledgedWrites. Defaults to 0 for NetworkPartition on such a load: a primary that is
+	// cut off from its replicas and sentinels loses what it goes on to acknowledge.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000

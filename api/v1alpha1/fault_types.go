@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FaultType is a type of fault.
-// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
+// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;Drain;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
 type FaultType string
 
 // The types.
@@ -36,6 +36,8 @@ const (
 	FaultBackgroundSave FaultType = "BackgroundSave"
 	// FaultNodeLoss taints a node and force-deletes the Redis pods on it.
 	FaultNodeLoss FaultType = "NodeLoss"
+	// FaultDrain evicts the pod, as far as PodDisruptionBudgets allow.
+	FaultDrain FaultType = "Drain"
 
 	// FaultNetworkDelay delays packets; engine ChaosMesh.
 	FaultNetworkDelay FaultType = "NetworkDelay"
@@ -59,8 +61,8 @@ const (
 var FaultTypes = []FaultType{
 	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads,
 	FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
-	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultNetworkDelay,
-	FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
+	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultDrain,
+	FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
 	FaultClockSkew, FaultExternal,
 }
 
@@ -79,6 +81,7 @@ var FaultTypes = []FaultType{
 // +kubebuilder:validation:XValidation:rule="!has(self.clientKill) || self.type == 'ClientKill'",message="clientKill belongs to type ClientKill: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.backgroundSave) || self.type == 'BackgroundSave'",message="backgroundSave belongs to type BackgroundSave: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NodeLoss') == has(self.nodeLoss)",message="nodeLoss is required with type NodeLoss, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.drain) || self.type == 'Drain'",message="drain belongs to type Drain: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkDelay') == has(self.networkDelay)",message="networkDelay is required with type NetworkDelay, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkLoss') == has(self.networkLoss)",message="networkLoss is required with type NetworkLoss, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkPartition') == has(self.networkPartition)",message="networkPartition is required with type NetworkPartition, and forbidden otherwise"
@@ -103,6 +106,7 @@ type Action struct {
 	// ClientKill: closes the connections of clients, once.
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
 	// NodeLoss: taints a node and force-deletes the Redis pods on it.
+	// Drain: evicts the pod, as far as PodDisruptionBudgets allow.
 	// NetworkPartition: drops all packets between the server and its peers.
 	// NetworkLoss: drops some packets.
 	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and
@@ -171,6 +175,10 @@ type Action struct {
 	// nodeLoss simulates the loss of a node: it is tainted and the Redis pods on it are force-deleted.
 	// +optional
 	NodeLoss *NodeLoss `json:"nodeLoss,omitempty"`
+
+	// drain evicts the pod, as far as PodDisruptionBudgets allow.
+	// +optional
+	Drain *Drain `json:"drain,omitempty"`
 
 	// networkDelay delays packets of the server; engine ChaosMesh.
 	// +optional
@@ -246,6 +254,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkPartition) || (!('All' in self.action.networkPartition.peers) && (size(self.action.networkPartition.peers) == 1 || !('Clients' in self.action.networkPartition.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkPartition.peers"
 // +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.correlation)",message="packets are drawn independently of each other: leave correlation out, or use engine ChaosMesh",fieldPath=".action.networkLoss.correlation"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave', 'External'])",message="a fault of type ProcessCrash, Failover, ClientKill, BackgroundSave or External does not last: leave duration out",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Drain' || (has(self.action.drain) && has(self.action.drain.node))",message="without drain.node nothing of a Drain lasts: leave duration out",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || (self.select.role == 'Any' && self.select.mode == 'One' && !has(self.select.shard) && !has(self.select.names) && !has(self.select.zone))",message="type External breaks nothing and selects no server: leave select out",fieldPath=".select"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || !has(self.stopIf)",message="type External breaks nothing that could be reverted: leave stopIf out",fieldPath=".stopIf"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.engine != 'ChaosMesh' || self.action.type != 'PodKill'",message="engine ChaosMesh kills a pod once: leave duration out, or use engine Native",fieldPath=".duration"
@@ -303,8 +312,8 @@ type RedisFaultSpec struct {
 	// once, with it every replacement is killed as well until duration has passed.
 	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and
 	// VolumeAttachDelay between 1s and 1h.
-	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, External, and PodKill by
-	// engine ChaosMesh, which do not last.
+	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, External, Drain without
+	// node, and PodKill by engine ChaosMesh, which do not last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

@@ -84,7 +84,7 @@ func (r *Reconciler) injectAll(
 		r.conclude(ctx, s, t, call)
 		all = all && t.ActiveAt != nil
 		// it may apply to the other targets, too: it must be complete before the first injection
-		if call.progress.Stage == contract.StagePreparing {
+		if call.progress.Stage == contract.StagePreparing && !s.Traits.Together {
 			break
 		}
 	}

@@ -53,7 +53,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope.
 	if err := r.turns().ObserveTurn(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := r.observeDraining(ctx, s); err != nil {
+	if err := r.observeClosing(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := r.load().ObserveQuiet(ctx, s); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/format"
 )
 
@@ -67,7 +68,11 @@ const mostWarnings = 32
 
 // warningsOf are what else will act on the targets, and what will not.
 func warningsOf(ctx context.Context, s *scope.Fault, targets []v1alpha1.FaultTarget) []string {
-	found := fault.Warnings(ctx, s.Deps.Redis, s.Traits, targets)
+	var found []string
+	if adviser, is := s.Injector.(contract.Adviser); is {
+		found = adviser.Advise(ctx, targets)
+	}
+	found = append(found, fault.Warnings(ctx, s.Deps.Redis, s.Traits, targets)...)
 	if s.Fault.Spec.StopIf != nil && !s.Traits.Stays() {
 		found = append(found[:min(len(found), mostWarnings-1)],
 			"spec.stopIf is only evaluated before the injection: this fault is over right after it, and leaves nothing to revert")

@@ -35,13 +35,13 @@ func silencing(f *v1alpha1.RedisFault) *problem.Problem {
 	}
 }
 
-// observeDraining determines what keeps a setting from its revert whose load has ended.
-func (r *Reconciler) observeDraining(ctx context.Context, s *scope.Fault) error {
+// observeClosing determines what keeps a setting from its revert whose load has ended.
+func (r *Reconciler) observeClosing(ctx context.Context, s *scope.Fault) error {
 	since := s.Fault.Status.HeldUntil
 	if since == nil || s.Seen.Reverting || s.Seen.RevertedAll {
 		return nil
 	}
-	s.Seen.DrainingSince = since.Time
+	s.Seen.ClosingSince = since.Time
 	held := meta.FindStatusCondition(s.Fault.Status.Conditions, v1alpha1.ConditionHeld)
 	s.Seen.Unseen = held == nil || held.Status == metav1.ConditionUnknown
 	later, err := r.laterOnLoad(ctx, s.Fault)
@@ -77,9 +77,9 @@ func (r *Reconciler) laterOnLoad(
 	return later, nil
 }
 
-// drain looks at a setting once its load has ended, or it is aborted, and stores that this has
+// closeSetting looks at a setting once its load has ended, or it is aborted, and stores that this has
 // happened. What it sees then decides the verdict.
-func (r *Reconciler) drain(ctx context.Context, s *scope.Fault) state.Outcome {
+func (r *Reconciler) closeSetting(ctx context.Context, s *scope.Fault) state.Outcome {
 	now := r.Clock.Now()
 	first := s.Fault.Status.HeldUntil == nil
 	if !first && !s.Seen.Unseen {

@@ -29,7 +29,7 @@ func (r *Reconciler) perform(
 	case lifecycle.FaultAddFinalizer, lifecycle.FaultMakeLoad, lifecycle.FaultRehearse,
 		lifecycle.FaultAwait, lifecycle.FaultLook, lifecycle.FaultMark, lifecycle.FaultRecord:
 		return r.begin(ctx, s, d.Action)
-	case lifecycle.FaultRenew, lifecycle.FaultInject, lifecycle.FaultHold, lifecycle.FaultDrain,
+	case lifecycle.FaultRenew, lifecycle.FaultInject, lifecycle.FaultHold, lifecycle.FaultClose,
 		lifecycle.FaultRevert, lifecycle.FaultAbandon:
 		return r.act(ctx, s, d.Action)
 	case lifecycle.FaultPause, lifecycle.FaultObserve, lifecycle.FaultSettle, lifecycle.FaultFinish,
@@ -71,8 +71,8 @@ func (r *Reconciler) act(
 		return r.inject(ctx, s)
 	case lifecycle.FaultHold:
 		return r.hold(ctx, s)
-	case lifecycle.FaultDrain:
-		return r.drain(ctx, s)
+	case lifecycle.FaultClose:
+		return r.closeSetting(ctx, s)
 	case lifecycle.FaultRevert:
 		return r.revert(ctx, s)
 	}

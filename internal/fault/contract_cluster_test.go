@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -57,7 +58,7 @@ func newContractStage(t *testing.T) *stage {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
-		autoscalingv2.AddToScheme, object.AddToScheme,
+		autoscalingv2.AddToScheme, policyv1.AddToScheme, object.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -103,7 +104,13 @@ func newContractStage(t *testing.T) *stage {
 			}
 			return c.Patch(ctx, object, patch, options...)
 		},
-		Delete:           s.delete,
+		Delete: s.delete,
+		SubResourceCreate: func(ctx context.Context, _ client.Client, _ string, object, sub client.Object,
+			_ ...client.SubResourceCreateOption,
+		) error { // an eviction
+			return s.delete(ctx, s.under, object,
+				&client.DeleteOptions{Preconditions: sub.(*policyv1.Eviction).DeleteOptions.Preconditions})
+		},
 		SubResourcePatch: s.change,
 	})
 	s.createObjects()

@@ -71,6 +71,16 @@ var kinds = []kind{
 		third:  itsOwn,
 	},
 	{
+		name:   "Drain",
+		action: v1alpha1.Action{Type: v1alpha1.FaultDrain},
+	},
+	{
+		name:   "Drain of a node",
+		action: v1alpha1.Action{Type: v1alpha1.FaultDrain, Drain: &v1alpha1.Drain{Node: "node-1"}},
+		lasts:  time.Minute,
+		third:  itsOwn,
+	},
+	{
 		name: "Config",
 		action: v1alpha1.Action{
 			Type:   v1alpha1.FaultConfig,

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
 	"github.com/redquake/redquake/internal/fault/config"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/drain"
 	"github.com/redquake/redquake/internal/fault/failover"
 	"github.com/redquake/redquake/internal/fault/network"
 	nodes "github.com/redquake/redquake/internal/fault/node"
@@ -24,8 +25,8 @@ import (
 )
 
 // kinds are all faults that Redquake injects itself, and the one that others inject.
-var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds,
-	scale.Kinds, resources.Kinds, podtemplate.Kinds, network.Kinds, contract.Kinds{
+var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, drain.Kinds,
+	config.Kinds, scale.Kinds, resources.Kinds, podtemplate.Kinds, network.Kinds, contract.Kinds{
 		v1alpha1.FaultExternal: func(*v1alpha1.RedisFaultSpec, contract.Deps) contract.Injector {
 			return External{}
 		},

@@ -32,7 +32,7 @@ const (
 	FaultHold  FaultAction = "Hold" // it is active; check again at Until
 	// a setting whose load has ended: look at it once more, and at what was injected after it; nothing
 	// begins beside it any more
-	FaultDrain   FaultAction = "Drain"
+	FaultClose   FaultAction = "Close"
 	FaultObserve FaultAction = "Observe" // observe recovery; check again at Until
 	FaultRevert  FaultAction = "Revert"  // revert every target
 	// stop reverting the targets for which Abandons is true
@@ -311,7 +311,7 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	if !o.SettledAt.IsZero() && o.whole() && o.RevertedAll && o.RevertFailed == "" {
 		return afterSettled(o, now)
 	}
-	if d, decided := draining(o, now); decided {
+	if d, decided := closing(o, now); decided {
 		return d
 	}
 	if why, reason, failed := endedEarly(o, now); reason != "" {

@@ -116,10 +116,10 @@ type Effect struct {
 	Confirmed bool          // it was observed
 	Kept      bool          // it must be renewed while it is active
 	// of a setting: when it was stored that its load has ended; zero = it is not
-	DrainingSince time.Time
-	// of a setting that drains: Redis does not say whether it is still there
+	ClosingSince time.Time
+	// of a setting that closes: Redis does not say whether it is still there
 	Unseen bool
-	// of a setting that drains: a fault that was injected later on the same load, and is not
+	// of a setting that closes: a fault that was injected later on the same load, and is not
 	// reverted; "" = none
 	Later string
 }

@@ -54,12 +54,12 @@ func forsaken(o Fault) bool {
 // say whether it is still there.
 const LookAgain = 10 * time.Second
 
-// draining decides on a setting whose load has ended, or that is aborted. Before its revert it
+// closing decides on a setting whose load has ended, or that is aborted. Before its revert it
 // keeps others from beginning beside it, is looked at once more, and waits for what was injected
 // later on the same load, for as long as an injection of several steps may take. What ends a fault
 // otherwise ends it at once.
-func draining(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
-	why := drainsFor(o, now)
+func closing(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
+	why := closesFor(o, now)
 	if why == "" {
 		return d, false
 	}
@@ -76,17 +76,17 @@ func draining(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
 				o.Later),
 		},
 	} {
-		end := o.DrainingSince.Add(wait.most)
-		if wait.is && (o.DrainingSince.IsZero() || now.Before(end)) {
-			return look(FaultDrain, v1alpha1.ReasonReverting, why+": "+wait.say, now.Add(FaultPoll)), true
+		end := o.ClosingSince.Add(wait.most)
+		if wait.is && (o.ClosingSince.IsZero() || now.Before(end)) {
+			return look(FaultClose, v1alpha1.ReasonReverting, why+": "+wait.say, now.Add(FaultPoll)), true
 		}
 	}
 	return d, false
 }
 
-// drainsFor is why a setting that is in force is to end, if that can wait; "" if it is not, or at
+// closesFor is why a setting that is in force is to end, if that can wait; "" if it is not, or at
 // once.
-func drainsFor(o Fault, now time.Time) string {
+func closesFor(o Fault, now time.Time) string {
 	switch {
 	case !o.Setting || !o.InjectedAll || o.RevertedAll || o.Reverting || o.DryRun:
 		return ""

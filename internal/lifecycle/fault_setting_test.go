@@ -82,7 +82,7 @@ func TestSettingBegins(t *testing.T) {
 // ends a fault otherwise ends it at once.
 func TestSettingEnds(t *testing.T) {
 	gone := func(o *Fault) { o.Load, o.LoadStart = LoadMissing, at(25*time.Second) }
-	drains := func(o *Fault) { o.Load, o.DrainingSince = LoadEnded, at(40*time.Second) }
+	closes := func(o *Fault) { o.Load, o.ClosingSince = LoadEnded, at(40*time.Second) }
 	for name, tc := range map[string]struct {
 		change          func(*Fault)
 		now             time.Duration
@@ -97,74 +97,74 @@ func TestSettingEnds(t *testing.T) {
 		"its load has ended": {
 			func(o *Fault) { o.Load = LoadEnded },
 			41 * time.Second,
-			FaultDrain,
+			FaultClose,
 			v1alpha1.ReasonReverting,
 			"RedisLoadTest cache has ended",
 		},
 		"its load has failed": {
 			func(o *Fault) { o.Load = LoadFailed },
 			41 * time.Second,
-			FaultDrain,
+			FaultClose,
 			v1alpha1.ReasonReverting,
 			"RedisLoadTest cache failed",
 		},
 		"its load is deleted": {
-			gone, 41 * time.Second, FaultDrain, v1alpha1.ReasonReverting,
+			gone, 41 * time.Second, FaultClose, v1alpha1.ReasonReverting,
 			"RedisLoadTest cache was deleted",
 		},
 		"aborted": {
 			func(o *Fault) { o.Abort = true },
 			41 * time.Second,
-			FaultDrain,
+			FaultClose,
 			v1alpha1.ReasonReverting,
 			"spec.abort",
 		},
 		"that is stored": {
-			drains, 40 * time.Second, FaultRevert, v1alpha1.ReasonReverting,
+			closes, 40 * time.Second, FaultRevert, v1alpha1.ReasonReverting,
 			"RedisLoadTest cache has ended",
 		},
 		"Redis does not answer": {func(o *Fault) {
-			drains(
+			closes(
 				o)
 			o.Unseen = true
-		}, 49 * time.Second, FaultDrain, v1alpha1.ReasonReverting, "not known yet"},
+		}, 49 * time.Second, FaultClose, v1alpha1.ReasonReverting, "not known yet"},
 		"nor later": {func(o *Fault) {
-			drains(
+			closes(
 				o)
 			o.Unseen = true
 		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		"after it came another": {func(o *Fault) {
-			drains(
+			closes(
 				o)
 			o.Later = "kill"
-		}, 50 * time.Second, FaultDrain, v1alpha1.ReasonReverting, "RedisFault kill, which was injected later"},
+		}, 50 * time.Second, FaultClose, v1alpha1.ReasonReverting, "RedisFault kill, which was injected later"},
 		"which does not go": {func(o *Fault) {
-			drains(
+			closes(
 				o)
 			o.Later = "kill"
 		}, 40*time.Second + StepsPatience, FaultRevert, v1alpha1.ReasonReverting, ""},
 		"aborted, after it came another": {func(o *Fault) {
 			o.Abort = true
-			o.DrainingSince = at(40 * time.Second)
+			o.ClosingSince = at(40 * time.Second)
 			o.Later = "kill"
-		}, 50 * time.Second, FaultDrain, v1alpha1.ReasonReverting, "kill"},
+		}, 50 * time.Second, FaultClose, v1alpha1.ReasonReverting, "kill"},
 		"stopped, after it came another": {func(o *Fault) {
-			drains(o)
+			closes(o)
 			o.Later = "kill"
 			o.Stopped = "by an annotation"
 		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
 		"deleted, after it came another": {func(o *Fault) {
-			drains(o)
+			closes(o)
 			o.Later = "kill"
 			o.Deleting = true
 		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "deleted"},
 		"overdue, after it came another": {func(o *Fault) {
-			drains(o)
+			closes(o)
 			o.Later = "kill"
 			o.Deadline = at(45 * time.Second)
 		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.deadline"},
 		"too long, after it came another": {func(o *Fault) {
-			drains(o)
+			closes(o)
 			o.Later = "kill"
 			o.Lasts = 20 * time.Second
 		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
@@ -185,12 +185,12 @@ func TestSettingEnds(t *testing.T) {
 			o.InjectedAll = false
 		}, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		"reverted": {func(o *Fault) {
-			drains(o)
+			closes(o)
 			o.Reverting = true
 			o.RevertedAll = true
 		}, 50 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
 		"reverted, of a load with ledger": {func(o *Fault) {
-			drains(o)
+			closes(o)
 			o.Reverting = true
 			o.RevertedAll = true
 			o.LossesPending = true
@@ -206,7 +206,7 @@ func TestSettingEnds(t *testing.T) {
 			o.RevertedAll = true
 		}, 50 * time.Second, FaultFinish, v1alpha1.ReasonStopConditionMet, ""},
 		"it could not be reverted": {func(o *Fault) {
-			drains(o)
+			closes(o)
 			o.Reverting = true
 			o.RevertedAll = true
 			o.RevertFailed = "by hand"

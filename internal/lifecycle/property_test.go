@@ -129,7 +129,7 @@ func (d draws) fault() Fault {
 	o.MarkTrouble = d.text()
 	o.Noted, o.Restored = d.yes(), []string{"", "", "", "a copy"}[d.IntN(4)]
 	o.Setting = !o.External && !o.OwnLoad && d.IntN(3) == 0
-	o.DrainingSince = d.instant()
+	o.ClosingSince = d.instant()
 	o.Unseen = d.yes()
 	o.Later = d.text()
 	if o.External { // it has targets from its mark on, and nothing to revert
@@ -208,7 +208,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 	}
 	is := func(actions ...FaultAction) bool { return slices.Contains(actions, got.Action) }
 	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRehearse, FaultAwait, FaultLook, FaultMark, FaultRecord,
-		FaultRenew, FaultInject, FaultPause, FaultHold, FaultDrain, FaultObserve, FaultRevert, FaultAbandon, FaultSettle,
+		FaultRenew, FaultInject, FaultPause, FaultHold, FaultClose, FaultObserve, FaultRevert, FaultAbandon, FaultSettle,
 		FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
 	if is(FaultInject, FaultRenew) {
 		must(o.Finalizer && o.Recorded, "nothing is broken before finalizer and record")
@@ -245,17 +245,17 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 			"a fault stays that is complete and not reverted, for its time")
 		must(!o.Deleting && !o.Abort && o.Stopped == "" && !overdue(o, now), "no fault stays that is ended")
 	}
-	if is(FaultDrain) {
+	if is(FaultClose) {
 		must(o.Setting && o.InjectedAll && !o.RevertedAll && !o.Reverting && (o.Abort || loadGone(o)),
-			"what drains is a setting in force whose load is over")
+			"what closes is a setting in force whose load is over")
 		must(!o.Deleting && !o.Finished && o.Stopped == "" && o.Breach == "" && !overdue(o, now) &&
-			now.Before(o.ActiveAt.Add(o.Lasts)), "no setting drains that is to end at once")
-		must(o.DrainingSince.IsZero() || now.Before(o.DrainingSince.Add(StepsPatience)), "no setting drains for ever")
+			now.Before(o.ActiveAt.Add(o.Lasts)), "no setting closes that is to end at once")
+		must(o.ClosingSince.IsZero() || now.Before(o.ClosingSince.Add(StepsPatience)), "no setting closes for ever")
 	}
 	if o.Setting {
 		must(!is(FaultMakeLoad, FaultAwait, FaultLook, FaultMark, FaultObserve, FaultSettle),
 			"nothing is measured against a setting")
-		must(!is(FaultRevert) || o.Reverting || !(o.Abort || loadGone(o)) || !o.DrainingSince.IsZero() || !o.InjectedAll ||
+		must(!is(FaultRevert) || o.Reverting || !(o.Abort || loadGone(o)) || !o.ClosingSince.IsZero() || !o.InjectedAll ||
 			o.Deleting || o.DryRun || o.Stopped != "" || o.Breach != "" || overdue(o, now) ||
 			!now.Before(o.ActiveAt.Add(o.Lasts)),
 			"a setting whose load is over is not reverted before that is stored")
@@ -290,7 +290,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(o.OwnLoad && o.Load == LoadMissing, "a probe load is made where there is none")
 	}
 	if !o.Finished && !o.Deleting &&
-		is(FaultWait, FaultHold, FaultDrain, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert,
+		is(FaultWait, FaultHold, FaultClose, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert,
 			FaultAbandon) && !(got.Reason == v1alpha1.ReasonSuspended && o.Deadline.IsZero()) {
 		must(!got.Until.IsZero() && got.Until.After(now), "who waits knows when to look again")
 	}

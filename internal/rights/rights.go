@@ -66,6 +66,14 @@ type Grant struct {
 	Cluster  bool // the resource is cluster-scoped
 	Verbs    []string
 	Unless   *Setting // with which it is not needed; nil = always needed
+	// the component of the installation whose kinds are granted it, too; "" = the kind's own role
+	Component string
+}
+
+// By is the grant where a component of the installation has it.
+func (g Grant) By(component string) Grant {
+	g.Component = component
+	return g
 }
 
 // Except is the grant where an action has not that setting.
@@ -85,6 +93,16 @@ type Setting struct {
 func (s Setting) Holds(action string) string {
 	return fmt.Sprintf("%s.?%s.orValue('%s') == '%s'", action, strings.Join(s.Field, ".?"), s.Default,
 		s.Value)
+}
+
+// Otherwise says of what is needed without the setting when that is: "not with
+// volumeAttachDelay.keepAway: None", "only with drain.node".
+func (s Setting) Otherwise() string {
+	field := strings.Join(s.Field, ".")
+	if s.Value == "" {
+		return "only with " + field
+	}
+	return fmt.Sprintf("not with %s: %s", field, s.Value)
 }
 
 // In reports whether an action has the setting.

@@ -84,6 +84,7 @@ var actionChanges = map[string]frozenCase{
 	"clientKill":     {`{action: {type: ClientKill}}`, `{action: {clientKill: {type: pubsub}}}`},
 	"backgroundSave": {`{action: {type: BackgroundSave}}`, `{action: {backgroundSave: {kind: AppendOnlyRewrite}}}`},
 	"nodeLoss":       {`{action: {type: NodeLoss, nodeLoss: {node: a}}}`, `{action: {nodeLoss: {node: b}}}`},
+	"drain":          {`{action: {type: Drain, drain: {node: a}}}`, `{action: {drain: {node: b}}}`},
 	"networkDelay": {
 		`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms}}}`,
 		`{action: {networkDelay: {latency: 20ms}}}`,

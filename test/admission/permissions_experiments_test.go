@@ -31,6 +31,14 @@ var experimentPermissionCases = map[string]permissionCase{
 		`{faults: [{name: node, spec: {action: {type: NodeLoss, nodeLoss: {node: a}}}}]}`,
 		ofFaults("delete pods", "patch nodes"),
 	},
+	"ExperimentDrain": {
+		"RedisExperiment", `{faults: [{name: drain, spec: {action: {type: Drain}}}]}`,
+		ofFaults("create pods/eviction"),
+	},
+	"ExperimentDrainOfNode": {
+		"RedisExperiment", `{faults: [{name: drain, spec: {action: {type: Drain, drain: {node: a}}}}]}`,
+		ofFaults("create pods/eviction", "patch nodes"),
+	},
 	"ExperimentChaosMesh": {
 		"RedisExperiment",
 		`{faults: [{name: kill, spec: {engine: ChaosMesh, action: {type: PodKill}}}]}`,

@@ -72,6 +72,12 @@ var refusedFaults = []refusal{
 		"an external fault by Chaos Mesh", `{engine: ChaosMesh, action: {type: External}}`, "spec",
 		"engine ChaosMesh injects PodKill",
 	},
+	{"a drain of no node that lasts", `{duration: 5s, action: {type: Drain}}`, "spec.duration", "without drain.node nothing of a Drain lasts"},
+	{
+		"a drain that gives up at once", `{action: {type: Drain, drain: {timeout: 29s}}}`, "spec.action.drain.timeout",
+		"must be between 30s and 1h",
+	},
+	{"drain with another type", `{action: {drain: {}}}`, "spec.action", "drain belongs to type Drain"},
 	{"external with another type", `{action: {external: {}}}`, "spec.action", "external belongs to type External"},
 	{
 		"no wait for a mark", `{action: {type: External, external: {waitFor: 500ms}}}`, "spec.action.external.waitFor",

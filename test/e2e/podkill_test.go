@@ -107,11 +107,12 @@ func (n *namespace) checkPodKill(fault *v1alpha1.RedisFault, before *corev1.Pod)
 func (n *namespace) checkTimeline(fault *v1alpha1.RedisFault, events ...string) {
 	n.Helper()
 	var held []string
+	injected := 0
 	for k, e := range fault.Status.Timeline {
 		n.Logf("%10s  %-20s %-8s %s", format.Duration(e.Offset.Duration), e.Event, e.Object, e.Message)
 		held = append(held, e.Event)
-		if k > 0 && e.Event == "Injected" {
-			n.Error("the timeline has a second injection")
+		if e.Event == "Injected" {
+			injected++
 		}
 		if k > 0 && e.At.Time.Before(fault.Status.Timeline[k-1].At.Time) {
 			n.Errorf("the timeline is out of order at %s", e.Event)
@@ -124,6 +125,9 @@ func (n *namespace) checkTimeline(fault *v1alpha1.RedisFault, events ...string) 
 		if !slices.Contains(held, e) {
 			n.Errorf("the timeline has no %s: %v", e, held)
 		}
+	}
+	if targets := len(fault.Status.Targets); injected > max(1, targets) {
+		n.Errorf("the timeline has %d injections of %d targets", injected, targets)
 	}
 	if len(held) == 0 || held[0] != "Injected" {
 		n.Errorf("the timeline does not begin with Injected: %v", held)

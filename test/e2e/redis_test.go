@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -51,14 +52,18 @@ func (n *namespace) podReady(name string, within time.Duration) *corev1.Pod {
 		if !n.get(name, pod) {
 			return false, "there is none"
 		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				return pod.DeletionTimestamp == nil, "it is being deleted"
-			}
+		if isReady(pod) {
+			return pod.DeletionTimestamp == nil, "it is being deleted"
 		}
 		return false, fmt.Sprintf("%+v", pod.Status)
 	})
 	return pod
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func (n *namespace) redisPod() *corev1.Pod {

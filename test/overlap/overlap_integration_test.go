@@ -219,7 +219,7 @@ func outcomeOf(f *v1alpha1.RedisFault) []string {
 // expectedRefusals are what a fault may say of the state that the other ones have left, by a part of the message.
 var expectedRefusals = []string{
 	"is a primary, and would be removed",    // ReplicaScale after a Failover
-	"no server of the target is on node",    // NodeLoss after the pod was moved
+	"no server of the target is on node",    // NodeLoss and Drain after the pod was moved
 	"no server that matches is in pod",      // the same if another server is on the node
 	"has no replica that could be promoted", // Failover
 	"would hit the last copy in sync",       // PodKill and others while replicas copy the data again

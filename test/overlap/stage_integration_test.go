@@ -268,12 +268,13 @@ func (s *overlapStage) newFault(kind stage.Kind, load string, lasts time.Duratio
 	return operatortest.NewFault(fmt.Sprintf("fault-%d", s.Faults), load, kind.Fault, func(f *v1alpha1.RedisFault) {
 		f.Spec.Trigger.After, f.Spec.RecoveryDeadline = operatortest.Length(0), *operatortest.Length(time.Second)
 		f.Spec.Select.Shard = s.of.shard
-		if kind.Fault == v1alpha1.FaultNodeLoss { // the spec of the crash test reads the pod, which may be missing now
+		if kind.OnNode != nil { // the spec of the crash test reads the pod, which may be missing now
 			pod, node := s.primaryPod()
 			// Not the primary, whichever that is when the fault begins: a failover may have moved that role to a server on
 			// another node.
 			f.Spec.Select.Role, f.Spec.Select.Names = v1alpha1.RoleAny, []string{pod}
-			f.Spec.Action.NodeLoss, f.Spec.Duration = &v1alpha1.NodeLoss{Node: node}, operatortest.Length(lasts)
+			kind.OnNode(&f.Spec.Action, node)
+			f.Spec.Duration = operatortest.Length(lasts)
 			// if the pod has been moved, which may pass: less than it may take until all is over
 			f.Spec.Trigger.Timeout = *operatortest.Length(90 * time.Second)
 			return

@@ -172,7 +172,7 @@ func markOf(world string, f *v1alpha1.RedisFault) string {
 		return MarkResources(world, a.Resources.CPU.MilliValue())
 	case v1alpha1.FaultPodTemplate:
 		return MarkTemplate(world, f.Name)
-	case v1alpha1.FaultNodeLoss, v1alpha1.FaultVolumeAttachDelay:
+	case v1alpha1.FaultNodeLoss, v1alpha1.FaultDrain, v1alpha1.FaultVolumeAttachDelay:
 		return MarkTaint(string(f.UID))
 	}
 	return ""

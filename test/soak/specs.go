@@ -31,7 +31,7 @@ var Worlds = []World{
 			v1alpha1.FaultConfig, v1alpha1.FaultConfig, v1alpha1.FaultClientPause, v1alpha1.FaultHang, v1alpha1.FaultClientKill,
 			v1alpha1.FaultBackgroundSave, v1alpha1.FaultResources,
 			v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultNodeLoss, v1alpha1.FaultVolumeAttachDelay,
-			v1alpha1.FaultPodTemplate,
+			v1alpha1.FaultDrain, v1alpha1.FaultPodTemplate,
 			v1alpha1.FaultIOThreads, v1alpha1.FaultExternal,
 		},
 	},
@@ -325,6 +325,8 @@ func (m *maker) actOnWorkload(s *v1alpha1.RedisFaultSpec, w World, name string) 
 		s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores}
 	case v1alpha1.FaultNodeLoss:
 		a.NodeLoss = &v1alpha1.NodeLoss{Node: oneOf(m.dice, Nodes...)}
+	case v1alpha1.FaultDrain:
+		a.Drain = &v1alpha1.Drain{Node: oneOf(m.dice, Nodes...)}
 	case v1alpha1.FaultVolumeAttachDelay:
 		a.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayTaint}
 	}

@@ -127,8 +127,7 @@ func (f *Facts) userMay(kind *declared.Kind, note func(Status, string, ...any)) 
 	for _, need := range kind.Needs {
 		text := need.String()
 		if need.Unless != nil {
-			text += fmt.Sprintf(" (not with %s: %s)", strings.Join(need.Unless.Field, "."),
-				need.Unless.Value)
+			text += " (" + need.Unless.Otherwise() + ")"
 		}
 		needs = append(needs, text)
 		switch allowed, known := f.allowed(f.User, need); {

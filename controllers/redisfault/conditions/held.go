@@ -73,7 +73,7 @@ const clockTime = "15:04:05.000Z"
 // revert without heldUntil does not wait for the load.
 func cutShort(s *scope.Fault) bool {
 	if s.Fault.Status.HeldUntil != nil {
-		return s.Seen.Abort && s.Seen.DrainingSince.IsZero() && !s.Seen.LoadOver()
+		return s.Seen.Abort && s.Seen.ClosingSince.IsZero() && !s.Seen.LoadOver()
 	}
 	return s.Seen.Reverting || s.Seen.RevertedAll
 }

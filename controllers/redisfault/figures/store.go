@@ -74,6 +74,6 @@ func conclude(s *scope.Fault, f *result.Fault) {
 	if s.Judgement != nil {
 		j = *s.Judgement
 	}
-	f.Conclude(s.Losses, verdict.Losses(s.Fault.Spec.Objectives, s.Losses), string(j.Verdict),
+	f.Conclude(s.Losses, judgedLosses(s), string(j.Verdict),
 		j.Message)
 }

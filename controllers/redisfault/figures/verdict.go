@@ -6,12 +6,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -24,6 +26,17 @@ func judgeSettled(s *scope.Fault) {
 			s.Fault.Status.SettledTime.Sub(s.Fault.Status.InjectedAt.Time))
 		s.Fault.Status.Objectives = verdict.Fault(s.Fault.Spec.Objectives, s.Measured)
 	}
+}
+
+// judgedLosses evaluates the objective of the lost writes, with its default.
+func judgedLosses(s *scope.Fault) []result.Objective {
+	limits := ptr.Deref(s.Fault.Spec.Objectives, v1alpha1.FaultObjectives{})
+	kind := declared.Of(&s.Fault.Spec)
+	if limits.MaxLostWrites == nil && kind != nil && kind.Keeps && s.Test != nil &&
+		ptr.Deref(s.Test.Spec.Verify, v1alpha1.LoadVerify{}).AcknowledgedWrites {
+		limits.MaxLostWrites = new(int64(0))
+	}
+	return verdict.Losses(&limits, s.Losses)
 }
 
 // HeldDoubts are the doubts about the figures of a load that ran with a setting.
@@ -96,7 +109,7 @@ func judge(s *scope.Fault, reason string) {
 			Message: "the fault was ended early: " + b.Message,
 		})
 	}
-	last := verdict.InStatus(verdict.Losses(s.Fault.Spec.Objectives, s.Losses))
+	last := verdict.InStatus(judgedLosses(s))
 	judgement := verdict.Conclude(append(status.Objectives, last...), doubts, missed, s.Losses)
 	status.Verdict = judgement.Verdict
 	status.Objectives = judgement.Objectives

@@ -62,6 +62,33 @@ func TestVerdictOfAFault(t *testing.T) {
 			"no objective was set, and nothing is in doubt; 5 to 9 acknowledged writes were lost, which no objective of it " +
 				"judged: see objectives.maxLostWrites",
 		},
+		"losses of a primary that was cut off": {
+			v1alpha1.ReasonSucceeded,
+			func(s *scope.Fault) {
+				s.Fault.Spec.Action.Type, s.Fault.Spec.Objectives = v1alpha1.FaultNetworkPartition, &v1alpha1.FaultObjectives{}
+				s.Test = verifying()
+				s.Losses = &result.Losses{Count: result.Count{AtLeast: 5, AtMost: 5}}
+			},
+			v1alpha1.VerdictFail, "maxLostWrites is 5, limit 0",
+		},
+		"the same, as permitted": {
+			v1alpha1.ReasonSucceeded,
+			func(s *scope.Fault) {
+				s.Fault.Spec.Action.Type = v1alpha1.FaultNetworkPartition
+				s.Fault.Spec.Objectives = &v1alpha1.FaultObjectives{MaxLostWrites: new(int64(5))}
+				s.Test = verifying()
+				s.Losses = &result.Losses{Count: result.Count{AtLeast: 5, AtMost: 5}}
+			},
+			v1alpha1.VerdictPass, "1 of 1 objectives are met",
+		},
+		"the same, of a load without a ledger": {
+			v1alpha1.ReasonSucceeded,
+			func(s *scope.Fault) {
+				s.Fault.Spec.Action.Type = v1alpha1.FaultNetworkPartition
+				s.Test = &v1alpha1.RedisLoadTest{}
+			},
+			v1alpha1.VerdictPass, "no objective was set, and nothing is in doubt",
+		},
 		"no losses": {
 			v1alpha1.ReasonSucceeded,
 			func(s *scope.Fault) {
@@ -94,4 +121,11 @@ func TestVerdictOfAFault(t *testing.T) {
 			t.Errorf("%s: %s, %+v; want %s, %q", name, f.Status.Verdict, c, tc.verdict, tc.message)
 		}
 	}
+}
+
+// verifying is a load test with a ledger.
+func verifying() *v1alpha1.RedisLoadTest {
+	test := &v1alpha1.RedisLoadTest{}
+	test.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true}
+	return test
 }

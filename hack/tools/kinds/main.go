@@ -195,8 +195,12 @@ func (c *conditional) text() string {
 		parts = append(parts, strings.Join(c.always, ", "))
 	}
 	if c.unless != nil {
-		parts = append(parts, fmt.Sprintf("%s, unless `%s: %s`", strings.Join(c.sometimes, ", "),
-			c.unless.Field[len(c.unless.Field)-1], c.unless.Value))
+		field := c.unless.Field[len(c.unless.Field)-1]
+		when := fmt.Sprintf("unless `%s: %s`", field, c.unless.Value)
+		if c.unless.Value == "" {
+			when = fmt.Sprintf("with `%s`", field)
+		}
+		parts = append(parts, strings.Join(c.sometimes, ", ")+", "+when)
 	}
 	if len(parts) == 0 {
 		return "nothing"

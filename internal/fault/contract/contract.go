@@ -152,6 +152,14 @@ type Holder interface {
 	Held(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string)
 }
 
+// Adviser is an injector that can tell beforehand what a fault on several targets means for all of
+// them.
+type Adviser interface {
+	// Advise returns what the user should know, in sentences; also what could not be found out. It
+	// changes nothing.
+	Advise(ctx context.Context, targets []v1alpha1.FaultTarget) []string
+}
+
 // Warner is an injector whose revert may leave something: as somebody else has changed it
 // meanwhile, or as nothing shows whether it is there.
 type Warner interface {

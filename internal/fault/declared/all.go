@@ -105,7 +105,20 @@ var All = []Kind{
 		Needs:     needs{rights.DeletePods, rights.PatchNodes},
 		Grants:    grants{rights.DeletesPods, rights.TaintsNodes},
 	}),
-	inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off"),
+	native(Kind{
+		Type:  v1alpha1.FaultDrain,
+		Doing: "Draining %s",
+		Needs: needs{
+			{Right: rights.Right{Verb: "create", Resource: "pods/eviction"}},
+			rights.PatchNodes.Except(noNode),
+		},
+		Grants: grants{
+			{Resource: "pods/eviction", Verbs: []string{"create"}},
+			{Group: "policy", Resource: "poddisruptionbudgets", Verbs: []string{"list"}},
+			rights.TaintsNodes.Except(noNode).By(NodeFaults),
+		},
+	}),
+	keeping(inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off")),
 	inNetwork(v1alpha1.FaultNetworkLoss, "Losing packets of %s"),
 	native(Kind{
 		Type:     v1alpha1.FaultExternal,
@@ -125,11 +138,11 @@ var All = []Kind{
 		Doing: "Losing packets of %s",
 		Role:  "networkloss-chaosmesh",
 	}, "networkchaos"),
-	byChaosMesh(Kind{
+	keeping(byChaosMesh(Kind{
 		Type:  v1alpha1.FaultNetworkPartition,
 		Doing: "Cutting %s off",
 		Role:  "networkpartition-chaosmesh",
-	}, "networkchaos"),
+	}, "networkchaos")),
 	byChaosMesh(Kind{Type: v1alpha1.FaultDiskDelay, Doing: "Slowing the disk of %s"}, "iochaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultCPUStress, Doing: "Burning CPU beside %s"}, "stresschaos"),
 	byChaosMesh(Kind{Type: v1alpha1.FaultClockSkew, Doing: "Shifting the clock of %s"}, "timechaos"),
@@ -152,6 +165,7 @@ var (
 		Default: string(v1alpha1.KeepAwayTaint),
 		Value:   string(v1alpha1.KeepAwayNone),
 	}
+	noNode = &rights.Setting{Field: []string{"drain", "node"}}
 )
 
 func native(k Kind) Kind {
@@ -184,6 +198,13 @@ func inNetwork(typ v1alpha1.FaultType, doing string) Kind {
 			{Resource: "pods/exec", Verbs: []string{"create", "get"}}, // by SPDY, and by WebSockets
 		},
 	})
+}
+
+// keeping is a kind that is to lose no acknowledged write: where it does, a cut from others than the
+// clients is the reason, which nobody sees in the figures of the requests.
+func keeping(k Kind) Kind {
+	k.Keeps = true
+	return k
 }
 
 // byChaosMesh is a kind that consists of one object of Chaos Mesh.

@@ -32,6 +32,7 @@ type Kind struct {
 	// "" = the default installation does
 	Component string
 	Moves     bool // the pods of its targets move to another node
+	Keeps     bool // it loses no acknowledged write unless objectives.maxLostWrites permits that
 	Attached  bool // it needs a volume that is attached to a node
 	External  bool // somebody or something else breaks Redis, and marks when
 }
@@ -50,10 +51,11 @@ func (k *Kind) RoleName(cluster bool) string {
 	return "manager-" + k.Name() + "-role"
 }
 
-// On are the grants on cluster-scoped resources, or those on the resources of a namespace.
+// On are the grants of the kind's own roles on cluster-scoped resources, or those on the resources
+// of a namespace.
 func (k *Kind) On(cluster bool) []rights.Grant {
 	return slices.DeleteFunc(slices.Clone(k.Grants), func(g rights.Grant) bool {
-		return g.Cluster != cluster
+		return g.Cluster != cluster || g.Component != ""
 	})
 }
 

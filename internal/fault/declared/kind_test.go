@@ -102,6 +102,18 @@ func TestRightsOfTheOperator(t *testing.T) {
 				"get volumeattachments.storage.k8s.io", "list volumeattachments.storage.k8s.io",
 			},
 		},
+		{
+			"Drain of its targets",
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDrain}},
+			[]string{"create pods/eviction", "list poddisruptionbudgets.policy"},
+		},
+		{
+			"Drain of a node",
+			v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultDrain, Drain: &v1alpha1.Drain{Node: "node-a"}},
+			},
+			[]string{"create pods/eviction", "list poddisruptionbudgets.policy", "get nodes", "list nodes", "patch nodes"},
+		},
 		{"Config", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig}}, nil},
 	}
 	for _, test := range tests {

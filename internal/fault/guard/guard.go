@@ -46,7 +46,7 @@ func Select(
 		return selected, err
 	}
 	selected.Pods = census.Pods
-	within, err := onNode(census.Servers, traits.Node)
+	within, err := onNode(census.Servers, spec.Action.Type, traits.Node)
 	if err != nil {
 		return selected, err
 	}
@@ -205,9 +205,11 @@ func keptRole(s *target.Server, selected, recorded v1alpha1.RedisRole) error {
 	}}
 }
 
-// onNode is the servers whose pods a fault can hit: all, or those on the one node that it concerns.
-// It returns a Problem where there is none.
-func onNode(found []target.Server, node string) ([]target.Server, error) {
+// onNode is the servers whose pods a fault of a type can hit: all, or those on the one node that it
+// concerns. It returns a Problem where there is none.
+func onNode(
+	found []target.Server, of v1alpha1.FaultType, node string,
+) ([]target.Server, error) {
 	if node == "" {
 		return found, nil
 	}
@@ -222,8 +224,8 @@ func onNode(found []target.Server, node string) ([]target.Server, error) {
 	}
 	if len(there) == 0 {
 		return nil, problem.NoTarget(
-			"spec.action.nodeLoss.node: no server of the target is on node %s: %s", node,
-			strings.Join(others, ", "))
+			"spec.action.%s%s.node: no server of the target is on node %s: %s", strings.ToLower(string(of[:1])),
+			of[1:], node, strings.Join(others, ", "))
 	}
 	return there, nil
 }

@@ -126,29 +126,38 @@ func (n nodeLoss) Effect(
 		return contract.NotObserved("pod %s (%s) still runs on node %s", target.Pod,
 			target.UID, n.name)
 	}
-	node, err := Read(ctx, n.Deps, n.name)
-	if err != nil {
-		return contract.Unseen(err)
-	}
-	if !taintedBy(node, n.Deps) {
-		return contract.NotObserved("node %s does not have the fault's taint %s",
-			n.name, v1alpha1.TaintFault)
-	}
 	record, _, err := contract.Load[pods.ReplacedRecord](target)
 	if err != nil {
 		return contract.Unseen(err)
 	}
-	found, err := pods.Replacements(ctx, n.Deps, target, record.Controller)
+	return KeptOff(ctx, n.Deps, target, record.Controller, n.name)
+}
+
+// KeptOff is the effect on a pod that has ended, of a fault that keeps pods off its node: confirmed
+// while the node has the taint and no replacement is there.
+func KeptOff(
+	ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget,
+	controller pods.Controller, name string,
+) (v1alpha1.Effect, string) {
+	node, err := Read(ctx, deps, name)
 	if err != nil {
 		return contract.Unseen(err)
 	}
-	if slices.ContainsFunc(found, func(p corev1.Pod) bool { return p.Spec.NodeName == n.name }) {
+	if !taintedBy(node, deps) {
+		return contract.NotObserved("node %s does not have the fault's taint %s", name,
+			v1alpha1.TaintFault)
+	}
+	found, err := pods.Replacements(ctx, deps, target, controller)
+	if err != nil {
+		return contract.Unseen(err)
+	}
+	if slices.ContainsFunc(found, func(p corev1.Pod) bool { return p.Spec.NodeName == name }) {
 		return contract.NotObserved(
-			"the replacement of pod %s was scheduled to node %s again", target.Pod, n.name)
+			"the replacement of pod %s was scheduled to node %s again", target.Pod, name)
 	}
 	return contract.Confirmed(
 		"pod %s (%s) is gone from node %s, which is tainted; its replacement is %s", target.Pod,
-		target.UID, n.name, whereabouts(found))
+		target.UID, name, whereabouts(found))
 }
 
 func whereabouts(found []corev1.Pod) string {

@@ -120,24 +120,26 @@ func (k keptDown) Effect(
 	return k.Kill.Effect(ctx, target)
 }
 
-const replaced = "the pod's controller replaces it"
+// Replaced says what ends a pod's absence.
+const Replaced = "the pod's controller replaces it"
 
 // Describe implements contract.Injector.
 func (k Kill) Describe(target *v1alpha1.FaultTarget) contract.Description {
 	return contract.Description{
-		Action:     "delete pod " + target.Pod + " " + k.graceInWords(),
-		SelfEnding: replaced,
+		Action:     "delete pod " + target.Pod + " " + GraceInWords(k.grace),
+		SelfEnding: Replaced,
 	}
 }
 
-func (k Kill) graceInWords() string {
+// GraceInWords says with which grace period a pod is deleted; nil = its own.
+func GraceInWords(seconds *int64) string {
 	switch {
-	case k.grace == nil:
+	case seconds == nil:
 		return "with its own grace period"
-	case *k.grace == 0:
+	case *seconds == 0:
 		return "without grace period"
 	}
-	return fmt.Sprintf("with a grace period of %ds", *k.grace)
+	return fmt.Sprintf("with a grace period of %ds", *seconds)
 }
 
 func (k keptDown) Describe(target *v1alpha1.FaultTarget) contract.Description {

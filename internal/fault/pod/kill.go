@@ -82,7 +82,7 @@ func (k Kill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	if k.grace != nil {
 		options = append(options, client.GracePeriodSeconds(*k.grace))
 	}
-	return contract.Progress{}, ignoreGone(k.Cluster.Delete(ctx, pod, options...))
+	return contract.Progress{}, IgnoreGone(k.Cluster.Delete(ctx, pod, options...))
 }
 
 // Effect is confirmed by a pod that was deleted or replaced.

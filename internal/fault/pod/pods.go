@@ -30,7 +30,7 @@ func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 
 // Remove deletes a pod, by its UID, without grace.
 func Remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
-	return ignoreGone(deps.Cluster.Delete(ctx,
+	return IgnoreGone(deps.Cluster.Delete(ctx,
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
 		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
 }
@@ -139,9 +139,9 @@ func Unscheduled(pod *corev1.Pod) string {
 	return ""
 }
 
-// ignoreGone ignores that a pod which was to be deleted does not exist any more, or that its
+// IgnoreGone ignores that a pod which was to be deleted does not exist any more, or that its
 // replacement has its name.
-func ignoreGone(err error) error {
+func IgnoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

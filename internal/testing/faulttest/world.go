@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +51,7 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 	// it creates.
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
-		autoscalingv2.AddToScheme, v1alpha1.AddToScheme, object.AddToScheme,
+		autoscalingv2.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme, object.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -96,6 +97,20 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 			}
 			w.Deleted = append(w.Deleted, string(current.UID))
 			return c.Delete(ctx, object, options...)
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, subResource string, object, sub client.Object,
+			options ...client.SubResourceCreateOption,
+		) error {
+			if w.Hooks.SubResourceCreate != nil {
+				if err := w.Hooks.SubResourceCreate(ctx, c, subResource, object, sub, options...); err != nil {
+					return err
+				}
+			}
+			eviction, is := sub.(*policyv1.Eviction)
+			if !is {
+				return c.SubResource(subResource).Create(ctx, object, sub, options...)
+			}
+			return w.Cluster.Delete(ctx, object, &client.DeleteOptions{Preconditions: eviction.DeleteOptions.Preconditions})
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, subResource string, object client.Object,
 			patch client.Patch, options ...client.SubResourcePatchOption,

@@ -294,18 +294,47 @@ var NativeKinds = []Kind{
 		},
 	},
 	{
-		Name:  "NodeLoss",
-		Fault: v1alpha1.FaultNodeLoss,
-		needs: NeedsNodes,
-		Scene: FleetOf(1, OnNodes),
-		gauge: ofNodes,
-		Spec: func(p *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-			spec.Action.NodeLoss = &v1alpha1.NodeLoss{Node: operatortest.RedisPodOf(p).Spec.NodeName}
-			spec.Duration = operatortest.Length(time.Second)
-		},
+		Name:   "NodeLoss",
+		Fault:  v1alpha1.FaultNodeLoss,
+		needs:  NeedsNodes,
+		Scene:  FleetOf(1, OnNodes),
+		gauge:  ofNodes,
+		Spec:   onNodeOfRedis(losesNode),
+		OnNode: losesNode,
 		Wild: func(d Draw, a *v1alpha1.Action) {
 			a.NodeLoss = &v1alpha1.NodeLoss{Node: d.Text("node-1", "gone", "")}
 		},
+	},
+	{
+		Name:  "Drain",
+		Quick: true,
+		Fault: v1alpha1.FaultDrain,
+		Scene: Single(PodsDeleted),
+		Spec:  plainSpec,
+		Wild: func(d Draw, a *v1alpha1.Action) {
+			a.Drain = Maybe(d, v1alpha1.Drain{
+				Node:               d.Text("", "node-1", "gone"),
+				GracePeriodSeconds: Maybe(d, int64(0), 3600),
+				Timeout:            d.Value(30*time.Second, time.Hour),
+			})
+		},
+	},
+	{
+		Name:   "Drain of a node",
+		Fault:  v1alpha1.FaultDrain,
+		needs:  NeedsNodes,
+		Scene:  FleetOf(1, OnNodes),
+		gauge:  ofNodes,
+		Spec:   onNodeOfRedis(drainsNode),
+		OnNode: drainsNode,
+	},
+	{
+		Name:    "Drain, all at once",
+		Fault:   v1alpha1.FaultDrain,
+		needs:   NeedsReplication,
+		targets: 2,
+		Scene:   FleetOf(2, nil),
+		Spec:    allAtOnce,
 	},
 	{
 		Name:  "VolumeAttachDelay",
@@ -348,6 +377,20 @@ func TemplatePatch(spec string) *v1alpha1.PodTemplate {
 }
 
 func plainSpec(*operatortest.Place, *v1alpha1.RedisFaultSpec) {}
+
+func losesNode(a *v1alpha1.Action, node string) { a.NodeLoss = &v1alpha1.NodeLoss{Node: node} }
+
+func drainsNode(a *v1alpha1.Action, node string) { a.Drain = &v1alpha1.Drain{Node: node} }
+
+// onNodeOfRedis is the spec of a fault that breaks what is on the node of Redis, for a second.
+func onNodeOfRedis(
+	names func(*v1alpha1.Action, string),
+) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {
+	return func(p *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
+		names(&spec.Action, operatortest.RedisPodOf(p).Spec.NodeName)
+		spec.Duration = operatortest.Length(time.Second)
+	}
+}
 
 // allAtOnce is the spec of a fault that breaks the primary and its replicas, all at the same time.
 func allAtOnce(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {

@@ -75,6 +75,8 @@ type Kind struct {
 	On    func(*testing.T) *operatortest.Place // if it needs another cluster; nil = NewPlace
 	Scene func(*operatortest.Place) Scene
 	Spec  func(*operatortest.Place, *v1alpha1.RedisFaultSpec)
+	// of a kind that breaks what is on a node: names another node than Spec does
+	OnNode func(a *v1alpha1.Action, node string)
 
 	Quick bool // the one of its mechanism in make test; the others are in the full table
 	// the effect may be invisible: it ends with the operator process, or only the real Chaos Mesh has
