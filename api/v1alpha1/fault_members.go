@@ -395,6 +395,22 @@ type Drain struct {
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 }
 
+// OperatorOutage scales the Deployment of the operator that looks after the Redis to 0, and back
+// after spec.duration. Redis itself is not touched: other faults on it act meanwhile.
+type OperatorOutage struct {
+	// deployment of the operator.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Deployment string `json:"deployment,omitempty"`
+	// namespace of the Deployment. Defaults to that of the fault. Whoever creates a fault on another
+	// namespace must be allowed to scale Deployments in all.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+}
+
 // External breaks nothing. It waits, from the trigger on, until somebody or something else breaks
 // Redis, and measures that: from the instant in the annotation redquake.dev/mark of the RedisFault,
 // or from the begin of the first anomaly or outage of the load, whichever comes first.

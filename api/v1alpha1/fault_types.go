@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FaultType is a type of fault.
-// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;Drain;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
+// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;Drain;OperatorOutage;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
 type FaultType string
 
 // The types.
@@ -38,6 +38,8 @@ const (
 	FaultNodeLoss FaultType = "NodeLoss"
 	// FaultDrain evicts the pod, as far as PodDisruptionBudgets allow.
 	FaultDrain FaultType = "Drain"
+	// FaultOperatorOutage scales the operator of the Redis to 0.
+	FaultOperatorOutage FaultType = "OperatorOutage"
 
 	// FaultNetworkDelay delays packets; engine ChaosMesh.
 	FaultNetworkDelay FaultType = "NetworkDelay"
@@ -62,7 +64,7 @@ var FaultTypes = []FaultType{
 	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads,
 	FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
 	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultDrain,
-	FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
+	FaultOperatorOutage, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
 	FaultClockSkew, FaultExternal,
 }
 
@@ -82,6 +84,7 @@ var FaultTypes = []FaultType{
 // +kubebuilder:validation:XValidation:rule="!has(self.backgroundSave) || self.type == 'BackgroundSave'",message="backgroundSave belongs to type BackgroundSave: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NodeLoss') == has(self.nodeLoss)",message="nodeLoss is required with type NodeLoss, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.drain) || self.type == 'Drain'",message="drain belongs to type Drain: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'OperatorOutage') == has(self.operatorOutage)",message="operatorOutage is required with type OperatorOutage, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkDelay') == has(self.networkDelay)",message="networkDelay is required with type NetworkDelay, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkLoss') == has(self.networkLoss)",message="networkLoss is required with type NetworkLoss, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkPartition') == has(self.networkPartition)",message="networkPartition is required with type NetworkPartition, and forbidden otherwise"
@@ -107,6 +110,7 @@ type Action struct {
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
 	// NodeLoss: taints a node and force-deletes the Redis pods on it.
 	// Drain: evicts the pod, as far as PodDisruptionBudgets allow.
+	// OperatorOutage: scales the operator of the Redis to 0.
 	// NetworkPartition: drops all packets between the server and its peers.
 	// NetworkLoss: drops some packets.
 	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and
@@ -179,6 +183,10 @@ type Action struct {
 	// drain evicts the pod, as far as PodDisruptionBudgets allow.
 	// +optional
 	Drain *Drain `json:"drain,omitempty"`
+
+	// operatorOutage scales the operator of the Redis to 0.
+	// +optional
+	OperatorOutage *OperatorOutage `json:"operatorOutage,omitempty"`
 
 	// networkDelay delays packets of the server; engine ChaosMesh.
 	// +optional

@@ -111,6 +111,14 @@ func newContractStage(t *testing.T) *stage {
 			return s.delete(ctx, s.under, object,
 				&client.DeleteOptions{Preconditions: sub.(*policyv1.Eviction).DeleteOptions.Preconditions})
 		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object,
+			options ...client.SubResourceUpdateOption,
+		) error { // of the scale of a Deployment
+			if err := errors.Join(ctx.Err(), s.refuse); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Update(ctx, object, options...)
+		},
 		SubResourcePatch: s.change,
 	})
 	s.createObjects()
@@ -197,6 +205,10 @@ func (s *stage) createObjects() {
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		}})
 	}
+	s.create(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "operator", UID: "deployment"},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2))},
+	})
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "redis", UID: "set", Generation: 1}}
 	set.Spec.Replicas = new(int32(2))
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
@@ -376,6 +388,7 @@ func (s *stage) shows() string {
 	s.must(s.under.List(context.Background(), &nodes))
 	s.must(s.under.List(context.Background(), &pods))
 	s.must(s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "redis"}, set))
+	lines = append(lines, fmt.Sprintf("the operator has %d replicas", *s.operator().Spec.Replicas))
 	for _, n := range nodes.Items {
 		lines = append(lines, fmt.Sprintf("%s unschedulable %t, taints %v, annotations %v", n.Name, n.Spec.Unschedulable,
 			n.Spec.Taints, n.Annotations))
@@ -400,6 +413,14 @@ func (s *stage) shows() string {
 	lines = append(lines, s.network.InForce(shop)...)
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// operator is the Deployment that looks after the StatefulSet.
+func (s *stage) operator() *appsv1.Deployment {
+	s.t.Helper()
+	deployment := &appsv1.Deployment{}
+	s.must(s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "operator"}, deployment))
+	return deployment
 }
 
 // broken returns the changes so far that cannot be reverted.

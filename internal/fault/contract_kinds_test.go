@@ -81,6 +81,14 @@ var kinds = []kind{
 		third:  itsOwn,
 	},
 	{
+		name: "OperatorOutage",
+		action: v1alpha1.Action{
+			Type: v1alpha1.FaultOperatorOutage, OperatorOutage: &v1alpha1.OperatorOutage{Deployment: "operator"},
+		},
+		lasts: time.Minute,
+		third: scaledTo(7),
+	},
+	{
 		name: "Config",
 		action: v1alpha1.Action{
 			Type:   v1alpha1.FaultConfig,

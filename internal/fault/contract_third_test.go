@@ -43,6 +43,17 @@ func replicasOf(n int32) third {
 	}
 }
 
+func scaledTo(n int32) third {
+	return third{
+		set: func(r *run) {
+			deployment := r.operator()
+			deployment.Spec.Replicas = &n
+			r.must(r.under.Update(context.Background(), deployment))
+		},
+		stays: func(r *run) bool { return *r.operator().Spec.Replicas == n },
+	}
+}
+
 func cpuOf(limit string) third {
 	return third{
 		set: func(r *run) {

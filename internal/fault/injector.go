@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/failover"
 	"github.com/redquake/redquake/internal/fault/network"
 	nodes "github.com/redquake/redquake/internal/fault/node"
+	"github.com/redquake/redquake/internal/fault/operatoroutage"
 	"github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/fault/podtemplate"
 	"github.com/redquake/redquake/internal/fault/process"
@@ -26,7 +27,7 @@ import (
 
 // kinds are all faults that Redquake injects itself, and the one that others inject.
 var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, drain.Kinds,
-	config.Kinds, scale.Kinds, resources.Kinds, podtemplate.Kinds, network.Kinds, contract.Kinds{
+	operatoroutage.Kinds, config.Kinds, scale.Kinds, resources.Kinds, podtemplate.Kinds, network.Kinds, contract.Kinds{
 		v1alpha1.FaultExternal: func(*v1alpha1.RedisFaultSpec, contract.Deps) contract.Injector {
 			return External{}
 		},

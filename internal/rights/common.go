@@ -17,6 +17,19 @@ var (
 		Cluster:  true,
 	}}
 
+	ScaleDeployments = Need{Right: Right{
+		Verb:     "update",
+		Group:    "apps",
+		Resource: "deployments/scale",
+	}}
+	// ScaleAllDeployments is the same in all namespaces.
+	ScaleAllDeployments = Need{Right: Right{
+		Verb:     "update",
+		Group:    "apps",
+		Resource: "deployments/scale",
+		Cluster:  true,
+	}}
+
 	// ExecPods: whoever may run a command in a pod of Redis may send Redis any command: the closest to
 	// what a fault by commands does.
 	ExecPods = Need{Right: Right{Verb: "create", Resource: "pods/exec"}}

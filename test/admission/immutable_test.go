@@ -85,6 +85,10 @@ var actionChanges = map[string]frozenCase{
 	"backgroundSave": {`{action: {type: BackgroundSave}}`, `{action: {backgroundSave: {kind: AppendOnlyRewrite}}}`},
 	"nodeLoss":       {`{action: {type: NodeLoss, nodeLoss: {node: a}}}`, `{action: {nodeLoss: {node: b}}}`},
 	"drain":          {`{action: {type: Drain, drain: {node: a}}}`, `{action: {drain: {node: b}}}`},
+	"operatorOutage": {
+		`{action: {type: OperatorOutage, operatorOutage: {deployment: a}}}`,
+		`{action: {operatorOutage: {namespace: b}}}`,
+	},
 	"networkDelay": {
 		`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms}}}`,
 		`{action: {networkDelay: {latency: 20ms}}}`,

@@ -39,6 +39,10 @@ var experimentPermissionCases = map[string]permissionCase{
 		"RedisExperiment", `{faults: [{name: drain, spec: {action: {type: Drain, drain: {node: a}}}}]}`,
 		ofFaults("create pods/eviction", "patch nodes"),
 	},
+	"ExperimentOperator": {
+		"RedisExperiment", `{faults: [{name: away, spec: {action: {type: OperatorOutage, operatorOutage: {deployment: a}}}}]}`,
+		ofFaults("update deployments/scale.apps"),
+	},
 	"ExperimentChaosMesh": {
 		"RedisExperiment",
 		`{faults: [{name: kill, spec: {engine: ChaosMesh, action: {type: PodKill}}}]}`,

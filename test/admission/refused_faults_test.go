@@ -77,6 +77,10 @@ var refusedFaults = []refusal{
 		"a drain that gives up at once", `{action: {type: Drain, drain: {timeout: 29s}}}`, "spec.action.drain.timeout",
 		"must be between 30s and 1h",
 	},
+	{
+		"no operator", `{action: {type: OperatorOutage}}`, "spec.action",
+		"operatorOutage is required with type OperatorOutage",
+	},
 	{"drain with another type", `{action: {drain: {}}}`, "spec.action", "drain belongs to type Drain"},
 	{"external with another type", `{action: {external: {}}}`, "spec.action", "external belongs to type External"},
 	{

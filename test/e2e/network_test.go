@@ -7,18 +7,13 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
 // TestNetworkFaults drops packets of a Redis in a real kernel, by a container that a real kubelet starts beside it.
 func TestNetworkFaults(t *testing.T) {
 	t.Parallel()
-	n := makeNamespace(t, metav1.ObjectMeta{
-		GenerateName: "e2e-network-",
-		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "privileged"},
-	})
+	n := privilegedNamespace(t, "e2e-network-")
 	n.applyRedis(nil)
 	n.create(n.steadyLoad("base", standaloneTarget(), 25*time.Minute))
 	n.waitLoadTest("base", patience, v1alpha1.ReasonRunning)

@@ -266,6 +266,9 @@ func sharedBy(a, b *v1alpha1.RedisFault) string {
 		}
 		return injector.Traits()
 	}
+	if traits(a).Apart || traits(b).Apart {
+		return ""
+	}
 	if traits(a).Whole || traits(b).Whole {
 		return "the workload"
 	}

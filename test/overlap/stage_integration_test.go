@@ -40,7 +40,7 @@ type overlapping struct {
 
 // The kinds by what they need of a Redis. Those of oneServer find that on every stage.
 var (
-	oneServer     = stage.KindsThatNeed(stage.NeedsServer, stage.NeedsWorkload, stage.NeedsNodes)
+	oneServer     = stage.KindsThatNeed(stage.NeedsServer, stage.NeedsWorkload, stage.NeedsNodes, stage.NeedsOperator)
 	ofFile        = stage.KindsThatNeed(stage.NeedsFile)
 	ofSettings    = stage.KindsThatNeed(stage.NeedsLoad)
 	ofScaling     = stage.KindsThatNeed(stage.NeedsScaling)
@@ -126,6 +126,7 @@ var overlaps = []overlapping{
 // complete gives a fleet all that a kind of fault may need.
 func complete(f *stage.Fleet, set *appsv1.StatefulSet) {
 	stage.OnVolume(f, set)
+	stage.Operated(f, set)
 	f.Options = []string{"--enable-debug-command", "yes"}
 }
 

@@ -85,6 +85,9 @@ type Traits struct {
 	// it changes the workload as a whole: its size, its template, or the roles in it
 	Whole  bool
 	Taints bool // it taints the nodes of its targets
+	// it touches neither the servers nor their workloads, but something beside them: other faults on
+	// them act meanwhile, and it does not matter to it whether a target's pod is still there
+	Apart bool
 	// what Effect sees of it is exact, and it does not come back by itself: once seen not to be there,
 	// it is lost
 	Exact bool

@@ -118,6 +118,18 @@ var All = []Kind{
 			rights.TaintsNodes.Except(noNode).By(NodeFaults),
 		},
 	}),
+	native(Kind{
+		Type:  v1alpha1.FaultOperatorOutage,
+		Doing: "Keeping the operator of %s away",
+		Needs: needs{
+			rights.ScaleDeployments,
+			rights.ScaleAllDeployments.Except(ownNamespace),
+		},
+		Grants: grants{
+			{Group: "apps", Resource: "deployments", Verbs: []string{"get"}},
+			{Group: "apps", Resource: "deployments/scale", Verbs: []string{"update"}},
+		},
+	}),
 	keeping(inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off")),
 	inNetwork(v1alpha1.FaultNetworkLoss, "Losing packets of %s"),
 	native(Kind{
@@ -165,7 +177,8 @@ var (
 		Default: string(v1alpha1.KeepAwayTaint),
 		Value:   string(v1alpha1.KeepAwayNone),
 	}
-	noNode = &rights.Setting{Field: []string{"drain", "node"}}
+	ownNamespace = &rights.Setting{Field: []string{"operatorOutage", "namespace"}}
+	noNode       = &rights.Setting{Field: []string{"drain", "node"}}
 )
 
 func native(k Kind) Kind {

@@ -108,6 +108,11 @@ func TestRightsOfTheOperator(t *testing.T) {
 			[]string{"create pods/eviction", "list poddisruptionbudgets.policy"},
 		},
 		{
+			"OperatorOutage",
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultOperatorOutage}},
+			[]string{"get deployments.apps", "update deployments/scale.apps"},
+		},
+		{
 			"Drain of a node",
 			v1alpha1.RedisFaultSpec{
 				Action: v1alpha1.Action{Type: v1alpha1.FaultDrain, Drain: &v1alpha1.Drain{Node: "node-a"}},

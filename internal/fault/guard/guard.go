@@ -88,7 +88,7 @@ func CheckTogether(
 	hit []*v1alpha1.FaultTarget, targets []v1alpha1.FaultTarget, others []Hit,
 ) error {
 	if len(hit) == 0 {
-		return unprotected(ctx, redis)
+		return Unprotected(ctx, redis.Live, redis.Namespace)
 	}
 	census, err := survey(ctx, redis)
 	if err != nil {
@@ -147,7 +147,7 @@ func tooWideOn(
 
 // survey counts the servers and the copies of a target in a namespace that is not protected.
 func survey(ctx context.Context, redis target.Redis) (target.Census, error) {
-	if err := unprotected(ctx, redis); err != nil {
+	if err := Unprotected(ctx, redis.Live, redis.Namespace); err != nil {
 		return target.Census{}, err
 	}
 	census, err := redis.Census(ctx)
@@ -230,15 +230,15 @@ func onNode(
 	return there, nil
 }
 
-// unprotected refuses a namespace whose owner forbids faults.
-func unprotected(ctx context.Context, redis target.Redis) error {
+// Unprotected refuses a namespace whose owner forbids faults.
+func Unprotected(ctx context.Context, live client.Reader, name string) error {
 	namespace := &corev1.Namespace{}
-	err := redis.Live.Get(ctx, client.ObjectKey{Name: redis.Namespace}, namespace)
+	err := live.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("read namespace %s: %w", redis.Namespace, err)
+		return fmt.Errorf("read namespace %s: %w", name, err)
 	}
 	if !v1alpha1.SwitchedOn(namespace.Annotations, v1alpha1.AnnotationProtected) {
 		return nil
@@ -247,6 +247,6 @@ func unprotected(ctx context.Context, redis target.Redis) error {
 		Reason:  v1alpha1.ReasonProtected,
 		Lasting: true,
 		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there",
-			redis.Namespace, v1alpha1.AnnotationProtected),
+			name, v1alpha1.AnnotationProtected),
 	}
 }

@@ -95,6 +95,9 @@ func claimOf(
 	f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string,
 ) Claim {
 	c := named(f)
+	if traits.Apart {
+		return c
+	}
 	c.Workloads, c.Whole = workloads, traits.Whole
 	for i := range targets {
 		c.Pods = append(c.Pods, targets[i].Pod)

@@ -22,9 +22,10 @@ const (
 	byServers = "servers" // their settings, and whether they answer
 	// its number of replicas and its template, which its controller then puts into effect
 	ByStatefulSet = "StatefulSet"
-	byPods        = "pods"    // their resources
-	byNetwork     = "packets" // that are dropped
-	byNodes       = "nodes"   // their taints, and the pods that hold volumes on them
+	byPods        = "pods"        // their resources
+	byNetwork     = "packets"     // that are dropped
+	byDeployments = "Deployments" // their replicas
+	byNodes       = "nodes"       // their taints, and the pods that hold volumes on them
 	// those that are not deleted: its stand-in has no other effect
 	byChaosMesh = "objects of Chaos Mesh"
 	NothingToDo = "nothing to restore" // the fault leaves nothing
@@ -61,6 +62,10 @@ func ofPods(s *Stage) Gauge {
 
 func ofNodes(s *Stage) Gauge {
 	return Gauge{byNodes, func() map[string]string { return nodes(s.Place) }, true}
+}
+
+func ofDeployments(s *Stage) Gauge {
+	return Gauge{byDeployments, only(s.Place, "deployment "), true}
 }
 
 // chaosObjects are the objects of Chaos Mesh that nobody has deleted.

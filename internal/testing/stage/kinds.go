@@ -268,7 +268,7 @@ var NativeKinds = []Kind{
 		Fault:   v1alpha1.FaultConfig,
 		needs:   NeedsReplication,
 		targets: 2,
-		Scene:   FleetOf(2, nil),
+		Scene:   staying(2),
 		Spec: func(p *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
 			allAtOnce(p, spec)
 			spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
@@ -335,6 +335,24 @@ var NativeKinds = []Kind{
 		targets: 2,
 		Scene:   FleetOf(2, nil),
 		Spec:    allAtOnce,
+	},
+	{
+		Name:  "OperatorOutage",
+		Quick: true,
+		Fault: v1alpha1.FaultOperatorOutage,
+		needs: NeedsOperator,
+		Scene: FleetOf(1, Operated),
+		gauge: ofDeployments,
+		Spec: func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.OperatorOutage = &v1alpha1.OperatorOutage{Deployment: operatorName}
+			spec.Duration = operatortest.Length(time.Second)
+		},
+		Wild: func(d Draw, a *v1alpha1.Action) {
+			a.OperatorOutage = &v1alpha1.OperatorOutage{
+				Deployment: d.Text(operatorName, "gone", "A b"),
+				Namespace:  d.Text("", "elsewhere"),
+			}
+		},
 	},
 	{
 		Name:  "VolumeAttachDelay",

@@ -68,6 +68,23 @@ func FleetOf(
 	}
 }
 
+// staying is the scene of a StatefulSet whose pods are not replaced: what its servers show is asked
+// without an API server.
+func staying(replicas int32) func(*operatortest.Place) Scene {
+	return func(p *operatortest.Place) Scene {
+		f := StartFleet(p, replicas, nil)
+		addresses := map[string]string{}
+		for i := range int(replicas) {
+			addresses[fmt.Sprintf("redis-%d", i)] = f.Address(i)
+		}
+		return Scene{
+			Target:  RedisPods(f.Address(0)),
+			Shows:   func() map[string]string { return ServersShow(addresses) },
+			Primary: f.PrimaryOf,
+		}
+	}
+}
+
 // watched is the scene of a primary and two replicas that three sentinels watch.
 func watched(p *operatortest.Place) Scene {
 	return watchedFor(p, 0)
@@ -193,6 +210,26 @@ func OnNodes(f *Fleet, _ *appsv1.StatefulSet) {
 		cluster.NewNode(f.T, f.Client, node, map[string]string{PlaceLabel: f.Namespace})
 		f.Pods.Nodes = append(f.Pods.Nodes, node)
 	}
+}
+
+// operatorName is the Deployment that looks after a fleet.
+const operatorName = "redis-operator"
+
+// Operated adds the Deployment of an operator to a fleet. No controller makes pods of it.
+func Operated(f *Fleet, _ *appsv1.StatefulSet) {
+	f.T.Helper()
+	labels := map[string]string{"app": operatorName}
+	f.Create(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: operatorName},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "redis-operator"}}},
+			},
+		},
+	})
 }
 
 // OnVolume also gives a volume to each pod, which can be attached to one node at a time.

@@ -63,8 +63,9 @@ const (
 	NeedsReplication             // replicas, and no sentinels
 	NeedsSentinels
 	NeedsCluster
-	NeedsNetwork // a kubelet that runs programs in pods
-	NeedsMesh    // Chaos Mesh
+	NeedsNetwork  // a kubelet that runs programs in pods
+	NeedsOperator // the Deployment of its operator
+	NeedsMesh     // Chaos Mesh
 )
 
 // Kind is one kind of fault on its stage.
@@ -348,6 +349,11 @@ func clusterShows(p *operatortest.Place) map[string]string {
 	add(p.Client.List(ctx, &sets, client.InNamespace(p.Namespace)), "statefulsets")
 	for _, set := range sets.Items {
 		add(nil, "statefulset "+set.Name, set.Spec, set.Annotations)
+	}
+	var deployments appsv1.DeploymentList
+	add(p.Client.List(ctx, &deployments, client.InNamespace(p.Namespace)), "deployments")
+	for _, d := range deployments.Items {
+		add(nil, "deployment "+d.Name, d.Spec, d.Annotations)
 	}
 	var nodes corev1.NodeList
 	add(p.Client.List(ctx, &nodes, client.MatchingLabels{PlaceLabel: p.Namespace}), "nodes")
