@@ -13,7 +13,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
 # Folders of config/components that the installation includes, separated by commas or spaces: node-faults switches NodeLoss and VolumeAttachDelay on, with the rights
-# for them; network-faults has the rights for NetworkPartition and NetworkLoss without Chaos Mesh; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
+# for them; network-faults has the rights for NetworkPartition and NetworkLoss without Chaos Mesh; volume-faults switches VolumeLoss on; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
 COMPONENTS ?=
 comma := ,
 components = $(subst $(comma), ,$(COMPONENTS))
@@ -331,7 +331,7 @@ objects-gitops: ## Write the objects that the tests of Argo CD and Flux read, as
 	$(GO_TEST) -count=1 -run '^TestObjectsOf' ./test/virtual -update-objects
 
 # The scenarios need every kind of fault.
-bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh stress: COMPONENTS := node-faults network-faults
+bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh stress: COMPONENTS := node-faults network-faults volume-faults
 
 E2E_TEST := FORMAT=standard-verbose $(SUMMARY) e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"
@@ -550,7 +550,7 @@ WITHOUT_CLUSTER_RIGHTS = $(KUBECTL) get clusterrolebindings -l app.kubernetes.io
 .PHONY: deploy
 deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG and COMPONENTS, with rights in all namespaces or in NAMESPACES
 	$(KUBECTL) apply --server-side --force-conflicts -f build/install.yaml
-	$(foreach kind,node-faults network-faults,$(if $(filter $(kind),$(components)),,$(KUBECTL) delete clusterrolebindings,clusterroles \
+	$(foreach kind,node-faults network-faults volume-faults,$(if $(filter $(kind),$(components)),,$(KUBECTL) delete clusterrolebindings,clusterroles \
 	  -l app.kubernetes.io/name=redquake,app.kubernetes.io/component=$(kind);))
 	$(if $(NAMESPACES),$(WITHOUT_CLUSTER_RIGHTS))
 	# The tag stays the same when the image changes: the digest in the pod template rolls the operator if and only if it did.
@@ -564,11 +564,12 @@ deploy-chart: $(HELM) ## Install the chart in the lab, with VALUES='--set replic
 	[ -n "$$($(KUBECTL) -n redquake-system get secret -l owner=helm,name=redquake -o name 2>/dev/null)" ] || $(MAKE) undeploy
 	$(LAB) exec -- $(HELM) upgrade --install redquake charts/redquake --namespace redquake-system --create-namespace --set image.tag=dev \
 	  $(if $(filter node-faults,$(components)),--set faults.NodeLoss=true$(comma)faults.VolumeAttachDelay=true) \
+	  $(if $(filter volume-faults,$(components)),--set faults.VolumeLoss=true) \
 	  $(if $(filter network-faults,$(components)),--set networkFaults=true) $(VALUES) --wait --timeout 10m
 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
-undeploy: COMPONENTS := node-faults network-faults dashboards high-availability # all that may be installed, but prometheus: its kinds may be unknown to the cluster
+undeploy: COMPONENTS := node-faults network-faults volume-faults dashboards high-availability # all that may be installed, but prometheus: its kinds may be unknown to the cluster
 undeploy: build/install.yaml ## Delete all schedules, experiments, load tests and faults, then the operator and the CRDs
 	for crd in redisexperimentschedules redisexperiments redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \

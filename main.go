@@ -40,7 +40,8 @@ type settings struct {
 	metricsAddress, probeAddress, image string
 	dashboardAddress                    string
 	leaderElect, secureMetrics          bool
-	namespaces, namespace, pod, faults  string
+	namespaces, namespace, pod          string
+	faults                              []string // nil = as by default
 	prometheusHosts, notifyHosts        string
 }
 
@@ -55,8 +56,12 @@ func main() {
 			"=true reverts and ends all faults, and the Lease of --leader-elect is there. Also $POD_NAMESPACE")
 	flag.StringVar(&s.pod, "pod", os.Getenv("POD_NAME"),
 		"the operator's own pod, in its namespace. Also $POD_NAME")
-	flag.StringVar(&s.faults, "faults", "*",
-		"comma-separated types of faults that may be injected: * is all that do not taint nodes, NAME adds one, -NAME removes one")
+	flag.Func("faults", "comma-separated types of faults that may be injected: * is all that taint no node and delete "+
+		"no data, NAME adds one, -NAME removes one; default *. Several of this flag are one list",
+		func(list string) error {
+			s.faults = append(s.faults, list)
+			return nil
+		})
 	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0",
 		"address of the metrics endpoint, such as :8443; 0 switches it off")
 	flag.BoolVar(&s.secureMetrics, "metrics-secure", true,
@@ -91,7 +96,10 @@ func main() {
 }
 
 func run(s settings) error {
-	faults, err := declared.SwitchedOn(s.faults)
+	if s.faults == nil {
+		s.faults = []string{"*"}
+	}
+	faults, err := declared.SwitchedOn(strings.Join(s.faults, ","))
 	if err != nil {
 		return fmt.Errorf("--faults: %w", err)
 	}

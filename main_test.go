@@ -68,7 +68,7 @@ func TestManagerLinksNoEngine(t *testing.T) {
 
 // TestUnknownFault holds that a manager does not start with a list of faults that it cannot have been meant to have.
 func TestUnknownFault(t *testing.T) {
-	err := run(settings{image: "redquake:test", faults: "PodKill,NodeLos"})
+	err := run(settings{image: "redquake:test", faults: []string{"PodKill,NodeLos"}})
 	if err == nil || !strings.Contains(err.Error(), `--faults: "NodeLos" is no type of fault; there are`) ||
 		!strings.Contains(err.Error(), "NodeLoss, OperatorOutage, PodKill") {
 		t.Errorf("started with an unknown fault: %v", err)
@@ -86,9 +86,9 @@ contexts: [{name: c, context: {cluster: c}}], current-context: c}`
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
 	for says, s := range map[string]settings{
-		"no image for the load pods: set --agent-image, or $POD_NAMESPACE and $POD_NAME": {faults: "*", namespace: "redquake-system"},
+		"no image for the load pods: set --agent-image, or $POD_NAMESPACE and $POD_NAME": {namespace: "redquake-system"},
 		"no image for the load pods: read the operator's own pod: ": {
-			faults:    "*",
+			faults:    []string{"*"},
 			namespace: "redquake-system",
 			pod:       "redquake-controller-manager-0",
 		},
@@ -103,8 +103,8 @@ contexts: [{name: c, context: {cluster: c}}], current-context: c}`
 // was meant.
 func TestHostsOfRequests(t *testing.T) {
 	for flag, s := range map[string]settings{
-		"--prometheus-hosts": {image: "redquake:test", faults: "*", prometheusHosts: "*"},
-		"--notify-hosts":     {image: "redquake:test", faults: "*", notifyHosts: "https://hooks.slack.com"},
+		"--prometheus-hosts": {image: "redquake:test", faults: []string{"*"}, prometheusHosts: "*"},
+		"--notify-hosts":     {image: "redquake:test", faults: []string{"*"}, notifyHosts: "https://hooks.slack.com"},
 	} {
 		if err := run(s); err == nil || !strings.HasPrefix(err.Error(), flag+": ") {
 			t.Errorf("started with no hosts in %s: %v", flag, err)
@@ -112,11 +112,11 @@ func TestHostsOfRequests(t *testing.T) {
 	}
 }
 
-// TestNodeFaultsAreApart holds that the rights for faults on nodes come with the component that switches these on, and
-// with nothing else.
-func TestNodeFaultsAreApart(t *testing.T) {
-	ofNodes := rightsIn(t, "config/components/node-faults/nodeloss.yaml",
-		"config/components/node-faults/volumeattachdelay.yaml")
+// TestFaultsOfComponentsAreApart holds that the rights for faults on nodes, and for those that delete data, come with the
+// components that switch these on, and with nothing else.
+func TestFaultsOfComponentsAreApart(t *testing.T) {
+	apart := rightsIn(t, "config/components/node-faults/nodeloss.yaml",
+		"config/components/node-faults/volumeattachdelay.yaml", "config/components/volume-faults/volumeloss.yaml")
 	others := []string{"config/rbac/cluster_role.yaml", "config/rbac/role.yaml"}
 	byKind, err := filepath.Glob("config/rbac/faults/[^k]*.yaml")
 	if err != nil || len(byKind) < 10 {
@@ -125,25 +125,29 @@ func TestNodeFaultsAreApart(t *testing.T) {
 	elsewhere := rightsIn(t, append(others, byKind...)...)
 	for _, right := range []string{
 		"patch nodes", "list nodes", "get persistentvolumes", "list volumeattachments",
-		"create pods",
+		"create pods", "delete persistentvolumeclaims",
 	} {
-		if !slices.Contains(ofNodes, right) {
-			t.Errorf("the component does not grant %s", right)
+		if !slices.Contains(apart, right) {
+			t.Errorf("no component grants %s", right)
 		}
 		if slices.Contains(elsewhere, right) {
 			t.Errorf("the default installation grants %s", right)
 		}
 	}
-	component, err := os.ReadFile("config/components/node-faults/kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
+	var lists []string
+	for _, name := range []string{declared.NodeFaults, declared.VolumeFaults} {
+		component, err := os.ReadFile("config/components/" + name + "/kustomization.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		flag := regexp.MustCompile(`--faults=(\S+)`).FindSubmatch(component)
+		if flag == nil {
+			t.Fatalf("the component %s does not set --faults", name)
+		}
+		lists = append(lists, string(flag[1]))
 	}
-	flag := regexp.MustCompile(`--faults=(\S+)`).FindSubmatch(component)
-	if flag == nil {
-		t.Fatal("the component does not set --faults")
-	}
-	if on, err := declared.SwitchedOn(string(flag[1])); err != nil || !slices.Equal(on, declared.Types()) {
-		t.Errorf("the component switches on %v, %v; there are %v", on, err, declared.Types())
+	if on, err := declared.SwitchedOn(strings.Join(lists, ",")); err != nil || !slices.Equal(on, declared.Types()) {
+		t.Errorf("the components switch on %v, %v; there are %v", on, err, declared.Types())
 	}
 	manager, err := os.ReadFile("config/manager/manager.yaml")
 	if err != nil || strings.Contains(string(manager), "--faults") {

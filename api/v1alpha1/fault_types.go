@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FaultType is a type of fault.
-// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;Drain;OperatorOutage;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
+// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;Drain;OperatorOutage;VolumeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
 type FaultType string
 
 // The types.
@@ -38,6 +38,8 @@ const (
 	FaultNodeLoss FaultType = "NodeLoss"
 	// FaultDrain evicts the pod, as far as PodDisruptionBudgets allow.
 	FaultDrain FaultType = "Drain"
+	// FaultVolumeLoss deletes the pod and its claims, with the data.
+	FaultVolumeLoss FaultType = "VolumeLoss"
 	// FaultOperatorOutage scales the operator of the Redis to 0.
 	FaultOperatorOutage FaultType = "OperatorOutage"
 
@@ -64,7 +66,7 @@ var FaultTypes = []FaultType{
 	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads,
 	FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
 	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultDrain,
-	FaultOperatorOutage, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
+	FaultOperatorOutage, FaultVolumeLoss, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
 	FaultClockSkew, FaultExternal,
 }
 
@@ -111,6 +113,7 @@ type Action struct {
 	// NodeLoss: taints a node and force-deletes the Redis pods on it.
 	// Drain: evicts the pod, as far as PodDisruptionBudgets allow.
 	// OperatorOutage: scales the operator of the Redis to 0.
+	// VolumeLoss: deletes the pod and its claims; the data on them is lost for good.
 	// NetworkPartition: drops all packets between the server and its peers.
 	// NetworkLoss: drops some packets.
 	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and
@@ -261,7 +264,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || (!('All' in self.action.networkLoss.peers) && (size(self.action.networkLoss.peers) == 1 || !('Clients' in self.action.networkLoss.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkLoss.peers"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkPartition) || (!('All' in self.action.networkPartition.peers) && (size(self.action.networkPartition.peers) == 1 || !('Clients' in self.action.networkPartition.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkPartition.peers"
 // +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.correlation)",message="packets are drawn independently of each other: leave correlation out, or use engine ChaosMesh",fieldPath=".action.networkLoss.correlation"
-// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave', 'External'])",message="a fault of type ProcessCrash, Failover, ClientKill, BackgroundSave or External does not last: leave duration out",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave', 'VolumeLoss', 'External'])",message="a fault of type ProcessCrash, Failover, ClientKill, BackgroundSave, VolumeLoss or External does not last: leave duration out",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="self.action.type != 'VolumeLoss' || (has(self.allow) && 'DataLoss' in self.allow)",message="VolumeLoss deletes data for good: say so by allow [DataLoss]",fieldPath=".allow"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Drain' || (has(self.action.drain) && has(self.action.drain.node))",message="without drain.node nothing of a Drain lasts: leave duration out",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || (self.select.role == 'Any' && self.select.mode == 'One' && !has(self.select.shard) && !has(self.select.names) && !has(self.select.zone))",message="type External breaks nothing and selects no server: leave select out",fieldPath=".select"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || !has(self.stopIf)",message="type External breaks nothing that could be reverted: leave stopIf out",fieldPath=".stopIf"
@@ -320,8 +324,8 @@ type RedisFaultSpec struct {
 	// once, with it every replacement is killed as well until duration has passed.
 	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and
 	// VolumeAttachDelay between 1s and 1h.
-	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, External, Drain without
-	// node, and PodKill by engine ChaosMesh, which do not last.
+	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, VolumeLoss, External,
+	// Drain without node, and PodKill by engine ChaosMesh, which do not last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

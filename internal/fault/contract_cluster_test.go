@@ -214,13 +214,9 @@ func (s *stage) createObjects() {
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
 	set.Spec.Template.Labels = map[string]string{"app": "redis"}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "redis", Command: []string{"redis-server"}}}
+	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 2, ReadyReplicas: 2, UpdateRevision: "one"}
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data-redis-0"},
-		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
-	}
-	claim.Spec.VolumeName = "pv-1"
-	s.create(set, claim,
+	s.create(set,
 		&corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pv-1"},
 			Spec:       corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
@@ -285,6 +281,19 @@ func (s *stage) settle() {
 	}
 }
 
+// claim is that of a pod, made by the StatefulSet as long as there is none.
+func (s *stage) claim(pod string) string {
+	s.t.Helper()
+	s.made++
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data-" + pod, UID: types.UID(fmt.Sprintf("claim-%d", s.made))},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	claim.Spec.VolumeName = "pv-1"
+	s.must(client.IgnoreAlreadyExists(s.under.Create(context.Background(), claim)))
+	return claim.Name
+}
+
 // place makes a pod of the StatefulSet on the first schedulable node, and the server in it.
 func (s *stage) place(i int, set *appsv1.StatefulSet) {
 	s.t.Helper()
@@ -327,7 +336,9 @@ func (s *stage) place(i int, set *appsv1.StatefulSet) {
 				{
 					Name: "data",
 					VolumeSource: corev1.VolumeSource{
-						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"},
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+							ClaimName: s.claim(fmt.Sprintf("redis-%d", i)),
+						},
 					},
 				},
 			},

@@ -80,6 +80,7 @@ var kinds = []kind{
 		lasts:  time.Minute,
 		third:  itsOwn,
 	},
+	{name: "VolumeLoss", action: v1alpha1.Action{Type: v1alpha1.FaultVolumeLoss}},
 	{
 		name: "OperatorOutage",
 		action: v1alpha1.Action{

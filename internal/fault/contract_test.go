@@ -57,7 +57,7 @@ func begin(t *testing.T, k kind) *run {
 	spec := &v1alpha1.RedisFaultSpec{
 		Action: k.action,
 		Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
-		Allow:  []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
+		Allow:  []v1alpha1.Allowance{v1alpha1.AllowAllCopies, v1alpha1.AllowDataLoss},
 	}
 	if k.action.Type == v1alpha1.FaultReplicaScale {
 		spec.Select.Role = v1alpha1.RoleAny

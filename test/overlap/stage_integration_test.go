@@ -125,7 +125,7 @@ var overlaps = []overlapping{
 
 // complete gives a fleet all that a kind of fault may need.
 func complete(f *stage.Fleet, set *appsv1.StatefulSet) {
-	stage.OnVolume(f, set)
+	stage.OnClaims(f, set)
 	stage.Operated(f, set)
 	f.Options = []string{"--enable-debug-command", "yes"}
 }

@@ -19,14 +19,14 @@ app.kubernetes.io/component: manager
 {{ $i.repository }}{{ if $i.digest }}@{{ $i.digest }}{{ else }}:{{ $i.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* The manager's --faults: what differs from the default, in which all kinds are on that do not taint nodes. */}}
+{{/* The manager's --faults: what differs from the default, in which all kinds are on that taint no node and delete no data. */}}
 {{- define "redquake.faults" -}}
 {{- $list := list "*" -}}
 {{- range $type, $on := .Values.faults -}}
 {{- $taints := has $type (list "NodeLoss" "VolumeAttachDelay") -}}
 {{- if and $on $taints -}}
 {{- $list = append $list $type -}}
-{{- else if not (or $on $taints) -}}
+{{- else if not (or $on $taints (eq $type "VolumeLoss")) -}}
 {{- $list = append $list (printf "-%s" $type) -}}
 {{- end -}}
 {{- end -}}

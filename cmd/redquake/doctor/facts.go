@@ -254,7 +254,7 @@ func managerOf(d *appsv1.Deployment) Manager {
 			name, value, _ := strings.Cut(arg, "=")
 			switch strings.TrimLeft(name, "-") {
 			case "faults":
-				m.Faults = value
+				m.Faults = strings.TrimPrefix(m.Faults+","+value, ",") // several are one list
 			case "namespaces":
 				watched = value
 			}

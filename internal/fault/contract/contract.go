@@ -71,6 +71,7 @@ type Traits struct {
 	// the server process ends: its pod or its container is another one afterwards
 	EndsServer bool
 	Abrupt     bool // it ends without saving its data
+	Empties    bool // its data is deleted with it, whatever its configuration
 	NewPod     bool // the pod is replaced: the server has another address afterwards
 	// the server does not serve during the fault: the guard counts such targets
 	Silences bool

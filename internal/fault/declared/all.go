@@ -11,6 +11,8 @@ const (
 	NodeFaults = "node-faults"
 	// NetworkFaults are faults that add a container with the capability NET_ADMIN to pods.
 	NetworkFaults = "network-faults"
+	// VolumeFaults are faults that delete data.
+	VolumeFaults = "volume-faults"
 )
 
 // All are all kinds: those that Redquake injects itself, and those that Chaos Mesh does.
@@ -128,6 +130,19 @@ var All = []Kind{
 		Grants: grants{
 			{Group: "apps", Resource: "deployments", Verbs: []string{"get"}},
 			{Group: "apps", Resource: "deployments/scale", Verbs: []string{"update"}},
+		},
+	}),
+	native(Kind{
+		Type:      v1alpha1.FaultVolumeLoss,
+		Doing:     "Losing the volumes of %s",
+		Component: VolumeFaults,
+		Needs: needs{
+			rights.DeletePods,
+			{Right: rights.Right{Verb: "delete", Resource: "persistentvolumeclaims"}},
+		},
+		Grants: grants{
+			rights.DeletesPods,
+			{Resource: "persistentvolumeclaims", Verbs: []string{"get", "delete"}},
 		},
 	}),
 	keeping(inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off")),

@@ -175,7 +175,10 @@ func (s *scene) askForgetful(
 		if !restarts && container.LivenessProbe != nil {
 			restarts = traits.Lasts >= podstate.PatienceOf(container.LivenessProbe)
 		}
-		if restarts {
+		switch {
+		case traits.Empties:
+			why[p.Pod.Name] = "its volumes are deleted"
+		case restarts:
 			why[p.Pod.Name] = of.Forgets(ctx, p, end)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package volume implements the fault VolumeAttachDelay.
+// Package volume implements the faults of volumes: VolumeAttachDelay and VolumeLoss.
 package volume
 
 import (
@@ -23,6 +23,7 @@ import (
 // Kinds are the faults of volumes.
 var Kinds = contract.Kinds{
 	v1alpha1.FaultVolumeAttachDelay: newVolumeAttachDelay,
+	v1alpha1.FaultVolumeLoss:        newVolumeLoss,
 }
 
 // volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -100,7 +101,7 @@ func (s *StatefulSet) Step(ctx context.Context) (changed bool, err error) {
 			ready++
 		}
 	}
-	problems = append(problems, s.scale(ctx, set, pods, ready), s.setStatus(ctx, set, int32(len(pods)), ready))
+	problems = append(problems, s.claims(ctx, set, pods), s.scale(ctx, set, pods, ready), s.setStatus(ctx, set, int32(len(pods)), ready))
 	return s.changed, errors.Join(problems...)
 }
 
@@ -159,6 +160,34 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 		return true, s.done(s.setRunning(ctx, pod)) // resized
 	}
 	return true, nil
+}
+
+// claims is what two controllers do for the claims of spec.volumeClaimTemplates: one that is deleted goes once no pod on
+// a node uses it, and is made again.
+func (s *StatefulSet) claims(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod) error {
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		for _, pod := range pods {
+			claim := &corev1.PersistentVolumeClaim{}
+			name := template.Name + "-" + pod.Name
+			err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, claim)
+			switch {
+			case apierrors.IsNotFound(err):
+				claim.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
+				claim.Spec = *template.Spec.DeepCopy()
+				if err := s.done(s.Client.Create(ctx, claim)); err != nil {
+					return err
+				}
+			case err != nil:
+				return err
+			case claim.DeletionTimestamp != nil && s.running[pod.UID] == nil:
+				claim.Finalizers = nil
+				if err := s.done(client.IgnoreNotFound(s.Client.Update(ctx, claim))); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // attach brings the volumes of a pod to its node, as far as that is possible.

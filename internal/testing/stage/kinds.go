@@ -337,6 +337,16 @@ var NativeKinds = []Kind{
 		Spec:    allAtOnce,
 	},
 	{
+		Name:  "VolumeLoss",
+		Quick: true,
+		Fault: v1alpha1.FaultVolumeLoss,
+		needs: NeedsNodes,
+		Scene: FleetOf(1, OnClaims),
+		Spec: func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Allow = append(spec.Allow, v1alpha1.AllowDataLoss)
+		},
+	},
+	{
 		Name:  "OperatorOutage",
 		Quick: true,
 		Fault: v1alpha1.FaultOperatorOutage,

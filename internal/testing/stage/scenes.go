@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -230,6 +231,20 @@ func Operated(f *Fleet, _ *appsv1.StatefulSet) {
 			},
 		},
 	})
+}
+
+// OnClaims has the StatefulSet of a fleet make a claim for each pod, and again where one is deleted.
+func OnClaims(f *Fleet, set *appsv1.StatefulSet) {
+	OnVolume(f, set)
+	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	}}
 }
 
 // OnVolume also gives a volume to each pod, which can be attached to one node at a time.
