@@ -396,7 +396,7 @@ type Drain struct {
 }
 
 // OperatorOutage scales the Deployment of the operator that looks after the Redis to 0, and back
-// after spec.duration. Redis itself is not touched: other faults on it act meanwhile.
+// after spec.duration. Redis itself is not touched: other faults on it act meanwhile, without waiting.
 type OperatorOutage struct {
 	// deployment of the operator.
 	// +required

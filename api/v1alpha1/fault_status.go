@@ -303,6 +303,10 @@ type WaitingFault struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=253
 	Nodes []string `json:"nodes,omitempty"`
+	// deployment that it scales, as NAMESPACE/NAME.
+	// +optional
+	// +kubebuilder:validation:MaxLength=320
+	Deployment string `json:"deployment,omitempty"`
 }
 
 // PolicyLimit is a limit of the cluster's policy.

@@ -59,7 +59,7 @@ func (r Reader) Known(
 // ReachesOut reports whether faults of other namespaces may be in a fault's way: nodes belong to no
 // namespace, and a limit may be that of all.
 func ReachesOut(wanted lock.Claim, limits []lock.Limit) bool {
-	return len(wanted.Nodes) > 0 ||
+	return len(wanted.Nodes) > 0 || wanted.Deployment != "" ||
 		slices.ContainsFunc(limits, func(l lock.Limit) bool { return l.Of == v1alpha1.LimitFaults })
 }
 

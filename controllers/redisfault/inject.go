@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -14,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/faultrun"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // inject injects the fault into every target that is not active yet. The instant just before the
@@ -77,14 +79,14 @@ func (r *Reconciler) injectAll(
 			return false, nil
 		}
 		call := r.injectOne(ctx, s, t, checkGuards)
-		if i == 0 && !s.Seen.Attempted && turns.MayPass(call.err) {
-			t.Attempts, t.LastError = 0, ""
-			return false, call.err
+		if i == 0 && !s.Seen.Attempted && turns.MayPass(call.refused) {
+			t.Attempts, t.LastError, t.Progress = 0, "", ""
+			return false, call.refused
 		}
 		r.conclude(ctx, s, t, call)
 		all = all && t.ActiveAt != nil
 		// it may apply to the other targets, too: it must be complete before the first injection
-		if call.progress.Stage == contract.StagePreparing && !s.Traits.Together {
+		if call.progress.Stage == contract.StagePreparing && !s.Traits.Waits {
 			break
 		}
 	}
@@ -139,6 +141,29 @@ type injection struct {
 	took     time.Duration
 	progress contract.Progress
 	err      error
+	refused  error // the same, also where it is waited for
+}
+
+// waited is the call of a fault that waits for what passes: it prepares meanwhile, for as long as
+// that may take.
+func (i injection) waited(ctx context.Context, traits contract.Traits) injection {
+	i.refused = i.err
+	if i.err != nil && traits.Waits && ctx.Err() == nil && passes(i.err) {
+		i.progress, i.err = contract.Preparing("%v", i.err), nil
+	}
+	return i
+}
+
+// passes reports whether what keeps a target from being hit may pass: another copy is not in sync
+// yet, another fault acts, or the API server did not do what it would do another time.
+func passes(err error) bool {
+	if _, moved := errors.AsType[guard.LostRole](err); moved {
+		return false
+	}
+	if found, is := errors.AsType[*problem.Problem](err); is {
+		return !found.Lasting || found.Reason == v1alpha1.ReasonBlastRadius
+	}
+	return !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err)
 }
 
 // injectOne calls Inject for one target and records the result.
@@ -177,7 +202,7 @@ func (r *Reconciler) hit(
 		call.took = r.Clock.Now().Sub(before.Time)
 		t.InjectionTook = new(v1alpha1.DurationOf(call.took))
 	}
-	return call
+	return call.waited(ctx, s.Traits)
 }
 
 // note records the attempt on a target.

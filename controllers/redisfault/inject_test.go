@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -246,5 +249,62 @@ func TestNoTargetIsHitBeforeAllArePrepared(t *testing.T) {
 	injector.fails = nil
 	if all := inject(); !all || len(injector.hit) != 2 {
 		t.Errorf("all %t, hit %v", all, injector.hit)
+	}
+}
+
+// patient is a fault that waits for targets that may not be hit now.
+type patient struct {
+	stepwise
+	hit []string
+}
+
+func (*patient) Traits() contract.Traits { return contract.Traits{Waits: true} }
+
+func (p *patient) Inject(_ context.Context, t *v1alpha1.FaultTarget) (contract.Progress, error) {
+	p.hit = append(p.hit, t.Pod)
+	return contract.Progress{}, nil
+}
+
+// What keeps a target from being hit, and passes, is waited for while the others are hit: it is no error, which would
+// end the fault after half a minute.
+func TestWaitsForTargets(t *testing.T) {
+	wide := problem.TooWide("it would hit the last copy in sync")
+	for name, tc := range map[string]struct {
+		err   error
+		waits bool
+	}{
+		"a copy that is not back":     {wide, true},
+		"another fault":               {&guard.Occupied{Problem: wide, By: []string{"keep"}}, true},
+		"the API server does not say": {apierrors.NewInternalError(errors.New("etcd")), true},
+		"another role":                {guard.LostRole{Problem: wide}, false},
+		"a right that is missing":     {apierrors.NewForbidden(schema.GroupResource{}, "redis-1", nil), false},
+		"a namespace that is guarded": {&problem.Problem{Reason: v1alpha1.ReasonProtected, Message: "protected", Lasting: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := injecting(t)
+			defer r.Term.Registry.Close()
+			f := reverttest.ActiveFault(t, "redis-0", "redis-1", "redis-2")
+			for i := range f.Status.Targets {
+				f.Status.Targets[i].InjectedAt, f.Status.Targets[i].ActiveAt = nil, nil
+			}
+			f.Status.InjectedAt = nil
+			injector := &patient{}
+			s := &scope.Fault{Fault: f, Before: f.DeepCopy(), Injector: injector, Traits: injector.Traits()}
+			s.Reverter = r.reach().ReverterOf(t.Context(), f)
+			all, refused := r.injectAll(t.Context(), s,
+				func(_ context.Context, _ *scope.Fault, hit ...*v1alpha1.FaultTarget) error {
+					if hit[0].Pod == "redis-1" {
+						return tc.err
+					}
+					return nil
+				})
+			held := &f.Status.Targets[1]
+			if all || refused != nil || !slices.Equal(injector.hit, []string{"redis-0", "redis-2"}) {
+				t.Errorf("all %t, refused %v, hit %v", all, refused, injector.hit)
+			}
+			if waits := held.Progress == tc.err.Error() && held.LastError == ""; waits != tc.waits || held.InjectedAt != nil {
+				t.Errorf("it waits: %t (%q, error %q)", waits, held.Progress, held.LastError)
+			}
+		})
 	}
 }

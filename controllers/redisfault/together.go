@@ -21,21 +21,12 @@ const hitAtOnce = 256
 func (r *Reconciler) injectTogether(
 	ctx context.Context, s *scope.Fault, checkGuards guarding,
 ) (all bool, refused error) {
-	var unhit []*v1alpha1.FaultTarget
 	open, some := openTargets(s.Fault.Status.Targets)
 	asking, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	begun, errs := make([]bool, len(open)), make([]error, len(open))
 	atOnce(len(open), func(i int) { begun[i], errs[i] = s.Injector.Begun(asking, open[i]) })
-	for i, t := range open {
-		if !begun[i] && t.InjectedAt == nil {
-			unhit = append(unhit, t)
-		}
-	}
-	if some { // they were judged together with those that are hit, whose servers may be starting
-		unhit = nil
-	}
-	err := checkGuards(asking, s, unhit...)
+	err := judge(asking, s, open, begun, errs, some, checkGuards)
 	// what a process that has died began cannot be left, and selected again
 	if !some && !slices.Contains(begun, true) && !s.Seen.Attempted && turns.MayPass(err) {
 		return false, err
@@ -57,6 +48,27 @@ func (r *Reconciler) injectTogether(
 		all = all && t.ActiveAt != nil
 	}
 	return all, nil
+}
+
+// judge asks the guards about the targets that are not hit yet: together before the first is hit.
+// Later they are repeated as they were judged, since the servers of the others may be starting, but
+// for a fault that waits: much may have changed, so each of its targets has an error of its own.
+func judge(
+	ctx context.Context, s *scope.Fault, open []*v1alpha1.FaultTarget, begun []bool, errs []error,
+	some bool, checkGuards guarding,
+) error {
+	var unhit []*v1alpha1.FaultTarget
+	for i, t := range open {
+		if begun[i] || t.InjectedAt != nil {
+			continue
+		}
+		if !some {
+			unhit = append(unhit, t)
+		} else if s.Traits.Waits && errs[i] == nil {
+			errs[i] = checkGuards(ctx, s, t)
+		}
+	}
+	return checkGuards(ctx, s, unhit...)
 }
 
 // openTargets are the targets that are not active yet, and whether some were hit.

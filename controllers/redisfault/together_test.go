@@ -169,6 +169,29 @@ func TestHalfOfAVolley(t *testing.T) {
 	})
 }
 
+// Of a fault that waits, each target that is left is judged again: much may have changed since.
+func TestVolleyThatWaits(t *testing.T) {
+	inVolley(t, func(t *testing.T, v *volley, s *scope.Fault, inject injectFunc, asked *[]int) {
+		s.Traits.Waits = true
+		v.fails["redis-4"], v.fails["redis-5"] = errors.New("the API server is busy"), errors.New("the API server is busy")
+		if all, err := inject(nil); all || err != nil {
+			t.Fatalf("%t, %v", all, err)
+		}
+		clear(v.fails)
+		moved := guard.LostRole{Problem: &problem.Problem{Message: "redis-4 is the primary now"}}
+		if all, err := inject(moved); all || err != nil || len(v.hitAt["redis-4"]) != 1 {
+			t.Errorf("%t, %v: redis-4 was hit although it is the primary", all, err)
+		}
+		slices.Sort(*asked)
+		if !slices.Equal(*asked, []int{0, 1, 1, pods}) {
+			t.Errorf("the guard was asked for %v targets", *asked)
+		}
+		if all, err := inject(nil); !all || err != nil {
+			t.Errorf("%t, %v: %v", all, err, v.hitAt)
+		}
+	})
+}
+
 // An operator that died between two deletions has stored none: the next one finds what it has done, with t0 at the
 // intent, and asks the guard for the others.
 func TestVolleyOfAnOperatorThatDied(t *testing.T) {

@@ -43,8 +43,7 @@ func Permitted(ctx context.Context, api client.Client, f *v1alpha1.RedisFault) e
 			strings.Join(lacks, ", "), f.Namespace, rights.Prefix+kind.RoleName(false))
 	}
 	if lacks := missing[true]; len(lacks) > 0 {
-		return notPermitted("the operator may not %s: bind the ClusterRole %s to its ServiceAccount",
-			strings.Join(lacks, ", "), rights.Prefix+kind.RoleName(true))
+		return notPermitted("the operator may not %s: %s", strings.Join(lacks, ", "), kind.Granting())
 	}
 	return nil
 }

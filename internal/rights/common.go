@@ -24,10 +24,10 @@ var (
 	}}
 	// ScaleAllDeployments is the same in all namespaces.
 	ScaleAllDeployments = Need{Right: Right{
-		Verb:     "update",
-		Group:    "apps",
-		Resource: "deployments/scale",
-		Cluster:  true,
+		Verb:       "update",
+		Group:      "apps",
+		Resource:   "deployments/scale",
+		Everywhere: true,
 	}}
 
 	// ExecPods: whoever may run a command in a pod of Redis may send Redis any command: the closest to

@@ -21,6 +21,13 @@ type Right struct {
 	Group    string // "" = the core group
 	Resource string // with its subresource, as in pods/exec
 	Cluster  bool   // the resource is cluster-scoped
+	// of a resource in namespaces: in all of them
+	Everywhere bool
+}
+
+// Anywhere reports whether the right does not depend on a namespace.
+func (r Right) Anywhere() bool {
+	return r.Cluster || r.Everywhere
 }
 
 // String is the right as messages name it, such as "patch statefulsets.apps".
@@ -28,6 +35,9 @@ func (r Right) String() string {
 	text := r.Verb + " " + r.Resource
 	if r.Group != "" {
 		text += "." + r.Group
+	}
+	if r.Everywhere {
+		text += " in all namespaces"
 	}
 	return text
 }
@@ -87,6 +97,11 @@ type Setting struct {
 	Field   []string // its path below action
 	Default string
 	Value   string
+}
+
+// Word names the setting among the variants of a kind.
+func (s Setting) Word() string {
+	return cmp.Or(s.Value, "without "+s.Field[len(s.Field)-1])
 }
 
 // Holds is the CEL expression whether an action, such as object.spec.action, has the setting.

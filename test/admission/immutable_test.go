@@ -86,8 +86,8 @@ var actionChanges = map[string]frozenCase{
 	"nodeLoss":       {`{action: {type: NodeLoss, nodeLoss: {node: a}}}`, `{action: {nodeLoss: {node: b}}}`},
 	"drain":          {`{action: {type: Drain, drain: {node: a}}}`, `{action: {drain: {node: b}}}`},
 	"operatorOutage": {
-		`{action: {type: OperatorOutage, operatorOutage: {deployment: a}}}`,
-		`{action: {operatorOutage: {namespace: b}}}`,
+		`{action: {type: OperatorOutage, operatorOutage: {deployment: a, namespace: b}}}`,
+		`{action: {operatorOutage: {namespace: c}}}`,
 	},
 	"networkDelay": {
 		`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms}}}`,

@@ -63,7 +63,7 @@ func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 	}
 	operator := userWith(t, "RedisFault", namespace, "get pods", "patch pods/ephemeralcontainers", "create pods/exec",
 		"get pods/exec")
-	operator.grantOnCluster(rights.ActForOthers)
+	operator.grantOnCluster(rights.ActForOthers.String())
 	preflight := func(image string) error {
 		injector, err := fault.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{
 			Type:        v1alpha1.FaultNetworkLoss,

@@ -43,6 +43,28 @@ var experimentPermissionCases = map[string]permissionCase{
 		"RedisExperiment", `{faults: [{name: away, spec: {action: {type: OperatorOutage, operatorOutage: {deployment: a}}}}]}`,
 		ofFaults("update deployments/scale.apps"),
 	},
+	"ExperimentOperatorElsewhere": {
+		"RedisExperiment",
+		`{faults: [{name: away, spec: {action: {type: OperatorOutage, operatorOutage: {deployment: a, namespace: b}}}}]}`,
+		ofFaults("update deployments/scale.apps", "update deployments/scale.apps in all namespaces"),
+	},
+	"ExperimentOperatorByParameter": {
+		"RedisExperiment",
+		`{matrix: [{name: where, path: faults.away.action.operatorOutage.namespace, values: [b, c]}],
+		  faults: [{name: away, spec: {action: {type: OperatorOutage, operatorOutage: {deployment: a}}}}]}`,
+		ofFaults("update deployments/scale.apps", "update deployments/scale.apps in all namespaces"),
+	},
+	"ExperimentDrainByParameter": {
+		"RedisExperiment",
+		`{matrix: [{name: where, path: faults.drain.action.drain.node, values: [a, b]}],
+		  faults: [{name: drain, spec: {action: {type: Drain}}}]}`,
+		ofFaults("create pods/eviction", "patch nodes"),
+	},
+	"ExperimentVolumeLoss": {
+		"RedisExperiment",
+		`{faults: [{name: lose, spec: {allow: [DataLoss], action: {type: VolumeLoss}}}]}`,
+		ofFaults("delete pods", "delete persistentvolumeclaims"),
+	},
 	"ExperimentChaosMesh": {
 		"RedisExperiment",
 		`{faults: [{name: kill, spec: {engine: ChaosMesh, action: {type: PodKill}}}]}`,
@@ -331,7 +353,7 @@ func TestTheOperatorIsNotAsked(t *testing.T) {
 			const operator = "system:serviceaccount:chaos:any-name"
 			u := userNamed(t, operator, kind, namespace)
 			u.isRefusedBecause(kind, spec, "needs the permission to create")
-			u.grantOnCluster(rights.ActForOthers)
+			u.grantOnCluster(rights.ActForOthers.String())
 			u.isAllowed(kind, spec)
 			userNamed(t, operator+"-2", kind, namespace).isRefusedBecause(kind, spec, "needs the permission to create")
 		})

@@ -98,10 +98,12 @@ func kindCases(t *testing.T) map[string]permissionCase {
 			if need.Unless == nil {
 				continue
 			}
-			if err := unstructured.SetNestedField(action, need.Unless.Value, need.Unless.Field...); err != nil {
+			if need.Unless.Value == "" {
+				unstructured.RemoveNestedField(action, need.Unless.Field...)
+			} else if err := unstructured.SetNestedField(action, need.Unless.Value, need.Unless.Field...); err != nil {
 				t.Fatal(err)
 			}
-			all[name+need.Unless.Value] = permissionCase{"RedisFault", spec(), needsOf(&kind, need.Unless)}
+			all[name+strings.ReplaceAll(need.Unless.Word(), " ", "-")] = permissionCase{"RedisFault", spec(), needsOf(&kind, need.Unless)}
 			break // TestOneExceptionForEachKind
 		}
 	}
@@ -315,8 +317,8 @@ func userNamed(t *testing.T, name, kind, namespace string, permissions ...string
 	}
 	for _, permission := range permissions {
 		permission, _, _ = strings.Cut(permission, " or ")
-		if permission == "patch nodes" {
-			u.grantOnCluster(rights.PatchNodes.Right)
+		if anywhere(permission) {
+			u.grantOnCluster(permission)
 			continue
 		}
 		rules = append(rules, ruleOf(permission))
@@ -356,14 +358,19 @@ func (u *user) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: u.name}}
 }
 
-// grantOnCluster gives the user a right on what is cluster-scoped.
-func (u *user) grantOnCluster(right rights.Right) {
+const everywhere = " in all namespaces"
+
+// anywhere reports whether a permission is one of the cluster, or of all its namespaces.
+func anywhere(permission string) bool {
+	return permission == rights.PatchNodes.String() || strings.HasSuffix(permission, everywhere)
+}
+
+// grantOnCluster gives the user a permission on what is cluster-scoped, or in all namespaces.
+func (u *user) grantOnCluster(permission string) {
 	meta := metav1.ObjectMeta{Name: u.name}
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: meta,
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: []string{right.Verb}},
-		},
+		Rules:      []rbacv1.PolicyRule{ruleOf(strings.TrimSuffix(permission, everywhere))},
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta,
@@ -436,7 +443,7 @@ func messageFor(user, namespace, kind string, o *unstructured.Unstructured, miss
 	case "RedisExperiment", "RedisExperimentSchedule":
 		subject = "" // a field: TestRefusalsOfExperimentsNameTheField
 	}
-	if need != "patch nodes" {
+	if !anywhere(need) {
 		need += " in namespace " + namespace
 	}
 	if strings.HasPrefix(need, "create jobs") {

@@ -45,7 +45,8 @@ func TestOperatorOutage(t *testing.T) {
 	failed := n.waitFault(over.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 	n.isReverted(done)
 	operators.replicasAre("redis-operator", 2)
-	if want := fmt.Sprintf("Deployment %s/redis-operator has no pods, and had 2", operators.name); !strings.Contains(done.Status.EffectEvidence, want) {
+	want := fmt.Sprintf("Deployment %s/redis-operator has no pods, and had 2", operators.name)
+	if !strings.Contains(done.Status.EffectEvidence, want) {
 		t.Errorf("the evidence is %q, want %q", done.Status.EffectEvidence, want)
 	}
 	if at := failed.Status.InjectedAt; at == nil || at.Before(done.Status.InjectedAt) || done.Status.RevertedAt.Before(at) {

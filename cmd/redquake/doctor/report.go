@@ -156,11 +156,12 @@ func (f *Facts) permitted(kind *declared.Kind, note func(Status, string, ...any)
 			lacks[right.Cluster] = append(lacks[right.Cluster], right.String())
 		}
 	}
-	for _, cluster := range []bool{false, true} {
-		if len(lacks[cluster]) > 0 {
-			note(Missing, "the operator may not %s: bind the role %s%s", strings.Join(lacks[cluster], ", "),
-				rights.Prefix, kind.RoleName(cluster))
-		}
+	if len(lacks[false]) > 0 {
+		note(Missing, "the operator may not %s: bind the role %s%s", strings.Join(lacks[false], ", "),
+			rights.Prefix, kind.RoleName(false))
+	}
+	if len(lacks[true]) > 0 {
+		note(Missing, "the operator may not %s: %s", strings.Join(lacks[true], ", "), kind.Granting())
 	}
 	if unknown {
 		note(Unknown, "not known: what else the operator may do")

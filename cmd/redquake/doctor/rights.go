@@ -52,7 +52,7 @@ func (f *Facts) attributes(right rights.Right) *authorizationv1.ResourceAttribut
 		Resource:    resource,
 		Subresource: subresource,
 	}
-	if !right.Cluster {
+	if !right.Anywhere() {
 		attributes.Namespace = f.Namespace
 	}
 	return attributes

@@ -95,13 +95,16 @@ func keepRecord(s *scope.Fault, until time.Duration) {
 	s.Run.Keep(string(s.Fault.UID), t0-KeepAround, until)
 }
 
-// activeFor returns the time from the injection to the actual or the expected revert; 0 for a fault
-// without a lasting effect.
+// activeFor returns the time from the injection to the actual or the expected revert, of a fault
+// that waits for some of its targets to the injection of the last; 0 for others without a lasting
+// effect.
 func activeFor(s *scope.Fault, now time.Time) time.Duration {
 	status := &s.Fault.Status
 	switch {
-	case !s.Traits.Stays():
+	case !s.Traits.Stays() && !s.Traits.Waits:
 		return 0
+	case !s.Traits.Stays() && s.Seen.InjectedAll:
+		return s.SinceInjection(s.Seen.ActiveAt)
 	case status.RevertedAt != nil:
 		return s.SinceInjection(status.RevertedAt.Time)
 	case s.Seen.InjectedAll:

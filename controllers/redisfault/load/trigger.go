@@ -49,9 +49,12 @@ func (r *Observer) ObserveQuiet(ctx context.Context, s *scope.Fault) error {
 
 // observeOther determines what another fault on the same load means for the baseline.
 func observeOther(s *scope.Fault, f *v1alpha1.RedisFault) {
-	other, start := &f.Status, s.Test.Status.StartTime.Time
+	other, start, traits := &f.Status, s.Test.Status.StartTime.Time, claims.TraitsOf(f)
+	if traits.Apart { // clients notice nothing of it
+		return
+	}
 	over := scope.SettledAt(other)
-	waits := other.InjectedAt == nil && claims.TraitsOf(f).External // nothing is broken yet
+	waits := other.InjectedAt == nil && traits.External // nothing is broken yet
 	if other.StartTime != nil && over == nil && f.DeletionTimestamp == nil && !waits {
 		s.UnderWay = f.Name
 	}

@@ -25,6 +25,7 @@ func TestObserveQuiet(t *testing.T) {
 	type other struct {
 		load               string
 		injected, complete *metav1.MicroTime
+		apart              bool // it takes the operator of the Redis away
 	}
 	cases := map[string]struct {
 		injected *metav1.MicroTime // of the fault itself
@@ -34,31 +35,35 @@ func TestObserveQuiet(t *testing.T) {
 		"alone": {nil, nil, warmUp},
 		"after another": {
 			nil,
-			[]other{{"load", after(10 * time.Second), after(30 * time.Second)}},
+			[]other{{"load", after(10 * time.Second), after(30 * time.Second), false}},
 			30 * time.Second,
 		},
 		"after two": {
 			nil,
 			[]other{
-				{"load", after(40 * time.Second), after(60 * time.Second)},
-				{"load", after(10 * time.Second), after(30 * time.Second)},
+				{"load", after(40 * time.Second), after(60 * time.Second), false},
+				{"load", after(10 * time.Second), after(30 * time.Second), false},
 			},
 			60 * time.Second,
 		},
 		"injected after another was over": {
 			after(45 * time.Second),
-			[]other{{"load", after(10 * time.Second), after(30 * time.Second)}},
+			[]other{{"load", after(10 * time.Second), after(30 * time.Second), false}},
 			30 * time.Second,
 		},
 		"injected before another was": {
 			after(20 * time.Second),
-			[]other{{"load", after(10 * time.Second), after(30 * time.Second)}},
+			[]other{{"load", after(10 * time.Second), after(30 * time.Second), false}},
 			warmUp,
 		},
-		"another still under way":   {nil, []other{{"load", after(10 * time.Second), nil}}, warmUp},
-		"another never injected":    {nil, []other{{"load", nil, after(30 * time.Second)}}, warmUp},
-		"another on another load":   {nil, []other{{"else", after(10 * time.Second), after(30 * time.Second)}}, warmUp},
-		"another of an earlier run": {nil, []other{{"load", after(-time.Hour), after(-50 * time.Minute)}}, warmUp},
+		"another still under way": {nil, []other{{"load", after(10 * time.Second), nil, false}}, warmUp},
+		"another never injected":  {nil, []other{{"load", nil, after(30 * time.Second), false}}, warmUp},
+		"an operator that was away": {
+			nil, []other{{"load", after(10 * time.Second), after(30 * time.Second), true}}, warmUp,
+		},
+		"an operator that is away":  {nil, []other{{"load", after(10 * time.Second), nil, true}}, warmUp},
+		"another on another load":   {nil, []other{{"else", after(10 * time.Second), after(30 * time.Second), false}}, warmUp},
+		"another of an earlier run": {nil, []other{{"load", after(-time.Hour), after(-50 * time.Minute), false}}, warmUp},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +74,9 @@ func TestObserveQuiet(t *testing.T) {
 				}
 				f.Status.LoadTest, f.Status.InjectedAt, f.Status.CompletionTime = o.load, o.injected, o.complete
 				f.Status.LoadStartTime = test.Status.StartTime
+				if o.apart {
+					f.Spec.Action.Type = v1alpha1.FaultOperatorOutage
+				}
 				if o.injected != nil && o.injected.Time.Before(start) {
 					f.Status.LoadStartTime = after(-2 * time.Hour)
 				}
@@ -87,8 +95,7 @@ func TestObserveQuiet(t *testing.T) {
 				t.Fatal(err)
 			}
 			if under := slices.ContainsFunc(c.others, func(o other) bool {
-				return o.load == "load" &&
-					o.complete == nil
+				return o.load == "load" && o.complete == nil && !o.apart
 			}); under != (s.UnderWay != "") {
 				t.Errorf("under way: %q, want %v", s.UnderWay, under)
 			}

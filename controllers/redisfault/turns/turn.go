@@ -167,11 +167,12 @@ func queueUp(s *scope.Fault, wanted lock.Claim) {
 		since = w.Since
 	}
 	s.Fault.Status.Waiting = &v1alpha1.WaitingFault{
-		Since:     since,
-		Pods:      wanted.Pods,
-		Workloads: wanted.Workloads,
-		Whole:     wanted.Whole,
-		Nodes:     wanted.Nodes,
+		Since:      since,
+		Pods:       wanted.Pods,
+		Workloads:  wanted.Workloads,
+		Whole:      wanted.Whole,
+		Nodes:      wanted.Nodes,
+		Deployment: wanted.Deployment,
 	}
 }
 

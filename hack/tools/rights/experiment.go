@@ -137,10 +137,15 @@ func setsSecrets(at string) string {
 // unless a parameter is about that.
 func faultActions(spec, at string) string {
 	kind := "f.spec.?engine.orValue('Native') + ' ' + f.spec.action.type"
-	for _, s := range exceptions() {
+	for _, one := range declared.All {
+		s := exceptionOf(kindOf(&one))
+		if s == nil {
+			continue
+		}
 		kind += fmt.Sprintf(
-			" +\n  (%s && !variables.parameters.exists(p, p.path.startsWith('faults.' + f.name + '.action.%s')) ? ' %s' : '')",
-			s.Holds("f.spec.action"), strings.ToLower(s.Field[0]), s.Value)
+			" +\n  (f.spec.action.type == '%s' && %s &&\n"+
+				"  !variables.parameters.exists(p, p.path.startsWith('faults.' + f.name + '.action.%s')) ? ' %s' : '')",
+			one.Type, s.Holds("f.spec.action"), strings.ToLower(s.Field[0]), s.Word())
 	}
 	return spec + ".?faults.orValue([]).map(f, {'needs': " + at +
 		"faults[' + f.name + ']: type ' + f.spec.action.type + '" + need + ",\n  'kind': " + kind + "})"
@@ -157,7 +162,7 @@ func settingActions(spec, at string) []string {
 		has := fmt.Sprintf("has(s.%s)", one.Member)
 		kind := kindOf(&one)
 		if s := exceptionOf(kind); s != nil {
-			all = append(all, settingAction(spec, at, has+" && "+s.Holds("s"), one.Member, kind+" "+s.Value))
+			all = append(all, settingAction(spec, at, has+" && "+s.Holds("s"), one.Member, kind+" "+s.Word()))
 			has += " && !(" + s.Holds("s") + ")"
 		}
 		all = append(all, settingAction(spec, at, has, one.Member, kind))
@@ -170,17 +175,6 @@ func settingAction(spec, at, condition, field, kind string) string {
 		"%[1]s.matrix.filter(p, p.?settings.orValue([]).exists(s, %[3]s)).map(p, {'kind': '%[5]s', 'needs':\n"+
 			"  %[2]smatrix[' + p.name + '].settings[' + p.settings.filter(s, %[3]s)[0].name + "+
 			"'].%[4]s%[6]s})", spec, at, condition, field, kind, need)
-}
-
-// exceptions are the settings with which kinds need less.
-func exceptions() []rights.Setting {
-	var all []rights.Setting
-	for _, one := range declared.All {
-		if s := exceptionOf(kindOf(&one)); s != nil {
-			all = append(all, *s)
-		}
-	}
-	return all
 }
 
 // exceptionOf is the setting with which a kind needs less; nil = none.
@@ -200,7 +194,7 @@ func actionKinds() []string {
 	all := kinds()
 	for _, kind := range kinds() {
 		if s := exceptionOf(kind); s != nil {
-			all = append(all, kind+" "+s.Value)
+			all = append(all, kind+" "+s.Word())
 		}
 	}
 	return all
@@ -229,7 +223,7 @@ func kindsThatNeed(r rights.Right) []string {
 			}
 			all = append(all, kindOf(&one))
 			if s := exceptionOf(kindOf(&one)); s != nil && right.Unless == nil {
-				all = append(all, kindOf(&one)+" "+s.Value)
+				all = append(all, kindOf(&one)+" "+s.Word())
 			}
 		}
 	}

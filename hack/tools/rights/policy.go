@@ -198,14 +198,14 @@ func ask(r rights.Right) string {
 	if subresource != "" {
 		text += fmt.Sprintf(".subresource('%s')", subresource)
 	}
-	if !r.Cluster {
+	if !r.Anywhere() {
 		text += ".namespace(request.namespace)"
 	}
 	return text + fmt.Sprintf(".check('%s').allowed()", r.Verb)
 }
 
 func text(need rights.Need) string {
-	if need.Cluster {
+	if need.Anywhere() {
 		return "'" + need.String() + "'"
 	}
 	return fmt.Sprintf("'%s in namespace ' + request.namespace", need)

@@ -81,7 +81,10 @@ type Traits struct {
 	Separate bool
 	// one call injects it on a target, without preparations, and has nothing to do with the others:
 	// all are broken at once where spec.allow has AllCopies
-	Together  bool
+	Together bool
+	// a target that may not be hit now is waited for, while the others are hit: what keeps it from that
+	// passes
+	Waits     bool
 	RollsPods bool // injecting or reverting it replaces pods by design
 	// it changes the workload as a whole: its size, its template, or the roles in it
 	Whole  bool
@@ -89,6 +92,8 @@ type Traits struct {
 	// it touches neither the servers nor their workloads, but something beside them: other faults on
 	// them act meanwhile, and it does not matter to it whether a target's pod is still there
 	Apart bool
+	// the Deployment that it scales; its namespace is empty where that is the fault's
+	Deployment types.NamespacedName
 	// what Effect sees of it is exact, and it does not come back by itself: once seen not to be there,
 	// it is lost
 	Exact bool

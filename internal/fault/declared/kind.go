@@ -51,6 +51,17 @@ func (k *Kind) RoleName(cluster bool) string {
 	return "manager-" + k.Name() + "-role"
 }
 
+// Granting is what grants a right on cluster-scoped resources that the kind needs, in words: its own
+// ClusterRole, or a component of the installation.
+func (k *Kind) Granting() string {
+	for _, g := range k.Grants {
+		if g.Cluster && g.Component != "" {
+			return fmt.Sprintf("switch on the component %s of the installation", g.Component)
+		}
+	}
+	return fmt.Sprintf("bind the ClusterRole %s to its ServiceAccount", rights.Prefix+k.RoleName(true))
+}
+
 // On are the grants of the kind's own roles on cluster-scoped resources, or those on the resources
 // of a namespace.
 func (k *Kind) On(cluster bool) []rights.Grant {

@@ -32,9 +32,13 @@ func TestAdvice(t *testing.T) {
 		},
 		// a budget for primaries and one for replicas: each lets one go, and together that is everything
 		"a budget for each role": {
-			[]client.Object{budgetOver("primary", map[string]string{"role": "primary"}, 1), budgetOver("replica", map[string]string{"role": "replica"}, 1)},
+			[]client.Object{
+				budgetOver("primary", map[string]string{"role": "primary"}, 1),
+				budgetOver("replica", map[string]string{"role": "replica"}, 1),
+			},
 			both,
-			all + "keeps one: primary (maxUnavailable 1) selects 1 of them and lets 1 go; replica (maxUnavailable 1) selects 1 of them and lets 1 go",
+			all + "keeps one: primary (maxUnavailable 1) selects 1 of them and lets 1 go; " +
+				"replica (maxUnavailable 1) selects 1 of them and lets 1 go",
 		},
 		"a budget of a shard": {[]client.Object{budgetOver("shard", shard, 1)}, both, ""},
 		"one of two copies":   {nil, both[:1], ""},

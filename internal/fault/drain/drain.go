@@ -75,6 +75,7 @@ func (d drain) Traits() contract.Traits {
 		Silences:   true,
 		WholePod:   true,
 		Together:   true,
+		Waits:      true,
 		Taints:     d.node != "",
 	}
 }
@@ -151,8 +152,12 @@ func (d drain) Inject(
 		return contract.Progress{}, err
 	}
 	if now.Sub(r.Refused.Since.Time) > d.patience {
-		return contract.Progress{}, fmt.Errorf("the eviction of pod %s was refused for %s (spec.action.drain.timeout): %s",
-			target.Pod, d.patience, why)
+		return contract.Progress{}, &problem.Problem{
+			Reason: v1alpha1.ReasonInjectionFailed,
+			Message: fmt.Sprintf("the eviction of pod %s was refused for %s (spec.action.drain.timeout): %s", target.Pod,
+				d.patience, why),
+			Lasting: true,
+		}
 	}
 	return contract.Preparing("the eviction of pod %s is refused: %s", target.Pod, why), nil
 }
@@ -185,7 +190,14 @@ func (d drain) evict(ctx context.Context, target *v1alpha1.FaultTarget) (refused
 	if why := refusedBy(err); why != "" {
 		return why, nil
 	}
-	return "", pods.IgnoreGone(err)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // of the pod, or of its budget
+		gone, failed := pods.Ended(ctx, d.Deps, target)
+		if failed != nil || gone {
+			return "", failed
+		}
+		return fmt.Sprintf("a PodDisruptionBudget has changed meanwhile (%v)", err), nil
+	}
+	return "", err
 }
 
 // refusedBy is why a budget refuses an eviction, as the API server says it; "" if none does.

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -204,6 +206,32 @@ func TestDrainPreflight(t *testing.T) {
 			err = injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "a", UID: "u0", Node: pod.Spec.NodeName})
 			if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, tc.says) {
 				t.Errorf("%+v, want %q", p, tc.says)
+			}
+		})
+	}
+}
+
+// A budget that changes or vanishes while an eviction is asked for is no pod that is gone: it is asked for again.
+func TestBudgetsThatChangeMeanwhile(t *testing.T) {
+	budgets := schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
+	for name, answer := range map[string]error{
+		"changed": apierrors.NewConflict(budgets, "redis", errors.New("it was modified")),
+		"deleted": apierrors.NewNotFound(budgets, "redis"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := pair(t)
+			injector, targets := w.Aimed(Kinds, guard.Choose, draining(nil))
+			w.Hooks.SubResourceCreate = func(context.Context, client.Client, string, client.Object, client.Object,
+				...client.SubResourceCreateOption,
+			) error {
+				return answer
+			}
+			faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])),
+				"a PodDisruptionBudget has changed meanwhile")
+			refuses(w, "")
+			faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])))
+			if got := strings.Join(w.Deleted, " "); got != "u0" {
+				t.Errorf("evicted %q", got)
 			}
 		})
 	}

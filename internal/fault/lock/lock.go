@@ -24,11 +24,13 @@ type Claim struct {
 	Pods      []string
 	Workloads []string // controllers of its pods, such as StatefulSet/redis
 	// it changes the workloads: their size, their template, or the roles in them
-	Whole     bool
-	Nodes     []string             // that it taints
-	Limit     v1alpha1.PolicyLimit // that it waits for; "" = none
-	Load      string               // the load test that it refers to; "" = it has a load of its own
-	KeepsDown bool                 // it ends the replacements of its pods as well
+	Whole bool
+	Nodes []string // that it taints
+	// a Deployment that it scales, as NAMESPACE/NAME; "" = none
+	Deployment string
+	Limit      v1alpha1.PolicyLimit // that it waits for; "" = none
+	Load       string               // the load test that it refers to; "" = it has a load of its own
+	KeepsDown  bool                 // it ends the replacements of its pods as well
 	// it is a setting that is in force: faults on the same load act beside it
 	Beside  bool
 	Changes []string // the settings that it changes, else its type
@@ -72,6 +74,7 @@ func Waiting(f *v1alpha1.RedisFault) (Claim, bool) {
 	c.Workloads = w.Workloads
 	c.Whole = w.Whole
 	c.Nodes = w.Nodes
+	c.Deployment = w.Deployment
 	c.Limit = w.Limit
 	return c, true
 }
@@ -95,6 +98,10 @@ func claimOf(
 	f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string,
 ) Claim {
 	c := named(f)
+	if d := traits.Deployment; d.Name != "" {
+		d.Namespace = cmp.Or(d.Namespace, f.Namespace)
+		c.Deployment = d.String()
+	}
 	if traits.Apart {
 		return c
 	}
@@ -124,6 +131,9 @@ func shared(a, b Claim) string {
 	}
 	if node := common(a.Nodes, b.Nodes); node != "" {
 		return "node " + node
+	}
+	if a.Deployment != "" && a.Deployment == b.Deployment {
+		return "Deployment " + a.Deployment
 	}
 	if a.Fault.Namespace != b.Fault.Namespace {
 		return ""

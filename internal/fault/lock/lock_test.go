@@ -48,8 +48,14 @@ func TestContested(t *testing.T) {
 			c.Fault.Namespace, c.Nodes = "other",
 				[]string{"node-2", "node-1"}
 		}, "node node-1"},
+		{"the same Deployment, from another namespace", func(c *Claim) {
+			c.Fault.Namespace, c.Deployment = "other", "shop/operator"
+		}, "Deployment shop/operator"},
+		{"another Deployment", func(c *Claim) { c.Fault.Namespace, c.Deployment = "other", "other/operator" }, ""},
 	} {
-		first, second := claim("first", func(c *Claim) { c.Nodes = []string{"node-1"} }), claim("second", tc.change)
+		first, second := claim("first", func(c *Claim) {
+			c.Nodes, c.Deployment = []string{"node-1"}, "shop/operator"
+		}), claim("second", tc.change)
 		if got := Contested(first, second); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
@@ -160,5 +166,19 @@ func TestHeldAndWaiting(t *testing.T) {
 	f.Status.Holding = nil
 	if _, held := Held(f, contract.Traits{}); held {
 		t.Error("a reverted fault holds something")
+	}
+}
+
+// A fault apart from the servers claims what it scales and nothing else, by default in its own namespace.
+func TestClaimOfAFaultApart(t *testing.T) {
+	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "away", UID: "away"}}
+	targets := []v1alpha1.FaultTarget{{Pod: "redis-0", Node: "node-1"}}
+	for namespace, want := range map[string]string{"": "shop/operator", "operators": "operators/operator"} {
+		c := Wanted(f, contract.Traits{
+			Apart: true, Deployment: types.NamespacedName{Namespace: namespace, Name: "operator"},
+		}, targets, []string{"StatefulSet/redis"}, epoch)
+		if c.Deployment != want || len(c.Pods)+len(c.Workloads)+len(c.Nodes) > 0 {
+			t.Errorf("%+v, want %s alone", c, want)
+		}
 	}
 }

@@ -6,12 +6,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,37 +62,87 @@ func (r record) String() string {
 
 func (o outage) Traits() contract.Traits {
 	return contract.Traits{
-		Lasts: o.lasts,
-		Exact: true,
-		Apart: true,
+		Lasts:      o.lasts,
+		Exact:      true,
+		Apart:      true,
+		Deployment: types.NamespacedName{Namespace: o.namespace, Name: o.name},
 	}
 }
 
 // Preflight refuses a Deployment that is not there, that has no pods anyway, or that is this
 // operator itself.
 func (o outage) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	const field = "spec.action.operatorOutage.deployment"
-	if err := guard.Unprotected(ctx, o.Live, o.namespace); err != nil {
-		return err
-	}
 	r := record{Namespace: o.namespace, Name: o.name}
-	deployment, err := o.read(ctx, r)
+	err := guard.Unprotected(ctx, o.Live, o.namespace)
+	var deployment *appsv1.Deployment
+	if err == nil {
+		deployment, err = o.read(ctx, r)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return problem.NoTarget("%s: there is no %s", field, r)
 	case apierrors.IsForbidden(err):
-		return problem.Unsupported("%s: this operator may not read %s: bind its role "+
-			"redquake-manager-operatoroutage-role in namespace %s as well", field, r, o.namespace)
+		return problem.Unsupported("%s: Redquake has no rights in namespace %s: bind them there as in that of the "+
+			"fault (%v)", field, o.namespace, err)
 	case err != nil:
 		return err
-	case deployment.Spec.Template.Labels["app.kubernetes.io/name"] == "redquake":
-		return problem.Invalid("%s: %s is Redquake: nobody would be left to revert the fault", field, r)
+	}
+	why := notAnOperator(deployment)
+	if why == "" {
+		why, err = o.ofRedis(ctx, deployment)
+		if err != nil {
+			return err
+		}
+	}
+	if why != "" {
+		return problem.Invalid("%s: %s %s", field, r, why)
 	}
 	r.UID, r.Replicas = string(deployment.UID), replicasOf(deployment)
 	if r.Replicas == 0 {
 		return problem.NotYet("%s: %s has 0 replicas: waiting until it has some", field, r)
 	}
 	return contract.Save(target, r)
+}
+
+const field = "spec.action.operatorOutage.deployment"
+
+// notAnOperator is why a Deployment cannot be that of an operator; "" = it can. Redis and its
+// sentinels are behind guards, which this fault does not ask.
+func notAnOperator(deployment *appsv1.Deployment) string {
+	template := &deployment.Spec.Template
+	if template.Labels["app.kubernetes.io/name"] == "redquake" {
+		return "is Redquake: nobody would be left to revert the fault"
+	}
+	for _, container := range template.Spec.Containers {
+		for _, port := range container.Ports {
+			serves := port.ContainerPort == 6379 || port.ContainerPort == 26379 ||
+				strings.Contains(port.Name, "redis") || strings.Contains(port.Name, "sentinel")
+			if serves {
+				return fmt.Sprintf("serves Redis at port %d: what breaks that is PodKill or PodTemplate, behind their guards",
+					port.ContainerPort)
+			}
+		}
+	}
+	return ""
+}
+
+// ofRedis is why the Deployment is none of an operator as its pods are among those of the target;
+// "" = they are not.
+func (o outage) ofRedis(ctx context.Context, deployment *appsv1.Deployment) (string, error) {
+	if o.namespace != o.Namespace {
+		return "", nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil {
+		return "", err
+	}
+	pods, err := o.LatestPods(ctx)
+	for i := range pods {
+		if selector.Matches(labels.Set(pods[i].Labels)) {
+			return fmt.Sprintf("has pod %s of the target: it is Redis itself", pods[i].Name), nil
+		}
+	}
+	return "", err
 }
 
 // Begun is true of a Deployment without replicas.
@@ -110,6 +163,9 @@ func (o outage) Inject(
 	case 0:
 		return contract.Progress{}, nil
 	case r.Replicas:
+		if err := guard.Unprotected(ctx, o.Live, o.namespace); err != nil { // it may be since
+			return contract.Progress{}, err
+		}
 		return contract.Progress{}, o.scale(ctx, deployment, 0)
 	default:
 		return contract.Progress{}, fmt.Errorf(
@@ -148,7 +204,10 @@ func (o outage) Warnings(target *v1alpha1.FaultTarget) []string {
 
 // ManualRevertCommand scales it back.
 func (o outage) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	r, _, _ := contract.Load[record](target) // without one there is nothing to scale
+	r, recorded, err := contract.Load[record](target)
+	if err != nil || !recorded {
+		return ""
+	}
 	return fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=%d", r.Namespace, r.Name, r.Replicas)
 }
 
@@ -164,8 +223,16 @@ func (o outage) Effect(
 		return contract.NotObserved("%s was deleted or replaced", r)
 	case replicasOf(deployment) > 0:
 		return contract.NotObserved("%s has %d replicas: somebody else has scaled it", r, replicasOf(deployment))
-	case deployment.Status.Replicas > 0:
-		return contract.Inconclusive("%d pods of %s have not ended yet", deployment.Status.Replicas, r)
+	}
+	status := &deployment.Status
+	ending := status.Replicas + ptr.Deref(status.TerminatingReplicas, 0)
+	switch {
+	case status.ObservedGeneration < deployment.Generation:
+		return contract.Inconclusive("the controller of %s has not scaled it yet", r)
+	case ending > 0:
+		return contract.Inconclusive("%d pods of %s have not ended yet", ending, r)
+	case status.TerminatingReplicas == nil: // an older cluster, which does not count them
+		return contract.Confirmed("%s has no pods but such as are ending, and had %d", r, r.Replicas)
 	}
 	return contract.Confirmed("%s has no pods, and had %d", r, r.Replicas)
 }

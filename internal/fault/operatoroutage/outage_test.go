@@ -16,6 +16,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -64,6 +65,18 @@ func TestOutage(t *testing.T) {
 	effect(v1alpha1.EffectInconclusive, "1 pods of Deployment operators/redis-operator have not ended yet")
 	d.Status.Replicas = 0
 	faulttest.Must(t, w.Cluster.Status().Update(t.Context(), d))
+	effect(v1alpha1.EffectConfirmed, "has no pods but such as are ending, and had 1")
+	d.Status.TerminatingReplicas = new(int32(1)) // as newer clusters count them
+	faulttest.Must(t, w.Cluster.Status().Update(t.Context(), d))
+	effect(v1alpha1.EffectInconclusive, "1 pods of Deployment operators/redis-operator have not ended yet")
+	d.Status.TerminatingReplicas = new(int32(0))
+	d.Generation = 2
+	faulttest.Must(t, w.Cluster.Update(t.Context(), d))
+	d.Status.TerminatingReplicas = new(int32(0))
+	faulttest.Must(t, w.Cluster.Status().Update(t.Context(), d))
+	effect(v1alpha1.EffectInconclusive, "has not scaled it yet")
+	d.Status.ObservedGeneration = 2
+	faulttest.Must(t, w.Cluster.Status().Update(t.Context(), d))
 	effect(v1alpha1.EffectConfirmed, "has no pods, and had 1")
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), hit)))
 	if got := *read(t, w).Spec.Replicas; got != 1 {
@@ -104,40 +117,48 @@ func TestScaledSinceTheRecord(t *testing.T) {
 func TestOutagePreflight(t *testing.T) {
 	redquake := operator("u", nil)
 	redquake.Spec.Template.Labels = map[string]string{"app.kubernetes.io/name": "redquake"}
+	sentinels := operator("u", nil)
+	sentinels.Spec.Template.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 26379}}}}
 	for name, tc := range map[string]struct {
 		objects []client.Object
-		denied  bool
+		denied  client.Object // of its kind
 		reason  string
 		says    string
 	}{
 		"no Deployment": {
-			nil, false, v1alpha1.ReasonNoTarget,
+			nil, nil, v1alpha1.ReasonNoTarget,
 			"spec.action.operatorOutage.deployment: there is no Deployment operators/redis-operator",
 		},
 		"no replicas": {
 			[]client.Object{operator("u", new(int32(0)))},
-			false, v1alpha1.ReasonInjectionFailed,
+			nil, v1alpha1.ReasonInjectionFailed,
 			"has 0 replicas: waiting until it has some",
 		},
-		"this operator": {[]client.Object{redquake}, false, v1alpha1.ReasonInvalidSpec, "nobody would be left to revert"},
+		"this operator": {[]client.Object{redquake}, nil, v1alpha1.ReasonInvalidSpec, "nobody would be left to revert"},
 		"a namespace that is protected": {
 			[]client.Object{operator("u", nil), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 				Name: elsewhere, Annotations: map[string]string{v1alpha1.AnnotationProtected: "true"},
 			}}},
-			false, v1alpha1.ReasonProtected, "namespace operators has the annotation",
+			nil, v1alpha1.ReasonProtected, "namespace operators has the annotation",
 		},
 		"a namespace without the right": {
 			[]client.Object{operator("u", nil)},
-			true, v1alpha1.ReasonNotSupported,
-			"bind its role redquake-manager-operatoroutage-role in namespace operators",
+			&appsv1.Deployment{}, v1alpha1.ReasonNotSupported,
+			"Redquake has no rights in namespace operators: bind them there",
 		},
+		"a namespace that cannot be read": {
+			[]client.Object{operator("u", nil)},
+			&corev1.Namespace{}, v1alpha1.ReasonNotSupported,
+			"Redquake has no rights in namespace operators: bind them there",
+		},
+		"sentinels": {[]client.Object{sentinels}, nil, v1alpha1.ReasonInvalidSpec, "serves Redis at port 26379"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t, tc.objects...)
 			w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
 				options ...client.GetOption,
 			) error {
-				if _, is := into.(*appsv1.Deployment); is && tc.denied {
+				if fmt.Sprintf("%T", into) == fmt.Sprintf("%T", tc.denied) {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, key.Name, fmt.Errorf("no right"))
 				}
 				return c.Get(ctx, key, into, options...)
@@ -148,5 +169,24 @@ func TestOutagePreflight(t *testing.T) {
 				t.Errorf("%+v, record %+v", problem, hit.Revert)
 			}
 		})
+	}
+}
+
+// A Deployment whose pods are servers of the target is Redis: its guards would not be asked.
+func TestRedisIsNoOperator(t *testing.T) {
+	d := operator("u", nil)
+	d.Namespace, d.Spec.Selector = faulttest.Namespace, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
+	w := faulttest.NewWorld(t, d)
+	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
+	deps := faulttest.On(w.Of("away"), faulttest.ByPods(map[string]string{"app": "redis"}))
+	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{
+		Type:           v1alpha1.FaultOperatorOutage,
+		OperatorOutage: &v1alpha1.OperatorOutage{Deployment: d.Name},
+	}}, deps)
+	faulttest.Must(t, err)
+	problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0"}))
+	if problem.Reason != v1alpha1.ReasonInvalidSpec ||
+		!strings.Contains(problem.Message, "has pod redis-0 of the target: it is Redis itself") {
+		t.Errorf("%+v", problem)
 	}
 }

@@ -27,7 +27,10 @@ func claimed(uid types.UID) []client.Object {
 
 func claim(uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "data-redis-0", UID: uid, Finalizers: []string{"kubernetes.io/pvc-protection"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: faulttest.Namespace, Name: "data-redis-0", UID: uid,
+			Finalizers: []string{"kubernetes.io/pvc-protection"},
+		},
 	}
 }
 
