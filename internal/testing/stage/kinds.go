@@ -343,7 +343,9 @@ var NativeKinds = []Kind{
 		needs: NeedsNodes,
 		Scene: FleetOf(1, OnClaims),
 		Spec: func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-			spec.Allow = append(spec.Allow, v1alpha1.AllowDataLoss)
+			if !slices.Contains(spec.Allow, v1alpha1.AllowDataLoss) {
+				spec.Allow = append(spec.Allow, v1alpha1.AllowDataLoss)
+			}
 		},
 	},
 	{
