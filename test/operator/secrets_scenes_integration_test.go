@@ -46,7 +46,8 @@ var secretScenes = []secretScene{
 		kinds: slices.Concat(refusedTemplates,
 			onePerKind(stage.KindsThatNeed(stage.NeedsWorkload, stage.NeedsScaling, stage.NeedsReplication))),
 	},
-	{name: "nodes", run: loginAtFleet(1, stage.OnVolume), kinds: onePerKind(stage.KindsThatNeed(stage.NeedsNodes))},
+	{name: "nodes", run: loginAtFleet(1, stage.OnClaims), kinds: onePerKind(stage.KindsThatNeed(stage.NeedsNodes))},
+	{name: "operator", run: loginAtFleet(1, stage.Operated), kinds: onePerKind(stage.KindsThatNeed(stage.NeedsOperator))},
 	{
 		name:  "Chaos Mesh",
 		on:    stage.NewMeshPlace,

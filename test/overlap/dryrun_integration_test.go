@@ -23,7 +23,8 @@ var rehearsals = []overlapping{
 		kinds: stage.KindsThatNeed(stage.NeedsServer, stage.NeedsLoad),
 	},
 	{name: "configuration file", scene: stage.Rewritten, kinds: stage.KindsThatNeed(stage.NeedsFile)},
-	{name: "nodes", scene: stage.FleetOf(1, stage.OnVolume), kinds: stage.KindsThatNeed(stage.NeedsNodes)},
+	{name: "nodes", scene: stage.FleetOf(1, stage.OnClaims), kinds: stage.KindsThatNeed(stage.NeedsNodes)},
+	{name: "operator", scene: stage.FleetOf(1, stage.Operated), kinds: stage.KindsThatNeed(stage.NeedsOperator)},
 	{
 		name:  "replication",
 		scene: stage.FleetOf(3, nil),
