@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	faults "github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/testing/stage"
 )
@@ -19,6 +20,9 @@ func member(d stage.Draw, spec *v1alpha1.RedisFaultSpec) {
 	if d.IntN(4) == 0 {
 		spec.Allow = stage.Pick(d, []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
 			[]v1alpha1.Allowance{v1alpha1.AllowEviction, v1alpha1.AllowTooFewCores}, nil)
+	}
+	if faults.TraitsOf(spec).Empties && d.IntN(8) != 0 { // otherwise it is refused
+		spec.Duration, spec.Allow = nil, []v1alpha1.Allowance{v1alpha1.AllowDataLoss}
 	}
 	if declared.IsExternal(spec) {
 		external(d, spec)
