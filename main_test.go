@@ -116,7 +116,8 @@ func TestHostsOfRequests(t *testing.T) {
 // components that switch these on, and with nothing else.
 func TestFaultsOfComponentsAreApart(t *testing.T) {
 	apart := rightsIn(t, "config/components/node-faults/nodeloss.yaml",
-		"config/components/node-faults/volumeattachdelay.yaml", "config/components/volume-faults/volumeloss.yaml")
+		"config/components/node-faults/volumeattachdelay.yaml", "config/components/node-faults/zoneloss.yaml",
+		"config/components/volume-faults/volumeloss.yaml")
 	others := []string{"config/rbac/cluster_role.yaml", "config/rbac/role.yaml"}
 	byKind, err := filepath.Glob("config/rbac/faults/[^k]*.yaml")
 	if err != nil || len(byKind) < 10 {

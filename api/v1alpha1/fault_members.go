@@ -367,6 +367,17 @@ type NodeLoss struct {
 	Node string `json:"node,omitempty"`
 }
 
+// ZoneLoss simulates the loss of a zone: all its nodes are tainted, the target's pods on them are
+// force-deleted, and the nodes are untainted after spec.duration.
+type ZoneLoss struct {
+	// zone that is lost: the label topology.kubernetes.io/zone of its nodes. It must be named: a fault
+	// never selects a zone.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+}
+
 // Drain evicts the target's pods by the eviction API, as kubectl drain does, so that
 // PodDisruptionBudgets apply: a pod whose eviction they refuse is tried again until they allow it.
 // With spec.allow AllCopies all are evicted at once, and only budgets keep a copy; without it one

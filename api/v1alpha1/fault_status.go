@@ -78,6 +78,13 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Targets []FaultTarget `json:"targets,omitempty"`
 
+	// nodes that it taints, if these are more than those of its targets.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=253
+	Nodes []string `json:"nodes,omitempty"`
+
 	// workloads are the controllers of the pods that the fault acts on, such as StatefulSet/redis.
 	// +optional
 	// +listType=set

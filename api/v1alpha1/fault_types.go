@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FaultType is a type of fault.
-// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;Drain;OperatorOutage;VolumeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
+// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;ZoneLoss;Drain;OperatorOutage;VolumeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
 type FaultType string
 
 // The types.
@@ -36,6 +36,8 @@ const (
 	FaultBackgroundSave FaultType = "BackgroundSave"
 	// FaultNodeLoss taints a node and force-deletes the Redis pods on it.
 	FaultNodeLoss FaultType = "NodeLoss"
+	// FaultZoneLoss taints all nodes of a zone and force-deletes the Redis pods on them.
+	FaultZoneLoss FaultType = "ZoneLoss"
 	// FaultDrain evicts the pod, as far as PodDisruptionBudgets allow.
 	FaultDrain FaultType = "Drain"
 	// FaultVolumeLoss deletes the pod and its claims, with the data.
@@ -65,7 +67,7 @@ const (
 var FaultTypes = []FaultType{
 	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads,
 	FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
-	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultDrain,
+	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultZoneLoss, FaultDrain,
 	FaultOperatorOutage, FaultVolumeLoss, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
 	FaultClockSkew, FaultExternal,
 }
@@ -85,6 +87,7 @@ var FaultTypes = []FaultType{
 // +kubebuilder:validation:XValidation:rule="!has(self.clientKill) || self.type == 'ClientKill'",message="clientKill belongs to type ClientKill: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.backgroundSave) || self.type == 'BackgroundSave'",message="backgroundSave belongs to type BackgroundSave: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NodeLoss') == has(self.nodeLoss)",message="nodeLoss is required with type NodeLoss, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'ZoneLoss') == has(self.zoneLoss)",message="zoneLoss is required with type ZoneLoss, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.drain) || self.type == 'Drain'",message="drain belongs to type Drain: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'OperatorOutage') == has(self.operatorOutage)",message="operatorOutage is required with type OperatorOutage, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkDelay') == has(self.networkDelay)",message="networkDelay is required with type NetworkDelay, and forbidden otherwise"
@@ -111,6 +114,7 @@ type Action struct {
 	// ClientKill: closes the connections of clients, once.
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
 	// NodeLoss: taints a node and force-deletes the Redis pods on it.
+	// ZoneLoss: taints all nodes of a zone and force-deletes the Redis pods on them.
 	// Drain: evicts the pod, as far as PodDisruptionBudgets allow.
 	// OperatorOutage: scales the operator of the Redis to 0.
 	// VolumeLoss: deletes the pod and its claims; the data on them is lost for good.
@@ -182,6 +186,11 @@ type Action struct {
 	// nodeLoss simulates the loss of a node: it is tainted and the Redis pods on it are force-deleted.
 	// +optional
 	NodeLoss *NodeLoss `json:"nodeLoss,omitempty"`
+
+	// zoneLoss simulates the loss of a zone: its nodes are tainted and the Redis pods on them are
+	// force-deleted.
+	// +optional
+	ZoneLoss *ZoneLoss `json:"zoneLoss,omitempty"`
 
 	// drain evicts the pod, as far as PodDisruptionBudgets allow.
 	// +optional
@@ -266,6 +275,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.correlation)",message="packets are drawn independently of each other: leave correlation out, or use engine ChaosMesh",fieldPath=".action.networkLoss.correlation"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave', 'VolumeLoss', 'External'])",message="a fault of type ProcessCrash, Failover, ClientKill, BackgroundSave, VolumeLoss or External does not last: leave duration out",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'VolumeLoss' || (has(self.allow) && 'DataLoss' in self.allow)",message="VolumeLoss deletes data for good: say so by allow [DataLoss]",fieldPath=".allow"
+// +kubebuilder:validation:XValidation:rule="self.action.type != 'ZoneLoss' || !has(self.select.zone)",message="the zone is that of action.zoneLoss: leave zone out",fieldPath=".select.zone"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Drain' || (has(self.action.drain) && has(self.action.drain.node))",message="without drain.node nothing of a Drain lasts: leave duration out",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || (self.select.role == 'Any' && self.select.mode == 'One' && !has(self.select.shard) && !has(self.select.names) && !has(self.select.zone))",message="type External breaks nothing and selects no server: leave select out",fieldPath=".select"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || !has(self.stopIf)",message="type External breaks nothing that could be reverted: leave stopIf out",fieldPath=".stopIf"

@@ -136,7 +136,7 @@ func actedSince(f, of *v1alpha1.RedisFault, own lock.Claim, now time.Time) bool 
 		!status.RevertedAt.After(of.Status.StartTime.Time) || status.RevertedAt.After(now) {
 		return false
 	}
-	other := lock.Wanted(f, TraitsOf(f), status.Targets, status.Workloads, status.StartTime.Time)
+	other := lock.Wanted(f, TraitsOf(f), status.Targets, status.Workloads, status.Nodes, status.StartTime.Time)
 	besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load
 	return !besideIt && lock.Contested(own, other) != ""
 }

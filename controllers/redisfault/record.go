@@ -68,7 +68,7 @@ func (r *Reconciler) recordFresh(ctx context.Context, s *scope.Fault) state.Outc
 	}
 	targets := selected.Targets
 	workloads, warnings := turns.WorkloadsOf(selected, s.Traits)
-	wanted := r.turns().Wanted(s, targets, workloads)
+	wanted := r.turns().Wanted(s, targets, workloads, selected.Nodes)
 	if occupied != nil {
 		return state.Outcome{Problem: turns.WaitBeside(s, wanted, occupied)}
 	}
@@ -100,6 +100,7 @@ func (r *Reconciler) recordFresh(ctx context.Context, s *scope.Fault) state.Outc
 	status.Warnings = fitting(append(warnings, warningsOf(ctx, s, targets)...))
 	status.Target = s.Target.DeepCopy()
 	status.Workloads = workloads
+	status.Nodes = selected.Nodes
 	status.Plan = planOf(s, targets)
 	log.FromContext(ctx).Info("Selected targets", "faultType", s.Fault.Spec.Action.Type, "targets",
 		scope.PodNames(targets))

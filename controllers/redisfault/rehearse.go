@@ -47,7 +47,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope.Fault) state.Outcome
 		if err != nil {
 			return scope.ProblemOf(err)
 		}
-		waits, err := r.wouldWait(ctx, s, r.turns().Wanted(s, targets, workloads))
+		waits, err := r.wouldWait(ctx, s, r.turns().Wanted(s, targets, workloads, selected.Nodes))
 		if err != nil {
 			return scope.ProblemOf(err)
 		}

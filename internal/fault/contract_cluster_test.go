@@ -200,7 +200,8 @@ func (s *stage) create(objects ...client.Object) {
 func (s *stage) createObjects() {
 	s.t.Helper()
 	for _, name := range []string{"node-1", "node-2"} {
-		s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		labels := map[string]string{corev1.LabelTopologyZone: "zone-of-" + name}
+		s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: corev1.NodeStatus{
 			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16")},
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		}})

@@ -71,6 +71,12 @@ var kinds = []kind{
 		third:  itsOwn,
 	},
 	{
+		name:   "ZoneLoss",
+		action: v1alpha1.Action{Type: v1alpha1.FaultZoneLoss, ZoneLoss: &v1alpha1.ZoneLoss{Zone: "zone-of-node-1"}},
+		lasts:  time.Minute,
+		third:  itsOwn,
+	},
+	{
 		name:   "Drain",
 		action: v1alpha1.Action{Type: v1alpha1.FaultDrain},
 	},

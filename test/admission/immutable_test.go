@@ -84,6 +84,7 @@ var actionChanges = map[string]frozenCase{
 	"clientKill":     {`{action: {type: ClientKill}}`, `{action: {clientKill: {type: pubsub}}}`},
 	"backgroundSave": {`{action: {type: BackgroundSave}}`, `{action: {backgroundSave: {kind: AppendOnlyRewrite}}}`},
 	"nodeLoss":       {`{action: {type: NodeLoss, nodeLoss: {node: a}}}`, `{action: {nodeLoss: {node: b}}}`},
+	"zoneLoss":       {`{action: {type: ZoneLoss, zoneLoss: {zone: a}}}`, `{action: {zoneLoss: {zone: b}}}`},
 	"drain":          {`{action: {type: Drain, drain: {node: a}}}`, `{action: {drain: {node: b}}}`},
 	"operatorOutage": {
 		`{action: {type: OperatorOutage, operatorOutage: {deployment: a, namespace: b}}}`,

@@ -81,6 +81,11 @@ var refusedFaults = []refusal{
 		"no operator", `{action: {type: OperatorOutage}}`, "spec.action",
 		"operatorOutage is required with type OperatorOutage",
 	},
+	{"no zone", `{action: {type: ZoneLoss}}`, "spec.action", "zoneLoss is required with type ZoneLoss"},
+	{
+		"two zones", `{select: {zone: b}, action: {type: ZoneLoss, zoneLoss: {zone: a}}}`, "spec.select.zone",
+		"the zone is that of action.zoneLoss",
+	},
 	{"drain with another type", `{action: {drain: {}}}`, "spec.action", "drain belongs to type Drain"},
 	{"external with another type", `{action: {external: {}}}`, "spec.action", "external belongs to type External"},
 	{

@@ -333,7 +333,7 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	t.Parallel()
 	p := operatortest.NewPlace(t)
 	d := stage.Draw{Rand: rand.New(rand.NewPCG(20261121, 1))}
-	objects := acceptedOf(p, d, 360)
+	objects := acceptedOf(p, d, 540)
 	memory := sim.NewAPI(controllers.NewScheme())
 	for _, o := range append([]client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}},

@@ -23,7 +23,7 @@ app.kubernetes.io/component: manager
 {{- define "redquake.faults" -}}
 {{- $list := list "*" -}}
 {{- range $type, $on := .Values.faults -}}
-{{- $taints := has $type (list "NodeLoss" "VolumeAttachDelay") -}}
+{{- $taints := has $type (list "NodeLoss" "VolumeAttachDelay" "ZoneLoss") -}}
 {{- if and $on $taints -}}
 {{- $list = append $list $type -}}
 {{- else if not (or $on $taints (eq $type "VolumeLoss")) -}}

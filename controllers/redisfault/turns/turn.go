@@ -80,13 +80,13 @@ func (r *Turns) ObserveTurn(ctx context.Context, s *scope.Fault) error {
 
 // Wanted is what a fault is about to act on.
 func (r *Turns) Wanted(
-	s *scope.Fault, targets []v1alpha1.FaultTarget, workloads []string,
+	s *scope.Fault, targets []v1alpha1.FaultTarget, workloads, nodes []string,
 ) lock.Claim {
 	since := metav1.NewMicroTime(r.Clock.Now())
 	if w := s.Fault.Status.Waiting; w != nil {
 		since = w.Since
 	}
-	return lock.Wanted(s.Fault, s.Traits, targets, workloads, since.Time)
+	return lock.Wanted(s.Fault, s.Traits, targets, workloads, nodes, since.Time)
 }
 
 // Reconsider returns the outcome of a fault that was refused for good, unless another one has acted

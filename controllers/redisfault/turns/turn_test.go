@@ -74,7 +74,7 @@ func TestRefusalIsReconsidered(t *testing.T) {
 			r := turnsOf(nil,
 				apitest.Paged(fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(objects...).Build()), nil)
 			s := &scope.Fault{Fault: own, Now: selected}
-			wanted := lock.Wanted(own, s.Traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}}, nil, selected)
+			wanted := lock.Wanted(own, s.Traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}}, nil, nil, selected)
 			o := r.Reconsider(t.Context(), s, wanted, state.Outcome{
 				Problem: &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true},
 				Ended:   true,

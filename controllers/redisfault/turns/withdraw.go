@@ -88,6 +88,7 @@ func withdraw(s *scope.Fault) {
 	status.StartTime = nil
 	status.Targets = nil
 	status.Workloads = nil
+	status.Nodes = nil
 	status.Warnings = nil
 	status.LoadStartTime = nil
 	status.Holding = nil

@@ -68,6 +68,8 @@ type Traits struct {
 	// revert may fail
 	Step time.Duration
 	Node string // only servers on this node can be hit; "" = on any
+	// only servers on nodes of this zone can be hit, and all its nodes are tainted; "" = in any
+	Zone string
 	// the server process ends: its pod or its container is another one afterwards
 	EndsServer bool
 	Abrupt     bool // it ends without saving its data

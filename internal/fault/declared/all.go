@@ -108,6 +108,14 @@ var All = []Kind{
 		Grants:    grants{rights.DeletesPods, rights.TaintsNodes},
 	}),
 	native(Kind{
+		Type:      v1alpha1.FaultZoneLoss,
+		Doing:     "Losing the zone of %s",
+		Component: NodeFaults,
+		Moves:     true,
+		Needs:     needs{rights.DeletePods, rights.PatchNodes},
+		Grants:    grants{rights.DeletesPods, rights.TaintsNodes},
+	}),
+	native(Kind{
 		Type:  v1alpha1.FaultDrain,
 		Doing: "Draining %s",
 		Needs: needs{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/target/paging"
 )
 
@@ -101,29 +102,12 @@ func (d drain) Advise(ctx context.Context, targets []v1alpha1.FaultTarget) []str
 			}
 		}
 	}
-	for _, copies := range wholly(targets) {
+	for _, copies := range guard.Wholly(targets) {
 		if why := unprotected(all, copies, evicted); why != "" {
 			said = append(said, why)
 		}
 	}
 	return said
-}
-
-// wholly are the groups of targets that are all copies of their data, each once.
-func wholly(targets []v1alpha1.FaultTarget) [][]string {
-	isTarget := func(pod string) bool {
-		return slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return t.Pod == pod })
-	}
-	var groups [][]string
-	for i := range targets {
-		copies := append([]string{targets[i].Pod}, targets[i].Copies...)
-		slices.Sort(copies)
-		known := slices.ContainsFunc(groups, func(g []string) bool { return slices.Equal(g, copies) })
-		if !known && !slices.ContainsFunc(copies, func(pod string) bool { return !isTarget(pod) }) {
-			groups = append(groups, copies)
-		}
-	}
-	return groups
 }
 
 // unprotected is why no budget keeps one of several pods from being evicted at the same time; "" if

@@ -30,6 +30,7 @@ func Choose(
 type Selection struct {
 	Targets []v1alpha1.FaultTarget
 	Pods    []corev1.Pod // all of the Redis, in whatever state
+	Nodes   []string     // of the zone that is lost, sorted; nil = those of the targets
 }
 
 // Select chooses the targets of a fault behind the guards: a fault in a protected namespace is
@@ -53,6 +54,12 @@ func Select(
 	matching, err := match(ctx, redis, within, traits.Node, spec.Select)
 	if err != nil {
 		return selected, err
+	}
+	if traits.Zone != "" {
+		matching, selected.Nodes, err = inLostZone(ctx, redis, matching, traits.Zone)
+		if err != nil {
+			return selected, err
+		}
 	}
 	selected.Targets, err = take(matching, spec.Select, seed)
 	if err != nil {

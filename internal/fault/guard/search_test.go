@@ -218,7 +218,7 @@ func (h *history) choose(f *attacker) {
 
 // claim is what a fault is about to act on.
 func (h *history) claim(f *attacker, targets []v1alpha1.FaultTarget) lock.Claim {
-	return lock.Wanted(f.RedisFault, f.traits, targets, nil, h.now)
+	return lock.Wanted(f.RedisFault, f.traits, targets, nil, nil, h.now)
 }
 
 // heldBy is what all other faults act on.

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
@@ -218,6 +219,65 @@ func inZone(
 			strings.Join(others, "; "))
 	}
 	return there, nil
+}
+
+// mostNodes is how many nodes of a zone a fault taints at most.
+const mostNodes = 1000
+
+// inLostZone returns the servers on the nodes of a zone, and these nodes.
+func inLostZone(
+	ctx context.Context, redis target.Redis, matching []v1alpha1.FaultTarget, zone string,
+) (there []v1alpha1.FaultTarget, nodes []string, err error) {
+	var page corev1.NodeList
+	err = paging.Each(ctx, redis.Live, &page, func() bool {
+		for i := range page.Items {
+			nodes = append(nodes, page.Items[i].Name)
+		}
+		page.Items = nil
+		return true
+	}, client.MatchingLabels{corev1.LabelTopologyZone: zone})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the nodes of zone %s: %w", zone, err)
+	}
+	const field = "spec.action.zoneLoss.zone"
+	switch n := len(nodes); {
+	case n == 0:
+		return nil, nil, problem.NoTarget("%s: no node has the label %s=%s", field, corev1.LabelTopologyZone, zone)
+	case n > mostNodes:
+		return nil, nil, problem.Unsupported("%s: zone %s has %d nodes, and at most %d can be tainted", field, zone, n,
+			mostNodes)
+	}
+	slices.Sort(nodes)
+	var others []string
+	for _, t := range matching {
+		if slices.Contains(nodes, t.Node) {
+			there = append(there, t)
+		} else {
+			others = append(others, t.Pod+" is on "+t.Node)
+		}
+	}
+	if len(there) == 0 {
+		return nil, nil, problem.NoTarget("%s: no server that matches is in zone %s: %s", field, zone,
+			strings.Join(others, ", "))
+	}
+	return there, nodes, nil
+}
+
+// Wholly returns the groups of targets that are all copies of their data, each once.
+func Wholly(targets []v1alpha1.FaultTarget) [][]string {
+	isTarget := func(pod string) bool {
+		return slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return t.Pod == pod })
+	}
+	var groups [][]string
+	for i := range targets {
+		copies := append([]string{targets[i].Pod}, targets[i].Copies...)
+		slices.Sort(copies)
+		known := slices.ContainsFunc(groups, func(g []string) bool { return slices.Equal(g, copies) })
+		if !known && !slices.ContainsFunc(copies, func(pod string) bool { return !isTarget(pod) }) {
+			groups = append(groups, copies)
+		}
+	}
+	return groups
 }
 
 // take takes as many of the matching servers as the mode says.

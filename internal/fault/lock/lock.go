@@ -43,7 +43,7 @@ func Held(f *v1alpha1.RedisFault, traits contract.Traits) (Claim, bool) {
 	if status.Holding == nil || !*status.Holding || status.StartTime == nil {
 		return Claim{}, false
 	}
-	c := claimOf(f, traits, status.Targets, status.Workloads)
+	c := claimOf(f, traits, status.Targets, status.Workloads, status.Nodes)
 	c.Since = status.StartTime.Time
 	for i := range status.Targets {
 		c.Attempted = c.Attempted || status.Targets[i].Attempts > 0 || status.Targets[i].InjectedAt != nil
@@ -53,10 +53,10 @@ func Held(f *v1alpha1.RedisFault, traits contract.Traits) (Claim, bool) {
 
 // Wanted is the claim of a fault on targets that it does not hold yet.
 func Wanted(
-	f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string,
-	since time.Time,
+	f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget,
+	workloads, nodes []string, since time.Time,
 ) Claim {
-	c := claimOf(f, traits, targets, workloads)
+	c := claimOf(f, traits, targets, workloads, nodes)
 	c.Since = since
 	return c
 }
@@ -95,7 +95,8 @@ func named(f *v1alpha1.RedisFault) Claim {
 }
 
 func claimOf(
-	f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string,
+	f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget,
+	workloads, nodes []string,
 ) Claim {
 	c := named(f)
 	if d := traits.Deployment; d.Name != "" {
@@ -105,7 +106,7 @@ func claimOf(
 	if traits.Apart {
 		return c
 	}
-	c.Workloads, c.Whole = workloads, traits.Whole
+	c.Workloads, c.Whole, c.Nodes = workloads, traits.Whole, slices.Clone(nodes)
 	for i := range targets {
 		c.Pods = append(c.Pods, targets[i].Pod)
 		node := targets[i].Node

@@ -176,7 +176,7 @@ func TestClaimOfAFaultApart(t *testing.T) {
 	for namespace, want := range map[string]string{"": "shop/operator", "operators": "operators/operator"} {
 		c := Wanted(f, contract.Traits{
 			Apart: true, Deployment: types.NamespacedName{Namespace: namespace, Name: "operator"},
-		}, targets, []string{"StatefulSet/redis"}, epoch)
+		}, targets, []string{"StatefulSet/redis"}, nil, epoch)
 		if c.Deployment != want || len(c.Pods)+len(c.Workloads)+len(c.Nodes) > 0 {
 			t.Errorf("%+v, want %s alone", c, want)
 		}

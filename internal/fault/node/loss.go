@@ -1,5 +1,5 @@
-// Package node implements the fault NodeLoss, and the taint by which other faults keep pods off a
-// node as well.
+// Package node implements the faults NodeLoss and ZoneLoss, and the taint by which other faults keep
+// pods off a node as well.
 package node
 
 import (
@@ -20,6 +20,7 @@ import (
 // Kinds are the faults of nodes.
 var Kinds = contract.Kinds{
 	v1alpha1.FaultNodeLoss: newNodeLoss,
+	v1alpha1.FaultZoneLoss: newZoneLoss,
 }
 
 // nodeLoss taints a node and deletes the target's pods on it without grace, as after the removal of

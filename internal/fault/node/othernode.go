@@ -18,11 +18,11 @@ import (
 )
 
 // RequireOtherNode returns a Problem where a pod's replacement could not be scheduled to a node
-// other than the one named. volume, if any, must be reachable there. It checks what rarely changes,
+// other than those named. volume, if any, must be reachable there. It checks what rarely changes,
 // and neither free CPU and memory nor affinities to other pods.
 func RequireOtherNode(
 	ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume,
-	than string,
+	than ...string,
 ) error {
 	var page corev1.NodeList
 	var reasons []string
@@ -30,7 +30,7 @@ func RequireOtherNode(
 	err := paging.Each(ctx, deps.Live, &page, func() bool {
 		for i := range page.Items {
 			node := &page.Items[i]
-			if node.Name == than {
+			if slices.Contains(than, node.Name) {
 				continue
 			}
 			why := unfit(node, pod, volume)
@@ -50,12 +50,21 @@ func RequireOtherNode(
 	}
 	if len(reasons) == 0 {
 		return problem.Unsupported(
-			"there is no node other than %s: the replacement of pod %s could only be scheduled to it", than,
-			pod.Name)
+			"there is no node other than %s: the replacement of pod %s could only be scheduled there",
+			some(than), pod.Name)
 	}
 	slices.Sort(reasons)
 	return problem.Unsupported("the replacement of pod %s can be scheduled to no node but %s: %s",
-		pod.Name, than, strings.Join(reasons, "; "))
+		pod.Name, some(than), strings.Join(reasons, "; "))
+}
+
+// some is a list of nodes, of which a zone may have many.
+func some(nodes []string) string {
+	const most = 8
+	if n := len(nodes); n > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(nodes[:most], ", "), n-most)
+	}
+	return strings.Join(nodes, ", ")
 }
 
 // unfit returns why a node does not accept a pod; "" where it does.

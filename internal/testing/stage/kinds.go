@@ -306,6 +306,18 @@ var NativeKinds = []Kind{
 		},
 	},
 	{
+		Name:   "ZoneLoss",
+		Fault:  v1alpha1.FaultZoneLoss,
+		needs:  NeedsNodes,
+		Scene:  FleetOf(1, OnNodes),
+		gauge:  ofNodes,
+		Spec:   onNodeOfRedis(losesZone),
+		OnNode: losesZone,
+		Wild: func(d Draw, a *v1alpha1.Action) {
+			a.ZoneLoss = &v1alpha1.ZoneLoss{Zone: d.Text("node-1", "gone", "")}
+		},
+	},
+	{
 		Name:  "Drain",
 		Quick: true,
 		Fault: v1alpha1.FaultDrain,
@@ -409,6 +421,9 @@ func TemplatePatch(spec string) *v1alpha1.PodTemplate {
 func plainSpec(*operatortest.Place, *v1alpha1.RedisFaultSpec) {}
 
 func losesNode(a *v1alpha1.Action, node string) { a.NodeLoss = &v1alpha1.NodeLoss{Node: node} }
+
+// losesZone loses the zone of a node, which has its name: see OnNodes.
+func losesZone(a *v1alpha1.Action, node string) { a.ZoneLoss = &v1alpha1.ZoneLoss{Zone: node} }
 
 func drainsNode(a *v1alpha1.Action, node string) { a.Drain = &v1alpha1.Drain{Node: node} }
 

@@ -208,7 +208,10 @@ func RewriteOf(p *operatortest.Place, address string) {
 func OnNodes(f *Fleet, _ *appsv1.StatefulSet) {
 	for _, name := range []string{"a", "b"} {
 		node := f.Namespace + "-" + name
-		cluster.NewNode(f.T, f.Client, node, map[string]string{PlaceLabel: f.Namespace})
+		cluster.NewNode(f.T, f.Client, node, map[string]string{
+			PlaceLabel:               f.Namespace,
+			corev1.LabelTopologyZone: node, // each node is a zone
+		})
 		f.Pods.Nodes = append(f.Pods.Nodes, node)
 	}
 }
