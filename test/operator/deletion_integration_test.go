@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/stage"
 )
@@ -66,11 +67,11 @@ var elsewhere = []struct {
 	},
 	{
 		name:  "active by Chaos Mesh, whose CRD was deleted",
-		on:    stage.NewOwnMeshPlace,
+		on:    meshplace.NewOwn,
 		scene: stage.Meshed(nil),
 		spec:  asks(v1alpha1.FaultClockSkew, stage.ByMeshFor(10*time.Minute, stage.Skews)),
 		lose: func(p *operatortest.Place) {
-			p.MustChange(stage.Uninstall(p.Client, "timechaos.chaos-mesh.org"))
+			p.MustChange(meshplace.Uninstall(p.Client, "timechaos.chaos-mesh.org"))
 		},
 	},
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/record/merged"
+	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/stage"
 )
@@ -87,7 +88,7 @@ func holdsNo(p *operatortest.Place, secret string) {
 		&corev1.NodeList{},
 	}
 	if p.StopMesh != nil {
-		for _, kind := range stage.KindsOfMesh() {
+		for _, kind := range meshplace.Kinds() {
 			lists = append(lists, object.NewList(kind))
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/stage"
@@ -50,7 +51,7 @@ var secretScenes = []secretScene{
 	{name: "operator", run: loginAtFleet(1, stage.Operated), kinds: onePerKind(stage.KindsThatNeed(stage.NeedsOperator))},
 	{
 		name:  "Chaos Mesh",
-		on:    stage.NewMeshPlace,
+		on:    meshplace.New,
 		run:   loginByMesh,
 		kinds: onePerKind(stage.KindsThatNeed(stage.NeedsMesh)),
 	},
@@ -248,7 +249,7 @@ func loginAtFleet(
 
 // loginByMesh is the scene of one server that Chaos Mesh can reach.
 func loginByMesh(p *operatortest.Place, kinds []stage.Kind) {
-	stage.StartMesh(p)
+	meshplace.Start(p)
 	target := stage.RedisPods(operatortest.StartRedis(p, "--requirepass", stage.Planted+"-right").Address())
 	target.Auth = login("password")
 	loadFor(p, &target)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/await"
+	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/stage"
 )
@@ -40,7 +41,7 @@ var rehearsals = []overlapping{
 	},
 	{
 		name:  "chaosmesh",
-		on:    stage.NewMeshPlace,
+		on:    meshplace.New,
 		scene: stage.Meshed(injections),
 		kinds: stage.KindsThatNeed(stage.NeedsMesh),
 	},

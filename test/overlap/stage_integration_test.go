@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/testing/crashtest"
+	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/sim"
@@ -104,20 +105,20 @@ var overlaps = []overlapping{
 		kinds:     slices.Concat(ofNetwork, ofMesh), meets: ofNetwork, across: true,
 	},
 	{
-		name: "chaosmesh", splits: 12, on: stage.NewMeshPlace, scene: withMesh(stage.FleetOf(1, complete)), pairsOnly: true,
+		name: "chaosmesh", splits: 12, on: meshplace.New, scene: withMesh(stage.FleetOf(1, complete)), pairsOnly: true,
 		kinds: slices.Concat(ofMesh, oneServer), meets: ofMesh,
 	},
 	{
-		name: "chaosmesh and replication", splits: 2, on: stage.NewMeshPlace, scene: withMesh(stage.FleetOf(3, complete)),
+		name: "chaosmesh and replication", splits: 2, on: meshplace.New, scene: withMesh(stage.FleetOf(3, complete)),
 		pairsOnly: true,
 		kinds:     slices.Concat(ofMesh, ofScaling, ofReplication), meets: ofMesh, across: true,
 	},
 	{
-		name: "chaosmesh and sentinel", splits: 2, on: stage.NewMeshPlace, scene: withMesh(watchedFleet), pairsOnly: true,
+		name: "chaosmesh and sentinel", splits: 2, on: meshplace.New, scene: withMesh(watchedFleet), pairsOnly: true,
 		kinds: slices.Concat(ofMesh, ofSentinels), meets: ofMesh, across: true,
 	},
 	{
-		name: "chaosmesh and cluster", splits: 4, on: stage.NewMeshPlace, scene: withMesh(stage.ClusterFleetOf(complete)),
+		name: "chaosmesh and cluster", splits: 4, on: meshplace.New, scene: withMesh(stage.ClusterFleetOf(complete)),
 		shard: new(int32(0)), pairsOnly: true,
 		kinds: slices.Concat(ofMesh, ofCluster), meets: ofMesh, across: true,
 	},
@@ -175,7 +176,7 @@ func withKubelet(of func(*operatortest.Place) stage.Scene) func(*operatortest.Pl
 func withMesh(of func(*operatortest.Place) stage.Scene) func(*operatortest.Place) stage.Scene {
 	return func(p *operatortest.Place) stage.Scene {
 		sc := of(p)
-		stage.StartMesh(p)
+		meshplace.Start(p)
 		return sc
 	}
 }

@@ -57,8 +57,18 @@ type Injector interface {
 	ManualRevertCommand(target *v1alpha1.FaultTarget) string
 }
 
+// Place is where a fault acts, beside its targets.
+type Place struct {
+	Node string // only servers on this node can be hit; "" = on any
+	// only servers on nodes of this zone can be hit, and all its nodes are tainted; "" = in any
+	Zone string
+	// the Deployment that it scales; its namespace is empty where that is the fault's
+	Deployment types.NamespacedName
+}
+
 // Traits are the properties of a fault that the controller depends on.
 type Traits struct {
+	Place
 	// how long it stays before it is reverted, counted from when it is complete on all targets; 0 =
 	// nothing stays
 	Lasts time.Duration
@@ -67,9 +77,6 @@ type Traits struct {
 	// how long one step of its revert may take, such as a pod until it is ready; 0 = no longer than a
 	// revert may fail
 	Step time.Duration
-	Node string // only servers on this node can be hit; "" = on any
-	// only servers on nodes of this zone can be hit, and all its nodes are tainted; "" = in any
-	Zone string
 	// the server process ends: its pod or its container is another one afterwards
 	EndsServer bool
 	Abrupt     bool // it ends without saving its data
@@ -94,8 +101,6 @@ type Traits struct {
 	// it touches neither the servers nor their workloads, but something beside them: other faults on
 	// them act meanwhile, and it does not matter to it whether a target's pod is still there
 	Apart bool
-	// the Deployment that it scales; its namespace is empty where that is the fault's
-	Deployment types.NamespacedName
 	// what Effect sees of it is exact, and it does not come back by itself: once seen not to be there,
 	// it is lost
 	Exact bool

@@ -68,7 +68,7 @@ func (d drain) Traits() contract.Traits {
 	return contract.Traits{
 		Lasts:      d.lasts,
 		Takes:      d.patience + time.Minute,
-		Node:       d.node,
+		Place:      contract.Place{Node: d.node},
 		EndsServer: true,
 		Abrupt:     d.grace != nil && *d.grace == 0,
 		NewPod:     true,

@@ -119,7 +119,7 @@ func TestDrainOfANode(t *testing.T) {
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), &targets[0])))
 	w.Tainted("node-1", "")
 	_, err := guard.Choose(t.Context(), faulttest.On(w.Of("lose"), faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
-		draining(&v1alpha1.Drain{Node: "node-9"}), contract.Traits{Node: "node-9"})
+		draining(&v1alpha1.Drain{Node: "node-9"}), contract.Traits{Place: contract.Place{Node: "node-9"}})
 	if p := faulttest.ProblemOf(t, err); !strings.HasPrefix(p.Message, "spec.action.drain.node: no server") {
 		t.Errorf("%+v", p)
 	}

@@ -175,7 +175,7 @@ func TestClaimOfAFaultApart(t *testing.T) {
 	targets := []v1alpha1.FaultTarget{{Pod: "redis-0", Node: "node-1"}}
 	for namespace, want := range map[string]string{"": "shop/operator", "operators": "operators/operator"} {
 		c := Wanted(f, contract.Traits{
-			Apart: true, Deployment: types.NamespacedName{Namespace: namespace, Name: "operator"},
+			Apart: true, Place: contract.Place{Deployment: types.NamespacedName{Namespace: namespace, Name: "operator"}},
 		}, targets, []string{"StatefulSet/redis"}, nil, epoch)
 		if c.Deployment != want || len(c.Pods)+len(c.Workloads)+len(c.Nodes) > 0 {
 			t.Errorf("%+v, want %s alone", c, want)

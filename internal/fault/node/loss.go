@@ -43,7 +43,7 @@ func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 func (n nodeLoss) Traits() contract.Traits {
 	return contract.Traits{
 		Lasts:      n.lasts,
-		Node:       n.name,
+		Place:      contract.Place{Node: n.name},
 		EndsServer: true,
 		Abrupt:     true,
 		NewPod:     true,

@@ -39,7 +39,7 @@ func newZoneLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 func (z zoneLoss) Traits() contract.Traits {
 	return contract.Traits{
 		Lasts:      z.lasts,
-		Zone:       z.zone,
+		Place:      contract.Place{Zone: z.zone},
 		EndsServer: true,
 		Abrupt:     true,
 		NewPod:     true,

@@ -92,12 +92,12 @@ func TestNoSuchZone(t *testing.T) {
 		"nowhere": "spec.action.zoneLoss.zone: no node has the label topology.kubernetes.io/zone=nowhere",
 		"d":       "spec.action.zoneLoss.zone: no server that matches is in zone d: redis-0 is on node-1, redis-1 is on node-3",
 	} {
-		_, err := guard.Choose(t.Context(), redis, losingZone(zone), contract.Traits{Zone: zone})
+		_, err := guard.Choose(t.Context(), redis, losingZone(zone), contract.Traits{Place: contract.Place{Zone: zone}})
 		if p := faulttest.ProblemOf(t, err); p.Message != says {
 			t.Errorf("%s: %+v", zone, p)
 		}
 	}
-	selected, err := guard.Select(t.Context(), redis, losingZone("a"), contract.Traits{Zone: "a"}, nil, nil)
+	selected, err := guard.Select(t.Context(), redis, losingZone("a"), contract.Traits{Place: contract.Place{Zone: "a"}}, nil, nil)
 	if err != nil || strings.Join(selected.Nodes, " ") != "node-1 node-2" {
 		t.Errorf("%v, %v", selected.Nodes, err)
 	}

@@ -62,10 +62,10 @@ func (r record) String() string {
 
 func (o outage) Traits() contract.Traits {
 	return contract.Traits{
-		Lasts:      o.lasts,
-		Exact:      true,
-		Apart:      true,
-		Deployment: types.NamespacedName{Namespace: o.namespace, Name: o.name},
+		Lasts: o.lasts,
+		Exact: true,
+		Apart: true,
+		Place: contract.Place{Deployment: types.NamespacedName{Namespace: o.namespace, Name: o.name}},
 	}
 }
 

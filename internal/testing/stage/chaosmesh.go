@@ -3,28 +3,12 @@
 package stage
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers"
-	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
-	"github.com/redquake/redquake/internal/testing/await"
-	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/crashtest"
-	"github.com/redquake/redquake/internal/testing/meshtest"
+	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
@@ -36,7 +20,7 @@ var meshKinds = []Kind{
 		Quick: true,
 		Fault: v1alpha1.FaultPodKill,
 		needs: NeedsMesh,
-		On:    NewMeshPlace,
+		On:    meshplace.New,
 		Scene: Meshed(PodsDeleted),
 		Spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
@@ -46,7 +30,7 @@ var meshKinds = []Kind{
 		Name:  "NetworkDelay",
 		Fault: v1alpha1.FaultNetworkDelay,
 		needs: NeedsMesh,
-		On:    NewMeshPlace,
+		On:    meshplace.New,
 		Scene: Meshed(nil),
 		Fades: true,
 		Spec:  byMesh(delays),
@@ -55,7 +39,7 @@ var meshKinds = []Kind{
 		Name:  "NetworkLoss by Chaos Mesh",
 		Fault: v1alpha1.FaultNetworkLoss,
 		needs: NeedsMesh,
-		On:    NewMeshPlace,
+		On:    meshplace.New,
 		Scene: Meshed(nil),
 		Fades: true,
 		Spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
@@ -66,7 +50,7 @@ var meshKinds = []Kind{
 		Name:  "NetworkPartition by Chaos Mesh",
 		Fault: v1alpha1.FaultNetworkPartition,
 		needs: NeedsMesh,
-		On:    NewMeshPlace,
+		On:    meshplace.New,
 		Scene: Meshed(nil),
 		Fades: true,
 		Spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
@@ -77,7 +61,7 @@ var meshKinds = []Kind{
 		Name:  "DiskDelay",
 		Fault: v1alpha1.FaultDiskDelay,
 		needs: NeedsMesh,
-		On:    NewMeshPlace,
+		On:    meshplace.New,
 		Scene: Meshed(nil),
 		Fades: true,
 		Spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
@@ -88,7 +72,7 @@ var meshKinds = []Kind{
 		Name:  "CPUStress",
 		Fault: v1alpha1.FaultCPUStress,
 		needs: NeedsMesh,
-		On:    NewMeshPlace,
+		On:    meshplace.New,
 		Scene: Meshed(nil),
 		Fades: true,
 		Spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
@@ -99,7 +83,7 @@ var meshKinds = []Kind{
 		Name:  "ClockSkew",
 		Fault: v1alpha1.FaultClockSkew,
 		needs: NeedsMesh,
-		On:    NewMeshPlace,
+		On:    meshplace.New,
 		Scene: Meshed(nil),
 		Fades: true,
 		Spec:  byMesh(Skews),
@@ -141,160 +125,12 @@ func Meshed(broken func(*operatortest.RedisSet) int) func(*operatortest.Place) S
 	one := Single(broken)
 	return func(p *operatortest.Place) Scene {
 		sc := one(p)
-		StartMesh(p)
+		meshplace.Start(p)
 		return sc
 	}
 }
 
-// meshServer is a second kube-apiserver with Chaos Mesh's kinds, which the first one must not have.
-// It is started on first use and ends with the process.
-var meshServer struct {
-	once sync.Once
-	apiServerOfMesh
-	err error
-}
-
-type apiServerOfMesh struct {
-	env    *envtest.Environment
-	client client.WithWatch
-}
-
-func startMeshServer(crds []string) (apiServerOfMesh, error) {
-	env, err := cluster.StartControlPlane(crds...)
-	if err != nil {
-		return apiServerOfMesh{}, err
-	}
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: controllers.NewScheme()})
-	return apiServerOfMesh{env: env, client: c}, err
-}
-
 // Main is crashtest.Main, and ends the API servers of some kinds, if there are any.
 func Main(m *testing.M) int {
-	return crashtest.Main(m, stopMeshServer, stopNetworkServer)
-}
-
-// stopMeshServer stops it if it was started.
-func stopMeshServer() error {
-	if meshServer.env == nil {
-		return nil
-	}
-	return meshServer.env.Stop()
-}
-
-// NewMeshPlace returns a namespace on the API server with the kinds of Chaos Mesh, which starts
-// with the first of them.
-func NewMeshPlace(t *testing.T) *operatortest.Place {
-	t.Helper()
-	crds := meshtest.CRDs(t)
-	meshServer.once.Do(func() { meshServer.apiServerOfMesh, meshServer.err = startMeshServer(crds) })
-	if meshServer.err != nil {
-		t.Fatal(meshServer.err)
-	}
-	return operatortest.NewPlaceOn(t, meshServer.env.Config, meshServer.client)
-}
-
-// NewOwnMeshPlace starts an API server for this test alone, which may uninstall kinds.
-func NewOwnMeshPlace(t *testing.T) *operatortest.Place {
-	t.Helper()
-	server, err := startMeshServer(meshtest.CRDs(t))
-	if server.env != nil {
-		t.Cleanup(func() {
-			if err := server.env.Stop(); err != nil {
-				t.Errorf("stop the test's API server: %v", err)
-			}
-		})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return operatortest.NewPlaceOn(t, server.env.Config, server.client)
-}
-
-// StartMesh starts the stand-in for Chaos Mesh's controller in a place.
-func StartMesh(p *operatortest.Place) {
-	var lists []client.ObjectList
-	for _, kind := range KindsOfMesh() {
-		lists = append(lists, object.NewList(kind))
-	}
-	p.StopMesh = p.StandIn("Chaos Mesh", p.LookEvery,
-		func(ctx context.Context) error { return syncMesh(ctx, p) },
-		lists...)
-}
-
-// Uninstall deletes a CRD and waits until its kind is no longer served.
-func Uninstall(c client.Client, name string) error {
-	ctx := context.Background()
-	crd := &unstructured.Unstructured{}
-	crd.SetAPIVersion("apiextensions.k8s.io/v1")
-	crd.SetKind("CustomResourceDefinition")
-	crd.SetName(name)
-	if err := c.Delete(ctx, crd); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	return await.Try(ctx, await.Limit, func() error {
-		err := c.Get(ctx, client.ObjectKey{Name: name}, crd)
-		if err == nil {
-			err = fmt.Errorf("CRD %s is still there", name)
-		}
-		return client.IgnoreNotFound(err)
-	})
-}
-
-// syncMesh performs the next step of Chaos Mesh for every object.
-func syncMesh(ctx context.Context, p *operatortest.Place) error {
-	var problems []error
-	for _, kind := range KindsOfMesh() {
-		problems = append(problems, syncMeshKind(ctx, p, kind))
-	}
-	return errors.Join(problems...)
-}
-
-// KindsOfMesh are the kinds of the objects that faults create.
-func KindsOfMesh() []schema.GroupVersionKind {
-	var kinds []schema.GroupVersionKind
-	for _, fault := range []v1alpha1.FaultType{
-		v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay,
-		v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew,
-	} {
-		kind, _ := object.Kind(fault) // the other faults of the network are of NetworkDelay's kind
-		kinds = append(kinds, kind)
-	}
-	return kinds
-}
-
-func syncMeshKind(ctx context.Context, p *operatortest.Place, kind schema.GroupVersionKind) error {
-	children, err := meshtest.Children(ctx, p.Client, kind, p.Namespace)
-	if err != nil {
-		return err
-	}
-	for _, child := range children {
-		name, err := meshtest.PodOf(child, p.Namespace)
-		if err != nil {
-			return err
-		}
-		pod, state := p.Namespace+"/"+name, object.Read(child)
-		switch {
-		case child.GetDeletionTimestamp() != nil && !state.Stopped:
-			meshtest.SetStatus(p.T, child, pod, meshtest.Recovers)
-		case child.GetDeletionTimestamp() != nil:
-			child.SetFinalizers(nil)
-		case controllerutil.AddFinalizer(child, meshtest.Finalizer):
-			meshtest.SetStatus(p.T, child, pod, meshtest.Selected)
-		case !state.Injected:
-			if kind.Kind == "PodChaos" {
-				if err := p.Client.Delete(ctx,
-					&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}},
-					client.GracePeriodSeconds(0)); err != nil {
-					return err
-				}
-			}
-			meshtest.SetStatus(p.T, child, pod, meshtest.Injected)
-		default:
-			continue
-		}
-		if err := p.Client.Update(ctx, child); err != nil {
-			return err
-		}
-	}
-	return nil
+	return crashtest.Main(m, meshplace.Stop, stopNetworkServer)
 }

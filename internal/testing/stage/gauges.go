@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
@@ -71,7 +72,7 @@ func ofDeployments(s *Stage) Gauge {
 // chaosObjects are the objects of Chaos Mesh that nobody has deleted.
 func chaosObjects(p *operatortest.Place) map[string]string {
 	shows := map[string]string{}
-	for _, kind := range KindsOfMesh() {
+	for _, kind := range meshplace.Kinds() {
 		list := object.NewList(kind)
 		if err := p.Client.List(context.Background(), list, client.InNamespace(p.Namespace)); err != nil {
 			shows[kind.Kind] = err.Error()

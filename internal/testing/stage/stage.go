@@ -27,6 +27,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/crashtest"
+	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
@@ -383,7 +384,7 @@ func OrphansOf(p *operatortest.Place, f *v1alpha1.RedisFault) []string {
 		&v1alpha1.RedisLoadTestList{},
 	}
 	if p.StopMesh != nil {
-		for _, kind := range KindsOfMesh() {
+		for _, kind := range meshplace.Kinds() {
 			lists = append(lists, object.NewList(kind))
 		}
 	}
