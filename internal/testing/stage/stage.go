@@ -342,7 +342,9 @@ func clusterShows(p *operatortest.Place) map[string]string {
 			continue
 		}
 		container := pod.Spec.Containers[0]
-		add(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Labels, pod.Annotations,
+		labels := maps.Clone(pod.Labels)
+		delete(labels, corev1.LabelTopologyZone) // the API server's, of the node that it is on
+		add(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, labels, pod.Annotations,
 			container.Args,
 			container.Command, container.Resources)
 	}
