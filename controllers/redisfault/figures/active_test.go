@@ -40,3 +40,25 @@ func TestActiveWindow(t *testing.T) {
 	s.Traits.Lasts = 0
 	expect("nothing that stays", summary.Window{})
 }
+
+// The recovery from a fault that waits for some of its targets is awaited from the last of them on, whenever that is.
+func TestActiveUntilTheLastTarget(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := &scope.Fault{
+		Fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{InjectedAt: new(metav1.NewMicroTime(start))}},
+		Seen:  lifecycle.Fault{Effect: lifecycle.Effect{ActiveAt: start.Add(140 * time.Second)}},
+	}
+	for _, tc := range []struct {
+		waits, all bool
+		want       time.Duration
+	}{
+		{false, true, 0},                 // a kill
+		{true, false, 200 * time.Second}, // some are still to come
+		{true, true, 140 * time.Second},
+	} {
+		s.Traits.Waits, s.Seen.InjectedAll = tc.waits, tc.all
+		if got := activeFor(s, start.Add(200*time.Second)); got != tc.want {
+			t.Errorf("%+v: %s", tc, got)
+		}
+	}
+}

@@ -131,15 +131,18 @@ func (d drain) Inject(
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	ended, err := pods.Ended(ctx, d.Deps, target)
-	if ended || err != nil {
-		return contract.Progress{}, err
+	pod, err := d.Pod(ctx, target.Pod)
+	if err != nil {
+		return contract.Progress{}, pods.IgnoreGone(err)
+	}
+	if string(pod.UID) != target.UID || pod.DeletionTimestamp != nil {
+		return contract.Progress{}, nil
 	}
 	progress, err := d.Prepare(ctx, target)
 	if err != nil || !progress.Complete() {
 		return progress, err
 	}
-	why, err := d.evict(ctx, target)
+	why, err := d.evict(ctx, target, pod)
 	if err != nil || why == "" {
 		return contract.Progress{}, err
 	}
@@ -164,11 +167,9 @@ func (d drain) Inject(
 
 // evict asks the API server to evict the recorded pod, by its UID, and returns why a budget refuses
 // that; "" = it is evicted, or gone.
-func (d drain) evict(ctx context.Context, target *v1alpha1.FaultTarget) (refused string, err error) {
-	pod, err := d.Pod(ctx, target.Pod)
-	if err != nil {
-		return "", pods.IgnoreGone(err)
-	}
+func (d drain) evict(
+	ctx context.Context, target *v1alpha1.FaultTarget, pod *corev1.Pod,
+) (refused string, err error) {
 	found, err := budgetsOf(ctx, d.Deps)
 	if err != nil {
 		return "", err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -62,10 +61,8 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 		return problem.Invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod,
 			target.Node, n.name)
 	}
-	if metav1.GetControllerOf(pod) == nil {
-		return problem.Invalid(
-			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
-			target.Pod)
+	if err := pods.RequireController(pod); err != nil {
+		return err
 	}
 	err = contract.Save(target, pods.ReplacedRecord{
 		Controller: pods.ControllerOf(pod),

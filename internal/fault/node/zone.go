@@ -3,12 +3,10 @@ package node
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	pods "github.com/redquake/redquake/internal/fault/pod"
-	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target/paging"
 )
 
@@ -54,18 +51,8 @@ func (z zoneLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 	if err != nil {
 		return err
 	}
-	if metav1.GetControllerOf(pod) == nil {
-		return problem.Invalid(
-			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
-			target.Pod)
-	}
-	nodes, err := z.nodes(ctx)
-	if err != nil {
+	if err := pods.RequireController(pod); err != nil {
 		return err
-	}
-	if !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == target.Node }) {
-		return problem.Invalid("spec.action.zoneLoss.zone: pod %s is on node %s, which is not in zone %s", target.Pod,
-			target.Node, z.zone)
 	}
 	if err := contract.Save(target, pods.ReplacedRecord{Controller: pods.ControllerOf(pod)}); err != nil {
 		return err
@@ -193,21 +180,24 @@ func (z zoneLoss) Effect(
 	if effect != v1alpha1.EffectConfirmed {
 		return effect, evidence
 	}
-	nodes, err := z.nodes(ctx)
-	if err != nil {
-		return contract.Unseen(err)
-	}
 	found, err := pods.Replacements(ctx, z.Deps, target, record.Controller)
 	if err != nil {
 		return contract.Unseen(err)
 	}
 	for i := range found {
-		if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == found[i].Spec.NodeName }) {
+		if found[i].Spec.NodeName == "" {
+			continue
+		}
+		node, err := Read(ctx, z.Deps, found[i].Spec.NodeName)
+		if err != nil {
+			return contract.Unseen(err)
+		}
+		if node.Labels[corev1.LabelTopologyZone] == z.zone {
 			return contract.NotObserved("the replacement of pod %s was scheduled to node %s of zone %s", target.Pod,
-				found[i].Spec.NodeName, z.zone)
+				node.Name, z.zone)
 		}
 	}
-	return contract.Confirmed("%s; nodes in zone %s: %d", evidence, z.zone, len(nodes))
+	return effect, evidence
 }
 
 // Advise says which data have no copy elsewhere, and which pods could not move to another zone.

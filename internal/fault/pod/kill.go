@@ -13,7 +13,6 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/problem"
 )
 
 // Kinds are the faults of pods.
@@ -57,21 +56,12 @@ func (k Kill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 	if err != nil {
 		return err
 	}
-	if metav1.GetControllerOf(pod) == nil {
-		return problem.Invalid(
-			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
-			target.Pod)
-	}
-	return nil
+	return RequireController(pod)
 }
 
 // Begun is true of a pod that is terminating, deleted or replaced.
 func (k Kill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := k.Pod(ctx, target.Pod)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
+	return Ended(ctx, k.Deps, target)
 }
 
 // Inject deletes the recorded pod, by its UID.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // ReplacedRecord is the record of a pod that is kept down, or lost with its node.
@@ -127,6 +128,16 @@ func ControllerOf(pod *corev1.Pod) Controller {
 		}
 	}
 	return Controller{}
+}
+
+// RequireController returns a Problem where nothing would replace a pod.
+func RequireController(pod *corev1.Pod) error {
+	if metav1.GetControllerOf(pod) == nil {
+		return problem.Invalid(
+			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
+			pod.Name)
+	}
+	return nil
 }
 
 // Unscheduled is the scheduler's message about a pod without a node; "" where there is none.

@@ -10,14 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/node"
 	pods "github.com/redquake/redquake/internal/fault/pod"
-	"github.com/redquake/redquake/internal/problem"
 )
 
 // Kinds are the faults of volumes.
@@ -79,10 +77,8 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	if err != nil {
 		return err
 	}
-	if metav1.GetControllerOf(pod) == nil {
-		return problem.Invalid(
-			"pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment",
-			target.Pod)
+	if err := pods.RequireController(pod); err != nil {
+		return err
 	}
 	held, err := v.heldVolume(ctx, pod, target.Container)
 	if err != nil {
