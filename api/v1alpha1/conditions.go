@@ -164,6 +164,7 @@ const (
 	ReasonLoadTestFailed   = "LoadTestFailed"
 	ReasonLoadTestEnded    = "LoadTestEnded" // the load ended before the fault was injected
 	ReasonNotSteady        = "NotSteady"
+	ReasonNotBeside        = "NotBeside" // a fault in spec.beside did not act in time, or not any more
 	// of the conditions Injected, Reverted and Recovered of a fault that is over without an injection
 	ReasonNotInjected = "NotInjected"
 	// of Reverted: the type of the fault changes nothing that stays, or the operator injects nothing

@@ -13,6 +13,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.matrix.all(p, !has(p.path) || self.matrix.exists_one(q, has(q.path) && (q.path + '.').startsWith(p.path + '.')))",message="two parameters set the same field, or one sets a field within that of another: put them into one parameter",fieldPath=".matrix"
 // +kubebuilder:validation:XValidation:rule="self.matrix.all(p, !has(p.path) || !(p.path + '.').startsWith('faults.') || (has(self.faults) && self.faults.exists(f, p.path.startsWith('faults.' + f.name + '.'))))",message="a path that begins with faults goes on with the name of one of spec.faults, and a field of it, such as faults.kill.action.podKill.gracePeriodSeconds",fieldPath=".matrix"
 // +kubebuilder:validation:XValidation:rule="self.matrix.all(p, !has(p.settings) || p.settings.all(s, !has(s.faults) || s.faults.all(name, has(self.faults) && self.faults.exists(f, f.name == name))))",message="a setting's faults must be names of spec.faults",fieldPath=".matrix"
+// +kubebuilder:validation:XValidation:rule="!has(self.faults) || self.faults.all(f, !has(f.spec.beside) || f.spec.beside.all(name, self.faults.exists(g, g.name == name)))",message="a fault's beside must be names of spec.faults",fieldPath=".faults"
 // +kubebuilder:validation:XValidation:rule="!has(self.compare.figures) || has(self.faults) || !self.compare.figures.exists(f, f in ['recoveryTime', 'lostRequests'])",message="recoveryTime and lostRequests are figures of faults: set faults, or compare others",fieldPath=".compare.figures"
 type RedisExperimentSpec struct {
 	// template is the load test of which every cell is a variant. What a parameter of matrix sets may
@@ -119,6 +120,7 @@ type LoadTestTemplate struct {
 }
 
 // ExperimentFault is a fault of an experiment's runs.
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.beside) || !(self.name in self.spec.beside)",message="a fault cannot act beside itself",fieldPath=".spec.beside"
 type ExperimentFault struct {
 	// name of the fault, for parameters and in names of objects.
 	// +required

@@ -118,7 +118,7 @@ type FaultSelector struct {
 
 // FaultTrigger is when a fault is injected. By default it is injected as soon as the throughput has
 // been steady for 10s.
-// +kubebuilder:validation:XValidation:rule="!(has(self.steadyFor) && has(self.after))",message="set steadyFor or after"
+// +kubebuilder:validation:XValidation:rule="[has(self.steadyFor), has(self.after), has(self.afterBeside)].filter(set, set).size() <= 1",message="set one of steadyFor, after and afterBeside"
 type FaultTrigger struct {
 	// steadyFor is how long the throughput must have been steady, after warm-up, before the injection.
 	// Between 2s and 1h.
@@ -138,9 +138,19 @@ type FaultTrigger struct {
 	// +kubebuilder:validation:Type=string
 	After *metav1.Duration `json:"after,omitempty"`
 
+	// afterBeside is the time to the injection from the instant at which all faults in beside act,
+	// whether the throughput is steady or not. At most 1h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="must be between 0s and 1h"
+	// +kubebuilder:validation:Type=string
+	AfterBeside *metav1.Duration `json:"afterBeside,omitempty"`
+
 	// timeout is how long to wait for a steady throughput, from the end of the load's warm-up. After
 	// it the fault fails as NotSteady. It is also how long, but at least for 30s, the fault waits for
-	// its load test to be created and for a target that can be selected. Between 1s and 24h.
+	// its load test to be created, for a target that can be selected, and until the faults in beside
+	// act. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16

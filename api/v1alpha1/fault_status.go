@@ -58,6 +58,11 @@ type RedisFaultStatus struct {
 	// +optional
 	LoadStartTime *metav1.MicroTime `json:"loadStartTime,omitempty"`
 
+	// besideSince is when the last of the faults in spec.beside began to act. The throughput from then
+	// on is the baseline.
+	// +optional
+	BesideSince *metav1.MicroTime `json:"besideSince,omitempty"`
+
 	// loadTestUID is the UID of the load test of a setting, as it was last seen: after a deletion, a
 	// load test of the same name is another one.
 	// +optional

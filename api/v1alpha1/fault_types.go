@@ -288,6 +288,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.objectives)",message="nothing is measured against a setting: leave objectives out, and set those of the load test",fieldPath=".objectives"
 // +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.stopIf) || (!has(self.stopIf.outage) && !has(self.stopIf.errorRate) && !has(self.stopIf.lostWrites))",message="nothing is measured against a setting: stopIf can have queries only",fieldPath=".stopIf"
 // +kubebuilder:validation:XValidation:rule="!self.setting || self.engine != 'ChaosMesh' || ((!has(self.action.networkDelay) || !has(self.action.networkDelay.peers) || !('Clients' in self.action.networkDelay.peers)) && (!has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || !('Clients' in self.action.networkLoss.peers)))",message="a setting is injected before the load pods exist: set other peers than Clients, or leave peers out",fieldPath=".action"
+// +kubebuilder:validation:XValidation:rule="!has(self.beside) || (!self.setting && self.action.type != 'External')",message="a setting, and a fault of type External, act beside others anyway: leave beside out",fieldPath=".beside"
+// +kubebuilder:validation:XValidation:rule="!has(self.trigger.afterBeside) || has(self.beside)",message="afterBeside counts from when the faults in beside act: set beside, or after",fieldPath=".trigger.afterBeside"
 type RedisFaultSpec struct {
 	// loadTestRef is the load that measures the fault. Without it the fault runs a small open-loop
 	// probe load.
@@ -327,6 +329,22 @@ type RedisFaultSpec struct {
 	// +optional
 	// +kubebuilder:default=false
 	Setting bool `json:"setting,omitempty"`
+
+	// beside are other faults of this namespace, by name, that this one acts beside: it is injected
+	// while they act, although they act on the same servers or change their workload, and is measured
+	// against the throughput beside them. It waits until each of them is complete on all its targets,
+	// at most for trigger.timeout, and fails as NotBeside if one is over before. The guards count what
+	// all of them keep from serving. Two that change the same of a server or a workload are refused.
+	// In an experiment: names of its faults.
+	// Not allowed for settings, which other faults act beside anyway, and with type External.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=46
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Beside []string `json:"beside,omitempty"`
 
 	// duration is how long a lasting fault stays, from the instant at which it is complete on all
 	// targets to its revert. For a setting, the longest time.
@@ -450,12 +468,13 @@ type RedisFaultSpec struct {
 // +kubebuilder:printcolumn:name="WhileActive",type=string,priority=1,JSONPath=`.status.display.whileActive`,description="Changes of throughput and p99 while a fault that lasts was there"
 // +kubebuilder:printcolumn:name="LoadTest",type=string,priority=1,JSONPath=`.status.loadTest`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && self.spec.dryRun == oldSelf.spec.dryRun && self.spec.setting == oldSelf.spec.setting && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.probePods) == has(oldSelf.spec.probePods) && (!has(self.spec.probePods) || self.spec.probePods == oldSelf.spec.probePods) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow) && has(self.spec.stopIf) == has(oldSelf.spec.stopIf) && (!has(self.spec.stopIf) || self.spec.stopIf == oldSelf.spec.stopIf))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && self.spec.dryRun == oldSelf.spec.dryRun && self.spec.setting == oldSelf.spec.setting && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.probePods) == has(oldSelf.spec.probePods) && (!has(self.spec.probePods) || self.spec.probePods == oldSelf.spec.probePods) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow) && has(self.spec.beside) == has(oldSelf.spec.beside) && (!has(self.spec.beside) || self.spec.beside == oldSelf.spec.beside) && has(self.spec.stopIf) == has(oldSelf.spec.stopIf) && (!has(self.spec.stopIf) || self.spec.stopIf == oldSelf.spec.stopIf))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 46 && !self.metadata.name.contains('.')",fieldPath=".metadata",message="the name must be at most 46 characters long and hold no dot: its children's names and labels are made from it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.loadTestRef) || has(self.spec.target)",message="set loadTestRef (the load that measures the fault) or target (a small probe load of its own measures it)",fieldPath=".spec"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.stopIf) || !has(self.spec.stopIf.lostWrites) || has(self.spec.loadTestRef)",message="stopIf.lostWrites needs loadTestRef, a load test with verify.acknowledgedWrites: the probe load of a fault has no ledger",fieldPath=".spec.stopIf"
 // +kubebuilder:validation:XValidation:rule="!self.spec.setting || has(self.spec.loadTestRef)",message="a setting needs loadTestRef: the load test that runs with it, which may be created later",fieldPath=".spec.setting"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.probePods) || !has(self.spec.loadTestRef)",message="probePods are those of the load that a fault without loadTestRef has: set pods of the load test",fieldPath=".spec.probePods"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.beside) || !(self.metadata.name in self.spec.beside)",message="a fault cannot act beside itself",fieldPath=".spec.beside"
 type RedisFault struct {
 	metav1.TypeMeta `json:",inline"`
 

@@ -1067,6 +1067,11 @@ func (in *FaultTrigger) DeepCopyInto(out *FaultTrigger) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.AfterBeside != nil {
+		in, out := &in.AfterBeside, &out.AfterBeside
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	out.Timeout = in.Timeout
 }
 
@@ -2867,6 +2872,11 @@ func (in *RedisFaultSpec) DeepCopyInto(out *RedisFaultSpec) {
 	in.Select.DeepCopyInto(&out.Select)
 	in.Trigger.DeepCopyInto(&out.Trigger)
 	in.Action.DeepCopyInto(&out.Action)
+	if in.Beside != nil {
+		in, out := &in.Beside, &out.Beside
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Duration != nil {
 		in, out := &in.Duration, &out.Duration
 		*out = new(v1.Duration)
@@ -2935,6 +2945,10 @@ func (in *RedisFaultStatus) DeepCopyInto(out *RedisFaultStatus) {
 	}
 	if in.LoadStartTime != nil {
 		in, out := &in.LoadStartTime, &out.LoadStartTime
+		*out = (*in).DeepCopy()
+	}
+	if in.BesideSince != nil {
+		in, out := &in.BesideSince, &out.BesideSince
 		*out = (*in).DeepCopy()
 	}
 	if in.Target != nil {

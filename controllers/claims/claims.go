@@ -184,7 +184,7 @@ func (r Reader) Hits(ctx context.Context, of *v1alpha1.RedisFault) ([]guard.Hit,
 	var hits []guard.Hit
 	for i := range all.Items {
 		if f := &all.Items[i]; f.UID != of.UID {
-			hits = append(hits, guard.HitsOf(f, TraitsOf(f), r.Clock.Now())...)
+			hits = append(hits, guard.HitsOf(f, TraitsOf(f), of, r.Clock.Now())...)
 		}
 	}
 	return hits, nil
@@ -199,7 +199,7 @@ func (r Reader) HitsNow(ctx context.Context, of *v1alpha1.RedisFault) ([]guard.H
 		for i := range page.Items {
 			if f := &page.Items[i]; f.UID != of.UID {
 				acting[f.Name] = true
-				hits = append(hits, guard.HitsOf(f, TraitsOf(f), r.Clock.Now())...)
+				hits = append(hits, guard.HitsOf(f, TraitsOf(f), of, r.Clock.Now())...)
 			}
 		}
 		page.Items = nil // the next page must not be decoded over these
@@ -211,7 +211,7 @@ func (r Reader) HitsNow(ctx context.Context, of *v1alpha1.RedisFault) ([]guard.H
 	cached, err := r.Hits(ctx, of)
 	for _, h := range cached {
 		if !acting[h.Fault] {
-			h.Over = true
+			h.Over, h.Beside = true, false
 			hits = append(hits, h)
 		}
 	}

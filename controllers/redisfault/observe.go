@@ -71,7 +71,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope.
 // may have ended between an injection and the write of the status.
 func (r *Reconciler) observeStaleRecord(ctx context.Context, s *scope.Fault) {
 	s.Seen.Collected = s.Seen.Setting || s.Test != nil && s.Run != nil
-	s.Seen.Taken = !s.Seen.Setting && r.Runs.Taken(s.Run, s.Fault.UID, r.Clock.Now())
+	s.Seen.Taken = !s.Seen.Setting && r.Runs.Taken(s.Run, r.Clock.Now(), s.Fault.UID, s.Partners...)
 	if !s.Seen.Recorded || s.Traits.External || s.Seen.Attempted || s.Seen.Reverting ||
 		r.Clock.Since(s.Seen.RecordedAt) <= lifecycle.StaleRecord {
 		return

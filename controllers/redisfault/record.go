@@ -91,7 +91,7 @@ func (r *Reconciler) recordFresh(ctx context.Context, s *scope.Fault) state.Outc
 	if err := preflight(ctx, s, targets); err != nil {
 		return r.turns().Reconsider(ctx, s, wanted, r.refuse(s, err))
 	}
-	if !s.Seen.Setting && !r.Runs.Claim(s.Run, s.Fault.UID, r.Clock.Now()) {
+	if !s.Seen.Setting && !r.Runs.Claim(s.Run, r.Clock.Now(), s.Fault.UID, s.Partners...) {
 		return state.Outcome{} // another fault on the same load was first
 	}
 	r.observeFrom(ctx, s)
@@ -126,6 +126,9 @@ func setRecord(s *scope.Fault, targets []v1alpha1.FaultTarget, now metav1.MicroT
 	status.Targets = targets
 	status.StartTime = &now
 	status.LoadTest = s.Seen.LoadName
+	if since := s.Seen.ActSince; !since.IsZero() {
+		status.BesideSince = new(metav1.NewMicroTime(since))
+	}
 	if s.Test != nil { // that of a setting may be created later
 		status.LoadStartTime = s.Test.Status.StartTime
 		load.FollowLoad(s)

@@ -36,6 +36,9 @@ func (r *Reconciler) report(
 	}
 	status.ObservedGeneration = s.Fault.Generation
 	timeline.AddOwn(status, s.Fault.Spec.Action.Type, s.Traits.Lasts > 0)
+	for _, other := range s.Meanwhile {
+		timeline.AddBeside(status, other)
+	}
 	if s.PodsRead {
 		timeline.AddPods(status, figures.FollowedPods(s), s.PodsAt)
 	}

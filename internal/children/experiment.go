@@ -83,9 +83,10 @@ func RunFaults(
 		of := &v.Faults[i]
 		f := &v1alpha1.RedisFault{
 			TypeMeta:   faultType,
-			ObjectMeta: ofRun(e, v, slot, RunName(e.Name, slot.Number)+"-"+of.Name, ComponentRun),
+			ObjectMeta: ofRun(e, v, slot, runFaultName(e, slot.Number, of.Name), ComponentRun),
 			Spec:       runnable(&of.Spec),
 		}
+		nameBeside(e, slot.Number, &f.Spec)
 		f.Spec.LoadTestRef = &v1alpha1.LoadTestReference{Name: RunName(e.Name, slot.Number)}
 		// somebody else's load test of that name must not decide which Redis is broken
 		if f.Spec.Target == nil {
@@ -99,6 +100,18 @@ func RunFaults(
 	return all
 }
 
+// runFaultName is the name of a fault of a run.
+func runFaultName(e *v1alpha1.RedisExperiment, number int, name string) string {
+	return RunName(e.Name, number) + "-" + name
+}
+
+// nameBeside replaces the names of an experiment's faults in spec.beside by those of a run's.
+func nameBeside(e *v1alpha1.RedisExperiment, number int, spec *v1alpha1.RedisFaultSpec) {
+	for i, name := range spec.Beside {
+		spec.Beside[i] = runFaultName(e, number, name)
+	}
+}
+
 // runnable is a fault's spec without what is the experiment's.
 func runnable(spec *v1alpha1.RedisFaultSpec) v1alpha1.RedisFaultSpec {
 	s := *spec.DeepCopy()
@@ -108,9 +121,11 @@ func runnable(spec *v1alpha1.RedisFaultSpec) v1alpha1.RedisFaultSpec {
 
 // delayed adds a delay to a trigger.
 func delayed(t *v1alpha1.FaultTrigger, by time.Duration) {
-	if t.After != nil {
-		t.After = &metav1.Duration{Duration: t.After.Duration + by}
-		return
+	for _, length := range []**metav1.Duration{&t.After, &t.AfterBeside} {
+		if *length != nil {
+			*length = &metav1.Duration{Duration: (*length).Duration + by}
+			return
+		}
 	}
 	steady := v1alpha1.DefaultSteadyFor
 	if t.SteadyFor != nil {
@@ -159,6 +174,7 @@ func Checks(e *v1alpha1.RedisExperiment, variants []experiment.Variant) []Check 
 				break
 			}
 			spec := runnable(&v.Faults[j].Spec)
+			nameBeside(e, 1, &spec)
 			if spec.Target == nil {
 				spec.Target = v.Load.Target.DeepCopy()
 			}

@@ -298,6 +298,9 @@ func (v *Variant) check(spec *v1alpha1.RedisExperimentSpec) error {
 		if err := v.clash(&v.Faults[i]); err != nil {
 			return err
 		}
+		if err := v.checkBeside(&v.Faults[i]); err != nil {
+			return err
+		}
 	}
 	for i := range spec.Matrix {
 		of, name, _ := strings.Cut(spec.Matrix[i].Path, ".")
@@ -332,6 +335,20 @@ func (v *Variant) clash(f *v1alpha1.ExperimentFault) error {
 				"spec.faults: %s of cell %s changes %s, which the setting %s=%s of the cell holds: leave one "+
 					"of them out, or name the faults of a setting in settings[].faults",
 				f.Name, v.Name, changes[both], s.Parameter, s.Value)
+		}
+	}
+	return nil
+}
+
+// checkBeside finds a fault that is to act beside one that its cell does not have.
+func (v *Variant) checkBeside(f *v1alpha1.ExperimentFault) error {
+	for _, name := range f.Spec.Beside {
+		if !slices.ContainsFunc(v.Faults, func(g v1alpha1.ExperimentFault) bool {
+			return g.Name == name
+		}) {
+			return problem.Invalid(
+				"spec.faults: %s is to act beside %s, which cell %s does not have: name both in settings[].faults, or none",
+				f.Name, name, v.Name)
 		}
 	}
 	return nil

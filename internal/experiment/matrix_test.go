@@ -291,6 +291,12 @@ func TestImpossibleMatrices(t *testing.T) {
 			"spec.matrix[0].settings[0].faults[0]: spec.faults has no other",
 		},
 		{
+			"beside a fault that the cell does not have",
+			"faults: [{name: kill, spec: {action: {type: PodKill}, beside: [loss]}}, {name: loss, spec: {action: {type: Hang}}}]\n" +
+				"matrix: [{name: a, settings: [{name: x, faults: [kill]}, {name: y}]}]",
+			"spec.faults: kill is to act beside loss, which cell a=x does not have",
+		},
+		{
 			"name of a value", `matrix: [{name: a, path: load.duration, values: ["1 s", 2s]}]`,
 			"spec.matrix[0].valueNames: the value at position 0 cannot be a name",
 		},

@@ -246,6 +246,17 @@ func (o Fault) patience() time.Duration {
 }
 
 func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
+	if d, decided := onPartners(o, now); decided {
+		return d
+	}
+	if o.AfterBeside != nil {
+		if at := o.ActSince.Add(*o.AfterBeside); now.Before(at) {
+			return look(FaultWait, v1alpha1.ReasonWaitingForTime,
+				fmt.Sprintf("spec.trigger.afterBeside: %s after the faults in spec.beside act",
+					*o.AfterBeside), earlier(at, now.Add(FaultPoll)))
+		}
+		return onTurn(o, now)
+	}
 	if o.After != nil {
 		if at := o.LoadStart.Add(*o.After); now.Before(at) {
 			return look(FaultWait, v1alpha1.ReasonWaitingForTime,
@@ -261,6 +272,21 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 		return look(FaultWait, v1alpha1.ReasonWaitingForSteady, o.SteadyWhy, now.Add(FaultPoll))
 	}
 	return onTurn(o, now)
+}
+
+// onPartners decides on a fault while those that it is to act beside do not act. Each of them ends
+// in bounded time; one that does not exist may never come.
+func onPartners(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
+	why := "spec.beside: " + cmp.Or(o.TooLate, o.Missing, o.NotYet)
+	switch {
+	case o.TooLate != "":
+		return act(FaultFail, v1alpha1.ReasonNotBeside, why+because(o.SteadyWhy)), true
+	case o.Missing != "" && !now.Before(o.WarmUntil.Add(o.patience())):
+		return act(FaultFail, v1alpha1.ReasonNotBeside, waitedInVain(why, o.patience())), true
+	case o.Missing != "", o.NotYet != "":
+		return look(FaultWait, v1alpha1.ReasonWaitingForFault, why, now.Add(FaultPoll)), true
+	}
+	return d, false
 }
 
 // onTurn decides on a fault that waits for nothing but others.

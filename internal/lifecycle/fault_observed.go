@@ -69,6 +69,16 @@ type Trigger struct {
 	SteadyWithin time.Duration
 	Steady       bool
 	SteadyWhy    string
+	Partners
+}
+
+// Partners are the faults that a fault is to act beside.
+type Partners struct {
+	ActSince    time.Time      // when the last of them began to act; zero = not all do, or there are none
+	AfterBeside *time.Duration // trigger.afterBeside: counts from then on
+	NotYet      string         // one of them that does not act yet; "" = none
+	Missing     string         // one of them that does not exist; "" = none
+	TooLate     string         // one of them beside which nothing can act any more; "" = none
 }
 
 // Obstacles are what keeps a fault from beginning.

@@ -145,6 +145,27 @@ var waitingDecisions = []faultDecision{
 		o.After = new(30 * time.Second)
 		o.Steady = false
 	}), 30 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
+	{"none to act beside", waitingFault(func(o *Fault) {
+		o.Missing = "there is no RedisFault first"
+	}), 20 * time.Second, FaultWait, v1alpha1.ReasonWaitingForFault, "spec.beside: there is no RedisFault first"},
+	{"still none", waitingFault(func(o *Fault) {
+		o.Missing = "there is no RedisFault first"
+	}), 68 * time.Second, FaultFail, v1alpha1.ReasonNotBeside, "waited 1m0s for that to pass"},
+	{"one that does not act yet, for however long", waitingFault(func(o *Fault) {
+		o.NotYet = "RedisFault first does not act yet"
+	}), time.Hour, FaultWait, v1alpha1.ReasonWaitingForFault, "first does not act yet"},
+	{"one that is over", waitingFault(func(o *Fault) {
+		o.TooLate, o.SteadyWhy = "RedisFault first is over", "varies by 12 %"
+	}), 20 * time.Second, FaultFail, v1alpha1.ReasonNotBeside, "spec.beside: RedisFault first is over: varies by 12 %"},
+	{"not yet time beside it", waitingFault(func(o *Fault) {
+		o.ActSince, o.AfterBeside, o.Steady = at(20*time.Second), new(5*time.Second), false
+	}), 24 * time.Second, FaultWait, v1alpha1.ReasonWaitingForTime, "5s after"},
+	{"time beside it, steady or not", waitingFault(func(o *Fault) {
+		o.ActSince, o.AfterBeside, o.Steady = at(20*time.Second), new(5*time.Second), false
+	}), 25 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
+	{"not steady beside it", waitingFault(func(o *Fault) {
+		o.ActSince, o.Steady, o.SteadyWhy = at(20*time.Second), false, "varies by 12 %"
+	}), 25 * time.Second, FaultWait, v1alpha1.ReasonWaitingForSteady, "12 %"},
 	{"steady", waitingFault(nil), 20 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
 	{"no target was found just now: try again", waitingFault(func(o *Fault) {
 		o.Trouble, o.TroubleSince = &problem.Problem{Reason: v1alpha1.ReasonNoTarget}, at(20*time.Second)

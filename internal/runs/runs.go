@@ -6,6 +6,7 @@ package runs
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -218,28 +219,31 @@ func (r *Registry) Due(run *Run, object types.UID, now time.Time) bool {
 // targets: by then others observe the record.
 const claimFor = 5 * time.Second
 
-// Taken reports whether another fault has claimed a load.
-func (r *Registry) Taken(run *Run, fault types.UID, now time.Time) bool {
+// Taken reports whether another fault has claimed a load, except for those that this one acts
+// beside.
+func (r *Registry) Taken(run *Run, now time.Time, fault types.UID, beside ...types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return run != nil && run.taken(fault, now)
+	return run != nil && run.taken(now, fault, beside)
 }
 
 // Claim permits one fault at a time to record its targets on a load: two that waited for the same
-// steady load would measure each other's effect.
-func (r *Registry) Claim(run *Run, fault types.UID, now time.Time) bool {
+// steady load would measure each other's effect. The claims of those that it acts beside do not
+// count: they have recorded theirs.
+func (r *Registry) Claim(run *Run, now time.Time, fault types.UID, beside ...types.UID) bool {
 	if run == nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if run.taken(fault, now) {
+	if run.taken(now, fault, beside) {
 		return false
 	}
 	run.claimedBy, run.claimedAt = fault, now
 	return true
 }
 
-func (r *Run) taken(fault types.UID, now time.Time) bool {
-	return r.claimedBy != fault && now.Sub(r.claimedAt) < claimFor
+func (r *Run) taken(now time.Time, fault types.UID, beside []types.UID) bool {
+	return r.claimedBy != fault && !slices.Contains(beside, r.claimedBy) &&
+		now.Sub(r.claimedAt) < claimFor
 }

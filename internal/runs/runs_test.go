@@ -41,14 +41,14 @@ func TestStatusIsDuePerObject(t *testing.T) {
 func TestOneFaultAtATimeClaimsALoad(t *testing.T) {
 	r := NewRegistry()
 	run := r.Add("test", t0, nil)
-	if !r.Claim(run, "a", t0) || r.Claim(run, "b", t0.Add(claimFor-1)) || !r.Claim(run, "a", t0.Add(claimFor-1)) ||
-		r.Claim(run, "b", t0.Add(claimFor)) {
+	if !r.Claim(run, t0, "a") || r.Claim(run, t0.Add(claimFor-1), "b") || !r.Claim(run, t0.Add(claimFor-1), "a") ||
+		r.Claim(run, t0.Add(claimFor), "b") {
 		t.Error("want only the first fault to claim the load while it renews its claim")
 	}
-	if !r.Claim(run, "b", t0.Add(2*claimFor-1)) {
+	if !r.Claim(run, t0.Add(2*claimFor-1), "b") {
 		t.Error("a claim that was not renewed is still valid")
 	}
-	if r.Claim(nil, "a", t0) {
+	if r.Claim(nil, t0, "a") {
 		t.Error("the claim of a missing load succeeded")
 	}
 }

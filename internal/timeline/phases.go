@@ -21,8 +21,8 @@ var (
 	stamped   = []string{Created, Scheduled, Started, Ready, Exited, OOMKilled}
 	byClients = []string{FirstError, durations.Serves, FirstSuccess, Recovered}
 	// the fault itself, or unknown
-	withoutSource = []string{durations.Unexplained, Reverted, Active, Marked}
-	noPhase       = []string{Injected, Marked, Active, EffectLost}
+	withoutSource = []string{durations.Unexplained, Reverted, Active, Marked, InjectedBeside}
+	noPhase       = []string{Injected, InjectedBeside, Marked, Active, EffectLost}
 )
 
 // Phases divides a recovery at the first event of each kind in the timeline.

@@ -24,9 +24,10 @@ import (
 // Events of a timeline, in their usual order after the kill of a pod.
 const (
 	Injected         = "Injected"
-	Marked           = "Marked"     // something else broke Redis: t0 of type External
-	Active           = "Active"     // an injection of several steps is complete
-	EffectLost       = "EffectLost" // something else reverted the fault
+	Marked           = "Marked"         // something else broke Redis: t0 of type External
+	Active           = "Active"         // an injection of several steps is complete
+	EffectLost       = "EffectLost"     // something else reverted the fault
+	InjectedBeside   = "InjectedBeside" // another fault on the same load acts meanwhile
 	Reverted         = "Reverted"
 	StopConditionMet = "StopConditionMet"
 	Terminating      = "PodTerminating"
@@ -76,6 +77,20 @@ func AddOwn(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts 
 			Append(status, t.RevertedAt.Time, Reverted, t.Pod, "")
 		}
 	}
+}
+
+// AddBeside adds that another fault on the same load acts meanwhile: the figures contain what that
+// does.
+func AddBeside(status *v1alpha1.RedisFaultStatus, other *v1alpha1.RedisFault) {
+	if status.InjectedAt == nil {
+		return
+	}
+	at, message := other.Status.InjectedAt.Time, string(other.Spec.Action.Type)
+	if before := status.InjectedAt.Sub(at); before > 0 {
+		at = status.InjectedAt.Time
+		message = fmt.Sprintf("%s, injected %s before this fault", message, format.Duration(before))
+	}
+	Append(status, at, InjectedBeside, "RedisFault "+other.Name, message)
 }
 
 func addTargetEvents(

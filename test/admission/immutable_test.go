@@ -40,6 +40,7 @@ var changes = map[string]struct {
 		"recoveryDeadline": {`{}`, `{recoveryDeadline: 1m}`},
 		"objectives":       {`{}`, `{objectives: {maxOutage: 5s}}`},
 		"stopIf":           {`{}`, `{stopIf: {outage: 5s}}`},
+		"beside":           {`{}`, `{beside: [other]}`},
 		"allow":            {`{}`, `{allow: [AllCopies]}`},
 		"dryRun":           {`{}`, `{dryRun: true}`},
 		"setting":          {`{action: {type: Config, config: {parameters: {hz: "10"}}}}`, `{setting: true}`},

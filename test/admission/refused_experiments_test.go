@@ -239,6 +239,14 @@ var refusedExperiments = []refusal{
 		"spec.faults[0].spec", "settings of the servers are values of matrix",
 	},
 	{
+		"a fault beside itself", `{faults: [{name: kill, spec: {beside: [kill], action: {type: PodKill}}}]}`,
+		"spec.faults[0].spec.beside", "cannot act beside itself",
+	},
+	{
+		"a fault beside a stranger", `{faults: [{name: kill, spec: {beside: [loss], action: {type: PodKill}}}]}`,
+		"spec.faults", "a fault's beside must be names of spec.faults",
+	},
+	{
 		"a suspended fault", `{faults: [{name: kill, spec: {suspend: true, action: {type: PodKill}}}]}`,
 		"spec.faults[0].spec", ownSwitch,
 	},

@@ -54,6 +54,11 @@ func TestNameTooLong(t *testing.T) {
 	}
 }
 
+func TestBesideItself(t *testing.T) {
+	o := object(t, "RedisFault", "alone", `{beside: [other, alone]}`)
+	expectRefusal(t, strict.Create(t.Context(), o, client.DryRunAll), "spec.beside", "a fault cannot act beside itself")
+}
+
 func expectRefusal(t *testing.T, err error, field, why string) {
 	t.Helper()
 	switch {

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,10 @@ func (r *Observer) ObserveQuiet(ctx context.Context, s *scope.Fault) error {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	figures.ObserveLosses(s, all.Items)
+	observePartners(s, all.Items)
+	if since := besideSince(s); !since.IsZero() { // what they do is a part of the baseline
+		s.QuietFrom = max(s.QuietFrom, since.Sub(s.Test.Status.StartTime.Time))
+	}
 	for i := range all.Items {
 		other := &all.Items[i]
 		if other.UID != s.Fault.UID && !other.Spec.Setting &&
@@ -50,12 +55,16 @@ func (r *Observer) ObserveQuiet(ctx context.Context, s *scope.Fault) error {
 // observeOther determines what another fault on the same load means for the baseline.
 func observeOther(s *scope.Fault, f *v1alpha1.RedisFault) {
 	other, start, traits := &f.Status, s.Test.Status.StartTime.Time, claims.TraitsOf(f)
+	if scope.Met(&s.Fault.Status, other) {
+		s.Meanwhile = append(s.Meanwhile, f)
+	}
 	if traits.Apart { // clients notice nothing of it
 		return
 	}
 	over := scope.SettledAt(other)
 	waits := other.InjectedAt == nil && traits.External // nothing is broken yet
-	if other.StartTime != nil && over == nil && f.DeletionTimestamp == nil && !waits {
+	if other.StartTime != nil && over == nil && f.DeletionTimestamp == nil && !waits &&
+		!slices.Contains(s.Fault.Spec.Beside, f.Name) {
 		s.UnderWay = f.Name
 	}
 	s.Others = append(s.Others, scope.WindowsOf(other, start)...)

@@ -95,3 +95,15 @@ func SettledAt(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
 	}
 	return status.CompletionTime
 }
+
+// Met reports whether two faults on a load acted, or the load recovered from them, at the same
+// time: the figures of each contain what the other one did.
+func Met(a, b *v1alpha1.RedisFaultStatus) bool {
+	if a.InjectedAt == nil || b.InjectedAt == nil {
+		return false
+	}
+	before := func(over *metav1.MicroTime, at *metav1.MicroTime) bool {
+		return over != nil && !at.Before(over)
+	}
+	return !before(SettledAt(a), b.InjectedAt) && !before(SettledAt(b), a.InjectedAt)
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -50,9 +51,7 @@ type Fault struct {
 	Reverter *faultrun.Reverter
 	Traits   contract.Traits // of Injector
 	Limits   []lock.Limit    // of the cluster's policy, before the record
-	// name of another fault on the same load that is recorded and not settled
-	UnderWay string
-	Others   []summary.Window // when other faults explain what the load shows, from its start
+	Neighbours
 	// of External: the instant at which something else broke Redis; nil = not known yet, or stored
 	Marked *Mark
 	// earliest begin of a baseline, from the start of the load; 0 before the start
@@ -63,6 +62,16 @@ type Fault struct {
 	RolesOpen string
 	Now       time.Time // when everything was read
 	Seen      lifecycle.Fault
+}
+
+// Neighbours are the other faults on the same load.
+type Neighbours struct {
+	// name of one that is recorded and not settled, and that the fault is not to act beside
+	UnderWay string
+	Others   []summary.Window // when they explain what the load shows, from its start
+	// those that acted, or from which the load recovered, within the fault's own time
+	Meanwhile []*v1alpha1.RedisFault
+	Partners  []types.UID // those in spec.beside that act
 }
 
 // Figures are what was measured of a fault so far.

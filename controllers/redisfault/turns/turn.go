@@ -35,14 +35,14 @@ type Turns struct {
 // faults are recorded. At least one of them sees the other, as that read comes after its own
 // record, and one yields.
 
-// ClashWith is why a fault can never act beside the settings of its load that are in force; nil if
-// it can.
+// ClashWith is why a fault can never act beside the settings of its load that are in force, and
+// those that it names in spec.beside; nil if it can.
 func ClashWith(wanted lock.Claim, held []lock.Claim) *problem.Problem {
 	for _, other := range held {
 		if why := lock.Clash(wanted, other); why != "" {
 			return &problem.Problem{
 				Reason:  v1alpha1.ReasonInvalidSpec,
-				Message: "spec.action: " + why,
+				Message: why,
 				Lasting: true,
 			}
 		}

@@ -57,6 +57,7 @@ func TestCopiesBesideTheTarget(t *testing.T) {
 	}
 	pairOf := []Hit{{Pod: "replicas-0", Address: replicasAt, Fault: "keep", Copies: []string{"master-0"}}}
 	over := []Hit{{Pod: "replicas-0", Address: replicasAt, Fault: "keep", Copies: []string{"master-0"}, Over: true}}
+	beside := []Hit{{Pod: "replicas-0", Address: replicasAt, Fault: "keep", Copies: []string{"master-0"}, Beside: true}}
 	for name, tc := range map[string]struct {
 		replicas []string
 		on       string // which StatefulSet is hit
@@ -64,6 +65,7 @@ func TestCopiesBesideTheTarget(t *testing.T) {
 		others   []Hit
 		refused  string // "" = it is allowed
 		by       []string
+		lasting  bool // nothing is waited for
 	}{
 		"the primary":         {replicas: []string{"replicas-0"}, on: "master"},
 		"the only replica":    {replicas: []string{"replicas-0"}, on: "replicas"},
@@ -116,6 +118,39 @@ func TestCopiesBesideTheTarget(t *testing.T) {
 			change:   func(w *faulttest.World) { gone(w); listed(w, "10.0.0.3:6379") },
 			others:   pairOf,
 		},
+		"the primary, beside a fault that mutes the replica": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			others:   beside,
+			refused:  "RedisFault keep holds replicas-0",
+			lasting:  true,
+		},
+		"the primary, beside a fault that has ended it": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			change:   gone,
+			others:   beside,
+			refused:  "RedisFault keep holds replicas-0",
+			lasting:  true,
+		},
+		"the primary, beside a fault that mutes one of two": {
+			replicas: []string{"replicas-0", "replicas-1"}, on: "master", others: beside,
+		},
+		"the primary, beside a fault on one of two, and another one holds the other": {
+			replicas: []string{"replicas-0", "replicas-1"},
+			on:       "master",
+			others:   append(slices.Clone(beside), Hit{Pod: "replicas-1", Fault: "third"}),
+			refused:  "RedisFault third holds replicas-1",
+			by:       []string{"third"},
+		},
+		"the primary, beside a fault that mutes it": {
+			replicas: []string{"replicas-0"},
+			on:       "master",
+			change:   func(w *faulttest.World) { w.Servers.Kill(masterAt) },
+			others: []Hit{{
+				Pod: "master-0", UID: "m0", Address: masterAt, Fault: "keep", Beside: true, Role: v1alpha1.RolePrimary,
+			}},
+		},
 		"the replica, another fault holds the primary": {
 			replicas: []string{"replicas-0"},
 			on:       "replicas",
@@ -148,7 +183,7 @@ func TestCopiesBesideTheTarget(t *testing.T) {
 			_, err := Select(t.Context(), of(w, tc.on), spec, contract.Traits{Silences: true, EndsServer: true}, nil, tc.others)
 			refusedFor(t, err, tc.refused)
 			occupied, is := errors.AsType[*Occupied](err)
-			if is != (tc.refused != "" && tc.others != nil) || is && !slices.Equal(occupied.By, tc.by) {
+			if is != (tc.refused != "" && tc.others != nil && !tc.lasting) || is && !slices.Equal(occupied.By, tc.by) {
 				t.Errorf("%v: occupied %v, want by %v", err, is, tc.by)
 			}
 		})
@@ -284,7 +319,7 @@ func TestHitsOf(t *testing.T) {
 		"never injected":            {fault(func(*v1alpha1.RedisFaultStatus) {}), kills, ""},
 	} {
 		got := ""
-		for _, h := range HitsOf(tc.fault, tc.traits, now.Time) {
+		for _, h := range HitsOf(tc.fault, tc.traits, &v1alpha1.RedisFault{}, now.Time) {
 			got = map[bool]string{true: "over", false: "holds"}[h.Over]
 		}
 		if got != tc.want {

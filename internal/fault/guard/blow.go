@@ -17,6 +17,20 @@ type Hit struct {
 	// it does not keep the server from serving any more: whether the copy is in sync again has to be
 	// seen
 	Over bool
+	// the fault that is judged acts beside it: the server is missed, and not waited for
+	Beside bool
+	// what the server was when the fault selected it
+	UID, RunID string
+	Role       v1alpha1.RedisRole
+}
+
+// by is the fault that has to be waited for until the server serves again; "" = none, as the fault
+// that is judged acts beside it.
+func (h *Hit) by() string {
+	if h.Beside {
+		return ""
+	}
+	return h.Fault
 }
 
 // is reports whether the hit is one of a server, which is known by its pod, else by its address.
@@ -24,13 +38,28 @@ func (h *Hit) is(pod, address string) bool {
 	return h.Pod == pod || address != "" && h.Address == address
 }
 
+// silencedBeside returns what is known of a server that does not answer, as a fault holds it beside
+// which the fault that is judged acts; nil where that is not the reason.
+func silencedBeside(s *target.Server, others []Hit) *Hit {
+	if s.Err == nil {
+		return nil
+	}
+	i := slices.IndexFunc(others, func(h Hit) bool {
+		return h.Beside && h.Pod == s.Pod.Name && h.UID == string(s.Pod.UID)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &others[i]
+}
+
 // remembered is how long a copy that a fault has hit is missed where it does not show: its server
 // may still be starting.
 const remembered = 10 * time.Minute
 
 // HitsOf returns the pods that a fault has hit or will hit, and that are not known to have
-// recovered.
-func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, now time.Time) []Hit {
+// recovered, for the fault that is judged.
+func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, judged *v1alpha1.RedisFault, now time.Time) []Hit {
 	status := &f.Status
 	holds := status.Holding != nil && *status.Holding
 	recent := holds || status.RevertedAt != nil && now.Sub(status.RevertedAt.Time) < remembered
@@ -49,6 +78,10 @@ func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, now time.Time) []Hit
 				Fault:   f.Name,
 				Copies:  t.Copies,
 				Over:    !silenced,
+				Beside:  silenced && slices.Contains(judged.Spec.Beside, f.Name),
+				UID:     t.UID,
+				RunID:   t.RunID,
+				Role:    t.Role,
 			})
 		}
 	}
@@ -71,9 +104,19 @@ type blow struct {
 	now    []string
 	before []Hit // by this fault
 	others []Hit
-	passed bool // the other faults are taken for over, and what they hit for well
-	// this fault has hit a primary: replicas that have lost theirs are no worse than before
+	// the other faults are taken for over, and what they hit for well, except for those beside which
+	// this one acts
+	passed bool
+	// this fault has hit a primary, or one beside which it acts: replicas that have lost theirs are no
+	// worse than before
 	lostPrimary bool
+}
+
+func newBlow(others []Hit) *blow {
+	return &blow{
+		others:      others,
+		lostPrimary: slices.ContainsFunc(others, func(h Hit) bool { return h.Beside && h.Role == v1alpha1.RolePrimary }),
+	}
 }
 
 // add adds a target that is hit already. One whose process has been replaced since counts by what
@@ -110,7 +153,7 @@ func (b *blow) kept(pod, address string) reason {
 	if i := slices.IndexFunc(b.others, is); i >= 0 {
 		return reason{
 			text: "RedisFault " + b.others[i].Fault + " holds " + b.others[i].Pod,
-			by:   b.others[i].Fault,
+			by:   b.others[i].by(),
 		}
 	}
 	return reason{}
@@ -121,7 +164,7 @@ func (b *blow) hitByOthers(pod, address string) bool {
 	return slices.ContainsFunc(b.others, func(h Hit) bool { return h.is(pod, address) })
 }
 
-// later is the same blow after the other faults.
+// later is the same blow after the other faults, except for those beside which this one acts.
 func (b *blow) later() *blow {
 	then := *b
 	then.passed = true

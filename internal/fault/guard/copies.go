@@ -50,7 +50,7 @@ func tollOf(d *target.Data, b *blow) toll {
 			}
 			gone, again = append(gone, h.Pod), true
 			t.known++
-			if b.passed && h.Fault != "" {
+			if b.passed && h.by() != "" {
 				t.spare++
 				continue
 			}
@@ -70,7 +70,7 @@ func missed(h Hit) reason {
 			text: fmt.Sprintf("%s, which RedisFault %s has hit, is not in sync again", h.Pod, h.Fault),
 		}
 	}
-	return reason{text: fmt.Sprintf("RedisFault %s holds %s", h.Fault, h.Pod), by: h.Fault}
+	return reason{text: fmt.Sprintf("RedisFault %s holds %s", h.Fault, h.Pod), by: h.by()}
 }
 
 // count counts one copy. served tells that the primary answers.

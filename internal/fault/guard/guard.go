@@ -51,7 +51,7 @@ func Select(
 	if err != nil {
 		return selected, err
 	}
-	matching, err := match(ctx, redis, within, traits.Node, spec.Select)
+	matching, err := match(ctx, redis, within, traits.Node, spec.Select, others)
 	if err != nil {
 		return selected, err
 	}
@@ -65,7 +65,7 @@ func Select(
 	if err != nil {
 		return selected, err
 	}
-	b := &blow{others: others}
+	b := newBlow(others)
 	for i := range selected.Targets {
 		b.now = append(b.now, selected.Targets[i].Pod)
 	}
@@ -101,7 +101,7 @@ func CheckTogether(
 	if err != nil {
 		return err
 	}
-	b := &blow{others: others}
+	b := newBlow(others)
 	for _, t := range hit {
 		at := slices.IndexFunc(census.Servers, func(s target.Server) bool {
 			return s.Pod.Name == t.Pod && string(s.Pod.UID) == t.UID
@@ -109,8 +109,11 @@ func CheckTogether(
 		if at < 0 {
 			continue
 		}
-		if err := keptRole(&census.Servers[at], spec.Select.Role, t.Role); err != nil {
-			return err
+		found := &census.Servers[at]
+		if silencedBeside(found, others) == nil {
+			if err := keptRole(found, spec.Select.Role, t.Role); err != nil {
+				return err
+			}
 		}
 		b.now = append(b.now, t.Pod)
 	}
@@ -137,7 +140,9 @@ func CheckAlso(
 	if err != nil {
 		return err
 	}
-	return tooWideOn(ctx, redis, &census, spec, traits, &blow{now: pods, others: others}, targets)
+	b := newBlow(others)
+	b.now = pods
+	return tooWideOn(ctx, redis, &census, spec, traits, b, targets)
 }
 
 // tooWideOn is why a blow is too wide after what has hit the other targets.

@@ -153,7 +153,12 @@ func (h *history) newAttacker(n int, apps []string) *attacker {
 		Mode: []v1alpha1.SelectMode{v1alpha1.SelectOne, v1alpha1.SelectOne, v1alpha1.SelectAll}[h.random.IntN(3)],
 		Pick: v1alpha1.PickRandom,
 	}
-	return &attacker{RedisFault: f, traits: kinds[h.random.IntN(len(kinds))], app: apps[h.random.IntN(len(apps))]}
+	if n > 0 && h.random.IntN(2) == 0 {
+		f.Spec.Beside = []string{fmt.Sprintf("f%d", h.random.IntN(n))}
+	}
+	kind := h.random.IntN(len(kinds))
+	f.Spec.Action.Type = v1alpha1.FaultType(fmt.Sprint("kind ", kind))
+	return &attacker{RedisFault: f, traits: kinds[kind], app: apps[h.random.IntN(len(apps))]}
 }
 
 // run lets things happen in a random order, one at a time.
@@ -205,10 +210,10 @@ func (h *history) choose(f *attacker) {
 		return
 	}
 	targets := selected.Targets
+	if h.contested(f, targets) {
+		return
+	}
 	for i := range targets {
-		if lock.Contested(h.claim(f, targets), h.heldBy(f)) != "" {
-			return
-		}
 		targets[i].IntendedAt = new(metav1.NewMicroTime(h.now))
 	}
 	f.Status.Targets, f.Status.StartTime, f.Status.Holding = targets, new(metav1.NewMicroTime(h.now)), new(true)
@@ -216,26 +221,19 @@ func (h *history) choose(f *attacker) {
 	h.note("%s recorded: %s", f.Name, podsOf(targets))
 }
 
-// claim is what a fault is about to act on.
-func (h *history) claim(f *attacker, targets []v1alpha1.FaultTarget) lock.Claim {
-	return lock.Wanted(f.RedisFault, f.traits, targets, nil, nil, h.now)
-}
-
-// heldBy is what all other faults act on.
-func (h *history) heldBy(f *attacker) lock.Claim {
-	all := lock.Claim{Fault: types.NamespacedName{Namespace: faulttest.Namespace, Name: "others"}, UID: "others"}
-	for _, other := range h.faults {
-		if c, holds := lock.Held(other.RedisFault, other.traits); holds && other != f {
-			all.Pods = append(all.Pods, c.Pods...)
-		}
-	}
-	return all
+// contested reports whether another fault acts on what one is about to act on.
+func (h *history) contested(f *attacker, targets []v1alpha1.FaultTarget) bool {
+	wanted := lock.Wanted(f.RedisFault, f.traits, targets, nil, nil, h.now)
+	return slices.ContainsFunc(h.faults, func(other *attacker) bool {
+		c, holds := lock.Held(other.RedisFault, other.traits)
+		return holds && lock.Contested(wanted, c) != ""
+	})
 }
 
 func (h *history) others(f *attacker) (hits []Hit) {
 	for _, other := range h.faults {
 		if other != f {
-			hits = append(hits, HitsOf(other.RedisFault, other.traits, h.now)...)
+			hits = append(hits, HitsOf(other.RedisFault, other.traits, f.RedisFault, h.now)...)
 		}
 	}
 	return hits
@@ -324,10 +322,18 @@ func (h *history) hit(f *attacker, s *played) {
 
 func (h *history) revert(f *attacker) {
 	h.note("%s reverted", f.Name)
-	for _, t := range f.Status.Targets {
-		h.named(t.Pod).muted = false
-	}
 	f.Status.RevertedAt, f.Status.Holding, f.over = new(metav1.NewMicroTime(h.now)), nil, true
+	for _, t := range f.Status.Targets {
+		h.named(t.Pod).muted = slices.ContainsFunc(h.faults, func(other *attacker) bool { return other.mutes(t.Pod) })
+	}
+}
+
+// mutes reports whether a fault keeps a server from answering that runs.
+func (f *attacker) mutes(pod string) bool {
+	return f.Status.Holding != nil && f.traits.Silences && !ends(f.traits) &&
+		slices.ContainsFunc(f.Status.Targets, func(t v1alpha1.FaultTarget) bool {
+			return t.Pod == pod && t.InjectedAt != nil
+		})
 }
 
 // live is what happens to a server without a fault: it comes back, connects, or copies.

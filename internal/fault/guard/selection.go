@@ -25,7 +25,7 @@ import (
 // those on a node; "" = all of the target.
 func match(
 	ctx context.Context, redis target.Redis, found []target.Server, node string,
-	selector v1alpha1.FaultSelector,
+	selector v1alpha1.FaultSelector, hit []Hit,
 ) ([]v1alpha1.FaultTarget, error) {
 	if err := rejected(found, selector); err != nil {
 		return nil, err
@@ -44,16 +44,19 @@ func match(
 		if !isAmong(s, selector) {
 			continue
 		}
-		role := roleOf(s.State.Role)
+		role, runID, err := roleOf(s.State.Role), s.State.RunID, s.Err
+		if known := silencedBeside(s, hit); known != nil {
+			role, runID, err = known.Role, known.RunID, nil
+		}
 		// A server that does not answer INFO may be no Redis, and has no run_id by which a restart could
 		// be detected.
 		want := selector.Role
-		if s.Err != nil || want != "" && want != v1alpha1.RoleAny && role != want {
+		if err != nil || want != "" && want != v1alpha1.RoleAny && role != want {
 			others = append(others, describe(s.Pod.Name, s.State.Role, s.Err))
 			silent = silent || s.Err != nil
 			continue
 		}
-		matching = append(matching, record(redis, s, role))
+		matching = append(matching, record(redis, s, role, runID))
 	}
 	if len(matching) == 0 && len(selector.Names) == 0 {
 		return nil, noneOfRole(ctx, redis, selector.Role, others, silent)
@@ -327,7 +330,9 @@ func NewSeed() int32 {
 	return rand.Int32()
 }
 
-func record(redis target.Redis, s *target.Server, role v1alpha1.RedisRole) v1alpha1.FaultTarget {
+func record(
+	redis target.Redis, s *target.Server, role v1alpha1.RedisRole, runID string,
+) v1alpha1.FaultTarget {
 	container := redis.Container(s.Pod)
 	return v1alpha1.FaultTarget{
 		Pod:          s.Pod.Name,
@@ -335,7 +340,7 @@ func record(redis target.Redis, s *target.Server, role v1alpha1.RedisRole) v1alp
 		Node:         s.Pod.Spec.NodeName,
 		Role:         role,
 		Address:      s.Address,
-		RunID:        s.State.RunID,
+		RunID:        runID,
 		Container:    container.Name,
 		RestartCount: redis.RestartCount(s.Pod, container.Name),
 	}

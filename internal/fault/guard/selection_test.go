@@ -324,7 +324,7 @@ func TestNoServerOfTheShardOnTheNode(t *testing.T) {
 		"answer (connection refused)"
 	if _, err := match(t.Context(), target.Redis{}, servers, "worker-2", v1alpha1.FaultSelector{
 		Shard: new(int32(0)),
-	}); err == nil || err.Error() != want {
+	}, nil); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

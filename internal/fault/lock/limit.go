@@ -22,7 +22,7 @@ func (l Limit) concerns(c Claim) bool {
 func (l Limit) counted(own Claim, claims []Claim) []Claim {
 	var found []Claim
 	for _, c := range claims {
-		if c.UID != own.UID && !(c.Beside && beside(c, own)) && l.concerns(c) &&
+		if c.UID != own.UID && !(c.InForce && ofSetting(c, own)) && l.concerns(c) &&
 			(l.Of != v1alpha1.LimitNamespaceFaults || c.Fault.Namespace == own.Fault.Namespace) {
 			found = append(found, c)
 		}
@@ -79,8 +79,7 @@ func (l Limit) Full(wanted Claim, held, waiting []Claim) (why string, full bool)
 // another one acts: that must not wait for the first.
 func (l Limit) heldUp(waiting, wanted Claim, held []Claim) bool {
 	counts := slices.ContainsFunc(held, func(h Claim) bool {
-		return h.Beside && beside(h, wanted) &&
-			!beside(h, waiting)
+		return h.InForce && ofSetting(h, wanted) && !ofSetting(h, waiting)
 	})
 	return counts && l.exceeded(append(l.counted(waiting, held), waiting)...)
 }

@@ -32,8 +32,10 @@ type Claim struct {
 	Load       string               // the load test that it refers to; "" = it has a load of its own
 	KeepsDown  bool                 // it ends the replacements of its pods as well
 	// it is a setting that is in force: faults on the same load act beside it
-	Beside  bool
+	InForce bool
+	Beside  []string // faults of its namespace that it acts beside
 	Changes []string // the settings that it changes, else its type
+	Rolls   bool     // it changes the pod template
 }
 
 // Held is the claim of a fault that acts: from the record of its targets to their revert. It is
@@ -82,9 +84,10 @@ func Waiting(f *v1alpha1.RedisFault) (Claim, bool) {
 // named is the claim of a fault without what it acts on.
 func named(f *v1alpha1.RedisFault) Claim {
 	c := Claim{
-		Fault:  types.NamespacedName{Namespace: f.Namespace, Name: f.Name},
-		UID:    f.UID,
-		Beside: InForce(f),
+		Fault:   types.NamespacedName{Namespace: f.Namespace, Name: f.Name},
+		UID:     f.UID,
+		InForce: InForce(f),
+		Beside:  f.Spec.Beside,
 	}
 	if f.Spec.LoadTestRef != nil {
 		c.Load = f.Spec.LoadTestRef.Name
@@ -106,6 +109,7 @@ func claimOf(
 	if traits.Apart {
 		return c
 	}
+	c.Rolls = traits.RollsPods
 	c.Workloads, c.Whole, c.Nodes = workloads, traits.Whole, slices.Clone(nodes)
 	for i := range targets {
 		c.Pods = append(c.Pods, targets[i].Pod)
@@ -175,8 +179,9 @@ func Before(a, b Claim) bool {
 }
 
 // Blocker is why a fault cannot act now, and the fault that it waits for: one that holds what it
-// wants, or one that has waited for longer, unless that one waits for a setting of the fault's own
-// load, which is in force until the load has ended. It returns false if it can act.
+// wants, or one that has waited for longer, unless that one waits for a fault beside which this one
+// acts, such as a setting of its load, which is in force until the load has ended. It returns false
+// if it can act.
 func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, blocked bool) {
 	for _, other := range held {
 		if on := Contested(wanted, other); on != "" {
@@ -185,7 +190,7 @@ func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, block
 	}
 	for _, other := range waiting {
 		on := Contested(wanted, other)
-		if on != "" && Before(other, wanted) && !waitsForSetting(other, wanted, held) {
+		if on != "" && Before(other, wanted) && !waitsForPartner(other, wanted, held) {
 			return other, on, true
 		}
 	}

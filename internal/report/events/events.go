@@ -33,6 +33,7 @@ var ends = map[string]string{
 	"Active":             "the injection was complete on all targets",
 	"Reverted":           "the fault was reverted",
 	"EffectLost":         "something else reverted the fault",
+	"InjectedBeside":     "another fault on the same load acted meanwhile",
 	"FirstError":         "the first error, or the start of the first gap",
 	"PodTerminating":     "the pod was being deleted",
 	"PodDeleted":         "the pod’s object was gone",
@@ -71,7 +72,7 @@ var ends = map[string]string{
 var (
 	ownEvents = []string{
 		"Injected", "Marked", "Active", "Reverted", "StopConditionMet",
-		"EffectLost",
+		"EffectLost", "InjectedBeside",
 	}
 	kubernetes = []string{
 		"PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled",

@@ -14,7 +14,7 @@ func of(load string, changes ...string) func(*Claim) {
 	return func(c *Claim) { c.Load, c.Changes = load, changes }
 }
 
-func inForce(c *Claim) { c.Load, c.Beside, c.Changes = "cache", true, []string{"appendfsync"} }
+func inForce(c *Claim) { c.Load, c.InForce, c.Changes = "cache", true, []string{"appendfsync"} }
 
 // Faults on the load of a setting that is in force act beside it, others do not, and the same is never changed twice.
 func TestBesideASetting(t *testing.T) {
@@ -59,11 +59,11 @@ func TestBesideASetting(t *testing.T) {
 		if why := Clash(tc.wanted, setting); (why != "") != tc.clash ||
 			tc.clash &&
 				why !=
-					"RedisFault setting, a setting of RedisLoadTest cache, changes appendfsync of pod redis-0 already, for as long as the load runs" {
+					"spec.action: RedisFault setting, a setting of RedisLoadTest cache, changes appendfsync of pod redis-0 already, for as long as the load runs" {
 			t.Errorf("%s: clash: %q", name, why)
 		}
 	}
-	late := claim("setting", func(c *Claim) { inForce(c); c.Beside = false })
+	late := claim("setting", func(c *Claim) { inForce(c); c.InForce = false })
 	if Contested(claim("x", of("cache", "PodKill")), late) == "" ||
 		Clash(claim("x", of("cache", "appendfsync")), late) != "" {
 		t.Error("a setting that is not in force is acted beside")
@@ -110,6 +110,81 @@ func TestQueueBesideASetting(t *testing.T) {
 	}
 }
 
+// Faults of which one names the other act at the same time, whichever of them it is, unless both change the same.
+func TestBesideByName(t *testing.T) {
+	naming := func(name string, change func(*Claim)) func(*Claim) {
+		return func(c *Claim) {
+			c.Beside = []string{name}
+			if change != nil {
+				change(c)
+			}
+		}
+	}
+	changes := func(what ...string) func(*Claim) { return func(c *Claim) { c.Changes = what } }
+	whole := func(c *Claim) { c.Whole = true }
+	rolls := func(c *Claim) { c.Whole, c.Rolls = true, true }
+	const shared = ", too, and both act on "
+	for name, tc := range map[string]struct {
+		a, b      Claim
+		contested bool
+		clash     string // "" = none
+	}{
+		"neither names the other": {claim("a", nil), claim("b", nil), true, ""},
+		"one names the other":     {claim("a", naming("b", nil)), claim("b", nil), false, ""},
+		"it names a third":        {claim("a", naming("c", nil)), claim("b", nil), true, ""},
+		"of another namespace":    {claim("a", naming("b", on("n"))), claim("b", func(c *Claim) { elsewhere(c); on("n")(c) }), true, ""},
+		"different settings":      {claim("a", naming("b", changes("hz"))), claim("b", changes("timeout")), false, ""},
+		"the same setting":        {claim("a", naming("b", changes("hz"))), claim("b", changes("timeout", "hz")), true, "hz" + shared + "pod redis-0"},
+		"the same setting of other pods": {
+			claim("a", naming("b", changes("hz"))), claim("b", func(c *Claim) { c.Changes, c.Pods = []string{"hz"}, []string{"redis-1"} }),
+			false, "",
+		},
+		"the same node": {claim("a", naming("b", on("n"))), claim("b", on("m", "n")), true, "the taint of node n" + shared + "node n"},
+		"a workload":    {claim("a", naming("b", nil)), claim("b", whole), false, ""},
+		"a roll":        {claim("a", naming("b", whole)), claim("b", rolls), false, ""},
+		"two rolls":     {claim("a", naming("b", rolls)), claim("b", rolls), true, "the pod template" + shared + "pod redis-0"},
+		"the same Deployment": {
+			claim("a", naming("b", func(c *Claim) { c.Deployment = "ops/operator" })),
+			claim("b", func(c *Claim) { c.Deployment = "ops/operator" }), true,
+			"the size of Deployment ops/operator" + shared + "Deployment ops/operator",
+		},
+	} {
+		for _, pair := range [][2]Claim{{tc.a, tc.b}, {tc.b, tc.a}} {
+			if on := Contested(pair[0], pair[1]); (on != "") != tc.contested {
+				t.Errorf("%s: contested: %q", name, on)
+			}
+			want := ""
+			if tc.clash != "" {
+				want = "spec.beside: RedisFault " + pair[1].Fault.Name + " changes " + tc.clash +
+					": whichever is reverted last would restore what the other one had set. Without beside one acts after the other"
+			}
+			if why := Clash(pair[0], pair[1]); why != want {
+				t.Errorf("%s: clash: %q, want %q", name, why, want)
+			}
+		}
+	}
+}
+
+// Who waits for a fault is in nobody's way who acts beside that: it would be over by then.
+func TestQueueBesideByName(t *testing.T) {
+	first := claim("first", nil)
+	wanted := claim("x", func(c *Claim) { after(9, nil)(c); c.Beside = []string{"first"} })
+	stranger := claim("stranger", after(2, nil))
+	if other, on, blocked := Blocker(wanted, []Claim{first}, []Claim{stranger}); blocked {
+		t.Errorf("it waits for %s on %s", other.Fault, on)
+	}
+	if _, _, blocked := Blocker(stranger, []Claim{first}, nil); !blocked {
+		t.Error("who names nobody does not wait")
+	}
+	if _, _, blocked := Blocker(wanted, nil, []Claim{stranger}); !blocked {
+		t.Error("once the other one is over, who has waited for longer comes first")
+	}
+	one := Limit{v1alpha1.LimitFaults, 1, "maxFaults"}
+	if _, full := one.Full(wanted, []Claim{first}, nil); !full {
+		t.Error("two faults are counted as one")
+	}
+}
+
 func TestInForce(t *testing.T) {
 	now := metav1.NewMicroTime(epoch)
 	made := func(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
@@ -126,7 +201,7 @@ func TestInForce(t *testing.T) {
 	}
 	if f := made(func(*v1alpha1.RedisFault) {}); !InForce(f) {
 		t.Error("it is not in force")
-	} else if c, _ := Held(f, contract.Traits{}); !c.Beside || c.Load != "cache" {
+	} else if c, _ := Held(f, contract.Traits{}); !c.InForce || c.Load != "cache" {
 		t.Errorf("%+v", c)
 	}
 	for name, change := range map[string]func(*v1alpha1.RedisFault){
