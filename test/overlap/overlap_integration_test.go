@@ -25,20 +25,30 @@ import (
 // overlapOut is the file that the table is written to. If it is set, all pairs and schedules run, otherwise a few.
 const overlapOut = "REDQUAKE_OVERLAP_OUT"
 
+// overlapCourse is the beginning of the courses that run; empty = all do.
+const overlapCourse = "OVERLAP_COURSE"
+
 // overlapRow is two or more faults on the same Redis, and what was found when they were over.
 type overlapRow struct {
 	First    string `json:"first"`
 	Second   string `json:"second"`   // in a schedule, all others
 	Restored bool   `json:"restored"` // Redis and the cluster are in their previous state, and nothing else is left
 	Waited   bool   `json:"waited"`   // one of them has waited for another one
+	Both     bool   `json:"both"`     // both have acted at the same time
 	On       string `json:"on"`       // the stage
 	Course   string `json:"course"`   // together, nested, or the number of the schedule
 }
+
+// schedules is the course of several faults at random, with a number.
+const schedules = "schedule"
 
 // The courses of a pair.
 const (
 	together = "together" // both are created at the same instant
 	nested   = "nested"   // the second one is created while the first one is active, and would end earlier
+	// the second one names the first one in spec.beside, and would end earlier, or later
+	besideNested  = "beside, nested"
+	besideCrossed = "beside, crossed"
 )
 
 // overlapTable has the rows of all tests.
@@ -113,10 +123,10 @@ func meet(t *testing.T, s *overlapStage, table *overlapTable, e encounter) bool 
 	names := e.run(s)
 	var problems []string
 	row.Restored, problems = s.conclude(names)
-	row.Waited = s.hasWaited(names...)
+	row.Waited, row.Both = s.hasWaited(names...), s.actedAtOnce(names)
 	table.add(row)
-	t.Logf("%s: %s, then %s: restored %t, waited %t, %.1f s", row.Course, row.First, row.Second, row.Restored, row.Waited,
-		time.Since(begun).Seconds())
+	t.Logf("%s: %s, then %s: restored %t, waited %t, both at once %t, %.1f s", row.Course, row.First, row.Second,
+		row.Restored, row.Waited, row.Both, time.Since(begun).Seconds())
 	if n := len(problems); n > 0 {
 		t.Errorf("%s on %s: %s, then %s, %d problems: %s", row.Course, row.On, row.First, row.Second, n,
 			strings.Join(problems[:min(n, 12)], "\n\t"))
@@ -143,16 +153,16 @@ func (o overlapping) pairs(part int, few bool) []pair {
 			if n++; !few && n%max(1, o.splits) != part {
 				continue
 			}
-			all = append(all, pair{a, b, together}, pair{a, b, nested})
+			all = append(all, pair{a, b, together}, pair{a, b, nested}, pair{a, b, besideNested}, pair{a, b, besideCrossed})
 			if a.Name != b.Name {
-				all = append(all, pair{b, a, nested})
+				all = append(all, pair{b, a, nested}, pair{b, a, besideNested}, pair{b, a, besideCrossed})
 			}
 		}
 	}
 	if few {
 		return slices.DeleteFunc(all, func(p pair) bool { return part > 0 || !sampled(o.name, p) })
 	}
-	return all
+	return slices.DeleteFunc(all, func(p pair) bool { return !strings.HasPrefix(p.course, os.Getenv(overlapCourse)) })
 }
 
 // meet reports whether two kinds of a stage meet there.
@@ -165,8 +175,14 @@ func isAmong(kinds []stage.Kind, one stage.Kind) bool {
 	return slices.ContainsFunc(kinds, func(k stage.Kind) bool { return k.Name == one.Name })
 }
 
-// sampled are the pairs of which a fault once left something behind, or refused a state that the other one had made.
+// sampled are the pairs of which a fault once left something behind, or refused a state that the other one had made,
+// and a few that act beside each other.
 func sampled(on string, p pair) bool {
+	if p.isBeside() {
+		return on == overlaps[0].name && slices.Contains([]string{
+			"Config, Resources", "ClientPause, Config", "PodKill, Config", "Hang by DEBUG SLEEP, PodKill", "Config, Config",
+		}, p.first.Name+", "+p.second.Name)
+	}
 	return on == overlaps[0].name && p.course == nested && p.first.Name == p.second.Name &&
 		slices.Contains([]string{"Config", "Resources"}, p.first.Name)
 }
@@ -179,7 +195,12 @@ func (p pair) row() overlapRow {
 	return overlapRow{First: p.first.Name, Second: p.second.Name, Course: p.course}
 }
 
+func (p pair) isBeside() bool { return p.course == besideNested || p.course == besideCrossed }
+
 func (p pair) run(s *overlapStage) []string {
+	if p.isBeside() {
+		return p.runBeside(s)
+	}
 	lasts := 1500 * time.Millisecond
 	if p.course == nested {
 		lasts = 3 * time.Second
@@ -194,6 +215,24 @@ func (p pair) run(s *overlapStage) []string {
 		})
 	}
 	s.Create(second)
+	return []string{first.Name, second.Name}
+}
+
+// runBeside has the second fault act beside the first one, which lasts longer or shorter than it. One that does not last
+// is acted beside until it has settled.
+func (p pair) runBeside(s *overlapStage) []string {
+	lasts, then := 8*time.Second, time.Second
+	if p.course == besideCrossed {
+		lasts, then = 3*time.Second, 5*time.Second
+	}
+	first, second := s.newFault(p.first, loads[0], lasts), s.newFault(p.second, loads[1], then)
+	second.Spec.Beside = []string{first.Name}
+	s.Create(first)
+	s.Create(second)
+	s.Within(90*time.Second, func() bool {
+		f := s.Fault(second.Name)
+		return f.Status.InjectedAt != nil || state.IsFinished(f.Status.Conditions)
+	})
 	return []string{first.Name, second.Name}
 }
 
@@ -223,6 +262,8 @@ var expectedRefusals = []string{
 	"no server that matches is in pod",      // the same if another server is on the node
 	"has no replica that could be promoted", // Failover
 	"would hit the last copy in sync",       // PodKill and others while replicas copy the data again
+	"whichever is reverted last would",      // beside another one: both change the same
+	"spec.beside: RedisFault",               // the other one is over before the targets answer
 }
 
 // isExpectedRefusal reports whether a fault was refused for a reason that is right after another one, and has broken
@@ -241,11 +282,11 @@ func overlapsIn(all []*v1alpha1.RedisFault) []string {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			on := sharedBy(a, b)
-			if on == "" || a.Status.InjectedAt == nil || b.Status.InjectedAt == nil || a.Status.RevertedAt == nil ||
+			if on == "" || slices.Contains(b.Spec.Beside, a.Name) || a.Status.InjectedAt == nil || b.Status.InjectedAt == nil || a.Status.RevertedAt == nil ||
 				b.Status.RevertedAt == nil {
 				continue
 			}
-			if a.Status.InjectedAt.Before(b.Status.RevertedAt) && b.Status.InjectedAt.Before(a.Status.RevertedAt) {
+			if atOnce(a, b) {
 				wrong = append(wrong, fmt.Sprintf("on %s at once: %s from %s to %s, %s from %s to %s", on, a.Name,
 					a.Status.InjectedAt.Format(time.StampMicro),
 					a.Status.RevertedAt.Format(time.StampMicro), b.Name, b.Status.InjectedAt.Format(time.StampMicro),
@@ -256,33 +297,37 @@ func overlapsIn(all []*v1alpha1.RedisFault) []string {
 	return wrong
 }
 
+// atOnce reports whether one of two faults was injected before the other one was reverted.
+func atOnce(a, b *v1alpha1.RedisFault) bool {
+	return a.Status.InjectedAt.Before(b.Status.RevertedAt) && b.Status.InjectedAt.Before(a.Status.RevertedAt)
+}
+
 // sharedBy is what two faults of one stage both act on: its workload if one of them changes that, a pod, or a node; ""
 // if nothing.
 func sharedBy(a, b *v1alpha1.RedisFault) string {
-	traits := func(f *v1alpha1.RedisFault) contract.Traits {
-		injector, err := faults.For(&f.Spec, contract.Deps{})
-		if err != nil {
-			return contract.Traits{}
-		}
-		return injector.Traits()
-	}
-	if traits(a).Apart || traits(b).Apart {
+	one, other := traitsOf(a), traitsOf(b)
+	if one.Apart || other.Apart {
 		return ""
 	}
-	if traits(a).Whole || traits(b).Whole {
+	if one.Whole || other.Whole {
 		return "the workload"
 	}
-	for _, one := range a.Status.Targets {
-		for _, other := range b.Status.Targets {
+	for _, hit := range a.Status.Targets {
+		for _, also := range b.Status.Targets {
 			switch {
-			case one.Pod == other.Pod:
-				return "pod " + one.Pod
-			case one.Node == other.Node && traits(a).Taints && traits(b).Taints:
-				return "node " + one.Node
+			case hit.Pod == also.Pod:
+				return "pod " + hit.Pod
+			case hit.Node == also.Node && one.Taints && other.Taints:
+				return "node " + hit.Node
 			}
 		}
 	}
 	return ""
+}
+
+// traitsOf are those of a fault by the product.
+func traitsOf(f *v1alpha1.RedisFault) contract.Traits {
+	return faults.TraitsOf(&f.Spec)
 }
 
 // report stores the rows, if a file is named, and prints a summary. Rows that the file has of other stages stay: the
@@ -301,8 +346,7 @@ func (o *overlapTable) report(file string) error {
 	}
 	earlier = slices.DeleteFunc(earlier, func(e overlapRow) bool {
 		return slices.ContainsFunc(o.rows, func(r overlapRow) bool {
-			return r.On == e.On &&
-				r.isOfSchedule() == e.isOfSchedule()
+			return r.On == e.On && r.kind() == e.kind()
 		})
 	})
 	o.rows = append(earlier, o.rows...)
@@ -318,10 +362,10 @@ func (o *overlapTable) report(file string) error {
 		return err
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "ON\tCOURSE\tRUNS\tRESTORED\tWAITED")
+	fmt.Fprintln(table, "ON\tCOURSE\tRUNS\tRESTORED\tWAITED\tBOTH")
 	for from := 0; from < len(o.rows); {
 		of := o.rows[from]
-		runs, restored, waited := 0, 0, 0
+		runs, restored, waited, both := 0, 0, 0, 0
 		for ; from < len(o.rows) && o.rows[from].On == of.On && o.rows[from].kind() == of.kind(); from++ {
 			runs++
 			if o.rows[from].Restored {
@@ -330,16 +374,21 @@ func (o *overlapTable) report(file string) error {
 			if o.rows[from].Waited {
 				waited++
 			}
+			if o.rows[from].Both {
+				both++
+			}
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\n", of.On, of.kind(), runs, restored, waited)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\n", of.On, of.kind(), runs, restored, waited, both)
 	}
 	return table.Flush()
 }
 
-func (r overlapRow) isOfSchedule() bool { return r.kind() != together && r.kind() != nested }
+func (r overlapRow) isOfSchedule() bool { return r.kind() == schedules }
 
 // kind is the course, without the number of a schedule.
 func (r overlapRow) kind() string {
-	kind, _, _ := strings.Cut(r.Course, " ")
-	return kind
+	if strings.HasPrefix(r.Course, schedules) {
+		return schedules
+	}
+	return r.Course
 }

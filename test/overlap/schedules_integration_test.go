@@ -137,7 +137,7 @@ func (s course) row() overlapRow {
 	return overlapRow{
 		First:  s.faults[0].String(),
 		Second: strings.Join(others, "; "),
-		Course: fmt.Sprintf("schedule %d", s.number),
+		Course: fmt.Sprintf("%s %d", schedules, s.number),
 	}
 }
 

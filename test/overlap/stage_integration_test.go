@@ -263,7 +263,25 @@ func (s *overlapStage) hasWaited(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return s.waited[name] })
 }
 
-// NewFault is a fault on the stage; lasts applies to a kind that has a duration.
+// actedAtOnce reports whether one of two faults, of which a stage has no others, was injected while the other one
+// acted: one that does not last acts until it has settled.
+func (s *overlapStage) actedAtOnce(names []string) bool {
+	if len(names) != 2 {
+		return false
+	}
+	within := func(a, b *v1alpha1.RedisFault) bool {
+		over := b.Status.RevertedAt
+		if !traitsOf(b).Stays() {
+			over = b.Status.CompletionTime
+		}
+		at := a.Status.InjectedAt
+		return at != nil && b.Status.InjectedAt != nil && over != nil && !at.Before(b.Status.InjectedAt) && at.Before(over)
+	}
+	a, b := s.last(names[0]), s.last(names[1])
+	return within(a, b) || within(b, a)
+}
+
+// newFault is a fault on the stage; lasts applies to a kind that has a duration.
 func (s *overlapStage) newFault(kind stage.Kind, load string, lasts time.Duration) *v1alpha1.RedisFault {
 	s.T.Helper()
 	s.Faults++
