@@ -70,7 +70,7 @@ func TestManagerLinksNoEngine(t *testing.T) {
 func TestUnknownFault(t *testing.T) {
 	err := run(settings{image: "redquake:test", faults: []string{"PodKill,NodeLos"}})
 	if err == nil || !strings.Contains(err.Error(), `--faults: "NodeLos" is no type of fault; there are`) ||
-		!strings.Contains(err.Error(), "NodeLoss, OperatorOutage, PodKill") {
+		!strings.Contains(err.Error(), "NodeLoss, OperatorOutage, OutOfMemory, PodKill") {
 		t.Errorf("started with an unknown fault: %v", err)
 	}
 }

@@ -40,6 +40,21 @@ type ProcessCrash struct {
 	Method CrashMethod `json:"method,omitempty"`
 }
 
+// OutOfMemory fills the server's memory, by requests that are never complete, until the kernel ends
+// it at its container's limit; the kubelet restarts the container in the same pod. The data stay as
+// they are, unless the server would evict some, which needs allow [Eviction].
+type OutOfMemory struct {
+	// timeout is how long filling the memory may take. After it the fault fails as InjectionFailed,
+	// and the server drops what it was sent. Between 5s and 10m.
+	// +optional
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('10m')",message="must be between 5s and 10m"
+	// +kubebuilder:validation:Type=string
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+}
+
 // FailoverMethod is how a failover is performed.
 // +kubebuilder:validation:Enum=Auto;Sentinel;Cluster;Replication
 type FailoverMethod string

@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FaultType is a type of fault.
-// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;ZoneLoss;Drain;OperatorOutage;VolumeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
+// +kubebuilder:validation:Enum=PodKill;ProcessCrash;OutOfMemory;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;ZoneLoss;Drain;OperatorOutage;VolumeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
 type FaultType string
 
 // The types.
@@ -30,6 +30,8 @@ const (
 	FaultHang FaultType = "Hang"
 	// FaultClientPause suspends clients by CLIENT PAUSE.
 	FaultClientPause FaultType = "ClientPause"
+	// FaultOutOfMemory fills the server's memory until the kernel ends it.
+	FaultOutOfMemory FaultType = "OutOfMemory"
 	// FaultClientKill closes the connections of clients.
 	FaultClientKill FaultType = "ClientKill"
 	// FaultBackgroundSave makes the server fork.
@@ -67,7 +69,7 @@ const (
 var FaultTypes = []FaultType{
 	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads,
 	FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
-	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultZoneLoss, FaultDrain,
+	FaultOutOfMemory, FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultZoneLoss, FaultDrain,
 	FaultOperatorOutage, FaultVolumeLoss, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
 	FaultClockSkew, FaultExternal,
 }
@@ -84,6 +86,7 @@ var FaultTypes = []FaultType{
 // +kubebuilder:validation:XValidation:rule="(self.type == 'PodTemplate') == has(self.podTemplate)",message="podTemplate is required with type PodTemplate, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.hang) || self.type == 'Hang'",message="hang belongs to type Hang: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.clientPause) || self.type == 'ClientPause'",message="clientPause belongs to type ClientPause: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.outOfMemory) || self.type == 'OutOfMemory'",message="outOfMemory belongs to type OutOfMemory: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.clientKill) || self.type == 'ClientKill'",message="clientKill belongs to type ClientKill: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.backgroundSave) || self.type == 'BackgroundSave'",message="backgroundSave belongs to type BackgroundSave: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NodeLoss') == has(self.nodeLoss)",message="nodeLoss is required with type NodeLoss, and forbidden otherwise"
@@ -101,6 +104,7 @@ type Action struct {
 	// type of the fault; the field of the same name contains its settings.
 	// PodKill: deletes the pod; its controller replaces it.
 	// ProcessCrash: ends the server process; the kubelet restarts its container in the same pod.
+	// OutOfMemory: fills the server's memory until the kernel ends it at its container's limit.
 	// Failover: promotes a replica in place of the primary.
 	// VolumeAttachDelay: deletes the pod and keeps its volume attached to the old node, so that the
 	// replacement waits for it.
@@ -137,6 +141,10 @@ type Action struct {
 	// processCrash ends the server process; its container is restarted in place.
 	// +optional
 	ProcessCrash *ProcessCrash `json:"processCrash,omitempty"`
+
+	// outOfMemory fills the server's memory until the kernel ends it at its container's limit.
+	// +optional
+	OutOfMemory *OutOfMemory `json:"outOfMemory,omitempty"`
 
 	// failover moves the primary to a replica.
 	// +optional
@@ -273,7 +281,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || (!('All' in self.action.networkLoss.peers) && (size(self.action.networkLoss.peers) == 1 || !('Clients' in self.action.networkLoss.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkLoss.peers"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkPartition) || (!('All' in self.action.networkPartition.peers) && (size(self.action.networkPartition.peers) == 1 || !('Clients' in self.action.networkPartition.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkPartition.peers"
 // +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.correlation)",message="packets are drawn independently of each other: leave correlation out, or use engine ChaosMesh",fieldPath=".action.networkLoss.correlation"
-// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave', 'VolumeLoss', 'External'])",message="a fault of type ProcessCrash, Failover, ClientKill, BackgroundSave, VolumeLoss or External does not last: leave duration out",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'OutOfMemory', 'Failover', 'ClientKill', 'BackgroundSave', 'VolumeLoss', 'External'])",message="a fault of type ProcessCrash, OutOfMemory, Failover, ClientKill, BackgroundSave, VolumeLoss or External does not last: leave duration out",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'VolumeLoss' || (has(self.allow) && 'DataLoss' in self.allow)",message="VolumeLoss deletes data for good: say so by allow [DataLoss]",fieldPath=".allow"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'ZoneLoss' || !has(self.select.zone)",message="the zone is that of action.zoneLoss: leave zone out",fieldPath=".select.zone"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Drain' || (has(self.action.drain) && has(self.action.drain.node))",message="without drain.node nothing of a Drain lasts: leave duration out",fieldPath=".duration"
@@ -352,8 +360,8 @@ type RedisFaultSpec struct {
 	// once, with it every replacement is killed as well until duration has passed.
 	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and
 	// VolumeAttachDelay between 1s and 1h.
-	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, VolumeLoss, External,
-	// Drain without node, and PodKill by engine ChaosMesh, which do not last.
+	// Not allowed with ProcessCrash, OutOfMemory, Failover, ClientKill, BackgroundSave, VolumeLoss,
+	// External, Drain without node, and PodKill by engine ChaosMesh, which do not last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

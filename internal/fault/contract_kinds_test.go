@@ -50,6 +50,7 @@ var kinds = []kind{
 		},
 		unrecorded: true,
 	},
+	{name: "OutOfMemory", action: v1alpha1.Action{Type: v1alpha1.FaultOutOfMemory}},
 	{
 		name: "Failover",
 		action: v1alpha1.Action{

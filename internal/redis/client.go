@@ -18,7 +18,8 @@ type Client struct {
 	tcp    DialFunc
 	mu     sync.Mutex
 	idle   map[identity][]idle
-	queues map[string]*wire // by the key of Queue
+	queues map[string]*wire  // by the key of Queue
+	floods map[string]*flood // by the key of Flood
 }
 
 // identity distinguishes connections.
@@ -46,13 +47,21 @@ func NewClient(tcp DialFunc) *Client {
 		tcp:    tcp,
 		idle:   map[identity][]idle{},
 		queues: map[string]*wire{},
+		floods: map[string]*flood{},
 	}
 }
 
-// Close closes the idle connections, and ends all queues.
+// Close closes the idle connections, and ends all queues and floods.
 func (c *Client) Close() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	floods := c.floods
+	c.floods = map[string]*flood{}
+	defer func() {
+		c.mu.Unlock()
+		for _, f := range floods {
+			f.close()
+		}
+	}()
 	for id, all := range c.idle {
 		for _, i := range all {
 			i.conn.Close()
@@ -196,13 +205,17 @@ func (c *Client) Queued(key string) bool {
 	return c.queues[key] != nil
 }
 
-// HangUp ends the queue of that key, if there is one.
+// HangUp ends the queue and the flood of that key, if there are any.
 func (c *Client) HangUp(key string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if w := c.queues[key]; w != nil {
 		w.close()
 		delete(c.queues, key)
+	}
+	f := c.floods[key]
+	c.mu.Unlock()
+	if f != nil { // a call that holds it ends first
+		c.endFlood(key, f)
 	}
 }
 

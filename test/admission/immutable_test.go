@@ -65,6 +65,7 @@ var changes = map[string]struct {
 var actionChanges = map[string]frozenCase{
 	"type":              {`{}`, `{action: {type: ProcessCrash}}`},
 	"podKill":           {`{}`, `{action: {podKill: {gracePeriodSeconds: 0}}}`},
+	"outOfMemory":       {`{action: {type: OutOfMemory}}`, `{action: {outOfMemory: {timeout: 2m}}}`},
 	"processCrash":      {`{action: {type: ProcessCrash}}`, `{action: {processCrash: {method: Segfault}}}`},
 	"failover":          {`{action: {type: Failover, failover: {mode: Plain}}}`, `{action: {failover: {mode: Force}}}`},
 	"external":          {`{action: {type: External}}`, `{action: {external: {waitFor: 5m}}}`},

@@ -49,6 +49,15 @@ var refusedFaults = []refusal{
 		"engine ChaosMesh injects PodKill",
 	},
 	{"what only Chaos Mesh can do", `{action: {type: CPUStress}}`, "spec", "the last four need it"},
+	{"memory that lasts", `{duration: 5s, action: {type: OutOfMemory}}`, "spec.duration", "does not last"},
+	{
+		"memory of another type", `{action: {type: PodKill, outOfMemory: {}}}`, "spec.action",
+		"outOfMemory belongs to type OutOfMemory",
+	},
+	{
+		"memory in no time", `{action: {type: OutOfMemory, outOfMemory: {timeout: 4s}}}`, "spec.action.outOfMemory.timeout",
+		"must be between 5s and 10m",
+	},
 	{"a crash that lasts", `{duration: 5s, action: {type: ProcessCrash}}`, "spec.duration", "does not last"},
 	{"a failover that lasts", `{duration: 5s, action: {type: Failover}}`, "spec.duration", "does not last"},
 	{"closed connections that last", `{duration: 5s, action: {type: ClientKill}}`, "spec.duration", "does not last"},

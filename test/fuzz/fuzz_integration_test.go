@@ -319,6 +319,11 @@ func (silentServers) Segfault(context.Context, string, redis.Login) error {
 func (silentServers) Queue(context.Context, string, string, redis.Login, [][]string) error {
 	return errors.New("no answer")
 }
+
+func (silentServers) Flood(context.Context, string, string, redis.Login, int64, int64) (int64, error) {
+	return 0, errors.New("silent")
+}
+
 func (silentServers) Queued(string) bool { return false }
 func (silentServers) HangUp(string)      {}
 

@@ -176,7 +176,11 @@ func (e *estate) startServer(d *dataSet, index int, pod *corev1.Pod) (func(), <-
 		e.dirs[key] = dir
 	}
 	e.mu.Unlock()
-	return cluster.RunRedis(context.Background(), dir, hostOf(d.addresses[index]), 6379, arguments...)
+	redis, err := cluster.RunRedis(context.Background(), dir, hostOf(d.addresses[index]), 6379, 0, arguments...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return redis.Stop, redis.Exited, nil
 }
 
 // primaryFor is the address that a server which starts replicates: the present primary, or the one of the first server;

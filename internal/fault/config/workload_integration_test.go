@@ -178,7 +178,11 @@ func (w *workload) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, 
 	if cluster.Ordinal(pod) > 0 {
 		arguments = append(arguments, "--replicaof", "127.0.0.1", strconv.Itoa(w.ports[0]))
 	}
-	return cluster.RunRedis(context.Background(), w.T.TempDir(), "127.0.0.1", w.ports[cluster.Ordinal(pod)], arguments...)
+	redis, err := cluster.RunRedis(context.Background(), w.T.TempDir(), "127.0.0.1", w.ports[cluster.Ordinal(pod)], 0, arguments...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return redis.Stop, redis.Exited, nil
 }
 
 func (w *workload) deps() contract.Deps {

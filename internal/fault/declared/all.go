@@ -24,6 +24,7 @@ var All = []Kind{
 		Grants: grants{rights.DeletesPods},
 	}),
 	byCommand(v1alpha1.FaultProcessCrash, "Crashing the process of %s"),
+	byCommand(v1alpha1.FaultOutOfMemory, "Filling the memory of %s"),
 	byCommand(v1alpha1.FaultFailover, "The failover of %s"),
 	native(Kind{
 		Type:      v1alpha1.FaultVolumeAttachDelay,

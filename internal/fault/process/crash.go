@@ -1,5 +1,5 @@
-// Package process is the faults of a server process: ProcessCrash, Hang, ClientPause, ClientKill
-// and BackgroundSave. They need Redis alone.
+// Package process is the faults of a server process: ProcessCrash, OutOfMemory, Hang, ClientPause,
+// ClientKill and BackgroundSave. They need Redis alone.
 package process
 
 import (
@@ -20,6 +20,7 @@ import (
 // Kinds are the faults of server processes.
 var Kinds = contract.Kinds{
 	v1alpha1.FaultProcessCrash:   newProcessCrash,
+	v1alpha1.FaultOutOfMemory:    newOutOfMemory,
 	v1alpha1.FaultHang:           newHang,
 	v1alpha1.FaultClientPause:    newClientPause,
 	v1alpha1.FaultClientKill:     newClientKill,
@@ -54,6 +55,12 @@ func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarge
 	if err != nil {
 		return err
 	}
+	return restarts(pod, target)
+}
+
+// restarts refuses a server that would stay down, and one whose restart could not be told from an
+// earlier one.
+func restarts(pod *corev1.Pod, target *v1alpha1.FaultTarget) error {
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways && pod.Spec.RestartPolicy != "" {
 		return problem.Invalid("pod %s has restartPolicy %s: its server would stay down", target.Pod,
 			pod.Spec.RestartPolicy)
@@ -82,16 +89,21 @@ func (c processCrash) Inject(
 }
 
 func (c processCrash) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := c.Pod(ctx, target.Pod)
+	return anew(ctx, c.Deps, target)
+}
+
+// anew reports whether the server process of a target has ended, or its pod is another one.
+func anew(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := deps.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case err != nil:
 		return false, err
-	case string(pod.UID) != target.UID, c.RestartCount(pod, target.Container) > target.RestartCount:
+	case string(pod.UID) != target.UID, deps.RestartCount(pod, target.Container) > target.RestartCount:
 		return true, nil
 	}
-	server, err := c.Servers.Ask(ctx, target.Address, c.Login)
+	server, err := deps.Servers.Ask(ctx, target.Address, deps.Login)
 	return err == nil && server.RunID != target.RunID, err
 }
 
@@ -132,6 +144,18 @@ func (c processCrash) Describe(target *v1alpha1.FaultTarget) contract.Descriptio
 			target.RunID),
 		SelfEnding: fmt.Sprintf("the kubelet restarts container %s", target.Container),
 	}
+}
+
+func (o outOfMemory) Describe(target *v1alpha1.FaultTarget) contract.Description {
+	return contract.DescribeRecord(target, func(record memoryRecord) contract.Description {
+		return contract.Description{
+			Action: fmt.Sprintf(
+				"fill the memory of %s by requests that are never complete, from %s to its limit of %s, until the kernel ends container %s, at most for %s",
+				target.Pod, inMiB(record.Used), inMiB(record.Limit), target.Container, o.within),
+			Revert:     "close the connections, if the server has not ended by then",
+			SelfEnding: fmt.Sprintf("the kubelet restarts container %s; without the operator's connections the server drops what they hold", target.Container),
+		}
+	})
 }
 
 func (h hang) Describe(target *v1alpha1.FaultTarget) contract.Description {

@@ -88,6 +88,8 @@ type Servers interface {
 	Segfault(ctx context.Context, address string, login redis.Login) error
 	Queue(ctx context.Context, key, address string, login redis.Login, commands [][]string) error
 	Queued(key string) bool
+	Flood(ctx context.Context, key, address string, login redis.Login, argument, most int64) (
+		sent int64, err error)
 	HangUp(key string)
 }
 

@@ -152,6 +152,17 @@ func (c Servers) Queue(
 	})
 }
 
+// Flood implements topology.Servers.
+func (c Servers) Flood(
+	ctx context.Context, key, address string, login redis.Login, argument, most int64,
+) (sent int64, err error) {
+	err = c.at(ctx, address, func(place string) (err error) {
+		sent, err = c.servers.Flood(ctx, key, place, login, argument, most)
+		return err
+	})
+	return sent, err
+}
+
 // Queued implements topology.Servers.
 func (c Servers) Queued(key string) bool {
 	return c.servers.Queued(key)

@@ -38,6 +38,8 @@ type StatefulSet struct {
 	// Start runs a pod's server and returns when it responds. stop returns when the server has ended; exited is closed
 	// then. A nil exited is never closed.
 	Start func(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error)
+	// OutOfMemory reports whether the last server of a pod has ended as it may take no more memory; nil = none has.
+	OutOfMemory func(pod *corev1.Pod) bool
 	// Admit changes a pod before it is made; nil = nothing.
 	Admit   func(pod *corev1.Pod)
 	Nodes   []string  // for the pods; the first schedulable one is used. Empty: AnyNode for all
@@ -51,9 +53,10 @@ type StatefulSet struct {
 
 // server is the running server of a pod.
 type server struct {
-	stop     func()
-	exited   <-chan struct{}
-	restarts int32
+	stop        func()
+	exited      <-chan struct{}
+	restarts    int32
+	outOfMemory bool // the one before had no memory left
 }
 
 // hasExited reports whether it has ended by itself.
@@ -202,6 +205,7 @@ func (s *StatefulSet) attach(ctx context.Context, pod *corev1.Pod) (all bool, er
 }
 
 func (s *StatefulSet) start(pod *corev1.Pod, restarts int32) error {
+	killed := s.OutOfMemory != nil && s.OutOfMemory(pod)
 	stop, exited, err := s.Start(pod)
 	if err != nil {
 		return fmt.Errorf("start the server of pod %s: %w", pod.Name, err)
@@ -209,7 +213,7 @@ func (s *StatefulSet) start(pod *corev1.Pod, restarts int32) error {
 	if s.running == nil {
 		s.running = map[types.UID]*server{}
 	}
-	s.running[pod.UID] = &server{stop: stop, exited: exited, restarts: restarts}
+	s.running[pod.UID] = &server{stop: stop, exited: exited, restarts: restarts, outOfMemory: killed}
 	return nil
 }
 
@@ -355,9 +359,11 @@ func (s *StatefulSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
 	}
 	status := &pod.Status.ContainerStatuses[0]
 	if status.RestartCount > 0 {
-		status.LastTerminationState = corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now},
+		last := &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now}
+		if s.running[pod.UID].outOfMemory {
+			last.Reason, last.ExitCode = "OOMKilled", 137
 		}
+		status.LastTerminationState.Terminated = last
 	}
 	return s.Client.Status().Update(ctx, pod)
 }

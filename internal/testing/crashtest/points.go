@@ -299,6 +299,15 @@ func (s failingServers) Queue(
 	})
 }
 
+func (s failingServers) Flood(
+	ctx context.Context, key, address string, login redis.Login, argument, most int64,
+) (sent int64, err error) {
+	return sent, s.around("flood", func() (err error) {
+		sent, err = s.Real.Flood(ctx, key, address, login, argument, most)
+		return err
+	})
+}
+
 func (s failingServers) HangUp(key string) {
 	if !s.Queued(key) {
 		s.Real.HangUp(key)

@@ -29,6 +29,7 @@ import (
 type Options struct {
 	Password string        // of the default user
 	Cost     time.Duration // of every command
+	Memory   int           // bytes of requests that are not complete, beyond which the process ends; 0 = any
 	State    State
 }
 
@@ -78,6 +79,7 @@ type process struct {
 	clients  int // so far: CLIENT ID
 	slow     []slowEntry
 	running  bool // a command
+	held     int  // bytes of requests that are not complete
 
 	pause pause
 
@@ -324,6 +326,9 @@ func (c *session) serve(conn net.Conn) {
 	in := bufio.NewReaderSize(conn, 64<<10)
 	var out []byte
 	for {
+		if c.hold(in) {
+			return
+		}
 		v, err := resp.ReadValue(in)
 		if err != nil {
 			return

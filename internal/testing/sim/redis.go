@@ -171,6 +171,11 @@ func (*Redis) Queue(context.Context, string, string, redis.Login, [][]string) er
 	return redis.Error("ERR no queue in this world")
 }
 
+// Flood implements topology.Servers: these servers have no memory that ends.
+func (*Redis) Flood(context.Context, string, string, redis.Login, int64, int64) (int64, error) {
+	return 0, redis.Error("ERR no memory in this world")
+}
+
 // Queued implements topology.Servers.
 func (*Redis) Queued(string) bool {
 	return false

@@ -40,7 +40,8 @@ type Fleet struct {
 	stopped int // servers that ended with their pods
 	// of the servers, by the UID of the pod; in a cluster by its name, as there they must find their
 	// node again
-	dirs map[string]string
+	dirs    map[string]string
+	servers map[string]*cluster.Redis // the last one of each pod, by its UID
 }
 
 // StartFleet creates a StatefulSet and waits until all its pods are in sync.
@@ -48,10 +49,11 @@ func StartFleet(
 	p *operatortest.Place, replicas int32, change func(*Fleet, *appsv1.StatefulSet),
 ) *Fleet {
 	p.T.Helper()
-	f := &Fleet{Place: p, dirs: map[string]string{}}
+	f := &Fleet{Place: p, dirs: map[string]string{}, servers: map[string]*cluster.Redis{}}
 	f.Pods = &cluster.StatefulSet{
 		Client: p.Client, Namespace: p.Namespace, Name: "redis", Container: "redis", Start: f.start,
-		Address: func(pod *corev1.Pod) string { return f.IPOf(cluster.Ordinal(pod)) },
+		Address:     func(pod *corev1.Pod) string { return f.IPOf(cluster.Ordinal(pod)) },
+		OutOfMemory: f.outOfMemory,
 	}
 	labels := map[string]string{"app": "redis"}
 	room := corev1.ResourceList{
@@ -146,13 +148,32 @@ func (f *Fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err
 			arguments = append(arguments, "--replicaof", primary, "6379")
 		}
 	}
-	end, exited, err := cluster.RunRedis(context.Background(), dir, ip, 6379, arguments...)
+	server, err := cluster.RunRedis(context.Background(), dir, ip, 6379, memoryOf(pod), arguments...)
+	if err != nil {
+		return nil, nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.servers[string(pod.UID)] = server
 	return func() {
-		end()
+		server.Stop()
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.stopped++
-	}, exited, err
+	}, server.Exited, nil
+}
+
+// outOfMemory reports whether the last server of a pod has ended as it may take no more memory.
+func (f *Fleet) outOfMemory(pod *corev1.Pod) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	server := f.servers[string(pod.UID)]
+	return server != nil && server.IsOutOfMemory()
+}
+
+// memoryOf is the limit of a pod's container.
+func memoryOf(pod *corev1.Pod) int64 {
+	return pod.Spec.Containers[0].Resources.Limits.Memory().Value()
 }
 
 // dirOf is the directory of a pod's server: a container that is restarted has that of the one

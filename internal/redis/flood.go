@@ -1,0 +1,157 @@
+package redis
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// floodFor is how long a flood stays that no call goes on with: a process that stands still must
+// not hold a server's memory.
+const floodFor = 30 * time.Second
+
+// flood is connections with requests that are never complete.
+type flood struct {
+	ended context.Context // when it is closed
+	end   context.CancelFunc
+	idle  *time.Timer // ends it
+
+	mu   sync.Mutex // held by a call
+	full []net.Conn // with a whole argument, but for its last byte
+	held int64      // bytes that these have sent
+	last net.Conn   // the one that is being filled; nil = none
+	sent int64      // bytes that it has sent
+}
+
+// Flood has a server keep bytes in memory: it sends requests over connections of its own, each with
+// an argument of so many bytes that is never complete, so that the server executes none of them. It
+// returns how many bytes the server has got in all calls with this key, once these are most, or ctx
+// has ended; an error where none can be made, or one breaks (IsBroken, or IsReply where the server
+// has said why). The server drops them when the connections are closed: by HangUp, Close, the end
+// of this process, or 30 s after the last call.
+func (c *Client) Flood(
+	ctx context.Context, key, address string, login Login, argument, most int64,
+) (sent int64, err error) {
+	f := c.floodOf(key)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.idle.Stop()
+	defer f.idle.Reset(floodFor)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.ended, cancel)()
+	for f.held+f.sent < most && err == nil && ctx.Err() == nil {
+		if f.last == nil {
+			err = f.connect(ctx, c.tcp, address, login, argument)
+			continue
+		}
+		if err = f.send(ctx, zeros[:min(argument-1-f.sent, most-f.held-f.sent, int64(len(zeros)))]); err != nil {
+			err = fmt.Errorf("fill the memory at %s: %w", address, cmp.Or(f.refusal(), err))
+		}
+		if f.sent == argument-1 {
+			f.full, f.held = append(f.full, f.last), f.held+f.sent
+			f.last, f.sent = nil, 0
+		}
+	}
+	if ctx.Err() != nil { // the error is that of the interrupted write
+		err = nil
+	}
+	return f.held + f.sent, err
+}
+
+func (c *Client) floodOf(key string) *flood {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.floods[key]
+	if f == nil {
+		f = &flood{}
+		f.ended, f.end = context.WithCancel(context.Background())
+		f.idle = time.AfterFunc(floodFor, func() { c.endFlood(key, f) })
+		c.floods[key] = f
+	}
+	return f
+}
+
+// endFlood ends a flood, if it is still that of its key: the next one is not ended by the time of
+// this one.
+func (c *Client) endFlood(key string, f *flood) {
+	c.mu.Lock()
+	if c.floods[key] == f {
+		delete(c.floods, key)
+	}
+	c.mu.Unlock()
+	f.close()
+}
+
+// connect opens another connection, and begins a request over it.
+func (f *flood) connect(
+	ctx context.Context, tcp DialFunc, address string, login Login, argument int64,
+) error {
+	dialer := Dialer{Login: login, TCP: tcp}
+	// a dial that fails by the deadline of ctx would not be told from one of a server that is silent
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), login.timeout())
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	conn, err := dialer.Dial(within, address)
+	if err != nil {
+		return err
+	}
+	f.last = conn
+	err = f.send(ctx, fmt.Appendf(nil, "*2\r\n$4\r\nECHO\r\n$%d\r\n", argument))
+	f.sent = 0
+	return err
+}
+
+// zeros are what servers are filled with.
+var zeros [1 << 20]byte
+
+// send writes to the connection that is being filled. One whose write was interrupted by the end of ctx is given
+// up, as a connection by TLS cannot go on after that.
+func (f *flood) send(ctx context.Context, bytes []byte) error {
+	stop := expireWith(ctx, f.last)
+	n, err := f.last.Write(bytes)
+	f.sent += int64(n)
+	if !stop() {
+		_ = f.last.Close()
+		f.last, f.sent = nil, 0
+	}
+	return err
+}
+
+// refusal is the error reply of a server that has closed the connection that is being filled; nil
+// if it sent none.
+func (f *flood) refusal() error {
+	if f.last == nil {
+		return nil
+	}
+	_ = f.last.SetReadDeadline(time.Now().Add(refusalWithin)) //nolint:forbidigo // of a connection
+	reply, err := resp.ReadValue(bufio.NewReader(f.last))
+	if err != nil {
+		return nil
+	}
+	return ErrorOf(reply)
+}
+
+// refusalWithin is how long a reply is waited for on a connection that is closed: it is there.
+const refusalWithin = 100 * time.Millisecond
+
+// close drops what the server keeps.
+func (f *flood) close() {
+	f.end()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.idle.Stop()
+	if f.last != nil {
+		f.full = append(f.full, f.last)
+	}
+	for _, conn := range f.full {
+		_ = conn.Close()
+	}
+	f.full, f.held, f.last, f.sent = nil, 0, nil, 0
+}
