@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,11 +115,56 @@ func (a *Action) Resizes() bool {
 	return a.Type == FaultReplicaScale
 }
 
-// Changes are the settings of Redis that an action changes, else its type: what two actions on one
-// server must not have in common.
+// Removes reports whether an action removes servers.
+func (a *Action) Removes() bool {
+	return a.ReplicaScale != nil && a.ReplicaScale.By < 0
+}
+
+// Changes are what an action changes of a server that another one may change as well: the settings
+// of Redis, by one name for each, else its type. Two actions on one server must have none in common.
 func (a *Action) Changes() []string {
 	if a.Config != nil {
-		return slices.Sorted(maps.Keys(a.Config.Parameters))
+		var names []string
+		for name := range a.Config.Parameters {
+			names = append(names, canonical(name))
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
 	}
-	return []string{string(a.Type)}
+	changes := []string{string(a.Type)}
+	if a.pausesClients() {
+		changes = append(changes, "the pause of clients")
+	}
+	return changes
+}
+
+// pausesClients reports whether an action pauses clients by CLIENT PAUSE, or may: a server has one
+// pause, which the later and the stricter of two calls extends, and one UNPAUSE ends.
+func (a *Action) pausesClients() bool {
+	switch a.Type { //nolint:exhaustive // no other type does
+	case FaultClientPause:
+		return true
+	case FaultHang:
+		return a.Hang == nil || a.Hang.Method == "" || a.Hang.Method == HangAuto ||
+			a.Hang.Method == HangClientPause
+	case FaultFailover:
+		return a.Failover != nil && a.Failover.Mode == FailoverCoordinated
+	}
+	return false
+}
+
+// canonical is the present name of a setting of Redis or Valkey that has several (createXConfig in
+// their config.c).
+func canonical(name string) string {
+	name = strings.ToLower(name)
+	if other := formerNames[name]; other != "" {
+		return other
+	}
+	return strings.NewReplacer("slave", "replica", "ziplist", "listpack", "primary", "master").Replace(name)
+}
+
+var formerNames = map[string]string{
+	"lua-time-limit":                    "busy-reply-threshold",
+	"commandlog-execution-slower-than":  "slowlog-log-slower-than",
+	"commandlog-slow-execution-max-len": "slowlog-max-len",
 }

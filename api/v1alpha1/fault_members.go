@@ -424,13 +424,18 @@ type Drain struct {
 // OperatorOutage scales the Deployment of the operator that looks after the Redis to 0, and back
 // after spec.duration. Redis itself is not touched: other faults on it act meanwhile, without waiting.
 type OperatorOutage struct {
+	OperatorReference `json:",inline"`
+}
+
+// OperatorReference is the Deployment of an operator.
+type OperatorReference struct {
 	// deployment of the operator.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Deployment string `json:"deployment,omitempty"`
-	// namespace of the Deployment. Defaults to that of the fault. Whoever creates a fault on another
-	// namespace must be allowed to scale Deployments in all.
+	// namespace of the Deployment. Defaults to that of the fault. Whoever names another namespace must
+	// be allowed to scale Deployments in all, or to get them, for a fault of the network.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

@@ -63,6 +63,14 @@ type RedisFaultStatus struct {
 	// +optional
 	BesideSince *metav1.MicroTime `json:"besideSince,omitempty"`
 
+	// besideUIDs are the UIDs of the faults in spec.beside, in its order: another fault of the same
+	// name is not meant.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MaxLength=64
+	BesideUIDs []string `json:"besideUIDs,omitempty"`
+
 	// loadTestUID is the UID of the load test of a setting, as it was last seen: after a deletion, a
 	// load test of the same name is another one.
 	// +optional

@@ -278,8 +278,8 @@ const (
 // RedisFaultSpec defines a fault, which is injected once.
 // +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.action.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.action.type in ['NetworkDelay', 'DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkLoss, NetworkPartition, NetworkDelay, DiskDelay, CPUStress, ClockSkew; the last four need it"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || has(self.action.networkLoss.peers) || (self.action.networkLoss.direction == 'Out' && double(self.action.networkLoss.loss.split('%')[0]) <= 50.0)",message="without peers engine ChaosMesh drops packets of direction Out only, and at most 50%, as the kubelet's probes are among them",fieldPath=".action.networkLoss"
-// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || (!('All' in self.action.networkLoss.peers) && (size(self.action.networkLoss.peers) == 1 || !('Clients' in self.action.networkLoss.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkLoss.peers"
-// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkPartition) || (!('All' in self.action.networkPartition.peers) && (size(self.action.networkPartition.peers) == 1 || !('Clients' in self.action.networkPartition.peers)))",message="engine ChaosMesh has no All, and Clients only alone",fieldPath=".action.networkPartition.peers"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || (!('All' in self.action.networkLoss.peers) && !('Operator' in self.action.networkLoss.peers) && (size(self.action.networkLoss.peers) == 1 || !('Clients' in self.action.networkLoss.peers)))",message="engine ChaosMesh has no All, no Operator, and Clients only alone",fieldPath=".action.networkLoss.peers"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkPartition) || (!('All' in self.action.networkPartition.peers) && !('Operator' in self.action.networkPartition.peers) && (size(self.action.networkPartition.peers) == 1 || !('Clients' in self.action.networkPartition.peers)))",message="engine ChaosMesh has no All, no Operator, and Clients only alone",fieldPath=".action.networkPartition.peers"
 // +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.correlation)",message="packets are drawn independently of each other: leave correlation out, or use engine ChaosMesh",fieldPath=".action.networkLoss.correlation"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'OutOfMemory', 'Failover', 'ClientKill', 'BackgroundSave', 'VolumeLoss', 'External'])",message="a fault of type ProcessCrash, OutOfMemory, Failover, ClientKill, BackgroundSave, VolumeLoss or External does not last: leave duration out",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'VolumeLoss' || (has(self.allow) && 'DataLoss' in self.allow)",message="VolumeLoss deletes data for good: say so by allow [DataLoss]",fieldPath=".allow"
@@ -341,8 +341,9 @@ type RedisFaultSpec struct {
 	// beside are other faults of this namespace, by name, that this one acts beside: it is injected
 	// while they act, although they act on the same servers or change their workload, and is measured
 	// against the throughput beside them. It waits until each of them is complete on all its targets,
-	// at most for trigger.timeout, and fails as NotBeside if one is over before. The guards count what
-	// all of them keep from serving. Two that change the same of a server or a workload are refused.
+	// for one that does not exist at most for trigger.timeout, and fails as NotBeside if one is over
+	// before. The guards count what all of them keep from serving. Two that change the same of a server
+	// or a workload are refused.
 	// In an experiment: names of its faults.
 	// Not allowed for settings, which other faults act beside anyway, and with type External.
 	// +optional

@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // NetworkPeer is who is at the other end of a fault of the network.
-// +kubebuilder:validation:Enum=Clients;Servers;Primary;Replicas;Sentinels;All
+// +kubebuilder:validation:Enum=Clients;Servers;Primary;Replicas;Sentinels;Operator;All
 type NetworkPeer string
 
 // The peers.
@@ -19,6 +19,8 @@ const (
 	PeerReplicas NetworkPeer = "Replicas"
 	// PeerSentinels are the sentinels that watch the target server.
 	PeerSentinels NetworkPeer = "Sentinels"
+	// PeerOperator is the operator that looks after the Redis; engine Native only.
+	PeerOperator NetworkPeer = "Operator"
 	// PeerAll is everybody but the node of the pod, whose kubelet probes it; engine Native only.
 	PeerAll NetworkPeer = "All"
 )
@@ -45,7 +47,7 @@ type Percentage string
 
 // NetworkDelay delays packets, by Chaos Mesh.
 // +kubebuilder:validation:XValidation:rule="has(self.peers) || self.direction == 'Out'",message="directions In and Both need peers"
-// +kubebuilder:validation:XValidation:rule="!has(self.peers) || (!('All' in self.peers) && (size(self.peers) == 1 || !('Clients' in self.peers)))",message="leave peers out for all; Clients can only be alone"
+// +kubebuilder:validation:XValidation:rule="!has(self.peers) || (!('All' in self.peers) && !('Operator' in self.peers) && (size(self.peers) == 1 || !('Clients' in self.peers)))",message="leave peers out for all; Clients can only be alone; Chaos Mesh has no Operator"
 // +kubebuilder:validation:XValidation:rule="!has(self.jitter) || duration(self.jitter) <= duration(self.latency)",message="jitter must not exceed latency"
 type NetworkDelay struct {
 	// latency that is added. Between 1ms and 10s. Without peers, a latency of 1s or more also makes
@@ -84,14 +86,16 @@ type NetworkDelay struct {
 	// Replicas: the other replicas of the target server's shard.
 	// Sentinels: the sentinels that watch the target server.
 	// All: refused, as that is what no peers are.
+	// Operator: refused, as it is of engine Native.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=6
+	// +kubebuilder:validation:MaxItems=7
 	Peers []NetworkPeer `json:"peers,omitempty"`
 }
 
 // NetworkLoss drops some packets.
+// +kubebuilder:validation:XValidation:rule="has(self.operator) == (has(self.peers) && 'Operator' in self.peers)",message="set operator with peers Operator, and only then",fieldPath=".operator"
 type NetworkLoss struct {
 	// loss is the share of packets that are dropped in a direction, such as 25%. Of round trips, more
 	// are lost: 20% in both directions are 36%.
@@ -122,16 +126,22 @@ type NetworkLoss struct {
 	// Primary: the primary of the target server's shard.
 	// Replicas: the other replicas of the target server's shard.
 	// Sentinels: the sentinels that watch the target server.
+	// Operator: the operator that looks after the Redis, by the field operator; engine Native only.
 	// All: everybody but the node of the pod; engine Native only.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=6
+	// +kubebuilder:validation:MaxItems=7
 	Peers []NetworkPeer `json:"peers,omitempty"`
+
+	// operator is the one that looks after the Redis, of peers Operator.
+	// +optional
+	Operator *OperatorReference `json:"operator,omitempty"`
 }
 
 // NetworkPartition drops all packets between the server and its peers, without a reset: clients wait
 // for answers that do not come.
+// +kubebuilder:validation:XValidation:rule="has(self.operator) == (has(self.peers) && 'Operator' in self.peers)",message="set operator with peers Operator, and only then",fieldPath=".operator"
 type NetworkPartition struct {
 	// peers from which the server is cut off.
 	// Clients: all but the servers and sentinels of the target and the operator of Redquake; with
@@ -140,12 +150,17 @@ type NetworkPartition struct {
 	// Primary: the primary of the target server's shard.
 	// Replicas: the other replicas of the target server's shard.
 	// Sentinels: the sentinels that watch the target server.
+	// Operator: the operator that looks after the Redis, by the field operator; engine Native only.
 	// All: everybody but the node of the pod; engine Native only.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=6
+	// +kubebuilder:validation:MaxItems=7
 	Peers []NetworkPeer `json:"peers,omitempty"`
+
+	// operator is the one that looks after the Redis, of peers Operator.
+	// +optional
+	Operator *OperatorReference `json:"operator,omitempty"`
 
 	// direction of the packets that are dropped, from the perspective of the target server.
 	// In: packets that the server receives from its peers.

@@ -128,6 +128,10 @@ func setRecord(s *scope.Fault, targets []v1alpha1.FaultTarget, now metav1.MicroT
 	status.LoadTest = s.Seen.LoadName
 	if since := s.Seen.ActSince; !since.IsZero() {
 		status.BesideSince = new(metav1.NewMicroTime(since))
+		status.BesideUIDs = nil
+		for _, uid := range s.Partners {
+			status.BesideUIDs = append(status.BesideUIDs, string(uid))
+		}
 	}
 	if s.Test != nil { // that of a setting may be created later
 		status.LoadStartTime = s.Test.Status.StartTime

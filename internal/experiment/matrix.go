@@ -343,6 +343,9 @@ func (v *Variant) clash(f *v1alpha1.ExperimentFault) error {
 // checkBeside finds a fault that is to act beside one that its cell does not have.
 func (v *Variant) checkBeside(f *v1alpha1.ExperimentFault) error {
 	for _, name := range f.Spec.Beside {
+		if name == f.Name {
+			return problem.Invalid("spec.faults: %s of cell %s cannot act beside itself", f.Name, v.Name)
+		}
 		if !slices.ContainsFunc(v.Faults, func(g v1alpha1.ExperimentFault) bool {
 			return g.Name == name
 		}) {

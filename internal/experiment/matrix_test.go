@@ -297,6 +297,12 @@ func TestImpossibleMatrices(t *testing.T) {
 			"spec.faults: kill is to act beside loss, which cell a=x does not have",
 		},
 		{
+			"beside itself by a parameter",
+			"faults: [{name: kill, spec: {action: {type: PodKill}, beside: [loss]}}, {name: loss, spec: {action: {type: Hang}}}]\n" +
+				"matrix: [{name: a, path: faults.kill.beside.0, values: [loss, kill]}]",
+			"spec.faults: kill of cell a=kill cannot act beside itself",
+		},
+		{
 			"name of a value", `matrix: [{name: a, path: load.duration, values: ["1 s", 2s]}]`,
 			"spec.matrix[0].valueNames: the value at position 0 cannot be a name",
 		},

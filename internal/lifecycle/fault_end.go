@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -90,6 +91,8 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 	case forsaken(o):
 		return fmt.Sprintf("RedisLoadTest %s has not existed for %s", o.LoadName,
 			format.Duration(LoadGrace)), v1alpha1.ReasonLoadTestNotFound, true
+	case !o.InjectedAny && cmp.Or(o.TooLate, o.Missing) != "": // it would act alone
+		return "spec.beside: " + cmp.Or(o.TooLate, o.Missing), v1alpha1.ReasonNotBeside, true
 	case !o.InjectedAny && loadGone(o): // its effect could not be measured
 		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected",
 			o.LoadName), v1alpha1.ReasonLoadTestEnded, true

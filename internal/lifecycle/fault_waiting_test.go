@@ -157,6 +157,18 @@ var waitingDecisions = []faultDecision{
 	{"one that is over", waitingFault(func(o *Fault) {
 		o.TooLate, o.SteadyWhy = "RedisFault first is over", "varies by 12 %"
 	}), 20 * time.Second, FaultFail, v1alpha1.ReasonNotBeside, "spec.beside: RedisFault first is over: varies by 12 %"},
+	{"one that is over after the record", waitingFault(func(o *Fault) {
+		o.Recorded, o.RecordedAt, o.TooLate = true, at(19*time.Second), "RedisFault first is over"
+		o.RevertedAll, o.Collected = true, true
+	}), 20 * time.Second, FaultFail, v1alpha1.ReasonNotBeside, "spec.beside: RedisFault first is over"},
+	{"one that is gone after the record, which is old", waitingFault(func(o *Fault) {
+		o.Recorded, o.RecordedAt, o.Missing = true, at(0), "there is no RedisFault first"
+		o.Collected = true
+	}), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "there is no RedisFault first: reverting the fault"},
+	{"one that is over after the injection", waitingFault(func(o *Fault) {
+		o.Recorded, o.RecordedAt, o.TooLate = true, at(19*time.Second), "RedisFault first is over"
+		o.Attempted, o.InjectedAny, o.Collected = true, true, true
+	}), 20 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
 	{"not yet time beside it", waitingFault(func(o *Fault) {
 		o.ActSince, o.AfterBeside, o.Steady = at(20*time.Second), new(5*time.Second), false
 	}), 24 * time.Second, FaultWait, v1alpha1.ReasonWaitingForTime, "5s after"},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -12,9 +13,15 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// floodFor is how long a flood stays that no call goes on with: a process that stands still must
-// not hold a server's memory.
-const floodFor = 30 * time.Second
+const (
+	// floodFor is how long a flood stays that no call goes on with: a process that stands still must
+	// not hold a server's memory. A call for each of many servers comes round by then.
+	floodFor = 2 * time.Minute
+	// writeGrace is how long a write may take that has begun when a call is to end.
+	writeGrace = time.Second
+	// sendBuffer is how many bytes this machine keeps for a server that does not read.
+	sendBuffer = 256 << 10
+)
 
 // flood is connections with requests that are never complete.
 type flood struct {
@@ -34,7 +41,7 @@ type flood struct {
 // returns how many bytes the server has got in all calls with this key, once these are most, or ctx
 // has ended; an error where none can be made, or one breaks (IsBroken, or IsReply where the server
 // has said why). The server drops them when the connections are closed: by HangUp, Close, the end
-// of this process, or 30 s after the last call.
+// of this process, or 2 minutes after the last call.
 func (c *Client) Flood(
 	ctx context.Context, key, address string, login Login, argument, most int64,
 ) (sent int64, err error) {
@@ -93,7 +100,8 @@ func (c *Client) endFlood(key string, f *flood) {
 func (f *flood) connect(
 	ctx context.Context, tcp DialFunc, address string, login Login, argument int64,
 ) error {
-	dialer := Dialer{Login: login, TCP: tcp}
+	// PING: a server that accepts connections and does not answer is not filled
+	dialer := Dialer{Login: login, TCP: tcp, Setup: [][]string{{"PING"}}}
 	// a dial that fails by the deadline of ctx would not be told from one of a server that is silent
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), login.timeout())
 	defer cancel()
@@ -102,6 +110,9 @@ func (f *flood) connect(
 	if err != nil {
 		return err
 	}
+	if plain, is := conn.(*net.TCPConn); is {
+		_ = plain.SetWriteBuffer(sendBuffer)
+	}
 	f.last = conn
 	err = f.send(ctx, fmt.Appendf(nil, "*2\r\n$4\r\nECHO\r\n$%d\r\n", argument))
 	f.sent = 0
@@ -109,17 +120,26 @@ func (f *flood) connect(
 }
 
 // zeros are what servers are filled with.
-var zeros [1 << 20]byte
+var zeros [256 << 10]byte
 
-// send writes to the connection that is being filled. One whose write was interrupted by the end of ctx is given
-// up, as a connection by TLS cannot go on after that.
+// send writes to the connection that is being filled. The end of ctx lets a write end that has
+// begun, the end of the flood does not. A connection by TLS cannot go on after a part of a write.
 func (f *flood) send(ctx context.Context, bytes []byte) error {
-	stop := expireWith(ctx, f.last)
-	n, err := f.last.Write(bytes)
+	conn := f.last
+	stop := context.AfterFunc(ctx, func() {
+		_ = conn.SetWriteDeadline(time.Now().Add(writeGrace)) //nolint:forbidigo // of a connection
+	})
+	defer expireWith(f.ended, conn)()
+	n, err := conn.Write(bytes)
 	f.sent += int64(n)
-	if !stop() {
-		_ = f.last.Close()
+	if stop() {
+		return err
+	}
+	if _, secured := conn.(*tls.Conn); secured && err != nil {
+		_ = conn.Close()
 		f.last, f.sent = nil, 0
+	} else {
+		_ = conn.SetWriteDeadline(time.Time{})
 	}
 	return err
 }

@@ -80,6 +80,23 @@ func IsUnsupported(err error) bool {
 	})
 }
 
+// Passes reports whether an error is, or wraps, an error reply of a server that may serve later,
+// without a change of its configuration: it loads its data, runs a script, or has no primary, no
+// replica or no room for another client.
+func Passes(err error) bool {
+	reply, ok := errors.AsType[Error](err)
+	if !ok {
+		return false
+	}
+	switch word, rest, _ := strings.Cut(string(reply), " "); word {
+	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY":
+		return true
+	case "ERR":
+		return strings.HasPrefix(rest, "max number of clients")
+	}
+	return false
+}
+
 // RejectsLogin reports whether an error is, or wraps, an error reply that means that the
 // credentials are wrong, or missing.
 func RejectsLogin(err error) bool {

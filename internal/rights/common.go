@@ -30,6 +30,15 @@ var (
 		Everywhere: true,
 	}}
 
+	// GetAllDeployments: whoever may read the Deployments of all namespaces knows what a fault with
+	// one of them as its peer would tell.
+	GetAllDeployments = Need{Right: Right{
+		Verb:       "get",
+		Group:      "apps",
+		Resource:   "deployments",
+		Everywhere: true,
+	}}
+
 	// ExecPods: whoever may run a command in a pod of Redis may send Redis any command: the closest to
 	// what a fault by commands does.
 	ExecPods = Need{Right: Right{Verb: "create", Resource: "pods/exec"}}

@@ -56,6 +56,8 @@ func (r Redis) Refusal(err error, address string, command ...string) error {
 		return err
 	}
 	switch text := err.Error(); {
+	case redis.Passes(err):
+		return problem.NotYet("%v", err)
 	case strings.Contains(text, "NOPERM"):
 		return problem.Unsupported("%v. Give user %s the ACL rule %s", err,
 			cmp.Or(r.Login.Username, "default"), ruleOf(command))

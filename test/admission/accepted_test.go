@@ -224,6 +224,10 @@ func TestAccepted(t *testing.T) {
 			{"early expiry", `{engine: ChaosMesh, action: {type: ClockSkew, clockSkew: {offset: 1h}}, allow: [Expiry]}`},
 			{"steady", `{trigger: {steadyFor: 2s}}`},
 			{"at once", `{trigger: {after: 0s}}`},
+			{
+				"cut off from its operator",
+				`{action: {type: NetworkPartition, networkPartition: {peers: [Operator, Sentinels], operator: {deployment: a}}}}`,
+			},
 			{"beside four others", `{beside: [a, b, c, d], trigger: {afterBeside: 1h}}`},
 			{"beside one, once it is steady", `{beside: [a], trigger: {steadyFor: 10s}}`},
 		},

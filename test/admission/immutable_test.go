@@ -97,12 +97,12 @@ var actionChanges = map[string]frozenCase{
 		`{action: {networkDelay: {latency: 20ms}}}`,
 	},
 	"networkLoss": {
-		`{engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "10%", direction: Out}}}`,
+		`{action: {type: NetworkLoss, networkLoss: {loss: "10%", peers: [Operator], operator: {deployment: a, namespace: b}}}}`,
 		`{action: {networkLoss: {loss: "20%"}}}`,
 	},
 	"networkPartition": {
-		`{engine: ChaosMesh, action: {type: NetworkPartition, networkPartition: {peers: [Replicas]}}}`,
-		`{action: {networkPartition: {peers: [Clients]}}}`,
+		`{action: {type: NetworkPartition, networkPartition: {peers: [Operator], operator: {deployment: a, namespace: b}}}}`,
+		`{action: {networkPartition: {operator: {deployment: c}}}}`,
 	},
 	"diskDelay": {
 		`{engine: ChaosMesh, action: {type: DiskDelay, diskDelay: {delay: 10ms}}}`,

@@ -92,6 +92,13 @@ func kindCases(t *testing.T) map[string]permissionCase {
 				action = made
 			}
 		}
+		if member, is := action["network"+strings.TrimPrefix(string(kind.Type), "Network")].(map[string]any); is &&
+			kind.Engine == v1alpha1.EngineChaosMesh && member["operator"] != nil { // of engine Native only
+			member = maps.Clone(member)
+			delete(member, "operator")
+			member["peers"] = []any{string(v1alpha1.PeerReplicas)}
+			action = map[string]any{"type": string(kind.Type), "network" + strings.TrimPrefix(string(kind.Type), "Network"): member}
+		}
 		spec := func() string {
 			return text(t, map[string]any{
 				"engine": string(kind.Engine), "action": action, "allow": []any{string(v1alpha1.AllowDataLoss)},

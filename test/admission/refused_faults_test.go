@@ -260,6 +260,25 @@ var refusedFaults = []refusal{
 	{"unknown pick", `{select: {pick: Last}}`, "spec.select.pick", `supported values: "First", "Random"`},
 	{"unknown allowance", `{allow: [Everything]}`, "spec.allow[0]", `"Expiry"`},
 	{
+		"no operator to cut off", `{action: {type: NetworkPartition, networkPartition: {peers: [Operator]}}}`,
+		"spec.action.networkPartition.operator", "set operator with peers Operator, and only then",
+	},
+	{
+		"an operator that is no peer",
+		`{action: {type: NetworkLoss, networkLoss: {loss: 5%, operator: {deployment: a}}}}`,
+		"spec.action.networkLoss.operator", "set operator with peers Operator, and only then",
+	},
+	{
+		"an operator by Chaos Mesh",
+		`{engine: ChaosMesh, action: {type: NetworkPartition, networkPartition: {peers: [Operator], operator: {deployment: a}}}}`,
+		"spec.action.networkPartition.peers", "no Operator",
+	},
+	{
+		"a delay to an operator",
+		`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 5ms, peers: [Operator]}}}`,
+		"spec.action.networkDelay", "Chaos Mesh has no Operator",
+	},
+	{
 		"two triggers", `{trigger: {steadyFor: 10s, after: 10s}}`, "spec.trigger",
 		"set one of steadyFor, after and afterBeside",
 	},

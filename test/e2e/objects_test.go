@@ -20,15 +20,21 @@ import (
 // samples is the folder of the manifests that users are given: the tests run those.
 const samples = "../../config/samples"
 
-// sample reads an object of config/samples.
+// sample reads the first object of a file of config/samples: others are faults on it.
 func (n *namespace) sample(file string, object client.Object) {
+	n.Helper()
+	n.sampleOf(file, 0, object)
+}
+
+// sampleOf reads one of the objects of a file of config/samples.
+func (n *namespace) sampleOf(file string, number int, object client.Object) {
 	n.Helper()
 	text, err := os.ReadFile(filepath.Join(samples, file))
 	if err != nil {
 		n.Fatal(err)
 	}
-	first, _, _ := bytes.Cut(text, []byte("\n---\n")) // others are faults on it
-	if err := yaml.UnmarshalStrict(first, object); err != nil {
+	objects := bytes.Split(text, []byte("\n---\n"))
+	if err := yaml.UnmarshalStrict(objects[number], object); err != nil {
 		n.Fatalf("%s: %v", file, err)
 	}
 }

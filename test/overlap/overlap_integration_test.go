@@ -262,7 +262,9 @@ var expectedRefusals = []string{
 	"no server that matches is in pod",      // the same if another server is on the node
 	"has no replica that could be promoted", // Failover
 	"would hit the last copy in sync",       // PodKill and others while replicas copy the data again
+	"cores, one of them spare",              // IOThreads beside Resources
 	"whichever is reverted last would",      // beside another one: both change the same
+	"the last copy might be among them",     // beside one that removes servers
 	"spec.beside: RedisFault",               // the other one is over before the targets answer
 }
 

@@ -8,8 +8,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
-	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
@@ -31,7 +29,7 @@ func observePartners(s *scope.Fault, all []v1alpha1.RedisFault) {
 				name)
 			return
 		}
-		since, over := actsSince(other)
+		since, over := scope.ActsSince(other, claims.TraitsOf(other))
 		if !since.IsZero() {
 			s.Partners = append(s.Partners, other.UID)
 		}
@@ -85,38 +83,4 @@ func waitsFor(all []v1alpha1.RedisFault, f *v1alpha1.RedisFault, name string) bo
 		}
 	}
 	return false
-}
-
-// actsSince returns since when a fault acts on all its targets: until its revert begins, or, where
-// nothing of it stays, until it has settled. Zero is of one that does not yet.
-func actsSince(f *v1alpha1.RedisFault) (since time.Time, over bool) {
-	status, traits := &f.Status, claims.TraitsOf(f)
-	if state.IsFinished(status.Conditions) || f.DeletionTimestamp != nil || scope.SettledAt(status) != nil ||
-		traits.Stays() && (status.RevertingSince != nil || status.RevertedAt != nil) {
-		return time.Time{}, true
-	}
-	if traits.External && status.InjectedAt != nil {
-		return status.InjectedAt.Time, false
-	}
-	for i := range status.Targets {
-		at := reachedAt(&status.Targets[i], traits)
-		if at.IsZero() {
-			return time.Time{}, false
-		}
-		if at.After(since) {
-			since = at
-		}
-	}
-	return since, false
-}
-
-// reachedAt is when a fault was complete on a target; zero = it is not.
-func reachedAt(t *v1alpha1.FaultTarget, traits contract.Traits) time.Time {
-	switch {
-	case traits.Stays() && t.ActiveAt != nil:
-		return t.ActiveAt.Time
-	case !traits.Stays() && t.InjectedAt != nil:
-		return t.InjectedAt.Time
-	}
-	return time.Time{}
 }

@@ -56,7 +56,7 @@ func TestObservePartners(t *testing.T) {
 				acting(f)
 				f.Status.RevertedAt = at(14) // at once
 			})},
-			beside: []string{"one"}, since: 11,
+			beside: []string{"one"}, since: 14,
 		},
 		"such a one that has settled": {
 			all: []v1alpha1.RedisFault{fault("one", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {

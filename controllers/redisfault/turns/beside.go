@@ -8,9 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/guard"
@@ -110,4 +112,27 @@ func besideStill(s *scope.Fault, held []lock.Claim) string {
 		return c.Message
 	}
 	return fmt.Sprintf("waiting for RedisFault %s; spec.allow: [%s] lifts this guard", w.For, w.Guard)
+}
+
+// tooLate is why a fault that was recorded cannot act beside those in spec.beside any more, by the
+// API server: a cache may not know yet that one is over. nil = all of them act.
+func (r *Turns) tooLate(ctx context.Context, f *v1alpha1.RedisFault) (*problem.Problem, error) {
+	for i, name := range f.Spec.Beside {
+		other := &v1alpha1.RedisFault{}
+		err := r.Claims.APIReader.Get(ctx, types.NamespacedName{Namespace: f.Namespace, Name: name}, other)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read RedisFault %s: %w", name, err)
+		}
+		since, _ := scope.ActsSince(other, claims.TraitsOf(other))
+		uids := f.Status.BesideUIDs
+		same := i >= len(uids) || string(other.UID) == uids[i]
+		if err != nil || since.IsZero() || !same {
+			return &problem.Problem{
+				Reason:  v1alpha1.ReasonNotBeside,
+				Lasting: true,
+				Message: fmt.Sprintf("spec.beside: RedisFault %s does not act any more", name),
+			}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // nothing is wrong
 }

@@ -188,6 +188,11 @@ func (r *Turns) MayAct(ctx context.Context, s *scope.Fault) (state.Outcome, bool
 	} else if found != nil {
 		return r.yield(ctx, s, func() *problem.Problem { return found })
 	}
+	if late, err := r.tooLate(ctx, s.Fault); err != nil {
+		return state.Outcome{Err: err}, false
+	} else if late != nil {
+		return r.yield(ctx, s, func() *problem.Problem { return late })
+	}
 	own, _ := lock.Held(s.Fault, s.Traits)
 	held, known, acted, err := r.Claims.Beside(ctx, s.Before, own,
 		claims.ReachesOut(own, limits))

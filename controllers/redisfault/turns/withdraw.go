@@ -91,7 +91,7 @@ func withdraw(s *scope.Fault) {
 	status.Nodes = nil
 	status.Warnings = nil
 	status.LoadStartTime = nil
-	status.BesideSince = nil
+	status.BesideSince, status.BesideUIDs = nil, nil
 	status.Holding = nil
 	status.Plan = nil
 	status.LoadTestUID = ""

@@ -143,9 +143,9 @@ func faultActions(spec, at string) string {
 			continue
 		}
 		kind += fmt.Sprintf(
-			" +\n  (f.spec.action.type == '%s' && %s &&\n"+
+			" +\n  (f.spec.?engine.orValue('Native') == '%s' && f.spec.action.type == '%s' && %s &&\n"+
 				"  !variables.parameters.exists(p, p.path.startsWith('faults.' + f.name + '.action.%s')) ? ' %s' : '')",
-			one.Type, s.Holds("f.spec.action"), strings.ToLower(s.Field[0]), s.Word())
+			one.Engine, one.Type, s.Holds("f.spec.action"), strings.ToLower(s.Field[0]), s.Word())
 	}
 	return spec + ".?faults.orValue([]).map(f, {'needs': " + at +
 		"faults[' + f.name + ']: type ' + f.spec.action.type + '" + need + ",\n  'kind': " + kind + "})"

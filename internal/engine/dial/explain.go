@@ -155,13 +155,7 @@ func ReasonOfReply(message string) plan.Reason {
 // IsTemporary reports whether the error reply is one of a server that may serve requests later,
 // without a change of its configuration.
 func IsTemporary(message string) bool {
-	switch word, rest, _ := strings.Cut(message, " "); word {
-	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY":
-		return true
-	case "ERR":
-		return strings.HasPrefix(rest, "max number of clients")
-	}
-	return false
+	return redis.Passes(redis.Error(message))
 }
 
 // IsMoved reports whether the error reply is one of a server that is not, or no longer, the one to

@@ -154,8 +154,8 @@ var All = []Kind{
 			{Resource: "persistentvolumeclaims", Verbs: []string{"get", "delete"}},
 		},
 	}),
-	keeping(inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off")),
-	inNetwork(v1alpha1.FaultNetworkLoss, "Losing packets of %s"),
+	keeping(inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off", "networkPartition")),
+	inNetwork(v1alpha1.FaultNetworkLoss, "Losing packets of %s", "networkLoss"),
 	native(Kind{
 		Type:     v1alpha1.FaultExternal,
 		Doing:    "What broke %s",
@@ -221,7 +221,7 @@ func byCommand(typ v1alpha1.FaultType, doing string) Kind {
 
 // inNetwork is a kind that drops packets in the network of a pod, by a container that it adds to it.
 // Who may add one may run anything there, with the capability NET_ADMIN.
-func inNetwork(typ v1alpha1.FaultType, doing string) Kind {
+func inNetwork(typ v1alpha1.FaultType, doing, member string) Kind {
 	return native(Kind{
 		Type:      typ,
 		Doing:     doing,
@@ -229,10 +229,12 @@ func inNetwork(typ v1alpha1.FaultType, doing string) Kind {
 		Needs: needs{
 			{Right: rights.Right{Verb: "patch", Resource: "pods/ephemeralcontainers"}},
 			rights.ExecPods,
+			rights.GetAllDeployments.Except(&rights.Setting{Field: []string{member, "operator", "namespace"}}),
 		},
 		Grants: grants{
 			{Resource: "pods/ephemeralcontainers", Verbs: []string{"patch"}},
 			{Resource: "pods/exec", Verbs: []string{"create", "get"}}, // by SPDY, and by WebSockets
+			{Group: "apps", Resource: "deployments", Verbs: []string{"get"}},
 		},
 	})
 }

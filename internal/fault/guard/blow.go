@@ -16,12 +16,21 @@ type Hit struct {
 	Copies       []string // pods in which other copies of its data were
 	// it does not keep the server from serving any more: whether the copy is in sync again has to be
 	// seen
-	Over bool
+	Over    bool
+	Removed bool // with its pod, by a smaller number of replicas
 	// the fault that is judged acts beside it: the server is missed, and not waited for
 	Beside bool
 	// what the server was when the fault selected it
 	UID, RunID string
+	Restarts   int32 // of its container
 	Role       v1alpha1.RedisRole
+}
+
+// of reports whether the hit is one of a data set: of one of its copies, or of one that had these.
+func (h *Hit) of(d *target.Data) bool {
+	return slices.ContainsFunc(d.Copies, func(c target.Copy) bool {
+		return h.is(c.Name, c.Place) || slices.Contains(h.Copies, c.Name)
+	})
 }
 
 // by is the fault that has to be waited for until the server serves again; "" = none, as the fault
@@ -39,13 +48,15 @@ func (h *Hit) is(pod, address string) bool {
 }
 
 // silencedBeside returns what is known of a server that does not answer, as a fault holds it beside
-// which the fault that is judged acts; nil where that is not the reason.
-func silencedBeside(s *target.Server, others []Hit) *Hit {
+// which the fault that is judged acts; nil where that is not the reason, or its process is another
+// one since.
+func silencedBeside(redis target.Redis, s *target.Server, others []Hit) *Hit {
 	if s.Err == nil {
 		return nil
 	}
 	i := slices.IndexFunc(others, func(h Hit) bool {
-		return h.Beside && h.Pod == s.Pod.Name && h.UID == string(s.Pod.UID)
+		return h.Beside && !h.Over && h.Pod == s.Pod.Name && h.UID == string(s.Pod.UID) &&
+			h.Restarts == redis.RestartCount(s.Pod, redis.Container(s.Pod).Name)
 	})
 	if i < 0 {
 		return nil
@@ -59,9 +70,14 @@ const remembered = 10 * time.Minute
 
 // HitsOf returns the pods that a fault has hit or will hit, and that are not known to have
 // recovered, for the fault that is judged.
-func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, judged *v1alpha1.RedisFault, now time.Time) []Hit {
+func HitsOf(
+	f *v1alpha1.RedisFault, traits contract.Traits, judged *v1alpha1.RedisFault, now time.Time,
+) []Hit {
 	status := &f.Status
 	holds := status.Holding != nil && *status.Holding
+	if holds && f.Spec.Action.Removes() {
+		return removedBy(f, judged)
+	}
 	recent := holds || status.RevertedAt != nil && now.Sub(status.RevertedAt.Time) < remembered
 	if !recent || !disturbs(traits) {
 		return nil
@@ -79,13 +95,41 @@ func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, judged *v1alpha1.Red
 				Copies:  t.Copies,
 				Over:    !silenced,
 				Beside:  silenced && slices.Contains(judged.Spec.Beside, f.Name),
-				UID:     t.UID,
-				RunID:   t.RunID,
-				Role:    t.Role,
+
+				UID:      t.UID,
+				RunID:    t.RunID,
+				Restarts: t.RestartCount,
+				Role:     t.Role,
 			})
 		}
 	}
 	return hits
+}
+
+// removedBy are the copies of which a fault removes some: until it has, none of them can be relied
+// on, from then on those that are not there.
+func removedBy(f, judged *v1alpha1.RedisFault) []Hit {
+	var hits []Hit
+	for i := range f.Status.Targets {
+		t := &f.Status.Targets[i]
+		for _, pod := range t.Copies {
+			hits = append(hits, Hit{
+				Pod:     pod,
+				Fault:   f.Name,
+				Copies:  []string{t.Pod},
+				Over:    t.ActiveAt != nil,
+				Removed: true,
+				Beside:  slices.Contains(judged.Spec.Beside, f.Name) || ofItsLoad(f, judged),
+			})
+		}
+	}
+	return hits
+}
+
+// ofItsLoad reports whether a fault is a setting of the load of another one: that acts beside it.
+func ofItsLoad(setting, f *v1alpha1.RedisFault) bool {
+	a, b := setting.Spec.LoadTestRef, f.Spec.LoadTestRef
+	return setting.Spec.Setting && a != nil && b != nil && a.Name == b.Name
 }
 
 // disturbs reports whether a fault keeps servers from serving, if only for as long as they need to
@@ -107,16 +151,31 @@ type blow struct {
 	// the other faults are taken for over, and what they hit for well, except for those beside which
 	// this one acts
 	passed bool
-	// this fault has hit a primary, or one beside which it acts: replicas that have lost theirs are no
-	// worse than before
+	// this fault has hit a primary: replicas that have lost theirs are no worse than before
 	lostPrimary bool
 }
 
-func newBlow(others []Hit) *blow {
-	return &blow{
-		others:      others,
-		lostPrimary: slices.ContainsFunc(others, func(h Hit) bool { return h.Beside && h.Role == v1alpha1.RolePrimary }),
+// hasLostPrimary reports whether this fault has hit a primary, or one beside which it acts that of
+// a data set.
+func (b *blow) hasLostPrimary(d *target.Data) bool {
+	return b.lostPrimary || slices.ContainsFunc(b.others, func(h Hit) bool {
+		return h.Beside && h.Role == v1alpha1.RolePrimary && h.of(d)
+	})
+}
+
+// silencedPrimary is the primary of a data set that does not answer, as a fault beside which this
+// one acts holds it, and that fault; nil where there is none.
+func (b *blow) silencedPrimary(redis target.Redis, d *target.Data) (*target.Server, *Hit) {
+	for i := range d.Copies {
+		s := d.Copies[i].Server
+		if s == nil {
+			continue
+		}
+		if h := silencedBeside(redis, s, b.others); h != nil && h.Role == v1alpha1.RolePrimary {
+			return s, h
+		}
 	}
+	return nil, nil
 }
 
 // add adds a target that is hit already. One whose process has been replaced since counts by what

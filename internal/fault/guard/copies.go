@@ -26,9 +26,9 @@ type toll struct {
 // do not show any more.
 func tollOf(d *target.Data, b *blow) toll {
 	var t toll
-	served := d.Primary() != nil
+	orphans := d.Primary() == nil && b.hasLostPrimary(d)
 	for i := range d.Copies {
-		t.count(&d.Copies[i], b, served)
+		t.count(&d.Copies[i], b, orphans)
 	}
 	known := func(pod string) bool {
 		return slices.ContainsFunc(d.Copies, func(c target.Copy) bool { return c.Name == pod })
@@ -57,6 +57,19 @@ func tollOf(d *target.Data, b *blow) toll {
 			t.lost = append(t.lost, missed(h))
 		}
 	}
+	for _, h := range b.others { // copies elsewhere, which only the primary lists, and that does not answer
+		for _, pod := range h.Copies {
+			if h.Beside && !h.Over && h.Role == v1alpha1.RolePrimary && known(h.Pod) && !known(pod) &&
+				!slices.Contains(gone, pod) && d.Primary() == nil {
+				gone = append(gone, pod)
+				t.known++
+				t.lost = append(t.lost, reason{
+					text: fmt.Sprintf("whether %s is in sync is not known, while RedisFault %s keeps its primary from answering",
+						pod, h.Fault),
+				})
+			}
+		}
+	}
 	return t
 }
 
@@ -65,6 +78,8 @@ func missed(h Hit) reason {
 	switch {
 	case h.Fault == "":
 		return reason{text: "this fault has hit " + h.Pod}
+	case h.Removed:
+		return reason{text: fmt.Sprintf("RedisFault %s has removed %s", h.Fault, h.Pod), by: h.by()}
 	case h.Over:
 		return reason{
 			text: fmt.Sprintf("%s, which RedisFault %s has hit, is not in sync again", h.Pod, h.Fault),
@@ -73,11 +88,11 @@ func missed(h Hit) reason {
 	return reason{text: fmt.Sprintf("RedisFault %s holds %s", h.Fault, h.Pod), by: h.by()}
 }
 
-// count counts one copy. served tells that the primary answers.
-func (t *toll) count(c *target.Copy, b *blow, served bool) {
+// count counts one copy. orphans tells that faults have hit the primary, which does not answer.
+func (t *toll) count(c *target.Copy, b *blow, orphans bool) {
 	t.known++
 	behind := c.Behind
-	if b.lostPrimary && !served && isOrphan(c.Server) {
+	if orphans && isOrphan(c.Server) {
 		behind = ""
 	}
 	switch kept := b.kept(c.Name, c.Place); {
@@ -136,7 +151,7 @@ func (s *scene) sparesOthers(b *blow) *tooWide {
 func (s *scene) keepsData(b *blow) *tooWide {
 	for i := range s.data {
 		d := &s.data[i]
-		p := d.Primary()
+		p := s.primaryOf(d, b)
 		if p == nil || s.forgets[p.Pod.Name] == "" || !slices.Contains(b.now, p.Pod.Name) {
 			continue
 		}
@@ -154,6 +169,16 @@ func (s *scene) keepsData(b *blow) *tooWide {
 	return nil
 }
 
+// primaryOf is the primary of a data set, also one that a fault beside which this one acts keeps from
+// answering; nil = there is none.
+func (s *scene) primaryOf(d *target.Data, b *blow) *target.Server {
+	if p := d.Primary(); p != nil {
+		return p
+	}
+	p, _ := b.silencedPrimary(s.redis, d)
+	return p
+}
+
 // askForgetful asks the primaries that a fault hits whether they come back without their data;
 // others copy them anew.
 func (s *scene) askForgetful(
@@ -161,7 +186,7 @@ func (s *scene) askForgetful(
 ) map[string]string {
 	why := map[string]string{}
 	for i := range s.data {
-		p := s.data[i].Primary()
+		p := s.primaryOf(&s.data[i], b)
 		if p == nil || !slices.Contains(b.now, p.Pod.Name) {
 			continue
 		}
@@ -178,6 +203,10 @@ func (s *scene) askForgetful(
 		switch {
 		case traits.Empties:
 			why[p.Pod.Name] = "its volumes are deleted"
+		case restarts && p.Err != nil:
+			_, by := b.silencedPrimary(of, &s.data[i])
+			why[p.Pod.Name] = "what it has written to its disk is not known, while RedisFault " + by.Fault +
+				" keeps it from answering"
 		case restarts:
 			why[p.Pod.Name] = of.Forgets(ctx, p, end)
 		}

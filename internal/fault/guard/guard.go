@@ -65,7 +65,7 @@ func Select(
 	if err != nil {
 		return selected, err
 	}
-	b := newBlow(others)
+	b := &blow{others: others}
 	for i := range selected.Targets {
 		b.now = append(b.now, selected.Targets[i].Pod)
 	}
@@ -101,7 +101,7 @@ func CheckTogether(
 	if err != nil {
 		return err
 	}
-	b := newBlow(others)
+	b := &blow{others: others}
 	for _, t := range hit {
 		at := slices.IndexFunc(census.Servers, func(s target.Server) bool {
 			return s.Pod.Name == t.Pod && string(s.Pod.UID) == t.UID
@@ -110,7 +110,7 @@ func CheckTogether(
 			continue
 		}
 		found := &census.Servers[at]
-		if silencedBeside(found, others) == nil {
+		if silencedBeside(redis, found, others) == nil {
 			if err := keptRole(found, spec.Select.Role, t.Role); err != nil {
 				return err
 			}
@@ -140,8 +140,7 @@ func CheckAlso(
 	if err != nil {
 		return err
 	}
-	b := newBlow(others)
-	b.now = pods
+	b := &blow{now: pods, others: others}
 	return tooWideOn(ctx, redis, &census, spec, traits, b, targets)
 }
 

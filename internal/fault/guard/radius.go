@@ -15,6 +15,7 @@ import (
 
 // scene is all that the guards judge by, read at one time.
 type scene struct {
+	redis     target.Redis
 	census    *target.Census
 	sentinels electorate
 	data      []target.Data
@@ -43,7 +44,11 @@ func withinRadius(
 	ctx context.Context, redis target.Redis, census *target.Census, b *blow,
 	allow []v1alpha1.Allowance, traits contract.Traits,
 ) (*scene, error) {
-	s := &scene{census: census}
+	s := &scene{redis: redis, census: census}
+	isHit := func(pod string) bool { return slices.Contains(b.now, pod) }
+	if traits.Whole { // it may remove some: its record has which there were
+		s.data = redis.DataOf(ctx, census, isHit)
+	}
 	if !disturbs(traits) {
 		return s, nil
 	}
@@ -53,7 +58,9 @@ func withinRadius(
 		}
 		s.sentinels = electorateOf(ctx, redis.SentinelsAmong(census.Servers), census.Servers, b)
 	}
-	s.data = redis.DataOf(ctx, census, func(pod string) bool { return slices.Contains(b.now, pod) })
+	if !traits.Whole {
+		s.data = redis.DataOf(ctx, census, isHit)
+	}
 	s.forgets = s.askForgetful(ctx, redis, b, traits)
 	err := s.judge(b, allow, traits)
 	wide, refused := errors.AsType[*tooWide](err)

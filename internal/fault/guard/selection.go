@@ -45,7 +45,7 @@ func match(
 			continue
 		}
 		role, runID, err := roleOf(s.State.Role), s.State.RunID, s.Err
-		if known := silencedBeside(s, hit); known != nil {
+		if known := silencedBeside(redis, s, hit); known != nil {
 			role, runID, err = known.Role, known.RunID, nil
 		}
 		// A server that does not answer INFO may be no Redis, and has no run_id by which a restart could

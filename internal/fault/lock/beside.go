@@ -23,7 +23,7 @@ func InForce(f *v1alpha1.RedisFault) bool {
 // beside reports whether two faults act at the same time on whatever both act on: one is a setting
 // of their load that is in force, or one names the other, and they can.
 func beside(a, b Claim) bool {
-	return ofSetting(a, b) || invited(a, b) && bothChange(a, b) == ""
+	return ofSetting(a, b) || invited(a, b) && bothChange(a, b) == "" && !tooFew(a, b)
 }
 
 // ofSetting reports whether one of two faults is a setting of their load that is in force.
@@ -34,8 +34,16 @@ func ofSetting(a, b Claim) bool {
 
 // invited reports whether one of two faults names the other in spec.beside.
 func invited(a, b Claim) bool {
-	return a.Fault.Namespace == b.Fault.Namespace &&
-		(slices.Contains(a.Beside, b.Fault.Name) || slices.Contains(b.Beside, a.Fault.Name))
+	return a.Fault.Namespace == b.Fault.Namespace && (invites(a, b) || invites(b, a))
+}
+
+// invites reports whether a fault names another one, and has not recorded one of that name with
+// another UID.
+func invites(a, b Claim) bool {
+	if len(a.BesideUIDs) > 0 {
+		return slices.Contains(a.BesideUIDs, string(b.UID))
+	}
+	return slices.Contains(a.Beside, b.Fault.Name)
 }
 
 // bothChange is what two faults would both change where they act on the same: whichever is reverted
@@ -53,6 +61,12 @@ func bothChange(a, b Claim) string {
 	return common(a.Changes, b.Changes)
 }
 
+// tooFew reports whether one of two faults removes servers, and the other one keeps some from
+// serving: which copies would be left is not known before.
+func tooFew(a, b Claim) bool {
+	return a.Removes && b.Silent || b.Removes && a.Silent
+}
+
 // Clash is why a fault can never act beside one that acts, although that is a setting of its load
 // in force, or one names the other: both change the same. It is "" if it can.
 func Clash(wanted, held Claim) string {
@@ -65,6 +79,12 @@ func Clash(wanted, held Claim) string {
 		return fmt.Sprintf(
 			"spec.action: RedisFault %s, a setting of RedisLoadTest %s, changes %s of %s already, for as "+
 				"long as the load runs", held.Fault.Name, held.Load, what, on)
+	}
+	if !setting && invited(wanted, held) && tooFew(wanted, held) {
+		return fmt.Sprintf(
+			"spec.beside: of this fault and RedisFault %s one removes servers, and the other one keeps some from "+
+				"serving, and both act on %s: the last copy might be among them. Without beside one acts after "+
+				"the other", held.Fault.Name, on)
 	}
 	if what := bothChange(wanted, held); !setting && invited(wanted, held) && what != "" {
 		return fmt.Sprintf(

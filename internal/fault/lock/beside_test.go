@@ -143,6 +143,19 @@ func TestBesideByName(t *testing.T) {
 		"a workload":    {claim("a", naming("b", nil)), claim("b", whole), false, ""},
 		"a roll":        {claim("a", naming("b", whole)), claim("b", rolls), false, ""},
 		"two rolls":     {claim("a", naming("b", rolls)), claim("b", rolls), true, "the pod template" + shared + "pod redis-0"},
+		"one that removes servers, one that silences some": {
+			claim("a", naming("b", func(c *Claim) { c.Removes, c.Whole = true, true })),
+			claim("b", func(c *Claim) { c.Silent = true }), true, "few",
+		},
+		"one that removes servers, one that changes settings": {
+			claim("a", naming("b", func(c *Claim) { c.Removes, c.Whole = true, true })), claim("b", changes("hz")), false, "",
+		},
+		"another one of that name": {
+			claim("a", naming("b", func(c *Claim) { c.BesideUIDs = []string{"former"} })), claim("b", nil), true, "",
+		},
+		"the one that is recorded": {
+			claim("a", naming("b", func(c *Claim) { c.BesideUIDs = []string{"b"} })), claim("b", nil), false, "",
+		},
 		"the same Deployment": {
 			claim("a", naming("b", func(c *Claim) { c.Deployment = "ops/operator" })),
 			claim("b", func(c *Claim) { c.Deployment = "ops/operator" }), true,
@@ -154,7 +167,11 @@ func TestBesideByName(t *testing.T) {
 				t.Errorf("%s: contested: %q", name, on)
 			}
 			want := ""
-			if tc.clash != "" {
+			if tc.clash == "few" {
+				want = "spec.beside: of this fault and RedisFault " + pair[1].Fault.Name + " one removes servers, and the other " +
+					"one keeps some from serving, and both act on pod redis-0: the last copy might be among them. " +
+					"Without beside one acts after the other"
+			} else if tc.clash != "" {
 				want = "spec.beside: RedisFault " + pair[1].Fault.Name + " changes " + tc.clash +
 					": whichever is reverted last would restore what the other one had set. Without beside one acts after the other"
 			}

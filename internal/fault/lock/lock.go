@@ -34,8 +34,12 @@ type Claim struct {
 	// it is a setting that is in force: faults on the same load act beside it
 	InForce bool
 	Beside  []string // faults of its namespace that it acts beside
-	Changes []string // the settings that it changes, else its type
-	Rolls   bool     // it changes the pod template
+	// the UIDs of these; empty = nothing of it is recorded
+	BesideUIDs []string
+	Changes    []string // the settings that it changes, else its type
+	Rolls      bool     // it changes the pod template
+	Removes    bool     // it removes servers
+	Silent     bool     // it keeps servers from serving, if only while they restart
 }
 
 // Held is the claim of a fault that acts: from the record of its targets to their revert. It is
@@ -87,7 +91,10 @@ func named(f *v1alpha1.RedisFault) Claim {
 		Fault:   types.NamespacedName{Namespace: f.Namespace, Name: f.Name},
 		UID:     f.UID,
 		InForce: InForce(f),
+		Removes: f.Spec.Action.Removes(),
 		Beside:  f.Spec.Beside,
+
+		BesideUIDs: f.Status.BesideUIDs,
 	}
 	if f.Spec.LoadTestRef != nil {
 		c.Load = f.Spec.LoadTestRef.Name
@@ -110,6 +117,7 @@ func claimOf(
 		return c
 	}
 	c.Rolls = traits.RollsPods
+	c.Silent = traits.Silences || traits.EndsServer || traits.RollsPods
 	c.Workloads, c.Whole, c.Nodes = workloads, traits.Whole, slices.Clone(nodes)
 	for i := range targets {
 		c.Pods = append(c.Pods, targets[i].Pod)

@@ -40,7 +40,7 @@ var Kinds = contract.Kinds{
 	) contract.Injector {
 		n := network{Deps: deps, spec: spec, share: netfault.Whole, field: "spec.action.networkPartition"}
 		if p := spec.Action.NetworkPartition; p != nil {
-			n.peers, n.direction = p.Peers, p.Direction
+			n.peers, n.operator, n.direction = p.Peers, p.Operator, p.Direction
 		}
 		return n
 	},
@@ -49,7 +49,7 @@ var Kinds = contract.Kinds{
 	) contract.Injector {
 		n := network{Deps: deps, spec: spec, field: "spec.action.networkLoss"}
 		if l := spec.Action.NetworkLoss; l != nil {
-			n.peers, n.direction = l.Peers, l.Direction
+			n.peers, n.operator, n.direction = l.Peers, l.Operator, l.Direction
 			n.share = max(1, int(l.Loss.Share()*netfault.Whole+0.5))
 		}
 		return n
@@ -62,6 +62,7 @@ type network struct {
 	spec      *v1alpha1.RedisFaultSpec
 	field     string // of the action
 	peers     []v1alpha1.NetworkPeer
+	operator  *v1alpha1.OperatorReference // of PeerOperator
 	direction v1alpha1.NetworkDirection
 	share     int // of netfault.Whole packets
 }
@@ -72,6 +73,8 @@ type record struct {
 	// the pods whose packets are dropped, or are not although all others are: as of the preflight
 	Hit    addresses `json:"hit,omitempty"`
 	Spared addresses `json:"spared,omitempty"`
+	// those of the Redis' operator whose packets are dropped
+	Operator addresses `json:"operator,omitempty"`
 	// since when our container cannot be reached to revert it
 	Unreached *metav1.MicroTime `json:"unreached,omitempty"`
 }
@@ -107,14 +110,15 @@ func (n network) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) er
 			return err
 		}
 	}
-	hit, spared, err := n.choose(ctx, target)
+	hit, spared, operator, err := n.choose(ctx, target)
 	if err != nil {
 		return err
 	}
 	return contract.Save(target, record{
-		Rule:   n.newRule(target),
-		Hit:    hit,
-		Spared: spared,
+		Rule:     n.newRule(target),
+		Hit:      hit,
+		Spared:   spared,
+		Operator: operator,
 	})
 }
 

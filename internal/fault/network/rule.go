@@ -54,11 +54,27 @@ func (n network) now(ctx context.Context, a addresses, known []corev1.Pod) []net
 				continue
 			}
 		}
-		for text := range strings.SplitSeq(a[name], ",") {
-			if address, err := netip.ParseAddr(text); err == nil {
-				all = append(all, address)
-			}
+		all = append(all, a.of(name)...)
+	}
+	return all
+}
+
+// of are the recorded addresses of a pod.
+func (a addresses) of(name string) []netip.Addr {
+	var all []netip.Addr
+	for text := range strings.SplitSeq(a[name], ",") {
+		if address, err := netip.ParseAddr(text); err == nil {
+			all = append(all, address)
 		}
+	}
+	return all
+}
+
+// all are the recorded addresses of all pods.
+func (a addresses) all() []netip.Addr {
+	var all []netip.Addr
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		all = append(all, a.of(name)...)
 	}
 	return all
 }
@@ -88,45 +104,73 @@ func (n network) clients() bool {
 // each kind that is hit there must be one: a fault that hits nobody shows nothing.
 func (n network) choose(
 	ctx context.Context, target *v1alpha1.FaultTarget,
-) (hit, spared addresses, err error) {
-	hit, spared = addresses{}, addresses{}
+) (hit, spared, operator addresses, err error) {
+	hit, spared, operator = addresses{}, addresses{}, addresses{}
 	if n.everybody() {
-		return hit, spared, nil
+		return hit, spared, operator, nil
 	}
 	for _, who := range n.peers {
 		if who == v1alpha1.PeerClients { // they are whoever is neither hit nor spared
 			continue
 		}
-		pods, err := peers.Find(ctx, n.Deps, target, who)
+		pods, err := n.findPeers(ctx, target, who)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if len(pods) == 0 {
-			return nil, nil, peers.None(n.field+".peers", who, target.Pod, n.Namespace)
+			return nil, nil, nil, peers.None(n.field+".peers", who, target.Pod, n.Namespace)
 		}
 		for i := range pods {
 			if pods[i].Spec.HostNetwork {
-				return nil, nil, problem.Unsupported(
+				return nil, nil, nil, problem.Unsupported(
 					"%s.peers: pod %s has spec.hostNetwork: its packets are those of node %s", n.field, pods[i].Name,
 					pods[i].Spec.NodeName)
 			}
 		}
+		if who == v1alpha1.PeerOperator {
+			operator.add(pods)
+			continue
+		}
 		hit.add(pods)
 	}
 	if !n.clients() {
-		return hit, spared, nil
+		return hit, spared, operator, nil
 	}
 	for _, who := range []v1alpha1.NetworkPeer{v1alpha1.PeerServers, v1alpha1.PeerSentinels} {
 		pods, err := peers.Find(ctx, n.Deps, target, who)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		spared.add(pods)
 	}
 	for name := range hit {
 		delete(spared, name)
 	}
-	return hit, spared, nil
+	return hit, spared, operator, nil
+}
+
+// findPeers returns the running pods that are peers of one kind.
+func (n network) findPeers(
+	ctx context.Context, target *v1alpha1.FaultTarget, who v1alpha1.NetworkPeer,
+) ([]corev1.Pod, error) {
+	if who != v1alpha1.PeerOperator {
+		return peers.Find(ctx, n.Deps, target, who)
+	}
+	return peers.Operator(ctx, n.Deps, n.field+".operator", n.operator)
+}
+
+// operatorNow are the addresses of the operator's pods, which get new names; those of the record
+// while they are not known.
+func (n network) operatorNow(ctx context.Context, r record) []netip.Addr {
+	if n.operator == nil {
+		return nil
+	}
+	hit := addresses{}
+	pods, err := peers.Operator(ctx, n.Deps, n.field+".operator", n.operator)
+	if hit.add(pods); err != nil {
+		hit = r.Operator
+	}
+	return hit.all()
 }
 
 // rule is what is dropped in the pod of a target, by the addresses that pods have now. It asks no
@@ -150,7 +194,7 @@ func (n network) rule(
 		return nil, err
 	}
 	if !n.clients() {
-		rule.Peers = n.now(ctx, r.Hit, known)
+		rule.Peers = append(n.now(ctx, r.Hit, known), n.operatorNow(ctx, r)...)
 		return rule, nil
 	}
 	rule.Except = true
@@ -208,6 +252,9 @@ func (n network) inWords(r record) string {
 		what += " from and to "
 	}
 	names := slices.Sorted(maps.Keys(r.Hit))
+	if n.operator != nil {
+		names = append(names, "the pods of Deployment "+n.operator.Deployment)
+	}
 	switch {
 	case n.everybody():
 		return what + "everybody but its node"

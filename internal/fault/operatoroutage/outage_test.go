@@ -34,7 +34,7 @@ func injectorOf(t *testing.T, w *faulttest.World) contract.Injector {
 	t.Helper()
 	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{
 		Type:           v1alpha1.FaultOperatorOutage,
-		OperatorOutage: &v1alpha1.OperatorOutage{Deployment: "redis-operator", Namespace: elsewhere},
+		OperatorOutage: &v1alpha1.OperatorOutage{OperatorReference: v1alpha1.OperatorReference{Deployment: "redis-operator", Namespace: elsewhere}},
 	}}, w.Of("away"))
 	faulttest.Must(t, err)
 	return injector
@@ -181,7 +181,7 @@ func TestRedisIsNoOperator(t *testing.T) {
 	deps := faulttest.On(w.Of("away"), faulttest.ByPods(map[string]string{"app": "redis"}))
 	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{
 		Type:           v1alpha1.FaultOperatorOutage,
-		OperatorOutage: &v1alpha1.OperatorOutage{Deployment: d.Name},
+		OperatorOutage: &v1alpha1.OperatorOutage{OperatorReference: v1alpha1.OperatorReference{Deployment: d.Name}},
 	}}, deps)
 	faulttest.Must(t, err)
 	problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0"}))

@@ -18,9 +18,13 @@ const (
 )
 
 // Silences reports whether a server that a fault of the network hits does not serve, or does not
-// serve its peers, and whether a sentinel beside it is cut off as well.
+// serve its peers, and whether a sentinel beside it is cut off as well. One that is cut off from
+// its operator alone serves everybody.
 func Silences(action *v1alpha1.Action) (server, wholePod bool) {
+	_, among := Of(action)
 	switch {
+	case slices.Equal(among, []v1alpha1.NetworkPeer{v1alpha1.PeerOperator}):
+		return false, false
 	case action.NetworkPartition != nil:
 		server = true
 	case action.NetworkLoss != nil:
@@ -28,7 +32,6 @@ func Silences(action *v1alpha1.Action) (server, wholePod bool) {
 	case action.NetworkDelay != nil:
 		server = action.NetworkDelay.Latency.Duration >= silentDelay
 	}
-	_, among := Of(action)
 	return server, server && !slices.Equal(among, []v1alpha1.NetworkPeer{v1alpha1.PeerClients})
 }
 

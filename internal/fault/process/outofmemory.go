@@ -54,11 +54,13 @@ func (o outOfMemory) Traits() contract.Traits {
 	}
 }
 
-// The argument of a request: as Redis' own limits permit, by default proto-max-bulk-len 512mb and
-// client-query-buffer-limit 1gb.
+// The argument of a request: as many that some hundred fill the container, and as Redis' own limits
+// permit, by default proto-max-bulk-len 512mb and client-query-buffer-limit 1gb.
 const (
-	usualArgument = 64 << 20
-	leastArgument = 512 << 10
+	usualArgument   = 64 << 20
+	longestArgument = 512 << 20
+	usualRequests   = 200
+	leastArgument   = 512 << 10
 )
 
 // mostConnections is how many connections may be needed: maxclients is 10,000 by default, and the
@@ -83,11 +85,11 @@ func (o outOfMemory) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return o.Refusal(err, target.Address, "INFO")
 	}
-	if err := o.mayEvict(info, target); err != nil {
+	if err := o.mayEvict(ctx, info, target); err != nil {
 		return err
 	}
 	record := memoryRecord{Limit: limit.Value(), Used: info.Int("used_memory")}
-	if record.Argument, err = o.argument(ctx, target); err != nil {
+	if record.Argument, err = o.argument(ctx, target, record.most()); err != nil {
 		return err
 	}
 	if n := record.most() / record.Argument; n > mostConnections {
@@ -119,15 +121,33 @@ func memoryLimit(pod *corev1.Pod, container string) *resource.Quantity {
 			return &limit
 		}
 	}
+	if whole := pod.Spec.Resources; whole != nil {
+		if limit, ok := whole.Limits[corev1.ResourceMemory]; ok {
+			return &limit
+		}
+	}
 	return nil
 }
 
 // mayEvict refuses a server that would evict data before its container is full, unless that is
-// allowed: it counts what clients send as used memory.
-func (o outOfMemory) mayEvict(info redis.Info, target *v1alpha1.FaultTarget) error {
+// allowed: it counts what clients send as used memory. A replica evicts nothing by itself, unless it
+// is told to.
+func (o outOfMemory) mayEvict(
+	ctx context.Context, info redis.Info, target *v1alpha1.FaultTarget,
+) error {
 	policy := info["maxmemory_policy"]
 	if info.Int("maxmemory") == 0 || policy == "noeviction" || slices.Contains(o.allow, v1alpha1.AllowEviction) {
 		return nil
+	}
+	const ignores = "replica-ignore-maxmemory"
+	if target.Role == v1alpha1.RoleReplica {
+		found, err := o.Settings(ctx, target.Address, ignores)
+		if err != nil && !redis.IsReply(err) {
+			return err
+		}
+		if found[ignores] == "yes" {
+			return nil
+		}
 	}
 	return problem.TooWide(
 		"the server at %s has maxmemory %s and policy %s: it would evict data before the kernel ends it, "+
@@ -136,8 +156,10 @@ func (o outOfMemory) mayEvict(info redis.Info, target *v1alpha1.FaultTarget) err
 }
 
 // argument is how long an argument the server takes. What it does not say is the default.
-func (o outOfMemory) argument(ctx context.Context, target *v1alpha1.FaultTarget) (int64, error) {
-	length := int64(usualArgument)
+func (o outOfMemory) argument(
+	ctx context.Context, target *v1alpha1.FaultTarget, most int64,
+) (int64, error) {
+	length := min(max(most/usualRequests, usualArgument), longestArgument)
 	for name, share := range map[string]int64{"proto-max-bulk-len": 1, "client-query-buffer-limit": 2} {
 		found, err := o.Settings(ctx, target.Address, name)
 		if redis.IsReply(err) { // it may not be asked

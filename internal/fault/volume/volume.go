@@ -36,6 +36,7 @@ func (v volumeAttachDelay) heldVolume(
 			"pod %s has no volume of a persistentVolumeClaim: there is nothing to hold", pod.Name)
 	}
 	var reasons []string
+	passes := false
 	for _, claim := range claims {
 		held, why, err := v.attachable(ctx, claim, pod.Spec.NodeName)
 		if err != nil {
@@ -45,10 +46,17 @@ func (v volumeAttachDelay) heldVolume(
 			return held, nil
 		}
 		reasons = append(reasons, fmt.Sprintf("claim %s %s", claim, why))
+		passes = passes || why == pending
 	}
-	return heldVolume{}, problem.Unsupported("pod %s has no volume that could be held on its node: %s",
-		pod.Name, strings.Join(reasons, "; "))
+	const message = "pod %s has no volume that could be held on its node: %s"
+	if passes {
+		return heldVolume{}, problem.NotYet(message, pod.Name, strings.Join(reasons, "; "))
+	}
+	return heldVolume{}, problem.Unsupported(message, pod.Name, strings.Join(reasons, "; "))
 }
+
+// pending is why the volume of a claim cannot be held that is to be bound.
+const pending = "is " + string(corev1.ClaimPending)
 
 // claimsOf is the claims that a pod mounts as file systems, those of the named container first.
 func claimsOf(pod *corev1.Pod, container string) []string {

@@ -177,7 +177,7 @@ func (s *StatefulSet) claims(ctx context.Context, set *appsv1.StatefulSet, pods 
 			case apierrors.IsNotFound(err):
 				claim.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
 				claim.Spec = *template.Spec.DeepCopy()
-				if err := s.done(s.Client.Create(ctx, claim)); err != nil {
+				if err := s.bind(ctx, claim); err != nil {
 					return err
 				}
 			case err != nil:
@@ -255,6 +255,19 @@ func (s *StatefulSet) scale(ctx context.Context, set *appsv1.StatefulSet, pods [
 		}
 	}
 	return nil
+}
+
+// bind creates a claim, which gets the volume that there is for it.
+func (s *StatefulSet) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	i := slices.IndexFunc(s.Volumes, func(v *Volume) bool { return v.Claim == claim.Name })
+	if i >= 0 {
+		claim.Spec.VolumeName, claim.Spec.StorageClassName = s.Volumes[i].Name, new("example")
+	}
+	if err := s.done(s.Client.Create(ctx, claim)); err != nil || i < 0 {
+		return err
+	}
+	claim.Status.Phase = corev1.ClaimBound
+	return s.done(s.Client.Status().Update(ctx, claim))
 }
 
 // Ordinal is a pod's number in its StatefulSet.

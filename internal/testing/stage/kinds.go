@@ -378,14 +378,14 @@ var NativeKinds = []Kind{
 		Scene: FleetOf(1, Operated),
 		gauge: ofDeployments,
 		Spec: func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
-			spec.Action.OperatorOutage = &v1alpha1.OperatorOutage{Deployment: operatorName}
+			spec.Action.OperatorOutage = &v1alpha1.OperatorOutage{OperatorReference: v1alpha1.OperatorReference{Deployment: operatorName}}
 			spec.Duration = operatortest.Length(time.Second)
 		},
 		Wild: func(d Draw, a *v1alpha1.Action) {
-			a.OperatorOutage = &v1alpha1.OperatorOutage{
+			a.OperatorOutage = &v1alpha1.OperatorOutage{OperatorReference: v1alpha1.OperatorReference{
 				Deployment: d.Text(operatorName, "gone", "A b"),
 				Namespace:  d.Text("", "elsewhere"),
-			}
+			}}
 		},
 	},
 	{
