@@ -141,7 +141,7 @@ func (a *Action) Changes() []string {
 // pausesClients reports whether an action pauses clients by CLIENT PAUSE, or may: a server has one
 // pause, which the later and the stricter of two calls extends, and one UNPAUSE ends.
 func (a *Action) pausesClients() bool {
-	switch a.Type { //nolint:exhaustive // no other type does
+	switch a.Type {
 	case FaultClientPause:
 		return true
 	case FaultHang:

@@ -91,7 +91,10 @@ var kinds = []kind{
 	{
 		name: "OperatorOutage",
 		action: v1alpha1.Action{
-			Type: v1alpha1.FaultOperatorOutage, OperatorOutage: &v1alpha1.OperatorOutage{OperatorReference: v1alpha1.OperatorReference{Deployment: "operator"}},
+			Type: v1alpha1.FaultOperatorOutage,
+			OperatorOutage: &v1alpha1.OperatorOutage{
+				OperatorReference: v1alpha1.OperatorReference{Deployment: "operator"},
+			},
 		},
 		lasts: time.Minute,
 		third: scaledTo(7),

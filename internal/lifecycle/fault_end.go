@@ -91,16 +91,27 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 	case forsaken(o):
 		return fmt.Sprintf("RedisLoadTest %s has not existed for %s", o.LoadName,
 			format.Duration(LoadGrace)), v1alpha1.ReasonLoadTestNotFound, true
-	case !o.InjectedAny && cmp.Or(o.TooLate, o.Missing) != "": // it would act alone
-		return "spec.beside: " + cmp.Or(o.TooLate, o.Missing), v1alpha1.ReasonNotBeside, true
 	case !o.InjectedAny && loadGone(o): // its effect could not be measured
 		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected",
 			o.LoadName), v1alpha1.ReasonLoadTestEnded, true
+	}
+	if why := alone(o); why != "" {
+		return why, v1alpha1.ReasonNotBeside, true
 	}
 	if why := incomplete(o, now); why != "" {
 		return why, v1alpha1.ReasonInjectionFailed, true
 	}
 	return "", "", false
+}
+
+// alone is why a fault that is not injected would act alone that is to act beside others; "" = it
+// would not.
+func alone(o Fault) string {
+	gone := cmp.Or(o.TooLate, o.Missing)
+	if gone == "" || o.InjectedAny {
+		return ""
+	}
+	return "spec.beside: " + gone
 }
 
 // pendingPoll is how often a fault checks a load that does not run: a change of the load test

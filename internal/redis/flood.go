@@ -151,11 +151,10 @@ func (f *flood) refusal() error {
 		return nil
 	}
 	_ = f.last.SetReadDeadline(time.Now().Add(refusalWithin)) //nolint:forbidigo // of a connection
-	reply, err := resp.ReadValue(bufio.NewReader(f.last))
-	if err != nil {
-		return nil
+	if reply, err := resp.ReadValue(bufio.NewReader(f.last)); err == nil {
+		return ErrorOf(reply)
 	}
-	return ErrorOf(reply)
+	return nil
 }
 
 // refusalWithin is how long a reply is waited for on a connection that is closed: it is there.

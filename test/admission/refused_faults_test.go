@@ -55,7 +55,7 @@ var refusedFaults = []refusal{
 		"outOfMemory belongs to type OutOfMemory",
 	},
 	{
-		"memory in no time", `{action: {type: OutOfMemory, outOfMemory: {timeout: 4s}}}`, "spec.action.outOfMemory.timeout",
+		"memory for long", `{action: {type: OutOfMemory, outOfMemory: {timeout: 11m}}}`, "spec.action.outOfMemory.timeout",
 		"must be between 5s and 10m",
 	},
 	{"a crash that lasts", `{duration: 5s, action: {type: ProcessCrash}}`, "spec.duration", "does not last"},

@@ -31,7 +31,9 @@ func TestOperatorOutage(t *testing.T) {
 	before := n.currentState("redis-ha")
 
 	away := faultOn("base", "away", v1alpha1.FaultOperatorOutage, func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.OperatorOutage = &v1alpha1.OperatorOutage{OperatorReference: v1alpha1.OperatorReference{Deployment: "redis-operator", Namespace: operators.name}}
+		s.Action.OperatorOutage = &v1alpha1.OperatorOutage{
+			OperatorReference: v1alpha1.OperatorReference{Deployment: "redis-operator", Namespace: operators.name},
+		}
 		s.Duration = span(40 * time.Second)
 	})
 	n.create(away)

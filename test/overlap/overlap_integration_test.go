@@ -284,8 +284,8 @@ func overlapsIn(all []*v1alpha1.RedisFault) []string {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			on := sharedBy(a, b)
-			if on == "" || slices.Contains(b.Spec.Beside, a.Name) || a.Status.InjectedAt == nil || b.Status.InjectedAt == nil || a.Status.RevertedAt == nil ||
-				b.Status.RevertedAt == nil {
+			if on == "" || slices.Contains(b.Spec.Beside, a.Name) || a.Status.InjectedAt == nil ||
+				b.Status.InjectedAt == nil || a.Status.RevertedAt == nil || b.Status.RevertedAt == nil {
 				continue
 			}
 			if atOnce(a, b) {
@@ -384,8 +384,6 @@ func (o *overlapTable) report(file string) error {
 	}
 	return table.Flush()
 }
-
-func (r overlapRow) isOfSchedule() bool { return r.kind() == schedules }
 
 // kind is the course, without the number of a schedule.
 func (r overlapRow) kind() string {

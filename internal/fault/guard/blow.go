@@ -85,25 +85,33 @@ func HitsOf(
 	var hits []Hit
 	for i := range status.Targets {
 		t := &status.Targets[i]
-		rolls := traits.RollsPods && (t.ActiveAt == nil || status.RevertingSince != nil)
-		silenced := holds && (traits.Silences || rolls)
-		if silenced || t.InjectedAt != nil {
-			hits = append(hits, Hit{
-				Pod:     t.Pod,
-				Address: t.Address,
-				Fault:   f.Name,
-				Copies:  t.Copies,
-				Over:    !silenced,
-				Beside:  silenced && slices.Contains(judged.Spec.Beside, f.Name),
-
-				UID:      t.UID,
-				RunID:    t.RunID,
-				Restarts: t.RestartCount,
-				Role:     t.Role,
-			})
+		silenced := holds && silences(t, status, traits)
+		if !silenced && t.InjectedAt == nil {
+			continue
 		}
+		hits = append(hits, Hit{
+			Pod:     t.Pod,
+			Address: t.Address,
+			Fault:   f.Name,
+			Copies:  t.Copies,
+			Over:    !silenced,
+			Beside:  silenced && slices.Contains(judged.Spec.Beside, f.Name),
+
+			UID:      t.UID,
+			RunID:    t.RunID,
+			Restarts: t.RestartCount,
+			Role:     t.Role,
+		})
 	}
 	return hits
+}
+
+// silences reports whether a fault that acts keeps a target from serving: one that rolls pods only
+// until they are replaced, and again while it is reverted.
+func silences(
+	t *v1alpha1.FaultTarget, status *v1alpha1.RedisFaultStatus, traits contract.Traits,
+) bool {
+	return traits.Silences || traits.RollsPods && (t.ActiveAt == nil || status.RevertingSince != nil)
 }
 
 // removedBy are the copies of which a fault removes some: until it has, none of them can be relied

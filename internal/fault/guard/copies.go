@@ -20,57 +20,70 @@ type toll struct {
 	now   []string // pods that are hit now
 	spare int      // copies in sync that no fault hits
 	lost  []reason // why the others cannot take over
+
+	counted map[string]bool // the pods of the copies that are known
 }
 
-// tollOf counts the copies of a data set: those that show, and those that faults have hit and that
-// do not show any more.
+// tollOf counts the copies of a data set: those that show, those that faults have hit and that do not
+// show any more, and those of which nothing is known.
 func tollOf(d *target.Data, b *blow) toll {
-	var t toll
+	t := toll{counted: map[string]bool{}}
 	orphans := d.Primary() == nil && b.hasLostPrimary(d)
 	for i := range d.Copies {
 		t.count(&d.Copies[i], b, orphans)
 	}
-	known := func(pod string) bool {
-		return slices.ContainsFunc(d.Copies, func(c target.Copy) bool { return c.Name == pod })
+	for t.countGone(d, b) { // copies of copies
+		continue
 	}
-	var gone []string
-	for again := true; again; { // copies of copies
-		again = false
-		for _, h := range slices.Concat(b.before, b.others) {
-			same := slices.ContainsFunc(h.Copies, func(pod string) bool {
-				return known(pod) ||
-					slices.Contains(gone, pod)
-			})
-			if !same || known(h.Pod) || slices.Contains(gone, h.Pod) ||
-				slices.ContainsFunc(d.Copies, func(c target.Copy) bool {
-					return c.Place != "" &&
-						c.Place == h.Address
-				}) {
-				continue
-			}
-			gone, again = append(gone, h.Pod), true
-			t.known++
-			if b.passed && h.by() != "" {
-				t.spare++
-				continue
-			}
-			t.lost = append(t.lost, missed(h))
-		}
-	}
-	for _, h := range b.others { // copies elsewhere, which only the primary lists, and that does not answer
-		for _, pod := range h.Copies {
-			if h.Beside && !h.Over && h.Role == v1alpha1.RolePrimary && known(h.Pod) && !known(pod) &&
-				!slices.Contains(gone, pod) && d.Primary() == nil {
-				gone = append(gone, pod)
-				t.known++
-				t.lost = append(t.lost, reason{
-					text: fmt.Sprintf("whether %s is in sync is not known, while RedisFault %s keeps its primary from answering",
-						pod, h.Fault),
-				})
-			}
-		}
+	if d.Primary() == nil {
+		t.countUnlisted(b)
 	}
 	return t
+}
+
+// countGone counts the copies that faults have hit and that do not show any more, of those that are
+// counted, and reports whether there were any.
+func (t *toll) countGone(d *target.Data, b *blow) (any bool) {
+	for _, h := range slices.Concat(b.before, b.others) {
+		of := slices.ContainsFunc(h.Copies, func(pod string) bool { return t.counted[pod] })
+		if !of || t.counted[h.Pod] ||
+			slices.ContainsFunc(d.Copies, func(c target.Copy) bool { return c.Place != "" && c.Place == h.Address }) {
+			continue
+		}
+		any = true
+		t.add(h.Pod)
+		if b.passed && h.by() != "" {
+			t.spare++
+			continue
+		}
+		t.lost = append(t.lost, missed(h))
+	}
+	return any
+}
+
+// countUnlisted counts the copies elsewhere, which only the primary lists, and that does not answer,
+// as a fault holds it beside which this one acts.
+func (t *toll) countUnlisted(b *blow) {
+	for _, h := range b.others {
+		if !h.Beside || h.Over || h.Role != v1alpha1.RolePrimary || !t.counted[h.Pod] {
+			continue
+		}
+		for _, pod := range h.Copies {
+			if t.counted[pod] {
+				continue
+			}
+			t.add(pod)
+			t.lost = append(t.lost, reason{
+				text: fmt.Sprintf("whether %s is in sync is not known, while RedisFault %s keeps its primary from "+
+					"answering", pod, h.Fault),
+			})
+		}
+	}
+}
+
+func (t *toll) add(pod string) {
+	t.counted[pod] = true
+	t.known++
 }
 
 // missed is why a copy that a fault has hit cannot take over.
@@ -90,7 +103,7 @@ func missed(h Hit) reason {
 
 // count counts one copy. orphans tells that faults have hit the primary, which does not answer.
 func (t *toll) count(c *target.Copy, b *blow, orphans bool) {
-	t.known++
+	t.add(c.Name)
 	behind := c.Behind
 	if orphans && isOrphan(c.Server) {
 		behind = ""

@@ -57,9 +57,8 @@ func TestBesideASetting(t *testing.T) {
 			}
 		}
 		if why := Clash(tc.wanted, setting); (why != "") != tc.clash ||
-			tc.clash &&
-				why !=
-					"spec.action: RedisFault setting, a setting of RedisLoadTest cache, changes appendfsync of pod redis-0 already, for as long as the load runs" {
+			tc.clash && why != "spec.action: RedisFault setting, a setting of RedisLoadTest cache, changes appendfsync of pod "+
+				"redis-0 already, for as long as the load runs" {
 			t.Errorf("%s: clash: %q", name, why)
 		}
 	}
@@ -134,7 +133,9 @@ func TestBesideByName(t *testing.T) {
 		"it names a third":        {claim("a", naming("c", nil)), claim("b", nil), true, ""},
 		"of another namespace":    {claim("a", naming("b", on("n"))), claim("b", func(c *Claim) { elsewhere(c); on("n")(c) }), true, ""},
 		"different settings":      {claim("a", naming("b", changes("hz"))), claim("b", changes("timeout")), false, ""},
-		"the same setting":        {claim("a", naming("b", changes("hz"))), claim("b", changes("timeout", "hz")), true, "hz" + shared + "pod redis-0"},
+		"the same setting": {
+			claim("a", naming("b", changes("hz"))), claim("b", changes("timeout", "hz")), true, "hz" + shared + "pod redis-0",
+		},
 		"the same setting of other pods": {
 			claim("a", naming("b", changes("hz"))), claim("b", func(c *Claim) { c.Changes, c.Pods = []string{"hz"}, []string{"redis-1"} }),
 			false, "",

@@ -33,8 +33,10 @@ func operator(uid types.UID, replicas *int32) *appsv1.Deployment {
 func injectorOf(t *testing.T, w *faulttest.World) contract.Injector {
 	t.Helper()
 	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{
-		Type:           v1alpha1.FaultOperatorOutage,
-		OperatorOutage: &v1alpha1.OperatorOutage{OperatorReference: v1alpha1.OperatorReference{Deployment: "redis-operator", Namespace: elsewhere}},
+		Type: v1alpha1.FaultOperatorOutage,
+		OperatorOutage: &v1alpha1.OperatorOutage{
+			OperatorReference: v1alpha1.OperatorReference{Deployment: "redis-operator", Namespace: elsewhere},
+		},
 	}}, w.Of("away"))
 	faulttest.Must(t, err)
 	return injector

@@ -150,10 +150,12 @@ func (o outOfMemory) Describe(target *v1alpha1.FaultTarget) contract.Description
 	return contract.DescribeRecord(target, func(record memoryRecord) contract.Description {
 		return contract.Description{
 			Action: fmt.Sprintf(
-				"fill the memory of %s by requests that are never complete, from %s to its limit of %s, until the kernel ends container %s, at most for %s",
-				target.Pod, inMiB(record.Used), inMiB(record.Limit), target.Container, o.within),
-			Revert:     "close the connections, if the server has not ended by then",
-			SelfEnding: fmt.Sprintf("the kubelet restarts container %s; without the operator's connections the server drops what they hold", target.Container),
+				"fill the memory of %s by requests that are never complete, from %s to its limit of %s, until the "+
+					"kernel ends container %s, at most for %s", target.Pod, inMiB(record.Used), inMiB(record.Limit), target.Container, o.within),
+			Revert: "close the connections, if the server has not ended by then",
+			SelfEnding: fmt.Sprintf(
+				"the kubelet restarts container %s; without the operator's connections the server drops what they hold",
+				target.Container),
 		}
 	})
 }

@@ -35,6 +35,9 @@ func (r *Redis) Stop() {
 // IsOutOfMemory reports whether a server whose memory is limited has ended by itself other than by SHUTDOWN: malloc
 // fails, which aborts it, by whatever signal its report of that comes to.
 func (r *Redis) IsOutOfMemory() bool {
+	if r == nil {
+		return false
+	}
 	select {
 	case <-r.Exited:
 		status, is := r.command.ProcessState.Sys().(syscall.WaitStatus)

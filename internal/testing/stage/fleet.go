@@ -52,14 +52,15 @@ func StartFleet(
 	f := &Fleet{Place: p, dirs: map[string]string{}, servers: map[string]*cluster.Redis{}}
 	f.Pods = &cluster.StatefulSet{
 		Client: p.Client, Namespace: p.Namespace, Name: "redis", Container: "redis", Start: f.start,
-		Address:     func(pod *corev1.Pod) string { return f.IPOf(cluster.Ordinal(pod)) },
-		OutOfMemory: f.outOfMemory,
+		Address: func(pod *corev1.Pod) string { return f.IPOf(cluster.Ordinal(pod)) },
+		OutOfMemory: func(pod *corev1.Pod) bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.servers[string(pod.UID)].IsOutOfMemory()
+		},
 	}
 	labels := map[string]string{"app": "redis"}
-	room := corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("4"),
-		corev1.ResourceMemory: resource.MustParse("256Mi"),
-	}
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("256Mi")}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "redis"},
 		Spec: appsv1.StatefulSetSpec{
@@ -69,9 +70,7 @@ func StartFleet(
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: new(int64(5)),
 					Containers: []corev1.Container{{
-						Name:      "redis",
-						Image:     "redis:7",
-						Args:      []string{"redis-server"},
+						Name: "redis", Image: "redis:7", Args: []string{"redis-server"},
 						Ports:     []corev1.ContainerPort{{ContainerPort: 6379}},
 						Resources: corev1.ResourceRequirements{Limits: room, Requests: room},
 					}},
@@ -148,7 +147,8 @@ func (f *Fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err
 			arguments = append(arguments, "--replicaof", primary, "6379")
 		}
 	}
-	server, err := cluster.RunRedis(context.Background(), dir, ip, 6379, memoryOf(pod), arguments...)
+	memory := pod.Spec.Containers[0].Resources.Limits.Memory().Value()
+	server, err := cluster.RunRedis(context.Background(), dir, ip, 6379, memory, arguments...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,19 +161,6 @@ func (f *Fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err
 		defer f.mu.Unlock()
 		f.stopped++
 	}, server.Exited, nil
-}
-
-// outOfMemory reports whether the last server of a pod has ended as it may take no more memory.
-func (f *Fleet) outOfMemory(pod *corev1.Pod) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	server := f.servers[string(pod.UID)]
-	return server != nil && server.IsOutOfMemory()
-}
-
-// memoryOf is the limit of a pod's container.
-func memoryOf(pod *corev1.Pod) int64 {
-	return pod.Spec.Containers[0].Resources.Limits.Memory().Value()
 }
 
 // dirOf is the directory of a pod's server: a container that is restarted has that of the one
