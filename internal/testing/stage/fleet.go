@@ -68,11 +68,9 @@ func StartFleet(
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
-					TerminationGracePeriodSeconds: new(int64(5)),
-					Containers: []corev1.Container{{
+					TerminationGracePeriodSeconds: new(int64(5)), Containers: []corev1.Container{{
 						Name: "redis", Image: "redis:7", Args: []string{"redis-server"},
-						Ports:     []corev1.ContainerPort{{ContainerPort: 6379}},
-						Resources: corev1.ResourceRequirements{Limits: room, Requests: room},
+						Ports: []corev1.ContainerPort{{ContainerPort: 6379}}, Resources: corev1.ResourceRequirements{Limits: room, Requests: room},
 					}},
 				},
 			},

@@ -91,6 +91,9 @@ var NativeKinds = []Kind{
 	},
 	{
 		Name: "OutOfMemory", Fault: v1alpha1.FaultOutOfMemory, needs: NeedsWorkload, Scene: FleetOf(1, nil), Spec: plainSpec,
+		Wild: func(d Draw, a *v1alpha1.Action) {
+			a.OutOfMemory = Maybe(d, v1alpha1.OutOfMemory{Timeout: *operatortest.Length(time.Minute)})
+		},
 	},
 	{
 		Name:  "Config",
