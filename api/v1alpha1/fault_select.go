@@ -149,8 +149,8 @@ type FaultTrigger struct {
 
 	// timeout is how long to wait for a steady throughput, from the end of the load's warm-up. After
 	// it the fault fails as NotSteady. It is also how long, but at least for 30s, the fault waits for
-	// its load test to be created, for a target that can be selected, and until the faults in beside
-	// act. Between 1s and 24h.
+	// its load test to be created, for a target that can be selected, and for a fault in beside that
+	// does not exist. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16

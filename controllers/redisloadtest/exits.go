@@ -122,8 +122,8 @@ func exitMessage(pod *corev1.Pod, c *corev1.ContainerStatus, e *v1alpha1.Contain
 		"container %s of pod %s ended %s without a fault, the last time with exit code %d, %s",
 		e.Container, e.Pod, times, e.ExitCode, e.Reason)
 	limit := podstate.MemoryLimit(pod, e.Container)
-	if limit != "" {
-		text += "; its memory limit is " + limit
+	if limit != nil {
+		text += "; its memory limit is " + limit.String()
 	}
 	if w := c.State.Waiting; w != nil {
 		text += "; it waits to be started again: " + w.Reason

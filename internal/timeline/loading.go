@@ -122,8 +122,8 @@ func timesInWords(n int32) string {
 // memoryLimit names the memory limit of a container, if it has one.
 func memoryLimit(pod *corev1.Pod, container string) string {
 	limit := podstate.MemoryLimit(pod, container)
-	if limit != "" {
-		return "; its memory limit is " + limit
+	if limit != nil {
+		return "; its memory limit is " + limit.String()
 	}
 	return ""
 }

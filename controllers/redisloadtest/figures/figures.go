@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // trendWidth is the number of characters of the throughput graph.
@@ -44,7 +45,7 @@ func SetFigures(s *scope.Test, now time.Time, final bool) {
 		e := &status.Exits[i]
 		in.Exits = append(in.Exits, result.Exit{
 			Times:       int(e.Times),
-			OutOfMemory: e.Reason == "OOMKilled",
+			OutOfMemory: e.Reason == podstate.OOMKilled,
 			Message:     e.Message,
 		})
 	}

@@ -43,14 +43,14 @@ func tollOf(d *target.Data, b *blow) toll {
 
 // countGone counts the copies that faults have hit and that do not show any more, of those that are
 // counted, and reports whether there were any.
-func (t *toll) countGone(d *target.Data, b *blow) (any bool) {
+func (t *toll) countGone(d *target.Data, b *blow) (found bool) {
 	for _, h := range slices.Concat(b.before, b.others) {
 		of := slices.ContainsFunc(h.Copies, func(pod string) bool { return t.counted[pod] })
 		if !of || t.counted[h.Pod] ||
 			slices.ContainsFunc(d.Copies, func(c target.Copy) bool { return c.Place != "" && c.Place == h.Address }) {
 			continue
 		}
-		any = true
+		found = true
 		t.add(h.Pod)
 		if b.passed && h.by() != "" {
 			t.spare++
@@ -58,7 +58,7 @@ func (t *toll) countGone(d *target.Data, b *blow) (any bool) {
 		}
 		t.lost = append(t.lost, missed(h))
 	}
-	return any
+	return found
 }
 
 // countUnlisted counts the copies elsewhere, which only the primary lists, and that does not answer,

@@ -69,7 +69,7 @@ func Select(
 	for i := range selected.Targets {
 		b.now = append(b.now, selected.Targets[i].Pod)
 	}
-	seen, err := withinRadius(ctx, redis, &census, b, spec.Allow, traits)
+	seen, err := withinRadius(ctx, redis, &census, b, spec, traits)
 	for i := range selected.Targets {
 		seen.note(&selected.Targets[i])
 	}
@@ -152,7 +152,7 @@ func tooWideOn(
 	for i := range targets {
 		b.add(&targets[i], census, traits)
 	}
-	_, err := withinRadius(ctx, redis, census, b, spec.Allow, traits)
+	_, err := withinRadius(ctx, redis, census, b, spec, traits)
 	return err
 }
 

@@ -42,14 +42,14 @@ func (o *Occupied) Unwrap() error {
 // none of these without other faults.
 func withinRadius(
 	ctx context.Context, redis target.Redis, census *target.Census, b *blow,
-	allow []v1alpha1.Allowance, traits contract.Traits,
+	spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
 ) (*scene, error) {
-	s := &scene{redis: redis, census: census}
-	isHit := func(pod string) bool { return slices.Contains(b.now, pod) }
-	if traits.Whole { // it may remove some: its record has which there were
-		s.data = redis.DataOf(ctx, census, isHit)
+	s, allow := &scene{redis: redis, census: census}, spec.Allow
+	if !disturbs(traits) && !spec.Action.Removes() {
+		return s, nil
 	}
-	if !disturbs(traits) {
+	s.data = redis.DataOf(ctx, census, func(pod string) bool { return slices.Contains(b.now, pod) })
+	if !disturbs(traits) { // it removes some: its record has which there were
 		return s, nil
 	}
 	if traits.Silences && !slices.Contains(allow, v1alpha1.AllowMajorityOfSentinels) {
@@ -57,9 +57,6 @@ func withinRadius(
 			lookBeside(ctx, redis, census.Servers, b)
 		}
 		s.sentinels = electorateOf(ctx, redis.SentinelsAmong(census.Servers), census.Servers, b)
-	}
-	if !traits.Whole {
-		s.data = redis.DataOf(ctx, census, isHit)
 	}
 	s.forgets = s.askForgetful(ctx, redis, b, traits)
 	err := s.judge(b, allow, traits)

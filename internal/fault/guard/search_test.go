@@ -30,7 +30,7 @@ const searched = 500
 // sentinel helps: an empty primary is copied as soon as it is back.
 func TestGuardIsNeverFooled(t *testing.T) {
 	t.Parallel()
-	var hits, refused, waited int
+	var hits, refused, waited, beside int
 	for seed := range uint64(searched) {
 		h := newHistory(t, seed)
 		h.run()
@@ -43,14 +43,15 @@ func TestGuardIsNeverFooled(t *testing.T) {
 			"copiesLeft": left,
 			"ok":         left > 0 && !t.Failed(),
 		})
-		hits, refused, waited = hits+h.hits, refused+h.refused, waited+h.waited
+		hits, refused, waited, beside = hits+h.hits, refused+h.refused, waited+h.waited, beside+h.beside
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, strings.Join(h.log, "\n"))
 		}
 	}
-	t.Logf("%d histories: %d servers hit, %d faults refused, %d had to wait", searched, hits, refused, waited)
-	if hits < searched || refused < searched/5 || waited < searched/50 {
-		t.Errorf("the search is too tame: %d hits, %d refused, %d waited", hits, refused, waited)
+	t.Logf("%d histories: %d servers hit, %d of them hung already, %d faults refused, %d had to wait", searched, hits,
+		beside, refused, waited)
+	if hits < searched || refused < searched/5 || waited < searched/50 || beside < searched/50 {
+		t.Errorf("the search is too tame: %d hits, %d refused, %d waited, %d beside", hits, refused, waited, beside)
 	}
 }
 
@@ -63,7 +64,10 @@ type history struct {
 	now     time.Time
 	log     []string
 
+	hung bool // the first fault hangs a primary, and the others act beside it
+
 	hits, refused, waited int
+	beside                int // hits of servers that another fault has hung
 }
 
 // played is a server of a history.
@@ -88,6 +92,8 @@ type attacker struct {
 	passed bool // the guard has let it: what happens now, the guard of others has to foresee
 	ends   int  // steps until it is reverted
 	over   bool
+
+	patience int // steps are fewer
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -109,6 +115,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 		}
 	}
 	h.Servers.Script("CONFIG GET dir", faulttest.Reply(redis.Error("NOPERM this user has no permissions")))
+	h.hung = h.random.IntN(3) == 0
 	for n := range 4 + h.random.IntN(6) {
 		h.faults = append(h.faults, h.newAttacker(n, apps))
 	}
@@ -134,6 +141,7 @@ func (s *played) ip() string {
 func (s *played) at() string { return s.ip() + ":6379" }
 
 func (h *history) newAttacker(n int, apps []string) *attacker {
+	const hang = 3
 	kinds := []contract.Traits{
 		{Silences: true, EndsServer: true, NewPod: true, WholePod: true},
 		{Silences: true, EndsServer: true, NewPod: true, WholePod: true, Lasts: time.Minute},
@@ -153,12 +161,17 @@ func (h *history) newAttacker(n int, apps []string) *attacker {
 		Mode: []v1alpha1.SelectMode{v1alpha1.SelectOne, v1alpha1.SelectOne, v1alpha1.SelectAll}[h.random.IntN(3)],
 		Pick: v1alpha1.PickRandom,
 	}
-	if n > 0 && h.random.IntN(2) == 0 {
+	kind, app, patience := h.random.IntN(len(kinds)), apps[h.random.IntN(len(apps))], 4
+	switch {
+	case h.hung && n == 0: // a primary hangs for long
+		kind, f.Spec.Select.Role, f.Spec.Select.Mode, patience = hang, v1alpha1.RolePrimary, v1alpha1.SelectOne, 40
+	case h.hung: // and others act beside that, or wait
+		f.Spec.Beside, app = []string{h.faults[0].Name}, h.faults[0].app
+	case n > 0 && h.random.IntN(2) == 0:
 		f.Spec.Beside = []string{fmt.Sprintf("f%d", h.random.IntN(n))}
 	}
-	kind := h.random.IntN(len(kinds))
 	f.Spec.Action.Type = v1alpha1.FaultType(fmt.Sprint("kind ", kind))
-	return &attacker{RedisFault: f, traits: kinds[kind], app: apps[h.random.IntN(len(apps))]}
+	return &attacker{RedisFault: f, traits: kinds[kind], app: app, patience: patience}
 }
 
 // run lets things happen in a random order, one at a time.
@@ -217,7 +230,7 @@ func (h *history) choose(f *attacker) {
 		targets[i].IntendedAt = new(metav1.NewMicroTime(h.now))
 	}
 	f.Status.Targets, f.Status.StartTime, f.Status.Holding = targets, new(metav1.NewMicroTime(h.now)), new(true)
-	f.next, f.ends = 0, h.random.IntN(4)
+	f.next, f.ends = 0, h.random.IntN(f.patience)
 	h.note("%s recorded: %s", f.Name, podsOf(targets))
 }
 
@@ -304,6 +317,9 @@ func (h *history) stepBack(f *attacker, err error) {
 
 func (h *history) hit(f *attacker, s *played) {
 	h.hits++
+	if s.muted {
+		h.beside++
+	}
 	h.note("%s hits %s", f.Name, s.name)
 	if f.traits.Silences && h.copies(s.data) > 1 && !slices.ContainsFunc(h.servers, func(o *played) bool {
 		return o != s &&

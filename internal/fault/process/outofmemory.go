@@ -10,13 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // outOfMemory fills the server's memory until the kernel ends it at the limit of its container: by
@@ -75,7 +75,7 @@ func (o outOfMemory) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 	if err := restarts(pod, target); err != nil {
 		return err
 	}
-	limit := memoryLimit(pod, target.Container)
+	limit := podstate.MemoryLimit(pod, target.Container)
 	if limit == nil {
 		return problem.Unsupported(
 			"container %s of pod %s has no memory limit: the node would run out of memory, and the kernel "+
@@ -99,34 +99,6 @@ func (o outOfMemory) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 			limit)
 	}
 	return contract.Save(target, record)
-}
-
-// memoryLimit is how much memory a container may use: as the kubelet says, else as its pod does;
-// nil = there is no limit.
-func memoryLimit(pod *corev1.Pod, container string) *resource.Quantity {
-	for i := range pod.Status.ContainerStatuses {
-		s := &pod.Status.ContainerStatuses[i]
-		if s.Name != container || s.Resources == nil {
-			continue
-		}
-		if limit, ok := s.Resources.Limits[corev1.ResourceMemory]; ok {
-			return &limit
-		}
-	}
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name != container {
-			continue
-		}
-		if limit, ok := pod.Spec.Containers[i].Resources.Limits[corev1.ResourceMemory]; ok {
-			return &limit
-		}
-	}
-	if whole := pod.Spec.Resources; whole != nil {
-		if limit, ok := whole.Limits[corev1.ResourceMemory]; ok {
-			return &limit
-		}
-	}
-	return nil
 }
 
 // mayEvict refuses a server that would evict data before its container is full, unless that is
@@ -279,29 +251,26 @@ func (o outOfMemory) Effect(
 	}
 	n, last := lastEnd(pod, target.Container)
 	switch {
-	case n <= target.RestartCount || last == nil:
+	case n <= target.RestartCount:
 		server, err := o.Servers.Ask(ctx, target.Address, o.Login)
 		if err == nil && server.RunID == target.RunID {
 			return contract.NotObserved("the server still has run_id %s", server.RunID)
 		}
 		return contract.Inconclusive("the kubelet has not said how container %s ended", target.Container)
-	case last.Reason != reasonOOMKilled:
+	case last.Reason != podstate.OOMKilled:
 		return contract.NotObserved("container %s ended with %s, exit code %d, not by the kernel",
 			target.Container, last.Reason, last.ExitCode)
 	}
-	return contract.Confirmed("the kernel ended container %s at its limit of %s (%s, exit code %d): %d restarts instead of %d",
+	return contract.Confirmed("the kernel ended container %s at its limit of %s (%s, exit code %d): it has ended %d times instead of %d",
 		target.Container, inMiB(record.Limit), last.Reason, last.ExitCode, n, target.RestartCount)
 }
 
-// reasonOOMKilled is the kubelet's reason of a container that the kernel has ended.
-const reasonOOMKilled = "OOMKilled"
-
-// lastEnd is how often a container was restarted, and how it ended the last time.
-func lastEnd(pod *corev1.Pod, container string) (restarts int32, last *corev1.ContainerStateTerminated) {
+// lastEnd is how often a container has ended, and how the last time; never nil where it has.
+func lastEnd(pod *corev1.Pod, container string) (times int32, last *corev1.ContainerStateTerminated) {
 	for i := range pod.Status.ContainerStatuses {
 		s := &pod.Status.ContainerStatuses[i]
-		if s.Name == container {
-			return s.RestartCount, cmp.Or(s.LastTerminationState.Terminated, s.State.Terminated)
+		if last = podstate.LastEnd(s); s.Name == container && last != nil {
+			return podstate.TimesEnded(s), last
 		}
 	}
 	return 0, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 )
 
@@ -29,16 +30,32 @@ func TimesEnded(c *corev1.ContainerStatus) int32 {
 	return c.RestartCount
 }
 
-// MemoryLimit is the memory limit of a pod's container, as its spec writes it; "" = it has none.
-func MemoryLimit(pod *corev1.Pod, container string) string {
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		limit, ok := c.Resources.Limits[corev1.ResourceMemory]
-		if ok && c.Name == container {
-			return limit.String()
+// OOMKilled is the kubelet's reason of a container that the kernel has ended at its memory limit.
+const OOMKilled = "OOMKilled"
+
+// MemoryLimit is how much memory a pod's container may use: as the kubelet says, else as its spec
+// does, else as its pod may as a whole; nil = there is no limit.
+func MemoryLimit(pod *corev1.Pod, container string) *resource.Quantity {
+	var all []corev1.ResourceList
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == container && s.Resources != nil {
+			all = append(all, s.Resources.Limits)
 		}
 	}
-	return ""
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == container {
+			all = append(all, c.Resources.Limits)
+		}
+	}
+	if pod.Spec.Resources != nil {
+		all = append(all, pod.Spec.Resources.Limits)
+	}
+	for _, limits := range all {
+		if limit, ok := limits[corev1.ResourceMemory]; ok {
+			return &limit
+		}
+	}
+	return nil
 }
 
 // Unready is why a pod that runs, or will run, is not ready, and since when; "" if it is, or has
