@@ -13,7 +13,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
 # Folders of config/components that the installation includes, separated by commas or spaces: node-faults switches NodeLoss, ZoneLoss and VolumeAttachDelay on, with the rights
-# for them; network-faults has the rights for NetworkPartition and NetworkLoss without Chaos Mesh; volume-faults switches VolumeLoss on; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
+# for them; network-faults has the rights for NetworkPartition and NetworkLoss without Chaos Mesh; volume-faults switches VolumeLoss and DiskFull on; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
 COMPONENTS ?=
 comma := ,
 components = $(subst $(comma), ,$(COMPONENTS))
@@ -564,7 +564,7 @@ deploy-chart: $(HELM) ## Install the chart in the lab, with VALUES='--set replic
 	[ -n "$$($(KUBECTL) -n redquake-system get secret -l owner=helm,name=redquake -o name 2>/dev/null)" ] || $(MAKE) undeploy
 	$(LAB) exec -- $(HELM) upgrade --install redquake charts/redquake --namespace redquake-system --create-namespace --set image.tag=dev \
 	  $(if $(filter node-faults,$(components)),--set faults.NodeLoss=true$(comma)faults.VolumeAttachDelay=true$(comma)faults.ZoneLoss=true) \
-	  $(if $(filter volume-faults,$(components)),--set faults.VolumeLoss=true) \
+	  $(if $(filter volume-faults,$(components)),--set faults.DiskFull=true$(comma)faults.VolumeLoss=true) \
 	  $(if $(filter network-faults,$(components)),--set networkFaults=true) $(VALUES) --wait --timeout 10m
 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.

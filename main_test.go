@@ -112,12 +112,12 @@ func TestHostsOfRequests(t *testing.T) {
 	}
 }
 
-// TestFaultsOfComponentsAreApart holds that the rights for faults on nodes, and for those that delete data, come with the
+// TestFaultsOfComponentsAreApart holds that the rights for faults on nodes, and for those that delete data or fill a volume, come with the
 // components that switch these on, and with nothing else.
 func TestFaultsOfComponentsAreApart(t *testing.T) {
 	apart := rightsIn(t, "config/components/node-faults/nodeloss.yaml",
 		"config/components/node-faults/volumeattachdelay.yaml", "config/components/node-faults/zoneloss.yaml",
-		"config/components/volume-faults/volumeloss.yaml")
+		"config/components/volume-faults/diskfull.yaml", "config/components/volume-faults/volumeloss.yaml")
 	others := []string{"config/rbac/cluster_role.yaml", "config/rbac/role.yaml"}
 	byKind, err := filepath.Glob("config/rbac/faults/[^k]*.yaml")
 	if err != nil || len(byKind) < 10 {

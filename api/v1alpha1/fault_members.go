@@ -155,6 +155,17 @@ type VolumeAttachDelay struct {
 	Image string `json:"image,omitempty"`
 }
 
+// DiskFull fills the volume on which the server keeps its data, by a file without a name that a
+// holder pod on the same node has open: the kernel frees it when the pod ends, however it ends. Only
+// a file system of the claim's own is filled, ext4 or xfs; a folder of a larger one is refused.
+type DiskFull struct {
+	// leave is how much space is left on the volume, at most.
+	// +optional
+	// +kubebuilder:default="0"
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0",message="must be a size, such as 16Mi"
+	Leave resource.Quantity `json:"leave,omitempty"`
+}
+
 // ApplyMethod is how a setting is changed.
 // +kubebuilder:validation:Enum=Auto;Live;Roll
 type ApplyMethod string

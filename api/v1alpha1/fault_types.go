@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FaultType is a type of fault.
-// +kubebuilder:validation:Enum=PodKill;ProcessCrash;OutOfMemory;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;ZoneLoss;Drain;OperatorOutage;VolumeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
+// +kubebuilder:validation:Enum=PodKill;ProcessCrash;OutOfMemory;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;ZoneLoss;Drain;OperatorOutage;VolumeLoss;DiskFull;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
 type FaultType string
 
 // The types.
@@ -44,6 +44,8 @@ const (
 	FaultDrain FaultType = "Drain"
 	// FaultVolumeLoss deletes the pod and its claims, with the data.
 	FaultVolumeLoss FaultType = "VolumeLoss"
+	// FaultDiskFull fills the volume on which the server keeps its data.
+	FaultDiskFull FaultType = "DiskFull"
 	// FaultOperatorOutage scales the operator of the Redis to 0.
 	FaultOperatorOutage FaultType = "OperatorOutage"
 
@@ -70,7 +72,7 @@ var FaultTypes = []FaultType{
 	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads,
 	FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
 	FaultOutOfMemory, FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultZoneLoss, FaultDrain,
-	FaultOperatorOutage, FaultVolumeLoss, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
+	FaultOperatorOutage, FaultVolumeLoss, FaultDiskFull, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
 	FaultClockSkew, FaultExternal,
 }
 
@@ -93,6 +95,7 @@ var FaultTypes = []FaultType{
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ZoneLoss') == has(self.zoneLoss)",message="zoneLoss is required with type ZoneLoss, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.drain) || self.type == 'Drain'",message="drain belongs to type Drain: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'OperatorOutage') == has(self.operatorOutage)",message="operatorOutage is required with type OperatorOutage, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.diskFull) || self.type == 'DiskFull'",message="diskFull belongs to type DiskFull: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkDelay') == has(self.networkDelay)",message="networkDelay is required with type NetworkDelay, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkLoss') == has(self.networkLoss)",message="networkLoss is required with type NetworkLoss, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkPartition') == has(self.networkPartition)",message="networkPartition is required with type NetworkPartition, and forbidden otherwise"
@@ -122,6 +125,7 @@ type Action struct {
 	// Drain: evicts the pod, as far as PodDisruptionBudgets allow.
 	// OperatorOutage: scales the operator of the Redis to 0.
 	// VolumeLoss: deletes the pod and its claims; the data on them is lost for good.
+	// DiskFull: fills the volume on which the server keeps its data.
 	// NetworkPartition: drops all packets between the server and its peers.
 	// NetworkLoss: drops some packets.
 	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and
@@ -208,6 +212,10 @@ type Action struct {
 	// +optional
 	OperatorOutage *OperatorOutage `json:"operatorOutage,omitempty"`
 
+	// diskFull fills the volume on which the server keeps its data.
+	// +optional
+	DiskFull *DiskFull `json:"diskFull,omitempty"`
+
 	// networkDelay delays packets of the server; engine ChaosMesh.
 	// +optional
 	NetworkDelay *NetworkDelay `json:"networkDelay,omitempty"`
@@ -290,7 +298,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.engine != 'ChaosMesh' || self.action.type != 'PodKill'",message="engine ChaosMesh kills a pod once: leave duration out, or use engine Native",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type == 'Hang' || duration(self.duration) >= duration('1s')",message="must be at least 1s, unless type is Hang",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Hang' || duration(self.duration) <= duration('10m')",message="must be at most 10m with type Hang",fieldPath=".duration"
-// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['PodKill', 'VolumeAttachDelay']) || duration(self.duration) <= duration('1h')",message="must be at most 1h with types PodKill and VolumeAttachDelay",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['PodKill', 'VolumeAttachDelay', 'DiskFull']) || duration(self.duration) <= duration('1h')",message="must be at most 1h with types PodKill, VolumeAttachDelay and DiskFull",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!self.setting || self.action.type in ['Config', 'IOThreads', 'ReplicaScale', 'Resources', 'PodTemplate', 'NetworkDelay', 'NetworkLoss', 'DiskDelay', 'CPUStress', 'ClockSkew']",message="a setting lasts and leaves Redis serving: set action.type to Config, IOThreads, ReplicaScale, Resources, PodTemplate, NetworkDelay, NetworkLoss, DiskDelay, CPUStress or ClockSkew",fieldPath=".action.type"
 // +kubebuilder:validation:XValidation:rule="!self.setting || (!has(self.trigger.steadyFor) && !has(self.trigger.after) && self.trigger.timeout == '5m')",message="a setting is injected at once, before its load: leave trigger out",fieldPath=".trigger"
 // +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.objectives)",message="nothing is measured against a setting: leave objectives out, and set those of the load test",fieldPath=".objectives"
@@ -359,8 +367,8 @@ type RedisFaultSpec struct {
 	// targets to its revert. For a setting, the longest time.
 	// Defaults to 30s, for a setting to 24h, except for PodKill: without duration a pod is killed
 	// once, with it every replacement is killed as well until duration has passed.
-	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and
-	// VolumeAttachDelay between 1s and 1h.
+	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill, VolumeAttachDelay
+	// and DiskFull between 1s and 1h.
 	// Not allowed with ProcessCrash, OutOfMemory, Failover, ClientKill, BackgroundSave, VolumeLoss,
 	// External, Drain without node, and PodKill by engine ChaosMesh, which do not last.
 	// +optional

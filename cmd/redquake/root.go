@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/comparison"
 	"github.com/redquake/redquake/cmd/redquake/internal/control"
-	"github.com/redquake/redquake/cmd/redquake/internal/diskfill"
+	"github.com/redquake/redquake/cmd/redquake/internal/fill"
 	"github.com/redquake/redquake/cmd/redquake/internal/dryrun"
 	"github.com/redquake/redquake/cmd/redquake/internal/follow"
 	"github.com/redquake/redquake/cmd/redquake/internal/load"
@@ -96,7 +96,7 @@ Exit codes:
 	name := root.DisplayName()
 	root.AddCommand(
 		load.NewAgent(io), comparison.New(name, io), operator.NewDashboard(name, io),
-		diskfill.New(io), operator.NewDoctor(name, io), load.New(name, io), control.NewMark(name, io), dryrun.New(name, io),
+		fill.New(io), operator.NewDoctor(name, io), load.New(name, io), control.NewMark(name, io), dryrun.New(name, io),
 		reports.NewReport(name, io),
 		follow.NewRerun(name, io), reports.NewResults(name, io), follow.NewRun(name, io),
 		control.NewStop(name, io), newVersion(io), follow.NewWatch(name, io),

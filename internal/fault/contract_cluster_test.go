@@ -33,6 +33,7 @@ import (
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/apitest"
 	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/diskfilltest"
 	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/netfaulttest"
@@ -72,6 +73,7 @@ func newContractStage(t *testing.T) *stage {
 			}
 		}).Build()
 	s.network = netfaulttest.NewPods(s.under)
+	s.network.Other = diskfilltest.New(s.under)
 	s.cluster = interceptor.NewClient(s.under, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
 			options ...client.GetOption,
@@ -288,7 +290,10 @@ func (s *stage) claim(pod string) string {
 	s.made++
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data-" + pod, UID: types.UID(fmt.Sprintf("claim-%d", s.made))},
-		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+		Status: corev1.PersistentVolumeClaimStatus{
+			Phase:    corev1.ClaimBound,
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		},
 	}
 	claim.Spec.VolumeName = "pv-1"
 	s.must(client.IgnoreAlreadyExists(s.under.Create(context.Background(), claim)))

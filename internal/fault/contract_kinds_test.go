@@ -89,6 +89,15 @@ var kinds = []kind{
 	},
 	{name: "VolumeLoss", action: v1alpha1.Action{Type: v1alpha1.FaultVolumeLoss}},
 	{
+		name: "DiskFull",
+		action: v1alpha1.Action{
+			Type:     v1alpha1.FaultDiskFull,
+			DiskFull: &v1alpha1.DiskFull{Leave: resource.MustParse("16Mi")},
+		},
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
 		name: "OperatorOutage",
 		action: v1alpha1.Action{
 			Type: v1alpha1.FaultOperatorOutage,

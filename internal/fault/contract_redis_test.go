@@ -48,7 +48,9 @@ func newMemory(t *testing.T) *memory {
 
 // start starts a server and its clients.
 func (m *memory) start(address string, state memredis.State) {
-	m.Add(address, memredis.Options{State: state, Memory: 8 << 20}).Restart()
+	server := m.Add(address, memredis.Options{State: state, Memory: 8 << 20})
+	server.Set("appendonly", "yes")
+	server.Restart()
 	for range 3 {
 		m.visits.Go(func() { m.visit(address) })
 	}

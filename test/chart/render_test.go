@@ -36,7 +36,7 @@ func TestRendersWhatKustomizeMakes(t *testing.T) {
 			"everything": {
 				values: []string{
 					"--set", "replicas=2,grafana.enabled=true,metrics.serviceMonitor.enabled=true,metrics.alerts.enabled=true",
-					"--set", "faults.NodeLoss=true,faults.VolumeAttachDelay=true,faults.VolumeLoss=true,faults.ZoneLoss=true,networkFaults=true",
+					"--set", "faults.NodeLoss=true,faults.VolumeAttachDelay=true,faults.DiskFull=true,faults.VolumeLoss=true,faults.ZoneLoss=true,networkFaults=true",
 					"--set", "prometheusHosts={prometheus-k8s.monitoring.svc}",
 				},
 				objects: manifests.Installation(t, "default", everything...),
@@ -49,7 +49,7 @@ func TestRendersWhatKustomizeMakes(t *testing.T) {
 			"one namespace, faults on nodes": {
 				values: []string{
 					"--set", "namespaces={my-namespace},metrics.enabled=false,dashboard.enabled=false",
-					"--set", "faults.NodeLoss=true,faults.VolumeAttachDelay=true,faults.VolumeLoss=true,faults.ZoneLoss=true,networkFaults=true",
+					"--set", "faults.NodeLoss=true,faults.VolumeAttachDelay=true,faults.DiskFull=true,faults.VolumeLoss=true,faults.ZoneLoss=true,networkFaults=true",
 				},
 				objects: slices.Concat(manifests.Installation(t, "namespaced", "node-faults", "network-faults", "volume-faults"),
 					manifests.Installation(t, "namespaced/cluster", "node-faults", "network-faults", "volume-faults"),
@@ -171,7 +171,7 @@ func TestGolden(t *testing.T) {
 		"namespaces": "{namespaces: [shop, cart], networkPolicy: {loadPods: true}, dashboard: {enabled: false}}",
 		"everything": `{replicas: 2, grafana: {enabled: true}, notifyHosts: [hooks.slack.com, "*.example.com"], logLevel: debug,
   metrics: {serviceMonitor: {enabled: true, labels: {release: monitoring}}, alerts: {enabled: true, labels: {release: monitoring}}},
-  faults: {NodeLoss: true, VolumeAttachDelay: true, VolumeLoss: true, ZoneLoss: true}, networkFaults: true,
+  faults: {NodeLoss: true, VolumeAttachDelay: true, VolumeLoss: true, DiskFull: true, ZoneLoss: true}, networkFaults: true,
   prometheusHosts: [prometheus-k8s.monitoring.svc],
   policy: {version: v1alpha1, maxFaults: 3, rules: [{name: system, namespaces: {names: [kube-system]}, forbid: {faults: ["*"]}}]}}`,
 		"mirror": `{image: {repository: mirror.example/redquake, digest: "sha256:` + strings.Repeat("0123456789abcdef", 4) + `"},

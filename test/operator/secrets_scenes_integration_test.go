@@ -61,6 +61,7 @@ var secretScenes = []secretScene{
 		run:   loginInNetwork,
 		kinds: onePerKind(stage.KindsThatNeed(stage.NeedsNetwork)),
 	},
+	{name: "disk", on: stage.NewNetworkPlace, run: loginOnDisk, kinds: onePerKind(stage.KindsThatNeed(stage.NeedsDisk))},
 	{name: "refused", run: loginInVain},
 	{name: "experiments", run: loginInExperiments},
 	{name: "databases", run: loginAtDatabases},
@@ -260,6 +261,12 @@ func loginByMesh(p *operatortest.Place, kinds []stage.Kind) {
 func loginInNetwork(p *operatortest.Place, kinds []stage.Kind) {
 	stage.StartEphemeral(p)
 	loginAndBreak(p, kinds)
+}
+
+// loginOnDisk is the scene of a server whose volume can be filled.
+func loginOnDisk(p *operatortest.Place, kinds []stage.Kind) {
+	stage.StartEphemeral(p)
+	loginAtFleet(1, stage.Stored)(p, kinds)
 }
 
 // loginAtSentinels is the scene of a primary and sentinels that have a password of their own.

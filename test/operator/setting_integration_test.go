@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/operatortest"
+	"github.com/redquake/redquake/internal/testing/serverstate"
 	"github.com/redquake/redquake/internal/testing/stage"
 )
 
@@ -119,7 +120,7 @@ func TestSettingSurvivesAFailover(t *testing.T) {
 			failover.Status.EffectEvidence)
 	}
 	for i := range 3 {
-		if hz := stage.ServerShows(f.Address(i))["setting hz"]; hz != "50" {
+		if hz := serverstate.Of(f.Address(i))["setting hz"]; hz != "50" {
 			t.Errorf("server %d: hz is %s after the failover", i, hz)
 		}
 	}
@@ -127,7 +128,7 @@ func TestSettingSurvivesAFailover(t *testing.T) {
 	operatortest.HeldIs(t, p.FaultEnds("setting", time.Minute), metav1.ConditionTrue, v1alpha1.ReasonHeld,
 		v1alpha1.VerdictPass)
 	for i := range 3 {
-		if hz := stage.ServerShows(f.Address(i))["setting hz"]; hz != "10" {
+		if hz := serverstate.Of(f.Address(i))["setting hz"]; hz != "10" {
 			t.Errorf("server %d: hz is %s in the end", i, hz)
 		}
 	}

@@ -39,6 +39,7 @@ var rehearsals = []overlapping{
 		scene: withKubelet(stage.Single(injections)),
 		kinds: stage.KindsThatNeed(stage.NeedsNetwork),
 	},
+	{name: "disk", on: stage.NewNetworkPlace, scene: stage.OnDisk, kinds: stage.KindsThatNeed(stage.NeedsDisk)},
 	{
 		name:  "chaosmesh",
 		on:    meshplace.New,

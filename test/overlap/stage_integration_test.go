@@ -50,6 +50,7 @@ var (
 	ofCluster     = stage.KindsThatNeed(stage.NeedsCluster)
 	ofMesh        = stage.KindsThatNeed(stage.NeedsMesh)
 	ofNetwork     = stage.KindsThatNeed(stage.NeedsNetwork)
+	ofDisk        = stage.KindsThatNeed(stage.NeedsDisk)
 )
 
 // overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for
@@ -105,6 +106,10 @@ var overlaps = []overlapping{
 		kinds:     slices.Concat(ofNetwork, ofMesh), meets: ofNetwork, across: true,
 	},
 	{
+		name: "disk", splits: 2, on: stage.NewNetworkPlace, scene: withKubelet(stage.FleetOf(1, stored)), pairsOnly: true,
+		kinds: slices.Concat(ofDisk, ofNetwork, oneServer), meets: ofDisk,
+	},
+	{
 		name: "chaosmesh", splits: 12, on: meshplace.New, scene: withMesh(stage.FleetOf(1, complete)), pairsOnly: true,
 		kinds: slices.Concat(ofMesh, oneServer), meets: ofMesh,
 	},
@@ -129,6 +134,12 @@ func complete(f *stage.Fleet, set *appsv1.StatefulSet) {
 	stage.OnClaims(f, set)
 	stage.Operated(f, set)
 	f.Options = []string{"--enable-debug-command", "yes"}
+}
+
+// stored is complete, and the servers keep their data on their volumes.
+func stored(f *stage.Fleet, set *appsv1.StatefulSet) {
+	complete(f, set)
+	f.Options = append(f.Options, "--appendonly", "yes")
 }
 
 // followedFleet is the scene of a StatefulSet of three servers whose load follows the primary: ClientKill finds its

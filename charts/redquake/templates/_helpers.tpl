@@ -19,14 +19,14 @@ app.kubernetes.io/component: manager
 {{ $i.repository }}{{ if $i.digest }}@{{ $i.digest }}{{ else }}:{{ $i.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* The manager's --faults: what differs from the default, in which all kinds are on that taint no node and delete no data. */}}
+{{/* The manager's --faults: what differs from the default, in which all kinds are on that taint no node, delete no data and fill no volume. */}}
 {{- define "redquake.faults" -}}
 {{- $list := list "*" -}}
 {{- range $type, $on := .Values.faults -}}
 {{- $taints := has $type (list "NodeLoss" "VolumeAttachDelay" "ZoneLoss") -}}
 {{- if and $on $taints -}}
 {{- $list = append $list $type -}}
-{{- else if not (or $on $taints (eq $type "VolumeLoss")) -}}
+{{- else if not (or $on $taints (has $type (list "DiskFull" "VolumeLoss"))) -}}
 {{- $list = append $list (printf "-%s" $type) -}}
 {{- end -}}
 {{- end -}}

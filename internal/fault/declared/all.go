@@ -11,7 +11,7 @@ const (
 	NodeFaults = "node-faults"
 	// NetworkFaults are faults that add a container with the capability NET_ADMIN to pods.
 	NetworkFaults = "network-faults"
-	// VolumeFaults are faults that delete data.
+	// VolumeFaults are faults that delete data, or fill a volume.
 	VolumeFaults = "volume-faults"
 )
 
@@ -152,6 +152,17 @@ var All = []Kind{
 		Grants: grants{
 			rights.DeletesPods,
 			{Resource: "persistentvolumeclaims", Verbs: []string{"get", "delete"}},
+		},
+	}),
+	native(Kind{
+		Type:      v1alpha1.FaultDiskFull,
+		Doing:     "Filling the volume of %s",
+		Component: VolumeFaults,
+		Needs:     needs{rights.CreatePods, rights.ExecPods},
+		Grants: grants{
+			{Resource: "pods", Verbs: []string{"create", "delete"}},
+			{Resource: "pods/exec", Verbs: []string{"create", "get"}}, // by SPDY, and by WebSockets
+			{Resource: "persistentvolumeclaims", Verbs: []string{"get"}},
 		},
 	}),
 	keeping(inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off", "networkPartition")),

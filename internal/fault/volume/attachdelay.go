@@ -1,4 +1,4 @@
-// Package volume implements the faults of volumes: VolumeAttachDelay and VolumeLoss.
+// Package volume implements the faults of volumes: VolumeAttachDelay, VolumeLoss and DiskFull.
 package volume
 
 import (
@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 var Kinds = contract.Kinds{
 	v1alpha1.FaultVolumeAttachDelay: newVolumeAttachDelay,
 	v1alpha1.FaultVolumeLoss:        newVolumeLoss,
+	v1alpha1.FaultDiskFull:          newDiskFull,
 }
 
 // volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there
@@ -133,6 +135,72 @@ func (v volumeAttachDelay) Inject(
 	return contract.Progress{}, pods.RemoveTarget(ctx, v.Deps, target)
 }
 
+// hold creates the holder pod, and is complete once it runs.
+func (v volumeAttachDelay) hold(
+	ctx context.Context, target *v1alpha1.FaultTarget, claim string,
+) (contract.Progress, error) {
+	holder, err := v.holders().pod(ctx, target)
+	if apierrors.IsNotFound(err) {
+		return v.holders().create(ctx, target, claim, v.sleeper)
+	}
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	switch holder.Status.Phase {
+	case corev1.PodRunning:
+		return contract.Progress{}, v.inTime(holder)
+	case corev1.PodFailed, corev1.PodSucceeded:
+		return contract.Progress{}, fmt.Errorf(
+			"holder pod %s ended by itself%s: its image needs sh and sleep; name another in "+
+				"spec.action.volumeAttachDelay.image", holder.Name, whyEnded(holder))
+	}
+	return contract.Preparing("holder pod %s does not run yet%s", holder.Name, whyWaiting(holder)), nil
+}
+
+// inTime refuses a holder that used up its margin before it ran, such as on the download of its
+// image.
+func (volumeAttachDelay) inTime(holder *corev1.Pod) error {
+	at := slices.IndexFunc(holder.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.Name == holderContainer && c.State.Running != nil
+	})
+	if holder.Status.StartTime == nil || at < 0 {
+		return nil
+	}
+	took := holder.Status.ContainerStatuses[at].State.Running.StartedAt.Sub(
+		holder.Status.StartTime.Time)
+	if took > holderMargin/2 {
+		return fmt.Errorf(
+			"holder pod %s took %s to start: its deadline would end the fault too early. Try again, now "+
+				"that its image is on the node", holder.Name, took)
+	}
+	return nil
+}
+
+// holders are the pods that hold the volumes.
+func (v volumeAttachDelay) holders() holders {
+	return holders{Deps: v.Deps, short: "hold", lasts: v.lasts}
+}
+
+// sleeper is a container that sleeps with a volume, without privileges.
+func (v volumeAttachDelay) sleeper(
+	pod *corev1.Pod, redis *corev1.Container,
+) (corev1.Container, *corev1.PodSecurityContext) {
+	return corev1.Container{
+		Image: cmp.Or(v.image, redis.Image),
+		// Process 1 ignores SIGTERM without the trap, and the volume would be released a second or two
+		// later.
+		Command: []string{
+			"sh", "-c", fmt.Sprintf("trap 'exit 0' TERM; sleep %d & wait", v.holders().ends()),
+		},
+		VolumeMounts: []corev1.VolumeMount{{
+			Name:      holderVolume,
+			MountPath: holderPath,
+			ReadOnly:  true,
+		}},
+		SecurityContext: unprivileged(),
+	}, holderSecurity(pod, redis)
+}
+
 // keepOff taints the target's node if the replacement can be scheduled to another: another fault
 // may have tainted the last one meanwhile.
 func (v volumeAttachDelay) keepOff(
@@ -158,7 +226,7 @@ func (v volumeAttachDelay) Revert(
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	released := v.release(ctx, target)
+	released := v.holders().release(ctx, target)
 	if !v.taints() {
 		return contract.Progress{}, released
 	}
@@ -168,7 +236,7 @@ func (v volumeAttachDelay) Revert(
 
 func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found",
-		v.Namespace, v.holderName(target))
+		v.Namespace, v.holders().name(target))
 	if v.taints() {
 		command += " && " + node.ManualUntaint(v.Deps, target.Node)
 	}

@@ -255,8 +255,8 @@ func (v volumeAttachDelay) Describe(target *v1alpha1.FaultTarget) contract.Descr
 		return contract.Description{
 			Action: fmt.Sprintf(
 				"hold volume %s (claim %s) on node %s by pod %s%s, then delete pod %s without grace period",
-				record.Volume, record.Claim, target.Node, v.holderName(target), taint, target.Pod),
-			Revert: fmt.Sprintf("delete pod %s%s", v.holderName(target), untaint),
+				record.Volume, record.Claim, target.Node, v.holders().name(target), taint, target.Pod),
+			Revert: fmt.Sprintf("delete pod %s%s", v.holders().name(target), untaint),
 			SelfEnding: fmt.Sprintf("the holder pod ends after %s, which releases the volume%s",
 				v.lasts+holderMargin, stays),
 		}

@@ -60,7 +60,7 @@ func NewVolume(t testing.TB, c client.Client, namespace, name, claim string) *Vo
 		},
 	}
 	must(t, c.Create(ctx, bound))
-	bound.Status.Phase = corev1.ClaimBound
+	bound.Status.Phase, bound.Status.Capacity, bound.Status.AccessModes = corev1.ClaimBound, size, volume.Spec.AccessModes
 	must(t, c.Status().Update(ctx, bound))
 	return v
 }

@@ -18,8 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/netfault"
 )
+
+// program is what runs in the containers.
+const program = "/netfault"
 
 // Pods are the pods of a cluster with their networks.
 type Pods struct {
@@ -31,6 +35,8 @@ type Pods struct {
 	in    map[types.UID]string           // the namespace of a pod
 	// Refuse is what the API server says of every new container and every program; nil = nothing.
 	Refuse error
+	// Other runs what is none of this program; nil = nothing else is run.
+	Other contract.Programs
 }
 
 // rule is what a real kernel would drop.
@@ -130,6 +136,9 @@ func (p *Pods) Run(
 	if err := errors.Join(ctx.Err(), p.Refuse); err != nil {
 		return nil, err
 	}
+	if command[0] != program && p.Other != nil {
+		return p.Other.Run(ctx, name, container, command...)
+	}
 	pod := &corev1.Pod{}
 	if err := p.pods.Get(ctx, name, pod); err != nil {
 		return nil, err
@@ -139,7 +148,7 @@ func (p *Pods) Run(
 	}) {
 		return nil, fmt.Errorf("container %s of pod %s does not run", container, name)
 	}
-	if len(command) < 3 || command[0] != "/netfault" {
+	if len(command) < 3 || command[0] != program {
 		return nil, fmt.Errorf("unexpected program %q", command)
 	}
 	p.mu.Lock()

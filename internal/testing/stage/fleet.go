@@ -24,6 +24,7 @@ import (
 
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/operatortest"
+	"github.com/redquake/redquake/internal/testing/serverstate"
 )
 
 // Fleet is a StatefulSet of a place whose pods are real servers: redis-0 starts as the primary, the
@@ -290,7 +291,7 @@ func ServersShow(addresses map[string]string) map[string]string {
 	shows := map[string]string{}
 	primaries, inSync, attached, nodes := 0, 0, 0, map[string]bool{}
 	for server, address := range addresses {
-		one := ServerShows(address)
+		one := serverstate.Of(address)
 		switch {
 		case one["role"] == "master":
 			primaries++

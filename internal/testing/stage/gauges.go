@@ -25,6 +25,7 @@ const (
 	ByStatefulSet = "StatefulSet"
 	byPods        = "pods"        // their resources
 	byNetwork     = "packets"     // that are dropped
+	byDisk        = "volumes"     // that are full
 	byDeployments = "Deployments" // their replicas
 	byNodes       = "nodes"       // their taints, and the pods that hold volumes on them
 	// those that are not deleted: its stand-in has no other effect

@@ -11,11 +11,12 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/operatortest"
+	"github.com/redquake/redquake/internal/testing/serverstate"
 )
 
 // Kinds are all kinds of faults, each with a suitable target and the shortest possible course; the
 // slowest first.
-var Kinds = slices.Concat(NativeKinds, ClusterKinds, networkKinds, meshKinds)
+var Kinds = slices.Concat(NativeKinds, ClusterKinds, networkKinds, diskKinds, meshKinds)
 
 // NativeKinds are those that Redquake injects itself.
 var NativeKinds = []Kind{
@@ -459,12 +460,12 @@ func Scales(by int32) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {
 
 // Executed counts how often a server has executed a command.
 func Executed(command string) func(*operatortest.RedisSet) int {
-	return func(s *operatortest.RedisSet) int { return calls(s.Address(), command) }
+	return func(s *operatortest.RedisSet) int { return serverstate.Calls(s.Address(), command) }
 }
 
 // Slowly counts the executions of a command in the slow log of a server.
 func Slowly(command string) func(*operatortest.RedisSet) int {
-	return func(s *operatortest.RedisSet) int { return slow(s.Address(), command) }
+	return func(s *operatortest.RedisSet) int { return serverstate.Slow(s.Address(), command) }
 }
 
 func hangs(method v1alpha1.HangMethod) func(*operatortest.Place, *v1alpha1.RedisFaultSpec) {

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/diskfilltest"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/netfaulttest"
 	"github.com/redquake/redquake/internal/testing/operatortest"
@@ -104,6 +105,7 @@ func startNetworkServer(crds []string) (err error) {
 		return err
 	}
 	of.pods = netfaulttest.NewPods(of.to)
+	of.pods.Other = diskfilltest.New(of.to)
 	if of.kubelet, err = of.pods.ServeExec(); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/serverstate"
 )
 
 // RedisPods is a target by its pods' label; the load goes to the addresses.
@@ -40,7 +41,7 @@ func Single(
 		set := operatortest.StartRedis(p, options...)
 		sc := Scene{
 			Target: RedisPods(set.Address()),
-			Shows:  func() map[string]string { return ServerShows(set.Address()) },
+			Shows:  func() map[string]string { return serverstate.Of(set.Address()) },
 		}
 		if broken != nil {
 			sc.broken = func() int { return broken(set) }

@@ -1,5 +1,5 @@
-// Package diskfill is the command that runs in the holder pods of faults of type DiskFull.
-package diskfill
+// Package fill is the command that runs in the holder pods of faults of type DiskFull.
+package fill
 
 import (
 	"encoding/json"
