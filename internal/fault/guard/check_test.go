@@ -47,6 +47,35 @@ func TestOtherFaultsAreCounted(t *testing.T) {
 	}
 }
 
+// A fault that waits for a copy between two targets may select all of them: at each it has the others. One that does not
+// wait, or that breaks all at once, may not.
+func TestAllCopiesOneAfterTheOther(t *testing.T) {
+	const last = "the last copy in sync"
+	for name, tc := range map[string]struct {
+		traits  contract.Traits
+		others  []Hit
+		refused string
+	}{
+		"waits":                 {contract.Traits{Silences: true, Waits: true, Together: true}, nil, ""},
+		"does not wait":         {contract.Traits{Silences: true, Together: true}, nil, last},
+		"the other one is held": {contract.Traits{Silences: true, Waits: true}, []Hit{{Pod: "redis-1", Fault: "other"}}, last},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := faulttest.NewWorld(t)
+			for i, role := range []topology.Role{topology.Primary, topology.Replica} {
+				w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
+			}
+			spec := killing()
+			spec.Select = v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}
+			selected, err := Select(t.Context(), on(w), spec, tc.traits, nil, tc.others)
+			refusedFor(t, err, tc.refused)
+			if tc.refused == "" && len(selected.Targets) != 2 {
+				t.Errorf("selected %+v", selected.Targets)
+			}
+		})
+	}
+}
+
 // Sentinels of other faults are lost, too.
 func TestSentinelsOfOtherFaultsAreCounted(t *testing.T) {
 	w := faulttest.NewWorld(t)
