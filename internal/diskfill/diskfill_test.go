@@ -37,9 +37,9 @@ func TestArguments(t *testing.T) {
 
 func TestOrdersThatCannotBeCarriedOut(t *testing.T) {
 	for want, change := range map[string]func(*diskfill.Order){
-		"the capacity is 0 bytes":       func(o *diskfill.Order) { o.Capacity = 0 },
-		"-1 bytes are to be left":       func(o *diskfill.Order) { o.Leave = -1 },
-		"must last between 1ms and":     func(o *diskfill.Order) { o.For = 0 },
+		"the capacity is 0 bytes":        func(o *diskfill.Order) { o.Capacity = 0 },
+		"-1 bytes are to be left":        func(o *diskfill.Order) { o.Leave = -1 },
+		"must last between 1ms and":      func(o *diskfill.Order) { o.For = 0 },
 		"it is to last 2h0m1s, and must": func(o *diskfill.Order) { o.For = diskfill.Longest + time.Second },
 	} {
 		if err := order(change).Check(); err == nil || !strings.Contains(err.Error(), want) {

@@ -92,6 +92,7 @@ var actionChanges = map[string]frozenCase{
 		`{action: {type: OperatorOutage, operatorOutage: {deployment: a, namespace: b}}}`,
 		`{action: {operatorOutage: {namespace: c}}}`,
 	},
+	"diskFull": {`{action: {type: DiskFull}}`, `{action: {diskFull: {leave: 16Mi}}}`},
 	"networkDelay": {
 		`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms}}}`,
 		`{action: {networkDelay: {latency: 20ms}}}`,

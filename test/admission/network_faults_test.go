@@ -176,7 +176,7 @@ func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 		_, err := programs.Run(t.Context(), types.NamespacedName{Namespace: namespace, Name: pod.Name}, container, command...)
 		return fmt.Sprint(err)
 	}
-	const refused = "the operator runs the program of its own container in pods only"
+	const refused = "the operator runs the programs of its own containers in pods only"
 	for name, said := range map[string]string{
 		"another container": run("redis", "/netfault", "show", "x"),
 		"another program":   run("redquake-network-0", "/bin/sh"),

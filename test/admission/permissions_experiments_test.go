@@ -65,6 +65,11 @@ var experimentPermissionCases = map[string]permissionCase{
 		`{faults: [{name: lose, spec: {allow: [DataLoss], action: {type: VolumeLoss}}}]}`,
 		ofFaults("delete pods", "delete persistentvolumeclaims"),
 	},
+	"ExperimentDiskFull": {
+		"RedisExperiment",
+		`{faults: [{name: full, spec: {action: {type: DiskFull}}}]}`,
+		ofFaults("create pods", "create pods/exec"),
+	},
 	"ExperimentChaosMesh": {
 		"RedisExperiment",
 		`{faults: [{name: kill, spec: {engine: ChaosMesh, action: {type: PodKill}}}]}`,

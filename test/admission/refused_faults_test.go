@@ -58,6 +58,12 @@ var refusedFaults = []refusal{
 		"memory for long", `{action: {type: OutOfMemory, outOfMemory: {timeout: 11m}}}`, "spec.action.outOfMemory.timeout",
 		"must be between 5s and 10m",
 	},
+	{
+		"a full disk of another type", `{action: {type: PodKill, diskFull: {}}}`, "spec.action",
+		"diskFull belongs to type DiskFull",
+	},
+	{"less than nothing left", `{action: {type: DiskFull, diskFull: {leave: "-1"}}}`, "spec.action.diskFull.leave", "must be a size"},
+	{"a full disk for long", `{duration: 61m, action: {type: DiskFull}}`, "spec.duration", "must be at most 1h"},
 	{"a crash that lasts", `{duration: 5s, action: {type: ProcessCrash}}`, "spec.duration", "does not last"},
 	{"a failover that lasts", `{duration: 5s, action: {type: Failover}}`, "spec.duration", "does not last"},
 	{"closed connections that last", `{duration: 5s, action: {type: ClientKill}}`, "spec.duration", "does not last"},

@@ -32,6 +32,7 @@ func run(config, chart string) error {
 		"admission.yaml": {
 			{Files: "policy/redis*.yaml"},
 			{Files: "components/network-faults/policy.yaml", When: "$.Values.networkFaults"},
+			{Files: "components/volume-faults/policy.yaml", When: "$.Values.faults.DiskFull"},
 		},
 	} {
 		text, err := template(config, parts)

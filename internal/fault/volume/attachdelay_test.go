@@ -391,7 +391,7 @@ func TestHolderErrors(t *testing.T) {
 				p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &began
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{
 					{Name: "injected"},
-					{Name: "holder", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}},
+					{Name: holderContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}},
 				}
 			})
 		}, "to start"},

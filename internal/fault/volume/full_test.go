@@ -150,7 +150,9 @@ func TestDiskFullThatIsNotReached(t *testing.T) {
 // What must not be filled is refused before anything is made.
 func TestDiskFullPreflight(t *testing.T) {
 	modes := func(mode corev1.PersistentVolumeAccessMode) func(*corev1.PersistentVolumeClaim) {
-		return func(c *corev1.PersistentVolumeClaim) { c.Status.AccessModes = []corev1.PersistentVolumeAccessMode{mode} }
+		return func(c *corev1.PersistentVolumeClaim) {
+			c.Status.AccessModes = []corev1.PersistentVolumeAccessMode{mode}
+		}
 	}
 	for name, tc := range map[string]struct {
 		claim  func(*corev1.PersistentVolumeClaim)

@@ -28,7 +28,7 @@ const holderMargin = 2 * time.Minute
 
 // The container of a holder pod, its volume, and where that is mounted.
 const (
-	holderContainer = "holder"
+	holderContainer = "redquake-holder"
 	holderVolume    = "held"
 	holderPath      = "/held"
 )
