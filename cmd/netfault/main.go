@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command netfault drops packets of the pod in which it runs. The operator adds it to a pod as an
+// Command netfault drops or delays packets of the pod in which it runs. The operator adds it to a pod as an
 // ephemeral container with the capability NET_ADMIN, and then runs it there: package netfault has
 // its arguments. As a file it has that capability as well, so that users other than root can run
 // it: it is a program of its own as it cannot be started without.
@@ -29,8 +29,8 @@ func main() {
 
 func run(arguments []string, output io.Writer) error {
 	if len(arguments) == 0 {
-		return fmt.Errorf("no verb: %s, %s, %s, %s and %s are possible", netfault.VerbSleep,
-			netfault.VerbHold, netfault.VerbRenew, netfault.VerbRelease, netfault.VerbShow)
+		return fmt.Errorf("no verb: %s, %s, %s, %s, %s and %s are possible", netfault.VerbSleep,
+			netfault.VerbTry, netfault.VerbHold, netfault.VerbRenew, netfault.VerbRelease, netfault.VerbShow)
 	}
 	switch verb, rest := arguments[0], arguments[1:]; verb {
 	case netfault.VerbSleep:
@@ -38,6 +38,8 @@ func run(arguments []string, output io.Writer) error {
 		defer stop()
 		<-ctx.Done()
 		return nil
+	case netfault.VerbTry:
+		return act(output, rest, netfault.ParseRule, kernel.Try)
 	case netfault.VerbHold:
 		return act(output, rest, netfault.ParseRule, kernel.Hold)
 	case netfault.VerbRenew:

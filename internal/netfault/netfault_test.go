@@ -26,12 +26,19 @@ func rule(change func(*netfault.Rule)) *netfault.Rule {
 	return r
 }
 
+// delayed has the packets delayed that the pod sends.
+func delayed(r *netfault.Rule) {
+	r.In, r.Out = false, true
+	r.Delay = netfault.Delay{Latency: 50 * time.Millisecond, Jitter: 5 * time.Millisecond, Correlation: 2500}
+}
+
 // What the program reads is what the operator has written.
 func TestArguments(t *testing.T) {
 	for _, r := range []*netfault.Rule{
 		rule(nil),
 		rule(func(r *netfault.Rule) { r.In, r.Out, r.Share, r.For = false, true, 1, 1500*time.Millisecond }),
 		rule(func(r *netfault.Rule) { r.Out, r.Except, r.Peers = true, true, nil }),
+		rule(delayed),
 	} {
 		got, err := netfault.ParseRule(netfault.RenewArguments(r)[1:])
 		if err != nil {
@@ -61,6 +68,11 @@ func TestRulesThatCannotBeHeld(t *testing.T) {
 		"the share is 0 of 10000 packets": func(r *netfault.Rule) { r.Share = 0 },
 		"the share is 10001 of":           func(r *netfault.Rule) { r.Share = netfault.Whole + 1 },
 		"must last between 1ms and 10s":   func(r *netfault.Rule) { r.For = 0 },
+		"the latency is 11s":              func(r *netfault.Rule) { delayed(r); r.Delay.Latency = 11 * time.Second },
+		"the jitter is 51ms, with":        func(r *netfault.Rule) { delayed(r); r.Delay.Jitter = 51 * time.Millisecond },
+		"the correlation is -1 of 10000":  func(r *netfault.Rule) { delayed(r); r.Delay.Correlation = -1 },
+		"and none that it receives":       func(r *netfault.Rule) { delayed(r); r.In = true },
+		"all packets that the pod sends":  func(r *netfault.Rule) { delayed(r); r.Share = 1 },
 		"it is to last 10.001s, and must": func(r *netfault.Rule) { r.For = netfault.Longest + time.Millisecond },
 	} {
 		if err := rule(change).Check(); err == nil || !strings.Contains(err.Error(), want) {
@@ -71,8 +83,9 @@ func TestRulesThatCannotBeHeld(t *testing.T) {
 
 // FuzzParseRule: whatever comes as arguments, what is accepted can be held, and says the same again.
 func FuzzParseRule(f *testing.F) {
-	f.Add("a1 true false false 10000 10s 198.18.0.7,fd18::7")
-	f.Add("a1 1 0 t 1 1.5s ")
+	f.Add("a1 true false false 10000 10s 0s 0s 0 198.18.0.7,fd18::7")
+	f.Add("a1 1 0 t 1 1.5s 0 0 0 ")
+	f.Add("a1 0 1 0 10000 10s 50ms 5ms 2500 198.18.0.7")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := netfault.ParseRule(strings.Split(text, " "))
 		if err != nil {

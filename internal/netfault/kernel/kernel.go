@@ -1,12 +1,16 @@
 //go:build linux
 
-// Package kernel drops packets of a network namespace by nftables. What it sets has a timeout: the
-// kernel lifts it by itself, whatever has become of the process.
+// Package kernel drops or delays packets of a network namespace. What it sets by nftables has a
+// timeout: the kernel lifts it by itself, whatever has become of the process.
 //
 // A fault has a table of its own, with a chain for each direction and three sets. gate holds the
 // transport protocols whose packets are dropped; its elements have the timeout, so that a gate
 // without elements is open. peers4 and peers6 hold addresses. ICMPv6 is never dropped: it finds the
 // neighbors.
+//
+// To delay packets, the rules do not drop them, but set their priority to a class of a queueing
+// discipline, htb, in which netem holds them. All others pass it unchanged, and so do these once the
+// gate is open.
 package kernel
 
 import (
@@ -46,8 +50,23 @@ func Hold(r *netfault.Rule) (netfault.State, error) {
 		if err != nil || state.Released || state.Exists && state.Left == 0 {
 			return state, err
 		}
+		if r.Delay.Latency > 0 {
+			if err := delayLine(r); err != nil {
+				return unsupported(state, err)
+			}
+		}
 		return t.set(r, state.Exists)
 	})
+}
+
+// Try returns in State.Unsupported why the kernel cannot do what a rule says. It leaves nothing.
+func Try(r *netfault.Rule) (netfault.State, error) {
+	if err := r.Check(); err != nil || r.Delay.Latency == 0 {
+		return netfault.State{}, err
+	}
+	err := delayLine(r)
+	state, err := unsupported(netfault.State{}, err)
+	return state, errors.Join(err, removeDelayLine(r.ID))
 }
 
 // Renew goes on with what Hold has begun, with the peers of this rule: nothing passes in between.
@@ -71,6 +90,9 @@ func Release(id string) (netfault.State, error) {
 		t.conn.AddTable(table)
 		if err := t.conn.Flush(); err != nil {
 			return netfault.State{}, fmt.Errorf("remove the rules of fault %s: %w", id, err)
+		}
+		if err := removeDelayLine(id); err != nil {
+			return netfault.State{}, err
 		}
 		return t.state(id)
 	})
@@ -358,7 +380,11 @@ func (d direction) drop(f family, of sets, r *netfault.Rule) []expr.Any {
 		all = append(all, &expr.Counter{})
 		all = append(all, atRandom(r.Share)...)
 	}
-	return append(all, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
+	all = append(all, &expr.Counter{})
+	if r.Delay.Latency > 0 {
+		return append(all, into(r.ID)...)
+	}
+	return append(all, &expr.Verdict{Kind: expr.VerdictDrop})
 }
 
 // atRandom passes a share of the packets to the expressions after it. The number is drawn in the
