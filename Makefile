@@ -13,7 +13,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
 # Folders of config/components that the installation includes, separated by commas or spaces: node-faults switches NodeLoss, ZoneLoss and VolumeAttachDelay on, with the rights
-# for them; network-faults has the rights for NetworkPartition and NetworkLoss without Chaos Mesh; volume-faults switches VolumeLoss and DiskFull on; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
+# for them; network-faults has the rights for NetworkPartition, NetworkLoss and NetworkDelay without Chaos Mesh; volume-faults switches VolumeLoss and DiskFull on; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
 COMPONENTS ?=
 comma := ,
 components = $(subst $(comma), ,$(COMPONENTS))

@@ -128,10 +128,10 @@ type Action struct {
 	// DiskFull: fills the volume on which the server keeps its data.
 	// NetworkPartition: drops all packets between the server and its peers.
 	// NetworkLoss: drops some packets.
+	// NetworkDelay: delays packets of the server.
 	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and
 	// measures it.
-	// Engine ChaosMesh has PodKill, NetworkPartition, NetworkLoss and these:
-	// NetworkDelay: delays packets of the server.
+	// Engine ChaosMesh has PodKill, NetworkPartition, NetworkLoss, NetworkDelay and these:
 	// DiskDelay: delays calls to its volume.
 	// CPUStress: consumes CPU in its container.
 	// ClockSkew: shifts its wall clock.
@@ -216,7 +216,7 @@ type Action struct {
 	// +optional
 	DiskFull *DiskFull `json:"diskFull,omitempty"`
 
-	// networkDelay delays packets of the server; engine ChaosMesh.
+	// networkDelay delays packets of the server.
 	// +optional
 	NetworkDelay *NetworkDelay `json:"networkDelay,omitempty"`
 
@@ -284,7 +284,9 @@ const (
 )
 
 // RedisFaultSpec defines a fault, which is injected once.
-// +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.action.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.action.type in ['NetworkDelay', 'DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkLoss, NetworkPartition, NetworkDelay, DiskDelay, CPUStress, ClockSkew; the last four need it"
+// +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.action.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.action.type in ['DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkLoss, NetworkPartition, NetworkDelay, DiskDelay, CPUStress, ClockSkew; the last three need it"
+// +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' || !has(self.action.networkDelay) || self.action.networkDelay.direction == 'Out'",message="engine Native delays what the server sends: leave direction out, or use engine ChaosMesh",fieldPath=".action.networkDelay.direction"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkDelay) || !has(self.action.networkDelay.peers) || (size(self.action.networkDelay.peers) == 1 || !('Clients' in self.action.networkDelay.peers))",message="engine ChaosMesh has Clients only alone",fieldPath=".action.networkDelay.peers"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || has(self.action.networkLoss.peers) || (self.action.networkLoss.direction == 'Out' && double(self.action.networkLoss.loss.split('%')[0]) <= 50.0)",message="without peers engine ChaosMesh drops packets of direction Out only, and at most 50%, as the kubelet's probes are among them",fieldPath=".action.networkLoss"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || (!('All' in self.action.networkLoss.peers) && !('Operator' in self.action.networkLoss.peers) && (size(self.action.networkLoss.peers) == 1 || !('Clients' in self.action.networkLoss.peers)))",message="engine ChaosMesh has no All, no Operator, and Clients only alone",fieldPath=".action.networkLoss.peers"
 // +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.action.networkPartition) || (!('All' in self.action.networkPartition.peers) && !('Operator' in self.action.networkPartition.peers) && (size(self.action.networkPartition.peers) == 1 || !('Clients' in self.action.networkPartition.peers)))",message="engine ChaosMesh has no All, no Operator, and Clients only alone",fieldPath=".action.networkPartition.peers"

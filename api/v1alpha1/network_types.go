@@ -45,13 +45,13 @@ const (
 // +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2}(\.[0-9]{1,2})?)%$`
 type Percentage string
 
-// NetworkDelay delays packets, by Chaos Mesh.
+// NetworkDelay delays packets, by the netem of the node's kernel.
 // +kubebuilder:validation:XValidation:rule="has(self.peers) || self.direction == 'Out'",message="directions In and Both need peers"
-// +kubebuilder:validation:XValidation:rule="!has(self.peers) || (!('All' in self.peers) && !('Operator' in self.peers) && (size(self.peers) == 1 || !('Clients' in self.peers)))",message="leave peers out for all; Clients can only be alone; Chaos Mesh has no Operator"
+// +kubebuilder:validation:XValidation:rule="!has(self.peers) || (!('All' in self.peers) && !('Operator' in self.peers))",message="leave peers out for all; there is no delay to the Operator"
 // +kubebuilder:validation:XValidation:rule="!has(self.jitter) || duration(self.jitter) <= duration(self.latency)",message="jitter must not exceed latency"
 type NetworkDelay struct {
-	// latency that is added. Between 1ms and 10s. Without peers, a latency of 1s or more also makes
-	// the kubelet's probes fail.
+	// latency that is added. Between 1ms and 10s. Without peers, a latency of 1s or more by engine
+	// ChaosMesh also makes the kubelet's probes fail; engine Native spares them.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -72,9 +72,9 @@ type NetworkDelay struct {
 	Correlation Percentage `json:"correlation,omitempty"`
 
 	// direction of the packets that are delayed, from the perspective of the target server.
-	// In: packets that the server receives from its peers.
+	// In: packets that the server receives from its peers; engine ChaosMesh.
 	// Out: packets that the server sends to its peers.
-	// Both: both.
+	// Both: both; engine ChaosMesh.
 	// +optional
 	// +kubebuilder:default=Out
 	Direction NetworkDirection `json:"direction,omitempty"`
@@ -86,7 +86,7 @@ type NetworkDelay struct {
 	// Replicas: the other replicas of the target server's shard.
 	// Sentinels: the sentinels that watch the target server.
 	// All: refused, as that is what no peers are.
-	// Operator: refused, as it is of engine Native.
+	// Operator: refused.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

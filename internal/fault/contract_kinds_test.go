@@ -199,6 +199,18 @@ var kinds = []kind{
 				Direction: v1alpha1.DirectionOut,
 			},
 		},
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
+		name: "NetworkDelay by Chaos Mesh",
+		action: v1alpha1.Action{
+			Type: v1alpha1.FaultNetworkDelay,
+			NetworkDelay: &v1alpha1.NetworkDelay{
+				Latency:   metav1.Duration{Duration: time.Second},
+				Direction: v1alpha1.DirectionOut,
+			},
+		},
 		mesh:  true,
 		lasts: time.Minute,
 		third: itsOwn,

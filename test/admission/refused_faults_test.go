@@ -48,7 +48,11 @@ var refusedFaults = []refusal{
 		"Chaos Mesh with a type that it does not support", `{engine: ChaosMesh, action: {type: Hang}}`, "spec",
 		"engine ChaosMesh injects PodKill",
 	},
-	{"what only Chaos Mesh can do", `{action: {type: CPUStress}}`, "spec", "the last four need it"},
+	{"what only Chaos Mesh can do", `{action: {type: CPUStress}}`, "spec", "the last three need it"},
+	{
+		"a delay of what comes in", `{action: {type: NetworkDelay, networkDelay: {latency: 5ms, direction: In, peers: [Clients]}}}`,
+		"spec.action.networkDelay.direction", "engine Native delays what the server sends",
+	},
 	{"memory that lasts", `{duration: 5s, action: {type: OutOfMemory}}`, "spec.duration", "does not last"},
 	{
 		"memory of another type", `{action: {type: PodKill, outOfMemory: {}}}`, "spec.action",
@@ -282,7 +286,7 @@ var refusedFaults = []refusal{
 	{
 		"a delay to an operator",
 		`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 5ms, peers: [Operator]}}}`,
-		"spec.action.networkDelay", "Chaos Mesh has no Operator",
+		"spec.action.networkDelay", "there is no delay to the Operator",
 	},
 	{
 		"two triggers", `{trigger: {steadyFor: 10s, after: 10s}}`, "spec.trigger",

@@ -161,10 +161,10 @@ func TestWanted(t *testing.T) {
 	facts.ChaosMesh = doctor.ChaosMesh{}
 	facts.Managers[0].Faults = "*"
 	for kind, want := range map[v1alpha1.FaultType]bool{
-		v1alpha1.FaultPodKill:      true,
-		v1alpha1.FaultNetworkDelay: false,
-		v1alpha1.FaultNodeLoss:     false,
-		v1alpha1.FaultConfig:       true,
+		v1alpha1.FaultPodKill:   true,
+		v1alpha1.FaultCPUStress: false,
+		v1alpha1.FaultNodeLoss:  false,
+		v1alpha1.FaultConfig:    true,
 	} {
 		if got := doctor.Judge(facts, []v1alpha1.FaultType{kind}).Ready; got != want {
 			t.Errorf("%s: ready %v, want %v", kind, got, want)

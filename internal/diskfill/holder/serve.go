@@ -119,7 +119,7 @@ func (h *holder) do(asked message) (diskfill.State, error) {
 		h.full, h.released, h.ends = false, true, nil
 		err = h.volume.free()
 	}
-	state := diskfill.State{Released: h.released, Full: h.full, Held: h.volume.held}
+	state := diskfill.State{Released: h.released, Full: h.full}
 	if r, refused := errors.AsType[refusal](err); refused {
 		state.Refused, err = r.Error(), nil
 	}
@@ -127,6 +127,9 @@ func (h *holder) do(asked message) (diskfill.State, error) {
 		return state, err
 	}
 	state.Size, state.Left, err = h.volume.space()
+	if err == nil {
+		_, state.Held, err = h.volume.extent()
+	}
 	return state, err
 }
 

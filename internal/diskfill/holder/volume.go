@@ -35,7 +35,6 @@ const (
 type volume struct {
 	path string
 	file *os.File // without a name; nil = there is none
-	held int64
 }
 
 // refusal is why a volume must not be filled.
@@ -107,18 +106,32 @@ func (v *volume) fill(leave int64) error {
 			return nil
 		}
 		piece = min(piece, left-leave)
-		err = unix.Fallocate(int(v.file.Fd()), 0, v.held, piece)
-		switch {
+		end, _, err := v.extent()
+		if err != nil {
+			return err
+		}
+		err = unix.Fallocate(int(v.file.Fd()), 0, end, piece)
+		switch { // what it could set aside before an error stays so
 		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 			piece /= 2
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return refusal{fmt.Errorf("set space aside: %w", err)}
-		default:
-			v.held += piece
 		}
 	}
 	return nil
+}
+
+// extent is where the file ends, and how much of the file system it has, in bytes.
+func (v *volume) extent() (end, held int64, err error) {
+	if v.file == nil {
+		return 0, 0, nil
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(v.file.Fd()), &stat); err != nil {
+		return 0, 0, fmt.Errorf("read the size of the file: %w", err)
+	}
+	return stat.Size, stat.Blocks * 512, nil // stat(2)
 }
 
 // free gives the space back.
@@ -127,7 +140,7 @@ func (v *volume) free() error {
 		return nil
 	}
 	err := v.file.Close()
-	v.file, v.held = nil, 0
+	v.file = nil
 	return err
 }
 

@@ -165,8 +165,9 @@ var All = []Kind{
 			{Resource: "persistentvolumeclaims", Verbs: []string{"get"}},
 		},
 	}),
-	keeping(inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off", "networkPartition")),
-	inNetwork(v1alpha1.FaultNetworkLoss, "Losing packets of %s", "networkLoss"),
+	keeping(ofOperators(inNetwork(v1alpha1.FaultNetworkPartition, "Cutting %s off"), "networkPartition")),
+	ofOperators(inNetwork(v1alpha1.FaultNetworkLoss, "Losing packets of %s"), "networkLoss"),
+	inNetwork(v1alpha1.FaultNetworkDelay, "Delaying packets of %s"),
 	native(Kind{
 		Type:     v1alpha1.FaultExternal,
 		Doing:    "What broke %s",
@@ -178,8 +179,11 @@ var All = []Kind{
 		Doing: "Killing %s",
 		Role:  "podkill-chaosmesh",
 	}, "podchaos"),
-	byChaosMesh(Kind{Type: v1alpha1.FaultNetworkDelay, Doing: "Delaying the network of %s"},
-		"networkchaos"),
+	byChaosMesh(Kind{
+		Type:  v1alpha1.FaultNetworkDelay,
+		Doing: "Delaying the network of %s",
+		Role:  "networkdelay-chaosmesh",
+	}, "networkchaos"),
 	byChaosMesh(Kind{
 		Type:  v1alpha1.FaultNetworkLoss,
 		Doing: "Losing packets of %s",
@@ -230,9 +234,9 @@ func byCommand(typ v1alpha1.FaultType, doing string) Kind {
 	})
 }
 
-// inNetwork is a kind that drops packets in the network of a pod, by a container that it adds to it.
-// Who may add one may run anything there, with the capability NET_ADMIN.
-func inNetwork(typ v1alpha1.FaultType, doing, member string) Kind {
+// inNetwork is a kind that drops or delays packets in the network of a pod, by a container that it
+// adds to it. Who may add one may run anything there, with the capability NET_ADMIN.
+func inNetwork(typ v1alpha1.FaultType, doing string) Kind {
 	return native(Kind{
 		Type:      typ,
 		Doing:     doing,
@@ -240,14 +244,20 @@ func inNetwork(typ v1alpha1.FaultType, doing, member string) Kind {
 		Needs: needs{
 			{Right: rights.Right{Verb: "patch", Resource: "pods/ephemeralcontainers"}},
 			rights.ExecPods,
-			rights.GetAllDeployments.Except(&rights.Setting{Field: []string{member, "operator", "namespace"}}),
 		},
 		Grants: grants{
 			{Resource: "pods/ephemeralcontainers", Verbs: []string{"patch"}},
 			{Resource: "pods/exec", Verbs: []string{"create", "get"}}, // by SPDY, and by WebSockets
-			{Group: "apps", Resource: "deployments", Verbs: []string{"get"}},
 		},
 	})
+}
+
+// ofOperators is a kind whose peers may be the pods of the Redis' operator.
+func ofOperators(k Kind, member string) Kind {
+	k.Needs = append(k.Needs,
+		rights.GetAllDeployments.Except(&rights.Setting{Field: []string{member, "operator", "namespace"}}))
+	k.Grants = append(k.Grants, rights.Grant{Group: "apps", Resource: "deployments", Verbs: []string{"get"}})
+	return k
 }
 
 // keeping is a kind that is to lose no acknowledged write: where it does, a cut from others than the

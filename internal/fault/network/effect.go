@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/netfault"
 )
 
-// Effect is what the kernel counts: packets that the rules have dropped.
+// Effect is what the kernel counts: packets that the rules have dropped or delayed.
 func (n network) Effect(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (v1alpha1.Effect, string) {
@@ -18,11 +18,23 @@ func (n network) Effect(
 		return effect, evidence
 	}
 	if state.DroppedIn+state.DroppedOut == 0 {
-		return contract.Inconclusive("%s; no packet of its peers was dropped so far", evidence)
+		return contract.Inconclusive("%s; no packet of its peers was %s so far", evidence, n.done())
+	}
+	if n.delay.Latency > 0 {
+		return contract.Confirmed("the kernel has delayed %d packets that pod %s sent to its peers; %s",
+			state.DroppedOut, target.Pod, evidence)
 	}
 	return contract.Confirmed(
 		"the kernel has dropped %d of %d packets that its peers sent to pod %s, and %d of %d that it sent "+
 			"to them; %s", state.DroppedIn, state.SeenIn, target.Pod, state.DroppedOut, state.SeenOut, evidence)
+}
+
+// done is what becomes of packets.
+func (n network) done() string {
+	if n.delay.Latency > 0 {
+		return "delayed"
+	}
+	return "dropped"
 }
 
 // Held reports whether the rules are in force.
@@ -77,7 +89,7 @@ func (n network) Describe(target *v1alpha1.FaultTarget) contract.Description {
 	return contract.DescribeRecord(target, func(r record) contract.Description {
 		return contract.Description{
 			Action: fmt.Sprintf(
-				"drop %s in pod %s, by rules that an ephemeral container sets; that stays in the pod, and sleeps",
+				"%s in pod %s, by rules that an ephemeral container sets; that stays in the pod, and sleeps",
 				n.inWords(r), target.Pod),
 			Revert: "remove the rules",
 			SelfEnding: fmt.Sprintf("the kernel lifts the rules %s after they were last renewed",

@@ -1,5 +1,5 @@
-// Package network implements the faults of the network: packets of a pod are dropped by rules in
-// its own network namespace (package netfault), which the kernel lifts by itself unless they are
+// Package network implements the faults of the network: packets of a pod are dropped or delayed by
+// rules in its own network namespace (package netfault), which the kernel lifts by itself unless they are
 // renewed.
 package network
 
@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -54,9 +55,26 @@ var Kinds = contract.Kinds{
 		}
 		return n
 	},
+	v1alpha1.FaultNetworkDelay: func(
+		spec *v1alpha1.RedisFaultSpec, deps contract.Deps,
+	) contract.Injector {
+		n := network{
+			Deps: deps, spec: spec, share: netfault.Whole, field: "spec.action.networkDelay",
+			direction: v1alpha1.DirectionOut,
+		}
+		if d := spec.Action.NetworkDelay; d != nil {
+			n.peers = d.Peers
+			n.delay = netfault.Delay{
+				Latency:     d.Latency.Duration,
+				Jitter:      ptr.Deref(d.Jitter, metav1.Duration{}).Duration,
+				Correlation: int(d.Correlation.Share()*netfault.Whole + 0.5),
+			}
+		}
+		return n
+	},
 }
 
-// network drops packets of a pod.
+// network drops or delays packets of a pod.
 type network struct {
 	contract.Deps
 	spec      *v1alpha1.RedisFaultSpec
@@ -65,6 +83,7 @@ type network struct {
 	operator  *v1alpha1.OperatorReference // of PeerOperator
 	direction v1alpha1.NetworkDirection
 	share     int // of netfault.Whole packets
+	delay     netfault.Delay
 }
 
 // record is what a fault of the network is reverted by.
@@ -146,8 +165,29 @@ func (n network) Prepare(
 	if err != nil || pod == nil {
 		return contract.Progress{}, err
 	}
-	_, progress, err := n.enter(ctx, pod)
-	return progress, err
+	container, progress, err := n.enter(ctx, pod)
+	if err != nil || !progress.Complete() || n.delay.Latency == 0 {
+		return progress, err
+	}
+	r, _, err := n.recall(ctx, target)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	rule, err := n.rule(ctx, target, pod, r)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	state, err := n.run(ctx, pod.Name, container, netfault.TryArguments(rule)...)
+	return contract.Progress{}, errors.Join(err, n.unsupported(state, pod))
+}
+
+// unsupported is why the kernel of a node cannot do what the rules say; nil where it can.
+func (n network) unsupported(state netfault.State, pod *corev1.Pod) error {
+	if state.Unsupported == "" {
+		return nil
+	}
+	return problem.Unsupported("%s: packets of pod %s cannot be delayed on node %s: %s", n.field, pod.Name,
+		pod.Spec.NodeName, state.Unsupported)
 }
 
 // Inject sets the rules. Where a process has set them that has ended before it could store that, and
@@ -171,7 +211,7 @@ func (n network) Inject(
 	if err == nil && state.Released {
 		err = fmt.Errorf("the rules of pod %s were released meanwhile", pod.Name)
 	}
-	return contract.Progress{}, err
+	return contract.Progress{}, errors.Join(err, n.unsupported(state, pod))
 }
 
 // Renew goes on with the rules, with the addresses that the peers have now. Rules that are not

@@ -427,3 +427,48 @@ func TestRevertWaitsForTheKernelAgain(t *testing.T) {
 		}
 	})
 }
+
+func delay() v1alpha1.Action {
+	return v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
+		Latency:   metav1.Duration{Duration: 50 * time.Millisecond},
+		Direction: v1alpha1.DirectionOut,
+		Peers:     []v1alpha1.NetworkPeer{v1alpha1.PeerReplicas},
+	}}
+}
+
+// A delay is held by the same rules, which delay instead of dropping.
+func TestDelay(t *testing.T) {
+	b := newBench(t, delay())
+	b.inject()
+	b.drops("out true, except false, share 10000, peers 10.0.0.2 10.0.0.3, delayed by 50ms")
+	if d := b.injector().Describe(b.target); !strings.HasPrefix(d.Action, "delay by 50ms all packets to redis-1, redis-2 in pod redis-0") {
+		t.Errorf("described as %q", d.Action)
+	}
+	if effect, evidence := b.injector().Effect(t.Context(), b.target); effect != v1alpha1.EffectConfirmed ||
+		!strings.Contains(evidence, "the kernel has delayed ") {
+		t.Errorf("%s: %s", effect, evidence)
+	}
+	faulttest.Must(t, b.renew())
+	faulttest.Must(t, faulttest.Called(b.injector().Revert(t.Context(), b.target)))
+	b.drops("")
+}
+
+// A kernel that cannot delay packets is found out before anything is broken.
+func TestDelayWithoutNetem(t *testing.T) {
+	b := newBench(t, delay())
+	b.pods.Unsupported = "the kernel has no sch_netem"
+	faulttest.Must(t, b.injector().Preflight(t.Context(), b.target))
+	prepare := func() (contract.Progress, error) {
+		return b.injector().(contract.Preparer).Prepare(t.Context(), b.target)
+	}
+	if progress, err := prepare(); err != nil || progress.Complete() {
+		t.Fatalf("%+v, %v before the container runs", progress, err)
+	}
+	b.start()
+	_, err := prepare()
+	p := faulttest.ProblemOf(t, err)
+	if !p.Lasting || p.Message != "spec.action.networkDelay: packets of pod redis-0 cannot be delayed on node node-1: the kernel has no sch_netem" {
+		t.Errorf("%+v", p)
+	}
+	b.drops("")
+}

@@ -184,6 +184,7 @@ func (n network) rule(
 		Out:   n.direction != v1alpha1.DirectionIn,
 		Share: n.share,
 		For:   netfault.Longest,
+		Delay: n.delay,
 	}
 	if n.everybody() {
 		rule.Except = true
@@ -236,8 +237,17 @@ func ownAddress(server string) (netip.Addr, bool) {
 	return local.Addr().Unmap(), err == nil
 }
 
-// inWords is whose packets are dropped, and which.
+// inWords is what becomes of whose packets, and of which.
 func (n network) inWords(r record) string {
+	does := "drop "
+	if n.delay.Latency > 0 {
+		does = fmt.Sprintf("delay by %s ", n.delay.Latency)
+	}
+	return does + n.packets(r)
+}
+
+// packets are those that are dropped or delayed.
+func (n network) packets(r record) string {
 	what := "all packets"
 	if n.share < netfault.Whole {
 		what = fmt.Sprintf("%g%% of the packets", 100*float64(n.share)/netfault.Whole)

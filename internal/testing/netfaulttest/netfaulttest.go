@@ -35,6 +35,8 @@ type Pods struct {
 	in    map[types.UID]string           // the namespace of a pod
 	// Refuse is what the API server says of every new container and every program; nil = nothing.
 	Refuse error
+	// Unsupported is why the kernel cannot delay packets; "" = it can.
+	Unsupported string
 	// Other runs what is none of this program; nil = nothing else is run.
 	Other contract.Programs
 }
@@ -167,6 +169,9 @@ func (p *Pods) act(pod types.UID, verb string, arguments []string) (netfault.Sta
 	}
 	of := p.rules[pod]
 	switch verb {
+	case netfault.VerbTry:
+		_, err := netfault.ParseRule(arguments)
+		return netfault.State{Unsupported: p.Unsupported}, err
 	case netfault.VerbHold, netfault.VerbRenew:
 		asked, err := netfault.ParseRule(arguments)
 		if err != nil {
@@ -234,8 +239,12 @@ func (p *Pods) InForce(namespace string) []string {
 				peers = append(peers, peer.String())
 			}
 			slices.Sort(peers)
-			all = append(all, fmt.Sprintf("%s %s: in %t, out %t, except %t, share %d, peers %s", pod, id, r.In, r.Out,
-				r.Except, r.Share, strings.Join(peers, " ")))
+			delay := ""
+			if r.Delay.Latency > 0 {
+				delay = fmt.Sprintf(", delayed by %s", r.Delay.Latency)
+			}
+			all = append(all, fmt.Sprintf("%s %s: in %t, out %t, except %t, share %d, peers %s%s", pod, id, r.In, r.Out,
+				r.Except, r.Share, strings.Join(peers, " "), delay))
 		}
 	}
 	slices.Sort(all)

@@ -27,7 +27,7 @@ var meshKinds = []Kind{
 		}),
 	},
 	{
-		Name:  "NetworkDelay",
+		Name:  "NetworkDelay by Chaos Mesh",
 		Fault: v1alpha1.FaultNetworkDelay,
 		needs: NeedsMesh,
 		On:    meshplace.New,

@@ -68,6 +68,26 @@ var networkKinds = []Kind{
 			}
 		},
 	},
+	{
+		Name:  "NetworkDelay",
+		Fault: v1alpha1.FaultNetworkDelay,
+		needs: NeedsNetwork,
+		On:    NewNetworkPlace,
+		Scene: networked,
+		gauge: ofNetwork,
+		Spec: func(_ *operatortest.Place, spec *v1alpha1.RedisFaultSpec) {
+			spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *operatortest.Length(50 * time.Millisecond)}
+			spec.Duration = operatortest.Length(time.Second)
+		},
+		Wild: func(d Draw, a *v1alpha1.Action) {
+			a.NetworkDelay = &v1alpha1.NetworkDelay{
+				Latency:   *operatortest.Length(Pick(d, 0, time.Millisecond, time.Second, time.Minute)),
+				Jitter:    Maybe(d, *operatortest.Length(time.Millisecond)),
+				Peers:     drawPeers(d),
+				Direction: drawDirection(d),
+			}
+		},
+	},
 }
 
 func drawPeers(d Draw) []v1alpha1.NetworkPeer {
