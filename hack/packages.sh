@@ -2,9 +2,9 @@
 # Installs Debian packages where they are missing, says which, what for and how much that is, and starts none of their services.
 # It needs root and apt; without them it lists the packages to install.
 #
-#   packages.sh [all|demo]
+#   packages.sh [all|demo|chaosmesh]
 #
-# demo is what the lab and the demos need. all, the default, is that and what the tests need.
+# demo is what the lab and the demos need. all, the default, is that and what the tests need; chaosmesh is that of demo, and what Chaos Mesh's agent needs.
 set -euo pipefail
 
 # SET: PURPOSE: PACKAGE...
@@ -19,17 +19,18 @@ all: tests of proxies: nutcracker
 all: tests of caches before databases: postgresql mariadb-server
 all: tests of stop conditions and alerts: prometheus
 all: tests of the pages of reports: chromium
+chaosmesh: the agent of Chaos Mesh: ipset stress-ng gcc libc6-dev
 '
 
 wanted=${1:-all}
 case $wanted in
-all | demo) ;;
+all | demo | chaosmesh) ;;
 *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "$0" >&2 && exit 2 ;;
 esac
 
 missing=() plan=
 while IFS=: read -r set purpose packages; do
-  [ "$set" = demo ] || { [ "$set" = all ] && [ "$wanted" = all ]; } || continue
+  [ "$set" = demo ] || [ "$set" = "$wanted" ] || continue
   here=()
   for p in $packages; do
     dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || here+=("$p")

@@ -1,4 +1,4 @@
-// Builds Chaos Mesh's controller manager, and says which version of Chaos Mesh its CRDs are taken from for tests. A module of its own: it wants
+// Builds Chaos Mesh's controller manager and its agent, and says which version of Chaos Mesh its CRDs are taken from for tests. A module of its own: it wants
 // another Kubernetes than the operator. The version of .../api is that of the operator's go.mod: a test compares them.
 module github.com/redquake/redquake/hack/chaosmesh
 
@@ -56,11 +56,13 @@ require (
 	github.com/bytedance/sonic/loader v0.3.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/chai2010/gettext-go v1.0.2 // indirect
+	github.com/chaos-mesh/chaos-driver v0.2.1 // indirect
 	github.com/chaos-mesh/chaos-mesh v0.9.1-0.20260902003049-47411975a8cb // indirect
 	github.com/chaos-mesh/chaos-mesh/api v0.0.0 // indirect
 	github.com/chaos-mesh/fx-logr v0.1.0 // indirect
 	github.com/chaos-mesh/k8s_dns_chaos v0.2.0 // indirect
 	github.com/cloudwego/base64x v0.1.5 // indirect
+	github.com/containerd/cgroups v1.1.0 // indirect
 	github.com/containerd/cgroups/v3 v3.1.3 // indirect
 	github.com/containerd/containerd v1.7.32 // indirect
 	github.com/containerd/containerd/api v1.10.0 // indirect
@@ -72,6 +74,9 @@ require (
 	github.com/containerd/platforms v0.2.1 // indirect
 	github.com/containerd/ttrpc v1.2.8 // indirect
 	github.com/containerd/typeurl/v2 v2.2.3 // indirect
+	github.com/coreos/go-systemd/v22 v22.5.0 // indirect
+	github.com/creachadair/jrpc2 v1.3.5 // indirect
+	github.com/creachadair/mds v0.26.1 // indirect
 	github.com/cyphar/filepath-securejoin v0.6.1 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/dimchansky/utfbom v1.1.1 // indirect
@@ -116,6 +121,7 @@ require (
 	github.com/go-playground/validator/v10 v10.27.0 // indirect
 	github.com/gobwas/glob v0.2.3 // indirect
 	github.com/goccy/go-json v0.10.5 // indirect
+	github.com/godbus/dbus/v5 v5.1.0 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang-jwt/jwt/v4 v4.5.2 // indirect
 	github.com/golang/groupcache v0.0.0-20241129210726-2c02b8208cf8 // indirect
@@ -129,6 +135,7 @@ require (
 	github.com/googleapis/gax-go/v2 v2.14.2 // indirect
 	github.com/gosuri/uitable v0.0.4 // indirect
 	github.com/gregjones/httpcache v0.0.0-20190611155906-901d90724c79 // indirect
+	github.com/grpc-ecosystem/go-grpc-middleware v1.3.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-prometheus v1.2.0 // indirect
 	github.com/hashicorp/errwrap v1.1.0 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
@@ -257,7 +264,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-tool github.com/chaos-mesh/chaos-mesh/cmd/chaos-controller-manager
+tool (
+	github.com/chaos-mesh/chaos-mesh/cmd/chaos-controller-manager
+	github.com/chaos-mesh/chaos-mesh/cmd/chaos-daemon
+)
 
 replace (
 	github.com/chaos-mesh/chaos-mesh/api => github.com/chaos-mesh/chaos-mesh/api v0.0.0-20260906172039-d70b66ad97ac
