@@ -26,6 +26,7 @@ const imageHelp = `usage: lab image NAME [OPTIONS]
   postgres -o FILE   PostgreSQL of this machine's Debian packages, named docker.io/library/postgres:15 and :15.x
   mariadb -o FILE    MariaDB of this machine's Debian packages, named docker.io/library/mariadb:10.11 and :10.11.x
   prometheus -o FILE Prometheus of this machine's Debian package, named docker.io/prom/prometheus:v2.x.y
+  chaos-daemon --program PATH --nsexec PATH --tag NAME -o FILE   Chaos Mesh's agent with what it calls; make build/chaos-daemon builds both
   pause -o FILE      what holds a pod's namespaces
   coredns -o FILE    the cluster's DNS
 
@@ -46,7 +47,8 @@ func buildImage(ctx context.Context, args []string) error {
 	flags.Var(&managers, "manager", "the static manager binary")
 	flags.Var(&redquakes, "redquake", "the static redquake binary")
 	flags.Var(&netfaults, "netfault", "the static netfault binary")
-	program := flags.String("program", "", "a static program")
+	program := flags.String("program", "", "a program, static unless it is chaos-daemon")
+	nsexec := flags.String("nsexec", "", "the static program that chaos-daemon calls as nsexec and pause")
 	tag := flags.String("tag", "", "the image's name")
 	flags.StringVar(&of.Version, "version", "", "the version in the labels")
 	flags.StringVar(&of.Revision, "revision", "", "the commit in the labels")
@@ -77,7 +79,7 @@ func buildImage(ctx context.Context, args []string) error {
 		}
 		return writeImage(*out, specs[0])
 	}
-	spec, err := imageSpec(ctx, args[0], *program, *tag)
+	spec, err := imageSpec(ctx, args[0], *program, *nsexec, *tag)
 	if err != nil {
 		return err
 	}
@@ -140,13 +142,18 @@ func writeImage(out string, spec image.Spec) error {
 	return nil
 }
 
-func imageSpec(ctx context.Context, name, program, tag string) (image.Spec, error) {
+func imageSpec(ctx context.Context, name, program, nsexec, tag string) (image.Spec, error) {
 	switch name {
 	case "static":
 		if program == "" || tag == "" {
 			return image.Spec{}, errors.New("--program and --tag are needed")
 		}
 		return image.Static(program, tag)
+	case "chaos-daemon":
+		if program == "" || nsexec == "" || tag == "" {
+			return image.Spec{}, errors.New("--program, --nsexec and --tag are needed")
+		}
+		return image.ChaosDaemon(program, nsexec, tag)
 	case "redis":
 		return image.Redis()
 	case "redis-8":
