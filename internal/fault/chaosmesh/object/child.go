@@ -1,6 +1,7 @@
 package object
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,13 @@ func networkChaos(action *v1alpha1.Action, hit Hit) *cmv1.NetworkChaos {
 	switch action.Type {
 	case v1alpha1.FaultNetworkDelay:
 		d := action.NetworkDelay
-		delay := &cmv1.DelaySpec{Latency: micros(d.Latency.Duration), Correlation: number(d.Correlation)}
+		// Chaos Mesh's controller fails by a delay without a jitter or a correlation, and for ever: it
+		// counts on its webhook to fill them in.
+		delay := &cmv1.DelaySpec{
+			Latency:     micros(d.Latency.Duration),
+			Jitter:      micros(0),
+			Correlation: number(d.Correlation),
+		}
 		if d.Jitter != nil {
 			delay.Jitter = micros(d.Jitter.Duration)
 		}
@@ -158,6 +165,7 @@ func micros(d time.Duration) string {
 	return strconv.FormatInt(d.Microseconds(), 10) + "us"
 }
 
+// number writes a percentage as Chaos Mesh does, none as 0.
 func number(p v1alpha1.Percentage) string {
-	return strings.TrimSuffix(string(p), "%")
+	return strings.TrimSuffix(cmp.Or(string(p), "0%"), "%")
 }
