@@ -25,6 +25,8 @@ type chaosRecord struct {
 
 	RoundTrip *time.Duration `json:"roundTrip,omitempty"`        // the median of some PINGs
 	Slowest   *time.Duration `json:"slowestRoundTrip,omitempty"` // the slowest of more of them
+	// CPUStress: from which on the slowest quarter of spaced PINGs took
+	SlowestQuarter *time.Duration `json:"slowestQuarter,omitempty"`
 	// the server's clock against the operator's
 	Clock         *time.Duration `json:"clock,omitempty"`
 	DelayedFsyncs int64          `json:"delayedFsyncs,omitempty"` // aof_delayed_fsync
@@ -103,7 +105,13 @@ func (c chaosMesh) recordBefore(
 		}
 		record.PeersSpeaking = n
 	case len(among) > 0:
-	case kind == v1alpha1.FaultNetworkDelay, kind == v1alpha1.FaultCPUStress:
+	case kind == v1alpha1.FaultCPUStress:
+		trips, err := c.spacedPings(ctx, target)
+		if err != nil {
+			return err
+		}
+		record.SlowestQuarter = new(slowestQuarter(trips))
+	case kind == v1alpha1.FaultNetworkDelay:
 		trips, err := c.pings(ctx, target, fewPings, 0)
 		if err != nil {
 			return err

@@ -200,20 +200,21 @@ func (c chaosMesh) proveDisk(
 func (c chaosMesh) proveStress(
 	ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord,
 ) (v1alpha1.Effect, string, error) {
-	before, err := measuredBefore("roundTrip", record.RoundTrip)
+	before, err := measuredBefore("slowestQuarter", record.SlowestQuarter)
 	if err != nil {
 		return "", "", err
 	}
-	trips, err := c.pings(ctx, target, fewPings, 0)
+	trips, err := c.spacedPings(ctx, target)
 	if err != nil {
 		return "", "", err
 	}
-	took := median(trips)
-	text := fmt.Sprintf("PING takes %s, before %s", round(took), before)
+	took := slowestQuarter(trips)
+	text := fmt.Sprintf("the slowest quarter of %d PINGs took %s at least, before %s", len(trips),
+		round(took), round(before))
 	if took > 2*before+time.Millisecond {
 		return v1alpha1.EffectConfirmed, text, nil
 	}
-	return v1alpha1.EffectInconclusive, text + ": the container has CPU to spare", nil
+	return v1alpha1.EffectInconclusive, text + ": the server gets the CPU that it needs", nil
 }
 
 func (c chaosMesh) proveClock(

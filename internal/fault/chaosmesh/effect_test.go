@@ -109,9 +109,36 @@ func TestChaosMeshStressEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}})
 		b.active()
-		b.effect(v1alpha1.EffectInconclusive, "CPU to spare")
+		b.effect(v1alpha1.EffectInconclusive, "the server gets the CPU that it needs")
 		b.took = 5 * time.Millisecond
-		b.effect(v1alpha1.EffectConfirmed, "PING takes ")
+		b.effect(v1alpha1.EffectConfirmed, "the slowest quarter of 20 PINGs took 5ms at least, before 0s")
+	})
+}
+
+// A container that has used up its CPU is not served for the rest of a period of 100 ms, and served at once before: PINGs
+// one after another meet that rest once at most.
+func TestChaosMeshStressByAQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const period = 100 * time.Millisecond
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}})
+		b.active()
+		for _, test := range []struct {
+			throttled time.Duration // at the end of each period
+			want      v1alpha1.Effect
+		}{
+			{10 * time.Millisecond, v1alpha1.EffectInconclusive},
+			{50 * time.Millisecond, v1alpha1.EffectConfirmed},
+			{80 * time.Millisecond, v1alpha1.EffectConfirmed},
+		} {
+			start := time.Now()
+			b.answers = func(string) (any, error) {
+				if in := time.Since(start) % period; in >= period-test.throttled {
+					time.Sleep(period - in)
+				}
+				return "PONG", nil
+			}
+			b.effect(test.want, "")
+		}
 	})
 }
 

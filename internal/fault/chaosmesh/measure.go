@@ -17,6 +17,9 @@ const (
 	// retransmission is the least delay by a lost packet: Linux retransmits after 200 ms at the
 	// earliest.
 	retransmission = 150 * time.Millisecond
+	// pingDistance has spaced PINGs cover five periods in which Linux divides the CPU of a container,
+	// of 100 ms each.
+	pingDistance = 25 * time.Millisecond
 )
 
 // pings times n round trips, and ends early after one longer than enough; 0 = none is. Those until
@@ -35,6 +38,28 @@ func (c chaosMesh) pings(
 		took := trips[len(trips)-1]
 		if enough > 0 && took > enough {
 			break
+		}
+	}
+	return trips, nil
+}
+
+// spacedPings times round trips that begin at some distance of each other. A container that has used
+// up its CPU stands still for the rest of a period: of PINGs one after another only one would meet
+// that, as the next one is served at once.
+func (c chaosMesh) spacedPings(
+	ctx context.Context, target *v1alpha1.FaultTarget,
+) ([]time.Duration, error) {
+	var trips []time.Duration
+	for range manyPings {
+		one, err := c.pings(ctx, target, 1, 0)
+		if err != nil {
+			return nil, err
+		}
+		trips = append(trips, one...)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pingDistance):
 		}
 	}
 	return trips, nil
@@ -75,6 +100,12 @@ func (c chaosMesh) fsyncs(
 func median(trips []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(trips))
 	return sorted[len(sorted)/2]
+}
+
+// slowestQuarter is how long the slowest quarter of round trips took at least.
+func slowestQuarter(trips []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(trips))
+	return sorted[len(sorted)*3/4]
 }
 
 func timedOut(err error) bool {
