@@ -302,12 +302,28 @@ guard: servers ## Let random faults meet on random Services, selectors, Stateful
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
 # has a registry of its own, and for sure an API server with mutating policies.
-E2E_APART := ^(TestSmoke|TestInstallations|TestUpgrade|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects|TestNamespaced$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
+E2E_APART := ^(TestSmoke|TestInstallations|TestUpgrade|TestFailovers|TestInjectionTimes|TestChaosMesh|TestChaosMeshAgent|TestObjects|TestNamespaced$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
 
 .PHONY: build/chaos-controller-manager
 build/chaos-controller-manager:
 	mkdir -p build
 	cd hack/chaosmesh && go build -o $(CURDIR)/$@ github.com/chaos-mesh/chaos-mesh/cmd/chaos-controller-manager
+
+# Chaos Mesh's agent, and the programs of tests that it calls.
+CHAOS_DAEMON_IMAGE := build/image/chaos-daemon.tar
+
+.PHONY: build/chaos-daemon
+build/chaos-daemon:
+	mkdir -p build
+	hack/chaosmesh/build-daemon.sh $(CURDIR)/$@
+	go build -o build/nsexec ./internal/testing/meshtest/agent
+
+.PHONY: load-chaos-daemon-image
+load-chaos-daemon-image: lab-up
+	hack/packages.sh chaosmesh
+	$(MAKE) build/chaos-daemon
+	$(LAB) image chaos-daemon --program build/chaos-daemon --nsexec build/nsexec --tag ghcr.io/redquake/chaos-daemon:dev -o $(CHAOS_DAEMON_IMAGE)
+	$(LAB) load $(CHAOS_DAEMON_IMAGE)
 
 .PHONY: chaosmesh
 chaosmesh: build/chaos-controller-manager ## Test engine ChaosMesh with Chaos Mesh's controller (its build takes minutes)
@@ -404,9 +420,9 @@ load-other-image: load-image
 	$(LAB) load build/image/other.tar
 
 .PHONY: e2e-chaosmesh
-e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager ## Kill a loaded Redis by Chaos Mesh's controller in the lab (its build takes minutes)
+e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager load-chaos-daemon-image ## Break a loaded Redis by Chaos Mesh's controller, alone and with its agent, in the lab (their build takes minutes)
 	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
-	  go test -tags e2e -count=1 -v -timeout 20m -run '^TestChaosMesh$$' -exec "$(LAB) exec --" ./test/e2e/...
+	  go test -tags e2e -count=1 -v -timeout 30m -run '^TestChaosMesh(Agent)?$$' -exec "$(LAB) exec --" ./test/e2e/...
 
 ## Check
 

@@ -21,8 +21,8 @@ import (
 )
 
 // TestChaosMesh makes the real chaos-controller-manager kill the pod of a loaded Redis. Its agents, which would break
-// network, disk, CPU and clock, are not in the lab: a fault that needs one reports that and breaks nothing. The
-// operator starts before Chaos Mesh is installed, and continues after it was removed. `make e2e-chaosmesh` runs it.
+// network, disk, CPU and clock, do not run: a fault that needs one reports that and breaks nothing. The operator starts
+// before Chaos Mesh is installed, and continues after it was removed. `make e2e-chaosmesh` runs it.
 func TestChaosMesh(t *testing.T) {
 	n := newNamespace(t, "chaosmesh")
 	n.applyRedis(nil)
@@ -39,25 +39,7 @@ func TestChaosMesh(t *testing.T) {
 	n.delete(early)
 	n.waitFaultDeleted(early.Name)
 
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := envtest.CRDInstallOptions{
-		Paths:              []string{filepath.Dir(meshtest.CRDs(t)[0])},
-		ErrorIfPathMissing: true,
-		MaxTime:            2 * time.Minute,
-	}
-	crds, err := envtest.InstallCRDs(config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	uninstall := func() {
-		if err := envtest.UninstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(uninstall)
+	installChaosMesh(t)
 	stop := meshtest.StartController(t, os.Getenv("KUBECONFIG"), n.name)
 
 	fault := faultOn("base", "kill", v1alpha1.FaultPodKill, func(s *v1alpha1.RedisFaultSpec) {
@@ -78,15 +60,7 @@ func TestChaosMesh(t *testing.T) {
 	n.create(faultOn("base", "slow-network", v1alpha1.FaultNetworkDelay, delays))
 	// Without its agent Chaos Mesh does not detect that it broke nothing, and keeps the object. The fault says so with the
 	// manual command, and goes on.
-	message := ""
-	n.eventually(3*time.Minute, "the revert is delayed", func() (bool, string) {
-		c := meta.FindStatusCondition(n.fault("slow-network").Status.Conditions, v1alpha1.ConditionReverted)
-		if c == nil {
-			return false, "it has no condition Reverted"
-		}
-		message = c.Message
-		return c.Reason == v1alpha1.ReasonRevertDelayed, c.Reason + ": " + c.Message
-	})
+	message := n.revertIsDelayed("slow-network")
 	t.Logf("without an agent: %s", message)
 	n.revertManually(message)
 	slow := n.waitFault("slow-network", 3*time.Minute, v1alpha1.ReasonInjectionFailed) // it never took effect
@@ -108,11 +82,47 @@ func TestChaosMesh(t *testing.T) {
 	n.waitForState("redis", initial)
 }
 
+// installChaosMesh installs its CRDs, until the test ends.
+func installChaosMesh(t *testing.T) {
+	t.Helper()
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		Paths:              []string{filepath.Dir(meshtest.CRDs(t)[0])},
+		ErrorIfPathMissing: true,
+		MaxTime:            2 * time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func delays(s *v1alpha1.RedisFaultSpec) {
 	s.Engine, s.Action.NetworkDelay = v1alpha1.EngineChaosMesh, &v1alpha1.NetworkDelay{
 		Latency: *span(50 * time.Millisecond),
 	}
 	s.Duration = span(5 * time.Second)
+}
+
+// revertIsDelayed waits until the revert of a fault is delayed, and returns what the fault says of it.
+func (n *namespace) revertIsDelayed(name string) (message string) {
+	n.Helper()
+	n.eventually(3*time.Minute, "the revert is delayed", func() (bool, string) {
+		c := meta.FindStatusCondition(n.fault(name).Status.Conditions, v1alpha1.ConditionReverted)
+		if c == nil {
+			return false, "it has no condition Reverted"
+		}
+		message = c.Message
+		return c.Reason == v1alpha1.ReasonRevertDelayed, c.Reason + ": " + c.Message
+	})
+	return message
 }
 
 // revertManually runs the commands that a condition shows, except for the last one, which deletes the pod.
@@ -132,7 +142,9 @@ func (n *namespace) revertManually(message string) {
 func (n *namespace) chaos() []string {
 	n.Helper()
 	var left []string
-	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay} {
+	for _, fault := range []v1alpha1.FaultType{
+		v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew,
+	} {
 		kind, _ := object.Kind(fault)
 		children, err := meshtest.Children(n.Context(), cluster, kind, n.name)
 		if err != nil {
