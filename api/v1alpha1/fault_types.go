@@ -72,7 +72,8 @@ var FaultTypes = []FaultType{
 	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads,
 	FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
 	FaultOutOfMemory, FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultZoneLoss, FaultDrain,
-	FaultOperatorOutage, FaultVolumeLoss, FaultDiskFull, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
+	FaultOperatorOutage, FaultVolumeLoss, FaultDiskFull, FaultNetworkDelay, FaultNetworkLoss,
+	FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
 	FaultClockSkew, FaultExternal,
 }
 

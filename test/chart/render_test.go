@@ -36,7 +36,8 @@ func TestRendersWhatKustomizeMakes(t *testing.T) {
 			"everything": {
 				values: []string{
 					"--set", "replicas=2,grafana.enabled=true,metrics.serviceMonitor.enabled=true,metrics.alerts.enabled=true",
-					"--set", "faults.NodeLoss=true,faults.VolumeAttachDelay=true,faults.DiskFull=true,faults.VolumeLoss=true,faults.ZoneLoss=true,networkFaults=true",
+					"--set", "faults.NodeLoss=true,faults.VolumeAttachDelay=true,faults.ZoneLoss=true,networkFaults=true",
+					"--set", "faults.DiskFull=true,faults.VolumeLoss=true",
 					"--set", "prometheusHosts={prometheus-k8s.monitoring.svc}",
 				},
 				objects: manifests.Installation(t, "default", everything...),
@@ -49,7 +50,8 @@ func TestRendersWhatKustomizeMakes(t *testing.T) {
 			"one namespace, faults on nodes": {
 				values: []string{
 					"--set", "namespaces={my-namespace},metrics.enabled=false,dashboard.enabled=false",
-					"--set", "faults.NodeLoss=true,faults.VolumeAttachDelay=true,faults.DiskFull=true,faults.VolumeLoss=true,faults.ZoneLoss=true,networkFaults=true",
+					"--set", "faults.NodeLoss=true,faults.VolumeAttachDelay=true,faults.ZoneLoss=true,networkFaults=true",
+					"--set", "faults.DiskFull=true,faults.VolumeLoss=true",
 				},
 				objects: slices.Concat(manifests.Installation(t, "namespaced", "node-faults", "network-faults", "volume-faults"),
 					manifests.Installation(t, "namespaced/cluster", "node-faults", "network-faults", "volume-faults"),

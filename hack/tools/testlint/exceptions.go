@@ -117,7 +117,7 @@ var exceptions = []exception{
 		"a pause that is left over expires soon, so it must be seen at once; after a stall the test asks again for longer",
 	},
 	{
-		"internal/testing/stage/stage.go", "ServerShows", ruleLimit,
+		"internal/testing/serverstate/serverstate.go", "Of", ruleLimit,
 		"a paused server must not be waited for until its pause is over; after a stall the test waits longer",
 	},
 	{

@@ -467,8 +467,9 @@ func TestDelayWithoutNetem(t *testing.T) {
 	b.start()
 	_, err := prepare()
 	p := faulttest.ProblemOf(t, err)
-	if !p.Lasting || p.Message != "spec.action.networkDelay: packets of pod redis-0 cannot be delayed on node node-1: the kernel has no sch_netem" {
-		t.Errorf("%+v", p)
+	const want = "spec.action.networkDelay: packets of pod redis-0 cannot be delayed on node node-1: the kernel has no sch_netem"
+	if !p.Lasting || p.Message != want {
+		t.Errorf("%+v, want %s", p, want)
 	}
 	b.drops("")
 }

@@ -218,8 +218,12 @@ func TestFillerHasTheUserOfTheServer(t *testing.T) {
 		nonRoot     bool
 		mayOverride bool
 	}{
-		"a user of the pod":             {&corev1.PodSecurityContext{RunAsUser: new(int64(999))}, nil, 999, true, false},
-		"a user of the container":       {&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, &corev1.SecurityContext{RunAsUser: new(int64(7))}, 7, true, false},
+		"a user of the pod": {&corev1.PodSecurityContext{RunAsUser: new(int64(999))}, nil, 999, true, false},
+		"a user of the container": {
+			&corev1.PodSecurityContext{RunAsUser: new(int64(0))},
+			&corev1.SecurityContext{RunAsUser: new(int64(7))},
+			7, true, false,
+		},
 		"whatever the image has":        {nil, nil, 0, false, true},
 		"root":                          {&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, nil, 0, false, true},
 		"of the image, but not as root": {&corev1.PodSecurityContext{RunAsNonRoot: new(true)}, nil, holderUser, true, false},
